@@ -56,13 +56,11 @@ static const vn_option known[] = {
 	  .help = "Run the token ids of the prompt of the recording REC." },
 	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
-	          "model "
-	          "is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", \"prompt\": "
-	          "\"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
-	          "\"prompt\". A "
-	          "prompt without a name is called by its number, 001. A recording that is there already, complete and of "
-	          "the "
-	          "same command, prompt and weights, is kept: the same command continues an interrupted run." },
+	          "model is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", "
+	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
+	          "\"prompt\". A prompt without a name is called by its number, 001. A recording that is there already, "
+	          "complete and of the same command, prompt and weights, is kept: the same command continues an "
+	          "interrupted run." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -210,14 +208,12 @@ static vn_status check_prompts(const options *o, vn_error *err)
 	                                          : NULL;
 
 	return !other ? VN_OK
-	              : vn_fail(err, VN_ERR_USAGE,
-	                        "--prompts gives the tokens of every run; %s cannot be used with "
-	                        "it",
+	              : vn_fail(err, VN_ERR_USAGE, "--prompts gives the tokens of every run; %s cannot be used with it",
 	                        other);
 }
 
 /* Checks the options against each other. */
-static vn_status check(options *o, int argc, char **argv, vn_error *err)
+static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind == 1 && !is_engine(argv[optind]))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s'", argv[optind]);
@@ -275,7 +271,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	return VN_OK;
 }
 
-static void fill(options *o)
+static void fill_defaults(options *o)
 {
 	o->run.paged = o->kv == PAGED;
 	o->recipe.threads = o->run.threads;
@@ -290,7 +286,7 @@ static void fill(options *o)
 }
 
 /* As vn_options_read. */
-static int arguments(options *o, int argc, char **argv)
+static int parse_arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
 	*o = (options) { .kv = -1,
@@ -300,16 +296,16 @@ static int arguments(options *o, int argc, char **argv)
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
 	if (st)
 		return st;
-	if (read_values(o, &err) || check(o, argc, argv, &err))
+	if (read_values(o, &err) || check_options(o, argc, argv, &err))
 		return vn_complain("capture", "%s", err.text);
-	fill(o);
+	fill_defaults(o);
 	return 0;
 }
 
 /* ---- the command ---------------------------------------------------------------- */
 
 /* The command as a shell reads it; bare words if one of them cannot be quoted, or the line is too long for that. */
-static void join(int argc, char **argv, char *text, size_t room)
+static void join_words(int argc, char **argv, char *text, size_t room)
 {
 	snprintf(text, room, "vernier");
 	for (int i = 0; i < argc; i++)
@@ -378,7 +374,7 @@ done:
 	return st;
 }
 
-static vn_status capture(options *o, vn_error *err)
+static vn_status capture_runs(options *o, vn_error *err)
 {
 	char        *text = NULL;
 	const char **list = NULL;
@@ -402,15 +398,11 @@ int cmd_capture(int argc, char **argv, const vn_run_judge *judge)
 	vn_error err = { 0 };
 	char     command[VN_FACT_VALUE];
 
-	join(argc, argv, command, sizeof command); /* before getopt sorts it */
-	const int said = arguments(&o, argc, argv);
+	join_words(argc, argv, command, sizeof command); /* before getopt sorts it */
+	const int said = parse_arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
 	o.recipe.judge = judge;
-	if (capture(&o, &err)) {
-		fprintf(stderr, "vernier capture: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("capture", o.strict, 0);
+	return vn_command_end("capture", capture_runs(&o, &err), &err, o.strict, 0);
 }

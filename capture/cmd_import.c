@@ -75,7 +75,7 @@ static bool short_enough(const char *text)
 	return !text || (*text && strlen(text) < VN_FACT_VALUE);
 }
 
-static vn_status check(options *o, int argc, char **argv, vn_error *err)
+static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind != 1)
 		return vn_fail(err, VN_ERR_USAGE,
@@ -94,7 +94,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 }
 
 /* As vn_options_read. */
-static int arguments(options *o, int argc, char **argv)
+static int parse_arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
 	*o = (options) { .output = NULL };
@@ -102,7 +102,7 @@ static int arguments(options *o, int argc, char **argv)
 	o->import.unmapped = (vn_unmapped)o->unmapped; /* the words of --unmapped are in the order of the enum */
 	if (st)
 		return st;
-	return check(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
+	return check_options(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
 }
 
 static void print_note(void *context, const char *words)
@@ -112,7 +112,7 @@ static void print_note(void *context, const char *words)
 }
 
 /* Prints warnings that do not stop the import. */
-static void warn(const vn_import *i)
+static void warn_of_import(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
 	if (!i->complete)
@@ -140,22 +140,20 @@ int cmd_import(int argc, char **argv)
 	int64_t   tensors = 0, bytes = 0;
 	char      size[24];
 
-	const int said = arguments(&o, argc, argv);
+	const int said = parse_arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (!(st = vn_import_open(&o.import, print_note, NULL, &i, &err))) {
-		warn(&i);
+		warn_of_import(&i);
 		if (o.import.dry)
 			vn_import_list(&i, stdout);
 		else
 			st = vn_import_write(&i, o.output, o.force, &tensors, &bytes, &err);
 	}
-	if (st)
-		fprintf(stderr, "vernier import: %s\n", err.text);
-	else if (!o.import.dry)
+	if (!st && !o.import.dry)
 		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s",
 		        vn_text_bytes(bytes, size), i.complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
-	return vn_warnings_end("import", o.strict, st || (o.import.dry && troubles) ? 2 : 0);
+	return vn_command_end("import", st, &err, o.strict, o.import.dry && troubles ? 2 : 0);
 }

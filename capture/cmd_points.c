@@ -137,7 +137,7 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 	               glob, vn_nearest_hint(&near));
 }
 
-static vn_status points(const char *path, const options *o, vn_error *err)
+static vn_status print_points(const char *path, const options *o, vn_error *err)
 {
 	vn_model *m;
 	vn_status st = vn_model_open(path, &m, err);
@@ -174,13 +174,9 @@ int cmd_points(int argc, char **argv)
 		return vn_complain("points", "--verbose needs a MODEL");
 	if (!model && o.faults && *o.faults)
 		return vn_complain("points", "--faults=%s needs a MODEL", o.faults);
-	if (!model && o.faults) {
+	if (!model && o.faults)
 		list_faults(NULL);
-	} else if (!model) {
+	else if (!model)
 		list_points();
-	} else if (points(model, &o, &err)) {
-		fprintf(stderr, "vernier points: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("points", o.strict, 0);
+	return vn_command_end("points", model ? print_points(model, &o, &err) : VN_OK, &err, o.strict, 0);
 }

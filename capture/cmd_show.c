@@ -91,7 +91,7 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 }
 
 /* Looks for "NAME" in every step, for "step.1/NAME" in that step. */
-static int find(const vn_recording *r, const char *name, vn_error *err)
+static int find_checkpoint(const vn_recording *r, const char *name, vn_error *err)
 {
 	const vn_step *step;
 	const char    *slash = strchr(name, '/');
@@ -157,7 +157,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status report(const shown *s, vn_error *err)
+static vn_status print_report(const shown *s, vn_error *err)
 {
 	const char     *path = s->o->report.path;
 	const vn_status st = vn_output_report(path, s->o->report.force, write_report, s, err);
@@ -202,7 +202,7 @@ static vn_status write_values(const shown *s, vn_error *err)
 	return st;
 }
 
-static vn_status show(const char *path, const char *name, const options *o, vn_error *err)
+static vn_status show_recording(const char *path, const char *name, const options *o, vn_error *err)
 {
 	shown     s = { .o = o, .entry = -1 };
 	vn_digest now;
@@ -217,14 +217,14 @@ static vn_status show(const char *path, const char *name, const options *o, vn_e
 		             s.step->number);
 	if (!st && name && o->values && write_tokens(&s, name, &st, err))
 		goto done;
-	if (!st && name && (s.entry = find(s.r, name, err)) < 0)
+	if (!st && name && (s.entry = find_checkpoint(s.r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
 	if (!st && !o->values && !o->report.path) /* a file of damaged numbers would outlive the warning printed here */
 		vn_recording_allow_damage(s.r);
 	if (!st && name)
 		st = vn_recording_data(s.r, s.entry, &s.data, err);
 	if (!st)
-		st = o->values ? write_values(&s, err) : report(&s, err);
+		st = o->values ? write_values(&s, err) : print_report(&s, err);
 	if (!st && name && !(st = vn_recording_found(s.r, s.entry, &now, err)) && *now.hex) /* damaged ones are shown too */
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s",
 		             path, vn_recording_entry(s.r, s.entry)->name, now.hex);
@@ -234,7 +234,7 @@ done:
 }
 
 /* Returns 0 if everything holds, 1 if not, 2 on trouble. */
-static int check(const char *path, const options *o, vn_error *err)
+static int check_recording(const char *path, const options *o, vn_error *err)
 {
 	vn_file_check found = { 0 };
 	shown         s = { .o = o, .entry = -1, .found = &found };
@@ -246,7 +246,7 @@ static int check(const char *path, const options *o, vn_error *err)
 		st = vn_file_check_run(s.r, &found, err);
 	}
 	if (!st)
-		st = report(&s, err);
+		st = print_report(&s, err);
 	for (int i = 0; !st && i < found.n_warnings; i++)
 		if (o->report.json && !o->report.path)
 			vn_warned("%s", found.warning[i]); /* the JSON on stdout shows it */
@@ -259,7 +259,7 @@ static int check(const char *path, const options *o, vn_error *err)
 }
 
 /* Checks the options against each other. Returns 0, or 2 after an error message. */
-static int together(const options *o, int argc, char **argv)
+static int check_arguments(const options *o, int argc, char **argv)
 {
 	if (argc - optind < 1)
 		return vn_complain("show", "a recording is needed");
@@ -286,17 +286,14 @@ int cmd_show(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (together(&o, argc, argv) || vn_reporting_choose("show", &o.report))
+	if (check_arguments(&o, argc, argv) || vn_reporting_choose("show", &o.report))
 		return 2;
 	if (o.checks) {
-		const int status = check(argv[optind], &o, &err);
+		const int status = check_recording(argv[optind], &o, &err);
 		if (status == 2)
 			fprintf(stderr, "vernier show: %s\n", err.text);
 		return vn_warnings_end("show", o.report.strict, status);
 	}
-	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err)) {
-		fprintf(stderr, "vernier show: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("show", o.report.strict, 0);
+	const vn_status st = show_recording(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err);
+	return vn_command_end("show", st, &err, o.report.strict, 0);
 }

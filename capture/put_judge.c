@@ -5,6 +5,7 @@
 #include "capture/recording/recording.h"
 #include "libref/base/stats.h"
 #include "libref/plan/point.h"
+#include "libref/base/grow.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,7 +28,7 @@ struct vn_put_judge {
 	bool          same; /* the step has the reference's tokens */
 	kept         *first, **last;
 	char        **line;
-	int64_t       n_lines, room, judged;
+	int64_t       n_lines, judged;
 	char          off[VN_NAME_MAX + 32];
 };
 
@@ -45,7 +46,7 @@ vn_status vn_put_judge_open(const char *reference, double keep_above, vn_put_jud
 	return st;
 }
 
-static void drop(kept *k)
+static void free_kept(kept *k)
 {
 	vn_left_out_finish(&k->about);
 	free(k->data);
@@ -58,7 +59,7 @@ void vn_put_judge_close(vn_put_judge *j)
 		return;
 	for (kept *k = j->first, *next; k; k = next) {
 		next = k->next;
-		drop(k);
+		free_kept(k);
 	}
 	for (int64_t i = 0; i < j->n_lines; i++)
 		free(j->line[i]);
@@ -72,7 +73,7 @@ void vn_put_judge_close(vn_put_judge *j)
 enum { AT_ONCE = 4096 };
 
 /* sum (c - r)^2 / sum r^2 */
-static double nmse(const vn_tensor *c, const vn_tensor *r, int64_t n, double *most)
+static double measure_nmse(const vn_tensor *c, const vn_tensor *r, int64_t n, double *most)
 {
 	double error = 0, square = 0, x[AT_ONCE], y[AT_ONCE];
 
@@ -91,7 +92,7 @@ static double nmse(const vn_tensor *c, const vn_tensor *r, int64_t n, double *mo
 	return square > 0 ? error / square : error > 0 ? (double)INFINITY : error;
 }
 
-static double limit(const vn_put_judge *j, vn_dtype dtype)
+static double limit_of(const vn_put_judge *j, vn_dtype dtype)
 {
 	return j->keep_above > 0 ? j->keep_above : vn_dtype_size(dtype) >= 4 ? 1e-9 : 1e-5;
 }
@@ -99,11 +100,11 @@ static double limit(const vn_put_judge *j, vn_dtype dtype)
 typedef enum opinion { AGREES, DIFFERS, NOT_JUDGED } opinion;
 
 /* Computes the nmse if the digests differ and the statistics allow it to be within the limit. */
-static vn_status measure(vn_put_judge *j, int entry, const vn_tensor *t, const vn_stats *own, vn_left_out *about,
-                         opinion *o, vn_error *err)
+static vn_status measure_tensor(vn_put_judge *j, int entry, const vn_tensor *t, const vn_stats *own, vn_left_out *about,
+                                opinion *o, vn_error *err)
 {
 	const vn_stats *said = vn_recording_stats(j->ref, vn_recording_entry(j->ref, entry));
-	const double    most_off = limit(j, t->dtype);
+	const double    most_off = limit_of(j, t->dtype);
 	vn_tensor       ref;
 	double          most;
 
@@ -113,7 +114,7 @@ static vn_status measure(vn_put_judge *j, int entry, const vn_tensor *t, const v
 	const vn_status st = vn_entry_tensor(j->ref, entry, &ref, err);
 	if (st)
 		return st;
-	const double off = nmse(t, &ref, own->n, &most);
+	const double off = measure_nmse(t, &ref, own->n, &most);
 	vn_recording_release(j->ref, entry);
 	vn_recording_forget(j->ref);
 	if (!(off <= most_off))
@@ -127,8 +128,8 @@ static vn_status measure(vn_put_judge *j, int entry, const vn_tensor *t, const v
 	return VN_OK;
 }
 
-static vn_status judge(vn_put_judge *j, const vn_tensor_label *l, const vn_tensor *t, vn_left_out *about, opinion *o,
-                       vn_error *err)
+static vn_status judge_tensor(vn_put_judge *j, const vn_tensor_label *l, const vn_tensor *t, vn_left_out *about,
+                              opinion *o, vn_error *err)
 {
 	const int       entry = vn_recording_find(j->ref, j->step, l->name);
 	const vn_entry *e = entry >= 0 ? vn_recording_entry(j->ref, entry) : NULL;
@@ -158,7 +159,7 @@ static vn_status judge(vn_put_judge *j, const vn_tensor_label *l, const vn_tenso
 	/* More than the nmse of logits is judged. */
 	if (strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) == 0)
 		return VN_OK;
-	return measure(j, entry, t, &own, about, o, err);
+	return measure_tensor(j, entry, t, &own, about, o, err);
 }
 
 /* ---- what is kept back ------------------------------------------------------------------ */
@@ -167,19 +168,16 @@ static vn_status leave_out(vn_put_judge *j, vn_error *err)
 {
 	kept *k = j->first;
 
-	if (j->n_lines == j->room) {
-		char **more = realloc(j->line, (size_t)(2 * j->room + 64) * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
-		j->line = more;
-		j->room = 2 * j->room + 64;
-	}
+	char **more = vn_grown(j->line, (size_t)j->n_lines, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
+	j->line = more;
 	if (!(j->line[j->n_lines] = vn_left_out_line(&k->about)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
 	j->n_lines++;
 	if (!(j->first = k->next))
 		j->last = &j->first;
-	drop(k);
+	free_kept(k);
 	return VN_OK;
 }
 
@@ -212,7 +210,7 @@ static vn_status write_kept(vn_put_judge *j, vn_store *s, vn_error *err)
 		kept *k = j->first;
 		st = write_tensor(s, &k->label, k->about.dtype, &k->about.shape, k->data, err);
 		j->first = k->next;
-		drop(k);
+		free_kept(k);
 	}
 	j->last = j->first ? j->last : &j->first;
 	return st;
@@ -227,7 +225,7 @@ vn_status vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *
 	opinion         o;
 	vn_status       st = leave_out_but(j, l->layer, err);
 
-	if (st || (st = judge(j, l, &t, &about, &o, err)))
+	if (st || (st = judge_tensor(j, l, &t, &about, &o, err)))
 		goto done;
 	j->judged += o != NOT_JUDGED;
 	if (o == AGREES) {

@@ -26,7 +26,7 @@ struct vernier_capture {
 	vn_error      err;
 };
 
-enum { FEW = 64 }; /* tokens written one by one */
+enum { WRITTEN_ALONE = 64 }; /* tokens written one by one */
 
 static int keep_status(vernier_capture *c, vn_status st)
 {
@@ -35,7 +35,7 @@ static int keep_status(vernier_capture *c, vn_status st)
 }
 
 /* After a failure or the end, every call does nothing. */
-static bool ready(vernier_capture *c)
+static bool is_ready(vernier_capture *c)
 {
 	if (c && !c->st && c->done)
 		c->st = vn_fail(&c->err, VN_ERR_USAGE, "%s: is already finished", c->run.path);
@@ -57,7 +57,7 @@ vernier_capture *vernier_capture_open(const char *path, int replace, const char 
 
 int vernier_capture_say(vernier_capture *c, const char *key, const char *value)
 {
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	const char *why = vn_dump_fact_wrong(&c->run, key, value);
 	if (why)
@@ -68,7 +68,7 @@ int vernier_capture_say(vernier_capture *c, const char *key, const char *value)
 
 int vernier_capture_config(vernier_capture *c, const char *json)
 {
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	if (c->run.config || !json)
 		return keep_status(
@@ -80,7 +80,7 @@ int vernier_capture_config(vernier_capture *c, const char *json)
 
 int vernier_capture_against(vernier_capture *c, const char *reference, double keep_above)
 {
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	if (c->judge || c->run.n_steps || !reference || !(keep_above >= 0 && keep_above < 1))
 		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: %s", c->run.path,
@@ -93,7 +93,7 @@ int vernier_capture_against(vernier_capture *c, const char *reference, double ke
 
 int vernier_capture_stop_at_first(vernier_capture *c)
 {
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	if (!c->judge)
 		return keep_status(
@@ -113,7 +113,7 @@ const char *vernier_capture_differs(const vernier_capture *c)
 static vn_status list_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
-	const int64_t  known = r->n_ids, last = r->positions[known - 1], more = known / 2 + FEW;
+	const int64_t  known = r->n_ids, last = r->positions[known - 1], more = known / 2 + WRITTEN_ALONE;
 	const int64_t  n = known + (last + more < INT32_MAX ? more : 0);
 	int32_t       *list = malloc(2 * (size_t)n * sizeof *list);
 	if (!list)
@@ -134,7 +134,7 @@ static vn_status list_tokens(vernier_capture *c)
 static vn_status tell_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
-	bool           fits = r->n_ids < c->room && r->n_ids - c->told <= FEW;
+	bool           fits = r->n_ids < c->room && r->n_ids - c->told <= WRITTEN_ALONE;
 	vn_status      st = VN_OK;
 	for (int64_t i = c->told; fits && i < r->n_ids; i++)
 		fits = r->positions[i] == r->positions[c->listed - 1] + 1 + i - c->listed;
@@ -147,7 +147,7 @@ static vn_status tell_tokens(vernier_capture *c)
 
 int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_t *positions, size_t n)
 {
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	if (c->stopped)
 		return VERNIER_CAPTURE_STOPPED;
@@ -268,7 +268,7 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 }
 
 /* Number of prompts packed into the first call; each starts its positions anew. */
-static int64_t prompts(const vn_dump *r)
+static int64_t count_prompts(const vn_dump *r)
 {
 	int64_t count = 0;
 	for (int64_t i = 0; i < r->step[0].tokens; i++)
@@ -285,7 +285,7 @@ static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const 
 				  tokens = c->run.step[c->run.n_steps - 1].tokens;
 	const bool last = strcmp(l->point, vn_point_get(VN_POINT_FINAL_NORM)->name) == 0 ||
 	                  strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) == 0;
-	if (n < 0 || n == tokens || (last && (n == 1 || n == prompts(&c->run))))
+	if (n < 0 || n == tokens || (last && (n == 1 || n == count_prompts(&c->run))))
 		return VN_OK;
 	return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: %" PRId64 " rows, but step %d has %" PRId64 " tokens", c->run.path,
 	               l->name, n, c->run.n_steps - 1, tokens);
@@ -293,7 +293,7 @@ static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const 
 
 int vernier_capture_at(vernier_capture *c, const char *file, int line)
 {
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	if (!file)
 		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: no source file (NULL)", c->run.path));
@@ -310,7 +310,7 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	vn_dtype        type;
 	vn_shape        is;
 	vn_tensor_label l;
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	if (c->stopped)
 		return VERNIER_CAPTURE_STOPPED;
@@ -342,7 +342,7 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 	int64_t  stride[VN_MAX_RANK] = { 0 }, bytes;
 	vn_dtype type;
 	vn_shape is;
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	const vn_status st = check_tensor(c, name, dims, dtype, data, rank, shape, &type, &is);
 	if (st)
@@ -359,7 +359,7 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 
 int vernier_capture_commit(vernier_capture *c)
 {
-	if (!ready(c))
+	if (!is_ready(c))
 		return -1;
 	const vn_dump *r = &c->run;
 	vn_model_words words = { .config = r->config };

@@ -133,7 +133,7 @@ const vn_command vn_calibrate_command = {
 			  "healthy",
 };
 
-static int check(command *k)
+static int check_options(command *k)
 {
 	int floors = 0;
 	for (int i = 0; i < k->n; i++)
@@ -148,13 +148,13 @@ static int check(command *k)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(command *k, int argc, char **argv)
+static int parse_arguments(command *k, int argc, char **argv)
 {
 	vn_error  err;
 	const int st = vn_options_read(&vn_calibrate_command, argc, argv, k);
 	if (st)
 		return st;
-	return end_group(k, &err) ? complain("%s", err.text) : check(k);
+	return end_group(k, &err) ? complain("%s", err.text) : check_options(k);
 }
 
 /* ---- the work -------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ static vn_status compare_pair(command *k, pair *p, vn_error *err)
 	return vn_calibration_add(&k->fit, c, err);
 }
 
-static void about(const char *what, const vn_recording *r, FILE *out)
+static void print_recording(const char *what, const vn_recording *r, FILE *out)
 {
 	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
 	char                     text[1400];
@@ -194,7 +194,7 @@ static void about(const char *what, const vn_recording *r, FILE *out)
 	fprintf(out, "#   %-4s %s\n", what, vn_text_clean(text, sizeof text));
 }
 
-static void head(const command *k, FILE *out)
+static void print_head(const command *k, FILE *out)
 {
 	fprintf(out,
 	        "# Fitted by vernier calibrate " VERNIER_VERSION
@@ -204,8 +204,8 @@ static void head(const command *k, FILE *out)
 	for (int i = 0; i < k->n; i++) {
 		const pair *p = &k->pair[i];
 		if (i == 0 || p->ref != k->pair[i - 1].ref)
-			about("REF", p->c.opened.ref, out);
-		about("CAND", p->c.opened.cand, out);
+			print_recording("REF", p->c.opened.ref, out);
+		print_recording("CAND", p->c.opened.cand, out);
 		if (*p->c.result.floor_from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
 			char text[sizeof p->c.result.floor_from];
 			snprintf(text, sizeof text, "%s", p->c.result.floor_from);
@@ -215,7 +215,7 @@ static void head(const command *k, FILE *out)
 }
 
 /* Checks that the healthy runs pass the limits fitted to them; otherwise nothing is written. */
-static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
+static vn_status prove_limits(command *k, const char *text, size_t n, vn_error *err)
 {
 	vn_limits *l = NULL;
 	vn_status  st = vn_limits_parse(k->output, text, n, &l, err);
@@ -249,9 +249,7 @@ static vn_status check_place(const command *k, vn_error *err)
 	for (int i = 0; i < k->n; i++)
 		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand) ||
 		    vn_same_file(k->output, k->pair[i].floor))
-			return vn_fail(err, VN_ERR_USAGE,
-			               "%s: is an input of this calibration; the limits cannot replace "
-			               "it",
+			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this calibration; the limits cannot replace it",
 			               k->output);
 	return vn_place_check(k->output, VN_PLACE_LIMITS, k->force, err);
 }
@@ -265,11 +263,11 @@ static vn_status write_limits(command *k, vn_error *err)
 	FILE     *to = open_memstream(&text, &n);
 	if (!to)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
-	head(k, to);
+	print_head(k, to);
 	vn_status st = vn_calibration_write(&k->fit, to, err);
 	if (!vn_text_close(to, &text) && !st)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
-	if (!st && !(st = prove(k, text, n, err)) &&
+	if (!st && !(st = prove_limits(k, text, n, err)) &&
 	    !(st = vn_output_open(&out, k->output, VN_PLACE_LIMITS, k->force, err))) {
 		fwrite(text, 1, n, out.file);
 		if ((st = vn_output_close(&out, true, &lost)))
@@ -303,7 +301,7 @@ int cmd_calibrate(int argc, char **argv)
 	if (!k)
 		return complain("no memory");
 	k->margin = 2;
-	const int said = arguments(k, argc, argv);
+	const int said = parse_arguments(k, argc, argv);
 	int       status = said == 1 ? 0 : 2;
 	if (!said) {
 		int             strict = 0;

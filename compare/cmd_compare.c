@@ -23,19 +23,17 @@ static const vn_option options[] = {
 	          "precision; with --allow weights and a CAND from GGUF blocks of Q8_0, Q6_K, Q5_K or Q4_K, the limits "
 	          "for the coarsest of these." },
 	{ "baseline", 0, VN_INTO(vn_compare_line, how.o.baseline), .argument = "FILE",
-	  .help = "FILE is the JSON report of an earlier comparison. A checkpoint that is outside its limits but not "
-	          "worse than there (by more than 1 %) is known and does not fail. Whatever is worse, new or newly "
-	          "missing fails; improvements are reported. A baseline with another model, prompt, precision, floor or "
-	          "limits is refused. For two folders each pair has its own baseline, named as -o names reports. Default: "
-	          "none." },
+	  .help = "FILE is the JSON report of an earlier comparison. A checkpoint that is outside its limits but not worse "
+	          "than there (by more than 1 %) is known and does not fail. Whatever is worse, new or newly missing "
+	          "fails; improvements are reported. A baseline with another model, prompt, precision, floor or limits is "
+	          "refused. For two folders each pair has its own baseline, named as -o names reports. Default: none." },
 	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise),
 	  .help = "Use no limits: require equal formats and equal bits in every element, or report the first difference. "
 	          "-0 differs from 0; equal NaNs are equal. Use it to test determinism: one engine twice, two numbers of "
 	          "threads, two batches." },
 	VN_ALLOW_OPTION(vn_compare_line, how),
 	VN_STRICT_OPTION(vn_compare_line, how.o.strict,
-	                 ". A comparison with a warning is outside its limits, in every "
-	                 "report too"),
+	                 ". A comparison with a warning is outside its limits, in every report too"),
 	VN_GROUP("Floor and causes"),
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
 	  .help =
@@ -94,8 +92,7 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
-	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier "
-	          "merge "
+	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
 	          "joins the files of all parts. Default: none." },
 	{ "force", 0, VN_INTO(vn_compare_line, force),
 	  .help = "Replace older reports. Files that vernier did not write are never replaced." },
@@ -119,10 +116,9 @@ const vn_command vn_compare_command = COMMAND(
 	"compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name "
 	"(vernier help compare.md).\n"
-	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One report has a column for each, and names where "
-	"each diverges from REF and which "
-	"one disagrees with the others. A candidate that cannot be compared is reported; the others are still judged. The "
-	"exit status is the worst of all.",
+	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One "
+	"report has a column for each, and names where each diverges from REF and which one disagrees with the others. A "
+	"candidate that cannot be compared is reported; the others are still judged. The exit status is the worst of all.",
 	"...", "");
 const vn_command vn_explain_command = COMMAND(
 	"explain",
@@ -242,7 +238,7 @@ static int no_model(const vn_compare_line *k, int n, char *const *file)
 }
 
 /* Rejects options that cannot be combined with several candidates. Returns 0, or 2 after an error message. */
-static int several(vn_compare_line *k, int n, char *const *file)
+static int check_several(vn_compare_line *k, int n, char *const *file)
 {
 	if (strcmp(k->name, "explain") == 0)
 		return vn_complain(
@@ -257,8 +253,7 @@ static int several(vn_compare_line *k, int n, char *const *file)
 		if (!vn_many_form(k->report[i].form->name))
 			return vn_complain(
 				k->name,
-				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per "
-				"candidate",
+				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per candidate",
 				k->report[i].form->name, n);
 	for (int i = 0; i <= n && !k->set; i++)
 		if (vn_is_folder(file[i]) != (!k->vote && vn_is_folder(file[0])))
@@ -326,7 +321,7 @@ static int ask_for_model(const vn_compare_line *k)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(vn_compare_line *k, int argc, char **argv)
+static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 {
 	int st = vn_options_read(strcmp(k->name, "explain") == 0 ? &vn_explain_command : &vn_compare_command, argc, argv,
 	                         k);
@@ -348,7 +343,7 @@ static int arguments(vn_compare_line *k, int argc, char **argv)
 	k->ranks = argv + optind + 1;
 	if (k->shard && (st = read_ranks(k, argc - optind - 1, argv + optind)))
 		return st;
-	if ((!k->shard || k->set) && argc - optind > 2 && (st = several(k, argc - optind - 1, argv + optind)))
+	if ((!k->shard || k->set) && argc - optind > 2 && (st = check_several(k, argc - optind - 1, argv + optind)))
 		return st;
 	k->ref = argv[optind];
 	k->cand = k->ranks[0];
@@ -388,9 +383,9 @@ static int one_folder(const vn_compare_line *k)
 	                   folder, other, folder == k->cand ? "; add --shard if it holds the ranks of one run" : "");
 }
 
-static int compare(vn_compare_line *k, int argc, char **argv)
+static int compare_files(vn_compare_line *k, int argc, char **argv)
 {
-	const int said = arguments(k, argc, argv);
+	const int said = parse_arguments(k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (!k->shard && vn_is_folder(k->ref) && vn_is_folder(k->cand))
@@ -404,7 +399,7 @@ static int compare(vn_compare_line *k, int argc, char **argv)
 
 static int run_compare(vn_compare_line k, int argc, char **argv)
 {
-	const int status = compare(&k, argc, argv);
+	const int status = compare_files(&k, argc, argv);
 
 	for (int i = 0; i < k.n_sets; i++)
 		vn_rank_files_free(&k.set[i]);

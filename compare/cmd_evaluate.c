@@ -65,8 +65,7 @@ static const vn_option options[] = {
 	{ "recordings", 0, VN_INTO(command, recordings),
 	  .help = "Run no model: REF and each CAND are recordings of logits (the point logits) by any engine, or folders "
 	          "of such recordings. Files of two folders are paired by name. Each pair is a text of its own; with "
-	          "--stride N the "
-	          "files, in the order of their names, are windows of one text that begin N tokens apart." },
+	          "--stride N the files, in the order of their names, are windows of one text that begin N tokens apart." },
 	VN_GROUP("The engine under test"),
 	{ "candidate", 0, VN_CHOOSE(command, candidate), .argument = "gpu|ref",
 	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number "
@@ -141,7 +140,7 @@ static bool is_recording(int argc, char **argv)
 }
 
 /* Checks the options against each other. */
-static int check(command *k, int argc, char **argv)
+static int check_options(command *k, int argc, char **argv)
 {
 	if (k->recordings)
 		return check_recordings(k, argc, argv);
@@ -154,9 +153,7 @@ static int check(command *k, int argc, char **argv)
 		                argv[optind]);
 	if (argc - optind > 1)
 		return complain("unexpected '%s': one model is evaluated; for two, record the logits of each on one text "
-		                "(vernier "
-		                "capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 "
-		                "B.h5",
+		                "(vernier capture ref MODEL --points logits), then vernier evaluate --recordings A.h5 B.h5",
 		                argv[optind + 1]);
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
@@ -184,11 +181,11 @@ static int check(command *k, int argc, char **argv)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(command *k, int argc, char **argv)
+static int parse_arguments(command *k, int argc, char **argv)
 {
 	*k = (command) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
 	const int st = vn_options_read(&vn_evaluate_command, argc, argv, k);
-	return st ? st : vn_reporting_choose("evaluate", &k->report) ? 2 : check(k, argc, argv);
+	return st ? st : vn_reporting_choose("evaluate", &k->report) ? 2 : check_options(k, argc, argv);
 }
 
 typedef struct shown {
@@ -207,7 +204,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 }
 
 /* Prints warnings to stderr, unless the text on stdout shows them. */
-static void warn(const command *k, const vn_evaluated *x)
+static void print_warnings(const command *k, const vn_evaluated *x)
 {
 	vn_lines lines = { 0 };
 	vn_evaluate_warnings(x, &lines);
@@ -219,7 +216,7 @@ static void warn(const command *k, const vn_evaluated *x)
 	vn_lines_free(&lines);
 }
 
-static vn_status report(const command *k, const vn_evaluated *x, int n, vn_error *err)
+static vn_status print_report(const command *k, const vn_evaluated *x, int n, vn_error *err)
 {
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report,
 	                                      &(shown) { k->report.json, x, n }, err);
@@ -227,7 +224,7 @@ static vn_status report(const command *k, const vn_evaluated *x, int n, vn_error
 		printf("perplexity %.7g, of the reference %.7g (%+.3g %%).%s%s\n", x[i].e->perplexity[1], x[i].e->perplexity[0],
 		       100 * expm1(x[i].e->gap.mean), i == n - 1 ? " Written: " : "", i == n - 1 ? k->report.path : "");
 	for (int i = 0; i < n; i++)
-		warn(k, &x[i]);
+		print_warnings(k, &x[i]);
 	return st;
 }
 
@@ -277,7 +274,7 @@ static void say_candidate(const command *k, char line[VN_SHELL_LINE])
 }
 
 /* Runs both engines over the text. */
-static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
+static vn_status evaluate_engines(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
 	vn_engine               engine[2] = { { 0 } };
@@ -305,7 +302,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 		for (int s = 0; s < 2; s++)
 			engine[s].ops->facts(engine[s].self, &x.engine[s]);
 		x.injected = k->n_inject ? k->injected : NULL;
-		st = report(k, &x, 1, err);
+		st = print_report(k, &x, 1, err);
 	}
 	vn_engine_close(&engine[1]);
 	vn_engine_close(&engine[0]);
@@ -332,7 +329,7 @@ static vn_status run_model(command *k, vn_error *err)
 	k->o.stride = k->stride ? k->stride : (k->o.window + 1) / 2;
 	if (!(st = vn_evaluate_check(&k->o, vn_model_plan(m), err))) {
 		vn_interrupt_catch();
-		st = evaluate(k, m, text.tokenizer, err);
+		st = evaluate_engines(k, m, text.tokenizer, err);
 	}
 done:
 	vn_model_close(m);
@@ -454,9 +451,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 		st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err);
 	for (int i = 0; !st && i < k->n_files; i++)
 		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
-			st = vn_fail(err, VN_ERR_USAGE,
-			             "%s: is an input of this evaluation; the report cannot replace "
-			             "it",
+			st = vn_fail(err, VN_ERR_USAGE, "%s: is an input of this evaluation; the report cannot replace it",
 			             k->report.path);
 	vn_interrupt_catch();
 	for (int i = 0; !st && i < n; i++) {
@@ -476,7 +471,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 		vn_recorded_text_free(t);
 	}
 	if (!st)
-		st = report(k, about, n, err);
+		st = print_report(k, about, n, err);
 	for (int i = 0; x && i < n; i++)
 		vn_lines_free(&x[i].garbage);
 	free(about);
@@ -488,13 +483,10 @@ int cmd_evaluate(int argc, char **argv)
 {
 	command   k;
 	vn_error  err = { "" };
-	const int said = arguments(&k, argc, argv);
+	const int said = parse_arguments(&k, argc, argv);
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (k.recordings ? run_recordings(&k, &err) : run_model(&k, &err)) {
-		fprintf(stderr, "vernier evaluate: %s\n", err.text);
-		return 2;
-	}
-	return vn_warnings_end("evaluate", k.report.strict, 0);
+	const vn_status st = k.recordings ? run_recordings(&k, &err) : run_model(&k, &err);
+	return vn_command_end("evaluate", st, &err, k.report.strict, 0);
 }

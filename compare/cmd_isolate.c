@@ -131,7 +131,7 @@ static int check_points(const command *k)
 }
 
 /* What the options say together. */
-static int check(command *k, int argc, char **argv)
+static int check_options(command *k, int argc, char **argv)
 {
 	vn_error err;
 
@@ -162,13 +162,13 @@ static int check(command *k, int argc, char **argv)
 }
 
 /* 0: go on; 1: help was asked for; 2: wrong. */
-static int arguments(command *k, int argc, char **argv)
+static int parse_arguments(command *k, int argc, char **argv)
 {
 	*k = (command) { .kv = -1,
 		             .report.format = VN_FORM_UNSAID,
 		             .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
 	const int st = vn_options_read(&vn_isolate_command, argc, argv, k);
-	return st ? st : vn_reporting_choose("isolate", &k->report) ? 2 : check(k, argc, argv);
+	return st ? st : vn_reporting_choose("isolate", &k->report) ? 2 : check_options(k, argc, argv);
 }
 
 /* ---- the command ------------------------------------------------------------------ */
@@ -203,7 +203,7 @@ static void say_gpu(const command *k, char line[VN_SHELL_LINE])
 	vn_shell_end(line);
 }
 
-static vn_status report(const command *k, const vn_experiment *x, const vn_repair *r, vn_error *err)
+static vn_status print_report(const command *k, const vn_experiment *x, const vn_repair *r, vn_error *err)
 {
 	char source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE];
 
@@ -230,14 +230,14 @@ static vn_status report(const command *k, const vn_experiment *x, const vn_repai
 	return st;
 }
 
-static vn_status isolate(command *k, bool *healthy, vn_error *err)
+static vn_status isolate_cause(command *k, bool *healthy, vn_error *err)
 {
 	vn_experiment x = { 0 };
 	vn_repair     r = { 0 };
 	vn_status     st = vn_experiment_open(&x, &k->o, err);
 
 	if (!st && !(st = vn_repair_find(&x, getenv("VERNIER_FORCE_REF"), &r, err)))
-		st = report(k, &x, &r, err);
+		st = print_report(k, &x, &r, err);
 	*healthy = r.found.healthy;
 	vn_repair_finish(&r);
 	vn_experiment_close(&x);
@@ -288,7 +288,7 @@ static vn_status run_isolate(command *k, bool *healthy, vn_error *err)
 	k->o.recipe.n_ids = text.n;
 	k->o.recipe.forced = forced;
 	vn_interrupt_catch();
-	st = isolate(k, healthy, err);
+	st = isolate_cause(k, healthy, err);
 done:
 	vn_faulty_destroy(faulty);
 	vn_model_close(m);
@@ -302,7 +302,7 @@ int cmd_isolate(int argc, char **argv)
 	command   k;
 	vn_error  err = { "" };
 	bool      healthy = false;
-	const int said = arguments(&k, argc, argv);
+	const int said = parse_arguments(&k, argc, argv);
 
 	if (said)
 		return said == 1 ? 0 : 2;

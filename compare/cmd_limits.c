@@ -31,7 +31,7 @@ static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 	       why ? "  \"" : "", why ? why : "", why ? "\"" : "");
 }
 
-static void show(vn_limits *l, const char *name)
+static void print_limits(vn_limits *l, const char *name)
 {
 	vn_limit_set set;
 	int          n = 0;
@@ -74,7 +74,7 @@ static void show_metrics(void)
 }
 
 /* One checkpoint name for every point. */
-static const char **points(void)
+static const char **list_points(void)
 {
 	static char        room[VN_N_POINTS][64];
 	static const char *name[VN_N_POINTS];
@@ -128,7 +128,7 @@ const vn_command vn_limits_command = {
 };
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(command *k, int argc, char **argv)
+static int parse_arguments(command *k, int argc, char **argv)
 {
 	const int st = vn_options_read(&vn_limits_command, argc, argv, k);
 	if (st)
@@ -162,7 +162,7 @@ static void warn_of_name(const char *name)
 		vn_warn("limits", "'%s' is not a checkpoint name%s", name, vn_nearest_hint(&near));
 }
 
-static void print(const command *k, const vn_limits_use *u)
+static void print_use(const command *k, const vn_limits_use *u)
 {
 	vn_limits *l = u->limits;
 	printf("%s: %s, %d rule%s", l->path, l->name ? l->name : "(no name)", l->n_rules, l->n_rules == 1 ? "" : "s");
@@ -173,7 +173,7 @@ static void print(const command *k, const vn_limits_use *u)
 	for (int i = 0; i < u->warnings.n && (!u->recording || k->n_names); i++)
 		printf("warning: %s\n", u->warnings.line[i]);
 	for (int i = 0; i < k->n_names; i++)
-		show(l, k->name[i]);
+		print_limits(l, k->name[i]);
 	for (int i = 0; i < k->n_names; i++)
 		warn_of_name(k->name[i]);
 	if (k->n_names)
@@ -183,7 +183,7 @@ static void print(const command *k, const vn_limits_use *u)
 		return;
 	}
 	for (int i = 0; i < u->n; i++)
-		show(l, u->name[i]);
+		print_limits(l, u->name[i]);
 	show_metrics();
 }
 
@@ -210,7 +210,7 @@ int cmd_limits(int argc, char **argv)
 	vn_compare_options none = { 0 };
 	vn_comparison      both = { .request.options = &none };
 	vn_error           err = { "" };
-	const int          said = arguments(&k, argc, argv);
+	const int          said = parse_arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 
@@ -220,7 +220,7 @@ int cmd_limits(int argc, char **argv)
 	if (!st) {
 		u.recording = both.opened.ref;
 		if (!both.opened.ref) {
-			u.name = k.n_names ? k.name : points();
+			u.name = k.n_names ? k.name : list_points();
 			u.n = k.n_names ? k.n_names : VN_N_POINTS;
 		}
 		st = vn_limits_use_of(&u, k.dtype_text ? &k.dtype : NULL, k.threads, &err);
@@ -233,11 +233,9 @@ int cmd_limits(int argc, char **argv)
 	if (!st && k.json)
 		st = vn_limits_use_json(&u, stdout, &err);
 	else if (!st)
-		print(&k, &u);
-	if (st)
-		fprintf(stderr, "vernier limits: %s\n", err.text);
+		print_use(&k, &u);
 	vn_limits_use_free(&u);
 	vn_limits_destroy(u.limits);
 	vn_comparison_close(&both);
-	return vn_warnings_end("limits", k.strict, st ? 2 : 0);
+	return vn_command_end("limits", st, &err, k.strict, 0);
 }

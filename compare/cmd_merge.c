@@ -3,6 +3,7 @@
 #include "compare/folders/together.h"
 #include "compare/options.h"
 #include "capture/file/output.h"
+#include "capture/base/warnings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static vn_status check_output(const command *k, vn_error *err)
 	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
-static vn_status merge(const command *k, int *status, vn_error *err)
+static vn_status merge_recordings(const command *k, int *status, vn_error *err)
 {
 	vn_together *part = calloc((size_t)k->n, sizeof *part), whole = { .n = 0 };
 	vn_status    st = part ? check_output(k, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d parts", k->n);
@@ -75,8 +76,6 @@ int cmd_merge(int argc, char **argv)
 	k.n = argc - optind;
 	if (k.n == 0)
 		return vn_complain("merge", "the summaries of all parts are needed: vernier merge part*.json");
-	const vn_status st = merge(&k, &status, &err);
-	if (st)
-		fprintf(stderr, "vernier merge: %s\n", err.text);
-	return st ? 2 : status;
+	const vn_status st = merge_recordings(&k, &status, &err);
+	return vn_command_end("merge", st, &err, false, status);
 }

@@ -44,8 +44,7 @@ const vn_command vn_selftest_command = {
 	.synopsis = "[REF [CAND]] [OPTION]...",
 	.about =
 		"Change copies of healthy recordings in every way that is known to go wrong, compare each as vernier compare "
-		"does, and show that each mutation is "
-		"found for what it is.\n"
+		"does, and show that each mutation is found for what it is.\n"
 		"REF and CAND are two recordings that are within their limits. REF alone is compared with itself. "
 		"Without REF, vernier makes recordings of a small synthetic model in every precision.",
 	.option = options,
@@ -54,7 +53,7 @@ const vn_command vn_selftest_command = {
 };
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(command *k, int argc, char **argv)
+static int parse_arguments(command *k, int argc, char **argv)
 {
 	vn_error  err;
 	const int st = vn_options_read(&vn_selftest_command, argc, argv, k);
@@ -93,7 +92,7 @@ static vn_status make_dir(char *dir, size_t room, vn_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static bool wanted(const command *k, const vn_mutation_group *g, const vn_mutation *m)
+static bool is_wanted(const command *k, const vn_mutation_group *g, const vn_mutation *m)
 {
 	char name[96];
 	snprintf(name, sizeof name, "%s/%s", g->name, m->name);
@@ -120,7 +119,7 @@ static vn_status try_all(const command *k, const vn_selftest *s, int p, const ch
 		for (const vn_mutation *m = g->mutation; m->name && !st; m++, i++) {
 			vn_progress_at(bar, first + i);
 			o[i].caught = VN_ELSEWHERE;
-			if (!wanted(k, g, m))
+			if (!is_wanted(k, g, m))
 				continue;
 			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted")
 			                      : vn_mutation_harness_try(m->when && of_steps ? of_steps : c, m, &o[i], err);
@@ -163,7 +162,7 @@ int cmd_selftest(int argc, char **argv)
 	vn_error     err = { "" };
 	char         dir[2048] = "";
 	vn_own_runs *own = NULL;
-	const int    said = arguments(&k, argc, argv);
+	const int    said = parse_arguments(&k, argc, argv);
 	vn_status    st;
 
 	if (said)
@@ -177,12 +176,10 @@ int cmd_selftest(int argc, char **argv)
 		st = vn_selftest_json(&s, stdout, &err);
 	else if (!st)
 		vn_selftest_text(&s, stdout);
-	if (st)
-		fprintf(stderr, "vernier selftest: %s\n", err.text);
-	const int status = st ? 2 : vn_selftest_count(&s, VN_MISSED) ? 1 : 0;
+	const int status = vn_selftest_count(&s, VN_MISSED) ? 1 : 0;
 	if (*dir)
 		vn_temporary_clear(dir);
 	free(s.outcome);
 	free(own);
-	return vn_warnings_end("selftest", k.strict, status);
+	return vn_command_end("selftest", st, &err, k.strict, status);
 }

@@ -3,6 +3,7 @@
 #include "compare/options.h"
 
 #include "libref/model/synth.h"
+#include "capture/base/warnings.h"
 
 #include <stdio.h>
 
@@ -66,9 +67,5 @@ int cmd_synth(int argc, char **argv)
 	const vn_synth_options o = {
 		.dtype = dtypes[k.dtype], .layers = k.layers, .seed = (uint64_t)k.seed, .force = k.force, .progress = true
 	};
-	if (vn_synth_write(argv[optind], k.dir, &o, &err)) {
-		fprintf(stderr, "vernier synth: %s\n", err.text);
-		return 2;
-	}
-	return 0;
+	return vn_command_end("synth", vn_synth_write(argv[optind], k.dir, &o, &err), &err, false, 0);
 }

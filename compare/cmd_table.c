@@ -88,7 +88,7 @@ static vn_status choose_form(command *k, vn_error *err)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(command *k, int argc, char **argv)
+static int parse_arguments(command *k, int argc, char **argv)
 {
 	int      st = vn_options_read(&vn_table_command, argc, argv, k);
 	vn_error err;
@@ -140,7 +140,7 @@ static void compare_again(const command *k, char *cand, char again[VN_SHELL_LINE
 	vn_compare_again(&line, again);
 }
 
-static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_error *err)
+static vn_status judge_pair(const command *k, const char *cand, vn_comparison *c, vn_error *err)
 {
 	vn_sides  sides = k->sides;
 	vn_status st;
@@ -159,7 +159,7 @@ static vn_status judge(const command *k, const char *cand, vn_comparison *c, vn_
 }
 
 /* Warnings go to stderr: the table has no room for them. */
-static void warn(const vn_many *m)
+static void print_warnings(const vn_many *m)
 {
 	fflush(stdout);
 	for (int i = 0; i < m->n; i++)
@@ -204,7 +204,7 @@ static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error 
 		c[i]->request.options = &k->how.o;
 		compare_again(k, k->cand[i], again);
 		c[i]->request.again = *again ? again : NULL;
-		const vn_status judged = judge(k, k->cand[i], c[i], &why);
+		const vn_status judged = judge_pair(k, k->cand[i], c[i], &why);
 		st = vn_many_add(m, k->cand[i], c[i], "", judged, &why, err);
 		c[i]->request.again = NULL; /* the line was for this candidate alone */
 		if (!st && judged)
@@ -230,7 +230,7 @@ int cmd_table(int argc, char **argv)
 	vn_comparison *c[VN_MANY_MOST] = { NULL };
 	vn_many        m = { 0 };
 	vn_error       err = { "" };
-	const int      said = arguments(&k, argc, argv);
+	const int      said = parse_arguments(&k, argc, argv);
 
 	if (said)
 		return said == 1 ? 0 : 2;
@@ -238,7 +238,7 @@ int cmd_table(int argc, char **argv)
 	if (st)
 		fprintf(stderr, "vernier table: %s\n", err.text);
 	else
-		warn(&m);
+		print_warnings(&m);
 	const int status = st ? 2 : vn_many_status(&m);
 	vn_warnings_end("table", k.how.o.strict && status < 2, 0);
 	vn_many_finish(&m);

@@ -50,7 +50,7 @@ const vn_command vn_weights_command = {
 };
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int arguments(command *k, int argc, char **argv)
+static int parse_arguments(command *k, int argc, char **argv)
 {
 	const int st = vn_options_read(&vn_weights_command, argc, argv, k);
 	if (st)
@@ -83,7 +83,7 @@ static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_wei
 	           : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
 }
 
-static void add(vn_lines *next, const char *const *word, int n)
+static void add_command(vn_lines *next, const char *const *word, int n)
 {
 	char line[VN_SHELL_LINE] = "vernier";
 
@@ -94,7 +94,7 @@ static void add(vn_lines *next, const char *const *word, int n)
 }
 
 /* Whether compare takes these two recordings: of one family, and of the same tokens. */
-static bool comparable(const vn_recording *a, const vn_recording *b)
+static bool are_comparable(const vn_recording *a, const vn_recording *b)
 {
 	const int32_t *ids[2], *positions;
 	const char    *family[] = { vn_recording_family(a), vn_recording_family(b) };
@@ -106,12 +106,12 @@ static bool comparable(const vn_recording *a, const vn_recording *b)
 
 /* What the differences do: a side that is a model is recorded, with the tokens of the other side if that is a
  * recording, and both are compared. */
-static void suggest(const command *k, const vn_opened_weights w[2], vn_lines *next)
+static void suggest_commands(const command *k, const vn_opened_weights w[2], vn_lines *next)
 {
 	char        to[2][VN_SHELL_FILE] = { "reference.h5", "candidate.h5" };
 	const char *made[2];
 
-	if (w[0].recording && w[1].recording && !comparable(w[0].recording, w[1].recording))
+	if (w[0].recording && w[1].recording && !are_comparable(w[0].recording, w[1].recording))
 		return;
 	for (int i = 0; i < 2; i++) {
 		vn_shell_new_file(to[i], sizeof to[i]);
@@ -121,13 +121,13 @@ static void suggest(const command *k, const vn_opened_weights w[2], vn_lines *ne
 		const bool first = i == 0 && !w[1].recording;
 		const bool forced = w[!i].recording && vn_recording_decoded(w[!i].recording);
 		if (!w[i].recording)
-			add(next,
-			    (const char *[]) { "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",
-			                       first ? "1,2,3,4,5,6,7,8" : made[!i], forced ? "--force-ids-from" : "-o",
-			                       forced ? made[!i] : made[i], "-o", made[i] },
-			    forced ? 9 : 7);
+			add_command(next,
+			            (const char *[]) { "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",
+			                               first ? "1,2,3,4,5,6,7,8" : made[!i], forced ? "--force-ids-from" : "-o",
+			                               forced ? made[!i] : made[i], "-o", made[i] },
+			            forced ? 9 : 7);
 	}
-	add(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
+	add_command(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
 }
 
 static vn_status put_json(const command *k, const vn_weights *w, const vn_opened_weights of[2], FILE *out,
@@ -137,7 +137,7 @@ static vn_status put_json(const command *k, const vn_weights *w, const vn_opened
 	json_t  *j = vn_weights_json(w);
 	json_object_set_new(j, "schema", json_string("vernier-weights/1"));
 	if (w->n_found)
-		suggest(k, of, &next);
+		suggest_commands(k, of, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);
 	json_object_set_new(j, "paths", json_pack("[s, s]", k->path[0], k->path[1]));
@@ -163,7 +163,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status report(const command *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
+static vn_status print_report(const command *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
 {
 	char            summary[VN_WEIGHT_WORDS];
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k, w, of }, err);
@@ -183,7 +183,7 @@ int cmd_weights(int argc, char **argv)
 	vn_lines          notes = { 0 };
 	vn_error          err = { "" };
 	vn_status         st;
-	const int         said = arguments(&k, argc, argv);
+	const int         said = parse_arguments(&k, argc, argv);
 
 	if (said)
 		return said == 1 ? 0 : 2;
@@ -198,11 +198,9 @@ int cmd_weights(int argc, char **argv)
 		goto done;
 	for (int i = 0; i < notes.n; i++)
 		fprintf(stderr, "vernier weights: note: %s\n", notes.line[i]);
-	st = report(&k, found, w, &err);
-done:
-	if (st)
-		fprintf(stderr, "vernier weights: %s\n", err.text);
-	const int status = st ? 2 : found->n_found > 0;
+	st = print_report(&k, found, w, &err);
+done:;
+	const int status = !st && found->n_found > 0;
 	vn_weights_free(found);
 	free(numbers[0]);
 	free(numbers[1]);
@@ -210,5 +208,5 @@ done:
 	vn_opened_weights_close(&w[0]);
 	vn_opened_weights_close(&w[1]);
 	vn_lines_free(&notes);
-	return vn_warnings_end("weights", k.report.strict, status);
+	return vn_command_end("weights", st, &err, k.report.strict, status);
 }

@@ -56,7 +56,7 @@ static void open_files(const vn_compare_line *k, int n, vn_recording *opened[AT_
 }
 
 /* Opens and matches one comparison. */
-static void begin(running *r, const vn_compare_line *k, vn_recording *opened[2])
+static void begin_pair(running *r, const vn_compare_line *k, vn_recording *opened[2])
 {
 	*r = (running) { .line = k, .pid = -1 };
 	r->c.request.options = &r->line->how.o;
@@ -73,7 +73,7 @@ static void begin(running *r, const vn_compare_line *k, vn_recording *opened[2])
 }
 
 /* Measures all that have not failed. */
-static void measure(running *r, int n)
+static void measure_pairs(running *r, int n)
 {
 	vn_comparison *c[AT_ONCE] = { NULL };
 	running       *of[AT_ONCE];
@@ -93,7 +93,7 @@ static void measure(running *r, int n)
 	}
 }
 
-static void unmap(const vn_comparison *c)
+static void unmap_weights(const vn_comparison *c)
 {
 	vn_recording *const all[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	for (int i = 0; i < 3; i++)
@@ -103,7 +103,7 @@ static void unmap(const vn_comparison *c)
 
 /* ---- each by itself ------------------------------------------------------------------- */
 
-static vn_status judge(running *r, vn_many *m, vn_error *err)
+static vn_status judge_pair(running *r, vn_many *m, vn_error *err)
 {
 	if (!r->st)
 		r->st = r->line->absent ? vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why)
@@ -120,10 +120,10 @@ static int judge_there(running *r, const vn_many *m, FILE *found)
 
 	if (vn_many_begin(&one, m->ref, m->keep, &err))
 		return 1;
-	return judge(r, &one, &err) || vn_trouble_since(mark, r->line->cand, &err) || !vn_many_send(&one, found);
+	return judge_pair(r, &one, &err) || vn_trouble_since(mark, r->line->cand, &err) || !vn_many_send(&one, found);
 }
 
-static void start(running *r, const vn_many *m, int threads)
+static void start_pairs(running *r, const vn_many *m, int threads)
 {
 	const pid_t parent = getpid();
 
@@ -155,7 +155,7 @@ static bool ended_well(running *r)
 	return r->pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static void end(running *r)
+static void end_pair(running *r)
 {
 	if (r->pid > 0) {
 		kill(r->pid, SIGKILL);
@@ -183,25 +183,25 @@ static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_m
 	if (n > 1)
 		open_files(k, n, opened);
 	for (; begun < n; begun++)
-		begin(&r[begun], &k[begun], opened[begun]);
-	measure(r, n);
+		begin_pair(&r[begun], &k[begun], opened[begun]);
+	measure_pairs(r, n);
 	for (int i = 0; i < n && !here; i++)
-		unmap(&r[i].c);
+		unmap_weights(&r[i].c);
 	for (int i = 0; i < n && !st; i++) {
 		for (; !here && started < n && started < i + at_once; started++)
-			start(&r[started], m, threads / at_once);
+			start_pairs(&r[started], m, threads / at_once);
 		if (i < started && ended_well(&r[i])) {
 			r[i].pid = -1;
 			st = vn_many_receive(m, k[i].cand, r[i].found, err);
 		} else {
 			here = busy = true;
 			r[i].pid = -1;
-			st = judge(&r[i], m, err);
+			st = judge_pair(&r[i], m, err);
 		}
 		vn_progress_at(bar, m->n);
 	}
 	for (int i = 0; i < begun; i++)
-		end(&r[i]);
+		end_pair(&r[i]);
 	free(r);
 	return st;
 }

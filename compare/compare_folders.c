@@ -35,12 +35,12 @@ static bool command_of(const vn_compare_line *k, const char *name, char (*room)[
 	return true;
 }
 
-static int candidates(const vn_compare_line *k)
+static int count_candidates(const vn_compare_line *k)
 {
 	return k->many ? k->n_many : 1;
 }
 
-static const char *candidate(const vn_compare_line *k, int i)
+static const char *candidate_folder(const vn_compare_line *k, int i)
 {
 	return k->many ? k->many[i] : k->cand;
 }
@@ -48,7 +48,7 @@ static const char *candidate(const vn_compare_line *k, int i)
 /* Whether the reference's folder has it, and that of a candidate. */
 static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
 {
-	for (int i = 0; i < candidates(k); i++)
+	for (int i = 0; i < count_candidates(k); i++)
 		if (p->there[0] && p->there[i + 1])
 			return true;
 	return false;
@@ -211,15 +211,15 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE,
 		               "--floor %s: for folders of recordings, give a folder of floors with the same file names",
 		               k->floor);
-	for (int i = 0; i < candidates(k) && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
-		if (vn_same_file(k->ref, candidate(k, i)))
+	for (int i = 0; i < count_candidates(k) && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
+		if (vn_same_file(k->ref, candidate_folder(k, i)))
 			return vn_fail(err, VN_ERR_USAGE,
 			               "%s is the same folder as the reference, %s: recordings always agree with "
 			               "themselves (--allow itself compares them all the same)",
-			               candidate(k, i), k->ref);
+			               candidate_folder(k, i), k->ref);
 		for (int j = 0; j < i; j++)
-			if (vn_same_file(candidate(k, j), candidate(k, i)))
-				return vn_fail(err, VN_ERR_USAGE, "%s is given twice, as candidates %c and %c", candidate(k, i),
+			if (vn_same_file(candidate_folder(k, j), candidate_folder(k, i)))
+				return vn_fail(err, VN_ERR_USAGE, "%s is given twice, as candidates %c and %c", candidate_folder(k, i),
 				               vn_many_letter(j), vn_many_letter(i));
 	}
 	return k->summary ? vn_place_check(k->summary, VN_PLACE_REPORT, k->force, err) : VN_OK;
@@ -248,7 +248,7 @@ static char *pack_words(const vn_compare_line *k, const vn_pair_outcome *o)
 
 	if (to) {
 		fprintf(to, "%s\n%s\n", o->each, o->words);
-		for (int s = 0; s <= candidates(k); s++)
+		for (int s = 0; s <= count_candidates(k); s++)
 			fprintf(to, "%s\n", o->by[s]);
 	}
 	return vn_text_close(to, &text) ? text : NULL;
@@ -289,17 +289,14 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 {
 	shared               s = { k, p };
 	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
-	const vn_cluster_job job = { k->name,
-		                         "give each its part, with --part N --summary FILE, and join them with "
-		                         "vernier merge",
-		                         p->n,
-		                         order,
-		                         t->work.hex,
-		                         compare_piece,
-		                         name_piece,
-		                         &s };
-	vn_status            st = a ? vn_cluster_share(&job, a, first, err)
-	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+	const vn_cluster_job job = {
+		k->name,     "give each its part, with --part N --summary FILE, and join them with vernier merge",
+		p->n,        order,
+		t->work.hex, compare_piece,
+		name_piece,  &s
+	};
+	vn_status st = a ? vn_cluster_share(&job, a, first, err)
+	                 : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 
 	for (int i = 0; !st && *first && i < p->n; i++) {
 		fputs(a[i].text[VN_CLUSTER_OUT], stdout);
@@ -325,8 +322,9 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 	int      *order = calloc((size_t)p->n, sizeof *order);
 	vn_status st;
 
-	st = mine && order && asked ? vn_together_begin(t, side, candidates(k) + 1, p, k->part, asked, mine, order, err)
-	                            : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
+	st = mine && order && asked
+	         ? vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err)
+	         : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 	const bool alone = k->part.of || vn_cluster_size() == 1;
 	if (!st && !alone)
 		st = share_pairs(k, p, order, t, first, transient, err);
@@ -357,8 +355,7 @@ static vn_status write_summary(const vn_compare_line *k, const vn_together *t, u
 	if (transient || ferror(stdout))
 		return vn_fail(err, VN_ERR_IO, "%s: not written: %s", k->summary,
 		               transient ? "a pair could not be compared for lack of memory"
-		                         : "standard output cannot be "
-		                           "written");
+		                         : "standard output cannot be written");
 	return vn_output_report(k->summary, k->force, vn_together_json, t, err);
 }
 
@@ -381,9 +378,9 @@ int vn_compare_folders(const vn_compare_line *k)
 	vn_status       st = check_folders(k, &err);
 	bool            transient = false, first = true;
 
-	for (int i = 0; i < candidates(k); i++)
-		side[i + 1] = candidate(k, i);
-	if (!st && !(st = vn_folder_pairs_of(side, candidates(k) + 1, &p, &err)) &&
+	for (int i = 0; i < count_candidates(k); i++)
+		side[i + 1] = candidate_folder(k, i);
+	if (!st && !(st = vn_folder_pairs_of(side, count_candidates(k) + 1, &p, &err)) &&
 	    !(st = compare_pairs(k, side, &p, &t, &first, &transient, &err)) && first) {
 		if (!k->quiet)
 			vn_together_text(&t, stdout);

@@ -147,7 +147,7 @@ static void say_many_written(const vn_compare_line *k, const vn_many *m)
 }
 
 /* A vote compares every pair: no page shows all of them. */
-static unsigned wants(const vn_compare_line *k)
+static unsigned wanted_forms(const vn_compare_line *k)
 {
 	unsigned keep = 0;
 	for (int i = 0; i < k->n_reports; i++) {
@@ -178,7 +178,7 @@ static vn_status tell_many(const vn_compare_line *k, const vn_many *m, vn_error 
 	return VN_OK;
 }
 
-static vn_status vote(const vn_compare_line *k, vn_many *pairs, int *status, vn_error *err)
+static vn_status run_vote(const vn_compare_line *k, vn_many *pairs, int *status, vn_error *err)
 {
 	vn_vote   v = { .many = { 0 } };
 	vn_status st = judge_pairs(k, pairs, err);
@@ -199,9 +199,9 @@ vn_pair_outcome vn_compare_many(const vn_compare_line *k)
 	vn_status       st;
 
 	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err)) &&
-	    !(st = vn_many_begin(&m, k->ref, wants(k), &err))) {
+	    !(st = vn_many_begin(&m, k->ref, wanted_forms(k), &err))) {
 		if (k->vote)
-			st = vote(k, &m, &status, &err);
+			st = run_vote(k, &m, &status, &err);
 		else if (!(st = judge_many(k, &m, &err)) && !(st = tell_many(k, &m, &err)))
 			status = vn_many_status(&m);
 	}

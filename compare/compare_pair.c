@@ -82,7 +82,7 @@ vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status report(const vn_compare_line *k, vn_comparison *c, const char *chosen, vn_error *err)
+static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const char *chosen, vn_error *err)
 {
 	vn_story  story;
 	vn_status st;
@@ -200,7 +200,7 @@ static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_e
 	if ((st = vn_compare_check_itself(k, c, err)) || (st = vn_compare_check_places(k, err)) ||
 	    (st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
 		return st;
-	return report(k, c, chosen, err);
+	return write_reports(k, c, chosen, err);
 }
 
 /* Reports a pair with one file absent: everything in the other file is missing or extra, and each report with a
@@ -220,7 +220,7 @@ static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error 
 		}
 	if ((st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
 		return st;
-	return report(&files, c, chosen, err);
+	return write_reports(&files, c, chosen, err);
 }
 
 bool vn_compare_shows_text(const vn_compare_line *k)
@@ -232,7 +232,7 @@ bool vn_compare_shows_text(const vn_compare_line *k)
 }
 
 /* Prints warnings to stderr, unless the text report on stdout shows them. */
-static void warn(const vn_compare_line *k, const vn_comparison *c)
+static void print_warnings(const vn_compare_line *k, const vn_comparison *c)
 {
 	const bool shown = !k->absent && vn_compare_shows_text(k);
 	vn_warnings_begin();
@@ -312,7 +312,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	c.request.again = *again ? again : NULL;
 	const vn_status st = k->absent ? run_alone(k, &c, &err) : run_comparison(k, &c, &err);
 	if (!st)
-		warn(k, &c);
+		print_warnings(k, &c);
 	if (st) {
 		vn_lines_print_refusals(&c.result.refusals, "", "--format json lists them", stderr);
 		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");

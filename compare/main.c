@@ -46,7 +46,7 @@ static void occupy_standard_streams(void)
 		}
 }
 
-static int capture(int argc, char **argv)
+static int run_capture(int argc, char **argv)
 {
 	return cmd_capture(argc, argv, &vn_against_judge);
 }
@@ -59,7 +59,7 @@ static const struct {
 	const vn_command *options;
 } command[] = {
 #ifdef VERNIER_GPU
-	{ "capture", capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
+	{ "capture", run_capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
 #else
 	{ "capture", capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
 #endif
@@ -86,7 +86,7 @@ static const struct {
 };
 
 /* Fits a terminal of 24 lines of 80 columns; a narrower one wraps it. */
-static void usage(FILE *to)
+static void print_usage(FILE *to)
 {
 	static const struct {
 		const char *text;
@@ -255,7 +255,7 @@ static int print_completions(const char *name)
 }
 
 /* Whether the command computes. Restarting the program (vn_spin_briefly) costs as much as comparing 0.1 GB. */
-static bool computes(int argc, char **argv)
+static bool runs_model(int argc, char **argv)
 {
 	for (size_t i = 0; argc > 1 && i < sizeof command / sizeof *command; i++)
 		if (strcmp(argv[1], command[i].name) == 0 && command[i].computes == WITH_MODEL) {
@@ -309,7 +309,7 @@ static int run_command(const char *name, int argc, char **argv)
 /* Output that could not be printed counts as failure: a full disk behind `>` is trouble. So is a run in which
  * the system refused a request anywhere, because the answer may be incomplete (trouble.h). A reader that left
  * early (head) is no trouble, but gets no verdict either. */
-static int finish(int status)
+static int finish_streams(int status)
 {
 	vn_error err;
 
@@ -398,7 +398,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
-static int enter(int argc, char **argv)
+static int enter_command(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 	char  page[NAME_MAX + 1];
@@ -408,7 +408,7 @@ static int enter(int argc, char **argv)
 	if (!raise_stack())
 		return 2;
 	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) then fails its write, and the partial output is removed */
-	if (computes(argc, argv))
+	if (runs_model(argc, argv))
 		vn_spin_briefly(argv); /* first, because it may restart the program */
 	vn_mapped_explain();
 #ifndef VN_SANITIZED /* a sanitizer's own report is more useful */
@@ -421,40 +421,40 @@ static int enter(int argc, char **argv)
 	if (!heed_environment())
 		return 2;
 	if (argc < 2) {
-		usage(stderr);
+		print_usage(stderr);
 		return 2;
 	}
 	if (is_one_of(argv[1], "--version", "-v", "version")) {
 		puts("vernier " VERNIER_VERSION);
-		return finish(argc > 2 && strcmp(argv[2], "--verbose") == 0 ? tell_sandbox() : 0);
+		return finish_streams(argc > 2 && strcmp(argv[2], "--verbose") == 0 ? tell_sandbox() : 0);
 	}
 	if (is_one_of(argv[1], "help", "--help", "-h")) {
 		if (argc > 3 && strcmp(argv[2], "--man") == 0)
-			return finish(print_manual(argv[3]));
+			return finish_streams(print_manual(argv[3]));
 		if (argc > 3 && strcmp(argv[2], "--man-pages") == 0)
-			return finish(write_manual_pages(argv[3]));
+			return finish_streams(write_manual_pages(argv[3]));
 		if (argc > 2 && strcmp(argv[2], "--prefix") == 0)
-			return finish(print_prefix());
+			return finish_streams(print_prefix());
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
-			return finish(print_completions(argv[3]));
+			return finish_streams(print_completions(argv[3]));
 		if (argc > 2 && is_page(argv[2]))
-			return finish(print_page(argv[2]));
+			return finish_streams(print_page(argv[2]));
 		if (argc > 2 && is_bare_page(argv[2], page))
-			return finish(print_page(page));
+			return finish_streams(print_page(page));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {
 			help[0] = argv[2];
-			return finish(run_command(argv[2], 2, help));
+			return finish_streams(run_command(argv[2], 2, help));
 		}
-		usage(stdout);
-		return finish(0);
+		print_usage(stdout);
+		return finish_streams(0);
 	}
-	return finish(run_command(argv[1], argc - 1, argv + 1));
+	return finish_streams(run_command(argv[1], argc - 1, argv + 1));
 }
 
 int main(int argc, char **argv)
 {
 	atexit(not_by_the_door);
-	const int status = enter(argc, argv);
+	const int status = enter_command(argc, argv);
 	left_ = true;
 #ifdef VN_SANITIZED
 	return status; /* leak detection runs at exit */

@@ -20,16 +20,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void note(int number)
+static void note_signal(int number)
 {
 	if (vn_trouble_is(number))
 		vn_trouble_note(number == ENOMEM ? NULL : strerror(number));
 }
 
-static void *some(void *p, size_t n)
+static void *note_if_null(void *p, size_t n)
 {
 	if (!p && n)
-		note(ENOMEM);
+		note_signal(ENOMEM);
 	return p;
 }
 
@@ -42,7 +42,7 @@ static void *some(void *p, size_t n)
 		type r = __real_##name arguments; \
 		const int              number = errno; \
 		if (failed) \
-			note(number); \
+			note_signal(number); \
 		errno = number; \
 		return r; \
 	}
@@ -51,7 +51,7 @@ static void *some(void *p, size_t n)
 	void *__wrap_##name parameters; \
 	void *__wrap_##name parameters \
 	{ \
-		return some(__real_##name arguments, bytes); \
+		return note_if_null(__real_##name arguments, bytes); \
 	}
 #define NUMBER(name, parameters, arguments) /* functions that return the error number */ \
 	int __real_##name parameters; \
@@ -59,7 +59,7 @@ static void *some(void *p, size_t n)
 	int __wrap_##name parameters \
 	{ \
 		const int r = __real_##name arguments; \
-		note(r); \
+		note_signal(r); \
 		return r; \
 	}
 #define OPEN(name, parameters, arguments) \
@@ -73,7 +73,7 @@ static void *some(void *p, size_t n)
 		va_end(list); \
 		const int r = (int)TEMP_FAILURE_RETRY(__real_##name arguments), number = errno; \
 		if (r < 0) \
-			note(number); \
+			note_signal(number); \
 		errno = number; \
 		return r; \
 	}
@@ -123,7 +123,7 @@ int __wrap_fclose(FILE *f)
 {
 	const int lost = ferror(f), r = __real_fclose(f), number = errno;
 	if (lost || r != 0)
-		note(vn_trouble_is(number) ? number : EIO);
+		note_signal(vn_trouble_is(number) ? number : EIO);
 	errno = number;
 	return r;
 }

@@ -129,24 +129,32 @@ static bool extension_present(const char *layer, const char *name)
 	return found;
 }
 
+static vn_status check_validation(bool installed, vn_error *err)
+{
+	if (!installed)
+		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
+	/* Without it the layer looks at calls and not at what they race for. */
+	if (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+		return vn_fail(err, VN_ERR_DEVICE,
+		               "validation was asked for and this " VALIDATION
+		               " cannot watch synchronisation: it has no " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+	return VN_OK;
+}
+
 static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 {
 	const bool     debug = extension_present(NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
 	const char    *extension[2], *layer[] = { VALIDATION };
 	const uint32_t layer_is = validate ? layer_version(VALIDATION) : 0;
 	uint32_t       extensions = 0, version = 0;
+	vn_status      st;
 	VkResult       r;
 
 	if (vn_vk.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
 		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader speaks %u.%u, and 1.3 is needed",
 		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
-	if (validate && (!layer_is || !debug))
-		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
-	/* Without it the layer looks at calls and not at what they race for. */
-	if (validate && (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)))
-		return vn_fail(err, VN_ERR_DEVICE,
-		               "validation was asked for and this " VALIDATION
-		               " cannot watch synchronisation: it has no " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+	if (validate && (st = check_validation(layer_is && debug, err)))
+		return st;
 	d->old_layer = validate && layer_is < VN_COOP_LAYER;
 	vn_keep_drivers_loaded();
 	if (debug)
@@ -310,22 +318,8 @@ static void read_properties(vn_device *d)
 			d->direct = !vn_device_hide_memory;
 }
 
-vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err)
+static vn_status create_device(vn_device *d, bool float16, vn_error *err)
 {
-	vn_status st;
-	VkResult  r;
-
-	*d = (vn_device) { 0 };
-	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose(d, index, err)))
-		goto fail;
-	if (float16 && !vn_physical_float16(d->physical)) {
-		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot sum in half: it has no shaderFloat16", d->info.index,
-		             d->info.name);
-		goto fail;
-	}
-	read_properties(d);
-	d->coop = vn_device_no_coop ? VN_COOP_NONE : vn_coop_of(d->instance, d->physical);
-
 	const VkBool32                   coop = d->coop ? VK_TRUE : VK_FALSE;
 	const char                      *extension[] = { VN_COOP_EXTENSION };
 	vn_coop_features                 matrices = { .sType = VN_COOP_FEATURES, .cooperativeMatrix = VK_TRUE };
@@ -349,7 +343,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	const float                      one = 1.0f;
 
 	vn_device_unheard = coop && d->old_layer;
-	r = vn_vk.CreateDevice(
+	const VkResult r = vn_vk.CreateDevice(
 		d->physical,
 		&(VkDeviceCreateInfo) {
 			.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
@@ -365,9 +359,28 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	vn_device_unheard = false;
 	if (r != VK_SUCCESS) {
 		d->device = VK_NULL_HANDLE;
-		st = vn_device_fail(d, r, err, "the device cannot be opened");
+		return vn_device_fail(d, r, err, "the device cannot be opened");
+	}
+	return VN_OK;
+}
+
+vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err)
+{
+	vn_status st;
+
+	*d = (vn_device) { 0 };
+	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose(d, index, err)))
+		goto fail;
+	if (float16 && !vn_physical_float16(d->physical)) {
+		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot sum in half: it has no shaderFloat16", d->info.index,
+		             d->info.name);
 		goto fail;
 	}
+	read_properties(d);
+	d->coop = vn_device_no_coop ? VN_COOP_NONE : vn_coop_of(d->instance, d->physical);
+
+	if ((st = create_device(d, float16, err)))
+		goto fail;
 	vn_device_name(d, VK_OBJECT_TYPE_DEVICE, (uint64_t)(uintptr_t)d->device, "vernier");
 	vn_vk.GetDeviceQueue(d->device, d->family, 0, &d->queue);
 	vn_device_name(d, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)d->queue, "queue");

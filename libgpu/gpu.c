@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KMAX      256 /* shaders/attention.comp, delta_rule.comp */
-#define BLOCK     16  /* tokens per block, by default */
-#define BLOCK_MAX 65536
+#define KMAX                 256 /* shaders/attention.comp, delta_rule.comp */
+#define DEFAULT_BLOCK_TOKENS 16  /* tokens per block, by default */
+#define BLOCK_MAX            65536
 
 /* Does the shader of an operation take this operand as float32, whatever the storage format? */
 static bool is_float(vn_op op, bool output, int slot)
@@ -99,7 +99,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
                         vn_error *err)
 {
 	const bool half_sums = o->policy.sums == VN_F16;
-	const int  block = !o->paged ? 0 : o->block ? o->block : BLOCK;
+	const int  block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
 	vn_gpu    *g;
 	vn_status  st;
 

@@ -1,5 +1,6 @@
 /* guard.c: finding what was written where nothing should be. */
 #include "libgpu/guard.h"
+#include "libref/base/grow.h"
 
 #include <stdlib.h>
 
@@ -20,16 +21,12 @@ void vn_guard_destroy(vn_device *d, vn_guard *g)
 void vn_guard_zone(vn_guard *g, vn_buffer *b, VkDeviceSize at, VkDeviceSize bytes, const char *before,
                    const char *after)
 {
-	if (g->n == g->room) {
-		const int room = g->room ? 2 * g->room : 64;
-		vn_zone  *more = realloc(g->zone, (size_t)room * sizeof(*more));
-		if (!more) {
-			g->no_memory = true;
-			return;
-		}
-		g->zone = more;
-		g->room = room;
+	vn_zone *more = vn_grown(g->zone, (size_t)g->n, sizeof *more);
+	if (!more) {
+		g->no_memory = true;
+		return;
 	}
+	g->zone = more;
 	g->zone[g->n++] = (vn_zone) { .b = b, .at = at, .bytes = bytes, .before = before, .after = after };
 }
 
@@ -79,9 +76,8 @@ vn_status vn_guard_check(const vn_guard *g, vn_error *err)
 				continue;
 			if (z->before && z->after)
 				return vn_fail(err, VN_ERR_DEVICE,
-				               "something wrote between %s and %s, %llu bytes after the end of "
-				               "the first",
-				               z->before, z->after, (unsigned long long)k);
+				               "something wrote between %s and %s, %llu bytes after the end of the first", z->before,
+				               z->after, (unsigned long long)k);
 			if (z->before)
 				return vn_fail(err, VN_ERR_DEVICE, "%s was overrun: something wrote %llu bytes after its end",
 				               z->before, (unsigned long long)k);

@@ -17,7 +17,7 @@ typedef struct vn_zone {
 
 typedef struct vn_guard {
 	vn_zone  *zone;
-	int       n, room;
+	int       n;
 	vn_buffer readback;
 	bool      no_memory; /* adding a zone failed */
 } vn_guard;

@@ -3,10 +3,10 @@
 
 #include "libgpu/ops_internal.h"
 
-#define FEW       8   /* tokens of a call that go to attention_few.comp */
-#define QUERIES   64  /* of a block, and keys of a tile: attention.comp */
-#define PARTS_MAX 64  /* attention_join.comp */
-#define CHUNK     128 /* keys of a part at least; of cooperative matrices twice as many, as joining takes time, too */
+#define FEW_QUERIES 8   /* tokens of a call that go to attention_few.comp */
+#define QUERIES     64  /* of a block, and keys of a tile: attention.comp */
+#define PARTS_MAX   64  /* attention_join.comp */
+#define CHUNK       128 /* keys of a part at least; of cooperative matrices twice as many, as joining takes time, too */
 /* Workgroups that keep a big device busy (an H200 has 132 processors): below the first, keys are parted for up to the
  * second. Constants, not the device's own numbers: the bits of a run depend on its tokens alone. */
 #define BUSY      256
@@ -75,7 +75,7 @@ static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 	const int64_t S = w->past + w->tokens, window = n->c.attention.window;
 	const int64_t first = window && w->past + 1 > window ? (w->past + 1 - window) / QUERIES * QUERIES : 0;
 	const int64_t workgroups = groups(w->tokens, QUERIES) * n->c.attention.heads;
-	const bool    few = w->tokens <= FEW;
+	const bool    few = w->tokens <= FEW_QUERIES;
 	const int64_t most = few ? PARTS_MAX : workgroups >= BUSY ? 1 : smaller(BUSY_MOST / workgroups, PARTS_MAX);
 	const bool    plain = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim) == VN_K_ATTENTION;
 	const int64_t unit = few ? CHUNK : QUERIES;
@@ -130,7 +130,7 @@ static void usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 	push.y = k.n > 1 ? to->address : context;
 	reads_all(w, n);
 	vn_encode_writes(&w->g->encoder, to);
-	if (w->tokens <= FEW) {
+	if (w->tokens <= FEW_QUERIES) {
 		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_FEW, &push, T * k.n, H);
 	} else {
 		const vn_kernel kernel = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);

@@ -2,6 +2,7 @@
 #include "libgpu/staging.h"
 
 #include "libgpu/engine.h"
+#include "libref/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,14 +154,10 @@ vn_status vn_staging_send(vn_gpu_pass *w, vn_error *err)
 
 static vn_status note(vn_staging *s, int i, vn_transfer_part part, vn_error *err)
 {
-	if (s->n[i] == s->room[i]) {
-		const int         room = s->room[i] ? 2 * s->room[i] : 64;
-		vn_transfer_part *more = realloc(s->part[i], (size_t)room * sizeof(*more));
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of taps");
-		s->part[i] = more;
-		s->room[i] = room;
-	}
+	vn_transfer_part *more = vn_grown(s->part[i], (size_t)s->n[i], sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of taps");
+	s->part[i] = more;
 	s->part[i][s->n[i]++] = part;
 	return VN_OK;
 }

@@ -29,7 +29,7 @@ typedef struct vn_staging {
 	vn_buffer         buf[2];
 	size_t            used[2];
 	vn_transfer_part *part[2];
-	int               n[2], room[2];
+	int               n[2];
 	int64_t           handed; /* elements handed over of the current value */
 } vn_staging;
 

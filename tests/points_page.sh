@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# points_page.sh VERNIER: specs/points.md shows the table that the program has, and specs/faults.md describes each fault.
+# points_page.sh VERNIER: specs/points.md shows the table that the program has, specs/faults.md describes each fault and
+# specs/weights.md each kind of difference.
 set -eu
 specs=$(dirname "$0")/../specs
 table() { sed -n '/^```$/,/^```$/p' "$specs/$1" | grep -v '^```$'; }
@@ -13,3 +14,11 @@ missing=$(comm -13 <(echo "$page") <(echo "$faults"))
 unknown=$(comm -23 <(echo "$page" | grep -F .) <(echo "$faults"))
 [ -z "$missing$unknown" ] || { echo "specs/faults.md: missing: "$missing", unknown: "$unknown; exit 1; }
 echo "specs/faults.md has every fault"
+
+# Kinds of the rows WEIGHT: the page says what each means.
+kinds=$(sed -n 's/^WEIGHT([^"]*"\([a-z-]*\)".*/\1/p' "$specs/../libref/plan/catalogue.def" | sort -u)
+[ "$(wc -l <<<"$kinds")" -gt 10 ] || { echo "catalogue.def: no rows WEIGHT found"; exit 1; }
+for kind in $kinds; do
+	grep -qE "^([a-z-]+, )*$kind(,|  )" "$specs/weights.md" || { echo "specs/weights.md: missing: $kind"; exit 1; }
+done
+echo "specs/weights.md has every kind"

@@ -85,8 +85,7 @@ static void other_tokens_are_refused(void)
 	record("ref", 4, 0, NULL, false);
 	record("cand", 3, 0, NULL, false);
 	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",
-	           "token ids: 4 in the reference, 3 in the candidate: "
-	           "record both on the same tokens, with --ids-from");
+	           "token ids: 4 in the reference, 3 in the candidate: record both on the same tokens, with --ids-from");
 	record("cand", 4, 1, NULL, false);
 	verdict v = of(0);
 	CU_ASSERT_EQUAL(v.st, VN_ERR_MISMATCH);

@@ -105,9 +105,8 @@ static void the_config_comes_back_from_the_metadata(void)
 		  "\"tie_word_embeddings\": true,\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e6}}" },
 		{ "gpt2-tiny.f32.gguf",
 		  "{\"model_type\": \"gpt2\", \"vocab_size\": 40, \"n_embd\": 32, \"n_layer\": 1, \"n_head\": 4, "
-		  "\"n_positions\": 16,"
-		  "\"n_inner\": 96, \"layer_norm_epsilon\": 1e-5, \"tie_word_embeddings\": true, \"activation_function\": "
-		  "\"gelu_new\"}" },
+		  "\"n_positions\": 16,\"n_inner\": 96, \"layer_norm_epsilon\": 1e-5, \"tie_word_embeddings\": true, "
+		  "\"activation_function\": \"gelu_new\"}" },
 		{ "llama-tiny.q8_0.gguf",
 		  "{\"model_type\": \"llama\", \"vocab_size\": 40, \"hidden_size\": 32, \"num_hidden_layers\": 1,"
 		  "\"intermediate_size\": 96, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "

@@ -185,18 +185,15 @@ static void a_gguf_file_has_its_own_tokenizer(void)
 		{ OTHER_MODEL, VN_ERR_UNSUPPORTED,
 		  "toy.gguf: tokenizer.ggml.model is not supported (supported: gpt2, a byte-level BPE)" },
 		{ NO_PRE, VN_ERR_UNSUPPORTED,
-		  "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, "
-		  "qwen35, llama-bpe)" },
+		  "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
 		{ PRE_IS_A_NUMBER, VN_ERR_UNSUPPORTED,
 		  "toy.gguf: tokenizer.ggml.pre is missing or unknown (supported: gpt-2, qwen2, qwen35, llama-bpe)" },
 		{ NO_TOKENS, VN_ERR_FORMAT,
-		  "toy.gguf: tokenizer.ggml.token_type has 263 elements, expected 0 (one for each "
-		  "token)" },
+		  "toy.gguf: tokenizer.ggml.token_type has 263 elements, expected 0 (one for each token)" },
 		{ TOKENS_ARE_NUMBERS, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens must be a list of strings" },
 		{ NO_MERGES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges: missing" },
 		{ SHORT_TYPES, VN_ERR_FORMAT,
-		  "toy.gguf: tokenizer.ggml.token_type has 262 elements, expected 263 (one for "
-		  "each token)" },
+		  "toy.gguf: tokenizer.ggml.token_type has 262 elements, expected 263 (one for each token)" },
 		{ WORDS_FOR_TYPES, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.token_type[0] is not a type of token" },
 		{ BOS_IS_A_WORD, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },
 		{ BOS_BEYOND, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id must be the id of a token" },

@@ -34,12 +34,10 @@ static inline json_t *toy_tokenizer(void)
 {
 	static const char *const made[] = { "he", "ll", "hell", "hello", "\xc4\xa0hello" };
 	json_t                  *o = toy_json("{\"version\": \"1.0\", \"normalizer\": null, \"pre_tokenizer\": " TOY_GPT2
-	                                      ", \"post_processor\": null,"
-	                                                       " \"added_tokens\": [{\"id\": 261, \"content\": "
-	                                                       "\"<|end|>\", \"special\": true}], \"model\": "
-	                                                       "{\"type\": \"BPE\", \"vocab\": {}, \"merges\": [\"h e\", "
-	                                                       "\"l l\", \"he ll\", \"hell o\", "
-	                                                       "\"\\u0120 hello\"]}}");
+	                                      ", \"post_processor\": null, \"added_tokens\": [{\"id\": 261, \"content\": "
+	                                                       "\"<|end|>\", \"special\": true}], \"model\": {\"type\": "
+	                                                       "\"BPE\", \"vocab\": {}, \"merges\": [\"h e\", \"l l\", "
+	                                                       "\"he ll\", \"hell o\", \"\\u0120 hello\"]}}");
 	json_t                  *vocab = json_object_get(json_object_get(o, "model"), "vocab");
 
 	for (int b = 0; b < 256; b++) {

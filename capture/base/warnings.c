@@ -53,3 +53,10 @@ int vn_warnings_end(const char *command, bool strict, int status)
 	fprintf(stderr, "vernier %s: --strict: %d warning%s: %s\n", command, count, count == 1 ? "" : "s", all);
 	return 1;
 }
+
+int vn_command_end(const char *command, vn_status st, const vn_error *err, bool strict, int status)
+{
+	if (st)
+		fprintf(stderr, "vernier %s: %s\n", command, err->text);
+	return vn_warnings_end(command, strict, st ? 2 : status);
+}

@@ -6,6 +6,8 @@
 #ifndef VN_CAPTURE_WARNINGS_H
 #define VN_CAPTURE_WARNINGS_H
 
+#include "libref/base/error.h"
+
 #include <stdbool.h>
 
 /* Prints "vernier capture: warning: ..." and counts it. */
@@ -18,5 +20,7 @@ void vn_warnings_begin(void);
 /* Returns the exit status. With strict, if status is 0 and there were warnings, returns 1 and
  * prints a line that repeats them: "vernier capture: --strict: 2 warnings: ...; ...". */
 int  vn_warnings_end(const char *command, bool strict, int status);
+/* Ends a command whose work ended with st: prints the error, and returns 2; without one, as vn_warnings_end. */
+int  vn_command_end(const char *command, vn_status st, const vn_error *err, bool strict, int status);
 
 #endif

@@ -38,7 +38,7 @@ void vn_edit_settle(vn_edit *e, bool good, const char *object)
 }
 
 /* Flips a byte, which no HDF5 call would do. */
-static bool rot(int fd, int64_t at)
+static bool flip_byte(int fd, int64_t at)
 {
 	unsigned char byte = 0;
 	const bool    read = pread(fd, &byte, 1, at) == 1;
@@ -62,7 +62,7 @@ static hid_t open_to_change(const job *j)
 	           : H5I_INVALID_HID;
 }
 
-static void work(void *ctx, int pipe)
+static void edit_in_child(void *ctx, int pipe)
 {
 	const job *j = ctx;
 	vn_edit    e = { .path = j->path, .file = H5I_INVALID_HID };
@@ -77,7 +77,7 @@ static void work(void *ctx, int pipe)
 	if (e.file >= 0)
 		vn_edit_settle(&e, H5Fclose(e.file) >= 0, "/");
 	if (e.rot)
-		vn_edit_settle(&e, rot(j->fd, e.rot), "/");
+		vn_edit_settle(&e, flip_byte(j->fd, e.rot), "/");
 	vn_h5_unlock();
 	memcpy(frame + sizeof(int32_t), e.err.text, strlen(e.err.text));
 	vn_child_send(pipe, e.failed ? VN_FRAME_FAILED : VN_FRAME_DONE, frame, sizeof(int32_t) + strlen(e.err.text));
@@ -100,7 +100,8 @@ vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), 
 	}
 	j.bytes = s.st_size;
 	vn_status st = vn_child_start(
-		&child, &(vn_child_task) { .path = path, .file = j.fd, .writes = true, .slow = true, .work = work, .ctx = &j },
+		&child,
+		&(vn_child_task) { .path = path, .file = j.fd, .writes = true, .slow = true, .work = edit_in_child, .ctx = &j },
 		err);
 	if (!st && !(st = vn_child_receive(&child, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
 		st = vn_child_refused(path, data, bytes, err);
@@ -253,7 +254,7 @@ void vn_edit_line(vn_edit *e, const char *object, const char *from, const char *
 static const char weights[] = "/model/weights";
 
 /* Reads the table with all its columns in the file's layout: n rows of `width` bytes. */
-static unsigned char *table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_t *width)
+static unsigned char *read_table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_t *width)
 {
 	unsigned char *rows = NULL;
 	hid_t          space = H5I_INVALID_HID;
@@ -275,7 +276,7 @@ static void put_cell(vn_edit *e, int row, const char *column, H5T_class_t kind, 
 	hid_t          o, type, its = H5I_INVALID_HID;
 	hsize_t        n = 0;
 	size_t         width = 0;
-	unsigned char *rows = table(e, &o, &type, &n, &width);
+	unsigned char *rows = read_table(e, &o, &type, &n, &width);
 
 	if (!rows)
 		return;
@@ -313,7 +314,7 @@ void vn_edit_weights_fewer(vn_edit *e)
 	hid_t          o, type;
 	hsize_t        n = 0;
 	size_t         width = 0;
-	unsigned char *rows = table(e, &o, &type, &n, &width);
+	unsigned char *rows = read_table(e, &o, &type, &n, &width);
 
 	if (!rows)
 		return;

@@ -18,7 +18,7 @@ static void put_real(hid_t o, const char *key, double x, bool *good)
 }
 
 /* Writes the attributes an engine would write for these numbers. */
-static bool describe(hid_t o, const vn_tensor *t)
+static bool write_statistics(hid_t o, const vn_tensor *t)
 {
 	const vn_stats  s = vn_stats_of(t->data, t->dtype, (size_t)vn_shape_count(&t->shape));
 	const vn_digest d = vn_digest_of(t->data, bytes_of(t));
@@ -40,7 +40,7 @@ void vn_edit_numbers(vn_edit *e, const char *object, const vn_tensor *t, bool ho
 
 	vn_edit_settle(e,
 	               o >= 0 && type >= 0 && H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, t->data) >= 0 &&
-	                   (!honest || describe(o, t)),
+	                   (!honest || write_statistics(o, t)),
 	               object);
 }
 
@@ -64,7 +64,7 @@ static herr_t copy_attribute(hid_t from, const char *key, const H5A_info_t *info
 	return good ? 0 : -1;
 }
 
-static bool layout(hid_t dcpl, vn_edit_way way, int rank, const hsize_t *dim, size_t bytes)
+static bool set_layout(hid_t dcpl, vn_edit_way way, int rank, const hsize_t *dim, size_t bytes)
 {
 	hsize_t chunk[VN_MAX_RANK + 1];
 
@@ -101,12 +101,12 @@ static hid_t create_dataset(vn_edit *e, const vn_tensor *t, vn_edit_way way, int
 
 	if (way == VN_EDIT_VIRTUAL && H5Pset_virtual(dcpl, space, ".", "/run/token_ids", space) < 0)
 		return H5I_INVALID_HID;
-	if (!layout(dcpl, way, rank, dim, bytes_of(t)))
+	if (!set_layout(dcpl, way, rank, dim, bytes_of(t)))
 		return H5I_INVALID_HID;
 	return H5Dcreate_anon(e->file, type, space, dcpl, H5P_DEFAULT);
 }
 
-static bool fill(vn_edit *e, hid_t o, const vn_tensor *t, vn_edit_way way, int rank, const hsize_t *dim)
+static bool write_numbers(vn_edit *e, hid_t o, const vn_tensor *t, vn_edit_way way, int rank, const hsize_t *dim)
 {
 	hid_t    type = H5Dget_type(o);
 	haddr_t  at = 0;
@@ -124,7 +124,7 @@ static bool fill(vn_edit *e, hid_t o, const vn_tensor *t, vn_edit_way way, int r
 			return false;
 	}
 	if (way == VN_EDIT_PLAIN)
-		return describe(o, t);
+		return write_statistics(o, t);
 	if (way != VN_EDIT_ROTTEN)
 		return true;
 	if (H5Dflush(o) < 0 || H5Dget_chunk_info_by_coord(o, from, &masked, &at, &stored) < 0 || stored < 8)
@@ -133,14 +133,15 @@ static bool fill(vn_edit *e, hid_t o, const vn_tensor *t, vn_edit_way way, int r
 	return true;
 }
 
-static void replace(vn_edit *e, const char *object, const vn_tensor *t, vn_edit_way way, int rank, const hsize_t *dim)
+static void replace_object(vn_edit *e, const char *object, const vn_tensor *t, vn_edit_way way, int rank,
+                           const hsize_t *dim)
 {
 	hid_t   old = e->failed ? H5I_INVALID_HID : H5Dopen2(e->file, object, H5P_DEFAULT), o = H5I_INVALID_HID;
 	hsize_t n = 0;
 
 	bool good = old >= 0 && (o = create_dataset(e, t, way, rank, dim)) >= 0 &&
 	            H5Aiterate2(old, H5_INDEX_NAME, H5_ITER_INC, &n, copy_attribute, &o) >= 0 &&
-	            fill(e, o, t, way, rank, dim) && H5Ldelete(e->file, object, H5P_DEFAULT) >= 0 &&
+	            write_numbers(e, o, t, way, rank, dim) && H5Ldelete(e->file, object, H5P_DEFAULT) >= 0 &&
 	            H5Olink(o, e->file, object, H5P_DEFAULT, H5P_DEFAULT) >= 0;
 	if (o >= 0)
 		H5Dclose(o);
@@ -152,7 +153,7 @@ void vn_edit_replace(vn_edit *e, const char *object, const vn_tensor *t, vn_edit
 	hsize_t dim[VN_MAX_RANK];
 	for (int i = 0; i < t->shape.rank; i++)
 		dim[i] = (hsize_t)t->shape.dim[i];
-	replace(e, object, t, way, t->shape.rank, dim);
+	replace_object(e, object, t, way, t->shape.rank, dim);
 }
 
 void vn_edit_many_axes(vn_edit *e, const char *object, const vn_tensor *t)
@@ -161,5 +162,5 @@ void vn_edit_many_axes(vn_edit *e, const char *object, const vn_tensor *t)
 	for (int i = 0; i < VN_MAX_RANK; i++)
 		dim[i] = 1;
 	dim[VN_MAX_RANK] = (hsize_t)vn_shape_count(&t->shape);
-	replace(e, object, t, VN_EDIT_PLAIN, VN_MAX_RANK + 1, dim);
+	replace_object(e, object, t, VN_EDIT_PLAIN, VN_MAX_RANK + 1, dim);
 }

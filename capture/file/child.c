@@ -143,7 +143,7 @@ void vn_child_end(vn_child *c)
 	*c = (vn_child) { .pid = -1, .pipe = -1 };
 }
 
-static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
+static vn_status report_damage(const vn_child *c, const char *how, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged %s structure (%s)", c->path, c->what, how);
 }
@@ -156,7 +156,7 @@ static bool from_outside(int number)
 	       number == SIGPIPE;
 }
 
-static vn_status killed(const vn_child *c, int number, vn_error *err)
+static vn_status report_signal(const vn_child *c, int number, vn_error *err)
 {
 	if (number == SIGKILL)
 		return vn_fail(err, VN_ERR_NOMEM,
@@ -209,7 +209,7 @@ static vn_status report_end(vn_child *c, vn_error *err)
 	const bool  known = pid > 0 || c->pid <= 0; /* one that we did not start has none */
 	c->pid = -1;
 	if (stayed)
-		return damaged(c, "its reader ended its answer early and did not end itself", err);
+		return report_damage(c, "its reader ended its answer early and did not end itself", err);
 	/* A child that read to the end has sent its answer: what came between says nothing about the file. */
 	if (!known || (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended without an answer; the file may be good",
@@ -220,9 +220,9 @@ static vn_status report_end(vn_child *c, vn_error *err)
 		               c->path);
 	const int number = pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	if (from_outside(number))
-		return killed(c, number, err);
+		return report_signal(c, number, err);
 	if (number == SIGPROF)
-		return damaged(c, "reading it does not end", err);
+		return report_damage(c, "reading it does not end", err);
 	if (number == SIGSYS)
 		return vn_fail(
 			err, VN_ERR_FORMAT,
@@ -232,11 +232,11 @@ static vn_status report_end(vn_child *c, vn_error *err)
 	if (number)
 		snprintf(how, sizeof how, "%s crashes on it: signal %d; if memory ran out, the file may be good", c->what,
 		         number);
-	return damaged(c, how, err);
+	return report_damage(c, how, err);
 }
 
 /* Where the next bytes of the frame go, and their number. */
-static char *wanted(vn_child *c, size_t *bytes)
+static char *next_bytes(vn_child *c, size_t *bytes)
 {
 	const bool head = c->got < sizeof c->head;
 	*bytes = (head ? sizeof c->head : sizeof c->head + c->head[1]) - c->got;
@@ -246,7 +246,7 @@ static char *wanted(vn_child *c, size_t *bytes)
 static vn_status begin_body(vn_child *c, vn_error *err)
 {
 	if (c->head[0] > 255 || c->head[1] > MOST_FRAME)
-		return damaged(c, "its reader returned nonsense", err);
+		return report_damage(c, "its reader returned nonsense", err);
 	if (!(c->body = malloc((size_t)c->head[1] + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %u bytes", c->path, c->head[1]);
 	c->body[c->head[1]] = '\0';
@@ -254,13 +254,13 @@ static vn_status begin_body(vn_child *c, vn_error *err)
 }
 
 /* Completes the frame from bytes read ahead; *whole: it is complete. */
-static vn_status build(vn_child *c, bool *whole, vn_error *err)
+static vn_status build_frames(vn_child *c, bool *whole, vn_error *err)
 {
 	size_t    want;
 	vn_status st = VN_OK;
 
 	for (;;) {
-		char *to = wanted(c, &want);
+		char *to = next_bytes(c, &want);
 		if (want > c->n)
 			want = c->n;
 		memcpy(to, c->in + c->at, want);
@@ -300,10 +300,10 @@ static bool runs_away(vn_child *c)
 }
 
 /* Reads from the pipe, which has data, after all bytes read ahead are used. */
-static vn_status pull(vn_child *c, vn_error *err)
+static vn_status pull_bytes(vn_child *c, vn_error *err)
 {
 	size_t     want;
-	char      *to = wanted(c, &want);
+	char      *to = next_bytes(c, &want);
 	const bool ahead = want < AHEAD;
 	ssize_t    n = read(c->pipe, ahead ? c->in : to, ahead ? AHEAD : want);
 
@@ -338,7 +338,7 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 		for (int i = 0; ready == 0 && i < n; i++)
 			if (c[i]->pipe >= 0 && runs_away(c[i])) {
 				*which = i;
-				return damaged(c[i], "reading it does not end", err);
+				return report_damage(c[i], "reading it does not end", err);
 			}
 	}
 	if (ready < 0) /* says nothing about the file */
@@ -347,7 +347,7 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 	for (int i = 0; i < n && !st; i++)
 		if (c[i]->pipe >= 0 && (ready <= 0 || p[i].revents)) {
 			*which = i;
-			st = ready <= 0 ? damaged(c[i], "reading it does not end", err) : pull(c[i], err);
+			st = ready <= 0 ? report_damage(c[i], "reading it does not end", err) : pull_bytes(c[i], err);
 		}
 	return st;
 }
@@ -364,7 +364,7 @@ vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind,
 		for (int i = 0; i < n && !whole && !st; i++)
 			if (c[i]->pipe >= 0) {
 				*which = i;
-				st = build(c[i], &whole, err);
+				st = build_frames(c[i], &whole, err);
 			}
 		if (st || whole)
 			break;

@@ -3,6 +3,7 @@
 
 #include "capture/file/disk.h"
 #include "libref/base/trouble.h"
+#include "libref/base/grow.h"
 
 #include <errno.h>
 #include <hdf5.h>
@@ -26,7 +27,7 @@ struct vn_driver {
 	bool        passes;   /* nothing is kept */
 	haddr_t     held;     /* bytes on disk before this offset stay unchanged; 0: none */
 	pending    *log;      /* in write order */
-	size_t      n_log, room_log;
+	size_t      n_log;
 	haddr_t    *seen; /* addresses published earlier, an open hash table; 0: free */
 	size_t      n_seen, room_seen;
 };
@@ -41,7 +42,7 @@ typedef struct info {
 	vn_driver *driver;
 } info;
 
-static vn_driver *of(const H5FD_t *f)
+static vn_driver *driver_of(const H5FD_t *f)
 {
 	return ((const handle *)f)->driver;
 }
@@ -64,7 +65,7 @@ static herr_t drv_close(H5FD_t *f)
 
 static int drv_cmp(const H5FD_t *a, const H5FD_t *b)
 {
-	return (of(a) > of(b)) - (of(a) < of(b));
+	return (driver_of(a) > driver_of(b)) - (driver_of(a) < driver_of(b));
 }
 
 static herr_t drv_query(const H5FD_t *f, unsigned long *flags)
@@ -77,13 +78,13 @@ static herr_t drv_query(const H5FD_t *f, unsigned long *flags)
 static haddr_t drv_get_eoa(const H5FD_t *f, H5FD_mem_t type)
 {
 	(void)type;
-	return of(f)->eoa;
+	return driver_of(f)->eoa;
 }
 
 static herr_t drv_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t eoa)
 {
 	(void)type;
-	of(f)->eoa = eoa;
+	driver_of(f)->eoa = eoa;
 	return 0;
 }
 
@@ -91,7 +92,7 @@ static herr_t drv_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t eoa)
  * aligned. Large tensors start at a page, so that they can be written directly. */
 static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
 {
-	vn_driver    *d = of(f);
+	vn_driver    *d = driver_of(f);
 	const haddr_t to = type == H5FD_MEM_DRAW && size >= 4 * VN_DISK_PAGE ? VN_DISK_PAGE : 64;
 	const haddr_t at = (d->eoa + to - 1) / to * to;
 
@@ -103,12 +104,12 @@ static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
 static haddr_t drv_get_eof(const H5FD_t *f, H5FD_mem_t type)
 {
 	(void)type;
-	return of(f)->eof;
+	return driver_of(f)->eof;
 }
 
 static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes, void *buffer)
 {
-	vn_driver *d = of(f);
+	vn_driver *d = driver_of(f);
 	char      *to = buffer;
 	size_t     have = 0;
 
@@ -153,7 +154,7 @@ static bool replace_kept(vn_driver *d, haddr_t at, size_t bytes, const void *buf
 
 static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes, const void *buffer)
 {
-	vn_driver *d = of(f);
+	vn_driver *d = driver_of(f);
 
 	(void)dxpl;
 	if (d->passes) {
@@ -162,14 +163,10 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 	}
 	if (at < d->held && replace_kept(d, at, bytes, buffer))
 		return 0;
-	if (d->n_log == d->room_log) {
-		size_t   room = d->room_log ? 2 * d->room_log : 256;
-		pending *log = realloc(d->log, room * sizeof *log);
-		if (!log)
-			return -1;
-		d->log = log;
-		d->room_log = room;
-	}
+	pending *log = vn_grown(d->log, (size_t)d->n_log, sizeof *log);
+	if (!log)
+		return -1;
+	d->log = log;
 	pending p = { .at = at, .bytes = bytes, .type = type, .data = malloc(bytes ? bytes : 1) };
 	if (!p.data)
 		return -1;
@@ -183,7 +180,7 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 /* A file shorter than its superblock claims cannot be opened. */
 static herr_t drv_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
 {
-	vn_driver *d = of(f);
+	vn_driver *d = driver_of(f);
 	(void)dxpl, (void)closing;
 	if (!d->passes || d->eof >= d->eoa)
 		return 0;
@@ -194,7 +191,7 @@ static herr_t drv_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
 static herr_t drv_get_handle(H5FD_t *f, hid_t fapl, void **to)
 {
 	(void)fapl;
-	*to = of(f);
+	*to = driver_of(f);
 	return 0;
 }
 
@@ -310,7 +307,7 @@ void vn_driver_destroy(vn_driver *d)
 }
 
 /* The slot of an address in the table, or the free slot for it. */
-static haddr_t *slot(haddr_t *table, size_t room, haddr_t key)
+static haddr_t *find_slot(haddr_t *table, size_t room, haddr_t key)
 {
 	size_t i = (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (room - 1);
 	while (table[i] && table[i] != key)
@@ -318,7 +315,7 @@ static haddr_t *slot(haddr_t *table, size_t room, haddr_t key)
 	return &table[i];
 }
 
-static bool remember(vn_driver *d, haddr_t at)
+static bool remember_address(vn_driver *d, haddr_t at)
 {
 	if (2 * d->n_seen >= d->room_seen) {
 		size_t   room = d->room_seen ? 2 * d->room_seen : 1024;
@@ -327,20 +324,20 @@ static bool remember(vn_driver *d, haddr_t at)
 			return false;
 		for (size_t i = 0; i < d->room_seen; i++)
 			if (d->seen[i])
-				*slot(table, room, d->seen[i]) = d->seen[i];
+				*find_slot(table, room, d->seen[i]) = d->seen[i];
 		free(d->seen);
 		d->seen = table;
 		d->room_seen = room;
 	}
-	haddr_t *s = slot(d->seen, d->room_seen, at + 1); /* the superblock is at 0 */
+	haddr_t *s = find_slot(d->seen, d->room_seen, at + 1); /* the superblock is at 0 */
 	d->n_seen += *s == 0;
 	*s = at + 1;
 	return true;
 }
 
-static bool known(const vn_driver *d, haddr_t at)
+static bool is_known_address(const vn_driver *d, haddr_t at)
 {
-	return d->room_seen && *slot(d->seen, d->room_seen, at + 1) != 0;
+	return d->room_seen && *find_slot(d->seen, d->room_seen, at + 1) != 0;
 }
 
 /* Order of publishing: data nothing on disk refers to; the file's length; strings, which others refer to;
@@ -353,13 +350,13 @@ static int turn_of(const vn_driver *d, const pending *p)
 		return LATER;
 	if (p->at == 0)
 		return LENGTH;
-	if (!known(d, p->at))
+	if (!is_known_address(d, p->at))
 		return FRESH;
 	return p->type == H5FD_MEM_GHEAP ? STRINGS : p->type == H5FD_MEM_OHDR ? LINKS : INDICES;
 }
 
 /* A file shorter than its superblock claims cannot be opened. */
-static vn_status lengthen(vn_driver *d, vn_error *err)
+static vn_status lengthen_file(vn_driver *d, vn_error *err)
 {
 	const off_t is = lseek(d->fd, 0, SEEK_END); /* lseek, because fstat also takes paths and the sandbox forbids it */
 	if (is < 0 || ((haddr_t)is < d->eoa && ftruncate(d->fd, (off_t)d->eoa) != 0))
@@ -379,7 +376,7 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 		turn[i] = turn_of(d, &d->log[i]);
 	for (int now = FRESH; now < N_TURNS && !st; now++) {
 		if (now == LENGTH)
-			st = lengthen(d, err);
+			st = lengthen_file(d, err);
 		for (size_t i = 0; i < d->n_log && !st; i++) {
 			const pending *p = &d->log[i];
 			if (turn[i] != now)
@@ -390,7 +387,7 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 	free(turn);
 	/* Only now: after a failure everything is written again in the same order. */
 	for (size_t i = 0; i < d->n_log && !st; i++)
-		if (d->log[i].at >= d->held && !remember(d, d->log[i].at))
+		if (d->log[i].at >= d->held && !remember_address(d, d->log[i].at))
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 	if (!st)
 		drop_published(d);

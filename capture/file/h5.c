@@ -20,7 +20,7 @@ static herr_t find_no_memory(unsigned n, const H5E_error2_t *e, void *ctx)
 }
 
 /* Notes the error without printing it. A call that got no memory says nothing about the file. */
-static herr_t note(hid_t stack, void *ctx)
+static herr_t note_error(hid_t stack, void *ctx)
 {
 	bool starved = false;
 
@@ -35,7 +35,7 @@ static volatile sig_atomic_t starting; /* set until the first file is opened */
 
 /* HDF5 crashes on damaged files, and when memory runs out: at its start, or in the cleanup after the error it
  * reports. */
-static void crashed(int number)
+static void note_crash(int number)
 {
 	bool starved = false;
 
@@ -54,7 +54,7 @@ static void catch_crashes(void)
 {
 	static char      room[64 << 10];
 	const stack_t    own = { .ss_sp = room, .ss_size = sizeof room };
-	struct sigaction act = { .sa_handler = crashed, .sa_flags = SA_ONSTACK };
+	struct sigaction act = { .sa_handler = note_crash, .sa_flags = SA_ONSTACK };
 
 	if (sigaltstack(&own, NULL) == 0)
 		sigaction(SIGSEGV, &act, NULL);
@@ -70,7 +70,7 @@ void vn_h5_lock(void)
 		catch_crashes();
 		starting = true;
 	}
-	if (!quiet && !(quiet = H5Eset_auto2(H5E_DEFAULT, note, NULL) >= 0))
+	if (!quiet && !(quiet = H5Eset_auto2(H5E_DEFAULT, note_error, NULL) >= 0))
 		vn_trouble_note("HDF5 does not start");
 	if (!ready) {
 		/* We close everything ourselves. HDF5's own closing at exit would flush the half-written file of an

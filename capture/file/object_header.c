@@ -39,7 +39,7 @@ static const unsigned char *take_bytes(piece *c, size_t n)
 	return p;
 }
 
-static uint64_t number(piece *c, size_t n) /* little-endian number of n bytes */
+static uint64_t read_number(piece *c, size_t n) /* little-endian number of n bytes */
 {
 	const unsigned char *p = take_bytes(c, n);
 	uint64_t             x = 0;
@@ -70,13 +70,13 @@ static const unsigned char *read_bytes(const vn_header_reader *r, vn_header_wind
 	return w->bytes + (at - w->at);
 }
 
-static uint32_t turn(uint32_t x, int by)
+static uint32_t rotate_left(uint32_t x, int by)
 {
 	return x << by | x >> (32 - by);
 }
 
 /* Jenkins' lookup3, HDF5's metadata checksum. */
-static uint32_t checksum(const unsigned char *p, size_t n)
+static uint32_t checksum_of(const unsigned char *p, size_t n)
 {
 	uint32_t s[3], x[3];
 	s[0] = s[1] = s[2] = 0xdeadbeefu + (uint32_t)n;
@@ -86,21 +86,21 @@ static uint32_t checksum(const unsigned char *p, size_t n)
 		memcpy(twelve, p, m);
 		piece c = { twelve, sizeof twelve, false };
 		for (int i = 0; i < 3; i++)
-			s[i] += x[i] = (uint32_t)number(&c, 4);
+			s[i] += x[i] = (uint32_t)read_number(&c, 4);
 		n -= m;
 		if (n == 0)
 			break;
 		static const int mix[] = { 4, 6, 8, 16, 19, 4 };
 		for (int i = 0; i < 6; i++) {
 			const int a = i % 3, b = (i + 1) % 3, last = (i + 2) % 3;
-			s[a] = (s[a] - s[last]) ^ turn(s[last], mix[i]);
+			s[a] = (s[a] - s[last]) ^ rotate_left(s[last], mix[i]);
 			s[last] += s[b];
 		}
 	}
 	static const int end[] = { 14, 11, 25, 16, 4, 14, 24 };
 	for (int i = 0; i < 7; i++) {
 		const int to = (i + 2) % 3, from = (i + 1) % 3;
-		s[to] = (s[to] ^ s[from]) - turn(s[from], end[i]);
+		s[to] = (s[to] ^ s[from]) - rotate_left(s[from], end[i]);
 	}
 	return s[2];
 }
@@ -122,8 +122,8 @@ typedef struct reading {
 /* Dataspace versions 1 and 2; only simple and scalar ones of fixed size. */
 static bool read_shape(piece c, vn_shape *s)
 {
-	const uint64_t version = number(&c, 1), rank = number(&c, 1), flags = number(&c, 1);
-	const uint64_t kind = number(&c, 1);
+	const uint64_t version = read_number(&c, 1), rank = read_number(&c, 1), flags = read_number(&c, 1);
+	const uint64_t kind = read_number(&c, 1);
 	if (version == 1)
 		take_bytes(&c, 4);
 	if (c.bad || (version != 1 && version != 2) || rank > VN_MAX_RANK || flags > 1 ||
@@ -131,13 +131,13 @@ static bool read_shape(piece c, vn_shape *s)
 		return false;
 	*s = (vn_shape) { .rank = (int)rank };
 	for (uint64_t i = 0; i < rank; i++) {
-		const uint64_t d = number(&c, 8);
+		const uint64_t d = read_number(&c, 8);
 		if (d > INT64_MAX)
 			return false;
 		s->dim[i] = (int64_t)d;
 	}
 	for (uint64_t i = 0; i < rank && flags; i++)
-		if (number(&c, 8) != (uint64_t)s->dim[i])
+		if (read_number(&c, 8) != (uint64_t)s->dim[i])
 			return false;
 	return !c.bad;
 }
@@ -156,9 +156,9 @@ static bool read_type(piece c, vn_object_header *h)
 /* Layout versions 3 and 4, contiguous only. */
 static bool read_layout(piece c, vn_object_header *h)
 {
-	const uint64_t version = number(&c, 1), kind = number(&c, 1);
-	h->offset = number(&c, 8);
-	h->stored = number(&c, 8);
+	const uint64_t version = read_number(&c, 1), kind = read_number(&c, 1);
+	h->offset = read_number(&c, 8);
+	h->stored = read_number(&c, 8);
 	return !c.bad && (version == 3 || version == 4) && kind == 1;
 }
 
@@ -166,12 +166,12 @@ static bool read_layout(piece c, vn_object_header *h)
  * undefined or given. */
 static bool read_fill(piece c)
 {
-	const uint64_t version = number(&c, 1), first = number(&c, 1);
+	const uint64_t version = read_number(&c, 1), first = read_number(&c, 1);
 	if (version == 3)
 		return !c.bad && first < 64 && (first & 3) && (first >> 2 & 3) < 3 && !(first & 32);
-	const uint64_t time = number(&c, 1), given = number(&c, 1);
-	return version == 2 && first >= 1 && first <= 3 && time < 3 && (given == 0 || (given == 1 && number(&c, 4) == 0)) &&
-	       !c.bad;
+	const uint64_t time = read_number(&c, 1), given = read_number(&c, 1);
+	return version == 2 && first >= 1 && first <= 3 && time < 3 &&
+	       (given == 0 || (given == 1 && read_number(&c, 4) == 0)) && !c.bad;
 }
 
 /* Indexes all objects of the global heap collection at `at`. Duplicate object numbers, and free space before
@@ -185,16 +185,16 @@ static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 	if (!(p = read_bytes(r, &r->heap, at, 16)) || memcmp(p, "GCOL\1\0\0\0", 8) != 0)
 		return false;
 	piece          all = { p + 8, 8, false };
-	const uint64_t size = number(&all, 8);
+	const uint64_t size = read_number(&all, 8);
 	if (size < LEAST_COLLECTION || size > VN_HEADER_WINDOW / 2 || !(p = read_bytes(r, &r->heap, at, (size_t)size)))
 		return false;
 	h->at = at;
 	h->n = 1;
 	for (all = (piece) { p + 16, (size_t)size - 16, false }; all.n >= 16;) {
 		const size_t   left = all.n;
-		const uint64_t which = number(&all, 2);
+		const uint64_t which = read_number(&all, 2);
 		take_bytes(&all, 6);
-		const uint64_t n = number(&all, 8);
+		const uint64_t n = read_number(&all, 8);
 		if (which == 0 && n == left)
 			break;
 		if (which == 0 || which >= VN_MOST_OBJECTS || n > all.n || h->object[which].from)
@@ -221,7 +221,7 @@ static const vn_collection *find_collection(vn_header_reader *r, uint64_t at)
 /* Reads object `index` of a global heap collection as a string. */
 static bool read_string(const reading *g, piece data, char *to, size_t room)
 {
-	const uint64_t bytes = number(&data, 4), at = number(&data, 8), index = number(&data, 4);
+	const uint64_t bytes = read_number(&data, 4), at = read_number(&data, 8), index = read_number(&data, 4);
 	if (data.bad || bytes >= room)
 		return false;
 	to[bytes] = '\0';
@@ -259,7 +259,7 @@ static bool read_value(const reading *g, const vn_said *s, piece data)
 	char *to = g->to + s->offset;
 	if (s->kind == VN_SAID_TEXT)
 		return read_string(g, data, to, s->room);
-	const uint64_t x = number(&data, 8);
+	const uint64_t x = read_number(&data, 8);
 	memcpy(to, &x, sizeof x);
 	return !data.bad;
 }
@@ -268,12 +268,12 @@ static bool read_value(const reading *g, const vn_said *s, piece data)
  * find one, so attributes that nobody asks for must be of these types too. */
 static bool read_attribute(reading *g, piece c)
 {
-	const uint64_t       version = number(&c, 1), flags = number(&c, 1);
-	const size_t         name_bytes = number(&c, 2), type_bytes = number(&c, 2), space_bytes = number(&c, 2);
-	const size_t         to = version == 1 ? 8 : 1;
-	const uint64_t       charset = version == 3 ? number(&c, 1) : 0; /* ASCII or UTF-8 */
-	vn_shape             shape;
-	const char          *name = (const char *)take_bytes(&c, (name_bytes + to - 1) / to * to);
+	const uint64_t version = read_number(&c, 1), flags = read_number(&c, 1);
+	const size_t   name_bytes = read_number(&c, 2), type_bytes = read_number(&c, 2), space_bytes = read_number(&c, 2);
+	const size_t   to = version == 1 ? 8 : 1;
+	const uint64_t charset = version == 3 ? read_number(&c, 1) : 0; /* ASCII or UTF-8 */
+	vn_shape       shape;
+	const char    *name = (const char *)take_bytes(&c, (name_bytes + to - 1) / to * to);
 	const unsigned char *type = take_bytes(&c, (type_bytes + to - 1) / to * to),
 						*space = take_bytes(&c, (space_bytes + to - 1) / to * to);
 	vn_said_kind kind = VN_SAID_TEXT;
@@ -297,10 +297,10 @@ static bool read_attribute(reading *g, piece c)
 /* Attributes stored outside the header: there must be none. */
 static bool read_attribute_info(piece c)
 {
-	const uint64_t version = number(&c, 1), flags = number(&c, 1);
+	const uint64_t version = read_number(&c, 1), flags = read_number(&c, 1);
 	take_bytes(&c, flags & 1 ? 2 : 0);
 	for (uint64_t n = flags & 2 ? 3 : 2; n; n--) /* addresses: heap, name index, order index */
-		if (number(&c, 8) != UINT64_MAX)
+		if (read_number(&c, 8) != UINT64_MAX)
 			return false;
 	return version == 0 && flags <= 3 && !c.bad;
 }
@@ -319,7 +319,7 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 	case DATATYPE: return read_type(c, g->h);
 	case FILL: /* applies to unwritten data, and all data is written */ return read_fill(c);
 	case REFERENCE_COUNT: /* a tensor with two names */
-		return c.n == 5 && c.p[0] == 0 && number(&(piece) { c.p + 1, 4, false }, 4) > 0;
+		return c.n == 5 && c.p[0] == 0 && read_number(&(piece) { c.p + 1, 4, false }, 4) > 0;
 	case TIME: return c.n >= 8 && c.p[0] == 1;
 	case LAYOUT: return read_layout(c, g->h);
 	case ATTRIBUTE: return read_attribute(g, c);
@@ -327,8 +327,8 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 	case CONTINUATION:
 		if (g->n_chunks == MOST_CHUNKS)
 			return false;
-		g->chunk[g->n_chunks] = number(&c, 8);
-		g->bytes[g->n_chunks++] = number(&c, 8);
+		g->chunk[g->n_chunks] = read_number(&c, 8);
+		g->bytes[g->n_chunks++] = read_number(&c, 8);
 		return !c.bad;
 	default: /* filters, external files, older or newer messages */ return false;
 	}
@@ -341,7 +341,7 @@ static bool read_messages(reading *g, piece c, size_t head)
 {
 	bool unused = false;
 	while (c.n >= head) {
-		const uint64_t type = number(&c, head == 8 ? 2 : 1), size = number(&c, 2), flags = number(&c, 1);
+		const uint64_t type = read_number(&c, head == 8 ? 2 : 1), size = read_number(&c, 2), flags = read_number(&c, 1);
 		take_bytes(&c, head == 8 ? 3 : head - 4);
 		g->messages++;
 		unused |= type == 0;
@@ -353,10 +353,10 @@ static bool read_messages(reading *g, piece c, size_t head)
 }
 
 /* Whether n bytes are followed by their checksum. */
-static bool guarded(const unsigned char *p, size_t n)
+static bool has_checksum(const unsigned char *p, size_t n)
 {
 	piece c = { p + n, 4, false };
-	return (uint32_t)number(&c, 4) == checksum(p, n);
+	return (uint32_t)read_number(&c, 4) == checksum_of(p, n);
 }
 
 static bool read_new(reading *g, uint64_t address, const unsigned char *p)
@@ -370,20 +370,20 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 		return false;
 	if (flags & 0x10) { /* limits on attributes: when to move them out of the header, and when back */
 		piece          phase = { p + prefix - size_bytes - 4, 4, false };
-		const uint64_t most = number(&phase, 2);
-		if (number(&phase, 2) > most)
+		const uint64_t most = read_number(&phase, 2);
+		if (read_number(&phase, 2) > most)
 			return false;
 	}
 	piece          at = { p + prefix - size_bytes, size_bytes, false };
-	const uint64_t size = number(&at, size_bytes);
+	const uint64_t size = read_number(&at, size_bytes);
 	if (size > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, address, prefix + (size_t)size + 4)) ||
-	    !guarded(p, prefix + (size_t)size) ||
+	    !has_checksum(p, prefix + (size_t)size) ||
 	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
 		return false;
 	for (int i = 0; i < g->n_chunks; i++) { /* the loop may find more */
 		const uint64_t n = g->bytes[i];
 		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)n)) ||
-		    memcmp(p, "OCHK", 4) != 0 || !guarded(p, (size_t)n - 4) ||
+		    memcmp(p, "OCHK", 4) != 0 || !has_checksum(p, (size_t)n - 4) ||
 		    !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
 			return false;
 	}
@@ -398,10 +398,10 @@ static bool read_old(reading *g, uint64_t address)
 	if (!p || p[0] != 1 || p[1] != 0)
 		return false;
 	piece          c = { p + 2, 14, false };
-	const uint64_t messages = number(&c, 2);
+	const uint64_t messages = read_number(&c, 2);
 	take_bytes(&c, 4);
 	g->chunk[0] = address + 16;
-	g->bytes[0] = number(&c, 4);
+	g->bytes[0] = read_number(&c, 4);
 	g->n_chunks = 1;
 	for (int i = 0; i < g->n_chunks; i++)
 		if (g->bytes[i] > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)g->bytes[i])) ||

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* The directory of path, allocated. */
-static char *parent(const char *path)
+static char *parent_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	if (!slash)
@@ -105,7 +105,7 @@ vn_status vn_place_check_folder(const char *path, vn_error *err)
 {
 	struct stat st;
 	vn_status   s = VN_OK;
-	char       *dir = parent(path);
+	char       *dir = parent_folder(path);
 
 	if (!dir)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
@@ -148,7 +148,7 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 }
 
 /* The writer process of a program that was just killed (store/scribe.h) may still be ending. */
-static bool locked(int fd)
+static bool is_locked(int fd)
 {
 	enum { TRIES = 50, WAIT_US = 10000 };
 
@@ -180,7 +180,7 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			unlink(p->partial);
 		if (!told || !S_ISREG(ours.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
-		if (!locked(p->fd))
+		if (!is_locked(p->fd))
 			return vn_fail(err, VN_ERR_IO,
 			               "%s: another process is writing it; wait until it has ended, or give another name than %s",
 			               p->partial, p->path);
@@ -245,7 +245,7 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 	if (r != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to %s: %s", p->partial, p->path, strerror(errno));
 
-	char *dir = parent(p->path);
+	char *dir = parent_folder(p->path);
 	int   fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	free(dir);
 	if (fd >= 0) {

@@ -36,7 +36,7 @@ static json_t *number_as_json(double x)
 }
 
 /* A list of the plan by its number + 1; 0: none. */
-static json_t *numbers(const vn_plan *p, int list)
+static json_t *numbers_json(const vn_plan *p, int list)
 {
 	json_t *a = json_array();
 	for (int i = 0; list && i < p->list[list - 1].n; i++)
@@ -51,7 +51,7 @@ static json_t *node_line(const vn_plan *p, const vn_node *n)
 
 	for (int i = 0; (name = vn_const_name(n->op, i)); i++)
 		json_object_set_new(c, name,
-		                    vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i))
+		                    vn_const_is_list(n->op, i) ? numbers_json(p, (int)vn_const_get(n, i))
 		                                               : number_as_json(vn_const_get(n, i)));
 	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "op", vn_op_name(n->op), "layer", n->layer, "in",
 	                 value_names(p, n->in, n->n_in), "out", value_names(p, n->out, n->n_out), "const", c, "weights",
@@ -146,7 +146,7 @@ static int look_up(const named *list, int n, const char *name)
 }
 
 /* Sorts; returns false and sets *twice when a name is repeated. */
-static bool distinct(named *list, int n, const char **twice)
+static bool have_distinct_names(named *list, int n, const char **twice)
 {
 	if (n)
 		qsort(list, (size_t)n, sizeof *list, compare_names);
@@ -164,7 +164,7 @@ typedef struct reader {
 	vn_error *err;
 } reader;
 
-static vn_status bad(vn_error *err, const char *table, int i, const char *what)
+static vn_status refuse_row(vn_error *err, const char *table, int i, const char *what)
 {
 	return vn_fail(err, VN_ERR_FORMAT, "/plan/%s[%d]: %s", table, i, what);
 }
@@ -184,7 +184,7 @@ static bool copy_name(const json_t *j, char *name)
 	return true;
 }
 
-static json_t *parse(const char *line)
+static json_t *parse_line(const char *line)
 {
 	json_t *j = vn_json_parse(line, JSON_REJECT_DUPLICATES);
 	if (j && !json_is_object(j)) {
@@ -326,15 +326,15 @@ static vn_status read_weights(reader *r, const vn_plan_text *t)
 {
 	const char *twice;
 	for (int i = 0; i < t->n_weights; i++) {
-		json_t     *j = parse(t->weight[i]);
+		json_t     *j = parse_line(t->weight[i]);
 		const char *why = j ? read_weight(j, &r->p->weight[i]) : "not a JSON object";
 		json_decref(j);
 		if (why)
-			return bad(r->err, "weights", i, why);
+			return refuse_row(r->err, "weights", i, why);
 		r->weight[i] = (named) { r->p->weight[i].name, i };
 	}
 	r->p->n_weights = t->n_weights;
-	if (!distinct(r->weight, t->n_weights, &twice))
+	if (!have_distinct_names(r->weight, t->n_weights, &twice))
 		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/weights: %s is listed twice", twice);
 	return VN_OK;
 }
@@ -343,20 +343,20 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 {
 	const char *twice;
 	for (int i = 0; i < t->n_values; i++) {
-		json_t     *j = parse(t->value[i]);
+		json_t     *j = parse_line(t->value[i]);
 		const char *why = j ? read_value(j, &r->p->value[i], t->layers) : "not a JSON object";
 		json_decref(j);
 		if (why)
-			return bad(r->err, "values", i, why);
+			return refuse_row(r->err, "values", i, why);
 		r->value[i] = (named) { r->p->value[i].name, i };
 	}
 	r->p->n_values = t->n_values;
-	if (!distinct(r->value, t->n_values, &twice))
+	if (!have_distinct_names(r->value, t->n_values, &twice))
 		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/values: %s is listed twice", twice);
 
 	/* Now that every name is known: */
 	for (int i = 0; i < t->n_values; i++) {
-		json_t       *j = parse(t->value[i]);
+		json_t       *j = parse_line(t->value[i]);
 		const json_t *of = json_object_get(j, "alias_of");
 		bool          good = !of || json_is_null(of) || json_is_string(of);
 		r->p->value[i].alias_of = -1;
@@ -366,7 +366,7 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 		}
 		json_decref(j);
 		if (!good)
-			return bad(r->err, "values", i, "alias_of names a value that the plan does not have");
+			return refuse_row(r->err, "values", i, "alias_of names a value that the plan does not have");
 	}
 	return VN_OK;
 }
@@ -374,11 +374,11 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 static vn_status read_nodes(reader *r, const vn_plan_text *t)
 {
 	for (int i = 0; i < t->n_nodes; i++) {
-		json_t     *j = parse(t->node[i]);
+		json_t     *j = parse_line(t->node[i]);
 		const char *why = j ? read_node(r, j, &r->p->node[i]) : "not a JSON object";
 		json_decref(j);
 		if (why)
-			return bad(r->err, "nodes", i, why);
+			return refuse_row(r->err, "nodes", i, why);
 	}
 	r->p->n_nodes = t->n_nodes;
 	return VN_OK;

@@ -104,7 +104,7 @@ void vn_sandbox_begin(const vn_sandbox *s)
 
 /* ---- limits ------------------------------------------------------------------------------------ */
 
-static void limit(const vn_sandbox *s)
+static void set_limits(const vn_sandbox *s)
 {
 	static const struct rlimit none = { 0, 0 };
 
@@ -222,7 +222,7 @@ typedef struct program {
 	unsigned short     n;
 } program;
 
-static void add(program *p, unsigned op, uint32_t k, unsigned yes, unsigned no)
+static void add_instruction(program *p, unsigned op, uint32_t k, unsigned yes, unsigned no)
 {
 	if (p->n < MOST)
 		p->code[p->n++] = (struct sock_filter) { (uint16_t)op, (uint8_t)yes, (uint8_t)no, k };
@@ -230,12 +230,12 @@ static void add(program *p, unsigned op, uint32_t k, unsigned yes, unsigned no)
 
 static void add_load(program *p, size_t offset)
 {
-	add(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+	add_instruction(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
 static void add_return(program *p, uint32_t what)
 {
-	add(p, BPF_RET | BPF_K, what, 0, 0);
+	add_instruction(p, BPF_RET | BPF_K, what, 0, 0);
 }
 
 /* The accumulator holds the call number, also after a rule that does not match. Both machines are
@@ -245,11 +245,11 @@ static void add_rule(program *p, const rule *r)
 {
 	const unsigned length = r->when == ALWAYS ? 1 : 4;
 
-	add(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, length);
+	add_instruction(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, length);
 	if (r->when != ALWAYS) {
 		add_load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)r->argument);
-		add(p, BPF_JMP | (r->when == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, r->when == IS ? 1 : 0,
-		    r->when == IS ? 0 : 1);
+		add_instruction(p, BPF_JMP | (r->when == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, r->when == IS ? 1 : 0,
+		                r->when == IS ? 0 : 1);
 		add_return(p, SECCOMP_RET_ERRNO | EPERM);
 	}
 	add_return(p, SECCOMP_RET_ALLOW);
@@ -289,10 +289,10 @@ static bool enter_seccomp(const vn_sandbox *s)
 	program    p = { .n = 0 };
 
 	add_load(&p, offsetof(struct seccomp_data, arch));
-	add(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+	add_instruction(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
 	add_return(&p, SECCOMP_RET_KILL_PROCESS);
 	add_load(&p, offsetof(struct seccomp_data, nr));
-	add(&p, BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
+	add_instruction(&p, BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
 	add_return(&p, SECCOMP_RET_KILL_PROCESS);
 	add_rules(&p, allowed, sizeof allowed / sizeof *allowed);
 	if (s->writes)
@@ -300,7 +300,7 @@ static bool enter_seccomp(const vn_sandbox *s)
 	if (s->talks)
 		add_rules(&p, talking, sizeof talking / sizeof *talking);
 	for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
-		add(&p, BPF_JMP | BPF_JEQ | BPF_K, never[i], 0, 1);
+		add_instruction(&p, BPF_JMP | BPF_JEQ | BPF_K, never[i], 0, 1);
 		add_return(&p, SECCOMP_RET_KILL_PROCESS);
 	}
 	add_return(&p, SECCOMP_RET_ERRNO | ENOSYS);
@@ -329,7 +329,7 @@ int vn_sandbox_close(const vn_sandbox *s)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (!(missing & VN_SANDBOX_LANDLOCK) && !enter_landlock())
 		missing |= VN_SANDBOX_LANDLOCK;
-	limit(s); /* Landlock needs a descriptor for its ruleset */
+	set_limits(s); /* Landlock needs a descriptor for its ruleset */
 	if (!(missing & VN_SANDBOX_SECCOMP) && !enter_seccomp(s))
 		missing |= VN_SANDBOX_SECCOMP;
 	return missing;

@@ -4,6 +4,7 @@
 #include "capture/view/dims.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
+#include "libref/base/grow.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -86,16 +87,12 @@ vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const cha
 		vn_fail(err, VN_ERR_FORMAT, "%s: more than %d tensors", d->path, VN_DUMP_MOST);
 		return NULL;
 	}
-	if (d->n == d->room) {
-		const int room = d->room ? 2 * d->room : 256;
-		vn_array *more = realloc(d->array, (size_t)room * sizeof *more);
-		if (!more) {
-			vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", d->path, room);
-			return NULL;
-		}
-		d->array = more;
-		d->room = room;
+	vn_array *more = vn_grown(d->array, (size_t)d->n, sizeof *more);
+	if (!more) {
+		vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", d->path, d->n + 1);
+		return NULL;
 	}
+	d->array = more;
 	vn_array *a = &d->array[d->n++];
 	*a = (vn_array) { .step = 0 };
 	strcpy(a->name, name);
@@ -118,14 +115,10 @@ const char *vn_dump_step_of(const char *name, int *step)
 
 vn_status vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err)
 {
-	if (d->n_steps == d->room_steps) {
-		const int room = d->room_steps ? 2 * d->room_steps : 16;
-		vn_step  *more = realloc(d->step, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps", d->path, room);
-		d->step = more;
-		d->room_steps = room;
-	}
+	vn_step *more = vn_grown(d->step, (size_t)d->n_steps, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps", d->path, d->n_steps + 1);
+	d->step = more;
 	const vn_step *before = d->n_steps ? &d->step[d->n_steps - 1] : NULL;
 	d->step[d->n_steps] = (vn_step) { .number = d->n_steps,
 		                              .position = before ? before->position + before->tokens : 0,

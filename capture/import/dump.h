@@ -41,10 +41,10 @@ struct vn_dump {
 	int32_t    *ids, *positions; /* (n_ids) over all steps; n_ids 0: not given */
 	int64_t     n_ids, room_ids;
 	vn_step    *step;
-	int         n_steps, room_steps;
+	int         n_steps;
 	bool        has_steps; /* it says which tokens belong to which step */
 	vn_array   *array;
-	int         n, room;
+	int         n;
 	bool        complete; /* everything that was to be dumped is there, or the kind cannot say */
 	/* incomplete dump: how many arrays were left out because they are not whole, */
 	int         n_left;

@@ -29,7 +29,7 @@ static vn_status path_of(const vn_dump *d, const char *file, char *path, vn_erro
 	           : vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
 }
 
-static int ends(const char *name, const char *with)
+static int ends_with(const char *name, const char *with)
 {
 	const size_t n = strlen(name), m = strlen(with);
 	return n > m && strcmp(name + n - m, with) == 0;
@@ -48,7 +48,7 @@ static vn_status open_file(vn_dump *d, const char *file, vn_npy *npy, vn_error *
 	s->numbers = NULL;
 	if ((st = path_of(d, file, path, err)) || (st = vn_map_open(path, &s->map, err)))
 		return st;
-	if (ends(file, ".txt")) {
+	if (ends_with(file, ".txt")) {
 		*npy = (vn_npy) { 0 };
 		return vn_dump_text(path, (const char *)s->map.data, s->map.bytes, &npy->laid, &npy->shape, &s->numbers, err);
 	}
@@ -156,7 +156,7 @@ static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_e
 	return (a->file = strdup(whole)) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 }
 
-static int shown(const struct dirent *e)
+static int is_listed(const struct dirent *e)
 {
 	return *e->d_name != '.';
 }
@@ -184,9 +184,9 @@ static bool is_tensor(const vn_dump *d, const char *prefix, const char *name)
 	char   path[MOST_PATH], text[16] = "";
 	vn_map map;
 
-	if (!(ends(name, ".npy") || ends(name, ".txt")))
+	if (!(ends_with(name, ".npy") || ends_with(name, ".txt")))
 		return false;
-	if (ends(name, ".npy"))
+	if (ends_with(name, ".npy"))
 		return true;
 	if (snprintf(path, sizeof path, "%s/%s%s", d->path, prefix, name) >= MOST_PATH || vn_map_open(path, &map, NULL))
 		return true; /* errors are reported when it is read */
@@ -209,7 +209,7 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 	vn_status       st = path_of(d, prefix, path, err);
 	if (!st && depth > DEEPEST)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: folders more than %d deep", path, DEEPEST);
-	const int n = st ? 0 : scandir(path, &list, shown, versionsort);
+	const int n = st ? 0 : scandir(path, &list, is_listed, versionsort);
 	if (n < 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	for (int i = 0; !st && i < n; i++)
@@ -226,7 +226,7 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 	}
 	/* The given folder may be the parent of the actual dump. */
 	for (int i = 0; !st && i < n && depth == 0 && d->n == 0; i++)
-		if (ends(list[i]->d_name, "_FULL_TENSORS.json"))
+		if (ends_with(list[i]->d_name, "_FULL_TENSORS.json"))
 			st = vn_fail(err, VN_ERR_USAGE, "%s: a folder of transformers' debugging tree: import %s/%s", d->path,
 			             d->path, list[i]->d_name);
 	for (int i = 0; i < n; i++)

@@ -40,14 +40,14 @@ typedef struct archive {
 	size_t     from, to;
 } archive;
 
-static vn_status broken(const vn_dump *d, const char *name, const char *why, vn_error *err)
+static vn_status refuse_member(const vn_dump *d, const char *name, const char *why, vn_error *err)
 {
 	char shown[VN_NAME_MAX];
 	snprintf(shown, sizeof shown, "%.*s", VN_NAME_MAX - 1, name);
 	return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", d->path, shown, why);
 }
 
-static uint64_t span(uint64_t bytes)
+static uint64_t round_up(uint64_t bytes)
 {
 	return (bytes + 63) / 64 * 64;
 }
@@ -184,7 +184,7 @@ static void read_members(void *ctx, int pipe)
 		if (x.size != s->size[i])
 			vn_child_refuse(pipe, "%s: %.127s: has changed", t->path, x.name);
 		read_member(t, z, i, x.name, to, (size_t)x.size);
-		to += span(x.size);
+		to += round_up(x.size);
 	}
 	vn_child_send(pipe, DONE, "", 0);
 }
@@ -201,7 +201,7 @@ static vn_status add_member(vn_dump *d, const member *m, const unsigned char *he
 	const size_t n = strnlen(m->name, sizeof m->name);
 	if (n < 5 || n == sizeof m->name || m->size / MOST_TIMES > (uint64_t)s->bytes ||
 	    bytes != (m->size < HEAD ? m->size : HEAD))
-		return broken(d, "a member", "its contents are inconsistent", err);
+		return refuse_member(d, "a member", "its contents are inconsistent", err);
 	snprintf(name, sizeof name, "%.*s", (int)(n - 4), m->name);
 	snprintf(where, sizeof where, "%.400s: %.150s", d->path, m->name);
 	vn_text_clean(where, sizeof where);
@@ -219,7 +219,7 @@ static vn_status add_member(vn_dump *d, const member *m, const unsigned char *he
 	vn_array *a = vn_dump_add(d, where, vn_dump_step_of(name, &step), NULL, NULL, err);
 	if (!a)
 		return VN_ERR_FORMAT;
-	s->all += span(m->size);
+	s->all += round_up(m->size);
 	s->size[s->n] = m->size;
 	a->step = step;
 	a->which = s->n++;
@@ -259,7 +259,7 @@ static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_err
 }
 
 /* Chooses how many members to read from `which` on, depending on how the last ones were used. */
-static void choose(archive *s, size_t which, uint64_t *bytes)
+static void choose_ahead(archive *s, size_t which, uint64_t *bytes)
 {
 	const size_t last = s->to - s->from;
 	size_t       most = which == s->to && which > 0 ? last * AHEAD_GROWS : 1;
@@ -272,8 +272,8 @@ static void choose(archive *s, size_t which, uint64_t *bytes)
 	}
 	s->from = s->to = which;
 	*bytes = 0;
-	while (s->to < s->n && s->to - which < most && (s->to == which || *bytes + span(s->size[s->to]) <= AHEAD_BYTES))
-		*bytes += span(s->size[s->to++]);
+	while (s->to < s->n && s->to - which < most && (s->to == which || *bytes + round_up(s->size[s->to]) <= AHEAD_BYTES))
+		*bytes += round_up(s->size[s->to++]);
 }
 
 static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
@@ -284,7 +284,7 @@ static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **d
 
 	if (!s->room.data || a->which < s->from || a->which >= s->to) {
 		vn_scratch_end(&s->room);
-		choose(s, a->which, &bytes);
+		choose_ahead(s, a->which, &bytes);
 		if (!vn_scratch_make(&s->room, (size_t)bytes))
 			return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %llu bytes", d->path, a->name,
 			               (unsigned long long)bytes);
@@ -296,7 +296,7 @@ static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **d
 	}
 	const unsigned char *at = s->room.data;
 	for (size_t i = s->from; i < a->which; i++)
-		at += span(s->size[i]);
+		at += round_up(s->size[i]);
 	*data = at + a->at;
 	return VN_OK;
 }

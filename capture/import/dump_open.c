@@ -9,24 +9,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool ends(const char *path, const char *with)
+static bool ends_with(const char *path, const char *with)
 {
 	const size_t n = strlen(path), m = strlen(with);
 	return n >= m && strcasecmp(path + n - m, with) == 0;
 }
 
 /* Explains, for each unsupported format, what to do instead. */
-static vn_status refuse(const char *path, vn_error *err)
+static vn_status refuse_path(const char *path, vn_error *err)
 {
-	if (ends(path, ".pt") || ends(path, ".pth") || ends(path, ".bin") || ends(path, ".ckpt") || ends(path, ".pkl"))
+	if (ends_with(path, ".pt") || ends_with(path, ".pth") || ends_with(path, ".bin") || ends_with(path, ".ckpt") ||
+	    ends_with(path, ".pkl"))
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "%s: a pickle can run code and is not opened; convert it where it is "
 		               "trusted: python3 -c \"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() "
 		               "for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
 		               path, path);
-	if (ends(path, ".npy"))
+	if (ends_with(path, ".npy"))
 		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
-	if (ends(path, ".h5") || ends(path, ".hdf5"))
+	if (ends_with(path, ".h5") || ends_with(path, ".hdf5"))
 		return vn_fail(
 			err, VN_ERR_USAGE,
 			"%s: HDF5 files are not imported: vernier compare reads a recording directly (--names translates its "
@@ -55,9 +56,9 @@ static vn_status open_kind(vn_dump *d, vn_error *err)
 	if (S_ISDIR(s.st_mode))
 		return vn_dump_open_directory(d, err);
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
-		if (ends(d->path, kind[i].ending))
+		if (ends_with(d->path, kind[i].ending))
 			return kind[i].open(d, err);
-	return refuse(d->path, err);
+	return refuse_path(d->path, err);
 }
 
 /* Adds steps that appear only in the names of arrays. */

@@ -103,7 +103,7 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 	}
 	if (!st) {
 		memcpy(r->step, d->step, (size_t)d->n_steps * sizeof *r->step);
-		r->n_steps = r->room_steps = d->n_steps;
+		r->n_steps = d->n_steps;
 		r->run = d->run;
 		r->ids = d->ids;
 		r->positions = d->positions;

@@ -3,6 +3,7 @@
 #include "capture/import/dump.h"
 
 #include "libref/base/text.h"
+#include "libref/base/grow.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -16,8 +17,8 @@ typedef struct reader {
 	int         line;
 	vn_dtype    dtype;
 	vn_shape    shape;
-	bool        said;    /* a comment gave dtype and shape */
-	int64_t     n, room; /* numbers so far */
+	bool        said; /* a comment gave dtype and shape */
+	int64_t     n;    /* numbers so far */
 	double     *x;
 	int64_t     rows, width; /* lines with numbers; numbers on each line */
 } reader;
@@ -41,25 +42,20 @@ static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *e
 	while ((word = strtok_r(NULL, " \t\r", &rest))) {
 		if (t->shape.rank == VN_MAX_RANK || !vn_text_whole(word, 0, INT_MAX, &t->shape.dim[t->shape.rank]))
 			return vn_fail(err, VN_ERR_FORMAT,
-			               "%s:%d: '%.20s' is not the length of an axis, or the tensor has more "
-			               "than %d axes",
-			               t->path, t->line, word, VN_MAX_RANK);
+			               "%s:%d: '%.20s' is not the length of an axis, or the tensor has more than %d axes", t->path,
+			               t->line, word, VN_MAX_RANK);
 		t->shape.rank++;
 	}
 	t->said = true;
 	return VN_OK;
 }
 
-static vn_status add(reader *t, double x, vn_error *err)
+static vn_status append_number(reader *t, double x, vn_error *err)
 {
-	if (t->n == t->room) {
-		const int64_t room = t->room ? 2 * t->room : 1024;
-		double       *more = realloc(t->x, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its numbers", t->path);
-		t->x = more;
-		t->room = room;
-	}
+	double *more = vn_grown(t->x, (size_t)t->n, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its numbers", t->path);
+	t->x = more;
 	t->x[t->n++] = x;
 	return VN_OK;
 }
@@ -78,7 +74,7 @@ static vn_status read_number(reader *t, const char *from, size_t n, vn_error *er
 		vn_text_clean(text, sizeof text);
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.40s' is no number", t->path, t->line, text);
 	}
-	return add(t, x, err);
+	return append_number(t, x, err);
 }
 
 static vn_status read_line(reader *t, const char *end, vn_error *err)

@@ -111,7 +111,7 @@ static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, v
 }
 
 /* Joins a name and a word. */
-static vn_status join(const vn_dump *d, char *to, const char *name, const char *word, vn_error *err)
+static vn_status join_name(const vn_dump *d, char *to, const char *name, const char *word, vn_error *err)
 {
 	if (snprintf(to, VN_NAME_MAX, "%s%s%s", name, *name && *word ? "." : "", word) < VN_NAME_MAX)
 		return VN_OK;
@@ -136,11 +136,11 @@ static vn_status add_value(vn_dump *d, const char *name, const json_t *x, vn_err
 		json_array_foreach(x, i, value)
 		{
 			snprintf(number, sizeof number, "%zu", i);
-			if (st || (st = join(d, inner, name, number, err)) || (st = add_value(d, inner, value, err)))
+			if (st || (st = join_name(d, inner, name, number, err)) || (st = add_value(d, inner, value, err)))
 				return st;
 		}
 	else if (json_is_object(x))
-		json_object_foreach((json_t *)(uintptr_t)x, key, value) if ((st = join(d, inner, name, key, err)) ||
+		json_object_foreach((json_t *)(uintptr_t)x, key, value) if ((st = join_name(d, inner, name, key, err)) ||
 		                                                            (st = add_value(d, inner, value, err))) return st;
 	return st;
 }
@@ -151,11 +151,11 @@ static vn_status add_inputs(vn_dump *d, const char *name, const json_t *inputs, 
 	char      in[VN_NAME_MAX], inner[VN_NAME_MAX], number[24];
 	json_t   *value;
 	size_t    i;
-	vn_status st = join(d, in, name, "in", err);
+	vn_status st = join_name(d, in, name, "in", err);
 	json_array_foreach(json_object_get(inputs, "args"), i, value)
 	{
 		snprintf(number, sizeof number, "%zu", i);
-		if (st || (st = join(d, inner, in, i ? number : "", err)) || (st = add_value(d, inner, value, err)))
+		if (st || (st = join_name(d, inner, in, i ? number : "", err)) || (st = add_value(d, inner, value, err)))
 			return st;
 	}
 	return st ? st : add_value(d, in, json_object_get(inputs, "kwargs"), err);
@@ -171,7 +171,7 @@ static vn_status add_module(vn_dump *d, const json_t *node, vn_error *err)
 	if (!path)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a tree of modules: no module_path", d->path);
 	const char *dot = strchr(path, '.'); /* after the model's class */
-	if ((st = join(d, name, "", dot ? dot + 1 : "", err)) ||
+	if ((st = join_name(d, name, "", dot ? dot + 1 : "", err)) ||
 	    (st = add_inputs(d, name, json_object_get(node, "inputs"), err)))
 		return st;
 	json_array_foreach(json_object_get(node, "children"), i, child) if ((st = add_module(d, child, err))) return st;

@@ -64,7 +64,7 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 /* ---- what it says of itself ------------------------------------------------------------------- */
 
 /* The widest format among the tensors: what was computed in a narrower one may be stored in a wider one. */
-static const char *widest(const vn_dump *d)
+static const char *widest_format(const vn_dump *d)
 {
 	static const vn_dtype order[] = { VN_F64, VN_F32, VN_BF16, VN_F16, VN_F8_E4M3, VN_F8_E5M2 };
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
@@ -93,7 +93,7 @@ static void settle_facts(const vn_import_options *o, vn_dump *d)
 	if (o->engine || !vn_facts_get(&d->run, "engine"))
 		vn_facts_set(&d->run, "engine", "%s", o->engine ? o->engine : "unknown");
 	if (o->precision || !vn_facts_get(&d->run, "precision"))
-		vn_facts_set(&d->run, "precision", "%s", o->precision ? o->precision : widest(d));
+		vn_facts_set(&d->run, "precision", "%s", o->precision ? o->precision : widest_format(d));
 	vn_facts_set(&d->run, "imported", "%s %s", d->kind, d->path);
 	for (int i = 0; i < o->n_names; i++)
 		vn_text_add(maps, sizeof maps, "%s%s", i ? " " : "", o->names[i]);
@@ -154,7 +154,7 @@ static void keep_trouble(vn_import *i, const char *words)
 	i->n_troubles++;
 }
 
-static void trouble(void *context, const char *words)
+static void print_trouble(void *context, const char *words)
 {
 	keep_trouble(((const speaker *)context)->import, words);
 }
@@ -170,11 +170,11 @@ static vn_status unless_dry(vn_import *i, vn_status st, const vn_error *err)
 	return VN_OK;
 }
 
-static vn_status apply(vn_import *i, const vn_name_map *m, bool asked, speaker *s, vn_error *err)
+static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, speaker *s, vn_error *err)
 {
 	vn_like like;
 	vn_like_init(&like, NULL, i->plan, 1);
-	vn_map_use      use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? trouble : NULL, .context = s };
+	vn_map_use      use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? print_trouble : NULL, .context = s };
 	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
 	if (!st && asked && use.mapped + use.ignored == 0)
 		return unless_dry(i,
@@ -241,7 +241,7 @@ static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 		if (!st && k > i->o->n_names)
 			st = name_batches(i, err);
 		if (!st)
-			st = apply(i, m, asked, s, err);
+			st = apply_map(i, m, asked, s, err);
 		vn_name_map_destroy(m);
 		m = NULL;
 	}
@@ -383,7 +383,7 @@ static const char *fitting_map(const vn_import *i)
 	return best;
 }
 
-static vn_status check(vn_import *i, vn_error *err)
+static vn_status check_dump(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
 	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
@@ -450,7 +450,7 @@ vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, 
 	if (!(st = vn_dump_recording(d, &i->r, err))) {
 		i->dump = i->r;
 		if (!(st = say_model(i, config, err)) && !(st = map_names(i, &s, err)))
-			st = check(i, err);
+			st = check_dump(i, err);
 	}
 	free(config);
 	return st;

@@ -65,7 +65,7 @@ void vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t r
 }
 
 /* Names repeat in every step; each is listed once. */
-static bool listed(const vn_recording *r, const vn_entry *e)
+static bool is_listed(const vn_recording *r, const vn_entry *e)
 {
 	return e->step > 0 && vn_recording_find(r, e->step - 1, e->name) >= 0;
 }
@@ -126,7 +126,7 @@ void vn_import_list(const vn_import *i, FILE *to)
 		fprintf(to, "left over, not checkpoint names: %d%s\n", i->unmapped, steps > 1 ? ", each name once" : "");
 	for (int k = 0; i->unmapped && k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
-		if (vn_import_knows(i->plan, e->name) || listed(i->r, e))
+		if (vn_import_knows(i->plan, e->name) || is_listed(i->r, e))
 			continue;
 		snprintf(name, sizeof name, "%s", e->name);
 		vn_import_nearest(i->plan, e->name, near, sizeof near);
@@ -138,7 +138,7 @@ void vn_import_list(const vn_import *i, FILE *to)
 		fprintf(to, "left out by a map, or intermediate: %d\n", gone);
 	for (int k = 0; gone && k < n; k++) {
 		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, k)->name);
-		if (!used[k] && !listed(i->dump, vn_recording_entry(i->dump, k)))
+		if (!used[k] && !is_listed(i->dump, vn_recording_entry(i->dump, k)))
 			fprintf(to, "  %s\n", vn_text_clean(name, sizeof name));
 	}
 	if (i->n_troubles)

@@ -14,31 +14,31 @@ typedef struct reader {
 	const char *why; /* NULL: no error */
 } reader;
 
-static void blanks(reader *r)
+static void skip_blanks(reader *r)
 {
 	while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
 		r->at++;
 }
 
-static bool sign(reader *r, char c)
+static bool take_sign(reader *r, char c)
 {
-	blanks(r);
+	skip_blanks(r);
 	if (r->at == r->end || *r->at != c)
 		return false;
 	r->at++;
 	return true;
 }
 
-static void need(reader *r, char c, const char *why)
+static void need_sign(reader *r, char c, const char *why)
 {
-	if (!r->why && !sign(r, c))
+	if (!r->why && !take_sign(r, c))
 		r->why = why;
 }
 
 /* A string in single or double quotes, without escapes. */
-static bool quoted(reader *r, char *to, size_t room)
+static bool take_quoted(reader *r, char *to, size_t room)
 {
-	blanks(r);
+	skip_blanks(r);
 	if (r->at == r->end || (*r->at != '\'' && *r->at != '"'))
 		return false;
 	const char quote = *r->at++, *from = r->at;
@@ -53,10 +53,10 @@ static bool quoted(reader *r, char *to, size_t room)
 	return true;
 }
 
-static bool word(reader *r, const char *w)
+static bool take_word(reader *r, const char *w)
 {
 	const size_t n = strlen(w);
-	blanks(r);
+	skip_blanks(r);
 	if ((size_t)(r->end - r->at) < n || memcmp(r->at, w, n) != 0)
 		return false;
 	r->at += n;
@@ -66,8 +66,8 @@ static bool word(reader *r, const char *w)
 static void read_shape(reader *r, vn_shape *shape)
 {
 	shape->rank = 0;
-	need(r, '(', "its shape is not a tuple");
-	while (!r->why && !sign(r, ')')) {
+	need_sign(r, '(', "its shape is not a tuple");
+	while (!r->why && !take_sign(r, ')')) {
 		int64_t x = 0;
 		int     digits = 0;
 		for (; r->at < r->end && *r->at >= '0' && *r->at <= '9' && digits < 18; r->at++, digits++)
@@ -80,8 +80,8 @@ static void read_shape(reader *r, vn_shape *shape)
 			shape->dim[shape->rank++] = x;
 		if (r->at < r->end && *r->at == 'L') /* of Python 2 */
 			r->at++;
-		if (!r->why && !sign(r, ',')) {
-			need(r, ')', "its shape is not a tuple");
+		if (!r->why && !take_sign(r, ',')) {
+			need_sign(r, ')', "its shape is not a tuple");
 			return;
 		}
 	}
@@ -96,7 +96,7 @@ static bool little_endian(void)
 }
 
 /* "<f4" */
-static const char *lay(const char *descr, vn_laid *l)
+static const char *parse_descr(const char *descr, vn_laid *l)
 {
 	static const struct {
 		const char *name;
@@ -134,9 +134,9 @@ static void read_header(reader *r, vn_npy *npy)
 	char key[24], descr[16] = "";
 	enum { DESCR = 1, FORTRAN = 2, SHAPE = 4 };
 	int seen = 0;
-	need(r, '{', "its header is not a dictionary");
-	while (!r->why && !sign(r, '}')) {
-		if (!quoted(r, key, sizeof key)) {
+	need_sign(r, '{', "its header is not a dictionary");
+	while (!r->why && !take_sign(r, '}')) {
+		if (!take_quoted(r, key, sizeof key)) {
 			r->why = "its header is not a dictionary of descr, fortran_order and shape";
 			return;
 		}
@@ -146,18 +146,18 @@ static void read_header(reader *r, vn_npy *npy)
 		                                                      : 0;
 		if (!which || (seen & which))
 			r->why = "its header is not a dictionary of descr, fortran_order and shape, each once";
-		need(r, ':', "its header is not a dictionary");
+		need_sign(r, ':', "its header is not a dictionary");
 		if (r->why)
 			return;
 		seen |= which;
 		if (which == SHAPE)
 			read_shape(r, &npy->shape);
-		else if (which == DESCR && !quoted(r, descr, sizeof descr))
+		else if (which == DESCR && !take_quoted(r, descr, sizeof descr))
 			r->why = "its dtype is not of one number (a structure?)";
-		else if (which == FORTRAN && !(npy->laid.fortran = word(r, "True")) && !word(r, "False"))
+		else if (which == FORTRAN && !(npy->laid.fortran = take_word(r, "True")) && !take_word(r, "False"))
 			r->why = "fortran_order is neither True nor False";
-		if (!r->why && !sign(r, ',')) {
-			need(r, '}', "its header does not end");
+		if (!r->why && !take_sign(r, ',')) {
+			need_sign(r, '}', "its header does not end");
 			break;
 		}
 	}
@@ -165,7 +165,7 @@ static void read_header(reader *r, vn_npy *npy)
 	if (!r->why && seen != (DESCR | FORTRAN | SHAPE))
 		r->why = "its header lacks descr, fortran_order or shape";
 	if (!r->why)
-		r->why = lay(descr, &npy->laid);
+		r->why = parse_descr(descr, &npy->laid);
 	npy->laid.fortran = fortran && npy->shape.rank > 1;
 }
 
@@ -236,7 +236,7 @@ bool vn_laid_bytes(const vn_laid *l, const vn_shape *shape, size_t *bytes)
 	return true;
 }
 
-static void swap(unsigned char *x, int width)
+static void swap_bytes(unsigned char *x, int width)
 {
 	for (int i = 0; i < width / 2; i++) {
 		const unsigned char c = x[i];
@@ -250,7 +250,7 @@ static bool put_number(const vn_laid *l, const unsigned char *from, unsigned cha
 	unsigned char x[8];
 	memcpy(x, from, (size_t)l->width);
 	if (l->swapped)
-		swap(x, l->width);
+		swap_bytes(x, l->width);
 	if (l->wide_int) {
 		int64_t wide;
 		memcpy(&wide, x, sizeof wide);

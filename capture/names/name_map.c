@@ -7,6 +7,7 @@
 #include "capture/view/residual.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
+#include "libref/base/grow.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -34,7 +35,7 @@ const char *vn_map_number(const char *pattern, size_t *length, int *add)
 	return NULL;
 }
 
-static bool counts(int n, int add)
+static bool is_index(int n, int add)
 {
 	const int64_t is = (int64_t)n + add;
 	return is >= 0 && is <= INT32_MAX;
@@ -46,7 +47,7 @@ static bool write_name(const char *pattern, int n, int digits, char *to, size_t 
 	size_t      of = 0;
 	int         add = 0;
 	const char *at = n >= 0 ? vn_map_number(pattern, &of, &add) : NULL;
-	if (at && !counts(n, add))
+	if (at && !is_index(n, add))
 		return false;
 	const int length = at ? snprintf(to, room, "%.*s%0*d%s", (int)(at - pattern), pattern, digits, n + add, at + of)
 	                      : snprintf(to, room, "%s", pattern);
@@ -69,7 +70,7 @@ static bool match_number(const char *pattern, const char *digits, int n_digits, 
 }
 
 /* digits: number of digits of {n} in the name. */
-static bool match(const vn_map_rule *rule, const char *name, int *n, int *digits)
+static bool match_pattern(const vn_map_rule *rule, const char *name, int *n, int *digits)
 {
 	const char  *at = strstr(rule->from, "{n}");
 	const size_t plain = strcspn(rule->from, "*?{");
@@ -100,13 +101,13 @@ static bool match(const vn_map_rule *rule, const char *name, int *n, int *digits
 bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n)
 {
 	int digits;
-	return match(rule, name, n, &digits);
+	return match_pattern(rule, name, n, &digits);
 }
 
 bool vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room)
 {
 	int n, digits;
-	return match(rule, name, &n, &digits) && write_name(rule->plus[k], n, digits, to, room);
+	return match_pattern(rule, name, &n, &digits) && write_name(rule->plus[k], n, digits, to, room);
 }
 
 vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
@@ -152,7 +153,7 @@ static bool counts_from(const char *pattern, int n)
 {
 	size_t length;
 	int    add;
-	return !pattern || n < 0 || !vn_map_number(pattern, &length, &add) || counts(n, add);
+	return !pattern || n < 0 || !vn_map_number(pattern, &length, &add) || is_index(n, add);
 }
 
 /* Whether {n-1}, if the rule has it, is at least 0. */
@@ -239,7 +240,7 @@ static void by_stream(vn_map_job *j, int k, int i, const char *first, char *why,
 }
 
 /* Decides by the first layer where the choice shows; the other layers come from the same engine. */
-static vn_status decide(vn_map_job *j, int k)
+static vn_status decide_name(vn_map_job *j, int k)
 {
 	char name[2][VN_NAME_MAX], why[3 * VN_NAME_MAX];
 	int  last = -1;
@@ -277,16 +278,12 @@ static vn_status decide(vn_map_job *j, int k)
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-static vn_status add(vn_map_job *j, int entry, int n, int part, const char *pattern)
+static vn_status add_outcome(vn_map_job *j, int entry, int n, int part, const char *pattern)
 {
-	if (j->n_out == j->room) {
-		const int       room = j->room ? 2 * j->room : 256;
-		vn_map_outcome *more = realloc(j->out, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(j->r));
-		j->out = more;
-		j->room = room;
-	}
+	vn_map_outcome *more = vn_grown(j->out, (size_t)j->n_out, sizeof *more);
+	if (!more)
+		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(j->r));
+	j->out = more;
 	vn_map_outcome *o = &j->out[j->n_out++];
 	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
 	if (!vn_map_name(pattern, n, o->name, sizeof o->name))
@@ -296,7 +293,7 @@ static vn_status add(vn_map_job *j, int entry, int n, int part, const char *patt
 }
 
 /* Number of tensors along the axis of `each`. */
-static vn_status indices(vn_map_job *j, int entry, int *n)
+static vn_status count_indices(vn_map_job *j, int entry, int *n)
 {
 	enum { MOST_EACH = 4096 };
 	const vn_map_rule *k = &j->m->rule[j->rule[entry]];
@@ -318,7 +315,7 @@ static vn_status indices(vn_map_job *j, int entry, int *n)
 	return VN_OK;
 }
 
-static vn_status collect(vn_map_job *j)
+static vn_status collect_outcomes(vn_map_job *j)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(j->r); i++) {
@@ -328,13 +325,13 @@ static vn_status collect(vn_map_job *j)
 		j->use->mapped += rule && !rule->ignore;
 		j->use->ignored += rule && rule->ignore;
 		if (k == VN_MAP_LEFT) {
-			st = add(j, i, -1, -1, vn_recording_entry(j->r, i)->name);
+			st = add_outcome(j, i, -1, -1, vn_recording_entry(j->r, i)->name);
 			continue;
 		}
 		if (!rule || rule->ignore)
 			continue;
 		int first = j->n[i], end = first + 1;
-		if (rule->each && (st = indices(j, i, &end))) {
+		if (rule->each && (st = count_indices(j, i, &end))) {
 			st = allow_collected(j, st);
 			continue;
 		}
@@ -342,11 +339,11 @@ static vn_status collect(vn_map_job *j)
 			if (!in_range(rule, n))
 				continue;
 			if (rule->either[0])
-				st = add(j, i, n, -1, rule->either[j->chosen[k]]);
+				st = add_outcome(j, i, n, -1, rule->either[j->chosen[k]]);
 			if (!st && rule->to)
-				st = add(j, i, n, -1, rule->to);
+				st = add_outcome(j, i, n, -1, rule->to);
 			for (int p = 0; !st && p < rule->n_parts; p++)
-				st = add(j, i, n, p, rule->parts[p]);
+				st = add_outcome(j, i, n, p, rule->parts[p]);
 			st = allow_collected(j, st);
 		}
 	}
@@ -471,11 +468,11 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *
 		choose_rules(&j);
 	for (int k = 0; !st && k < m->n; k++)
 		if (m->rule[k].either[0])
-			st = allow_collected(&j, decide(&j, k));
+			st = allow_collected(&j, decide_name(&j, k));
 	for (size_t i = 0; !st && i < count; i++)
 		if (j.rule[i] >= 0 && m->rule[j.rule[i]].either[0] && j.chosen[j.rule[i]] < 0)
 			j.rule[i] = VN_MAP_GONE;
-	if (!st && !(st = collect(&j)) && use->mapped + use->ignored && !(st = check_names(&j)) &&
+	if (!st && !(st = collect_outcomes(&j)) && use->mapped + use->ignored && !(st = check_names(&j)) &&
 	    !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err)))
 		st = place_all(&j);
 	if (j.made)

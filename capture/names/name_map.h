@@ -37,7 +37,7 @@ typedef struct vn_map_rule {
 typedef struct vn_name_map {
 	char        *path, *name;
 	vn_map_rule *rule;
-	int          n, room;
+	int          n;
 } vn_name_map;
 
 /* Opens one of vernier's own maps by its name without .yaml ("hf"); if vernier has no such map, it is a file.

@@ -20,7 +20,7 @@ typedef struct vn_map_job {
 	vn_error          *err;
 	int               *rule, *n; /* (entries) index of the rule, or VN_MAP_LEFT, VN_MAP_GONE */
 	vn_map_outcome    *out;
-	int                n_out, room;
+	int                n_out;
 	/* (rules) which name an `either` chose: 0, 1; -1: not yet decided */
 	int               *chosen;
 } vn_map_job;

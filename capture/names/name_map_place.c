@@ -17,7 +17,7 @@ static vn_looks looks_of(const vn_map_job *j, const char *name, int step)
 /* ---- one tensor ------------------------------------------------------------------------- */
 
 /* Makes one of our entries from one of theirs, without the other engine's labels. */
-static vn_entry named(const vn_entry *from, const char *name)
+static vn_entry rename_entry(const vn_entry *from, const char *name)
 {
 	const char *dot = strchr(name, '.');
 	vn_entry    e = *from;
@@ -32,7 +32,7 @@ static vn_entry named(const vn_entry *from, const char *name)
 	return e;
 }
 
-static void label(vn_entry *e, const char *axes)
+static void set_axes(vn_entry *e, const char *axes)
 {
 	e->axes = strlen(axes) < VN_AXES_MAX ? axes : ""; /* no axes rather than truncated ones */
 	e->rows_off = false;                              /* it referred to the original rows */
@@ -45,7 +45,7 @@ static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e,
 	const vn_map_rule *k = &j->m->rule[o->rule];
 	if (k->n_plus || k->cut || k->each)
 		return vn_map_fail(j, o->rule, "the shape of %s is not '%s'", vn_recording_entry(j->r, o->entry)->name, said);
-	label(e, said);
+	set_axes(e, said);
 	return vn_derive_keep(j->made, e, 0, o->entry, j->err);
 }
 
@@ -72,7 +72,7 @@ static int64_t take_index(const vn_map_rule *k, const vn_map_outcome *o, vn_dims
 	return o->n * a->stride;
 }
 
-static void cut(const vn_map_rule *k, vn_looks *w, vn_dims *from)
+static void limit_cut_axis(const vn_map_rule *k, vn_looks *w, vn_dims *from)
 {
 	/* Limits the axis to the whole length, which a rank may have gathered already. One rank's part is shorter. */
 	const int i = k->cut ? vn_dims_find(from, k->cut) : -1;
@@ -93,7 +93,7 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 	if (!vn_map_name(k->again ? k->again : o->name, o->n, as, sizeof as))
 		return vn_map_fail(j, o->rule, "the name that %s has again has more than %d bytes", e->name, VN_NAME_MAX - 1);
 	vn_looks    w = looks_of(j, as, e->step);
-	vn_entry    made = named(e, as);
+	vn_entry    made = rename_entry(e, as);
 	vn_dims     from, to;
 	vn_shape    shape;
 	vn_piece   *piece = NULL, *all = NULL;
@@ -109,7 +109,7 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 		return vn_derive_keep(j->made, &made, 0, o->entry, j->err);
 	if (!vn_dims_parse(*axes ? axes : w.axes, &from, &why) || !vn_dims_fit(&from, &e->shape, vn_looks_size, &w))
 		return keep_shape(j, o, &made, axes);
-	cut(k, &w, &from);
+	limit_cut_axis(k, &w, &from);
 	const int64_t start = take_index(k, o, &from);
 	if (!target_dims(&from,
 	                 k->to_axes ? k->to_axes
@@ -119,7 +119,7 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 	    !(piece = vn_dims_pieces(&from, &to, 0, o->entry, &shape, &n)))
 		return keep_shape(j, o, &made, axes);
 	made.shape = shape;
-	label(&made, k->to_axes ? w.axes : text);
+	set_axes(&made, k->to_axes ? w.axes : text);
 	if (!(all = malloc((size_t)n * (size_t)(1 + k->n_plus) * sizeof *all))) {
 		st = vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for %s", vn_recording_path(j->r), o->name);
 		goto done;
@@ -225,9 +225,9 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 		return vn_map_fail(j, o->rule, "%s cannot be cut out of %s: their axes do not fit", o->name, e->name);
 	for (int i = 0; i < n; i++)
 		piece[i].from += start + before * from.atom[along].stride;
-	vn_entry made = named(e, o->name);
+	vn_entry made = rename_entry(e, o->name);
 	made.shape = shape;
-	label(&made, text);
+	set_axes(&made, text);
 	const vn_status st = vn_derive_add(j->made, &made, piece, n, VN_JOIN_PLACED, j->err);
 	free(piece);
 	return st;

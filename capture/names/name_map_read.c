@@ -5,6 +5,7 @@
 #include "capture/base/shipped.h"
 #include "capture/base/yaml.h"
 #include "libref/base/glob.h"
+#include "libref/base/grow.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -64,13 +65,13 @@ static vn_status check_name(reader *r, const char *key, const char *text)
 	return VN_OK;
 }
 
-static vn_status name(reader *r, const char *key, char **to)
+static vn_status read_new_name(reader *r, const char *key, char **to)
 {
 	const vn_status st = vn_yaml_copy(r->y, key, to);
 	return st ? st : check_name(r, key, *to);
 }
 
-static vn_status names(reader *r, const char *key, char ***list, int *n, int least, int most)
+static vn_status read_names(reader *r, const char *key, char ***list, int *n, int least, int most)
 {
 	vn_status st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
@@ -87,13 +88,13 @@ static vn_status names(reader *r, const char *key, char ***list, int *n, int lea
 			break;
 		if (*n == most)
 			return vn_yaml_fail(r->y, "%s: more than %d names", key, most);
-		if ((st = name(r, key, &(*list)[(*n)++])))
+		if ((st = read_new_name(r, key, &(*list)[(*n)++])))
 			return st;
 	}
 	return *n < least ? vn_yaml_fail_at(r->y, line, column, "%s: %d of at least %d names", key, *n, least) : VN_OK;
 }
 
-static vn_status yes(reader *r, const char *key, bool *had, bool *to)
+static vn_status read_flag(reader *r, const char *key, bool *had, bool *to)
 {
 	const char     *text;
 	const vn_status st = vn_yaml_word(r->y, key, &text);
@@ -108,7 +109,7 @@ static vn_status yes(reader *r, const char *key, bool *had, bool *to)
 	return VN_OK;
 }
 
-static vn_status axes(reader *r, const char *key, char **to)
+static vn_status read_axes(reader *r, const char *key, char **to)
 {
 	const char     *why = NULL;
 	vn_dims         dims;
@@ -118,7 +119,7 @@ static vn_status axes(reader *r, const char *key, char **to)
 	return st;
 }
 
-static vn_status glob(reader *r, const char *key, char **to)
+static vn_status read_glob(reader *r, const char *key, char **to)
 {
 	vn_error        why;
 	const vn_status st = vn_yaml_copy(r->y, key, to);
@@ -134,13 +135,13 @@ static vn_status alternative_key(void *context, const char *key, int line, int c
 {
 	alternative *a = context;
 	if (strcmp(key, "to") == 0)
-		return name(a->r, key, a->to);
+		return read_new_name(a->r, key, a->to);
 	if (strcmp(key, "axes") == 0)
-		return axes(a->r, key, a->axes);
+		return read_axes(a->r, key, a->axes);
 	return vn_yaml_fail_at(a->r->y, line, column, "unknown key '%.60s'; each of either has to and axes", key);
 }
 
-static vn_status either(reader *r, vn_map_rule *rule)
+static vn_status read_either(reader *r, vn_map_rule *rule)
 {
 	vn_status st = VN_OK;
 	int       n = 0;
@@ -174,35 +175,35 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return st ? st : check_glob(r, rule->from, &times);
 	}
 	if (strcmp(key, "plus") == 0)
-		return names(r, key, &rule->plus, &rule->n_plus, 1, MOST_NAMES);
+		return read_names(r, key, &rule->plus, &rule->n_plus, 1, MOST_NAMES);
 	if (strcmp(key, "to") == 0)
-		return name(r, key, &rule->to);
+		return read_new_name(r, key, &rule->to);
 	if (strcmp(key, "again") == 0)
-		return name(r, key, &rule->again);
+		return read_new_name(r, key, &rule->again);
 	if (strcmp(key, "either") == 0)
-		return either(r, rule);
+		return read_either(r, rule);
 	if (strcmp(key, "parts") == 0)
-		return names(r, key, &rule->parts, &rule->n_parts, 2, MOST_NAMES);
+		return read_names(r, key, &rule->parts, &rule->n_parts, 2, MOST_NAMES);
 	if (strcmp(key, "along") == 0)
 		return vn_yaml_copy(r->y, key, &rule->along);
 	if (strcmp(key, "each") == 0)
 		return vn_yaml_copy(r->y, key, &rule->each);
 	if (strcmp(key, "axes") == 0)
-		return axes(r, key, &rule->axes);
+		return read_axes(r, key, &rule->axes);
 	if (strcmp(key, "to_axes") == 0)
-		return axes(r, key, &rule->to_axes);
+		return read_axes(r, key, &rule->to_axes);
 	if (strcmp(key, "cut") == 0)
 		return vn_yaml_copy(r->y, key, &rule->cut);
 	if (strcmp(key, "op") == 0)
-		return glob(r, key, &rule->op);
+		return read_glob(r, key, &rule->op);
 	if (strcmp(key, "family") == 0)
-		return glob(r, key, &rule->family);
+		return read_glob(r, key, &rule->family);
 	if (strcmp(key, "ignore") == 0)
-		return yes(r, key, &r->had_ignore, &rule->ignore);
+		return read_flag(r, key, &r->had_ignore, &rule->ignore);
 	if (strcmp(key, "fallback") == 0)
-		return yes(r, key, &r->had_fallback, &rule->fallback);
+		return read_flag(r, key, &r->had_fallback, &rule->fallback);
 	if (strcmp(key, "copy") == 0)
-		return yes(r, key, &r->had_copy, &rule->copy);
+		return read_flag(r, key, &r->had_copy, &rule->copy);
 	return vn_yaml_fail_at(r->y, line, column,
 	                       "unknown key '%.60s'; a rule has from, plus, to, again, either, parts, "
 	                       "along, each, axes, to_axes, cut, op, family, fallback, copy, ignore",
@@ -298,14 +299,10 @@ static vn_status read_rules(void *context)
 			return VN_OK;
 		if (m->n == MOST_RULES)
 			return vn_yaml_fail(r->y, "more than %d rules", MOST_RULES);
-		if (m->n == m->room) {
-			const int    room = m->room ? 2 * m->room : 32;
-			vn_map_rule *more = realloc(m->rule, (size_t)room * sizeof *more);
-			if (!more)
-				return vn_yaml_no_memory(r->y);
-			m->rule = more;
-			m->room = room;
-		}
+		vn_map_rule *more = vn_grown(m->rule, (size_t)m->n, sizeof *more);
+		if (!more)
+			return vn_yaml_no_memory(r->y);
+		m->rule = more;
 		r->rule = &m->rule[m->n++];
 		r->had_ignore = r->had_fallback = r->had_copy = false;
 		*r->rule = (vn_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };

@@ -2,6 +2,7 @@
 #include "capture/recording/derive.h"
 #include "capture/recording/recording_internal.h"
 #include "libref/base/intern.h"
+#include "libref/base/grow.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,9 +21,9 @@ static void move_words(vn_recording *to, vn_recording *from)
 #define MOVE(field) (to->field = from->field, memset(&from->field, 0, sizeof from->field))
 	MOVE(root), MOVE(n_root), MOVE(model), MOVE(n_model), MOVE(run);
 	MOVE(ids), MOVE(n_ids), MOVE(positions), MOVE(n_positions), MOVE(batch);
-	MOVE(token_text), MOVE(n_texts), MOVE(room_texts);
-	MOVE(left_out), MOVE(n_left_out), MOVE(room_left_out);
-	MOVE(weight), MOVE(n_weights), MOVE(room_weights);
+	MOVE(token_text), MOVE(n_texts);
+	MOVE(left_out), MOVE(n_left_out);
+	MOVE(weight), MOVE(n_weights);
 	MOVE(plan), MOVE(has_plan);
 #undef MOVE
 	to->complete = from->complete;
@@ -44,7 +45,7 @@ vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recor
 	}
 	r->n_bases = n;
 	memcpy(r->base, base, (size_t)n * sizeof *r->base);
-	r->n_steps = r->room_steps = base[0]->n_steps;
+	r->n_steps = base[0]->n_steps;
 	if (r->n_steps)
 		memcpy(r->step, base[0]->step, (size_t)r->n_steps * sizeof *r->step);
 	move_words(r, base[0]);
@@ -82,7 +83,7 @@ vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *p
 		free(r->token_text[i]);
 	free(r->token_text);
 	r->token_text = NULL;
-	r->n_texts = r->room_texts = 0;
+	r->n_texts = 0;
 	return VN_OK;
 }
 
@@ -105,7 +106,7 @@ void vn_derive_forget_model(vn_recording *r)
 	r->has_plan = false;
 }
 
-static vn_status add(vn_recording *r, const vn_entry *of, const vn_entry_source *s, vn_error *err)
+static vn_status append_entry(vn_recording *r, const vn_entry *of, const vn_entry_source *s, vn_error *err)
 {
 	vn_entry e = *of;
 
@@ -113,17 +114,14 @@ static vn_status add(vn_recording *r, const vn_entry *of, const vn_entry_source 
 	    !(e.basis = vn_intern(of->basis)) || !(e.axes = vn_intern(of->axes)) ||
 	    !(e.source_line = vn_intern(of->source_line)) || (of->again && !(e.again = vn_intern(of->again))))
 		return no_memory(r, err);
-	if (r->n_entries == r->room_entries) {
-		const int room = r->room_entries ? 2 * r->room_entries : 256;
-		vn_entry *entries = realloc(r->entry, (size_t)room * sizeof *entries);
-		if (entries)
-			r->entry = entries;
-		vn_entry_source *sources = entries ? realloc(r->source, (size_t)room * sizeof *sources) : NULL;
-		if (!sources)
-			return no_memory(r, err);
-		r->source = sources;
-		r->room_entries = room;
-	}
+	vn_entry *entries = vn_grown(r->entry, (size_t)r->n_entries, sizeof *entries);
+	if (!entries)
+		return no_memory(r, err);
+	r->entry = entries;
+	vn_entry_source *sources = vn_grown(r->source, (size_t)r->n_entries, sizeof *sources);
+	if (!sources)
+		return no_memory(r, err);
+	r->source = sources;
 	r->entry[r->n_entries] = e;
 	r->entry[r->n_entries].same_as = -1;
 	r->source[r->n_entries++] = *s;
@@ -161,7 +159,7 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	const vn_entry_source s = {
 		.offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .gathered = gathered
 	};
-	const vn_status st = add(r, &kept, &s, err);
+	const vn_status st = append_entry(r, &kept, &s, err);
 	if (st)
 		free(gathered);
 	return st;
@@ -202,7 +200,7 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 	const vn_entry_source s = {
 		.offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .gathered = gathered
 	};
-	const vn_status st = add(r, &made, &s, err);
+	const vn_status st = append_entry(r, &made, &s, err);
 	if (st)
 		free(gathered);
 	return st;

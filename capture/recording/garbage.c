@@ -78,8 +78,8 @@ int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of)
 /* ---- a recording -------------------------------------------------------------------- */
 
 /* The tokens that the engine puts behind the tokens from..tokens-1. */
-static vn_status choose(vn_recording *r, const int32_t *ids, int64_t from, int64_t tokens, int64_t prompt,
-                        int32_t *chosen, int64_t *n, int64_t *vocab, vn_error *err)
+static vn_status choose_tokens(vn_recording *r, const int32_t *ids, int64_t from, int64_t tokens, int64_t prompt,
+                               int32_t *chosen, int64_t *n, int64_t *vocab, vn_error *err)
 {
 	const char    *decoding = vn_facts_get(vn_recording_run(r), "decoding");
 	const bool     own = !decoding || strcmp(decoding, "forced") != 0;
@@ -179,7 +179,7 @@ vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err)
 	*g = (vn_garbage) { 0 };
 	if (tokens == 0 || tokens < prompt || vn_recording_batch(r) > 1)
 		return VN_OK;
-	vn_status st = choose(r, ids, from, tokens, prompt, chosen, &n, &vocab, err);
+	vn_status st = choose_tokens(r, ids, from, tokens, prompt, chosen, &n, &vocab, err);
 	if (st)
 		return st;
 	if (!vocab && vn_recording_plan(r))
@@ -198,7 +198,7 @@ vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err)
 
 /* ---- too much ------------------------------------------------------------------------ */
 
-static double share(const vn_garbage_count *c, vn_garbage_sign sign)
+static double share_of(const vn_garbage_count *c, vn_garbage_sign sign)
 {
 	return c->of[sign] ? (double)c->n[sign] / (double)c->of[sign] : 0;
 }
@@ -213,8 +213,8 @@ enum { FEWEST_REPEATED = 32 };
 static bool too_many(const vn_garbage_count *c, vn_garbage_sign sign, double expected)
 {
 	if (sign == VN_GARBAGE_REPEATS)
-		return c->of[sign] >= FEWEST_REPEATED && share(c, sign) > 0.5 && share(c, sign) > 2 * expected;
-	return vn_echoes(share(c, sign), expected, c->of[sign]);
+		return c->of[sign] >= FEWEST_REPEATED && share_of(c, sign) > 0.5 && share_of(c, sign) > 2 * expected;
+	return vn_echoes(share_of(c, sign), expected, c->of[sign]);
 }
 
 static void say_repeated(const vn_garbage_count *c, const char *who, const vn_garbage_count *than,
@@ -242,7 +242,8 @@ bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sig
 	};
 	const vn_garbage_count *c = &g->chosen, *than = ref ? &ref->chosen : &g->prompt;
 	const char             *who = ref ? "the reference's" : "the prompt's";
-	const double text = share(&g->prompt, sign), expected = share(than, sign) > text ? share(than, sign) : text;
+	const double            text = share_of(&g->prompt, sign),
+				 expected = share_of(than, sign) > text ? share_of(than, sign) : text;
 
 	/* Nothing to compare with is no evidence: a reference without that text, or logits. */
 	if (!too_many(c, sign, expected) || (ref && !than->of[sign]))

@@ -18,7 +18,7 @@ int64_t vn_packed_count(const vn_recording *r)
 }
 
 /* Adds one step's tokens. next (count): the next position of each prompt, -1 before the first step. */
-static bool spread(const vn_step *s, const int32_t *at, int64_t count, int64_t *next, int64_t *of)
+static bool add_step_tokens(const vn_step *s, const int32_t *at, int64_t count, int64_t *next, int64_t *of)
 {
 	const int64_t end = s->position + s->tokens;
 	const bool    one_each = s->tokens == count;
@@ -48,7 +48,7 @@ vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err)
 	for (int64_t i = 0; !st && i < n; i++)
 		of[i] = -1; /* of no step */
 	for (int i = 0; !st && i < steps; i++)
-		if (step[i].position + step[i].tokens > n || !spread(&step[i], at, count, next, of))
+		if (step[i].position + step[i].tokens > n || !add_step_tokens(&step[i], at, count, next, of))
 			st = vn_fail(err, VN_ERR_FORMAT,
 			             "%s: /step.%d: its tokens do not continue the %" PRId64
 			             " prompts of the first step, in their order",

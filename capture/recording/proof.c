@@ -47,7 +47,7 @@ void vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_
 		r->path, e->step, e->name, vn_digest_text(&e->digest).hex, p->found ? p->found->hex : "unknown");
 }
 
-static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_error *err)
+static vn_status refuse_wrong(const vn_recording *r, const vn_proof *p, int now, vn_error *err)
 {
 	char words[VN_ERROR_MAX];
 	if (now != VN_PROOF_WRONG || r->allow_damage)
@@ -57,7 +57,7 @@ static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_er
 }
 
 /* Wrong digests are rare, so the digest that was found is allocated here, not part of every proof. */
-static int judged(const vn_recording *r, vn_proof *p, const vn_digest *found)
+static int judge_digest(const vn_recording *r, vn_proof *p, const vn_digest *found)
 {
 	if (strcmp(found->hex, vn_digest_text(&r->entry[p->entry].digest).hex) == 0)
 		return VN_PROOF_RIGHT;
@@ -107,7 +107,7 @@ static vn_status take_digest(const vn_recording *r, int i, vn_digest *found, vn_
 	return st;
 }
 
-static int leave(vn_proof *p, int now)
+static int leave_proof(vn_proof *p, int now)
 {
 	pthread_mutex_lock(&lock);
 	p->state = now;
@@ -127,11 +127,11 @@ vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err
 		p->state = VN_PROOF_BUSY;
 	pthread_mutex_unlock(&lock);
 	if (now > VN_PROOF_BUSY)
-		return answer(r, p, now, err);
+		return refuse_wrong(r, p, now, err);
 	vn_digest       found;
 	const vn_status st = take_digest(r, i, &found, err);
-	now = leave(p, st ? now : judged(r, p, &found));
-	return st ? st : answer(r, p, now, err);
+	now = leave_proof(p, st ? now : judge_digest(r, p, &found));
+	return st ? st : refuse_wrong(r, p, now, err);
 }
 
 vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err)
@@ -139,7 +139,7 @@ vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err)
 	vn_proof *p = r->source[i].proof;
 	const int now = p ? atomic_load(&p->state) : VN_PROOF_WITHOUT;
 	if (now >= VN_PROOF_RIGHT)
-		return answer(r, p, now, err);
+		return refuse_wrong(r, p, now, err);
 	if (!r->entry[p->entry].has_digest)
 		p->state = VN_PROOF_WITHOUT;
 	else if (!r->defer || r->source[i].offset < 0)
@@ -163,6 +163,6 @@ void vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *found)
 {
 	pthread_mutex_lock(&lock);
 	if (p->state == VN_PROOF_LENT) /* no thread is computing it, or has */
-		p->state = judged(r, p, found);
+		p->state = judge_digest(r, p, found);
 	pthread_mutex_unlock(&lock);
 }

@@ -10,13 +10,14 @@
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
+#include "libref/base/grow.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static vn_status astray(const vn_recording *r, vn_error *err)
+static vn_status refuse_frame(const vn_recording *r, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (its contents are inconsistent)", r->path);
 }
@@ -26,29 +27,17 @@ static vn_status no_memory(const vn_recording *r, vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its contents", r->path);
 }
 
-/* Makes room for one more element of a growing list; NULL without memory. */
-static void *grow(void *list, int n, int *room, size_t size)
-{
-	if (n < *room)
-		return list;
-	int   more = *room ? 2 * *room : 64;
-	void *p = realloc(list, (size_t)more * size);
-	if (p)
-		*room = more;
-	return p;
-}
-
 /* Bounds on steps, lines and rows, the same as the child's, and on the bytes of all frames of a file except
  * those of tensors (vn_scan_most). An honest child stays below them. */
 enum { MOST_OBJECTS = 1000000, MOST_WORDS = 1000, MOST_INFLATION = 1100, MOST_STEP = 999999999 };
 static const uint64_t MOST_BYTES = UINT64_C(4) << 30;
 
-static bool ended(const char *text, size_t room)
+static bool is_ended(const char *text, size_t room)
 {
 	return memchr(text, '\0', room) != NULL;
 }
 
-#define ENDED(field) ended(field, sizeof(field))
+#define ENDED(field) is_ended(field, sizeof(field))
 
 static bool set_digest(vn_digest *d, const char *hex)
 {
@@ -86,7 +75,7 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 	const char *value = data + k;
 
 	if (k >= bytes || data[bytes - 1] != '\0')
-		return astray(r, err);
+		return refuse_frame(r, err);
 	if (kind == VN_FRAME_RUN) {
 		if (r->run.n == VN_FACTS_MAX)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /run: more than %d attributes", r->path, VN_FACTS_MAX);
@@ -96,7 +85,7 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 	int                *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
 	vn_attribute_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
 	if (*n == MOST_WORDS)
-		return astray(r, err);
+		return refuse_frame(r, err);
 	vn_attribute_word *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
 	if (!more)
 		return no_memory(r, err);
@@ -114,10 +103,10 @@ static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, 
 	const int32_t *id = *data;
 	const size_t   count = bytes / sizeof *id;
 	if (bytes % sizeof *id || *list || (r->batch && count % (size_t)r->batch))
-		return astray(r, err);
+		return refuse_frame(r, err);
 	for (size_t i = 0; i < count; i++)
 		if (id[i] < (r->batch ? -1 : 0)) /* what pads a batch */
-			return astray(r, err);
+			return refuse_frame(r, err);
 	*list = *data; /* ours now */
 	*data = NULL;
 	*n = (int64_t)count;
@@ -129,7 +118,7 @@ static vn_status take_batch(vn_recording *r, const void *data, size_t bytes, vn_
 {
 	int64_t batch;
 	if (bytes != sizeof batch)
-		return astray(r, err);
+		return refuse_frame(r, err);
 	memcpy(&batch, data, sizeof batch);
 	if (batch < 0 || (r->ids && batch != r->batch))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: token_ids has %" PRId64 " rows, positions %" PRId64, r->path,
@@ -159,11 +148,11 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	vn_weight_row  row = { 0 };
 
 	if (bytes != sizeof w)
-		return astray(r, err);
+		return refuse_frame(r, err);
 	memcpy(&w, data, sizeof w);
 	if (!ENDED(w.name) || !ENDED(w.dtype) || !ENDED(w.shape) || !ENDED(w.digest) || w.nan < 0 || w.inf < 0 ||
 	    r->n_weights == MOST_OBJECTS)
-		return astray(r, err);
+		return refuse_frame(r, err);
 	if (!*w.name || !vn_dtype_from_name(w.dtype, &row.dtype) || !read_shape(w.shape, &row.shape) ||
 	    !set_digest(&row.digest, w.digest))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): dtype '%s', shape '%s', digest '%s'",
@@ -181,7 +170,7 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	};
 	row.stats.absmax = -w.min > w.max ? -w.min : w.max;
 
-	vn_weight_row *list = grow(r->weight, r->n_weights, &r->room_weights, sizeof *list);
+	vn_weight_row *list = vn_grown(r->weight, (size_t)r->n_weights, sizeof *list);
 	if (!list)
 		return no_memory(r, err);
 	r->weight = list;
@@ -197,12 +186,9 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 	int    *n = kind == VN_FRAME_PLAN_NODE    ? &r->text.n_nodes
 	            : kind == VN_FRAME_PLAN_VALUE ? &r->text.n_values
 	                                          : &r->text.n_weights;
-	int    *room = kind == VN_FRAME_PLAN_NODE    ? &r->room_nodes
-	               : kind == VN_FRAME_PLAN_VALUE ? &r->room_values
-	                                             : &r->room_plan_weights;
 	if (*n == MOST_OBJECTS)
-		return astray(r, err);
-	char **more = grow(*list, *n, room, sizeof *more);
+		return refuse_frame(r, err);
+	char **more = vn_grown(*list, (size_t)*n, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
 	*list = more;
@@ -214,8 +200,8 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
 {
 	if (r->n_texts == MOST_OBJECTS)
-		return astray(r, err);
-	char **more = grow(r->token_text, r->n_texts, &r->room_texts, sizeof *more);
+		return refuse_frame(r, err);
+	char **more = vn_grown(r->token_text, (size_t)r->n_texts, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
 	r->token_text = more;
@@ -227,8 +213,8 @@ static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
 static vn_status take_left_out(vn_recording *r, const char *line, vn_error *err)
 {
 	if (r->n_left_out == MOST_OBJECTS)
-		return astray(r, err);
-	vn_left_out *more = grow(r->left_out, r->n_left_out, &r->room_left_out, sizeof *more);
+		return refuse_frame(r, err);
+	vn_left_out *more = vn_grown(r->left_out, (size_t)r->n_left_out, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
 	r->left_out = more;
@@ -244,7 +230,7 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 	vn_seen_step s;
 
 	if (bytes != sizeof s || r->n_steps == MOST_OBJECTS)
-		return astray(r, err);
+		return refuse_frame(r, err);
 	memcpy(&s, data, sizeof s);
 	/* Defaults for a foreign writer: a first call with all tokens and all rows. */
 	s.position = s.position == VN_NOT_SAID ? 0 : s.position;
@@ -253,14 +239,14 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 	const bool all = s.rows == VN_NOT_SAID && s.tokens >= 0 && s.first_row >= 0;
 	s.rows = all ? s.tokens - s.first_row : s.rows;
 	if (s.number < 0 || s.number > MOST_STEP)
-		return astray(r, err);
+		return refuse_frame(r, err);
 	if (s.position < 0 || s.tokens < 0 || s.first_row < 0 || s.rows < 0 || s.tokens > INT32_MAX ||
 	    s.position > INT32_MAX || s.first_row > s.tokens || s.rows > s.tokens - s.first_row)
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s: /step.%" PRId64 ": position %" PRId64 ", tokens %" PRId64 ", first_row %" PRId64
 		               ", rows %" PRId64,
 		               r->path, s.number, s.position, s.tokens, s.first_row, s.rows);
-	vn_step *list = grow(r->step, r->n_steps, &r->room_steps, sizeof *list);
+	vn_step *list = vn_grown(r->step, (size_t)r->n_steps, sizeof *list);
 	if (!list)
 		return no_memory(r, err);
 	r->step = list;
@@ -289,13 +275,13 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	int64_t        size;
 
 	if (bytes != sizeof t || r->n_entries >= vn_scan_most(r->bytes))
-		return astray(r, err);
+		return refuse_frame(r, err);
 	memcpy(&t, data, sizeof t);
 	if (!ENDED(t.name) || !ENDED(t.point) || !ENDED(t.op) || !ENDED(t.basis) || !ENDED(t.axes) || !ENDED(t.digest) ||
 	    !ENDED(t.source_line) || !sane_name(t.name) || t.step < 0 || t.step > MOST_STEP || !sane_shape(&t, &size) ||
 	    t.offset < -1 || (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)) ||
 	    (t.offset < 0 && size / MOST_INFLATION > r->bytes))
-		return astray(r, err);
+		return refuse_frame(r, err);
 
 	if (t.layer == VN_NOT_SAID) /* a foreign file may give the layer in the name only */
 		t.layer = vn_name_layer(t.name);
@@ -329,12 +315,11 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	if (t.has_stats && !vn_recording_keep_stats(r, &e, &stats))
 		return no_memory(r, err);
 
-	int       room = r->room_entries;
-	vn_entry *list = grow(r->entry, r->n_entries, &r->room_entries, sizeof *list);
+	vn_entry *list = vn_grown(r->entry, (size_t)r->n_entries, sizeof *list);
 	if (!list)
 		return no_memory(r, err);
 	r->entry = list;
-	vn_entry_source *sources = grow(r->source, r->n_entries, &room, sizeof *sources);
+	vn_entry_source *sources = vn_grown(r->source, (size_t)r->n_entries, sizeof *sources);
 	if (!sources)
 		return no_memory(r, err);
 	r->source = sources;
@@ -354,7 +339,7 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	case VN_FRAME_MODEL: return take_word(r, kind, *data, bytes, err);
 	case VN_FRAME_COMPLETE:
 		if (bytes != sizeof *size)
-			return astray(r, err);
+			return refuse_frame(r, err);
 		memcpy(size, *data, sizeof *size);
 		r->complete = size[0] == 1;
 		return VN_OK;
@@ -366,7 +351,7 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	case VN_FRAME_WEIGHT: return take_weight(r, *data, bytes, err);
 	case VN_FRAME_PLAN:
 		if (bytes != sizeof size)
-			return astray(r, err);
+			return refuse_frame(r, err);
 		memcpy(size, *data, sizeof size);
 		r->has_plan = true;
 		r->text.layers = size[0];
@@ -381,7 +366,7 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	case VN_FRAME_UNREAD: return take_unread(r, *data, err);
 	case VN_FRAME_DONE: return VN_OK;
 	}
-	return astray(r, err);
+	return refuse_frame(r, err);
 }
 
 /* Takes a frame for r, and a copy for each other recording of the same file. */
@@ -413,7 +398,7 @@ typedef struct incoming {
 	vn_error             why;
 } incoming;
 
-static vn_status start(incoming *in)
+static vn_status start_child(incoming *in)
 {
 	const vn_recording *r = in->r;
 	in->bytes = 0;
@@ -430,7 +415,7 @@ static uint64_t most_bytes(const vn_recording *r)
 
 /* Receives frames of all recordings, until each is complete or refused. Returns the number of recordings before
  * the first that is refused. */
-static int receive(incoming *in, int n)
+static int receive_frames(incoming *in, int n)
 {
 	vn_child *child[VN_CHILDREN];
 	int       open = n;
@@ -446,7 +431,7 @@ static int receive(incoming *in, int n)
 		in[i].bytes += 8 + bytes;
 		if (!st)
 			st = in[i].bytes > most_bytes(in[i].r)
-			         ? astray(in[i].r, &why)
+			         ? refuse_frame(in[i].r, &why)
 			         : take_all(in[i].r, in[i].same, in[i].n_same, kind, &data, bytes, &why);
 		free(data);
 		if (!st && kind != VN_FRAME_DONE)
@@ -469,7 +454,7 @@ vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
 	incoming  in = { .r = r };
 	vn_status st = vn_child_adopt(&in.child, r->path, pipe, err);
 
-	if (!st && receive(&in, 1) < 1) {
+	if (!st && receive_frames(&in, 1) < 1) {
 		st = in.st;
 		if (err)
 			*err = in.why;
@@ -507,9 +492,9 @@ vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 	for (int at = 0; at < files && !st; at += VN_CHILDREN) {
 		const int some = files - at < VN_CHILDREN ? files - at : VN_CHILDREN;
 		int       started = 0, good;
-		while (started < some && !start(&in[at + started]))
+		while (started < some && !start_child(&in[at + started]))
 			started++;
-		good = receive(in + at, started);
+		good = receive_frames(in + at, started);
 		if (good < some && (st = in[at + good].st) && err)
 			*err = in[at + good].why;
 	}

@@ -115,7 +115,7 @@ static int by_step(const void *a, const void *b)
 
 /* Moves entry list[i] to place i, in place, because a second copy of millions would double the memory.
  * Overwrites list. */
-static void permute(vn_recording *r, int *list)
+static void permute_list(vn_recording *r, int *list)
 {
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry        entry = r->entry[i];
@@ -142,7 +142,7 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 		free(list);
 		return st;
 	}
-	permute(r, list);
+	permute_list(r, list);
 	for (size_t i = 0; i < n; i++)
 		list[i] = (int)i;
 
@@ -264,7 +264,7 @@ static vn_status settle_plan(vn_recording *r, vn_recording *const *others, int n
 	return st ? vn_context(err, st, "%s", r->path) : VN_OK;
 }
 
-static vn_status create(const char *path, vn_recording **recording, vn_error *err)
+static vn_status create_recording(const char *path, vn_recording **recording, vn_error *err)
 {
 	vn_recording *r = *recording = calloc(1, sizeof *r);
 
@@ -339,7 +339,7 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 
 	for (int i = 0; i < n; i++)
 		r[i] = NULL;
-	while (opened < n && !(unopened = create(path[opened], &r[opened], &why)))
+	while (opened < n && !(unopened = create_recording(path[opened], &r[opened], &why)))
 		opened++;
 	st = vn_receive(r, opened, err);
 	for (int i = 0; i < opened && !st; i++)
@@ -357,7 +357,7 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 
 vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err)
 {
-	vn_status st = create(path, r, err);
+	vn_status st = create_recording(path, r, err);
 	if (st)
 		close(pipe);
 	else if (!(st = vn_receive_pipe(*r, pipe, err)))

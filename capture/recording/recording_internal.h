@@ -100,23 +100,22 @@ struct vn_recording {
 	char              *unread[VN_UNREAD_NAMED];
 	int                n_unread;
 	char             **token_text;
-	int                n_texts, room_texts;
+	int                n_texts;
 	vn_left_out       *left_out; /* sorted */
-	int                n_left_out, room_left_out;
+	int                n_left_out;
 	vn_weight_row     *weight;
-	int                n_weights, room_weights;
+	int                n_weights;
 	vn_plan           *plan;
 	bool               has_plan;
 	vn_plan_text       text; /* only while opening */
-	int                room_nodes, room_values, room_plan_weights;
 
 	vn_step         *step;
-	int              n_steps, room_steps;
+	int              n_steps;
 	vn_entry        *entry;
 	vn_entry_source *source; /* (n_entries) */
 	vn_stats        *stats;  /* (n_stats), of the entries that have some */
-	int              n_stats, room_stats;
-	int              n_entries, room_entries;
+	int              n_stats;
+	int              n_entries;
 	int             *by_name; /* (n_entries), sorted by step, then name */
 	vn_recording   **base;    /* sources of a derived recording (derive.h) */
 	int              n_bases;

@@ -181,7 +181,7 @@ static void load_ahead(vn_recording *r, int i, int most)
 	free(entry);
 }
 
-static vn_status load(vn_recording *r, int i, vn_error *err)
+static vn_status load_entry(vn_recording *r, int i, vn_error *err)
 {
 	const bool next = r->ahead.many > 0 && i >= r->ahead.to && i - r->ahead.to <= SKIPPED;
 	const bool failed = r->ahead.many == 0 && i >= r->ahead.from && i < r->ahead.to;
@@ -203,7 +203,7 @@ static vn_status load(vn_recording *r, int i, vn_error *err)
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err)
 {
 	pthread_mutex_lock(&one);
-	vn_status st = r->source[i].loaded.data ? VN_OK : load(r, i, err);
+	vn_status st = r->source[i].loaded.data ? VN_OK : load_entry(r, i, err);
 	if (!st)
 		st = vn_proof_ask(r, i, err);
 	r->source[i].ahead = false;

@@ -105,13 +105,13 @@ void vn_recording_release(vn_recording *r, int i)
 }
 
 /* Where the bytes of a mapped entry are; NULL if it is not mapped. *file: the recording of that file. */
-static const vn_entry_source *stored(const vn_recording *r, int i, const vn_recording **file)
+static const vn_entry_source *find_stored(const vn_recording *r, int i, const vn_recording **file)
 {
 	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
 	*file = r;
 	if (s->view || s->offset < 0)
 		return !s->view && s->gathered && s->gathered->whole
-		           ? stored(r->base[s->gathered->base], s->gathered->entry, file)
+		           ? find_stored(r->base[s->gathered->base], s->gathered->entry, file)
 		           : NULL;
 	return s;
 }
@@ -119,7 +119,7 @@ static const vn_entry_source *stored(const vn_recording *r, int i, const vn_reco
 bool vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b, int j)
 {
 	const vn_recording    *fa, *fb;
-	const vn_entry_source *x = stored(a, i, &fa), *y = stored(b, j, &fb);
+	const vn_entry_source *x = find_stored(a, i, &fa), *y = find_stored(b, j, &fb);
 	return x && y && x->offset == y->offset && x->bytes == y->bytes && fa->device == fb->device &&
 	       fa->inode == fb->inode && a->entry[i].dtype == b->entry[j].dtype &&
 	       vn_shape_equal(&a->entry[i].shape, &b->entry[j].shape);

@@ -25,7 +25,7 @@ typedef struct nest {
 	bool     add;   /* adds to the doubles of the result; otherwise copies, and the result has the source's dtype */
 } nest;
 
-static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err);
+static vn_status read_flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err);
 
 /* ---- numbers from here to there ---------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ static void add_run(double *to, int64_t to_step, const unsigned char *from, int6
 }
 
 /* Writes the axes from `axis` on, `count` of the first, out of a stretch. to: address of the first element. */
-static void scatter(const nest *k, int axis, int64_t count, unsigned char *to, const unsigned char *from)
+static void scatter_elements(const nest *k, int axis, int64_t count, unsigned char *to, const unsigned char *from)
 {
 	const size_t size = vn_dtype_size(k->dtype), width = k->add ? sizeof(double) : size;
 	const int    last = k->rank - 1;
@@ -78,8 +78,8 @@ static void scatter(const nest *k, int axis, int64_t count, unsigned char *to, c
 		copy_run(to, k->to[axis], from, k->from[axis], count, size);
 	} else {
 		for (int64_t i = 0; i < count; i++)
-			scatter(k, axis + 1, k->size[axis + 1], to + (size_t)(i * k->to[axis]) * width,
-			        from + (size_t)(i * k->from[axis]) * size);
+			scatter_elements(k, axis + 1, k->size[axis + 1], to + (size_t)(i * k->to[axis]) * width,
+			                 from + (size_t)(i * k->from[axis]) * size);
 	}
 }
 
@@ -114,20 +114,20 @@ static void simplify_nest(nest *k)
 }
 
 /* Reads one stretch: `count` indices of `axis` with all inner axes, `length` elements of source i from `at` on. */
-static vn_status stretch(vn_recording *r, int i, bool own, const nest *k, int axis, int64_t count, int64_t at,
-                         int64_t length, unsigned char *to, vn_error *err)
+static vn_status read_stretch(vn_recording *r, int i, bool own, const nest *k, int axis, int64_t count, int64_t at,
+                              int64_t length, unsigned char *to, vn_error *err)
 {
 	unsigned char room[STRETCH_BYTES];
 	if (!k->add && axis >= k->rank - 1 && (axis == k->rank || (k->from[axis] == 1 && k->to[axis] == 1)))
-		return flat(r, i, own, at, length, to, err);
-	const vn_status st = flat(r, i, own, at, length, room, err);
+		return read_flat(r, i, own, at, length, to, err);
+	const vn_status st = read_flat(r, i, own, at, length, room, err);
 	if (!st)
-		scatter(k, axis, count, to, room);
+		scatter_elements(k, axis, count, to, room);
 	return st;
 }
 
 /* Runs the nest over source i of r, whose first element is at `at`. own: as stored, not through the view. */
-static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, unsigned char *to, vn_error *err)
+static vn_status pull_elements(vn_recording *r, int i, bool own, nest *k, int64_t at, unsigned char *to, vn_error *err)
 {
 	const int64_t room = (int64_t)(STRETCH_BYTES / vn_dtype_size(k->dtype)),
 				  gap = (int64_t)(GAP_BYTES / vn_dtype_size(k->dtype));
@@ -155,8 +155,8 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 		for (int64_t j = 0; j < all && !st; j += most) {
 			const int64_t count = all - j < most ? all - j : most, step = axis < k->rank ? k->from[axis] : 0,
 						  to_step = axis < k->rank ? k->to[axis] : 0;
-			st = stretch(r, i, own, k, axis, count, source + j * step, inner + (count - 1) * step,
-			             to + (size_t)(result + j * to_step) * width, err);
+			st = read_stretch(r, i, own, k, axis, count, source + j * step, inner + (count - 1) * step,
+			                  to + (size_t)(result + j * to_step) * width, err);
 		}
 		more = false;
 		for (int a = axis - 1; a >= 0 && !more; a--) {
@@ -169,7 +169,7 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 
 /* ---- parts of a tensor --------------------------------------------------------------------- */
 
-static nest dense(const vn_region *box, int rank, vn_dtype dtype)
+static nest dense_nest(const vn_region *box, int rank, vn_dtype dtype)
 {
 	nest    k = { .rank = rank, .dtype = dtype };
 	int64_t step = 1;
@@ -182,14 +182,15 @@ static nest dense(const vn_region *box, int rank, vn_dtype dtype)
 }
 
 /* Reads a box of a tensor made of pieces. to: zeroed doubles when the pieces are added. */
-static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_region *box, unsigned char *to, vn_error *err)
+static vn_status read_pieces(vn_recording *r, const vn_gathered *g, const vn_region *box, unsigned char *to,
+                             vn_error *err)
 {
 	const size_t width = g->how == VN_JOIN_SUMMED ? sizeof(double) : vn_dtype_size(g->dtype);
 	vn_status    st = VN_OK;
 	for (int i = 0; i < g->n && !st; i++) {
 		const vn_piece *p = &g->piece[i];
 		vn_recording   *base = r->base[p->base];
-		nest            k = dense(box, g->shape.rank, base->entry[p->entry].dtype);
+		nest            k = dense_nest(box, g->shape.rank, base->entry[p->entry].dtype);
 		int64_t         at = p->from, result = 0;
 		bool            any = true;
 		k.add = g->how == VN_JOIN_SUMMED;
@@ -203,19 +204,19 @@ static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_region *
 			result += (low - box->from[a]) * k.to[a];
 		}
 		if (any)
-			st = pull(base, p->entry, false, &k, at, to + (size_t)result * width, err);
+			st = pull_elements(base, p->entry, false, &k, at, to + (size_t)result * width, err);
 	}
 	return st;
 }
 
 /* Sums in double: ranks may add in any order, and our rounding must not count as theirs. */
-static vn_status sums(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
+static vn_status read_sums(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
 {
 	const size_t n = (size_t)vn_region_count(box, g->shape.rank);
 	double      *x = calloc(n ? n : 1, sizeof *x);
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to add %zu numbers", r->path, n);
-	const vn_status st = pieces(r, g, box, (unsigned char *)x, err);
+	const vn_status st = read_pieces(r, g, box, (unsigned char *)x, err);
 	if (!st)
 		vn_from_f64(to, g->dtype, x, n);
 	free(x);
@@ -232,7 +233,7 @@ int64_t vn_region_count(const vn_region *box, int rank)
 
 vn_status vn_gathered_region(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
 {
-	return g->how == VN_JOIN_SUMMED ? sums(r, g, box, to, err) : pieces(r, g, box, to, err);
+	return g->how == VN_JOIN_SUMMED ? read_sums(r, g, box, to, err) : read_pieces(r, g, box, to, err);
 }
 
 /* Reads elements [from, from + n) of entry i, which begins at `at` in its file or in scratch. */
@@ -257,14 +258,14 @@ static vn_status own_box(vn_recording *r, int i, const vn_region *box, void *to,
 		return vn_recording_read_region(r->base[s->gathered->base], s->gathered->entry, box, to, err);
 	if (s->gathered)
 		return vn_gathered_region(r, s->gathered, box, to, err);
-	nest    k = dense(box, whole->rank, r->entry[i].dtype);
+	nest    k = dense_nest(box, whole->rank, r->entry[i].dtype);
 	int64_t step = 1, at = 0;
 	for (int a = whole->rank - 1; a >= 0; a--) {
 		k.from[a] = step;
 		at += box->from[a] * step;
 		step *= whole->dim[a];
 	}
-	return pull(r, i, true, &k, at, to, err);
+	return pull_elements(r, i, true, &k, at, to, err);
 }
 
 /* Reads a run of elements as a few boxes: the axes from `axis` on, elements [from, to) of them. */
@@ -304,7 +305,7 @@ static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *
 	return st;
 }
 
-static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err)
+static vn_status read_flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err)
 {
 	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
 	if (n == 0)
@@ -329,7 +330,7 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 			return st;
 		}
 		if (s->gathered->whole)
-			return flat(r->base[s->gathered->base], s->gathered->entry, false, from, n, to, err);
+			return read_flat(r->base[s->gathered->base], s->gathered->entry, false, from, n, to, err);
 	}
 	vn_region      box;
 	unsigned char *out = to;
@@ -341,7 +342,7 @@ vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box,
 	const vn_view *v = r->source[i = vn_recording_primary(r, i)].view;
 	if (!v)
 		return own_box(r, i, box, to, err);
-	nest    k = dense(box, v->shape.rank, r->entry[i].dtype);
+	nest    k = dense_nest(box, v->shape.rank, r->entry[i].dtype);
 	int64_t stride[VN_MAX_RANK], step = 1, at = 0;
 	for (int a = v->whole.rank - 1; a >= 0; a--) {
 		stride[a] = step;
@@ -351,12 +352,12 @@ vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box,
 		k.from[a] = stride[v->order[a]];
 		at += (v->from[a] + box->from[a]) * k.from[a];
 	}
-	return pull(r, i, true, &k, at, to, err);
+	return pull_elements(r, i, true, &k, at, to, err);
 }
 
 vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err)
 {
-	return flat(r, i, false, from, n, to, err);
+	return read_flat(r, i, false, from, n, to, err);
 }
 
 bool vn_recording_mapped(const vn_recording *r, int i)

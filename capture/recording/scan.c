@@ -50,7 +50,7 @@ static void make_room_for_groups(walk *w, const char *object)
 	w->room = room;
 }
 
-static void enter(walk *w, haddr_t at, const char *object)
+static void enter_group(walk *w, haddr_t at, const char *object)
 {
 	if (2 * w->n_groups >= w->room)
 		make_room_for_groups(w, object);
@@ -325,13 +325,13 @@ typedef struct place {
 static void walk_group(walk *w, hid_t group, const char *prefix, const char *object);
 
 /* Whether a group holds further tensors of the group it is in, so that its name is not part of theirs. */
-static bool continues(const vn_scan *s, hid_t group, const char *object)
+static bool continues_group(const vn_scan *s, hid_t group, const char *object)
 {
 	int64_t x = 0;
 	return vn_scan_int(s, group, object, "continues", &x) && x == 1;
 }
 
-static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void *ctx)
+static herr_t visit_link(hid_t group, const char *link, const H5L_info_t *info, void *ctx)
 {
 	place *p = ctx;
 	walk  *w = p->w;
@@ -362,8 +362,8 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 		send_tensor(w, &t, object);
 		break;
 	case H5I_GROUP:
-		enter(w, info->u.address, object);
-		walk_group(w, o, continues(w->s, o, object) ? p->prefix : name, object);
+		enter_group(w, info->u.address, object);
+		walk_group(w, o, continues_group(w->s, o, object) ? p->prefix : name, object);
 		break;
 	default: vn_refuse(w->s, object, "neither a tensor nor a group");
 	}
@@ -374,7 +374,7 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 static void walk_group(walk *w, hid_t group, const char *prefix, const char *object)
 {
 	place p = { .w = w, .prefix = prefix, .object = object };
-	if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &p) < 0)
+	if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, &p) < 0)
 		vn_refuse(w->s, object, "its links cannot be read");
 }
 
@@ -397,7 +397,7 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 
 	snprintf(object, sizeof object, "/%s", name);
 	g = child_of(w->s, root, name, H5I_GROUP, object);
-	enter(w, at, object);
+	enter_group(w, at, object);
 	w->step = (vn_seen_step) { number, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID };
 	vn_scan_int(w->s, g, object, "position", &w->step.position);
 	vn_scan_int(w->s, g, object, "tokens", &w->step.tokens);
@@ -450,8 +450,7 @@ static void check_root(walk *w, hid_t file)
 	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
 		vn_refuse(s, "",
 		          "an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help "
-		          "checkpoint.md; "
-		          "vernier import converts .npz)");
+		          "checkpoint.md; vernier import converts .npz)");
 	if (!vn_scan_int(s, file, "/", "format_version", &version) || version != 1)
 		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);
 	if (!vn_scan_int(s, file, "/", "complete", &complete) || (complete != 0 && complete != 1))
@@ -472,7 +471,7 @@ void vn_scan_file(void *ctx, int pipe)
 	hid_t root = H5Gopen2(w.file, "/", H5P_DEFAULT);
 	if (root < 0 || H5Oget_info2(root, &info, H5O_INFO_BASIC) < 0)
 		vn_refuse(w.s, "/", "it cannot be opened");
-	enter(&w, info.addr, "/");
+	enter_group(&w, info.addr, "/");
 	check_root(&w, root);
 	scan_run(&w);
 	scan_model(&w);

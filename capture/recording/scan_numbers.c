@@ -44,7 +44,7 @@ static void close_tensor(const reading *x)
 }
 
 /* Makes HDF5's cache large enough for one chunk. The child's process never closes the file. */
-static void prepare(reading *x)
+static void prepare_reading(reading *x)
 {
 	vn_extent e;
 	hsize_t   bytes;
@@ -75,7 +75,7 @@ static void prepare(reading *x)
 }
 
 /* Bytes of the memory that a box touches: each stretch is rounded up to pages. */
-static hsize_t touched(const reading *x, const box *b)
+static hsize_t count_touched(const reading *x, const box *b)
 {
 	const hsize_t page = 4096;
 	hsize_t       run = x->width, step = x->width, span = x->width, runs = 1;
@@ -94,7 +94,7 @@ static hsize_t touched(const reading *x, const box *b)
 }
 
 /* Where to split a box: between two chunks, or anywhere inside one. Returns false when it cannot be split. */
-static bool cut(const reading *x, const box *b, int *axis, hsize_t *at, bool *between)
+static bool cut_box(const reading *x, const box *b, int *axis, hsize_t *at, bool *between)
 {
 	for (int a = 0; a < x->rank; a++) {
 		const hsize_t chunks = (b->size[a] + x->chunk[a] - 1) / x->chunk[a];
@@ -118,7 +118,7 @@ static void read_box(reading *x, const box *b, bool inside)
 	box     half[2] = { *b, *b };
 	int     axis;
 	hsize_t at;
-	bool    between, more = touched(x, b) > BOX_BYTES && cut(x, b, &axis, &at, &between);
+	bool    between, more = count_touched(x, b) > BOX_BYTES && cut_box(x, b, &axis, &at, &between);
 
 	if (!inside && !(more && between) && x->turn++ % x->s->children != x->s->child)
 		return;
@@ -139,7 +139,7 @@ static void read_box(reading *x, const box *b, bool inside)
 static void read_tensor(reading *x)
 {
 	box all = { .from = { 0 } };
-	prepare(x);
+	prepare_reading(x);
 	for (int a = 0; a < x->rank; a++)
 		all.size[a] = x->dim[a];
 	if (x->rank == 0 && H5Dread(x->dset, x->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->s->to.data) < 0)

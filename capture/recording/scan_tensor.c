@@ -66,7 +66,8 @@ static const own_type *own_types(void)
 
 /* The dtype of a dataset whose type equals supported type i where same[i]. Among types that only the attribute
  * dtype distinguishes, takes the one named `word`, else the first. */
-static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char *word, const char *object, bool *big)
+static int choose_dtype(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char *word, const char *object,
+                        bool *big)
 {
 	int d = -1;
 
@@ -137,7 +138,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 		any |= same[i] = h.type_bytes + 2 == own[i].bytes && memcmp(h.type, own[i].code + 2, h.type_bytes) == 0;
 	if (!any)
 		return false;
-	f.t.dtype = choose(s, same, f.dtype, object, &big);
+	f.t.dtype = choose_dtype(s, same, f.dtype, object, &big);
 	const int64_t bytes = bytes_of(&h.shape, (int64_t)vn_dtype_size((vn_dtype)f.t.dtype));
 	if (bytes <= 0 || (uint64_t)bytes > h.stored || h.offset > (uint64_t)s->bytes ||
 	    bytes > s->bytes - (int64_t)h.offset)
@@ -187,7 +188,7 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 	scan_said(s, d, object, &list[0], &f);
 	for (int i = 0; i < 2 * VN_N_DTYPES; i++)
 		same[i] = H5Tequal(type, own[i].type) > 0;
-	f.t.dtype = choose(s, same, f.dtype, object, &big);
+	f.t.dtype = choose_dtype(s, same, f.dtype, object, &big);
 	vn_extent e = vn_scan_extent(s, d, type, object);
 	f.t.rank = e.rank;
 	memcpy(f.t.dim, e.dim, sizeof f.t.dim);

@@ -21,7 +21,7 @@ bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS])
 	return false;
 }
 
-static int64_t said(const vn_recording *r)
+static int64_t stated_tokens(const vn_recording *r)
 {
 	const int32_t *id, *at;
 	const int64_t  batch = vn_recording_batch(r);
@@ -35,7 +35,7 @@ static int64_t tokens_of(const vn_recording *const *r, int n)
 	for (int i = 0; i < n; i++) {
 		const vn_step *s;
 		const int      steps = vn_recording_steps(r[i], &s);
-		int64_t        own = said(r[i]);
+		int64_t        own = stated_tokens(r[i]);
 		for (int k = 0; k < steps; k++)
 			own = s[k].position + s[k].tokens > own ? s[k].position + s[k].tokens : own;
 		most = steps && own > most ? own : most;

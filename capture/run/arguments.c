@@ -4,6 +4,7 @@
 #include "libref/base/json.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
+#include "libref/base/grow.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ vn_status vn_read_range(const char *what, const char *text, int64_t *first, int6
 }
 
 /* Length of the word at text, for an error message. */
-static int word(const char *text)
+static int find_word(const char *text)
 {
 	size_t n = strcspn(text, ", \t\r\n");
 	return n > 40 ? 40 : (int)n;
@@ -52,7 +53,7 @@ static vn_status not_an_id(const char *where, const char *text, int64_t n, vn_er
 		return vn_fail(err, VN_ERR_USAGE, "%s: %.200s is a recording: %s-from %.200s takes its tokens", where, text,
 		               where, text);
 	return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)%s%.200s%s", where,
-	               word(text), text, n, file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
+	               find_word(text), text, n, file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
 }
 
 static vn_status check_id(const char *where, int64_t id, int64_t n, vn_error *err)
@@ -66,7 +67,6 @@ static vn_status check_id(const char *where, int64_t id, int64_t n, vn_error *er
 /* where: "--ids" or the file. */
 static vn_status read_list(const char *where, const char *text, int32_t **ids, int64_t *n, vn_error *err)
 {
-	size_t      room = 0;
 	const char *p = text;
 	bool        comma = false; /* an id must follow */
 
@@ -78,12 +78,10 @@ static vn_status read_list(const char *where, const char *text, int32_t **ids, i
 			return not_an_id(where, p, *n + 1, err);
 		if ((st = check_id(where, id, *n + 1, err)))
 			return st;
-		if ((size_t)*n == room) {
-			int32_t *more = realloc(*ids, (room = room ? 2 * room : 256) * sizeof **ids);
-			if (!more)
-				return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
-			*ids = more;
-		}
+		int32_t *more = vn_grown(*ids, (size_t)*n, sizeof **ids);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
+		*ids = more;
 		(*ids)[(*n)++] = (int32_t)id;
 		p = end + strspn(end, blanks);
 		comma = *p == ',';

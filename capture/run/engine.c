@@ -8,7 +8,7 @@
 #include "libgpu/gpu.h"
 #endif
 
-static bool stop(void *ctx)
+static bool stop_requested(void *ctx)
 {
 	(void)ctx;
 	return vn_interrupted();
@@ -26,9 +26,11 @@ static const vn_tensor *weights_of(const vn_model *m, const vn_engine_options *o
 
 static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
-	const vn_ref_options ro = { .policy = o->policy, .threads = o->threads, .progress = !o->quiet, .stop = stop };
-	vn_ref              *ref;
-	vn_status            st = vn_ref_create(vn_engine_plan(m, o), weights_of(m, o), &ro, &ref, err);
+	const vn_ref_options ro = {
+		.policy = o->policy, .threads = o->threads, .progress = !o->quiet, .stop = stop_requested
+	};
+	vn_ref   *ref;
+	vn_status st = vn_ref_create(vn_engine_plan(m, o), weights_of(m, o), &ro, &ref, err);
 
 	if (!st)
 		*e = (vn_engine) { "ref", ref, &vn_ref_ops, vn_engine_plan(m, o)->n_values, false };
@@ -46,7 +48,7 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 		                        .block = o->block,
 		                        .progress = !o->quiet,
 		                        .threads = o->threads,
-		                        .stop = stop };
+		                        .stop = stop_requested };
 	vn_gpu              *gpu;
 	vn_status            st = vn_gpu_create(vn_engine_plan(m, o), weights_of(m, o), &go, &gpu, err);
 

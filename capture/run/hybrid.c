@@ -97,7 +97,7 @@ static vn_status make_room(hybrid *h, size_t numbers, vn_error *err)
 }
 
 /* Copies a value from the side that made it to side s. */
-static vn_status bring(hybrid *h, int s, int value, int64_t tokens, vn_error *err)
+static vn_status bring_value(hybrid *h, int s, int value, int64_t tokens, vn_error *err)
 {
 	const int      home = h->on[h->plan->value[value].node];
 	const vn_dtype from = dtype_on(h, home, value), to = dtype_on(h, s, value);
@@ -130,7 +130,7 @@ static vn_status run_nodes(hybrid *h, int s, int from, int to, int64_t tokens, c
 		for (int k = 0; k < n->n_in && !st; k++) {
 			const int v = vn_plan_root(p, n->in[k]);
 			if (!(h->has[v] & 1u << s) && p->value[v].node < from)
-				st = bring(h, s, v, tokens, err);
+				st = bring_value(h, s, v, tokens, err);
 		}
 		for (int k = 0; k < n->n_out; k++)
 			if (n->out[k] >= 0)
@@ -139,7 +139,7 @@ static vn_status run_nodes(hybrid *h, int s, int from, int to, int64_t tokens, c
 	return st ? st : e->ops->run(e->self, from, to, err);
 }
 
-static vn_status walk(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *err)
+static vn_status run_segments(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	const int n = h->plan->n_nodes;
 	vn_status st = VN_OK;
@@ -157,7 +157,7 @@ static vn_status walk(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *
 }
 
 /* Ends the sides that can fail first, before any has kept the call. */
-static vn_status end(hybrid *h, bool keep, vn_error *err)
+static vn_status end_call(hybrid *h, bool keep, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -171,7 +171,7 @@ static vn_status end(hybrid *h, bool keep, vn_error *err)
 	return st;
 }
 
-static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+static vn_status run_forward(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	hybrid   *h = self;
 	vn_status st = VN_OK;
@@ -184,29 +184,29 @@ static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const v
 	for (int s = 0; s < h->n && !st; s++)
 		st = h->side[s].e.ops->begin(h->side[s].e.self, ids, tokens, taps, err);
 	if (!st)
-		st = walk(h, tokens, taps, err);
+		st = run_segments(h, tokens, taps, err);
 	if (!st)
-		return end(h, true, err);
-	end(h, false, NULL);
+		return end_call(h, true, err);
+	end_call(h, false, NULL);
 	return st;
 }
 
 /* ---- its life --------------------------------------------------------------------------- */
 
-static int64_t position(const void *self)
+static int64_t read_position(const void *self)
 {
 	const hybrid *h = self;
 	return h->side[0].e.ops->position(h->side[0].e.self);
 }
 
-static void reset(void *self)
+static void reset_engines(void *self)
 {
 	hybrid *h = self;
 	for (int s = 0; s < h->n; s++)
 		h->side[s].e.ops->reset(h->side[s].e.self);
 }
 
-static void facts(const void *self, vn_facts *f)
+static void fill_facts(const void *self, vn_facts *f)
 {
 	const hybrid *h = self;
 
@@ -219,7 +219,7 @@ static void facts(const void *self, vn_facts *f)
 		vn_facts_set(f, "forced_nodes", "%d", h->forced);
 }
 
-static void destroy(void *self)
+static void destroy_hybrid(void *self)
 {
 	hybrid *h = self;
 
@@ -235,7 +235,7 @@ static void destroy(void *self)
 }
 
 /* Joins the words with commas; a truncated list ends in dots. */
-static void join(const char *const *word, int n, char *text)
+static void join_words(const char *const *word, int n, char *text)
 {
 	size_t at = 0;
 
@@ -245,7 +245,7 @@ static void join(const char *const *word, int n, char *text)
 		memcpy(text + VN_FACT_VALUE - 4, "...", 4);
 }
 
-static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
+static vn_status prepare_hybrid(hybrid *h, const vn_engine_options *o, vn_error *err)
 {
 	const size_t n = (size_t)h->plan->n_nodes + 1;
 	bool        *forced = calloc(n, sizeof *forced);
@@ -263,8 +263,8 @@ static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
 		st = vn_toggles_precision(h->plan, o->precise[i], h->policy, err);
 	for (int i = 0; !st && i < o->n_force_ref; i++)
 		st = vn_toggles_match(h->plan, o->force_ref[i], forced, err);
-	join(o->force_ref, o->n_force_ref, h->force_ref);
-	join(o->precise, o->n_precise, h->precise);
+	join_words(o->force_ref, o->n_force_ref, h->force_ref);
+	join_words(o->precise, o->n_precise, h->precise);
 	if (!st) /* the first side exists even without nodes */
 		st = side_for(h, o->gpu, o->policy, &first, err);
 	if (!st)
@@ -273,7 +273,7 @@ static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
 	return st;
 }
 
-static double compiling(const void *self)
+static double compile_seconds(const void *self)
 {
 	const hybrid *h = self;
 	double        seconds = 0.0;
@@ -283,9 +283,12 @@ static double compiling(const void *self)
 	return seconds;
 }
 
-static const vn_engine_ops ops = {
-	.compiling = compiling, .forward = forward, .position = position, .reset = reset, .facts = facts, .destroy = destroy
-};
+static const vn_engine_ops ops = { .compiling = compile_seconds,
+	                               .forward = run_forward,
+	                               .position = read_position,
+	                               .reset = reset_engines,
+	                               .facts = fill_facts,
+	                               .destroy = destroy_hybrid };
 
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
@@ -297,7 +300,7 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
 	h->model = m;
 	if (o->faulty && o->n_force_ref && !vn_faulty_keeps_nodes(o->faulty)) {
-		destroy(h);
+		destroy_hybrid(h);
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
 	}
@@ -305,8 +308,8 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	h->o = *o;
 	h->o.force_ref = h->o.precise = NULL;
 	h->o.n_force_ref = h->o.n_precise = 0;
-	if ((st = prepare(h, o, err))) {
-		destroy(h);
+	if ((st = prepare_hybrid(h, o, err))) {
+		destroy_hybrid(h);
 		return st;
 	}
 	*e = (vn_engine) { h->side[0].e.name, h, &ops, h->plan->n_values, h->side[0].e.compiles };
@@ -315,6 +318,6 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 
 vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err)
 {
-	reset(e->self);
+	reset_engines(e->self);
 	return place_nodes(e->self, node, as, err);
 }

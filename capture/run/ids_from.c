@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static vn_status copy(const char *option, const vn_recording *r, vn_ids_part part, int32_t **ids, int64_t *n,
-                      vn_error *err)
+static vn_status copy_ids(const char *option, const vn_recording *r, vn_ids_part part, int32_t **ids, int64_t *n,
+                          vn_error *err)
 {
 	const char    *path = vn_recording_path(r);
 	const int32_t *all = NULL;
@@ -65,7 +65,7 @@ vn_status vn_ids_from(const char *option, const char *path, vn_ids_part part, in
 		vn_fail(err, st, "%s: holds a list of token ids, and %s takes a recording: give %.*s @%s", path, option,
 		        (int)(strlen(option) - strlen("-from")), option, path);
 	if (!st)
-		st = copy(option, r, part, ids, n, err);
+		st = copy_ids(option, r, part, ids, n, err);
 	vn_recording_close(r);
 	return st;
 }

@@ -11,20 +11,20 @@ static volatile sig_atomic_t flag;
 static const int list[] = { SIGINT, SIGTERM, SIGHUP };
 
 /* The next signal ends the program, whichever it is. */
-static void note(int sig)
+static void note_signal(int sig)
 {
 	struct sigaction old;
 	(void)sig;
 	flag = 1;
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
-		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == note)
+		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == note_signal)
 			vn_temporary_catch(list[i]);
 }
 
 void vn_interrupt_catch(void)
 {
-	/* Without SA_RESETHAND: another thread may get a second signal, as timeout(1) sends, before note runs. */
-	struct sigaction now = { .sa_handler = note, .sa_flags = SA_RESTART }, old;
+	/* Without SA_RESETHAND: another thread may get a second signal, as timeout(1) sends, before note_signal runs. */
+	struct sigaction now = { .sa_handler = note_signal, .sa_flags = SA_RESTART }, old;
 
 	sigemptyset(&now.sa_mask);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)

@@ -42,7 +42,7 @@ static int token_axis(const vn_value *v)
 	return -1;
 }
 
-static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_listener *l = ctx;
 	const int    axis = token_axis(&l->plan->value[value]);
@@ -70,7 +70,7 @@ typedef struct span {
 	int64_t start, n;
 } span;
 
-static span within(int64_t from, int64_t to, int64_t at, int64_t n)
+static span intersect_span(int64_t from, int64_t to, int64_t at, int64_t n)
 {
 	const int64_t low = from > at ? from : at, high = to < at + n ? to : at + n;
 	return (span) { low, high > low ? high - low : 0 };
@@ -86,7 +86,7 @@ static vn_status pass_on(const vn_listener *l, const char *data, int64_t n, vn_e
 	if (!l->cut)
 		return to->write(to->ctx, data, (size_t)n, err);
 	for (int64_t base = l->at - l->at % run; !st && base < l->at + n; base += run) {
-		const span s = within(base + from, base + from + l->to_count * l->inner, l->at, n);
+		const span s = intersect_span(base + from, base + from + l->to_count * l->inner, l->at, n);
 		if (s.n > 0)
 			st = to->write(to->ctx, data + (size_t)(s.start - l->at) * l->width, (size_t)s.n, err);
 	}
@@ -96,7 +96,7 @@ static vn_status pass_on(const vn_listener *l, const char *data, int64_t n, vn_e
 static void keep_row(vn_listener *l, const char *data, int64_t n)
 {
 	const int64_t from = (l->count - 1) * l->inner;
-	const span    s = within(from, from + l->inner, l->at, n);
+	const span    s = intersect_span(from, from + l->inner, l->at, n);
 
 	if (s.n > 0)
 		memcpy((char *)l->row + (size_t)(s.start - from) * l->width, data + (size_t)(s.start - l->at) * l->width,
@@ -104,7 +104,7 @@ static void keep_row(vn_listener *l, const char *data, int64_t n)
 	l->heard = l->at + n == from + l->inner;
 }
 
-static vn_status piece(void *ctx, const void *data, size_t elements, vn_error *err)
+static vn_status take_piece(void *ctx, const void *data, size_t elements, vn_error *err)
 {
 	vn_listener  *l = ctx;
 	const int64_t n = (int64_t)elements;
@@ -118,7 +118,7 @@ static vn_status piece(void *ctx, const void *data, size_t elements, vn_error *e
 	return st;
 }
 
-static vn_status end(void *ctx, vn_error *err)
+static vn_status end_value(void *ctx, vn_error *err)
 {
 	vn_listener *l = ctx;
 	return l->pass ? l->asked.sink.end(l->asked.sink.ctx, err) : VN_OK;
@@ -144,5 +144,5 @@ vn_taps vn_listener_taps(vn_listener *l, int64_t past, int64_t tokens, bool scor
 		               .rows = VN_ROWS_RANGE,
 		               .first = past + l->first,
 		               .last = past + l->first + l->count - 1,
-		               .sink = { .ctx = l, .begin = begin, .write = piece, .end = end } };
+		               .sink = { .ctx = l, .begin = begin_value, .write = take_piece, .end = end_value } };
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static vn_status encode(const char *where, const char *text, size_t n, bool special, vn_prompt *p, vn_error *err)
+static vn_status encode_text(const char *where, const char *text, size_t n, bool special, vn_prompt *p, vn_error *err)
 {
 	vn_status st = vn_tokenizer_encode(p->tokenizer, text, n, special, &p->ids, &p->n, err);
 
@@ -27,7 +27,7 @@ static vn_status encode_file(const char *path, bool special, vn_prompt *p, vn_er
 
 	if (st)
 		return st;
-	st = encode(path, text, n, special, p, err);
+	st = encode_text(path, text, n, special, p, err);
 	free(text);
 	return st;
 }
@@ -60,7 +60,7 @@ static vn_status read_text(const char *model, const char *text, bool special, vn
 	p->file = text[0] != '@' && stat(text, &s) == 0 && S_ISREG(s.st_mode) ? text : NULL;
 	text += text[0] == '@';
 	const vn_status st = open_tokenizer(model, p, err);
-	return st ? st : encode("--prompt", text, strlen(text), special, p, err);
+	return st ? st : encode_text("--prompt", text, strlen(text), special, p, err);
 }
 
 vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_prompt *p, vn_error *err)

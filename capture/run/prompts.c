@@ -77,7 +77,7 @@ static vn_status open_tokenizer(runs *r, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status encode(const runs *r, vn_scenario *s, vn_error *err)
+static vn_status encode_text(const runs *r, vn_scenario *s, vn_error *err)
 {
 	vn_status st;
 
@@ -88,7 +88,7 @@ static vn_status encode(const runs *r, vn_scenario *s, vn_error *err)
 }
 
 /* The run decodes what the recording of its name in the folder decoded. */
-static vn_status follow(runs *r, int i, vn_error *err)
+static vn_status take_forced_ids(runs *r, int i, vn_error *err)
 {
 	const vn_scenario *s = &r->s[i];
 	vn_recipe         *own = &r->recipe[i];
@@ -137,11 +137,9 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 	own->temperature = s->temperature >= 0 ? s->temperature : own->temperature;
 	own->seed = s->seed >= 0 ? (uint64_t)s->seed : own->seed;
 	if (own->decode == 0 && (s->temperature > 0 || s->seed >= 0))
-		return vn_fail(err, VN_ERR_USAGE,
-		               "%s needs decode, or --decode "
-		               "N",
+		return vn_fail(err, VN_ERR_USAGE, "%s needs decode, or --decode N",
 		               s->temperature > 0 ? "temperature" : "seed");
-	return r->job->forced_from ? follow(r, i, err) : VN_OK;
+	return r->job->forced_from ? take_forced_ids(r, i, err) : VN_OK;
 }
 
 /* ---- what is there already --------------------------------------------------------------- */
@@ -213,19 +211,18 @@ static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights
 		return opened;
 	return *there ? VN_OK
 	              : vn_fail(err, VN_ERR_IO,
-	                        "%s: exists already, and is of another command, prompt or model, or "
-	                        "incomplete; "
-	                        "--force replaces it",
+	                        "%s: exists already, and is of another command, prompt or model, or incomplete; --force "
+	                        "replaces it",
 	                        recipe->path);
 }
 
-static vn_status prepare(runs *r, vn_error *err)
+static vn_status prepare_runs(runs *r, vn_error *err)
 {
 	vn_status st;
 	bool      there;
 
 	for (int i = 0; i < r->n; i++) {
-		if ((st = encode(r, &r->s[i], err)) || (st = make_recipe(r, i, err)))
+		if ((st = encode_text(r, &r->s[i], err)) || (st = make_recipe(r, i, err)))
 			return vn_context(err, st, "%s:%d", r->job->file, r->s[i].line);
 		if ((st = find_recorded(&r->recipe[i], NULL, &there, err)))
 			return st;
@@ -237,7 +234,7 @@ static vn_status prepare(runs *r, vn_error *err)
 
 /* ---- the runs ------------------------------------------------------------------------------ */
 
-static vn_status record(runs *r, int i, bool *kept, vn_error *err)
+static vn_status record_run(runs *r, int i, bool *kept, vn_error *err)
 {
 	vn_recorded done;
 	vn_status   st = open_session(r, err);
@@ -255,7 +252,7 @@ static void record_piece(void *context, int i, vn_cluster_answer *a)
 {
 	vn_error        err = { "" };
 	bool            kept = false;
-	const vn_status st = record(context, i, &kept, &err);
+	const vn_status st = record_run(context, i, &kept, &err);
 
 	a->status = (int)st | (kept ? KEPT : 0);
 	a->text[VN_CLUSTER_WORDS] = strdup(err.text);
@@ -268,13 +265,12 @@ static const char *name_piece(void *context, int i)
 
 /* Shares the runs with the other processes of mpirun. The first process says what came of all. A model that is mapped
  * here would be empty in a child process, which opens it again. */
-static vn_status share(runs *r, int *kept, bool *first, vn_error *err)
+static vn_status share_runs(runs *r, int *kept, bool *first, vn_error *err)
 {
 	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
 	int                 *order = calloc((size_t)r->n, sizeof *order);
 	const vn_cluster_job job = { .command = "capture",
-		                         .instead = "start one "
-		                                    "process",
+		                         .instead = "start one process",
 		                         .n = r->n,
 		                         .order = order,
 		                         .same = r->job->recipe->command,
@@ -309,16 +305,14 @@ static vn_status record_all(runs *r, vn_error *err)
 	vn_status st = VN_OK;
 
 	if (vn_cluster_size() > 1)
-		st = share(r, &kept, &first, err);
+		st = share_runs(r, &kept, &first, err);
 	else
 		for (int i = 0; !st && i < r->n; i++) {
-			st = record(r, i, &there, err);
+			st = record_run(r, i, &there, err);
 			kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
-				vn_fail(err, st,
-				        "interrupted at %s, %d of %d prompts; type the same command to "
-				        "continue",
-				        r->s[i].name, i + 1, r->n);
+				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command to continue", r->s[i].name,
+				        i + 1, r->n);
 		}
 	if (!st && first)
 		fprintf(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);
@@ -332,9 +326,7 @@ static vn_status make_folder(const char *path, vn_error *err)
 	if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
 		return VN_OK;
 	return errno == EEXIST ? vn_fail(err, VN_ERR_IO,
-	                                 "%s: is not a folder; --prompts writes a recording of each "
-	                                 "prompt into one",
-	                                 path)
+	                                 "%s: is not a folder; --prompts writes a recording of each prompt into one", path)
 	                       : vn_fail(err, VN_ERR_IO, "%s: cannot create this folder: %s", path, strerror(errno));
 }
 
@@ -349,7 +341,7 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	     !(r.against = calloc((size_t)r.n, sizeof *r.against)) || !(r.forced = calloc((size_t)r.n, sizeof *r.forced))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
 	if (!st && !(st = open_session(&r, err)) && !(st = open_tokenizer(&r, err)) &&
-	    !(st = make_folder(job->folder, err)) && !(st = prepare(&r, err)))
+	    !(st = make_folder(job->folder, err)) && !(st = prepare_runs(&r, err)))
 		st = record_all(&r, err);
 	vn_session_close(&r.session);
 	vn_tokenizer_close(r.tokenizer);

@@ -58,7 +58,7 @@ int vn_recorder_fault_find(const char *what)
 }
 
 /* Whether rows of tokens can be removed from or added to a value: its first axis must be the tokens. */
-static bool fits(int i, const vn_plan *p, int value)
+static bool fits_value(int i, const vn_plan *p, int value)
 {
 	const vn_value *v = &p->value[value];
 	const bool      rows = table[i].kind == LAST || table[i].kind == PADDED;
@@ -71,7 +71,7 @@ int vn_recorder_fault_count(int i, const vn_plan *p)
 	int n = 0;
 
 	for (int v = 0; v < p->n_values; v++)
-		n += fits(i, p, v);
+		n += fits_value(i, p, v);
 	return n;
 }
 
@@ -129,7 +129,7 @@ vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_er
 		if (!vn_glob_match(at + 1, x->name) && (x->layer < 0 || !vn_glob_match(at + 1, layer)))
 			continue;
 		const int root = vn_plan_root(m->plan, v);
-		if (fits(i, m->plan, root)) {
+		if (fits_value(i, m->plan, root)) {
 			m->kind[root] = table[i].kind;
 			n++;
 		}
@@ -139,7 +139,7 @@ vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_er
 
 /* ---- the sink ------------------------------------------------------------------------- */
 
-static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_recorder_fault *m = ctx;
 
@@ -183,7 +183,7 @@ static void swap_bytes(char *data, size_t bytes, size_t width)
 }
 
 /* Records the previous call's bytes in place of this call's, if their number is the same. */
-static void previous(vn_recorder_fault *m)
+static void swap_previous_call(vn_recorder_fault *m)
 {
 	const int  v = m->value;
 	char      *was = m->before[v];
@@ -199,7 +199,7 @@ static void previous(vn_recorder_fault *m)
 }
 
 /* Keeps the value of the former prompt, or records it once, if it has the same number of bytes. */
-static void former(vn_recorder_fault *m)
+static void swap_former_prompt(vn_recorder_fault *m)
 {
 	const int v = m->value;
 
@@ -212,7 +212,7 @@ static void former(vn_recorder_fault *m)
 	m->data = m->keeping ? NULL : was;
 }
 
-static vn_status file(vn_recorder_fault *m, vn_dtype dtype, const char *data, vn_error *err)
+static vn_status write_value(vn_recorder_fault *m, vn_dtype dtype, const char *data, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&m->shape);
 	vn_status    st;
@@ -224,7 +224,7 @@ static vn_status file(vn_recorder_fault *m, vn_dtype dtype, const char *data, vn
 }
 
 /* Appends rows of zeros. */
-static vn_status pad(vn_recorder_fault *m, vn_error *err)
+static vn_status pad_rows(vn_recorder_fault *m, vn_error *err)
 {
 	const int64_t rows = m->shape.dim[0], all = (rows + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
 	const size_t  bytes = rows ? m->bytes / (size_t)rows * (size_t)all : 0;
@@ -238,7 +238,7 @@ static vn_status pad(vn_recorder_fault *m, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status end(void *ctx, vn_error *err)
+static vn_status end_value(void *ctx, vn_error *err)
 {
 	vn_recorder_fault *m = ctx;
 	const size_t       width = vn_dtype_size(m->dtype);
@@ -251,11 +251,11 @@ static vn_status end(void *ctx, vn_error *err)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: fewer numbers than its shape has", m->plan->value[m->value].name);
 	switch (m->kind[m->value]) {
 	case BEFORE:
-		previous(m);
+		swap_previous_call(m);
 		data = m->data ? m->data : m->before[m->value];
 		break;
 	case FORMER:
-		former(m);
+		swap_former_prompt(m);
 		if (m->keeping)
 			return VN_OK;
 		data = m->data;
@@ -275,11 +275,11 @@ static vn_status end(void *ctx, vn_error *err)
 		}
 		break;
 	case PADDED:
-		st = pad(m, err);
+		st = pad_rows(m, err);
 		data = m->data;
 		break;
 	}
-	return st ? st : file(m, m->dtype, data, err);
+	return st ? st : write_value(m, m->dtype, data, err);
 }
 
 bool vn_recorder_fault_former(const vn_recorder_fault *m, bool *want)
@@ -296,12 +296,12 @@ bool vn_recorder_fault_former(const vn_recorder_fault *m, bool *want)
 vn_sink vn_recorder_fault_keep(vn_recorder_fault *m)
 {
 	m->keeping = true;
-	return (vn_sink) { m, begin, write_piece, end };
+	return (vn_sink) { m, begin_value, write_piece, end_value };
 }
 
 vn_sink vn_recorder_fault_sink(vn_recorder_fault *m, const vn_sink *behind)
 {
 	m->keeping = false;
 	m->behind = *behind;
-	return (vn_sink) { m, begin, write_piece, end };
+	return (vn_sink) { m, begin_value, write_piece, end_value };
 }

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool *choose(const vn_recipe *r, const vn_plan *plan, vn_error *err)
+static bool *choose_values(const vn_recipe *r, const vn_plan *plan, vn_error *err)
 {
 	bool *want = calloc((size_t)plan->n_values + 1, sizeof *want);
 
@@ -65,7 +65,7 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 	if (r->rows == VN_ROWS_RANGE && r->last >= r->n_ids + r->decode)
 		return vn_fail(err, VN_ERR_USAGE, "tokens %" PRId64 "-%" PRId64 ": the run has tokens 0-%" PRId64, r->first,
 		               r->last, r->n_ids + r->decode - 1);
-	bool *want = choose(r, plan, err);
+	bool *want = choose_values(r, plan, err);
 	if (!want)
 		return VN_ERR_USAGE;
 	free(want);
@@ -94,7 +94,7 @@ void vn_recipe_facts(const vn_recipe *r, vn_facts *facts)
 	}
 }
 
-static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
+static void gather_facts(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 {
 	e->ops->facts(e->self, facts);
 	vn_facts_set(facts, "engine", "%s", e->name);
@@ -106,7 +106,7 @@ static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, const vn_screen *screen, vn_error *err)
 {
 	vn_facts facts = { 0 };
-	gather(r, e, &facts);
+	gather_facts(r, e, &facts);
 	if (screen)
 		vn_screen_facts(screen, &facts);
 	return vn_store_facts(s, &facts, err);
@@ -127,7 +127,7 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, co
 			positions[i] = (int32_t)i;
 			ids[i] = i < r->n_ids ? r->ids[i] : decoded ? decoded[i - r->n_ids] : -1;
 		}
-		gather(r, e, &facts);
+		gather_facts(r, e, &facts);
 		st = vn_store_run(s, &facts, ids, positions, n, err);
 	}
 	free(positions);
@@ -182,8 +182,8 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 }
 
 /* Runs the engine once and records the call as a step. */
-static vn_status step(vn_store *s, vn_screen *screen, int64_t number, const int32_t *ids, int64_t tokens,
-                      const vn_engine *e, vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
+static vn_status record_step(vn_store *s, vn_screen *screen, int64_t number, const int32_t *ids, int64_t tokens,
+                             const vn_engine *e, vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
 {
 	const int64_t past = e->ops->position(e->self);
 	const vn_taps taps = vn_listener_taps(l, past, tokens, scores);
@@ -254,13 +254,13 @@ static vn_status run_steps(vn_store *s, vn_screen *screen, const vn_recipe *r, c
 	if (r->decode)
 		vn_progress_start(&bar, "step", r->decode + 1);
 	*steps = 1;
-	st = step(s, screen, 0, r->ids, r->n_ids, e, l, chosen, done, err);
+	st = record_step(s, screen, 0, r->ids, r->n_ids, e, l, chosen, done, err);
 	for (int64_t i = 1; !st && i <= r->decode; i++) {
 		int32_t *id = &decoded[i - 1];
 		vn_progress_at(&bar, i);
 		if (!(st = next_token(r, l, i, id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, *id, err))) {
 			*steps = i + 1;
-			st = step(s, screen, i, id, 1, e, l, chosen && i < r->decode, done, err);
+			st = record_step(s, screen, i, id, 1, e, l, chosen && i < r->decode, done, err);
 		}
 	}
 	vn_progress_stop(&bar);
@@ -300,7 +300,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 {
 	const vn_plan *plan = vn_model_plan(m);
 	double         start = vn_seconds();
-	bool          *want = choose(r, plan, err);
+	bool          *want = choose_values(r, plan, err);
 	vn_store      *s = NULL;
 	int32_t       *decoded = malloc(((size_t)r->decode + 1) * sizeof *decoded);
 	vn_listener    l = { 0 };

@@ -28,8 +28,7 @@ static vn_status check_name(place at, const char *name, vn_error *err)
 {
 	if (!*name || *name == '.' || strchr(name, '/') || strlen(name) > MOST_NAME)
 		return vn_fail(err, VN_ERR_FORMAT,
-		               "%s:%d: the name '%.60s' cannot be a file's: it needs 1 to %d bytes, no / and "
-		               "no . at its start",
+		               "%s:%d: the name '%.60s' cannot be a file's: it needs 1 to %d bytes, no / and no . at its start",
 		               at.path, at.line, name, MOST_NAME);
 	for (const char *p = name; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)

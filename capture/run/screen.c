@@ -1,5 +1,6 @@
 /* screen.c: see screen.h. */
 #include "capture/run/screen.h"
+#include "libref/base/grow.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -36,13 +37,13 @@ struct vn_screen {
 	int                *reader; /* (n_values) the last operation whose recorded result depends on it */
 	/* Of the run. */
 	char              **line;
-	int64_t             n_lines, room_lines, judged, outside;
+	int64_t             n_lines, judged, outside;
 	char                first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];
 };
 
 /* ---- opening ------------------------------------------------------------------------ */
 
-static bool wanted(const vn_screen *s, int value)
+static bool is_wanted(const vn_screen *s, int value)
 {
 	return s->want[value] || s->want[vn_plan_root(s->plan, value)];
 }
@@ -56,7 +57,7 @@ static void find_readers(vn_screen *s)
 		const vn_node *n = &s->plan->node[k];
 		int            last = k;
 		for (int o = 0; o < n->n_out; o++)
-			if (n->out[o] >= 0 && !wanted(s, n->out[o]) && s->reader[n->out[o]] > last)
+			if (n->out[o] >= 0 && !is_wanted(s, n->out[o]) && s->reader[n->out[o]] > last)
 				last = s->reader[n->out[o]];
 		for (int i = 0; i < n->n_in; i++) {
 			const int v = vn_plan_root(s->plan, n->in[i]);
@@ -89,7 +90,7 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
 	return judge->open(a, &s->self, s->limits, err);
 }
 
-static void drop(held *h)
+static void drop_held(held *h)
 {
 	free(h->data);
 	vn_left_out_finish(&h->about);
@@ -101,7 +102,7 @@ void vn_screen_close(vn_screen *s)
 	if (!s)
 		return;
 	for (int v = 0; s->held && v < s->plan->n_values; v++)
-		drop(&s->held[v]);
+		drop_held(&s->held[v]);
 	for (int64_t i = 0; i < s->n_lines; i++)
 		free(s->line[i]);
 	s->judge->close(s->self);
@@ -118,19 +119,15 @@ void vn_screen_close(vn_screen *s)
 
 static vn_status leave_out(vn_screen *s, held *h, vn_error *err)
 {
-	if (s->n_lines == s->room_lines) {
-		const int64_t room = 2 * s->room_lines + 256;
-		char        **more = realloc(s->line, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
-		s->line = more;
-		s->room_lines = room;
-	}
+	char **more = vn_grown(s->line, (size_t)s->n_lines, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
+	s->line = more;
 	char *line = vn_left_out_line(&h->about);
 	if (!line)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
 	s->line[s->n_lines++] = line;
-	drop(h);
+	drop_held(h);
 	return VN_OK;
 }
 
@@ -172,8 +169,8 @@ static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 		const int v = vn_plan_root(s->plan, n->in[i]);
 		held     *h = &s->held[v];
 		if (h->data && !(st = write_tensor(s, v, h->dtype, &h->shape, h->data, err)))
-			drop(h);
-		else if (!st && !wanted(s, v) && !s->asked[v]) {
+			drop_held(h);
+		else if (!st && !is_wanted(s, v) && !s->asked[v]) {
 			s->asked[v] = true; /* a residual stream reaches it by many ways */
 			st = write_inputs(s, v, err);
 		}
@@ -183,7 +180,7 @@ static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 
 /* ---- the sink ------------------------------------------------------------------------- */
 
-static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_screen   *s = ctx;
 	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
@@ -243,7 +240,7 @@ static vn_status hold_tensor(vn_screen *s, vn_left_out *about, vn_error *err)
 	return s->reader[s->value] <= s->plan->value[s->value].node ? leave_out(s, h, err) : VN_OK;
 }
 
-static vn_status end(void *ctx, vn_error *err)
+static vn_status end_value(void *ctx, vn_error *err)
 {
 	vn_screen  *s = ctx;
 	const char *name = s->plan->value[s->value].name;
@@ -277,7 +274,7 @@ static vn_status end(void *ctx, vn_error *err)
 vn_sink vn_screen_sink(vn_screen *s, const vn_sink *to)
 {
 	s->to = *to;
-	return (vn_sink) { .ctx = s, .begin = begin, .write = write_piece, .end = end };
+	return (vn_sink) { .ctx = s, .begin = begin_value, .write = write_piece, .end = end_value };
 }
 
 /* ---- steps and the end ------------------------------------------------------------------ */

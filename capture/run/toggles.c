@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int match(const vn_plan *p, const char *glob, bool second, bool *node)
+static int match_nodes(const vn_plan *p, const char *glob, bool second, bool *node)
 {
 	int hits = 0;
 
@@ -25,7 +25,7 @@ vn_status vn_toggles_match(const vn_plan *p, const char *glob, bool *node, vn_er
 
 	if (st)
 		return st;
-	if (match(p, glob, false, node) || match(p, glob, true, node))
+	if (match_nodes(p, glob, false, node) || match_nodes(p, glob, true, node))
 		return VN_OK;
 	return vn_taps_nothing(p, glob, err);
 }

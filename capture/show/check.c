@@ -56,7 +56,7 @@ __attribute__((format(printf, 2, 3))) static void warn(vn_file_check *c, const c
 }
 
 /* Another recorder may have summed in float32 and in another order. */
-static bool near(double said, double found, double room)
+static bool is_near(double said, double found, double room)
 {
 	return fabs(said - found) <= room || (isnan(said) && isnan(found));
 }
@@ -64,10 +64,11 @@ static bool near(double said, double found, double room)
 static bool statistics_hold(const vn_stats *said, const vn_stats *found)
 {
 	const double room = 1e-3 * found->rms;
-	return said->nan == found->nan && said->inf == found->inf && near(said->min, found->min, 1e-6 * fabs(found->min)) &&
-	       near(said->max, found->max, 1e-6 * fabs(found->max)) &&
-	       near(said->absmax, found->absmax, 1e-6 * found->absmax) && near(said->mean, found->mean, room) &&
-	       near(said->rms, found->rms, room);
+	return said->nan == found->nan && said->inf == found->inf &&
+	       is_near(said->min, found->min, 1e-6 * fabs(found->min)) &&
+	       is_near(said->max, found->max, 1e-6 * fabs(found->max)) &&
+	       is_near(said->absmax, found->absmax, 1e-6 * found->absmax) && is_near(said->mean, found->mean, room) &&
+	       is_near(said->rms, found->rms, room);
 }
 
 /* Of one tensor. */

@@ -62,7 +62,7 @@ static vn_dtype coarsest_of(const vn_parts *s)
 
 /* Each of the three, and the sum, may have been rounded when stored. A number's ULP is at least its format's
  * unit times the number, so most sums pass without computing ULPs. */
-static void sum(vn_identity_walk *w, const char *whole, const char *a, const char *b)
+static void check_sum(vn_identity_walk *w, const char *whole, const char *a, const char *b)
 {
 	vn_parts s = { 0 };
 	double   x[VN_MOST_INPUTS][VN_PIECE], most = 0;
@@ -105,7 +105,7 @@ static void sum(vn_identity_walk *w, const char *whole, const char *a, const cha
 	vn_parts_done(w, &s);
 }
 
-static void chain(vn_identity_walk *w)
+static void check_chain(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
 	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") &&
@@ -162,7 +162,7 @@ static bool is_normed(const vn_identity_walk *w, const char *norm)
 	return w->plan && vn_plan_find(w->plan, full) >= 0;
 }
 
-static void rotation(vn_identity_walk *w, const char *after, const char *norm, const char *projected)
+static void check_rotation(vn_identity_walk *w, const char *after, const char *norm, const char *projected)
 {
 	vn_parts s = { 0 };
 	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) &&
@@ -204,7 +204,7 @@ static void rotation(vn_identity_walk *w, const char *after, const char *norm, c
 	vn_parts_done(w, &s);
 }
 
-static void probs(vn_identity_walk *w)
+static void check_probs(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
 	if (vn_parts_load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at &&
@@ -237,8 +237,7 @@ static void probs(vn_identity_walk *w)
 		if (later)
 			broken(w, later, H * T,
 			       "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64
-			       " rows: no causal mask, or axes in "
-			       "another order",
+			       " rows: no causal mask, or axes in another order",
 			       w->layer, later, H * T);
 		if (sums)
 			broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer,
@@ -280,8 +279,7 @@ static void first_row(vn_identity_walk *w)
 		if (count)
 			broken(w, count, H,
 			       "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
-			       " heads: another head map, "
-			       "a mask, or another v",
+			       " heads: another head map, a mask, or another v",
 			       w->layer, count, H);
 	}
 	vn_parts_done(w, &s);
@@ -289,7 +287,7 @@ static void first_row(vn_identity_walk *w)
 
 /* ---- the rest --------------------------------------------------------------------------------- */
 
-static void range(vn_identity_walk *w, const char *point, double low, double high, const char *words)
+static void check_range(vn_identity_walk *w, const char *point, double low, double high, const char *words)
 {
 	vn_parts s = { 0 };
 	if (vn_parts_load(w, &s, w->layer, point)) {
@@ -358,7 +356,7 @@ static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, c
 	return count;
 }
 
-static void rows(vn_identity_walk *w)
+static void check_rows(vn_identity_walk *w)
 {
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(w->r, &ids, NULL);
@@ -413,7 +411,7 @@ vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int6
 }
 
 /* Second recordings of this step's checkpoints, of every layer: they are few. */
-static void again(vn_identity_walk *w)
+static void check_again(vn_identity_walk *w)
 {
 	for (int i = 0; i < vn_recording_count(w->r) && !w->st; i++) {
 		const vn_entry *e = vn_recording_entry(w->r, i);
@@ -434,17 +432,17 @@ static void again(vn_identity_walk *w)
 	}
 }
 
-static void layer(vn_identity_walk *w)
+static void check_layer(vn_identity_walk *w)
 {
-	chain(w);
+	check_chain(w);
 	for (int i = 0; i < VN_RESIDUALS; i++)
-		sum(w, vn_residuals[i].whole, vn_residuals[i].before, vn_residuals[i].added);
-	rotation(w, "q_rope", "q_norm", "q_proj");
-	rotation(w, "k_rope", "k_norm", "k_proj");
-	probs(w);
+		check_sum(w, vn_residuals[i].whole, vn_residuals[i].before, vn_residuals[i].added);
+	check_rotation(w, "q_rope", "q_norm", "q_proj");
+	check_rotation(w, "k_rope", "k_norm", "k_proj");
+	check_probs(w);
 	first_row(w);
-	range(w, "gdn_beta", 0, 1, "between 0 and 1");
-	range(w, "gdn_g", -INFINITY, 0, "at most 0");
+	check_range(w, "gdn_beta", 0, 1, "between 0 and 1");
+	check_range(w, "gdn_g", -INFINITY, 0, "at most 0");
 }
 
 vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
@@ -469,11 +467,11 @@ vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wan
 		w.step = step[k].number;
 		w.layer = -1;
 		if (!wanted || wanted(context, w.step, -1))
-			rows(&w);
-		again(&w);
+			check_rows(&w);
+		check_again(&w);
 		for (w.layer = 0; w.layer < layers && !w.st; w.layer++)
 			if (!wanted || wanted(context, w.step, w.layer))
-				layer(&w);
+				check_layer(&w);
 	}
 	vn_parts_end(&w);
 	return w.st;

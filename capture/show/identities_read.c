@@ -171,7 +171,7 @@ size_t vn_count_between(const double *x, double low, double high, size_t n)
 	return (size_t)good;
 }
 
-static double folded(const double lane[LANES])
+static double fold_lanes(const double lane[LANES])
 {
 	double all = 0;
 	for (int k = 0; k < LANES; k++)
@@ -189,7 +189,7 @@ double vn_total(const double *x, size_t n)
 			lane[k] += x[j + k];
 	for (; j < n; j++)
 		lane[j % LANES] += x[j];
-	return folded(lane);
+	return fold_lanes(lane);
 }
 
 VN_CLONES
@@ -202,5 +202,5 @@ double vn_squares(const double *x, size_t n)
 			lane[k] += x[j + k] * x[j + k];
 	for (; j < n; j++)
 		lane[j % LANES] += x[j] * x[j];
-	return folded(lane);
+	return fold_lanes(lane);
 }

@@ -28,7 +28,7 @@ void vn_show_counts(const vn_file_check *c, FILE *out)
 	        c->digests, c->digests_wrong);
 }
 
-static json_t *findings(const vn_file_check *c)
+static json_t *findings_json(const vn_file_check *c)
 {
 	json_t *list = json_array();
 
@@ -49,7 +49,7 @@ bool vn_show_check_json(const vn_recording *r, const vn_file_check *c, FILE *out
 	                         "vernier-check/1", "file", vn_show_text(vn_recording_path(r)), "complete",
 	                         (int)vn_recording_complete(r), "holds", c->n == 0, "identities", "checked", c->identities,
 	                         "broken", c->identities_broken, "digests", "checked", c->digests, "wrong", c->digests_wrong,
-	                         "findings", findings(c), "warnings", warnings, "next", vn_show_next_after(r, c));
+	                         "findings", findings_json(c), "warnings", warnings, "next", vn_show_next_after(r, c));
 	const bool good = j && vn_json_print(j, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
 
 	json_decref(j);

@@ -19,7 +19,7 @@ json_t *vn_show_text(const char *s)
 	return s && *s ? vn_json_text(s) : json_null();
 }
 
-static json_t *shape(const vn_shape *s)
+static json_t *shape_json(const vn_shape *s)
 {
 	json_t *a = json_array();
 	for (int i = 0; i < s->rank; i++)
@@ -27,42 +27,43 @@ static json_t *shape(const vn_shape *s)
 	return a;
 }
 
-static json_t *statistics(const vn_stats *s)
+static json_t *statistics_json(const vn_stats *s)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "min", number_as_json(s->min), "max",
 	                 number_as_json(s->max), "mean", number_as_json(s->mean), "rms", number_as_json(s->rms), "absmax",
 	                 number_as_json(s->absmax), "nan", (json_int_t)s->nan, "inf", (json_int_t)s->inf);
 }
 
-static json_t *tensor(const vn_recording *r, int i)
+static json_t *tensor_json(const vn_recording *r, int i)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
 	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step",
 	                 e->step, "order", e->order, "layer", e->layer, "point", vn_show_text(e->point), "op",
 	                 vn_show_text(e->op), "basis", vn_show_text(e->basis), "axes", vn_show_text(e->axes), "source_line",
-	                 vn_show_text(e->source_line), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
+	                 vn_show_text(e->source_line), "dtype", vn_dtype_name(e->dtype), "shape", shape_json(&e->shape),
 	                 "digest", vn_show_text(vn_entry_digest(e).hex), "same_as",
 	                 e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name), "statistics",
-	                 vn_recording_stats(r, e) ? statistics(vn_recording_stats(r, e)) : json_null());
+	                 vn_recording_stats(r, e) ? statistics_json(vn_recording_stats(r, e)) : json_null());
 }
 
-static json_t *weights(const vn_recording *r)
+static json_t *weights_json(const vn_recording *r)
 {
 	const vn_weight_row *w;
 	int                  n = vn_recording_weights(r, &w);
 	json_t              *a = json_array();
 
 	for (int i = 0; i < n; i++)
-		json_array_append_new(a, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "name", w[i].name,
-		                                   "dtype", vn_dtype_name(w[i].dtype), "shape", shape(&w[i].shape), "digest",
-		                                   vn_show_text(w[i].digest.hex), "min", number_as_json(w[i].stats.min), "max",
-		                                   number_as_json(w[i].stats.max), "mean", number_as_json(w[i].stats.mean),
-		                                   "rms", number_as_json(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan,
-		                                   "inf", (json_int_t)w[i].stats.inf));
+		json_array_append_new(a,
+		                      json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "name", w[i].name,
+		                                "dtype", vn_dtype_name(w[i].dtype), "shape", shape_json(&w[i].shape), "digest",
+		                                vn_show_text(w[i].digest.hex), "min", number_as_json(w[i].stats.min), "max",
+		                                number_as_json(w[i].stats.max), "mean", number_as_json(w[i].stats.mean), "rms",
+		                                number_as_json(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan, "inf",
+		                                (json_int_t)w[i].stats.inf));
 	return a;
 }
 
-static json_t *ids(const int32_t *list, int64_t n)
+static json_t *ids_json(const int32_t *list, int64_t n)
 {
 	json_t *a = json_array();
 	for (int64_t i = 0; i < n; i++)
@@ -70,7 +71,7 @@ static json_t *ids(const int32_t *list, int64_t n)
 	return a;
 }
 
-static json_t *words(char *const *list, int64_t n)
+static json_t *words_json(char *const *list, int64_t n)
 {
 	json_t *a = list ? json_array() : json_null();
 	for (int64_t i = 0; list && i < n; i++)
@@ -78,7 +79,7 @@ static json_t *words(char *const *list, int64_t n)
 	return a;
 }
 
-static json_t *unread(const vn_recording *r)
+static json_t *unread_json(const vn_recording *r)
 {
 	const char *name[VN_UNREAD_NAMED];
 	const int   n = vn_recording_unread(r, name);
@@ -119,7 +120,7 @@ static json_t *tensors_of(const vn_recording *r, const vn_step *s)
 	json_t *a = json_array();
 	for (int i = 0; i < vn_recording_count(r); i++)
 		if (!s || vn_recording_entry(r, i)->step == s->number)
-			json_array_append_new(a, tensor(r, i));
+			json_array_append_new(a, tensor_json(r, i));
 	return a;
 }
 
@@ -140,14 +141,15 @@ static json_t *describe_recording(const vn_recording *r)
 		json_object_set_new(facts, run->fact[i].key, vn_show_text(run->fact[i].value));
 	for (int i = 0, k = vn_recording_steps(r, &step); i < k; i++)
 		json_array_append_new(steps, step_json(&step[i]));
-	json_t *all = json_pack(
-		"{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
-		vn_show_text(vn_recording_root(r, "created")), "tool", vn_show_text(vn_recording_root(r, "tool")),
-		"tool_version", vn_show_text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
-		(json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions", ids(position, n), "token_text",
-		words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family",
-		vn_show_text(vn_recording_family(r)), "provenance", vn_show_text(vn_recording_provenance(r)), "format",
-		vn_show_text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors_of(r, NULL));
+	json_t *all = json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}",
+	                        "created", vn_show_text(vn_recording_root(r, "created")), "tool",
+	                        vn_show_text(vn_recording_root(r, "tool")), "tool_version",
+	                        vn_show_text(vn_recording_root(r, "tool_version")), "run", facts, "batch",
+	                        (json_int_t)vn_recording_batch(r), "token_ids", ids_json(id, n), "positions",
+	                        ids_json(position, n), "token_text", words_json(vn_recording_token_text(r), n), "not_read",
+	                        unread_json(r), "model", "family", vn_show_text(vn_recording_family(r)), "provenance",
+	                        vn_show_text(vn_recording_provenance(r)), "format", vn_show_text(vn_recording_format(r)),
+	                        "weights", weights_json(r), "steps", steps, "tensors", tensors_of(r, NULL));
 	const vn_left_out *left;
 	if (vn_recording_left_out(r, &left))
 		json_object_set_new(all, "left_out", left_out(r));
@@ -158,7 +160,7 @@ static json_t *entry_json(const vn_recording *r, int i, const void *data)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
 	int64_t         n = vn_shape_count(&e->shape);
-	json_t         *t = tensor(r, i), *values = json_array();
+	json_t         *t = tensor_json(r, i), *values = json_array();
 
 	for (int64_t k = 0; k < n && k < FIRST_VALUES; k++)
 		json_array_append_new(values, number_as_json(vn_show_value(data, e->dtype, k)));

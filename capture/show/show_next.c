@@ -9,7 +9,7 @@
 enum { MOST_WORDS = 12 };
 
 /* Adds "vernier WORD...", unless a word cannot be typed. The last word is NULL. */
-static void add(json_t *list, const char *const word[MOST_WORDS])
+static void add_command(json_t *list, const char *const word[MOST_WORDS])
 {
 	char line[VN_SHELL_LINE] = "vernier";
 
@@ -24,7 +24,7 @@ static void add_tensor(json_t *list, const vn_recording *r, int step, const char
 	char which[VN_NAME_MAX + 24];
 
 	snprintf(which, sizeof which, "step.%d/%s", step, name);
-	add(list, (const char *[MOST_WORDS]) { "show", vn_recording_path(r), which, to ? "--values" : NULL, to });
+	add_command(list, (const char *[MOST_WORDS]) { "show", vn_recording_path(r), which, to ? "--values" : NULL, to });
 }
 
 static bool is_reference(const vn_recording *r)
@@ -49,10 +49,11 @@ static void add_comparison(json_t *list, const vn_recording *r)
 	strcpy(other, is_ref ? "gpu.h5" : "ref.h5");
 	vn_shell_new_file(other, sizeof other);
 	const bool forced = vn_recording_decoded(r) > 0;
-	add(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own,
-	                                       forced ? "--force-ids-from" : "-o", forced ? own : other,
-	                                       forced ? "-o" : NULL, other });
-	add(list, (const char *[MOST_WORDS]) { "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
+	add_command(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own,
+	                                               forced ? "--force-ids-from" : "-o", forced ? own : other,
+	                                               forced ? "-o" : NULL, other });
+	add_command(list,
+	            (const char *[MOST_WORDS]) { "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
 }
 
 json_t *vn_show_next(const vn_recording *r, int i)
@@ -66,7 +67,7 @@ json_t *vn_show_next(const vn_recording *r, int i)
 		vn_shell_new_file(to, sizeof to);
 		add_tensor(list, r, vn_recording_entry(r, i)->step, vn_recording_entry(r, i)->name, to);
 	}
-	add(list, (const char *[MOST_WORDS]) { "show", path, "--check" });
+	add_command(list, (const char *[MOST_WORDS]) { "show", path, "--check" });
 	if (i < 0)
 		add_comparison(list, r);
 	return list;

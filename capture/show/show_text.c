@@ -182,10 +182,8 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 	int                  n = vn_recording_weights(r, &w);
 	char                 shape[VN_SHAPE_TEXT];
 
-	fprintf(out,
-	        "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  "
-	        "digest\n",
-	        "weight", "shape", "min", "max", "mean", "rms", "nan", "inf");
+	fprintf(out, "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean",
+	        "rms", "nan", "inf");
 	for (int i = 0; i < n; i++) {
 		const size_t n_name = vn_show_put(w[i].name, out);
 		fprintf(out, "%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
@@ -231,10 +229,8 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 
 	fprintf(out, "\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number,
 	        s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
-	fprintf(out,
-	        "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s "
-	        "%8s\n",
-	        "order", "name", "dtype", "shape", "min", "max", "mean", "rms", "nan", "inf");
+	fprintf(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min",
+	        "max", "mean", "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
 		if (e->step != s->number)
@@ -258,7 +254,7 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 }
 
 /* Index after the last tensor of a step, whose tensors begin at `at` and are contiguous. */
-static int behind(const vn_recording *r, const vn_step *s, int at)
+static int count_behind(const vn_recording *r, const vn_step *s, int at)
 {
 	while (at < vn_recording_count(r) && vn_recording_entry(r, at)->step == s->number)
 		at++;
@@ -282,16 +278,16 @@ static void show_steps(vn_recording *r, FILE *out)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(r, &step);
-	int            at = n ? behind(r, &step[0], 0) : 0;
+	int            at = n ? count_behind(r, &step[0], 0) : 0;
 	char           words[VN_TENSORS_WORDS];
 
 	if (n)
 		vn_show_step(r, &step[0], out);
 	for (int i = 1, j; i < n; i = j) {
-		int       next = behind(r, &step[i], at), more;
+		int       next = count_behind(r, &step[i], at), more;
 		const int tensors = next - at;
 		for (j = i + 1; j < n && step[j].tokens == step[i].tokens; j++, next = more)
-			if ((more = behind(r, &step[j], next)) - next != tensors)
+			if ((more = count_behind(r, &step[j], next)) - next != tensors)
 				break;
 		show_alike(&step[i], &step[j - 1], vn_recording_say_tensors(r, at, at + tensors, words), out);
 		at = next;
@@ -317,10 +313,8 @@ static void show_rows(const vn_entry *e, const void *data, FILE *out)
 
 	if (n == 0)
 		return;
-	fprintf(out,
-	        "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " "
-	        "values\n",
-	        "row", "min", "max", "mean", "rms", width);
+	fprintf(out, "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " values\n", "row", "min", "max", "mean", "rms",
+	        width);
 	for (int64_t t = 0; t < rows && t < FIRST_ROWS; t++) {
 		const char *row = (const char *)data + (size_t)(t * width) * vn_dtype_size(e->dtype);
 		vn_stats    s = vn_stats_of(row, e->dtype, (size_t)width);

@@ -15,7 +15,7 @@
 typedef void writer(FILE *out, const vn_entry *e, const void *data);
 
 /* Name and dims are untrusted: nothing in them may end the comment. */
-static void comment(FILE *out, const vn_entry *e)
+static void print_comment(FILE *out, const vn_entry *e)
 {
 	char name[4 * VN_NAME_MAX], axes[4 * VN_AXES_MAX];
 
@@ -28,11 +28,11 @@ static void comment(FILE *out, const vn_entry *e)
 	        vn_text_clean(axes, sizeof axes));
 }
 
-static void rows(FILE *out, const vn_entry *e, const void *data, char between)
+static void print_rows(FILE *out, const vn_entry *e, const void *data, char between)
 {
 	const int64_t n = vn_shape_count(&e->shape), width = e->shape.rank ? e->shape.dim[e->shape.rank - 1] : 1;
 
-	comment(out, e);
+	print_comment(out, e);
 	for (int64_t i = 0; i < n; i++) {
 		const double x = vn_show_value(data, e->dtype, i);
 		if (i % width)
@@ -46,18 +46,18 @@ static void rows(FILE *out, const vn_entry *e, const void *data, char between)
 	}
 }
 
-static void text(FILE *out, const vn_entry *e, const void *data)
+static void print_text(FILE *out, const vn_entry *e, const void *data)
 {
-	rows(out, e, data, ' ');
+	print_rows(out, e, data, ' ');
 }
 
-static void csv(FILE *out, const vn_entry *e, const void *data)
+static void print_csv(FILE *out, const vn_entry *e, const void *data)
 {
-	rows(out, e, data, ',');
+	print_rows(out, e, data, ',');
 }
 
 /* Version 1 of the format: a header of 128 bytes, whose text starts at byte 10. */
-static void npy(FILE *out, const vn_entry *e, const void *data)
+static void print_npy(FILE *out, const vn_entry *e, const void *data)
 {
 	static const char magic[] = { (char)0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0 };
 	const bool        kept = e->dtype == VN_F16 || e->dtype == VN_F32 || e->dtype == VN_F64 || e->dtype == VN_I32;
@@ -84,7 +84,7 @@ static writer *writer_of(const char *path)
 	static const struct {
 		const char *end;
 		writer     *write;
-	} by[] = { { ".txt", text }, { ".csv", csv }, { ".npy", npy } };
+	} by[] = { { ".txt", print_text }, { ".csv", print_csv }, { ".npy", print_npy } };
 	const char *end = strrchr(path, '.');
 
 	for (size_t i = 0; end && i < sizeof by / sizeof *by; i++)

@@ -59,11 +59,11 @@ void vn_queue_destroy(vn_queue *q)
 	free(q);
 }
 
-enum { LEFT = 24 << 20 }; /* bytes left free for the storing thread */
+enum { LEFT_FREE = 24 << 20 }; /* bytes left free for the storing thread */
 
 static vn_block *make_block(void)
 {
-	if (!vn_room_for(LEFT + VN_BLOCK_BYTES))
+	if (!vn_room_for(LEFT_FREE + VN_BLOCK_BYTES))
 		return NULL;
 	vn_trouble_spare(true); /* otherwise the producer waits for an existing block */
 	vn_block *b = malloc(sizeof *b);

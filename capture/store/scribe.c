@@ -54,7 +54,7 @@ static bool send_all(int socket, const void *first, size_t first_bytes, const vo
 
 /* Receives at least `least` bytes, and up to `most` if they are available. Returns the count; 0: the peer is
  * gone or silent for too long. */
-static size_t receive(int socket, void *data, size_t least, size_t most)
+static size_t receive_bytes(int socket, void *data, size_t least, size_t most)
 {
 	char  *to = data;
 	size_t got = 0;
@@ -91,18 +91,18 @@ typedef struct incoming {
 static bool receive_message(int socket, vn_errand *errand, vn_message *m)
 {
 	incoming     in;
-	const size_t got = receive(socket, &in, sizeof in.head, sizeof in), here = got - sizeof in.head;
+	const size_t got = receive_bytes(socket, &in, sizeof in.head, sizeof in), here = got - sizeof in.head;
 
 	if (got == 0 || here > in.head.bytes || !(m->data = malloc(in.head.bytes + 1)))
 		return false;
 	memcpy(m->data, in.body, here);
 	m->n = m->room = in.head.bytes;
 	*errand = (vn_errand)in.head.errand;
-	return here == m->n || receive(socket, m->data + here, m->n - here, m->n - here) > 0;
+	return here == m->n || receive_bytes(socket, m->data + here, m->n - here, m->n - here) > 0;
 }
 
 /* Handles one message; returns false when the store is gone or the stream is out of step. */
-static bool serve(vn_desk *d, int socket)
+static bool serve_errand(vn_desk *d, int socket)
 {
 	vn_errand  errand;
 	answer     a = { 0 };
@@ -125,7 +125,7 @@ __attribute__((noreturn)) static void work(int socket, const vn_place *place, pi
 	vn_sandbox_begin(&box);
 	vn_desk *d = vn_desk_create(place->fd, place->partial); /* HDF5 comes up */
 	vn_sandbox_close(&box);
-	while (d && serve(d, socket))
+	while (d && serve_errand(d, socket))
 		;
 	_exit(d ? 0 : 1);
 }
@@ -203,7 +203,7 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 		return VN_OK;
 	s->asked = false;
 	errno = 0;
-	if (!receive(s->socket, &a, sizeof a, sizeof a)) {
+	if (!receive_bytes(s->socket, &a, sizeof a, sizeof a)) {
 		if (errno == EAGAIN)
 			kill(s->pid, SIGKILL); /* silent for too long */
 		return report_silence(s, err);
@@ -215,7 +215,7 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 	return a.status;
 }
 
-static vn_status ask(vn_scribe *s, vn_errand errand, const vn_message *m, vn_error *err)
+static vn_status ask_scribe(vn_scribe *s, vn_errand errand, const vn_message *m, vn_error *err)
 {
 	const head h = { errand, m->n };
 	vn_status  st = vn_scribe_answer(s, NULL, err);
@@ -234,7 +234,7 @@ static vn_status ask(vn_scribe *s, vn_errand errand, const vn_message *m, vn_err
 
 vn_status vn_scribe_ask(vn_scribe *s, vn_errand errand, vn_message *m, vn_error *err)
 {
-	const vn_status st = ask(s, errand, m, err);
+	const vn_status st = ask_scribe(s, errand, m, err);
 	vn_message_finish(m);
 	return st;
 }

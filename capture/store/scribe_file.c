@@ -17,12 +17,12 @@
  * Publishing takes well under a millisecond, or a few with thousands of steps. */
 static const double PUBLISH_EVERY = 0.1;
 
-static vn_status broken(const vn_desk *d, const char *what, vn_error *err)
+static vn_status report_break(const vn_desk *d, const char *what, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", d->path, what);
 }
 
-static vn_status publish(vn_desk *d, vn_error *err)
+static vn_status publish_file(vn_desk *d, vn_error *err)
 {
 	if (H5Fflush(d->file, H5F_SCOPE_GLOBAL) < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot flush it", d->path);
@@ -32,12 +32,12 @@ static vn_status publish(vn_desk *d, vn_error *err)
 
 static vn_status publish_when_due(vn_desk *d, vn_error *err)
 {
-	return vn_seconds() - d->published > PUBLISH_EVERY ? publish(d, err) : VN_OK;
+	return vn_seconds() - d->published > PUBLISH_EVERY ? publish_file(d, err) : VN_OK;
 }
 
 vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err)
 {
-	return !good ? broken(d, what, err) : at_once ? publish(d, err) : publish_when_due(d, err);
+	return !good ? report_break(d, what, err) : at_once ? publish_file(d, err) : publish_when_due(d, err);
 }
 
 /* ---- a new file ---------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static bool with_index(hid_t props)
 }
 
 /* Message: the links expected in a group; whether nothing is published before the end. */
-static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status create_file(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const int64_t links = vn_take_int(m);
 	const bool    whole = vn_take_int(m) != 0; /* then no group needs to be continued */
@@ -93,9 +93,9 @@ static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 	    !(whole ? with_index(fcpl) && with_index(d->groups)
 	            : one_block(fcpl, 16) && one_block(d->groups, links < 65535 ? (unsigned)links : 65535)) ||
 	    (d->file = H5Fcreate(d->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(d->file))
-		st = broken(d, "a new file", err);
+		st = report_break(d, "a new file", err);
 	else
-		st = publish(d, err);
+		st = publish_file(d, err);
 	if (!st && whole)
 		vn_driver_hold(d->driver);
 	if (fcpl >= 0)
@@ -122,7 +122,7 @@ static void close_step(vn_desk *d)
 }
 
 /* Message: number, position, tokens, first row, rows. */
-static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status begin_step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
 	char                     name[32];
@@ -242,7 +242,7 @@ static bool put_alias(vn_desk *d, const char *name, const char *of)
 }
 
 /* Message: the number of aliases, then for each the second name and the first. */
-static vn_status aliases(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status write_aliases(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const int64_t n = vn_take_int(m);
 	bool          good = true;
@@ -258,7 +258,7 @@ static vn_status aliases(vn_desk *d, vn_message *m, int64_t *value, vn_error *er
 /* ---- tensors ------------------------------------------------------------------------------------ */
 
 /* Drops the current tensor. A dataset without a name disappears from the file. */
-static void drop(vn_desk *d)
+static void drop_tensor(vn_desk *d)
 {
 	if (d->dset >= 0)
 		H5Dclose(d->dset);
@@ -272,7 +272,7 @@ static vn_status not_made(const vn_desk *d, const char *name, vn_error *err)
 
 /* Message: name, dtype, rank and sizes. value: offset of its numbers. Creates an unnamed dataset with storage
  * allocated now and not filled. */
-static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status start_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const char    *name = vn_take_text(m);
 	const vn_dtype dtype = (vn_dtype)vn_take_int(m);
@@ -280,7 +280,7 @@ static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	hsize_t        dim[VN_MAX_RANK] = { 0 };
 	bool           some = true;
 
-	drop(d);
+	drop_tensor(d);
 	if (!name || rank < 0 || rank > VN_MAX_RANK || (int)dtype < 0 || dtype >= VN_N_DTYPES)
 		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", d->path);
 	for (int i = 0; i < rank; i++) {
@@ -333,7 +333,7 @@ static bool put_attributes(hid_t o, vn_message *m)
 }
 
 /* Name and attributes. */
-static vn_status finish(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status finish_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const char *name = vn_take_text(m), *last;
 
@@ -345,7 +345,7 @@ static vn_status finish(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 	const hid_t parent = parent_of(d, name, &last);
 	if (parent < 0 || H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0 || !note_name(d, name, parent))
 		return not_made(d, name, err);
-	drop(d);
+	drop_tensor(d);
 	return publish_when_due(d, err);
 }
 
@@ -387,18 +387,18 @@ static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error 
 	vn_status  st = VN_OK;
 
 	(void)value;
-	drop(d);
+	drop_tensor(d);
 	close_step(d);
 	if (d->file >= 0) {
 		vn_driver_release(d->driver);
 		/* Sets the mark after everything else is on disk. */
-		st = publish(d, err);
+		st = publish_file(d, err);
 		if (!st && complete)
 			st = read_back(d, err);
 		if (!st && complete && !mark_complete(d->file))
-			st = broken(d, "the mark that it is complete", err);
+			st = report_break(d, "the mark that it is complete", err);
 		if (H5Fclose(d->file) < 0 && !st)
-			st = broken(d, "its end", err);
+			st = report_break(d, "its end", err);
 		if (!st)
 			st = vn_driver_publish(d->driver, err);
 	}
@@ -436,11 +436,10 @@ vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value
 {
 	/* clang-format off */
 	static vn_status (*const does[VN_N_ERRANDS])(vn_desk *d, vn_message *m, int64_t *value, vn_error *err) = {
-		[VN_SCRIBE_CREATE] = create, [VN_SCRIBE_RUN] = vn_desk_run, [VN_SCRIBE_IDS_DIGEST] = vn_desk_ids_digest,
+		[VN_SCRIBE_CREATE] = create_file, [VN_SCRIBE_RUN] = vn_desk_run, [VN_SCRIBE_IDS_DIGEST] = vn_desk_ids_digest,
 		[VN_SCRIBE_TOKEN_TEXT] = vn_desk_token_text, [VN_SCRIBE_LEFT_OUT] = vn_desk_left_out,
-		[VN_SCRIBE_FACTS] = vn_desk_facts,
-			[VN_SCRIBE_MODEL] = vn_desk_model,
-		[VN_SCRIBE_STEP] = step, [VN_SCRIBE_ALIASES] = aliases, [VN_SCRIBE_START] = start, [VN_SCRIBE_FINISH] = finish,
+		[VN_SCRIBE_FACTS] = vn_desk_facts, [VN_SCRIBE_MODEL] = vn_desk_model, [VN_SCRIBE_STEP] = begin_step,
+		[VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor, [VN_SCRIBE_FINISH] = finish_tensor,
 		[VN_SCRIBE_CLOSE] = close_file,
 	};
 	/* clang-format on */

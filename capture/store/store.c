@@ -34,7 +34,7 @@ vn_status vn_store_status(vn_store *s, vn_error *err)
 	return st;
 }
 
-static vn_status remember(vn_store *s, vn_status st, const vn_error *own, vn_error *err)
+static vn_status remember_failure(vn_store *s, vn_status st, const vn_error *own, vn_error *err)
 {
 	if (st) {
 		vn_store_failed(s, st, own);
@@ -45,7 +45,7 @@ static vn_status remember(vn_store *s, vn_status st, const vn_error *own, vn_err
 }
 
 /* Requires s->asking. Collects the answer of vn_store_finish, if one is pending. */
-static vn_status collect(vn_store *s, vn_error *err)
+static vn_status collect_answers(vn_store *s, vn_error *err)
 {
 	const bool finishing = s->scribe.asked;
 	vn_error   own = { "" };
@@ -55,14 +55,14 @@ static vn_status collect(vn_store *s, vn_error *err)
 		s->tensors++;
 		s->bytes += s->finishing;
 	}
-	return remember(s, st, &own, err);
+	return remember_failure(s, st, &own, err);
 }
 
 /* Requires s->asking. Whether another message may be sent. */
-static vn_status ready(vn_store *s, vn_error *err)
+static vn_status check_ready(vn_store *s, vn_error *err)
 {
 	const vn_status st = vn_store_status(s, err);
-	return st ? st : collect(s, err);
+	return st ? st : collect_answers(s, err);
 }
 
 vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
@@ -70,11 +70,11 @@ vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *val
 	vn_error own = { "" };
 
 	pthread_mutex_lock(&s->asking);
-	vn_status st = ready(s, err);
+	vn_status st = check_ready(s, err);
 	if (st)
 		vn_message_finish(m);
 	else
-		st = remember(s, vn_scribe_do(&s->scribe, errand, m, value, &own), &own, err);
+		st = remember_failure(s, vn_scribe_do(&s->scribe, errand, m, value, &own), &own, err);
 	pthread_mutex_unlock(&s->asking);
 	return st;
 }
@@ -84,11 +84,11 @@ vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *e
 	vn_error own = { "" };
 
 	pthread_mutex_lock(&s->asking);
-	vn_status st = ready(s, err);
+	vn_status st = check_ready(s, err);
 	if (st)
 		vn_message_finish(m);
 	else
-		st = remember(s, vn_scribe_ask(&s->scribe, VN_SCRIBE_FINISH, m, &own), &own, err);
+		st = remember_failure(s, vn_scribe_ask(&s->scribe, VN_SCRIBE_FINISH, m, &own), &own, err);
 	s->finishing = bytes;
 	pthread_mutex_unlock(&s->asking);
 	return st;
@@ -127,7 +127,8 @@ static vn_status start_thread(vn_store *s, vn_error *err)
 	return vn_store_status(s, err);
 }
 
-static vn_status create(const char *path, bool force, bool whole, const vn_plan *plan, vn_store **store, vn_error *err)
+static vn_status create_store(const char *path, bool force, bool whole, const vn_plan *plan, vn_store **store,
+                              vn_error *err)
 {
 	vn_store *s = *store = calloc(1, sizeof *s);
 	vn_status st;
@@ -157,12 +158,12 @@ static vn_status create(const char *path, bool force, bool whole, const vn_plan 
 
 vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err)
 {
-	return create(path, force, false, plan, store, err);
+	return create_store(path, force, false, plan, store, err);
 }
 
 vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, vn_error *err)
 {
-	return create(path, force, true, NULL, store, err);
+	return create_store(path, force, true, NULL, store, err);
 }
 
 /* ---- steps ------------------------------------------------------------------------ */
@@ -208,7 +209,7 @@ static void come_to_rest(vn_store *s)
 		vn_queue_close(s->queue);
 		wait_for(&s->quiet);
 	}
-	collect(s, NULL);
+	collect_answers(s, NULL);
 	vn_block_free(s->filling);
 	s->filling = NULL;
 }
@@ -237,7 +238,7 @@ static vn_status close_file(vn_store *s, bool complete, vn_error *err)
 	return st;
 }
 
-static void release(vn_store **store)
+static void release_store(vn_store **store)
 {
 	vn_store *s = *store;
 	vn_queue_destroy(s->queue);
@@ -276,7 +277,7 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 		st = vn_place_settle(&s->place, err);
 	else
 		remove_useless(s);
-	release(store);
+	release_store(store);
 	return st;
 }
 
@@ -289,7 +290,7 @@ int64_t vn_store_tensors(vn_store *s, int64_t *bytes)
 {
 	vn_queue_drain(s->queue);
 	pthread_mutex_lock(&s->asking);
-	collect(s, NULL);
+	collect_answers(s, NULL);
 	pthread_mutex_unlock(&s->asking);
 	if (bytes)
 		*bytes = s->bytes;
@@ -305,5 +306,5 @@ void vn_store_abandon(vn_store **store)
 	come_to_rest(s);
 	close_file(s, false, NULL);
 	remove_useless(s);
-	release(store);
+	release_store(store);
 }

@@ -87,7 +87,7 @@ vn_status vn_store_end(vn_store *s, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_store             *s = ctx;
 	const vn_tensor_label l = vn_label_of_value(s->plan, value);
@@ -99,14 +99,14 @@ static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_er
 	return vn_store_write(ctx, data, elements, err);
 }
 
-static vn_status end(void *ctx, vn_error *err)
+static vn_status end_value(void *ctx, vn_error *err)
 {
 	return vn_store_end(ctx, err);
 }
 
 vn_sink vn_store_sink(vn_store *s)
 {
-	return (vn_sink) { .ctx = s, .begin = begin, .write = write_piece, .end = end };
+	return (vn_sink) { .ctx = s, .begin = begin_value, .write = write_piece, .end = end_value };
 }
 
 /* ---- the storing thread's side ------------------------------------------------ */
@@ -117,7 +117,7 @@ static const char *name_of(const vn_store *s)
 }
 
 /* Drops the current tensor. */
-static void drop(vn_store *s)
+static void drop_tensor(vn_store *s)
 {
 	s->tensor.open = false;
 	if (s->tensor.digest)
@@ -126,12 +126,12 @@ static void drop(vn_store *s)
 }
 
 /* Creates its dataset, without a name yet, and its storage. */
-static vn_status start(vn_store *s, const vn_block *b, vn_error *err)
+static vn_status start_tensor(vn_store *s, const vn_block *b, vn_error *err)
 {
 	const int64_t bytes = vn_shape_count(&b->shape) * (int64_t)vn_dtype_size(b->dtype);
 	vn_message    m = { 0 };
 
-	drop(s);
+	drop_tensor(s);
 	s->tensor.label = b->label;
 	s->tensor.dtype = b->dtype;
 	s->tensor.sum = (vn_stats_sum) { 0 };
@@ -214,7 +214,7 @@ static int64_t put_attributes(const vn_store *s, const vn_digest *digest, vn_mes
 	return n + (vn_h5_says_dtype(s->tensor.dtype) ? put_word(m, "dtype", vn_dtype_name(s->tensor.dtype)) : 0);
 }
 
-static vn_status finish(vn_store *s, vn_error *err)
+static vn_status finish_tensor(vn_store *s, vn_error *err)
 {
 	vn_message m = { 0 }, list = { 0 };
 
@@ -228,7 +228,7 @@ static vn_status finish(vn_store *s, vn_error *err)
 	vn_put_row(&m, list.data, list.n);
 	m.bad |= list.bad;
 	vn_message_finish(&list);
-	drop(s);
+	drop_tensor(s);
 	return vn_store_finish(s, &m, s->tensor.sum.n * (int64_t)vn_dtype_size(s->tensor.dtype), err);
 }
 
@@ -237,13 +237,13 @@ static vn_status file_block(vn_store *s, const vn_block *b, vn_error *err)
 	vn_status st = VN_OK;
 
 	if (b->first)
-		st = start(s, b, err);
+		st = start_tensor(s, b, err);
 	/* Ignores a piece of a dropped tensor. */
 	if (!st && !s->tensor.open)
 		return VN_OK;
 	if (!st)
 		st = file_numbers(s, b, err);
-	return st || !b->last ? st : finish(s, err);
+	return st || !b->last ? st : finish_tensor(s, err);
 }
 
 static void file_all(vn_store *s)
@@ -259,7 +259,7 @@ static void file_all(vn_store *s)
 		}
 		vn_queue_give_back(s->queue, b);
 	}
-	drop(s);
+	drop_tensor(s);
 }
 
 /* This thread forks the scribe, not the creator of the store, because the scribe ends with the thread that

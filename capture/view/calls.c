@@ -117,7 +117,7 @@ static void take_rows(job *j)
 		                .rows = high - low };
 }
 
-static vn_status leave(job *j, const vn_entry *e)
+static vn_status note_left_out(job *j, const vn_entry *e)
 {
 	if ((*j->left)++ == 0)
 		snprintf(j->one, VN_NAME_MAX, "%s", e->name);
@@ -154,7 +154,7 @@ static vn_status join_tokens(job *j, int entry, int token)
 		const int i = part_of(j, &made, token, k);
 		if (i < 0)
 			return vn_entry_last(&made) && made.shape.dim[token] == 1 ? keep_entry(j, entry)
-			                                                          : leave(j, &made); /* last token only */
+			                                                          : note_left_out(j, &made); /* last token only */
 		j->piece[n] = vn_box_whole(0, i, vn_recording_entry(j->r, i));
 		j->piece[n++].to[token] = rows;
 		rows += j->step[k].rows;
@@ -165,16 +165,16 @@ static vn_status join_tokens(job *j, int entry, int token)
 }
 
 /* Joins a tensor of the call's last step with rows. */
-static vn_status join(job *j, int entry)
+static vn_status join_entry(job *j, int entry)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);
 	const char     *axes = vn_entry_axes(e);
 	const int       token = vn_axes_find(axes, "token");
 	if (!*axes || e->rows_off || token >= e->shape.rank || (token >= 0 && vn_axes_find(axes, "key") >= 0))
-		return leave(j, e); /* each row has other keys */
+		return note_left_out(j, e); /* each row has other keys */
 	if (token >= 0)
 		return join_tokens(j, entry, token);
-	return j->to == j->first + j->count ? keep_entry(j, entry) : leave(j, e); /* as the call leaves it */
+	return j->to == j->first + j->count ? keep_entry(j, entry) : note_left_out(j, e); /* as the call leaves it */
 }
 
 static vn_status join_call(job *j)
@@ -188,9 +188,9 @@ static vn_status join_call(job *j)
 		if (j->count == 1)
 			st = keep_entry(j, i);
 		else if (e->step == last)
-			st = join(j, i);
+			st = join_entry(j, i);
 		else if (vn_recording_find(j->r, last, e->name) < 0)
-			st = leave(j, e);
+			st = note_left_out(j, e);
 	}
 	return st;
 }

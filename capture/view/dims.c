@@ -118,7 +118,7 @@ typedef struct joined {
 	int64_t size[VN_MOST_ATOMS], stride[VN_MOST_ATOMS];
 } joined;
 
-static void join(joined *j, int64_t size, int64_t stride)
+static void join_axis(joined *j, int64_t size, int64_t stride)
 {
 	if (size == 1)
 		return;
@@ -151,7 +151,7 @@ vn_piece *vn_dims_pieces(const vn_dims *from, vn_dims *to, int base, int entry, 
 			return NULL;
 		to->atom[i].size = from->atom[f].size;
 		shape->dim[to->atom[i].axis] *= from->atom[f].size;
-		join(&axis[to->atom[i].axis], from->atom[f].size, from->atom[f].stride);
+		join_axis(&axis[to->atom[i].axis], from->atom[f].size, from->atom[f].stride);
 	}
 	/* Each axis is walked box by box, except for its innermost run. */
 	for (int k = 0; k < to->rank; k++)

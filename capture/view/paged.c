@@ -38,8 +38,8 @@ static int table_of(const vn_recording *r, const vn_entry *e)
 	return i >= 0 ? i : vn_recording_find(r, e->step, table_name);
 }
 
-static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn_dims *dims, int block, int slot,
-                        vn_error *err)
+static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, const vn_dims *dims, int block, int slot,
+                               vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	const vn_step  *s = vn_recording_step(r, e->step);
@@ -108,7 +108,7 @@ vn_status vn_paged_gather(vn_recording **r, int *gathered, vn_error *err)
 	for (int i = 0; !st && i < vn_recording_count(from); i++) {
 		const vn_entry *e = vn_recording_entry(from, i);
 		if (in_pages(e, &dims, &block, &slot))
-			st = gather(from, made, i, &dims, block, slot, err);
+			st = gather_blocks(from, made, i, &dims, block, slot, err);
 		else if (!is_table(e))
 			st = vn_derive_keep(made, e, 0, i, err);
 	}

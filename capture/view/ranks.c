@@ -107,8 +107,8 @@ static vn_status other_shape(const vn_ranks_job *j, int k, const vn_entry *d, co
 }
 
 /* taken[k]: rank k contributes. whole: the expected length of the axis; -1: the sum of the parts. */
-static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis, const char *word, const bool *taken,
-                             int64_t whole)
+static vn_status concatenate_parts(vn_ranks_job *j, int i, const int *entry, int axis, const char *word,
+                                   const bool *taken, int64_t whole)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[0], i);
 	vn_entry        made = *e;
@@ -163,7 +163,7 @@ static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis,
 		taken[k] = true;
 		st = vn_ranks_check_replicas(j, entry, k, k + each);
 	}
-	return st ? st : concatenate(j, i, entry, axis, "kv_head", taken, -1);
+	return st ? st : concatenate_parts(j, i, entry, axis, "kv_head", taken, -1);
 }
 
 /* Handles a checkpoint that only some ranks have: what was gathered to them is whole. Scores may be absent on
@@ -209,7 +209,7 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 }
 
 /* "256 + 256": each rank's part of the cut axis. Returns false when the parts differ in length. */
-static bool shares(const vn_ranks_job *j, const int *entry, int axis, char *text, size_t room)
+static bool write_lengths(const vn_ranks_job *j, const int *entry, int axis, char *text, size_t room)
 {
 	const int64_t first = vn_recording_entry(j->rank[0], entry[0])->shape.dim[axis];
 	bool          same = true;
@@ -239,7 +239,7 @@ static void say_uneven(vn_ranks_job *j, const int *entry, int axis, const char *
 	             all);
 }
 
-static vn_status join(vn_ranks_job *j, int base, int i)
+static vn_status join_parts(vn_ranks_job *j, int base, int i)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[base], i);
 	const char     *axes = vn_entry_axes(e), *why;
@@ -275,7 +275,7 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 	if (strcmp(word, "kv_head") == 0 && wanted > 0 && wanted < j->n && j->n % wanted == 0 && sum == j->n)
 		return one_of_each(j, i, entry, axis, wanted);
 	/* Each rank has an equal share of a padded vocabulary. */
-	const bool vocab = strcmp(word, "vocab") == 0, even = shares(j, entry, axis, text, sizeof text);
+	const bool vocab = strcmp(word, "vocab") == 0, even = write_lengths(j, entry, axis, text, sizeof text);
 	j->use->all_told = j->use->all_told || wanted > 0;
 	if (wanted > 0 && (vocab && even ? sum < wanted : sum != wanted))
 		return vn_fail(j->err, VN_ERR_MISMATCH,
@@ -286,7 +286,7 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 		snprintf(j->use->not_gathered, sizeof j->use->not_gathered, "%s (%s)", e->name, text);
 	if (!even)
 		say_uneven(j, entry, axis, word, text);
-	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
+	return concatenate_parts(j, i, entry, axis, word, all, vocab ? wanted : -1);
 }
 
 /* Name for reports, "runs/rank0.h5 + rank1.h5": a common folder once; when too long, "rank0.h5 and 3 more
@@ -342,7 +342,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 			for (int q = 0; q < k && !before; q++)
 				before = vn_recording_find(rank[q], e->step, e->name) >= 0;
 			if (!before)
-				st = join(&j, k, i);
+				st = join_parts(&j, k, i);
 		}
 	if (!st && j.left_out && use->say) {
 		char more[80];

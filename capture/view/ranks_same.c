@@ -12,14 +12,14 @@
 #include <string.h>
 
 /* The larger of most and |x - y|; infinite when only one of them is a number. */
-static double farther(double most, double x, double y)
+static double larger_distance(double most, double x, double y)
 {
 	const double apart = x == y || (isnan(x) && isnan(y)) ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
 	return apart > most ? apart : most;
 }
 
 /* "by up to 0.25", for numbers that differ. */
-static const char *by(double most, char text[64])
+static const char *write_distance(double most, char text[64])
 {
 	if (isinf(most))
 		snprintf(text, 64, "in elements that are NaN or infinite on one rank only");
@@ -31,7 +31,7 @@ static const char *by(double most, char text[64])
 }
 
 /* Largest difference between two tensors of one shape and dtype; -1: the bits are equal. */
-static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
+static vn_status measure_distance(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
 {
 	const size_t size = vn_dtype_size(vn_recording_entry(r, i)->dtype);
 	vn_numbers  *a = vn_numbers_open(r, i, err), *b = a ? vn_numbers_open(s, k, err) : NULL;
@@ -44,7 +44,7 @@ static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *m
 			continue;
 		*most = *most < 0 ? 0 : *most;
 		for (size_t j = 0; j < n; j++)
-			*most = farther(*most, a->x[j], b->x[j]);
+			*most = larger_distance(*most, a->x[j], b->x[j]);
 	}
 	vn_numbers_close(a);
 	vn_numbers_close(b);
@@ -57,7 +57,7 @@ static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to
 	vn_status st = VN_OK;
 	*other = -1;
 	for (int k = from + 1; !st && k < to && *other < 0; k++) {
-		st = apart(j->rank[from], entry[from], j->rank[k], entry[k], most, j->err);
+		st = measure_distance(j->rank[from], entry[from], j->rank[k], entry[k], most, j->err);
 		*other = *most >= 0 ? k : -1;
 	}
 	return st;
@@ -77,9 +77,9 @@ vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, i
 		               "%s: %s should equal that of rank %d, but differs from %s %s (--allow "
 		               "replicas compares rank %d's)",
 		               vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]),
-		               by(most, how), from);
+		               write_distance(most, how), from);
 	vn_ranks_say(j, "%s: ranks %d and %d should have equal tensors but differ %s; rank %d's is compared", e->name, from,
-	             other, by(most, how), from);
+	             other, write_distance(most, how), from);
 	return VN_OK;
 }
 
@@ -177,7 +177,8 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 			return vn_fail(j->err, VN_ERR_MISMATCH,
 			               "%s: %s should equal that of rank 0, but differs from %s %s: not "
 			               "a partial sum, because the residual stream after it holds one rank's alone",
-			               vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), by(most, how));
+			               vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]),
+			               write_distance(most, how));
 		if (other >= 0) {
 			vn_ranks_say(j, "%s: ranks 0 and %d differ; they are taken as partial sums and added", e->name, other);
 			j->use->summed++;

@@ -87,7 +87,7 @@ static vn_status begin_step(void *self, int number, int64_t position, const int3
 	return VN_OK;
 }
 
-static vn_status measure(judging *j, int entry, const vn_tensor *t, bool scores, vn_measured *m, vn_error *err)
+static vn_status measure_tensor(judging *j, int entry, const vn_tensor *t, bool scores, vn_measured *m, vn_error *err)
 {
 	vn_recording   *ref = j->c.opened.ref;
 	const vn_entry *e = vn_recording_entry(ref, entry);
@@ -149,7 +149,7 @@ static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, 
 		return VN_OK;
 	}
 	const vn_checkpoint p = vn_match_point(e, entry, -1);
-	if ((st = measure(j, entry, t, p.scores, &m, err)) ||
+	if ((st = measure_tensor(j, entry, t, p.scores, &m, err)) ||
 	    (st = vn_judge_measured(&j->c, &p, &m, false, why, &holds, err)))
 		return st;
 	if (!holds) {

@@ -76,7 +76,7 @@ static bool logits_fail(const vn_comparison *c)
 	return false;
 }
 
-static double larger(double a, double b)
+static double larger_of(double a, double b)
 {
 	return a > b ? a : b;
 }
@@ -99,7 +99,7 @@ vn_status vn_check_echo(vn_comparison *c, vn_error *err)
 		return VN_OK;
 	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;
 	const double repeats = (double)e[1].repeats / (double)e[1].rows;
-	if (vn_echoes(cand, larger(ref, repeats), e[1].rows))
+	if (vn_echoes(cand, larger_of(ref, repeats), e[1].rows))
 		vn_lines_add(&c->result.warnings,
 		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in "
 		             "%.3g %%: the tensor that reaches the candidate's output head resembles the embedding",

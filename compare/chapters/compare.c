@@ -39,12 +39,12 @@ static int candidate_of(vn_comparison *c, const vn_checkpoint *p)
 	return p->fails || p->ref < 0 || p->status == VN_EQUAL ? -1 : p->cand;
 }
 
-static void measured(vn_checkpoint *p, const vn_measured *m)
+static void set_measured(vn_checkpoint *p, const vn_measured *m)
 {
 	p->m = *m;
 }
 
-static void unreadable(vn_checkpoint *p, const char *why)
+static void set_unreadable(vn_checkpoint *p, const char *why)
 {
 	p->status = VN_UNREADABLE;
 	p->fails = true;
@@ -63,7 +63,7 @@ static void unused_rules(vn_comparison *c)
 	}
 }
 
-static void count(vn_comparison *c)
+static void count_statuses(vn_comparison *c)
 {
 	for (int i = 0; i < c->result.n_points; i++) {
 		c->result.n_status[c->result.point[i].status]++;
@@ -80,7 +80,7 @@ static void judge_all(vn_comparison *c)
 static vn_status sum_up(vn_comparison *c, vn_error *err)
 {
 	vn_demand_not_run(c);
-	count(c);
+	count_statuses(c);
 	unused_rules(c);
 	/* Fails the comparison when every checkpoint is missing by permission: at least one must have been judged. */
 	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
@@ -167,7 +167,7 @@ static void note_masks(vn_comparison *c)
 			n, points, points == 1 ? "" : "s");
 }
 
-static vn_status explain(vn_comparison *c, vn_error *err)
+static vn_status run_explain(vn_comparison *c, vn_error *err)
 {
 	if (!c->request.options->explain)
 		return VN_OK;
@@ -222,7 +222,7 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 }
 
 /* Number of different ids among n, counted up to VN_CHANNEL_FEWEST. */
-static int different(const int32_t *id, long long n)
+static int count_different(const int32_t *id, long long n)
 {
 	int32_t seen[VN_CHANNEL_FEWEST];
 	int     k = 0;
@@ -277,7 +277,7 @@ static void note_few_tokens(vn_comparison *c)
 {
 	const int32_t  *id, *at;
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
-	const int       of = different(id, n);
+	const int       of = count_different(id, n);
 	if (n < ENOUGH_TOKENS)
 		vn_lines_add(&c->result.notes,
 		             "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
@@ -306,7 +306,7 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 	return st;
 }
 
-static void begin(vn_comparison *c)
+static void begin_result(vn_comparison *c)
 {
 	c->opened.plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
 	                                                  : vn_recording_plan(c->opened.cand);
@@ -322,12 +322,12 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	const bool missing = vn_recording_count(c->opened.cand) == 0;
 	vn_status  st;
 
-	begin(c);
+	begin_result(c);
 	vn_lines_add(&c->result.warnings, "the %s does not exist (%s): nothing was compared",
 	             missing ? "candidate" : "reference", vn_recording_path(missing ? c->opened.cand : c->opened.ref));
 	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
 		return st;
-	count(c);
+	count_statuses(c);
 	judge_all(c);
 	return VN_OK;
 }
@@ -366,7 +366,7 @@ static vn_status refuse_damage(vn_comparison *c, vn_status st, vn_error *err)
 }
 
 /* Runs the chapters before the numbers are read. */
-static vn_status match(vn_comparison *c, vn_error *err)
+static vn_status match_checkpoints(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
@@ -384,8 +384,8 @@ static vn_status match(vn_comparison *c, vn_error *err)
 
 vn_status vn_compare_begin(vn_comparison *c, vn_error *err)
 {
-	begin(c);
-	return refuse_damage(c, match(c, err), err);
+	begin_result(c);
+	return refuse_damage(c, match_checkpoints(c, err), err);
 }
 
 void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error *why)
@@ -393,7 +393,9 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 	vn_measuring m[VN_COMPARE_TOGETHER] = { { 0 } };
 
 	for (int i = 0; i < n; i++)
-		m[i] = (vn_measuring) { c[i], { c[i]->opened.cand, candidate_of, measured, unreadable }, VN_OK, { "" } };
+		m[i] = (vn_measuring) {
+			c[i], { c[i]->opened.cand, candidate_of, set_measured, set_unreadable }, VN_OK, { "" }
+		};
 	vn_measure_together(m, n);
 	for (int i = 0; i < n; i++) {
 		why[i] = m[i].why;
@@ -402,7 +404,7 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 }
 
 /* Runs the chapters after measuring, except those that need the final result. */
-static vn_status judge(vn_comparison *c, vn_error *err)
+static vn_status judge_checkpoints(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
@@ -413,7 +415,7 @@ static vn_status judge(vn_comparison *c, vn_error *err)
 	note_part(c);
 	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_find_overwritten(c, err)) ||
 	    (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) ||
-	    (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = explain(c, err)) ||
+	    (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = run_explain(c, err)) ||
 	    (st = vn_check_alone(c, err)) || (st = vn_check_echo(c, err)) || (st = vn_check_garbage(c, err)))
 		return st;
 	return check_digests(c, err);
@@ -421,7 +423,7 @@ static vn_status judge(vn_comparison *c, vn_error *err)
 
 vn_status vn_compare_end(vn_comparison *c, vn_error *err)
 {
-	const vn_status st = refuse_damage(c, judge(c, err), err);
+	const vn_status st = refuse_damage(c, judge_checkpoints(c, err), err);
 	if (st)
 		return st;
 	warn_wrong(c);

@@ -22,7 +22,7 @@ static bool same_terms(const vn_check *a, const vn_check *b)
 	       a->rule == b->rule && a->line == b->line && a->note == b->note && a->steps == b->steps;
 }
 
-static uint64_t hash(const vn_check *k)
+static uint64_t hash_of(const vn_check *k)
 {
 	const uint64_t word[] = {
 		(uint64_t)k->metric << 8 | (uint64_t)k->form << 2 | (uint64_t)k->has_best << 1 | (uint64_t)k->holds,
@@ -43,13 +43,13 @@ static uint64_t hash(const vn_check *k)
 /* The slot that holds these terms, or the free slot for them. */
 static vn_check **slot_of(vn_check **in, size_t room, const vn_check *k)
 {
-	size_t i = (size_t)hash(k) & (room - 1);
+	size_t i = (size_t)hash_of(k) & (room - 1);
 	while (in[i] && !same_terms(in[i], k))
 		i = (i + 1) & (room - 1);
 	return &in[i];
 }
 
-static bool grow(vn_terms *t)
+static bool grow_table(vn_terms *t)
 {
 	const size_t room = t->room ? 2 * t->room : FIRST_ROOM;
 	vn_check   **more = calloc(room, sizeof *more);
@@ -68,7 +68,7 @@ static bool grow(vn_terms *t)
 /* NULL: no memory. */
 static const vn_check *terms_of(vn_terms *t, const vn_check *k)
 {
-	if (2 * t->n >= t->room && !grow(t))
+	if (2 * t->n >= t->room && !grow_table(t))
 		return NULL;
 	vn_check **slot = slot_of(t->slot, t->room, k);
 	if (!*slot && (*slot = malloc(sizeof **slot))) {

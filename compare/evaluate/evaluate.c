@@ -30,7 +30,7 @@ typedef struct collector {
 	void *ctx;
 } collector;
 
-static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	collector   *c = ctx;
 	const size_t bytes = (size_t)(c->most * c->width) * vn_dtype_size(dtype);
@@ -49,7 +49,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 	return VN_OK;
 }
 
-static vn_status flush(collector *c, vn_error *err)
+static vn_status flush_rows(collector *c, vn_error *err)
 {
 	const vn_status st = c->full ? c->full(c->ctx, err) : VN_OK;
 	c->before += c->have / c->width;
@@ -57,7 +57,7 @@ static vn_status flush(collector *c, vn_error *err)
 	return st;
 }
 
-static vn_status piece(void *ctx, const void *data, size_t elements, vn_error *err)
+static vn_status take_piece(void *ctx, const void *data, size_t elements, vn_error *err)
 {
 	collector   *c = ctx;
 	const size_t size = vn_dtype_size(c->dtype);
@@ -74,15 +74,15 @@ static vn_status piece(void *ctx, const void *data, size_t elements, vn_error *e
 		from += n * size;
 		elements -= n;
 		if (c->full && c->have == c->most * c->width)
-			st = flush(c, err);
+			st = flush_rows(c, err);
 	}
 	return st;
 }
 
-static vn_status end(void *ctx, vn_error *err)
+static vn_status end_value(void *ctx, vn_error *err)
 {
 	collector *c = ctx;
-	return c->full && c->have > 0 ? flush(c, err) : VN_OK;
+	return c->full && c->have > 0 ? flush_rows(c, err) : VN_OK;
 }
 
 /* Runs one call and collects its rows [first, last]. */
@@ -94,7 +94,7 @@ static vn_status run_engine(const vn_engine *e, const int32_t *ids, int64_t toke
 		                   .rows = VN_ROWS_RANGE,
 		                   .first = past + first,
 		                   .last = past + last,
-		                   .sink = { c, begin, piece, end } };
+		                   .sink = { c, begin_value, take_piece, end_value } };
 	return e->ops->forward(e->self, ids, tokens, &taps, err);
 }
 
@@ -114,7 +114,7 @@ typedef struct walk {
 } walk;
 
 /* Scores row i of the batch, which predicts token `from + before + i`. */
-static void score(const walk *w, int64_t i)
+static void score_token(const walk *w, int64_t i)
 {
 	const int64_t at[2] = { w->rows[1].before + i, i }, token = w->from + at[0];
 	const void   *row[2];
@@ -134,7 +134,7 @@ static vn_status score_batch(void *ctx, vn_error *err)
 	(void)err;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
 	for (int64_t i = 0; i < n; i++)
-		score(w, i);
+		score_token(w, i);
 	return VN_OK;
 }
 
@@ -177,7 +177,7 @@ static vn_status all_windows(walk *w, int64_t *windows, vn_error *err)
 
 /* Both engines continue with the reference's token until the candidate picks another. From there separate
  * decodes would diverge. */
-static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
+static vn_status decode_greedily(walk *w, vn_evaluation *e, vn_error *err)
 {
 	const int32_t *ids = w->o->ids;
 	const int64_t  room = w->plan->context - e->prompt, steps = w->o->decode < room ? w->o->decode : room;
@@ -258,7 +258,7 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 		if (!(st = all_windows(&w, &e->windows, err)) && !(st = vn_evaluate_sum(o->ids, w.t, w.m, e, err)) &&
 		    o->decode > 0) {
 			e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
-			st = decode(&w, e, err);
+			st = decode_greedily(&w, e, err);
 		}
 	}
 	free(w.rows[0].data);

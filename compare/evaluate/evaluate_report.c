@@ -13,17 +13,17 @@
 
 static const char *const side[2] = { "reference", "candidate" };
 
-static double low(vn_mean m)
+static double lower_bound(vn_mean m)
 {
 	return m.mean - VN_Z95 * m.error;
 }
 
-static double high(vn_mean m)
+static double upper_bound(vn_mean m)
 {
 	return m.mean + VN_Z95 * m.error;
 }
 
-static const char *fact(const vn_evaluated *x, int s, const char *key)
+static const char *find_fact(const vn_evaluated *x, int s, const char *key)
 {
 	const char *v = vn_facts_get(&x->engine[s], key);
 	return v ? v : "unknown";
@@ -32,15 +32,15 @@ static const char *fact(const vn_evaluated *x, int s, const char *key)
 /* ---- for a person --------------------------------------------------------------- */
 
 /* Text of a token, to be freed by the caller; NULL when unknown. */
-static char *show(const vn_evaluated *x, int32_t id)
+static char *token_text(const vn_evaluated *x, int32_t id)
 {
 	return x->tokenizer && id >= 0 ? vn_tokenizer_show(x->tokenizer, id) : NULL;
 }
 
-static void said(const vn_evaluated *x, const int32_t *token, bool tie, FILE *out)
+static void print_choice(const vn_evaluated *x, const int32_t *token, bool tie, FILE *out)
 {
 	for (int s = 0; s < 2; s++) {
-		char *word = show(x, token[s]);
+		char *word = token_text(x, token[s]);
 		if (s)
 			fputs(" against ", out);
 		if (token[s] < 0)
@@ -54,7 +54,7 @@ static void said(const vn_evaluated *x, const int32_t *token, bool tie, FILE *ou
 	fputs(tie ? ", a near tie" : "", out);
 }
 
-static const char *clean(const char *path, char room[4096])
+static const char *clean_path(const char *path, char room[4096])
 {
 	snprintf(room, 4096, "%s", path);
 	return vn_text_clean(room, 4096);
@@ -64,12 +64,12 @@ static void text_of_model(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	char                 path[4096];
-	fprintf(out, "%-11s %s (%s weights, %s)\n", "model", clean(x->model, path), x->weights[0], x->format[0]);
+	fprintf(out, "%-11s %s (%s weights, %s)\n", "model", clean_path(x->model, path), x->weights[0], x->format[0]);
 	fprintf(out,
 	        "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
 	        " apart\n",
-	        "text", clean(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
-	        x->o->stride);
+	        "text", clean_path(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s",
+	        x->o->window, x->o->stride);
 }
 
 static void text_of_recordings(const vn_evaluated *x, FILE *out)
@@ -86,7 +86,7 @@ static void text_of_recordings(const vn_evaluated *x, FILE *out)
 		        x->unscored == 1 ? "" : "s");
 }
 
-static void head(const vn_evaluated *x, FILE *out)
+static void print_head(const vn_evaluated *x, FILE *out)
 {
 	char path[4096];
 	if (x->model)
@@ -96,10 +96,10 @@ static void head(const vn_evaluated *x, FILE *out)
 	for (int s = 0; s < 2; s++) {
 		fprintf(out, "%-11s ", side[s]);
 		if (!x->model)
-			fprintf(out, "%s: ", clean(x->recorded[s], path));
-		fprintf(out, "%s, %s, %s", fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
+			fprintf(out, "%s: ", clean_path(x->recorded[s], path));
+		fprintf(out, "%s, %s, %s", find_fact(x, s, "engine"), find_fact(x, s, "precision"), find_fact(x, s, "device"));
 		if (!x->model)
-			fprintf(out, "; %s weights%s%s%s", x->weights[s], *x->format[s] ? " (" : "", clean(x->format[s], path),
+			fprintf(out, "; %s weights%s%s%s", x->weights[s], *x->format[s] ? " (" : "", clean_path(x->format[s], path),
 			        *x->format[s] ? ")" : "");
 		if (x->injected && s == 1)
 			fprintf(out, ", with the fault %s", x->injected);
@@ -123,7 +123,7 @@ static const char *say_interval(const char *number, double from, double to, cons
 	return text;
 }
 
-static void perplexities(const vn_evaluated *x, FILE *out)
+static void print_perplexities(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	char                 text[INTERVAL];
@@ -134,25 +134,26 @@ static void perplexities(const vn_evaluated *x, FILE *out)
 			fputs("none: some scores are NaN\n", out);
 		else
 			fprintf(out, "%.7g%s; mean loss %.7g\n", e->perplexity[s],
-			        say_interval("%.5g", exp(low(e->loss[s])), exp(high(e->loss[s])), "", text), e->loss[s].mean);
+			        say_interval("%.5g", exp(lower_bound(e->loss[s])), exp(upper_bound(e->loss[s])), "", text),
+			        e->loss[s].mean);
 	}
 	fprintf(out, "%-11s %-9s ", "", "gap");
 	if (isnan(e->gap.mean))
 		fputs("none\n", out);
 	else
 		fprintf(out, "%+.3g %%%s, token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
-		        say_interval("%+.3g", 100 * expm1(low(e->gap)), 100 * expm1(high(e->gap)), " %", text),
+		        say_interval("%+.3g", 100 * expm1(lower_bound(e->gap)), 100 * expm1(upper_bound(e->gap)), " %", text),
 		        e->perplexity[1] - e->perplexity[0]);
 }
 
-static void choices(const vn_evaluated *x, FILE *out)
+static void print_choices(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties), top 5 in %.6g %%", "argmax",
 	        100 * e->strict, 100 * e->agree, 100 * e->top5);
 	if (e->differ_at >= 0) {
 		fprintf(out, "; first apart at token %" PRId64 ": ", e->differ_at);
-		said(x, e->differ, e->differ_tie, out);
+		print_choice(x, e->differ, e->differ_tie, out);
 	}
 	fprintf(out, "\n%-11s ", "divergence");
 	if (isnan(e->kl.mean))
@@ -172,7 +173,7 @@ static void choices(const vn_evaluated *x, FILE *out)
 		return;
 	}
 	fprintf(out, "differs at token %" PRId64 ": ", e->part_at);
-	said(x, e->part, e->part_tie, out);
+	print_choice(x, e->part, e->part_tie, out);
 	fputc('\n', out);
 }
 
@@ -192,7 +193,7 @@ void vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines)
 		vn_lines_add(lines, "%s", x->garbage->line[i]);
 }
 
-static void echo(const vn_evaluated *x, FILE *out)
+static void print_echo(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	fprintf(out, "%-11s scores peak at the input token: reference %.4g %%, candidate %.4g %%; in the text: %.4g %%\n",
@@ -209,27 +210,27 @@ void vn_evaluate_text(const vn_evaluated *x, int n, FILE *out)
 	for (int i = 0; i < n; i++) {
 		if (i)
 			fputc('\n', out);
-		head(&x[i], out);
-		perplexities(&x[i], out);
-		choices(&x[i], out);
-		echo(&x[i], out);
+		print_head(&x[i], out);
+		print_perplexities(&x[i], out);
+		print_choices(&x[i], out);
+		print_echo(&x[i], out);
 	}
 }
 
 /* ---- for a program ------------------------------------------------------------------- */
 
 /* JSON has no NaN or infinity: null stands for them. */
-static json_t *id(int32_t i)
+static json_t *id_json(int32_t i)
 {
 	return i < 0 ? json_null() : json_integer(i);
 }
 
-static json_t *interval(vn_mean m, double (*f)(double))
+static json_t *interval_json(vn_mean m, double (*f)(double))
 {
-	return json_pack("[o, o]", vn_json_real(f(low(m))), vn_json_real(f(high(m))));
+	return json_pack("[o, o]", vn_json_real(f(lower_bound(m))), vn_json_real(f(upper_bound(m))));
 }
 
-static json_t *engine(const vn_evaluated *x, int s)
+static json_t *engine_json(const vn_evaluated *x, int s)
 {
 	const vn_evaluation *e = x->e;
 	json_t              *run = json_object();
@@ -238,31 +239,31 @@ static json_t *engine(const vn_evaluated *x, int s)
 	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "path", vn_json_text(x->recorded[s]),
 	                 "run", run, "weights", x->weights[s], "weights_format",
 	                 *x->format[s] ? vn_json_text(x->format[s]) : json_null(), "perplexity",
-	                 vn_json_real(e->perplexity[s]), "interval", interval(e->loss[s], exp), "loss",
+	                 vn_json_real(e->perplexity[s]), "interval", interval_json(e->loss[s], exp), "loss",
 	                 vn_json_real(e->loss[s].mean), "loss_error", vn_json_real(e->loss[s].error), "nonfinite",
 	                 (json_int_t)e->nonfinite[s], "echo", e->echo[s], "echoes", (int)e->echoes[s]);
 }
 
-static json_t *word(const vn_evaluated *x, int32_t token)
+static json_t *word_json(const vn_evaluated *x, int32_t token)
 {
-	char   *w = show(x, token);
+	char   *w = token_text(x, token);
 	json_t *j = vn_json_text(w);
 	free(w);
 	return j;
 }
 
-static json_t *parting(const vn_evaluated *x, int64_t at, const int32_t *token, bool tie)
+static json_t *parting_json(const vn_evaluated *x, int64_t at, const int32_t *token, bool tie)
 {
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:b}", "at", (json_int_t)at, "reference", id(token[0]), "candidate",
-	                 id(token[1]), "reference_text", word(x, token[0]), "candidate_text", word(x, token[1]), "near_tie",
-	                 (int)tie);
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:b}", "at", (json_int_t)at, "reference", id_json(token[0]),
+	                 "candidate", id_json(token[1]), "reference_text", word_json(x, token[0]), "candidate_text",
+	                 word_json(x, token[1]), "near_tie", (int)tie);
 }
 
-static json_t *greedy(const vn_evaluated *x)
+static json_t *greedy_json(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
 	return json_pack("{s:I, s:I, s:o}", "prompt", (json_int_t)e->prompt, "steps", (json_int_t)e->steps, "parts",
-	                 e->part_at < 0 ? json_null() : parting(x, e->part_at, e->part, e->part_tie));
+	                 e->part_at < 0 ? json_null() : parting_json(x, e->part_at, e->part, e->part_tie));
 }
 
 static void compare_them(const vn_evaluated *x, vn_lines *next)
@@ -276,7 +277,7 @@ static void compare_them(const vn_evaluated *x, vn_lines *next)
 		vn_lines_add(next, "%s", line);
 }
 
-static json_t *evaluation(const vn_evaluated *x)
+static json_t *evaluation_json(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
 	vn_lines             next = { 0 };
@@ -287,20 +288,20 @@ static json_t *evaluation(const vn_evaluated *x)
 	json_t *gap = json_pack("{s:o, s:o, s:o, s:o, s:o}", "perplexity",
 	                        vn_json_real(e->perplexity[1] - e->perplexity[0]), "loss", vn_json_real(e->gap.mean),
 	                        "loss_error", vn_json_real(e->gap.error), "perplexity_ratio",
-	                        vn_json_real(exp(e->gap.mean)), "interval", interval(e->gap, exp));
-	json_t *argmax = json_pack("{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5,
-	                           "first_apart",
-	                           e->differ_at < 0 ? json_null() : parting(x, e->differ_at, e->differ, e->differ_tie));
+	                        vn_json_real(exp(e->gap.mean)), "interval", interval_json(e->gap, exp));
+	json_t *argmax = json_pack(
+		"{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5, "first_apart",
+		e->differ_at < 0 ? json_null() : parting_json(x, e->differ_at, e->differ, e->differ_tie));
 	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", vn_json_real(e->kl.mean), "error",
 	                       vn_json_real(e->kl.error), "p99", vn_json_real(e->kl_p99), "max", vn_json_real(e->kl_max),
 	                       "max_at", (json_int_t)e->kl_max_at);
 
-	json_object_set_new(j, "reference", engine(x, 0));
-	json_object_set_new(j, "candidate", engine(x, 1));
+	json_object_set_new(j, "reference", engine_json(x, 0));
+	json_object_set_new(j, "candidate", engine_json(x, 1));
 	json_object_set_new(j, "gap", gap);
 	json_object_set_new(j, "argmax", argmax);
 	json_object_set_new(j, "kl", kl);
-	json_object_set_new(j, "greedy", x->o->decode ? greedy(x) : json_null());
+	json_object_set_new(j, "greedy", x->o->decode ? greedy_json(x) : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
 	json_object_set_new(j, "garbage", x->garbage ? vn_json_lines(x->garbage) : json_array());
 	json_object_set_new(j, "injected", vn_json_text(x->injected));
@@ -316,10 +317,10 @@ static json_t *evaluation(const vn_evaluated *x)
 
 vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err)
 {
-	json_t *j = n == 1 ? evaluation(x)
+	json_t *j = n == 1 ? evaluation_json(x)
 	                   : json_pack("{s:s, s:[], s:[]}", "schema", "vernier-evaluate-many/1", "evaluations", "next");
 	for (int i = 0; n > 1 && i < n; i++) {
-		json_t *of = evaluation(&x[i]), *first = json_array_get(json_object_get(of, "next"), 0);
+		json_t *of = evaluation_json(&x[i]), *first = json_array_get(json_object_get(of, "next"), 0);
 		if (first)
 			json_array_append(json_object_get(j, "next"), first);
 		json_array_append_new(json_object_get(j, "evaluations"), of);

@@ -18,12 +18,12 @@ static double loss_cand(const vn_token_score *t)
 	return t->loss[1];
 }
 
-static double gap(const vn_token_score *t)
+static double nll_gap(const vn_token_score *t)
 {
 	return t->loss[1] - t->loss[0];
 }
 
-static double kl(const vn_token_score *t)
+static double kl_of(const vn_token_score *t)
 {
 	return t->kl;
 }
@@ -44,7 +44,7 @@ static void spread_of_kl(const vn_token_score *t, int64_t n, vn_evaluation *e, d
 			most = &t[i];
 	e->kl_max = most->kl;
 	e->kl_max_at = most->at;
-	e->kl = mean_of(t, n, kl, x);
+	e->kl = mean_of(t, n, kl_of, x);
 	qsort(x, (size_t)n, sizeof *x, vn_ascending);
 	e->kl_p99 = x[vn_rank(n, 0.99)];
 }
@@ -59,7 +59,7 @@ vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m
 	e->scored = m;
 	e->loss[0] = mean_of(t, m, loss_ref, x);
 	e->loss[1] = mean_of(t, m, loss_cand, x);
-	e->gap = mean_of(t, m, gap, x);
+	e->gap = mean_of(t, m, nll_gap, x);
 	spread_of_kl(t, m, e, x);
 	free(x);
 	e->differ_at = -1;

@@ -4,6 +4,7 @@
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
 #include "compare/explain/score.h"
+#include "libref/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ typedef struct group {
 	vn_explanation  **x; /* (n) */
 	int               n;
 	verdict          *known;
-	int               n_known, room;
+	int               n_known;
 	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): how many were moved to the end of x->by, as refuted */
 	int *n_refuted;
 } group;
@@ -89,13 +90,10 @@ static vn_status used_there(group *g, const vn_hypothesis *h, int point, double 
 			*used = g->known[i].limit_fraction;
 			return VN_OK;
 		}
-	if (g->n_known == g->room) {
-		verdict *more = realloc(g->known, (size_t)(2 * g->room + 16) * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
-		g->known = more;
-		g->room = 2 * g->room + 16;
-	}
+	verdict *more = vn_grown(g->known, (size_t)g->n_known, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+	g->known = more;
 	if (!(st = make_there(g->t, h, &v, err)))
 		g->known[g->n_known++] = v;
 	*used = v.limit_fraction;

@@ -12,13 +12,13 @@
 
 /* A shape is reported if it leaves at most this part of the error, and less than shapes with
  * fewer numbers. */
-#define LEFT 0.05
-#define ALL  1e-4        /* this little left is rounding */
-enum { AS_MUCH = 4 };    /* as nmse: the same terms in another order, or rounded products */
-enum { ROWS = 8 };       /* with fewer rows, one number per channel explains any error */
-enum { NAMED = 4 };      /* the most channels or tokens named with their number */
-#define NAMED_CARRY 0.99 /* of the error; if the named ones carry less, the range of all numbers is given */
-#define ZERO        1e-6 /* a factor this small means a channel that was never written */
+#define SHAPE_LEAVES 0.05
+#define ALL          1e-4 /* this little left is rounding */
+enum { AS_MUCH = 4 };     /* as nmse: the same terms in another order, or rounded products */
+enum { SHAPE_ROWS = 8 };  /* with fewer rows, one number per channel explains any error */
+enum { NAMED = 4 };       /* the most channels or tokens named with their number */
+#define NAMED_CARRY 0.99  /* of the error; if the named ones carry less, the range of all numbers is given */
+#define ZERO        1e-6  /* a factor this small means a channel that was never written */
 
 typedef struct sums {
 	double rr, rc, d; /* r.r, r.c, sum of c - r */
@@ -156,7 +156,7 @@ static void add_best_shape(vn_explain_trial *t, const grid *g)
 		}
 	for (int s = 1; s < N_SHAPES; s++)
 		best = left[s] < left[best] ? s : best;
-	if (!(whole > 0 && left[best] <= LEFT * whole && left[best] <= LEFT * there))
+	if (!(whole > 0 && left[best] <= SHAPE_LEAVES * whole && left[best] <= SHAPE_LEAVES * there))
 		return;
 	say_numbers(g, (shape)best, numbers, sizeof numbers);
 	if (left[best] > ALL * whole)
@@ -171,7 +171,8 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 	grid             g = { rows, n / rows, NULL, NULL, NULL, NULL };
 	vn_status        st = VN_OK;
 
-	if (strncmp(t->site->axes, "token", 5) != 0 || rows < ROWS || g.cols < ROWS || t->x->unmodified.local.bad)
+	if (strncmp(t->site->axes, "token", 5) != 0 || rows < SHAPE_ROWS || g.cols < SHAPE_ROWS ||
+	    t->x->unmodified.local.bad)
 		return VN_OK;
 	g.r = malloc((size_t)n * sizeof *g.r);
 	g.c = malloc((size_t)n * sizeof *g.c);

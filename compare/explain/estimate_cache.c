@@ -9,10 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 4, HEADS = 8 };     /* queries that are asked, heads of each */
-enum { MOVED = 64, BLOCK = 256 }; /* slots, and tokens of a block, at most */
+enum { QUERIES_ASKED = 4, HEADS = 8 }; /* queries that are asked, heads of each */
+enum { MOVED = 64, MOST_BLOCK = 256 }; /* slots, and tokens of a block, at most */
 enum { PADDING = 1 << 20 };
-#define LEFT 0.05 /* of the error: more than the right answer leaves */
+#define CACHE_LEAVES 0.05 /* of the error: more than the right answer leaves */
 
 /* What a slot holds, numbered as the constants of VN_OP_ATTENTION are: keys and values (0), keys
  * (1), values (2). */
@@ -96,7 +96,7 @@ static bool tells(keys *x, held as)
 	fill_keys(x, as);
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++)
-			if (!((left += error_of(x, r, h)) <= LEFT * x->error))
+			if (!((left += error_of(x, r, h)) <= CACHE_LEAVES * x->error))
 				return false;
 	return true;
 }
@@ -119,7 +119,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 
 	for (int of = 0; of < 3; of++)
 		for (int form = 0; form < 3; form++)
-			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : BLOCK); by += form < 2 ? 1 : by) {
+			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
 				const held as = { forms[form], of, by };
 				if (!vn_answered(x->t) && tells(x, as))
 					st = try_held(x, as, err);
@@ -175,7 +175,7 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 		}
 		if (own <= VN_LOCAL_LIMIT * least)
 			b->from[i] = (short)i;
-		if (!(own <= enough) && !(least <= enough) && !(least <= LEFT * LEFT * own))
+		if (!(own <= enough) && !(least <= enough) && !(least <= CACHE_LEAVES * CACHE_LEAVES * own))
 			return false;
 		put_block(x, b, i, b->from[i]);
 		*moved = *moved || b->from[i] != i;
@@ -194,7 +194,7 @@ static vn_status fit_table(const keys *of, vn_error *err)
 
 	if (of->t->site->first || of->t->site->cand.shape.dim[0] != of->S || of->n->c.attention.window)
 		return VN_OK;
-	for (int B = BLOCK; !st && B >= 4 && !vn_answered(of->t); B /= 2) { /* as few blocks as will do */
+	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_answered(of->t); B /= 2) { /* as few blocks as will do */
 		keys           x = { .t = of->t, .n = of->n, .node = of->node };
 		vn_block_table b = { .block = B, .n = (int)((of->S + B - 1) / B) };
 		if (b.n < 2 || b.n > VN_BLOCKS_MOST)
@@ -246,7 +246,7 @@ static vn_status fit_padding(keys *x, vn_error *err)
 			gg += 1 / (E * E);
 		}
 	const double n = gu / gg;
-	if (!(left <= LEFT * x->error) || !(n >= 0.5 && n < PADDING))
+	if (!(left <= CACHE_LEAVES * x->error) || !(n >= 0.5 && n < PADDING))
 		return VN_OK;
 	vn_hypothesis h = { .finding = VN_KEYS_OF_PADDING, .node = x->node };
 	vn_constant_put(&h, "padding", 0);
@@ -386,7 +386,7 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	    t->x->unmodified.local.bad)
 		return VN_OK;
 	const int64_t T = t->site->cand.shape.dim[0];
-	x.R = T < ROWS ? T : ROWS;
+	x.R = T < QUERIES_ASKED ? T : QUERIES_ASKED;
 	for (int64_t r = 0; r < x.R; r++)
 		x.row[r] = (T - 1) * (r + 1) / x.R; /* the last, and not the first of several */
 	st = read_keys(&x, err);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { RANKS = 32, PADDED = 512 }; /* the most that are tried */
-#define LEFT 0.05                  /* of the error: more than a number that was read off leaves */
+#define NUMBER_LEAVES 0.05         /* of the error: more than a number that was read off leaves */
 
 /* ---- a bias ------------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 		}
 	}
 	const double more = eb / bb;
-	if (!(ee - more * eb <= LEFT * ee))
+	if (!(ee - more * eb <= NUMBER_LEAVES * ee))
 		return VN_OK;
 	vn_hypothesis h = vn_product_with(p, VN_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
 	return vn_fit_digits(p->t, &h, 1 + more, err);
@@ -97,7 +97,7 @@ static vn_status fit_tail(vn_tested_product *p, vn_error *err)
 		least = fmin(least, left);
 	}
 	free(part);
-	if (!(least <= LEFT * vn_product_error_sum(p)))
+	if (!(least <= NUMBER_LEAVES * vn_product_error_sum(p)))
 		return VN_OK;
 	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_product_may_have(p, VN_MISTAKE_P15)) {
 		const int     n = (int)(p->N / best);
@@ -194,7 +194,7 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 				                 vn_number_at(p->own, index_of_joined(p, n, t, m));
 				dd += d * d;
 			}
-		if (p->M % n || !(dd <= LEFT * ee))
+		if (p->M % n || !(dd <= NUMBER_LEAVES * ee))
 			continue;
 		vn_hypothesis h = vn_product_with(p, VN_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
 		return vn_try(p->t, &h, err);
@@ -287,7 +287,7 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
 			int  from[RANKS];
 			bool moved = false;
-			if (!(find_nearest_blocks(p, n, less, from) <= LEFT * ee))
+			if (!(find_nearest_blocks(p, n, less, from) <= NUMBER_LEAVES * ee))
 				continue;
 			for (int i = 0; i < n; i++)
 				moved = moved || from[i] != i;
@@ -338,7 +338,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 		}
 	}
 	free(w);
-	if (!(least <= LEFT * ee))
+	if (!(least <= NUMBER_LEAVES * ee))
 		return VN_OK;
 	vn_hypothesis h = vn_product_with(p, VN_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
 	return vn_try(p->t, &h, err);

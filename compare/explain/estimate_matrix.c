@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT 0.05 /* of the error: more than a number that was read off leaves */
+#define CROSSED_LEAVES 0.05 /* of the error: more than a number that was read off leaves */
 
 /* What is left of the error under the edit, on the tested rows and channels. */
 static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, double *x, double *w)
@@ -159,7 +159,7 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 			ee += e * e;
 		}
 	const double f = xy / xx, left = ee - (f - 1) * (f - 1) * xx;
-	const bool   likely = fabs(f) > LEFT && left <= LEFT * ee;
+	const bool   likely = fabs(f) > CROSSED_LEAVES && left <= CROSSED_LEAVES * ee;
 	for (int digits = 2; !st && likely && digits <= DIGITS && !vn_answered(p->t); digits++) {
 		h.change.matrix.factor = vn_in_digits(f, digits);
 		st = vn_try(p->t, &h, err);

@@ -18,8 +18,8 @@ enum {
 	STEPS = 4,
 	FINER = 16,
 	ROUNDS = 4
-};                /* positions are looked at 4 times a radian, then in steps of a sixteenth of that */
-#define NEAR 0.05 /* a position this near to what is expected is that */
+};                         /* positions are looked at 4 times a radian, then in steps of a sixteenth of that */
+#define NEAR_POSITION 0.05 /* a position this near to what is expected is that */
 
 typedef struct turned {
 	const vn_rope  *rope;
@@ -143,7 +143,7 @@ static bool maps_all(const asked *a, const vn_position_map *m)
 
 	for (int i = 0; i < a->n; i++) {
 		const double p = m->times * a->at[i] + m->plus;
-		all = all && fabs((m->whole ? floor(p) : p) - a->is[i]) < NEAR;
+		all = all && fabs((m->whole ? floor(p) : p) - a->is[i]) < NEAR_POSITION;
 	}
 	return all;
 }
@@ -284,7 +284,7 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 				for (int later = 1; !st && later >= 0; later--) {
 					vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
 					const double  as = meant(by, digits, way);
-					if (!(fabs(as * (double)t->site->first - is) < NEAR))
+					if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))
 						continue;
 					vn_constant_put(&h, "turn", (rope->turn != 0 ? rope->turn : 1) * as);
 					st = vn_try(t, &h, err);

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 8, CHANNELS = 128 }; /* of a product that are looked at */
-#define WHOLE 0.1                  /* a coefficient this near to 0 or 1 is one of them */
+enum { PRODUCT_ROWS = 8, CHANNELS = 128 }; /* of a product that are looked at */
+#define WHOLE 0.1                          /* a coefficient this near to 0 or 1 is one of them */
 
 int64_t vn_product_row(const vn_tested_product *p, int64_t i)
 {
@@ -92,7 +92,7 @@ bool vn_product_open(vn_tested_product *p, int node)
 	p->T = p->cand->shape.dim[0];
 	p->M = vn_value_row(&plan->value[n->out[0]]);
 	p->N = vn_value_row(&plan->value[n->in[0]]);
-	p->R = p->T < ROWS ? p->T : ROWS;
+	p->R = p->T < PRODUCT_ROWS ? p->T : PRODUCT_ROWS;
 	p->C = p->M < CHANNELS ? p->M : CHANNELS;
 	return !p->t->site->sampled && (p->point != VN_POINT_LOGITS || p->N * p->M <= VN_PRODUCT_MATRIX_MOST) &&
 	       p->T * p->M == vn_shape_count(&p->cand->shape) && p->t->site->first + p->T <= p->t->site->tokens &&

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { FEW = 4 }; /* at most one number in 4 may be off by one last place */
+enum { OFF_BY_ONE_IN = 4 }; /* at most one number in 4 may be off by one last place */
 
 /* The distance between numbers of the format near x. */
 static double last_place(double x, vn_weight_format format)
@@ -42,7 +42,7 @@ static void settle_ties(const double *is, vn_weight_format format, int64_t n, do
 			continue;
 		*off = fabs(is[i] - y[i]) <= last_place(fmax(fabs(is[i]), fabs(y[i])), format) + slack ? *off + 1 : -1;
 	}
-	*off = *off > n / FEW ? -1 : *off;
+	*off = *off > n / OFF_BY_ONE_IN ? -1 : *off;
 	for (int64_t i = 0; *off > 0 && i < n; i++)
 		y[i] = is[i];
 }

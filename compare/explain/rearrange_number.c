@@ -194,8 +194,8 @@ vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
 
 enum { ASKED = 1 << 16 }; /* logits that the cap is read off, about */
 enum { GRID = 64, FINER = 5, DIGITS = 4 };
-#define WIDEST 100.0 /* times the largest logit; a wider cap changes nothing */
-#define LEFT   0.1   /* of the error: the most that the best cap may leave */
+#define WIDEST     100.0 /* times the largest logit; a wider cap changes nothing */
+#define CAP_LEAVES 0.1   /* of the error: the most that the best cap may leave */
 
 typedef struct curve {
 	const double *own, *cand; /* (n): as they should be, as they are */
@@ -227,7 +227,7 @@ static double best_cap(const curve *x)
 	if (!(top > 0))
 		return 0;
 	const vn_least least = vn_search_grid(error_of, x, top, WIDEST * top, GRID, FINER, GRID);
-	return least.error < LEFT * whole ? least.x : 0;
+	return least.error < CAP_LEAVES * whole ? least.x : 0;
 }
 
 static vn_status try_cap(vn_rearranged *r, vn_error *err)

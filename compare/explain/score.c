@@ -54,20 +54,20 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
  * or, whatever the file holds, in that of its run, to which own is rounded. */
 static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 {
-	enum { BLOCK = 512 };
+	enum { SUMMED_AT_ONCE = 512 };
 	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
 	const vn_node   *n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
 	const bool       half = cand->dtype == VN_F16 || t->c->opened.policy.storage == VN_F16;
 	const double     least = half ? 0x1p-14 : 0x1p-100;
 	const int64_t    all = vn_shape_count(&cand->shape);
-	double           x[3][BLOCK];
+	double           x[3][SUMMED_AT_ONCE];
 	int64_t          count = 0;
 
 	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_PROBS] != t->site->target || !t->own.data ||
 	    own->data == t->own.data)
 		return 0;
-	for (int64_t at = 0; at < all; at += BLOCK) {
-		const size_t some = (size_t)(all - at < BLOCK ? all - at : BLOCK);
+	for (int64_t at = 0; at < all; at += SUMMED_AT_ONCE) {
+		const size_t some = (size_t)(all - at < SUMMED_AT_ONCE ? all - at : SUMMED_AT_ONCE);
 		for (int i = 0; i < 3; i++)
 			vn_to_f64(x[i], (const char *)from[i]->data + (size_t)at * vn_dtype_size(from[i]->dtype), from[i]->dtype,
 			          some);

@@ -109,7 +109,7 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 
 /* ---- what would tell answers apart ------------------------------------------------------------------------ */
 
-enum { ENOUGH_TOKENS = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 9.10) */
+enum { ENOUGH_TO_TELL = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 9.10) */
 
 /* Queries and keys, and keys and values in the cache, are made alike. */
 static vn_point beside(vn_point point)
@@ -182,8 +182,8 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 		         beside->origin ? "also wrong" : "right");
 	else if (name)
 		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
-	else if (vn_recording_tokens(c->opened.cand, NULL, NULL) < ENOUGH_TOKENS)
-		snprintf(x->separate, sizeof x->separate, "a prompt of %d tokens or more", ENOUGH_TOKENS);
+	else if (vn_recording_tokens(c->opened.cand, NULL, NULL) < ENOUGH_TO_TELL)
+		snprintf(x->separate, sizeof x->separate, "a prompt of %d tokens or more", ENOUGH_TO_TELL);
 	else
 		snprintf(x->separate, sizeof x->separate,
 		         "another layer or another model; in this one both compute the same numbers");

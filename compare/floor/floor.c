@@ -24,7 +24,7 @@ static const char *plain_precision(const char *word)
 	return vn_policy_from_word(word, &p) ? vn_policy_name(p) : word;
 }
 
-static const char *wanted(const vn_comparison *c)
+static const char *wanted_policy(const vn_comparison *c)
 {
 	return c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
 	                                        : plain_precision(vn_precision_of(c->opened.cand));
@@ -68,11 +68,11 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		vn_lines_add(&c->result.warnings,
 		             "the floor comes from the candidate's own engine (%.40s): faults of that engine cannot be seen",
 		             engine);
-	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted(c)) != 0 &&
+	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted_policy(c)) != 0 &&
 	    !(c->request.options->allow & VN_ALLOW_PRECISION)) {
 		vn_lines_add(&c->result.refusals,
 		             "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
-		             vn_precision_of(c->opened.floor), wanted(c));
+		             vn_precision_of(c->opened.floor), wanted_policy(c));
 		return vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
 		               vn_recording_path(c->opened.cand));
 	}

@@ -60,8 +60,8 @@ static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, 
 }
 
 /* t: rows of the reference and of the floor run, both overwritten. value: NaN when the rows have no channels. */
-static vn_status measure(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t,
-                         unsigned char *const data[2], double *value, vn_error *err)
+static vn_status measure_pool(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t,
+                              unsigned char *const data[2], double *value, vn_error *err)
 {
 	vn_measured m;
 	vn_status   st = leave_out(c, pool, t, data, err);
@@ -82,7 +82,7 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 		vn_tensor        t[2];
 		if (!(st = vn_channel_rows(c, pool, c->opened.floor, entry, &t[1], &data[1], err)) && data[1] &&
 		    !(st = vn_channel_rows_of_ref(c, pool, &t[0], &data[0], err)))
-			st = measure(c, pool, t, data, pool->floor, err);
+			st = measure_pool(c, pool, t, data, pool->floor, err);
 		free(data[0]);
 		free(data[1]);
 		set_pool_floor(c, g);
@@ -136,7 +136,7 @@ static vn_status take_channels(vn_comparison *c, vn_channel_pool *pool, bool fin
 			st = vn_channel_rows_of_ref(c, pool, &t[0], &own, err);
 		unsigned char *const data[2] = { finer ? pool->kept[1] : own, pool->kept[0] };
 		if (!st)
-			st = measure(c, pool, t, data, value, err);
+			st = measure_pool(c, pool, t, data, value, err);
 		free(own);
 	}
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {

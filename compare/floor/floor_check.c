@@ -21,7 +21,7 @@
  * the fixtures, and an eighth of those with seventy. */
 enum { ENOUGH_NUMBERS = 512 };
 
-static const char *fact(const vn_recording *r, const char *key)
+static const char *find_fact(const vn_recording *r, const char *key)
 {
 	const char *value = vn_facts_get(vn_recording_run(r), key);
 	return value ? value : "";
@@ -39,7 +39,7 @@ vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 {
 	const vn_weight_row *rows;
 	const int            before = c->result.refusals.n;
-	const char          *inject = fact(c->opened.floor, "inject");
+	const char          *inject = find_fact(c->opened.floor, "inject");
 
 	if (vn_same_file(vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand)))
 		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate's own file: no fault could be seen");
@@ -68,7 +68,7 @@ static bool same_numbers(const vn_checkpoint *p)
 /* A candidate from the reference's own engine has the same bits as the floor, so it is not checked. */
 static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 {
-	const char *engine = fact(c->opened.floor, "engine"), *own = fact(c->opened.cand, "engine");
+	const char *engine = find_fact(c->opened.floor, "engine"), *own = find_fact(c->opened.cand, "engine");
 	const int   before = c->result.refusals.n;
 	int         n = 0, same = 0;
 
@@ -168,7 +168,7 @@ static void warn_invalid_floors(vn_comparison *c, const char *what)
 }
 
 /* The nmse of one rounding to the format: 0.18 times the square of half an ulp of 1. */
-static double rounding(vn_policy p)
+static double storage_rounding(vn_policy p)
 {
 	return 0.18 * ldexp(1.0, -2 * (vn_dtype_digits(p.storage) + 1));
 }
@@ -183,7 +183,8 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 	if ((st = not_the_candidate(c, err)) || (st = open_own(c, precision, &own, err)))
 		return st;
 	vn_policy_of_recording(c->opened.floor, &policy);
-	st = vn_floor_check_near(c, rounding(policy), err); /* first: nothing can be compared with a floor of zero */
+	st = vn_floor_check_near(c, storage_rounding(policy),
+	                         err); /* first: nothing can be compared with a floor of zero */
 	if (!st)
 		within_limits(c, own, what, precision);
 	vn_limits_destroy(own);
@@ -195,7 +196,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 
 /* The nmse that another order of summation may cause: fp32.yaml's limit for float32; for float64, that of
  * transformers' float32 norms; for 16 bits, more than any healthy runs differ. */
-static double slack(vn_policy p)
+static double allowed_slack(vn_policy p)
 {
 	return p.storage == VN_F64 ? 1e-12 : p.storage == VN_F32 ? 1e-8 : 1e-3;
 }
@@ -214,7 +215,7 @@ static bool is_own(const vn_checkpoint *p, const double own[2], double least)
  * whose errors vary by chance. */
 static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_ref)
 {
-	const double times = p->m.n < VN_FEW_NUMBERS ? 16 : 4, least = rounding(of_ref);
+	const double times = p->m.n < VN_FEW_NUMBERS ? 16 : 4, least = storage_rounding(of_ref);
 	return own[0] <= fmax(times * p->floor[VN_M_NMSE], least) &&
 	       own[1] <= fmax(4 * times * p->floor[VN_M_WORST_TOKEN_NMSE], 100 * least);
 }
@@ -228,7 +229,7 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 
 	for (int i = 0; own && i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], slack(of_ref))))
+		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], allowed_slack(of_ref))))
 			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
 			                vn_policy_name(of_ref));
 	}
@@ -246,7 +247,7 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 
 static bool is_equal(const vn_checkpoint *p, vn_policy floor)
 {
-	return p->has_floor && p->floor[VN_M_NMSE] < rounding(floor);
+	return p->has_floor && p->floor[VN_M_NMSE] < storage_rounding(floor);
 }
 
 void vn_floor_drop_equal(vn_comparison *c)

@@ -23,7 +23,7 @@ static const vn_metric kind[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
 /* How far it may exceed them. The floor of few numbers varies by chance. An error in a score becomes a factor
  * in a probability, and where the values are alike, as for one repeated token, none of it reaches the context:
  * a ratio of 45 was measured there, without an upper bound. */
-static double allowed(const vn_comparison *c, const vn_checkpoint *p)
+static double allowed_floor(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const bool probs = vn_entry_point(vn_recording_entry(c->opened.ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
 	return VN_FLOOR_NEAR * (p->m.n < VN_FEW_NUMBERS ? 4 : 1) * (probs ? 100 : 1);
@@ -34,7 +34,7 @@ typedef struct around {
 	int    n;
 } around;
 
-static void meet(around *a, const vn_checkpoint *other)
+static void add_neighbour(around *a, const vn_checkpoint *other)
 {
 	a->n++;
 	for (int k = 0; k < N_KINDS; k++)
@@ -50,8 +50,8 @@ static void look_around(const vn_comparison *c, around *near, int *input)
 			const vn_checkpoint *q = &c->result.point[input[k]];
 			if (!q->has_floor || input[k] == i)
 				continue;
-			meet(&near[i], q);
-			meet(&near[input[k]], p);
+			add_neighbour(&near[i], q);
+			add_neighbour(&near[input[k]], p);
 		}
 	}
 }
@@ -73,7 +73,7 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 		vn_checkpoint *p = &c->result.point[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
-			if (p->floor[kind[k]] <= allowed(c, p) * most)
+			if (p->floor[kind[k]] <= allowed_floor(c, p) * most)
 				continue;
 			vn_floor_reject(c, p,
 			                "the floor is not a run of this reference: %s %.3g, but its neighbours have at most %.3g",

@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SAMPLE: numbers read from the start of each tensor. ENOUGH: fewer numbers prove nothing, because 0, 1 and
- * masks exist in every format. TENSORS: tensors sampled across the model, since most would need decompressing. */
-enum { SAMPLE = 512, ENOUGH = 16, TENSORS = 64, FORMATS = 4 };
+/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove nothing, because 0, 1
+ * and masks exist in every format. TENSORS: tensors sampled across the model, since most would need decompressing. */
+enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, TENSORS = 64, FORMATS = 4 };
 
 static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
 
@@ -49,7 +49,7 @@ static int digits_of(double x)
 }
 
 /* The coarsest format that holds all these numbers; -1: too few numbers to tell. */
-static int needed(const double *x, int64_t n)
+static int coarsest_format(const double *x, int64_t n)
 {
 	int most = 0, count = 0, i = 0;
 	for (int64_t k = 0; k < n; k++)
@@ -60,11 +60,11 @@ static int needed(const double *x, int64_t n)
 		}
 	while (i + 1 < FORMATS && vn_dtype_digits(format[i]) < most)
 		i++;
-	return count < ENOUGH ? -1 : i;
+	return count < ENOUGH_TO_TELL_FORMAT ? -1 : i;
 }
 
 /* Embedding rows keep the format of the weights, whatever the engine computes in. */
-static bool speaks(const vn_entry *e)
+static bool shows_precision(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
 	for (int i = 0; i < FORMATS; i++)
@@ -86,7 +86,7 @@ static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
 	if (st)
 		return vn_status_ends_job(st) ? st : VN_OK; /* an unreadable tensor is reported where it is compared */
 	vn_to_f64(x, data, e->dtype, (size_t)n);
-	*which = needed(x, n);
+	*which = coarsest_format(x, n);
 	return VN_OK;
 }
 
@@ -103,7 +103,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 	vn_recording_defer(r, true); /* most tensors are measured later, and checked in the same pass */
 	for (int i = 0, next = 0; i < count && !st; i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
-		if (i < next || e->same_as >= 0 || !speaks(e) || (st = look_at(r, i, &which, err)))
+		if (i < next || e->same_as >= 0 || !shows_precision(e) || (st = look_at(r, i, &which, err)))
 			continue;
 		next = i + (count + TENSORS - 1) / TENSORS;
 		if (which >= 0)

@@ -212,7 +212,7 @@ static json_t *who_has(const vn_together *t, const vn_together_pair *p)
 	return list;
 }
 
-static bool compared(const vn_together *t, const vn_together_pair *p)
+static bool was_compared(const vn_together *t, const vn_together_pair *p)
 {
 	for (int s = 1; s < t->sides; s++)
 		if (p->there[0] && p->there[s])
@@ -227,7 +227,7 @@ static json_t *next_commands(const vn_together *t)
 	char    line[VN_SHELL_LINE] = "vernier compare", path[PATH_MAX];
 
 	for (int i = 0; i < t->n; i++) {
-		if (t->pair[i].status == 0 || !compared(t, &t->pair[i]))
+		if (t->pair[i].status == 0 || !was_compared(t, &t->pair[i]))
 			continue;
 		for (int s = 0; s < t->sides; s++) {
 			if (!t->pair[i].there[s])
@@ -242,7 +242,7 @@ static json_t *next_commands(const vn_together *t)
 	return list;
 }
 
-static json_t *ignored(const vn_together *t)
+static json_t *ignored_json(const vn_together *t)
 {
 	json_t *list = json_array();
 
@@ -306,7 +306,7 @@ vn_status vn_together_json(const void *of, FILE *out, vn_error *err)
 		json_object_set_new(j, "part", json_pack("{s:i, s:i}", "index", t->part.index, "of", t->part.of));
 	json_object_set_new(j, "work", json_string(t->work.hex));
 	json_object_set_new(j, "total", json_integer(t->total));
-	json_object_set_new(j, "ignored", ignored(t));
+	json_object_set_new(j, "ignored", ignored_json(t));
 	json_object_set_new(j, "pairs", pairs_of(t));
 	json_object_set_new(j, "next", next_commands(t));
 	const bool good = vn_json_print(j, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;

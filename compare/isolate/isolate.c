@@ -1,5 +1,6 @@
 /* isolate.c: see isolate.h. */
 #include "compare/isolate/isolate.h"
+#include "libref/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ typedef struct search {
 	int                       n;
 	int                       runs;
 	answer                  **known;
-	int                       n_known, room;
+	int                       n_known;
 	bool                     *on;   /* (n) the set at hand */
 	int                      *list; /* (n) what is left of it, by number */
 	int                       n_list;
@@ -28,14 +29,10 @@ typedef struct search {
 
 static vn_status remember(search *s, bool good, vn_error *err)
 {
-	if (s->n_known == s->room) {
-		const int room = s->room ? 2 * s->room : 64;
-		answer  **more = realloc(s->known, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for the answers of %d runs", room);
-		s->known = more;
-		s->room = room;
-	}
+	answer **more = vn_grown(s->known, (size_t)s->n_known, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the answers of %d runs", s->n_known + 1);
+	s->known = more;
 	answer *a = malloc(sizeof *a + (size_t)s->n);
 	if (!a)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the answer of a run");

@@ -2,6 +2,7 @@
 #include "compare/isolate/repair.h"
 
 #include "capture/run/toggles.h"
+#include "libref/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ typedef struct asking {
 	vn_experiment *x;
 	vn_repair     *r;
 	past_run      *past;
-	int            n_past, room;
+	int            n_past;
 	bool          *on;   /* (n) for whoever makes up a set */
 	int            left; /* runs that the search foresees */
 	int            more; /* runs foreseen after the search */
@@ -35,14 +36,10 @@ static const vn_isolate_trial *recall(const asking *a, const bool *on)
 
 static vn_status keep_outcome(asking *a, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
-	if (a->n_past == a->room) {
-		const int room = a->room ? 2 * a->room : 64;
-		past_run *more = realloc(a->past, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcomes of %d runs", room);
-		a->past = more;
-		a->room = room;
-	}
+	past_run *more = vn_grown(a->past, (size_t)a->n_past, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcomes of %d runs", a->n_past + 1);
+	a->past = more;
 	bool *copy = malloc((size_t)a->x->n + 1);
 	if (!copy)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of a run");

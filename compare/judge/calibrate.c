@@ -7,6 +7,7 @@
 
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
+#include "libref/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,14 +33,10 @@ vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
 static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x,
                           vn_error *err)
 {
-	if (k->n == k->room) {
-		const int room = 2 * k->room + 1024;
-		vn_seen  *more = realloc(k->seen, (size_t)room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for the values of %d checkpoints", k->n);
-		k->seen = more;
-		k->room = room;
-	}
+	vn_seen *more = vn_grown(k->seen, (size_t)k->n, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the values of %d checkpoints", k->n);
+	k->seen = more;
 	k->seen[k->n] = (vn_seen) {
 		.name = p->name,
 		.file = vn_recording_path(c->opened.cand),

@@ -27,7 +27,7 @@ typedef struct vn_seen {
 
 typedef struct vn_calibration {
 	vn_seen    *seen;
-	int         n, room;
+	int         n;
 	int         pairs, layers;
 	double      margin;
 	const char *name;

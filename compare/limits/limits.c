@@ -78,7 +78,7 @@ const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m)
 	return own ? own : r->why;
 }
 
-static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set *set)
+static void apply_rule(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set *set)
 {
 	for (int f = 0; f < VN_N_FORMS; f++)
 		for (int m = 0; m < VN_N_METRICS; m++) {
@@ -110,10 +110,10 @@ void vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set)
 	memset(set, 0, sizeof *set);
 	for (int i = 0; i < l->n_rules; i++)
 		if (!l->rule[i]->match)
-			apply(l, l->rule[i], name, set);
+			apply_rule(l, l->rule[i], name, set);
 	for (int i = 0; i < l->n_rules; i++)
 		if (l->rule[i]->match && vn_glob_match(l->rule[i]->match, name))
-			apply(l, l->rule[i], name, set);
+			apply_rule(l, l->rule[i], name, set);
 }
 
 bool vn_limits_mention(const vn_limits *l, vn_metric m)

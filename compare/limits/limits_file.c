@@ -26,7 +26,7 @@ static vn_status read_file(const char *path, const chain *outer, vn_limits **l, 
 
 /* A file that exists but cannot be looked at is not absent: opening it reports why. Shipped limits of that name
  * would be different ones. */
-static bool absent(const char *path)
+static bool is_absent(const char *path)
 {
 	return access(path, F_OK) != 0 && errno == ENOENT;
 }
@@ -49,7 +49,7 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 	vn_error  why;
 	vn_status st = VN_ERR_NOTFOUND;
 	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) < (int)sizeof path)
-		st = absent(path) ? vn_limits_find(name, path, &why) : VN_OK;
+		st = is_absent(path) ? vn_limits_find(name, path, &why) : VN_OK;
 	if (st == VN_ERR_NOTFOUND)
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s:%d:%d: extends '%.80s': no such file in this folder, and no shipped limits of that name",
@@ -88,7 +88,8 @@ static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status parse(const char *path, const char *text, size_t n, const chain *here, vn_limits **l, vn_error *err)
+static vn_status parse_limits(const char *path, const char *text, size_t n, const chain *here, vn_limits **l,
+                              vn_error *err)
 {
 	vn_extends x = { 0 };
 	vn_limits *base = NULL;
@@ -119,7 +120,7 @@ static vn_status read_file(const char *path, const chain *outer, vn_limits **l, 
 		if (c->file.device == here.file.device && c->file.inode == here.file.inode)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: extends itself", path);
 	if (!st)
-		st = parse(path, text, n, &here, l, err);
+		st = parse_limits(path, text, n, &here, l, err);
 	free(text);
 	return st;
 }
@@ -173,7 +174,7 @@ static vn_status no_limits(const char *path, vn_error *err)
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
 {
 	char own[PATH_MAX];
-	if (strchr(path, '/') || !absent(path))
+	if (strchr(path, '/') || !is_absent(path))
 		return vn_limits_read(path, l, err);
 	vn_status st = vn_limits_find(path, own, err);
 	if (st)
@@ -187,5 +188,5 @@ vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
 vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err)
 {
 	const chain here = { 0 };
-	return parse(path, text, n, &here, l, err);
+	return parse_limits(path, text, n, &here, l, err);
 }

@@ -42,7 +42,7 @@ static vn_status allowed_or(reader *r, const char *key, const char *opposite, in
 }
 
 /* Warns of a limit that nothing can break, or that nothing can pass. */
-static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, double value)
+static vn_status doubt_limit(reader *r, vn_form form, vn_metric m, const char *key, double value)
 {
 	vn_limits  *l = r->l;
 	const char *why = vn_limit_doubt(form, m, value);
@@ -89,7 +89,7 @@ static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m,
 		return FAIL(r, "%s: %g is below %g, which nothing can meet", key, *value, low);
 	if (form != VN_OVER_FLOOR && info->better == VN_HIGHER && *value > 1)
 		return FAIL(r, "%s: %g is above 1, which nothing can meet", key, *value);
-	return doubt(r, form, m, key, *value);
+	return doubt_limit(r, form, m, key, *value);
 }
 
 /* { first: 1.0e-5, last: 2.0e-3 } */
@@ -140,7 +140,7 @@ static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m,
 	return VN_OK;
 }
 
-static vn_status limit(reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
+static vn_status read_limit(reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
 {
 	double    end[2] = { 0, 0 };
 	vn_status st;
@@ -191,7 +191,7 @@ typedef struct body {
 	bool     is_rule, inner, had_inner;
 } body;
 
-static vn_status keys(body *b);
+static vn_status read_keys(body *b);
 
 /* METRIC: text */
 static vn_status why_key(void *context, const char *key, int line, int column)
@@ -218,7 +218,7 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 	vn_status st;
 
 	if (metric_key(key, b->inner, &form, &m))
-		return limit(r, key, rule, b->inner ? VN_WITHOUT_FLOOR : form, m);
+		return read_limit(r, key, rule, b->inner ? VN_WITHOUT_FLOOR : form, m);
 	if (b->inner)
 		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
 	if (b->is_rule && strcmp(key, "match") == 0) {
@@ -245,10 +245,10 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 	if (b->had_inner)
 		return FAIL(r, "without_floor twice in one rule");
 	b->had_inner = true;
-	return keys(&(body) { r, rule, b->is_rule, true, false });
+	return read_keys(&(body) { r, rule, b->is_rule, true, false });
 }
 
-static vn_status keys(body *b)
+static vn_status read_keys(body *b)
 {
 	const int       line = vn_yaml_line(b->r->y), column = vn_yaml_column(b->r->y);
 	const vn_status st = vn_yaml_map(b->r->y, "a map of limits (key: value)", rule_key, b);
@@ -273,7 +273,7 @@ static vn_status read_rules(void *context)
 			return st;
 		if (vn_yaml_at(r->y) == VN_YAML_END_LIST)
 			return VN_OK;
-		if ((st = new_rule(r, &rule)) || (st = keys(&(body) { r, rule, true, false, false })))
+		if ((st = new_rule(r, &rule)) || (st = read_keys(&(body) { r, rule, true, false, false })))
 			return st;
 	}
 }
@@ -297,7 +297,7 @@ static vn_status read_defaults(void *context)
 	reader         *r = context;
 	vn_rule        *rule = NULL;
 	const vn_status st = new_rule(r, &rule);
-	return st ? st : keys(&(body) { r, rule, false, false, false });
+	return st ? st : read_keys(&(body) { r, rule, false, false, false });
 }
 
 static const vn_yaml_section sections[] = {

@@ -14,7 +14,7 @@ bool vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name)
 	return r->match || !vn_metric_get(m)->scores || strcmp(name, "logits") == 0;
 }
 
-static bool matches(const vn_rule *r, const char *name)
+static bool matches_rule(const vn_rule *r, const char *name)
 {
 	return !r->match || vn_glob_match(r->match, name);
 }
@@ -80,16 +80,16 @@ static const vn_rule *last_word(const vn_limits *l, const char *name, vn_form f,
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < l->n_rules; i++)
 			if ((l->rule[i]->match != NULL) == (pass == 1) && l->rule[i]->key[f][m].state != VN_UNSAID &&
-			    matches(l->rule[i], name))
+			    matches_rule(l->rule[i], name))
 				last = l->rule[i];
 	return last;
 }
 
-static void count(vn_limits_use *u, int rule)
+static void count_uses(vn_limits_use *u, int rule)
 {
 	const vn_rule *r = u->limits->rule[rule];
 	for (int i = 0; i < u->n; i++) {
-		if (!matches(r, u->name[i]))
+		if (!matches_rule(r, u->name[i]))
 			continue;
 		u->rule[rule]->matches++;
 		for (int f = 0; f < VN_N_FORMS; f++)
@@ -143,8 +143,8 @@ static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn
 }
 
 /* Replaces t by the same numbers rounded to another format, or by zeros. */
-static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int threads, const vn_entry *e,
-                         vn_measured *m, vn_error *err)
+static vn_status measure_pretended(const vn_tensor *t, const vn_dtype *as, bool zeros, int threads, const vn_entry *e,
+                                   vn_measured *m, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
 	vn_tensor    other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
@@ -182,9 +182,9 @@ static vn_status try_entry(vn_limits_use *u, int entry, const vn_dtype *as, int 
 	if (vn_shape_count(&e->shape) == 0)
 		return VN_OK;
 	if (!(st = vn_entry_tensor(u->recording, entry, &t, err))) {
-		st = pretend(&t, narrower ? as : NULL, true, threads, e, &zeros, err);
+		st = measure_pretended(&t, narrower ? as : NULL, true, threads, e, &zeros, err);
 		if (!st && narrower)
-			st = pretend(&t, as, false, threads, e, &rounded, err);
+			st = measure_pretended(&t, as, false, threads, e, &rounded, err);
 	}
 	vn_recording_release(u->recording, entry);
 	if (st)
@@ -243,7 +243,7 @@ static bool says_nothing(const vn_rule *r)
 	return r->missing < 0 && r->extra < 0 && r->constant < 0 && r->operation < 0 && r->accumulated < 0;
 }
 
-static void doubts(vn_limits_use *u, const vn_dtype *as)
+static void find_doubts(vn_limits_use *u, const vn_dtype *as)
 {
 	for (int i = 0; i < u->limits->n_warnings; i++)
 		vn_lines_add(&u->warnings, "%s", u->limits->warning[i]);
@@ -261,7 +261,7 @@ static void doubts(vn_limits_use *u, const vn_dtype *as)
 					continue;
 				doubt_key(u, r, (vn_form)f, (vn_metric)m, k, as);
 				for (int n = 0; n < u->n && vn_metric_get((vn_metric)m)->scores && r->match; n++)
-					if (matches(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
+					if (matches_rule(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
 						vn_lines_add(&u->warnings, "%s:%d: %s never applies to %s: only logits have this metric",
 						             r->file, r->key[f][m].line, vn_metric_get((vn_metric)m)->name, u->name[n]);
 						break;
@@ -287,13 +287,13 @@ vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn
 	}
 	for (int i = 0; !st && i < u->limits->n_rules; i++)
 		if ((u->rule[i] = calloc(1, sizeof **u->rule)))
-			count(u, i);
+			count_uses(u, i);
 		else
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d rules", u->limits->n_rules);
 	for (int i = 0; !st && u->recording && i < vn_recording_count(u->recording); i++)
 		st = try_entry(u, i, as, threads, err);
 	if (!st)
-		doubts(u, as);
+		find_doubts(u, as);
 	return st;
 }
 

@@ -10,7 +10,7 @@
 
 enum { NAMED = 4, SHOWN = 4 * VN_NAME_MAX };
 
-static bool matches(const vn_rule *r, const char *name)
+static bool matches_rule(const vn_rule *r, const char *name)
 {
 	return !r->match || vn_glob_match(r->match, name);
 }
@@ -18,7 +18,7 @@ static bool matches(const vn_rule *r, const char *name)
 /* ---- text ------------------------------------------------------------------------ */
 
 /* Names are untrusted text. */
-static const char *shown(const char *name, char text[SHOWN])
+static const char *shorten_name(const char *name, char text[SHOWN])
 {
 	snprintf(text, SHOWN, "%s", name);
 	return vn_text_clean(text, SHOWN);
@@ -31,14 +31,14 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static void names(const vn_limits_use *u, const vn_rule *r, int of, FILE *out)
+static void print_names(const vn_limits_use *u, const vn_rule *r, int of, FILE *out)
 {
 	char text[SHOWN];
 	int  n = 0;
 	fprintf(out, "%d checkpoint%s", of, of == 1 ? "" : "s");
 	for (int i = 0; i < u->n && r->match && n < NAMED; i++)
-		if (matches(r, u->name[i]))
-			fprintf(out, "%s %s", n++ ? "," : ":", shown(u->name[i], text));
+		if (matches_rule(r, u->name[i]))
+			fprintf(out, "%s %s", n++ ? "," : ":", shorten_name(u->name[i], text));
 	if (r->match && of > NAMED)
 		fprintf(out, "...");
 	fputc('\n', out);
@@ -67,7 +67,7 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 		const vn_rule *r = u->limits->rule[i];
 		fprintf(out, "%s:%d %s%s%s  ", last_part(r->file), r->line, r->match ? "match \"" : "defaults",
 		        r->match ? r->match : "", r->match ? "\"" : "");
-		names(u, r, u->rule[i]->matches, out);
+		print_names(u, r, u->rule[i]->matches, out);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < VN_N_FORMS; f++)
 				if (r->key[f][m].state == VN_SAID)
@@ -113,7 +113,7 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 	json_t *holds = json_array(), *overridden = json_array();
 	for (int i = 0; i < u->n; i++) {
 		vn_limit_set set;
-		if (!matches(r, u->name[i]) || !vn_rule_speaks(r, m, u->name[i]))
+		if (!matches_rule(r, u->name[i]) || !vn_rule_speaks(r, m, u->name[i]))
 			continue;
 		vn_limits_for(u->limits, u->name[i], &set);
 		json_array_append_new(set.limit[f][m].rule == r ? holds : overridden, vn_json_text(u->name[i]));
@@ -132,7 +132,7 @@ static json_t *rule_object(const vn_limits_use *u, int rule)
 	json_object_set_new(j, "match", vn_json_text(r->match));
 	json_object_set_new(j, "why", vn_json_text(r->why));
 	for (int i = 0; i < u->n; i++)
-		if (matches(r, u->name[i]))
+		if (matches_rule(r, u->name[i]))
 			json_array_append_new(matched, vn_json_text(u->name[i]));
 	json_object_set_new(j, "matches", matched);
 	for (int m = 0; m < VN_N_METRICS; m++)
@@ -143,7 +143,7 @@ static json_t *rule_object(const vn_limits_use *u, int rule)
 	return j;
 }
 
-static json_t *checkpoint(const vn_limits_use *u, const char *name)
+static json_t *checkpoint_json(const vn_limits_use *u, const char *name)
 {
 	vn_limit_set set;
 	json_t      *j = json_object(), *limits = json_array();
@@ -175,7 +175,7 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 	for (int i = 0; i < u->limits->n_rules; i++)
 		json_array_append_new(rules, rule_object(u, i));
 	for (int i = 0; i < u->n; i++)
-		json_array_append_new(points, checkpoint(u, u->name[i]));
+		json_array_append_new(points, checkpoint_json(u, u->name[i]));
 	for (int i = 0; i < u->warnings.n; i++)
 		json_array_append_new(warnings, vn_json_text(u->warnings.line[i]));
 	json_object_set_new(j, "schema", json_string("vernier-limits/1"));

@@ -50,7 +50,7 @@ static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *w
 }
 
 /* Whether the shapes agree when axis i is taken from axis order[i]. */
-static bool fits(const vn_entry *r, const vn_entry *d, const int *order)
+static bool fits_order(const vn_entry *r, const vn_entry *d, const int *order)
 {
 	bool same = r->shape.rank == d->shape.rank;
 	for (int i = 0; same && i < r->shape.rank; i++)
@@ -58,7 +58,7 @@ static bool fits(const vn_entry *r, const vn_entry *d, const int *order)
 	return same;
 }
 
-static bool noted(const vn_lines *l, const char *text)
+static bool is_noted(const vn_lines *l, const char *text)
 {
 	for (int i = 0; i < l->n; i++)
 		if (strcmp(l->line[i], text) == 0)
@@ -76,11 +76,11 @@ static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *w
 		const int       there = *d->axes && d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
 		const vn_entry *r = there >= 0 ? vn_recording_entry(c->opened.ref, there) : NULL;
 		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 ||
-		    !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits(r, d, order))
+		    !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits_order(r, d, order))
 			continue;
 		snprintf(text, sizeof text, "axes '%s' of the %s are taken as '%s'", d->axes, who, vn_entry_axes(r));
 		vn_text_clean(text, sizeof text);
-		if (c->result.notes.n < MOST_NOTES && !noted(&c->result.notes, text))
+		if (c->result.notes.n < MOST_NOTES && !is_noted(&c->result.notes, text))
 			vn_lines_add(&c->result.notes, "%s", text);
 		st = vn_view_axes(other, i, order, err);
 	}

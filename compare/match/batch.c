@@ -34,19 +34,19 @@ typedef struct batch {
 	vn_progress bar;
 } batch;
 
-static void release(const pending *p)
+static void release_pair(const pending *p)
 {
 	vn_recording_release(p->of->c->opened.ref, p->point->ref);
 	vn_recording_release(p->of->batch.other, p->entry);
 }
 
-static void vouch(vn_recording *r, int entry, const vn_digest *found)
+static void vouch_for_digest(vn_recording *r, int entry, const vn_digest *found)
 {
 	if (*found->hex)
 		vn_recording_vouch(r, entry, found);
 }
 
-static void fail(vn_measuring *m, vn_status st, const vn_error *why)
+static void note_failure(vn_measuring *m, vn_status st, const vn_error *why)
 {
 	if (m->st || !st)
 		return;
@@ -54,16 +54,16 @@ static void fail(vn_measuring *m, vn_status st, const vn_error *why)
 	m->why = *why;
 }
 
-static void flush(batch *b, vn_measuring *m, int n)
+static void flush_batch(batch *b, vn_measuring *m, int n)
 {
 	vn_error        why = { "" };
 	const vn_status st = b->n > 0 ? vn_measure_many(b->job, b->n, b->threads, &why) : VN_OK;
 	for (int i = 0; i < n; i++)
-		fail(&m[i], st, &why);
+		note_failure(&m[i], st, &why);
 	/* Numbers that cannot be read are a finding about their tensor; other failures end the comparison. */
 	for (int i = 0; i < b->n; i++)
 		if (vn_status_ends_job(b->job[i].st))
-			fail(b->p[i].of, b->job[i].st, &b->job[i].why);
+			note_failure(b->p[i].of, b->job[i].st, &b->job[i].why);
 	for (int i = 0; i < b->n; i++) {
 		const pending *p = &b->p[i];
 		vn_job        *job = &b->job[i];
@@ -71,11 +71,11 @@ static void flush(batch *b, vn_measuring *m, int n)
 			p->of->batch.unread(p->point, job->why.text);
 		else if (!p->of->st)
 			p->of->batch.done(p->point, &job->m);
-		vouch(p->of->c->opened.ref, p->point->ref, &b->job[p->like >= 0 ? p->like : i].found[0]);
-		vouch(p->of->batch.other, p->entry, &job->found[1]);
+		vouch_for_digest(p->of->c->opened.ref, p->point->ref, &b->job[p->like >= 0 ? p->like : i].found[0]);
+		vouch_for_digest(p->of->batch.other, p->entry, &job->found[1]);
 	}
 	for (int i = 0; i < b->n; i++)
-		release(&b->p[i]);
+		release_pair(&b->p[i]);
 	for (int i = 0; i < n; i++) {
 		vn_recording_forget(m[i].c->opened.ref);
 		vn_recording_forget(m[i].batch.other);
@@ -110,7 +110,7 @@ static bool in_parts(const pending *p)
 	       !vn_recording_mapped(b->other, p->entry);
 }
 
-static vn_status load(const pending *p, vn_job *job, vn_error *why)
+static vn_status load_pair(const pending *p, vn_job *job, vn_error *why)
 {
 	const vn_comparison *c = p->of->c;
 	const vn_batch      *b = &p->of->batch;
@@ -139,7 +139,7 @@ static int64_t bytes_of(const vn_tensor *t)
 }
 
 /* Bytes of a job that count as memory, now or when it is read. */
-static int64_t weight(const pending *p, const vn_job *job)
+static int64_t job_bytes(const pending *p, const vn_job *job)
 {
 	const vn_comparison *c = p->of->c;
 	const vn_batch      *b = &p->of->batch;
@@ -164,18 +164,18 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 }
 
 /* Adds a job. like: one whose reference is the same bytes, to share unless one of the two is read in parts; -1. */
-static void add(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry, int like)
+static void add_pair(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry, int like)
 {
 	vn_error        why = { "" };
 	vn_job         *job = &b->job[b->n];
 	pending         p = { of, point, entry, -1 };
-	const vn_status read = load(&p, job, &why);
+	const vn_status read = load_pair(&p, job, &why);
 	if (read) {
 		/* Measure the pending jobs first: a tensor may have two names, and they may need what is released below. */
-		flush(b, all, n);
-		release(&p);
+		flush_batch(b, all, n);
+		release_pair(&p);
 		if (vn_status_ends_job(read))
-			fail(of, read, &why);
+			note_failure(of, read, &why);
 		else if (!of->st)
 			of->batch.unread(point, why.text);
 		return;
@@ -187,7 +187,7 @@ static void add(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpo
 	}
 	b->p[b->n] = p;
 	b->bytes += bytes_of(&job->ref) + bytes_of(&job->cand);
-	b->heavy += weight(&p, job);
+	b->heavy += job_bytes(&p, job);
 	b->n++;
 }
 
@@ -203,13 +203,13 @@ static int next_entry(const vn_measuring *m, int *at)
 }
 
 /* Is a comparison's next checkpoint before the other's? Both are in execution order. */
-static bool before(const vn_checkpoint *p, const vn_checkpoint *q)
+static bool sorts_before(const vn_checkpoint *p, const vn_checkpoint *q)
 {
 	return p->step != q->step ? p->step < q->step : p->order < q->order;
 }
 
 /* The job whose reference the next one may share: `like`, unless it is read in parts or measured; else the last. */
-static int sharer(const batch *b, int like)
+static int find_sharer(const batch *b, int like)
 {
 	return b->n > 0 && like >= 0 && b->job[like].ref.data ? like : b->n - 1;
 }
@@ -221,7 +221,7 @@ static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 	int first = -1, like = -1, entry = -1;
 	for (int k = 0; k < n; k++) {
 		const int e = next_entry(&m[k], &at[k]);
-		if (e >= 0 && (first < 0 || before(&m[k].c->result.point[at[k]], &m[first].c->result.point[at[first]]))) {
+		if (e >= 0 && (first < 0 || sorts_before(&m[k].c->result.point[at[k]], &m[first].c->result.point[at[first]]))) {
 			first = k;
 			entry = e;
 		}
@@ -229,8 +229,8 @@ static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 	if (first < 0)
 		return false;
 	vn_checkpoint *p = &m[first].c->result.point[at[first]++];
-	add(b, m, n, &m[first], p, entry, like);
-	like = sharer(b, like);
+	add_pair(b, m, n, &m[first], p, entry, like);
+	like = find_sharer(b, like);
 	for (int k = first + 1; k < n; k++) {
 		if ((entry = next_entry(&m[k], &at[k])) < 0)
 			continue;
@@ -238,8 +238,8 @@ static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 		if (!vn_recording_same_bytes(m[first].c->opened.ref, p->ref, m[k].c->opened.ref, q->ref))
 			continue;
 		at[k]++;
-		add(b, m, n, &m[k], q, entry, like);
-		like = sharer(b, like);
+		add_pair(b, m, n, &m[k], q, entry, like);
+		like = find_sharer(b, like);
 	}
 	return true;
 }
@@ -257,8 +257,8 @@ void vn_measure_together(vn_measuring *m, int n)
 		vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
 		while (add_next(&b, m, n, at))
 			if (b.n >= BATCH_JOBS || b.heavy >= BATCH_BYTES)
-				flush(&b, m, n);
-		flush(&b, m, n);
+				flush_batch(&b, m, n);
+		flush_batch(&b, m, n);
 		vn_progress_stop(&b.bar);
 	}
 	free(at);

@@ -11,7 +11,7 @@ enum { CLAIMS_NAMED = 4 }; /* claims named; the rest are counted */
 
 /* Checks the labels of an entry against the plan and writes a wrong one as half a line. Returns 0 if all are
  * right. last: the preceding value in this step. */
-static int wrong(const vn_plan *plan, const vn_entry *e, int value, int last, char *text, size_t room)
+static int find_wrong_claim(const vn_plan *plan, const vn_entry *e, int value, int last, char *text, size_t room)
 {
 	const int       root = vn_plan_root(plan, value);
 	const vn_value *x = &plan->value[value], *y = &plan->value[root]; /* a second name has the labels of the first */
@@ -47,7 +47,7 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 		const int       v = vn_names_find(&names, e->name);
 		if (v < 0)
 			continue;
-		if (wrong(plan, e, v, e->step == step ? last : -1, text, sizeof text) && n++ < CLAIMS_NAMED)
+		if (find_wrong_claim(plan, e, v, e->step == step ? last : -1, text, sizeof text) && n++ < CLAIMS_NAMED)
 			vn_lines_add(to, "%snames: %s of the %s: %s%s", allowed, e->name, who, text, by);
 		if (e->order >= 0)
 			last = vn_plan_root(plan, v);

@@ -29,7 +29,7 @@ typedef struct contract {
 	} while (0)
 
 /* A single rank's file holds some tensors whole and only part of others. */
-static vn_status ranks(const contract *c, const vn_recording *r, const char *who, vn_error *err)
+static vn_status check_ranks(const contract *c, const vn_recording *r, const char *who, vn_error *err)
 {
 	int64_t         rank, of;
 	char            which[48];
@@ -92,7 +92,7 @@ bool vn_positions_moved(const vn_comparison *c, int64_t *by)
 	return *by != 0;
 }
 
-static void tokens(const contract *c)
+static void compare_tokens(const contract *c)
 {
 	const int32_t *id[2], *at[2];
 	const int64_t  n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
@@ -151,7 +151,7 @@ static bool same_arithmetic(const json_t *x, const json_t *y)
 }
 
 /* Keys that record where a model came from and do not change the arithmetic. */
-static bool harmless(const char *key)
+static bool is_harmless(const char *key)
 {
 	static const char *const list[] = { "_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache" };
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -166,7 +166,7 @@ static void config_key(const contract *c, const char *key, const json_t *x, cons
 		return;
 	char *xt = x ? vn_json_dump(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	char *yt = y ? vn_json_dump(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	if (same || harmless(key))
+	if (same || is_harmless(key))
 		vn_lines_add(c->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
 		             xt ? xt : "absent", yt ? yt : "absent", c->who);
 	else
@@ -188,7 +188,7 @@ static int fields_that_differ(const json_t *a, const json_t *b)
 	return n;
 }
 
-static void configs(const contract *c, const char *const text[2])
+static void compare_configs(const contract *c, const char *const text[2])
 {
 	if (!text[0] || !text[1]) {
 		vn_lines_add(c->notes, "config: the %s records none; not checked", text[0] ? c->who : "reference");
@@ -223,7 +223,7 @@ static void configs(const contract *c, const char *const text[2])
 }
 
 /* Compares the plans, which the recorders built from configs. Replay, origins and names depend on them. */
-static void plans(const contract *c)
+static void compare_plans(const contract *c)
 {
 	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
 	char           what[VN_PLAN_DIFFERENCE];
@@ -249,7 +249,7 @@ typedef struct described {
 } described;
 
 /* The model of a recording: as it says itself, or else as its config describes it. */
-static described describe(const vn_recording *r)
+static described describe_model(const vn_recording *r)
 {
 	described d = { vn_recording_plan(r), vn_recording_family(r), NULL };
 
@@ -261,7 +261,7 @@ static described describe(const vn_recording *r)
 /* Reports different models before the many differences that follow from that. */
 static void different_models(const contract *c, const char *verb, const char *family, const vn_plan *plan)
 {
-	const described d = describe(c->a);
+	const described d = describe_model(c->a);
 	const vn_plan  *own = d.plan;
 	const char     *own_family = d.family;
 	char            ref[100], other[100];
@@ -282,7 +282,7 @@ void vn_contract_config(const char *ref, const char *other, const char *who, uns
                         vn_lines *refusals)
 {
 	const contract c = { .who = who, .allow = allow, .notes = notes, .refusals = refusals };
-	configs(&c, (const char *const[]) { ref, other });
+	compare_configs(&c, (const char *const[]) { ref, other });
 }
 
 void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals)
@@ -290,7 +290,7 @@ void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow,
 	const contract c = { .a = a, .who = "model", .allow = allow, .notes = notes, .refusals = refusals };
 
 	different_models(&c, "is", vn_model_family(m), vn_model_plan(m));
-	configs(&c, (const char *const[]) { vn_recording_config(a), vn_model_config(m) });
+	compare_configs(&c, (const char *const[]) { vn_recording_config(a), vn_model_config(m) });
 }
 
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o,
@@ -304,16 +304,16 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was interrupted");
 	if (!vn_recording_complete(b))
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted", who);
-	if ((st = ranks(&c, a, "reference", err)) || (st = ranks(&c, b, who, err)))
+	if ((st = check_ranks(&c, a, "reference", err)) || (st = check_ranks(&c, b, who, err)))
 		return st;
-	const described other = describe(b);
+	const described other = describe_model(b);
 	different_models(&c, "ran", other.family, other.plan);
 	vn_plan_destroy(other.made);
-	tokens(&c);
-	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
+	compare_tokens(&c);
+	compare_configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
 	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))
 		return st;
-	plans(&c);
+	compare_plans(&c);
 	if ((st = vn_contract_claims(a, "reference", allow, notes, refusals, err)) ||
 	    (st = vn_contract_claims(b, who, allow, notes, refusals, err)))
 		return st;

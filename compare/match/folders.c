@@ -41,7 +41,7 @@ static kind kind_of(const char *folder, const char *name)
 	return m > 0 && m < (int)sizeof path && vn_is_folder(path) ? FOLDER : OTHER;
 }
 
-static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *err)
+static vn_status add_name(vn_folder_pairs *p, const char *name, int side, vn_error *err)
 {
 	for (int i = 0; i < p->n; i++)
 		if (strcmp(p->pair[i].name, name) == 0) {
@@ -59,7 +59,7 @@ static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *e
 	return VN_OK;
 }
 
-static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error *err)
+static vn_status list_folder(const char *folder, vn_folder_pairs *p, int side, vn_error *err)
 {
 	DIR                 *d = opendir(folder);
 	const struct dirent *e;
@@ -71,7 +71,7 @@ static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error
 			continue;
 		const kind k = kind_of(folder, e->d_name);
 		if (k == RECORDING)
-			st = add(p, e->d_name, side, err);
+			st = add_name(p, e->d_name, side, err);
 		p->folders[side] += k == FOLDER;
 		p->others[side] += k == OTHER;
 	}
@@ -91,7 +91,7 @@ vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *
 	vn_status st = VN_OK;
 	*p = (vn_folder_pairs) { 0 };
 	for (int i = 0; i < n && !st; i++)
-		st = list(folder[i], p, i, err);
+		st = list_folder(folder[i], p, i, err);
 	if (st)
 		return st;
 	if (p->n == 0)
@@ -110,7 +110,7 @@ void vn_folder_pairs_free(vn_folder_pairs *p)
 	*p = (vn_folder_pairs) { 0 };
 }
 
-static void count(int n, const char *what, FILE *out)
+static void print_count(int n, const char *what, FILE *out)
 {
 	if (n)
 		fprintf(out, "%d %s%s", n, what, n == 1 ? "" : "s");
@@ -121,9 +121,9 @@ void vn_folder_left(const char *folder, int folders, int others, FILE *out)
 	if (!folders && !others)
 		return;
 	fprintf(out, "ignored: ");
-	count(folders, "folder", out);
+	print_count(folders, "folder", out);
 	fputs(folders && others ? ", " : "", out);
-	count(others, "other file", out);
+	print_count(others, "other file", out);
 	fprintf(out, " in %s\n", folder);
 }
 

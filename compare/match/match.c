@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool selected(const vn_comparison *c, const char *name)
+static bool is_selected(const vn_comparison *c, const char *name)
 {
 	const vn_compare_options *o = c->request.options;
 	for (int i = 0; i < o->n_points; i++)
@@ -39,7 +39,7 @@ bool vn_match_scores(const vn_entry *e)
 	return strcmp(e->basis, "vocab") == 0 || (!*e->basis && p && strcmp(p->basis, "vocab") == 0);
 }
 
-static void unfit(vn_checkpoint *p, vn_status_word status)
+static void set_unfit(vn_checkpoint *p, vn_status_word status)
 {
 	p->status = status;
 	p->fails = true;
@@ -57,7 +57,7 @@ static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
 		return true;
 	if (vn_dims_parse(e->axes, &d, &why))
 		why = "the number of words is not the number of axes";
-	unfit(p, VN_MISSHAPEN);
+	set_unfit(p, VN_MISSHAPEN);
 	vn_checkpoint_say(p, "axes '%s' of %s in the %s: %s", e->axes, vn_shape_text(&e->shape, shape), who, why);
 	return false;
 }
@@ -68,7 +68,7 @@ static bool is_whole(vn_checkpoint *p, const vn_entry *e, const char *who)
 	const vn_point_info *point = e->dtype == VN_I32 ? vn_entry_point(e) : NULL;
 	if (!point)
 		return false;
-	unfit(p, VN_MISSHAPEN);
+	set_unfit(p, VN_MISSHAPEN);
 	vn_checkpoint_say(p, "int32 in the %s: %s holds real numbers", who, point->name);
 	return true;
 }
@@ -81,43 +81,43 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	char            a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
-		unfit(p, VN_MISSHAPEN);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p,
 		                  "step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64
 		                  " in the candidate",
 		                  r->step, rs->tokens, rs->position, ds->tokens, ds->position);
 	} else if (rs && ds && (rs->first_row != ds->first_row || rs->rows != ds->rows)) {
-		unfit(p, VN_MISSHAPEN);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p,
 		                  "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64 " from %" PRId64
 		                  " in the candidate",
 		                  rs->rows, rs->first_row, ds->rows, ds->first_row);
 	} else if (r->rows_off || d->rows_off) {
 		const vn_entry *e = d->rows_off ? d : r;
-		unfit(p, VN_MISSHAPEN);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "axes '%s' of %s in the %s, and rows of its step: %" PRId64, e->axes,
 		                  vn_shape_text(&e->shape, a), d->rows_off ? "candidate" : "reference",
 		                  (d->rows_off ? ds : rs)->rows);
 	} else if (is_whole(p, r, "reference") || is_whole(p, d, "candidate")) {
 		; /* told */
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
-		unfit(p, VN_MISSHAPEN);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate", vn_shape_text(&r->shape, a),
 		                  vn_shape_text(&d->shape, b));
 	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
 		; /* told */
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
-		unfit(p, VN_MISSHAPEN);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
 	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
-		unfit(p, VN_MISSHAPEN);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
 	} else if (c->request.options->bitwise && r->dtype != d->dtype) {
-		unfit(p, VN_MISSHAPEN);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: the bits cannot be equal",
 		                  vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
 	} else if (vn_shape_count(&r->shape) == 0) {
-		unfit(p, VN_EMPTY);
+		set_unfit(p, VN_EMPTY);
 		vn_checkpoint_say(p, "no elements: %s", vn_shape_text(&r->shape, a));
 	}
 }
@@ -141,7 +141,7 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 	};
 }
 
-static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)
+static vn_checkpoint *add_checkpoint(vn_comparison *c, const vn_entry *e, int ref, int cand)
 {
 	vn_checkpoint *p = &c->result.point[c->result.n_points++];
 	*p = vn_match_point(e, ref, cand);
@@ -149,7 +149,7 @@ static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand
 }
 
 /* The entry that stores the numbers of entry i. */
-static int root(const vn_recording *r, int i)
+static int find_root(const vn_recording *r, int i)
 {
 	const int other = vn_recording_entry(r, i)->same_as;
 	return other >= 0 ? other : i;
@@ -194,7 +194,7 @@ static void pair_up(const vn_comparison *c, matching *m)
 		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->opened.cand))
 			m->partner[i] = m->partner[e->same_as];
 		if (m->partner[i] >= 0)
-			m->used[m->partner[i]] = m->used[root(c->opened.cand, m->partner[i])] = true;
+			m->used[m->partner[i]] = m->used[find_root(c->opened.cand, m->partner[i])] = true;
 	}
 	/* Under the second name alone, in such a candidate. */
 	for (int i = 0; i < n && !vn_recording_plan(c->opened.cand); i++) {
@@ -221,7 +221,7 @@ static void pair_up(const vn_comparison *c, matching *m)
 
 static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = add(c, e, ref, cand);
+	vn_checkpoint *p = add_checkpoint(c, e, ref, cand);
 	count_hits(c, e->name, m->hits);
 	if (cand < 0)
 		mark_missing(c, p);
@@ -235,14 +235,15 @@ static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int
 static void match_entry(vn_comparison *c, const matching *m, int i)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, i);
-	const bool      chosen = selected(c, e->name);
+	const bool      chosen = is_selected(c, e->name);
 	bool            again = false;
 
 	/* A tensor with the same second name on both sides is measured under the first name; so is one missing that the
 	 * candidate lacks under both. */
-	if (chosen && e->same_as >= 0 && selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
+	if (chosen && e->same_as >= 0 && is_selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
 		const int own = m->partner[i], first = m->partner[e->same_as];
-		again = own < 0 || first < 0 ? own == first : root(c->opened.cand, first) == root(c->opened.cand, own);
+		again = own < 0 || first < 0 ? own == first
+		                             : find_root(c->opened.cand, first) == find_root(c->opened.cand, own);
 	}
 	if (again)
 		count_hits(c, e->name, m->hits);
@@ -251,9 +252,9 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 
 	for (int k = m->head[i]; k >= 0; k = m->next[k]) {
 		const vn_entry *d = vn_recording_entry(c->opened.cand, k);
-		if (!selected(c, d->name))
+		if (!is_selected(c, d->name))
 			continue;
-		if (chosen && m->partner[i] >= 0 && root(c->opened.cand, m->partner[i]) == root(c->opened.cand, k))
+		if (chosen && m->partner[i] >= 0 && find_root(c->opened.cand, m->partner[i]) == find_root(c->opened.cand, k))
 			count_hits(c, d->name, m->hits);
 		else
 			add_pair(c, m, d, i, k);
@@ -286,7 +287,7 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 
 /* Moves checkpoint order[i] to place i, in place, because a second copy of millions would double the memory.
  * Overwrites order. */
-static void permute(vn_checkpoint *point, int n, int *order)
+static void permute_checkpoints(vn_checkpoint *point, int n, int *order)
 {
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint first = point[i];
@@ -331,7 +332,7 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 			                   .said = c->opened.plan ? p->value : theirs };
 	}
 	if (!st && !(st = vn_sequence(x, n, order, err)))
-		permute(c->result.point, n, order);
+		permute_checkpoints(c->result.point, n, order);
 	free(order);
 	free(x);
 	return st;
@@ -361,9 +362,9 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		match_entry(c, &m, i);
 	for (int i = 0; i < (int)k; i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		if (m.home[i] >= 0 || m.used[i] || !selected(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
+		if (m.home[i] >= 0 || m.used[i] || !is_selected(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
 			continue;
-		if (e->same_as >= 0 && m.home[e->same_as] < 0 && selected(c, entry_name(c->opened.cand, e->same_as)))
+		if (e->same_as >= 0 && m.home[e->same_as] < 0 && is_selected(c, entry_name(c->opened.cand, e->same_as)))
 			count_hits(c, e->name, m.hits); /* extra under its first name */
 		else
 			add_pair(c, &m, e, -1, i);

@@ -12,7 +12,7 @@ bool vn_names_ranks(const char *argument)
 	return vn_is_folder(argument) || (strchr(argument, ',') && access(argument, F_OK) != 0);
 }
 
-static vn_status add(vn_rank_files *ranks, const char *path, size_t n, vn_error *err)
+static vn_status add_path(vn_rank_files *ranks, const char *path, size_t n, vn_error *err)
 {
 	char **more = realloc(ranks->file, ((size_t)ranks->n + 1) * sizeof *more);
 
@@ -42,7 +42,7 @@ static vn_status list_folder(const char *folder, vn_rank_files *ranks, vn_error 
 		const size_t n = strlen(folder);
 		const int    room = snprintf(path, sizeof path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/",
 		                             p.pair[i].name);
-		st = room < PATH_MAX ? add(ranks, path, (size_t)room, err)
+		st = room < PATH_MAX ? add_path(ranks, path, (size_t)room, err)
 		                     : vn_fail(err, VN_ERR_USAGE, "%s/%s: the path is too long", folder, p.pair[i].name);
 	}
 	vn_folder_pairs_free(&p);
@@ -57,10 +57,10 @@ vn_status vn_rank_files_of(const char *argument, vn_rank_files *ranks, vn_error 
 	if (vn_is_folder(argument))
 		return list_folder(argument, ranks, err);
 	if (!vn_names_ranks(argument))
-		return add(ranks, argument, strlen(argument), err);
+		return add_path(ranks, argument, strlen(argument), err);
 	for (const char *at = argument; at && !st;) {
 		const size_t n = strcspn(at, ",");
-		st = n ? add(ranks, at, n, err)
+		st = n ? add_path(ranks, at, n, err)
 		       : vn_fail(err, VN_ERR_USAGE, "%s: an empty name: the files of one candidate are joined by single commas",
 		                 argument);
 		at = at[n] ? at + n + 1 : NULL;

@@ -12,16 +12,16 @@ bool vn_trusts(const vn_comparison *c)
 }
 
 /* Finite numbers, not all of them the same. */
-static bool plain(const vn_recording *r, const vn_entry *e)
+static bool is_plain(const vn_recording *r, const vn_entry *e)
 {
 	const vn_stats *s = vn_recording_stats(r, e);
 	return s && s->nan + s->inf == 0 && s->min < s->max;
 }
 
-static bool equal(const vn_recording *ref, const vn_entry *r, const vn_recording *cand, const vn_entry *d)
+static bool have_equal_digests(const vn_recording *ref, const vn_entry *r, const vn_recording *cand, const vn_entry *d)
 {
 	return r->has_digest && d->has_digest && !r->viewed && !d->viewed && r->dtype == d->dtype &&
-	       memcmp(&r->digest, &d->digest, sizeof r->digest) == 0 && plain(ref, r) && plain(cand, d);
+	       memcmp(&r->digest, &d->digest, sizeof r->digest) == 0 && is_plain(ref, r) && is_plain(cand, d);
 }
 
 void vn_trust_digests(vn_comparison *c)
@@ -34,7 +34,7 @@ void vn_trust_digests(vn_comparison *c)
 		vn_checkpoint  *p = &c->result.point[i];
 		const vn_entry *r = p->ref >= 0 ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_entry *d = p->cand >= 0 ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
-		if (p->fails || !r || !d || !equal(c->opened.ref, r, c->opened.cand, d) ||
+		if (p->fails || !r || !d || !have_equal_digests(c->opened.ref, r, c->opened.cand, d) ||
 		    !vn_recording_trust(c->opened.ref, p->ref) || !vn_recording_trust(c->opened.cand, p->cand))
 			continue;
 		p->status = VN_EQUAL;

@@ -63,9 +63,8 @@ static void find_misspelt(vn_comparison *c, const alone *extra, const alone *mis
 			continue;
 		c->result.misspelt = true;
 		vn_lines_add(&c->result.notes,
-		             "names: %s is not a checkpoint name; did you mean %s, which the candidate "
-		             "lacks?",
-		             extra->name[i], vn_nearest_found(&near));
+		             "names: %s is not a checkpoint name; did you mean %s, which the candidate lacks?", extra->name[i],
+		             vn_nearest_found(&near));
 	}
 }
 

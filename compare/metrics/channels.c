@@ -23,12 +23,12 @@
 #include <string.h>
 
 enum {
-	ENOUGH = 32,     /* numbers needed for a median factor and its spread */
-	LOOKED_AT = 64,  /* numbers of a token that distinguish it from another */
-	MOST = 1 << 16,  /* widest row: for vocabularies, the sums alone would dominate memory */
-	STEP = 1024,     /* channels whose sums stay in the cache */
-	LARGE = 1 << 19, /* tensors from this size on are given back after reading */
-	NEAR = 1 << 15,  /* neighbouring numbers that a page fault may load too */
+	ENOUGH_FOR_MEDIAN = 32,    /* numbers needed for a median factor and its spread */
+	LOOKED_AT = 64,            /* numbers of a token that distinguish it from another */
+	MOST = 1 << 16,            /* widest row: for vocabularies, the sums alone would dominate memory */
+	STEP = 1024,               /* channels whose sums stay in the cache */
+	LARGE = 1 << 19,           /* tensors from this size on are given back after reading */
+	LOADED_TOGETHER = 1 << 15, /* neighbouring numbers that a page fault may load too */
 };
 
 /* What is known of a reference, for its next candidate. */
@@ -108,7 +108,7 @@ static void add_careful(const sample *s, const vn_pair *p, int64_t at, size_t n,
 }
 
 /* Adds n <= STEP channels of one token, starting at element `at`. */
-static void add(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
+static void add_channel(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
 {
 	float   room[2][STEP];
 	vn_side x[2];
@@ -140,7 +140,8 @@ int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 /* A mapped row of a megabyte counts as memory, and each page fault loads its neighbours too. Gives them back. */
 static void give_back(const vn_pair *p, int64_t at, int64_t n)
 {
-	vn_pair_give_back(p, at > NEAR ? at - NEAR : 0, at + n + NEAR < p->n ? at + n + NEAR : p->n);
+	vn_pair_give_back(p, at > LOADED_TOGETHER ? at - LOADED_TOGETHER : 0,
+	                  at + n + LOADED_TOGETHER < p->n ? at + n + LOADED_TOGETHER : p->n);
 }
 
 static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_job *job, vn_error *err)
@@ -158,7 +159,7 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 					return st;
 				const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
 				for (int64_t i = 0; i < n; i += STEP)
-					add(s, &here, at + i, (size_t)(n - i < STEP ? n - i : STEP), o * p->inner + from + i);
+					add_channel(s, &here, at + i, (size_t)(n - i < STEP ? n - i : STEP), o * p->inner + from + i);
 				if (large)
 					give_back(p, at, n);
 			}
@@ -205,12 +206,12 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 /* ---- order --------------------------------------------------------------------------- */
 
 /* Up to this count, sorting is faster than the counting passes of `median`. */
-enum { FEW = 64 };
+enum { SORTED_AT_ONCE = 64 };
 
 /* The number of the given rank among a few integers stored as doubles. */
-static uint64_t ranked(const double *x, int n, int rank)
+static uint64_t value_at_rank(const double *x, int n, int rank)
 {
-	uint64_t sorted[FEW], u;
+	uint64_t sorted[SORTED_AT_ONCE], u;
 	for (int i = 0; i < n; i++) {
 		int at = i;
 		memcpy(&u, &x[i], sizeof u);
@@ -223,7 +224,7 @@ static uint64_t ranked(const double *x, int n, int rank)
 
 /* The median of n > 0 numbers without NaN, by radix selection on their bits, so its speed does not depend on
  * their order. Overwrites x. */
-static double median(double *x, int64_t n)
+static double median_of(double *x, int64_t n)
 {
 	enum { BITS = 11 };
 	int64_t  rank = vn_rank(n, 0.5);
@@ -233,8 +234,8 @@ static double median(double *x, int64_t n)
 		u = u >> 63 ? ~u : u | (uint64_t)1 << 63;
 		memcpy(&x[i], &u, sizeof u);
 	}
-	if (n <= FEW) {
-		found = ranked(x, (int)n, (int)rank);
+	if (n <= SORTED_AT_ONCE) {
+		found = value_at_rank(x, (int)n, (int)rank);
 		n = 0;
 	}
 	for (int shift = 64 - BITS; n > 0; shift = shift > BITS ? shift - BITS : 0) {
@@ -274,12 +275,12 @@ typedef struct factors {
 static factors factors_of(const double *off, double *sort, int64_t n)
 {
 	memcpy(sort, off, (size_t)n * sizeof *sort);
-	const double middle = median(sort, n);
+	const double middle = median_of(sort, n);
 	if (!(fabs(middle) < 1e6)) /* unrelated data, where all factors may be infinite */
 		return (factors) { middle, 0.0 };
 	for (int64_t i = 0; i < n; i++)
 		sort[i] = fabs(off[i] - middle);
-	return (factors) { middle, 1.4826 * median(sort, n) };
+	return (factors) { middle, 1.4826 * median_of(sort, n) };
 }
 
 /* The factor beyond 6 standard errors of the median. */
@@ -295,7 +296,7 @@ static double least_of(vn_channels *c, int64_t n)
 	memcpy(c->sort, c->rr, (size_t)n * sizeof *c->sort);
 	for (int64_t i = 0; i < n; i++)
 		sum += c->rr[i];
-	return fmax(median(c->sort, n) / 4, ldexp(sum / (double)n, -30));
+	return fmax(median_of(c->sort, n) / 4, ldexp(sum / (double)n, -30));
 }
 
 /* Is this the reference of the last call? Its numbers stay where they are until all are measured. */
@@ -306,8 +307,8 @@ static bool is_last(const reference *x, const vn_pair *p)
 
 /* different: distinct tokens in the sample. scores: scores come from fewer numbers than there are channels, so
  * all channels of a token err together, and a few tokens do not average that out. */
-static void judge(const sample *s, const int scale[2], int64_t n, double least, int64_t different, bool scores,
-                  vn_measured *m)
+static void measure_channels(const sample *s, const int scale[2], int64_t n, double least, int64_t different,
+                             bool scores, vn_measured *m)
 {
 	vn_channels *c = s->c;
 	const int    up = scale[1] - scale[0];
@@ -327,7 +328,7 @@ static void judge(const sample *s, const int scale[2], int64_t n, double least, 
 	if (scores && different < VN_CHANNEL_FEWEST)
 		return;
 	const factors f = factors_of(c->rd, c->sort, n);
-	if (n * different >= ENOUGH)
+	if (n * different >= ENOUGH_FOR_MEDIAN)
 		m->value[VN_M_SCALE] = fmax(m->value[VN_M_SCALE], m->middle = middle_scale(f, n));
 	if (different < VN_CHANNEL_FEWEST)
 		return;
@@ -375,6 +376,6 @@ vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_ch
 	const double least = known ? c->last.least : least_of(c, n);
 	of.least = s.careful ? -1 : least;
 	c->last = of;
-	judge(&s, scale, n, least, of.different, job->scores, m);
+	measure_channels(&s, scale, n, least, of.different, job->scores, m);
 	return VN_OK;
 }

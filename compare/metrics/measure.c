@@ -39,7 +39,7 @@ typedef struct work {
 } work;
 
 /* Formats whose numbers float32 cannot hold exactly. */
-static bool wide(vn_dtype d)
+static bool is_wide(vn_dtype d)
 {
 	return d == VN_F64 || d == VN_I32;
 }
@@ -50,7 +50,7 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
 		vn_sums      s;
-		if (wide(p->dtype[0]) || wide(p->dtype[1]))
+		if (is_wide(p->dtype[0]) || is_wide(p->dtype[1]))
 			vn_slice_wide(k, p, at + i, m, &s, spread);
 		else
 			vn_slice_narrow(k, p, at + i, m, &s, spread, ahead);
@@ -146,7 +146,7 @@ static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job 
 }
 
 /* The token axis splits the shape; without one, slices serve as rows. */
-static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
+static vn_pair make_pair(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
 {
 	const vn_shape *s = &ref->shape;
 	const int       axis = vn_token_axis(axes, s->rank);
@@ -234,9 +234,9 @@ static bool in_files(const vn_job *job)
 }
 
 /* most: elements in a window. */
-static void cut(work *w, const vn_job *job, int64_t most, int threads)
+static void cut_job(work *w, const vn_job *job, int64_t most, int threads)
 {
-	w->pair = view(&job->ref, &job->cand, job->axes);
+	w->pair = make_pair(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
 	w->pair.brief = job->brief;
 	w->pair.mapped = job->mapped;
@@ -304,7 +304,7 @@ typedef struct pass {
 } pass;
 
 /* Records the first failure of a job. */
-static void fail(pass *p, int i, vn_status st, const vn_error *why)
+static void note_failure(pass *p, int i, vn_status st, const vn_error *why)
 {
 	if (st && !atomic_exchange(&p->w[i].failed, true)) {
 		p->job[i].st = st;
@@ -319,8 +319,9 @@ static void end_job(pass *p, int i, int thread)
 	vn_error why = { "" };
 	vn_running_digest_end(&w->digest, &w->pair, &p->job[i]);
 	if (!w->failed)
-		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why),
-		     &why);
+		note_failure(p, i,
+		             join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why),
+		             &why);
 	if (!w->parts && vn_pair_gives_back(&w->pair))
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
@@ -348,10 +349,10 @@ static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t t
 		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * vn_dtype_size(w->pair.dtype[side]),
 		               run_of(p, then, then_turn, side));
 	if (!w->failed)
-		fail(p, job,
-		     measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread],
-		                   ahead, &why),
-		     &why);
+		note_failure(p, job,
+		             measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
+		                           &p->spread[thread], ahead, &why),
+		             &why);
 	vn_running_digest_unit(&w->digest, &w->pair, unit);
 }
 
@@ -392,8 +393,8 @@ static void verify_some(void *ctx, int thread)
 		const vn_job *job = &p->job[i / 2];
 		vn_error      why = { "" };
 		if (p->w[i / 2].parts)
-			fail(p, (int)(i / 2), vn_recording_verify_entry(job->from[i % 2].recording, job->from[i % 2].entry, &why),
-			     &why);
+			note_failure(p, (int)(i / 2),
+			             vn_recording_verify_entry(job->from[i % 2].recording, job->from[i % 2].entry, &why), &why);
 	}
 }
 
@@ -440,6 +441,27 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	return true;
 }
 
+/* failed: jobs may have begun digests that nobody took. */
+static void free_pass(pass *p, int n, int threads, int all, bool failed)
+{
+	for (int i = 0; failed && p->w && i < n; i++)
+		vn_running_digest_drop(&p->w[i].digest);
+	for (int i = 0; p->w && i < n; i++)
+		vn_scores_free(&p->w[i].scores);
+	vn_windows_close(p->window, all);
+	free(p->size);
+	free(p->row);
+	for (int i = 0; p->channels && i < threads; i++)
+		vn_channels_free(p->channels[i]);
+	free(p->channels);
+	free(p->ahead);
+	free(p->spread);
+	free(p->unit);
+	free(p->measured);
+	free(p->ended);
+	free(p->w);
+}
+
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const int all = threads > 0 ? threads : vn_team_size();
@@ -453,7 +475,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	if (parts)
 		p.window = vn_windows_open(all);
 	for (int i = 0; p.w && i < n && (p.window || !parts) && !st; i++) {
-		cut(&p.w[i], &job[i], parts ? p.window->most : 0, all);
+		cut_job(&p.w[i], &job[i], parts ? p.window->most : 0, all);
 		p.w[i].first = p.turns;
 		if ((p.w[i].follows = i > 0 && same_reference(&p.w[leader], &p.w[i]))) {
 			p.w[leader].with++;
@@ -485,21 +507,6 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	for (int i = 0; !st && i < n; i++)
 		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);
 done:
-	for (int i = 0; st && p.w && i < n; i++)
-		vn_running_digest_drop(&p.w[i].digest);
-	for (int i = 0; p.w && i < n; i++)
-		vn_scores_free(&p.w[i].scores);
-	vn_windows_close(p.window, all);
-	free(p.size);
-	free(p.row);
-	for (int i = 0; p.channels && i < threads; i++)
-		vn_channels_free(p.channels[i]);
-	free(p.channels);
-	free(p.ahead);
-	free(p.spread);
-	free(p.unit);
-	free(p.measured);
-	free(p.ended);
-	free(p.w);
+	free_pass(&p, n, threads, all, st != VN_OK);
 	return st;
 }

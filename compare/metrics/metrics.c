@@ -56,8 +56,7 @@ static const vn_metric_info table[VN_N_METRICS] = {
 		.name = "worst_token_nmse", .kind = VN_KIND_SQUARES, .worst = VN_WORST_TOKEN,
 		.worst_at = offsetof(vn_measured, worst_nmse_token), .over_floor = true,
 		.loose = 1, .loose_means = "lets a tensor of zeros pass", .unit = "",
-		.means = "the highest nmse of one token's row; detects a wrong scale that a very large token hides "
-		         "in nmse" },
+		.means = "the highest nmse of one token's row; detects a wrong scale that a very large token hides in nmse" },
 	[VN_M_WORST_CHANNEL_NMSE] = {
 		.name = "worst_channel_nmse", .kind = VN_KIND_SQUARES, .worst = VN_WORST_CHANNEL,
 		.worst_at = offsetof(vn_measured, worst_nmse_channel), .over_floor = true,

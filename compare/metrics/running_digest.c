@@ -15,7 +15,7 @@ bool vn_running_digest_wanted(const vn_running_digest *d)
 	return d->side[0].digester || d->side[1].digester;
 }
 
-static void add(vn_running_digest *d, const vn_pair *p, int side, int64_t from, int64_t to)
+static void add_bytes(vn_running_digest *d, const vn_pair *p, int side, int64_t from, int64_t to)
 {
 	to = to < p->n ? to : p->n;
 	vn_digester_add(d->side[side].digester, vn_pair_at(p, side, from),
@@ -27,7 +27,7 @@ static void add_units(vn_running_digest *d, const vn_pair *p, int side)
 {
 	int64_t *next = &d->side[side].next;
 	for (; *next < d->units && d->measured[*next]; ++*next)
-		add(d, p, side, *next * d->unit, (*next + 1) * d->unit);
+		add_bytes(d, p, side, *next * d->unit, (*next + 1) * d->unit);
 }
 
 void vn_running_digest_unit(vn_running_digest *d, const vn_pair *p, int64_t unit)
@@ -51,7 +51,7 @@ void vn_running_digest_end(vn_running_digest *d, const vn_pair *p, vn_job *job)
 		if (d->measured)
 			add_units(d, p, side);
 		else
-			add(d, p, side, 0, p->n);
+			add_bytes(d, p, side, 0, p->n);
 		pthread_mutex_unlock(&d->side[side].lock);
 		job->found[side] = vn_digester_finish(d->side[side].digester);
 		d->side[side].digester = NULL;

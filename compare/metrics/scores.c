@@ -94,19 +94,19 @@ static vn_side side_as_is(const row *w, int side, int64_t i)
 	return (vn_side) { vn_pair_at(w->p, side, w->at + i), w->p->dtype[side] };
 }
 
-static double score(const row *w, int side, int64_t i)
+static double score_at(const row *w, int side, int64_t i)
 {
 	double x[2];
 	load_scores(w->k, w->p, w->at + i, 1, &x[0], &x[1]);
 	return x[side];
 }
 
-static size_t block(const row *w, int64_t i)
+static size_t block_size(const row *w, int64_t i)
 {
 	return (size_t)(w->width - i < VN_BLOCK ? w->width - i : VN_BLOCK);
 }
 
-static double deviation(const spread *s)
+static double standard_deviation(const spread *s)
 {
 	const double mean = s->sum / s->n, var = s->squares / s->n - mean * mean;
 	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
@@ -126,7 +126,7 @@ static double second_order(double x)
  * row's constant in y, the log of the sums of exp, is first guessed from the scores where r is highest. The sum
  * u of p (e^-y - 1), which is 0 for the right y, tells how far off the guess was and what it added: u - log(1 +
  * u). If that is most of the total, a second sweep uses the right y. */
-static void divergence(const row *w, double at_ref, vn_score_row *out)
+static void measure_divergence(const row *w, double at_ref, vn_score_row *out)
 {
 	const double rm = w->top[0].score[0], cm = w->top[1].score[0];
 	double       r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
@@ -134,7 +134,7 @@ static void divergence(const row *w, double at_ref, vn_score_row *out)
 	for (int sweep = 0; sweep < 3; sweep++) {
 		vn_soft s = { 0 };
 		for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
-			const size_t n = block(w, i);
+			const size_t n = block_size(w, i);
 			if (w->as_is) {
 				w->k->soft(side_as_is(w, 0, i), side_as_is(w, 1, i), n, rm, cm, shift, &s);
 				continue;
@@ -158,11 +158,11 @@ static void divergence(const row *w, double at_ref, vn_score_row *out)
  * then invalid. */
 static bool sweep_as_is(row *w)
 {
-	const double first[2] = { score(w, 0, 0), score(w, 1, 0) };
+	const double first[2] = { score_at(w, 0, 0), score_at(w, 1, 0) };
 	w->of_r.first = first[0];
 	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
 		const vn_side side[2] = { side_as_is(w, 0, i), side_as_is(w, 1, i) };
-		const size_t  n = block(w, i);
+		const size_t  n = block_size(w, i);
 		vn_score_sums s;
 		w->k->scores(side[0], side[1], n, first, &s);
 		if (!s.finite)
@@ -174,17 +174,17 @@ static bool sweep_as_is(row *w)
 			top *t = &w->top[j];
 			for (size_t m = 0; m < n && (t->n < TOP || s.max[j] > t->score[TOP - 1]); m++)
 				if ((m = w->k->above(side[j], n, m, t->n < TOP ? -(double)INFINITY : t->score[TOP - 1])) < n)
-					top_add(t, score(w, j, i + (int64_t)m), i + (int64_t)m);
+					top_add(t, score_at(w, j, i + (int64_t)m), i + (int64_t)m);
 		}
 	}
 	return true;
 }
 
-static void sweep(row *w)
+static void sweep_row(row *w)
 {
 	double r[VN_BLOCK], c[VN_BLOCK];
 	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
-		const size_t n = block(w, i);
+		const size_t n = block_size(w, i);
 		w->finite = load_scores(w->k, w->p, w->at + i, n, r, c) && w->finite;
 		for (size_t j = 0; j < n; j++) {
 			top_add(&w->top[0], r[j], i + (int64_t)j);
@@ -203,7 +203,7 @@ vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t a
 	w.as_is = loaded_by_kernels(p->dtype[0]) && loaded_by_kernels(p->dtype[1]) && sweep_as_is(&w);
 	if (!w.as_is) {
 		w = fresh;
-		sweep(&w);
+		sweep_row(&w);
 	}
 	const top   *tr = &w.top[0], *tc = &w.top[1];
 	vn_score_row out = { .finite = w.finite, .argmax = { tr->at[0], tc->at[0] }, .of = tr->n };
@@ -215,8 +215,8 @@ vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t a
 		out.shared = 0;
 		return out;
 	}
-	out.tie = tr->score[0] - score(&w, 0, tc->at[0]) <= TIE * deviation(&w.of_r);
-	divergence(&w, score(&w, 1, tr->at[0]), &out);
+	out.tie = tr->score[0] - score_at(&w, 0, tc->at[0]) <= TIE * standard_deviation(&w.of_r);
+	measure_divergence(&w, score_at(&w, 1, tr->at[0]), &out);
 	return out;
 }
 

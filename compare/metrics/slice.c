@@ -27,7 +27,7 @@ static void load_copy(const vn_metric_kernel *k, float *to, vn_side *from, size_
 	*from = (vn_side) { to, VN_F32 };
 }
 
-static bool note(const vn_pair *p, vn_sums *s, double r, double c, int64_t at)
+static bool count_nonfinite(const vn_pair *p, vn_sums *s, double r, double c, int64_t at)
 {
 	if (isfinite(r) && isfinite(c))
 		return true;
@@ -45,11 +45,11 @@ static bool note(const vn_pair *p, vn_sums *s, double r, double c, int64_t at)
 	return false;
 }
 
-static int64_t clean(const vn_pair *p, float *r, float *c, size_t n, int64_t at, vn_sums *s)
+static int64_t zero_nonfinite(const vn_pair *p, float *r, float *c, size_t n, int64_t at, vn_sums *s)
 {
 	int64_t finite = 0;
 	for (size_t i = 0; i < n; i++)
-		if (note(p, s, (double)r[i], (double)c[i], at + (int64_t)i))
+		if (count_nonfinite(p, s, (double)r[i], (double)c[i], at + (int64_t)i))
 			finite++;
 		else
 			r[i] = c[i] = 0.0f;
@@ -72,7 +72,7 @@ static void take_spread(vn_sums *s, const vn_spread *spread)
 		s->rel = s->max_rel = s->sq.cc > 0.0 ? (double)INFINITY : 0.0;
 }
 
-static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
+static void join_sums(vn_sums *s, const vn_block_sums *b, int64_t at)
 {
 	s->sq.rr += b->rr;
 	s->sq.cc += b->cc;
@@ -106,11 +106,11 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 		} else {
 			load_copy(k, room[0], &r, m);
 			load_copy(k, room[1], &c, m);
-			s->finite += clean(p, room[0], room[1], m, from, s);
+			s->finite += zero_nonfinite(p, room[0], room[1], m, from, s);
 			k->sums(r, c, m, &b);
 			dirty = true;
 		}
-		join(s, &b, from);
+		join_sums(s, &b, from);
 	}
 
 	if (p->brief)
@@ -128,7 +128,7 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 		if (dirty) {
 			load_copy(k, room[0], &r, m);
 			load_copy(k, room[1], &c, m);
-			spread->count[0][0] -= (uint32_t)((int64_t)m - clean(p, room[0], room[1], m, from, &again));
+			spread->count[0][0] -= (uint32_t)((int64_t)m - zero_nonfinite(p, room[0], room[1], m, from, &again));
 		}
 		for (int side = 0; side < 2; side++)
 			spread->ahead[side] = ahead ? vn_ahead_next(ahead, side, m * vn_dtype_size(p->dtype[side])) : NULL;
@@ -166,7 +166,7 @@ void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int6
 		} \
 	} while (0)
 
-static int64_t differing(const unsigned char *a, const unsigned char *b, size_t bytes, size_t n)
+static int64_t count_differing(const unsigned char *a, const unsigned char *b, size_t bytes, size_t n)
 {
 	int64_t count = 0;
 	if (memcmp(a, b, bytes * n) == 0)
@@ -200,7 +200,7 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 			for (int j = 0; j < 2; j++)
 				vn_block_double(k, p, j, from, m, room[j]);
 		}
-		const int64_t count = differing(side[0], side[1], bytes, m);
+		const int64_t count = count_differing(side[0], side[1], bytes, m);
 		for (size_t j = 0; count && s->differs_at < 0 && j < m; j++)
 			if (memcmp(side[0] + j * bytes, side[1] + j * bytes, bytes) != 0)
 				s->differs_at = from + (int64_t)j;
@@ -220,7 +220,7 @@ static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t a
 	if (k->wide_sizes(x[0], x[1], n, max))
 		return (int64_t)n;
 	for (size_t i = 0; i < n; i++)
-		if (note(p, s, x[0][i], x[1][i], at + (int64_t)i))
+		if (count_nonfinite(p, s, x[0][i], x[1][i], at + (int64_t)i))
 			finite++;
 		else
 			x[0][i] = x[1][i] = 0.0;
@@ -256,7 +256,7 @@ void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size
 		vn_block_sums b;
 		wide_block(k, p, at + (int64_t)i, m, x, max, &again);
 		k->wide_sums(x[0], x[1], m, unit, &b);
-		join(s, &b, at + (int64_t)i);
+		join_sums(s, &b, at + (int64_t)i);
 	}
 	s->max_r = max[0];
 	s->max_c = max[1];

@@ -32,7 +32,7 @@ void vn_sums_join(vn_sums *a, const vn_sums *b)
 	}
 }
 
-static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
+static double ulp_percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
 {
 	const int64_t rank = vn_rank(n, share);
 	int64_t       below = 0;
@@ -99,8 +99,8 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 		set_metric(m, VN_M_MEAN_REL, s->rel / n);
 		set_metric(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
 		set_metric(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
-		set_metric(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
-		set_metric(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
+		set_metric(m, VN_M_ULP_P50, fmin(ulp_percentile(count, s->finite, 0.50), s->max_ulp));
+		set_metric(m, VN_M_ULP_P99, fmin(ulp_percentile(count, s->finite, 0.99), s->max_ulp));
 		set_metric(m, VN_M_ULP_MAX, s->max_ulp);
 	}
 	/* If no pair is finite, nothing was compared. */

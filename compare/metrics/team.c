@@ -19,7 +19,7 @@ int vn_team_size(void)
 	return sched_getaffinity(0, sizeof may, &may) == 0 ? CPU_COUNT(&may) : 1;
 }
 
-static void *begin(void *arg)
+static void *begin_worker(void *arg)
 {
 	member *m = arg;
 	m->work(m->ctx, m->number);
@@ -33,7 +33,7 @@ void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
 
 	for (; m && n < threads - 1; n++) {
 		m[n] = (member) { .work = work, .ctx = ctx, .number = n + 1 };
-		if (pthread_create(&m[n].thread, NULL, begin, &m[n]) != 0)
+		if (pthread_create(&m[n].thread, NULL, begin_worker, &m[n]) != 0)
 			break;
 	}
 	work(ctx, 0);

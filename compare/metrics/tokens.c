@@ -27,7 +27,7 @@ static void to_scale(vn_squares *s, const int scale[3])
 }
 
 /* The larger of two exponents; zeros have no exponent. */
-static int common(double x, int of_x, double y, int of_y)
+static int common_exponent(double x, int of_x, double y, int of_y)
 {
 	return y == 0.0 || (x != 0.0 && of_x > of_y) ? of_x : of_y;
 }
@@ -35,9 +35,9 @@ static int common(double x, int of_x, double y, int of_y)
 void vn_squares_add(vn_squares *to, const vn_squares *s)
 {
 	vn_squares x = *s;
-	const int  scale[3] = { common(to->rr, to->scale[0], x.rr, x.scale[0]),
-		                    common(to->cc, to->scale[1], x.cc, x.scale[1]),
-		                    common(to->ad, to->scale[2], x.ad, x.scale[2]) };
+	const int  scale[3] = { common_exponent(to->rr, to->scale[0], x.rr, x.scale[0]),
+		                    common_exponent(to->cc, to->scale[1], x.cc, x.scale[1]),
+		                    common_exponent(to->ad, to->scale[2], x.ad, x.scale[2]) };
 	to_scale(to, scale);
 	to_scale(&x, scale);
 	to->rr += x.rr;
@@ -66,7 +66,7 @@ static vn_size size_of(const vn_squares *s)
 }
 
 /* d.d over that size. */
-static double over(const vn_squares *s, vn_size size)
+static double over_size(const vn_squares *s, vn_size size)
 {
 	if (s->dd == 0.0)
 		return 0.0;
@@ -75,7 +75,7 @@ static double over(const vn_squares *s, vn_size size)
 
 double vn_nmse(const vn_squares *s)
 {
-	return over(s, size_of(s));
+	return over_size(s, size_of(s));
 }
 
 double vn_scale(const vn_squares *s, double n)
@@ -114,7 +114,7 @@ void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measu
 		least.exponent -= 6; /* 2^-6 is an eighth of the norm */
 	for (int64_t t = 0; t < n; t++) {
 		const vn_size own = size_of(&row[t]);
-		const double  cosine = vn_cosine(&row[t]), nmse = over(&row[t], by_size(&own, &least) < 0 ? least : own);
+		const double  cosine = vn_cosine(&row[t]), nmse = over_size(&row[t], by_size(&own, &least) < 0 ? least : own);
 		if (!(cosine >= low)) { /* a NaN is the worst */
 			low = cosine;
 			m->worst_token = t;

@@ -43,8 +43,8 @@ bool vn_window_holds(vn_window *w, int64_t elements)
 }
 
 /* Boxes for the axes before the token axis: outer indices [from, to) of axes [axis, tokens). */
-static vn_status boxes(const vn_job *j, int side, int axis, int tokens, int64_t from, int64_t to, vn_region *box,
-                       unsigned char **out, vn_error *err)
+static vn_status make_boxes(const vn_job *j, int side, int axis, int tokens, int64_t from, int64_t to, vn_region *box,
+                            unsigned char **out, vn_error *err)
 {
 	const vn_tensor *t = side ? &j->cand : &j->ref;
 	int64_t          inner = 1;
@@ -61,7 +61,8 @@ static vn_status boxes(const vn_job *j, int side, int axis, int tokens, int64_t 
 		box->from[axis] = from / inner;
 		box->size[axis] = rest == 0 && to - from >= inner ? (to - from) / inner : 1;
 		const int64_t next = rest == 0 && to - from >= inner ? from + box->size[axis] * inner : to < end ? to : end;
-		st = boxes(j, side, axis + 1, tokens, rest, box->size[axis] == 1 ? rest + next - from : inner, box, out, err);
+		st = make_boxes(j, side, axis + 1, tokens, rest, box->size[axis] == 1 ? rest + next - from : inner, box, out,
+		                err);
 		from = next;
 	}
 	return st;
@@ -86,7 +87,7 @@ vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_
 		memcpy(box.size, j->ref.shape.dim, sizeof box.size);
 		box.from[axis] = row;
 		box.size[axis] = rows;
-		st = boxes(j, side, 0, axis, outer, outer + n_outer, &box, &out, err);
+		st = make_boxes(j, side, 0, axis, outer, outer + n_outer, &box, &out, err);
 	}
 	return st;
 }

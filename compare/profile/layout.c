@@ -9,7 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PERMUTED = 5, MOST = 16, ENOUGH = 32 /* ENOUGH: numbers needed to tell one order from another */ };
+enum {
+	PERMUTED = 5,
+	MOST = 16,
+	ENOUGH_FOR_ORDER = 32 /* ENOUGH_FOR_ORDER: numbers needed to tell one order from another */
+};
 
 /* An axis of the reference, or a part of one. */
 typedef struct atom {
@@ -34,7 +38,7 @@ typedef struct search {
 /* ---- one order ------------------------------------------------------------------------------- */
 
 /* Offset in the reference of position `at` of a list in this order. */
-static int64_t where(const list *order, int64_t at)
+static int64_t map_index(const list *order, int64_t at)
 {
 	int64_t flat = 0;
 	for (int i = order->n - 1; i >= 0; i--) {
@@ -44,12 +48,12 @@ static int64_t where(const list *order, int64_t at)
 	return flat;
 }
 
-static bool promising(const search *s, const list *order, double limit)
+static bool is_promising(const search *s, const list *order, double limit)
 {
 	vn_drawn x = { 0 };
 	for (int i = 0; i < s->drawn; i++) {
-		vn_drawn_add(&x, vn_numbers_value(s->ref, where(order, s->at[i])), vn_numbers_value(s->cand, s->at[i]));
-		if (x.n == ENOUGH && !(x.dd <= 16 * limit * x.rr))
+		vn_drawn_add(&x, vn_numbers_value(s->ref, map_index(order, s->at[i])), vn_numbers_value(s->cand, s->at[i]));
+		if (x.n == ENOUGH_FOR_ORDER && !(x.dd <= 16 * limit * x.rr))
 			return false;
 	}
 	return vn_drawn_nmse(&x) <= 2 * limit;
@@ -61,15 +65,15 @@ static double measure_order(const search *s, const list *order)
 	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_DRAWN_SAMPLED | 1;
 	vn_drawn      x = { 0 };
 	for (int64_t i = 0; i < s->n; i += step)
-		vn_drawn_add(&x, vn_numbers_value(s->ref, where(order, i)), vn_numbers_value(s->cand, i));
+		vn_drawn_add(&x, vn_numbers_value(s->ref, map_index(order, i)), vn_numbers_value(s->cand, i));
 	return vn_drawn_nmse(&x);
 }
 
 /* Keeps the first of several equally good orders: where two axes hold the same numbers, their order is arbitrary. */
-static void try(search *s, const list *own, const list *order)
+static void try_order(search *s, const list *own, const list *order)
 {
 	const double limit = s->found.n ? s->best / 2 : s->limit;
-	if (!promising(s, order, limit))
+	if (!is_promising(s, order, limit))
 		return;
 	const double nmse = measure_order(s, order);
 	if (!(nmse <= limit))
@@ -80,17 +84,17 @@ static void try(search *s, const list *own, const list *order)
 }
 
 /* Tries all orders of these atoms, starting with their own. */
-static void permute(search *s, const list *own, list *order, unsigned taken)
+static void try_permutations(search *s, const list *own, list *order, unsigned taken)
 {
 	if (order->n == own->n) {
-		try(s, own, order);
+		try_order(s, own, order);
 		return;
 	}
 	for (int i = 0; i < own->n; i++) {
 		if (taken >> i & 1)
 			continue;
 		order->a[order->n++] = own->a[i];
-		permute(s, own, order, taken | 1u << i);
+		try_permutations(s, own, order, taken | 1u << i);
 		order->n--;
 	}
 }
@@ -99,14 +103,14 @@ static void try_all(search *s, const list *own)
 {
 	list order = { .n = 0 };
 	if (own->n <= PERMUTED)
-		permute(s, own, &order, 0);
+		try_permutations(s, own, &order, 0);
 	else
-		try(s, own, own);
+		try_order(s, own, own);
 }
 
 /* ---- parts of axes --------------------------------------------------------------------------- */
 
-static bool used(const list *l, const char *word)
+static bool uses_axis(const list *l, const char *word)
 {
 	for (int i = 0; i < l->n; i++)
 		if (strcmp(l->a[i].word, word) == 0)
@@ -123,7 +127,7 @@ static bool take_apart(list *l, int i, int64_t outer)
 	char          number[24], rest[24];
 	snprintf(number, sizeof number, "%" PRId64, by_inner ? inner : outer);
 	snprintf(rest, sizeof rest, "%s", inner == 2 || outer == 2 ? "freq" : "inner");
-	if (l->n == MOST || used(l, number) || used(l, rest))
+	if (l->n == MOST || uses_axis(l, number) || uses_axis(l, rest))
 		return false;
 	memmove(&l->a[i + 1], &l->a[i], (size_t)(l->n - i) * sizeof *l->a);
 	l->n++;

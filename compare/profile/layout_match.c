@@ -18,8 +18,8 @@
 
 enum { SHIFT_MAX = 2 };
 
-#define NEAR   0.05 /* nmse of a likeness */
-#define BETTER 16.0 /* how many times better than in the candidate's own place */
+#define LIKELY_NMSE 0.05 /* nmse of a likeness */
+#define BETTER      16.0 /* how many times better than in the candidate's own place */
 
 /* One pair of tensors, and the search for the candidate's elements in the reference. */
 typedef struct search {
@@ -45,7 +45,7 @@ typedef struct map {
 } map;
 
 /* Offset in the candidate of the reference's element `at`; -1: none. */
-static int64_t where(const map *m, int64_t at)
+static int64_t map_index(const map *m, int64_t at)
 {
 	const vn_shape *shape = m->s->shape;
 	int64_t         inner = 1, flat = 0;
@@ -66,7 +66,7 @@ static double drawn_nmse(const map *m, vn_numbers *ref)
 {
 	vn_drawn x = { 0 };
 	for (int i = 0; i < m->s->drawn; i++) {
-		const int64_t to = where(m, m->s->at[i]);
+		const int64_t to = map_index(m, m->s->at[i]);
 		if (to >= 0)
 			vn_drawn_add(&x, vn_numbers_value(ref, m->s->at[i]), vn_numbers_value(m->s->cand, to));
 	}
@@ -81,7 +81,7 @@ static double whole_nmse(const map *m, vn_numbers *ref)
 	                                                                                    : 1;
 	vn_drawn      x = { 0 };
 	for (int64_t i = 0; i < m->s->n; i += step) {
-		const int64_t to = where(m, i);
+		const int64_t to = map_index(m, i);
 		if (to >= 0)
 			vn_drawn_add(&x, vn_numbers_value(ref, i), vn_numbers_value(m->s->cand, to));
 	}
@@ -89,7 +89,7 @@ static double whole_nmse(const map *m, vn_numbers *ref)
 }
 
 /* Whether a match is good enough to report and better than the best so far. */
-static bool better(const search *s, const map *m, vn_numbers *ref, double *nmse)
+static bool is_better(const search *s, const map *m, vn_numbers *ref, double *nmse)
 {
 	const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
 	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
@@ -108,7 +108,7 @@ __attribute__((format(printf, 4, 5))) static void tell(search *s, vn_layout_kind
 
 /* ---- kinds ---------------------------------------------------------------------------------- */
 
-static void label(const vn_entry *e, char text[VN_LABEL])
+static void write_label(const vn_entry *e, char text[VN_LABEL])
 {
 	if (e->step)
 		snprintf(text, VN_LABEL, "step.%d/%s", e->step, e->name);
@@ -117,7 +117,7 @@ static void label(const vn_entry *e, char text[VN_LABEL])
 	vn_text_clean(text, VN_LABEL);
 }
 
-static vn_status others(search *s, vn_error *err)
+static vn_status try_others(search *s, vn_error *err)
 {
 	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; each read loads its neighbours too */
 	const map m = { .kind = VN_LIKE_OTHER, .s = s };
@@ -132,8 +132,8 @@ static vn_status others(search *s, vn_error *err)
 		vn_numbers *t = vn_numbers_open(s->c->opened.ref, i, err);
 		if (!t)
 			return VN_ERR_NOMEM;
-		if (better(s, &m, t, &nmse)) {
-			label(e, text);
+		if (is_better(s, &m, t, &nmse)) {
+			write_label(e, text);
 			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text,
 			     nmse, s->own);
 			s->best->entry = i;
@@ -155,7 +155,7 @@ static bool same_digest(const vn_entry *a, const vn_entry *b)
 }
 
 /* Matches by digest: a buffer that an earlier checkpoint had already captured, or that was never written. */
-static void own(search *s)
+static void try_own(search *s)
 {
 	char text[VN_LABEL];
 	for (int i = 0; *vn_entry_digest(s->ce).hex && i < vn_recording_count(s->c->opened.cand); i++) {
@@ -164,7 +164,7 @@ static void own(search *s)
 		if (e == s->ce || e->same_as >= 0 || !same_digest(e, s->ce) || there < 0 ||
 		    same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
 			continue;
-		label(e, text);
+		write_label(e, text);
 		tell(s, VN_LIKE_OWN, 0,
 		     "equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written",
 		     text);
@@ -186,7 +186,7 @@ static void name_axes(const char *axes, const int *order, int rank, char *text, 
 	}
 }
 
-static void permuted(search *s)
+static void try_permuted(search *s)
 {
 	enum { TURNED = 4 }; /* axes at most */
 	static const int orders[][TURNED] = {
@@ -207,7 +207,7 @@ static void permuted(search *s)
 			stride *= shape->dim[orders[k][i]];
 			moves = moves || (orders[k][i] != i && shape->dim[i] > 1);
 		}
-		if (!fits || !moves || !better(s, &m, s->ref, &nmse))
+		if (!fits || !moves || !is_better(s, &m, s->ref, &nmse))
 			continue;
 		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
 		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names,
@@ -218,7 +218,7 @@ static void permuted(search *s)
 
 /* Tries the halves of a rotated pair side by side or half a head apart, and gate and up interleaved or one
  * after the other. */
-static void regrouped(search *s)
+static void try_regrouped(search *s)
 {
 	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
 	char          text[240];
@@ -228,7 +228,7 @@ static void regrouped(search *s)
 			            .s = s,
 			            .axis = s->shape->rank - 1,
 			            .along = vn_columns_arranged((vn_column_order)lie, width) };
-		if (!better(s, &m, s->ref, &nmse))
+		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
 		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
 		tell(s, VN_LIKE_COLUMNS, nmse, "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
@@ -237,7 +237,7 @@ static void regrouped(search *s)
 	}
 }
 
-static void shifted(search *s)
+static void try_shifted(search *s)
 {
 	const int axis = vn_token_axis(vn_entry_axes(s->re), s->shape->rank);
 	double    nmse;
@@ -245,7 +245,7 @@ static void shifted(search *s)
 		return;
 	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
 		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .along = { VN_ARRANGE_MOVED, .a = -shift } };
-		if (!shift || !better(s, &m, s->ref, &nmse))
+		if (!shift || !is_better(s, &m, s->ref, &nmse))
 			continue;
 		tell(s, VN_LIKE_SHIFTED, nmse,
 		     "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
@@ -253,7 +253,7 @@ static void shifted(search *s)
 		s->best->shift = shift;
 	}
 	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 } };
-	if (better(s, &m, s->ref, &nmse))
+	if (is_better(s, &m, s->ref, &nmse))
 		tell(s, VN_LIKE_REVERSED, nmse,
 		     "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
 }
@@ -294,7 +294,7 @@ static void say_order(const int *order, int n, char *text, size_t room)
 		snprintf(text + used, room - used, " ...");
 }
 
-static vn_status heads(search *s, vn_error *err)
+static vn_status try_heads(search *s, vn_error *err)
 {
 	static const char *const names[] = { "head", "kv_head", "lin_head", "lin_key" };
 	const vn_shape          *shape = s->shape;
@@ -348,7 +348,7 @@ vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r,
 	*r = (vn_layout_match) { .entry = -1 };
 	s.n = p->m.n;
 	s.own = p->m.value[VN_M_NMSE];
-	s.limit = fmin(NEAR, s.own / BETTER);
+	s.limit = fmin(LIKELY_NMSE, s.own / BETTER);
 	if (s.n < VN_DRAWN_FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
 		return VN_OK;
 	s.drawn = vn_draw(s.n, s.at);
@@ -357,12 +357,12 @@ vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r,
 	s.cand = s.ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
 	st = s.cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st) {
-		permuted(&s);
-		regrouped(&s);
-		shifted(&s);
-		if (!(st = heads(&s, err)) && !(st = others(&s, err)))
+		try_permuted(&s);
+		try_regrouped(&s);
+		try_shifted(&s);
+		if (!(st = try_heads(&s, err)) && !(st = try_others(&s, err)))
 			st = s.ref->st ? s.ref->st : s.cand->st;
-		own(&s);
+		try_own(&s);
 	}
 	vn_numbers_close(s.cand);
 	vn_numbers_close(s.ref);

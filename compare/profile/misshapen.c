@@ -21,7 +21,7 @@
 enum { TOLD = 256, TOLD_OTHERS = 32, MOST_NUMBERS = 1 << 26, FEWEST = 16 };
 
 /* The nmse below which two tensors count as alike when no limit on nmse applies. */
-#define NEAR 0.01
+#define SHAPE_NMSE 0.01
 
 static double limit_of(const vn_comparison *c, const char *name)
 {
@@ -32,7 +32,7 @@ static double limit_of(const vn_comparison *c, const char *name)
 	for (int f = 0; f < VN_N_FORMS; f++)
 		if (f != VN_OVER_FLOOR && set.limit[f][VN_M_NMSE].rule && isfinite(set.limit[f][VN_M_NMSE].value))
 			return set.limit[f][VN_M_NMSE].value;
-	return NEAR;
+	return SHAPE_NMSE;
 }
 
 /* What the candidate holds, and the checkpoint it was recognised as. */

@@ -55,7 +55,7 @@ typedef struct side {
 	vn_numbers      *part;
 } side;
 
-static vn_status piece(const side *s, int64_t from, size_t n, double *x, vn_error *err)
+static vn_status read_piece(const side *s, int64_t from, size_t n, double *x, vn_error *err)
 {
 	vn_status st = VN_OK;
 	if (s->tensor)
@@ -82,8 +82,8 @@ static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals
 			const size_t  n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE);
 			const int64_t count = together == 1 ? (int64_t)n
 			                                    : (rows - row < together ? rows - row : together) * last->n;
-			if (first == 0 && ((st = piece(ref, row * last->n + i, (size_t)count, r, err)) ||
-			                   (st = piece(cand, row * last->n + i, (size_t)count, c, err))))
+			if (first == 0 && ((st = read_piece(ref, row * last->n + i, (size_t)count, r, err)) ||
+			                   (st = read_piece(cand, row * last->n + i, (size_t)count, c, err))))
 				return st;
 			add_piece(last, i, r + first * last->n, c + first * last->n, n, &sum, all);
 		}
@@ -118,8 +118,8 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	return VN_OK;
 }
 
-static vn_status profile(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand,
-                         vn_profile *p, vn_error *err)
+static vn_status profile_axes(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand,
+                              vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
 	vn_status st;
@@ -141,13 +141,13 @@ static vn_status profile(const vn_shape *shape, const char *axes, double noise, 
 vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p,
                         vn_error *err)
 {
-	return profile(&ref->shape, axes, noise, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
+	return profile_axes(&ref->shape, axes, noise, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
 }
 
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(ref->recording, ref->entry);
-	return profile(&e->shape, vn_entry_axes(e), 0, &(side) { .part = ref }, &(side) { .part = cand }, p, err);
+	return profile_axes(&e->shape, vn_entry_axes(e), 0, &(side) { .part = ref }, &(side) { .part = cand }, p, err);
 }
 
 void vn_profile_free(vn_profile *p)

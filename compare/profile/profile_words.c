@@ -32,7 +32,7 @@ static int by_error(const void *a, const void *b)
 }
 
 /* An index with almost no magnitude of its own is measured against the others. */
-static void rank(const vn_axis_profile *a, double noise, ranked *r)
+static void rank_positions(const vn_axis_profile *a, double noise, ranked *r)
 {
 	double mean = 0;
 	for (int64_t i = 0; i < a->n; i++)
@@ -46,7 +46,7 @@ static void rank(const vn_axis_profile *a, double noise, ranked *r)
 }
 
 /* Position of the widest gap, as the first index above it; 0: none. */
-static int64_t split(const ranked *r, int64_t n, double least)
+static int64_t find_gap(const ranked *r, int64_t n, double least)
 {
 	int64_t best = 0;
 	double  widest = least;
@@ -65,7 +65,7 @@ static int64_t split(const ranked *r, int64_t n, double least)
 /* ---- their pattern -------------------------------------------------------------------- */
 
 /* The noun for an axis, "head" or "heads". Axis names are those of specs/points.md. */
-static const char *noun(const char *axis, bool one, char *text, size_t room)
+static const char *noun_of(const char *axis, bool one, char *text, size_t room)
 {
 	static const struct {
 		const char *axis, *one, *many;
@@ -88,7 +88,7 @@ static const char *noun(const char *axis, bool one, char *text, size_t room)
 	return text;
 }
 
-static bool arithmetic(const bool *hit, int64_t n, int64_t every, int64_t from)
+static bool is_arithmetic(const bool *hit, int64_t n, int64_t every, int64_t from)
 {
 	for (int64_t i = 0; i < n; i++)
 		if (hit[i] != (i % every == from))
@@ -97,10 +97,10 @@ static bool arithmetic(const bool *hit, int64_t n, int64_t every, int64_t from)
 }
 
 /* Describes the set of indices; returns false when they follow no pattern and are many. */
-static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, size_t room)
+static bool describe_pattern(const bool *hit, int64_t n, const char *axis, char *text, size_t room)
 {
 	char        name[48];
-	const char *what = noun(axis, false, name, sizeof name);
+	const char *what = noun_of(axis, false, name, sizeof name);
 	int64_t     count = 0, first = -1, last = -1;
 	for (int64_t i = 0; i < n; i++)
 		if (hit[i]) {
@@ -109,7 +109,7 @@ static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, si
 			count++;
 		}
 	if (count == 1) {
-		snprintf(text, room, "%s %" PRId64 " of %" PRId64, noun(axis, true, name, sizeof name), first, n);
+		snprintf(text, room, "%s %" PRId64 " of %" PRId64, noun_of(axis, true, name, sizeof name), first, n);
 		return true;
 	}
 	if (last - first + 1 == count) {
@@ -117,7 +117,7 @@ static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, si
 		return true;
 	}
 	for (int64_t every = 2; every <= EVERY_MAX && 3 * every <= n; every++)
-		if (arithmetic(hit, n, every, first)) {
+		if (is_arithmetic(hit, n, every, first)) {
 			if (every == 2)
 				snprintf(text, room, "%s %s of %" PRId64, first ? "odd" : "even", what, n);
 			else
@@ -139,7 +139,7 @@ static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, si
 /* ---- trend ------------------------------------------------------------------------------ */
 
 /* For the indices that are hit: the correlation of log error with log (1 + index), and its range. */
-static const char *trend(const vn_axis_profile *a, const bool *hit)
+static const char *describe_trend(const vn_axis_profile *a, const bool *hit)
 {
 	double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
 	for (int64_t i = 0; i < a->n; i++) {
@@ -167,7 +167,7 @@ static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 	int64_t count = 0;
 	for (int64_t i = 0; i < a->n; i++)
 		count += hit[i] = a->bad[i] > 0;
-	if (count == a->n || !pattern(hit, a->n, a->name, text, sizeof text))
+	if (count == a->n || !describe_pattern(hit, a->n, a->name, text, sizeof text))
 		return false;
 	vn_lines_add(&p->words, "the NaN and infinities are in %s", text);
 	return true;
@@ -183,15 +183,15 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 		hit[r[i].i] = true;
 		inside += a->error[r[i].i];
 	}
-	if (*trend(a, hit))
-		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit),
-		         strncmp(a->name, "axis ", 5) ? noun(a->name, true, name, sizeof name) : a->name);
-	if (!pattern(hit, a->n, a->name, text, sizeof text)) {
+	if (*describe_trend(a, hit))
+		snprintf(way, sizeof way, "; it %s the %s", describe_trend(a, hit),
+		         strncmp(a->name, "axis ", 5) ? noun_of(a->name, true, name, sizeof name) : a->name);
+	if (!describe_pattern(hit, a->n, a->name, text, sizeof text)) {
 		/* Without a pattern, only a few spared indices or a few affected ones are worth naming. */
 		if (2 * (a->n - from) > a->n || inside < 0.9 * p->error)
 			return;
 		snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " %s", a->n - from, a->n,
-		         noun(a->name, false, name, sizeof name));
+		         noun_of(a->name, false, name, sizeof name));
 	}
 	const char *carry = a->n - from == 1 ? "carries" : "carry";
 	if (r[from - 1].e > 0)
@@ -207,17 +207,17 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 		return;
 	if ((p->bad && say_bad(p, a, hit)) || !(p->error > 0))
 		return;
-	rank(a, p->noise, r);
-	const int64_t from = split(r, a->n, p->n / a->n >= MANY ? GAP : GAP_OF_FEW);
+	rank_positions(a, p->noise, r);
+	const int64_t from = find_gap(r, a->n, p->n / a->n >= MANY ? GAP : GAP_OF_FEW);
 	if (from > 0) {
 		say_split(p, a, r, from, hit);
 		return;
 	}
 	for (int64_t i = 0; i < a->n; i++)
 		hit[i] = true;
-	if ((strcmp(a->name, "token") == 0 || strcmp(a->name, "key") == 0) && *trend(a, hit))
-		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference", trend(a, hit),
-		             a->name, sqrt(r[0].e), sqrt(r[a->n - 1].e));
+	if ((strcmp(a->name, "token") == 0 || strcmp(a->name, "key") == 0) && *describe_trend(a, hit))
+		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference",
+		             describe_trend(a, hit), a->name, sqrt(r[0].e), sqrt(r[a->n - 1].e));
 }
 
 vn_status vn_profile_say(vn_profile *p, vn_error *err)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 64 }; /* of attention scores at a time */
+enum { SCORE_ROWS_AT_ONCE = 64 }; /* of attention scores at a time */
 
 typedef vn_recompute_plan run;
 
@@ -172,8 +172,9 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 		return st;
 #pragma omp        parallel for collapse(2) num_threads(p->threads)
     for (int64_t h = 0; h < heads; h++)
-        for (int64_t i = 0; i < p->rows; i += ROWS)
-            if (r->w->eval->rows(k->n, &k->a, slot, h, first + i, p->rows - i < ROWS ? p->rows - i : ROWS,
+        for (int64_t i = 0; i < p->rows; i += SCORE_ROWS_AT_ONCE)
+            if (r->w->eval->rows(k->n, &k->a, slot, h, first + i,
+                                 p->rows - i < SCORE_ROWS_AT_ONCE ? p->rows - i : SCORE_ROWS_AT_ONCE,
 			                            (char *)out + (size_t)((h * p->rows + i) * S) * r->w->size, NULL)) {
 #pragma omp atomic write
                 bad = 1;

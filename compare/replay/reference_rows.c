@@ -10,7 +10,7 @@
 
 /* VALUES: the most that are computed for one checkpoint. A value that is not recorded is computed again for each
  * operation that reads it, which doubles with each residual sum. */
-enum { SPREAD = 12, ROWS = SPREAD + 1, VALUES = 64 };
+enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 
 /* A hundredth of the error of another order of summation in float32 (floor_check.c). Healthy operations leave less
  * than 1e-12. */
@@ -26,8 +26,8 @@ typedef struct look {
 	int              threads;
 	const int32_t   *ids;
 	int64_t          tokens;
-	int             *point;     /* (values): a checkpoint of a root value; -1 */
-	int64_t          row[ROWS]; /* the tokens at hand, rising */
+	int             *point;             /* (values): a checkpoint of a root value; -1 */
+	int64_t          row[VARIANT_ROWS]; /* the tokens at hand, rising */
 	int              n;
 	int              target; /* the value that is computed, although it was recorded */
 	int             *left;   /* values that may still be computed for this checkpoint */

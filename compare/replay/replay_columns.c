@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT 0.0625 /* of the error in the recorded order: the most that another order may leave */
+#define ORDER_LEAVES 0.0625 /* of the error in the recorded order: the most that another order may leave */
 
 /* Does the candidate's tensor hold the numbers of both engines, with its columns in that order? */
 static vn_status agrees(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
@@ -32,7 +32,7 @@ static vn_status agrees(vn_replay *r, const vn_node *node, const vn_node_output 
 	if (!st &&
 	    !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_REPLAY_OWN].policy.storage,
 	                            r->c->request.options->threads, &as.replay, err)) &&
-	    as.replay.local <= LEFT * p->replay.local) {
+	    as.replay.local <= ORDER_LEAVES * p->replay.local) {
 		if (vn_local_beyond(&as))
 			st = vn_replay_allow(r, node, a, &cand, axes, &as.replay, err);
 		*yes = !st && !vn_local_beyond(&as);

@@ -92,7 +92,7 @@ static void say_expected(const vn_expected *w, const char *target, vn_outcome *o
 		         w->anywhere ? "" : ": ", w->anywhere ? "" : target, w->many ? " and others" : "");
 }
 
-static bool broken(const vn_checkpoint *p, vn_metric m)
+static bool is_broken(const vn_checkpoint *p, vn_metric m)
 {
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
@@ -107,12 +107,12 @@ static bool broken_there(const vn_comparison *c, const vn_mutation *m, int at)
 {
 	for (int i = 0; i < c->result.n_points && m->when == VN_EVERY_STEP; i++)
 		if (strcmp(c->result.point[i].name, c->result.point[at].name) == 0 &&
-		    broken(&c->result.point[i], m->want.metric))
+		    is_broken(&c->result.point[i], m->want.metric))
 			return true;
-	return broken(&c->result.point[at], m->want.metric);
+	return is_broken(&c->result.point[at], m->want.metric);
 }
 
-static bool said(const vn_lines *l, const char *text)
+static bool has_line(const vn_lines *l, const char *text)
 {
 	for (int i = 0; i < l->n; i++)
 		if (strstr(l->line[i], text))
@@ -121,7 +121,7 @@ static bool said(const vn_lines *l, const char *text)
 }
 
 /* The checkpoint under test. For a mutation of every step, the first that fails; -1: none. */
-static int subject(const vn_comparison *c, const vn_mutation *m, const vn_entry *target)
+static int find_subject(const vn_comparison *c, const vn_mutation *m, const vn_entry *target)
 {
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
@@ -151,11 +151,11 @@ static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 }
 
 /* Judges a comparison that completed. */
-static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, const vn_entry *target, vn_outcome *o,
-                       vn_error *err)
+static vn_status judge_mutation(const vn_comparison *c, const vn_mutation *mutation, const vn_entry *target,
+                                vn_outcome *o, vn_error *err)
 {
 	const vn_expected *w = &mutation->want;
-	const int          i = subject(c, mutation, target);
+	const int          i = find_subject(c, mutation, target);
 	vn_layout_match    like = { 0 };
 	vn_status          st;
 
@@ -169,7 +169,7 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 		good = good && broken_there(c, mutation, i) && (w->anywhere || c->result.first == i);
 	if (w->says)
 		good = good && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says)) ||
-		                said(&c->result.warnings, w->says));
+		                has_line(&c->result.warnings, w->says));
 	if (good && w->like) {
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
@@ -187,8 +187,8 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 }
 
 /* One that did not. Trouble of this machine is not a finding. */
-static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edited, vn_status st, const vn_error *why,
-                         vn_outcome *o, vn_error *err)
+static vn_status judge_refusal(const vn_comparison *c, const vn_expected *w, bool edited, vn_status st,
+                               const vn_error *why, vn_outcome *o, vn_error *err)
 {
 	/* Mutations of bytes are meant to cause VN_ERR_IO. */
 	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED || (st == VN_ERR_IO && edited)) {
@@ -198,7 +198,7 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edit
 	const char *line = c->result.refusals.n ? c->result.refusals.line[0] : why->text, *file = strstr(line, ".h5: ");
 	snprintf(o->found, sizeof o->found, "refused: %.280s", file ? file + strlen(".h5: ") : line);
 	o->status = 2;
-	if (w && w->status == VN_N_STATUS_WORDS && (strstr(why->text, w->says) || said(&c->result.refusals, w->says)))
+	if (w && w->status == VN_N_STATUS_WORDS && (strstr(why->text, w->says) || has_line(&c->result.refusals, w->says)))
 		o->caught = VN_CAUGHT;
 	/* A copy that we edited, and did not damage, opens: what keeps it from that is trouble, want of memory
 	 * in HDF5 as a rule. */
@@ -211,8 +211,8 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, bool edit
 
 /* Runs `vernier compare` on two paths; NULL stands for the healthy recording. m NULL: expects the comparison to
  * pass. */
-static vn_status compare(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m,
-                         const vn_entry *target, vn_outcome *o, vn_error *err)
+static vn_status compare_mutated(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m,
+                                 const vn_entry *target, vn_outcome *o, vn_error *err)
 {
 	const vn_selftest_unit unit = m ? m->unit : VN_UNIT_GIVEN;
 	vn_compare_options     options = k->o;
@@ -237,7 +237,7 @@ static vn_status compare(vn_mutation_harness *k, const char *ref, const char *ca
 	    (st = vn_compare(&c, &why)))
 		goto done;
 	if (m) {
-		bad = judge(&c, m, target, o, err);
+		bad = judge_mutation(&c, m, target, o, err);
 	} else {
 		o->caught = c.result.within ? VN_CAUGHT : VN_MISSED;
 		o->status = c.result.within ? 0 : 1;
@@ -245,7 +245,7 @@ static vn_status compare(vn_mutation_harness *k, const char *ref, const char *ca
 	}
 done:
 	if (st)
-		bad = refused(&c, m ? &m->want : NULL, m && !m->file, st, &why, o, err);
+		bad = judge_refusal(&c, m ? &m->want : NULL, m && !m->file, st, &why, o, err);
 	const bool aligned = c.result.notes.n >
 	                     0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
 	vn_comparison_finish(&c);
@@ -263,7 +263,7 @@ vn_status vn_mutation_harness_healthy(vn_mutation_harness *c, vn_outcome *o, vn_
 	vn_status st;
 
 	*o = (vn_outcome) { .expected = "within limits" };
-	if (!(st = compare(c, NULL, NULL, NULL, NULL, o, err)) && o->status == 2)
+	if (!(st = compare_mutated(c, NULL, NULL, NULL, NULL, o, err)) && o->status == 2)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s cannot be compared: %s", c->h->ref, c->h->cand,
 		             o->found + strlen("refused: "));
 	return st;
@@ -292,7 +292,7 @@ vn_status vn_mutation_harness_try(vn_mutation_harness *c, const vn_mutation *m, 
 	if ((ref && (st = vn_mutate(m, VN_SIDE_REF, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
 	    (cand && (st = vn_mutate(m, VN_SIDE_CAND, c->cand, from, c->cand_copy, target, other, err))))
 		goto done;
-	st = compare(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, m, target, o, err);
+	st = compare_mutated(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, m, target, o, err);
 done:
 	if (remove(c->ref_copy) != 0 && errno != ENOENT && !st)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", c->ref_copy, strerror(errno));

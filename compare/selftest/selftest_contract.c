@@ -11,7 +11,7 @@
 static const char ids_at[] = "/run/token_ids", positions_at[] = "/run/positions";
 
 /* A copy of the ids or positions, for changing. */
-static int32_t *tokens(const vn_mutation_context *p, bool ids, int64_t *n)
+static int32_t *copy_tokens(const vn_mutation_context *p, bool ids, int64_t *n)
 {
 	const int32_t *list[2];
 	*n = vn_recording_tokens(p->healthy, &list[0], &list[1]);
@@ -34,7 +34,7 @@ static void put_list(vn_edit *e, const char *object, int32_t *list, int64_t n, b
 static void other_id(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
-	int32_t *list = tokens(p, true, &n);
+	int32_t *list = copy_tokens(p, true, &n);
 	if (list)
 		list[n / 2] ^= 1;
 	put_list(e, ids_at, list, n, true);
@@ -43,7 +43,7 @@ static void other_id(vn_edit *e, const vn_mutation_context *p)
 static void id_less(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n, m;
-	int32_t *list = tokens(p, true, &n), *at = tokens(p, false, &m);
+	int32_t *list = copy_tokens(p, true, &n), *at = copy_tokens(p, false, &m);
 	put_list(e, ids_at, list, n - 1, true);
 	put_list(e, positions_at, at, m - 1, true);
 }
@@ -51,7 +51,7 @@ static void id_less(vn_edit *e, const vn_mutation_context *p)
 static void id_rot(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
-	int32_t *list = tokens(p, true, &n);
+	int32_t *list = copy_tokens(p, true, &n);
 	if (list)
 		list[0] ^= 1;
 	put_list(e, ids_at, list, n, false);
@@ -60,7 +60,7 @@ static void id_rot(vn_edit *e, const vn_mutation_context *p)
 static void id_negative(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
-	int32_t *list = tokens(p, true, &n);
+	int32_t *list = copy_tokens(p, true, &n);
 	if (list)
 		list[n - 1] = -1;
 	put_list(e, ids_at, list, n, true);
@@ -69,7 +69,7 @@ static void id_negative(vn_edit *e, const vn_mutation_context *p)
 static void later_positions(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
-	int32_t *list = tokens(p, false, &n);
+	int32_t *list = copy_tokens(p, false, &n);
 	for (int64_t i = 0; list && i < n; i++)
 		list[i]++;
 	put_list(e, positions_at, list, n, true);
@@ -78,7 +78,7 @@ static void later_positions(vn_edit *e, const vn_mutation_context *p)
 static void other_position(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
-	int32_t *list = tokens(p, false, &n);
+	int32_t *list = copy_tokens(p, false, &n);
 	if (list)
 		list[n - 1]--;
 	put_list(e, positions_at, list, n, true);
@@ -105,7 +105,7 @@ static void no_precision(vn_edit *e, const vn_mutation_context *p)
 static void dressed_up(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
-	int32_t *list = tokens(p, true, &n);
+	int32_t *list = copy_tokens(p, true, &n);
 	put_list(e, ids_at, list, n, true);
 }
 

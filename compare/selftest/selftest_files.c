@@ -16,15 +16,15 @@ static int64_t size_of(const char *path)
 	return stat(path, &s) == 0 ? (int64_t)s.st_size : 0;
 }
 
-static bool absent(const char *path)
+static bool remove_file(const char *path)
 {
 	return unlink(path) == 0;
 }
-static bool empty(const char *path)
+static bool empty_file(const char *path)
 {
 	return truncate(path, 0) == 0;
 }
-static bool half(const char *path)
+static bool halve_file(const char *path)
 {
 	return truncate(path, size_of(path) / 2) == 0;
 }
@@ -36,12 +36,12 @@ static bool byte_less(const char *path)
 {
 	return truncate(path, size_of(path) - 1) == 0;
 }
-static bool folder(const char *path)
+static bool replace_by_folder(const char *path)
 {
 	return unlink(path) == 0 && mkdir(path, 0700) == 0;
 }
 
-static bool overwrite(const char *path, int64_t at, int64_t n, int with)
+static bool overwrite_bytes(const char *path, int64_t at, int64_t n, int with)
 {
 	FILE *f = fopen(path, "r+b");
 	bool  good = f && fseek(f, at, SEEK_SET) == 0;
@@ -52,11 +52,11 @@ static bool overwrite(const char *path, int64_t at, int64_t n, int with)
 
 static bool no_hdf5(const char *path)
 {
-	return overwrite(path, 0, 8, 'x');
+	return overwrite_bytes(path, 0, 8, 'x');
 }
 static bool no_start(const char *path)
 {
-	return overwrite(path, 8, 88, 0xff);
+	return overwrite_bytes(path, 8, 88, 0xff);
 }
 static bool text_file(const char *path)
 {
@@ -171,11 +171,11 @@ static void last_bit(vn_edit *e, const vn_mutation_context *p)
 	}
 
 const vn_mutation vn_selftest_files[] = {
-	{ "absent", "no file", .file = absent, .want = REFUSED("No such file") },
-	{ "empty-file", "an empty file", .file = empty, .want = REFUSED("is empty") },
-	{ "folder", "a directory of that name", .file = folder, .want = REFUSED("a directory") },
+	{ "absent", "no file", .file = remove_file, .want = REFUSED("No such file") },
+	{ "empty-file", "an empty file", .file = empty_file, .want = REFUSED("is empty") },
+	{ "folder", "a directory of that name", .file = replace_by_folder, .want = REFUSED("a directory") },
 	{ "pointer", "a Git LFS pointer", .file = text_file, .want = REFUSED("not an HDF5 file") },
-	{ "truncated", "the second half is missing", .file = half, .want = REFUSED("HDF5") },
+	{ "truncated", "the second half is missing", .file = halve_file, .want = REFUSED("HDF5") },
 	{ "byte-less", "the last byte is missing", .file = byte_less, .want = REFUSED("HDF5") },
 	{ "head-alone", "cut to 96 bytes", .file = head_alone, .want = REFUSED("HDF5") },
 	{ "signature", "another signature", .file = no_hdf5, .want = REFUSED("not an HDF5 file") },

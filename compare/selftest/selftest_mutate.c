@@ -21,7 +21,7 @@ static bool write_all(int fd, const char *data, ssize_t n)
 	return true;
 }
 
-static vn_status copy(const char *from, const char *to, vn_error *err)
+static vn_status copy_file(const char *from, const char *to, vn_error *err)
 {
 	static char buffer[1 << 16];
 	struct stat s;
@@ -52,7 +52,7 @@ typedef struct change {
 	int                        n;
 } change;
 
-static void numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_context *p)
+static void mutate_numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_context *p)
 {
 	const size_t   n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype);
 	double        *real = malloc((n + 1) * sizeof *real);
@@ -78,14 +78,14 @@ static void numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_context 
 }
 
 /* In a child. */
-static void apply(vn_edit *e, void *ctx)
+static void apply_mutation(vn_edit *e, void *ctx)
 {
 	const change *x = ctx;
 	for (int i = 0; i < x->n; i++)
 		if (x->m->edit)
 			x->m->edit(e, &x->p[i]);
 		else
-			numbers(e, x->m, &x->p[i]);
+			mutate_numbers(e, x->m, &x->p[i]);
 }
 
 /* A copy, because the child that edits cannot see memory that this process has mapped or loaded. The caller
@@ -107,8 +107,8 @@ static vn_status copy_tensor(vn_recording *r, int i, vn_tensor *t, vn_error *err
 	return VN_OK;
 }
 
-static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_mutation_context *p,
-                         vn_error *err)
+static vn_status examine_target(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_mutation_context *p,
+                                vn_error *err)
 {
 	vn_status st;
 
@@ -141,7 +141,7 @@ static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry
 }
 
 /* Index of the median of x (n), all of them 0 or more. */
-static int64_t middle(const double *x, int64_t n)
+static int64_t middle_element(const double *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		int64_t less = 0, equal = 0;
@@ -169,7 +169,7 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutat
 	for (; !st && *n < all; ++*n) {
 		vn_mutation_context *here = &(*p)[*n];
 		const int            i = vn_recording_find(r, step[*n], target->name);
-		if ((st = examine(r, vn_recording_entry(r, i), NULL, here, err))) {
+		if ((st = examine_target(r, vn_recording_entry(r, i), NULL, here, err))) {
 			++*n;
 			break;
 		}
@@ -178,7 +178,7 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutat
 			size[k] += here->y[k] * here->y[k];
 	}
 	for (int i = 0; !st && i < all; i++)
-		(*p)[i].channel = i ? (*p)->channel : middle(size, wide);
+		(*p)[i].channel = i ? (*p)->channel : middle_element(size, wide);
 	free(step);
 	free(size);
 	return st;
@@ -188,7 +188,7 @@ vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *he
                     const vn_entry *target, const vn_entry *other, vn_error *err)
 {
 	vn_mutation_context one = { 0 }, *steps = NULL, *p = &one;
-	vn_status           st = copy(from, to, err);
+	vn_status           st = copy_file(from, to, err);
 	int                 n = 0;
 
 	if (st)
@@ -199,12 +199,12 @@ vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *he
 		st = examine_steps(healthy, target, &steps, &n, err);
 		p = steps;
 	} else {
-		st = examine(healthy, target, other, &one, err);
+		st = examine_target(healthy, target, other, &one, err);
 		n = 1;
 	}
 	for (int i = 0; i < n; i++)
 		p[i].of = of;
-	if (!st && (st = vn_edit_file(to, apply, &(change) { m, p, n }, err)))
+	if (!st && (st = vn_edit_file(to, apply_mutation, &(change) { m, p, n }, err)))
 		vn_context(err, st, "mutation %s", m->name);
 	for (int i = 0; i < n; i++) {
 		free(p[i].y);

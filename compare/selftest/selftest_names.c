@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Path of the group that holds a tensor of a layer: "/step.0/layer3". */
-static char *folder(const char *at, char *path)
+static char *folder_of(const char *at, char *path)
 {
 	snprintf(path, VN_EDIT_PATH, "%s", at);
 	char *slash = strrchr(path, '/');
@@ -15,10 +15,10 @@ static char *folder(const char *at, char *path)
 	return path;
 }
 
-static char *beside(const char *at, const char *name, char *path)
+static char *name_beside(const char *at, const char *name, char *path)
 {
 	char in[VN_EDIT_PATH];
-	snprintf(path, VN_EDIT_PATH, "%.150s/%.30s", folder(at, in), name);
+	snprintf(path, VN_EDIT_PATH, "%.150s/%.30s", folder_of(at, in), name);
 	return path;
 }
 
@@ -30,7 +30,7 @@ static void remove_tensor(vn_edit *e, const vn_mutation_context *p)
 static void layer_gone(vn_edit *e, const vn_mutation_context *p)
 {
 	char in[VN_EDIT_PATH];
-	vn_edit_unlink(e, folder(p->at, in));
+	vn_edit_unlink(e, folder_of(p->at, in));
 }
 
 static void step_gone(vn_edit *e, const vn_mutation_context *p)
@@ -62,7 +62,7 @@ static void step_misspelt(vn_edit *e, const vn_mutation_context *p)
 static void misspelt(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
-	vn_edit_move(e, p->at, beside(p->at, "Atn_norm", to));
+	vn_edit_move(e, p->at, name_beside(p->at, "Atn_norm", to));
 }
 
 static void another_layer(vn_edit *e, const vn_mutation_context *p)
@@ -92,13 +92,13 @@ static void upper_case(vn_edit *e, const vn_mutation_context *p)
 static void control(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
-	vn_edit_move(e, p->at, beside(p->at, "q\033[2Jproj", to));
+	vn_edit_move(e, p->at, name_beside(p->at, "q\033[2Jproj", to));
 }
 
 static void again(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
-	vn_edit_point(e, beside(p->at, "attn_again", to), VN_EDIT_HARD, p->at);
+	vn_edit_point(e, name_beside(p->at, "attn_again", to), VN_EDIT_HARD, p->at);
 	vn_edit_replace(e, to, &p->t, VN_EDIT_PLAIN); /* replacing an alias of the target would not be found */
 }
 
@@ -118,7 +118,7 @@ static void numbers_swapped(vn_edit *e, const vn_mutation_context *p)
 static void layers_swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	char a[VN_EDIT_PATH], b[VN_EDIT_PATH];
-	vn_edit_swap(e, folder(p->at, a), folder(p->there, b));
+	vn_edit_swap(e, folder_of(p->at, a), folder_of(p->there, b));
 }
 
 static void instead(vn_edit *e, const vn_mutation_context *p)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static double rms(const vn_mutation_context *p, const double *x)
+static double rms_of(const vn_mutation_context *p, const double *x)
 {
 	double sum = 0.0;
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -12,7 +12,7 @@ static double rms(const vn_mutation_context *p, const double *x)
 	return sqrt(sum / (double)(p->T * p->W));
 }
 
-static int64_t largest(const vn_mutation_context *p, const double *x)
+static int64_t find_largest(const vn_mutation_context *p, const double *x)
 {
 	int64_t at = 0;
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -22,7 +22,7 @@ static int64_t largest(const vn_mutation_context *p, const double *x)
 }
 
 /* A pseudorandom number between -1 and 1, derived from i. */
-static double chance(int64_t i)
+static double random_number(int64_t i)
 {
 	uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -30,7 +30,7 @@ static double chance(int64_t i)
 	return ldexp((double)((x ^ x >> 31) >> 11), -52) - 1.0;
 }
 
-static void scale(const vn_mutation_context *p, double *x, double by)
+static void scale_numbers(const vn_mutation_context *p, double *x, double by)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] *= by;
@@ -56,7 +56,7 @@ static void last_nan(const vn_mutation_context *p, double *x)
 }
 void vn_change_zeroed(const vn_mutation_context *p, double *x)
 {
-	scale(p, x, 0.0);
+	scale_numbers(p, x, 0.0);
 }
 
 static void all_nan(const vn_mutation_context *p, double *x)
@@ -101,16 +101,16 @@ static void channel_zero(const vn_mutation_context *p, double *x)
 
 static void all_equal(const vn_mutation_context *p, double *x)
 {
-	const double value = rms(p, x);
+	const double value = rms_of(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = value;
 }
 
 static void garbage(const vn_mutation_context *p, double *x)
 {
-	const double size = rms(p, x);
+	const double size = rms_of(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
-		x[i] = 1.7 * size * chance(i);
+		x[i] = 1.7 * size * random_number(i);
 }
 
 /* ---- sizes and signs --------------------------------------------------------------------- */
@@ -118,19 +118,19 @@ static void garbage(const vn_mutation_context *p, double *x)
 /* bfloat16 limits allow 1.3 % for rounding (specs/limits.md). */
 static void scaled_little(const vn_mutation_context *p, double *x)
 {
-	scale(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01);
+	scale_numbers(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01);
 }
 static void scaled_some(const vn_mutation_context *p, double *x)
 {
-	scale(p, x, 1.03);
+	scale_numbers(p, x, 1.03);
 }
 static void halved(const vn_mutation_context *p, double *x)
 {
-	scale(p, x, 0.5);
+	scale_numbers(p, x, 0.5);
 }
 void vn_change_negated(const vn_mutation_context *p, double *x)
 {
-	scale(p, x, -1.0);
+	scale_numbers(p, x, -1.0);
 }
 
 static void row_scaled(const vn_mutation_context *p, double *x)
@@ -149,7 +149,7 @@ static void channel_scaled(const vn_mutation_context *p, double *x)
 static void behind_channel(const vn_mutation_context *p, double *x, double by)
 {
 	if (p->of != VN_SIDE_REF)
-		scale(p, x, by);
+		scale_numbers(p, x, by);
 	for (int64_t t = 0; t < p->T; t++)
 		row(p, x, t)[p->W / 2] = 60000.0;
 }
@@ -170,7 +170,7 @@ static void zeroed_behind_channel(const vn_mutation_context *p, double *x)
 static void scaled_behind_number(const vn_mutation_context *p, double *x)
 {
 	if (p->of != VN_SIDE_REF)
-		scale(p, x, 1.03);
+		scale_numbers(p, x, 1.03);
 	x[p->W / 2] = 2000.0;
 }
 
@@ -196,14 +196,14 @@ static void head_zero(const vn_mutation_context *p, double *x)
 
 static void offset(const vn_mutation_context *p, double *x)
 {
-	const double by = 0.02 * rms(p, x);
+	const double by = 0.02 * rms_of(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] += by;
 }
 
 void vn_change_enlarged(const vn_mutation_context *p, double *x)
 {
-	scale(p, x, 1.3);
+	scale_numbers(p, x, 1.3);
 }
 
 static void absolute(const vn_mutation_context *p, double *x)
@@ -214,16 +214,16 @@ static void absolute(const vn_mutation_context *p, double *x)
 
 static void clipped(const vn_mutation_context *p, double *x)
 {
-	const double most = 0.4 * fabs(x[largest(p, x)]);
+	const double most = 0.4 * fabs(x[find_largest(p, x)]);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = fmin(fmax(x[i], -most), most);
 }
 
 static void noise(const vn_mutation_context *p, double *x)
 {
-	const double size = 0.03 * rms(p, x);
+	const double size = 0.03 * rms_of(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
-		x[i] += size * chance(i);
+		x[i] += size * random_number(i);
 }
 
 /* One cast too many, to this many significant bits including the leading one. */
@@ -279,13 +279,13 @@ static void vocabulary_shifted(const vn_mutation_context *p, double *x)
 
 static void tempered(const vn_mutation_context *p, double *x)
 {
-	scale(p, x, 1.0 / 1.1);
+	scale_numbers(p, x, 1.0 / 1.1);
 }
 
 /* ---- bits -------------------------------------------------------------------------------------- */
 
 /* Flips bit `from_top` of the number of largest magnitude; 0 is the sign bit. */
-static void flip(const vn_mutation_context *p, unsigned char *raw, int from_top)
+static void flip_bit(const vn_mutation_context *p, unsigned char *raw, int from_top)
 {
 	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype), bit = 8 * width - 1 - (size_t)from_top;
 	size_t       at = 0;
@@ -304,16 +304,16 @@ static void flip(const vn_mutation_context *p, unsigned char *raw, int from_top)
 
 void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw)
 {
-	flip(p, raw, 0);
+	flip_bit(p, raw, 0);
 }
 void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw)
 {
-	flip(p, raw, 1);
+	flip_bit(p, raw, 1);
 }
 
 static void flip_mantissa(const vn_mutation_context *p, unsigned char *raw)
 {
-	flip(p, raw, (int)(8 * vn_dtype_size(p->t.dtype)) - vn_dtype_digits(p->t.dtype));
+	flip_bit(p, raw, (int)(8 * vn_dtype_size(p->t.dtype)) - vn_dtype_digits(p->t.dtype));
 }
 
 static void bytes_swapped(const vn_mutation_context *p, unsigned char *raw)

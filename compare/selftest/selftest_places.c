@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Reorders axis n of (outer,n,piece). */
-static void arrange(const vn_mutation_context *p, double *x, vn_arrange m, int64_t outer, int64_t n, int64_t piece)
+static void arrange_blocks(const vn_mutation_context *p, double *x, vn_arrange m, int64_t outer, int64_t n,
+                           int64_t piece)
 {
 	memcpy(p->y, x, (size_t)(p->T * p->W) * sizeof *x); /* room of the same size */
 	vn_arrange_bytes(x, p->y, &m, (size_t)outer, (size_t)n, (size_t)piece * sizeof *x);
@@ -15,17 +16,17 @@ static void arrange(const vn_mutation_context *p, double *x, vn_arrange m, int64
 
 static void arrange_tokens(const vn_mutation_context *p, double *x, vn_arrange m)
 {
-	arrange(p, x, m, 1, p->T, p->W);
+	arrange_blocks(p, x, m, 1, p->T, p->W);
 }
 
 static void arrange_heads(const vn_mutation_context *p, double *x, vn_arrange m)
 {
-	arrange(p, x, m, p->T, p->H, p->K);
+	arrange_blocks(p, x, m, p->T, p->H, p->K);
 }
 
 static void arrange_numbers(const vn_mutation_context *p, double *x, vn_arrange m)
 {
-	arrange(p, x, m, 1, p->T * p->W, 1);
+	arrange_blocks(p, x, m, 1, p->T * p->W, 1);
 }
 
 #define MOVED(name, what, ...) \
@@ -46,7 +47,7 @@ MOVED(halves_interleaved, numbers, VN_ARRANGE_TURNED, .a = 2, .b = p->K / 2, .pe
 
 static void heads_first(const vn_mutation_context *p, double *x)
 {
-	arrange(p, x, (vn_arrange) { VN_ARRANGE_TURNED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
+	arrange_blocks(p, x, (vn_arrange) { VN_ARRANGE_TURNED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
 }
 
 void vn_change_heads_swapped(const vn_mutation_context *p, double *x)

@@ -34,7 +34,7 @@ int vn_selftest_count(const vn_selftest *s, vn_caught what)
 /* ---- text --------------------------------------------------------------------------------- */
 
 /* The outcome to report for a mutation: a missed one if any, else one that was tried. */
-static const vn_outcome *telling(const vn_selftest *s, int i)
+static const vn_outcome *find_telling(const vn_selftest *s, int i)
 {
 	const vn_outcome *best = outcome_of(s, 0, i);
 	for (int p = 1; p < s->n_pairs; p++) {
@@ -51,13 +51,13 @@ typedef struct widths {
 	int name, expected;
 } widths;
 
-static widths widest(const vn_selftest *s)
+static widths widest_names(const vn_selftest *s)
 {
 	widths w = { (int)strlen("mutation"), (int)strlen("expected") };
 	int    i = 1;
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++) {
-			const vn_outcome *o = telling(s, i++);
+			const vn_outcome *o = find_telling(s, i++);
 			const int         name = (int)(strlen(g->name) + 1 + strlen(m->name)), expected = (int)strlen(o->expected);
 			if (o->caught == VN_ELSEWHERE)
 				continue;
@@ -67,10 +67,10 @@ static widths widest(const vn_selftest *s)
 	return w;
 }
 
-static void line(const vn_selftest *s, const char *group, const char *name, int i, widths w, FILE *out)
+static void print_line(const vn_selftest *s, const char *group, const char *name, int i, widths w, FILE *out)
 {
 	char              full[64];
-	const vn_outcome *o = telling(s, i);
+	const vn_outcome *o = find_telling(s, i);
 
 	if (o->caught == VN_ELSEWHERE)
 		return;
@@ -84,7 +84,7 @@ static void line(const vn_selftest *s, const char *group, const char *name, int 
 }
 
 /* Why a mutation was tried with no pair, so that nothing is known about it; NULL if it was tried. */
-static const char *untried(const vn_selftest *s, int i)
+static const char *untried_reason(const vn_selftest *s, int i)
 {
 	const char *why = NULL;
 	for (int p = 0; p < s->n_pairs; p++) {
@@ -97,14 +97,14 @@ static const char *untried(const vn_selftest *s, int i)
 }
 
 /* Prints "120: no tensor of...; 11: no plan", reasons in order of appearance. Returns the number of mutations. */
-static int reasons(const vn_selftest *s, FILE *out)
+static int print_reasons(const vn_selftest *s, FILE *out)
 {
 	int all = 0;
 	for (int i = 1; i <= s->n_mutations; i++) {
-		const char *why = untried(s, i), *other;
+		const char *why = untried_reason(s, i), *other;
 		int         n = why != NULL, before = 0;
 		for (int k = 1; why && k <= s->n_mutations; k++)
-			if (k != i && (other = untried(s, k)) && strcmp(other, why) == 0) {
+			if (k != i && (other = untried_reason(s, k)) && strcmp(other, why) == 0) {
 				n++;
 				before += k < i;
 			}
@@ -121,7 +121,7 @@ static int reasons(const vn_selftest *s, FILE *out)
 void vn_selftest_text(const vn_selftest *s, FILE *out)
 {
 	const int    missed = vn_selftest_count(s, VN_MISSED), none = vn_selftest_count(s, VN_NOT_RUN);
-	const widths w = widest(s);
+	const widths w = widest_names(s);
 	int          i = 0, alarms = 0;
 
 	for (int p = 0; p < s->n_pairs; p++)
@@ -137,13 +137,13 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%-9s ", s->pair[p].name);
 	fprintf(out, " %-*s  %-*s  %s\n", w.name, "mutation", w.expected, "expected", "found");
-	line(s, "", "none", i++, w, out);
+	print_line(s, "", "none", i++, w, out);
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
-			line(s, g->name, m->name, i++, w, out);
+			print_line(s, g->name, m->name, i++, w, out);
 	for (int p = 0; p < s->n_pairs; p++)
 		alarms += outcome_of(s, p, 0)->caught == VN_MISSED;
-	const int nothing = reasons(s, out);
+	const int nothing = print_reasons(s, out);
 	fprintf(out, "%s%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n",
 	        nothing ? "" : "\n",
 	        missed    ? "MISSED"
@@ -155,7 +155,7 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *outcome(const char *group, const vn_mutation *m, const vn_outcome *o)
+static json_t *outcome_json(const char *group, const vn_mutation *m, const vn_outcome *o)
 {
 	static const char *const keys[] = {
 		[VN_CAUGHT] = "caught", [VN_MISSED] = "missed", [VN_NOT_RUN] = "not_run", [VN_ELSEWHERE] = "elsewhere"
@@ -165,14 +165,14 @@ static json_t *outcome(const char *group, const vn_mutation *m, const vn_outcome
 	                 "expected", vn_json_text(o->expected), "found", vn_json_text(o->found));
 }
 
-static json_t *pair(const vn_selftest *s, int p)
+static json_t *pair_json(const vn_selftest *s, int p)
 {
 	json_t *list = json_array();
 	int     i = 1;
 
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
-			json_array_append_new(list, outcome(g->name, m, outcome_of(s, p, i++)));
+			json_array_append_new(list, outcome_json(g->name, m, outcome_of(s, p, i++)));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", vn_json_text(s->pair[p].name), "reference",
 	                 vn_json_text(s->pair[p].ref), "candidate", vn_json_text(s->pair[p].cand), "floor",
 	                 vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "healthy",
@@ -184,7 +184,7 @@ vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)
 {
 	json_t *pairs = json_array();
 	for (int p = 0; p < s->n_pairs; p++)
-		json_array_append_new(pairs, pair(s, p));
+		json_array_append_new(pairs, pair_json(s, p));
 	json_t    *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:[]}", "schema", "vernier-selftest/1", "verdict",
                              vn_selftest_count(s, VN_MISSED) ? "missed" : "caught", "mutations", s->n_mutations,
 	                            "caught", vn_selftest_count(s, VN_CAUGHT), "missed", vn_selftest_count(s, VN_MISSED),

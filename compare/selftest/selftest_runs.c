@@ -28,8 +28,8 @@ static void write_ids(int32_t *id, int n, int first)
 		id[i] = (first + 37 * i) % 512;
 }
 
-static vn_status record(const char *model, const char *precision, const length *l, int first, int threads,
-                        const char *path, vn_error *err)
+static vn_status record_run(const char *model, const char *precision, const length *l, int first, int threads,
+                            const char *path, vn_error *err)
 {
 	int32_t           id[32];
 	vn_engine_options o = { .threads = threads, .device = -1 };
@@ -67,7 +67,7 @@ static vn_status make_run(vn_own_runs *own, int slot, const char *dir, const cha
                           const char *precision, const length *l, int first, int threads, vn_error *err)
 {
 	snprintf(own->path[slot], sizeof own->path[slot], "%s/%s.%s.h5", dir, what, precision);
-	return record(model, precision, l, first, threads, own->path[slot], err);
+	return record_run(model, precision, l, first, threads, own->path[slot], err);
 }
 
 /* If steps[0] was made, its reference serves the others. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Gives the target another shape, padded with zeros. */
-static void reshape(vn_edit *e, const vn_mutation_context *p, vn_shape shape)
+static void reshape_tensor(vn_edit *e, const vn_mutation_context *p, vn_shape shape)
 {
 	vn_tensor    t = { p->t.dtype, shape, NULL };
 	const size_t width = vn_dtype_size(t.dtype), n = (size_t)vn_shape_count(&shape),
@@ -26,7 +26,7 @@ static void reshape(vn_edit *e, const vn_mutation_context *p, vn_shape shape)
 }
 
 /* Transposes the first two axes, numbers included. */
-static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, int64_t second, int64_t together)
+static void exchange_elements(vn_edit *e, const vn_mutation_context *p, int64_t first, int64_t second, int64_t together)
 {
 	const size_t   width = vn_dtype_size(p->t.dtype) * (size_t)together;
 	vn_tensor      t = { p->t.dtype, { together > 1 ? 3 : 2, { second, first, together } }, NULL };
@@ -45,55 +45,55 @@ static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, in
 
 static void heads_first(vn_edit *e, const vn_mutation_context *p)
 {
-	exchange(e, p, p->T, p->H, p->K);
+	exchange_elements(e, p, p->T, p->H, p->K);
 }
 static void columns_first(vn_edit *e, const vn_mutation_context *p)
 {
-	exchange(e, p, p->T, p->W, 1);
+	exchange_elements(e, p, p->T, p->W, 1);
 }
 static void heads_turned(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 3, { p->T, p->K, p->H } });
+	reshape_tensor(e, p, (vn_shape) { 3, { p->T, p->K, p->H } });
 }
 static void transposed(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 2, { p->W, p->T } });
+	reshape_tensor(e, p, (vn_shape) { 2, { p->W, p->T } });
 }
 static void flattened(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 2, { p->T, p->H * p->K } });
+	reshape_tensor(e, p, (vn_shape) { 2, { p->T, p->H * p->K } });
 }
 static void batch_of_one(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 3, { 1, p->T, p->W } });
+	reshape_tensor(e, p, (vn_shape) { 3, { 1, p->T, p->W } });
 }
 static void trailing_one(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 3, { p->T, p->W, 1 } });
+	reshape_tensor(e, p, (vn_shape) { 3, { p->T, p->W, 1 } });
 }
 static void row_less(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 2, { p->T - 1, p->W } });
+	reshape_tensor(e, p, (vn_shape) { 2, { p->T - 1, p->W } });
 }
 static void last_row_alone(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 2, { 1, p->W } });
+	reshape_tensor(e, p, (vn_shape) { 2, { 1, p->W } });
 }
 static void column_less(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 2, { p->T, p->W - 1 } });
+	reshape_tensor(e, p, (vn_shape) { 2, { p->T, p->W - 1 } });
 }
 static void column_more(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 2, { p->T, p->W + 1 } });
+	reshape_tensor(e, p, (vn_shape) { 2, { p->T, p->W + 1 } });
 }
 static void one_list(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 1, { p->T * p->W } });
+	reshape_tensor(e, p, (vn_shape) { 1, { p->T * p->W } });
 }
 static void no_columns(vn_edit *e, const vn_mutation_context *p)
 {
-	reshape(e, p, (vn_shape) { 2, { p->T, 0 } });
+	reshape_tensor(e, p, (vn_shape) { 2, { p->T, 0 } });
 }
 static void many_axes(vn_edit *e, const vn_mutation_context *p)
 {
@@ -103,7 +103,7 @@ static void many_axes(vn_edit *e, const vn_mutation_context *p)
 static void scalar(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "axes", "");
-	reshape(e, p, (vn_shape) { 0, { 0 } });
+	reshape_tensor(e, p, (vn_shape) { 0, { 0 } });
 }
 
 static void words_turned(vn_edit *e, const vn_mutation_context *p)

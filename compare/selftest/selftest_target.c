@@ -38,7 +38,7 @@ vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err
 }
 
 /* Whether the token axis is first and the tensor has the same name on both sides. */
-static bool plain(const vn_mutation_harness *c, const vn_entry *e, int64_t tokens)
+static bool is_plain(const vn_mutation_harness *c, const vn_entry *e, int64_t tokens)
 {
 	const int i = c->shared[vn_recording_find(c->cand, e->step, e->name)] ? -1
 	                                                                      : vn_recording_find(c->ref, e->step, e->name);
@@ -50,7 +50,7 @@ static bool plain(const vn_mutation_harness *c, const vn_entry *e, int64_t token
 	       vn_columns(e) >= 8;
 }
 
-static bool alike(const vn_entry *a, const vn_entry *b)
+static bool are_alike(const vn_entry *a, const vn_entry *b)
 {
 	return a != b && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
 }
@@ -173,13 +173,13 @@ static bool is_coarse(const vn_mutation_harness *c, const vn_entry *e)
 	return e->dtype == VN_BF16 || !precision || strstr(precision, "bf") || strcmp(precision, "f16-acc16") == 0;
 }
 
-static bool recurs(const vn_mutation_harness *c)
+static bool is_recurrent(const vn_mutation_harness *c)
 {
 	const char *family = vn_recording_family(c->cand);
 	return family && strncmp(family, "qwen3_5", 7) == 0;
 }
 
-static bool fits(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e)
+static bool fits_mutation(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e)
 {
 	const int tokens = m->when ? 1 : 3;
 	if (m->needs == VN_NEEDS_STEPS ? e->step <= first_step(c) || (m->when && !in_call(c, m->when, e))
@@ -193,13 +193,13 @@ static bool fits(const vn_mutation_harness *c, const vn_mutation *m, const vn_en
 	case VN_NEEDS_TENSOR:
 	case VN_NEEDS_PAIR:
 	case VN_NEEDS_LAYERS:
-		return e->layer >= 0 && plain(c, e, tokens) && e->shape.dim[0] != vn_columns(e) &&
+		return e->layer >= 0 && is_plain(c, e, tokens) && e->shape.dim[0] != vn_columns(e) &&
 		       (m->when != VN_EVERY_STEP || (vn_axes_find(vn_entry_axes(e), "key") < 0 && steps_have_channels(c, e)));
 	case VN_NEEDS_HEADS:
-		return e->layer >= 0 && plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 &&
+		return e->layer >= 0 && is_plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 &&
 		       e->shape.dim[2] >= 2 && e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
-	case VN_NEEDS_SCORES: return strcmp(e->name, "logits") == 0 && plain(c, e, tokens);
-	case VN_NEEDS_STEPS: return e->layer >= 0 && plain(c, e, 1);
+	case VN_NEEDS_SCORES: return strcmp(e->name, "logits") == 0 && is_plain(c, e, tokens);
+	case VN_NEEDS_STEPS: return e->layer >= 0 && is_plain(c, e, 1);
 	case VN_NEEDS_NAMES: return e->same_as >= 0 && vn_recording_find(c->ref, e->step, e->name) >= 0;
 	default: return false;
 	}
@@ -207,11 +207,11 @@ static bool fits(const vn_mutation_harness *c, const vn_mutation *m, const vn_en
 
 static bool is_target(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e)
 {
-	return fits(c, m, e) && (!m->eight || has_channels(c, e, NULL, e->shape.dim[0]));
+	return fits_mutation(c, m, e) && (!m->eight || has_channels(c, e, NULL, e->shape.dim[0]));
 }
 
 /* Whether it comes later in the order of either side, because an engine may omit the order (sequence.h). */
-static bool later(const vn_mutation_harness *c, const vn_entry *e, const vn_entry *o)
+static bool is_later(const vn_mutation_harness *c, const vn_entry *e, const vn_entry *o)
 {
 	return vn_recording_find(c->cand, o->step, o->name) > vn_recording_find(c->cand, e->step, e->name) &&
 	       vn_recording_find(c->ref, o->step, o->name) > vn_recording_find(c->ref, e->step, e->name);
@@ -222,16 +222,17 @@ static bool is_other(const vn_mutation_harness *c, const vn_mutation *m, const v
 	const int tokens = m->when ? 1 : 3;
 	switch (m->needs) {
 	case VN_NEEDS_PAIR:
-		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer == e->layer &&
-		       other_numbers(c->cand, e, o);
+		return are_alike(e, o) && is_plain(c, o, tokens) && o->step == e->step && is_later(c, e, o) &&
+		       o->layer == e->layer && other_numbers(c->cand, e, o);
 	case VN_NEEDS_LAYERS:
-		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer >= 0 &&
+		return are_alike(e, o) && is_plain(c, o, tokens) && o->step == e->step && is_later(c, e, o) && o->layer >= 0 &&
 		       o->layer != e->layer && strcmp(o->point, e->point) == 0 && *o->point && other_numbers(c->cand, e, o);
 	case VN_NEEDS_STEPS:
-		return alike(e, o) && o->step == e->step - 1 && strcmp(o->name, e->name) == 0 && other_numbers(c->cand, e, o);
-	case VN_NEEDS_NAMES:
-		return alike(e, o) && plain(c, o, 1) && o->step == e->step && o != vn_recording_entry(c->cand, e->same_as) &&
+		return are_alike(e, o) && o->step == e->step - 1 && strcmp(o->name, e->name) == 0 &&
 		       other_numbers(c->cand, e, o);
+	case VN_NEEDS_NAMES:
+		return are_alike(e, o) && is_plain(c, o, 1) && o->step == e->step &&
+		       o != vn_recording_entry(c->cand, e->same_as) && other_numbers(c->cand, e, o);
 	default: return false;
 	}
 }
@@ -273,7 +274,8 @@ static bool choose_quiet(vn_mutation_harness *c, const vn_mutation *m, const vn_
 }
 
 /* Chooses the suitable tensor in the middle of the run. */
-static bool choose(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
+static bool choose_target(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target,
+                          const vn_entry **other)
 {
 	const int  n = vn_recording_count(c->cand);
 	const bool two = has_other(m->needs);
@@ -317,7 +319,7 @@ static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_UNRELATED_RUN] = "no recording of other weights",
 };
 
-static const char *lacking(const vn_mutation_harness *c, const vn_mutation *m)
+static const char *lacking_reason(const vn_mutation_harness *c, const vn_mutation *m)
 {
 	if (m->when == VN_EVERY_STEP)
 		return "no tensor inside a layer with 8 different tokens in steps of one";
@@ -328,7 +330,7 @@ static const char *lacking(const vn_mutation_harness *c, const vn_mutation *m)
 			       : m->needs == VN_NEEDS_STEPS  ? "the step before has the same numbers"
 			                                     : "no tensor of eight numbers inside a layer in such a step";
 	for (int i = 0; i < vn_recording_count(c->cand) && m->eight; i++)
-		if (fits(c, m, vn_recording_entry(c->cand, i)))
+		if (fits_mutation(c, m, vn_recording_entry(c->cand, i)))
 			return "fewer than 8 different tokens";
 	return m->when == VN_LAST_STEP ? "the last step is not a later step of one token"
 	       : m->when               ? "no later step of one token"
@@ -336,7 +338,7 @@ static const char *lacking(const vn_mutation_harness *c, const vn_mutation *m)
 }
 
 /* Why a mutation of what a tensor claims about itself cannot be tried; NULL: it can. */
-static const char *unsaid(const vn_mutation_harness *c, vn_claim claim, const vn_entry *e, const vn_entry *o)
+static const char *unsaid_reason(const vn_mutation_harness *c, vn_claim claim, const vn_entry *e, const vn_entry *o)
 {
 	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
@@ -369,22 +371,22 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
 	case VN_NEEDS_FLOOR: good = c->floor != NULL; break;
 	case VN_NEEDS_EARLIER: good = c->h->earlier != NULL; break;
 	case VN_NEEDS_UNRELATED_RUN: good = c->h->unrelated_run != NULL; break;
-	default: good = m->fine >= VN_FINE && c->floor ? choose_quiet(c, m, target) : choose(c, m, target, other);
+	default: good = m->fine >= VN_FINE && c->floor ? choose_quiet(c, m, target) : choose_target(c, m, target, other);
 	}
-	if (!good && m->fine >= VN_FINE && c->floor && choose(c, m, target, other))
+	if (!good && m->fine >= VN_FINE && c->floor && choose_target(c, m, target, other))
 		return "no such tensor in the floor, or the floor has the reference's own numbers";
 	if (!good)
-		return lacking(c, m);
+		return lacking_reason(c, m);
 	if (m->plan && !planned)
 		return lacks[VN_NEEDS_PLAN];
 	if ((m->unit == VN_UNIT_FLOOR && !c->floor) || (m->unit == VN_UNIT_MODEL && !c->h->model))
 		return m->unit == VN_UNIT_FLOOR ? lacks[VN_NEEDS_FLOOR] : "no model (--model)";
-	const char *why = *target ? unsaid(c, m->claim, *target, *other) : NULL;
+	const char *why = *target ? unsaid_reason(c, m->claim, *target, *other) : NULL;
 	if (why)
 		return why;
 	const bool coarse = *target && is_coarse(c, *target), none = !c->floor || m->unit == VN_UNIT_NONE;
-	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || recurs(c))) ||
-	                   (m->fine == VN_FAIR && coarse && recurs(c));
+	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || is_recurrent(c))) ||
+	                   (m->fine == VN_FAIR && coarse && is_recurrent(c));
 	if (wider && none && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
 		return "no floor, and the limits without a floor are wider than this change (give --floor)";
 	return NULL;

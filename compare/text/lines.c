@@ -11,7 +11,7 @@
 
 enum { LINE_MAX_CHARS = 1024 };
 
-static void append(vn_lines *l, const char *text)
+static void append_line(vn_lines *l, const char *text)
 {
 	char **more = realloc(l->line, (size_t)(l->n + 1) * sizeof *more);
 	if (!more)
@@ -28,7 +28,7 @@ void vn_lines_add(vn_lines *l, const char *format, ...)
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	append(l, text);
+	append_line(l, text);
 }
 
 void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
@@ -98,7 +98,7 @@ void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char 
 		return;
 	}
 	snprintf(line, sizeof line, "%s%s", text, first);
-	append(l, line);
+	append_line(l, line);
 }
 
 void vn_lines_first(vn_lines *l, const char *line)

@@ -143,7 +143,7 @@ static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, i
 	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, d, f });
 }
 
-static vn_status group(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)
+static vn_status group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)
 {
 	vn_weight_name *names = calloc((size_t)ref->n + (size_t)cand->n + 1, sizeof *names);
 	vn_status       st = names ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
@@ -184,7 +184,7 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 		if (f[i] == VN_WEIGHT_DIFFERS)
 			w->found[w->n_found++] = w->found[i];
 	}
-	if ((st = group(w, ref, cand, err)))
+	if ((st = group_rows(w, ref, cand, err)))
 		goto done;
 	*out = w;
 	w = NULL;

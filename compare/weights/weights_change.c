@@ -11,11 +11,11 @@
 #include <string.h>
 
 static const double F16_MAX = 65504.0, F16_NORMAL = 0x1p-14;
-enum { BLOCK = 32 };
+enum { GGML_BLOCK = 32 };
 
 /* ---- one number ------------------------------------------------------------------- */
 
-static double rounded(double x, vn_dtype as)
+static double round_to(double x, vn_dtype as)
 {
 	unsigned char bits[8];
 	vn_from_f64(bits, as, &x, 1);
@@ -24,9 +24,9 @@ static double rounded(double x, vn_dtype as)
 }
 
 /* Truncates toward zero into a 16-bit format. */
-static double truncated(double x, vn_dtype as)
+static double truncate_to(double x, vn_dtype as)
 {
-	const double near = rounded(x, as);
+	const double near = round_to(x, as);
 	uint16_t     bits;
 
 	if (!(fabs(near) > fabs(x)))
@@ -36,7 +36,7 @@ static double truncated(double x, vn_dtype as)
 	return (double)(as == VN_F16 ? vn_f16_to_f32(bits) : vn_bf16_to_f32(bits));
 }
 
-static double relabelled(double x, vn_dtype from, vn_dtype as)
+static double relabel_bits(double x, vn_dtype from, vn_dtype as)
 {
 	unsigned char bits[8];
 	vn_from_f64(bits, from, &x, 1);
@@ -47,13 +47,13 @@ static double relabelled(double x, vn_dtype from, vn_dtype as)
 double vn_weight_change_number(const vn_weight_change *c, double x)
 {
 	switch (c->kind) {
-	case VN_CHANGE_ROUNDED: return rounded(x, c->as);
-	case VN_CHANGE_TRUNCATED: return truncated(x, c->as);
-	case VN_CHANGE_SATURATED: return rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
-	case VN_CHANGE_FLUSHED: return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : rounded(x, VN_F16);
+	case VN_CHANGE_ROUNDED: return round_to(x, c->as);
+	case VN_CHANGE_TRUNCATED: return truncate_to(x, c->as);
+	case VN_CHANGE_SATURATED: return round_to(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
+	case VN_CHANGE_FLUSHED: return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : round_to(x, VN_F16);
 	case VN_CHANGE_FLUSHED_SATURATED:
 		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0)
-		                            : rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
+		                            : round_to(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
 	case VN_CHANGE_PLUS: return x + c->x;
 	case VN_CHANGE_PLUS_MINUS: return (double)((float)(x + c->x) - (float)c->x);
 	case VN_CHANGE_TIMES: return x * c->x;
@@ -68,12 +68,12 @@ void vn_weight_change_row(const vn_weight_change *c, double *x, size_t n, vn_dty
 		vn_from_f64(room, c->as, x, n);
 		vn_to_f64(x, room, c->as, n);
 	} else if (c->kind == VN_CHANGE_QUANTISED) {
-		unsigned char b[2 * BLOCK];
-		for (size_t i = 0; i < n; i += BLOCK) {
-			for (size_t j = 0; j < BLOCK; j++)
+		unsigned char b[2 * GGML_BLOCK];
+		for (size_t i = 0; i < n; i += GGML_BLOCK) {
+			for (size_t j = 0; j < GGML_BLOCK; j++)
 				room[j] = (float)x[i + j];
-			vn_quantise(b, c->as, room, BLOCK);
-			vn_to_f64(x + i, b, c->as, BLOCK);
+			vn_quantise(b, c->as, room, GGML_BLOCK);
+			vn_to_f64(x + i, b, c->as, GGML_BLOCK);
 		}
 	} else {
 		for (size_t i = 0; i < n; i++)
@@ -96,16 +96,17 @@ typedef struct list {
 	const vn_weight_row *a, *b;
 } list;
 
-__attribute__((format(printf, 7, 8))) static void add(list *l, vn_weight_change_kind kind, vn_dtype as, double x,
-                                                      vn_mistake id, const char *word, const char *format, ...)
+__attribute__((format(printf, 6, 7))) static void add(list *l, vn_weight_change_kind kind, vn_dtype as, double x,
+                                                      vn_weight_finding found, const char *title, ...)
 {
-	vn_weight_change c = { .kind = kind, .as = as, .x = x, .id = id, .word = word };
+	vn_weight_change c = { .kind = kind, .as = as, .x = x };
 	va_list          args;
 
 	if (l->n == VN_MOST_CHANGES)
 		return;
-	va_start(args, format);
-	vsnprintf(c.says, sizeof c.says, format, args);
+	c.id = vn_weight_mistake(found, &c.word);
+	va_start(args, title);
+	vsnprintf(c.says, sizeof c.says, title, args);
 	va_end(args);
 	l->c[l->n++] = c;
 }
@@ -120,8 +121,8 @@ static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const 
 	if (!(fabs(t->rms - s->rms) <= 0.1 * s->rms))
 		return false;
 	if (steps > 0)
-		return rounded(rounded((double)((float)s->absmax / (float)steps), VN_F16) * steps, b->dtype) == t->absmax;
-	return rounded(rounded(s->min, VN_F16), b->dtype) == t->min;
+		return round_to(round_to((double)((float)s->absmax / (float)steps), VN_F16) * steps, b->dtype) == t->absmax;
+	return round_to(round_to(s->min, VN_F16), b->dtype) == t->min;
 }
 
 /* Whether the smallest and largest numbers are where the change puts them. Every change except quantising keeps
@@ -129,17 +130,17 @@ static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const 
 static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *s = &a->stats, *t = &b->stats;
-	double          low = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->min, a->dtype, c->as)
+	double          low = c->kind == VN_CHANGE_RELABELLED ? relabel_bits(s->min, a->dtype, c->as)
 	                                                      : vn_weight_change_number(c, s->min);
-	double          high = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->max, a->dtype, c->as)
+	double          high = c->kind == VN_CHANGE_RELABELLED ? relabel_bits(s->max, a->dtype, c->as)
 	                                                       : vn_weight_change_number(c, s->max);
 	if (low > high) {
 		const double was = low;
 		low = high;
 		high = was;
 	}
-	low = rounded(low, b->dtype);
-	high = rounded(high, b->dtype);
+	low = round_to(low, b->dtype);
+	high = round_to(high, b->dtype);
 	const double room = c->kind == VN_CHANGE_DECAY        ? 1e-6
 	                    : c->kind == VN_CHANGE_TIMES      ? 1e-2
 	                    : c->kind == VN_CHANGE_PLUS_MINUS ? 1e-6
@@ -166,16 +167,16 @@ static double to_digits(double x, int digits)
 }
 
 /* Adds the factor as given and rounded to float32: code multiplies by both. */
-static void times(list *l, double factor, const char *name)
+static void add_factor(list *l, double factor, const char *name)
 {
 	const double as_float = (double)(float)factor;
 	for (int k = 0; k < 2; k++)
 		if (k == 0 || as_float != factor)
-			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_NO_MISTAKE, "scaled",
-			    "multiplied by %s%s%.6g", name, *name ? ", " : "", factor);
+			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_FOUND(SCALED), name, *name ? ", " : "",
+			    factor);
 }
 
-static void factors(list *l, const vn_weight_heads *h)
+static void add_factors(list *l, const vn_weight_heads *h)
 {
 	const vn_stats *s = &l->a->stats, *t = &l->b->stats;
 	const vn_shape *shape = &l->a->shape;
@@ -201,15 +202,15 @@ static void factors(list *l, const vn_weight_heads *h)
 		return;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (known[i].value > 0.0 && known[i].value != 1.0 && fabs(fabs(ratio) / known[i].value - 1.0) < 3e-3)
-			times(l, copysign(known[i].value, ratio), known[i].name);
+			add_factor(l, copysign(known[i].value, ratio), known[i].name);
 	for (int digits = 1; digits <= 5; digits++)
 		if (fabs(to_digits(ratio, digits) / ratio - 1.0) < 3e-3 &&
 		    (digits == 1 || to_digits(ratio, digits) != to_digits(ratio, digits - 1)))
-			times(l, to_digits(ratio, digits), "");
-	times(l, ratio, "");
+			add_factor(l, to_digits(ratio, digits), "");
+	add_factor(l, ratio, "");
 }
 
-static void formats(list *l)
+static void add_formats(list *l)
 {
 	static const vn_dtype narrow[] = { VN_BF16, VN_F16 };
 	const vn_dtype        from = l->a->dtype, to = l->b->dtype;
@@ -218,39 +219,33 @@ static void formats(list *l)
 		const char *name = vn_dtype_name(narrow[i]);
 		if (from != narrow[i]) {
 			if (to != narrow[i])
-				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, VN_NO_MISTAKE, "rounded", "rounded to %s in between", name);
-			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, VN_MISTAKE_W13, "truncated", "truncated to %s, not rounded",
-			    name);
+				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, VN_FOUND(ROUNDED), name);
+			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, VN_FOUND(TRUNCATED), name);
 		}
 	}
 	if (from != VN_F16) {
-		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_MISTAKE_W14, "saturated",
-		    "values above the range of f16 saturated at 65504");
+		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_FOUND(SATURATED));
 		for (int sign = 0; sign < 2; sign++) {
-			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_MISTAKE_W14, "flushed",
-			    "values below the normal range of f16 flushed to 0");
-			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_MISTAKE_W14, "flushed",
-			    "values below the normal range of f16 flushed to 0, values above saturated at 65504");
+			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_FOUND(FLUSHED));
+			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_FOUND(FLUSHED_SATURATED));
 		}
 	}
 	if (from == VN_F16 || from == VN_BF16) {
 		const vn_dtype other = from == VN_F16 ? VN_BF16 : VN_F16;
-		add(l, VN_CHANGE_RELABELLED, other, 0, VN_MISTAKE_W12, "misread", "bits of %s read as %s", vn_dtype_name(from),
-		    vn_dtype_name(other));
+		add(l, VN_CHANGE_RELABELLED, other, 0, VN_FOUND(RELABELLED), vn_dtype_name(from), vn_dtype_name(other));
 	}
 }
 
-static void blocks(list *l)
+static void add_blocks(list *l)
 {
 	const vn_shape *s = &l->a->shape;
 	const int64_t   M = s->rank ? s->dim[0] : 1, N = M > 0 ? vn_shape_count(s) / M : 0;
 
-	if (s->rank < 2 || N % BLOCK)
+	if (s->rank < 2 || N % GGML_BLOCK)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
-			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_MISTAKE_W15, "quantised", "quantised as %s and dequantised",
-			    vn_dtype_name((vn_dtype)d));
+			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_FOUND(THROUGH_BLOCKS), vn_dtype_name((vn_dtype)d));
 }
 
 int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b,
@@ -260,23 +255,21 @@ int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, con
 
 	if (vn_dtype_block(b->dtype) > 1) {
 		if (vn_quantises(b->dtype))
-			add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "quantised", "quantised as %s",
-			    vn_dtype_name(b->dtype));
+			add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
 		return l.n;
 	}
 	if (vn_dtype_block(a->dtype) > 1) {
-		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "dequantised", "dequantised from %s blocks",
-		    vn_dtype_name(a->dtype));
+		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_FOUND(DEQUANTISED), vn_dtype_name(a->dtype));
 		return l.n;
 	}
-	formats(&l);
+	add_formats(&l);
 	if (a->shape.rank == 1) {
-		add(&l, VN_CHANGE_PLUS, b->dtype, 1.0, VN_MISTAKE_N6, "plus-one", "stored plus one: 1 + w for w");
-		add(&l, VN_CHANGE_PLUS, b->dtype, -1.0, VN_MISTAKE_N6, "plus-one", "stored less one: w - 1 for w");
+		add(&l, VN_CHANGE_PLUS, b->dtype, 1.0, VN_FOUND(PLUS_ONE));
+		add(&l, VN_CHANGE_PLUS, b->dtype, -1.0, VN_FOUND(LESS_ONE));
 	}
 	if (name->part == VN_PART_GDN_LOG)
-		add(&l, VN_CHANGE_DECAY, b->dtype, 0, VN_MISTAKE_G1, "decay", "-exp(A_log) instead of A_log");
-	factors(&l, h);
-	blocks(&l);
+		add(&l, VN_CHANGE_DECAY, b->dtype, 0, VN_FOUND(DECAY));
+	add_factors(&l, h);
+	add_blocks(&l);
 	return keep_fitting(&l);
 }

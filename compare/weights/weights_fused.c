@@ -18,7 +18,7 @@ static const struct {
 enum { FUSIONS = sizeof fusions / sizeof *fusions };
 
 /* The name with one word replaced by another; false when the word is absent. */
-static bool renamed(const char *name, const char *word, const char *other, char to[VN_NAME_MAX])
+static bool rename_part(const char *name, const char *word, const char *other, char to[VN_NAME_MAX])
 {
 	const char *at = strstr(name, word);
 	/* The word must be a whole one: "gate_up_proj." contains "up_proj.". */
@@ -30,10 +30,10 @@ static bool renamed(const char *name, const char *word, const char *other, char 
 static int fusion_of(const char *name, char whole[VN_NAME_MAX])
 {
 	for (int f = 0; f < FUSIONS; f++) {
-		if (renamed(name, fusions[f].whole, fusions[f].whole, whole))
+		if (rename_part(name, fusions[f].whole, fusions[f].whole, whole))
 			return f;
 		for (int p = 0; p < PARTS && fusions[f].part[p]; p++)
-			if (renamed(name, fusions[f].part[p], fusions[f].whole, whole))
+			if (rename_part(name, fusions[f].part[p], fusions[f].whole, whole))
 				return f;
 	}
 	return -1;
@@ -88,7 +88,7 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	return found;
 }
 
-static int64_t columns(const vn_weight_row *r)
+static int64_t count_columns(const vn_weight_row *r)
 {
 	return r->shape.rank > 0 && r->shape.dim[0] > 0 ? vn_shape_count(&r->shape) / r->shape.dim[0] : 0;
 }
@@ -107,13 +107,14 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 		bool                  known = true;
 		whole = vn_weight_twin(t->side[!k]->row, t->side[!k]->n, name);
 		for (int p = 0; whole && p < PARTS && fusions[f].part[p]; p++, n++) {
-			part[n] = renamed(name, fusions[f].whole, fusions[f].part[p], other) ? vn_weight_twin(s->row, s->n, other)
-			                                                                     : NULL;
+			part[n] = rename_part(name, fusions[f].whole, fusions[f].part[p], other)
+			              ? vn_weight_twin(s->row, s->n, other)
+			              : NULL;
 			if (!part[n])
 				break;
 			numbers[n] = s->numbers ? &s->numbers[part[n] - s->row] : NULL;
 			known = known && numbers[n] && numbers[n]->data && numbers[n]->dtype == part[0]->dtype &&
-			        columns(part[n]) == columns(part[0]);
+			        count_columns(part[n]) == count_columns(part[0]);
 		}
 		if (!whole || n < 2 || (n < PARTS && fusions[f].part[n]))
 			continue;
@@ -151,7 +152,7 @@ static int find_parts(const vn_weight_trial *t, int k, int g, const vn_weight_ro
 		const bool is = name.part == together[g].part[p];
 		part[p] = is ? t->row[k] : vn_weight_beside(t->side[k], t->row[k], &name, together[g].part[p]);
 		if (!part[p] || part[p]->shape.rank != 2 || part[p]->dtype != t->row[k]->dtype ||
-		    columns(part[p]) != columns(t->row[k]) || vn_dtype_block(part[p]->dtype) > 1)
+		    count_columns(part[p]) != count_columns(t->row[k]) || vn_dtype_block(part[p]->dtype) > 1)
 			return -1;
 		own = is ? p : own;
 	}
@@ -178,14 +179,12 @@ static bool statistics_agree(const vn_weight_row *const *a, const vn_weight_row 
 static bool is_turned_so(const vn_weight_trial *t, int from, int g, const vn_weight_row *const *part, int own,
                          vn_weight_difference *d)
 {
-	static const char *const says[] = { "transposed bytes of %s together, read with the old shape",
-		                                "the bytes of %s together, read with the transposed shape" };
-	const vn_weight_change   none = { .kind = VN_CHANGE_NONE };
-	const vn_weight_side    *side = t->side[from];
-	const vn_tensor         *numbers[PARTS];
-	int64_t                  rows = 0, start = 0;
-	bool                     found = false;
-	vn_weight_numbers        m;
+	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
+	const vn_weight_side  *side = t->side[from];
+	const vn_tensor       *numbers[PARTS];
+	int64_t                rows = 0, start = 0;
+	bool                   found = false;
+	vn_weight_numbers      m;
 
 	for (int p = 0; p < together[g].n; p++) {
 		numbers[p] = side->numbers ? &side->numbers[part[p] - side->row] : NULL;
@@ -202,7 +201,8 @@ static bool is_turned_so(const vn_weight_trial *t, int from, int g, const vn_wei
 		o.p[1] = back == from ? m.cols : rows;
 		o.p[7] = start;
 		found = vn_weight_has_order(t, !from, &m, &o, &none, m.rows[own]) &&
-		        vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B, says[back], together[g].says);
+		        (back ? vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_TURNED_SHAPE), together[g].says)
+		              : vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_OLD_SHAPE), together[g].says));
 	}
 	vn_weight_numbers_free(&m);
 	return found;

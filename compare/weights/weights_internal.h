@@ -35,6 +35,25 @@ const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char
 /* Same, but prefixes may differ: model.language_model.norm.weight is model.norm.weight. */
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name);
 
+/* ---- findings ------------------------------------------------------------------- */
+
+/* The rows WEIGHT of the catalogue. */
+typedef enum vn_weight_finding {
+#define WEIGHT(name, mistake, kind, title) VN_FOUND_##name,
+#include "libref/plan/catalogue.def"
+	VN_N_FOUND
+} vn_weight_finding;
+
+/* Their titles, as arrays, so that the compiler checks the arguments of each. */
+#define WEIGHT(name, mistake, kind, title) __attribute__((unused)) static const char vn_found_##name[] = title;
+#include "libref/plan/catalogue.def"
+
+/* A finding as two arguments: its row and its title. */
+#define VN_FOUND(name) VN_FOUND_##name, vn_found_##name
+
+/* Returns the mistake of a finding. *kind: its word. */
+vn_mistake vn_weight_mistake(vn_weight_finding found, const char **kind);
+
 /* ---- orders (weights_order.c) -------------------------------------------------- */
 
 /* Sizes of the heads of a layer; 0: not known. */
@@ -62,7 +81,7 @@ typedef struct vn_weight_order {
 	bool                 back; /* the inverse of this order */
 	int64_t              p[8]; /* parameters of the kind */
 	vn_mistake           id;
-	const char          *word; /* the word in specs/weights.md */
+	const char          *word; /* vn_weight_difference.kind */
 	char                 says[VN_WEIGHT_WORDS];
 } vn_weight_order;
 
@@ -145,9 +164,15 @@ typedef struct vn_weight_trial {
 	vn_weight_heads       heads;
 } vn_weight_trial;
 
-/* Fills *d with a finding; format: its words. Returns true, for use as a return value. */
+/* Fills *d with a finding that is no known mistake, or not always the same one; format: its words. Returns true, for
+ * use as a return value. */
 __attribute__((format(printf, 6, 7))) bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain,
                                                         const char *kind, vn_mistake id, const char *format, ...);
+
+/* Same, with a row of the catalogue: vn_weight_known(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it is
+ * by statistics. side 0: it is the reference that has the mistake. */
+__attribute__((format(printf, 5, 6))) bool vn_weight_known(vn_weight_difference *d, int side, vn_weight_proof proof,
+                                                           vn_weight_finding found, const char *title, ...);
 
 /* Adds a measurement to *d. Returns true. */
 bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x);

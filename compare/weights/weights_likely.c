@@ -33,7 +33,7 @@ static double unit_of(const vn_weight_row *a, const vn_weight_row *b)
 /* ---- the same numbers -------------------------------------------------------------- */
 
 /* From F32 or F64 every narrower format is one rounding away. */
-static int finer(const vn_weight_trial *t)
+static int finer_side(const vn_weight_trial *t)
 {
 	for (int k = 0; k < 2; k++)
 		if ((t->row[k]->dtype == VN_F32 || t->row[k]->dtype == VN_F64) &&
@@ -44,7 +44,7 @@ static int finer(const vn_weight_trial *t)
 
 /* Truncation moves every number toward zero, by a third of an ulp on average. Rounding moves the rms by at most
  * that over the root of the number count. */
-static bool cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
+static bool was_cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
 {
 	const vn_weight_change truncated = { .kind = VN_CHANGE_TRUNCATED, .as = as },
 						   rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
@@ -58,14 +58,14 @@ static bool cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
 	       shrunk < 0.7 * unit;
 }
 
-static bool near(double x, double y, double room)
+static bool is_near(double x, double y, double room)
 {
 	return fabs(x - y) <= room;
 }
 
 /* Undoing the 1 + w or -exp(A_log) of a GGUF converter leaves one rounding of that result (specs/models.md,
  * 4.7). Under a mere reordering the statistics agree to the last digits. */
-static bool undone(const vn_weight_trial *t)
+static bool is_undone(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
@@ -76,12 +76,12 @@ static bool undone(const vn_weight_trial *t)
 		return false;
 	if (t->numbers[0] && t->numbers[1])
 		return vn_weight_fit_of(t->numbers[0], t->numbers[1]).largest <= room;
-	return !same_in_any_order(a, b) && near(x->min, y->min, room) && near(x->max, y->max, room) &&
-	       near(x->mean, y->mean, room) && near(x->rms, y->rms, room);
+	return !same_in_any_order(a, b) && is_near(x->min, y->min, room) && is_near(x->max, y->max, room) &&
+	       is_near(x->mean, y->mean, room) && is_near(x->rms, y->rms, room);
 }
 
 /* Whether these numbers, in the format of side k, have its digest; true if memory runs out. */
-static bool holds(const vn_weight_trial *t, int k, const vn_tensor *numbers)
+static bool holds_numbers(const vn_weight_trial *t, int k, const vn_tensor *numbers)
 {
 	const vn_weight_order  same = { .kind = VN_ORDER_SAME };
 	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
@@ -121,31 +121,32 @@ vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t)
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const bool           formats = a->dtype != b->dtype;
 
-	if (!formats && !vn_weights_same(a, b) && undone(t))
+	if (!formats && !vn_weights_same(a, b) && is_undone(t))
 		return VN_WEIGHT_ROUNDED;
 	if (!vn_shape_equal(&a->shape, &b->shape) || !vn_weights_same(a, b))
 		return VN_WEIGHT_DIFFERS;
 	if (!formats)
 		return VN_WEIGHT_SAME;
-	const int k = finer(t);
+	const int k = finer_side(t);
 	if (k < 0 && t->numbers[0] && t->numbers[1])
 		return rounded_alike(t) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
 	if (k < 0 || !*t->row[!k]->digest.hex)
 		return VN_WEIGHT_ALIKE;
 	if (t->numbers[k])
-		return holds(t, !k, t->numbers[k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
+		return holds_numbers(t, !k, t->numbers[k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
 	/* The finer side has the same statistics: it holds the coarser numbers, perhaps in another order. */
 	if (t->numbers[!k] && *t->row[k]->digest.hex && same_in_any_order(a, b))
-		return holds(t, k, t->numbers[!k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
-	return vn_dtype_size(t->row[!k]->dtype) == 2 && cut(t->row[k], t->row[!k], t->row[!k]->dtype) ? VN_WEIGHT_DIFFERS
-	                                                                                              : VN_WEIGHT_ALIKE;
+		return holds_numbers(t, k, t->numbers[!k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
+	return vn_dtype_size(t->row[!k]->dtype) == 2 && was_cut(t->row[k], t->row[!k], t->row[!k]->dtype)
+	           ? VN_WEIGHT_DIFFERS
+	           : VN_WEIGHT_ALIKE;
 }
 
 /* ---- fresh random numbers ---------------------------------------------------------------- */
 
 /* Distributions that libraries use for weights they did not load: normal with 0.02, or uniform up to one over
  * the root of the columns. */
-static const char *fresh(const vn_weight_row *r)
+static const char *find_fresh(const vn_weight_row *r)
 {
 	const vn_stats *s = &r->stats;
 	const double    n = (double)s->n, N = r->shape.rank > 1 ? (double)r->shape.dim[1] : 0.0;
@@ -163,23 +164,22 @@ static const char *fresh(const vn_weight_row *r)
 static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	for (int k = 1; k >= 0; k--) {
-		const char *how = fresh(t->row[k]), *other = fresh(t->row[!k]);
+		const char *how = find_fresh(t->row[k]), *other = find_fresh(t->row[!k]);
 		if (how && !other && fabs(t->row[!k]->stats.rms / t->row[k]->stats.rms - 1.0) > 0.05)
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "random", VN_MISTAKE_W11,
-			                    "%sfresh random numbers (%s): never loaded", k ? "" : "in the reference: ", how);
+			return vn_weight_known(d, k, VN_BY_STATISTICS, VN_FOUND(RANDOM_LIKELY), how);
 	}
 	return false;
 }
 
 /* ---- both at hand ------------------------------------------------------------------------ */
 
-static bool unrelated(const vn_weight_trial *t, const vn_weight_fit *f, vn_weight_difference *d)
+static bool judge_unrelated(const vn_weight_trial *t, const vn_weight_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
 		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
 		             "the same numbers in another order that no known mistake gives");
-	else if (fresh(t->row[1]) && !fresh(t->row[0]))
-		vn_weight_is(d, VN_BY_NUMBERS, true, "random", VN_MISTAKE_W11, "fresh random numbers: never loaded");
+	else if (find_fresh(t->row[1]) && !find_fresh(t->row[0]))
+		vn_weight_known(d, 1, VN_BY_NUMBERS, VN_FOUND(RANDOM));
 	else
 		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", VN_NO_MISTAKE, "unrelated numbers");
 	return vn_weight_measures(d, VN_WEIGHT_CORRELATION, f->correlation);
@@ -191,7 +191,7 @@ static bool of_blocks(const vn_weight_row *r)
 }
 
 /* One side is quantised, or both in different block formats: the formats alone explain the difference. */
-static bool quantised(const vn_weight_trial *t, vn_weight_difference *d)
+static bool judge_quantised(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const bool           here = of_blocks(b), tried = here && !of_blocks(a) && t->numbers[0] && vn_quantises(b->dtype);
@@ -203,7 +203,7 @@ static bool quantised(const vn_weight_trial *t, vn_weight_difference *d)
 	                    tried ? ", possibly from other numbers" : "");
 }
 
-static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
+static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 
@@ -214,8 +214,8 @@ static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
 	if (f.differing == 0.0)
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", VN_NO_MISTAKE, "the same numbers with other bits");
 	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
-		return unrelated(t, &f, d);
-	if (quantised(t, d))
+		return judge_unrelated(t, &f, d);
+	if (judge_quantised(t, d))
 		return vn_weight_measures(d, VN_WEIGHT_APART, off);
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", VN_NO_MISTAKE, "multiplied by %.6g", f.factor);
@@ -248,20 +248,19 @@ static void say_ids(const vn_weight_order *list, int n, char text[64])
 static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 {
 	static const char *const words[] = {
-		[VN_ORDER_PAIRS] = "rows permuted between the pairs of RoPE",
-		[VN_ORDER_BLOCKS] = "its parts in another order",
-		[VN_ORDER_PARTS_BY_HEAD] = "its parts in another order",
-		[VN_ORDER_PARTS_BY_GROUP] = "its parts in another order",
-		[VN_ORDER_HALVES] = "queries and gates in another order",
-		[VN_ORDER_TILED] = "value heads in another order",
-		[VN_ORDER_SHARDS] = "its shards in another order",
-		[VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
+		[VN_ORDER_PAIRS] = vn_found_PAIRS_EITHER,
+		[VN_ORDER_BLOCKS] = vn_found_PARTS_EITHER,
+		[VN_ORDER_PARTS_BY_HEAD] = vn_found_PARTS_EITHER,
+		[VN_ORDER_PARTS_BY_GROUP] = vn_found_PARTS_EITHER,
+		[VN_ORDER_HALVES] = vn_found_HALVES_EITHER,
+		[VN_ORDER_TILED] = vn_found_TILED_EITHER,
+		[VN_ORDER_SHARDS] = vn_found_SHARDS_EITHER,
+		[VN_ORDER_EVERY_OTHER] = vn_found_ROWS_EITHER,
 		[VN_ORDER_SHEARED] = "",
 	};
-	const char *says = o->kind == VN_ORDER_TURNED
-	                       ? (o->id == VN_MISTAKE_W1B ? "transposed bytes read with the old shape" : "transposed")
-	                   : words[o->kind] ? words[o->kind]
-	                                    : o->says;
+	const char *says = o->kind == VN_ORDER_TURNED ? (o->id == VN_MISTAKE_W1B ? vn_found_OLD_SHAPE : vn_found_TRANSPOSED)
+	                   : words[o->kind]           ? words[o->kind]
+	                                              : o->says;
 	return vn_weight_is(d, VN_BY_STATISTICS, false, o->word, o->id, "%s", says);
 }
 
@@ -301,7 +300,7 @@ static bool fits_well(const vn_weight_change *c, const vn_weight_row *a, const v
 	case VN_CHANGE_ROUNDED:
 		return (x->min != y->min || x->max != y->max) &&
 		       fabs(y->rms / x->rms - 1.0) < (0.01 + 2.0 / sqrt((double)x->n)) * ldexp(1.0, -vn_dtype_digits(c->as));
-	case VN_CHANGE_TRUNCATED: return cut(a, b, c->as);
+	case VN_CHANGE_TRUNCATED: return was_cut(a, b, c->as);
 	case VN_CHANGE_SATURATED: return x->absmax > 65504.0;
 	case VN_CHANGE_PLUS: return fabs(y->mean - x->mean - factor) < 1e-3;
 	case VN_CHANGE_TIMES:
@@ -318,7 +317,7 @@ static bool fits_well(const vn_weight_change *c, const vn_weight_row *a, const v
 	}
 }
 
-static bool changed(const vn_weight_trial *t, vn_weight_difference *d)
+static bool judge_changed(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	vn_weight_change list[VN_MOST_CHANGES];
 
@@ -366,8 +365,7 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_name other = vn_weight_name_of(found->name);
 	const vn_mistake id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_weight_exchange(&t->name, &other);
 	if (id == VN_MISTAKE_W9)
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "layer", VN_MISTAKE_W9, "holds the weights of layer %d",
-		                    other.layer);
+		return vn_weight_known(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_LAYER), other.layer);
 	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id, "holds %.100s",
 	                    other.layer == t->name.layer ? other.tail : found->name);
 }
@@ -377,8 +375,8 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
 
-	if (vn_weight_mixed(t, d) || measured(t, d) || quantised(t, d) || another_order(t, d) || changed(t, d) ||
-	    of_another(t, d) || never_loaded(t, d))
+	if (vn_weight_mixed(t, d) || judge_measured(t, d) || judge_quantised(t, d) || another_order(t, d) ||
+	    judge_changed(t, d) || of_another(t, d) || never_loaded(t, d))
 		return true;
 	const double ratio = y->rms / x->rms;
 	const bool   shape = vn_shape_equal(&a->shape, &b->shape);

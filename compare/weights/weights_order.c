@@ -79,17 +79,18 @@ typedef struct list {
 	int              n;
 } list;
 
-__attribute__((format(printf, 6, 7))) static vn_weight_order *
-add(list *l, vn_weight_order_kind kind, int axis, vn_mistake id, const char *word, const char *format, ...)
+__attribute__((format(printf, 5, 6))) static vn_weight_order *add(list *l, vn_weight_order_kind kind, int axis,
+                                                                  vn_weight_finding found, const char *title, ...)
 {
 	va_list args;
 
 	if (l->n < VN_MOST_ORDERS) /* there are 40 at most */
 		l->n++;
 	vn_weight_order *o = &l->o[l->n - 1];
-	*o = (vn_weight_order) { .kind = kind, .axis = axis, .id = id, .word = word };
-	va_start(args, format);
-	vsnprintf(o->says, sizeof o->says, format, args);
+	*o = (vn_weight_order) { .kind = kind, .axis = axis };
+	o->id = vn_weight_mistake(found, &o->word);
+	va_start(args, title);
+	vsnprintf(o->says, sizeof o->says, title, args);
 	va_end(args);
 	return o;
 }
@@ -102,17 +103,17 @@ static void set_order(vn_weight_order *o, int64_t a, int64_t b, int64_t c, int64
 	o->p[3] = d;
 }
 
-/* One and its inverse. */
-static void both(list *l, vn_weight_order_kind kind, int axis, vn_mistake id, const char *word, const char *says,
-                 const char *back, const int64_t p[4])
+/* One and its inverse: VN_FOUND of each. */
+static void add_both(list *l, vn_weight_order_kind kind, int axis, vn_weight_finding found, const char *title,
+                     vn_weight_finding back, const char *back_title, const int64_t p[4])
 {
-	set_order(add(l, kind, axis, id, word, "%s", says), p[0], p[1], p[2], p[3]);
-	vn_weight_order *o = add(l, kind, axis, id, word, "%s", back);
+	set_order(add(l, kind, axis, found, "%s", title), p[0], p[1], p[2], p[3]);
+	vn_weight_order *o = add(l, kind, axis, back, "%s", back_title);
 	set_order(o, p[0], p[1], p[2], p[3]);
 	o->back = true;
 }
 
-static void pairs(list *l, const vn_weight_heads *h, int64_t n, bool doubled)
+static void add_pairs(list *l, const vn_weight_heads *h, int64_t n, bool doubled)
 {
 	const int64_t period = doubled ? 2 * (int64_t)h->K : h->K;
 	if (h->K < 2 || n % period || h->K % 2)
@@ -121,20 +122,20 @@ static void pairs(list *l, const vn_weight_heads *h, int64_t n, bool doubled)
 		const int64_t turn = k ? h->R : h->K;
 		if (turn < 4 || turn % 2 || turn > h->K || (k && turn == h->K))
 			continue;
-		both(l, VN_ORDER_PAIRS, 0, VN_MISTAKE_R1B, "rope-rows", "rows permuted for RoPE with neighbouring pairs",
-		     "rows permuted for RoPE with split halves", (int64_t[]) { period, turn, 0, 0 });
+		add_both(l, VN_ORDER_PAIRS, 0, VN_FOUND(PAIRS), VN_FOUND(PAIRS_BACK), (int64_t[]) { period, turn, 0, 0 });
 	}
 }
 
-static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], const char *const name[3], int64_t n)
+static void add_blocks(list *l, int axis, vn_mistake id, const int64_t size[3], const char *const name[3], int64_t n)
 {
 	static const int orders[][3] = { { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
 	if (size[0] <= 0 || size[1] <= 0 || size[2] <= 0 || size[0] + size[1] + size[2] != n)
 		return;
 	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-		vn_weight_order *o = add(l, VN_ORDER_BLOCKS, axis, id, "parts", "its parts in the order %s, %s, %s",
-		                         name[orders[i][0]], name[orders[i][1]], name[orders[i][2]]);
+		vn_weight_order *o = add(l, VN_ORDER_BLOCKS, axis, VN_FOUND(PARTS), name[orders[i][0]], name[orders[i][1]],
+		                         name[orders[i][2]]);
 		set_order(o, size[0], size[1], size[2], orders[i][0]);
+		o->id = id;
 		o->p[4] = orders[i][1];
 		o->p[5] = orders[i][2];
 	}
@@ -142,76 +143,72 @@ static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], cons
 
 static const char *const qkv[] = { "q", "k", "v" };
 
-static void fused(list *l, const vn_weight_heads *h, vn_weight_part part, int axis, int64_t n)
+static void add_fused(list *l, const vn_weight_heads *h, vn_weight_part part, int axis, int64_t n)
 {
 	const int64_t q = (int64_t)h->H * h->K, k = (int64_t)h->G * h->K;
 	if (part == VN_PART_C_ATTN) {
-		blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
+		add_blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
 		if (h->H > 1 && 3 * q == n)
-			both(l, VN_ORDER_PARTS_BY_HEAD, axis, VN_MISTAKE_W2, "parts", "q, k and v of each head together",
-			     "q, k and v stored separately but read as interleaved", (int64_t[]) { h->H, h->K, 0, 0 });
+			add_both(l, VN_ORDER_PARTS_BY_HEAD, axis, VN_FOUND(BY_HEAD), VN_FOUND(SEPARATE),
+			         (int64_t[]) { h->H, h->K, 0, 0 });
 		return;
 	}
-	blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { q, k, k }, qkv, n);
+	add_blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { q, k, k }, qkv, n);
 	if (h->G > 1 && h->H % h->G == 0 && q + 2 * k == n)
-		both(l, VN_ORDER_PARTS_BY_GROUP, axis, VN_MISTAKE_W2, "parts", "q, k and v of each group of heads together",
-		     "q, k and v stored separately but read as interleaved", (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
+		add_both(l, VN_ORDER_PARTS_BY_GROUP, axis, VN_FOUND(BY_GROUP), VN_FOUND(SEPARATE),
+		         (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
 }
 
-static void tiled(list *l, const vn_weight_heads *h, int axis, int64_t before, int64_t width, int64_t n)
+static void add_tiled(list *l, const vn_weight_heads *h, int axis, int64_t before, int64_t width, int64_t n)
 {
 	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
 		return;
-	both(l, VN_ORDER_TILED, axis, VN_MISTAKE_G10, "value-heads", "value heads tiled, as in GGUF",
-	     "value heads grouped, although they were not tiled", (int64_t[]) { before, h->nk, h->nv / h->nk, width });
+	add_both(l, VN_ORDER_TILED, axis, VN_FOUND(TILED), VN_FOUND(TILED_BACK),
+	         (int64_t[]) { before, h->nk, h->nv / h->nk, width });
 }
 
 static void of_delta_rule(list *l, const vn_weight_heads *h, vn_weight_part part, int64_t M, int64_t N)
 {
 	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
 	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
-		blocks(l, 0, part == VN_PART_GDN_CONV ? VN_MISTAKE_G14 : VN_MISTAKE_W2, (int64_t[]) { keys, keys, values }, qkv,
-		       M);
-		tiled(l, h, 0, 2 * keys, h->dv, M);
+		add_blocks(l, 0, part == VN_PART_GDN_CONV ? VN_MISTAKE_G14 : VN_MISTAKE_W2, (int64_t[]) { keys, keys, values },
+		           qkv, M);
+		add_tiled(l, h, 0, 2 * keys, h->dv, M);
 	}
 	if (part == VN_PART_GDN_CONV && N > 1)
-		add(l, VN_ORDER_REVERSED, 1, VN_MISTAKE_G11, "taps", "taps of the convolution reversed");
+		add(l, VN_ORDER_REVERSED, 1, VN_FOUND(TAPS));
 	if (part == VN_PART_GDN_Z)
-		tiled(l, h, 0, 0, h->dv, M);
+		add_tiled(l, h, 0, 0, h->dv, M);
 	if (part == VN_PART_GDN_B || part == VN_PART_GDN_A || part == VN_PART_GDN_DT || part == VN_PART_GDN_LOG)
-		tiled(l, h, 0, 0, 1, M);
+		add_tiled(l, h, 0, 0, 1, M);
 	if (part == VN_PART_GDN_OUT)
-		tiled(l, h, 1, 0, h->dv, N);
+		add_tiled(l, h, 1, 0, h->dv, N);
 }
 
-static void shards(list *l, int64_t n)
+static void add_shards(list *l, int64_t n)
 {
 	for (int64_t w = 2; w <= 8; w *= 2) {
 		if (n % w || n / w < 2)
 			continue;
-		set_order(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards",
-		              w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w),
+		set_order(w == 2 ? add(l, VN_ORDER_SHARDS, 0, VN_FOUND(HALVES))
+		                 : add(l, VN_ORDER_SHARDS, 0, VN_FOUND(SHARDS_REVERSED), (int)w),
 		          w, -1, 0, 0);
 		for (int64_t k = 1; w > 2 && k < w; k++)
-			set_order(
-				add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards rotated by %d", (int)w, (int)k), w,
-				k, 0, 0);
+			set_order(add(l, VN_ORDER_SHARDS, 0, VN_FOUND(SHARDS_ROTATED), (int)w, (int)k), w, k, 0, 0);
 	}
 }
 
 static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 {
 	if (swapped || M == N) {
-		set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
+		set_order(add(l, VN_ORDER_TURNED, 0, VN_FOUND(TRANSPOSED)), M, N, 0, 0);
 		return;
 	}
-	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed bytes read with the old shape"),
-	          M, N, 0, 0);
-	set_order(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes read with the transposed shape"),
-	          N, M, 0, 0);
+	set_order(add(l, VN_ORDER_TURNED, 0, VN_FOUND(OLD_SHAPE)), M, N, 0, 0);
+	set_order(add(l, VN_ORDER_TURNED, 0, VN_FOUND(TURNED_SHAPE)), N, M, 0, 0);
 }
 
-static void sheared(list *l, int64_t N)
+static void add_sheared(list *l, int64_t N)
 {
 	static const int multiples[] = { 16, 32, 64, 128, 256 };
 	int64_t          last = 0;
@@ -220,13 +217,9 @@ static void sheared(list *l, int64_t N)
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
-		set_order(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d but read without padding",
-		              (int)stride),
-		          stride, 0, 0, 0);
+		set_order(add(l, VN_ORDER_SHEARED, 0, VN_FOUND(STRIDE), (int)stride), stride, 0, 0, 0);
 	}
-	set_order(
-		add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding after each row read as weights"),
-		N + 8, 0, 0, 0);
+	set_order(add(l, VN_ORDER_SHEARED, 0, VN_FOUND(PADDING)), N + 8, 0, 0, 0);
 }
 
 int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
@@ -246,25 +239,25 @@ int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const
 		return l.n;
 	}
 	if (part == VN_PART_Q || part == VN_PART_K || part == VN_PART_NORM_Q || part == VN_PART_NORM_K)
-		pairs(&l, h, M, part == VN_PART_Q && M == 2 * (int64_t)h->H * h->K);
-	if (part == VN_PART_Q && h->H > 0 && M == 2 * (int64_t)h->H * h->K)
-		for (int first = 0; first < 2; first++)
-			both(&l, VN_ORDER_HALVES, 0, VN_MISTAKE_W3, "halves",
-			     first ? "all gates first, then all queries" : "all queries first, then all gates",
-			     "queries and gates interleaved by head, read as halves", (int64_t[]) { h->H, h->K, first, 0 });
+		add_pairs(&l, h, M, part == VN_PART_Q && M == 2 * (int64_t)h->H * h->K);
+	if (part == VN_PART_Q && h->H > 0 && M == 2 * (int64_t)h->H * h->K) {
+		add_both(&l, VN_ORDER_HALVES, 0, VN_FOUND(QUERIES_FIRST), VN_FOUND(HALVES_BACK),
+		         (int64_t[]) { h->H, h->K, 0, 0 });
+		add_both(&l, VN_ORDER_HALVES, 0, VN_FOUND(GATES_FIRST), VN_FOUND(HALVES_BACK),
+		         (int64_t[]) { h->H, h->K, 1, 0 });
+	}
 	if (part == VN_PART_QKV || part == VN_PART_C_ATTN)
-		fused(&l, h, part, part == VN_PART_C_ATTN && matrix, part == VN_PART_C_ATTN && matrix ? N : M);
+		add_fused(&l, h, part, part == VN_PART_C_ATTN && matrix, part == VN_PART_C_ATTN && matrix ? N : M);
 	if (part == VN_PART_GATE_UP && M % 2 == 0) {
-		set_order(add(&l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W4, "exchanged", "gate and up exchanged"), 2, -1, 0, 0);
-		both(&l, VN_ORDER_EVERY_OTHER, 0, VN_MISTAKE_W5, "interleaved", "rows of gate and up one by one read as halves",
-		     "halves of gate and up read row by row", (int64_t[]) { 0, 0, 0, 0 });
+		set_order(add(&l, VN_ORDER_SHARDS, 0, VN_FOUND(GATE_UP)), 2, -1, 0, 0);
+		add_both(&l, VN_ORDER_EVERY_OTHER, 0, VN_FOUND(ROWS), VN_FOUND(ROWS_BACK), (int64_t[]) { 0, 0, 0, 0 });
 	}
 	of_delta_rule(&l, h, part, M, N);
 	if (matrix)
 		add_transposed(&l, M, N, false);
 	if (part == VN_PART_EMBED || part == VN_PART_HEAD)
-		shards(&l, M);
+		add_shards(&l, M);
 	if (matrix)
-		sheared(&l, N);
+		add_sheared(&l, N);
 	return l.n;
 }

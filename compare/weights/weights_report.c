@@ -19,7 +19,7 @@ static const vn_weight_difference *first_of(const vn_weights *w, const vn_weight
 }
 
 /* Number of rows shown of all. */
-static int shown(const vn_weights *w, int most)
+static int count_shown(const vn_weights *w, int most)
 {
 	return most > 0 && w->n_lines > most + 1 ? most : w->n_lines;
 }
@@ -42,7 +42,7 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 	if (!w)
 		return;
 	fprintf(out, "%-10s %s\n", "weights", vn_weights_summary(w, summary));
-	const int n = shown(w, most);
+	const int n = count_shown(w, most);
 	for (int i = 0; i < n; i++) {
 		const int k = (int)strlen(shown_which(&w->line[i], which));
 		width = k > width ? k : width;
@@ -68,7 +68,7 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 void vn_weights_lines(const vn_weights *w, vn_lines *lines)
 {
 	char      text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
-	const int n = shown(w, SHOWN);
+	const int n = count_shown(w, SHOWN);
 
 	vn_lines_add(lines, "weights: %s", vn_weights_summary(w, summary));
 	for (int i = 0; i < n; i++) {
@@ -82,7 +82,7 @@ void vn_weights_lines(const vn_weights *w, vn_lines *lines)
 
 /* ---- for programs ----------------------------------------------------------------------- */
 
-static json_t *row(const vn_weight_row *r)
+static json_t *row_json(const vn_weight_row *r)
 {
 	if (!r)
 		return json_null();
@@ -104,7 +104,7 @@ static json_t *row(const vn_weight_row *r)
 	return j;
 }
 
-static json_t *group(const vn_weights *w, const vn_weight_line *l)
+static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
 {
 	static const char *const    measures[VN_N_WEIGHT_MEASURES] = { [VN_WEIGHT_APART] = "apart",
 		                                                           [VN_WEIGHT_CORRELATION] = "correlation",
@@ -130,8 +130,8 @@ static json_t *group(const vn_weights *w, const vn_weight_line *l)
 		json_t                     *one = json_object();
 		json_object_set_new(one, "name", vn_json_text((x->row[0] ? x->row[0] : x->row[1])->name));
 		json_object_set_new(one, "layer", json_integer(x->layer));
-		json_object_set_new(one, "reference", row(x->row[0]));
-		json_object_set_new(one, "candidate", row(x->row[1]));
+		json_object_set_new(one, "reference", row_json(x->row[0]));
+		json_object_set_new(one, "candidate", row_json(x->row[1]));
 		if (x->measured)
 			json_object_set_new(one, measures[x->measured], vn_json_real(x->measure));
 		json_array_append_new(list, one);
@@ -152,7 +152,7 @@ json_t *vn_weights_json(const vn_weights *w)
 	json_object_set_new(j, "alike", json_integer(w->alike));
 	json_object_set_new(j, "differ", json_integer(w->n_found));
 	for (int i = 0; i < w->n_lines; i++)
-		json_array_append_new(groups, group(w, &w->line[i]));
+		json_array_append_new(groups, group_json(w, &w->line[i]));
 	json_object_set_new(j, "groups", groups);
 	return j;
 }
@@ -166,7 +166,7 @@ void vn_weights_markdown(const vn_weights *w, FILE *out)
 	if (!w)
 		return;
 	fprintf(out, "- **Weights** %s\n", vn_weights_summary(w, text));
-	const int n = shown(w, SHOWN);
+	const int n = count_shown(w, SHOWN);
 	if (n)
 		fputs("\n| weights | reference | candidate | difference | |\n|---|---|---|---|---|\n", out);
 	for (int i = 0; i < n; i++) {

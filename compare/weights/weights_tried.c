@@ -8,6 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool vn_weight_known(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found,
+                     const char *title, ...)
+{
+	char             words[VN_WEIGHT_WORDS];
+	const char      *kind;
+	const vn_mistake id = vn_weight_mistake(found, &kind);
+	va_list          args;
+
+	va_start(args, title);
+	vsnprintf(words, sizeof words, title, args);
+	va_end(args);
+	return vn_weight_is(d, proof, proof != VN_BY_STATISTICS, kind, id, "%s%s", side ? "" : "in the reference: ", words);
+}
+
 bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x)
 {
 	d->measured = what;
@@ -17,30 +31,30 @@ bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double 
 
 /* ---- the tables ------------------------------------------------------------------------ */
 
-static bool constant(const vn_stats *s)
+static bool is_constant(const vn_stats *s)
 {
 	return s->n > 1 && s->nan + s->inf == 0 && s->min == s->max;
 }
 
 /* Reports non-finite or constant numbers that only side k has. */
-static bool unsound(const vn_weight_trial *t, vn_weight_difference *d, int k)
+static bool judge_unsound(const vn_weight_trial *t, vn_weight_difference *d, int k)
 {
 	const vn_stats *s = &t->row[k]->stats, *other = &t->row[!k]->stats;
-	const char     *who = k ? "" : "in the reference: ";
 
 	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
-		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", VN_MISTAKE_W13, "%soverflowed f16 to infinity", who) &&
+		return vn_weight_known(d, k, VN_BY_TABLE, VN_FOUND(OVERFLOWED)) &&
 		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)s->inf);
 	if (s->nan + s->inf > other->nan + other->inf)
-		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", VN_NO_MISTAKE, "%sNaN or infinite", who) &&
+		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", VN_NO_MISTAKE, "%sNaN or infinite",
+		                    k ? "" : "in the reference: ") &&
 		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)(s->nan + s->inf));
-	if (!constant(s) || constant(other))
+	if (!is_constant(s) || is_constant(other))
 		return false;
 	if (s->max == 0.0)
-		return vn_weight_is(d, VN_BY_TABLE, true, "zeros", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11,
-		                    "%sall zeros: never loaded", who);
-	return vn_weight_is(d, VN_BY_TABLE, true, "constant", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11,
-	                    "%sall %.6g: never loaded", who, s->max);
+		return t->name.bias ? vn_weight_known(d, k, VN_BY_TABLE, VN_FOUND(ZERO_BIAS))
+		                    : vn_weight_known(d, k, VN_BY_TABLE, VN_FOUND(ZEROS));
+	return t->name.bias ? vn_weight_known(d, k, VN_BY_TABLE, VN_FOUND(CONSTANT_BIAS), s->max)
+	                    : vn_weight_known(d, k, VN_BY_TABLE, VN_FOUND(CONSTANT), s->max);
 }
 
 /* Whether the shapes are equal apart from dimensions of 1. */
@@ -65,9 +79,9 @@ static bool other_size(const vn_weight_trial *t, vn_weight_difference *d)
 	if (vn_shape_count(a) == vn_shape_count(b))
 		return false;
 	if (table && a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1])
-		return vn_weight_is(d, VN_BY_TABLE, true, "vocabulary", VN_MISTAKE_W19, "%lld rows %s",
-		                    llabs(b->dim[0] - a->dim[0]),
-		                    b->dim[0] > a->dim[0] ? "more (a padded vocabulary)" : "fewer (a truncated vocabulary)");
+		return b->dim[0] > a->dim[0]
+		           ? vn_weight_known(d, 1, VN_BY_TABLE, VN_FOUND(MORE_ROWS), (long long)(b->dim[0] - a->dim[0]))
+		           : vn_weight_known(d, 1, VN_BY_TABLE, VN_FOUND(FEWER_ROWS), (long long)(a->dim[0] - b->dim[0]));
 	return vn_weight_is(d, VN_BY_TABLE, true, "size", VN_NO_MISTAKE, "of another size");
 }
 
@@ -78,19 +92,18 @@ bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!a)
 		return vn_weight_is(d, VN_BY_TABLE, true, "extra", VN_NO_MISTAKE, "not in the reference");
 	if (!b)
-		return vn_weight_is(d, VN_BY_TABLE, true, "missing", t->name.bias ? VN_MISTAKE_W6 : VN_NO_MISTAKE,
-		                    "not in the candidate");
+		return t->name.bias ? vn_weight_known(d, 1, VN_BY_TABLE, VN_FOUND(NO_BIAS))
+		                    : vn_weight_is(d, VN_BY_TABLE, true, "missing", VN_NO_MISTAKE, "not in the candidate");
 	const bool same = *a->digest.hex && strcmp(a->digest.hex, b->digest.hex) == 0;
 	if (same && a->dtype != b->dtype && vn_shape_equal(&a->shape, &b->shape))
-		return vn_weight_is(d, VN_BY_DIGEST, true, "misread", VN_MISTAKE_W12, "bits of %s read as %s",
-		                    vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
+		return vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(RELABELLED), vn_dtype_name(a->dtype),
+		                       vn_dtype_name(b->dtype));
 	if (same && a->dtype == b->dtype && same_but_ones(&a->shape, &b->shape))
 		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", VN_NO_MISTAKE,
 		                    "the same bytes; dimensions of 1 added or removed");
 	if (same && a->dtype == b->dtype)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B,
-		                    "the same bytes read with another shape");
-	return other_size(t, d) || unsound(t, d, 1) || unsound(t, d, 0);
+		return vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(OTHER_SHAPE));
+	return other_size(t, d) || judge_unsound(t, d, 1) || judge_unsound(t, d, 0);
 }
 
 /* ---- digests of others ------------------------------------------------------------------ */
@@ -103,7 +116,7 @@ static bool equal_bytes(const vn_weight_row *x, const vn_weight_row *y)
 
 /* How similar another weight's place in the model is to this one's: the higher, the likelier a mix-up. 0:
  * unrelated. */
-static int nearness(const vn_weight_name *own, const vn_weight_name *other)
+static int name_nearness(const vn_weight_name *own, const vn_weight_name *other)
 {
 	const bool neighbour = other->layer - own->layer == 1 || own->layer - other->layer == 1;
 	if (strcmp(own->tail, other->tail) == 0)
@@ -116,10 +129,10 @@ static int nearness(const vn_weight_name *own, const vn_weight_name *other)
 static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const vn_weight_name *other)
 {
 	if (other->layer == own->layer - 1)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the previous layer");
+		return vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(PREVIOUS_LAYER));
 	if (other->layer == own->layer + 1)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the next layer");
-	return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of layer %d", other->layer);
+		return vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(NEXT_LAYER));
+	return vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(OTHER_LAYER), other->layer);
 }
 
 bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
@@ -133,7 +146,7 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 		if (!equal_bytes(&ref->row[i], t->row[1]) || &ref->row[i] == t->row[0])
 			continue;
 		const vn_weight_name name = vn_weight_name_of(ref->row[i].name);
-		const int            near = nearness(&t->name, &name);
+		const int            near = name_nearness(&t->name, &name);
 		if (near > best) {
 			best = near;
 			found = &ref->row[i];
@@ -163,7 +176,7 @@ static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
 /* Whether the numbers can be the same in another order: their ends are equal, or equal after rounding to the
  * other's format. */
-static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
+static bool have_other_orders(const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
 	if (a->stats.nan != b->stats.nan || a->stats.inf != b->stats.inf || vn_dtype_block(b->dtype) > 1)
@@ -173,7 +186,7 @@ static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
 }
 
 /* Padding read as numbers: zeros in between, and the last rows missing. */
-static bool padded(const vn_weight_row *a, const vn_weight_row *b, int64_t stride)
+static bool is_padded(const vn_weight_row *a, const vn_weight_row *b, int64_t stride)
 {
 	const vn_stats *x = &a->stats, *y = &b->stats;
 	const double    kept = (double)a->shape.dim[1] / (double)stride, ratio = y->rms * y->rms / (x->rms * x->rms);
@@ -185,11 +198,11 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 	const vn_weight_row *a = t->row[from], *b = t->row[!from];
 	vn_weight_order      list[VN_MOST_ORDERS];
 	const int            n = vn_weight_orders_of(&t->name, &t->row[0]->shape, &t->row[1]->shape, &t->heads, list);
-	const bool           whole = reordered(a, b);
+	const bool           whole = have_other_orders(a, b);
 
 	for (int i = 0; i < n; i++) {
 		vn_weight_order o = list[i];
-		if (o.kind == VN_ORDER_SHEARED ? from == 1 || !padded(a, b, o.p[0]) : !whole)
+		if (o.kind == VN_ORDER_SHEARED ? from == 1 || !is_padded(a, b, o.p[0]) : !whole)
 			continue;
 		if (from) { /* the reverse, applied to the candidate's numbers */
 			const int64_t rows = o.p[0];
@@ -220,7 +233,7 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 }
 
 /* Rows of gate and up, interleaved in one matrix. */
-static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
+static bool judge_interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
 	const bool            up = t->name.part == VN_PART_UP;
@@ -241,9 +254,8 @@ static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 		vn_weight_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
 		found = vn_weight_has_order(t, 1, &m, &o, &unchanged, m.rows[0]) &&
-		        vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", VN_MISTAKE_W5,
-		                     back ? "rows of gate and up one by one read as halves"
-		                          : "halves of gate and up read row by row");
+		        (back ? vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(ROWS))
+		              : vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(ROWS_BACK)));
 	}
 	vn_weight_numbers_free(&m);
 	return found;
@@ -253,7 +265,7 @@ bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	bool found = false;
 
-	if (interleaved(t, d) || vn_weight_turned_together(t, d))
+	if (judge_interleaved(t, d) || vn_weight_turned_together(t, d))
 		return true;
 	for (int from = 0; !found && from < 2; from++) {
 		vn_weight_numbers m;

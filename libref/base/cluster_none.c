@@ -6,7 +6,6 @@ vn_status vn_cluster_share(const vn_cluster_job *job, vn_cluster_answer *answer,
 	(void)answer;
 	*first = true;
 	return vn_fail(err, VN_ERR_UNSUPPORTED,
-	               "%d processes were started together, but this vernier was built without MPI "
-	               "(-DVERNIER_MPI=ON): %s",
+	               "%d processes were started together, but this vernier was built without MPI (-DVERNIER_MPI=ON): %s",
 	               vn_cluster_size(), job->instead);
 }

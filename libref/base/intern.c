@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { BLOCK = 64 << 10, FIRST_ROOM = 1 << 10 };
+enum { TEXT_BLOCK = 64 << 10, FIRST_ROOM = 1 << 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char    **table; /* (room), NULL: free */
@@ -52,16 +52,16 @@ static const char *copy(const char *text)
 {
 	const size_t n = strlen(text) + 1;
 
-	if (n > BLOCK / 16)
+	if (n > TEXT_BLOCK / 16)
 		return strdup(text);
 	if (n > left) {
-		char *more = malloc(BLOCK);
+		char *more = malloc(TEXT_BLOCK);
 		if (!more)
 			return NULL;
 		block = more;
-		left = BLOCK;
+		left = TEXT_BLOCK;
 	}
-	char *to = block + BLOCK - left;
+	char *to = block + TEXT_BLOCK - left;
 	left -= n;
 	return memcpy(to, text, n);
 }

@@ -13,7 +13,7 @@
 
 enum { LINE = 512 };
 
-static const double ENOUGH = 0.02; /* share of the time from which the rest can be foretold */
+static const double FORETOLD_FROM = 0.02; /* share of the time from which the rest can be foretold */
 
 /* The work begun last, and its line on the terminal. The lock protects these and every active vn_progress. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,7 +51,7 @@ static void format_progress(vn_progress *p, double now, char line[LINE])
 	vn_text_add(line, LINE, p->total > 0 ? "%s %" PRId64 " of %" PRId64 : "%s %" PRId64, p->what, done, p->total);
 	if (p->outer)
 		return;
-	if (p->share && done > 0 && done < p->total && p->share[done] >= ENOUGH)
+	if (p->share && done > 0 && done < p->total && p->share[done] >= FORETOLD_FROM)
 		vn_text_add(line, LINE, ", %.0f s left", seconds_left(p, now));
 	else if (!p->share && rate > 0.0 && p->total > 0)
 		vn_text_add(line, LINE, rate < 100 ? ", %.3g/s, %.0f s left" : ", %.0f/s, %.0f s left", rate,

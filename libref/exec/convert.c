@@ -5,14 +5,14 @@
 #include <string.h>
 
 enum {
-	BLOCK = 2048,   /* numbers that are converted at a time: as doubles they stay in the first cache */
-	SHARE = 1 << 15 /* numbers from which on another thread is worth starting */
+	CONVERTED_AT_ONCE = 2048, /* numbers that are converted at a time: as doubles they stay in the first cache */
+	SHARE = 1 << 15           /* numbers from which on another thread is worth starting */
 };
 
 static void convert_block(unsigned char *dst, vn_dtype to, const unsigned char *src, vn_dtype from, size_t n)
 {
-	double wide[BLOCK];
-	float  narrow[BLOCK];
+	double wide[CONVERTED_AT_ONCE];
+	float  narrow[CONVERTED_AT_ONCE];
 
 	if (from == to)
 		memcpy(dst, src, vn_dtype_bytes(to, n));
@@ -29,12 +29,12 @@ static void convert_block(unsigned char *dst, vn_dtype to, const unsigned char *
 
 void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n, int threads)
 {
-	const int64_t blocks = (int64_t)((n + BLOCK - 1) / BLOCK);
+	const int64_t blocks = (int64_t)((n + CONVERTED_AT_ONCE - 1) / CONVERTED_AT_ONCE);
 	const int     use = n / SHARE < (size_t)threads ? (int)(n / SHARE) : threads;
 
 #pragma omp parallel for num_threads(use > 1 ? use : 1) schedule(static)
 	for (int64_t b = 0; b < blocks; b++) {
-		const size_t at = (size_t)b * BLOCK, here = n - at < BLOCK ? n - at : BLOCK;
+		const size_t at = (size_t)b * CONVERTED_AT_ONCE, here = n - at < CONVERTED_AT_ONCE ? n - at : CONVERTED_AT_ONCE;
 		convert_block((unsigned char *)dst + vn_dtype_bytes(to, at), to,
 		              (const unsigned char *)src + vn_dtype_bytes(from, at), from, here);
 	}

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-enum { BLOCK = 1024 }; /* scores converted at a time */
+enum { SCORES_AT_ONCE = 1024 }; /* scores converted at a time */
 
 void vn_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
@@ -41,12 +41,12 @@ double vn_draw(uint64_t seed, uint64_t step)
 /* The highest score and the first id that has it; false when no token can be chosen. */
 static bool highest(const void *scores, vn_dtype dtype, int64_t V, double *max, int32_t *id)
 {
-	double x[BLOCK];
+	double x[SCORES_AT_ONCE];
 
 	*max = -INFINITY;
 	*id = -1;
-	for (int64_t i = 0; i < V; i += BLOCK) {
-		const int64_t n = V - i < BLOCK ? V - i : BLOCK;
+	for (int64_t i = 0; i < V; i += SCORES_AT_ONCE) {
+		const int64_t n = V - i < SCORES_AT_ONCE ? V - i : SCORES_AT_ONCE;
 		vn_to_f64(x, (const char *)scores + (size_t)i * vn_dtype_size(dtype), dtype, (size_t)n);
 		for (int64_t k = 0; k < n; k++) {
 			if (!(x[k] < INFINITY)) /* NaN too */
@@ -64,11 +64,11 @@ static bool highest(const void *scores, vn_dtype dtype, int64_t V, double *max, 
 static int64_t run_up(const void *scores, vn_dtype dtype, int64_t V, double max, double temperature, double past,
                       double *sum)
 {
-	double x[BLOCK];
+	double x[SCORES_AT_ONCE];
 
 	*sum = 0.0;
-	for (int64_t i = 0; i < V; i += BLOCK) {
-		const int64_t n = V - i < BLOCK ? V - i : BLOCK;
+	for (int64_t i = 0; i < V; i += SCORES_AT_ONCE) {
+		const int64_t n = V - i < SCORES_AT_ONCE ? V - i : SCORES_AT_ONCE;
 		vn_to_f64(x, (const char *)scores + (size_t)i * vn_dtype_size(dtype), dtype, (size_t)n);
 		for (int64_t k = 0; k < n; k++) {
 			*sum += vn_exp((x[k] - max) / temperature);

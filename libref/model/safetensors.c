@@ -110,6 +110,26 @@ static vn_status check_tiling(const vn_safetensors *f, const unsigned char *buff
 	return VN_OK;
 }
 
+/* The length of the header, which begins at byte 8. */
+static vn_status read_length(const char *path, const unsigned char *p, size_t bytes, uint64_t *n, vn_error *err)
+{
+	if (bytes < 8)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes, too short for a safetensors file", path, bytes);
+	if (bytes >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights: run git lfs pull to fetch them",
+		               path);
+	*n = 0;
+	for (int i = 0; i < 8; i++)
+		*n |= (uint64_t)p[i] << 8 * i;
+	if (*n > HEADER_MAX || *n > bytes - 8)
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: the header of %" PRIu64 " bytes does not fit (file: %zu bytes, limit: %d)", path, *n, bytes,
+		               HEADER_MAX);
+	if (*n == 0 || p[8] != '{')
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the header is not a JSON object; is this a safetensors file?", path);
+	return VN_OK;
+}
+
 vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes, vn_safetensors **file, vn_error *err)
 {
 	const unsigned char *p = data;
@@ -123,27 +143,8 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 		goto done;
 	}
-	if (bytes < 8) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes, too short for a safetensors file", path, bytes);
+	if ((st = read_length(path, p, bytes, &n, err)))
 		goto done;
-	}
-	if (bytes >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights: run git lfs pull to fetch them",
-		             path);
-		goto done;
-	}
-	for (int i = 0; i < 8; i++)
-		n |= (uint64_t)p[i] << 8 * i;
-	if (n > HEADER_MAX || n > bytes - 8) {
-		st = vn_fail(err, VN_ERR_FORMAT,
-		             "%s: the header of %" PRIu64 " bytes does not fit (file: %zu bytes, limit: %d)", path, n, bytes,
-		             HEADER_MAX);
-		goto done;
-	}
-	if (n == 0 || p[8] != '{') {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: the header is not a JSON object; is this a safetensors file?", path);
-		goto done;
-	}
 	if (!(f->header = vn_json_load((const char *)p + 8, (size_t)n, JSON_REJECT_DUPLICATES, &je))) {
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: header, byte %d: %s", path, je.position, je.text);
 		goto done;

@@ -22,6 +22,8 @@ static bool there(int index, int n)
 	return index >= 0 && index < n;
 }
 
+static const char no_fit[] = "the shapes of its inputs, weights and outputs do not fit together";
+
 __attribute__((format(printf, 3, 4))) static vn_status node_bad(const walk *w, int i, const char *format, ...)
 {
 	const vn_node *n = &w->p->node[i];
@@ -141,7 +143,7 @@ static vn_status check_rope(const walk *w, int i)
 	const int       R = n->c.rope.rope.rotary_dim;
 
 	if (x->rank != 3 || !row(x) || !same(x, &w->p->value[n->out[0]]))
-		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
+		return node_bad(w, i, no_fit);
 	if (R < 2 || R % 2 || R > x->size[2])
 		return node_bad(w, i, "rotary_dim is %d, expected an even number from 2 to the head width %d", R, x->size[2]);
 	char why[VN_ROPE_WHY];
@@ -157,7 +159,7 @@ static vn_status check_attention(const walk *w, int i)
 	const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
 
 	if (!row(q) || !row(k) || !row(v))
-		return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
+		return node_bad(w, i, no_fit);
 	if (H < 1 || G < 1 || K < 1 || H % G || !is_shaped(q, 3, VN_T, H, K) || !is_shaped(k, 3, VN_T, G, K) ||
 	    !is_shaped(v, 3, VN_T, G, K) || !same(context, q) ||
 	    (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
@@ -235,7 +237,7 @@ static vn_status check_delta_rule(const walk *w, int i)
 
 	for (int k = 0; k < 5; k++)
 		if (!row(in[k] = &w->p->value[n->in[k]]))
-			return node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
+			return node_bad(w, i, no_fit);
 	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !is_shaped(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
 	    !is_shaped(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is_shaped(in[VN_DELTA_V], 3, VN_T, nv, dv) ||
 	    !is_shaped(in[VN_DELTA_G], 2, VN_T, nv, 0) || !is_shaped(in[VN_DELTA_BETA], 2, VN_T, nv, 0) ||
@@ -249,6 +251,31 @@ static vn_status check_delta_rule(const walk *w, int i)
 	    n->x.delta.restart < 0 || (n->x.delta.turned & ~1))
 		return node_bad(w, i, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map,
 		                n->x.delta.restart);
+	return VN_OK;
+}
+
+static vn_status check_norm(const walk *w, int i, const vn_shape *bias)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+	const vn_shape *m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
+	const int       width = n->x.norm.width;
+
+	if (!norm_fits(x, y, m, bias) || (n->n_in > 1 && !same(x, &p->value[n->in[1]])))
+		return node_bad(w, i, no_fit);
+	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
+		return node_bad(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
+	if (!isfinite(n->c.norm.offset))
+		return node_bad(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
+	if ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) ||
+	    n->x.norm.divisor < 0 || (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1))
+		return node_bad(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
+		                n->x.norm.keep_mean, n->x.norm.divisor);
+	if (n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
+		return node_bad(w, i, "unknown activation");
+	if (width && (n->op != VN_OP_RMS_NORM || width < 1 || row(x) % width || width % x->size[x->rank - 1]))
+		return node_bad(w, i, "its input cannot be normed in groups of %d columns", width);
 	return VN_OK;
 }
 
@@ -270,23 +297,7 @@ static vn_status fits(const walk *w, int i)
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
 	case VN_OP_L2_NORM:
-	case VN_OP_GATED_NORM:
-		good = norm_fits(x, y, m, bias) && (n->n_in < 2 || same(x, &p->value[n->in[1]]));
-		if (good && !(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
-			return node_bad(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
-		if (good && !isfinite(n->c.norm.offset))
-			return node_bad(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
-		if (good && ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) ||
-		             n->x.norm.divisor < 0 || (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1)))
-			return node_bad(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
-			                n->x.norm.keep_mean, n->x.norm.divisor);
-		if (good && n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
-			return node_bad(w, i, "unknown activation");
-		if (good && n->x.norm.width &&
-		    (n->op != VN_OP_RMS_NORM || n->x.norm.width < 1 || row(x) % n->x.norm.width ||
-		     n->x.norm.width % x->size[x->rank - 1]))
-			return node_bad(w, i, "its input cannot be normed in groups of %d columns", n->x.norm.width);
-		break;
+	case VN_OP_GATED_NORM: return check_norm(w, i, bias);
 	case VN_OP_LINEAR: good = linear_fits(x, y, m, n->c.linear.transposed, bias); break;
 	case VN_OP_SLICE: good = slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width); break;
 	case VN_OP_ROPE: return check_rope(w, i);
@@ -315,7 +326,7 @@ static vn_status fits(const walk *w, int i)
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) &&
 	    (unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
 		return node_bad(w, i, "unknown form of a gated product");
-	return good ? VN_OK : node_bad(w, i, "the shapes of its inputs, weights and outputs do not fit together");
+	return good ? VN_OK : node_bad(w, i, no_fit);
 }
 
 /* ---- what is there and made when ------------------------------------------------------- */

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { BLOCK = 32 };
+enum { GGML_BLOCK = 32 };
 
 /* ---- weights that are none, as blocks hold them ------------------------------------------------- */
 
@@ -31,8 +31,8 @@ static void quantised(double *y, const double *x, int64_t n, int bits)
 
 static void in_blocks(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
-	for (int64_t i = 0; i < n; i += BLOCK)
-		quantised(y + i, x + i, n - i < BLOCK ? n - i : BLOCK, (int)r->x);
+	for (int64_t i = 0; i < n; i += GGML_BLOCK)
+		quantised(y + i, x + i, n - i < GGML_BLOCK ? n - i : GGML_BLOCK, (int)r->x);
 }
 
 vn_status vn_make_quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -51,7 +51,7 @@ static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 /* Byte i of a block holds elements i and i + 16; this puts them at 2i and 2i + 1. */
 static void in_turn(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
-	const vn_arrange m = { VN_ARRANGE_TURNED, .a = 2, .b = BLOCK / 2, .period = BLOCK };
+	const vn_arrange m = { VN_ARRANGE_TURNED, .a = 2, .b = GGML_BLOCK / 2, .period = GGML_BLOCK };
 
 	(void)r;
 	for (int64_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* fault_cache.c: faults of the cache of keys and values (specs/models.md, 9.9). */
 #include "libref/plan/fault_internal.h"
 
-enum { BLOCK = 16 }; /* tokens in a block to be mixed up */
+enum { CACHE_BLOCK_TOKENS = 16 }; /* tokens in a block to be mixed up */
 
 vn_status vn_make_cache(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -14,6 +14,6 @@ vn_status vn_make_cache(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	n->x.attention.cache_steps = (int)r->x / 64;
 	n->x.attention.cache_block = form == VN_CACHE_RING                            ? n->c.attention.window
 	                             : form == VN_CACHE_NEXT || form == VN_CACHE_PAST ? 1
-	                                                                              : BLOCK;
+	                                                                              : CACHE_BLOCK_TOKENS;
 	return VN_OK;
 }

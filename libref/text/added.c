@@ -3,6 +3,7 @@
 
 #include "libref/base/utf8.h"
 #include "libref/text/unicode.h"
+#include "libref/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +21,10 @@ vn_status vn_added_put(vn_added *a, const vn_added_token *token, const char *tex
 	if (n == 0 || n > VN_LONGEST_ADDED || memchr(text, '\0', n))
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "an added token has %zu bytes; expected 1 to %d bytes, none of them zero", n, VN_LONGEST_ADDED);
-	if (a->n == a->room) {
-		const size_t    room = a->room ? 2 * a->room : 64;
-		vn_added_token *more = realloc(a->token, room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for added tokens");
-		a->token = more;
-		a->room = room;
-	}
+	vn_added_token *more = vn_grown(a->token, (size_t)a->n, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for added tokens");
+	a->token = more;
 	vn_added_token *t = &a->token[a->n];
 	*t = *token;
 	t->n = n;

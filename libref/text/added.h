@@ -26,7 +26,7 @@ typedef struct vn_added_token {
 /* A set of added tokens; start from {0}. */
 typedef struct vn_added {
 	vn_added_token *token; /* (n), sorted by text once settled */
-	size_t          n, room;
+	size_t          n;
 	size_t          first[257]; /* tokens that begin with byte b: [first[b], first[b+1]) */
 } vn_added;
 

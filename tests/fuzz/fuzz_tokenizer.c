@@ -168,8 +168,7 @@ static size_t make_seed(int i, uint8_t *out)
 		  "\"content\": \"hello\"}]" },
 		{ "post_processor",
 		  "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"x\"}}, {\"Sequence\": "
-		  "{\"id\": \"A\"}}],"
-		  "\"special_tokens\": {\"x\": {\"ids\": [1, 2]}}}" },
+		  "{\"id\": \"A\"}}],\"special_tokens\": {\"x\": {\"ids\": [1, 2]}}}" },
 		{ "model.ignore_merges", "true" },
 		{ "model.merges", "[[\"h\", \"e\"], [\"l\", \"l\"], [\"he\", \"ll\"]]" },
 	};

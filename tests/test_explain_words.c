@@ -1,0 +1,158 @@
+/* test_explain_words.c: tests compare/explain/explain_words.c. */
+#include "compare/explain/explain_words.h"
+#include "tests/explain_help.h"
+
+#include <math.h>
+
+static explained e;
+
+/* An explanation of a checkpoint, with the sentence of each hypothesis at the operation that makes the checkpoint. */
+static vn_explanation of_point(const char *name, vn_hypothesis *by, int n)
+{
+	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
+
+	for (int i = 0; i < n; i++)
+		by[i].node = p->value[vn_plan_root(p, vn_plan_find(p, name))].node;
+	return (vn_explanation) { .point = (int)(checkpoint_at(&e, name, 0) - e.compared.c.result.point),
+		                      .by = by,
+		                      .n = n,
+		                      .n_fit = n,
+		                      .n_alias = n,
+		                      .unmodified = { .limit_fraction = 1e6, .local = { .local = 1, .floor = 1e-6 } } };
+}
+
+static vn_hypothesis answer(const char *id, const char *words, double left)
+{
+	vn_hypothesis h = { .limit_fraction = left, .local = { .local = left * 1e-6, .floor = 1e-6 } };
+
+	snprintf(h.id, sizeof h.id, "%s", id);
+	snprintf(h.words, sizeof h.words, "%s", words);
+	return h;
+}
+
+static void says(const vn_explanation *x, const char *want)
+{
+	char text[VN_EXPLAINED];
+	CU_ASSERT_STRING_EQUAL(vn_say_explained(&e.compared.c, x, text), want);
+}
+
+static void an_answer_has_its_id_its_words_and_its_place(void)
+{
+	vn_hypothesis  h = answer("R2", "RoPE with theta 123", 0.5);
+	vn_explanation x = of_point("layer1.q_rope", &h, 1);
+
+	says(&x, "R2: RoPE with theta 123");
+	snprintf(h.also, sizeof h.also, " and layer1.k_rope");
+	says(&x, "R2: RoPE with theta 123, here and layer1.k_rope");
+	snprintf(h.in_part, sizeof h.in_part, "in head 2 of 6 only");
+	*h.also = 0;
+	says(&x, "R2: RoPE with theta 123, in head 2 of 6 only");
+	*h.id = *h.in_part = 0;
+	snprintf(h.holds, sizeof h.holds, "layer0.q_proj");
+	says(&x, "RoPE with theta 123 (layer0.q_proj)");
+	/* made at another operation, whose value was recorded without an error */
+	h = answer("R1", "pairs", 0.5);
+	x = of_point("layer1.attn_context", &h, 1);
+	h.node = vn_model_plan(e.compared.c.opened.model)
+	             ->value[vn_plan_find(vn_model_plan(e.compared.c.opened.model), "layer1.q_proj")]
+	             .node;
+	says(&x, "R1: pairs, at layer1.q_proj, which is recorded as it should be");
+}
+
+static void without_an_answer_it_says_why(void)
+{
+	vn_explanation x = of_point("layer1.q_rope", NULL, 0);
+
+	x.n_tried = 31;
+	says(&x, "none of 31 known mistakes fits");
+	snprintf(x.why_not, sizeof x.why_not, "its input was not recorded");
+	says(&x, "not explained: its input was not recorded");
+}
+
+static void has(const vn_lines *l, int i, const char *want)
+{
+	CU_ASSERT_FATAL(i < l->n);
+	if (strcmp(l->line[i], want) != 0)
+		printf("\n    %s", l->line[i]);
+	CU_ASSERT_STRING_EQUAL(l->line[i], want);
+}
+
+static void the_residual_the_runner_up_and_aliases_follow(void)
+{
+	vn_lines       l = { 0 };
+	vn_hypothesis  h[] = { answer("A", "one", 0.5), answer("B", "two", 0.5), answer("C", "three", 50) };
+	vn_explanation x = of_point("layer1.q_rope", h, 3);
+
+	x.n_alias = 2;
+	x.margin = 100;
+	snprintf(x.separate, sizeof x.separate, "a longer prompt");
+	vn_say_explained_more(&e.compared.c, &x, &l);
+	has(&l, 0, "residual 2 floors (was 4e+06); runner-up C is 100 times worse");
+	has(&l, 1, "equally good on this data: B, two");
+	has(&l, 2, "to tell them apart: a longer prompt");
+	CU_ASSERT_EQUAL(l.n, 3);
+	vn_lines_free(&l);
+	/* an id twice is told apart by its words; what was refuted is no runner-up, and is listed */
+	snprintf(h[1].id, sizeof h[1].id, "A");
+	x.n_alias = 1;
+	vn_say_explained_more(&e.compared.c, &x, &l);
+	has(&l, 0, "residual 2 floors (was 4e+06); runner-up \"two\" is 100 times worse");
+	vn_lines_free(&l);
+	h[1].refuted = true;
+	snprintf(h[1].against, sizeof h[1].against, "step 1 is right");
+	vn_say_explained_more(&e.compared.c, &x, &l);
+	has(&l, 0, "residual 2 floors (was 4e+06)");
+	has(&l, 1, "A fits here too, but is ruled out: step 1 is right");
+	vn_lines_free(&l);
+}
+
+static void the_nearest_is_named_if_it_leaves_less_than_half(void)
+{
+	vn_lines       l = { 0 };
+	vn_hypothesis  h = answer("R2", "RoPE with theta 123", 4e5);
+	vn_explanation x = of_point("layer1.q_rope", &h, 1);
+
+	x.n_fit = x.n_alias = 0;
+	vn_say_explained_more(&e.compared.c, &x, &l);
+	has(&l, 0, "nearest: R2, RoPE with theta 123; residual 1.6e+06 floors (was 4e+06, limit 4)");
+	vn_lines_free(&l);
+	h = answer("R2", "RoPE with theta 123", 6e5);
+	h.node = x.by->node;
+	vn_say_explained_more(&e.compared.c, &x, &l);
+	CU_ASSERT_EQUAL(l.n, 0);
+	vn_lines_free(&l);
+}
+
+static void origins_with_one_answer_share_a_line(void)
+{
+	vn_comparison   *c = &e.compared.c;
+	vn_hypothesis    h[] = { answer("R1", "one", 0.5), answer("R1", "one", 0.5), answer("R2", "two", 0.5) };
+	vn_lines         l = { 0 };
+	vn_explanations *was = c->result.why;
+
+	h[0].fault[0] = h[1].fault[0] = 1;
+	h[2].fault[0] = 2;
+	vn_explanation  x[] = { of_point("layer0.q_rope", &h[0], 1), of_point("layer1.q_rope", &h[1], 1),
+		                    of_point("layer1.k_rope", &h[2], 1) };
+	vn_explanations all = { .of = x, .n = 3 };
+	c->result.why = &all;
+	vn_say_explanations(c, &l);
+	has(&l, 0, "layer0.q_rope and 1 more origin: R1: one");
+	has(&l, 1, "residual 2 floors (was 4e+06)");
+	has(&l, 2, "layer1.k_rope: R2: two");
+	CU_ASSERT_EQUAL(l.n, 4);
+	CU_ASSERT_PTR_EQUAL(vn_explanation_of(c, x[1].point), &x[1]);
+	CU_ASSERT_PTR_NULL(vn_explanation_of(c, -1));
+	c->result.why = was;
+	vn_lines_free(&l);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(an_answer_has_its_id_its_words_and_its_place),  TEST(without_an_answer_it_says_why),
+		TEST(the_residual_the_runner_up_and_aliases_follow), TEST(the_nearest_is_named_if_it_leaves_less_than_half),
+		TEST(origins_with_one_answer_share_a_line),          CU_TEST_INFO_NULL,
+	};
+	return run_suite_of_healthy("explain_words", tests, &e);
+}
