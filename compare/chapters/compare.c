@@ -190,7 +190,7 @@ static int layers_of(const vn_comparison *c)
 
 /* With one token attention returns v whatever q, k, rotation and mask are. A wrong RoPE pairing shows from a
  * few tokens on, a wrong theta from about ten. */
-enum { ENOUGH_TOKENS = 16 };
+enum { ENOUGH_TO_JUDGE = 16 };
 
 /* Warns of content that the reader ignored, because its author may expect it to be judged. */
 static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
@@ -278,10 +278,10 @@ static void note_few_tokens(vn_comparison *c)
 	const int32_t  *id, *at;
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
 	const int       of = count_different(id, n);
-	if (n < ENOUGH_TOKENS)
+	if (n < ENOUGH_TO_JUDGE)
 		vn_lines_add(&c->result.notes,
 		             "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
-		             n == 1 ? "" : "s", ENOUGH_TOKENS);
+		             n == 1 ? "" : "s", ENOUGH_TO_JUDGE);
 	if (n > 0 && of < VN_CHANNEL_FEWEST)
 		vn_lines_add(&c->result.notes,
 		             "%d different token%s: faults in single channels may be invisible in fewer than %d", of,

@@ -125,7 +125,7 @@ static int right_ones(const vn_comparison *c, const vn_explanation *x, int point
 }
 
 /* Is h among the answers of y? */
-static bool answers(const vn_explanation *y, const vn_hypothesis *h)
+static bool answers_with(const vn_explanation *y, const vn_hypothesis *h)
 {
 	for (int i = 0; i < y->n_fit; i++)
 		if (vn_hypothesis_same_place(&y->by[i], h))
@@ -139,7 +139,7 @@ static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_
 {
 	if (y == x || *y->why_not || !(y->unmodified.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
 		return false;
-	return vn_hypothesis_is_fitted(h) ? !answers(y, h)
+	return vn_hypothesis_is_fitted(h) ? !answers_with(y, h)
 	                                  : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
 }
 
@@ -238,7 +238,7 @@ static bool is_one_fault(const vn_hypothesis *h)
 	return h->finding == VN_FAULT && !h->fault[1];
 }
 
-static vn_status examine(group *g, int which, vn_error *err)
+static vn_status examine_step(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
@@ -251,7 +251,7 @@ static vn_status examine(group *g, int which, vn_error *err)
 }
 
 /* Without what was refuted. */
-static bool answered(group *g, int which)
+static bool is_answered(group *g, int which)
 {
 	take_out(g, which);
 	if (g->n_refuted[which])
@@ -259,24 +259,24 @@ static bool answered(group *g, int which)
 	return g->x[which]->n_fit || !g->n_refuted[which];
 }
 
-static vn_status conclude(group *g, int which, vn_error *err)
+static vn_status conclude_step(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	const bool      fitted = x->fitted;
 	vn_status       st = VN_OK;
 
 	g->t->x = x;
-	if (answered(g, which))
+	if (is_answered(g, which))
 		return VN_OK;
 	x->like = -1;
 	/* An answer found in the first round must hold too. One that concerns some heads only would
 	 * be found again. */
 	for (int again = 0; !st && again < 2; again++) {
 		g->t->whole = again > 0;
-		if ((st = vn_explain_further(g->t, fitted || again, err)) || !x->n_fit || (st = examine(g, which, err)))
+		if ((st = vn_explain_further(g->t, fitted || again, err)) || !x->n_fit || (st = examine_step(g, which, err)))
 			break;
 		g->t->x = x;
-		if (answered(g, which))
+		if (is_answered(g, which))
 			break;
 	}
 	g->t->whole = false;
@@ -287,7 +287,7 @@ static vn_status conclude(group *g, int which, vn_error *err)
 
 /* Tries an answer that was fitted in another step at a step without an answer, which may have
  * too few numbers to fit one. */
-static vn_status lend(group *g, int which, vn_error *err)
+static vn_status lend_hypothesis(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
@@ -311,7 +311,7 @@ static vn_status lend(group *g, int which, vn_error *err)
 
 /* A fault of the catalogue that explains some steps only: what was fitted in others may explain these as well, and is
  * then an alias. */
-static vn_status share(group *g, int which, vn_error *err)
+static vn_status share_answer(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
@@ -319,8 +319,8 @@ static vn_status share(group *g, int which, vn_error *err)
 	for (int i = 0; !st && x->n_fit && !x->fitted && i < g->n; i++) {
 		const vn_explanation *y = g->x[i];
 		double                used;
-		if (!y->n_fit || !y->fitted || y->by[0].heads || answers(x, &y->by[0]) || !vn_hypothesis_is_fitted(&y->by[0]) ||
-		    answers(y, &x->by[0]))
+		if (!y->n_fit || !y->fitted || y->by[0].heads || answers_with(x, &y->by[0]) ||
+		    !vn_hypothesis_is_fitted(&y->by[0]) || answers_with(y, &x->by[0]))
 			continue;
 		if ((st = used_there(g, &y->by[0], x->point, &used, err)) || !(used <= 1) ||
 		    !(used <= x->unmodified.limit_fraction / 16))
@@ -366,7 +366,7 @@ static void note_other_numbers(group *g)
 
 /* ---- one point --------------------------------------------------------------------------------------------- */
 
-static bool unexplained(const group *g)
+static bool has_unexplained(const group *g)
 {
 	for (int i = 0; i < g->n; i++)
 		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
@@ -390,19 +390,19 @@ static vn_status one_point(group *g, vn_error *err)
 
 	g->n_known = 0;
 	for (int i = 0; !st && i < g->n; i++)
-		st = examine(g, i, err);
+		st = examine_step(g, i, err);
 	/* Only at the end: a refuted answer leaves its step without one, and such a step refutes no
 	 * other. */
 	for (int i = 0; !st && i < g->n; i++)
-		st = conclude(g, i, err);
+		st = conclude_step(g, i, err);
 	for (int i = 0; !st && i < g->n; i++)
 		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
-			st = lend(g, i, err);
+			st = lend_hypothesis(g, i, err);
 		else
-			st = share(g, i, err);
-	if (!st && (unexplained(g) || is_window(g)))
+			st = share_answer(g, i, err);
+	if (!st && (has_unexplained(g) || is_window(g)))
 		st = vn_explain_cache_slots(g->t, g->x, g->n, err);
-	if (!st && unexplained(g))
+	if (!st && has_unexplained(g))
 		st = vn_explain_one_slot(g->t, g->x, g->n, err);
 	note_other_numbers(g);
 	for (int i = 0; i < g->n; i++)

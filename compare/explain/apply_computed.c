@@ -34,7 +34,7 @@ typedef struct product_rows {
 
 /* How much of the error of channel m changing weight n by `by` removes; if it does, `off` (T)
  * changes. */
-static bool improves(const product_rows *p, int64_t N, int64_t n, double by, double *off)
+static bool improves_rows(const product_rows *p, int64_t N, int64_t n, double by, double *off)
 {
 	double before = 0, after = 0;
 
@@ -74,7 +74,7 @@ static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, con
 	}
 	for (int64_t n = 0; ties && n < e->N; n++) {
 		const double other = row[n] == low[n] ? high[n] : low[n];
-		if (other != row[n] && improves(p, e->N, n, other - row[n], off))
+		if (other != row[n] && improves_rows(p, e->N, n, other - row[n], off))
 			row[n] = other;
 	}
 }
@@ -123,7 +123,7 @@ static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis
 }
 
 /* y = x w for all rows, in double. w: room for settled_row. */
-static void multiply(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
+static void multiply_rows(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
 {
 	for (int64_t m = 0; m < e->M; m++) {
 		const double b = p->bias ? vn_number_at(p->bias, m) : 0;
@@ -268,7 +268,7 @@ static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis 
 	double *w = malloc((size_t)(3 * e->N + p.T) * sizeof *w + 1);
 	st = w ? vn_made_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 	if (!st && !(st = edit_inputs(edit, e->N, &p, w, &ties, err))) {
-		multiply(e, edit, &p, w, (double *)made->fine.data);
+		multiply_rows(e, edit, &p, w, (double *)made->fine.data);
 		settle_inputs(e, edit, &p, &ties, w, (double *)made->fine.data);
 		vn_made_round(t, made);
 	}

@@ -182,7 +182,7 @@ vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_ma
 
 /* Rows of the table for the tokens `by` places further on, or for positions instead of ids; 0
  * outside the text. x: the rows of the checkpoint. */
-static void embed(const vn_explain_trial *t, const vn_tensor *table, const vn_hypothesis *h, double *x)
+static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, const vn_hypothesis *h, double *x)
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
 	const int32_t *ids;
@@ -212,7 +212,7 @@ vn_status vn_apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 		return VN_OK; /* the checkpoint is not made from a table by token ids alone */
 	if ((st = vn_made_room(t, made, err)))
 		return st;
-	embed(t, table, h, (double *)made->fine.data);
+	embed_tokens(t, table, h, (double *)made->fine.data);
 	vn_made_round(t, made);
 	return VN_OK;
 }

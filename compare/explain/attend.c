@@ -113,7 +113,7 @@ void vn_attend_close(vn_attend *a)
 
 /* ---- as the edit rounds it ---------------------------------------------------------------------------------- */
 
-static bool rounds(const vn_attend_edit *e)
+static bool has_rounding(const vn_attend_edit *e)
 {
 	return e->inputs || e->cache;
 }
@@ -122,7 +122,7 @@ static bool rounds(const vn_attend_edit *e)
 static const double *read_of(const vn_attend *a, int which)
 {
 	const double *const own[] = { a->q, a->k, a->v };
-	return rounds(&a->formats) ? a->rounded[which] : own[which];
+	return has_rounding(&a->formats) ? a->rounded[which] : own[which];
 }
 
 vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *err)
@@ -132,7 +132,7 @@ vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *
 	const int64_t heads[] = { a->n->c.attention.heads, a->n->c.attention.kv_heads, a->n->c.attention.kv_heads };
 
 	a->formats = *edit;
-	for (int i = 0; i < 3 && rounds(edit); i++) {
+	for (int i = 0; i < 3 && has_rounding(edit); i++) {
 		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
 		double       *x = a->rounded[i] ? a->rounded[i] : malloc((size_t)(rows * K) * sizeof *x + 1);
 		if (!(a->rounded[i] = x)) {
@@ -176,7 +176,7 @@ bool vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit)
 }
 
 /* The keys that the query at position i sees: *first to *last. */
-static void seen(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
+static void seen_keys(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
 {
 	const int64_t window = a->n->c.attention.window, from = edit->call ? vn_call_of(a->begins, edit->call, i) : -1;
 
@@ -205,7 +205,7 @@ static void seen(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int6
 #define PROB_SLACK  ldexp(1, -20)
 
 /* *slack: how far an engine's own may be from it. */
-static double score(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j, double *slack)
+static double score_key(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j, double *slack)
 {
 	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
 	const double *q = read_of(a, 0) + (i * H + h) * K, *k = read_of(a, 1) + (j * G + h / (H / G)) * K;
@@ -223,14 +223,14 @@ static double score(const vn_attend *a, const vn_attend_edit *edit, int64_t i, i
 }
 
 /* The j-th key that a query sees: first the n keys from `first` on, then padding. */
-static int64_t key(const vn_attend *a, int64_t j, int64_t first, int64_t n)
+static int64_t key_index(const vn_attend *a, int64_t j, int64_t first, int64_t n)
 {
 	return j < n ? first + j : a->S + j - n;
 }
 
 /* x in a format: of the two numbers that an engine may have rounded it to, the one nearer to
  * *is. */
-static double settled(double x, double slack, vn_weight_format format, const double *is)
+static double settle_rounding(double x, double slack, vn_weight_format format, const double *is)
 {
 	const double low = vn_in_format(x - slack, format), high = vn_in_format(x + slack, format);
 
@@ -255,7 +255,7 @@ static void score_all(query *x, int64_t i)
 
 	x->loose = PROB_SLACK;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
-		const double s = score(x->a, x->edit, i, x->h, key(x->a, j, x->first, x->n), &slack);
+		const double s = score_key(x->a, x->edit, i, x->h, key_index(x->a, j, x->first, x->n), &slack);
 		const double low = vn_in_format(s - slack, format), high = vn_in_format(s + slack, format);
 		x->a->s[j] = vn_in_format(s, format);
 		x->a->other[j] = low == high || !format ? x->a->s[j] : x->a->s[j] == low ? high : low;
@@ -264,7 +264,7 @@ static void score_all(query *x, int64_t i)
 }
 
 /* x in a format, rounded to the nearest or, if it may be the middle of two numbers, to the other one. *may: it may. */
-static double either(double x, double slack, vn_weight_format format, bool flipped, bool *may)
+static double round_either_way(double x, double slack, vn_weight_format format, bool flipped, bool *may)
 {
 	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
 				 high = vn_in_format(x + slack, format);
@@ -275,7 +275,7 @@ static double either(double x, double slack, vn_weight_format format, bool flipp
 
 /* Writes the probabilities of the scores a->s into a->p. Returns whether exponential `asked` (x->n + x->padding: the
  * sum) may be rounded in two ways. */
-static bool softmax(const query *x, int64_t asked)
+static bool softmax_scores(const query *x, int64_t asked)
 {
 	const vn_attend_edit *e = x->edit;
 	const double         *s = x->a->s;
@@ -287,17 +287,17 @@ static bool softmax(const query *x, int64_t asked)
 		top = fmax(top, s[j]);
 	for (int64_t j = 0; j < n; j++) {
 		const double by = vn_in_format(s[j] - top, e->exps ? e->scores : VN_FORMAT_NONE), z = exp(by);
-		sum += p[j] = either(z, x->loose * z, e->exps, x->a->flipped[j], &may);
+		sum += p[j] = round_either_way(z, x->loose * z, e->exps, x->a->flipped[j], &may);
 		yes = yes || (may && j == asked);
 	}
 	sum += e->kind == VN_ATTEND_SINK ? exp(e->number - top) : e->kind == VN_ATTEND_SUM_PLUS ? e->number : 0;
-	sum = either(sum, x->loose * sum, e->sum, x->a->flipped[n], &may);
+	sum = round_either_way(sum, x->loose * sum, e->sum, x->a->flipped[n], &may);
 	for (int64_t j = 0; j < n; j++)
 		p[j] /= sum;
 	return yes || (may && asked == n);
 }
 
-static double apart(const double *y, const double *is, int64_t n)
+static double square_distance(const double *y, const double *is, int64_t n)
 {
 	double dd = 0;
 
@@ -310,8 +310,9 @@ static double apart(const double *y, const double *is, int64_t n)
 static double store_probs(const query *x, const double *is, double *y)
 {
 	for (int64_t j = 0; j < x->n; j++)
-		y[x->first + j] = settled(x->a->p[j], x->loose * x->a->p[j], x->edit->probs, is ? &is[x->first + j] : NULL);
-	return apart(y + x->first, is ? is + x->first : NULL, x->n);
+		y[x->first + j] = settle_rounding(x->a->p[j], x->loose * x->a->p[j], x->edit->probs,
+		                                  is ? &is[x->first + j] : NULL);
+	return square_distance(y + x->first, is ? is + x->first : NULL, x->n);
 }
 
 /* The sum of values, each times its probability in the formats of the edit. Returns how far it is
@@ -325,15 +326,15 @@ static double add_values(const query *x, const double *is, double *y)
 	for (int d = 0; d < K; d++)
 		y[d] = 0;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
-		const double *v = read_of(a, 2) + (key(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const double *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
 		for (int d = 0; d < K; d++)
 			y[d] += p * v[d];
 	}
-	error = apart(y, is, K);
+	error = square_distance(y, is, K);
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
 		const vn_weight_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
-		const double          *v = read_of(a, 2) + (key(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const double          *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
 					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
 		double with = 0;
@@ -377,9 +378,9 @@ static void attend_to_largest(const query *x, const double *is, double *y)
 	make(x, is, y);
 }
 
-static double finish(const query *x, const double *is, double *y)
+static double finish_query(const query *x, const double *is, double *y)
 {
-	softmax(x, -1);
+	softmax_scores(x, -1);
 	return make(x, is, y);
 }
 
@@ -391,28 +392,28 @@ static void settle_scores(const query *x, const double *is, double *y)
 	bool          stale = false;
 
 	memset(x->a->flipped, 0, (size_t)n + 1);
-	error = finish(x, is, y);
+	error = finish_query(x, is, y);
 
 	for (int64_t j = 0; is && j < x->n + x->padding; j++) {
 		const double was = s[j];
 		if (other[j] == was)
 			continue;
 		s[j] = other[j];
-		const double with = finish(x, is, y);
+		const double with = finish_query(x, is, y);
 		stale = !(with < error);
 		s[j] = stale ? was : s[j];
 		error = fmin(error, with);
 	}
 	for (int64_t j = 0; is && (x->edit->exps || x->edit->sum) && j <= n; j++) {
-		if (!softmax(x, j))
+		if (!softmax_scores(x, j))
 			continue;
 		x->a->flipped[j] = 1;
-		const double with = finish(x, is, y);
+		const double with = finish_query(x, is, y);
 		x->a->flipped[j] = with < error;
 		error = fmin(error, with);
 	}
 	if (stale || x->edit->exps || x->edit->sum)
-		finish(x, is, y);
+		finish_query(x, is, y);
 }
 
 /* Recorders of probabilities put those of fewer keys than tokens last, as in a window. Moves y (S), of the keys of the
@@ -435,14 +436,14 @@ void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, co
 	int64_t       last;
 	double        slack;
 
-	seen(a, edit, i, &x.first, &last);
+	seen_keys(a, edit, i, &x.first, &last);
 	x.n = last + 1 - x.first;
 	for (int64_t k = 0; k < H * width; k++)
 		y[k] = 0;
 	for (; x.h < H; x.h++, y += width, is = is ? is + width : NULL) {
 		for (int64_t j = 0; a->output == VN_ATTN_SCORES && j < a->S; j++) {
-			const double s = score(a, edit, i, x.h, j, &slack);
-			y[j] = settled(s, slack, edit->scores, is ? &is[j] : NULL);
+			const double s = score_key(a, edit, i, x.h, j, &slack);
+			y[j] = settle_rounding(s, slack, edit->scores, is ? &is[j] : NULL);
 		}
 		if (a->output != VN_ATTN_SCORES) {
 			score_all(&x, i);

@@ -34,12 +34,12 @@ typedef struct query {
 	double          size;
 } query;
 
-static int heads(const query *q)
+static int heads_of(const query *q)
 {
 	return q->n->c.attention.heads;
 }
 
-static int width(const query *q)
+static int width_of(const query *q)
 {
 	return q->n->c.attention.head_dim;
 }
@@ -52,10 +52,10 @@ static int key_heads(const query *q)
 /* The key or value that a head reads of token j. */
 static const double *row_of(const query *q, const double *of, int64_t j, int h)
 {
-	return of + (j * key_heads(q) + h / (heads(q) / key_heads(q))) * width(q);
+	return of + (j * key_heads(q) + h / (heads_of(q) / key_heads(q))) * width_of(q);
 }
 
-static double dot(const double *a, const double *b, int64_t n)
+static double dot_product(const double *a, const double *b, int64_t n)
 {
 	double sum = 0;
 
@@ -77,7 +77,7 @@ static void close_query(query *q)
 	free(q->y);
 }
 
-static double *doubles(const vn_tensor *t, int64_t from, int64_t n)
+static double *read_doubles(const vn_tensor *t, int64_t from, int64_t n)
 {
 	double *x = malloc((size_t)n * sizeof *x + 1);
 
@@ -86,14 +86,14 @@ static double *doubles(const vn_tensor *t, int64_t from, int64_t n)
 	return x;
 }
 
-static void attend(query *q)
+static void attend_query(query *q)
 {
-	const int K = width(q);
+	const int K = width_of(q);
 
-	for (int h = 0; h < heads(q); h++) {
+	for (int h = 0; h < heads_of(q); h++) {
 		double *s = q->s + h * q->S, *p = q->p + h * q->S, *y = q->y + h * K, top = -(double)INFINITY, sum = 0;
 		for (int64_t j = 0; j < q->S; j++) {
-			s[j] = dot(q->q + h * K, row_of(q, q->k, j, h), K) * q->n->c.attention.scale;
+			s[j] = dot_product(q->q + h * K, row_of(q, q->k, j, h), K) * q->n->c.attention.scale;
 			top = j >= q->first ? fmax(top, s[j]) : top;
 		}
 		for (int64_t j = 0; j < q->S; j++)
@@ -130,23 +130,23 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bo
 		                        &in[i], err);
 	if (st)
 		return st;
-	const int64_t S = q->S = s->position + 1, H = heads(q), K = width(q), G = key_heads(q);
+	const int64_t S = q->S = s->position + 1, H = heads_of(q), K = width_of(q), G = key_heads(q);
 	const int64_t window = q->n->c.attention.window, all = H * (q->output == VN_ATTN_CONTEXT ? K : S);
 	q->first = window && S > window ? S - window : 0;
 	if (vn_shape_count(&t->site->cand.shape) != all || vn_shape_count(&in[1].shape) < S * G * K ||
 	    vn_shape_count(&in[0].shape) < S * H * K)
 		return VN_OK;
-	q->q = doubles(&in[0], (S - 1) * H * K, H * K);
-	q->k = doubles(&in[1], 0, S * G * K);
-	q->v = doubles(&in[2], 0, S * G * K);
-	q->is = doubles(&t->site->cand, 0, all);
+	q->q = read_doubles(&in[0], (S - 1) * H * K, H * K);
+	q->k = read_doubles(&in[1], 0, S * G * K);
+	q->v = read_doubles(&in[2], 0, S * G * K);
+	q->is = read_doubles(&t->site->cand, 0, all);
 	q->s = calloc((size_t)(H * S) + 1, sizeof *q->s);
 	q->p = calloc((size_t)(H * S) + 1, sizeof *q->p);
 	q->y = calloc((size_t)(H * K) + 1, sizeof *q->y);
 	if (!q->q || !q->k || !q->v || !q->is || !q->s || !q->p || !q->y)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	attend(q);
-	q->size = dot(q->is, q->is, all);
+	attend_query(q);
+	q->size = dot_product(q->is, q->is, all);
 	*fits = q->size > 0;
 	return VN_OK;
 }
@@ -156,20 +156,20 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bo
 /* The head's context with another key in slot a, which has w more of the sum. */
 static void with_share(const query *q, int h, int64_t a, double w, double *to)
 {
-	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width(q);
+	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width_of(q);
 
-	for (int d = 0; d < width(q); d++)
+	for (int d = 0; d < width_of(q); d++)
 		to[d] = y[d] + w * (v[d] - y[d]);
 }
 
 /* The share of slot a that fits the candidate's context best. */
 static double best_share(const query *q, int h, int64_t a)
 {
-	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width(q), *is = q->is + h * width(q);
+	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width_of(q), *is = q->is + h * width_of(q);
 	const double  least = -q->p[h * q->S + a] / (1 - fmin(q->p[h * q->S + a], 1 - 1e-9)) * 1.001;
 	double        rd = 0, dd = 0;
 
-	for (int d = 0; d < width(q); d++) {
+	for (int d = 0; d < width_of(q); d++) {
 		rd += (is[d] - y[d]) * (v[d] - y[d]);
 		dd += (v[d] - y[d]) * (v[d] - y[d]);
 	}
@@ -187,17 +187,18 @@ static double share_of(const query *q, int h, int64_t a, int64_t c)
 /* What the unmodified operation makes of a head. */
 static const double *unmodified_head(const query *q, int h)
 {
-	return q->output == VN_ATTN_CONTEXT ? q->y + h * width(q) : (q->output == VN_ATTN_SCORES ? q->s : q->p) + h * q->S;
+	return q->output == VN_ATTN_CONTEXT ? q->y + h * width_of(q)
+	                                    : (q->output == VN_ATTN_SCORES ? q->s : q->p) + h * q->S;
 }
 
 /* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
  * one that fits best, or with another value, which is greater by `by` (G,K). in: (G), only these key heads; NULL: all. */
 static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *to)
 {
-	const int     K = width(q), group = heads(q) / key_heads(q);
+	const int     K = width_of(q), group = heads_of(q) / key_heads(q);
 	const int64_t S = q->S;
 
-	for (int h = 0; h < heads(q); h++) {
+	for (int h = 0; h < heads_of(q); h++) {
 		const double *p = q->p + h * S, *is = q->is + h * (q->output == VN_ATTN_CONTEXT ? K : S);
 		if (in && !in[h / group]) {
 			const int64_t n = q->output == VN_ATTN_CONTEXT ? K : S;
@@ -221,7 +222,7 @@ static void make_output(const query *q, int of, int64_t a, int64_t c, const doub
 
 static int64_t count_of(const query *q)
 {
-	return heads(q) * (q->output == VN_ATTN_CONTEXT ? width(q) : q->S);
+	return heads_of(q) * (q->output == VN_ATTN_CONTEXT ? width_of(q) : q->S);
 }
 
 /* In floors. room: (count_of) */
@@ -239,7 +240,7 @@ static double left_with(const query *q, int of, int64_t a, int64_t c, const doub
  * tell it, of every key head that any tells. */
 static bool best_value(const query *q, int n, int64_t a, double *by)
 {
-	const int K = width(q), group = heads(q) / key_heads(q);
+	const int K = width_of(q), group = heads_of(q) / key_heads(q);
 	bool      any = false, many = true;
 
 	for (int g = 0; g < key_heads(q); g++) {
@@ -258,7 +259,8 @@ static bool best_value(const query *q, int n, int64_t a, double *by)
 		for (int i = 0; i < n; i++)
 			for (int h = g * group; h < (g + 1) * group; h++) {
 				const double p = q[i].p[h * q[i].S + a];
-				tell += p * p * dot(to, to, K) > TELLS * q[i].x->unmodified.local.floor * q[i].size / heads(q);
+				tell += p * p * dot_product(to, to, K) >
+				        TELLS * q[i].x->unmodified.local.floor * q[i].size / heads_of(q);
 			}
 		any = any || tell;
 		many = many && tell != 1;
@@ -279,8 +281,8 @@ typedef struct slot {
 } slot;
 
 /* In the step where it leaves most; if that is more than `enough`, perhaps in another one. */
-static double worst(const query *q, int n, int of, int64_t a, int64_t c, const double *by, const bool *in,
-                    double enough, double *room)
+static double worst_error(const query *q, int n, int of, int64_t a, int64_t c, const double *by, const bool *in,
+                          double enough, double *room)
 {
 	double most = 0;
 
@@ -302,8 +304,8 @@ static slot find_slot(const query *q, int n, int of, double *by, double *room)
 	for (int64_t a = 0; a < S; a++) {
 		if (of == VALUE && !best_value(q, n, a, by))
 			continue;
-		const double left = worst(q, n, of, a, VN_CACHE_UNKNOWN, by, NULL, fmax(best.left, APART * VN_LOCAL_LIMIT),
-		                          room);
+		const double left = worst_error(q, n, of, a, VN_CACHE_UNKNOWN, by, NULL,
+		                                fmax(best.left, APART * VN_LOCAL_LIMIT), room);
 		if (left < best.left) {
 			best.left = left;
 			best.at = a;
@@ -319,7 +321,7 @@ static slot find_slot(const query *q, int n, int of, double *by, double *room)
 /* By how much the value of slot a is greater if it is token c's. */
 static void value_of(const query *q, int64_t a, int64_t c, double *by)
 {
-	const int64_t n = (int64_t)key_heads(q) * width(q);
+	const int64_t n = (int64_t)key_heads(q) * width_of(q);
 
 	for (int64_t i = 0; i < n; i++)
 		by[i] = q->v[c * n + i] - q->v[a * n + i];
@@ -341,8 +343,8 @@ static void find_holder(const query *q, int n, slot *s, double *by, double *room
 			continue;
 		if (s->of == VALUE)
 			value_of(q, s->at, c, by);
-		const double left = worst(q, n, s->of, s->at, c, by, s->some ? s->in : NULL, fmax(best.left, VN_LOCAL_LIMIT),
-		                          room);
+		const double left = worst_error(q, n, s->of, s->at, c, by, s->some ? s->in : NULL,
+		                                fmax(best.left, VN_LOCAL_LIMIT), room);
 		best.others += left <= VN_LOCAL_LIMIT;
 		if (left < best.left) {
 			best.left = left;
@@ -370,7 +372,7 @@ static slot find_pair(const query *q, int n, double *by, double *room)
 			if (c == a)
 				continue;
 			value_of(q, a, c, by);
-			const double left = worst(q, n, VALUE, a, c, by, NULL, fmax(best.left, APART * VN_LOCAL_LIMIT), room);
+			const double left = worst_error(q, n, VALUE, a, c, by, NULL, fmax(best.left, APART * VN_LOCAL_LIMIT), room);
 			best.others += left <= APART * VN_LOCAL_LIMIT;
 			if (left < best.left) {
 				best.left = left;
@@ -387,13 +389,13 @@ static slot find_pair(const query *q, int n, double *by, double *room)
 /* Finds the key heads whose results are wrong in some step. Are they some of several? */
 static bool find_heads(const query *q, int n, bool *in)
 {
-	const int G = key_heads(q), group = heads(q) / G;
+	const int G = key_heads(q), group = heads_of(q) / G;
 	int       some = 0;
 
 	for (int g = 0; g < G && G <= VN_HEADS_MOST; g++) {
 		in[g] = false;
 		for (int i = 0; i < n; i++) {
-			const int64_t w = q[i].output == VN_ATTN_CONTEXT ? width(q) : q[i].S;
+			const int64_t w = q[i].output == VN_ATTN_CONTEXT ? width_of(q) : q[i].S;
 			double        dd = 0;
 			for (int h = g * group; h < (g + 1) * group; h++)
 				for (int64_t k = 0; k < w; k++) {
@@ -410,7 +412,7 @@ static bool find_heads(const query *q, int n, bool *in)
 /* What slot s holds: in all heads, or, if that fits better, in the heads that are wrong only. */
 static void find_holder_in_heads(const query *q, int n, slot *s, double *other, double *room)
 {
-	const int64_t values = (int64_t)key_heads(q) * width(q);
+	const int64_t values = (int64_t)key_heads(q) * width_of(q);
 	slot          all = *s, some = *s;
 	double       *unknown = malloc((size_t)values * sizeof *unknown + 1);
 
@@ -452,9 +454,9 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 	t->x = q->x;
 	t->elements = t->c->result.point[q->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	for (int i = 0; s->some && i < heads(q) && heads(q) <= VN_HEADS_MOST; i++) {
-		h.part[i] = s->in[i / (heads(q) / key_heads(q))];
-		h.heads = heads(q);
+	for (int i = 0; s->some && i < heads_of(q) && heads_of(q) <= VN_HEADS_MOST; i++) {
+		h.part[i] = s->in[i / (heads_of(q) / key_heads(q))];
+		h.heads = heads_of(q);
 	}
 	make_output(q, s->of, s->at, s->holds, s->by, s->some ? s->in : NULL, (double *)made.fine.data);
 	vn_made_round(t, &made);
@@ -497,7 +499,7 @@ vn_status vn_explain_one_slot(vn_explain_trial *t, vn_explanation **x, int n, vn
 		if (!*x[i]->why_not)
 			st = open_query(t, x[i], &q[some++], &fits, err);
 	if (!st && clear && fits && some) {
-		const int64_t values = (int64_t)key_heads(q) * width(q);
+		const int64_t values = (int64_t)key_heads(q) * width_of(q);
 		int64_t       most = 0;
 		for (int i = 0; i < some; i++)
 			most = count_of(&q[i]) > most ? count_of(&q[i]) : most;

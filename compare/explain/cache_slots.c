@@ -169,7 +169,7 @@ static double probs_error(const step_of *s, const sums *m, int head, const range
 	return dd;
 }
 
-static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int n, vn_error *err)
+static vn_status weigh_ranges(const step_of *s, const vn_explanation *x, range *r, int n, vn_error *err)
 {
 	const int    K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
 	double      *error = calloc((size_t)n + 1, sizeof *error), size = 0;
@@ -280,7 +280,7 @@ static vn_status measure_ranges(vn_explain_trial *t, range *r, int n, vn_error *
 	step_of one = {
 		node, nq, nc, output, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1
 	};
-	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err)
+	st = nq && nc && nk && nv ? weigh_ranges(&one, t->x, r, n, err)
 	                          : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
 	free(nq);
 	free(nc);
@@ -291,7 +291,7 @@ static vn_status measure_ranges(vn_explain_trial *t, range *r, int n, vn_error *
 
 /* All ranges below S: as zeros, as every other range of the same length, and (any length, unless
  * these are too many) as not seen. *n: how many. */
-static range *ranges(int64_t S, int *n)
+static range *list_ranges(int64_t S, int *n)
 {
 	size_t room = 0;
 	for (int64_t size = 1; size <= LONGEST; size *= 2)
@@ -319,7 +319,7 @@ static range *ranges(int64_t S, int *n)
 }
 
 /* The plan in which the query sees none of the first n keys. A step of one token has one query. */
-static vn_status without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
+static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
 	const vn_plan *unmodified = t->site->plan;
 	const int64_t  window = unmodified->node[unmodified->value[t->site->target].node].c.attention.window;
@@ -369,7 +369,7 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	fill_slots(&r, r.n, first, S, token);
 	t->elements = t->c->result.point[t->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
+	if (r.held == NOT_SEEN && !(st = plan_without(t, S, r.n, &narrow, err)))
 		p = narrow;
 	const int64_t *keys = r.held == VN_CACHE_NO_VALUES ? NULL : token;
 	const int64_t *values = r.held == VN_CACHE_NO_KEYS ? NULL : token;
@@ -447,7 +447,7 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 	}
 	if (!clear)
 		return VN_OK;
-	if (!(r = ranges(S, &n_ranges)))
+	if (!(r = list_ranges(S, &n_ranges)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	st = visit_each(t, x, n, r, n_ranges, NULL, 0, err);
 	const int unseen = best_of(r, n_ranges, true);

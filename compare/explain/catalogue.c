@@ -189,7 +189,7 @@ static bool of_query_or_key(const vn_plan *p, int node)
  * fits, in each layer, and at each layer's queries and keys. */
 static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, int n, vn_error *err)
 {
-	enum { FEW = 4 }; /* the most layers between captured tensors whose parts are tried */
+	enum { FEW_LAYERS = 4 }; /* the most layers between captured tensors whose parts are tried */
 	const vn_plan *plan = t->site->plan;
 	int           *some = malloc(((size_t)n + 1) * sizeof *some), low = plan->layers, high = 0;
 	vn_status      st = n < 2  ? VN_OK
@@ -201,7 +201,7 @@ static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, in
 		low = layer >= 0 && layer < low ? layer : low;
 		high = layer > high ? layer : high;
 	}
-	for (int layer = low; !st && n >= 2 && layer <= high && high - low < FEW; layer++)
+	for (int layer = low; !st && n >= 2 && layer <= high && high - low < FEW_LAYERS; layer++)
 		for (int pair = 0; !st && pair < 2; pair++) {
 			int k = 0, all = 0;
 			for (int i = 0; i < n; i++) {
@@ -300,7 +300,7 @@ vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err)
 
 /* Operations that are cheap enough to recompute some hundred times, and that engines get wrong
  * in several ways. */
-static bool cheap(vn_op op)
+static bool is_cheap(vn_op op)
 {
 	return op == VN_OP_ROPE || vn_op_get(op)->is_norm;
 }
@@ -397,7 +397,7 @@ bool vn_catalogue_has_pairs(const vn_explain_trial *t)
 		return false;
 	for (int i = 0; i < N_KNOWN_PAIRS; i++)
 		known = known || fits_pair(t, i, s->span[0]);
-	return known || cheap(s->plan->node[s->span[0]].op);
+	return known || is_cheap(s->plan->node[s->span[0]].op);
 }
 
 vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
@@ -412,7 +412,7 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 		if (fits_pair(t, i, node))
 			st = try_pair(t, vn_mistake_fault(known_pairs[i].first), vn_mistake_fault(known_pairs[i].second), node,
 			              err);
-	if (st || vn_answered(t) || !cheap(t->site->plan->node[node].op))
+	if (st || vn_answered(t) || !is_cheap(t->site->plan->node[node].op))
 		return st;
 	for (int a = 0; !st && a < vn_n_faults(); a++)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)

@@ -43,7 +43,7 @@ bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, in
 }
 
 /* The element at row m and column n of the fused matrix. */
-static double element(const vn_edited *e, int64_t m, int64_t n)
+static double element_at(const vn_edited *e, int64_t m, int64_t n)
 {
 	int k = 0;
 
@@ -179,18 +179,19 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 	for (int64_t n = 0; n < N; n++) {
 		const int64_t turned = n * all + at, back = at * N + n;
 		switch (edit->kind) {
-		case VN_EDIT_TURNED: row[n] = element(e, turned / N, turned % N); break;
-		case VN_EDIT_BACK: row[n] = element(e, back % all, back / all); break;
-		case VN_EDIT_TAIL: row[n] = n < N - edit->n ? element(e, at, n) : 0; break;
+		case VN_EDIT_TURNED: row[n] = element_at(e, turned / N, turned % N); break;
+		case VN_EDIT_BACK: row[n] = element_at(e, back % all, back / all); break;
+		case VN_EDIT_TAIL: row[n] = n < N - edit->n ? element_at(e, at, n) : 0; break;
 		case VN_EDIT_RANKS:
-			row[n] = n < each * edit->n ? element(e, at, edit->from[n / each] * each + n % each) : element(e, at, n);
+			row[n] = n < each * edit->n ? element_at(e, at, edit->from[n / each] * each + n % each)
+			                            : element_at(e, at, n);
 			break;
 		case VN_EDIT_ROWS:
-			row[n] = element(e, at < block * edit->n ? edit->from[at / block] * block + at % block : at, n);
+			row[n] = element_at(e, at < block * edit->n ? edit->from[at / block] * block + at % block : at, n);
 			break;
 		case VN_EDIT_ZERO: row[n] = 0; break;
-		case VN_EDIT_FACTOR: row[n] = edit->factor * element(e, at, n); break;
-		default: row[n] = element(e, at, n); break;
+		case VN_EDIT_FACTOR: row[n] = edit->factor * element_at(e, at, n); break;
+		default: row[n] = element_at(e, at, n); break;
 		}
 	}
 	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_INPUTS)

@@ -76,7 +76,7 @@ static double error_of(const grid *g, shape s, int64_t i)
 	                    : x * x * (double)(by_column(s) ? g->rows : g->cols);
 }
 
-static double with(const grid *g, shape s, int64_t i, int64_t j)
+static double value_with(const grid *g, shape s, int64_t i, int64_t j)
 {
 	const double r = g->r[i * g->cols + j], x = number_of(g, s, by_column(s) ? j : i);
 	return by_factor(s) ? r * x : r + x;
@@ -152,7 +152,7 @@ static void add_best_shape(vn_explain_trial *t, const grid *g)
 			whole += d * d;
 			there += c * c;
 			for (int s = 0; s < N_SHAPES; s++)
-				left[s] += (c - with(g, (shape)s, i, j)) * (c - with(g, (shape)s, i, j));
+				left[s] += (c - value_with(g, (shape)s, i, j)) * (c - value_with(g, (shape)s, i, j));
 		}
 	for (int s = 1; s < N_SHAPES; s++)
 		best = left[s] < left[best] ? s : best;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
-enum { FEW = 4 };   /* the most layers between captured tensors, and operations of a kind, tried one by one */
+enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
 enum { KINDS = 8 };
 
 typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
@@ -179,7 +179,7 @@ static vn_status fit_each_alone(vn_explain_trial *t, vn_error *err)
 		of[p->node[span[i]].op]++;
 	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
 		const vn_op op = p->node[span[i]].op;
-		if (is_shared(op) && of[op] <= FEW && (i >= ALONE || (op == VN_OP_ROPE && i)))
+		if (is_shared(op) && of[op] <= TRIED_ALONE && (i >= ALONE || (op == VN_OP_ROPE && i)))
 			st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, true, err);
 	}
 	return st;
@@ -198,7 +198,7 @@ static vn_status fit_together(vn_explain_trial *t, vn_error *err)
 		high = layer > high ? layer : high;
 	}
 	st = fit_each_kind(t, -1, err);
-	for (int layer = low; !st && high > low && high - low < FEW && layer <= high && !vn_answered(t); layer++)
+	for (int layer = low; !st && high > low && high - low < TRIED_ALONE && layer <= high && !vn_answered(t); layer++)
 		st = fit_each_kind(t, layer, err);
 	return st || vn_answered(t) ? st : fit_each_alone(t, err);
 }

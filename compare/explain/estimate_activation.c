@@ -9,7 +9,7 @@
 enum { ASKED = 4096 }; /* numbers that select the likely one */
 #define PROMISES 0.1   /* of the error: the most that a likely one may leave */
 
-static double apart(const vn_tensor *is, const double *y, const vn_tensor *own, int64_t n, int64_t stride)
+static double square_distance(const vn_tensor *is, const double *y, const vn_tensor *own, int64_t n, int64_t stride)
 {
 	double dd = 0;
 
@@ -39,7 +39,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 	for (int i = 0; !st && i < vn_n_activations(); i++) {
 		if ((st = vn_activation_make(t, i, n, stride, y, &none)))
 			break;
-		const double left = apart(cand, y, NULL, n, stride);
+		const double left = square_distance(cand, y, NULL, n, stride);
 		h.change.activation = left < least ? i : h.change.activation;
 		least = fmin(left, least);
 	}
@@ -50,5 +50,5 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 		*err = none;
 		return st;
 	}
-	return least <= PROMISES * apart(cand, NULL, &t->own, n, stride) ? vn_try(t, &h, err) : VN_OK;
+	return least <= PROMISES * square_distance(cand, NULL, &t->own, n, stride) ? vn_try(t, &h, err) : VN_OK;
 }

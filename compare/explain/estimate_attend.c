@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 12 }; /* queries that are asked */
+enum { ATTEND_QUERIES = 12 }; /* queries that are asked */
 #define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
 #define PROMISES               0.25 /* of the error: the most that a likely mistake may leave */
 
@@ -211,7 +211,7 @@ vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 		return st;
 	x.width = x.a.n->c.attention.heads * vn_attend_width(&x.a);
 	x.T = vn_shape_count(&t->site->cand.shape) / x.width;
-	x.R = x.T < ROWS ? x.T : ROWS;
+	x.R = x.T < ATTEND_QUERIES ? x.T : ATTEND_QUERIES;
 	x.y = malloc((size_t)x.width * sizeof *x.y + 1);
 	x.is = malloc((size_t)x.width * sizeof *x.is + 1);
 	st = x.y && x.is ? try_best(&x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for attention");

@@ -70,8 +70,8 @@ static vn_hypothesis with_both_numbers(const vn_hypothesis *of, const sinks *s, 
 }
 
 /* The best value of one number between low and high, with the other fixed. */
-static vn_status improve(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low, int64_t high,
-                         vn_error *err)
+static vn_status improve_sinks(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low,
+                               int64_t high, vn_error *err)
 {
 	vn_hypothesis h = with_both_numbers(of, s, width);
 	int64_t       best;
@@ -96,7 +96,7 @@ static vn_status begin_search(vn_explain_trial *t, const vn_hypothesis *of, int6
 	*best = (sinks) { .error = (double)INFINITY };
 	for (int64_t keys = 1; !st && keys <= MOST && keys < first; keys *= 2) {
 		sinks s = { own && first >= own ? own : first - keys, keys, (double)INFINITY };
-		if (!(st = improve(t, of, &s, true, single ? 1 : s.width, s.width, err)) && s.error < best->error)
+		if (!(st = improve_sinks(t, of, &s, true, single ? 1 : s.width, s.width, err)) && s.error < best->error)
 			*best = s;
 	}
 	return st;
@@ -116,8 +116,8 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 		return st;
 	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
 		before = s.error;
-		if (!(st = improve(t, of, &s, false, 1, MOST < first ? MOST : first - 1, err)))
-			st = improve(t, of, &s, true, 1, first, err);
+		if (!(st = improve_sinks(t, of, &s, false, 1, MOST < first ? MOST : first - 1, err)))
+			st = improve_sinks(t, of, &s, true, 1, first, err);
 	}
 	/* At least two of several queries must lose keys: one query shows which keys it lost, not
 	 * that the window moves. */

@@ -40,7 +40,7 @@ static int key_head(const keys *x, int head)
 }
 
 /* The first and the last key that the query of row r sees. */
-static void seen(const keys *x, int64_t r, int64_t *first, int64_t *last)
+static void seen_keys(const keys *x, int64_t r, int64_t *first, int64_t *last)
 {
 	const int64_t window = x->n->c.attention.window;
 
@@ -68,7 +68,7 @@ static double error_of(const keys *x, int64_t r, int h)
 	double        top = -(double)INFINITY, sum = 0, dd = 0;
 	int64_t       first, last;
 
-	seen(x, r, &first, &last);
+	seen_keys(x, r, &first, &last);
 	for (int64_t j = first; j <= last; j++) {
 		const int64_t from = x->slot[j];
 		x->e[j] = from < 0 ? 0 : s[from];
@@ -89,7 +89,7 @@ static double error_of(const keys *x, int64_t r, int h)
 }
 
 /* Do these slot contents explain the error? Stops as soon as they do not. */
-static bool tells(keys *x, held as)
+static bool tells_apart(keys *x, held as)
 {
 	double left = 0;
 
@@ -121,7 +121,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 		for (int form = 0; form < 3; form++)
 			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
 				const held as = { forms[form], of, by };
-				if (!vn_answered(x->t) && tells(x, as))
+				if (!vn_answered(x->t) && tells_apart(x, as))
 					st = try_held(x, as, err);
 			}
 	return st;
@@ -184,7 +184,7 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 }
 
 static vn_status read_keys(keys *x, vn_error *err);
-static void      end(keys *x);
+static void      end_keys(keys *x);
 
 /* For a call that holds the whole sequence: every block has a query that sees it last. */
 static vn_status fit_table(const keys *of, vn_error *err)
@@ -213,7 +213,7 @@ static vn_status fit_table(const keys *of, vn_error *err)
 				                               .change = { .kind = VN_BY_BLOCKS, .blocks = b } },
 				            err);
 		}
-		end(&x);
+		end_keys(&x);
 	}
 	return st;
 }
@@ -233,7 +233,7 @@ static vn_status fit_padding(keys *x, vn_error *err)
 			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + (r * x->H + h) * K,
 						 *is = x->is + (r * x->H + h) * K;
 			double E = 0, oo = 0, oi = 0;
-			seen(x, r, &first, &last);
+			seen_keys(x, r, &first, &last);
 			for (int64_t j = first; j <= last; j++)
 				E += exp(s[j]);
 			for (int d = 0; d < K; d++) {
@@ -264,7 +264,7 @@ static double *part_of(const vn_tensor *t, int64_t from, int64_t n)
 	return x;
 }
 
-static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
+static void pick_queries(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
 {
 	const int    heads = x->n->c.attention.heads, K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
 	const size_t of[3] = { vn_dtype_size(c->dtype), vn_dtype_size(own->dtype), vn_dtype_size(q->dtype) };
@@ -313,11 +313,11 @@ static vn_status read_keys(keys *x, vn_error *err)
 	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
 	if (!x->slot || !x->k || !x->v || !x->q || !x->is || !x->own || !x->s || !x->e)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	pick(x, &x->t->own, &x->t->site->cand, &q);
+	pick_queries(x, &x->t->own, &x->t->site->cand, &q);
 	return VN_OK;
 }
 
-static void end(keys *x)
+static void end_keys(keys *x)
 {
 	free(x->q);
 	free(x->k);
@@ -396,6 +396,6 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 		st = fit_padding(&x, err);
 	if (!st && !vn_answered(t))
 		st = fit_table(&x, err);
-	end(&x);
+	end_keys(&x);
 	return st;
 }

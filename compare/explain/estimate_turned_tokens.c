@@ -30,7 +30,7 @@ typedef struct turned {
 } turned;
 
 /* How well rotation to position p agrees. */
-static double agrees(const turned *r, const double complex *z, double p)
+static double agreement_at(const turned *r, const double complex *z, double p)
 {
 	double sum = 0;
 
@@ -78,7 +78,7 @@ static double position_of(const turned *r, int64_t t)
 		const double middle = best;
 		step /= FINER / 2;
 		for (int n = -FINER; n <= FINER; n++) {
-			const double sum = agrees(r, z, middle + n * step);
+			const double sum = agreement_at(r, z, middle + n * step);
 			best = sum > most ? middle + n * step : best;
 			most = fmax(sum, most);
 		}
@@ -162,7 +162,7 @@ static vn_status try_map(vn_explain_trial *t, const asked *a, vn_position_map m,
 }
 
 /* The numbers that a person may have written for a measured factor: of few digits, or 1 divided by one. */
-static double meant(double x, int digits, bool inverse)
+static double round_number(double x, int digits, bool inverse)
 {
 	return inverse ? 1 / vn_in_digits(1 / x, digits) : vn_in_digits(x, digits);
 }
@@ -177,7 +177,7 @@ static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_ma
 		return VN_OK;
 	for (int digits = 1; !st && digits <= 3; digits++)
 		for (int way = 0; !st && way < 2; way++) {
-			const double by = meant(factor, digits, way), from[] = { 0, (double)m.first, (double)m.first - 1 };
+			const double by = round_number(factor, digits, way), from[] = { 0, (double)m.first, (double)m.first - 1 };
 			m.times = by;
 			for (int i = 0; !st && i < 3; i++) {
 				m.plus = from[i] * (1 - by);
@@ -193,7 +193,7 @@ static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_ma
 }
 
 /* The slope of positions found over those asked. */
-static double slope(const asked *a)
+static double slope_of(const asked *a)
 {
 	double x = 0, y = 0, xy = 0, xx = 0;
 
@@ -221,7 +221,7 @@ static vn_status try_maps(vn_explain_trial *t, const asked *a, vn_position_map m
 	m.plus = round(a->is[0]);
 	if (a->n > 1 && (st = try_map(t, a, m, &done, err)))
 		return st;
-	if ((st = try_factors(t, a, m, a->n > 1 ? slope(a) : a->is[0] / a->at[0], &done, err)))
+	if ((st = try_factors(t, a, m, a->n > 1 ? slope_of(a) : a->is[0] / a->at[0], &done, err)))
 		return st;
 	m.times = 0;
 	m.plus = vn_in_digits(a->is[0], 4);
@@ -283,7 +283,7 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 			for (int way = 0; !st && way < 2 && !done; way++)
 				for (int later = 1; !st && later >= 0; later--) {
 					vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
-					const double  as = meant(by, digits, way);
+					const double  as = round_number(by, digits, way);
 					if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))
 						continue;
 					vn_constant_put(&h, "turn", (rope->turn != 0 ? rope->turn : 1) * as);

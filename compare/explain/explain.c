@@ -16,7 +16,7 @@
 /* ---- which of several answers that the numbers cannot tell apart comes first ------------------------------- */
 
 /* How many origins it explains. */
-static int explains(const vn_explanations *x, const vn_hypothesis *h)
+static int count_explained(const vn_explanations *x, const vn_hypothesis *h)
 {
 	int n = 0;
 	for (int i = 0; i < x->n; i++)
@@ -29,7 +29,7 @@ static int explains(const vn_explanations *x, const vn_hypothesis *h)
 }
 
 /* In how many places it could have been made. An answer that fits few places says more. */
-static int places(const vn_comparison *c, const vn_hypothesis *h)
+static int count_places(const vn_comparison *c, const vn_hypothesis *h)
 {
 	char      id[VN_ID];
 	const int f = *vn_hypothesis_id(h, id) ? vn_fault_find(id) : -1;
@@ -55,7 +55,7 @@ typedef struct rank {
 static rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, const vn_hypothesis *h)
 {
 	char id[VN_ID];
-	return (rank) { *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h), explains(all, h), places(c, h) };
+	return (rank) { *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h), count_explained(all, h), count_places(c, h) };
 }
 
 static bool comes_first(const rank *a, const rank *b)
@@ -102,7 +102,7 @@ static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 	return -1;
 }
 
-static void clear(vn_explanation *x)
+static void clear_explanation(vn_explanation *x)
 {
 	x->n = x->n_tried = x->n_fit = x->n_alias = 0;
 	x->fitted = false;
@@ -131,7 +131,7 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
 	if (!st && like >= 0 && !x->n_fit) {
 		x->like = -1;
-		clear(x);
+		clear_explanation(x);
 		st = vn_explain_point(t, NULL, err);
 	}
 	all->n++;

@@ -31,14 +31,14 @@ typedef struct kept {
 	bool          fitted;
 } kept;
 
-static void remember(const vn_explanation *x, kept *k)
+static void remember_best(const vn_explanation *x, kept *k)
 {
 	memcpy(k->by, x->by, sizeof k->by);
 	k->n = x->n;
 	k->fitted = x->fitted;
 }
 
-static void restore(vn_explain_trial *t, const kept *k)
+static void restore_best(vn_explain_trial *t, const kept *k)
 {
 	memcpy(t->x->by, k->by, sizeof k->by);
 	t->x->n = k->n;
@@ -74,14 +74,14 @@ static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 
 	if (t->consumed != VN_CONSUMED_OTHERS)
 		return VN_OK;
-	remember(t->x, &before);
+	remember_best(t->x, &before);
 	t->consumed = VN_CONSUMED_AS_RECORDED;
 	t->x->fitted = false;
 	if ((st = vn_catalogue(t, NULL, err)))
 		return st;
 	vn_conclude(t);
 	if (!t->x->n_fit)
-		restore(t, &before);
+		restore_best(t, &before);
 	return VN_OK;
 }
 
@@ -93,13 +93,13 @@ static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 
 	if (t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
 		return VN_OK;
-	remember(t->x, &before);
+	remember_best(t->x, &before);
 	if ((st = vn_catalogue_pairs(t, err)))
 		return st;
 	vn_conclude(t);
 	if (!t->x->n_fit) {
 		t->pairs_in_vain++;
-		restore(t, &before);
+		restore_best(t, &before);
 	}
 	return VN_OK;
 }
@@ -180,7 +180,7 @@ static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 	return st ? st : vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
 }
 
-static void leave(vn_explain_trial *t)
+static void leave_point(vn_explain_trial *t)
 {
 	vn_tensor_free(&t->own);
 	vn_tensor_free(&t->fine);
@@ -189,7 +189,7 @@ static void leave(vn_explain_trial *t)
 }
 
 /* The operation of this checkpoint's layer that corresponds to the node in its own layer. */
-static int counterpart(const vn_explain_trial *t, int node)
+static int find_counterpart(const vn_explain_trial *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name,
@@ -216,7 +216,7 @@ static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_er
 	for (int i = 0; !st && i < like->n_alias; i++) {
 		vn_hypothesis h = like->by[i];
 		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places ||
-		    !vn_hypothesis_move(t, &h, counterpart(t, h.node)))
+		    !vn_hypothesis_move(t, &h, find_counterpart(t, h.node)))
 			continue;
 		h.speaks_against = VN_NOTHING_AGAINST;
 		st = vn_try(t, &h, err);
@@ -243,7 +243,7 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 		st = x->fitted ? vn_try(t, &with, err) : vn_catalogue(t, &like, err);
 		t->part = NULL;
 	}
-	leave(t);
+	leave_point(t);
 	return st;
 }
 
@@ -259,13 +259,13 @@ static vn_status look_beside(vn_explain_trial *t, vn_error *err)
 
 	if (!(best > POOR) || t->brief)
 		return VN_OK;
-	remember(x, &before);
+	remember_best(x, &before);
 	x->fitted = true;
 	if ((st = vn_catalogue_eps_beside(t, err)) || (st = vn_estimate_seen_keys(t, err)) || (st = vn_estimate(t, err)))
 		return st;
 	vn_conclude(t);
 	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
-		restore(t, &before);
+		restore_best(t, &before);
 	return VN_OK;
 }
 
@@ -289,7 +289,7 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 		if (!st)
 			st = vn_catalogue_measure_next(t, err);
 	}
-	leave(t);
+	leave_point(t);
 	return st;
 }
 
@@ -299,6 +299,6 @@ vn_status vn_explain_further(vn_explain_trial *t, bool fitted, vn_error *err)
 
 	if (!st && !*t->x->why_not)
 		st = try_strategies(t, true, fitted, err);
-	leave(t);
+	leave_point(t);
 	return st;
 }

@@ -166,7 +166,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 }
 
 /* One answer for both? */
-static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
+static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
 	char one[WHERE], other[WHERE];
 	if (vn_local_is_order(&c->result.point[a->point]) || vn_local_is_order(&c->result.point[b->point]))
@@ -186,7 +186,7 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 		int                   more = 0;
 		bool                  said = false;
 		for (int k = 0; k < i; k++)
-			said = said || alike(c, x, &c->result.why->of[k]);
+			said = said || are_alike(c, x, &c->result.why->of[k]);
 		if (said)
 			continue;
 		if (said_of++ >= ANSWERS) {
@@ -194,7 +194,7 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 			continue;
 		}
 		for (int k = i + 1; k < c->result.why->n; k++)
-			more += alike(c, x, &c->result.why->of[k]);
+			more += are_alike(c, x, &c->result.why->of[k]);
 		vn_label(&c->result.point[x->point], label);
 		vn_say_explained(c, x, text);
 		if (more)

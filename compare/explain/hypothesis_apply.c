@@ -11,7 +11,7 @@
 
 /* ---- a plan --------------------------------------------------------------------------------------------------- */
 
-static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
+static bool is_reached(const vn_plan *p, const vn_hypothesis *h, int node)
 {
 	const vn_node        *a = &p->node[h->node], *n = &p->node[node];
 	const vn_change_reach reach = h->change.constants.reach;
@@ -32,7 +32,7 @@ vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, 
 			n->in[i] = by->reads.in[i] ? by->reads.in[i] - 1 : n->in[i];
 	}
 	for (int i = 0; !st && by->kind == VN_BY_CONSTANTS && i < (*plan)->n_nodes; i++)
-		for (int k = 0; !st && k < by->constants.n && reached(*plan, h, i); k++)
+		for (int k = 0; !st && k < by->constants.n && is_reached(*plan, h, i); k++)
 			st = vn_const_set(&(*plan)->node[i], by->constants.set[k].name, by->constants.set[k].value, err);
 	if (st) {
 		vn_plan_destroy(*plan);

@@ -18,7 +18,7 @@ static double last_place(double x, vn_weight_format format)
 
 /* How far two engines in float32 may be apart before they round, in a sum that nearly cancels: a few times the largest
  * difference between the operation in float32 and in float64. Of an operation in 16 bits: 0. */
-static double cancelled(const vn_explain_trial *t)
+static double cancelled_error(const vn_explain_trial *t)
 {
 	enum { TIMES = 4 };
 	const vn_dtype own = t->own.dtype, fine = t->fine.dtype;
@@ -65,7 +65,7 @@ vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, 
 		vn_to_f64(y, z.data, z.dtype, n);
 		for (size_t i = 0; i < n; i++)
 			y[i] = vn_in_format(y[i], edit->format);
-		settle_ties(is, edit->format, (int64_t)n, cancelled(t), y, off);
+		settle_ties(is, edit->format, (int64_t)n, cancelled_error(t), y, off);
 	}
 	free(is);
 	if (edit->whole)

@@ -17,7 +17,7 @@ enum { SHIFT_MAX = 4 };
 /* ---- order --------------------------------------------------------------------------------------------- */
 
 /* Row i becomes row from(i); -1: zeros. There are `outer` blocks of `rows` rows. */
-static void gather(vn_rearranged *r, int64_t outer, int64_t rows, const int *from)
+static void gather_rows(vn_rearranged *r, int64_t outer, int64_t rows, const int *from)
 {
 	const int64_t row = r->n / outer / rows;
 	for (int64_t o = 0; o < outer; o++)
@@ -79,7 +79,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 	if (!moved)
 		return VN_OK;
 	h.change.result.n = (int)H;
-	gather(r, outer, H, from);
+	gather_rows(r, outer, H, from);
 	return vn_rearranged_judge_order(r, &h, err);
 }
 
@@ -92,7 +92,7 @@ static vn_status try_rows(vn_rearranged *r, vn_hypothesis h, vn_arrange order, v
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows");
 	for (int64_t i = 0; i < T; i++)
 		from[i] = (int)vn_arranged(&order, i, T);
-	gather(r, 1, T, from);
+	gather_rows(r, 1, T, from);
 	free(from);
 	return vn_rearranged_judge_order(r, &h, err);
 }
@@ -117,7 +117,7 @@ static vn_status try_moved_rows(vn_rearranged *r, const char *axes, vn_error *er
 }
 
 /* The numbers with their axes in another order, under the same shape. */
-static void permute(const vn_shape *s, const int *order, const double *x, double *y)
+static void permute_axes(const vn_shape *s, const int *order, const double *x, double *y)
 {
 	int64_t stride[VN_MAX_RANK], dim[VN_MAX_RANK], index[VN_MAX_RANK] = { 0 }, n = vn_shape_count(s), step = 1;
 
@@ -157,8 +157,8 @@ static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
 			                .change.result.n = s->rank };
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
-		permute(s, orders[i], r->own, r->a);
-		permute(s, orders[i], r->fine, r->b);
+		permute_axes(s, orders[i], r->own, r->a);
+		permute_axes(s, orders[i], r->fine, r->b);
 		memcpy(h.change.result.list, orders[i], (size_t)s->rank * sizeof *orders[i]);
 		st = vn_rearranged_judge_order(r, &h, err);
 	}

@@ -63,7 +63,7 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 
 /* Is the factor a mistake of its own at this point: a temperature of the logits, ranks added too
  * often or averaged? f: its exact value. */
-static bool meant(const vn_explain_trial *t, double by, double *f, vn_hypothesis *h)
+static bool round_number(const vn_explain_trial *t, double by, double *f, vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
@@ -84,7 +84,7 @@ static bool meant(const vn_explain_trial *t, double by, double *f, vn_hypothesis
 }
 
 /* Everything times f. */
-static vn_status scaled(vn_rearranged *r, double f, vn_hypothesis *h, vn_error *err)
+static vn_status try_scaled(vn_rearranged *r, double f, vn_hypothesis *h, vn_error *err)
 {
 	h->change.result.number = f;
 	for (int64_t i = 0; i < r->n; i++) {
@@ -109,13 +109,13 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 	if (!(xx > 0))
 		return VN_OK;
 	const double by = xy / xx;
-	if (meant(r->t, by, &exact, &own) && ((st = scaled(r, exact, &own, err)) || vn_fits(r->t, &own)))
+	if (round_number(r->t, by, &exact, &own) && ((st = try_scaled(r, exact, &own, err)) || vn_fits(r->t, &own)))
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
 		vn_hypothesis h = { .finding = VN_FACTOR,
 			                .change.result = { .n = 1, .list = { exactly ? name : VN_NO_NAME } } };
-		if (!(st = scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
+		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
 			break; /* a person wrote that number; it was not fitted */
 	}
 	return st;
@@ -142,7 +142,7 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 	return vn_rearranged_judge(r, &h, err);
 }
 
-static double cut(double x, double low, double high)
+static double clamp_number(double x, double low, double high)
 {
 	return x < low ? low : x > high ? high : x;
 }
@@ -169,8 +169,8 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 	if ((!above && !below) || (above && below && low != -high))
 		return VN_OK;
 	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = cut(r->own[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
-		r->b[i] = cut(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
+		r->a[i] = clamp_number(r->own[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
+		r->b[i] = clamp_number(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
 	}
 	vn_hypothesis h = { .finding = VN_CLAMPED,
 		                .change.result = {

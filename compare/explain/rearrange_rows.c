@@ -57,14 +57,14 @@ static int64_t find_held(tiles *x, const char *other)
  * runs. */
 static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
 {
-	enum { FEW = 4 };
+	enum { MOST_MOVES = 4 };
 	int *list = h->change.result.list, *n = &h->change.result.n;
 
 	for (int64_t t = 0; t < of; t++) {
 		int64_t end = t;
 		if (!held[t])
 			continue;
-		if (*n == 2 * FEW) {
+		if (*n == 2 * MOST_MOVES) {
 			list[(*n)++] = -1;
 			return;
 		}

@@ -21,7 +21,7 @@ typedef struct nearest {
 	int               n;
 } nearest;
 
-static vn_status glance(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
+static vn_status glance_at(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
 {
 	vn_error  none = { "" };
 	vn_plan  *p;
@@ -40,7 +40,7 @@ static vn_status glance(vn_explain_trial *t, const vn_hypothesis *h, double *off
 static vn_status rank_hypothesis(nearest *near, const vn_hypothesis *h, vn_error *err)
 {
 	double          off;
-	const vn_status st = glance(near->t, h, &off, err);
+	const vn_status st = glance_at(near->t, h, &off, err);
 	int             at = near->n;
 
 	if (st || !(off < LEAVES * near->unmodified))
@@ -106,7 +106,7 @@ static vn_status other_cache(nearest *near, int node, vn_error *err)
 }
 
 /* A kernel that norms queries and keys itself: what is recorded as normed is not what it used. */
-static vn_status unnormed(vn_explain_trial *t, int node, vn_error *err)
+static vn_status try_unnormed(vn_explain_trial *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[node];
@@ -196,7 +196,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	if (t->consumed == VN_CONSUMED_OTHERS)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
-		return (st = unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
+		return (st = try_unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
 	if ((st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none)) == VN_ERR_UNSUPPORTED)
 		return VN_OK;
 	if (st)

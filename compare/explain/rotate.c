@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The position that is rotated by in the place of `at`. */
-static double mapped(const vn_position_map *m, int64_t at)
+static double map_position(const vn_position_map *m, int64_t at)
 {
 	const double p = m->times * (double)at + m->plus;
 
@@ -52,7 +52,7 @@ bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *ed
 	for (int64_t t = 0; t < T; t++) {
 		const int64_t from = edit->call ? vn_call_of(begins, edit->call, first + t) : -1;
 		const double  at = edit->by_ids  ? (double)ids[t]
-		                   : edit->moved ? mapped(&edit->map, first + t)
+		                   : edit->moved ? map_position(&edit->map, first + t)
 		                                 : (double)(first + t - (from > 0 ? from : 0));
 		for (int64_t i = 0; i < half; i++) {
 			double  c, s;

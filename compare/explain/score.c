@@ -349,7 +349,7 @@ static void drop_repeated(const vn_explain_trial *t, int n)
 			}
 }
 
-static int fitting(const vn_explain_trial *t)
+static int count_fitting(const vn_explain_trial *t)
 {
 	const vn_explanation *x = t->x;
 	int                   n = 0;
@@ -364,8 +364,8 @@ void vn_conclude(vn_explain_trial *t)
 	vn_explanation *x = t->x;
 	const double    best = x->n ? residual_shown(&x->by[0]) : 0;
 
-	drop_repeated(t, fitting(t));
-	x->n_fit = fitting(t);
+	drop_repeated(t, count_fitting(t));
+	x->n_fit = count_fitting(t);
 	x->n_alias = 0;
 	x->margin = (double)INFINITY;
 	while (x->n_alias < x->n_fit && residual_shown(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)

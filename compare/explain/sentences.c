@@ -112,7 +112,7 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 enum { ENOUGH_TO_TELL = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 9.10) */
 
 /* Queries and keys, and keys and values in the cache, are made alike. */
-static vn_point beside(vn_point point)
+static vn_point neighbour_point(vn_point point)
 {
 	switch (point) {
 	case VN_POINT_Q_ROPE: return VN_POINT_K_ROPE;
@@ -132,7 +132,7 @@ const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, cons
 
 	*found = NULL;
 	for (int i = 0; v >= 0 && i < p->n_values; i++)
-		if (p->value[i].point == beside(p->value[v].point) && p->value[i].layer == p->value[v].layer)
+		if (p->value[i].point == neighbour_point(p->value[v].point) && p->value[i].layer == p->value[v].layer)
 			name = p->value[i].name;
 	for (int i = 0; name && i < c->result.n_points; i++)
 		if (c->result.point[i].step == me->step && strcmp(c->result.point[i].name, name) == 0)
@@ -149,7 +149,7 @@ static bool by_capture(const vn_explanation *x)
 }
 
 /* Where they are made elsewhere than at the checkpoint's own operation: names such a place. */
-static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
+static const char *uncaptured_words(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const int v = vn_plan_find(p, c->result.point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
@@ -172,7 +172,7 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 
 	if (x->n_alias < 2)
 		return;
-	if ((name = uncaptured(c, x)))
+	if ((name = uncaptured_words(c, x)))
 		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
 	else if (by_capture(x))
 		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s",

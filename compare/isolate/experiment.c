@@ -64,7 +64,7 @@ static vn_status make_place(vn_experiment *x, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status record(vn_experiment *x, const char *path, const vn_engine *e, vn_policy policy, vn_error *err)
+static vn_status record_run(vn_experiment *x, const char *path, const vn_engine *e, vn_policy policy, vn_error *err)
 {
 	vn_recipe   r = x->o.recipe;
 	vn_recorded done;
@@ -84,7 +84,7 @@ static vn_status record_ref(vn_experiment *x, const char *path, vn_policy policy
 	vn_status               st = vn_engine_open(&e, x->o.model, &o, err);
 
 	if (!st)
-		st = record(x, path, &e, policy, err);
+		st = record_run(x, path, &e, policy, err);
 	vn_engine_close(&e);
 	return st;
 }
@@ -180,7 +180,7 @@ static double error_of(const vn_checkpoint *p)
 }
 
 /* The logits' divergence: of the steps together where there are several, or of the prompt. */
-static double divergence(const vn_comparison *c)
+static double divergence_of(const vn_comparison *c)
 {
 	double sum = 0.0, rows = 0.0;
 
@@ -194,13 +194,13 @@ static double divergence(const vn_comparison *c)
 	return rows > 0.0 ? sum / rows : NAN;
 }
 
-static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
+static void fill_trial(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 {
 	const int first = vn_first_failure(c);
 
 	t->within = c->result.within;
 	t->outside = c->result.n_fails;
-	t->kl = divergence(c);
+	t->kl = divergence_of(c);
 	x->compared = c->result.n_points;
 	vn_say_recorder(c->opened.ref, x->recorded_by[0]);
 	vn_say_recorder(c->opened.cand, x->recorded_by[1]);
@@ -229,7 +229,7 @@ static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 	return st;
 }
 
-static vn_status judge(vn_experiment *x, const char *path, vn_isolate_trial *t, vn_error *err)
+static vn_status judge_recording(vn_experiment *x, const char *path, vn_isolate_trial *t, vn_error *err)
 {
 	vn_comparison  c = { .request.options = &x->o.compare };
 	const char    *cand[] = { path };
@@ -239,7 +239,7 @@ static vn_status judge(vn_experiment *x, const char *path, vn_isolate_trial *t, 
 	vn_status st;
 
 	if (!(st = vn_sides_open(&sides, &c, err)) && !(st = open_limits(x, &c, err)) && !(st = vn_compare(&c, err)))
-		tell(x, &c, t);
+		fill_trial(x, &c, t);
 	else if (c.result.refusals.n)
 		vn_context(err, st, "%s", c.result.refusals.line[0]);
 	vn_comparison_close(&c);
@@ -267,7 +267,7 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 	if (x->o.check) {
 		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)
 			return st;
-		st = judge(x, x->o.recording, t, err);
+		st = judge_recording(x, x->o.recording, t, err);
 		unlink(x->o.recording); /* the next run's is not to be taken for this one's */
 		return st;
 	}
@@ -275,7 +275,7 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 	for (int i = 0; i < x->n; i++)
 		x->forced[x->node[i]] = on[i];
 	if ((st = vn_hybrid_force(&x->engine, x->forced, x->o.as, err)) ||
-	    (st = record(x, x->cand, &x->engine, x->o.cand.policy, err)))
+	    (st = record_run(x, x->cand, &x->engine, x->o.cand.policy, err)))
 		return st;
-	return judge(x, x->cand, t, err);
+	return judge_recording(x, x->cand, t, err);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Names with commas between; by malloc. */
-static char *list(const vn_experiment *x, const bool *on)
+static char *list_switched(const vn_experiment *x, const bool *on)
 {
 	size_t room = 1, at = 0;
 
@@ -44,7 +44,7 @@ __attribute__((noreturn)) static void become(const char *command, const char *to
 
 vn_status vn_experiment_ask(const vn_experiment *x, const bool *on, bool *good, vn_error *err)
 {
-	char *toggles = list(x, on);
+	char *toggles = list_switched(x, on);
 	int   status;
 	pid_t pid;
 

@@ -30,7 +30,7 @@ vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *
 }
 
 /* Has an earlier toggle this component? */
-static bool begun(const vn_experiment *x, const bool *on, int at)
+static bool has_begun(const vn_experiment *x, const bool *on, int at)
 {
 	for (int i = 0; i < at; i++)
 		if (on[i] && x->component[i] == x->component[at])
@@ -39,7 +39,7 @@ static bool begun(const vn_experiment *x, const bool *on, int at)
 }
 
 /* Toggles in layers of this component, that are on or that there are. */
-static int count(const vn_experiment *x, const bool *on, int component)
+static int count_switched(const vn_experiment *x, const bool *on, int component)
 {
 	int n = 0;
 
@@ -61,14 +61,14 @@ static void put_layers(const vn_experiment *x, const bool *on, int component, FI
 
 static void put_component(const vn_experiment *x, const bool *on, int first, FILE *out)
 {
-	const int   component = x->component[first], n = count(x, on, component);
+	const int   component = x->component[first], n = count_switched(x, on, component);
 	const char *name = strchr(x->name[first], '.');
 
 	if (x->layer[first] < 0 || !name || n == 1) {
 		fputs(x->name[first], out);
 		return;
 	}
-	if (n == count(x, NULL, component)) {
+	if (n == count_switched(x, NULL, component)) {
 		fprintf(out, "*%s", name);
 		return;
 	}
@@ -87,7 +87,7 @@ char *vn_experiment_switch(const vn_experiment *x, const bool *on)
 	if (!out)
 		return NULL;
 	for (int i = 0; i < x->n; i++)
-		if (on[i] && !begun(x, on, i)) {
+		if (on[i] && !has_begun(x, on, i)) {
 			fputs(comma, out);
 			put_component(x, on, i, out);
 			comma = ",";

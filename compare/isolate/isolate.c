@@ -27,7 +27,7 @@ typedef struct search {
 
 /* ---- asking ------------------------------------------------------------------------- */
 
-static vn_status remember(search *s, bool good, vn_error *err)
+static vn_status remember_test(search *s, bool good, vn_error *err)
 {
 	answer **more = vn_grown(s->known, (size_t)s->n_known, sizeof *more);
 	if (!more)
@@ -43,7 +43,7 @@ static vn_status remember(search *s, bool good, vn_error *err)
 }
 
 /* Of the set in s->on. */
-static vn_status test(search *s, bool *good, vn_error *err)
+static vn_status test_set(search *s, bool *good, vn_error *err)
 {
 	vn_status st;
 
@@ -54,7 +54,7 @@ static vn_status test(search *s, bool *good, vn_error *err)
 		}
 	s->runs++;
 	st = s->q->ask(s->q->ctx, s->on, false, good, err);
-	return st ? st : remember(s, *good, err);
+	return st ? st : remember_test(s, *good, err);
 }
 
 /* Of the list. */
@@ -63,7 +63,7 @@ static vn_status test_list(search *s, bool *good, vn_error *err)
 	memset(s->on, 0, (size_t)s->n);
 	for (int i = 0; i < s->n_list; i++)
 		s->on[s->list[i]] = true;
-	return test(s, good, err);
+	return test_set(s, good, err);
 }
 
 /* About how many runs r groups cost of which a share is needed: k log2(r / k), k = share * r. */
@@ -73,7 +73,7 @@ static int runs_of(int r, double share)
 	return r < 1 ? 0 : (int)ceil(fmin(k * (1.0 + log2(fmax(r / k, 1.0))), 1.5 * r));
 }
 
-static void foresee(const search *s, int at, int n_groups, int needed)
+static void report_progress(const search *s, int at, int n_groups, int needed)
 {
 	if (s->q->left)
 		*s->q->left = runs_of(n_groups - at, at ? (double)needed / at : 0.0) +
@@ -88,7 +88,7 @@ static vn_status test_without(search *s, int from, int to, bool *good, vn_error 
 	memset(s->on, 0, (size_t)s->n);
 	for (int i = 0; i < s->n_list; i++)
 		s->on[s->list[i]] = !s->gone[s->group[i]] && (s->group[i] < from || s->group[i] >= to);
-	return test(s, good, err);
+	return test_set(s, good, err);
 }
 
 /* Where the pass is. Groups before `at` are decided. Of [at, bad_to), one at least is needed. */
@@ -118,7 +118,7 @@ static void clear_block(search *s, sweep *w, int to)
 	w->block *= 2;
 }
 
-static vn_status step(search *s, sweep *w, vn_error *err)
+static vn_status step_sweep(search *s, sweep *w, vn_error *err)
 {
 	const bool bisecting = w->bad_to > w->at;
 	const int  unknown = w->rest ? w->n - w->at : w->block;
@@ -130,7 +130,7 @@ static vn_status step(search *s, sweep *w, vn_error *err)
 		find_needed(w);
 		return VN_OK;
 	}
-	foresee(s, w->at, w->n, w->needed);
+	report_progress(s, w->at, w->n, w->needed);
 	const vn_status st = test_without(s, w->at, to, &good, err);
 	if (st)
 		return st;
@@ -152,7 +152,7 @@ static vn_status remove_groups(search *s, int n_groups, vn_error *err)
 
 	memset(s->gone, 0, (size_t)n_groups);
 	while (w.at < w.n && !st)
-		st = step(s, &w, err);
+		st = step_sweep(s, &w, err);
 	for (int i = 0; i < s->n_list; i++)
 		if (!s->gone[s->group[i]])
 			s->list[kept++] = s->list[i];
@@ -196,7 +196,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Leaves each member of a small set out once. */
-static vn_status tighten(search *s, vn_error *err)
+static vn_status tighten_set(search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -212,7 +212,7 @@ static vn_status tighten(search *s, vn_error *err)
 }
 
 /* The list, whose set is good, becomes a minimal one. */
-static vn_status minimise(search *s, vn_error *err)
+static vn_status minimise_set(search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -228,7 +228,7 @@ static vn_status minimise(search *s, vn_error *err)
 		order_by_component(s, group_by(s, s->q->component));
 	}
 	if (!(st = remove_groups(s, group_by(s, NULL), err)))
-		st = tighten(s, err);
+		st = tighten_set(s, err);
 	qsort(s->list, (size_t)s->n_list, sizeof *s->list, by_number);
 	return st;
 }
@@ -244,7 +244,7 @@ static void fill_list(search *s, const bool *found, const bool *hint)
 
 /* A set that is good to begin with: a hint, or all that is left. false in *any: that is not good,
  * so nothing left repairs the run. */
-static vn_status start(search *s, const bool *found, bool *any, vn_error *err)
+static vn_status start_search(search *s, const bool *found, bool *any, vn_error *err)
 {
 	vn_status st;
 	bool      good;
@@ -262,7 +262,7 @@ static vn_status start(search *s, const bool *found, bool *any, vn_error *err)
 }
 
 /* The list joins the sets, if the oracle says of it what it said before. */
-static vn_status join(search *s, bool *found, vn_isolated *x, vn_error *err)
+static vn_status join_sets(search *s, bool *found, vn_isolated *x, vn_error *err)
 {
 	bool      good;
 	vn_status st;
@@ -297,16 +297,16 @@ static vn_status run_repaired(search *s, bool *found, vn_isolated *x, vn_error *
 	bool      any;
 	vn_status st;
 
-	foresee(s, 0, s->n, 0);
-	if ((st = test(s, &x->healthy, err)) || x->healthy) /* none is on */
+	report_progress(s, 0, s->n, 0);
+	if ((st = test_set(s, &x->healthy, err)) || x->healthy) /* none is on */
 		return st;
 	memset(s->on, 1, (size_t)s->n);
-	if ((st = test(s, &x->helps, err)) || !x->helps)
+	if ((st = test_set(s, &x->helps, err)) || !x->helps)
 		return st;
 	do {
-		if ((st = start(s, found, &any, err)) || !any || (x->more = x->n_sets == VN_MOST_SETS))
+		if ((st = start_search(s, found, &any, err)) || !any || (x->more = x->n_sets == VN_MOST_SETS))
 			return st;
-		if ((st = minimise(s, err)) || (st = join(s, found, x, err)))
+		if ((st = minimise_set(s, err)) || (st = join_sets(s, found, x, err)))
 			return st;
 	} while (true);
 }

@@ -26,7 +26,7 @@ typedef struct asking {
 
 /* ---- runs, each set once --------------------------------------------------------------- */
 
-static const vn_isolate_trial *recall(const asking *a, const bool *on)
+static const vn_isolate_trial *recall_trial(const asking *a, const bool *on)
 {
 	for (int i = 0; i < a->n_past; i++)
 		if (memcmp(a->past[i].on, on, (size_t)a->x->n) == 0)
@@ -55,17 +55,17 @@ static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, 
 	vn_isolate_trial fresh = { 0 };
 	vn_status        st;
 
-	if ((*t = recall(a, on)))
+	if ((*t = recall_trial(a, on)))
 		return VN_OK;
 	vn_experiment_foresee(a->x, a->left + a->more);
 	if (!(st = vn_experiment_run(a->x, on, &fresh, err)))
 		st = keep_outcome(a, on, &fresh, err);
 	vn_trial_finish(&fresh);
-	*t = st ? NULL : recall(a, on);
+	*t = st ? NULL : recall_trial(a, on);
 	return st;
 }
 
-static vn_status ask(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
+static vn_status ask_experiment(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
 {
 	asking                 *a = ctx;
 	vn_isolate_trial        fresh = { 0 };
@@ -97,7 +97,7 @@ static vn_status copy_trial(const vn_experiment *x, const vn_isolate_trial *t, v
 
 static const vn_isolate_trial *sorting; /* by qsort, of one thread */
 
-static int worse(const void *a, const void *b)
+static int compare_worse(const void *a, const void *b)
 {
 	const int               i = *(const int *)a, j = *(const int *)b;
 	const vn_isolate_trial *t = sorting;
@@ -111,7 +111,7 @@ static int worse(const void *a, const void *b)
 	return i - j;
 }
 
-static vn_status sort(const vn_experiment *x, vn_repair *r, vn_error *err)
+static vn_status sort_sets(const vn_experiment *x, vn_repair *r, vn_error *err)
 {
 	if (!(r->order = malloc(((size_t)x->n + 1) * sizeof *r->order)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
@@ -119,7 +119,7 @@ static vn_status sort(const vn_experiment *x, vn_repair *r, vn_error *err)
 		if (r->plain.error[i] > 0.0)
 			r->order[r->n_order++] = i;
 	sorting = &r->plain;
-	qsort(r->order, (size_t)r->n_order, sizeof *r->order, worse);
+	qsort(r->order, (size_t)r->n_order, sizeof *r->order, compare_worse);
 	return VN_OK;
 }
 
@@ -170,7 +170,7 @@ static vn_status run_all_yours(asking *a, const char *globs, vn_error *err)
 
 /* ---- its parts ------------------------------------------------------------------------ */
 
-static vn_status search(asking *a, vn_error *err)
+static vn_status search_sets(asking *a, vn_error *err)
 {
 	const bool *hint[VN_MOST_YOURS + 3];
 	vn_repair  *r = a->r;
@@ -186,7 +186,7 @@ static vn_status search(asking *a, vn_error *err)
 	const vn_isolate_request q = { .n = a->x->n,
 		                           .component = a->x->component,
 		                           .layer = a->x->layer,
-		                           .ask = ask,
+		                           .ask = ask_experiment,
 		                           .ctx = a,
 		                           .hint = hint,
 		                           .n_hints = n,
@@ -196,7 +196,7 @@ static vn_status search(asking *a, vn_error *err)
 	if (st)
 		return st;
 	memset(a->on, 1, (size_t)a->x->n);
-	const vn_isolate_trial *whole = recall(a, a->on);
+	const vn_isolate_trial *whole = recall_trial(a, a->on);
 	return whole ? copy_trial(a->x, whole, &r->whole, err) : VN_OK;
 }
 
@@ -209,7 +209,7 @@ static bool in_a_set(const vn_isolated *f, int toggle)
 }
 
 /* With what is on. */
-static vn_status probe(asking *a, int toggle, int set, vn_error *err)
+static vn_status probe_toggle(asking *a, int toggle, int set, vn_error *err)
 {
 	const vn_isolate_trial *t;
 	const vn_status         st = run_set(a, a->on, &t, err);
@@ -230,7 +230,7 @@ static vn_status leave_out(asking *a, int set, vn_error *err)
 		if (!f->set[set][i])
 			continue;
 		a->on[i] = false;
-		st = probe(a, i, set, err);
+		st = probe_toggle(a, i, set, err);
 		a->on[i] = true;
 	}
 	return st;
@@ -251,7 +251,7 @@ static vn_status try_each(asking *a, vn_error *err)
 		memset(a->on, 0, (size_t)a->x->n);
 		a->on[r->order[i]] = true;
 		others++;
-		st = probe(a, r->order[i], -1, err);
+		st = probe_toggle(a, r->order[i], -1, err);
 	}
 	return st;
 }
@@ -292,19 +292,20 @@ static int runs_after(const asking *a)
 	return vn_experiment_compares(a->x) ? n : 0;
 }
 
-static vn_status find(asking *a, const char *yours, vn_error *err)
+static vn_status find_repair(asking *a, const char *yours, vn_error *err)
 {
 	vn_experiment          *x = a->x;
 	vn_repair              *r = a->r;
 	const vn_isolate_trial *plain;
 	vn_status               st;
 
-	if ((st = run_set(a, a->on, &plain, err)) || (st = copy_trial(x, plain, &r->plain, err)) || (st = sort(x, r, err)))
+	if ((st = run_set(a, a->on, &plain, err)) || (st = copy_trial(x, plain, &r->plain, err)) ||
+	    (st = sort_sets(x, r, err)))
 		return st;
 	a->more = runs_after(a);
 	if (yours && *yours && !r->plain.within && (st = run_all_yours(a, yours, err)))
 		return st;
-	if ((st = search(a, err)) || r->found.healthy || !r->found.helps || !vn_experiment_compares(x))
+	if ((st = search_sets(a, err)) || r->found.healthy || !r->found.helps || !vn_experiment_compares(x))
 		return st;
 	st = try_each(a, err);
 	return st ? st : draw_curve(a, err);
@@ -316,7 +317,7 @@ vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_e
 	vn_status st;
 
 	*r = (vn_repair) { 0 };
-	st = a.on ? find(&a, yours, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	st = a.on ? find_repair(&a, yours, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 	for (int i = 0; i < a.n_past; i++) {
 		vn_trial_finish(&a.past[i].t);
 		free(a.past[i].on);

@@ -15,7 +15,7 @@ static const char *op_of(const vn_experiment *x, int toggle)
 	return vn_op_name(x->plan->node[x->node[toggle]].op);
 }
 
-static const char *verdict(const vn_repair *r)
+static const char *verdict_words(const vn_repair *r)
 {
 	return r->found.healthy ? "healthy" : r->found.helps ? "isolated" : "not_isolated";
 }
@@ -164,7 +164,7 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 
 /* ---- for a program ------------------------------------------------------------------- */
 
-static json_t *trial(const vn_experiment *x, const vn_isolate_trial *t)
+static json_t *trial_json(const vn_experiment *x, const vn_isolate_trial *t)
 {
 	json_t *j = json_object();
 
@@ -185,7 +185,7 @@ static json_t *recorders(const vn_experiment *x)
 	                          : json_null();
 }
 
-static json_t *sets(const vn_experiment *x, const vn_repair *r)
+static json_t *sets_json(const vn_experiment *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
@@ -203,7 +203,7 @@ static json_t *sets(const vn_experiment *x, const vn_repair *r)
 	return list;
 }
 
-static json_t *yours(const vn_experiment *x, const vn_repair *r)
+static json_t *yours_json(const vn_experiment *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
@@ -220,7 +220,7 @@ static json_t *yours(const vn_experiment *x, const vn_repair *r)
 	return list;
 }
 
-static json_t *probes(const vn_experiment *x, const vn_repair *r)
+static json_t *probes_json(const vn_experiment *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
@@ -235,7 +235,7 @@ static json_t *probes(const vn_experiment *x, const vn_repair *r)
 	return list;
 }
 
-static json_t *curve(const vn_experiment *x, const vn_repair *r)
+static json_t *curve_json(const vn_experiment *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
@@ -254,7 +254,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	vn_lines next = { 0 };
 
 	json_object_set_new(j, "schema", json_string("vernier-isolate/1"));
-	json_object_set_new(j, "verdict", json_string(verdict(r)));
+	json_object_set_new(j, "verdict", json_string(verdict_words(r)));
 	json_object_set_new(j, "model", vn_json_text(a->model));
 	json_object_set_new(j, "candidate", vn_json_text(a->candidate));
 	json_object_set_new(j, "precision", vn_json_text(a->precision));
@@ -264,13 +264,13 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "limits", x->limits[0] ? vn_json_text(x->limits) : json_null());
 	json_object_set_new(j, "operations", json_integer(x->n));
 	json_object_set_new(j, "runs", json_integer(x->runs));
-	json_object_set_new(j, "as_it_is", trial(x, &r->plain));
-	json_object_set_new(j, "all_replaced", r->whole.bad ? trial(x, &r->whole) : json_null());
-	json_object_set_new(j, "yours", yours(x, r));
-	json_object_set_new(j, "sets", sets(x, r));
+	json_object_set_new(j, "as_it_is", trial_json(x, &r->plain));
+	json_object_set_new(j, "all_replaced", r->whole.bad ? trial_json(x, &r->whole) : json_null());
+	json_object_set_new(j, "yours", yours_json(x, r));
+	json_object_set_new(j, "sets", sets_json(x, r));
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
-	json_object_set_new(j, "probes", probes(x, r));
-	json_object_set_new(j, "curve", curve(x, r));
+	json_object_set_new(j, "probes", probes_json(x, r));
+	json_object_set_new(j, "curve", curve_json(x, r));
 	if (!r->found.healthy)
 		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));

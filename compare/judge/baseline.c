@@ -43,22 +43,22 @@ typedef struct baseline {
 
 /* ---- reading --------------------------------------------------------------------- */
 
-static vn_status bad(const baseline *b, vn_error *err, const char *what)
+static vn_status refuse_baseline(const baseline *b, vn_error *err, const char *what)
 {
 	return vn_fail(err, VN_ERR_FORMAT,
 	               "%s: %s; expected the JSON report of a comparison (vernier compare -o NAME.json)", b->path, what);
 }
 
-static vn_status load(baseline *b, vn_error *err)
+static vn_status load_baseline(baseline *b, vn_error *err)
 {
 	json_error_t why;
 	struct stat  s;
 	char        *text;
 	size_t       bytes;
 	if (stat(b->path, &s) == 0 && (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX_BYTES))
-		return bad(b, err, S_ISREG(s.st_mode) ? "larger than any report" : "not a file");
+		return refuse_baseline(b, err, S_ISREG(s.st_mode) ? "larger than any report" : "not a file");
 	if (stat(b->path, &s) == 0 && s.st_size == 0)
-		return bad(b, err, "is empty");
+		return refuse_baseline(b, err, "is empty");
 	const vn_status st = vn_read_text(b->path, FILE_MAX_BYTES, &text, &bytes, err);
 	if (st)
 		return st;
@@ -69,12 +69,13 @@ static vn_status load(baseline *b, vn_error *err)
 		               why.column > 0 ? why.column : 1, why.text);
 	const char *schema = json_string_value(json_object_get(b->root, "schema"));
 	if (!schema || strcmp(schema, "vernier-compare/1") != 0)
-		return bad(b, err, "its schema is not vernier-compare/1");
+		return refuse_baseline(b, err, "its schema is not vernier-compare/1");
 	if (!json_is_array(json_object_get(b->root, "checkpoints")))
-		return bad(b, err, "no checkpoints in it");
+		return refuse_baseline(b, err, "no checkpoints in it");
 	return json_is_object(json_object_get(b->root, "subject"))
 	           ? VN_OK
-	           : bad(b, err, "it does not name its model, tokens and limits (key subject); an older version wrote it");
+	           : refuse_baseline(
+					 b, err, "it does not name its model, tokens and limits (key subject); an older version wrote it");
 }
 
 static int compare_points(const void *a, const void *b)
@@ -97,7 +98,7 @@ static vn_status index_points(baseline *b, vn_error *err)
 				   *since = json_string_value(json_object_get(j, "since"));
 		if (!name || !json_is_integer(step) || !json_is_boolean(fails) ||
 		    !json_is_string(json_object_get(j, "status")) || !json_is_array(json_object_get(j, "limits")))
-			return bad(b, err, "a checkpoint lacks name, step, status, fails or limits");
+			return refuse_baseline(b, err, "a checkpoint lacks name, step, status, fails or limits");
 		b->point[i] = (before) {
 			.name = name,
 			.step = json_integer_value(step),
@@ -108,20 +109,20 @@ static vn_status index_points(baseline *b, vn_error *err)
 	qsort(b->point, b->n, sizeof *b->point, compare_points);
 	for (size_t i = 1; i < b->n; i++)
 		if (compare_points(&b->point[i - 1], &b->point[i]) == 0)
-			return bad(b, err, "a checkpoint is listed twice");
+			return refuse_baseline(b, err, "a checkpoint is listed twice");
 	return VN_OK;
 }
 
 /* The name as reports write it. The caller frees it. */
-static char *written(const char *name)
+static char *unescape_name(const char *name)
 {
 	const size_t n = strlen(name);
 	return vn_utf8_good(name, n) == n ? strdup(name) : vn_utf8_escape(name, n);
 }
 
-static vn_status find(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
+static vn_status find_before(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
 {
-	char *name = written(c->name);
+	char *name = unescape_name(c->name);
 	if (!name)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
 	const before key = { .name = name, .step = c->step };
@@ -162,7 +163,7 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 /* ---- one checkpoint ------------------------------------------------------------------ */
 
 /* How far from perfect. */
-static double badness(vn_metric m, vn_form form, double value)
+static double badness_of(vn_metric m, vn_form form, double value)
 {
 	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER ? 1 - value : value;
 }
@@ -223,7 +224,7 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 	const double least = json_is_number(best) ? json_number_value(best) : *was;
 	const bool   count = vn_metric_get(k->metric)->kind == VN_KIND_COUNT;
 	const double room = count ? 0.0 : VN_BASELINE_ROOM;
-	const double then = badness(k->metric, k->form, least), now = badness(k->metric, k->form, k->value);
+	const double then = badness_of(k->metric, k->form, least), now = badness_of(k->metric, k->form, k->value);
 	k->has_best = isfinite(k->value) != 0;
 	k->best = now < then ? k->value : least;
 	if (now <= then * (1 - room) && now < then)
@@ -240,7 +241,7 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 	before  *p;
 	vn_error why;
 	for (int i = 0; i < c->result.n_points; i++) {
-		if (c->result.point[i].channels != k->channels || find(b, &c->result.point[i], &p, &why) || !p)
+		if (c->result.point[i].channels != k->channels || find_before(b, &c->result.point[i], &p, &why) || !p)
 			continue;
 		now += c->result.point[i].m.value[VN_M_NMSE];
 		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
@@ -249,7 +250,7 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 }
 
 /* Whether k is farther beyond its limit than the check that counts as the worst. */
-static bool farther(const vn_checkpoint *c, const vn_check *k)
+static bool is_farther(const vn_checkpoint *c, const vn_check *k)
 {
 	const vn_check worst = vn_check_at(c, c->worst);
 	return vn_check_used(k) > vn_check_used(&worst);
@@ -270,7 +271,7 @@ static vn_status measured_since(vn_comparison *all, const baseline *b, const bef
 		st = vn_checks_set(all, c, i, &k, err);
 		if (s == VN_WORSE && vn_channel_steps(all, c, k.metric) && steps_are_no_worse(all, b, c))
 			s = VN_KNOWN;
-		if (s > *worst || (s == *worst && farther(c, &k))) {
+		if (s > *worst || (s == *worst && is_farther(c, &k))) {
 			*worst = s;
 			c->was = was;
 			c->worst = i;
@@ -295,8 +296,8 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	if (!p->failed || worst < 0 || &c->result.point[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* relative to its own value, not the floor */
-	return badness(broken.metric, form, k->m.value[broken.metric]) <=
-	       badness(broken.metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
+	return badness_of(broken.metric, form, k->m.value[broken.metric]) <=
+	       badness_of(broken.metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
 }
 
 /* Is a tensor that the candidate's run left out no farther off than another? Its digest says only whether any number
@@ -316,8 +317,8 @@ static bool is_no_farther(const json_t *then, const json_t *now)
 		if (!vn_metric_from_name(name, &m))
 			continue;
 		const double room = vn_metric_get(m)->kind == VN_KIND_COUNT ? 0.0 : VN_BASELINE_ROOM;
-		if (!json_is_number(old) || !(badness(m, VN_PLAIN, json_number_value(value)) <=
-		                              badness(m, VN_PLAIN, json_number_value(old)) * (1 + room)))
+		if (!json_is_number(old) || !(badness_of(m, VN_PLAIN, json_number_value(value)) <=
+		                              badness_of(m, VN_PLAIN, json_number_value(old)) * (1 + room)))
 			return false;
 	}
 	return true;
@@ -341,7 +342,7 @@ static bool is_still_so(const vn_comparison *all, const before *p, const vn_chec
 	const json_t *then = json_object_get(p->j, "sides");
 	const char   *detail = json_string_value(json_object_get(p->j, "detail"));
 	json_t       *sides = then ? vn_unmeasured_sides(all, c) : NULL;
-	char         *now = then ? NULL : written(c->detail ? c->detail : "");
+	char         *now = then ? NULL : unescape_name(c->detail ? c->detail : "");
 	const bool    same = then ? same_sides(then, sides) : now && strcmp(detail ? detail : "", now) == 0;
 	json_decref(sides);
 	free(now);
@@ -382,13 +383,13 @@ static vn_status all_found(const baseline *b, vn_error *err)
 	           : VN_OK;
 }
 
-static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
+static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 {
 	vn_status st = VN_OK;
 	before   *p = NULL;
 	for (int i = 0; !st && i < c->result.n_points; i++) {
 		vn_checkpoint *k = &c->result.point[i];
-		if ((st = find(b, k, &p, err)))
+		if ((st = find_before(b, k, &p, err)))
 			break;
 		if (p)
 			p->found = true;
@@ -423,8 +424,8 @@ vn_status vn_baseline_apply(vn_comparison *c, vn_error *err)
 	vn_status st;
 	if (!b.path)
 		return VN_OK;
-	if (!(st = load(&b, err)) && !(st = same_subject(c, &b, err)) && !(st = index_points(&b, err)))
-		st = apply(c, &b, err);
+	if (!(st = load_baseline(&b, err)) && !(st = same_subject(c, &b, err)) && !(st = index_points(&b, err)))
+		st = apply_baseline(c, &b, err);
 	free(b.point);
 	json_decref(b.root);
 	return st;

@@ -30,8 +30,8 @@ vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
 	return vn_limits_built_in("of any healthy run", text, (size_t)n, l, err);
 }
 
-static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x,
-                          vn_error *err)
+static vn_status remember_check(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x,
+                                vn_error *err)
 {
 	vn_seen *more = vn_grown(k->seen, (size_t)k->n, sizeof *more);
 	if (!more)
@@ -72,7 +72,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s",
 				               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
 				               vn_say_check(p, &x, words));
-			if (x.metric != VN_M_NONFINITE && (st = remember(k, c, p, &x, err)))
+			if (x.metric != VN_M_NONFINITE && (st = remember_check(k, c, p, &x, err)))
 				return st;
 		}
 	}
@@ -95,7 +95,7 @@ typedef struct group {
 	double         first, last; /* first: the value for all layers when not deep */
 } group;
 
-static bool high(const vn_seen *s)
+static bool high_is_good(const vn_seen *s)
 {
 	return s->form != VN_OVER_FLOOR && vn_metric_get(s->metric)->better == VN_HIGHER;
 }
@@ -103,7 +103,7 @@ static bool high(const vn_seen *s)
 /* Equal bits may be chance, so no limit is below what one rounding to the coarser format causes: an error of up
  * to eps / 2, evenly distributed, so about eps^2 / 22 in nmse and almost nothing in the norm. The factor of one
  * channel is 1 within its error in most runs, but off by up to 8 eps in some (fp16-acc32.yaml, bf16.yaml). */
-static double least(const vn_seen *s)
+static double least_limit(const vn_seen *s)
 {
 	const double          eps = ldexp(1.0, -s->digits);
 	const vn_metric_info *info = vn_metric_get(s->metric);
@@ -115,7 +115,7 @@ static double least(const vn_seen *s)
 }
 
 /* Above this value vernier limits would warn that the limit is too loose to be useful. */
-static double most(const vn_seen *s)
+static double most_seen(const vn_seen *s)
 {
 	if (s->form == VN_OVER_FLOOR)
 		return 1e6;
@@ -147,11 +147,11 @@ static void fit_share(group *g, double margin)
 
 /* Fits log y = a + b layer to the worst value of each layer, then lifts the line above all of them. Returns
  * false with a single layer. */
-static bool slope(const group *g, double *a, double *b)
+static bool fit_slope(const group *g, double *a, double *b)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, lift = 0;
 	for (int i = 0; i < g->n; i++) {
-		const double x = g->seen[i].layer, y = log(fmax(g->seen[i].value, least(&g->seen[i])));
+		const double x = g->seen[i].layer, y = log(fmax(g->seen[i].value, least_limit(&g->seen[i])));
 		n++;
 		sx += x;
 		sy += y;
@@ -164,7 +164,7 @@ static bool slope(const group *g, double *a, double *b)
 	*b = (n * sxy - sx * sy) / spread;
 	*a = (sy - *b * sx) / n;
 	for (int i = 0; i < g->n; i++)
-		lift = fmax(lift, log(fmax(g->seen[i].value, least(&g->seen[i]))) - (*a + *b * g->seen[i].layer));
+		lift = fmax(lift, log(fmax(g->seen[i].value, least_limit(&g->seen[i]))) - (*a + *b * g->seen[i].layer));
 	*a += lift;
 	return true;
 }
@@ -174,34 +174,34 @@ static void fit_depth(group *g, int layers, double margin)
 {
 	enum { TIGHTER_BY = 3 }; /* halves: 1.5 */
 	double a, b;
-	if (g->worst->layer < 0 || layers < 2 || !slope(g, &a, &b))
+	if (g->worst->layer < 0 || layers < 2 || !fit_slope(g, &a, &b))
 		return;
 	const double middle = exp(a + b * (layers - 1) / 2) * margin;
 	const double first = exp(a) * margin, last = exp(a + b * (layers - 1)) * margin;
-	if (!(g->first > TIGHTER_BY / 2.0 * middle) || fmax(first, last) >= most(g->worst))
+	if (!(g->first > TIGHTER_BY / 2.0 * middle) || fmax(first, last) >= most_seen(g->worst))
 		return;
 	g->deep = true;
 	if (!isfinite(g->worst->value)) { /* a floor of 0 in a run that is not a copy */
 		g->none = true;
 		return;
 	}
-	g->first = round_up(fmax(first, least(g->worst)));
-	g->last = round_up(fmax(last, least(g->worst)));
+	g->first = round_up(fmax(first, least_limit(g->worst)));
+	g->last = round_up(fmax(last, least_limit(g->worst)));
 }
 
-static void fit(group *g, int layers, double margin)
+static void fit_group(group *g, int layers, double margin)
 {
 	g->worst = g->seen;
 	for (int i = 1; i < g->n; i++)
-		if (high(g->worst) ? g->seen[i].value < g->worst->value : g->seen[i].value > g->worst->value)
+		if (high_is_good(g->worst) ? g->seen[i].value < g->worst->value : g->seen[i].value > g->worst->value)
 			g->worst = &g->seen[i];
-	if (high(g->worst)) {
+	if (high_is_good(g->worst)) {
 		fit_share(g, margin);
 		return;
 	}
-	g->first = round_up(fmax(margin * g->worst->value, least(g->worst)));
-	if (g->first > most(g->worst)) {
-		g->first = most(g->worst);
+	g->first = round_up(fmax(margin * g->worst->value, least_limit(g->worst)));
+	if (g->first > most_seen(g->worst)) {
+		g->first = most_seen(g->worst);
 		g->none = !(g->worst->value <= g->first);
 	}
 	fit_depth(g, layers, margin);
@@ -242,7 +242,7 @@ static int by_order(const void *a, const void *b)
 }
 
 /* Writes text in double quotes, replacing characters that YAML cannot hold there or would interpret. */
-static void quoted(const char *text, const char *instead_of, FILE *out)
+static void print_quoted(const char *text, const char *instead_of, FILE *out)
 {
 	char *clean = vn_utf8_escape(text, strlen(text));
 	fputc('"', out);
@@ -264,7 +264,7 @@ static void write_number(const group *g, FILE *out)
 	else if (g->deep)
 		fprintf(out, "{ first: %.1e, last: %.1e }", g->first, g->last);
 	else
-		fprintf(out, high(g->worst) ? "%.4f" : "%.1e", g->first);
+		fprintf(out, high_is_good(g->worst) ? "%.4f" : "%.1e", g->first);
 }
 
 static const char *file_of(const vn_seen *s)
@@ -273,7 +273,7 @@ static const char *file_of(const vn_seen *s)
 	return slash ? slash + 1 : s->file;
 }
 
-static void why(const vn_calibration *k, const group *g, int n, FILE *out)
+static void print_why(const vn_calibration *k, const group *g, int n, FILE *out)
 {
 	char  *text = NULL, key[VN_KEY_TEXT];
 	size_t size = 0;
@@ -287,7 +287,7 @@ static void why(const vn_calibration *k, const group *g, int n, FILE *out)
 	}
 	vn_text_close(to, &text);
 	fputs("    why: ", out);
-	quoted(text ? text : "", "", out);
+	print_quoted(text ? text : "", "", out);
 	fputc('\n', out);
 	free(text);
 }
@@ -302,7 +302,7 @@ static const group *over_floor(const group *g, int n, vn_metric m)
 }
 
 /* Whether the limit applies only without a floor. */
-static bool beside(const group *g, int n, const vn_seen *s)
+static bool stands_beside(const group *g, int n, const vn_seen *s)
 {
 	const vn_metric_info *info = vn_metric_get(s->metric);
 	return s->form == VN_PLAIN && over_floor(g, n,
@@ -312,13 +312,13 @@ static bool beside(const group *g, int n, const vn_seen *s)
 }
 
 /* Writes keys at this indent. A limit next to a multiple of the floor applies where there is no floor. */
-static void keys(const group *g, int n, const char *indent, FILE *out)
+static void print_keys(const group *g, int n, const char *indent, FILE *out)
 {
 	char key[VN_KEY_TEXT];
 	int  inner = 0;
 	for (int i = 0; i < n; i++) {
 		const vn_seen *s = g[i].worst;
-		if (beside(g, n, s)) {
+		if (stands_beside(g, n, s)) {
 			inner++;
 			continue;
 		}
@@ -330,7 +330,7 @@ static void keys(const group *g, int n, const char *indent, FILE *out)
 		return;
 	fprintf(out, "%swithout_floor: {", indent);
 	for (int i = 0, said = 0; i < n; i++)
-		if (beside(g, n, g[i].worst)) {
+		if (stands_beside(g, n, g[i].worst)) {
 			fprintf(out, "%s %s: ", said++ ? "," : "", vn_limit_key(VN_PLAIN, g[i].worst->metric, key));
 			write_number(&g[i], out);
 		}
@@ -338,7 +338,7 @@ static void keys(const group *g, int n, const char *indent, FILE *out)
 }
 
 /* The default for checkpoints without a rule: the loosest limit of any rule. */
-static int loosest(const group *g, int n, group *of)
+static int collect_loosest(const group *g, int n, group *of)
 {
 	int found = 0;
 	for (int f = VN_OVER_FLOOR; f >= VN_PLAIN; f--)
@@ -362,11 +362,11 @@ static int loosest(const group *g, int n, group *of)
 static void write_rules(const vn_calibration *k, const group *g, int n, const point *p, int n_points, FILE *out)
 {
 	group     any[VN_N_FORMS * VN_N_METRICS];
-	const int n_any = loosest(g, n, any);
+	const int n_any = collect_loosest(g, n, any);
 	fputs("version: 1\nname: ", out);
-	quoted(k->name, "", out);
+	print_quoted(k->name, "", out);
 	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
-	keys(any, n_any, "  ", out);
+	print_keys(any, n_any, "  ", out);
 	fprintf(out,
 	        "  why: \"the loosest of the rules below, for checkpoints that no healthy run had; margin %g\"\n\nrules:\n",
 	        k->margin);
@@ -383,8 +383,8 @@ static void write_rules(const vn_calibration *k, const group *g, int n, const po
 			fprintf(out, "\"layer*%s\"\n", match + strlen("layer@"));
 		else
 			fprintf(out, "\"%s\"\n", match);
-		keys(p[i].group, p[i].n, "    ", out);
-		why(k, p[i].group, p[i].n, out);
+		print_keys(p[i].group, p[i].n, "    ", out);
+		print_why(k, p[i].group, p[i].n, out);
 	}
 }
 
@@ -424,7 +424,7 @@ vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 		g[n - 1].n++;
 	}
 	for (int i = 0; i < n; i++)
-		fit(&g[i], k->layers, k->margin);
+		fit_group(&g[i], k->layers, k->margin);
 	qsort(p, (size_t)points, sizeof *p, by_order);
 	write_rules(k, g, n, p, points, out);
 done:

@@ -9,7 +9,7 @@
 
 enum { MOST = 1 << 16 }; /* most numbers of a checkpoint that are read again */
 
-static int ascending(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
 	const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 	return (x > y) - (x < y);
@@ -30,7 +30,7 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 }
 
 /* Collects the ids of points [first, last]; of one pool only, unless pool is negative. */
-static int64_t collect(const vn_comparison *c, int64_t first, int64_t last, int pool, int32_t *id)
+static int64_t collect_ids(const vn_comparison *c, int64_t first, int64_t last, int pool, int32_t *id)
 {
 	int64_t n = 0;
 	for (int64_t i = first; i <= last; i++)
@@ -41,15 +41,15 @@ static int64_t collect(const vn_comparison *c, int64_t first, int64_t last, int 
 
 static int64_t distinct_of(const vn_comparison *c, int64_t first, int64_t last, int pool, int64_t *rows)
 {
-	const int64_t n = collect(c, first, last, pool, NULL);
+	const int64_t n = collect_ids(c, first, last, pool, NULL);
 	int32_t      *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
 	int64_t       distinct = 1;
 
 	*rows = n > 0 ? n : 1;
 	if (!id)
 		return *rows; /* then no allowance is made */
-	collect(c, first, last, pool, id);
-	qsort(id, (size_t)n, sizeof *id, ascending);
+	collect_ids(c, first, last, pool, id);
+	qsort(id, (size_t)n, sizeof *id, compare_ids);
 	for (int64_t i = 1; i < n; i++)
 		distinct += id[i] != id[i - 1];
 	free(id);

@@ -48,7 +48,7 @@ typedef struct checks {
 	int      n;
 } checks;
 
-static void add(checks *list, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
+static void add_check(checks *list, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
 {
 	vn_check *k = &list->check[list->n++];
 	*k = (vn_check) {
@@ -131,8 +131,8 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
  * checkpoint with fewer numbers is excused if it passes the limit that applies without a floor. */
 enum { TOO_FEW_NUMBERS = 32 };
 
-static bool excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metric m, const subject *s,
-                    const vn_limit_set *set)
+static bool is_excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metric m, const subject *s,
+                       const vn_limit_set *set)
 {
 	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
 	const int64_t   numbers = few ? few->numbers : p->m.n * (s->steps ? s->steps : 1);
@@ -170,8 +170,8 @@ static bool has_no_value(const vn_checkpoint *p, vn_metric m)
 }
 
 /* Returns false when the check is made at another step. */
-static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set,
-                  bool has_other, checks *to)
+static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form,
+                         const vn_limit_set *set, bool has_other, checks *to)
 {
 	const vn_metric_info  *info = vn_metric_get(m);
 	const vn_limit        *l = &set->limit[form][m];
@@ -189,7 +189,7 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule that names
 		 * this checkpoint gets a note. */
 		if (l->rule->match)
-			add(to, m, form, l, 0, "this metric exists for logits only");
+			add_check(to, m, form, l, 0, "this metric exists for logits only");
 		return true;
 	}
 	const subject s = subject_of(c, p, m, few);
@@ -201,42 +201,43 @@ static bool check(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, v
 	if (worst >= 0 && &c->result.point[worst] != p && !breaks_too(p, m, form, l, &s))
 		return false; /* nor the limit on a row count, which is no tighter and slow to compute for thousands of steps */
 	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
-	if (worst >= 0 && &c->result.point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, &s, set)))
+	if (worst >= 0 && &c->result.point[worst] != p &&
+	    (!breaks_too(p, m, form, &of, &s) || is_excused(few, p, m, &s, set)))
 		return false;
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)
 		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
 		if (!has_other)
-			add(to, m, form, l, 0,
-			    p->has_floor && s.steps && !info->scores
-			        ? "the floor lacks some of its steps: add a without_floor limit"
-			    : p->has_floor ? "too few rows for a ratio: add a without_floor limit"
-			                   : "there is no floor: give --model or --floor, or add a without_floor limit");
+			add_check(to, m, form, l, 0,
+			          p->has_floor && s.steps && !info->scores
+			              ? "the floor lacks some of its steps: add a without_floor limit"
+			          : p->has_floor ? "too few rows for a ratio: add a without_floor limit"
+			                         : "there is no floor: give --model or --floor, or add a without_floor limit");
 		return true;
 	}
 	if (!s.has && p->few_metrics && m != VN_M_NMSE && m != VN_M_NONFINITE && m != VN_M_DIFFERING)
 		return true;
 	if (!s.has)
-		add(to, m, form, l, 0, "not measured");
+		add_check(to, m, form, l, 0, "not measured");
 	else if (form == VN_OVER_FLOOR && isnan(s.floor))
-		add(to, m, form, l, 0, "the floor lacks this metric");
+		add_check(to, m, form, l, 0, "the floor lacks this metric");
 	else if (form != VN_OVER_FLOOR) {
 		double value = s.value;
 		if (vn_count_has_luck(m) && !vn_limit_holds(m, form, l->value, value)) {
 			const double left = vn_count_factor(c, p, m, value, p->m.value[VN_M_NMSE]);
 			value = vn_limit_holds(m, form, l->value, left) ? left : value;
 		}
-		add(to, m, form, &of, value, NULL);
-	} else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, &s, set))
-		add(to, m, form, l, over_floor(s.value, s.floor), NULL);
+		add_check(to, m, form, &of, value, NULL);
+	} else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !is_excused(few, p, m, &s, set))
+		add_check(to, m, form, l, over_floor(s.value, s.floor), NULL);
 	else
-		add(to, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
+		add_check(to, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
 	to->check[to->n - 1].steps = s.steps;
 	return true;
 }
 
 /* Warns of a limit that rounding to the candidate's format breaks by itself. */
-static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
+static void doubt_check(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
 {
 	if (p->cand < 0)
 		return;
@@ -308,25 +309,25 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		without = without ||
 		          (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
 	if (p->vacuous && !set.constant)
-		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
+		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
 	else if (!p->m.finite && !set.constant)
-		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, "no number is finite on both sides");
+		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, "no number is finite on both sides");
 	if (p->invalid_floor)
-		add(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
+		add_check(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
 	if (is_not_gathered(c, p))
-		add(&list, VN_M_NMSE, VN_PLAIN, &none, 0, vn_not_gathered);
+		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, vn_not_gathered);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
-			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without, &list))
+			if (set.limit[f][m].rule && !check_metric(c, p, (vn_metric)m, (vn_form)f, &set, without, &list))
 				elsewhere = true;
 	p->status = list.n || elsewhere ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none, which requires a number */
-		add(&list, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
+		add_check(&list, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
 	if (must_be_equal(c, p, &set))
-		add(&list, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
+		add_check(&list, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
 	for (int i = 0; i < list.n; i++) {
 		const vn_check *k = &list.check[i];
-		doubt(c, p, k);
+		doubt_check(c, p, k);
 		if (k->holds)
 			continue;
 		if (vn_channel_steps(c, p, k->metric) && k->steps)

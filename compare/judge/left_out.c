@@ -60,7 +60,7 @@ static bool same_reference(const vn_entry *e, const vn_left_out *l)
 	       vn_shape_equal(&e->shape, &l->shape);
 }
 
-static void measured(const vn_entry *e, const vn_left_out *l, vn_measured *m)
+static void take_measured(const vn_entry *e, const vn_left_out *l, vn_measured *m)
 {
 	const double absmax = vn_left_out_measure(l, "absmax"), middle = vn_left_out_measure(l, "middle");
 
@@ -98,8 +98,8 @@ typedef struct tally {
 } tally;
 
 /* Without a measure of each metric, the nmse must say how far it is off. */
-static vn_status judge(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t,
-                       vn_error *err)
+static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t,
+                                vn_error *err)
 {
 	const bool  equal = strcmp(l->digest.hex, l->reference.hex) == 0 && l->dtype == e->dtype;
 	vn_measured m;
@@ -107,7 +107,7 @@ static vn_status judge(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, co
 	bool        holds = equal, few = false;
 	vn_status   st = VN_OK;
 
-	measured(e, l, &m);
+	take_measured(e, l, &m);
 	for (int i = 0; i < VN_N_METRICS; i++)
 		few = few || (!m.has[i] && i != VN_M_DIFFERING && (p->scores || !vn_metric_get((vn_metric)i)->scores));
 	if (!equal && (!m.has[VN_M_NMSE] || !m.has[VN_M_NONFINITE] || (few && p->scores))) {
@@ -176,7 +176,7 @@ void vn_demand_not_run(vn_comparison *c)
 
 /* ---- all of them --------------------------------------------------------------------------- */
 
-static void note(vn_comparison *c, const tally *t)
+static void note_tally(vn_comparison *c, const tally *t)
 {
 	const vn_facts *run = vn_recording_run(c->opened.cand);
 	const char     *limits = vn_facts_get(run, "against_limits");
@@ -215,7 +215,7 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 		const vn_left_out *l = e ? vn_left_out_of(c, p) : NULL;
 		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
 		if (l && same_reference(e, l))
-			st = judge(c, p, e, l, &t, err);
+			st = judge_left_out(c, p, e, l, &t, err);
 		else if (l)
 			vn_checkpoint_say(p, "left out of the candidate, which was judged by other numbers than this reference's");
 		else if (behind) {
@@ -227,6 +227,6 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 		}
 	}
 	if (!st)
-		note(c, &t);
+		note_tally(c, &t);
 	return st;
 }

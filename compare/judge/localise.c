@@ -28,7 +28,7 @@ struct vn_graph {
 /* Step numbers are untrusted, so the table of all steps is bounded. */
 enum { CELLS_MAX = 1 << 26 };
 
-static void destroy(vn_graph *g)
+static void destroy_graph(vn_graph *g)
 {
 	if (!g)
 		return;
@@ -41,7 +41,7 @@ static void destroy(vn_graph *g)
 
 void vn_comparison_drop_graph(vn_comparison *c)
 {
-	destroy(c->result.graph);
+	destroy_graph(c->result.graph);
 	c->result.graph = NULL;
 }
 
@@ -61,7 +61,7 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 	if (!g || !(g->point = malloc((cells + 1) * sizeof *g->point)) ||
 	    !(g->stamp = calloc(cells + 1, sizeof *g->stamp)) || !(g->stack = malloc((cells + 1) * sizeof *g->stack)) ||
 	    !(g->carries = malloc((values + 1) * sizeof *g->carries))) {
-		destroy(g);
+		destroy_graph(g);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
 	}
 	g->cells = cells;
@@ -82,7 +82,7 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
-static void push(vn_graph *g, size_t cell)
+static void push_cell(vn_graph *g, size_t cell)
 {
 	if (g->stamp[cell] == g->now)
 		return;
@@ -94,7 +94,7 @@ static void push_reached(void *graph, size_t step, int value, bool all_rows)
 {
 	vn_graph *g = graph;
 	(void)all_rows; /* by tensors that are compared whole */
-	push(g, step * g->values + (size_t)value);
+	push_cell(g, step * g->values + (size_t)value);
 }
 
 static void push_inputs(vn_graph *g, const vn_plan *plan, size_t cell)
@@ -125,7 +125,7 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 
 /* Outside its limits and not already so in the baseline, either alone or together with its other steps, one of
  * which is charged. */
-static bool outside(const vn_comparison *c, const vn_checkpoint *p)
+static bool is_outside(const vn_comparison *c, const vn_checkpoint *p)
 {
 	return (p->status == VN_OUTSIDE && p->fails) ||
 	       (p->pooled_small >= 0 && c->result.pooled_small[p->pooled_small].outside) ||
@@ -148,13 +148,13 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
 
 /* A plan's values come after their inputs. From earlier steps only whether anything was outside is used,
  * because each attention reads them all. */
-static void carry(const vn_comparison *c, int step)
+static void carry_errors(const vn_comparison *c, int step)
 {
 	vn_graph *g = c->result.graph;
 	carried   a = { g, (size_t)step, (size_t)c->result.point[c->result.first].step, false };
 	for (size_t v = 0; v < g->values; v++) {
 		const int at = g->point[(size_t)step * g->values + v];
-		a.yes = at >= 0 && outside(c, &c->result.point[at]);
+		a.yes = at >= 0 && is_outside(c, &c->result.point[at]);
 		if (!a.yes)
 			vn_reach_inputs(c->opened.plan, (size_t)step, (int)v, true, push_carried, &a);
 		g->carries[v] = a.yes;
@@ -162,7 +162,7 @@ static void carry(const vn_comparison *c, int step)
 	g->carried = step;
 }
 
-static double used(const vn_checkpoint *p)
+static double used_fraction(const vn_checkpoint *p)
 {
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
@@ -174,7 +174,7 @@ static double used(const vn_checkpoint *p)
 
 /* The share of its limits that a checkpoint's error uses while within them. Non-finite values are skipped, and
  * a nearly exhausted format range is not an error. */
-static double brings(const vn_checkpoint *p)
+static double brought_error(const vn_checkpoint *p)
 {
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
@@ -191,7 +191,7 @@ static double brings(const vn_checkpoint *p)
 static const double ANEW = 4;
 
 /* Outside because its input is nearly outside, and was farther out earlier. */
-static bool inherits(const vn_comparison *c, int point, const int *input, int n)
+static bool inherits_error(const vn_comparison *c, int point, const int *input, int n)
 {
 	vn_graph            *g = c->result.graph;
 	const vn_checkpoint *p = &c->result.point[point];
@@ -201,14 +201,14 @@ static bool inherits(const vn_comparison *c, int point, const int *input, int n)
 	if (c->result.first == point)
 		return false;
 	if (g->carried != p->step)
-		carry(c, p->step);
+		carry_errors(c, p->step);
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *in = &c->result.point[input[i]];
 		behind = behind ||
 		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.point[c->result.first].step);
-		brought = fmax(brought, brings(in));
+		brought = fmax(brought, brought_error(in));
 	}
-	return behind && used(p) < ANEW * brought;
+	return behind && used_fraction(p) < ANEW * brought;
 }
 
 /* Only the name that counts may be an origin: one value is one origin. */
@@ -219,9 +219,9 @@ static bool starts_here(const vn_comparison *c, int point, int *input)
 		return false;
 	const int n = vn_inputs_of(c, point, input, c->result.n_points);
 	for (int i = 0; i < n; i++)
-		if (outside(c, &c->result.point[input[i]]))
+		if (is_outside(c, &c->result.point[input[i]]))
 			return false;
-	return n >= 0 && !inherits(c, point, input, n);
+	return n >= 0 && !inherits_error(c, point, input, n);
 }
 
 vn_status vn_localise(vn_comparison *c, vn_error *err)

@@ -46,7 +46,7 @@ static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, doub
 	value[VN_M_KL_MAX] = x[g->n - 1];
 }
 
-static vn_status fill(vn_comparison *c, vn_pool *g, vn_error *err)
+static vn_status fill_pool(vn_comparison *c, vn_pool *g, vn_error *err)
 {
 	double *x = malloc((size_t)g->n * sizeof *x), strict = 0.0;
 	if (!x)
@@ -92,7 +92,7 @@ vn_status vn_pool_scores(vn_comparison *c, vn_error *err)
 		if (!more)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g.n);
 		c->result.pool = more;
-		st = fill(c, &g, err);
+		st = fill_pool(c, &g, err);
 		c->result.pool[c->result.n_pools++] = g;
 		vn_count_pool(c, c->result.n_pools - 1);
 	}

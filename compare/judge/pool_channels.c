@@ -52,7 +52,7 @@ static int compare_members(const void *a, const void *b)
 }
 
 /* Whether a checkpoint holds rows of tokens that are too few to have channels of their own. */
-static bool belongs(const vn_comparison *c, int point, member *m)
+static bool belongs_to_pool(const vn_comparison *c, int point, member *m)
 {
 	const vn_checkpoint *p = &c->result.point[point];
 	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
@@ -68,7 +68,7 @@ static bool belongs(const vn_comparison *c, int point, member *m)
 
 /* Engines compute calls of one token and of several differently, so the two are pooled apart: an error in one
  * kind would be diluted by the other. */
-static bool alike(const vn_comparison *c, const member *x, const member *y)
+static bool are_alike(const vn_comparison *c, const member *x, const member *y)
 {
 	const vn_checkpoint *a = &c->result.point[x->point], *b = &c->result.point[y->point];
 	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) &&
@@ -365,7 +365,7 @@ static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_cha
 
 /* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: its number; unchanged where
  * they have no channels together. */
-static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
+static vn_status pool_members(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
 {
 	vn_channel_pool g = { .rows = 0 };
 	vn_status       st = measure_part(c, in, n, in, n, &g, err);
@@ -416,18 +416,18 @@ static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
 	vn_status st = rest && size ? VN_OK
 	                            : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 
-	if (!st && !(st = pool(c, in, n, -1, &all, err)) && all >= 0 && (kept = set_apart(c, in, n, rest, size)) > 1 &&
-	    kept < n) {
+	if (!st && !(st = pool_members(c, in, n, -1, &all, err)) && all >= 0 &&
+	    (kept = set_apart(c, in, n, rest, size)) > 1 && kept < n) {
 		const vn_channel_pool was = c->result.channel_pool[all];
 		if (!has_member(rest, kept, was.charged[0]) || !has_member(rest, kept, was.charged[1]))
-			st = pool(c, rest, kept, all, &without, err);
+			st = pool_members(c, rest, kept, all, &without, err);
 	}
 	free(size);
 	free(rest);
 	return st;
 }
 
-static void charge(vn_comparison *c)
+static void charge_members(vn_comparison *c)
 {
 	for (int g = 0; g < c->result.n_channel_pools; g++)
 		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
@@ -449,16 +449,16 @@ vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 	if (!in)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
 	for (int i = 0; i < c->result.n_points; i++)
-		n += belongs(c, i, &in[n]);
+		n += belongs_to_pool(c, i, &in[n]);
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
-		for (to = from + 1; to < n && alike(c, &in[from], &in[to]); to++)
+		for (to = from + 1; to < n && are_alike(c, &in[from], &in[to]); to++)
 			;
 		if (to - from > 1)
 			st = pool_twice(c, in + from, to - from, err);
 	}
 	vn_comparison_forget(c);
-	charge(c);
+	charge_members(c);
 	free(in);
 	return st;
 }

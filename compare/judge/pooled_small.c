@@ -17,7 +17,7 @@ typedef struct member {
 	int         point;
 } member;
 
-static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
+static bool belongs_to_pool(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
 	if (p->m.n == 0 || !p->has_floor || vn_count_independent(c, p, width) >= VN_FEW_NUMBERS)
 		return false;
@@ -38,7 +38,7 @@ bool vn_pooled_small_has(vn_metric m)
 	return info->over_floor && !info->scores && info->pool != VN_POOL_NEVER;
 }
 
-static const double *values(const vn_checkpoint *p, bool floor)
+static const double *values_of(const vn_checkpoint *p, bool floor)
 {
 	return floor ? p->floor : p->m.value;
 }
@@ -54,8 +54,8 @@ static void add_step(double *value, const double *of_step, vn_metric m, double n
 
 /* Combines the metrics of all members from those of each, summing in units of `unit`. Returns the index of the
  * worst. */
-static int64_t join(const vn_comparison *c, const member *in, int n, bool floor, double unit, vn_squares *row,
-                    vn_size *size, double *value)
+static int64_t join_members(const vn_comparison *c, const member *in, int n, bool floor, double unit, vn_squares *row,
+                            vn_size *size, double *value)
 {
 	vn_squares  all = { 0 };
 	vn_measured rows = { 0 };
@@ -65,7 +65,8 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *p = &c->result.point[in[i].point];
-		const double *v = values(p, floor), k = (double)p->m.finite, r = p->m.ref_rms / unit, d = v[VN_M_RMSE] / unit;
+		const double        *v = values_of(p, floor), k = (double)p->m.finite, r = p->m.ref_rms / unit,
+					 d = v[VN_M_RMSE] / unit;
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
 		vn_squares_add(&all, &row[i]);
 		numbers += k;
@@ -89,14 +90,14 @@ typedef struct squares {
 	double nmse, dd, rr;
 } squares;
 
-static int smaller(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	const double x = ((const squares *)a)->nmse, y = ((const squares *)b)->nmse;
 	return (x > y) - (x < y);
 }
 
 /* row: output of join for the candidate. */
-static vn_status rank(vn_pooled_small *g, const vn_squares *row, vn_error *err)
+static vn_status rank_rows(vn_pooled_small *g, const vn_squares *row, vn_error *err)
 {
 	squares *s = malloc((size_t)g->n * sizeof *s);
 	double   dd = 0, rr = 0;
@@ -109,7 +110,7 @@ static vn_status rank(vn_pooled_small *g, const vn_squares *row, vn_error *err)
 	}
 	for (int i = 0; i < g->n; i++)
 		s[i] = (squares) { row[i].dd == 0 ? 0 : row[i].dd / row[i].rr, row[i].dd, row[i].rr };
-	qsort(s, (size_t)g->n, sizeof *s, smaller);
+	qsort(s, (size_t)g->n, sizeof *s, compare_doubles);
 	for (int i = 0; i < g->n; i++) {
 		g->nmse[i] = s[i].nmse;
 		dd += s[i].dd;
@@ -129,7 +130,7 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 	return kept == 0 || nmse > (1 + 1e-9) * g->nmse[kept - 1] || nmse >= 2 * g->value[VN_M_NMSE];
 }
 
-static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
+static vn_status add_pool(vn_comparison *c, const member *in, int n, vn_error *err)
 {
 	vn_pooled_small *more = realloc(c->result.pooled_small, ((size_t)c->result.n_pooled_small + 1) * sizeof *more);
 	vn_squares      *row = malloc((size_t)n * sizeof *row);
@@ -152,10 +153,10 @@ static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 		g->numbers += p->m.n;
 	}
 	unit = unit > 0.0 ? unit : 1.0;
-	join(c, in, n, true, unit, row, size, g->floor);
-	g->worst = in[join(c, in, n, false, unit, row, size, g->value)].point;
+	join_members(c, in, n, true, unit, row, size, g->floor);
+	g->worst = in[join_members(c, in, n, false, unit, row, size, g->value)].point;
 	c->result.n_pooled_small++;
-	st = rank(g, row, err);
+	st = rank_rows(g, row, err);
 done:
 	free(size);
 	free(row);
@@ -172,14 +173,14 @@ vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 	if (!in)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
 	for (int i = 0; i < c->result.n_points; i++)
-		if (belongs(c, &c->result.point[i], width))
+		if (belongs_to_pool(c, &c->result.point[i], width))
 			in[n++] = (member) { c->result.point[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)
 			;
 		if (to - from > 1)
-			st = add(c, in + from, to - from, err);
+			st = add_pool(c, in + from, to - from, err);
 	}
 	free(in);
 	return st;

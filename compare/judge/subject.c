@@ -25,7 +25,7 @@ static void put_value(vn_subject *s, int which, const char *text)
 }
 
 /* Digests ids, positions and the division into calls. */
-static vn_status tokens(const vn_recording *r, vn_subject *s, vn_error *err)
+static vn_status digest_tokens(const vn_recording *r, vn_subject *s, vn_error *err)
 {
 	const int32_t *ids, *positions;
 	const vn_step *step;
@@ -46,7 +46,7 @@ static vn_status tokens(const vn_recording *r, vn_subject *s, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status weights(const vn_recording *r, vn_subject *s, int which, vn_error *err)
+static vn_status digest_weights(const vn_recording *r, vn_subject *s, int which, vn_error *err)
 {
 	const vn_weight_row *row;
 	const int            n = vn_recording_weights(r, &row);
@@ -64,7 +64,7 @@ static vn_status weights(const vn_recording *r, vn_subject *s, int which, vn_err
 }
 
 /* However it is spelt. */
-static void config(const char *text, vn_subject *s)
+static void digest_config(const char *text, vn_subject *s)
 {
 	json_t *j = text ? vn_json_parse(text, 0) : NULL;
 	char   *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
@@ -76,7 +76,7 @@ static void config(const char *text, vn_subject *s)
 	json_decref(j);
 }
 
-static const char *precision(const vn_recording *r)
+static const char *precision_of(const vn_recording *r)
 {
 	return vn_facts_get(vn_recording_run(r), "precision");
 }
@@ -85,21 +85,21 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 {
 	vn_status st;
 	*s = (vn_subject) { 0 };
-	if ((st = tokens(c->opened.ref, s, err)) || (st = weights(c->opened.ref, s, REF_WEIGHTS, err)) ||
-	    (st = weights(c->opened.cand, s, CAND_WEIGHTS, err)))
+	if ((st = digest_tokens(c->opened.ref, s, err)) || (st = digest_weights(c->opened.ref, s, REF_WEIGHTS, err)) ||
+	    (st = digest_weights(c->opened.cand, s, CAND_WEIGHTS, err)))
 		return st;
-	config(vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref)
-	                                          : vn_recording_config(c->opened.cand),
-	       s);
-	put_value(s, REF_PRECISION, precision(c->opened.ref));
-	put_value(s, CAND_PRECISION, precision(c->opened.cand));
+	digest_config(vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref)
+	                                                 : vn_recording_config(c->opened.cand),
+	              s);
+	put_value(s, REF_PRECISION, precision_of(c->opened.ref));
+	put_value(s, CAND_PRECISION, precision_of(c->opened.cand));
 	put_value(s, LIMITS, c->request.limits->digest.hex);
 	if (c->opened.floor)
-		put_value(s, FLOOR, precision(c->opened.floor) ? precision(c->opened.floor) : "of unknown precision");
+		put_value(s, FLOOR, precision_of(c->opened.floor) ? precision_of(c->opened.floor) : "of unknown precision");
 	else if (c->request.options->model)
 		put_value(s, FLOOR,
 		          c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
-		                                           : precision(c->opened.cand));
+		                                           : precision_of(c->opened.cand));
 	else
 		put_value(s, FLOOR, "none");
 	return VN_OK;

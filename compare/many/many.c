@@ -98,7 +98,7 @@ vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error 
 
 /* ---- a candidate ----------------------------------------------------------------- */
 
-static vn_many_cell reduce(const vn_comparison *c, const vn_checkpoint *p)
+static vn_many_cell reduce_cell(const vn_comparison *c, const vn_checkpoint *p)
 {
 	vn_many_cell x = { .there = true,
 		               .measured = p->m.n > 0,
@@ -135,7 +135,7 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison
 		snprintf(name, sizeof name, "%s", p->name);
 		vn_label(p, label);
 		const vn_many_row  row = { label, name, p->step, p->layer };
-		const vn_many_cell cell = reduce(c, p);
+		const vn_many_cell cell = reduce_cell(c, p);
 		st = vn_many_put(m, x, &row, &cell, i == first, err);
 	}
 	return st ? st : vn_many_filled(m, x, err);

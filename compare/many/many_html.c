@@ -33,7 +33,7 @@ const char vn_many_page[] =
 	"td.n { white-space: nowrap; padding-left: .5rem; } td.out { background: var(--out); color: var(--bad); }\n"
 	"</style>\n";
 
-static void candidate(const vn_many *m, int i, FILE *out)
+static void print_candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
 	char                     words[VN_MANY_VERDICT];
@@ -60,13 +60,13 @@ static void candidate(const vn_many *m, int i, FILE *out)
 	fputs("</td></tr>\n", out);
 }
 
-static void candidates(const vn_many *m, FILE *out)
+static void print_candidates(const vn_many *m, FILE *out)
 {
 	fputs(
 		"<div class=\"scroll\"><table class=\"stack many\"><thead><tr><th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n",
 		out);
 	for (int i = 0; i < m->n; i++)
-		candidate(m, i, out);
+		print_candidate(m, i, out);
 	fputs("</tbody></table></div>\n", out);
 }
 
@@ -79,7 +79,7 @@ static void write_number(FILE *out, const char *name, const char *format, double
 	fputs("; ", out);
 }
 
-static void cell(const vn_many_cell *x, FILE *out)
+static void print_cell(const vn_many_cell *x, FILE *out)
 {
 	char text[VN_MANY_CELL];
 	fprintf(out, "<td class=\"n%s\"", x && x->fails ? " out" : "");
@@ -95,7 +95,7 @@ static void cell(const vn_many_cell *x, FILE *out)
 	fputs(x && x->origin ? " origin</td>" : "</td>", out);
 }
 
-static void rows(const vn_many *m, FILE *out)
+static void print_rows(const vn_many *m, FILE *out)
 {
 	char odd[VN_MANY_LETTERS];
 	int  healthy = 0;
@@ -116,7 +116,7 @@ static void rows(const vn_many *m, FILE *out)
 		fprintf(out, "</code></th><td>%s</td>", vn_many_say_odd(m, row, odd));
 		for (int i = 0; i < m->n; i++)
 			if (m->candidate[i].status < 2)
-				cell(vn_many_cell_of(m, row, i), out);
+				print_cell(vn_many_cell_of(m, row, i), out);
 		fputs("</tr>\n", out);
 	}
 	fputs("</tbody></table></div>\n", out);
@@ -127,7 +127,7 @@ static void rows(const vn_many *m, FILE *out)
 
 /* ---- the whole ------------------------------------------------------------------------- */
 
-static void title(const void *context, FILE *out)
+static void print_title(const void *context, FILE *out)
 {
 	const vn_many *m = context;
 	fprintf(out, "%s: %d %s", vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
@@ -148,7 +148,7 @@ static void where_they_leave(const vn_many *m, FILE *out)
 	fputs("</ul>\n", out);
 }
 
-static void beginning(const vn_many *m, FILE *out)
+static void print_beginning(const vn_many *m, FILE *out)
 {
 	char who[VN_MANY_WHO];
 
@@ -158,7 +158,7 @@ static void beginning(const vn_many *m, FILE *out)
 	vn_html_text(out, vn_many_ref_about(m));
 	fprintf(out, "</p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
 	        vn_many_say_all(m), vn_many_say_who(m, who));
-	candidates(m, out);
+	print_candidates(m, out);
 	where_they_leave(m, out);
 }
 
@@ -186,18 +186,18 @@ static void shown_side_by_side(const vn_many *m, FILE *out)
 }
 
 /* All of it without the script, which adds the maps and details of at most VN_MANY_PAGES candidates. */
-static void story(const void *context, FILE *out)
+static void print_story(const void *context, FILE *out)
 {
 	const vn_many *m = context;
 
-	beginning(m, out);
+	print_beginning(m, out);
 	shown_side_by_side(m, out);
 	fputs("<details class=\"all\"><summary>All checkpoints, a column for each candidate</summary>\n", out);
-	rows(m, out);
+	print_rows(m, out);
 	fputs("</details>\n", out);
 }
 
-static vn_status data(const void *context, FILE *out, vn_error *err)
+static vn_status print_data(const void *context, FILE *out, vn_error *err)
 {
 	const vn_many *m = context;
 	bool           good = true, shown[VN_MANY_MOST];
@@ -218,18 +218,18 @@ static vn_status data(const void *context, FILE *out, vn_error *err)
 static vn_status write_vote(const vn_many *m, FILE *out)
 {
 	fprintf(out, "%s<title>", vn_many_page);
-	title(m, out);
+	print_title(m, out);
 	fputs("</title>\n</head>\n<body>\n", out);
-	beginning(m, out);
+	print_beginning(m, out);
 	fputs("<h2>Checkpoints</h2>\n", out);
-	rows(m, out);
+	print_rows(m, out);
 	fputs("</body>\n</html>\n", out);
 	return VN_OK;
 }
 
 vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
-	static const vn_page_parts parts = { title, story, data };
+	static const vn_page_parts parts = { print_title, print_story, print_data };
 
 	bool shown[VN_MANY_MOST];
 	(void)o;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool candidate(const vn_many *m, int i, FILE *out)
+static bool print_candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
 	json_t                  *j = json_object();
@@ -32,7 +32,7 @@ static bool candidate(const vn_many *m, int i, FILE *out)
 	return good;
 }
 
-static json_t *row(const vn_many *m, int at)
+static json_t *row_json(const vn_many *m, int at)
 {
 	json_t   *j = json_object(), *outside = json_array();
 	const int odd = vn_many_odd(m, at);
@@ -68,12 +68,12 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	fputs(",\n\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = candidate(m, i, out);
+		good = print_candidate(m, i, out);
 	}
 	fputs("\n],\n\"checkpoints\": [", out);
 	for (int i = 0; good && i < m->n_rows; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = vn_json_print_value(row(m, i), out);
+		good = vn_json_print_value(row_json(m, i), out);
 	}
 	fputs("\n],\n\"next\": ", out);
 	vn_many_next(m, &next);

@@ -12,7 +12,7 @@ enum {
 	SAID = 40     /* lines */
 };
 
-static void candidates(const vn_many *m, FILE *out)
+static void print_candidates(const vn_many *m, FILE *out)
 {
 	char words[VN_MANY_VERDICT];
 	fputs("| | candidate | verdict | limits | floor |\n|---|---|---|---|---|\n", out);
@@ -48,7 +48,7 @@ static void one_row(const vn_many *m, int row, FILE *out)
 }
 
 /* Writes rows in which a candidate is outside, in at most `room` bytes. */
-static vn_status table(const vn_many *m, size_t room, FILE *out, vn_error *err)
+static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error *err)
 {
 	size_t used = 400;
 	int    left = 0;
@@ -89,7 +89,7 @@ static vn_status table(const vn_many *m, size_t room, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-static void top(const vn_many *m, FILE *out)
+static void print_top(const vn_many *m, FILE *out)
 {
 	vn_lines said = { 0 };
 	char     who[VN_MANY_WHO];
@@ -102,7 +102,7 @@ static void top(const vn_many *m, FILE *out)
 		vn_markdown_code(out, vn_many_ref_about(m), SHOWN, 0);
 	}
 	fputs("\n\n", out);
-	candidates(m, out);
+	print_candidates(m, out);
 	vn_many_say(m, &said);
 	for (int i = 0; i < said.n && i < SAID; i++) {
 		fputs("- ", out);
@@ -121,10 +121,10 @@ vn_status vn_many_markdown(const vn_many *m, const vn_many_options *o, FILE *out
 
 	(void)o;
 	if (to)
-		top(m, to);
+		print_top(m, to);
 	if (!vn_text_close(to, &text))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	fwrite(text, 1, n, out);
 	free(text);
-	return table(m, n < ROOM ? ROOM - n : 0, out, err);
+	return print_table(m, n < ROOM ? ROOM - n : 0, out, err);
 }

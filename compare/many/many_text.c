@@ -9,18 +9,18 @@
 
 enum { WARNINGS = 4, REFUSALS = 12 }; /* of a candidate */
 
-static const char *shown(const char *path, char room[PATH_MAX])
+static const char *printable_path(const char *path, char room[PATH_MAX])
 {
 	snprintf(room, PATH_MAX, "%s", path);
 	return vn_text_clean(room, PATH_MAX);
 }
 
-static void candidate(const vn_many *m, int i, const vn_many_options *o, FILE *out)
+static void print_candidate(const vn_many *m, int i, const vn_many_options *o, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
 	char                     path[PATH_MAX], words[VN_MANY_VERDICT];
 
-	fprintf(out, "%-10c %s", vn_many_letter(i), shown(x->path, path));
+	fprintf(out, "%-10c %s", vn_many_letter(i), printable_path(x->path, path));
 	if (x->about && *x->about)
 		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_COLOUR_OFF(o->colour));
 	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
@@ -49,23 +49,23 @@ static bool tells_row(const vn_many *m, const vn_many_options *o, int row)
 	return o->all || vn_many_fails(m, row);
 }
 
-static int wider(int width, const char *text)
+static int wider_of(int width, const char *text)
 {
 	const int n = (int)strlen(text);
 	return n > width ? n : width;
 }
 
-static widths measure(const vn_many *m, const vn_many_options *o)
+static widths measure_widths(const vn_many *m, const vn_many_options *o)
 {
 	widths w = { .label = 10, .odd = 7 };
 	char   text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
 	for (int row = 0; row < m->n_rows; row++) {
 		if (!tells_row(m, o, row))
 			continue;
-		w.label = wider(w.label, m->row[row].label);
-		w.odd = wider(w.odd, vn_many_say_odd(m, row, odd));
+		w.label = wider_of(w.label, m->row[row].label);
+		w.odd = wider_of(w.odd, vn_many_say_odd(m, row, odd));
 		for (int i = 0; i < m->n; i++)
-			w.cell[i] = wider(w.cell[i], vn_many_say_cell(vn_many_cell_of(m, row, i), text));
+			w.cell[i] = wider_of(w.cell[i], vn_many_say_cell(vn_many_cell_of(m, row, i), text));
 	}
 	return w;
 }
@@ -88,7 +88,7 @@ static void one_row(const vn_many *m, const vn_many_options *o, const widths *w,
 }
 
 /* Summarises rows from..to, in which no candidate is outside. */
-static void healthy(const vn_many *m, const widths *w, int from, int to, FILE *out)
+static void print_healthy(const vn_many *m, const widths *w, int from, int to, FILE *out)
 {
 	if (to - from == 1)
 		fprintf(out, "%-*s  within\n", w->label, m->row[from].label);
@@ -96,9 +96,9 @@ static void healthy(const vn_many *m, const widths *w, int from, int to, FILE *o
 		fprintf(out, "%s to %s: %d checkpoints within\n", m->row[from].label, m->row[to - 1].label, to - from);
 }
 
-static void table(const vn_many *m, const vn_many_options *o, FILE *out)
+static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 {
-	const widths w = measure(m, o);
+	const widths w = measure_widths(m, o);
 	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_COLOUR_OFF(o->colour));
 	fprintf(out, "%-*s  %-*s", w.label, "checkpoint", w.odd, "outside");
 	for (int i = 0, before = 0; i < m->n; i++)
@@ -112,7 +112,7 @@ static void table(const vn_many *m, const vn_many_options *o, FILE *out)
 		while (end < m->n_rows && !tells_row(m, o, end))
 			end++;
 		if (end > row)
-			healthy(m, &w, row, end, out);
+			print_healthy(m, &w, row, end, out);
 		else
 			one_row(m, o, &w, end++, out);
 		row = end;
@@ -135,13 +135,13 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 
 	(void)err;
 	const char *const by = vn_many_ref_about(m);
-	fprintf(out, "%-10s %s", "reference", shown(m->ref, path));
+	fprintf(out, "%-10s %s", "reference", printable_path(m->ref, path));
 	if (*by)
 		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), by, VN_COLOUR_OFF(o->colour));
 	fputc('\n', out);
 	for (int i = 0; i < m->n; i++)
-		candidate(m, i, o, out);
-	table(m, o, out);
+		print_candidate(m, i, o, out);
+	print_table(m, o, out);
 	vn_many_say(m, &said);
 	for (int i = 0; i < said.n; i++)
 		fprintf(out, "%s\n", said.line[i]);

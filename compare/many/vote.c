@@ -15,7 +15,7 @@ static int pair_of(int n, int i, int j)
 	return low * n - low * (low + 1) / 2 + high - low - 1;
 }
 
-static bool agree(const vn_many *pairs, int n, int row, int i, int j)
+static bool do_agree(const vn_many *pairs, int n, int row, int i, int j)
 {
 	const int           pair = pair_of(n, i, j);
 	const vn_many_cell *x = vn_many_cell_of(pairs, row, pair);
@@ -53,13 +53,13 @@ static bool with_majority(const vn_many *pairs, int n, int row, int i)
 {
 	int votes = 1, all = 0;
 	for (int j = 0; j < n; j++) {
-		votes += j != i && agree(pairs, n, row, i, j);
+		votes += j != i && do_agree(pairs, n, row, i, j);
 		all += !never_compared(pairs, n, j);
 	}
 	return 2 * votes > all;
 }
 
-static vn_status elect(vn_vote *v, const vn_many *pairs, int n, vn_error *err)
+static vn_status elect_majority(vn_vote *v, const vn_many *pairs, int n, vn_error *err)
 {
 	int best = -1;
 
@@ -213,7 +213,7 @@ vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int
 	if (lost)
 		return vn_fail(err, VN_ERR_MISMATCH, "no vote, because not every pair could be compared: %s%s%s", lost->trouble,
 		               lost->refusals.n ? ": " : "", lost->refusals.n ? lost->refusals.line[0] : "");
-	if ((st = elect(v, pairs, n, err)))
+	if ((st = elect_majority(v, pairs, n, err)))
 		return st;
 	for (int i = 0; i < n && !st; i++) {
 		v->many.candidate[i] = (vn_many_candidate) { .path = path[i], .first = -1 };

@@ -43,7 +43,7 @@ static vn_status add_check(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 }
 
 /* A checkpoint that already fails has its reason, and the report says what its operation added. */
-static bool accused(const vn_checkpoint *p)
+static bool is_accused(const vn_checkpoint *p)
 {
 	return !p->fails && vn_local_beyond(p) && p->replay.behind < 0 && !vn_local_is_order(p);
 }
@@ -55,7 +55,7 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; i < c->result.n_points && !st; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		if (!accused(p))
+		if (!is_accused(p))
 			continue;
 		vn_limits_for(c->request.limits, p->name, &set);
 		if (!set.operation)
@@ -76,7 +76,7 @@ typedef struct walk {
 	bool  yes;                        /* of the value that is asked for */
 } walk;
 
-static bool cleared(const vn_checkpoint *p)
+static bool is_cleared(const vn_checkpoint *p)
 {
 	return p->replayed && !vn_local_beyond(p) && !p->replay.captured && p->replay.span <= VN_CHAIN_CLEARED;
 }
@@ -92,12 +92,12 @@ static bool cleared_by_name(const vn_comparison *c, int i)
 {
 	const vn_checkpoint *p = &c->result.point[i];
 	if (p->replayed)
-		return cleared(p);
-	return (i > 0 && cleared(p - 1) && same_numbers(p, p - 1)) ||
-	       (i + 1 < c->result.n_points && cleared(p + 1) && same_numbers(p, p + 1));
+		return is_cleared(p);
+	return (i > 0 && is_cleared(p - 1) && same_numbers(p, p - 1)) ||
+	       (i + 1 < c->result.n_points && is_cleared(p + 1) && same_numbers(p, p + 1));
 }
 
-static void reached(void *context, size_t step, int value, bool all_rows)
+static void note_reached(void *context, size_t step, int value, bool all_rows)
 {
 	walk *w = context;
 	(void)all_rows;
@@ -120,7 +120,7 @@ static void walk_step(walk *w, int from, int to)
 	for (int v = 0; v < plan->n_values; v++) {
 		w->yes = w->own[v] != BAD;
 		if (w->yes)
-			vn_reach_inputs(plan, w->step, v, true, reached, w);
+			vn_reach_inputs(plan, w->step, v, true, note_reached, w);
 		w->clear[v] = w->yes;
 	}
 	for (int v = 0; v < plan->n_values; v++)
@@ -150,7 +150,7 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 	return !set.accumulated_fails;
 }
 
-static void forgive(vn_comparison *c, vn_checkpoint *p)
+static void forgive_checkpoint(vn_comparison *c, vn_checkpoint *p)
 {
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
@@ -189,7 +189,7 @@ static void forgive_accumulated(vn_comparison *c, walk *w, bool *clear)
 			w->before[p[from].value] = false;
 	for (int i = 0; i < c->result.n_points; i++)
 		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
-			forgive(c, &c->result.point[i]);
+			forgive_checkpoint(c, &c->result.point[i]);
 }
 
 vn_status vn_judge_operations(vn_comparison *c, vn_error *err)

@@ -117,7 +117,7 @@ double vn_local_ratio(const vn_replayed *l)
 	return l->bad ? (double)INFINITY : l->local / l->floor;
 }
 
-static double square(double x)
+static double square_of(double x)
 {
 	return x * x;
 }
@@ -126,7 +126,7 @@ double vn_local_worst(const vn_replayed *l)
 {
 	/* if the floor is all zeros, only an error of zero is within it */
 	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
-	const double most = l->local_max > 0 ? square(l->local_max / l->floor_max) : 0;
+	const double most = l->local_max > 0 ? square_of(l->local_max / l->floor_max) : 0;
 	return token > most ? token : most;
 }
 

@@ -168,7 +168,7 @@ static vn_status pick_weight(const vn_some_rows *s, const vn_tensor *w, bool tra
 	return y ? VN_OK : no_memory(err);
 }
 
-static vn_status columns(vn_recompute_plan *r, int value, void **out, vn_error *err);
+static vn_status look_at_columns(vn_recompute_plan *r, int value, void **out, vn_error *err);
 
 /* The sampled rows of a product's input, which is narrower than the logits. */
 static vn_status input_rows(vn_recompute_plan *r, int value, void **rows, vn_error *err)
@@ -184,8 +184,8 @@ static vn_status input_rows(vn_recompute_plan *r, int value, void **rows, vn_err
 	return st;
 }
 
-static vn_status product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2],
-                         vn_error *err)
+static vn_status look_at_product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2],
+                                 vn_error *err)
 {
 	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, n->in[0])];
 	vn_status       st = vn_value_row(v) == r->p->some.of ? vn_fail(err, VN_ERR_UNSUPPORTED, "a product of all columns")
@@ -200,7 +200,7 @@ static vn_status product(vn_recompute_plan *r, const vn_node *n, vn_args *a, voi
 }
 
 /* Computes the chosen columns of the sampled rows of a value as wide as the logits. */
-static vn_status columns(vn_recompute_plan *r, int value, void **out, vn_error *err)
+static vn_status look_at_columns(vn_recompute_plan *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const int           root = vn_plan_root(r->plan, value);
@@ -220,9 +220,9 @@ static vn_status columns(vn_recompute_plan *r, int value, void **out, vn_error *
 		return *out ? VN_OK : no_memory(err);
 	}
 	if (n->op == VN_OP_LINEAR)
-		st = product(r, n, &a, &in, some, err);
+		st = look_at_product(r, n, &a, &in, some, err);
 	else if (n->op == VN_OP_ACT)
-		st = columns(r, n->in[0], &in, err);
+		st = look_at_columns(r, n->in[0], &in, err);
 	else
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not computed column by column", v->name);
 	if (!st && !(*out = malloc((size_t)(p->n_sample * wide) * r->w->size + 1)))
@@ -249,7 +249,7 @@ vn_status vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tenso
 
 	if (!st && !p->some.n)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
-	if (!st && !(st = columns(&r, p->site.target, &out, err)) && (!z || !(is = pick_candidate(p))))
+	if (!st && !(st = look_at_columns(&r, p->site.target, &out, err)) && (!z || !(is = pick_candidate(p))))
 		st = no_memory(err);
 	if (!st) {
 		vn_to_f64(z, out, r.w->eval->width, n);

@@ -363,7 +363,7 @@ vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_
 /* ---- a few rows --------------------------------------------------------------------------------------- */
 
 /* Releases inputs that only this plan reads; there may be hundreds. */
-static void unload(run *r, const vn_node *n, const bool *there)
+static void unload_inputs(run *r, const vn_node *n, const bool *there)
 {
 	for (int i = 0; i < n->n_in; i++) {
 		const int root = vn_plan_root(r->plan, n->in[i]);
@@ -439,7 +439,7 @@ vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_ten
 	if (!st)
 		*off = cc > 0 ? dd / cc : dd > 0 ? (double)INFINITY : 0;
 	end_call(&k);
-	unload(&r, n, there);
+	unload_inputs(&r, n, there);
 	vn_recompute_end(&r);
 	free(room);
 	return st;

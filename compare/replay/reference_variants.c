@@ -91,7 +91,7 @@ bool vn_variant_judges_alone(const vn_node *n, int i)
 
 /* A number from -1/2 to 1/2, by a hash of x: the same token is rounded the same way every time,
  * so its error adds up. */
-static float draw(float x, uint32_t seed)
+static float draw_rounding(float x, uint32_t seed)
 {
 	uint32_t d;
 
@@ -104,18 +104,18 @@ static float draw(float x, uint32_t seed)
 
 /* Changes each number by up to half an ulp, and each row (of `width`) by up to half an ulp of 1
  * as a whole, because a norm may have rounded its factor. */
-static void redraw(float *x, size_t n, size_t width, vn_dtype storage, uint32_t seed)
+static void redraw_roundings(float *x, size_t n, size_t width, vn_dtype storage, uint32_t seed)
 {
 	const int digits = vn_dtype_digits(storage);
 
 	for (size_t r = 0; r < n; r += width) {
-		const float row = 1.0f + ldexpf(draw(x[r], seed + DRAWS), -digits);
+		const float row = 1.0f + ldexpf(draw_rounding(x[r], seed + DRAWS), -digits);
 		for (size_t i = r; i < r + width && i < n; i++) {
 			int exponent;
 			if (!isnormal(x[i]))
 				continue;
 			frexpf(x[i], &exponent);
-			x[i] = row * (x[i] + ldexpf(draw(x[i], seed), exponent - 1 - digits));
+			x[i] = row * (x[i] + ldexpf(draw_rounding(x[i], seed), exponent - 1 - digits));
 		}
 	}
 }
@@ -151,7 +151,7 @@ static vn_status draw_again(vn_replay *r, drawn d[2], size_t width, uint32_t see
 
 	for (int i = 0; !st && i < 2 && d[i].n; i++) {
 		memcpy(d[i].now, d[i].was, d[i].n * sizeof(float));
-		redraw(d[i].now, d[i].n, width, r->e[VN_REPLAY_OWN].policy.storage, seed);
+		redraw_roundings(d[i].now, d[i].n, width, r->e[VN_REPLAY_OWN].policy.storage, seed);
 		st = vn_ref_write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].now, err);
 	}
 	return st;

@@ -89,7 +89,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 
 /* ---- the whole ---------------------------------------------------------------------------------- */
 
-static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
+static bool follows_step(const vn_comparison *c, const vn_step *s, int64_t position)
 {
 	const int32_t *at;
 	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
@@ -162,7 +162,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		             by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
-		if (!follows(r->c, &step[i], position)) {
+		if (!follows_step(r->c, &step[i], position)) {
 			if (!r->again)
 				vn_lines_add(
 					&r->c->result.notes,

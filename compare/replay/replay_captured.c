@@ -204,7 +204,7 @@ static int size_of(unsigned set)
 }
 
 /* Finds a smallest set of inputs among those that make the most outputs right. */
-static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, finding *best, vn_error *err)
+static vn_status search_suspects(vn_replay *r, suspects *s, const bool *wrong, int all, finding *best, vn_error *err)
 {
 	bool      right[VN_MAX_OUT + 2];
 	vn_status st = VN_OK;
@@ -256,7 +256,7 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		all += wrong[i] = came_out_otherwise(r, &r->e[VN_REPLAY_OWN].out[i]);
-	if (!all || !s.n || (st = search(r, &s, wrong, all, &f, err)))
+	if (!all || !s.n || (st = search_suspects(r, &s, wrong, all, &f, err)))
 		return all && s.n ? st : VN_OK;
 	if ((st = run_with(r, &s, f.set, f.as, err)) || !f.right || (st = find_right_outputs(r, k, wrong, right, &n, err)))
 		return st;

@@ -18,8 +18,8 @@
 #define ORDER_LEAVES 0.0625 /* of the error in the recorded order: the most that another order may leave */
 
 /* Does the candidate's tensor hold the numbers of both engines, with its columns in that order? */
-static vn_status agrees(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
-                        const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
+static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
+                                   const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
 {
 	const char     *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
 	const vn_tensor own = { a->dtype, a->shape, a->data }, fine = { b->dtype, b->shape, b->data };
@@ -61,7 +61,7 @@ static bool readers_are_judged(const vn_replay *r, int root)
 	return n > 0;
 }
 
-static vn_column_order assumed(const vn_replay *r, int root)
+static vn_column_order assumed_order(const vn_replay *r, int root)
 {
 	return r->assumed[r->plan->value[root].point];
 }
@@ -71,10 +71,10 @@ static vn_column_order assumed(const vn_replay *r, int root)
 static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn_checkpoint *p, vn_error *err)
 {
 	vn_checkpoint   now = *p;
-	const vn_status st = vn_replay_measure(r, &r->plan->node[k], m, assumed(r, m->value), &now, err);
+	const vn_status st = vn_replay_measure(r, &r->plan->node[k], m, assumed_order(r, m->value), &now, err);
 
 	now.replay.span = p->replay.span;
-	now.replay.columns = assumed(r, m->value);
+	now.replay.columns = assumed_order(r, m->value);
 	now.replay.wrong_so = true;
 	if (!st)
 		*p = now;
@@ -100,9 +100,9 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.behind < 0 && lie < VN_N_COLUMNS &&
 		     width >= 4 && width % 2 == 0 && !vn_replay_no_place(r->plan, m->value) && readers_are_judged(r, m->value);
 		     lie++)
-			if (!(st = agrees(r, &r->plan->node[k], m, fine, p, (vn_column_order)lie, &yes, err)) && yes)
+			if (!(st = agrees_with_order(r, &r->plan->node[k], m, fine, p, (vn_column_order)lie, &yes, err)) && yes)
 				p->replay.columns = (vn_column_order)lie;
-		if (!st && !yes && assumed(r, m->value))
+		if (!st && !yes && assumed_order(r, m->value))
 			st = wrong_in_order(r, k, m, p, err);
 		*right = *right && yes;
 	}
@@ -173,7 +173,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 	if (st || !changed || (st = measure_again(r, k, err)) || is_right(r, k))
 		return st;
 	for (int i = 0; !st && i < node->n_in; i++)
-		if (was[i] && assumed(r, vn_plan_root(r->plan, node->in[i])) == was[i]) {
+		if (was[i] && assumed_order(r, vn_plan_root(r->plan, node->in[i])) == was[i]) {
 			root = vn_plan_root(r->plan, node->in[i]);
 			r->c->result.point[r->point[root]].replay.columns = was[i];
 			st = vn_replay_take(r, root, err);
@@ -206,7 +206,7 @@ bool vn_replay_columns_again(const vn_replay *r, vn_column_order next[VN_N_POINT
 		const vn_checkpoint *p = &r->c->result.point[i];
 		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name)
 		                                                                         : -1;
-		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed(r, root))
+		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed_order(r, root))
 			again = true;
 	}
 	if (again)

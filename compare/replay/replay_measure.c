@@ -71,7 +71,7 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 /* In f32 the order of a score's sum decides its error, and the score changes every probability of its row by as large
  * a share: the error is that of the few that are large. In one token of 6 heads and 72 keys, 432 numbers, they are
  * some 10. In 16 bits, rounding the stored number prevails, which every engine does alike. */
-static int64_t independent(const vn_replay *r, const vn_checkpoint *p, const char *axes)
+static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, const char *axes)
 {
 	const int  rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
 	const bool few = r->e[VN_REPLAY_OWN].policy.storage == VN_F32 && rank > 0 && vn_axes_find(axes, "key") == rank - 1;
@@ -105,7 +105,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	p->replay.span = span;
 	p->replay.numbers = p->m.n;
 	if (vn_local_beyond(p))
-		p->replay.numbers = independent(r, p, axes);
+		p->replay.numbers = count_independent(r, p, axes);
 	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
 		goto done;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;

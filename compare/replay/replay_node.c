@@ -87,7 +87,7 @@ static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 	return true;
 }
 
-static vn_status charge(vn_replay *r, int k, vn_error *err)
+static vn_status charge_node(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = VN_OK;
 	int       span, behind;
@@ -125,7 +125,7 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 	vn_status      st;
 	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) ||
 	    (st = vn_replay_columns(r, k, err)) || (st = vn_replay_overwritten(r, k, err)) ||
-	    (st = vn_replay_captured(r, k, err)) || (st = charge(r, k, err)))
+	    (st = vn_replay_captured(r, k, err)) || (st = charge_node(r, k, err)))
 		return st;
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)

@@ -50,7 +50,7 @@ vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value)
 	return (vn_kept_rows)t->kept[cell_of(t, (size_t)step, value)];
 }
 
-static void append(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x)
+static void append_cell(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x)
 {
 	if (*n == *room) {
 		const size_t more = 2 * *room + 256;
@@ -66,33 +66,33 @@ static void append(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x
 }
 
 /* A cell is visited at most twice: for some of its rows, and then for all. */
-static void visit(vn_trace *t, size_t cell, bool all_rows)
+static void visit_cell(vn_trace *t, size_t cell, bool all_rows)
 {
 	const uint32_t before = t->stamp[cell];
 	if (before == t->now + 1 || (before == t->now && !all_rows))
 		return;
 	t->stamp[cell] = t->now + all_rows;
 	if (before != t->now)
-		append(t, &t->span, &t->n_span, &t->room_span, cell);
-	append(t, &t->todo, &t->n_todo, &t->room_todo, 2 * cell + all_rows);
+		append_cell(t, &t->span, &t->n_span, &t->room_span, cell);
+	append_cell(t, &t->todo, &t->n_todo, &t->room_todo, 2 * cell + all_rows);
 }
 
-static void reach(void *trace, size_t step, int value, bool all_rows)
+static void reach_value(void *trace, size_t step, int value, bool all_rows)
 {
 	vn_trace    *t = trace;
 	const size_t cell = cell_of(t, step, value);
 	if (t->kept[cell] < (all_rows ? VN_KEPT_ALL : VN_KEPT_ROWS))
-		visit(t, cell, all_rows);
+		visit_cell(t, cell, all_rows);
 }
 
-static bool grows(const vn_trace *t, int value)
+static bool grows_with_tokens(const vn_trace *t, int value)
 {
 	const int state = t->plan->value[value].state;
 	return state >= 0 && t->plan->state[state].input >= 0;
 }
 
 /* A view of a state is not an operation. */
-static bool counts(const vn_trace *t, size_t cell)
+static bool counts_cell(const vn_trace *t, size_t cell)
 {
 	const vn_value *v = &t->plan->value[cell % (size_t)t->plan->n_values];
 	return v->state < 0 && v->slot == 0;
@@ -103,10 +103,10 @@ vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blame
 	const size_t values = (size_t)t->plan->n_values;
 	t->now += 2;
 	t->n_span = t->n_todo = 0;
-	visit(t, cell_of(t, (size_t)step, value), false);
+	visit_cell(t, cell_of(t, (size_t)step, value), false);
 	while (t->n_todo && !t->failed) {
 		const size_t x = t->todo[--t->n_todo], cell = x / 2;
-		vn_reach_inputs(t->plan, cell / values, (int)(cell % values), x % 2 != 0, reach, t);
+		vn_reach_inputs(t->plan, cell / values, (int)(cell % values), x % 2 != 0, reach_value, t);
 	}
 	if (t->failed)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", t->plan->value[value].name);
@@ -114,7 +114,7 @@ vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blame
 	*blamed = -1;
 	for (size_t i = 0; i < t->n_span; i++) {
 		const size_t cell = t->span[i];
-		*nodes += cell != t->span[0] && counts(t, cell);
+		*nodes += cell != t->span[0] && counts_cell(t, cell);
 		*blamed = *blamed < 0 ? t->blamed[cell] : *blamed;
 	}
 	*nodes += 1;
@@ -127,11 +127,11 @@ void vn_trace_blame(vn_trace *t, int point)
 		const size_t   cell = t->span[i], values = (size_t)t->plan->n_values;
 		const vn_node *node = &t->plan->node[t->plan->value[cell % values].node];
 		/* A growing state is only passed on; what was put into it is in the span by itself. */
-		if (i == 0 || !grows(t, (int)(cell % values)))
+		if (i == 0 || !grows_with_tokens(t, (int)(cell % values)))
 			t->blamed[cell] = point;
 		/* the operation that made it also made the others */
 		for (int k = 0; k < node->n_out; k++)
-			if (node->out[k] >= 0 && !grows(t, node->out[k]))
+			if (node->out[k] >= 0 && !grows_with_tokens(t, node->out[k]))
 				t->blamed[cell - cell % values + (size_t)node->out[k]] = point;
 	}
 }

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static void head(FILE *out)
+static void print_head(FILE *out)
 {
 	fputs("name,step,layer,point,op,shape,status,fails,first,origin,elements", out);
 	for (int m = 0; m < VN_N_METRICS; m++)
@@ -31,13 +31,13 @@ static void write_number(FILE *out, double x, bool known)
 		fprintf(out, "%.9g", x);
 }
 
-static void text(FILE *out, const char *said)
+static void print_text(FILE *out, const char *said)
 {
 	fputc(',', out);
 	vn_csv_text(out, said);
 }
 
-static void shape(FILE *out, const vn_shape *s)
+static void print_shape(FILE *out, const vn_shape *s)
 {
 	fputc(',', out);
 	for (int i = 0; i < s->rank; i++)
@@ -55,7 +55,7 @@ static double limit_fraction(const vn_checkpoint *p)
 	return most;
 }
 
-static void row(const vn_comparison *c, int point, FILE *out)
+static void print_row(const vn_comparison *c, int point, FILE *out)
 {
 	const vn_checkpoint *p = &c->result.point[point];
 	char                 label[VN_LABEL], words[VN_WORDS];
@@ -65,10 +65,10 @@ static void row(const vn_comparison *c, int point, FILE *out)
 	fprintf(out, ",%d,", p->step);
 	if (p->layer >= 0)
 		fprintf(out, "%d", p->layer);
-	text(out, vn_point_of(p));
-	text(out, vn_op_of(c, p));
-	shape(out, &vn_entry_of(c, p)->shape);
-	text(out, vn_status_word_text(p->status));
+	print_text(out, vn_point_of(p));
+	print_text(out, vn_op_of(c, p));
+	print_shape(out, &vn_entry_of(c, p)->shape);
+	print_text(out, vn_status_word_text(p->status));
 	fprintf(out, ",%d,%d,%d,%" PRId64, p->fails, point == vn_first_failure(c), p->origin, p->m.n);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		write_number(out, vn_metric_shown(p, (vn_metric)m), true);
@@ -77,15 +77,15 @@ static void row(const vn_comparison *c, int point, FILE *out)
 	write_number(out, vn_local_nmse(p), p->replayed);
 	write_number(out, vn_local_over_floor(p), p->replayed);
 	write_number(out, limit_fraction(p), true);
-	text(out, p->fails ? vn_say_failure(p, words) : "");
+	print_text(out, p->fails ? vn_say_failure(p, words) : "");
 	fputc('\n', out);
 }
 
 vn_status vn_report_csv(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
 {
 	(void)s, (void)o, (void)err;
-	head(out);
+	print_head(out);
 	for (int i = 0; i < c->result.n_points; i++)
-		row(c, i, out);
+		print_row(c, i, out);
 	return VN_OK;
 }

@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-static void values(FILE *out, const char *what, const vn_report_detail *d, int side)
+static void print_values(FILE *out, const char *what, const vn_report_detail *d, int side)
 {
 	fprintf(out, "  %-14s", what);
 	for (int i = 0; i < d->n_around; i++)
@@ -18,7 +18,7 @@ static void values(FILE *out, const char *what, const vn_report_detail *d, int s
 	fputc('\n', out);
 }
 
-static void statistics(FILE *out, const char *what, const vn_stats *s, bool colour)
+static void print_statistics(FILE *out, const char *what, const vn_stats *s, bool colour)
 {
 	fprintf(out, "  %-14s min %.6g  max %.6g  mean %.6g  rms %.6g", what, s->min, s->max, s->mean, s->rms);
 	if (s->nan || s->inf)
@@ -26,7 +26,7 @@ static void statistics(FILE *out, const char *what, const vn_stats *s, bool colo
 	fputc('\n', out);
 }
 
-static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
+static void print_inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 {
 	char   label[VN_LABEL];
 	double ratio;
@@ -52,7 +52,7 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 	}
 }
 
-static void explained(FILE *out, const vn_comparison *c, int point)
+static void print_explained(FILE *out, const vn_comparison *c, int point)
 {
 	const vn_explanation *x = vn_explanation_of(c, point);
 	char                  text[VN_EXPLAINED];
@@ -66,7 +66,7 @@ static void explained(FILE *out, const vn_comparison *c, int point)
 	vn_lines_free(&more);
 }
 
-static void products(FILE *out, const vn_comparison *c, const vn_checkpoint *k)
+static void print_products(FILE *out, const vn_comparison *c, const vn_checkpoint *k)
 {
 	vn_gemm   g[VN_MAX_GEMM];
 	char      text[VN_GEMM_TEXT];
@@ -135,13 +135,13 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 		fprintf(out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 	if (k->replayed)
 		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
-	products(out, c, k);
-	explained(out, c, x->point);
+	print_products(out, c, k);
+	print_explained(out, c, x->point);
 	fprintf(out, "  %-14s %s\n", "neighbours", x->around_where);
-	values(out, "reference", x, 0);
-	values(out, "candidate", x, 1);
-	statistics(out, "reference", &x->stats[0], colour);
-	statistics(out, "candidate", &x->stats[1], colour);
-	inputs(out, c, x);
+	print_values(out, "reference", x, 0);
+	print_values(out, "candidate", x, 1);
+	print_statistics(out, "reference", &x->stats[0], colour);
+	print_statistics(out, "candidate", &x->stats[1], colour);
+	print_inputs(out, c, x);
 	fputc('\n', out);
 }

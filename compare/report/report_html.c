@@ -22,14 +22,14 @@ static void name_of(const vn_checkpoint *p, FILE *out)
 	fputs("</code>", out);
 }
 
-static void line(FILE *out, const char *title, const char *text)
+static void print_line(FILE *out, const char *title, const char *text)
 {
 	fprintf(out, "<dt>%s</dt><dd>", title);
 	vn_html_text(out, text);
 	fputs("</dd>\n", out);
 }
 
-static void origins(const vn_comparison *c, FILE *out)
+static void print_origins(const vn_comparison *c, FILE *out)
 {
 	if (c->result.n_origins == 0 || (c->result.n_origins == 1 && c->result.origins[0] == c->result.first))
 		return;
@@ -44,17 +44,17 @@ static void origins(const vn_comparison *c, FILE *out)
 }
 
 /* At most `most` of the lines that `say` adds, under a title. */
-static void titled(const vn_comparison *c, const char *title, int most, void (*say)(const vn_comparison *, vn_lines *),
-                   FILE *out)
+static void print_titled(const vn_comparison *c, const char *title, int most,
+                         void (*say)(const vn_comparison *, vn_lines *), FILE *out)
 {
 	vn_lines lines = { 0 };
 	say(c, &lines);
 	for (int i = 0; i < lines.n && i < most; i++)
-		line(out, i ? "" : title, lines.line[i]);
+		print_line(out, i ? "" : title, lines.line[i]);
 	vn_lines_free(&lines);
 }
 
-static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
+static void print_beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char                    text[VN_WORDS];
 	const vn_checkpoint    *p = &c->result.point[first];
@@ -78,9 +78,9 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	}
 	fputs("</dd>\n", out);
 	for (int i = 0; x && i < x->profile.words.n; i++)
-		line(out, i ? "" : "profile", x->profile.words.line[i]);
-	origins(c, out);
-	titled(c, "cleared", INT_MAX, vn_say_cleared, out);
+		print_line(out, i ? "" : "profile", x->profile.words.line[i]);
+	print_origins(c, out);
+	print_titled(c, "cleared", INT_MAX, vn_say_cleared, out);
 }
 
 static void next_commands(const vn_comparison *c, FILE *out)
@@ -95,7 +95,7 @@ static void next_commands(const vn_comparison *c, FILE *out)
 	vn_lines_free(&lines);
 }
 
-static void story(const vn_comparison *c, const vn_story *s, FILE *out)
+static void print_story(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
 	char      text[VN_WORDS];
@@ -106,17 +106,17 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->result.within ? "within" : "outside",
 	        vn_say_verdict(c), vn_say_counts(c, text));
 	for (int i = 0; c->result.strict && i < c->result.warnings.n && i < NAMED; i++)
-		line(out, i ? "" : "warning", c->result.warnings.line[i]);
-	titled(c, "explained", INT_MAX, vn_say_explanations, out); /* the answer, before what it rests on */
+		print_line(out, i ? "" : "warning", c->result.warnings.line[i]);
+	print_titled(c, "explained", INT_MAX, vn_say_explanations, out); /* the answer, before what it rests on */
 	vn_weights_html(c->result.weights, out);
 	if (first >= 0)
-		beginning(c, s, first, out);
+		print_beginning(c, s, first, out);
 	else
-		origins(c, out);
-	titled(c, "baseline", NAMED, vn_say_baseline, out);
-	titled(c, "measured", NAMED, vn_say_scores, out);
+		print_origins(c, out);
+	print_titled(c, "baseline", NAMED, vn_say_baseline, out);
+	print_titled(c, "measured", NAMED, vn_say_scores, out);
 	if (*c->result.floor_from)
-		line(out, "floor", "the unit of this page: " VN_FLOOR_MEANS);
+		print_line(out, "floor", "the unit of this page: " VN_FLOOR_MEANS);
 	next_commands(c, out);
 	fputs("</dl>\n", out);
 }
@@ -139,7 +139,7 @@ static void put_title(const void *context, FILE *out)
 static void put_story(const void *context, FILE *out)
 {
 	const one *x = context;
-	story(x->c, x->s, out);
+	print_story(x->c, x->s, out);
 }
 
 static vn_status put_data(const void *context, FILE *out, vn_error *err)

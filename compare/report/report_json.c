@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *rule(const vn_check *k)
+static json_t *rule_json(const vn_check *k)
 {
 	if (!k->rule)
 		return json_null(); /* built in */
@@ -29,7 +29,7 @@ static json_t *rule(const vn_check *k)
 }
 
 /* page: a rule is the number of one in its list. */
-static json_t *limit(const vn_check *k, const vn_page_shared *page)
+static json_t *limit_json(const vn_check *k, const vn_page_shared *page)
 {
 	char    key[VN_KEY_TEXT];
 	json_t *j = json_object();
@@ -51,7 +51,8 @@ static json_t *limit(const vn_check *k, const vn_page_shared *page)
 		                    json_pack("{s:f, s:f}", "first", k->rule->key[k->form][k->metric].value, "last",
 		                              k->rule->key[k->form][k->metric].last));
 	json_object_set_new(j, "rule",
-	                    page && k->rule ? json_integer(vn_page_number(page->index, page->rule, rule(k))) : rule(k));
+	                    page && k->rule ? json_integer(vn_page_number(page->index, page->rule, rule_json(k)))
+	                                    : rule_json(k));
 	return j;
 }
 
@@ -67,7 +68,7 @@ static json_t *worst_element(const vn_checkpoint *p, const vn_shape *s)
 	                 p->m.cand_at);
 }
 
-static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
+static void add_measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 {
 	json_t *m = json_object(), *f = json_object(), *m_flags = json_object(), *f_flags = json_object();
 	for (int i = 0; i < VN_N_METRICS; i++) {
@@ -106,7 +107,7 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 }
 
 /* The matrix products of the operation (libref/plan/gemm.h). */
-static json_t *products(const vn_comparison *c, const vn_checkpoint *p)
+static json_t *products_json(const vn_comparison *c, const vn_checkpoint *p)
 {
 	vn_gemm   g[VN_MAX_GEMM];
 	const int n = vn_replayed_products(c, p, g);
@@ -122,7 +123,7 @@ static json_t *products(const vn_comparison *c, const vn_checkpoint *p)
 }
 
 /* The error added by the operation itself, and that of its inputs (replay.h). */
-static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
+static json_t *replayed_json(const vn_comparison *c, const vn_checkpoint *p)
 {
 	json_t *j = json_object(), *flags = json_object();
 	vn_json_put_real(j, "local", vn_local_nmse(p), flags);
@@ -141,13 +142,13 @@ static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 	                    p->replay.behind >= 0 ? vn_json_name(&c->result.point[p->replay.behind]) : json_null());
 	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
 	vn_json_put_real(j, "gain", p->replay.gain, flags);
-	json_object_set_new(j, "gemm", products(c, p));
+	json_object_set_new(j, "gemm", products_json(c, p));
 	json_object_set_new(j, "span", json_integer(p->replay.span));
 	vn_json_put_flags(j, "not_finite", flags);
 	return j;
 }
 
-static json_t *overflow(const vn_overflow *o)
+static json_t *overflow_json(const vn_overflow *o)
 {
 	json_t *j = json_object(), *flags = json_object();
 	json_object_set_new(j, "format", json_string(vn_dtype_name(o->format)));
@@ -162,7 +163,7 @@ static json_t *overflow(const vn_overflow *o)
 	return j;
 }
 
-static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const vn_page_shared *page)
+static json_t *checkpoint_json(const vn_comparison *c, const vn_checkpoint *p, const vn_page_shared *page)
 {
 	const vn_entry *e = vn_entry_of(c, p);
 	json_t         *j = json_object(), *l = json_array();
@@ -178,11 +179,11 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const 
 	json_object_set_new(j, "fails", json_boolean(p->fails));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->replayed)
-		json_object_set_new(j, "replay", replayed(c, p));
+		json_object_set_new(j, "replay", replayed_json(c, p));
 	if (p->overwritten)
 		json_object_set_new(j, "overwritten", vn_json_text(p->overwritten));
 	if (p->overflow.reached > 0)
-		json_object_set_new(j, "overflow", overflow(&p->overflow));
+		json_object_set_new(j, "overflow", overflow_json(&p->overflow));
 	if (p->since > VN_UNCHANGED)
 		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
 	if (isfinite(p->was))
@@ -194,12 +195,12 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, const 
 	if (p->holds)
 		json_object_set_new(j, "holds", vn_json_text(p->holds));
 	if (p->m.n)
-		measured(j, p, &e->shape);
+		add_measured(j, p, &e->shape);
 	else
 		json_object_set_new(j, "metrics", json_object());
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
-		json_array_append_new(l, limit(&k, page));
+		json_array_append_new(l, limit_json(&k, page));
 	}
 	json_object_set_new(j, "limits", l);
 	return j;
@@ -217,7 +218,7 @@ static json_t *of_scores(const double *value)
 	return j;
 }
 
-static json_t *pools(const vn_comparison *c)
+static json_t *pools_json(const vn_comparison *c)
 {
 	json_t *a = json_array();
 	for (int i = 0; i < c->result.n_pools; i++) {
@@ -233,7 +234,7 @@ static json_t *pools(const vn_comparison *c)
 	return a;
 }
 
-static json_t *recording(const vn_recording *r)
+static json_t *recording_json(const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
 	json_t         *j = json_object(), *run = json_object();
@@ -261,7 +262,7 @@ static json_t *recording(const vn_recording *r)
 
 /* ---- the whole ------------------------------------------------------------------- */
 
-static json_t *baseline(const vn_comparison *c)
+static json_t *baseline_json(const vn_comparison *c)
 {
 	json_t *j = c->request.options->baseline ? json_object() : json_null();
 	if (!c->request.options->baseline)
@@ -273,7 +274,7 @@ static json_t *baseline(const vn_comparison *c)
 }
 
 /* What a later comparison checks before it accepts this report as its baseline. */
-static json_t *subject(const vn_comparison *c)
+static json_t *subject_json(const vn_comparison *c)
 {
 	vn_subject s;
 	vn_error   err;
@@ -286,7 +287,7 @@ static json_t *subject(const vn_comparison *c)
 }
 
 /* Everything except the checkpoints: the members before them and those after. */
-static json_t *head(const vn_comparison *c, const vn_report_options *o)
+static json_t *head_json(const vn_comparison *c, const vn_report_options *o)
 {
 	json_t   *j = json_object(), *origins = json_array();
 	const int first = vn_first_failure(c);
@@ -309,14 +310,14 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 		json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(c->result.digests.checked + c->result.digests.wrong),
 	              "wrong", (json_int_t)c->result.digests.wrong, "without", (json_int_t)c->result.digests.without));
 	json_object_set_new(j, "localised", json_boolean(c->result.graph || c->result.first < 0));
-	json_object_set_new(j, "reference", recording(c->opened.ref));
-	json_object_set_new(j, "candidate", recording(c->opened.cand));
+	json_object_set_new(j, "reference", recording_json(c->opened.ref));
+	json_object_set_new(j, "candidate", recording_json(c->opened.cand));
 	json_object_set_new(j, "limits",
 	                    json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen",
 	                              vn_json_text(o->limits_chosen)));
 	json_object_set_new(j, "floor", *c->result.floor_from ? vn_json_text(c->result.floor_from) : json_null());
-	json_object_set_new(j, "baseline", baseline(c));
-	json_object_set_new(j, "subject", subject(c));
+	json_object_set_new(j, "baseline", baseline_json(c));
+	json_object_set_new(j, "subject", subject_json(c));
 	json_object_set_new(j, "weights", vn_weights_json(c->result.weights));
 	vn_next_commands(c, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
@@ -328,12 +329,12 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	return j;
 }
 
-static json_t *tail(const vn_comparison *c, const vn_story *s)
+static json_t *tail_json(const vn_comparison *c, const vn_story *s)
 {
 	json_t *j = json_object(), *full = json_array();
 	for (int i = 0; i < s->n; i++)
 		json_array_append_new(full, vn_json_divergence(c, &s->told[i]));
-	json_object_set_new(j, "steps_together", pools(c));
+	json_object_set_new(j, "steps_together", pools_json(c));
 	json_object_set_new(j, "divergences", full);
 	json_object_set_new(j, "divergences_left_out", json_integer(s->left_out));
 	return j;
@@ -381,7 +382,7 @@ static bool put_checkpoints(FILE *out, const vn_comparison *c, const vn_page_sha
 		if (page && is_brief(p, i, &failed))
 			continue;
 		fputs(n++ ? ",\n" : "\n", out);
-		good = put_value(out, checkpoint(c, p, page), flags);
+		good = put_value(out, checkpoint_json(c, p, page), flags);
 	}
 	fputs("\n],\n", out);
 	return good;
@@ -411,7 +412,7 @@ vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_rep
 	bool           good;
 
 	fputs("{\n", out);
-	good = put_members(out, head(c, o), flags) && put_checkpoints(out, c, o->page ? &page : NULL, line);
+	good = put_members(out, head_json(c, o), flags) && put_checkpoints(out, c, o->page ? &page : NULL, line);
 	if (good && o->page)
 		good = put_rows(out, c, &page) &&
 		       put_members(
@@ -419,7 +420,7 @@ vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_rep
 				   line);
 	if (o->page)
 		fputs(",", out);
-	good = good && put_members(out, tail(c, s), flags);
+	good = good && put_members(out, tail_json(c, s), flags);
 	fputs("}\n", out);
 	json_decref(page.index);
 	json_decref(page.kind);

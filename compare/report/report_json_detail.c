@@ -13,7 +13,7 @@ json_t *vn_json_name(const vn_checkpoint *p)
 	return vn_json_text(label);
 }
 
-static json_t *statistics(const vn_stats *s)
+static json_t *statistics_json(const vn_stats *s)
 {
 	json_t *j = json_object(), *flags = json_object();
 	vn_json_put_real(j, "min", s->min, flags);
@@ -27,7 +27,7 @@ static json_t *statistics(const vn_stats *s)
 	return j;
 }
 
-static json_t *side(const vn_report_detail *d, int which, const vn_entry *e, double at)
+static json_t *side_json(const vn_report_detail *d, int which, const vn_entry *e, double at)
 {
 	json_t *j = json_object(), *around = json_array(), *flags = json_object();
 	for (int i = 0; i < d->n_around; i++)
@@ -39,11 +39,11 @@ static json_t *side(const vn_report_detail *d, int which, const vn_entry *e, dou
 	vn_json_put_real(j, "worst", at, flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	json_object_set_new(j, "around", around);
-	json_object_set_new(j, "statistics", statistics(&d->stats[which]));
+	json_object_set_new(j, "statistics", statistics_json(&d->stats[which]));
 	return j;
 }
 
-static json_t *inputs(const vn_comparison *c, const vn_report_detail *d)
+static json_t *inputs_json(const vn_comparison *c, const vn_report_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
@@ -53,7 +53,7 @@ static json_t *inputs(const vn_comparison *c, const vn_report_detail *d)
 }
 
 /* Energies of a long axis are summed over equal runs of indices, because a page cannot draw finer. */
-static json_t *energies(const double *x, int64_t n, int64_t run)
+static json_t *energies_json(const double *x, int64_t n, int64_t run)
 {
 	json_t *a = json_array();
 	for (int64_t i = 0; i < n; i += run) {
@@ -65,7 +65,7 @@ static json_t *energies(const double *x, int64_t n, int64_t run)
 	return a;
 }
 
-static json_t *resembles(const vn_comparison *c, const vn_layout_match *like)
+static json_t *layout_match_json(const vn_comparison *c, const vn_layout_match *like)
 {
 	static const char *const kinds[] = {
 		[VN_LIKE_OTHER] = "other",     [VN_LIKE_OWN] = "own",           [VN_LIKE_PERMUTED] = "permuted",
@@ -85,7 +85,7 @@ static json_t *resembles(const vn_comparison *c, const vn_layout_match *like)
 	return j;
 }
 
-static json_t *profile(const vn_profile *p)
+static json_t *profile_json(const vn_profile *p)
 {
 	enum { DRAWN = 1024 };
 	json_t *axes = json_array();
@@ -97,8 +97,8 @@ static json_t *profile(const vn_profile *p)
 			bad += a->bad[k] > 0;
 		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", vn_json_text(a->name), "size",
 		                                      (json_int_t)a->n, "together", (json_int_t)run, "not_finite",
-		                                      (json_int_t)bad, "error", energies(a->error, a->n, run), "reference",
-		                                      energies(a->ref, a->n, run)));
+		                                      (json_int_t)bad, "error", energies_json(a->error, a->n, run), "reference",
+		                                      energies_json(a->ref, a->n, run)));
 	}
 	return json_pack("{s:o, s:o}", "words", vn_json_lines(&p->words), "axes", axes);
 }
@@ -118,10 +118,10 @@ json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 		json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank), "where", vn_json_text(x->where)));
 	json_object_set_new(
 		j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
-	json_object_set_new(j, "reference", side(x, 0, r, p->m.ref_at));
-	json_object_set_new(j, "candidate", side(x, 1, d, p->m.cand_at));
-	json_object_set_new(j, "inputs", inputs(c, x));
-	json_object_set_new(j, "resembles", resembles(c, &x->like));
-	json_object_set_new(j, "profile", profile(&x->profile));
+	json_object_set_new(j, "reference", side_json(x, 0, r, p->m.ref_at));
+	json_object_set_new(j, "candidate", side_json(x, 1, d, p->m.cand_at));
+	json_object_set_new(j, "inputs", inputs_json(c, x));
+	json_object_set_new(j, "resembles", layout_match_json(c, &x->like));
+	json_object_set_new(j, "profile", profile_json(&x->profile));
 	return j;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
+static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	json_t        *j = json_object(), *flags = json_object();
@@ -28,15 +28,15 @@ static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 	return j;
 }
 
-static json_t *hypotheses(const vn_comparison *c, const vn_explanation *x, int from, int to)
+static json_t *hypotheses_json(const vn_comparison *c, const vn_explanation *x, int from, int to)
 {
 	json_t *a = json_array();
 	for (int i = from; i < to; i++)
-		json_array_append_new(a, hypothesis(c, &x->by[i]));
+		json_array_append_new(a, hypothesis_json(c, &x->by[i]));
 	return a;
 }
 
-static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
+static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 {
 	json_t  *j = json_object(), *flags = json_object();
 	char     text[VN_EXPLAINED];
@@ -48,8 +48,8 @@ static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
 	json_object_set_new(j, "fitted", json_boolean(x->fitted && x->n_fit));
-	json_object_set_new(j, "answers", hypotheses(c, x, 0, x->n_alias));
-	json_object_set_new(j, "others", hypotheses(c, x, x->n_alias, x->n));
+	json_object_set_new(j, "answers", hypotheses_json(c, x, 0, x->n_alias));
+	json_object_set_new(j, "others", hypotheses_json(c, x, x->n_alias, x->n));
 	json_object_set_new(j, "tried", json_integer(x->n_tried));
 	vn_json_put_real(j, "margin", x->margin, flags);
 	vn_json_put_real(j, "without", vn_hypothesis_left(&x->unmodified), flags);
@@ -67,6 +67,6 @@ json_t *vn_json_explanations(const vn_comparison *c)
 {
 	json_t *a = json_array();
 	for (int i = 0; i < c->result.why->n; i++)
-		json_array_append_new(a, explanation(c, &c->result.why->of[i]));
+		json_array_append_new(a, explanation_json(c, &c->result.why->of[i]));
 	return a;
 }

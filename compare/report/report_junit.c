@@ -18,52 +18,52 @@
 
 #include <stdlib.h>
 
-static void attribute(FILE *out, const char *key, const char *value)
+static void print_attribute(FILE *out, const char *key, const char *value)
 {
 	fprintf(out, " %s=\"", key);
 	vn_xml_text(out, value);
 	fputc('"', out);
 }
 
-static void property(FILE *out, const char *prefix, const char *key, const char *value)
+static void print_property(FILE *out, const char *prefix, const char *key, const char *value)
 {
 	char name[VN_FACT_KEY + 16];
 	snprintf(name, sizeof name, "%s%s", prefix, key);
 	fputs("      <property", out);
-	attribute(out, "name", name);
-	attribute(out, "value", value);
+	print_attribute(out, "name", name);
+	print_attribute(out, "value", value);
 	fputs("/>\n", out);
 }
 
-static void recording(FILE *out, const char *prefix, const vn_recording *r)
+static void print_recording(FILE *out, const char *prefix, const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
-	property(out, prefix, "path", vn_recording_path(r));
-	property(out, prefix, "weights", vn_recording_provenance(r));
+	print_property(out, prefix, "path", vn_recording_path(r));
+	print_property(out, prefix, "weights", vn_recording_provenance(r));
 	for (int i = 0; i < f->n; i++)
-		property(out, prefix, f->fact[i].key, f->fact[i].value);
+		print_property(out, prefix, f->fact[i].key, f->fact[i].value);
 }
 
-static void properties(const vn_comparison *c, const vn_report_options *o, FILE *out)
+static void print_properties(const vn_comparison *c, const vn_report_options *o, FILE *out)
 {
 	char      label[VN_LABEL], counts[VN_WORDS];
 	const int first = vn_first_failure(c);
 	fputs("    <properties>\n", out);
-	property(out, "", "verdict", vn_say_verdict(c));
-	property(out, "", "summary", vn_say_counts(c, counts));
+	print_property(out, "", "verdict", vn_say_verdict(c));
+	print_property(out, "", "summary", vn_say_counts(c, counts));
 	if (first >= 0)
-		property(out, "", "first_divergence", vn_label(&c->result.point[first], label));
+		print_property(out, "", "first_divergence", vn_label(&c->result.point[first], label));
 	for (int i = 0; i < c->result.n_origins; i++)
-		property(out, "", "origin", vn_label(&c->result.point[c->result.origins[i]], label));
-	property(out, "", "limits", c->request.limits->path);
-	property(out, "", "limits_chosen", o->limits_chosen);
-	property(out, "", "floor", *c->result.floor_from ? c->result.floor_from : "none");
+		print_property(out, "", "origin", vn_label(&c->result.point[c->result.origins[i]], label));
+	print_property(out, "", "limits", c->request.limits->path);
+	print_property(out, "", "limits_chosen", o->limits_chosen);
+	print_property(out, "", "floor", *c->result.floor_from ? c->result.floor_from : "none");
 	if (c->request.options->baseline)
-		property(out, "", "baseline", c->request.options->baseline);
+		print_property(out, "", "baseline", c->request.options->baseline);
 	for (int i = 0; i < c->result.warnings.n; i++)
-		property(out, "", "warning", c->result.warnings.line[i]);
-	recording(out, "reference.", c->opened.ref);
-	recording(out, "candidate.", c->opened.cand);
+		print_property(out, "", "warning", c->result.warnings.line[i]);
+	print_recording(out, "reference.", c->opened.ref);
+	print_recording(out, "candidate.", c->opened.cand);
 	fputs("    </properties>\n", out);
 }
 
@@ -108,7 +108,7 @@ static bool let_go(const vn_checkpoint *p)
 	       (p->status == VN_OUTSIDE || p->status == VN_ACCUMULATED || p->status > VN_UNLIMITED);
 }
 
-static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
+static vn_status print_testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
 	char                 label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
@@ -118,13 +118,13 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 	else
 		snprintf(class, sizeof class, "step%d", p->step);
 	fputs("    <testcase", out);
-	attribute(out, "classname", class);
-	attribute(out, "name", vn_label(p, label));
+	print_attribute(out, "classname", class);
+	print_attribute(out, "name", vn_label(p, label));
 	fputs(" time=\"0\"", out);
 	if (p->fails) {
 		fputs(">\n      <failure", out);
-		attribute(out, "message", vn_say_failure(p, words));
-		attribute(out, "type", vn_status_word_text(p->status));
+		print_attribute(out, "message", vn_say_failure(p, words));
+		print_attribute(out, "type", vn_status_word_text(p->status));
 		fputc('>', out);
 		st = failure_text(c, s, point, out, err);
 		fputs("</failure>\n    </testcase>\n", out);
@@ -135,7 +135,7 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 		                                                 : NULL;
 		if (what)
 			snprintf(said, sizeof said, "%s: %s", what, vn_say_failure(p, words));
-		attribute(out, "message", what ? said : vn_say_failure(p, words));
+		print_attribute(out, "message", what ? said : vn_say_failure(p, words));
 		fputs("/>\n    </testcase>\n", out);
 	} else if (known_good(p) && p->detail) {
 		fputs(">\n      <system-out>", out);
@@ -148,7 +148,7 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 }
 
 /* Under --strict, the absence of warnings is a test of its own. */
-static void warnings(const vn_comparison *c, FILE *out)
+static void print_warnings(const vn_comparison *c, FILE *out)
 {
 	char said[64];
 	fputs("    <testcase classname=\"strict\" name=\"warnings\" time=\"0\"", out);
@@ -156,7 +156,7 @@ static void warnings(const vn_comparison *c, FILE *out)
 		snprintf(said, sizeof said, "--strict: %d warning%s", c->result.warnings.n,
 		         c->result.warnings.n == 1 ? "" : "s");
 		fputs(">\n      <failure", out);
-		attribute(out, "message", said);
+		print_attribute(out, "message", said);
 		fputs(" type=\"warning\">", out);
 		for (int i = 0; i < c->result.warnings.n; i++) {
 			vn_xml_text(out, c->result.warnings.line[i]);
@@ -168,7 +168,7 @@ static void warnings(const vn_comparison *c, FILE *out)
 	}
 }
 
-static void counts(const vn_comparison *c, FILE *out)
+static void print_counts(const vn_comparison *c, FILE *out)
 {
 	const bool strict = c->request.options->strict;
 	int        skipped = 0;
@@ -183,16 +183,16 @@ vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_re
 {
 	vn_status st = VN_OK;
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"vernier compare\"", out);
-	counts(c, out);
+	print_counts(c, out);
 	fputs(">\n  <testsuite", out);
-	attribute(out, "name", vn_recording_path(c->opened.cand));
-	counts(c, out);
+	print_attribute(out, "name", vn_recording_path(c->opened.cand));
+	print_counts(c, out);
 	fputs(">\n", out);
-	properties(c, o, out);
+	print_properties(c, o, out);
 	for (int i = 0; !st && i < c->result.n_points; i++)
-		st = testcase(c, s, i, out, err);
+		st = print_testcase(c, s, i, out, err);
 	if (c->request.options->strict)
-		warnings(c, out);
+		print_warnings(c, out);
 	fputs("  </testsuite>\n</testsuites>\n", out);
 	return st;
 }

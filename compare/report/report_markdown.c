@@ -40,7 +40,7 @@ static void item_of(FILE *out, const char *title, const char *text, size_t most)
 	fputc('\n', out);
 }
 
-static void item(FILE *out, const char *title, const char *text)
+static void print_item(FILE *out, const char *title, const char *text)
 {
 	item_of(out, title, text, SHOWN);
 }
@@ -56,7 +56,7 @@ static void write_number(FILE *out, const char *format, double x, bool known)
 		fputs(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf", out);
 }
 
-static void metric(FILE *out, const char *format, const vn_checkpoint *p, vn_metric m)
+static void print_metric(FILE *out, const char *format, const vn_checkpoint *p, vn_metric m)
 {
 	const double x = vn_metric_shown(p, m);
 	write_number(out, format, x, !isnan(x));
@@ -84,20 +84,20 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 	fputc('\n', out);
 	vn_say_cleared(c, &cleared);
 	for (int i = 0; i < cleared.n; i++)
-		item(out, "Cleared", cleared.line[i]);
+		print_item(out, "Cleared", cleared.line[i]);
 	vn_lines_free(&cleared);
 }
 
-static void explained(const vn_comparison *c, FILE *out)
+static void print_explained(const vn_comparison *c, FILE *out)
 {
 	vn_lines why = { 0 };
 	vn_say_explanations(c, &why);
 	for (int i = 0; i < why.n && i < LINES; i++)
-		item(out, "Explained", why.line[i]);
+		print_item(out, "Explained", why.line[i]);
 	vn_lines_free(&why);
 }
 
-static void origins(const vn_comparison *c, FILE *out)
+static void print_origins(const vn_comparison *c, FILE *out)
 {
 	char label[VN_LABEL];
 	if (c->result.n_origins == 0)
@@ -110,30 +110,30 @@ static void origins(const vn_comparison *c, FILE *out)
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
 	fprintf(out, ": %s\n", vn_say_origin(c));
-	explained(c, out);
+	print_explained(c, out);
 	if (c->result.replayed)
 		replayed_origins(c, out);
 }
 
 /* The first divergence and the limit it breaks. */
-static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
+static void print_beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char                    text[VN_WORDS], label[VN_LABEL];
 	const vn_checkpoint    *p = &c->result.point[first];
 	const vn_report_detail *x = vn_story_find(s, first);
-	item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
+	print_item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
 	if (vn_worst_why(p))
-		item(out, "Why this rule", vn_worst_why(p));
+		print_item(out, "Why this rule", vn_worst_why(p));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
-		item(out, "Profile", x->profile.words.line[i]);
-	origins(c, out);
+		print_item(out, "Profile", x->profile.words.line[i]);
+	print_origins(c, out);
 }
 
-static void warnings(const vn_comparison *c, FILE *out)
+static void print_warnings(const vn_comparison *c, FILE *out)
 {
 	for (int i = 0; i < c->result.warnings.n && i < 8; i++)
-		item(out, "Warning", c->result.warnings.line[i]);
+		print_item(out, "Warning", c->result.warnings.line[i]);
 }
 
 static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
@@ -145,11 +145,11 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	        vn_say_counts(c, text));
 	vn_weights_markdown(c->result.weights, out);
 	if (c->result.strict)
-		warnings(c, out);
+		print_warnings(c, out);
 	if (first >= 0)
-		beginning(c, s, first, out);
+		print_beginning(c, s, first, out);
 	else
-		origins(c, out);
+		print_origins(c, out);
 	vn_next_commands(c, &scores);
 	for (int i = 0; i < scores.n && i < LINES; i++)
 		item_of(out, i ? "Then" : "Next", scores.line[i], VN_WORDS);
@@ -157,19 +157,19 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	scores = (vn_lines) { 0 };
 	vn_say_baseline(c, &scores);
 	for (int i = 0; i < scores.n && i < NAMED; i++)
-		item(out, i ? "Better" : "Baseline", scores.line[i]);
+		print_item(out, i ? "Better" : "Baseline", scores.line[i]);
 	vn_lines_free(&scores);
 	scores = (vn_lines) { 0 };
 	vn_say_scores(c, &scores);
 	for (int i = 0; i < scores.n && i < LINES; i++)
-		item(out, "Measured", scores.line[i]);
+		print_item(out, "Measured", scores.line[i]);
 	vn_lines_free(&scores);
 	fputc('\n', out);
 }
 
 /* ---- what is folded away ------------------------------------------------------------ */
 
-static void fold(FILE *out, const char *title, const char *name)
+static void open_fold(FILE *out, const char *title, const char *name)
 {
 	fprintf(out, "<details><summary>%s", title);
 	if (name) {
@@ -181,7 +181,7 @@ static void fold(FILE *out, const char *title, const char *name)
 }
 
 /* Collapsible details of one checkpoint; NULL without memory. */
-static char *folded(const vn_comparison *c, const vn_report_detail *x, size_t *n)
+static char *folded_text(const vn_comparison *c, const vn_report_detail *x, size_t *n)
 {
 	char  *lines = NULL, *text = NULL, label[VN_LABEL];
 	size_t n_lines = 0;
@@ -190,8 +190,8 @@ static char *folded(const vn_comparison *c, const vn_report_detail *x, size_t *n
 		vn_report_full(c, x, false, to);
 	bool good = vn_text_close(to, &lines);
 	if (good && out) {
-		fold(out, x->point == c->result.first ? "First divergence" : "Origin",
-		     vn_label(&c->result.point[x->point], label));
+		open_fold(out, x->point == c->result.first ? "First divergence" : "Origin",
+		          vn_label(&c->result.point[x->point], label));
 		vn_markdown_fence(out, lines);
 		fputs("\n</details>\n\n", out);
 	}
@@ -203,13 +203,13 @@ static char *folded(const vn_comparison *c, const vn_report_detail *x, size_t *n
 	return NULL;
 }
 
-static void details(const vn_comparison *c, const vn_story *s, FILE *out)
+static void print_details(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	size_t used = 0;
 	for (int i = 0; i < s->n; i++) {
 		const int point = s->told[i].point;
 		size_t    n = 0;
-		char     *text = point == c->result.first || c->result.point[point].origin ? folded(c, &s->told[i], &n) : NULL;
+		char *text = point == c->result.first || c->result.point[point].origin ? folded_text(c, &s->told[i], &n) : NULL;
 		if (text && used + n < DETAIL_ROOM) {
 			used += n;
 			fwrite(text, 1, n, out);
@@ -229,53 +229,53 @@ static void fact_of(FILE *out, const char *key, const char *ref, const char *can
 	fputs(" |\n", out);
 }
 
-static void fact(FILE *out, const char *key, const char *ref, const char *cand)
+static void print_fact(FILE *out, const char *key, const char *ref, const char *cand)
 {
 	fact_of(out, key, ref, cand, FACT);
 }
 
-static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
+static void print_runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 {
 	const vn_facts *r = vn_recording_run(c->opened.ref), *d = vn_recording_run(c->opened.cand);
-	fold(out, "Runs, limits and floor", NULL);
-	item(out, "Limits", c->request.limits->path);
-	item(out, "Chosen", o->limits_chosen);
-	item(out, "Floor (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
+	open_fold(out, "Runs, limits and floor", NULL);
+	print_item(out, "Limits", c->request.limits->path);
+	print_item(out, "Chosen", o->limits_chosen);
+	print_item(out, "Floor (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
 	for (int i = 0; i < c->result.notes.n && i < 8; i++)
-		item(out, "Note", c->result.notes.line[i]);
+		print_item(out, "Note", c->result.notes.line[i]);
 	if (!c->result.strict)
-		warnings(c, out);
+		print_warnings(c, out);
 	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
 	fact_of(out, "path", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand), PATHS);
-	fact(out, "weights", vn_recording_provenance(c->opened.ref), vn_recording_provenance(c->opened.cand));
+	print_fact(out, "weights", vn_recording_provenance(c->opened.ref), vn_recording_provenance(c->opened.cand));
 	for (int i = 0; i < r->n; i++)
-		fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
+		print_fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
 	for (int i = 0; i < d->n; i++)
 		if (!vn_facts_get(r, d->fact[i].key))
-			fact(out, d->fact[i].key, NULL, d->fact[i].value);
+			print_fact(out, d->fact[i].key, NULL, d->fact[i].value);
 	fputs("\n</details>\n", out);
 }
 
 /* ---- the table --------------------------------------------------------------------- */
 
-static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
+static void print_row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 {
 	char       label[VN_LABEL], text[VN_WORDS];
 	double     ratio = 0;
 	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
 	fputs("| ", out);
 	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
-	metric(out, "%.2e", p, VN_M_NMSE);
+	print_metric(out, "%.2e", p, VN_M_NMSE);
 	write_number(out, ratio < 1000 ? "%.2f" : "%.1e", ratio, has_ratio);
-	metric(out, "%.6f", p, VN_M_COSINE);
-	metric(out, "%.2e", p, VN_M_MAX_ABS);
+	print_metric(out, "%.6f", p, VN_M_COSINE);
+	print_metric(out, "%.2e", p, VN_M_MAX_ABS);
 	fputs(" | ", out);
 	vn_markdown_code(out, vn_say_failure(p, text), VN_WORDS, 1);
 	fputs(" |\n", out);
 }
 
 /* A table of the failures, in at most `room` bytes. */
-static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error *err)
+static vn_status print_table(const vn_comparison *c, size_t room, FILE *out, vn_error *err)
 {
 	static const char head[] =
 		"| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
@@ -291,7 +291,7 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 		if (!c->result.point[i].fails)
 			continue;
 		if (to)
-			row(c, &c->result.point[i], to);
+			print_row(c, &c->result.point[i], to);
 		if (!vn_text_close(to, &text))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 		used += n;
@@ -318,15 +318,15 @@ vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn
 	if (a)
 		first_lines(c, s, a);
 	if (b) {
-		details(c, s, b);
-		runs(c, o, b);
+		print_details(c, s, b);
+		print_runs(c, o, b);
 	}
 	const bool no_top = !vn_text_close(a, &top), no_tail = !vn_text_close(b, &tail);
 	if (no_top || no_tail)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	else {
 		fwrite(top, 1, n_top, out);
-		st = table(c, n_top + n_tail < ROOM ? ROOM - n_top - n_tail : 0, out, err);
+		st = print_table(c, n_top + n_tail < ROOM ? ROOM - n_top - n_tail : 0, out, err);
 		fwrite(tail, 1, n_tail, out);
 	}
 	free(top);

@@ -15,7 +15,7 @@
 
 /* A stream that writes to a file. In JSON a '<' occurs only inside strings; escaping it keeps the enclosing
  * element from ending. */
-static ssize_t escaped(void *file, const char *text, size_t n)
+static ssize_t write_escaped(void *file, const char *text, size_t n)
 {
 	FILE *out = file;
 	for (size_t at = 0; at < n;) {
@@ -29,9 +29,9 @@ static ssize_t escaped(void *file, const char *text, size_t n)
 	return ferror(out) ? 0 : (ssize_t)n;
 }
 
-static vn_status data(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err)
+static vn_status write_data(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err)
 {
-	FILE *to = fopencookie(out, "w", (cookie_io_functions_t) { .write = escaped });
+	FILE *to = fopencookie(out, "w", (cookie_io_functions_t) { .write = write_escaped });
 	if (!to)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	vn_status st = parts->data(context, to, err);
@@ -55,7 +55,7 @@ vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *o
 	page = up_to(page, "@STORY@", out);
 	parts->story(context, out);
 	page = up_to(page, "@DATA@", out);
-	const vn_status st = data(parts, context, out, err);
+	const vn_status st = write_data(parts, context, out, err);
 	fputs(page, out);
 	return st;
 }
@@ -139,7 +139,7 @@ bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_check
 
 /* ---- the plan ------------------------------------------------------------------------ */
 
-static json_t *node(const vn_plan *plan, const vn_node *n)
+static json_t *node_json(const vn_plan *plan, const vn_node *n)
 {
 	json_t *j = json_object(), *out = json_array(), *in = json_array();
 
@@ -162,6 +162,6 @@ json_t *vn_page_plan(const vn_comparison *c)
 	json_t        *nodes = plan ? json_array() : json_null();
 
 	for (int i = 0; plan && i < plan->n_nodes; i++)
-		json_array_append_new(nodes, node(plan, &plan->node[i]));
+		json_array_append_new(nodes, node_json(plan, &plan->node[i]));
 	return nodes;
 }

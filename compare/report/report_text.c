@@ -38,7 +38,7 @@ typedef struct page {
 /* ---- head ----------------------------------------------------------------- */
 
 /* A path that is safe to print on a terminal. */
-static const char *shown(const char *path, char room[PATH_MAX])
+static const char *printable_path(const char *path, char room[PATH_MAX])
 {
 	snprintf(room, PATH_MAX, "%s", path);
 	return vn_text_clean(room, PATH_MAX);
@@ -47,21 +47,21 @@ static const char *shown(const char *path, char room[PATH_MAX])
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
 	char who[VN_RECORDER], path[PATH_MAX], tensors[VN_TENSORS_WORDS];
-	fprintf(p->out, "%-10s %s  %s(%s; %s)%s\n", what, shown(vn_recording_path(r), path), DIM(p),
+	fprintf(p->out, "%-10s %s  %s(%s; %s)%s\n", what, printable_path(vn_recording_path(r), path), DIM(p),
 	        vn_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
 }
 
-static void head(const page *p)
+static void print_head(const page *p)
 {
 	const vn_comparison *c = p->c;
 	char                 path[PATH_MAX];
 	recording_line(p, "reference", c->opened.ref);
 	recording_line(p, "candidate", c->opened.cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->request.limits->path, path), DIM(p), p->o->limits_chosen,
-	        PLAIN(p));
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", printable_path(c->request.limits->path, path), DIM(p),
+	        p->o->limits_chosen, PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
 	fprintf(p->out, "%-10s %s  %s(" VN_FLOOR_MEANS "%s)%s\n", "floor",
-	        *c->result.floor_from ? shown(c->result.floor_from, path) : "none", DIM(p),
+	        *c->result.floor_from ? printable_path(c->result.floor_from, path) : "none", DIM(p),
 	        !*c->result.floor_from ? "; give --model DIR or --floor FILE"
 	        : p->floors            ? ""
 	                    : "; both recordings have this format, so only single operations have a floor: column local",
@@ -89,7 +89,7 @@ static bool has_floors(const vn_comparison *c)
 
 /* ---- table ---------------------------------------------------------------- */
 
-static void cell(FILE *out, int width, const char *format, double x)
+static void print_cell(FILE *out, int width, const char *format, double x)
 {
 	char text[40];
 	if (isnan(x))
@@ -108,23 +108,23 @@ static void replay_cells(const page *p, const vn_checkpoint *k)
 	if (isnan(local))
 		fprintf(p->out, "  %8s", "-");
 	else
-		cell(p->out, 8, local < 1000 ? "%.2f" : "%.1e", local);
+		print_cell(p->out, 8, local < 1000 ? "%.2f" : "%.1e", local);
 	if (!k->replayed || isnan(k->replay.gain))
 		fprintf(p->out, "  %5s", "-");
 	else
-		cell(p->out, 5, "%.2g", k->replay.gain);
+		print_cell(p->out, 5, "%.2g", k->replay.gain);
 }
 
-static void metric(const page *p, int width, const char *format, const vn_checkpoint *k, vn_metric m)
+static void print_metric(const page *p, int width, const char *format, const vn_checkpoint *k, vn_metric m)
 {
 	const double x = vn_metric_shown(k, m);
 	if (isnan(x))
 		fprintf(p->out, "  %*s", width, "-");
 	else
-		cell(p->out, width, format, x);
+		print_cell(p->out, width, format, x);
 }
 
-static void row(const page *p, const vn_checkpoint *k)
+static void print_row(const page *p, const vn_checkpoint *k)
 {
 	char        label[VN_LABEL], words[VN_WORDS];
 	double      ratio;
@@ -138,27 +138,27 @@ static void row(const page *p, const vn_checkpoint *k)
 		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->holds ? "; " : "", k->holds ? k->holds : "");
 		return;
 	}
-	metric(p, 9, "%.2e", k, VN_M_NMSE);
+	print_metric(p, 9, "%.2e", k, VN_M_NMSE);
 	if (!p->floors)
 		;
 	else if (vn_ratio_of(p->c, k, &ratio))
-		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
+		print_cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	else
 		fprintf(p->out, "  %8s", "-");
 	if (p->c->result.replayed)
 		replay_cells(p, k);
-	metric(p, 11, "%.8f", k, VN_M_COSINE);
-	metric(p, 9, "%.2e", k, VN_M_MAX_ABS);
+	print_metric(p, 11, "%.8f", k, VN_M_COSINE);
+	print_metric(p, 9, "%.2e", k, VN_M_MAX_ABS);
 	if (p->o->all)
-		metric(p, 9, "%.2e", k, VN_M_MAX_REL);
-	metric(p, 11, "%.8f", k, VN_M_WORST_TOKEN_COSINE);
+		print_metric(p, 9, "%.2e", k, VN_M_MAX_REL);
+	print_metric(p, 11, "%.8f", k, VN_M_WORST_TOKEN_COSINE);
 	if (k->worst >= 0)
 		fprintf(p->out, "  %s", vn_say_failure(k, words));
 	fputc('\n', p->out);
 }
 
 /* In one recording only, and allowed to be. */
-static bool absent(const vn_checkpoint *k)
+static bool is_absent(const vn_checkpoint *k)
 {
 	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
 }
@@ -188,12 +188,12 @@ static void say_run(const page *p, int from, int to)
 		fprintf(p->out, "layers %d-%d: ", first, last);
 	int n = 0;
 	for (int i = from; i < to; i++)
-		n += !absent(&c->result.point[i]);
+		n += !is_absent(&c->result.point[i]);
 	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
 /* Of checkpoints that pass without being measured, the status; else VN_WITHIN. */
-static vn_status_word unmeasured(const vn_checkpoint *k)
+static vn_status_word unmeasured_status(const vn_checkpoint *k)
 {
 	return k->status == VN_AGREED || k->status == VN_EQUAL ? k->status : VN_WITHIN;
 }
@@ -206,12 +206,12 @@ static void healthy_run(const page *p, int from, int to)
 	char                 label[VN_LABEL];
 	double               ratio;
 	for (int i = from; i < to; i++)
-		measured += !absent(&c->result.point[i]);
+		measured += !is_absent(&c->result.point[i]);
 	if (!measured)
 		return; /* said below the table */
-	while (absent(&c->result.point[from]))
+	while (is_absent(&c->result.point[from]))
 		from++;
-	while (absent(&c->result.point[to - 1]))
+	while (is_absent(&c->result.point[to - 1]))
 		to--;
 	for (int i = from; i < to; i++) {
 		const vn_checkpoint *k = &c->result.point[i];
@@ -219,7 +219,7 @@ static void healthy_run(const page *p, int from, int to)
 		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->result.point[worst].m.value[VN_M_NMSE]))
 			worst = i;
 	}
-	const vn_status_word word = unmeasured(&c->result.point[from]);
+	const vn_status_word word = unmeasured_status(&c->result.point[from]);
 	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_status_word_text(word), PLAIN(p));
 	say_run(p, from, to);
 	if (word != VN_WITHIN)
@@ -240,12 +240,12 @@ static void healthy_run(const page *p, int from, int to)
 	fputc('\n', p->out);
 }
 
-static bool quiet(const page *p, int i)
+static bool is_quiet(const page *p, int i)
 {
 	const vn_checkpoint *k = &p->c->result.point[i];
 	return !p->o->all && !k->fails &&
 	       (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED ||
-	        unmeasured(k) != VN_WITHIN || absent(k));
+	        unmeasured_status(k) != VN_WITHIN || is_absent(k));
 }
 
 /* One line with the points of the absent checkpoints. */
@@ -258,7 +258,7 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	for (int i = 0; i < c->result.n_points; i++) {
 		const char *dot = strchr(c->result.point[i].name, '.'), *point = dot ? dot + 1 : c->result.point[i].name;
 		bool        again = false;
-		if (!absent(&c->result.point[i]) || c->result.point[i].status != status)
+		if (!is_absent(&c->result.point[i]) || c->result.point[i].status != status)
 			continue;
 		n++;
 		for (int k = 0; k < points && k < POINTS_NAMED; k++)
@@ -275,7 +275,7 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	fprintf(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
 }
 
-static void table(const page *p)
+static void print_table(const page *p)
 {
 	const vn_comparison *c = p->c;
 	fprintf(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
@@ -284,14 +284,14 @@ static void table(const page *p)
 	for (int i = 0; i < c->result.n_points;) {
 		int j = i;
 		/* One line for a run of healthy checkpoints, separately for the prompt and for later steps. */
-		while (j < c->result.n_points && quiet(p, j) &&
+		while (j < c->result.n_points && is_quiet(p, j) &&
 		       (c->result.point[j].step > 0) == (c->result.point[i].step > 0) &&
-		       unmeasured(&c->result.point[j]) == unmeasured(&c->result.point[i]))
+		       unmeasured_status(&c->result.point[j]) == unmeasured_status(&c->result.point[i]))
 			j++;
 		if (j > i)
 			healthy_run(p, i, j);
 		else
-			row(p, &c->result.point[j++]);
+			print_row(p, &c->result.point[j++]);
 		i = j;
 	}
 	say_absent(p, VN_MISSING, "candidate");
@@ -307,7 +307,7 @@ static void one_sided(const page *p, int n, const char *where, const char *word)
 		fprintf(p->out, "%d %s: exclude them with --points, or allow them with --allow %s\n", n, where, word);
 }
 
-static void findings(const page *p)
+static void print_findings(const page *p)
 {
 	const vn_comparison *c = p->c;
 	int                  missing = 0, extra = 0, not_run = 0;
@@ -323,7 +323,7 @@ static void findings(const page *p)
 	one_sided(p, extra, "only in the candidate", "extra");
 }
 
-static void scores(const page *p)
+static void print_scores(const page *p)
 {
 	vn_lines lines = { 0 };
 	vn_say_baseline(p->c, &lines);
@@ -333,7 +333,7 @@ static void scores(const page *p)
 	vn_lines_free(&lines);
 }
 
-static void verdict(const page *p)
+static void print_verdict(const page *p)
 {
 	char counts[VN_WORDS], start[VN_WORDS];
 	vn_say_start(p->c, start);
@@ -400,15 +400,15 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 
 	(void)err;
 	for (int i = 0; i < c->result.n_points; i++)
-		if (!quiet(&p, i)) {
+		if (!is_quiet(&p, i)) {
 			const int n = (int)strlen(vn_label(&c->result.point[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
 	const bool short_one = c->result.within && vn_first_failure(c) < 0 && !c->result.n_origins;
 	if (!short_one)
 		first_screen(&p);
-	head(&p);
-	table(&p);
+	print_head(&p);
+	print_table(&p);
 	for (int i = 0; i < s->n && i <= DETAILS; i++)
 		if (s->told[i].point == c->result.first || c->result.point[s->told[i].point].origin)
 			vn_report_full(c, &s->told[i], o->colour, out);
@@ -418,8 +418,8 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 			fprintf(out, " %s", vn_label(&c->result.point[c->result.origins[i]], label));
 		fputs("\n\n", out);
 	}
-	findings(&p);
-	scores(&p);
-	verdict(&p); /* last, because a terminal and a log end there */
+	print_findings(&p);
+	print_scores(&p);
+	print_verdict(&p); /* last, because a terminal and a log end there */
 	return VN_OK;
 }

@@ -14,7 +14,7 @@
 enum { MORE_ELEMENTS = 1 << 26, SAID_BYTES = 32 };
 
 /* Text of a kept row's token as recorded, " 'Paris'", or empty. */
-static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, char *text, size_t room)
+static const char *token_text(const vn_recording *r, const vn_entry *e, int64_t row, char *text, size_t room)
 {
 	char *const   *all = vn_recording_token_text(r);
 	const vn_step *step = vn_recording_step(r, e->step);
@@ -42,15 +42,15 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 		size_t      n;
 		const char *axis = vn_axes_word(axes, i, &n);
 		char        token[SAID_BYTES + 16];
-		const int   k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis,
-                               n ? " " : "", at[i],
-                               n == 5 && strncmp(axis, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
+		const int   k = snprintf(
+			  text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis, n ? " " : "", at[i],
+            n == 5 && strncmp(axis, "token", n) == 0 ? token_text(r, e, at[i], token, sizeof token) : "");
 		used += k > 0 ? (size_t)k : 0;
 	}
 }
 
 /* from: the element at which `around` begins. */
-static vn_status side(vn_numbers *s, int which, int64_t from, vn_report_detail *d, vn_error *err)
+static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_report_detail *d, vn_error *err)
 {
 	const int64_t  n = vn_numbers_count(s);
 	const vn_dtype dtype = vn_recording_entry(s->recording, s->entry)->dtype;
@@ -69,19 +69,20 @@ static vn_status side(vn_numbers *s, int which, int64_t from, vn_report_detail *
 	return VN_OK;
 }
 
-static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_report_detail *d, vn_error *err)
+static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_report_detail *d,
+                              vn_error *err)
 {
 	vn_numbers *ref = vn_numbers_open(c->opened.ref, p->ref, err),
 			   *cand = ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
 	vn_status st = cand ? VN_OK : VN_ERR_NOMEM;
-	if (!st && !(st = side(ref, 0, from, d, err)) && !(st = side(cand, 1, from, d, err)))
+	if (!st && !(st = read_side(ref, 0, from, d, err)) && !(st = read_side(cand, 1, from, d, err)))
 		st = vn_profile_read(ref, cand, &d->profile, err);
 	vn_numbers_close(cand);
 	vn_numbers_close(ref);
 	return st;
 }
 
-static vn_status inputs(const vn_comparison *c, int *room, vn_report_detail *d, vn_error *err)
+static vn_status read_inputs(const vn_comparison *c, int *room, vn_report_detail *d, vn_error *err)
 {
 	d->n_input = vn_inputs_of(c, d->point, room, c->result.n_points);
 	if (d->n_input <= 0)
@@ -123,7 +124,7 @@ static void say_around(const vn_recording *r, const vn_entry *e, vn_report_detai
 		vn_text_add(d->around_where, sizeof d->around_where, "-%" PRId64, d->around_at + d->n_around - 1);
 }
 
-static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
+static vn_status add_detail(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
@@ -131,7 +132,7 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 	vn_status            st;
 	d->point = point;
 	const int64_t from = place_worst(p, &e->shape, d);
-	if ((st = numbers(c, p, from, d, err)) || (st = inputs(c, room, d, err)))
+	if ((st = read_numbers(c, p, from, d, err)) || (st = read_inputs(c, room, d, err)))
 		return st;
 	if ((st = vn_match_layout(c, point, &d->like, err)))
 		return st;
@@ -155,10 +156,10 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 	if (!room || !(s->told = calloc((size_t)most, sizeof *s->told)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
 	else
-		st = tell(c, c->result.first, room, s, err);
+		st = add_detail(c, c->result.first, room, s, err);
 	for (int i = 0; !st && i < c->result.n_origins && s->n < most; i++)
 		if (c->result.origins[i] != c->result.first)
-			st = tell(c, c->result.origins[i], room, s, err);
+			st = add_detail(c, c->result.origins[i], room, s, err);
 	for (int i = 0; !st && i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		if (p->status != VN_OUTSIDE || !p->fails || vn_story_find(s, i))
@@ -166,7 +167,7 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 		if (!p->origin)
 			more += p->m.n;
 		if (s->n < most && more <= MORE_ELEMENTS)
-			st = tell(c, i, room, s, err);
+			st = add_detail(c, i, room, s, err);
 		else
 			s->left_out++;
 	}

@@ -242,7 +242,7 @@ const char *vn_say_origin(const vn_comparison *c)
 	return say_inputs(c);
 }
 
-static bool magnifies(const vn_checkpoint *p)
+static bool is_magnified(const vn_checkpoint *p)
 {
 	return p->replayed && p->status == VN_OUTSIDE && !vn_local_beyond(p) && p->replay.gain >= VN_GAIN_NAMED;
 }
@@ -253,7 +253,7 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 	char label[VN_LABEL];
 	int  named[NAMED], n = 0, all = 0;
 	for (int i = 0; i < c->result.n_points; i++) {
-		if (!magnifies(&c->result.point[i]))
+		if (!is_magnified(&c->result.point[i]))
 			continue;
 		int at = n < NAMED ? n++ : NAMED; /* the largest first */
 		for (; at > 0 && c->result.point[named[at - 1]].replay.gain < c->result.point[i].replay.gain; at--)
@@ -297,7 +297,7 @@ void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
 
 /* ---- logits ------------------------------------------------------------------------ */
 
-static const char *agreement(const double *m, double strict, double half, char text[VN_WORDS])
+static const char *agreement_words(const double *m, double strict, double half, char text[VN_WORDS])
 {
 	char error[40] = "";
 	if (half > 0)
@@ -319,7 +319,7 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 		const vn_checkpoint *k = &c->result.point[i];
 		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
 			vn_lines_add(lines, "%s: %s", vn_label(k, label),
-			             agreement(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
+			             agreement_words(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
 		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
 			vn_lines_add(lines, "%s: the candidate's largest value is %.3g, %.0f %% of the largest %s",
 			             vn_label(k, label), k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
@@ -329,7 +329,7 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 		const vn_pool *g = &c->result.pool[i];
 		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (worst in step %d)", g->name, g->n,
 		             c->result.point[g->first].step, c->result.point[g->last].step,
-		             agreement(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);
+		             agreement_words(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);
 	}
 }
 

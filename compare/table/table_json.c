@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static json_t *recording(const vn_many *m, int i)
+static json_t *recording_json(const vn_many *m, int i)
 {
 	static const char *const       verdict[] = { "within", "outside", "trouble" };
 	const vn_many_candidate *const x = &m->candidate[i];
@@ -16,7 +16,7 @@ static json_t *recording(const vn_many *m, int i)
 }
 
 /* One line of a group, or null. flags: what a number that is not finite was. */
-static json_t *line(const vn_table_line *l)
+static json_t *line_json(const vn_table_line *l)
 {
 	json_t *j, *values = json_array(), *flags = json_object();
 	char    place[24];
@@ -39,7 +39,7 @@ static json_t *line(const vn_table_line *l)
 	return j;
 }
 
-static json_t *group(const vn_table *t, int row, const vn_table_group *g)
+static json_t *group_json(const vn_table *t, int row, const vn_table_group *g)
 {
 	const vn_many_row *r = &t->many->row[row];
 	json_t            *each = json_array();
@@ -51,12 +51,12 @@ static json_t *group(const vn_table *t, int row, const vn_table_group *g)
 		                      x ? json_string(vn_status_word_text(x->status)) : json_null(), "fails", x && x->fails,
 		                      "max_abs", measured ? vn_json_real(x->max_abs) : json_null(), "max_rel",
 		                      measured ? vn_json_real(x->max_rel) : json_null());
-		json_object_set_new(j, "tensor", line(&g->line[1 + i]));
+		json_object_set_new(j, "tensor", line_json(&g->line[1 + i]));
 		json_array_append_new(each, j);
 	}
 	return json_pack("{s:o, s:i, s:i, s:o, s:o, s:o}", "name", vn_json_text(r->name), "step", r->step, "layer",
 	                 r->layer, "token", g->token >= 0 ? json_integer(g->token) : json_null(), "reference",
-	                 line(&g->line[0]), "candidates", each);
+	                 line_json(&g->line[0]), "candidates", each);
 }
 
 vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err)
@@ -76,7 +76,7 @@ vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err)
 	fputs(",\n\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = vn_json_print_value(recording(m, i), out);
+		good = vn_json_print_value(recording_json(m, i), out);
 	}
 	fputs("\n],\n\"next\": ", out);
 	vn_many_next(m, &next);
@@ -86,7 +86,7 @@ vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err)
 	for (int row = 0; good && !st && row < m->n_rows; row++) {
 		fputs(row ? ",\n" : "\n", out);
 		if (!(st = vn_table_read(t, row, &g, err)))
-			good = vn_json_print_value(group(t, row, &g), out);
+			good = vn_json_print_value(group_json(t, row, &g), out);
 	}
 	fputs("\n]\n}\n", out);
 	if (st)

@@ -13,7 +13,7 @@
 
 enum { SHOWN = 200, PLACES = 10 /* PLACES: width of a number such as "-1.234e-05" */ };
 
-static void cell(const vn_table *t, FILE *out, const char *text);
+static void print_cell(const vn_table *t, FILE *out, const char *text);
 
 /* What differs between forms: the start and end of a line, and a cell. */
 static void begin_line(const vn_table *t, FILE *out)
@@ -43,10 +43,10 @@ static void number_cell(const vn_table *t, FILE *out, bool known, double x)
 	if (t->form == VN_TABLE_TEXT)
 		fprintf(out, "  %*s", PLACES, shown);
 	else
-		cell(t, out, shown);
+		print_cell(t, out, shown);
 }
 
-static void cell(const vn_table *t, FILE *out, const char *text)
+static void print_cell(const vn_table *t, FILE *out, const char *text)
 {
 	if (t->form == VN_TABLE_CSV) {
 		fputc(',', out);
@@ -89,7 +89,7 @@ static const char *status_of(const vn_table *t, int row, int line)
 }
 
 /* Name, token and side of a line. In forms for people, later lines of a row show only the side. */
-static void names(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
+static void print_names(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
 {
 	char        token[24] = "-", who[16];
 	const char *label = t->many->row[row].label;
@@ -104,19 +104,19 @@ static void names(const vn_table *t, int row, const vn_table_group *g, int line,
 		fprintf(out, "%-*s  %5s  %-9s", width, label, token, who_is(t, line, who));
 	} else if (t->form == VN_TABLE_CSV) {
 		vn_csv_text(out, label);
-		cell(t, out, g->token >= 0 ? token : "");
-		cell(t, out, who_is(t, line, who));
+		print_cell(t, out, g->token >= 0 ? token : "");
+		print_cell(t, out, who_is(t, line, who));
 	} else {
 		if (t->form == VN_TABLE_HTML) {
-			cell(t, out, label);
+			print_cell(t, out, label);
 		} else {
 			fputc(' ', out);
 			if (*label)
 				vn_markdown_code(out, label, SHOWN, 1);
 			fputs(" |", out);
 		}
-		cell(t, out, token);
-		cell(t, out, who_is(t, line, who));
+		print_cell(t, out, token);
+		print_cell(t, out, who_is(t, line, who));
 	}
 }
 
@@ -128,7 +128,7 @@ static void one_line(const vn_table *t, int row, const vn_table_group *g, int li
 	const char          *status = status_of(t, row, line);
 
 	begin_line(t, out);
-	names(t, row, g, line, width, out);
+	print_names(t, row, g, line, width, out);
 	for (int i = 0; i < t->first; i++)
 		number_cell(t, out, l->there && i < l->n, l->there && i < l->n ? l->value[i] : 0);
 	for (int i = 0; i < 4; i++)
@@ -142,13 +142,13 @@ static void one_line(const vn_table *t, int row, const vn_table_group *g, int li
 	if (t->form == VN_TABLE_TEXT)
 		fprintf(out, "  %s", status);
 	else
-		cell(t, out, status);
+		print_cell(t, out, status);
 	if (t->form == VN_TABLE_CSV)
-		cell(t, out, about_of(t, line));
+		print_cell(t, out, about_of(t, line));
 	end_line(t, out);
 }
 
-static void heading(const vn_table *t, int width, FILE *out)
+static void print_heading(const vn_table *t, int width, FILE *out)
 {
 	static const char *const front[] = { "checkpoint", "token", "recording" }, *const behind[] = {
 		"min", "max", "mean", "rms", "max abs", "max rel", "status"
@@ -161,21 +161,21 @@ static void heading(const vn_table *t, int width, FILE *out)
 	else if (t->form == VN_TABLE_CSV)
 		fputs("checkpoint,token,recording", out);
 	for (int i = 0; i < 3 && t->form != VN_TABLE_TEXT && t->form != VN_TABLE_CSV; i++)
-		cell(t, out, front[i]);
+		print_cell(t, out, front[i]);
 	for (int i = 0; i < t->first; i++) {
 		snprintf(name, sizeof name, "[%d]", i);
 		if (t->form == VN_TABLE_TEXT)
 			fprintf(out, "  %*s", PLACES, name);
 		else
-			cell(t, out, name);
+			print_cell(t, out, name);
 	}
 	for (int i = 0; i < 7; i++)
 		if (t->form == VN_TABLE_TEXT)
 			fprintf(out, "  %*s", i < 6 ? PLACES : 0, behind[i]);
 		else
-			cell(t, out, behind[i]);
+			print_cell(t, out, behind[i]);
 	if (t->form == VN_TABLE_CSV)
-		cell(t, out, "recorded by");
+		print_cell(t, out, "recorded by");
 	end_line(t, out);
 	if (t->form == VN_TABLE_MARKDOWN) {
 		fputs("|---|--:|---|", out);
@@ -186,7 +186,7 @@ static void heading(const vn_table *t, int width, FILE *out)
 }
 
 /* Lists the recordings. In a CSV they have a column. */
-static void recordings(const vn_table *t, FILE *out)
+static void print_recordings(const vn_table *t, FILE *out)
 {
 	char path[PATH_MAX], who[16];
 
@@ -217,18 +217,18 @@ static void recordings(const vn_table *t, FILE *out)
 	}
 }
 
-static void head(const vn_table *t, int width, FILE *out)
+static void print_head(const vn_table *t, int width, FILE *out)
 {
 	if (t->form == VN_TABLE_HTML)
 		fprintf(out, "%s<title>vernier table</title>\n</head>\n<body>\n<h1>Values of %d checkpoints</h1>\n<ul>\n",
 		        vn_many_page, t->many->n_rows);
 	if (t->form != VN_TABLE_CSV)
-		recordings(t, out);
+		print_recordings(t, out);
 	if (t->form == VN_TABLE_HTML)
 		fputs("</ul>\n<div class=\"scroll\"><table>\n", out);
 	else if (t->form != VN_TABLE_CSV)
 		fputc('\n', out);
-	heading(t, width, out);
+	print_heading(t, width, out);
 }
 
 vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err)
@@ -243,7 +243,7 @@ vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err)
 		const int n = (int)strlen(t->many->row[row].label);
 		width = n > width ? n : width;
 	}
-	head(t, width, out);
+	print_head(t, width, out);
 	for (int row = 0; row < t->many->n_rows; row++) {
 		const vn_status st = vn_table_read(t, row, &g, err);
 		if (st)

@@ -14,7 +14,7 @@
 /* Tolerance for doubles summed in another order. */
 static const double SUMS = 1e-10;
 /* Numbers needed for statistics to identify a distribution, and for the rms to identify a rounding. */
-enum { ENOUGH = 256, MANY = 1024 };
+enum { ENOUGH_FOR_FIT = 256, MANY = 1024 };
 
 static bool same_in_any_order(const vn_weight_row *a, const vn_weight_row *b)
 {
@@ -151,7 +151,7 @@ static const char *find_fresh(const vn_weight_row *r)
 	const vn_stats *s = &r->stats;
 	const double    n = (double)s->n, N = r->shape.rank > 1 ? (double)r->shape.dim[1] : 0.0;
 
-	if (s->n < ENOUGH || s->nan + s->inf || !(s->rms > 0) || fabs(s->mean) > 5.0 * s->rms / sqrt(n))
+	if (s->n < ENOUGH_FOR_FIT || s->nan + s->inf || !(s->rms > 0) || fabs(s->mean) > 5.0 * s->rms / sqrt(n))
 		return NULL;
 	const double tail = s->absmax / s->rms, normal = sqrt(2.0 * log(n));
 	if (fabs(s->rms / 0.02 - 1.0) < 4.0 / sqrt(2.0 * n) + 2e-3 && tail > 0.7 * normal && tail < normal + 2.0)
@@ -213,7 +213,7 @@ static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
 	const double        off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
 	if (f.differing == 0.0)
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", VN_NO_MISTAKE, "the same numbers with other bits");
-	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
+	if (a->stats.n >= ENOUGH_FOR_FIT && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
 		return judge_unrelated(t, &f, d);
 	if (judge_quantised(t, d))
 		return vn_weight_measures(d, VN_WEIGHT_APART, off);
@@ -347,7 +347,7 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_side *ref = t->side[0];
 	const vn_weight_row  *b = t->row[1], *found = NULL;
 
-	if (vn_dtype_block(b->dtype) > 1 || t->row[0]->dtype == b->dtype || b->stats.n < ENOUGH)
+	if (vn_dtype_block(b->dtype) > 1 || t->row[0]->dtype == b->dtype || b->stats.n < ENOUGH_FOR_FIT)
 		return false;
 	for (int i = 0; i < ref->n; i++) {
 		const vn_weight_row   *a = &ref->row[i];

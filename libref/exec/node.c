@@ -10,7 +10,7 @@
 
 enum {
 	PIECE = 256 << 20, /* bytes of one piece of a streamed value */
-	ROWS = 64          /* rows of attention scores that a thread computes at a time */
+	SCORE_ROWS = 64    /* rows of attention scores that a thread computes at a time */
 };
 
 /* Values such as keys are appended to those of earlier calls at once, where attention reads them. Later calls
@@ -110,7 +110,7 @@ static vn_status hand_over_states(vn_ref *r, const vn_taps *t, const vn_node *n,
 static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, const vn_args *a, int slot,
                                 vn_error *err)
 {
-	const int64_t S = a->past + a->tokens, step = (int64_t)ROWS * r->threads;
+	const int64_t S = a->past + a->tokens, step = (int64_t)SCORE_ROWS * r->threads;
 	int64_t       first, count;
 	vn_status     st;
 
@@ -126,8 +126,8 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 			const int64_t here = count - i < step ? count - i : step;
 			int           bad = 0;
 #pragma omp        parallel for num_threads(r->threads)
-            for (int64_t j = 0; j < here; j += ROWS)
-                if (r->eval->rows(n, a, slot, h, first + i + j, here - j < ROWS ? here - j : ROWS,
+            for (int64_t j = 0; j < here; j += SCORE_ROWS)
+                if (r->eval->rows(n, a, slot, h, first + i + j, here - j < SCORE_ROWS ? here - j : SCORE_ROWS,
 				                         rows + (size_t)(j * S) * r->size, NULL)) {
 #pragma omp atomic write
                     bad = 1;
