@@ -171,8 +171,8 @@ static vn_status report_signal(const vn_child *c, int number, vn_error *err)
 	               c->path, number);
 }
 
-/* waitpid for a child whose pipe has ended. A child may end its pipe and live on: one that is taken over by its file, or
- * one that still writes because read reported an end that is none. The closed pipe ends the second; a signal ends both.
+/* Waits for a child whose pipe has ended. It may live on: its file has taken it over, or it still writes because
+ * read reported an end too early. Closing the pipe ends a child that writes; a signal ends both.
  * *stayed: it did not end by itself. */
 static pid_t wait_for_end(vn_child *c, int *status, bool *stayed)
 {

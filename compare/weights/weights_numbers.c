@@ -165,6 +165,20 @@ bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, 
 	return true;
 }
 
+bool vn_weight_known(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found,
+                     const char *title, ...)
+{
+	char             words[VN_WEIGHT_WORDS];
+	const char      *kind;
+	const vn_mistake id = vn_weight_mistake(found, &kind);
+	va_list          args;
+
+	va_start(args, title);
+	vsnprintf(words, sizeof words, title, args);
+	va_end(args);
+	return vn_weight_is(d, proof, proof != VN_BY_STATISTICS, kind, id, "%s%s", side ? "" : "in the reference: ", words);
+}
+
 /* ---- side by side ------------------------------------------------------------------------ */
 
 enum { PIECE = 4096 }; /* a multiple of every block size */

@@ -8,20 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_weight_known(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found,
-                     const char *title, ...)
-{
-	char             words[VN_WEIGHT_WORDS];
-	const char      *kind;
-	const vn_mistake id = vn_weight_mistake(found, &kind);
-	va_list          args;
-
-	va_start(args, title);
-	vsnprintf(words, sizeof words, title, args);
-	va_end(args);
-	return vn_weight_is(d, proof, proof != VN_BY_STATISTICS, kind, id, "%s%s", side ? "" : "in the reference: ", words);
-}
-
 bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x)
 {
 	d->measured = what;
