@@ -252,8 +252,12 @@ class Sweep:
     def contents(self, path):
         """Every number and attribute of a recording, as a digest, and whether it is complete; None where HDF5 cannot read it. In a
         process of its own: a file that was not finished can make HDF5 destroy the heap."""
-        read = subprocess.run([sys.executable, os.path.abspath(__file__), "--contents", path], capture_output=True, text=True)
-        return read.stdout.split() if read.returncode == 0 else None
+        for _ in range(2):  # on a loaded machine Python itself may fail once
+            read = subprocess.run([sys.executable, os.path.abspath(__file__), "--contents", path], capture_output=True, text=True)
+            if read.returncode == 0:
+                return read.stdout.split()
+            print(f"{path}: cannot be read: status {read.returncode}, {read.stderr.strip()[-300:]}", flush=True)
+        return None
 
     def same(self, path, good):
         if os.path.getsize(path) == os.path.getsize(good):
