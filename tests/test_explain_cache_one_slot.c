@@ -128,6 +128,24 @@ static void a_key_or_a_value_of_no_token_is_found(void)
 	is(3, 2, VN_CACHE_UNKNOWN);
 }
 
+/* Heads 0 to 2 hardly read slot 9, whatever it holds. */
+static void heads_that_do_not_read_a_key_of_no_token_are_not_cleared(void)
+{
+	vn_hypothesis h;
+
+	fill();
+	for (int i = 0; i < H / G * K; i++)
+		q[CALL * H * K + i] = 1;
+	for (int d = 0; d < K; d++) {
+		k[9 * G * K + d] = -12;
+		keys[9 * G * K + d] = -13;
+		keys[(9 * G + 1) * K + d] = number(d, 8);
+	}
+	is(9, 1, VN_CACHE_UNKNOWN);
+	CU_ASSERT_TRUE(explained_as(&h) > 0);
+	CU_ASSERT_EQUAL(h.heads, 0);
+}
+
 /* Two slots, or key and value of one: another mistake. */
 static void more_than_one_is_not(void)
 {
@@ -162,6 +180,7 @@ int main(void)
 		TEST(the_key_of_one_key_head_is_said_to_be_of_these_heads_only),
 		TEST(the_value_of_another_token_is_found),
 		TEST(a_key_or_a_value_of_no_token_is_found),
+		TEST(heads_that_do_not_read_a_key_of_no_token_are_not_cleared),
 		TEST(more_than_one_is_not),
 		TEST(a_sound_step_has_none),
 		CU_TEST_INFO_NULL,

@@ -409,7 +409,7 @@ static bool find_heads(const query *q, int n, bool *in)
 	return some && some < G;
 }
 
-/* What slot s holds: in all heads, or, if that fits better, in the heads that are wrong only. */
+/* What slot s holds: in all heads, or, if that alone is a token's or fits better, in the heads that are wrong only. */
 static void find_holder_in_heads(const query *q, int n, slot *s, double *other, double *room)
 {
 	const int64_t values = (int64_t)key_heads(q) * width_of(q);
@@ -425,9 +425,11 @@ static void find_holder_in_heads(const query *q, int n, slot *s, double *other, 
 		double *by = some.by;
 		some.by = unknown;
 		find_holder(q, n, &some, other, room);
-		const bool better = all.holds == VN_CACHE_UNKNOWN ||
-		                    (s->holds == VN_CACHE_UNKNOWN && all.left > VN_EXPLAIN_LEAST &&
-		                     some.left * VN_EXPLAIN_APART < all.left);
+		/* What is no token's may be wrong in the other heads, too: one that hardly reads the slot does not show it. */
+		const bool better = some.holds != VN_CACHE_UNKNOWN &&
+		                    (all.holds == VN_CACHE_UNKNOWN ||
+		                     (s->holds == VN_CACHE_UNKNOWN && all.left > VN_EXPLAIN_LEAST &&
+		                      some.left * VN_EXPLAIN_APART < all.left));
 		if (better)
 			memcpy(by, unknown, (size_t)values * sizeof *by);
 		some.by = by;

@@ -301,14 +301,15 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 }
 
 /* Is a tensor that the candidate's run left out no farther off than another? Its digest says only whether any number
- * changed. */
+ * changed. Both must have been measured alike. */
 static bool is_no_farther(const json_t *then, const json_t *now)
 {
 	json_t     *was = json_object_get(then, "measured"), *is = json_object_get(now, "measured"), *value;
 	const char *name;
 
 	if (!json_equal(json_object_get(then, "dtype"), json_object_get(now, "dtype")) ||
-	    !json_equal(json_object_get(then, "shape"), json_object_get(now, "shape")) || json_object_size(is) == 0)
+	    !json_equal(json_object_get(then, "shape"), json_object_get(now, "shape")) || json_object_size(is) == 0 ||
+	    json_object_size(is) != json_object_size(was))
 		return false;
 	json_object_foreach(is, name, value)
 	{

@@ -266,12 +266,14 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 
 /* ---- an input that was overwritten before it was read ------------------------------------------- */
 
-/* The checkpoint of this step that shows what replaced a value; -1. */
+/* The checkpoint of this step that shows what replaced a value; -1. One within its limits cannot be charged: the node
+ * that read it would be cleared, and nothing would be outside. */
 static int replaced_by(const vn_replay *r, int root)
 {
 	for (int i = 0; i < r->c->result.n_points; i++) {
 		const vn_checkpoint *p = &r->c->result.point[i];
-		if (p->overwritten && p->step == r->step->number && vn_names_root(&r->names, p->overwritten) == root)
+		if (p->overwritten && p->fails && p->step == r->step->number &&
+		    vn_names_root(&r->names, p->overwritten) == root)
 			return i;
 	}
 	return -1;

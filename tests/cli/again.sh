@@ -3,7 +3,7 @@
 vernier capture ref "$FIXTURES/llama-trained" --ids "@$FIXTURES/prompts/p017.ids" --points '*' -o ref.h5 2>/dev/null
 $PYTHON -c "
 import h5py, numpy as np, shutil
-for name in ('sound', 'race', 'read', 'bit'):
+for name in ('sound', 'race', 'read', 'near', 'bit'):
     shutil.copy('ref.h5', name + '.h5')
     with h5py.File(name + '.h5', 'r+') as f:
         if 'plan' in f:
@@ -19,9 +19,10 @@ for name in ('sound', 'race', 'read', 'bit'):
                 q[5:8] = turned[5:8]
             if name == 'bit' and n:
                 q[5, 0, 0] = np.nextafter(q[5, 0, 0], np.float32(9))
-            if name == 'read' and n: # the rotation read what replaced it
-                q[5:8] *= 2
-                s[f'layer{n}/q_rope'][5:8] *= 2
+            if name in ('read', 'near') and n: # the rotation read what replaced it
+                by = np.float32(2 if name == 'read' else 1.0001)
+                q[5:8] *= by
+                s[f'layer{n}/q_rope'][5:8] *= by
             s[f'rope_q_in.{n}'] = q.reshape(T, -1)"
 cat >map.yaml <<'END'
 version: 1
@@ -36,7 +37,7 @@ for run in sound race; do
     grep -E '^(verdict|within limits|OUTSIDE|warning)|rope_q_in' said
 done
 echo "== read after it was overwritten; with the model"
-for run in race read; do
+for run in race read near; do
     vernier compare ref.h5 $run.h5 --names map.yaml --model "$FIXTURES/llama-trained" --points 'layer*.{q_proj,q_rope,rope_q_in}' --allow digest -o $run.json >said
     echo "[$?]"
     grep -E '^verdict' said

@@ -42,6 +42,16 @@ for c in r['checkpoints']:
 json.dump(r, open('other.json', 'w'))" $by
     say compare ref.h5 good.h5 --limits tight.yaml --baseline other.json
 done
+$PY -c "
+import json
+r = json.load(open('base.json'))
+for c in r['checkpoints']:
+    for s in c.get('sides', []):
+        if s and 'left_out' in s:
+            s['left_out'] = 32 * '0'
+            s['measured']['kl_mean'] = 1.0 # which is not measured now
+json.dump(r, open('other.json', 'w'))"
+vernier compare ref.h5 good.h5 --limits tight.yaml --baseline other.json | grep '^verdict'
 echo "== a fault: what is outside, and its inputs"
 capture $I --precision f16 --inject R1@layer1 --against ref.h5 -o bug.h5
 say compare ref.h5 bug.h5
