@@ -232,7 +232,7 @@ static vn_status look_at_columns(vn_recompute_plan *r, int value, void **out, vn
 	if (!st)
 		st = r->w->eval->node(n, &a, wide, wide, *out, err);
 	for (int i = 0; i < 2; i++)
-		free((void *)(uintptr_t)some[i].data);
+		vn_tensor_free(&some[i]);
 	free(in);
 	return st;
 }
