@@ -168,11 +168,11 @@ int main(int argc, char **argv)
 	double b = median(bare, rounds), p = median(plain, rounds), c = median(recorded, rounds);
 	printf("%s, %lld tokens, %d threads, %s, median of %d\n", argv[1], (long long)T, threads, vn_blas_core(), rounds);
 	printf("bare cblas_sgemm     %7.3f s\n", b);
-	printf("forward, no taps     %7.3f s   %.2f times the bare products (limit 1.35)\n", p, p / b);
+	printf("forward, no taps     %7.3f s   %.2f times the bare products (limit 1.25)\n", p, p / b);
 	printf("forward, recording   %7.3f s   %.2f times the forward without (limit 1.50)\n", c, c / p);
 	printf("peak memory          %7.2f GiB = weights %.2f + %.2f GiB (limit 1.50)\n", peak, weights, peak - weights);
 	vn_ref_destroy(r);
 	vn_model_close(m);
 	free(ids);
-	return p / b <= 1.35 && c / p <= 1.5 && peak - weights <= 1.5 ? 0 : 1;
+	return p / b <= 1.25 && c / p <= 1.5 && peak - weights <= 1.5 ? 0 : 1;
 }

@@ -1,38 +1,28 @@
 /* kernel.c: see kernel.h. */
 #include "compare/metrics/kernel.h"
 
+#include "libref/base/simd.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-
-/* Checks for half-precision conversions (F16C), a name that Clang 14's __builtin_cpu_supports does not accept. */
-static int has_f16c(void)
-{
-	unsigned a, b, c, d;
-	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-}
-#endif
 
 const vn_metric_kernel *vn_metric_kernel_get(int i)
 {
 	const vn_metric_kernel *can[4] = { 0 };
 	int                     n = 0;
 #if defined(__x86_64__)
-	__builtin_cpu_init();
-	const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-	if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+	const vn_simd have = vn_simd_here();
+	if (have >= VN_SIMD_AVX512)
 		can[n++] = &vn_kernel_avx512;
-	if (avx2)
+	if (have >= VN_SIMD_AVX2)
 		can[n++] = &vn_kernel_avx2;
 #endif
 	can[n++] = &vn_kernel_plain;
 	return i < n ? can[i] : NULL;
 }
 
-static const vn_metric_kernel *_Atomic best; /* cached, because CPUID takes thousands of cycles in a virtual machine */
+static const vn_metric_kernel *_Atomic best; /* the fastest, or the one that was chosen */
 
 const vn_metric_kernel *vn_metric_kernel_best(void)
 {
