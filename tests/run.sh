@@ -95,7 +95,8 @@ run_tests release -j"$jobs" ${room:+-L "^$room\$"}
 
 if [ "$what" = all ]; then
 	echo "== address and undefined-behaviour sanitizers"
-	configure_and_build asan
+	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
+	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
 	# Left out: the longest tests, which run the same code as the other suites and command-line tests, and checks that do
 	# not run our code.
@@ -111,7 +112,7 @@ if [ "$what" = all ]; then
 	configure_and_build tsan -DVERNIER_GPU=OFF -- $(printf ' test_%s' $threaded)
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R "test_(${threaded// /|})\$"
 	echo "== clang"
-	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON >/dev/null
+	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON "$shaders" >/dev/null
 	watched "building clang" cmake --build build/clang
 	watched --show "testing clang" ctest --test-dir build/clang --output-on-failure -j"$jobs" -L '^unit$' -E "$long"
 fi
