@@ -315,14 +315,14 @@ class Bench:
             tokens, behind = call["tokens"], call["behind"]
             work, goal = f"one token behind {behind}, {precision}" if next else f"{tokens} tokens, {precision}, all logits", (row, behind or tokens)
             ours, note = min(call["device_ms"]) / 1e3, f"{min(call['wall_ms']):.2f} ms by the clock"
-            for peer, theirs in self.peers(precision, tokens, behind):
-                if isinstance(theirs, float):
-                    self.add(row, work, ours, peer, theirs, note, goal)
-                else:
-                    if goal:
-                        self.add(row, work, ours, note=note, goal=goal)
-                    self.skip(row, f"{work}, beside {peer}", theirs)
+            peers = list(self.peers(precision, tokens, behind))
+            measured = [(peer, theirs) for peer, theirs in peers if isinstance(theirs, float)]
+            for peer, theirs in measured or [(None, None)]:
+                self.add(row, work, ours, peer, theirs, note, goal)
                 note, goal = "", None
+            for peer, why in peers:
+                if (peer, why) not in measured:
+                    self.skip(row, f"{work}, beside {peer}", why)
 
     def gpu(self):
         self.gpu_call("gpu", "f16", False)
