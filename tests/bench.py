@@ -2,9 +2,9 @@
 """bench.py BUILD [--torch PYTHON] [--big MODEL] [--llama BENCH GGUF] [--only ROW...] [--gpu] [--json FILE] [--repeat 3] ...
 
 Prints one table: what vernier does, how long it takes, how many times that is as long as a peer of the same run, and whether the
-goal is met. Each time is the least of the repeats, of vernier and of peers alike. Programs run in turn, so that a busy moment
-meets both, with their files in the page cache. The model is `vernier synth qwen2-0.5b` (24 layers, a vocabulary of 151,936); the
-prompt has 512 tokens.
+goal is met. Each time is the least of the repeats, of vernier and of peers alike. vernier, cat and cblas_sgemm run in turn, so
+that a busy moment meets both, with their files in the page cache; other peers run after them. The model is `vernier synth
+qwen2-0.5b` (24 layers, a vocabulary of 151,936); the prompt has 512 tokens.
 
   compare       float32 against float16, every metric: cat of both files; a numpy script; h5diff
   floor         the same with a recorded floor: cat of the three files

@@ -34,5 +34,5 @@ for tokens in ${parity:+"${sizes[@]}"}; do
 	"$vernier" compare "$work/ref-f32.h5" "$work/gpu-f16.h5" --floor "$work/ref-f16.h5" || status=1
 	rm -f "$work"/*.h5
 done
-python3 "$here/bench_gpu.py" "$build" "$work/model" "${sizes[@]}" ${options[@]+"${options[@]}"} || status=1
+python3 "$here/bench_gpu.py" "$build" "$work/model" "${sizes[@]}" ${options[@]+"${options[@]}"} || status=$?
 exit $status
