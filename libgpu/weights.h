@@ -4,7 +4,8 @@
  * limit single allocations. With guard, zones of poison separate them. A matrix that is stored
  * transposed (vn_consts.linear) is transposed on the way, so that every product finds its rows of
  * inputs. Threads convert the weights, straight into device memory where the
- * host can write it. Nothing of the caller's is kept after create.
+ * host can write it; bfloat16 becomes half on the device (halves.h). Nothing of the caller's is
+ * kept after create.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H
