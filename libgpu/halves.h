@@ -8,8 +8,8 @@
 
 #include "libgpu/weights.h"
 
-/* bf16 (w->n): those weights, which have arrived. over (w->n), zeroes before: their finite numbers that became infinite.
- * Waits for the device. VN_ERR_INTERRUPTED: the engine's owner wants to stop. */
+/* bf16 (w->n): those weights, which have arrived. over (w->n), zeroes before: their finite numbers that became
+ * infinite. Waits for the device. VN_ERR_INTERRUPTED: the engine's owner wants to stop. */
 vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, int64_t *over, vn_error *err);
 
 #endif
