@@ -14,6 +14,7 @@
 
 VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20, vn_weights_upload = (VkDeviceSize)32 << 20;
 int64_t      vn_weights_panel = 256 * 1024; /* 2 MiB of double stay in cache */
+bool         vn_weights_halves_there;
 
 /* The place and size of a part of a matrix (M,N), as it will lie: whole rows, or a piece of one. */
 typedef struct part {
@@ -447,15 +448,16 @@ static vn_status check_shapes(const vn_plan *plan, const vn_tensor *from, vn_err
 vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
                             const vn_gpu_options *o, vn_error *err)
 {
-	load      l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
-	vn_status st;
+	const bool there = vn_weights_halves_there || strcmp(e->d->info.type, "cpu") != 0;
+	load       l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
+	vn_status  st;
 
 	*w = (vn_gpu_weights) { .n = plan->n_weights, .first_overflowed = -1 };
 	if ((st = allocate(&l, w->n, o->threads, err)) || (st = find_over(plan, l.over, err)) ||
 	    (st = check_shapes(plan, from, err)) || (st = blocks(&l, plan, o->guard, err)))
 		goto done;
 	for (int i = 0; i < w->n; i++)
-		l.bf16[i] = l.storage == VN_F16 && from[i].dtype == VN_BF16;
+		l.bf16[i] = there && l.storage == VN_F16 && from[i].dtype == VN_BF16;
 	if (w->n_blocks && !w->block[0].map &&
 	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, vn_weights_upload, false, "weights on their way", err)))
 		goto done;

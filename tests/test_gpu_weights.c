@@ -117,10 +117,13 @@ static void every_bfloat16_becomes_the_half_that_the_host_makes_of_it(void)
 				vn_gpu_options o = on(d, F16);
 				o.guard = guard;
 				vn_device_hide_memory = hide;
+				vn_weights_halves_there = true;
 				vn_weights_panel = hide ? 256 : panel;
 				vn_weights_upload = hide ? 8192 : upload;
 				check_bf16(o, (bool[]) { true, true, false }, "0.table");
 				check_bf16(o, (bool[]) { false, true, false }, "0.turned"); /* counted after the last */
+				vn_weights_halves_there = false;                            /* as the device does it */
+				check_bf16(o, (bool[]) { true, true, false }, "0.table");
 				vn_device_hide_memory = false;
 				vn_weights_panel = panel;
 				vn_weights_upload = upload;
