@@ -3,17 +3,21 @@
 
 #include <string.h>
 
+/* LANES: of shaders/from_bf16.comp. As many groups as keep the memory of a large device busy; each has a count. */
+enum { LANES = 128, GROUPS = 1024, COUNTS = GROUPS * sizeof(uint32_t) };
+
 static void make(vn_encoder *e, vn_gpu_weights *w, int weight, const vn_buffer *counts)
 {
 	const vn_weight_place  *at = &w->at[weight];
 	const VkDeviceSize      n = at->bytes / 2;
+	const int64_t           groups = (int64_t)(n / 8 + LANES - 1) / LANES;
 	const vn_push_from_bf16 push = { .x = at->address,
-		                             .over = counts->address + (VkDeviceAddress)weight * sizeof(uint32_t),
+		                             .over = counts->address + (VkDeviceAddress)weight * COUNTS,
 		                             .eights = (uint32_t)(n / 8),
 		                             .rest = (uint32_t)(n % 8) };
 
 	vn_encode_writes(e, &w->block[at->block]);
-	vn_encode_dispatch(e, VN_K_FROM_BF16, &push, (int64_t)(n / 8 + 63) / 64, 1);
+	vn_encode_dispatch(e, VN_K_FROM_BF16, &push, groups < GROUPS ? groups : GROUPS, 1);
 }
 
 static vn_status make_all(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, const vn_buffer *counts, vn_error *err)
@@ -41,13 +45,13 @@ vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, int
 		first++;
 	if (first == w->n)
 		return VN_OK;
-	if ((st = vn_buffer_create(e->d, &counts, VN_FOR_READBACK, (VkDeviceSize)w->n * sizeof(uint32_t), false,
-	                           "overflows", err)))
+	if ((st = vn_buffer_create(e->d, &counts, VN_FOR_READBACK, (VkDeviceSize)w->n * COUNTS, false, "overflows", err)))
 		return st;
 	const uint32_t *count = memset(counts.map, 0, counts.size);
 	st = make_all(e, w, bf16, &counts, err);
 	for (int k = 0; k < w->n && !st; k++)
-		over[k] = count[k];
+		for (int g = 0; g < GROUPS; g++)
+			over[k] += count[k * GROUPS + g];
 	vn_buffer_destroy(e->d, &counts);
 	return st;
 }

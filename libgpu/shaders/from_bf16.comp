@@ -1,23 +1,27 @@
 #version 460
 // from_bf16: numbers of bfloat16 become halves, where they are, to nearest, ties to even; as vn_f32_to_f16.
 //
-//   x (n) in place     over: plus the finite ones that become infinite
+//   x (n) in place     over (groups) out: how many finite ones became infinite
 //   push      vn_push_from_bf16
-//   dispatch  any x; one lane eight elements, or one, in strides of the grid
+//   dispatch  x: groups; one lane eight elements, or one, in strides of the grid
 //
-// Bits are computed, not numbers: a device may flush subnormals and change the payload of a NaN.
+// Bits are computed, not numbers: a device may flush subnormals and change the payload of a NaN. Each group has a count
+// of its own, for an atomic sum needs the Vulkan memory model's device scope where that model is in use (coop.h).
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Count { uint n; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Counts { uint v[]; };
 
-layout(local_size_x = 64) in;
+const uint LANES = 128;
+layout(local_size_x = LANES) in;
 PUSH_BLOCK {
 	Bits  x; // at 16 bytes
-	Count over;
+	Counts over;
 	uint  eights, rest; // numbers: 8 eights + rest
 } PUSHED;
+
+shared uint counted[LANES];
 
 uint over = 0;
 
@@ -47,7 +51,7 @@ uint two(uint b) { return half_of(b & 0xFFFFu) | half_of(b >> 16) << 16; }
 
 void main()
 {
-	const uint stride = gl_NumWorkGroups.x * 64;
+	const uint stride = gl_NumWorkGroups.x * LANES, lane = gl_LocalInvocationID.x;
 
 	for (uint i = gl_GlobalInvocationID.x; i < p.eights; i += stride) {
 		const uvec4 w = Words4(p.x).v[i];
@@ -57,6 +61,11 @@ void main()
 		const uint at = p.eights * 8 + i;
 		p.x.v[at] = uint16_t(half_of(uint(p.x.v[at])));
 	}
-	if (over > 0)
-		atomicAdd(p.over.n, over);
+	counted[lane] = over;
+	barrier();
+	if (lane == 0) {
+		for (uint i = 1; i < LANES; i++)
+			over += counted[i];
+		p.over.v[gl_WorkGroupID.x] = over;
+	}
 }
