@@ -433,14 +433,21 @@ static void a_bad_pipeline_cache_is_ignored(void)
 		{ "printf X | dd of=$(ls %s/*) bs=1 seek=40 conv=notrunc status=none", false },
 		{ "rm %s/*", false },
 	};
-	for (size_t i = 0; i < COUNT(step); i++) {
+	bool keeps = true; /* the driver gives something to keep */
+	for (size_t i = 0; i < COUNT(step) && keeps; i++) {
+		char   data[sizeof(VkPipelineCacheHeaderVersionOne)];
+		size_t bytes = sizeof data;
 		snprintf(command, sizeof command, step[i].change, dir);
 		CU_ASSERT_EQUAL(system(command), 0);
 		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
 		CU_ASSERT_EQUAL(g->kernels.cache_hit, step[i].hit);
 		forward(g, (const int32_t[]) { 1, 2 }, 2, NULL); /* what it compiles is kept */
+		vn_vk.GetPipelineCacheData(g->device.device, g->kernels.cache, &bytes, data);
+		keeps = bytes == sizeof data;
 		vn_gpu_destroy(g);
 	}
+	if (!keeps)
+		printf("skipped: the driver's pipeline cache has no whole header ");
 	snprintf(command, sizeof command, "rm -r %s", dir);
 	CU_ASSERT_EQUAL(system(command), 0);
 	model_stop(&m);
