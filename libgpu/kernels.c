@@ -41,6 +41,7 @@ static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention
               "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
 static_assert(offsetof(vn_push_append, n) == 16 && offsetof(vn_push_append, eights) == 20, "append.comp");
+static_assert(offsetof(vn_push_from_bf16, eights) == 16 && offsetof(vn_push_from_bf16, rest) == 20, "from_bf16.comp");
 static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 &&
                   offsetof(vn_push_causal_conv, linear) == 44,
               "causal_conv.comp");
@@ -150,6 +151,8 @@ static const struct row {
 	PAIR(LOG_DECAY, log_decay, vn_push_log_decay, form),
 	PAIR(DELTA_RULE, delta_rule, vn_push_delta_rule, form),
 	PAIR(GATED_NORM, gated_norm, vn_push_gated_norm, divisor),
+	[VN_K_FROM_BF16]    = { "from_bf16", CODE(from_bf16), CODE(from_bf16), { NULL, 0 }, sizeof(vn_push_from_bf16),
+		                    false },
 	[VN_K_ROWS]         = { "rows",         BOTH(rows),        sizeof(vn_push_rows), true },
 };
 /* clang-format on */

@@ -67,7 +67,8 @@ typedef enum vn_kernel {
 	VN_K_WITH_EXPERIMENT(LOG_DECAY),
 	VN_K_WITH_EXPERIMENT(DELTA_RULE),
 	VN_K_WITH_EXPERIMENT(GATED_NORM),
-	VN_K_ROWS, /* for experiments */
+	VN_K_FROM_BF16, /* weights, when they are loaded */
+	VN_K_ROWS,      /* for experiments */
 	VN_N_KERNELS
 } vn_kernel;
 
@@ -214,6 +215,11 @@ typedef struct vn_push_append {
 	uint64_t from, to;
 	uint32_t n, eights;
 } vn_push_append;
+
+typedef struct vn_push_from_bf16 {
+	uint64_t x, over;
+	uint32_t eights, rest;
+} vn_push_from_bf16;
 
 typedef struct vn_push_rows {
 	uint64_t x, other, y;
