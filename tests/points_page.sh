@@ -1,19 +1,33 @@
 #!/usr/bin/env bash
-# points_page.sh VERNIER: specs/points.md shows the table that the program has, specs/faults.md describes each fault and
-# specs/weights.md each kind of difference.
+# points_page.sh [--write] VERNIER: the tables of specs/points.md and specs/faults.md are what the program prints, and
+# specs/weights.md describes each kind of difference.
+#
+# --write puts what the program prints between the lines ``` of the two pages.
 set -eu
+export COLUMNS=100
 specs=$(dirname "$0")/../specs
-table() { sed -n '/^```$/,/^```$/p' "$specs/$1" | grep -v '^```$'; }
-diff <(table points.md) <("$1" points) && echo "specs/points.md is the program's table"
-
-# Ids of the page: what begins a line, and with each ".variant" behind it. No fault is missing, no variant is one too many.
-page=$(table faults.md | awk '/^[A-Z]/ { id = $1; print id }
-	{ n = split($0, word, /[ (),;:]+/); for (i = 1; i <= n; i++) if (word[i] ~ /^\.[0-9a-z]/) print id word[i] }' | sort -u)
-faults=$("$1" points --faults | awk 'NR > 1 { print $1 }' | sort -u)
-missing=$(comm -13 <(echo "$page") <(echo "$faults"))
-unknown=$(comm -23 <(echo "$page" | grep -F .) <(echo "$faults"))
-[ -z "$missing$unknown" ] || { echo "specs/faults.md: missing: "$missing", unknown: "$unknown; exit 1; }
-echo "specs/faults.md has every fault"
+write=
+[ "$1" = --write ] && { write=1; shift; }
+vernier=$1
+[ -x "$vernier" ]
+made=$(mktemp)
+trap 'rm -f "$made"' EXIT
+# page, arguments of the program
+check() {
+	local page=$specs/$1
+	shift
+	awk '!skip; /^```$/ && ++fence == 1 { skip = 1 } /^```$/ && fence == 2 { skip = 0; print }' "$page" |
+		{ while IFS= read -r line; do
+			printf '%s\n' "$line"
+			[ "$line" != '```' ] || [ "${table-}" ] || { table=1; "$vernier" "$@"; }
+		done; } >"$made"
+	[ "$(grep -c '^```$' "$made")" = 2 ] || { echo "$page: expected one table between two lines \`\`\`"; exit 1; }
+	[ -z "$write" ] || cp "$made" "$page"
+	diff "$page" "$made" || { echo "write it anew: tests/points_page.sh --write $vernier"; exit 1; }
+	echo "$(basename "$page") is what vernier $* prints"
+}
+check points.md points
+check faults.md points --faults
 
 # Kinds of the rows WEIGHT: the page says what each means.
 kinds=$(sed -n 's/^WEIGHT([^"]*"\([a-z-]*\)".*/\1/p' "$specs/../libref/plan/catalogue.def" | sort -u)

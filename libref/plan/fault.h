@@ -18,6 +18,8 @@
 
 #include "libref/plan/plan.h"
 
+#include <stdio.h>
+
 /* The ids of the catalogue in C: faults, recorder faults, and families, which are ids without a
  * variant. */
 typedef enum vn_mistake {
@@ -47,6 +49,9 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
 /* Returns at how many nodes of a plan a fault can be made. *why (why may be NULL): if nodes of the
  * right kind are excluded, the reason for the last one; or why there are no such nodes. */
 int         vn_fault_count(int fault, const vn_plan *p, const char **why);
+
+/* Prints the catalogue as specs/faults.md shows it: by chapter, an id with its variants in one sentence. */
+void vn_fault_page(FILE *to);
 
 /* Returns the node of another layer that corresponds to n, or NULL if there is none with weights of
  * the same shapes. */
