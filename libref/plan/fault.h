@@ -84,7 +84,8 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 /* Makes the fault at one node, where it must be possible, with another number than in the
  * catalogue: how often a bias is added (W7), columns of padding (W18), number of ranks (P17,
  * P17.gate, P18.axis). P15: VN_RANKS_MOST times a bit mask of the ranks that are present, plus the
- * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the number is not possible. */
+ * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the fault is not possible with this
+ * number there. */
 enum { VN_RANKS_MOST = 64 };
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 
