@@ -1,6 +1,6 @@
-/* op.c: the operations by name, and their constants by name.
+/* op.c: the operations by name, and their constants by name: the table op.def.
  *
- * Constants live in plain structs (plan.h); this table tells files, reports and
+ * Constants live in plain structs (plan.h); the table tells files, reports and
  * experiments where. A number of any kind travels as a double. */
 #include "libref/plan/plan.h"
 
