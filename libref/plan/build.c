@@ -1,5 +1,6 @@
 /* build.c: builds a plan node by node; the operations are in op_*.c. Sizes are checked where they are
- * combined, so that an error names the weight. A finished plan has passed check.c. */
+ * combined, so that an error names the weight. What follows from the rest (vn_plan_settle) is filled in
+ * at the end: vn_plan_finish, in check.c. */
 #include "libref/plan/op_internal.h"
 
 #include <assert.h>
@@ -23,22 +24,6 @@ vn_builder *vn_plan_begin(int layers, int vocab, int context)
 	b->plan->vocab = vocab;
 	b->plan->context = context;
 	return b;
-}
-
-vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
-{
-	if (!b->status)
-		b->status = vn_plan_check(b->plan, &b->err);
-	vn_status st = b->status;
-	if (st) {
-		vn_plan_destroy(b->plan);
-		b->plan = NULL;
-		vn_fail(err, st, "%s", b->err.text);
-	}
-	*plan = b->plan;
-	free(b->named);
-	free(b);
-	return st;
 }
 
 void vn_plan_layer(vn_builder *b, int layer)
@@ -102,10 +87,8 @@ int vn_build_value(vn_builder *b, vn_point point, int rank, const int *size)
 {
 	vn_plan    *p = b->plan;
 	const char *name = vn_point_get(point)->name;
-	vn_value    v = { .point = point, .layer = b->layer, .node = p->n_nodes, .state = -1, .alias_of = -1 };
+	vn_value    v = { .point = point, .layer = b->layer, .alias_of = -1, .rank = rank };
 
-	v.last_use = -1;
-	v.rank = rank;
 	for (int i = 0; i < rank; i++)
 		v.size[i] = size[i];
 	if (b->layer >= 0)
@@ -134,29 +117,8 @@ void vn_plan_name(vn_builder *b, int x, vn_point point)
 	if (b->status)
 		return;
 	b->plan->value[v].alias_of = x;
-	b->plan->value[v].node = of.node;
-	b->plan->value[v].slot = of.slot;
-	b->plan->value[v].state = of.state;
 	b->plan->value[v].on_demand = of.on_demand;
 	b->plan->value[v].wide = of.wide;
-}
-
-/* Sets the states of the node being added. */
-static void keep_states(vn_builder *b, int i)
-{
-	vn_plan  *p = b->plan;
-	vn_state  s[VN_MAX_STATE];
-	const int n = vn_node_states(p, i, s);
-
-	for (int k = 0; k < n; k++) {
-		p->state = room(b, p->state, p->n_states, &b->room_states, sizeof *p->state);
-		if (b->status)
-			return;
-		if (s[k].value >= 0)
-			p->value[s[k].value].state = p->n_states;
-		p->node[i].state[p->node[i].n_state++] = p->n_states;
-		p->state[p->n_states++] = s[k];
-	}
 }
 
 void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w, int n_out,
@@ -170,19 +132,13 @@ void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in
 	p->node = room(b, p->node, p->n_nodes, &b->room_nodes, sizeof *p->node);
 	if (b->status)
 		return;
-	for (int i = 0; i < n_in; i++) {
+	for (int i = 0; i < n_in; i++)
 		n.in[i] = vn_plan_root(p, in[i]);
-		p->value[n.in[i]].last_use = p->n_nodes;
-	}
 	for (int i = 0; i < n_w; i++)
 		n.w[i] = w[i];
-	for (int i = 0; i < n_out; i++) {
+	for (int i = 0; i < n_out; i++)
 		n.out[i] = out[i];
-		if (out[i] >= 0)
-			p->value[out[i]].slot = i;
-	}
-	p->node[p->n_nodes] = n;
-	keep_states(b, p->n_nodes++);
+	p->node[p->n_nodes++] = n;
 }
 
 int vn_build_like(vn_builder *b, int x, vn_point out)

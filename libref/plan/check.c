@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,51 +13,11 @@ static bool there(int index, int n)
 	return index >= 0 && index < n;
 }
 
-const char vn_check_no_fit[] = "the shapes of its inputs, weights and outputs do not fit together";
-
-vn_status vn_check_fail(const vn_plan_walk *w, int i, const char *format, ...)
-{
-	const vn_node *n = &w->p->node[i];
-	const bool     op = (unsigned)n->op<VN_N_OPS, named = n->n_out> 0 && n->out[0] >= 0 && n->out[0] < w->p->n_values;
-	char           why[256];
-	va_list        list;
-
-	va_start(list, format);
-	vsnprintf(why, sizeof why, format, list);
-	va_end(list);
-	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "nodes[%d] (%s%s%s): %s", i, op ? vn_op_name(n->op) : "?",
-	               named ? ", " : "", named ? w->p->value[n->out[0]].name : "", why);
-}
-
 /* ---- weights and values by themselves ------------------------------------------- */
-
-bool vn_check_shape(const vn_value *v, int rank, int a, int b, int c)
-{
-	const int size[] = { a, b, c };
-	return v->rank == rank && memcmp(v->size, size, (size_t)rank * sizeof *size) == 0;
-}
-
-bool vn_check_same(const vn_value *a, const vn_value *b)
-{
-	return a->rank == b->rank && memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0;
-}
 
 static bool is_state(const vn_value *v, const vn_state *s, int state)
 {
 	return v->state == state && v->rank == s->rank && memcmp(v->size, s->size, (size_t)s->rank * sizeof *s->size) == 0;
-}
-
-int64_t vn_check_row(const vn_value *v)
-{
-	int64_t n = 1;
-	if (v->size[0] != VN_T)
-		return 0;
-	for (int i = 1; i < v->rank; i++) {
-		if (v->size[i] < 1 || n > INT32_MAX / v->size[i])
-			return 0;
-		n *= v->size[i];
-	}
-	return n;
 }
 
 static vn_status check_weights(const vn_plan *p, vn_error *err)
@@ -268,4 +227,20 @@ vn_status vn_plan_settle(vn_plan *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the states of %d nodes", p->n_nodes);
 	derive(p, state);
 	return vn_plan_check(p, err);
+}
+
+vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
+{
+	if (!b->status)
+		b->status = vn_plan_settle(b->plan, &b->err);
+	vn_status st = b->status;
+	if (st) {
+		vn_plan_destroy(b->plan);
+		b->plan = NULL;
+		vn_fail(err, st, "%s", b->err.text);
+	}
+	*plan = b->plan;
+	free(b->named);
+	free(b);
+	return st;
 }

@@ -15,7 +15,7 @@ struct vn_builder {
 	int       layer;
 	vn_status status; /* of the first failure, after which calls do nothing useful */
 	vn_error  err;
-	int       room_nodes, room_values, room_weights, room_states;
+	int       room_nodes, room_values, room_weights;
 	bool     *named; /* (layers + 1, VN_N_POINTS): checkpoints that exist; row 0 is outside layers */
 };
 
@@ -31,7 +31,7 @@ int  vn_build_wide(vn_builder *b, int y);
 void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w, int n_out,
                    const int *out);
 
-/* ---- rules (check.c) ------------------------------------------------------------------------ */
+/* ---- rules (check.c, op_fit.c) ------------------------------------------------------------------------ */
 
 /* A walk over a plan being checked. */
 typedef struct vn_plan_walk {
