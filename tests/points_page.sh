@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# points_page.sh [--write] VERNIER: the tables of specs/points.md and specs/faults.md are what the program prints, and
+# points_page.sh [--write] VERNIER: tables of specs/points.md, faults.md and limits.md are what the program prints, and
 # specs/weights.md describes each kind of difference.
 #
-# --write puts what the program prints between the lines ``` of the two pages.
+# --write puts what the program prints into the pages.
 set -eu
 export COLUMNS=100
 specs=$(dirname "$0")/../specs
@@ -11,23 +11,26 @@ write=
 vernier=$1
 [ -x "$vernier" ]
 made=$(mktemp)
-trap 'rm -f "$made"' EXIT
-# page, arguments of the program
+table=$(mktemp)
+trap 'rm -f "$made" "$table"' EXIT
+# page, the line before its table, a command that prints the table
 check() {
-	local page=$specs/$1
-	shift
-	awk '!skip; /^```$/ && ++fence == 1 { skip = 1 } /^```$/ && fence == 2 { skip = 0; print }' "$page" |
-		{ while IFS= read -r line; do
-			printf '%s\n' "$line"
-			[ "$line" != '```' ] || [ "${table-}" ] || { table=1; "$vernier" "$@"; }
-		done; } >"$made"
-	[ "$(grep -c '^```$' "$made")" = 2 ] || { echo "$page: expected one table between two lines \`\`\`"; exit 1; }
+	local page=$specs/$1 fence=$2
+	shift 2
+	"$@" >"$table"
+	[ "$(grep -cFx "$fence" "$page")" -ge 1 ] && [ -s "$table" ] || { echo "$page: no line '$fence', or no table"; exit 1; }
+	awk -v fence="$fence" -v table="$table" '
+		!skip { print }
+		$0 == fence && !done { while ((getline line <table) > 0) print line; skip = done = 1; next }
+		skip && $0 == "```" { print; skip = 0 }' "$page" >"$made"
 	[ -z "$write" ] || cp "$made" "$page"
 	diff "$page" "$made" || { echo "write it anew: tests/points_page.sh --write $vernier"; exit 1; }
-	echo "$(basename "$page") is what vernier $* prints"
+	echo "$(basename "$page") has the program's table"
 }
-check points.md points
-check faults.md points --faults
+metrics() { "$vernier" limits fp32.yaml | sed '1,/^what can be limited/d; s/^  //'; }
+check points.md '```' "$vernier" points
+check faults.md '```' "$vernier" points --faults
+check limits.md '```text' metrics
 
 # Kinds of the rows WEIGHT: the page says what each means.
 kinds=$(sed -n 's/^WEIGHT([^"]*"\([a-z-]*\)".*/\1/p' "$specs/../libref/plan/catalogue.def" | sort -u)
