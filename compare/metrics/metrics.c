@@ -1,4 +1,4 @@
-/* metrics.c: the table of metrics. The pass itself is in measure.c. */
+/* metrics.c: the metrics by name: the table metrics.def. The pass itself is in measure.c. */
 #include "compare/metrics/metrics.h"
 
 #include "libref/plan/point.h"
