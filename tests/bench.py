@@ -1,23 +1,33 @@
 #!/usr/bin/env python3
-"""bench.py BUILD [--tokens 512] [--layers N] [--repeat 3] [--threads N] [--torch PYTHON] [--llama BENCH GGUF] [--rows NAMES] [--json FILE]
+"""bench.py BUILD [--torch PYTHON] [--big MODEL] [--llama BENCH GGUF] [--only ROW...] [--gpu] [--json FILE] [--repeat 3] ...
 
-Prints one table: what vernier does, how long it takes, and how many times that is as long as a peer of the same run. The peer
-and vernier run in turn, so that a busy moment meets both; each time is the least of the repeats, with the files in the page
-cache. Recordings are those of `vernier synth qwen2-0.5b` (24 layers, logits over a vocabulary of 151,936).
+Prints one table: what vernier does, how long it takes, how many times that is as long as a peer of the same run, and whether the
+goal is met. Each time is the least of the repeats, of vernier and of peers alike. vernier, cat and cblas_sgemm run in turn, so
+that a busy moment meets both, with their files in the page cache; other peers run after them. The model is `vernier synth
+qwen2-0.5b` (24 layers, a vocabulary of 151,936); the prompt has 512 tokens.
 
-  compare       float32 against float16, every metric: cat of both files
+  compare       float32 against float16, every metric: cat of both files; a numpy script; h5diff
   floor         the same with a recorded floor: cat of the three files
   small         78,000 tensors of 8 numbers: cat of both files
-  forward       the reference's pass in float32: the bare cblas_sgemm of its products
-  torch         the same pass, by the clock: transformers on the CPU with as many threads (--torch names its Python)
+  forward       the reference's pass in float32: the bare cblas_sgemm of its products; transformers with as many threads (--torch)
   replay        compare --model --replay: capture ref of the same tokens
   explain       explain of a fault at the logits: capture ref of the same tokens
-  gpu           capture gpu in float16 (bench_gpu, all logits): llama.cpp's llama-bench where --llama names it
+  big-forward   the pass of the model that --big names (`vernier synth mistral-7b`): its bare cblas_sgemm
+  big-replay    compare --model --replay of it: capture ref of the same tokens
+  big-load      loading it for the GPU: cat of its files; torch (reading the safetensors to the device)
+  gpu           capture gpu in float16, all logits, 128, 512 and 2048 tokens: transformers from a CUDA graph; launched one by
+                one (eager); llama.cpp's llama-bench where --llama names it and a GGUF
+  gpu-next      one token behind them: the same, and the linear layers alone by cuBLAS
+  gpu-f32       capture gpu in float32, 128 and 512 tokens: transformers as above
 
---json writes the rows with the machine they were measured on. A row that cannot be measured here says why. Exit status 1 when
-a goal is missed. Needs h5py and numpy, 3 GB of disk for 512 tokens and 24 layers.
+The goals hold for these sizes; with others, none is judged. Times of the GPU are those of the device; the clock's stand in the note. A row that cannot be measured here says why. --json
+writes the rows with the machine that they were measured on. Exit status 1: a goal is missed.
+
+Needs 3 GB of disk, and 10 GB more for big-replay; `small` and the numpy script need h5py and numpy. Where there is no device with
+Vulkan, or only a software device, the rows of the GPU say so.
 """
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -26,93 +36,132 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
-import h5py
-import numpy as np
-
-from bench_compare import busy, header, in_turn, into_cache
+import bench_gpu
+from bench_gpu import Missing
+from stopwatch import Failed, busy, in_turn, into_cache
 
 SMALL = 78000
-GOALS = {  # at most so many times as long as the peer
-    "compare": 1.5, "floor": 2.0, "forward": 1.15, "torch": 1.0, "replay": 3.0, "explain": 2.0,
+HOST_MEMORY = 2048  # MB beyond the page cache, for loading
+RATIOS = {  # at most so many times as long as the first peer
+    "compare": 1.5, "floor": 2.0, "forward": 1.15, "transformers": 1.0, "replay": 3.0, "big-forward": 1.25, "big-replay": 3.0,
 }
-SECONDS = {"explain": 15.0, "small": 3.0}  # or at most so many seconds, whatever the peer takes
-TORCH = r"""
-import sys, time, torch, transformers
-torch.set_num_threads(int(sys.argv[3]))
-m = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32).eval()
-ids = torch.arange(int(sys.argv[2]))[None] * 7919 % m.config.vocab_size
-best = float("inf")
-with torch.no_grad():
-    m(ids)
-    for _ in range(int(sys.argv[4])):
-        start = time.perf_counter()
-        m(ids)
-        best = min(best, time.perf_counter() - start)
-print("torch", best)
-"""
+SECONDS = {  # at most so many seconds, whatever a peer takes; with tokens where they matter
+    "explain": 15.0, "small": 3.0, "big-load": 1.5, ("gpu", 128): 3.5e-3, ("gpu", 512): 6e-3, ("gpu", 2048): 15e-3,
+    ("gpu-next", 128): 1.9e-3, ("gpu-next", 512): 1.9e-3, ("gpu-next", 2048): 1.9e-3, ("gpu-f32", 128): 15e-3, ("gpu-f32", 512): 20e-3,
+}
+WAYS = {"graph": "transformers, CUDA graph", "eager": "transformers, eager", "linears": "cuBLAS, linear layers only"}
+GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32"
+ROWS = "compare", "floor", "small", "forward", "replay", "explain", "big-forward", "big-replay", *GPU_ROWS
+
+
+def seconds(x):
+    return "-" if x is None else f"{x:.2f} s" if x >= 0.995 else f"{x * 1e3:.3g} ms"
 
 
 class Bench:
     def __init__(self, o, folder):
-        self.o, self.folder, self.rows = o, folder, []
+        self.o, self.folder, self.rows, self.kept = o, folder, [], {}
         self.vernier = os.path.join(o.build, "compare", "vernier")
         self.model = os.path.join(folder, "model")
         self.threads = ["--threads", str(o.threads)]
-        self.ids = ",".join(str((i * 7919 + 13) % 151936) for i in range(o.tokens))
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def capture(self, name, *more):
-        return [self.vernier, "capture", "ref", self.model, "--ids", "@" + self.path("ids"), "-o", self.path(name), "--force",
-                *self.threads, *more]
+    def once(self, name, make):
+        """What several rows need: made by the first; why not, for all."""
+        if name not in self.kept:
+            try:
+                self.kept[name] = make()
+            except Missing as e:
+                self.kept[name] = e
+        if isinstance(self.kept[name], Missing):
+            raise self.kept[name]
+        return self.kept[name]
 
-    def prepare(self):
-        """The model and its recordings, of which each row takes what it needs; those that --folder holds already are taken as they are."""
+    def quiet(self, command):
+        out = subprocess.run(command, capture_output=True, text=True)
+        if out.returncode:
+            raise Missing(bench_gpu.last_line(out.stderr, f"status {out.returncode}"))
+
+    def capture(self, name, *more, model=None):
+        model = model or self.model
+        with open(os.path.join(model, "config.json")) as f:
+            vocabulary = json.load(f)["vocab_size"]
+        with open(self.path("ids"), "w") as f:
+            f.write(",".join(str((i * 7919 + 13) % vocabulary) for i in range(self.o.tokens)))
+        return [self.vernier, "capture", "ref", model, "--ids", "@" + self.path("ids"), "-o", self.path(name), "--force", *self.threads, *more]
+
+    def synth(self):
         layers = ["--layers", str(self.o.layers)] if self.o.layers else []
         if not os.path.exists(self.model):
-            subprocess.run([self.vernier, "synth", "qwen2-0.5b", "-o", self.model, *layers], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with open(self.path("ids"), "w") as f:
-            f.write(self.ids)
-        for name, more in (("f32.h5", ()), ("f16.h5", ("--precision", "f16")), ("f16b.h5", ("--precision", "f16-acc16")),
-                           ("wrong.h5", ("--precision", "f16", "--inject", "M9@logits"))):
+            self.quiet([self.vernier, "synth", self.o.shape, "-o", self.model, *layers])
+
+    def recording(self, name, *more):
+        """The path of a recording of the model, made where --folder does not hold it already."""
+        def make():
             if not os.path.exists(self.path(name)):
-                subprocess.run(self.capture(name, *more), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.quiet(self.capture(name, *more))
+            return self.path(name)
+        return self.once(name, make)
 
-    def add(self, row, work, ours, peer, theirs, note=""):
-        """A row of two numbers of seconds."""
-        ratio, goal, most = ours / theirs if theirs else None, GOALS.get(row), SECONDS.get(row)
-        met = [x <= y for x, y in ((ratio, goal), (ours, most)) if x is not None and y is not None]
-        self.rows.append({"row": row, "work": work, "seconds": ours, "peer": peer, "peer_seconds": theirs, "ratio": ratio,
-                          "goal_ratio": goal, "goal_seconds": most, "reached": any(met) if met else None, "note": note})
-        goals = " or ".join(f"{x:g} {unit}" for x, unit in ((goal, "times"), (most, "s")) if x is not None)
-        print(f"{row:8} {work:56} {ours:8.3f} s {ratio or float('nan'):7.2f} times {peer} ({theirs or float('nan'):.3f} s)"
-              f"{f'; goal {goals}: ' + ('reached' if any(met) else 'MISSED') if met else ''}{note and '; ' + note}", flush=True)
+    def add(self, row, work, ours, peer=None, theirs=None, note="", goal=None, met=True):
+        """A row: seconds of ours and of one peer. `goal` names the goals; `met`: what else must hold for it."""
+        full = not self.o.layers and self.o.shape == "qwen2-0.5b" and self.o.tokens == 512
+        ratio, most, longest = ours / theirs if theirs else None, *(goals.get(goal) if full else None for goals in (RATIOS, SECONDS))
+        kept = [x <= y for x, y in ((ratio, most), (ours, longest)) if x is not None and y is not None]
+        reached = any(kept) and met if kept else None
+        goals = " or ".join(text for text in (f"{most:g} times" if most else "", seconds(longest) if longest else "") if text)
+        self.rows.append({"row": row, "work": work, "seconds": ours, "peer": peer, "peer_seconds": theirs, "ratio": ratio, "goal_ratio": most,
+                          "goal_seconds": longest, "reached": reached, "note": note})
+        print(f"{row:12} {work:40} {seconds(ours):>9}  {peer or '':28} {seconds(theirs):>9} {'-' if ratio is None else f'{ratio:.2f}':>7}  "
+              f"{goals:20} {'' if reached is None else 'reached' if reached else 'MISSED':8} {note}".rstrip(), flush=True)
 
-    def skip(self, row, why):
-        self.rows.append({"row": row, "skipped": why})
-        print(f"{row:8} not measured: {why}", flush=True)
+    def skip(self, row, work, why):
+        self.rows.append({"row": row, "work": work, "not_measured": str(why)})
+        print(f"{row:12} {work:40} not measured: {why}", flush=True)
 
-    def pair(self, row, work, ours, peer, theirs, files=()):
+    def pair(self, row, work, ours, peer, theirs, files=(), repeat=None):
         into_cache(*files)
-        a, b = in_turn((ours, theirs), self.o.repeat)
-        self.add(row, work, a.clock, peer, b.clock, f"{a.cpu / a.clock:.1f} cores busy, {a.memory:.0f} MB")
+        a, b = in_turn((ours, theirs), repeat or self.o.repeat)
+        self.add(row, work, a.clock, peer, b.clock, f"{a.cpu / a.clock:.1f} cores busy, {a.memory:.0f} MB", row)
+        return a.clock
+
+    def two(self):
+        return self.recording("f32.h5"), self.recording("f16.h5", "--precision", "f16")
 
     def compare(self):
-        files = self.path("f32.h5"), self.path("f16.h5")
-        size = sum(map(os.path.getsize, files)) / 1e9
-        self.pair("compare", f"compare f32 f16, {size:.2f} GB", [self.vernier, "compare", *files, *self.threads],
-                  "cat", ["cat", *files], files)
+        files = self.two()
+        work = f"compare f32 f16, {sum(map(os.path.getsize, files)) / 1e9:.2f} GB"
+        ours = self.pair("compare", work, [self.vernier, "compare", *files, *self.threads], "cat", ["cat", *files], files)
+        for peer, command, lacks in (("numpy and h5py", self.script(files), "no h5py and numpy"),
+                                     ("h5diff", shutil.which("h5diff") and ["h5diff", "-d", "1e-3", *files], "no h5diff")):
+            if command:
+                self.add("compare", work, ours, peer, in_turn((command,), 1)[0].clock, "one run of the peer")
+            else:
+                self.skip("compare", f"{work}, beside {peer}", lacks)
+
+    def script(self, files):
+        if not all(map(importlib.util.find_spec, ("h5py", "numpy", "xxhash"))):
+            return None
+        from bench_compare import NUMPY
+        return [sys.executable, "-c", NUMPY, *files]
 
     def floor(self):
-        files = [self.path(name) for name in ("f32.h5", "f16b.h5", "f16.h5")]
+        files = self.recording("f32.h5"), self.recording("f16b.h5", "--precision", "f16-acc16"), self.two()[1]
         size = sum(map(os.path.getsize, files)) / 1e9
-        self.pair("floor", f"compare f32 f16 --floor f16, {size:.2f} GB",
-                  [self.vernier, "compare", *files[:2], "--floor", files[2], "--allow", "precision",
-                   *self.threads], "cat", ["cat", *files], files)
+        self.pair("floor", f"compare f32 f16 --floor, {size:.2f} GB",
+                  [self.vernier, "compare", *files[:2], "--floor", files[2], "--allow", "precision", *self.threads], "cat", ["cat", *files], files)
 
     def small(self):
+        try:
+            import h5py
+            import numpy as np
+            from bench_compare import header
+        except ImportError as e:
+            raise Missing(e)
         files = self.path("small_a.h5"), self.path("small_b.h5")
         for path, noise in zip(files, (0, 1e-6)):
             rng = np.random.default_rng(1)
@@ -122,57 +171,167 @@ class Bench:
                     for point in range(13):
                         d = f["step.0"].create_dataset(f"layer{i}/t{point}", data=rng.standard_normal(8, dtype=np.float32) + np.float32(noise))
                         d.attrs.update(order=i * 13 + point, axes="hidden")
-        self.pair("small", f"compare of {SMALL:,} small tensors", [self.vernier, "compare", *files, *self.threads], "cat",
-                  ["cat", *files], files)
+        self.pair("small", f"compare of {SMALL:,} small tensors", [self.vernier, "compare", *files, *self.threads], "cat", ["cat", *files], files)
         for path in files:
             os.unlink(path)
 
-    def forward(self):
-        out = subprocess.run([os.path.abspath(os.path.join(self.o.build, "tests", "bench_ref")), self.model, str(self.o.tokens),
-                              str(self.o.threads), str(self.o.repeat)], capture_output=True, text=True, cwd=self.folder)
-        said = dict(re.findall(r"^(bare|forward, no taps|forward, recording)\D*([0-9.]+) s", out.stdout, re.M))
-        if len(said) < 3:
-            return self.skip("forward", f"bench_ref: {out.stderr.strip() or 'status %d' % out.returncode}")
-        self.pass_seconds = float(said["forward, no taps"])
-        self.add("forward", f"pass of {self.o.tokens} tokens, f32", self.pass_seconds, "bare sgemm", float(said["bare"]), "median")
+    def bare(self, row, model, repeat):
+        """The pass beside its bare products; its seconds."""
+        bench = bench_gpu.tool(self.o.build, "bench_ref")
+        said = bench_gpu.said([bench, "--json", "--pass", model, str(self.o.tokens), str(self.o.threads), str(repeat)])
+        ours = min(said["pass"])
+        self.add(row, f"{self.named(model)}pass of {self.o.tokens} tokens, f32", ours, "bare cblas_sgemm", min(said["bare"]),
+                 f"weights and {said['peak_gib'] - said['weights_gib']:.2f} GiB", row)
+        return ours
 
-    def torch(self):
-        if not self.o.torch:
-            return self.skip("torch", "no --torch PYTHON")
-        if not hasattr(self, "pass_seconds"):
-            self.forward()
-        out = subprocess.run([self.o.torch, "-c", TORCH, self.model, str(self.o.tokens), str(self.o.threads), str(self.o.repeat)],
-                             capture_output=True, text=True)
-        found = re.search(r"^torch ([0-9.]+)", out.stdout, re.M)
-        if not found:
-            return self.skip("torch", (out.stderr.strip().splitlines() or ["no answer"])[-1])
-        self.add("torch", f"pass of {self.o.tokens} tokens, f32", self.pass_seconds, "transformers", float(found[1]))
+    def named(self, model):
+        return "" if model == self.model else os.path.basename(os.path.abspath(model)) + ": "
+
+    def forward(self):
+        self.synth()
+        ours = self.bare("forward", self.model, self.o.repeat)
+        work = f"pass of {self.o.tokens} tokens, f32"
+        try:
+            said = bench_gpu.torch(self.o.torch, self.model, "pass", "f32", self.o.repeat, [self.o.tokens], "cpu", "--threads", str(self.o.threads))
+            self.add("forward", work, ours, f"transformers, torch {said['torch']}", min(said["passes"][0]["ms"]) / 1e3, "", "transformers")
+        except (Missing, KeyError) as e:
+            self.skip("forward", work + ", beside transformers", e)
 
     def replay(self):
-        files = self.path("f32.h5"), self.path("f16.h5")
+        files = self.two()
         self.pair("replay", f"compare --model --replay, {self.o.tokens} tokens",
-                  [self.vernier, "compare", *files, "--model", self.model, "--replay", *self.threads], "capture ref",
-                  self.capture("again.h5"), files)
+                  [self.vernier, "compare", *files, "--model", self.model, "--replay", *self.threads], "capture ref", self.capture("again.h5"), files)
 
     def explain(self):
-        files = self.path("f32.h5"), self.path("wrong.h5")
+        files = self.recording("f32.h5"), self.recording("wrong.h5", "--precision", "f16", "--inject", "M9@logits")
         self.pair("explain", f"explain a fault at the logits, {self.o.tokens} tokens",
-                  [self.vernier, "explain", *files, "--model", self.model, *self.threads], "capture ref",
-                  self.capture("again.h5"), files)
+                  [self.vernier, "explain", *files, "--model", self.model, *self.threads], "capture ref", self.capture("again.h5"), files)
+
+    def big(self):
+        if not self.o.big:
+            raise Missing("no --big MODEL")
+        files = [os.path.join(self.o.big, name) for name in sorted(os.listdir(self.o.big)) if name.endswith(".safetensors")]
+        self.once("big", lambda: into_cache(*files) or True)
+        return files
+
+    def big_forward(self):
+        self.big()
+        self.bare("big-forward", self.o.big, min(self.o.repeat, 2))
+
+    def big_replay(self):
+        self.big()
+        files = [self.path(name) for name in ("big32.h5", "big16.h5")]
+        try:
+            self.quiet(self.capture("big16.h5", "--precision", "f16", model=self.o.big))
+            peer, = in_turn((self.capture("big32.h5", model=self.o.big),), 1)
+            ours, = in_turn(([self.vernier, "compare", *files, "--model", self.o.big, "--replay", *self.threads],), 1)
+            self.add("big-replay", f"{self.named(self.o.big)}compare --replay, {self.o.tokens} tokens", ours.clock, "capture ref", peer.clock,
+                     f"{ours.cpu / ours.clock:.1f} cores busy, {ours.memory:.0f} MB; one run", "big-replay")
+        finally:
+            for path in files:
+                if os.path.exists(path):
+                    os.unlink(path)
+
+    def device(self):
+        return self.once("device", lambda: bench_gpu.device(self.o.build, self.o.software))
+
+    def loaded(self, model):
+        """Seconds of loading a model for the GPU, and the most memory of the host meanwhile in MB, beyond what is mapped from files."""
+        p = subprocess.Popen([bench_gpu.tool(self.o.build, "bench_gpu"), "--json", model, "f16", "0"], stdout=subprocess.PIPE, text=True)
+        most, ended = [0.0], threading.Event()
+
+        def watch():
+            while not ended.wait(0.005):
+                try:
+                    with open(f"/proc/{p.pid}/status") as f:
+                        most[0] = max(most[0], sum(int(kb) for kb in re.findall(r"Rss(?:Anon|Shmem):\s*(\d+)", f.read())) / 1024)
+                except OSError:
+                    return
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        out = p.communicate()[0]
+        ended.set()
+        watcher.join()
+        if p.returncode:
+            raise Missing(f"bench_gpu: status {p.returncode}")
+        return json.loads(out)["created_s"], most[0]
+
+    def big_load(self):
+        files = self.big()
+        self.device()
+        size = sum(map(os.path.getsize, files)) / 1e9
+        runs, cats = zip(*((self.loaded(self.o.big), in_turn((["cat", *files],), 1)[0].clock) for _ in range(self.o.repeat)))
+        ours, memory = min(s for s, _ in runs), max(mb for _, mb in runs)
+        work = f"{self.named(self.o.big)}loading {size:.1f} GB for the GPU"
+        self.add("big-load", work, ours, "cat", min(cats), f"{size / ours:.1f} GB/s; {memory:.0f} MB of the host, goal {HOST_MEMORY}",
+                 "big-load", memory <= HOST_MEMORY)
+        try:
+            said = bench_gpu.torch(self.o.torch, self.o.big, "load", "f16", self.o.repeat, [1], self.cuda())
+            self.add("big-load", work, ours, "torch, safetensors", min(said["load_s"]))
+        except Missing as e:
+            self.skip("big-load", work + ", beside torch", e)
+
+    def cuda(self):
+        return "cpu" if self.device() == ["cpu"] else "cuda"
+
+    def calls(self, precision):
+        self.device()
+        self.synth()
+        tokens = self.o.gpu_tokens if precision == "f16" else [n for n in self.o.gpu_tokens if n <= 512]
+        return tokens, self.once(f"gpu {precision}", lambda: bench_gpu.engine(self.o.build, self.model, precision, self.o.gpu_repeat, tokens))["calls"]
+
+    def peers(self, precision, tokens, behind):
+        """Peers of one call as (name, seconds or why there are none); the fastest way of transformers first."""
+        try:
+            said = self.once(f"torch {precision}", lambda: bench_gpu.torch(self.o.torch, self.model, "pass,next" if precision == "f16" else "pass",
+                                                                          precision, self.o.gpu_repeat, self.calls(precision)[0], self.cuda()))
+            rows = {row["way"]: row for row in said["passes"] if (row["tokens"], row["behind"]) == (tokens, behind)}
+            for way in WAYS:
+                if way in rows:
+                    yield WAYS[way], min(rows[way]["ms"]) / 1e3 if "ms" in rows[way] else Missing(rows[way]["why"])
+        except Missing as e:
+            yield "transformers", e
+        if self.o.llama and precision == "f16":
+            try:
+                yield "llama.cpp", self.once("llama", self.llama)[tokens, behind]
+            except (Missing, KeyError) as e:
+                yield "llama.cpp", e
+
+    def llama(self):
+        bench, gguf = self.o.llama
+        sizes, found = ",".join(map(str, self.o.gpu_tokens)), {}
+        for what in ("-p", sizes, "-n", "0"), ("-p", "0", "-n", "1", "-d", sizes):
+            for test in bench_gpu.said([bench, "-m", gguf, *what, "-r", str(self.o.gpu_repeat), "-o", "json"]):
+                one = test["n_gen"] > 0
+                found[1 if one else test["n_prompt"], test.get("n_depth", 0) if one else 0] = min(test["samples_ns"]) / 1e9
+        return found
+
+    def gpu_call(self, row, precision, next):
+        _, calls = self.calls(precision)
+        for call in calls:
+            if bool(call["behind"]) != next:
+                continue
+            tokens, behind = call["tokens"], call["behind"]
+            work, goal = f"one token behind {behind}, {precision}" if next else f"{tokens} tokens, {precision}, all logits", (row, behind or tokens)
+            ours, note = min(call["device_ms"]) / 1e3, f"{min(call['wall_ms']):.2f} ms by the clock"
+            peers = list(self.peers(precision, tokens, behind))
+            measured = [(peer, theirs) for peer, theirs in peers if isinstance(theirs, float)]
+            for peer, theirs in measured or [(None, None)]:
+                self.add(row, work, ours, peer, theirs, note, goal)
+                note, goal = "", None
+            for peer, why in peers:
+                if (peer, why) not in measured:
+                    self.skip(row, f"{work}, beside {peer}", why)
 
     def gpu(self):
-        if not any(map(os.path.exists, ("/dev/dri", "/dev/nvidiactl"))):
-            return self.skip("gpu", "no device here; Mesa's software driver says nothing of speed")
-        bench = os.path.join(self.o.build, "tests", "bench_gpu")
-        out = subprocess.run([bench, self.model, "f16", str(self.o.repeat), str(self.o.tokens)], capture_output=True, text=True)
-        if out.returncode:
-            return self.skip("gpu", (out.stderr.strip().splitlines() or ["bench_gpu is not built"])[-1])
-        print(out.stdout, end="")
-        self.rows.append({"row": "gpu", "printed": out.stdout})
-        if self.o.llama:
-            out = subprocess.run([self.o.llama[0], "-m", self.o.llama[1], "-p", str(self.o.tokens), "-n", "0"], capture_output=True, text=True)
-            print(out.stdout, end="")
-            self.rows.append({"row": "llama.cpp", "printed": out.stdout})
+        self.gpu_call("gpu", "f16", False)
+
+    def gpu_next(self):
+        self.gpu_call("gpu-next", "f16", True)
+
+    def gpu_f32(self):
+        self.gpu_call("gpu-f32", "f32", False)
 
     def machine(self):
         with open("/proc/cpuinfo") as f:
@@ -180,35 +339,49 @@ class Bench:
         return {"processor": names[0] if names else platform.processor(), "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0],
                 "system": platform.platform(), "version": subprocess.run([self.vernier, "--version"], capture_output=True, text=True).stdout.strip()}
 
-
-ROWS = "compare", "floor", "small", "forward", "torch", "replay", "explain", "gpu"
+    def measure(self):
+        print(f"{'row':12} {'work':40} {'vernier':>9}  {'peer':28} {'its time':>9} {'ratio':>7}  {'goal':20}")
+        for row in self.o.only:
+            try:
+                if row not in GPU_ROWS and not row.startswith("big"):
+                    self.synth()
+                getattr(self, row.replace("-", "_"))()
+            except (Missing, Failed, OSError) as e:
+                self.skip(row, "", e)
+        judged = [row["reached"] for row in self.rows if row.get("reached") is not None]
+        print(f"{sum(judged)} goals reached, {len(judged) - sum(judged)} missed, {sum('not_measured' in row for row in self.rows)} rows not measured")
+        return all(judged)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
-    p.add_argument("--tokens", type=int, default=512)
-    p.add_argument("--layers", type=int)
-    p.add_argument("--repeat", type=int, default=3)
-    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    p.add_argument("--torch", metavar="PYTHON")
+    p.add_argument("--torch", metavar="PYTHON", help="a Python with torch and transformers")
+    p.add_argument("--big", metavar="MODEL", help="the folder of a 7B model with bfloat16 weights")
     p.add_argument("--llama", nargs=2, metavar=("BENCH", "GGUF"))
-    p.add_argument("--rows", type=lambda x: x.split(","), default=list(ROWS))
+    p.add_argument("--only", nargs="+", choices=ROWS, metavar="ROW")
+    p.add_argument("--gpu", action="store_true", help=f"only {', '.join(GPU_ROWS)}")
     p.add_argument("--json", metavar="FILE")
-    p.add_argument("--folder", help="make the recordings here and keep them, or take those that are there")
+    p.add_argument("--repeat", type=int, default=3)
+    p.add_argument("--gpu-repeat", type=int, default=9, help="of calls and peers on the GPU, which take milliseconds")
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    p.add_argument("--tokens", type=int, default=512)
+    p.add_argument("--gpu-tokens", type=int, nargs="+", default=list(bench_gpu.TOKENS))
+    p.add_argument("--shape", default="qwen2-0.5b", help="another shape of `vernier synth`")
+    p.add_argument("--layers", type=int)
+    p.add_argument("--folder", help="make model and recordings here and keep them, or take those that are there")
+    p.add_argument("--software", action="store_true", help="take a software device, too: a test of this program")
     o = p.parse_args()
-    if set(o.rows) - set(ROWS):
-        p.error(f"--rows takes {', '.join(ROWS)}")
+    o.only = o.only or (GPU_ROWS if o.gpu else ROWS)
     crowd = busy()
     folder = o.folder or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     bench = Bench(o, folder)
     machine = bench.machine()
-    print(f"{machine['processor']}, {machine['cores']} cores, {o.threads} threads, {o.tokens} tokens, {o.layers or 24} layers", flush=True)
+    print(f"{machine['processor']}, {machine['cores']} cores; {o.threads} threads, {o.tokens} tokens, {o.shape}{f', {o.layers} layers' if o.layers else ''}; "
+          f"least of {o.repeat} runs", flush=True)
     try:
-        bench.prepare()
-        for row in o.rows:
-            getattr(bench, row)()
+        reached = bench.measure()
     finally:
         if not o.folder:
             shutil.rmtree(folder)
@@ -216,8 +389,9 @@ def main():
         print(f"{crowd}: these times say little")
     if o.json:
         with open(o.json, "w") as f:
-            json.dump({"machine": machine, "threads": o.threads, "tokens": o.tokens, "layers": o.layers or 24, "rows": bench.rows}, f, indent=1)
-    return int(any(row.get("reached") is False for row in bench.rows))
+            json.dump({"machine": machine, "threads": o.threads, "tokens": o.tokens, "shape": o.shape, "layers": o.layers, "rows": bench.rows}, f, indent=1)
+            f.write("\n")
+    return 0 if reached else 1
 
 
 if __name__ == "__main__":

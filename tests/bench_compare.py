@@ -14,11 +14,13 @@ With --sizes only vernier compare is measured, on pairs of float32 of so many GB
 From one size to the next the seconds of processors a GB may rise by a quarter, and memory stays below 200 MB.
 Needs h5py, numpy, xxhash and h5diff.
 """
-import argparse, os, shutil, subprocess, sys, tempfile, time
+import argparse, os, shutil, sys, tempfile
 
 import h5py
 import numpy as np
 import xxhash
+
+from stopwatch import FIRST, busy, in_turn, into_cache
 
 T, D = 1024, 4096  # 16 MiB a tensor
 # Times as long as vernier compare, at least.
@@ -28,7 +30,6 @@ GOALS = {
     "12 layers and logits": {"cat of both": 1 / 1.5},
 }
 MEMORY = 200  # MB
-FIRST = []  # what begins each command that is timed
 
 
 def header(f, precision, tokens):
@@ -89,61 +90,6 @@ with h5py.File(sys.argv[1]) as f, h5py.File(sys.argv[2]) as g:
         print(name, cosine, e.max(), e.mean(), (e / (np.abs(x) + 1e-6)).max())
     f.visititems(visit)
 """
-
-
-# In a small process: what runs next begins with the memory of whoever starts it, and that counts.
-STOPWATCH = r"""
-import os, sys, time
-null = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
-start = time.perf_counter()
-pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=null)
-_, status, usage = os.wait4(pid, 0)
-print(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024,
-      os.waitstatus_to_exitcode(status))
-"""
-
-
-class Run:
-    """One run of a command: seconds by the clock and of processors, largest resident memory of a process in MB."""
-
-    def __init__(self, command):
-        out = subprocess.run([*FIRST, sys.executable, "-I", "-S", "-c", STOPWATCH, *command], stdout=subprocess.PIPE, check=True)
-        self.clock, self.cpu, self.memory, status = map(float, out.stdout.split())
-        if status not in (0, 1):
-            sys.exit(f"{command[0]}: status {status:.0f}")
-
-
-class Best:
-    """The least of several runs, each number for itself; of memory the most."""
-
-    def __init__(self, runs):
-        self.clock, self.cpu = min(r.clock for r in runs), min(r.cpu for r in runs)
-        self.memory = max(r.memory for r in runs)
-
-    def __str__(self):
-        return f"{self.clock:7.3f} s ({self.cpu:.3f} of processors)"
-
-
-def into_cache(*paths):
-    for path in paths:
-        with open(path, "rb") as f:
-            while f.read(1 << 24):
-                pass
-
-
-def busy():
-    """What else runs here, in words; empty when hardly anything does."""
-    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    return f"the machine was busy before we began (load {load:.1f} on {cores} processors)" if load > 0.3 * cores else ""
-
-
-def in_turn(commands, repeat):
-    """Runs them one after the other, again and again, so that a busy moment meets all of them."""
-    runs = [[] for _ in commands]
-    for _ in range(repeat):
-        for command, list_of in zip(commands, runs):
-            list_of.append(Run(command))
-    return [Best(r) for r in runs]
 
 
 def against(vernier, name, first, second, limits, repeat, only=None):

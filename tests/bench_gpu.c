@@ -1,21 +1,26 @@
 /* bench_gpu.c: milliseconds of a forward pass on a Vulkan device.
  *
- *   bench_gpu MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1 after each
+ *   bench_gpu [--json] MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1 after each
  *
  * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last), the wall
- * time of the call, and that until the host has nothing to do but to end the call; medians, without taps. Then, in calls that time every node, by operation: milliseconds, share of the whole,
- * the rate at which operands pass (each once: what is read again, or from a cache, is not counted), and of products the arithmetic.
- * First: how long it took to open the device and load the weights. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
- * BENCH_LIMITS="GB/s TFLOP/s" of the device, from its data sheet: the rates as shares of them, too. */
+ * time of the call, and that until the host has nothing to do but to end the call; without taps. Then, in calls that time every
+ * node, by operation: milliseconds, share of the whole, the rate at which operands pass (each once, cached keys and values
+ * included), and the arithmetic of products and attention. First: how long it took to open the device and load the weights; 0
+ * rounds: nothing else. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
+ * Prints medians; --json prints every round (tests/bench_gpu.py reads it). */
 #include "libgpu/gpu.h"
+#include "libref/base/json.h"
 #include "libref/base/progress.h"
 #include "libref/model/model.h"
 #include "tests/median.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_ROUNDS = 31 };
+
+static json_t *calls; /* with --json, in place of text */
 
 static void fail(const vn_error *err)
 {
@@ -23,11 +28,20 @@ static void fail(const vn_error *err)
 	exit(2);
 }
 
-typedef struct rates {
-	double ms, bytes, flops;
-} rates;
+static json_t *all_of(const double *x, int n)
+{
+	json_t *list = json_array();
 
-static double limit_[2]; /* bytes and operations in a second; 0: not known */
+	for (int i = 0; i < n; i++)
+		json_array_append_new(list, json_real(x[i]));
+	return list;
+}
+
+/* One operation in a pass. */
+typedef struct work {
+	double ms[MAX_ROUNDS], bytes, flops;
+	int    nodes;
+} work;
 
 static double elements(const vn_plan *p, int value, int64_t T, int64_t S)
 {
@@ -36,34 +50,45 @@ static double elements(const vn_plan *p, int value, int64_t T, int64_t S)
 	return p->value[value].on_demand ? 0.0 : (double)vn_shape_count(&s);
 }
 
-/* What a node reads and writes, and multiplies; of T tokens that see S keys. */
-static void count(const vn_plan *p, const vn_node *n, int64_t T, int64_t S, double element, rates *r)
+/* Of T queries behind `past` tokens: which keys they see, together and each once. */
+static void count_attention(const vn_node *n, int64_t T, int64_t past, double element, work *w)
+{
+	const int64_t window = n->c.attention.window ? n->c.attention.window : INT64_MAX;
+	double        pairs = 0;
+
+	for (int64_t t = 0; t < T; t++) {
+		const int64_t causal = past + (n->c.attention.causal ? t + 1 : T);
+		pairs += (double)(causal < window ? causal : window);
+	}
+	w->flops += 4 * pairs * n->c.attention.heads * n->c.attention.head_dim;
+	w->bytes += 2 * element * (double)(past < window ? past : window) * n->c.attention.kv_heads *
+	            n->c.attention.head_dim;
+}
+
+/* What a node reads and writes, and multiplies. */
+static void count(const vn_plan *p, const vn_node *n, int64_t T, int64_t past, double element, work *w)
 {
 	double all = 0;
 
+	if (n->out[0] >= 0 && p->value[n->out[0]].on_demand)
+		return; /* not computed here */
 	for (int k = 0; k < n->n_in; k++)
-		all += elements(p, n->in[k], T, S);
+		all += elements(p, n->in[k], T, past + T);
 	for (int k = 0; k < n->n_out; k++)
-		all += n->out[k] < 0 || p->value[n->out[k]].state >= 0 ? 0 : elements(p, n->out[k], T, S);
+		all += n->out[k] < 0 || p->value[n->out[k]].state >= 0 ? 0 : elements(p, n->out[k], T, past + T);
 	for (int k = 0; k < n->n_w && n->op != VN_OP_EMBED; k++)
 		all += n->w[k] < 0 ? 0 : (double)vn_shape_count(&p->weight[n->w[k]].shape);
-	r->bytes += element * all;
+	w->nodes++;
+	w->bytes += element * all;
 	if (n->op == VN_OP_LINEAR)
-		r->flops += 2.0 * (double)T * (double)vn_shape_count(&p->weight[n->w[0]].shape);
+		w->flops += 2.0 * (double)T * (double)vn_shape_count(&p->weight[n->w[0]].shape);
+	if (n->op == VN_OP_ATTENTION)
+		count_attention(n, T, past, element, w);
 }
 
-static void show(const char *word, double rate, double limit, double scale)
+static void time_operations(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
+                            work *of)
 {
-	printf("  %8.1f %s", rate / scale, word);
-	if (limit > 0)
-		printf(" (%.0f%%)", 100 * rate / limit);
-}
-
-static void by_operation(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
-                         double element)
-{
-	rates    of[VN_N_OPS] = { { 0 } };
-	double   all = 0;
 	vn_error err = { "" };
 
 	vn_gpu_time_nodes(g, true);
@@ -71,28 +96,47 @@ static void by_operation(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_
 		if (vn_gpu_rewind(g, past, &err) || vn_gpu_forward(g, ids, T, NULL, &err))
 			fail(&err);
 		const double *node = vn_gpu_node_ms(g, NULL);
-		for (int n = 0; node && n < p->n_nodes; n++) {
-			of[p->node[n].op].ms += node[n];
-			all += node[n];
-			count(p, &p->node[n], T, past + T, element, &of[p->node[n].op]);
-		}
+		for (int n = 0; node && n < p->n_nodes; n++)
+			of[p->node[n].op].ms[i] += node[n];
 	}
 	vn_gpu_time_nodes(g, false);
-	for (int op = 0; op < VN_N_OPS; op++)
-		if (of[op].ms > 0) {
-			printf("      %-12s %8.3f ms %3.0f%%", vn_op_name((vn_op)op), of[op].ms / rounds, 100 * of[op].ms / all);
-			show("GB/s", of[op].bytes / of[op].ms * 1e3, limit_[0], 1e9);
-			if (of[op].flops > 0)
-				show("TFLOP/s", of[op].flops / of[op].ms * 1e3, limit_[1], 1e12);
-			putchar('\n');
-		}
 }
 
-/* T tokens behind `past`: the device's time and the wall's, medians. */
+static json_t *list_operations(const work *of, int rounds)
+{
+	json_t *list = json_array();
+
+	for (int op = 0; op < VN_N_OPS; op++)
+		if (of[op].nodes)
+			json_array_append_new(list, json_pack("{s:s, s:i, s:o, s:f, s:f}", "operation", vn_op_name((vn_op)op),
+			                                      "nodes", of[op].nodes, "ms", all_of(of[op].ms, rounds), "bytes",
+			                                      of[op].bytes, "flops", of[op].flops));
+	return list;
+}
+
+static void print_operations(work *of, int rounds)
+{
+	double ms[VN_N_OPS], all = 0;
+
+	for (int op = 0; op < VN_N_OPS; op++)
+		all += ms[op] = median(of[op].ms, rounds);
+	for (int op = 0; op < VN_N_OPS; op++) {
+		if (!of[op].nodes)
+			continue;
+		printf("      %-12s %8.3f ms %3.0f%%  %8.1f GB/s", vn_op_name((vn_op)op), ms[op], 100 * ms[op] / all,
+		       of[op].bytes / ms[op] * 1e-6);
+		if (of[op].flops > 0)
+			printf("  %8.1f TFLOP/s", of[op].flops / ms[op] * 1e-9);
+		putchar('\n');
+	}
+}
+
+/* T tokens behind `past`. */
 static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
                     double element)
 {
 	double   device[MAX_ROUNDS], wall[MAX_ROUNDS], host[MAX_ROUNDS];
+	work     of[VN_N_OPS] = { { .nodes = 0 } };
 	vn_error err = { "" };
 
 	for (int i = -3; i < rounds; i++) { /* the first warm up */
@@ -110,9 +154,19 @@ static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, 
 			vn_gpu_node_ms(g, &device[i]);
 		}
 	}
+	time_operations(g, p, ids, T, past, rounds, of);
+	for (int n = 0; n < p->n_nodes; n++)
+		count(p, &p->node[n], T, past, element, &of[p->node[n].op]);
+	if (calls) {
+		json_array_append_new(calls, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "tokens", (json_int_t)T, "behind",
+		                                       (json_int_t)past, "device_ms", all_of(device, rounds), "wall_ms",
+		                                       all_of(wall, rounds), "host_ms", all_of(host, rounds), "operations",
+		                                       list_operations(of, rounds)));
+		return;
+	}
 	printf("%5lld tokens behind %4lld: %8.2f ms on the device, %8.2f ms wall, %5.2f ms before the host waits\n",
 	       (long long)T, (long long)past, median(device, rounds), median(wall, rounds), median(host, rounds));
-	by_operation(g, p, ids, T, past, rounds, element);
+	print_operations(of, rounds);
 }
 
 static void measure_both(vn_gpu *g, const vn_plan *p, int64_t T, int rounds, double element)
@@ -131,39 +185,50 @@ static void measure_both(vn_gpu *g, const vn_plan *p, int64_t T, int rounds, dou
 
 int main(int argc, char **argv)
 {
+	const bool     json = argc > 1 && strcmp(argv[1], "--json") == 0;
 	vn_error       err = { "" };
 	vn_model      *m;
 	vn_gpu        *g;
 	vn_gpu_options o = { .policy = { VN_F16, VN_F32, 0 }, .device = -1 };
 	vn_facts       facts = { 0 };
-	int            rounds = argc > 3 ? atoi(argv[3]) : 5;
 
+	argc -= json;
+	argv += json;
+	int rounds = argc > 3 ? atoi(argv[3]) : 5;
 	if (argc < 2 || (argc > 2 && !vn_policy_from_name(argv[2], &o.policy))) {
-		fprintf(stderr, "usage: bench_gpu MODEL [PRECISION [ROUNDS [TOKENS...]]]\n");
+		fprintf(stderr, "usage: bench_gpu [--json] MODEL [PRECISION [ROUNDS [TOKENS...]]]\n");
 		return 2;
 	}
-	if (getenv("BENCH_LIMITS") && sscanf(getenv("BENCH_LIMITS"), "%lf %lf", &limit_[0], &limit_[1]) == 2) {
-		limit_[0] *= 1e9;
-		limit_[1] *= 1e12;
-	}
-	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
+	rounds = rounds < 0 ? 0 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
+	calls = json ? json_array() : NULL;
 	if (vn_model_open(argv[1], &m, &err))
 		fail(&err);
 	const double start = vn_seconds();
 	if (vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &o, &g, &err))
 		fail(&err);
+	const double created = vn_seconds() - start;
 	vn_gpu_facts(g, &facts);
-	printf("%s on %s, %s\n", argv[1], vn_facts_get(&facts, "device"), vn_policy_name(o.policy));
-	const double created = vn_seconds() - start, gigabytes = atof(vn_facts_get(&facts, "bytes_weights")) * 1e-9;
-	printf("created in %.3f s, %.2f GB of weights: %.2f GB/s\n", created, gigabytes, gigabytes / created);
+	const double gigabytes = atof(vn_facts_get(&facts, "bytes_weights")) * 1e-9;
+	if (!json) {
+		printf("%s on %s, %s\n", argv[1], vn_facts_get(&facts, "device"), vn_policy_name(o.policy));
+		printf("created in %.3f s, %.2f GB of weights: %.2f GB/s\n", created, gigabytes, gigabytes / created);
+	}
 	const double element = (double)vn_dtype_size(o.policy.storage);
 	if (argc > 4)
-		for (int i = 4; i < argc; i++)
+		for (int i = 4; rounds && i < argc; i++)
 			measure_both(g, vn_model_plan(m), atol(argv[i]), rounds, element);
 	else
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; rounds && i < 3; i++)
 			measure_both(g, vn_model_plan(m), (const int64_t[]) { 128, 512, 2048 }[i], rounds, element);
-	printf("shaders: %.3f s, %s a cache\n", vn_gpu_compiling(g), vn_gpu_compiles(g) ? "without" : "with");
+	json_t *said = !json ? NULL
+	                     : json_pack("{s:s, s:s, s:f, s:f, s:f, s:o}", "device", vn_facts_get(&facts, "device"),
+	                                 "precision", vn_policy_name(o.policy), "created_s", created, "weights_gb",
+	                                 gigabytes, "compiling_s", vn_gpu_compiling(g), "calls", calls);
+	if (!json)
+		printf("shaders: %.3f s, %s a cache\n", vn_gpu_compiling(g), vn_gpu_compiles(g) ? "without" : "with");
+	else if (!vn_json_print(said, stdout, JSON_INDENT(1)))
+		return 2;
+	json_decref(said);
 	vn_gpu_destroy(g);
 	vn_model_close(m);
 	return 0;

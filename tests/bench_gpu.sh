@@ -1,18 +1,29 @@
 #!/usr/bin/env bash
-# bench_gpu.sh BUILD [TOKENS...]: `capture gpu` of synth qwen2-0.5b against the reference and the float16 floor.
+# bench_gpu.sh BUILD [--torch PYTHON] [--json FILE] [--speed] [TOKENS...]: `capture gpu` of synth qwen2-0.5b.
 #
 # For every number of tokens: records the reference in float32, the floor (the reference in float16) and the GPU, and
-# compares every default checkpoint against 4 times the floor; then prints milliseconds per forward pass.
+# compares every default checkpoint against 4 times the floor (not with --speed). Then bench_gpu.py: milliseconds, GB/s,
+# TFLOP/s and the share of the device's limit for each operation, beside torch where --torch names its Python.
 set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
 build=$1
 shift
-sizes=${*:-128 512 2048}
+options=() sizes=() parity=1
+while [ $# -gt 0 ]; do
+	case $1 in
+	--torch | --json) options+=("$1" "$2"); shift ;;
+	--speed) parity= ;;
+	*) sizes+=("$1") ;;
+	esac
+	shift
+done
+[ ${#sizes[@]} -gt 0 ] || sizes=(128 512 2048)
 vernier=$build/compare/vernier
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$vernier" synth qwen2-0.5b -o "$work/model"
 status=0
-for tokens in $sizes; do
+for tokens in ${parity:+"${sizes[@]}"}; do
 	ids=$(awk -v n="$tokens" 'BEGIN { for (i = 0; i < n; i++) printf "%s%d", i ? "," : "", (i * 7919 + 13) % 151936 }')
 	echo "$ids" >"$work/ids"
 	for run in "ref f32" "ref f16" "gpu f16"; do
@@ -23,5 +34,5 @@ for tokens in $sizes; do
 	"$vernier" compare "$work/ref-f32.h5" "$work/gpu-f16.h5" --floor "$work/ref-f16.h5" || status=1
 	rm -f "$work"/*.h5
 done
-"$build/tests/bench_gpu" "$work/model" f16 5
+python3 "$here/bench_gpu.py" "$build" "$work/model" "${sizes[@]}" ${options[@]+"${options[@]}"} || status=$?
 exit $status

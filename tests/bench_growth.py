@@ -12,7 +12,7 @@ Varies one size of `vernier synth qwen2-0.5b` (24 layers, vocabulary 151,936, --
                 from --gpu FILE: what bench_gpu printed on another machine
 
 Seconds by the clock, the least of the repeats, files in the page cache. A vocabulary is made smaller by leaving out rows of the
-embedding. --quick: 3 layers, short prompts: a test of this program. Needs 6 GB of disk. Needs h5py and numpy.
+embedding. --quick: 3 layers, short prompts: a test of this program. Needs 6 GB of disk.
 """
 import argparse
 import json
@@ -23,6 +23,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+from stopwatch import in_turn, into_cache
 
 VOCABULARY, LAYERS = 151936, 24
 GPU_TOKENS = 128, 256, 512, 1024, 2048, 4096
@@ -83,7 +85,6 @@ class Growth:
 
     def seconds(self, tokens, layers, vocabulary, threads):
         """What each work takes at one size."""
-        from bench_compare import in_turn, into_cache  # needs h5py, which --plot does not
         model, a, b, wrong = self.model(layers, vocabulary), self.path("f32.h5"), self.path("f16.h5"), self.path("wrong.h5")
         with open(self.path("ids"), "w") as f:
             f.write(",".join(str((i * 7919 + 13) % vocabulary) for i in range(tokens)))

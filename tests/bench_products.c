@@ -1,10 +1,12 @@
 /* bench_products.c: microseconds of one product on a Vulkan device, by every kernel and share.
  *
- *   bench_products [PRECISION [all [TOKENS...]]]      default: f16, calls of 1 to 2048 tokens
+ *   bench_products [--json] [PRECISION [best|all [TOKENS...]]]      default: f16 best, calls of 1 to 2048 tokens
  *
  * Per shape of a weight and number of tokens: what the engine chooses, and with `all` every other way. Each product
- * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time. */
+ * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time, the least of
+ * some rounds. --json: an object of each product on a line of its own, after one of the device. */
 #include "libgpu/engine.h"
+#include "libref/base/progress.h"
 #include "libref/plan/plan.h"
 
 #include <stdio.h>
@@ -27,6 +29,7 @@ static vn_kernels kernels;
 static vn_encoder encoder;
 static vn_buffer  x, w, y, sums;
 static size_t     element;
+static bool       json;
 
 static void must(vn_status st, const vn_error *err)
 {
@@ -91,12 +94,18 @@ static void show(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
 {
 	if (vn_product_sums(way, T, M) > sums.size)
 		return;
-	const double us = time_of(way, T, M, N);
+	const double us = time_of(way, T, M, N), flops = 2 * (double)T * (double)M * (double)N,
+				 bytes = (double)element * ((double)M * (double)N + (double)T * (double)(M + N));
 
-	printf("%6lld x %6lld x %5lld  %c %-16s %3d %9.1f us %7.1f TFLOP/s %6.0f GB/s\n", (long long)T, (long long)M,
-	       (long long)N, chosen ? '*' : ' ', vn_kernel_name(way.kernel), way.shares, us,
-	       2e-6 * (double)T * (double)M * (double)N / us,
-	       1e-3 * (double)element * ((double)M * (double)N + (double)T * (double)(M + N)) / us);
+	if (json)
+		printf(
+			"{\"tokens\": %lld, \"outputs\": %lld, \"inputs\": %lld, \"kernel\": \"%s\", \"shares\": %d, \"us\": %.3f, \"flops\": %.0f, "
+			"\"bytes\": %.0f}\n",
+			(long long)T, (long long)M, (long long)N, vn_kernel_name(way.kernel), way.shares, us, flops, bytes);
+	else
+		printf("%6lld x %6lld x %5lld  %c %-16s %3d %9.1f us %7.1f TFLOP/s %6.0f GB/s\n", (long long)T, (long long)M,
+		       (long long)N, chosen ? '*' : ' ', vn_kernel_name(way.kernel), way.shares, us, 1e-6 * flops / us,
+		       1e-3 * bytes / us);
 	fflush(stdout);
 }
 
@@ -132,8 +141,11 @@ int main(int argc, char **argv)
 	vn_error  err = { "" };
 	vn_plan  *p = small_plan();
 
+	json = argc > 1 && strcmp(argv[1], "--json") == 0;
+	argc -= json;
+	argv += json;
 	if (argc > 1 && !vn_policy_from_name(argv[1], &policy)) {
-		fprintf(stderr, "usage: bench_products [PRECISION [all [TOKENS...]]]\n");
+		fprintf(stderr, "usage: bench_products [--json] [PRECISION [best|all [TOKENS...]]]\n");
 		return 2;
 	}
 	element = vn_dtype_size(policy.storage);
@@ -144,8 +156,9 @@ int main(int argc, char **argv)
 	must(vn_buffer_create(&device, &w, VN_ON_DEVICE, WEIGHTS, false, "w", &err), &err);
 	must(vn_buffer_create(&device, &y, VN_ON_DEVICE, (VkDeviceSize)2048 * 151936 * element, false, "y", &err), &err);
 	must(vn_buffer_create(&device, &sums, VN_ON_DEVICE, (VkDeviceSize)256 << 20, false, "sums", &err), &err);
-	printf("%s, %s, matrices of %d\n", device.info.name, vn_policy_name(policy), kernels.side);
-	for (int i = 0; i < 400; i++) /* idle clocks are a third of busy ones */
+	printf(json ? "{\"device\": \"%s\", \"precision\": \"%s\", \"side\": %d}\n" : "%s, %s, matrices of %d\n",
+	       device.info.name, vn_policy_name(policy), kernels.side);
+	for (const double start = vn_seconds(); vn_seconds() < start + 0.5;) /* idle clocks are a third of busy ones */
 		time_of((vn_way) { VN_K_LINEAR_VEC, 16 }, 1, 4096, 4096);
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
 		for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++) {
@@ -155,7 +168,7 @@ int main(int argc, char **argv)
 			if (M * N * (int64_t)element > (int64_t)WEIGHTS || (M > 100000 && !kernels.side && T > 512))
 				continue;
 			show(vn_product_way(&kernels, T, M, N), T, M, N, true);
-			if (argc > 2)
+			if (argc > 2 && strcmp(argv[2], "all") == 0)
 				every_way(T, M, N);
 		}
 	vn_buffer_destroy(&device, &sums);

@@ -95,12 +95,13 @@ run_tests release -j"$jobs" ${room:+-L "^$room\$"}
 
 if [ "$what" = all ]; then
 	echo "== address and undefined-behaviour sanitizers"
-	configure_and_build asan
+	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
+	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
 	# Left out: the longest tests, which run the same code as the other suites and command-line tests, and checks that do
 	# not run our code.
 	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page|test_gpu_(attention|families|fuse|gdn|invariants|ops|paged|products|run|trouble)|cli_((isolate|paged|same_bits|decode|force_ref|quantised)_gpu|(selftest|selftest_families|explain_vocabulary)$))'
-	other='^(hostile_text|flips|cli_selftest_own|calls|includes|binaries|headers|format|questions|manual|points_page|elsewhere|action|story_.*|cli_(evaluate|evaluate_recorded|prompts|same_bits_ref|interrupted|shortened_gpu|force|csv|mpi))$'
+	other='^(hostile_text|flips|bench_rows|cli_selftest_own|calls|includes|binaries|headers|format|questions|manual|points_page|elsewhere|action|story_.*|cli_(evaluate|evaluate_recorded|prompts|same_bits_ref|interrupted|shortened_gpu|force|csv|mpi))$'
 	# CMake 3.25 takes nine pairs of parentheses; of more it complains, and would leave out nothing.
 	if ctest --preset asan -N -E "$long|$other" 2>&1 | grep -q RegularExpression; then
 		refuse "the list of tests to leave out is no regular expression of this ctest"
@@ -111,7 +112,7 @@ if [ "$what" = all ]; then
 	configure_and_build tsan -DVERNIER_GPU=OFF -- $(printf ' test_%s' $threaded)
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R "test_(${threaded// /|})\$"
 	echo "== clang"
-	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON >/dev/null
+	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON "$shaders" >/dev/null
 	watched "building clang" cmake --build build/clang
 	watched --show "testing clang" ctest --test-dir build/clang --output-on-failure -j"$jobs" -L '^unit$' -E "$long"
 fi

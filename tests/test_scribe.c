@@ -2,6 +2,7 @@
  * (test_sandbox.c tries each). */
 #include "capture/file/child.h"
 #include "capture/store/scribe.h"
+#include "libref/base/dtype.h"
 #include "tests/suite.h"
 
 #include <signal.h>
@@ -120,6 +121,61 @@ static void a_scribe_that_is_killed_is_told_of(void)
 	end();
 }
 
+/* ---- after a failure of HDF5 ------------------------------------------------------------------------ */
+
+/* A tensor of four zeros. The name of an attribute can be given only once, so HDF5 refuses twice. */
+static vn_status put_tensor(const char *name, bool twice)
+{
+	vn_message start = { 0 }, finish = { 0 };
+
+	vn_put_text(&start, name);
+	vn_put_int(&start, VN_F32);
+	vn_put_int(&start, 1);
+	vn_put_int(&start, 4);
+	CU_ASSERT_EQUAL_FATAL(vn_scribe_do(&scribe, VN_SCRIBE_START, &start, NULL, NULL), VN_OK);
+	vn_put_text(&finish, name);
+	vn_put_int(&finish, twice ? 2 : 1);
+	for (int i = 0; i <= twice; i++) {
+		vn_put_text(&finish, "order");
+		vn_put_int(&finish, 'i');
+		vn_put_int(&finish, i);
+	}
+	return vn_scribe_do(&scribe, VN_SCRIBE_FINISH, &finish, NULL, NULL);
+}
+
+static size_t read_partial(char *to, size_t most)
+{
+	FILE        *f = fopen(place.partial, "rb");
+	const size_t n = f ? fread(to, 1, most, f) : 0;
+
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* HDF5 keeps what it makes in memory, and an object that it has made by half must not reach the disk. */
+static void after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last(void)
+{
+	static char before[1 << 20], after[1 << 20];
+	vn_message  m = { 0 };
+	int64_t     left = -1;
+
+	begin();
+	CU_ASSERT_EQUAL(begin_step(0), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor("embed", false), VN_OK);
+	usleep(150000); /* the next one publishes */
+	CU_ASSERT_EQUAL(put_tensor("final_norm", false), VN_OK);
+	const size_t n = read_partial(before, sizeof before);
+	CU_ASSERT(n > 0 && n < sizeof before);
+	CU_ASSERT_EQUAL(put_tensor("logits", true), VN_ERR_IO);
+	vn_put_int(&m, false);
+	CU_ASSERT_EQUAL(vn_scribe_do(&scribe, VN_SCRIBE_CLOSE, &m, &left, NULL), VN_OK);
+	CU_ASSERT_EQUAL(left, 2);
+	CU_ASSERT_EQUAL(read_partial(after, sizeof after), n);
+	CU_ASSERT_EQUAL(memcmp(before, after, n), 0);
+	end();
+}
+
 /* ---- the sandbox ------------------------------------------------------------------------------------- */
 
 /* A line of /proc/PID/status. */
@@ -152,8 +208,11 @@ static void it_runs_in_a_sandbox(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = { TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer),
-		                           TEST(a_message_of_any_length_comes_whole), TEST(a_scribe_that_is_killed_is_told_of),
-		                           TEST(it_runs_in_a_sandbox), CU_TEST_INFO_NULL };
+		                           TEST(a_message_of_any_length_comes_whole),
+		                           TEST(a_scribe_that_is_killed_is_told_of),
+		                           TEST(after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last),
+		                           TEST(it_runs_in_a_sandbox),
+		                           CU_TEST_INFO_NULL };
 	void              *shared = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (shared == MAP_FAILED || !mkdtemp(dir)) {

@@ -3,8 +3,8 @@
  *
  * Link libvernier-capture (pkg-config vernier-capture); it needs HDF5. If your program should not
  * depend on HDF5, use vernier_record.h instead: it writes a directory, which `vernier import` turns
- * into a checkpoint file. C99 or C++11. The file format is described in vernier's
- * `vernier help checkpoint.md`.
+ * into a checkpoint file. C99 or C++11. `vernier help checkpoint.md` describes the file
+ * format.
  *
  *     vernier_capture *c = vernier_capture_open("cand.h5", 0, "my engine", "f32");
  *     int64_t          shape[3] = { n_tokens, n_heads, head_dim };
@@ -52,19 +52,19 @@ int vernier_capture_say(vernier_capture *c, const char *key, const char *value);
 /* Adds the model's config: the text of its config.json. At most once. */
 int vernier_capture_config(vernier_capture *c, const char *json);
 
-/* Judges the run while it is recorded by a recording of another run, such as of the reference or of
- * yesterday's version: only tensors that differ from it are written, each with what was put before
- * it in its layer. Call it before the first step. A tensor agrees if its digest is the reference's,
- * or else if its nmse, sum (c - r)^2 / sum r^2, is at most keep_above; 0: 1e-9 for float32 and wider,
- * 1e-5 for narrower formats. Logits are left out only if they are equal. `vernier compare` knows what
- * was left out, and judges it again by what was measured. Costs memory for the tensors of one layer,
- * and forks a process to open the reference. */
+/* Compares the run, during recording, with the recording `reference` of another run, such as
+ * yesterday's version. Only tensors that differ are written, each with the tensors put before it in
+ * its layer. Call it before the first step. A tensor agrees if its digest is the reference's, or if
+ * its nmse, sum (c - r)^2 / sum r^2, is at most keep_above; 0: 1e-9 for float32 and wider, 1e-5 for
+ * narrower formats. Logits are left out only if they are equal. The file lists what was left out
+ * with its measured error, from which `vernier compare` judges it. Keeps the tensors of one layer in
+ * memory, and forks a process to open the reference. */
 int vernier_capture_against(vernier_capture *c, const char *reference, double keep_above);
 
-/* Ends the run at the first tensor that differs from the reference. The call that puts it writes it
- * and returns VERNIER_CAPTURE_STOPPED, and so does every later put and step, which do nothing: leave
- * the forward pass and commit. The recording is then complete; its fact `stopped` names the tensor.
- * Call it after vernier_capture_against. */
+/* Ends the run at the first tensor that differs from the reference. The call that puts this tensor
+ * writes it and returns VERNIER_CAPTURE_STOPPED. Every later put and step does nothing and returns
+ * the same: leave the forward pass and commit. The recording is then complete; its fact `stopped`
+ * names the tensor. Call it after vernier_capture_against. */
 enum { VERNIER_CAPTURE_STOPPED = 1 };
 int vernier_capture_stop_at_first(vernier_capture *c);
 
@@ -91,9 +91,9 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
                         int rank, const int64_t *shape);
 
-/* States where the next tensor is made, which reports show as FILE:LINE. VERNIER_CAPTURE_HERE states the
- * line that it stands in. The put functions do not do it themselves: most programs call them in one
- * helper, whose line would stand for every tensor. Of a long path the end is kept. */
+/* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_CAPTURE_HERE sets its own
+ * line. The put functions do not set it, because most programs call them in one helper function,
+ * whose line would then stand for every tensor. Of a long path, the end is kept. */
 int vernier_capture_at(vernier_capture *c, const char *file, int line);
 #define VERNIER_CAPTURE_HERE(c) vernier_capture_at((c), __FILE__, __LINE__)
 

@@ -23,8 +23,8 @@
  *          marks the recording complete.
  * Threads  At most one thread at a time may use a vernier_record.
  * Text     UTF-8.
- * Size     Every tensor is written whole: no reference is read. vernier_capture_against of
- *          vernier_capture.h writes only what differs from one.
+ * Size     Every tensor is written. To write only tensors that differ from a reference, use
+ *          vernier_capture_against of vernier_capture.h.
  * Memory   Data is written from the caller's buffer, which may change as soon as a call returns.
  */
 #ifndef VERNIER_RECORD_H
@@ -81,9 +81,9 @@ int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t 
 int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
                        int rank, const int64_t *shape);
 
-/* States where the next tensor is made, which reports show as FILE:LINE. VERNIER_RECORD_HERE states the
- * line that it stands in. The put functions do not do it themselves: most programs call them in one
- * helper, whose line would stand for every tensor. Of a long path the end is kept. */
+/* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_RECORD_HERE sets its own
+ * line. The put functions do not set it, because most programs call them in one helper function,
+ * whose line would then stand for every tensor. Of a long path, the end is kept. */
 int vernier_record_at(vernier_record *r, const char *file, int line);
 #define VERNIER_RECORD_HERE(r) vernier_record_at((r), __FILE__, __LINE__)
 

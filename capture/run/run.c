@@ -328,12 +328,14 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	st = vn_store_commit(&s, err);
 done:
 	if (st && s) {
-		int64_t  tensors = vn_store_tensors(s, NULL);
-		vn_error why = err ? *err : (vn_error) { 0 };
-		vn_store_abandon(&s);
-		if (tensors > 0 && err)
-			vn_fail(err, st, "%.*s; %s.partial holds %" PRId64 " tensors of an incomplete recording", VN_ERROR_MAX / 2,
-			        why.text, r->path, tensors);
+		const vn_error why = err ? *err : (vn_error) { 0 };
+		const int64_t  tensors = vn_store_abandon(&s);
+		char           count[48] = "";
+		if (tensors > 0)
+			snprintf(count, sizeof count, "%" PRId64 " tensors of ", tensors);
+		if (tensors && err)
+			vn_fail(err, st, "%.*s; %s.partial holds %san incomplete recording", VN_ERROR_MAX / 2, why.text, r->path,
+			        count);
 	}
 	vn_listener_finish(&l);
 	vn_screen_close(screen);

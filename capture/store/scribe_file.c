@@ -27,7 +27,10 @@ static vn_status publish_file(vn_desk *d, vn_error *err)
 	if (H5Fflush(d->file, H5F_SCOPE_GLOBAL) < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot flush it", d->path);
 	d->published = vn_seconds();
-	return vn_driver_publish(d->driver, err);
+	const vn_status st = vn_driver_publish(d->driver, err);
+	if (!st)
+		d->on_disk = d->tensors;
+	return st;
 }
 
 static vn_status publish_when_due(vn_desk *d, vn_error *err)
@@ -346,6 +349,7 @@ static vn_status finish_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_err
 	if (parent < 0 || H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0 || !note_name(d, name, parent))
 		return not_made(d, name, err);
 	drop_tensor(d);
+	d->tensors++;
 	return publish_when_due(d, err);
 }
 
@@ -379,14 +383,17 @@ static vn_status read_back(vn_desk *d, vn_error *err)
 	            : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", d->path);
 }
 
-/* Message: 1 to mark the file complete, else 0. Writes everything to disk and closes HDF5; without 1 the mark
- * stays 0. */
+/* Message: 1 to mark the file complete, else 0. value: the tensors that the file on disk has. Writes everything to
+ * disk and closes HDF5; without 1 the mark stays 0. If HDF5 has failed before, the file stays as it was published
+ * last: HDF5 would write objects that it has made by half. */
 static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const bool complete = vn_take_int(m) && !d->refused;
 	vn_status  st = VN_OK;
 
-	(void)value;
+	*value = d->on_disk;
+	if (d->broken)
+		return VN_OK;
 	drop_tensor(d);
 	close_step(d);
 	if (d->file >= 0) {
@@ -402,6 +409,7 @@ static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error 
 		if (!st)
 			st = vn_driver_publish(d->driver, err);
 	}
+	*value = d->on_disk;
 	d->file = H5I_INVALID_HID;
 	return st;
 }
@@ -451,6 +459,9 @@ vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value
 		close_file(d, m, value, NULL);
 	if (poor)
 		return poor;
-	const vn_status st = does[errand](d, m, value, err);
-	return st ? st : vn_trouble_since(d->mark, d->path, err);
+	vn_status st = does[errand](d, m, value, err);
+	if (!st)
+		st = vn_trouble_since(d->mark, d->path, err);
+	d->broken |= st == VN_ERR_IO || st == VN_ERR_NOMEM;
+	return st;
 }

@@ -24,8 +24,11 @@ struct vn_desk {
 	int64_t     links;     /* that a group has room for in its first block */
 	void       *names;     /* of the step: a tree of tsearch */
 	double      published; /* time of the last publish */
+	int64_t     tensors;   /* finished */
+	int64_t     on_disk;   /* those of them that are published */
 	unsigned    mark;      /* vn_trouble_mark at the start */
 	bool        refused;   /* by vn_h5_room */
+	bool        broken;    /* a call of HDF5 failed, so what it keeps in memory may be invalid */
 	vn_digest   plan;      /* digest of the requested plan; empty: no plan */
 };
 

@@ -223,15 +223,17 @@ static void stop_thread(vn_store *s)
 	s->started = false;
 }
 
-/* Writes everything to disk and ends the scribe, also after a failure. Without complete the mark stays 0. */
-static vn_status close_file(vn_store *s, bool complete, vn_error *err)
+/* Writes everything to disk and ends the scribe, also after a failure. Without complete the mark stays 0. left: the
+ * tensors that the file has; -1 if the scribe crashed before. */
+static vn_status close_file(vn_store *s, bool complete, int64_t *left, vn_error *err)
 {
 	vn_message m = { 0 };
 	vn_status  st = VN_OK;
 
+	*left = -1;
 	vn_put_int(&m, complete);
 	if (s->scribe.socket >= 0)
-		st = vn_scribe_do(&s->scribe, VN_SCRIBE_CLOSE, &m, NULL, err);
+		st = vn_scribe_do(&s->scribe, VN_SCRIBE_CLOSE, &m, left, err);
 	vn_message_finish(&m);
 	vn_scribe_end(&s->scribe);
 	stop_thread(s);
@@ -255,10 +257,13 @@ static void release_store(vn_store **store)
 }
 
 /* Half of a file that is rewritten as a whole can be made again, and HDF5 may have failed in the middle of it. */
-static void remove_useless(const vn_store *s)
+static bool remove_useless(const vn_store *s, int64_t left)
 {
-	if ((s->whole || s->tensors == 0) && s->place.partial)
+	const bool useless = s->whole || s->tensors == 0 || left == 0;
+
+	if (useless && s->place.partial)
 		unlink(s->place.partial); /* still locked, so it is ours */
+	return useless;
 }
 
 vn_status vn_store_commit(vn_store **store, vn_error *err)
@@ -270,13 +275,14 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 	if (!st)
 		st = vn_store_status(s, err);
 	const bool whole = !st && !(st = vn_trouble_since(s->place.mark, s->place.partial, err));
-	vn_status  closed = close_file(s, whole && !s->cut, whole ? err : NULL);
+	int64_t    left;
+	vn_status  closed = close_file(s, whole && !s->cut, &left, whole ? err : NULL);
 	if (!st)
 		st = closed;
 	if (!st)
 		st = vn_place_settle(&s->place, err);
 	else
-		remove_useless(s);
+		remove_useless(s, left);
 	release_store(store);
 	return st;
 }
@@ -297,14 +303,17 @@ int64_t vn_store_tensors(vn_store *s, int64_t *bytes)
 	return s->tensors;
 }
 
-void vn_store_abandon(vn_store **store)
+int64_t vn_store_abandon(vn_store **store)
 {
 	vn_store *s = *store;
+	int64_t   left;
 
 	if (!s)
-		return;
+		return 0;
 	come_to_rest(s);
-	close_file(s, false, NULL);
-	remove_useless(s);
+	close_file(s, false, &left, NULL);
+	if (remove_useless(s, left))
+		left = 0;
 	release_store(store);
+	return left;
 }

@@ -76,7 +76,8 @@ vn_status vn_store_commit(vn_store **s, vn_error *err);
 /* Waits for tensors in progress, and returns how many are in the file. bytes may be NULL. */
 int64_t   vn_store_tensors(vn_store *s, int64_t *bytes);
 /* Ends the store without commit. The .partial file remains, marked incomplete; it is removed if it
- * has no tensors, or the store rewrites a whole file. *s may be NULL. */
-void      vn_store_abandon(vn_store **s);
+ * has no tensors, or the store rewrites a whole file. Returns how many tensors remain in it, or -1
+ * if that is not known because HDF5 crashed. *s may be NULL. */
+int64_t   vn_store_abandon(vn_store **s);
 
 #endif

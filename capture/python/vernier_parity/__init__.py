@@ -41,30 +41,30 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     layers      only these layers, from 0: "A-B" (both included) or a number
     tokens      only the rows of these tokens, from 0: "A-B" (both included) or "last"
     weights     also record a digest and statistics of each weight, which reads all of them once, also those that
-                accelerate offloaded. If a weight cannot be read, the table is left out with a warning
-    statistics  also store minimum, maximum, mean and so on of each tensor, for `vernier show`. Takes a tenth of the time
-                of a forward pass over few tokens; a comparison does not need them
+                accelerate offloaded. If a weight cannot be read, a warning says so, and the table is left out
+    statistics  also store minimum, maximum, mean and so on of each tensor, for `vernier show`. This takes a tenth of the
+                time of a forward pass over few tokens; comparisons do not need it
     run         your own facts about the run: strings and numbers by name
     force       replace an existing recording; other files are never replaced
     against     a recording to judge this one by while it is made: only tensors that differ from it are written, each with
                 what was recorded before it in its layer. `vernier compare` knows what was left out. Needs xxhash
     keep_above  the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
                 Logits are left out only if they are equal; tensors with NaN or infinities never
-    stop_at_first  raise Diverged at the first tensor that differs from `against`, from inside the model's forward pass. It
-                leaves the block after the recording was completed: PATH holds the tensor and what was recorded before
-                it in its layer, and the fact `stopped` names it
+    stop_at_first  raise Diverged at the first tensor that differs from `against`, from inside the model's forward pass.
+                The recording is completed first: PATH holds the tensor and the tensors recorded before it in its layer,
+                and the fact `stopped` names it
 
-    Gives a Session: its `names` lists the checkpoints that each call records, its `fact(name=value)` adds facts,
-    `differs` names the first tensor that differed from `against`.
+    The block gets a Session: `names` lists the checkpoints that each call records, `fact(name=value)` adds facts, `differs`
+    names the first tensor that differed from `against`.
 
-    Raises Diverged: see stop_at_first. RecordingError: the file exists; a model of another kind; a model compiled by torch.compile; a glob or range
-    that selects nothing; a call without token ids; a beam search; no call inside the block. Nothing is left at PATH then;
-    an interrupted run leaves PATH.partial.
+    Raises Diverged: see stop_at_first. RecordingError: the file exists; a model of another kind; a model compiled by
+    torch.compile; a glob or range that selects nothing; a call without token ids; a beam search; no call inside the block.
+    Then there is no file PATH; an interrupted run leaves PATH.partial.
 
     Checkpoints for which the model has no module are left out with a warning, and listed in the fact not_hooked.
 
     A batch is recorded with its padding, on either side. Padding at the end of a row also changes the states that Gated
-    DeltaNet layers leave; the state after the row's last token is recomputed and recorded instead.
+    DeltaNet layers return; the state after the row's last token is recomputed and recorded instead.
 
     Recording does not change the results. Hooks only read; functions that hooks cannot see (RoPE, attention, delta rule)
     are wrapped inside the block. The attribute `how` of each tensor says which way it was captured: hook, patched, or

@@ -1,4 +1,4 @@
-"""python -m vernier_parity FILE [NAME]: what a recording holds, or one tensor of it."""
+"""python -m vernier_parity FILE [NAME]: print the contents of a recording, or one tensor."""
 
 import argparse
 import os
@@ -12,14 +12,14 @@ from . import RecordingError, __version__, open as open_recording
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """0: shown. 2: it cannot be; stderr has a line."""
+    """Returns 0, or 2 after one line on stderr."""
     args = argparse.ArgumentParser(prog="python -m vernier_parity", description="Show what a recording holds, or one tensor of it. "
                                    "To compare two recordings, use `vernier compare`.")
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0].isalpha() and not os.path.exists(words[0]):  # a command of the program, most likely
+    if words and words[0].isalpha() and not os.path.exists(words[0]):  # probably a command of the program vernier
         print(f"vernier_parity: {words[0]}: no such file; commands are those of the program: vernier {shlex.join(words)}", file=sys.stderr)
         return 2
     o = args.parse_args(words)
@@ -47,7 +47,7 @@ if __name__ == "__main__":
     try:
         status = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough: `| head`
+    except BrokenPipeError:  # the reader of the pipe has ended: `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)

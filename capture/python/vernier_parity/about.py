@@ -1,4 +1,4 @@
-"""about.py: what a recording says of a model of transformers and of its run: directory, config, precision, device."""
+"""about.py: facts about a transformers model and its run: directory, config, precision, device."""
 
 import json
 import os
@@ -14,7 +14,7 @@ ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transfor
 
 
 def directory_of(model: Any) -> Optional[str]:
-    """Where the model was loaded from, as far as it lies on this machine."""
+    """The directory that the model was loaded from, or None if it is not on this machine."""
     name = getattr(model.config, "_name_or_path", "") or getattr(model, "name_or_path", "")
     if not name or os.path.isfile(os.path.join(name, "config.json")):
         return name or None
@@ -28,7 +28,7 @@ def directory_of(model: Any) -> Optional[str]:
 
 
 def config_of(model: Any, directory: Optional[str]) -> Tuple[str, str]:
-    """(config.json, which of its settings the model in memory has otherwise). Verbatim where it has none otherwise."""
+    """(text of config.json, names of the settings that differ in memory). The text is verbatim if none differs."""
     if directory is not None:
         from transformers import AutoConfig
 
@@ -41,7 +41,7 @@ def config_of(model: Any, directory: Optional[str]) -> Tuple[str, str]:
         whole, values = json.loads(table.config_of(directory)), json.loads(text.to_json_string(use_diff=False))
         inner = whole["text_config"] if isinstance(whole.get("text_config"), dict) else whole
         inner.update({k: values.get(k) for k in other})
-        if "rope_parameters" in other:  # says what these said
+        if "rope_parameters" in other:  # it replaces these settings
             for k in ("rope_theta", "rope_scaling"):
                 inner.pop(k, None)
         return json.dumps(whole, indent=2, sort_keys=True), ", ".join(sorted(other))
@@ -49,7 +49,7 @@ def config_of(model: Any, directory: Optional[str]) -> Tuple[str, str]:
 
 
 def facts_of(model: Any) -> Dict[str, h5.Fact]:
-    """What is known before the first call."""
+    """The facts that are known before the first call."""
     import transformers
 
     return dict(engine="transformers", precision=plain_word(model), engine_version=transformers.__version__, torch_version=torch.__version__,
@@ -57,7 +57,7 @@ def facts_of(model: Any) -> Dict[str, h5.Fact]:
 
 
 def plain_word(model: Any) -> str:
-    """The format of the weights."""
+    """The number format of the weights."""
     return WORDS.get(model.dtype, str(model.dtype).rpartition(".")[2])
 
 
@@ -69,8 +69,8 @@ def call_word(device: Any) -> Optional[str]:
 
 
 def run_word(word: str, seen: Set[Any]) -> str:
-    """What the tensors make of a plain word: a run of f32 with some in 16 bits (modules of another format, autocast around a
-    few) is "mixed-bf16"."""
+    """The precision of a run whose weights have the precision `word`, given the formats of its tensors. A run of f32 with some
+    tensors in 16 bits (modules of another format, autocast around a few) is "mixed-bf16"."""
     narrow = [WORDS[d] for d in (torch.bfloat16, torch.float16) if d in seen]
     return "mixed-" + narrow[0] if narrow and word in ("f32", "f64") else word
 

@@ -1,8 +1,8 @@
-"""against.py: judges the tensors of a run while they are recorded, so that only what differs from a reference is written.
+"""against.py: judges the tensors of a run by a reference during recording, so that only tensors that differ are written.
 
-Digests come first, then statistics, then numbers: equal digests agree; a root mean square that is too far off differs
-whatever the numbers are; else the numbers are read and the nmse, sum (c - r)^2 / sum r^2, is computed. This tells what
-is worth keeping. The verdict is that of `vernier compare`, which holds what was measured here against its limits.
+Tensors with equal digests agree. If the root mean squares are too far apart, the tensors differ. Otherwise the numbers of
+the reference are read, and the nmse, sum (c - r)^2 / sum r^2, decides. This only selects what is written: the verdict is
+that of `vernier compare`, which judges the numbers measured here by its limits.
 """
 
 import json
@@ -17,15 +17,15 @@ from . import h5
 from .numbers import SAID, RecordingError, digest, values
 
 FORMATS = {"<f2": "f16", "<f4": "f32", "<f8": "f64", "<i4": "i32"}
-BLOCK = 1 << 20  # numbers at a time
-SCORES = "logits"  # more than its nmse is judged of it, so that it is left out only where its digest is equal
+BLOCK = 1 << 20  # numbers per pass
+SCORES = "logits"  # left out only if the digests are equal, because compare judges more metrics than nmse
 
 
 class Waiting(NamedTuple):
-    """A tensor that agrees, until the rest of its layer is judged."""
+    """A tensor that agrees. It is written if a later tensor of its layer differs."""
     name: str
     layer: int
-    write: Any  # writes it
+    write: Any  # the function that writes it
     line: str
     again: List[str]  # its second names
 
@@ -47,7 +47,7 @@ def nmse(c: np.ndarray, word: str, r: np.ndarray, ref_word: str) -> Tuple[float,
 
 
 class Against:
-    """The reference, and what of the run agreed with it."""
+    """The reference, and the tensors of the run that agree with it."""
 
     def __init__(self, path: str, keep_above: Optional[float]) -> None:
         self.path, self.keep_above = os.fspath(path), keep_above
@@ -63,7 +63,7 @@ class Against:
         self.waiting: Dict[str, Waiting] = {}
         self.left: Set[str] = set()  # names of this step that are left out
         self.judged = 0
-        self.first: Optional[str] = None  # what differs, first of all
+        self.first: Optional[str] = None  # name of the first tensor that differs
 
     def limit(self, word: str) -> float:
         if self.keep_above is not None:
@@ -71,7 +71,7 @@ class Against:
         return 1e-9 if word in ("f32", "f64", "i32") else 1e-5
 
     def judge(self, step: int, place: str, name: str, a: np.ndarray, word: str, own: str) -> Tuple[Optional[bool], str]:
-        """(does it agree? None: it cannot be judged; the line that says so). place: in the step's group."""
+        """(agrees, line): agrees is None if the tensor cannot be judged; line is its line of left_out. place: path in the step's group."""
         d = self.file.get(f"step.{step}/{place}")
         if not isinstance(d, h5py.Dataset):
             return None, ""
@@ -89,7 +89,7 @@ class Against:
             if name.rpartition(".")[2] == SCORES:
                 return False, ""
             x = values(a.reshape(-1), word).astype(np.float64)
-            if abs(math.sqrt(float(np.dot(x, x)) / x.size) - rms) > math.sqrt(limit) * rms:  # what no nmse within the limit allows
+            if abs(math.sqrt(float(np.dot(x, x)) / x.size) - rms) > math.sqrt(limit) * rms:  # then the nmse is above the limit, too
                 return False, ""
             off, most = nmse(a, word, d[()], ref_word)
             if not off <= limit:
@@ -99,7 +99,7 @@ class Against:
                                  "measured": measured}, ensure_ascii=False)
 
     def leave_out(self, but: Optional[int] = None) -> None:
-        """Leave out what waits; but: not what belongs to this layer, nor the tensor put before it."""
+        """Leave out the waiting tensors, except those of the layer `but` and the tensor put before that layer."""
         kept = list(self.waiting.values())
         before = [w.name for w in kept if w.layer != but]
         last = before[-1] if before and but is not None else None
@@ -112,7 +112,8 @@ class Against:
                 self.left.add(w.name)
 
     def put(self, recorder: Any, layer: int, step: int, name: str, agrees: Optional[bool], line: str, write: Any) -> None:
-        """Write a tensor, or let it wait. What differs brings along what was put before it in its layer, and the layer's input."""
+        """Write a tensor, or let it wait if it agrees. Before a tensor that differs, write the waiting tensors of its layer and the
+        layer's input."""
         self.judged += agrees is not None
         self.leave_out(but=layer)
         if agrees:
@@ -128,7 +129,7 @@ class Against:
         write()
 
     def alias(self, name: str, of: str) -> bool:
-        """Keep a second name of what waits or was left out. False: `of` is in the file."""
+        """Keep a second name of a tensor that waits or was left out. Returns False if `of` is in the file."""
         if of in self.waiting:
             self.waiting[of].again.append(name)
         return of in self.waiting or of in self.left

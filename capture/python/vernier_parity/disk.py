@@ -1,7 +1,7 @@
-"""disk.py: the file of a recording, as HDF5 sees it: its writes never fail.
+"""disk.py: the file object that HDF5 writes a recording to. Its writes never fail.
 
-HDF5 that cannot write keeps what it has, tries again when the program ends, and may crash the program then. So a write that
-the system refuses is noted, and HDF5 is told that it succeeded. Whoever records asks `check` before the file gets its name.
+If a write fails, HDF5 keeps the data, tries again when the program ends, and may crash the program then. So this object
+notes a failed write, and reports success to HDF5. The recorder calls `check` before it renames the file.
 """
 
 import io
@@ -15,7 +15,7 @@ except ImportError:  # Windows
 
 
 class Disk(io.RawIOBase):
-    """A new file, for h5py.File. Raises OSError: it cannot be made, or another program writes it."""
+    """Create a file, for h5py.File. Raises OSError: that fails, or another program writes the file."""
 
     def __init__(self, path: str):
         self._refused: Optional[OSError] = None
@@ -23,19 +23,19 @@ class Disk(io.RawIOBase):
         self._file = os.fdopen(fd, "r+b", buffering=0)
         try:
             if fcntl:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as HDF5 does it
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that HDF5 takes, too
             self._file.truncate(0)
         except OSError:
             self._file.close()
             raise
 
     def check(self) -> None:
-        """Raises the first OSError that was hidden from HDF5."""
+        """Raise the first OSError that was hidden from HDF5."""
         if self._refused:
             raise self._refused
 
     def end(self) -> None:
-        """Flush it to the disk, and close it. Raises OSError: that failed, or an earlier write."""
+        """Flush the file to the disk, and close it. Raises OSError: this or an earlier write failed."""
         try:
             self.check()
             os.fsync(self._file.fileno())
@@ -67,7 +67,7 @@ class Disk(io.RawIOBase):
     def readinto(self, to: Any) -> int:
         view = memoryview(to).cast("B")
         n = self._file.readinto(view) or 0
-        view[n:] = bytes(len(view) - n)  # behind the end, where a write was refused
+        view[n:] = bytes(len(view) - n)  # zeros after the end of the file: an earlier write failed
         return len(view)
 
     def seek(self, at: int, whence: int = io.SEEK_SET) -> int:

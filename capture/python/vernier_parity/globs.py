@@ -1,6 +1,7 @@
-"""globs.py: which checkpoint names a pattern selects, as `vernier --points` has it.
+"""globs.py: patterns for checkpoint names, with the rules of `vernier --points`.
 
-`*` any run of characters, `?` any one, `{a,b}` either (may nest), anything else itself. A pattern matches the whole name.
+`*` matches any run of characters, `?` any one, `{a,b}` either (braces may nest), any other character itself. A pattern
+matches the whole name.
 """
 
 import difflib
@@ -15,13 +16,13 @@ LONGEST = 255  # bytes, as in vernier
 
 @lru_cache(maxsize=None)
 def compiled(pattern: str) -> "Pattern[str]":
-    """The pattern as a regular expression; RecordingError where it is none."""
+    """The pattern as a regular expression. Raises RecordingError: the pattern is not valid."""
     if not pattern:
         raise RecordingError("empty pattern")
     if len(pattern.encode()) > LONGEST:
         raise RecordingError(f"pattern of {len(pattern.encode())} bytes; at most {LONGEST}")
     depth, out = 0, []
-    for c in re.sub(r"\*+", "*", pattern):  # runs of stars would only be slow
+    for c in re.sub(r"\*+", "*", pattern):  # ** means *, and would be slower
         if c in "*?":
             out.append(".*" if c == "*" else ".")
         elif c == "{":
@@ -48,14 +49,14 @@ def match(pattern: str, name: str) -> bool:
 
 
 def hint(word: str, names: Iterable[str]) -> str:
-    """"; did you mean layer0.q_rope?", or nothing where no name is near. "q_rope" lacks its layer."""
+    """The text "; did you mean layer0.q_rope?", or "" if no name is near. "q_rope" is near: only the layer is missing."""
     listed = list(names)
     near = difflib.get_close_matches(word, listed, 1, 0.75) or [n for n in listed if n.partition(".")[2] == word]
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def select(patterns: Union[str, Sequence[str]], names: Iterable[str]) -> List[str]:
-    """Those names that any pattern selects, in their order. A pattern that selects none is refused."""
+    """The names that any of the patterns selects, in the order of names. Raises RecordingError: a pattern selects none."""
     listed = [patterns] if isinstance(patterns, str) else list(patterns)
     all_names = list(names)
     for p in listed:

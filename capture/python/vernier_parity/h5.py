@@ -1,8 +1,8 @@
 """h5.py: groups, datasets and attributes by h5py's low-level calls.
 
-A recording has fifteen attributes at each of some hundred tensors a call. h5py's own dictionary of attributes takes a
-tenth of a millisecond for one, which is more than a small model needs to compute the tensor; these take a tenth of that.
-Strings have a fixed length: HDF5 keeps variable ones in a heap, away from the object they belong to.
+A recording has about a hundred tensors per call, with fifteen attributes each. h5py's dictionary of attributes takes 0.1 ms
+for one attribute, longer than a small model takes to compute the tensor. The functions here take a tenth of that. Strings
+have a fixed length, because HDF5 stores strings of variable length in a heap, away from their object.
 """
 
 import os
@@ -23,7 +23,7 @@ _INT, _FLOAT = h5t.STD_I64LE, h5t.IEEE_F64LE
 
 @lru_cache(maxsize=None)
 def text_type(length: int) -> Any:
-    """A UTF-8 string of so many bytes."""
+    """The HDF5 type of a UTF-8 string of the given number of bytes."""
     t = h5t.C_S1.copy()
     t.set_size(max(length, 1))
     t.set_strpad(h5t.STR_NULLPAD)
@@ -32,7 +32,7 @@ def text_type(length: int) -> Any:
 
 
 def opened(path: str, of: str = "") -> h5py.File:
-    """The file, to be read. of: what begins the message if it cannot be."""
+    """Open a file for reading. of: the beginning of the error message if that fails."""
     if not os.path.exists(path):
         raise RecordingError(f"{of}{path}: no such file")
     try:
@@ -42,7 +42,7 @@ def opened(path: str, of: str = "") -> h5py.File:
 
 
 def put_attribute(where: Any, name: str, value: Fact, new: bool = False) -> None:
-    """where: a low-level object (h5py's `.id`). A name that is there is replaced; new: it is not there."""
+    """Write an attribute. where: a low-level object (h5py's `.id`). An existing attribute is replaced; new: none exists."""
     key = name.encode()
     if not new and h5a.exists(where, key):
         h5a.delete(where, key)
@@ -61,7 +61,7 @@ _TYPES = {"<f2": h5t.IEEE_F16LE, "<f4": h5t.IEEE_F32LE, "<f8": h5t.IEEE_F64LE, "
 
 
 def put_array(where: Any, name: str, a: np.ndarray, disk: Disk) -> Any:
-    """A contiguous dataset of an array of one of the six types; its low-level object. Nothing is left where it fails."""
+    """Write an array of one of the six types as a contiguous dataset; returns its low-level object. A failure leaves nothing."""
     key, kind = name.encode(), _TYPES[a.dtype.str]
     how = h5p.create(h5p.DATASET_CREATE)
     how.set_obj_track_times(False)
@@ -77,12 +77,12 @@ def put_array(where: Any, name: str, a: np.ndarray, disk: Disk) -> Any:
 
 
 def create(disk: Disk) -> h5py.File:
-    """A new file; the numbers of a tensor of 16 KiB or more start at a multiple of 4096, so that a reader can map them."""
+    """Create a file. In it, tensors of 16 KiB or more start at a multiple of 4096, so that a reader can map them."""
     return h5py.File(disk, "w", alignment_threshold=16384, alignment_interval=4096)
 
 
 def text_of(value: Any) -> Any:
-    """An attribute as Python has it: a string of any kind as str, a number as int or float."""
+    """The value of an attribute in Python: a string of any kind as str, a number as int or float."""
     if isinstance(value, (bytes, np.bytes_)):
         return value.decode("utf-8", "replace")
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.str_) else value

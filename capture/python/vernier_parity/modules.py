@@ -1,6 +1,6 @@
 """modules.py: where the modules of HuggingFace transformers hold each checkpoint (vernier help models.md, chapter 2).
 
-What no module takes or returns (the rotation, the attention, the delta rule) is in wrapped.py.
+wrapped.py records what no module takes or returns: rotation, attention, delta rule.
 """
 
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
@@ -12,32 +12,32 @@ Shape = Callable[[Any], Any]
 
 
 class Hook(NamedTuple):
-    """A checkpoint is what goes into a module, or comes out of it, in the shape that `shape` gives it."""
+    """A checkpoint that is the input or output of a module. `shape` gives it the shape of the checkpoint."""
 
     name: str
     owner: Any
-    attribute: str  # of the owner; "": the owner is the module
+    attribute: str  # attribute of the owner that is the module; "": the owner itself
     into: bool
     shape: Shape
-    layer: int = -1  # outside layers
+    layer: int = -1  # -1: outside layers
 
     @property
     def module(self) -> Any:
-        """None where this model has none of that name, but a fused one say."""
+        """The module, or None if this model has no module of that name (but a fused one, for example)."""
         found = getattr(self.owner, self.attribute, None) if self.attribute else self.owner
         return found if hasattr(found, "register_forward_hook") else None
 
 
 class Parts(NamedTuple):
-    """What a model consists of."""
+    """The parts of a model."""
 
     model: Any  # with the config, the weights and the head
     family: str  # model_type of the text model
     body: Any  # embeddings, layers, last norm
     layers: List[Any]
-    head: Optional[Any]  # what makes the logits
+    head: Optional[Any]  # the module that makes the logits
     embedding: Any
-    positions: Any  # the module that is given the positions
+    positions: Any  # the module that gets the positions
 
 
 def parts_of(model: Any) -> Parts:
@@ -46,7 +46,7 @@ def parts_of(model: Any) -> Parts:
         family = getattr(getattr(body, "config", None), "model_type", None)
         if family not in FAMILIES:
             continue
-        has = dict(body.named_children())  # its own, not what it hands out of a module inside
+        has = dict(body.named_children())  # its own modules, not those that it forwards from a module inside
         if "wte" in has and "h" in has:
             owner = _owner(model, body)
             return Parts(owner, family, body, list(body.h), owner.get_output_embeddings(), body.wte, body.wpe)
@@ -63,8 +63,8 @@ def _unknown(kind: str) -> RecordingError:
 
 
 def _owner(model: Any, body: Any) -> Any:
-    """The outermost module of transformers that holds the body: a user's own module around it has neither config nor head,
-    and PEFT's hands out those of the model inside."""
+    """The outermost module of transformers that holds the body. A user's own module around it has neither config nor head;
+    PEFT's module returns those of the model inside."""
     for m in model.modules():
         if hasattr(type(m), "get_output_embeddings") and hasattr(getattr(m, "config", None), "get_text_config") and \
                 any(x is body for x in m.modules()):
@@ -73,17 +73,17 @@ def _owner(model: Any, body: Any) -> Any:
 
 
 def same(t: Any) -> Any:
-    """As it is."""
+    """t, unchanged."""
     return t
 
 
 def heads(width: int) -> Shape:
-    """(B, T, heads width) as (B, T, heads, width)."""
+    """Split the last axis: (B, T, heads width) becomes (B, T, heads, width)."""
     return lambda t: t.reshape(*t.shape[:2], -1, width)
 
 
 def mixer_of(layer: Any) -> Tuple[Any, bool]:
-    """(the module that mixes tokens, whether it is a Gated DeltaNet)."""
+    """(the module of the layer that mixes tokens, True if that is a Gated DeltaNet)."""
     net = getattr(layer, "linear_attn", None)
     return (net, True) if net is not None else (layer.attn if hasattr(layer, "attn") else layer.self_attn, False)
 
@@ -139,7 +139,7 @@ def _decoder(layer: Any, gated: bool, call: Callable[[], Tuple[int, int]]) -> It
 
 
 def _attention(attn: Any, gated: bool) -> Iterator[Hook]:
-    """gated: Qwen3.5's, with a gate beside each head's queries."""
+    """The checkpoints of an attention. gated: that of Qwen3.5, with a gate beside the queries of each head."""
     K = attn.head_dim
     if gated:
         yield Hook("qg_proj", attn, "q_proj", False, heads(2 * K))
@@ -158,7 +158,7 @@ def _attention(attn: Any, gated: bool) -> Iterator[Hook]:
 
 def _delta_net(net: Any, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     values = heads(net.head_v_dim)
-    rows = lambda t: t.reshape(*call(), -1, net.head_v_dim)  # of all tokens' heads, one behind the other
+    rows = lambda t: t.reshape(*call(), -1, net.head_v_dim)  # one row per token and head
     yield Hook("gdn_qkv", net, "in_proj_qkv", False, same)
     yield Hook("gdn_z", net, "in_proj_z", False, values)
     yield Hook("gdn_b", net, "in_proj_b", False, same)

@@ -1,5 +1,4 @@
-"""names.py: the names of tensors and the words of their dims: where a tensor stands in the file, and which name is
-nearly a checkpoint's."""
+"""names.py: names and dims of tensors: the place of a tensor in the file, and names that resemble a checkpoint name."""
 
 import difflib
 import re
@@ -15,37 +14,37 @@ LONGEST_NAME = 127  # bytes
 
 
 def words_of(dims: str) -> List[str]:
-    """One word an axis; several in brackets are one: "token (head dim)" has two."""
+    """The axes of a dims string, one word each. Words in brackets are one axis: "token (head dim)" has two."""
     return re.findall(r"\([^()]*\)|[^\s()]+", dims)
 
 
 def place_of(name: str) -> Tuple[int, str]:
-    """(layer, point); another engine's names are points outside layers, whose layer is -1."""
+    """(layer, point) of a name. A name that is not a checkpoint of a layer is a point outside layers: layer -1."""
     found = LAYER.fullmatch(name)
     return (int(found[1]), found[2]) if found else (-1, name)
 
 
 def path_of(name: str) -> str:
-    """Where its tensor is in the group of a step."""
+    """The path of the named tensor within the group of its step."""
     layer, point = place_of(name)
     return point if layer < 0 else f"layer{layer}/{point}"
 
 
 def wrong_with(name: str) -> Optional[str]:
-    """Why a tensor cannot have this name; None: it can."""
+    """The reason why a tensor cannot have this name, or None if it can."""
     if not name or "/" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME or not name.isprintable():
         return f"{name!r}: a name has 1 to {LONGEST_NAME} printable bytes and no slash"
     return f"{name}: what of it? {name}.output, say" if BARE_LAYER.fullmatch(name) else None
 
 
 def meant_by(name: str) -> Optional[Tuple[str, str]]:
-    """Of a name that is nearly a checkpoint's: what of it is, and the checkpoint that is meant. None: it is one, or no such name."""
+    """(matching part, checkpoint name) if the name resembles a checkpoint name; None if it is one, or resembles none."""
     layer, point = place_of(name)
     if point in points.known() and (point in points.OUTSIDE) == (layer < 0):
         return None
     found = NEARLY_LAYER.fullmatch(name)
     bare = found[2] if found else name
-    strict = found is not None and layer < 0  # blk.3.rope may be another engine's own name
+    strict = found is not None and layer < 0  # blk.3.rope may be a name of another engine
     near = difflib.get_close_matches(bare, list(points.known()), 1, 0.85 if strict else 0.75)
     if not near:
         return None

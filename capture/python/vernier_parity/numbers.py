@@ -1,4 +1,4 @@
-"""numbers.py: arrays of any engine as the numbers of a checkpoint file: their format, digest and statistics."""
+"""numbers.py: converts arrays of any engine to the numbers of a checkpoint file; their format, digest and statistics."""
 
 import math
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
@@ -7,26 +7,26 @@ import numpy as np
 
 try:
     import xxhash
-except ImportError:  # digests are left out
+except ImportError:  # then recordings have no digests
     xxhash = None
 
 Number = Union[int, float]
 Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 
-# What a file may hold: numpy's type as it is stored, and the attribute dtype where HDF5 has no such type.
+# The formats of a file: numpy's type of the stored array, and the attribute dtype if HDF5 has no such type.
 STORED = {"f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "bf16": "<u2", "f8_e4m3": "u1", "f8_e5m2": "u1"}
 SAID = ("bf16", "f8_e4m3", "f8_e5m2")
-# Statistics are of blocks that stay in a core's cache. Their squares are summed by BLAS in rows so short that it does not
-# start threads for one: those wait for each other forty times as long as the sum takes.
+# Statistics are computed in blocks that fit into a core's cache. BLAS sums squares in rows so short that it starts no
+# threads: waiting for threads takes forty times as long as the sum.
 ROWS, ROW = 16, 8192
 
 
 class RecordingError(ValueError):
-    """A recording, or what was to be recorded, is not valid. One line: file, checkpoint, what is wrong, what was expected."""
+    """A recording, or an argument of the recorder, is not valid. One line: file, checkpoint, what is wrong, what was expected."""
 
 
 class Diverged(Exception):
-    """A run that was judged while it was recorded left its reference (stop_at_first). name: the first tensor that differs,
+    """A run that is judged during recording differs from its reference (stop_at_first). name: the first tensor that differs,
     "step.2/layer3.q_rope"; path: the recording, which is complete up to there; against: the reference."""
 
     def __init__(self, name: str, path: str, against: str) -> None:
@@ -40,9 +40,9 @@ def digest(raw: Any) -> Optional[str]:
 
 
 def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
-    """(the array as a file holds it, its format). x: numpy, torch on any device, or a list of floats.
+    """(the array as it is stored, its format). x: numpy, torch on any device, or a list of floats.
 
-    word: "bf16" of float32 numbers that are bfloat16's, which numpy does not know.
+    word: "bf16" if x is float32 with bfloat16 values, because numpy has no bfloat16.
     """
     try:
         return _stored(x, word)
@@ -53,7 +53,7 @@ def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
 
 
 def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
-    if hasattr(x, "detach"):  # torch: its own words for what numpy lacks
+    if hasattr(x, "detach"):  # a torch tensor: formats that numpy does not have
         x = x.detach()
         kind = str(x.dtype).rpartition(".")[2]
         narrow = {"bfloat16": ("bf16", "int16"), "float8_e4m3fn": ("f8_e4m3", "uint8"), "float8_e5m2": ("f8_e5m2", "uint8")}
@@ -68,7 +68,7 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
         a = np.asarray(x)
     if a.dtype.name == "bfloat16":  # ml_dtypes
         return np.ascontiguousarray(a).view("<u2"), "bf16"
-    a = np.ascontiguousarray(a).reshape(a.shape)  # which makes a number an array of one
+    a = np.ascontiguousarray(a).reshape(a.shape)  # ascontiguousarray makes an array of one from a number
     a = a.astype(a.dtype.newbyteorder("<"), copy=False)
     if word == "bf16" and a.dtype == np.dtype("<f4"):
         bits32 = a.view("<u4")
@@ -78,7 +78,7 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
     if word in SAID and a.dtype == np.dtype(STORED[word]):
         return a, word
     if a.dtype == np.dtype("<i8") and word in (None, "i32") and a.size and -(1 << 31) <= a.min() and a.max() < 1 << 31:
-        a = a.astype("<i4")  # ids, as an import takes them
+        a = a.astype("<i4")  # token ids; `vernier import` converts them, too
     known = {np.dtype(v): k for k, v in STORED.items() if k not in SAID}
     if a.dtype not in known or word not in (None, known[a.dtype]):
         raise RecordingError(f"{a.dtype}{f' as {word}' if word else ''}; a file holds float16, bfloat16, float32, float64, float8 and int32")
@@ -86,7 +86,7 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
 
 
 def ids_array(what: str, ids: Ids) -> np.ndarray:
-    """(N) or (B, N) int32."""
+    """Token ids or positions as an int32 array, (N) or (B, N)."""
     if hasattr(ids, "detach"):
         ids = ids.detach().cpu().numpy()
     try:
@@ -101,7 +101,7 @@ def ids_array(what: str, ids: Ids) -> np.ndarray:
 
 
 def f8_values(word: str) -> np.ndarray:
-    """(256,) float32: what each code of an 8-bit format means (OCP's E4M3 without infinities, E5M2)."""
+    """The value of each code of an 8-bit format (OCP's E4M3 without infinities, E5M2): (256,) float32."""
     mantissa, bias = (3, 7) if word == "f8_e4m3" else (2, 15)
     code = np.arange(256)
     e, m = (code & 0x7F) >> mantissa, (code & ((1 << mantissa) - 1)).astype(np.float64)
@@ -148,7 +148,7 @@ def statistics(a: np.ndarray, word: str) -> Dict[str, Number]:
         return dict(min=math.nan, max=math.nan, mean=math.nan, rms=math.nan, absmax=math.nan, nan=nan, inf=inf)
     big = max(-low, high)
     rms = math.sqrt(squares / n)
-    if word == "f64" and big > 0 and not 1e-150 < rms < 1e150:  # the squares are not finite, or nothing
+    if word == "f64" and big > 0 and not 1e-150 < rms < 1e150:  # squares overflow or underflow
         x = flat[np.isfinite(flat)] / big
         rms = big * math.sqrt(float(np.dot(x, x)) / n)
     return dict(min=low, max=high, mean=total / n, rms=rms, absmax=big, nan=nan, inf=inf)

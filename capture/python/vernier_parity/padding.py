@@ -1,19 +1,19 @@
-"""padding.py: which tokens of a call are padding, from the mask that a body of transformers is given.
+"""padding.py: finds the padding tokens of a call from the mask that the body of a transformers model gets.
 
-The mask may be the user's own, (B, tokens so far) with 0 at padding; or what transformers made of it, as generate() does for
-a static cache: (B, 1, T, keys), False or the least number where a query does not see a key, a BlockMask, or one mask for each
-kind of layer. In those a token that does not see itself is padding.
+The mask is either the user's, (B, tokens so far) with 0 at padding, or one that transformers made from it, as generate()
+does for a static cache: (B, 1, T, keys) with False or the least number where a query does not see a key, a BlockMask, or one
+mask for each kind of layer. In the latter, a token that does not see itself is padding.
 """
 
 from typing import Any, Optional
 
 import torch
 
-UNSEEN = -1e4  # added to a score it leaves nothing of the key; float16's least number is -65504
+UNSEEN = -1e4  # added to a score, it makes the probability 0; float16's least number is -65504
 
 
 def hidden(mask: Any, past: int, tokens: int) -> Optional[Any]:
-    """(B or 1, tokens): True at padding; None where the mask says nothing of it. past: tokens in the cache."""
+    """(B or 1, tokens), True at padding; None if the mask does not show padding. past: tokens in the cache."""
     if isinstance(mask, dict):
         found = [hidden(m, past, tokens) for m in mask.values()]
         return next((m for m in found if m is not None), None)
@@ -23,7 +23,7 @@ def hidden(mask: Any, past: int, tokens: int) -> Optional[Any]:
     if not isinstance(mask, torch.Tensor) or mask.ndim not in (2, 4):
         return None
     keys = mask.shape[-1]
-    first = past if keys >= past + tokens else keys - tokens  # a static cache has room behind the last token, one with a window forgot the first
+    first = past if keys >= past + tokens else keys - tokens  # a static cache has unused slots at the end; a cache with a window dropped the first keys
     if first < 0 or (mask.ndim == 4 and mask.shape[-2] != tokens):
         return None
     if mask.ndim == 2:

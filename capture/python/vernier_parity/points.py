@@ -16,7 +16,7 @@ class Point(NamedTuple):
     on_demand: bool
 
 
-OUTSIDE = ("token_embed", "pos_embed", "embed", "final_norm", "logits")  # of layers
+OUTSIDE = ("token_embed", "pos_embed", "embed", "final_norm", "logits")  # outside layers
 ON_DEMAND = ("k_cache", "v_cache", "attn_scores", "attn_probs", "gate_act")
 Row = Tuple[str, str, str, str]  # point, axes, basis, operation
 
@@ -58,7 +58,7 @@ FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5", "qwen3_5_te
 
 
 def of_model(family: str, layers: int, layer_types: Optional[Sequence[str]] = None) -> List[Point]:
-    """Every checkpoint of a model in execution order. layer_types: of Qwen3.5, what each layer is."""
+    """Every checkpoint of a model in execution order. layer_types: the kind of each layer, for Qwen3.5."""
     gpt2 = family == "gpt2"
     found: List[Point] = []
 
@@ -81,7 +81,7 @@ def of_model(family: str, layers: int, layer_types: Optional[Sequence[str]] = No
 
 @lru_cache(maxsize=None)
 def known() -> Dict[str, Row]:
-    """What is known of each point, whatever the family: its row, the first there is."""
+    """The row of each point, whatever the family: the first row found."""
     rows = [("token_embed", H, "hidden", "embed"), ("pos_embed", H, "hidden", "positions"), ("embed", H, "hidden", "embed"),
             ("input", H, "hidden", "add"), ("final_norm", H, "hidden", "rms_norm"), ("logits", "token vocab", "vocab", "linear")]
     table: Dict[str, Row] = {}
@@ -92,5 +92,5 @@ def known() -> Dict[str, Row]:
 
 @lru_cache(maxsize=None)
 def words() -> FrozenSet[str]:
-    """The words that dims of a checkpoint may have: the axes of all points, and those of batches and paged caches."""
+    """The words allowed in dims of a checkpoint: the axes of all points, and those of batches and paged caches."""
     return frozenset(w for row in known().values() for w in row[1].split()) | {"batch", "block", "slot"}

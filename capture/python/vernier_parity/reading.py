@@ -2,7 +2,7 @@
 
     rec = vernier_parity.open("run.h5")
     rec["layer3.q_rope"]            a numpy array of step 0; bfloat16 and 8-bit formats as float32
-    rec["step.2/layer3.q_rope"]     of a later call
+    rec["step.2/layer3.q_rope"]     the same of step 2
     rec.names(), rec.steps, rec.token_ids, rec.positions, rec.run, rec.attributes("logits")
 """
 
@@ -50,7 +50,7 @@ class Recording:
 
     @property
     def run(self) -> Dict[str, Any]:
-        """Facts about the run by name: engine, precision, and what else was recorded."""
+        """Facts about the run by name: engine, precision, and all others that were recorded."""
         return self._facts(self._file["run"])
 
     @property
@@ -87,7 +87,7 @@ class Recording:
 
     @staticmethod
     def _prefix(name: str, group: Any) -> str:
-        """What a group adds to the names in it; nothing if it continues the step's own."""
+        """The prefix of names in a group; "" if the group continues the group of its step."""
         return "" if group.attrs.get("continues") == 1 else name + "."
 
     def attributes(self, name: str, step: int = 0) -> Dict[str, Any]:

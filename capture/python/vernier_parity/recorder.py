@@ -1,19 +1,18 @@
-"""recorder.py: writes a checkpoint file, whatever the engine.
+"""recorder.py: writes a checkpoint file of any engine.
 
     with vernier_parity.Recorder("run.h5", engine="mine", precision="f32", token_ids=ids) as rec:
         rec.put("layer0.q_rope", array, dims="token head dim")
         rec.alias("layer1.input", "layer0.output")
 
-A run of several calls says where each begins, with its tokens as far as they were not given at the start:
+In a run of several calls, begin_step marks the beginning of each call, and gives its tokens unless Recorder got them:
 
     with vernier_parity.Recorder("run.h5", engine="mine", precision="bf16") as rec:
         for tokens in calls:
             rec.begin_step(token_ids=tokens)
             rec.put("logits", scores)
 
-The file appears under its name only when the block ends well. An exception leaves PATH.partial with complete = 0, which
-opens and says so. `vernier help checkpoint.md` describes the
-format, `vernier help points.md` names, dims and bases.
+The file gets its name only when the block ends without an exception. An exception leaves PATH.partial, a readable file with
+complete = 0. `vernier help checkpoint.md` describes the format, `vernier help points.md` names, dims and bases.
 """
 
 import os
@@ -33,15 +32,15 @@ from .numbers import SAID, Diverged, Ids, RecordingError, digest, ids_array, sta
 from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 
 MOST_AXES, MOST_FACTS = 6, 64
-LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 keeps 64 KiB of attributes with an object
+LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 stores at most 64 KiB of attributes with an object
 RESERVED = {"engine": "give the argument engine=", "precision": "give the argument precision=",
             "tokens": "give the argument token_ids=", "positions": "give the argument positions="}
-SAME = ("hidden", "vocab")  # an axis of these is as long in every tensor of a run
-LAST_ONLY = ("final_norm", "logits")  # which engines make for the next token alone
+SAME = ("hidden", "vocab")  # axes that have the same length in every tensor of a run
+LAST_ONLY = ("final_norm", "logits")  # engines may compute these for the last token only
 
 
 def _replaceable(path: str) -> bool:
-    """Is the file empty, or HDF5? A model named by mistake must not be lost."""
+    """True if the file is empty or HDF5. (Other files are not replaced: the path may name a model by mistake.)"""
     with open(path, "rb") as f:
         return f.read(8) in (b"", b"\x89HDF\r\n\x1a\n")
 
@@ -51,7 +50,7 @@ class Recorder:
 
     Letters for shapes: T rows of tokens in a step, B prompts in a batch, N tokens of the run, H query heads, K head
     width. Arrays are outermost axis first. Values are stored as they are, in the engine's own units and
-    number format. What is refused raises RecordingError and is not recorded; the recording can go on.
+    number format. A call that raises RecordingError records nothing; the recording can go on.
     """
 
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
@@ -90,7 +89,7 @@ class Recorder:
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
         wrong = "the name of the file is empty" if not self.path else "is a directory" if os.path.isdir(self.path) else \
             "its directory does not exist" if not os.path.isdir(os.path.dirname(self.path) or ".") else \
-            "is not a regular file" if os.path.exists(self.path) and not os.path.isfile(self.path) else None  # a device would be replaced
+            "is not a regular file" if os.path.exists(self.path) and not os.path.isfile(self.path) else None  # a rename would replace a device file
         if wrong:
             raise RecordingError(f"{self.path}: {wrong}")
         if not force and os.path.exists(self.path):
@@ -103,7 +102,7 @@ class Recorder:
             raise RecordingError("stop_at_first: against is needed, the recording to judge this one by")
         self._against = Against(against, keep_above) if against is not None else None
         self._stop_at_first, self._stopped = stop_at_first, False
-        self._folder = os.getcwd()  # lines of the program are shown relative to it
+        self._folder = os.getcwd()  # source_line is relative to it
         self._doubted: Set[str] = set()
         self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
         self._positions = None if positions is None else ids_array("positions", positions)
@@ -133,7 +132,7 @@ class Recorder:
         self._run = self._file.create_group("run")
         self.fact(engine=engine, precision=precision, **(run or {}))
 
-    # ---- what is said of the run ------------------------------------------------------------------------------------
+    # ---- facts about the run ----------------------------------------------------------------------------------------
 
     def fact(self, **run: h5.Fact) -> None:
         """Add facts about the run: strings and numbers by name, attributes of /run. An earlier value is replaced.
@@ -320,7 +319,7 @@ class Recorder:
         if self.statistics and word != "i32":
             facts.update(statistics(a, word))
         if self._against:
-            kept = a.copy()  # it may be written later
+            kept = a.copy()  # it may be written later, after the caller changed it
             agrees, line = self._against.judge(self.steps - 1, names.path_of(name), name, kept, word, str(facts["digest"]))
             self._against.put(self, layer, self.steps - 1, name, agrees, line, lambda: self._write(name, point, kept, facts))
         else:
@@ -346,7 +345,7 @@ class Recorder:
 
     @property
     def differs(self) -> Optional[str]:
-        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None: none so far."""
+        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None if none differed."""
         return self._against.first if self._against else None
 
     def alias(self, name: str, of: str) -> None:
@@ -370,14 +369,14 @@ class Recorder:
         self._step.id.links.create_hard(names.path_of(name).encode(), self._step.id, names.path_of(of).encode())
 
     def _place(self, name: str) -> Tuple[int, str]:
-        """(layer, point) of a name that is not taken."""
+        """(layer, point) of a name. Raises RecordingError: the name is already used."""
         wrong = f"{name}: recorded twice in step {self.steps - 1}" if name in self._names else names.wrong_with(name)
         if wrong:
             raise RecordingError(f"{self.path}: {wrong}")
         return names.place_of(name)
 
     def _doubt(self, name: str, stacklevel: int = 1) -> None:
-        """Warn, once a point, of a name that is nearly one of ours: it would be compared with nothing."""
+        """Warn, once per point, about a name that resembles a checkpoint name: no checkpoint would be compared with it."""
         meant = names.meant_by(name)
         if meant and meant[0] not in self._doubted:
             self._doubted.add(meant[0])
@@ -407,7 +406,7 @@ class Recorder:
         return row[1] if a.ndim == n else "batch " + row[1]
 
     def _prompts(self) -> int:
-        """How many prompts one row of ids packs: each counts from 0."""
+        """The number of prompts that share one row of ids: the positions of each begin at 0."""
         return sum(int((c[1] == 0).sum()) for c in self._calls if c[1].ndim == 1)
 
     def _check(self, name: str, point: str, a: np.ndarray, axes: str, row: Optional[points.Row]) -> None:
@@ -420,7 +419,7 @@ class Recorder:
             raise RecordingError(f"{what}: dims of more than {LONGEST_DIMS} bytes")
         if axes != axes.lower() or re.search(r"[()]", re.sub(r"\([^()]*\)", "", axes)):
             raise RecordingError(f"{what}: dims '{axes}': words in small letters, several of one axis in brackets, are needed")
-        for word in re.findall(r"[^\s()]+", axes) if row else ():  # comparing tells the axes of a checkpoint by their words
+        for word in re.findall(r"[^\s()]+", axes) if row else ():  # compare identifies the axes of a checkpoint by these words
             if not word.isdecimal() and word not in points.words():
                 has = hint(word, points.words()) or f"; {name} has '{row[1]}'"
                 raise RecordingError(f"{what}: dims '{axes}': unknown axis '{word}'{has}")
@@ -488,10 +487,10 @@ class Recorder:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        if kind is None or (issubclass(kind, Diverged) and self._stopped):  # not that of another recorder
+        if kind is None or (issubclass(kind, Diverged) and self._stopped):  # raised by this recorder, not by another
             self.close()
             return
         try:
             self.close(well=False)
-        except Exception:  # what went wrong first is what is told
+        except Exception:  # the first error is the one to report
             pass

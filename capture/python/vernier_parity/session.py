@@ -1,4 +1,4 @@
-"""session.py: the recording of a HuggingFace model's forward passes; what vernier_parity.record() returns. See there."""
+"""session.py: records the forward passes of a HuggingFace model; the object that vernier_parity.record() returns."""
 
 import contextlib
 import inspect
@@ -19,7 +19,7 @@ Layers = Union[None, int, str]
 
 
 def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
-    """"3-7" or "3", both ends included."""
+    """Parse "3-7" or "3"; both ends are included."""
     first, dash, last = str(text).partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()) or int(first) > int(last or first):
         raise RecordingError(f"{what}: '{text}'; a number, or A-B with A not above B, is needed")
@@ -27,7 +27,7 @@ def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
 
 
 class Session:
-    """What record() gives: the forward passes of one model inside one block."""
+    """The object that record() returns: it records the forward passes of one model inside one block."""
 
     def __init__(self, model: Any, path: str, wanted: Points, layers: Layers, tokens: Optional[str]) -> None:
         self.path = os.fspath(path)
@@ -56,9 +56,9 @@ class Session:
         self.turn = _turns(self._places())
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
-        self.history: Dict[str, Tuple[Any, Any]] = {}  # of layers with a window, when somebody asked for what it hides
-        self.said: Optional[h5.Fact] = None  # the precision, as the caller has it
-        self.word: Optional[str] = None  # as the calls have it
+        self.history: Dict[str, Tuple[Any, Any]] = {}  # keys and values of layers with a window, if they are to be recorded
+        self.said: Optional[h5.Fact] = None  # the precision that the caller gave
+        self.word: Optional[str] = None  # the precision found in the calls
         self.formats: Set[Any] = set()
         self.running = self.moved = self.recorded = self.padded = False
         self.undo = contextlib.ExitStack()
@@ -81,28 +81,28 @@ class Session:
 
     @property
     def differs(self) -> Optional[str]:
-        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None: none so far."""
+        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None if none differed."""
         assert self.recorder is not None
         return self.recorder.differs
 
     # ---- one call -----------------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        self.waiting: Set[str] = set()  # what this call has still to record
-        self.inside: Optional[int] = None  # the layer that is running
-        self.layer: Optional[int] = None  # whose mixer is running
-        self.entered: Dict[int, int] = {}  # of each module that is a layer, how often so far
-        self.calls: Dict[int, int] = {}  # in this layer, of each module that it has in several places
+        self.waiting: Set[str] = set()  # checkpoints that this call has not recorded yet
+        self.inside: Optional[int] = None  # the layer that runs
+        self.layer: Optional[int] = None  # the layer whose mixer runs
+        self.entered: Dict[int, int] = {}  # by layer module: how often it was entered in this call
+        self.calls: Dict[int, int] = {}  # by module that this layer has in several places: its calls so far
         self.qkv: Optional[Any] = None
         self.lengths: Optional[List[Any]] = None
-        self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream as it was put last
+        self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream that was put last
         self.past = self.tokens = self.batch = 0
         self.alone = True
         self.rows = (0, 0)
-        self.looked = False  # at the device and precision of this call
+        self.looked = False  # device and precision of this call were read
         self.mask: Any = None
-        self.hidden: Optional[Any] = None  # (B, T) True at padding; None: there is none
-        self.trailing: Optional[Any] = None  # of it what is behind a row's last token
+        self.hidden: Optional[Any] = None  # (B, T), True at padding; None without padding
+        self.trailing: Optional[Any] = None  # the part of hidden after the last token of each row
 
     def _watch(self, cache: Any) -> None:
         def moved() -> None:
@@ -137,7 +137,7 @@ class Session:
     def _ids(self, module: Any, args: Any, kwargs: Any) -> None:
         ids = args[0] if args else kwargs["input"]
         assert self.recorder is not None
-        if not self.running or self.tokens:  # the embedding is used for something else
+        if not self.running or self.tokens:  # the embedding is used outside a call, or again
             return
         self.batch, self.tokens = (int(x) for x in ids.shape)
         hidden = padding.hidden(self.mask, self.past, self.tokens)
@@ -145,7 +145,7 @@ class Session:
         if self.hidden is not None and bool(self.hidden[:, -1].any()):
             self.trailing = self.hidden.flip(-1).int().cummin(-1)[0].flip(-1).bool()
         self.padded = self.padded or self.hidden is not None
-        self.alone = self.batch == 1 and not self.padded  # the axis batch is left out
+        self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
         done = sum(c[0].shape[-1] for c in self.recorder._calls)
         if self.past != done:
             raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; a recording is one run, "
@@ -178,7 +178,7 @@ class Session:
                                  "did not come where it is recorded (compiled, or replaced by a kernel?)")
 
     def _ends_alone(self) -> bool:
-        """Whether the scores of this call are those of the last token of each prompt that it packs."""
+        """True if the scores of this call are those of the last token of each packed prompt."""
         if not isinstance(self.keep, torch.Tensor):
             return False
         kept = [int(i) % self.tokens for i in self.keep.reshape(-1).tolist()]
@@ -195,7 +195,7 @@ class Session:
     # ---- one tensor ---------------------------------------------------------------------------------------------------
 
     def put(self, name: str, tensor: Callable[[], Any], how: str) -> None:
-        """What a hook or a wrapper saw, batch first, if this call still waits for it. It is copied at once."""
+        """Record a tensor that a hook or wrapper got, batch first, if this call has not recorded it yet. It is copied at once."""
         if name not in self.waiting:
             return
         self.waiting.discard(name)
@@ -203,10 +203,10 @@ class Session:
         t, axes = tensor().detach(), point.axes.split()
         if "token" in axes and not (name == "logits" and self._ends_alone()):
             at, n = 1 + axes.index("token"), t.shape[1 + axes.index("token")]
-            first = self.rows[0] - (self.tokens - n)  # scores of the last tokens alone
+            first = self.rows[0] - (self.tokens - n)  # scores of the last tokens only
             if first >= 0:
                 t = t.narrow(at, first, self.rows[1])
-            elif sum(self.rows) == self.tokens:  # a file has those of every row, or of the last
+            elif sum(self.rows) == self.tokens:  # a file has scores of every row, or of the last row
                 t = t.narrow(at, n - 1, 1)
             else:
                 return
@@ -224,7 +224,7 @@ class Session:
         self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
 
     def _look(self, device: Any) -> None:
-        """Inside the call: what is on the outside of the block may be otherwise, and a weight may be elsewhere."""
+        """Read precision and device inside the call: outside it autocast may be off, and a weight on another device."""
         word = about.call_word(device) or about.plain_word(self.parts.model)
         self.looked = True
         if self.word is None:
@@ -234,19 +234,19 @@ class Session:
         self.word = word
 
     def precision(self) -> Optional[str]:
-        """Of the whole run; None: it is as it was said before."""
+        """The precision of the whole run; None if it is the one that was given."""
         return None if self.said is not None or self.word is None else about.run_word(self.word, self.formats)
 
     def _hook(self, h: modules.Hook, t: Any) -> None:
         if h.layer != (-1 if self.inside is None else self.inside) or self.turn.get(h.name, 1) != self.calls.get(id(h.module), 1):
-            return  # the module serves other checkpoints too, and this call is for one of those
+            return  # this call of the module is for another checkpoint
         t = t[0] if isinstance(t, (tuple, list)) else t
         if h.name in ("embed",) or h.name.endswith(".output"):
             self.stream = (h.name, t, _version(t))
         self.put(h.name, lambda: h.shape(t), "hook")
 
     def _enter(self, numbers: List[int], layer: Any, args: Any, kwargs: Any) -> None:
-        """A layer begins. numbers: which ones it is, in order; more than one where layers share it."""
+        """A layer begins. numbers: the layers that this module is, in order; several if layers share it."""
         before = self.entered.get(id(layer), 0)
         if self.running and before < len(numbers):
             self.entered[id(layer)], self.calls, self.inside = before + 1, {}, numbers[before]
@@ -259,7 +259,7 @@ class Session:
         self.calls[id(module)] = self.calls.get(id(module), 0) + 1
 
     def _layer_input(self, n: int, t: Any) -> None:
-        """It is what came before: a second name of that, unless somebody changed it on the way."""
+        """Record the input of layer n: a second name of the tensor before it, unless that was changed in between."""
         name = f"layer{n}.input"
         before, stream, version = self.stream
         if name in self.waiting and before in self.points and before not in self.waiting and stream is t and version == _version(t):
@@ -292,7 +292,7 @@ class Session:
                 parts.body.register_forward_pre_hook(self._begin, with_kwargs=True),
                 parts.embedding.register_forward_pre_hook(self._ids, with_kwargs=True),
                 parts.positions.register_forward_pre_hook(self._positions, with_kwargs=True)]
-        layers = {id(layer): layer for layer in parts.layers}  # the same may be there more than once
+        layers = {id(layer): layer for layer in parts.layers}  # a module may occur more than once
         for layer in layers.values():
             numbers = [n for n, x in enumerate(parts.layers) if x is layer]
             made.append(layer.register_forward_pre_hook(lambda m, a, k, n=numbers: self._enter(n, m, a, k), with_kwargs=True))
@@ -301,7 +301,7 @@ class Session:
         places = [h for h in self._places() if h.name in self.points]
         for module in {id(h.module): h.module for h in places if h.name in self.turn}.values():
             made.append(module.register_forward_pre_hook(lambda m, a: self._count(m)))
-        # what must be known of the residual stream even when it is not recorded itself is kept by reference only
+        # parts of the residual stream that are needed but not recorded are kept by reference only
         for h in places:
             if h.into:
                 made.append(h.module.register_forward_pre_hook(
@@ -314,7 +314,7 @@ class Session:
 
 
 def _turns(places: Iterator[modules.Hook]) -> Dict[str, int]:
-    """Of the checkpoints of a module that a layer has in several places: at which of its calls they come, from 1."""
+    """For modules that a layer has in several places: at which of the module's calls each checkpoint comes, from 1."""
     roles: Dict[Tuple[int, int], List[Tuple[int, str]]] = {}  # by layer and module
     of = []
     for h in places:
@@ -330,7 +330,7 @@ COMPILED = "a model compiled by torch.compile has no places to hook; record it a
 
 
 def _compiled() -> bool:
-    """Whether a compiled function is among the callers."""
+    """True if a compiled function is among the callers."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "compile_wrapper" and "_dynamo" in frame.f_code.co_filename:
@@ -340,7 +340,7 @@ def _compiled() -> bool:
 
 
 def _version(t: Any) -> int:
-    """How often a tensor was written to; -1 where torch does not count."""
+    """How often a tensor was changed in place; -1 if torch does not count."""
     return -1 if t.is_inference() else t._version
 
 
@@ -374,7 +374,7 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
                 made += s._attach()
                 yield s
             except Diverged as e:
-                if not recorder._stopped:  # of another recording
+                if not recorder._stopped:  # raised by another recording
                     raise
                 stopped = e
             except Exception as e:

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 LONGEST = 127  # bytes
 OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# Between a hook and the line of the model that called the module.
+# Functions of torch between a hook and the line of the model that called the module.
 BETWEEN = (os.path.join("transformers", "modeling_layers.py"), os.path.join("accelerate", "hooks.py"))
 
 
@@ -19,8 +19,8 @@ def _is_between(path: str) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _shown(file: str, folder: str) -> Optional[str]:
-    """The path as reports show it: of an installed package from its name on, in the working folder relative to it.
-    None: no line of the program is in this file."""
+    """The path as reports show it: from the name of an installed package on, or relative to the working folder.
+    None if this file is not part of the program."""
     if file.startswith("<"):
         return None
     path = os.path.abspath(file)
@@ -35,7 +35,7 @@ def _shown(file: str, folder: str) -> Optional[str]:
 
 def source_line(folder: str, level: int = 1) -> Optional[str]:
     """The nearest line on the stack that is neither of this package nor of torch's machinery; level 2: the next such line,
-    and so on, to the outermost. folder: the working folder."""
+    and so on. folder: the working folder."""
     frame: Any = sys._getframe(1)
     line = None
     while frame is not None and level > 0:
@@ -47,7 +47,7 @@ def source_line(folder: str, level: int = 1) -> Optional[str]:
 
 
 def fitting(line: str) -> Optional[str]:
-    """The line if it may stand in a file; of one that is too long, the end."""
+    """The line, or its end if it is too long for a file."""
     if not line.isprintable():
         return None
     return line if len(line.encode()) <= LONGEST else line.encode()[-LONGEST:].decode("utf-8", "ignore")

@@ -1,8 +1,8 @@
-"""weights.py: the table of a model's weights: of each its dtype, shape, digest of the bytes as stored, and statistics.
+"""weights.py: the table of a model's weights: dtype, shape, digest of the stored bytes, and statistics of each.
 
-The digests are those that vernier itself computes from the safetensors files. Of a model in memory a weight that is,
-number for number, what the file says (in the model's dtype) has the file's row; any other has its own, so that a
-comparison sees a weight that was changed, dropped or never loaded.
+The digests are those that vernier itself computes from the safetensors files. A weight in memory gets the row of the file
+if its numbers are those of the file, converted to the model's dtype. Otherwise it gets a row of its own, so that a
+comparison shows a weight that was changed, dropped or never loaded.
 """
 
 import json
@@ -25,7 +25,7 @@ Row = Tuple[str, str, str, str, float, float, float, float, int, int]
 
 
 def row_of(name: str, x: Any) -> Row:
-    """The row of one weight, numpy or torch."""
+    """The row of one weight x, a numpy array or torch tensor."""
     a, word = stored(x)
     if word not in WORDS:
         raise RecordingError(f"weight {name}: {word}; F16, BF16, F32 or F64 is needed")
@@ -33,14 +33,14 @@ def row_of(name: str, x: Any) -> Row:
 
 
 def raw_row(name: str, dtype: str, a: np.ndarray) -> Row:
-    """dtype: as safetensors has it; a: its bits."""
+    """The row of a weight whose bits are in a. dtype: its name in safetensors."""
     s = statistics(a, FORMATS[dtype])
     return (name, dtype, "x".join(map(str, a.shape)), digest(a.reshape(-1).view(np.uint8)) or "", s["min"], s["max"], s["mean"],
             s["rms"], int(s["nan"]), int(s["inf"]))
 
 
 def files_of(directory: str) -> List[str]:
-    """The safetensors files of a model, as its index names them, or the one without an index; none where there is none."""
+    """The paths of a model's safetensors files: the single file, or those that the index names. Empty if there are none."""
     one, index = (os.path.join(directory, n) for n in ("model.safetensors", "model.safetensors.index.json"))
     if os.path.exists(one):
         return [one]
@@ -51,13 +51,13 @@ def files_of(directory: str) -> List[str]:
 
 
 def stored_weights(directory: str) -> Iterator[Tuple[str, str, np.ndarray]]:
-    """(name, dtype, its bits as stored, mapped) of every tensor of numbers."""
+    """Yield (name, dtype, stored bits, mapped from the file) of every tensor in a floating-point format."""
     for path in files_of(directory):
         try:
-            data = np.memmap(path, dtype=np.uint8, mode="c")  # nothing is written; torch wants memory that could be
+            data = np.memmap(path, dtype=np.uint8, mode="c")  # copy-on-write, because torch needs writable memory; nothing is written
             n = int.from_bytes(data[:8].tobytes(), "little")
             header = json.loads(data[8 : 8 + n].tobytes()) if n <= data.size - 8 else None
-        except ValueError:  # of an empty file, too
+        except ValueError:  # also raised for an empty file
             header = None
         if not isinstance(header, dict):
             raise RecordingError(f"{path}: not a safetensors file: it has no valid header")
@@ -68,7 +68,7 @@ def stored_weights(directory: str) -> Iterator[Tuple[str, str, np.ndarray]]:
 
 
 def config_of(directory: str) -> str:
-    """config.json verbatim."""
+    """The text of config.json, verbatim."""
     path = os.path.join(directory, "config.json")
     try:
         with open(path, encoding="utf-8", newline="") as f:
@@ -86,12 +86,12 @@ def family_of(directory: str, config: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A weight's name without what PEFT puts around a module that it adapts or keeps beside the trained one."""
+    """A weight's name without the parts that PEFT adds: .base_layer of an adapted module, .modules_to_save.* of a kept one."""
     return re.sub(r"\.modules_to_save\.[^.]+\.", ".", name.replace(".base_layer.", "."))
 
 
 def _there(model: Any, name: str, t: Any) -> Optional[Any]:
-    """The numbers of a weight, also of one that accelerate fetches when its module runs; None where nobody knows them."""
+    """The numbers of weight t. accelerate fetches a weight that it offloaded. None if the numbers are not available."""
     if not t.is_meta:
         return t
     try:
@@ -106,12 +106,12 @@ def _there(model: Any, name: str, t: Any) -> Optional[Any]:
 
 
 def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
-    """The rows of a torch model: a weight that is what the directory's files say has their row, any other its own."""
+    """The rows of a torch model's weights. A weight that equals the one in the directory's files gets the row of the file."""
     import torch
 
-    state = model.state_dict(keep_vars=False)  # a quantised module has more than tensors in it
+    state = model.state_dict(keep_vars=False)  # a quantised module also has values that are not tensors
     held = {k: v for k, v in state.items() if isinstance(v, torch.Tensor) and v.is_floating_point()}
-    also = getattr(model, "all_tied_weights_keys", None) or {}  # names of what has another name too
+    also = getattr(model, "all_tied_weights_keys", None) or {}  # second names of tied weights
     own: Dict[str, Tuple[str, Any]] = {_plain(k): (k, v) for k, v in held.items() if not (v.is_meta and k in also)}
     gone: List[str] = []
 
@@ -125,7 +125,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
     for name, dtype, bits in stored_weights(directory) if directory else ():
         bare = next((name[len(p) :] for p in sorted(PREFIXES, key=len, reverse=True) if name.startswith(p)), name)
         ours = next((k for k in (name, *(p + bare for p in PREFIXES)) if k in own), None)
-        if ours is None:  # other parts of the file: a vision tower, old buffers
+        if ours is None:  # a tensor of the file that the model does not have: a vision tower, old buffers
             continue
         seen.add(ours)
         t = read(ours)
@@ -144,8 +144,8 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         found = read(k)
         if found is not None:
             rows.append(row_of(k, found))
-    if gone:  # a part of the table would say that the rest is not in the model
-        warnings.warn(f"vernier_parity: {len(gone)} weights ({gone[0]} the first) are on no device, and nothing says where they are kept: recorded "
+    if gone:  # in a partial table, the other weights would count as missing from the model
+        warnings.warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, and their storage is not known: recorded "
                       "without a table of weights", stacklevel=6)
         return []
     return sorted(rows)
@@ -158,7 +158,7 @@ def _say_without() -> None:
 
 
 def put(group: h5py.Group, rows: List[Row]) -> None:
-    """/model/weights. Without xxhash there are no digests, and a table without them is none: that is said, once."""
+    """Write /model/weights. Without xxhash there are no digests; then no table is written, and one warning says so."""
     if not rows:
         return
     if not all(r[3] for r in rows):

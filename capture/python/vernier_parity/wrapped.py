@@ -1,16 +1,16 @@
-"""wrapped.py: what no module of transformers takes or returns, had by wrapping the model's own functions.
+"""wrapped.py: records the tensors that no module of transformers takes or returns, by wrapping functions of the model.
 
-While a recording lasts, these names of the module that defines the model are functions that call what was there before,
-with the same arguments, and look at what went in and came out:
+During a recording, these functions of the module that defines the model are replaced by wrappers. A wrapper calls the
+original function with the same arguments, and records arguments and results:
 
     apply_rotary_pos_emb                        q_rope, k_rope
     the attention that the model chose          attn_context of Qwen3.5, attn_probs, keys and values as they were read
     causal_conv1d_fn, causal_conv1d_update      gdn_conv
     torch_..._gated_delta_rule, l2norm          gdn_q_conv, gdn_k_conv, gdn_v, gdn_q, gdn_k, gdn_beta, gdn_g, gdn_state
 
-Whatever is passed to Session.put is called before it returns, so that nothing is computed that nobody asked for.
+Session.put takes a function that returns the tensor, and calls it only if the tensor is to be recorded.
 
-Scores, and probabilities where the attention hands none out, are recomputed from what it was given.
+Scores are recomputed from the arguments of the attention; so are probabilities if the attention does not return them.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ CONVOLUTIONS = ("causal_conv1d_fn", "causal_conv1d_update")
 
 
 def replace(undo: contextlib.ExitStack, where: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """where.name as make(it) until undo's end; nothing where there is none."""
+    """Replace where.name by make(where.name) until undo ends; do nothing if it does not exist."""
     if not hasattr(where, name):
         return
     own, before = name in vars(where), getattr(where, name)
@@ -39,18 +39,18 @@ def replace(undo: contextlib.ExitStack, where: Any, name: str, make: Callable[[A
 
 
 def source_of(mixer: Any) -> Any:
-    """The Python module whose functions a mixer calls: that of the class which defines forward, not of one that inherits it."""
+    """The Python module whose functions a mixer calls: that of the class that defines forward, not of one that inherits it."""
     return sys.modules[next(c for c in type(mixer).__mro__ if "forward" in vars(c)).__module__]
 
 
 @contextlib.contextmanager
 def functions(s: "Session") -> Iterator[None]:
-    """The model's functions, wrapped while the block lasts."""
+    """Wrap the functions of the model while the block runs."""
     seen = set()
     with contextlib.ExitStack() as undo:
         for layer in s.parts.layers:
             mixer, delta = mixer_of(layer)
-            if hasattr(mixer, "_upcast_and_reordered_attn"):  # GPT-2's second attention, where the config asks for it
+            if hasattr(mixer, "_upcast_and_reordered_attn"):  # GPT-2's other attention, used if the config asks for it
                 replace(undo, mixer, "_upcast_and_reordered_attn", lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
             source = source_of(mixer)
             if (source, delta) in seen:
@@ -70,7 +70,7 @@ def functions(s: "Session") -> Iterator[None]:
 
 
 def watch_cache(undo: contextlib.ExitStack, cache: Any, moved: Callable[[], None]) -> None:
-    """moved: called when the rows of a cache are given another order, as a beam search does between its calls."""
+    """Call `moved` when the rows of a cache are reordered, as beam search does between its calls."""
 
     def make(f: Callable[..., Any]) -> Callable[..., Any]:
         def reorder(rows: Any, *args: Any, **kwargs: Any) -> Any:
@@ -99,7 +99,7 @@ def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None) -> Callable[..., Any]:
-    """owner: the module, of a function that is not given it."""
+    """Wrap an attention function. owner: its module, if the function does not get it as an argument."""
 
     def attention(*args: Any, **kwargs: Any) -> Any:
         args = args if owner is None else (owner, *args)
@@ -115,21 +115,21 @@ def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None)
 
 
 def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
-    """given: the arguments of transformers' attention functions; out: (context (B,T,H,K), probabilities or None)."""
-    query, key, value = given["query"], given["key"], given["value"]  # (B,H,T,K), (B,G,S,K): the keys that the cache holds
+    """Record one attention. given: arguments of transformers' attention functions; out: (context (B,T,H,K), probabilities or None)."""
+    query, key, value = given["query"], given["key"], given["value"]  # (B,H,T,K), (B,G,S,K): the cached keys
     T, S = query.shape[2], s.past + query.shape[2]
     held = key.shape[2]
-    new = slice(s.past, S) if held >= S else slice(held - T, held)  # a static cache has room behind the last token
+    new = slice(s.past, S) if held >= S else slice(held - T, held)  # a static cache has unused slots after the last token
     for name, t in (("q_rope", query), ("k_rope", key[:, :, new])):
-        if p + name in s.waiting:  # nothing passed through apply_rotary_pos_emb
+        if p + name in s.waiting:  # apply_rotary_pos_emb was not called
             s.put(p + name, lambda: t.transpose(1, 2), "patched")
-    if s.parts.family.startswith("qwen3_5"):  # elsewhere it is what goes into the output projection, and hooked there
+    if s.parts.family.startswith("qwen3_5"):  # in other families it is the input of the output projection, which a hook records
         s.put(p + "attn_context", lambda: out[0], "patched")
     if not any(p + name in s.waiting for name in ("k_cache", "v_cache", "attn_scores", "attn_probs")):
         return
-    probabilities = out[1] if len(out) > 1 and isinstance(out[1], torch.Tensor) and out[1].ndim == 4 else None  # flex: log-sums
+    probabilities = out[1] if len(out) > 1 and isinstance(out[1], torch.Tensor) and out[1].ndim == 4 else None  # flex attention returns log-sums
     how = "patched"
-    if given.get("sliding_window"):  # the cache forgets keys; what it has forgotten was seen when it was new
+    if given.get("sliding_window"):  # such a cache drops old keys: keep each key from the call that made it
         before = s.history.setdefault(p, (key[:, :, :0], value[:, :, :0]))
         s.history[p] = tuple(torch.cat([b, t[:, :, new]], 2) for b, t in zip(before, (key, value)))
     if held < S and p in s.history:
@@ -144,7 +144,7 @@ def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
 
 
 def _scores(given: Dict[str, Any], keys: Any) -> Any:
-    """(B,H,T,S), before the mask: the order of transformers' eager attention."""
+    """Scores (B,H,T,S) before the mask, computed in the order of transformers' eager attention."""
     query, module = given["query"], given["module"]
     scaling = given.get("scaling")
     scaling = scaling if scaling is not None else getattr(module, "scaling", query.shape[-1] ** -0.5)
@@ -152,10 +152,10 @@ def _scores(given: Dict[str, Any], keys: Any) -> Any:
 
 
 def _probabilities(s: "Session", given: Dict[str, Any]) -> Any:
-    """The masked softmax of an attention that does not hand it out (sdpa, flash), over the keys it was given."""
+    """The masked softmax, for attentions that do not return it (sdpa, flash), over the keys that they get."""
     scores, mask = _scores(given, given["key"]), given.get("attention_mask")
     T, held = scores.shape[2:]
-    if hasattr(mask, "mask_mod"):  # flex attention's
+    if hasattr(mask, "mask_mod"):  # a mask of flex attention
         from torch.nn.attention.flex_attention import create_mask
 
         mask = create_mask(mask.mask_mod, *scores.shape, device=str(scores.device))
@@ -172,7 +172,7 @@ def _probabilities(s: "Session", given: Dict[str, Any]) -> Any:
 
 
 def _every_key(probabilities: Any, S: int) -> Any:
-    """For all S keys: 0 for those that a window's cache has forgotten, and none for a static cache's empty places."""
+    """Probabilities of all S keys: 0 for keys that a cache with a window dropped; unused slots of a static cache are cut off."""
     missing = S - probabilities.shape[-1]
     return torch.nn.functional.pad(probabilities, (missing, 0)) if missing > 0 else probabilities[..., :S]
 
@@ -183,7 +183,7 @@ def _every_key(probabilities: Any, S: int) -> Any:
 def _convolution(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     def convolution(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
-        if s.layer is not None:  # behind cached rows it computes theirs again
+        if s.layer is not None:  # after cached rows, the result begins with those rows again
             s.put(f"layer{s.layer}.gdn_conv", lambda: out[:, :, -s.tokens :].transpose(1, 2), "patched")
         return out
 
@@ -196,7 +196,7 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
         if n is None:
             return f(query, key, value, *args, **kwargs)
         net = mixer_of(s.parts.layers[n])[0]
-        p, each = f"layer{n}.", net.num_v_heads // net.num_k_heads  # how often each head of keys is there
+        p, each = f"layer{n}.", net.num_v_heads // net.num_k_heads  # number of value heads per key head
         asked = kwargs.get("output_final_state", False)
         s.lengths = []
         core, state = f(query, key, value, *args, **{**kwargs, "output_final_state": True})
@@ -205,7 +205,7 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
             s.put(p + name + "_conv", lambda: t[:, :, ::each], "patched")
             if made is not None:
                 s.put(p + name, lambda: made.transpose(1, 2)[:, :, ::each], "patched")
-            else:  # a kernel that does it inside
+            else:  # the kernel normalises inside
                 s.put(p + name, lambda: _length_one(t[:, :, ::each]), "recomputed")
         s.lengths = None
         s.put(p + "gdn_v", lambda: value, "patched")
@@ -218,8 +218,9 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _own_state(s: "Session", f: Callable[..., Any], args: Any, kwargs: Dict[str, Any], state: Any) -> Tuple[Callable[[], Any], str]:
-    """The state behind a row's last token. The one that the call leaves has taken in the padding behind it, where there is
-    some; so the rule runs again, with nothing written (beta 0) and nothing forgotten (g 0) there."""
+    """(function that returns the state after the last token of each row, how it was captured). Padding at the end of a row
+    changes the state that the call returns; then the rule runs again with beta 0 (writes nothing) and g 0 (forgets nothing)
+    at the padding."""
     if s.trailing is None:
         return lambda: state, "patched"
     shown = (~s.trailing).to(kwargs["g"].device)[..., None]
@@ -246,13 +247,13 @@ def _length_one(t: Any) -> Any:
 
 
 def conv_state(s: "Session", n: int, net: Any, cache: Optional[Any]) -> None:
-    """The last J - 1 rows of gdn_qkv as the call leaves them: of its cache, or of the rows that were seen."""
+    """Record gdn_conv_state, the last J - 1 rows of gdn_qkv: from the cache of the call, or from the rows of gdn_qkv."""
     name, rows = f"layer{n}.gdn_conv_state", net.conv_kernel_size - 1
     if s.trailing is not None and s.past and name in s.waiting:
         raise RecordingError(f"{s.path}: {name}: a later call with padding behind its rows; record without *.gdn_conv_state")
-    if s.trailing is not None and s.qkv is not None:  # the call leaves the padding behind a row; its own are before that
+    if s.trailing is not None and s.qkv is not None:  # the call keeps rows of the padding; the row's own last rows are before them
         last = s.tokens - s.trailing.sum(-1)
-        at = last[:, None] + torch.arange(rows, device=last.device)  # in what is padded in front
+        at = last[:, None] + torch.arange(rows, device=last.device)  # index into the rows that are padded in front
         padded = torch.nn.functional.pad(s.qkv, (0, 0, rows, 0))
         s.put(name, lambda: padded[torch.arange(len(last), device=last.device)[:, None], at], "recomputed")
     elif cache is not None:
