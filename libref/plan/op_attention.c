@@ -49,7 +49,7 @@ vn_status vn_check_rope(const vn_plan_walk *w, int i)
 	const int       R = n->c.rope.rope.rotary_dim;
 
 	if (x->rank != 3 || !vn_check_row(x) || !vn_check_same(x, &w->p->value[n->out[0]]))
-		return vn_check_fail(w, i, vn_check_no_fit);
+		return vn_check_unfit(w, i);
 	if (R < 2 || R % 2 || R > x->size[2])
 		return vn_check_fail(w, i, "rotary_dim is %d, expected an even number from 2 to the head width %d", R,
 		                     x->size[2]);
@@ -66,7 +66,7 @@ vn_status vn_check_attention(const vn_plan_walk *w, int i)
 	const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
 
 	if (!vn_check_row(q) || !vn_check_row(k) || !vn_check_row(v))
-		return vn_check_fail(w, i, vn_check_no_fit);
+		return vn_check_unfit(w, i);
 	if (H < 1 || G < 1 || K < 1 || H % G || !vn_check_shape(q, 3, VN_T, H, K) || !vn_check_shape(k, 3, VN_T, G, K) ||
 	    !vn_check_shape(v, 3, VN_T, G, K) || !vn_check_same(context, q) ||
 	    (n->n_in > VN_ATTN_KEPT && !vn_check_same(&p->value[n->in[VN_ATTN_KEPT]], k)))

@@ -45,7 +45,7 @@ vn_status vn_check_act(const vn_plan_walk *w, int i)
 	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
 
 	if (!vn_check_row(x) || !vn_check_same(x, y) || (n->n_in > 1 && !vn_check_same(x, &p->value[n->in[1]])))
-		return vn_check_fail(w, i, vn_check_no_fit);
+		return vn_check_unfit(w, i);
 	if ((unsigned)n->c.act.act >= VN_N_ACTS)
 		return vn_check_fail(w, i, "unknown activation");
 	if ((unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
@@ -59,9 +59,8 @@ vn_status vn_check_add(const vn_plan_walk *w, int i)
 	const vn_node  *n = &p->node[i];
 	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
 
-	return vn_check_row(x) && vn_check_same(x, &p->value[n->in[1]]) && vn_check_same(x, y)
-	           ? VN_OK
-	           : vn_check_fail(w, i, vn_check_no_fit);
+	return vn_check_row(x) && vn_check_same(x, &p->value[n->in[1]]) && vn_check_same(x, y) ? VN_OK
+	                                                                                       : vn_check_unfit(w, i);
 }
 
 vn_status vn_check_rows(const vn_plan_walk *w, int i)
@@ -71,7 +70,7 @@ vn_status vn_check_rows(const vn_plan_walk *w, int i)
 	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
 
 	if (!vn_check_row(x) || vn_check_row(x) != vn_check_row(&p->value[n->in[1]]) || !vn_check_same(x, y))
-		return vn_check_fail(w, i, vn_check_no_fit);
+		return vn_check_unfit(w, i);
 	if ((unsigned)n->c.rows.form >= VN_N_ROWS_FORMS || abs(n->c.rows.by) > 1 << 24 ||
 	    (n->c.rows.form == VN_ROWS_TILES && n->c.rows.by < 1) ||
 	    (n->c.rows.form == VN_ROWS_ROUND && (n->c.rows.by < 0 || n->c.rows.by >= vn_check_row(x))) ||

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char vn_check_no_fit[] = "the shapes of its inputs, weights and outputs do not fit together";
-
 vn_status vn_check_fail(const vn_plan_walk *w, int i, const char *format, ...)
 {
 	const vn_node *n = &w->p->node[i];
@@ -19,6 +17,11 @@ vn_status vn_check_fail(const vn_plan_walk *w, int i, const char *format, ...)
 	va_end(list);
 	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "nodes[%d] (%s%s%s): %s", i, op ? vn_op_name(n->op) : "?",
 	               named ? ", " : "", named ? w->p->value[n->out[0]].name : "", why);
+}
+
+vn_status vn_check_unfit(const vn_plan_walk *w, int i)
+{
+	return vn_check_fail(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 }
 
 bool vn_check_shape(const vn_value *v, int rank, int a, int b, int c)

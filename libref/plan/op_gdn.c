@@ -65,7 +65,7 @@ vn_status vn_check_causal_conv(const vn_plan_walk *w, int i)
 	const vn_node  *n = &p->node[i];
 	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
 
-	return conv_fits(n, x, y, &p->weight[n->w[0]].shape) ? VN_OK : vn_check_fail(w, i, vn_check_no_fit);
+	return conv_fits(n, x, y, &p->weight[n->w[0]].shape) ? VN_OK : vn_check_unfit(w, i);
 }
 
 vn_status vn_check_log_decay(const vn_plan_walk *w, int i)
@@ -79,7 +79,7 @@ vn_status vn_check_log_decay(const vn_plan_walk *w, int i)
 	               vn_check_shape(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) &&
 	               vn_check_same(x, y)
 	           ? VN_OK
-	           : vn_check_fail(w, i, vn_check_no_fit);
+	           : vn_check_unfit(w, i);
 }
 
 vn_status vn_check_delta_rule(const vn_plan_walk *w, int i)
@@ -91,7 +91,7 @@ vn_status vn_check_delta_rule(const vn_plan_walk *w, int i)
 
 	for (int k = 0; k < 5; k++)
 		if (!vn_check_row(in[k] = &w->p->value[n->in[k]]))
-			return vn_check_fail(w, i, vn_check_no_fit);
+			return vn_check_unfit(w, i);
 	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !vn_check_shape(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
 	    !vn_check_shape(in[VN_DELTA_K], 3, VN_T, nk, dk) || !vn_check_shape(in[VN_DELTA_V], 3, VN_T, nv, dv) ||
 	    !vn_check_shape(in[VN_DELTA_G], 2, VN_T, nv, 0) || !vn_check_shape(in[VN_DELTA_BETA], 2, VN_T, nv, 0) ||

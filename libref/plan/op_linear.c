@@ -82,7 +82,7 @@ vn_status vn_check_embed(const vn_plan_walk *w, int i)
 
 	return m->rank == 2 && m->dim[0] >= p->vocab && vn_check_shape(y, 2, VN_T, (int)m->dim[1], 0)
 	           ? VN_OK
-	           : vn_check_fail(w, i, vn_check_no_fit);
+	           : vn_check_unfit(w, i);
 }
 
 vn_status vn_check_positions(const vn_plan_walk *w, int i)
@@ -95,7 +95,7 @@ vn_status vn_check_positions(const vn_plan_walk *w, int i)
 	return m->rank == 2 && m->dim[0] >= p->context && vn_check_shape(y, 2, VN_T, (int)m->dim[1], 0) &&
 	               !(n->x.positions.step_zero & ~1)
 	           ? VN_OK
-	           : vn_check_fail(w, i, vn_check_no_fit);
+	           : vn_check_unfit(w, i);
 }
 
 static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w, int transposed, const vn_shape *bias)
@@ -113,7 +113,7 @@ vn_status vn_check_linear(const vn_plan_walk *w, int i)
 	const vn_shape *m = &p->weight[n->w[0]].shape;
 	const vn_shape *bias = n->w[1] >= 0 ? &p->weight[n->w[1]].shape : NULL;
 
-	return linear_fits(x, y, m, n->c.linear.transposed, bias) ? VN_OK : vn_check_fail(w, i, vn_check_no_fit);
+	return linear_fits(x, y, m, n->c.linear.transposed, bias) ? VN_OK : vn_check_unfit(w, i);
 }
 
 static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int from, int width)
@@ -129,7 +129,5 @@ vn_status vn_check_slice(const vn_plan_walk *w, int i)
 	const vn_node  *n = &p->node[i];
 	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
 
-	return slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width)
-	           ? VN_OK
-	           : vn_check_fail(w, i, vn_check_no_fit);
+	return slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width) ? VN_OK : vn_check_unfit(w, i);
 }

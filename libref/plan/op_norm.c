@@ -68,7 +68,7 @@ vn_status vn_check_norm(const vn_plan_walk *w, int i)
 	const int       width = n->x.norm.width;
 
 	if (!norm_fits(x, y, m, bias) || (n->n_in > 1 && !vn_check_same(x, &p->value[n->in[1]])))
-		return vn_check_fail(w, i, vn_check_no_fit);
+		return vn_check_unfit(w, i);
 	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
 		return vn_check_fail(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
 	if (!isfinite(n->c.norm.offset))
