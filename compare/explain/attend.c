@@ -1,7 +1,7 @@
 /* attend.c: see attend.h. */
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
-#include "compare/explain/own_calls.h"
+#include "compare/explain/trial.h"
 
 #include "capture/view/batched.h"
 

@@ -6,7 +6,7 @@
  * not known. Then it is compared with what other tokens have.
  */
 #include "compare/explain/cache_one_slot.h"
-#include "compare/explain/hypothesis_made.h"
+#include "compare/explain/trial.h"
 #include "compare/explain/score.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* sentences_result.c: sentences of what a result is instead: other slots of a cache, ranks, shards, orders, factors. */
+/* sentences_result.c: see sentences_result.h. */
+#include "compare/explain/sentences_result.h"
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/rearrange_number.h"
-#include "compare/explain/sentence.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"

@@ -1,6 +1,6 @@
-/* sentence.h: the sentence of one hypothesis: shared by the files that write them. */
-#ifndef VN_COMPARE_SENTENCE_H
-#define VN_COMPARE_SENTENCE_H
+/* sentences_operation.h: sentences of what an operation computes otherwise; and what a sentence is. */
+#ifndef VN_COMPARE_SENTENCES_OPERATION_H
+#define VN_COMPARE_SENTENCES_OPERATION_H
 
 #include "compare/explain/explanation.h"
 
@@ -26,11 +26,9 @@ typedef struct vn_sentence_row {
 	void (*say)(const vn_sentence *s);
 } vn_sentence_row;
 
-/* Sentences by finding: of what an operation computes otherwise, and of what its result is, or what caches hold. The
- * row of a finding is empty in one of them. */
-extern const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS], vn_sentences_of_results[VN_N_FINDINGS];
+/* By finding; empty where a result says more (sentences_result.h). */
+extern const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS];
 
-const char *vn_sentence_name(const vn_plan *p, int value);
 /* "40", "40 or 41", "40 to 42" */
 const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64]);
 

@@ -1,9 +1,11 @@
-/* test_explain_heads.c: tests compare/explain/heads.c. */
-#include "compare/explain/heads.h"
-#include "tests/suite.h"
+/* test_explain_trial.c: tests compare/explain/trial.c. */
+#include "compare/explain/trial.h"
+#include "tests/explain_help.h"
 
 #include <math.h>
 #include <string.h>
+
+/* ---- heads --------------------------------------------------------------------------------------------------- */
 
 /* Two tokens, three heads, two columns; each head of the sound operation has the squares 1 + 4 + 9 + 16 = 30. */
 enum { T = 2, H = 3, K = 2, ALL = T * H * K };
@@ -154,6 +156,96 @@ static void the_other_heads_are_put_back(void)
 		CU_ASSERT_EQUAL(made[i], want[i]);
 }
 
+/* ---- calls --------------------------------------------------------------------------------------------------- */
+
+static void calls_of_one_length_begin_at_its_multiples(void)
+{
+	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 4), -1); /* the first call */
+	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 5), 5);
+	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 14), 10);
+}
+
+static void other_calls_are_those_of_the_recording(void)
+{
+	const int64_t begins[] = { -1, -1, 2, 2, 2, -1 };
+
+	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 1), -1);
+	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 4), 2);
+	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 5), -1);
+}
+
+/* A run of a prompt and two steps of one token. */
+static int64_t *begins_of(const char *name, int step, bool *later)
+{
+	explained e;
+
+	compare_llama(&e, "R1@layer1.q_rope", false);
+	stand_at(&e, name, step);
+	int64_t *begins = vn_own_calls(&e.t, later);
+	end_explained(&e);
+	return begins;
+}
+
+static void a_prompt_and_steps_of_one_token_have_no_later_calls(void)
+{
+	for (int step = 0; step < 3; step++) {
+		bool     later = true;
+		int64_t *begins = begins_of("layer1.q_rope", step, &later);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(begins);
+		CU_ASSERT_FALSE(later);
+		for (int i = 0; i < PROMPT + step; i++)
+			CU_ASSERT_EQUAL(begins[i], -1);
+		free(begins);
+	}
+}
+
+/* ---- what a hypothesis makes ------------------------------------------------------------------------------------- */
+
+/* A checkpoint of two numbers in an engine that stores float16. */
+static void made_numbers_are_rounded_to_the_storage(void)
+{
+	static const struct {
+		vn_dtype storage;
+		double   want;
+	} of[] = { { VN_F16, 1 + 0x1p-10 },
+		       { VN_F32, 1 + 0x1p-10 + 0x1p-20 },
+		       { VN_F64, 1 + 0x1p-10 + 0x1p-20 + 0x1p-40 } };
+
+	for (int i = 0; i < 3; i++) {
+		vn_comparison    c = { .opened.policy.storage = of[i].storage };
+		vn_site          site = { .cand = { VN_F32, { 1, { 2 } }, NULL } };
+		vn_explain_trial t = { .c = &c, .site = &site };
+		vn_made          made = { 0 };
+		vn_error         err = { "" };
+
+		CU_ASSERT_EQUAL_FATAL(vn_made_room(&t, &made, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_shape_count(&made.own.shape), 2);
+		((double *)made.fine.data)[0] = 1 + 0x1p-10 + 0x1p-20 + 0x1p-40;
+		((double *)made.fine.data)[1] = -3;
+		vn_made_round(&t, &made);
+		CU_ASSERT_EQUAL(((const double *)made.own.data)[0], of[i].want);
+		CU_ASSERT_EQUAL(((const double *)made.own.data)[1], -3);
+		vn_made_finish(&made);
+		CU_ASSERT_PTR_NULL(made.own.data);
+	}
+}
+
+static void a_table_of_its_own_leaves_the_weights_alone(void)
+{
+	const vn_tensor weights[] = { { .dtype = VN_F16 }, { .dtype = VN_F32 } };
+	const vn_plan   p = { .n_weights = 2 };
+	vn_made         made = { .weights = weights };
+	vn_error        err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_made_copy_table(&made, &p, &err), VN_OK);
+	CU_ASSERT_PTR_EQUAL(made.weights, made.table);
+	CU_ASSERT_PTR_EQUAL(made.plan, &p);
+	made.table[0].dtype = VN_F64;
+	CU_ASSERT_EQUAL(weights[0].dtype, VN_F16);
+	CU_ASSERT_EQUAL(made.table[1].dtype, VN_F32);
+	vn_made_finish(&made);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -163,7 +255,15 @@ int main(void)
 		TEST(what_has_no_heads_or_one_has_no_part),
 		TEST(a_hypothesis_says_its_heads),
 		TEST(the_other_heads_are_put_back),
+		TEST(calls_of_one_length_begin_at_its_multiples),
+		TEST(other_calls_are_those_of_the_recording),
+		TEST(a_prompt_and_steps_of_one_token_have_no_later_calls),
+		TEST(made_numbers_are_rounded_to_the_storage),
+		TEST(a_table_of_its_own_leaves_the_weights_alone),
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("heads", tests);
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("trial", tests);
+	return !remove_folder() || failed;
 }
