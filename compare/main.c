@@ -321,7 +321,7 @@ static int finish_streams(int status)
 	const char *left = vn_temporary_left(); /* for the user to remove, whatever else is wrong */
 	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
 		fprintf(stderr, "%s\n", err.text);
-		left = left && strstr(err.text, left) ? NULL : left;
+		left = vn_temporary_left_noted() ? NULL : left;
 		status = 2;
 	}
 	if (left)

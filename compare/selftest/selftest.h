@@ -3,8 +3,8 @@
  *
  * A mutation changes a copy of the candidate (or of the reference, or both) as one known kind of
  * mistake would, and states what vn_compare must find: the exit status; the status and metric of
- * the changed checkpoint; that it is the first divergence and the only one; or the words of a
- * refusal. Anything else is MISSED. The tables are in selftest_*.c, one file per kind.
+ * the changed checkpoint; that it is the first divergence and the only one; or by what a comparison
+ * is refused. Anything else is MISSED. The tables are in selftest_*.c, one file per kind.
  *
  * These changes are left out, because the result is, or may be, a healthy recording:
  *   - claims that no verdict depends on: a wrong digest or wrong statistics of numbers that are
@@ -81,14 +81,19 @@ typedef enum vn_selftest_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST
  * model. The last two are skipped for a pair without one. */
 typedef enum vn_selftest_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_selftest_unit;
 
-/* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2. */
+/* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2, with `refused`, and by a line that the word
+ * `allow` would have allowed; NULL: by none. */
 typedef struct vn_expected {
-	vn_status_word status;   /* of target */
-	vn_metric      metric;   /* the limit that must be broken; VN_N_METRICS: any */
-	bool           many;     /* more checkpoints may be outside */
-	bool           anywhere; /* some checkpoint must be found, not necessarily target */
-	vn_layout_kind like;     /* what it must be recognised as */
-	const char    *says;     /* words in a refusal, a warning or the detail; NULL: none */
+	vn_status_word status;                   /* of target */
+	vn_metric      metric;                   /* the limit that must be broken; VN_N_METRICS: any */
+	bool           many;                     /* more checkpoints may be outside */
+	bool           anywhere;                 /* some checkpoint must be found, not necessarily target */
+	vn_layout_kind like;                     /* what it must be recognised as */
+	vn_misfit      misfit;                   /* why it cannot be measured */
+	bool           reordered, invalid_floor; /* what the checkpoint holds; the floor must be rejected there */
+	vn_status      refused;
+	const char    *allow;
+	const char    *says; /* how a list of expectations calls the refusal; nothing is decided by it */
 } vn_expected;
 
 /* What a tensor may state about itself, but need not (specs/checkpoint.md). */
