@@ -72,7 +72,7 @@ void vn_change_to_others(const vn_mutation_context *p, double *x); /* the number
 /* The comparison is refused, unless this word allows it; text: how a list calls that. */
 #define REFUSED(word, text) \
 	{ \
-		.status = VN_N_STATUS_WORDS, .refused = VN_ERR_MISMATCH, .allow = word, .says = text \
+		.status = VN_N_STATUS_WORDS, .allow = word, .says = text \
 	}
 /* It ends with this status, in trouble. */
 #define FAILS(st, text) \
