@@ -149,13 +149,13 @@ typedef struct vn_checkpoint {
 	bool           fails;     /* outside the limits, whatever the status */
 	bool           reordered; /* misshapen: it holds the reference's numbers in another order (holds) */
 	vn_misfit      misfit;
-	char          *detail;      /* one line if not measured, or if invalid_floor; NULL */
-	char          *holds;       /* misshapen: what it holds instead; NULL: not known */
-	vn_measured    m;           /* n == 0: not measured */
-	int64_t        rows;        /* rows of logits, if measured */
-	bool           not_run;     /* the candidate's run was stopped before it */
-	bool           few_metrics; /* not all metrics are known; limits of the others do not apply */
-	const char    *vacuous;     /* why nothing was compared; NULL */
+	char          *detail;          /* one line if not measured, or if invalid_floor; NULL */
+	char          *holds;           /* misshapen: what it holds instead; NULL: not known */
+	vn_measured    m;               /* n == 0: not measured */
+	int64_t        rows;            /* rows of logits, if measured */
+	bool           not_run;         /* the candidate's run was stopped before it */
+	bool           partial_metrics; /* not all metrics are known; limits of the others do not apply */
+	const char    *vacuous;         /* why nothing was compared; NULL */
 	/* of a second recording, the checkpoint whose numbers the candidate had replaced by then; NULL */
 	const char    *overwritten;
 	bool           has_floor;

@@ -333,7 +333,7 @@ static json_t *tail_json(const vn_comparison *c, const vn_story *s)
 {
 	json_t *j = json_object(), *full = json_array();
 	for (int i = 0; i < s->n; i++)
-		json_array_append_new(full, vn_json_divergence(c, &s->told[i]));
+		json_array_append_new(full, vn_json_divergence(c, &s->detail[i]));
 	json_object_set_new(j, "steps_together", pools_json(c));
 	json_object_set_new(j, "divergences", full);
 	json_object_set_new(j, "divergences_left_out", json_integer(s->left_out));

@@ -48,8 +48,8 @@ static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 	return vn_mutation_harness_second_names(c, err);
 }
 
-vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **harness,
-                                   vn_error *err)
+vn_status vn_mutation_harness_open(const vn_selftest_pair *h, const char *dir, int threads,
+                                   vn_mutation_harness **harness, vn_error *err)
 {
 	vn_mutation_harness *c = *harness = calloc(1, sizeof *c);
 	vn_status            st;
@@ -256,7 +256,7 @@ done:
 	return open_all(k, err);
 }
 
-vn_status vn_mutation_harness_healthy(vn_mutation_harness *c, vn_outcome *o, vn_error *err)
+vn_status vn_mutation_harness_unchanged(vn_mutation_harness *c, vn_outcome *o, vn_error *err)
 {
 	vn_status st;
 

@@ -5,15 +5,15 @@
 
 #include "compare/selftest/selftest.h"
 
-enum { VN_CLINIC_PATH = 4096 };
+enum { VN_HARNESS_PATH = 4096 };
 
 struct vn_mutation_harness {
-	const vn_healthy  *h;
-	vn_recording      *ref, *cand, *floor;
+	const vn_selftest_pair *h;
+	vn_recording           *ref, *cand, *floor;
 	/* of the candidate's entries: a second name that exists on one side only */
-	bool              *shared;
-	char               ref_copy[VN_CLINIC_PATH], cand_copy[VN_CLINIC_PATH];
-	vn_compare_options o;
+	bool                   *shared;
+	char                    ref_copy[VN_HARNESS_PATH], cand_copy[VN_HARNESS_PATH];
+	vn_compare_options      o;
 };
 
 /* Returns how many numbers one index of the first axis has. */

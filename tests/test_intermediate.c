@@ -1,10 +1,10 @@
-/* test_steps.c: what an operation makes on the way, rounded as other implementations keep it (libref/ops/steps.h).
+/* test_intermediate.c: what an operation makes on the way, rounded as other implementations keep it (libref/ops/intermediate.h).
  *
  * Truth is torch 2.13's, bit for bit: transformers 5.17's NewGELUActivation, silu(x) * up, x / (1 + exp(-x)) * up, LlamaRMSNorm,
  * Qwen3_5RMSNormGated, l2norm, apply_rotary_pos_emb and conv1d then silu, on tensors of 16 bits. */
 #include "tests/suite.h"
 #include "tests/test_ops_help.h"
-#include "libref/ops/steps.h"
+#include "libref/ops/intermediate.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -17,12 +17,12 @@ static const double weight[N] = { 0x1.6p-3, 0x1.5p0, 0x1.04p0, -0x1.ep-3, 0x1p0,
 
 static const struct truth {
 	vn_policy                policy;
-	vn_intermediate_rounding steps;
+	vn_intermediate_rounding rounding;
 	double gelu_new[N], gated[N], formula[N], rms_norm[N], gated_norm[N], l2_norm[N], rope[N], conv[N];
 } truth[] = {
 	{
 		.policy = { VN_F16, VN_F32, 0 },
-		.steps = VN_STEPS_F16,
+		.rounding = VN_ROUNDING_F16,
 		.gelu_new = { -0x1.36p-5, -0x1.2e8p-4, -0x1.43cp-3, -0x1.1dp-8, -0x1.36p-5, 0x1.e34p-1, -0x1.88p-9,
 	                  -0x1.9c8p-4 },
 		.gated = { 0x1.cf4p-2, 0x1.d4p-2, 0x1.eacp-2, 0x1.f54p-2, -0x1.014p-1, -0x1.7c4p0, -0x1.788p-3, 0x1.814p-3 },
@@ -37,7 +37,7 @@ static const struct truth {
 	},
 	{
 		.policy = { VN_BF16, VN_F32, 0 },
-		.steps = VN_STEPS_BF16,
+		.rounding = VN_ROUNDING_BF16,
 		.gelu_new = { -0x1.2ep-5, -0x1.2ep-4, -0x1.44p-3, -0x1.7cp-8, -0x1.2ep-5, 0x1.e4p-1, -0x0p0, -0x1.a4p-4 },
 		.gated = { 0x1.cep-2, 0x1.d4p-2, 0x1.eap-2, 0x1.f6p-2, -0x1.02p-1, -0x1.7cp0, -0x1.78p-3, 0x1.8p-3 },
 		.formula = { 0x1.ccp-2, 0x1.d4p-2, 0x1.eap-2, 0x1.f4p-2, -0x1p-1, -0x1.7cp0, -0x1.78p-3, 0x1.8p-3 },
@@ -54,7 +54,7 @@ enum { FORMATS = sizeof truth / sizeof *truth };
 typedef struct operation {
 	const char   *what;
 	vn_node       n;
-	size_t        steps, want; /* where the node keeps how it rounds; of struct truth */
+	size_t        rounding, want; /* where the node keeps how it rounds; of struct truth */
 	const double *w;
 	int64_t       tokens;
 	bool          wide;
@@ -64,7 +64,7 @@ static void expect(const operation *o, const struct truth *t)
 {
 	const double *want = (const double *)(const void *)((const char *)t + o->want);
 	vn_node       n = o->n;
-	memcpy((char *)&n + o->steps, &t->steps, sizeof(int));
+	memcpy((char *)&n + o->rounding, &t->rounding, sizeof(int));
 	void *raw = NULL, *in = widened(x, N, t->policy), *also = widened(up, N, t->policy),
 		 *state = calloc(N, sizeof(double));
 	const vn_tensor weights = o->w ? stored(o->w, VN_F32, 1, n.op == VN_OP_CAUSAL_CONV ? 6 : N, 0, 0, &raw)
@@ -88,8 +88,8 @@ static void expect(const operation *o, const struct truth *t)
 	free(raw), free(in), free(also), free(state), free(y);
 }
 
-#define STEPS(kind) offsetof(vn_node, c.kind.steps)
-#define WANT(field) offsetof(struct truth, field)
+#define ROUNDS(kind) offsetof(vn_node, c.kind.rounding)
+#define WANT(field)  offsetof(struct truth, field)
 #define EXPECT(...) \
 	do { \
 		static const operation all[] = { __VA_ARGS__ }; \
@@ -101,21 +101,21 @@ static void activations_round_as_torch_does_one_operation_after_the_other(void)
 {
 	EXPECT({ "gelu_new",
 	         { .op = VN_OP_ACT, .c.act = { .act = VN_GELU_TANH, .formula = 1 } },
-	         STEPS(act),
+	         ROUNDS(act),
 	         WANT(gelu_new),
 	         NULL,
 	         1,
 	         false },
 	       { "silu times up",
 	         { .op = VN_OP_GATED, .c.act = { .act = VN_SILU } },
-	         STEPS(act),
+	         ROUNDS(act),
 	         WANT(gated),
 	         NULL,
 	         1,
 	         false },
 	       { "silu's formula",
 	         { .op = VN_OP_GATED, .c.act = { .act = VN_SILU, .formula = 1 } },
-	         STEPS(act),
+	         ROUNDS(act),
 	         WANT(formula),
 	         NULL,
 	         1,
@@ -125,8 +125,8 @@ static void activations_round_as_torch_does_one_operation_after_the_other(void)
 /* Of -2.734375 in bfloat16, torch makes the one in a tensor of 192 numbers and the other in one of 8. */
 static void the_cube_of_gelu_new_rounds_its_square_in_vectors(void)
 {
-	CU_ASSERT_EQUAL(vn_act_by_steps(-2.734375, VN_GELU_TANH, VN_STEPS_BF16, true), -0.01068115234375);
-	CU_ASSERT_EQUAL(vn_act_by_steps(-2.734375, VN_GELU_TANH, VN_STEPS_BF16, false), -0.005340576171875);
+	CU_ASSERT_EQUAL(vn_act_rounded(-2.734375, VN_GELU_TANH, VN_ROUNDING_BF16, true), -0.01068115234375);
+	CU_ASSERT_EQUAL(vn_act_rounded(-2.734375, VN_GELU_TANH, VN_ROUNDING_BF16, false), -0.005340576171875);
 }
 
 static void norms_round_what_is_normed_as_transformers_does(void)
@@ -134,33 +134,33 @@ static void norms_round_what_is_normed_as_transformers_does(void)
 	EXPECT(
 		{ "rms_norm",
 	      { .op = VN_OP_RMS_NORM, .c.norm = { .eps = 1e-5 } },
-	      STEPS(norm),
+	      ROUNDS(norm),
 	      WANT(rms_norm),
 	      weight,
 	      1,
 	      false },
 		{ "gated_norm",
 	      { .op = VN_OP_GATED_NORM, .c.norm = { .eps = 1e-5 } },
-	      STEPS(norm),
+	      ROUNDS(norm),
 	      WANT(gated_norm),
 	      weight,
 	      1,
 	      false },
-		{ "l2_norm", { .op = VN_OP_L2_NORM, .c.norm = { .eps = 1e-6 } }, STEPS(norm), WANT(l2_norm), NULL, 1, true });
+		{ "l2_norm", { .op = VN_OP_L2_NORM, .c.norm = { .eps = 1e-6 } }, ROUNDS(norm), WANT(l2_norm), NULL, 1, true });
 }
 
 static void a_rotation_and_a_convolution_round_on_the_way_as_torch_does(void)
 {
 	EXPECT({ "rope",
 	         { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = N } },
-	         STEPS(rope.rope),
+	         ROUNDS(rope.rope),
 	         WANT(rope),
 	         NULL,
 	         1,
 	         false },
 	       { "causal_conv",
 	         { .op = VN_OP_CAUSAL_CONV, .c.conv = { .channels = 2, .taps = 3 } },
-	         STEPS(conv),
+	         ROUNDS(conv),
 	         WANT(conv),
 	         weight,
 	         4,
@@ -177,5 +177,5 @@ int main(void)
 		CU_TEST_INFO_NULL,
 	};
 
-	return run_suite("steps", tests);
+	return run_suite("intermediate", tests);
 }
