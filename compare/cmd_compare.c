@@ -2,7 +2,7 @@
 #include "compare/commands.h"
 #include "compare/compare_line.h"
 #include "compare/explain/explain_words.h"
-#include "compare/many/many_report.h"
+#include "compare/many/many_forms.h"
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"
 
@@ -57,11 +57,8 @@ static const vn_option options[] = {
 	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does." },
 	VN_GROUP("What to compare"),
 	VN_POINTS_OPTION(vn_compare_line, how),
-	{ "names", 0, VN_COLLECT(vn_compare_line, sides.names, sides.n_names), .argument = "MAP",
-	  .help = "Translate CAND's names by a map: hf (modules of transformers), vllm, llama.cpp, or a file "
-	          "(vernier help names.md). Several maps are applied in order. Default: names as they are." },
-	{ "ref-names", 0, VN_COLLECT(vn_compare_line, sides.ref_names, sides.n_ref_names), .argument = "MAP",
-	  .help = "Translate REF's names. Default: names as they are." },
+	VN_NAMES_OPTION(vn_compare_line, sides.names, sides.n_names, "CAND's"),
+	VN_REF_NAMES_OPTION(vn_compare_line, sides.ref_names, sides.n_ref_names, "REF's"),
 	{ "batch-row", 0, VN_INTO(vn_compare_line, sides.batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help =
 	      "If CAND holds several prompts (rows of a batch, or prompts one after another), compare prompt N, from 0." },

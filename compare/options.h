@@ -35,6 +35,21 @@ enum { VN_MAX_POINTS = 64 };
 		"strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." \
 	}
 
+/* list, n: a list of maps in the command's struct; whose: "CAND's" */
+#define VN_NAMES_OPTION(type, list, n, whose) \
+	{ \
+		"names", 0, VN_COLLECT(type, list, n), \
+			.argument = "MAP", \
+			.help = \
+				"Translate " whose \
+				" names by a map: hf (modules of transformers), vllm, llama.cpp, or a file (vernier help names.md). Several maps are applied in order. Default: names as they are." \
+	}
+#define VN_REF_NAMES_OPTION(type, list, n, whose) \
+	{ \
+		"ref-names", 0, VN_COLLECT(type, list, n), .argument = "MAP", \
+												   .help = "Translate " whose " names. Default: names as they are." \
+	}
+
 /* Takes --allow WORDS: adds the words' bits to the unsigned at the option's place. */
 vn_option_taker vn_take_allow;
 /* Takes the single argument after the options, MODEL. Returns 0, or 2 after an error message. */

@@ -1,4 +1,4 @@
-/* many_words.c: the words that all reports on several candidates share; see many_report.h. */
+/* many_report.c: see many_report.h. */
 #include "compare/many/many_report.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/report/words.h"
