@@ -1,4 +1,4 @@
-/* made.c: the numbers that a node of a replay produces. */
+/* replay_made.c: the numbers that a node of a replay produces. */
 #include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
