@@ -23,7 +23,8 @@ typedef struct options {
 static const vn_option known[] = {
 	{ "values", 0, VN_INTO(options, values), .argument = "PATH",
 	  .help =
-	      "Write the numbers of the tensor NAME, or of token_ids or positions, to PATH: .txt or .csv, a line for each row of its last axis, or .npy. "
+	      "Write the numbers of the tensor NAME, or of token_ids or positions, to PATH: .txt or .csv, a line for each "
+	      "row of its last axis, or .npy. "
 	      "vernier import reads .txt and .npy." },
 	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
 	{ "check", 0, VN_INTO(options, checks),

@@ -39,9 +39,9 @@ static const vn_option options[] = {
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the "
 	      "error that the number format alone causes, and the unit of limits such as nmse_over_floor. Also run it "
-	      "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes is outside. Every operation is "
-	      "recomputed on CAND's own inputs, too: one that is beyond its own floor is outside (--no-replay leaves "
-	      "this out). Default: none." },
+	      "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes "
+	      "is outside. Every operation is recomputed on CAND's own inputs, too: one that "
+	      "is beyond its own floor is outside (--no-replay leaves this out). Default: none." },
 	{ "floor", 0, VN_INTO(vn_compare_line, floor), .argument = "FILE",
 	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. "
 	          "Default: none." },

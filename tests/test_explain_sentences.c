@@ -138,11 +138,10 @@ static void one_slot_is_told(void)
 
 static void positions_of_some_tokens_are_told(void)
 {
-	vn_hypothesis    h = { .finding = VN_POSITIONS_OF_SOME,
-		                   .change = {
-							   .kind = VN_BY_ROTATION,
-							   .rotate = { .moved = true, .map = { .first = 20, .last = 20, .times = 1, .plus = 3 } } } };
+	vn_hypothesis    h = { .finding = VN_POSITIONS_OF_SOME, .change = { .kind = VN_BY_ROTATION } };
 	vn_position_map *m = &h.change.rotate.map;
+	h.change.rotate.moved = true;
+	*m = (vn_position_map) { .first = 20, .last = 20, .times = 1, .plus = 3 };
 
 	told(h, "layer1.q_rope", "token 20 is rotated as if 3 positions later");
 	m->last = 45;

@@ -1,7 +1,8 @@
-/* test_intermediate.c: what an operation makes on the way, rounded as other implementations keep it (libref/ops/intermediate.h).
+/* test_intermediate.c: what an operation makes on the way, rounded as other implementations keep it
+ * (libref/ops/intermediate.h).
  *
- * Truth is torch 2.13's, bit for bit: transformers 5.17's NewGELUActivation, silu(x) * up, x / (1 + exp(-x)) * up, LlamaRMSNorm,
- * Qwen3_5RMSNormGated, l2norm, apply_rotary_pos_emb and conv1d then silu, on tensors of 16 bits. */
+ * Truth is torch 2.13's, bit for bit: transformers 5.17's NewGELUActivation, silu(x) * up, x / (1 + exp(-x)) * up,
+ * LlamaRMSNorm, Qwen3_5RMSNormGated, l2norm, apply_rotary_pos_emb and conv1d then silu, on tensors of 16 bits. */
 #include "tests/suite.h"
 #include "tests/test_ops_help.h"
 #include "libref/ops/intermediate.h"

@@ -57,6 +57,7 @@ static void room_is_used_again(void)
 	hand_over(8, 1, 2, six + 4, 2);
 	CU_ASSERT_PTR_NULL(vn_replay_made(&e, 7));
 	CU_ASSERT_PTR_EQUAL(e.out[0].data, was);
+	CU_ASSERT_EQUAL(e.out[0].room, sizeof six);
 	CU_ASSERT_EQUAL(vn_replay_made(&e, 8)->have, 2 * sizeof *six);
 	CU_ASSERT_EQUAL(memcmp(e.out[0].data, six + 4, 2 * sizeof *six), 0);
 	end();

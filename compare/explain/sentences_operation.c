@@ -331,7 +331,8 @@ static void say_ids(const vn_sentence *s)
 const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
 	[VN_FAULT] = { .say = say_fault },
 	[VN_THETA] = { .words = "RoPE with theta %g", .with = VN_NUMBER, .constant = "theta" },
-	[VN_THETA_PLAIN] = { .words = "RoPE with theta %g and without its scaling", .with = VN_NUMBER, .constant = "theta" },
+	[VN_THETA_PLAIN] = { .words = "RoPE with theta %g and without its scaling", .with = VN_NUMBER,
+		.constant = "theta" },
 	[VN_ROPE_FACTOR] = { .words = "RoPE with llama3 scaling by factor %g", .with = VN_NUMBER, .constant = "factor" },
 	[VN_ROPE_CONTEXT] = { .words = "RoPE with llama3 scaling from an original context of %g", .with = VN_NUMBER,
 		.constant = "original_context" },

@@ -268,7 +268,7 @@ const vn_sentence_row vn_sentences_of_results[VN_N_FINDINGS] = {
 	[VN_PARTLY_ZERO] = { .say = say_rows },
 	[VN_PARTLY_OTHER] = { .say = say_rows },
 	[VN_CHANNELS_ZERO] = { .say = say_channels },
-	[VN_SQUARES_OVERFLOW] = { .words = "right, but its input is too large: the sum of its squares passes 3.4e38, the largest "
-		"float32, and x / infinity is 0" },
+	[VN_SQUARES_OVERFLOW] = { .words = "right, but its input is too large: the sum of its squares passes 3.4e38, the "
+		"largest float32, and x / infinity is 0" },
 };
 /* clang-format on */
