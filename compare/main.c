@@ -61,7 +61,7 @@ static const struct {
 #ifdef VERNIER_GPU
 	{ "capture", run_capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
 #else
-	{ "capture", capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
+	{ "capture", run_capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
 #endif
 	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL,
 	  &vn_compare_command },
