@@ -101,16 +101,20 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 enum { WRONG_NAMED = 8 };
 
 typedef struct wrong {
-	vn_lines   *to;
-	const char *before, *behind;
-	int         n;
+	vn_lines *to;
+	bool      allowed;
+	int       n;
 } wrong;
 
 static void say_wrong(void *context, const char *words)
 {
 	wrong *w = context;
-	if (w->n++ < WRONG_NAMED)
-		vn_lines_add(w->to, "%s%s%s", w->before, words, w->behind);
+	if (w->n++ >= WRONG_NAMED)
+		return;
+	if (w->allowed)
+		vn_lines_add(w->to, "allowed (digest): %s", words);
+	else
+		vn_lines_refuse(w->to, "digest", "%s", words);
 }
 
 static void tell_wrong(const vn_comparison *c, wrong *w)
@@ -120,12 +124,13 @@ static void tell_wrong(const vn_comparison *c, wrong *w)
 		if (r[i])
 			vn_recording_wrong(r[i], say_wrong, w);
 	if (w->n > WRONG_NAMED)
-		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->before, w->n - WRONG_NAMED);
+		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->allowed ? "allowed (digest): " : "",
+		             w->n - WRONG_NAMED);
 }
 
 static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
 {
-	wrong w = { .to = &c->result.refusals, .before = "", .behind = " (--allow digest)" };
+	wrong w = { .to = &c->result.refusals };
 	tell_wrong(c, &w);
 	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
 	                     vn_recording_path(c->opened.cand))
@@ -146,7 +151,7 @@ static vn_status check_digests(vn_comparison *c, vn_error *err)
 
 static void warn_wrong(vn_comparison *c)
 {
-	wrong w = { .to = &c->result.warnings, .before = "allowed (digest): ", .behind = "" };
+	wrong w = { .to = &c->result.warnings, .allowed = true };
 	tell_wrong(c, &w);
 }
 

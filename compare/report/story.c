@@ -128,7 +128,7 @@ static vn_status add_detail(vn_comparison *c, int point, int *room, vn_story *s,
 {
 	const vn_checkpoint *p = &c->result.point[point];
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
-	vn_report_detail    *d = &s->told[s->n++];
+	vn_report_detail    *d = &s->detail[s->n++];
 	vn_status            st;
 	d->point = point;
 	const int64_t from = place_worst(p, &e->shape, d);
@@ -153,7 +153,7 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 	if (c->result.first < 0 || most < 1)
 		return VN_OK;
 	int *room = malloc((size_t)c->result.n_points * sizeof *room);
-	if (!room || !(s->told = calloc((size_t)most, sizeof *s->told)))
+	if (!room || !(s->detail = calloc((size_t)most, sizeof *s->detail)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
 	else
 		st = add_detail(c, c->result.first, room, s, err);
@@ -178,17 +178,17 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 const vn_report_detail *vn_story_find(const vn_story *s, int point)
 {
 	for (int i = 0; i < s->n; i++)
-		if (s->told[i].point == point)
-			return &s->told[i];
+		if (s->detail[i].point == point)
+			return &s->detail[i];
 	return NULL;
 }
 
 void vn_story_free(vn_story *s)
 {
 	for (int i = 0; i < s->n; i++) {
-		vn_profile_free(&s->told[i].profile);
-		free(s->told[i].input);
+		vn_profile_free(&s->detail[i].profile);
+		free(s->detail[i].input);
 	}
-	free(s->told);
+	free(s->detail);
 	*s = (vn_story) { 0 };
 }
