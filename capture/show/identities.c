@@ -25,7 +25,7 @@ __attribute__((format(printf, 4, 5))) static void broken(vn_identity_walk *w, in
 	}
 	w->found->broken = more;
 	vn_identity *k = &more[w->found->n++];
-	*k = (vn_identity) { .step = w->step, .layer = w->layer, .broken = count, .of = of };
+	*k = (vn_identity) { .step = w->step, .layer = w->layer, .turn = w->turn, .broken = count, .of = of };
 	va_start(args, format);
 	vn_text_print(k->words, sizeof k->words, format, args);
 	va_end(args);
@@ -445,40 +445,12 @@ static void check_layer(vn_identity_walk *w)
 	check_range(w, "gdn_g", -INFINITY, 0, "at most 0");
 }
 
-vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
-                           vn_identities *found, vn_error *err)
+void vn_identities_check(vn_identity_walk *w, bool wanted)
 {
-	const vn_step   *step;
-	const int        steps = vn_recording_steps(r, &step);
-	vn_identity_walk w = {
-		.r = r, .plan = vn_recording_plan(r) ? vn_recording_plan(r) : plan, .found = found, .err = err
-	};
-	int layers = 0;
-
-	*found = (vn_identities) { 0 };
-	for (int i = 0; i < vn_recording_count(r); i++) {
-		const int n = vn_recording_entry(r, i)->layer + 1;
-		layers = n > layers ? n : layers;
-	}
-	/* The count is untrusted; a layer has at least one tensor. */
-	layers = layers < vn_recording_count(r) ? layers : vn_recording_count(r);
-	for (int k = 0; k < steps && !w.st; k++) {
-		w.at = &step[k];
-		w.step = step[k].number;
-		w.layer = -1;
-		if (!wanted || wanted(context, w.step, -1))
-			check_rows(&w);
-		check_again(&w);
-		for (w.layer = 0; w.layer < layers && !w.st; w.layer++)
-			if (!wanted || wanted(context, w.step, w.layer))
-				check_layer(&w);
-	}
-	vn_parts_end(&w);
-	return w.st;
-}
-
-void vn_identities_free(vn_identities *found)
-{
-	free(found->broken);
-	*found = (vn_identities) { 0 };
+	if (wanted && w->layer >= 0)
+		check_layer(w);
+	else if (wanted)
+		check_rows(w);
+	if (w->layer < 0 && !w->st)
+		check_again(w);
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_BYTES = 48 << 20 };
-
 static void drop_parts(vn_identity_walk *w)
 {
 	for (int i = 0; i < w->n_held; i++)
@@ -79,7 +77,7 @@ bool vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *poin
 
 void vn_parts_done(vn_identity_walk *w, vn_parts *s)
 {
-	if (w->bytes > HELD_BYTES || w->n_held > VN_MOST_HELD - VN_MOST_INPUTS)
+	if (w->bytes > w->most || w->n_held > VN_MOST_HELD - VN_MOST_INPUTS)
 		drop_parts(w);
 	s->n = 0;
 }
@@ -112,7 +110,7 @@ const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, si
 	if (!s->data[which])
 		return in_part(s->w, s, which, from, n);
 	/* Each page read from a mapped file counts as memory, and a tensor may be larger than all of it. */
-	if ((s->w->read += (int64_t)(n * size)) > HELD_BYTES) {
+	if ((s->w->read += (int64_t)(n * size)) > s->w->most) {
 		vn_recording_forget(s->w->r);
 		s->w->read = 0;
 	}
