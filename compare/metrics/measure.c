@@ -426,6 +426,7 @@ static bool make_room(work *w, int n, pass *p, int threads)
 		w[i].stretches.ended = p->ended + ended;
 		ended += w[i].stretches.count;
 		w[i].unit = p->unit + units;
+		w[i].digest.stretches = &w[i].stretches;
 		w[i].digest.units = w[i].units;
 		w[i].digest.unit = w[i].rows * w[i].pair.inner;
 		w[i].digest.measured = !w[i].parts && w[i].pair.outer == 1 && vn_running_digest_wanted(&w[i].digest)
