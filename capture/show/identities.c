@@ -162,6 +162,23 @@ static bool is_normed(const vn_identity_walk *w, const char *norm)
 	return w->plan && vn_plan_find(w->plan, full) >= 0;
 }
 
+/* Sums of squares of rows from row `from` on, of both tensors: several rows that fit into a piece, or one. */
+static void squares_of_rows(const vn_parts *s, int64_t from, int64_t rows, int64_t width, double *a, double *b)
+{
+	double       *sum[2] = { a, b };
+	double        x[VN_PIECE];
+	const int64_t at_once = width < VN_PIECE ? width : VN_PIECE;
+	for (int which = 0; which < 2; which++) {
+		memset(sum[which], 0, (size_t)rows * sizeof *a);
+		for (int64_t k = 0; k < width; k += VN_PIECE) {
+			const size_t m = vn_piece_size(width - k);
+			vn_parts_piece(s, which, from * width + k, (size_t)rows * m, x);
+			for (int64_t i = 0; i < rows; i++)
+				sum[which][i] += vn_squares(x + i * at_once, m);
+		}
+	}
+}
+
 static void check_rotation(vn_identity_walk *w, const char *after, const char *norm, const char *projected)
 {
 	vn_parts s = { 0 };
@@ -174,21 +191,18 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 		int64_t         count = 0, first = -1;
 		double          most = 0;
 		w->found->checked++;
+		const int64_t at_once = width < VN_PIECE ? VN_PIECE / width : 1;
+		double        a[VN_PIECE], b[VN_PIECE]; /* of at_once rows */
 		for (int64_t i = 0; i < rows; i++) {
-			double a = 0, b = 0, x[VN_PIECE];
-			for (int64_t k = 0; k < width; k += VN_PIECE) {
-				const size_t m = vn_piece_size(width - k);
-				vn_parts_piece(&s, 0, i * width + k, m, x);
-				a += vn_squares(x, m);
-				vn_parts_piece(&s, 1, i * width + k, m, x);
-				b += vn_squares(x, m);
-			}
+			if (i % at_once == 0)
+				squares_of_rows(&s, i, rows - i < at_once ? rows - i : at_once, width, a, b);
+			const double r = sqrt(a[i % at_once]), q = sqrt(b[i % at_once]);
 			/* Tolerance for rounding of single columns, and of the sines and cosines. */
-			const double off = fabs(sqrt(a) - sqrt(b));
-			if (!isfinite(a) || off <= fmax(ldexp(sqrt(b), 2 - (int)digits), 1e-6 * sqrt(b)))
+			const double off = fabs(r - q);
+			if (!isfinite(r) || off <= fmax(ldexp(q, 2 - (int)digits), 1e-6 * q))
 				continue;
 			count++;
-			most = fmax(most, off / sqrt(b));
+			most = fmax(most, off / q);
 			first = first < 0 ? i : first;
 		}
 		char by[40] = ""; /* of a length of 0, or that is no number, nothing can be a part */
