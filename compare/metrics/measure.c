@@ -64,14 +64,15 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 
 static void empty_spread(vn_spread *s, uint64_t *count)
 {
-	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
-		/* A single table may be negative, because positions are taken out again; their sum is not. */
-		uint32_t sum = 0;
-		for (int t = 0; t < VN_ULP_TABLES; t++)
-			sum += s->count[t][i];
-		if (sum)
-			__atomic_fetch_add(&count[i], sum, __ATOMIC_RELAXED);
-	}
+	/* A single table may be negative, because positions are taken out again; their sum is not. */
+	uint32_t sum[VN_ULP_BUCKETS];
+	memcpy(sum, s->count[0], sizeof sum);
+	for (int t = 1; t < VN_ULP_TABLES; t++)
+		for (int i = 0; i < VN_ULP_BUCKETS; i++)
+			sum[i] += s->count[t][i];
+	for (int i = 0; i < VN_ULP_BUCKETS; i++)
+		if (sum[i])
+			__atomic_fetch_add(&count[i], sum[i], __ATOMIC_RELAXED);
 	memset(s->count, 0, sizeof s->count);
 }
 
