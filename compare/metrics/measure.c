@@ -346,9 +346,12 @@ static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t t
 	const int64_t unit = turn * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
 	vn_ahead     *ahead = &p->ahead[thread];
 	vn_error      why = { "" };
-	for (int side = 0; side < 2; side++)
-		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * vn_dtype_size(w->pair.dtype[side]),
+	for (int side = 0; side < 2; side++) {
+		const size_t size = vn_dtype_size(w->pair.dtype[side]);
+		const size_t row = w->pair.inner < VN_SLICE ? (size_t)w->pair.inner : VN_SLICE;
+		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * size, row * size,
 		               run_of(p, then, then_turn, side));
+	}
 	if (!w->failed)
 		note_failure(p, job,
 		             measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
