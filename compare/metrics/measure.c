@@ -174,6 +174,13 @@ static vn_pair make_pair(const vn_tensor *ref, const vn_tensor *cand, const char
 	return p;
 }
 
+void vn_job_give_back(const vn_job *job)
+{
+	vn_pair p = make_pair(&job->ref, &job->cand, job->axes);
+	p.mapped = job->mapped;
+	vn_pair_give_back(&p, 0, p.n);
+}
+
 static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job,
                             vn_error *err)
 {
