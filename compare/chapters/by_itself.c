@@ -133,20 +133,31 @@ static double larger_of(double a, double b)
 	return a > b ? a : b;
 }
 
+typedef struct echoes {
+	vn_recording *r[2];
+	vn_echo       e[2];
+	vn_status     st[2];
+	vn_error      why[2];
+} echoes;
+
+static void echo_of_side(void *ctx, int i)
+{
+	echoes *x = ctx;
+	x->st[i] = vn_echo_of(x->r[i], &x->e[i], &x->why[i]);
+}
+
 /* Tied weights that were never trained echo without a mistake, so the reference says how often is too often. */
 vn_status vn_check_echo(vn_comparison *c, vn_error *err)
 {
-	vn_recording *r[2] = { c->opened.ref, c->opened.cand };
-	vn_echo       e[2] = { { 0 } };
-	vn_error      why = { "" };
-	vn_status     st = VN_OK;
+	echoes         x = { .r = { c->opened.ref, c->opened.cand } };
+	const vn_echo *e = x.e;
 
 	if (!logits_fail(c))
 		return VN_OK;
-	for (int i = 0; i < 2 && !st; i++)
-		st = vn_echo_of(r[i], &e[i], &why);
-	if (st) /* what cannot be read was judged before */
-		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	vn_team_each(c->request.options->threads, 2, echo_of_side, &x);
+	for (int i = 0; i < 2; i++)
+		if (x.st[i]) /* what cannot be read was judged before */
+			return vn_status_ends_job(x.st[i]) ? vn_fail(err, x.st[i], "%s", x.why[i].text) : VN_OK;
 	if (e[0].rows == 0 || e[1].rows == 0)
 		return VN_OK;
 	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;
