@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """questions.py VERNIER: what specs/questions.md says is told, is told.
 
-The candidate is an engine of somebody else's (stranger.py) that makes one known mistake at a time. A healthy one must be within limits.
+Cases have the numbers of the page, and of questions that it had before. The candidate is an engine of somebody else's (stranger.py) that makes one known mistake at a time. A healthy one must be within limits.
 """
 import os
 import re

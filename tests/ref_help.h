@@ -1,4 +1,4 @@
-/* ref_help.h: runs of the reference on the toy qwen2 of models.md, appendix A, with every value kept. */
+/* ref_help.h: runs of the reference on the toy qwen2 of toy_model.h, with every value kept. */
 #ifndef VN_TESTS_REF_HELP_H
 #define VN_TESTS_REF_HELP_H
 

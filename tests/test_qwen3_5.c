@@ -1,5 +1,5 @@
-/* test_qwen3_5.c: the page of Qwen3.5: its config, its plan, and the toy model of
- * specs/models.md, appendix A, whose weights are made from their names. */
+/* test_qwen3_5.c: the page of Qwen3.5: its config, its plan, and a toy model as in
+ * toy_model.h, whose weights are made from their names. */
 #include "libref/exec/ref.h"
 #include "tests/suite.h"
 #include "tests/test_config_help.h"

@@ -1,4 +1,4 @@
-/* test_ref.c: the numbers of whole runs: the qwen2 toy of models.md, appendix A, in every precision. */
+/* test_ref.c: the numbers of whole runs: the qwen2 toy of toy_model.h, in every precision. */
 #include "tests/ref_help.h"
 
 /* ---- golden numbers ---------------------------------------------------------------------- */
@@ -64,8 +64,8 @@ static void check_golden(vn_policy policy)
 	keep_clear(&k);
 }
 
-/* The check of the fill rule in appendix A: without it the rest proves nothing. */
-static void the_toy_model_is_filled_as_the_specification_says(void)
+/* The check of the fill rule: without it the rest proves nothing. */
+static void the_toy_model_is_filled_by_its_rule(void)
 {
 	const char *name = "model.embed_tokens.weight";
 	const float want[] = { 0.356109619f, -0.797393799f, 0.206268311f, -0.071685791f };
@@ -218,7 +218,7 @@ static void a_window_in_a_clone_hides_the_keys_before_it(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(the_toy_model_is_filled_as_the_specification_says),
+		TEST(the_toy_model_is_filled_by_its_rule),
 		TEST(float32_has_the_golden_numbers),
 		TEST(float64_has_the_golden_numbers),
 		TEST(each_coarser_format_is_further_away_and_by_its_own_amount),

@@ -1,4 +1,4 @@
-/* test_toys.c: the toy models of models.md, appendix A: every weight made from its
+/* test_toys.c: toy models of other families (toy_model.h): every weight made from its
  * name, and numbers of a float64 program in numpy. Qwen2's is in test_ref.c, with all that is
  * asked of a run. */
 #include "libref/exec/ref.h"

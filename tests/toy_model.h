@@ -1,7 +1,7 @@
 /* toy_model.h: model directories made by a test, in a temporary place.
  *
- * The toy model is the qwen2 one of specs/models.md, appendix A: two layers,
- * every weight generated from its name. Everything that is written to disk can
+ * The toy model is a qwen2 of two layers, every weight generated from its name
+ * (the fill rule, toy_value). Everything that is written to disk can
  * be changed first, so that a test can break exactly one thing.
  *
  * Errors  a disk that refuses ends the test program: nothing here is under test.
@@ -131,7 +131,15 @@ static inline size_t toy_count(const toy_tensor *t)
 	return n;
 }
 
-/* The fill rule of appendix A. */
+/* The fill rule. x begins as toy_hash of the full HF name; each element, in row-major order, takes the next x:
+ *
+ *   x = (1664525 x + 1013904223) mod 2^32      u = (x >> 16) / 32768 - 1, in [-1, 1)
+ *   A_log, dt_bias        u
+ *   biases                u/4
+ *   norm weights          1 + u/4; u/4 if zero-centred (all Qwen3.5 norms but linear_attn.norm)
+ *   all other tensors     u/2, conv1d and embeddings included
+ *
+ * Qwen3.5's exceptions are in test_qwen3_5.c. */
 static inline float toy_value(const char *name, uint32_t *x)
 {
 	const size_t n = strlen(name);
@@ -145,6 +153,7 @@ static inline float toy_value(const char *name, uint32_t *x)
 	return u / 2;
 }
 
+/* FNV-1a. "model.embed_tokens.weight" hashes to 0x403ADE76; its first u are 0.356109619, -0.797393799. */
 static inline uint32_t toy_hash(const char *name)
 {
 	uint32_t x = 2166136261u;
