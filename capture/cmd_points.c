@@ -22,9 +22,10 @@ typedef struct options {
 
 static const vn_option known[] = {
 	{ "faults", 0, VN_MAYBE(options, faults), .argument = "GLOB",
-	  .help = "List the faults that vernier capture --inject makes; with MODEL, how many of its nodes each fault "
-	          "fits, or why it fits no node. With a GLOB of ids, list the checkpoints of MODEL where each fault can "
-	          "be made. Default: list checkpoints." },
+	  .help =
+	      "List the faults that vernier capture --inject makes, as help faults.md does; with MODEL, one a line, and "
+	      "how many of its nodes each fault fits, or why it fits no node. With a GLOB of ids, list the checkpoints of MODEL where each fault can "
+	      "be made. Default: list checkpoints." },
 	{ "verbose", 0, VN_INTO(options, verbose),
 	  .help = "With MODEL: below each checkpoint that matrix products make, their sizes and leading dimensions, as a "
 	          "call of BLAS takes them." },
@@ -92,26 +93,20 @@ static void list_values(const vn_plan *p, bool verbose)
 	}
 }
 
-/* Lists all faults; with a plan, also how many places each has in it. */
+/* Lists all faults and how many places each has in a plan. */
 static void list_faults(const vn_plan *p)
 {
-	printf("%-14s %s%s\n", "fault", p ? "fits   " : "", "what it is");
+	printf("%-14s fits   what it is\n", "fault");
 	for (int i = 0; i < vn_n_faults(); i++) {
 		const char *why;
-		const int   n = p ? vn_fault_count(i, p, &why) : 0;
-		if (!p)
-			printf("%-14s %s\n", vn_fault_id(i), vn_fault_means(i));
-		else if (n)
+		const int   n = vn_fault_count(i, p, &why);
+		if (n)
 			printf("%-14s %-6d %s\n", vn_fault_id(i), n, vn_fault_means(i));
 		else
 			printf("%-14s %-6s %s: %s\n", vn_fault_id(i), "-", vn_fault_means(i), why);
 	}
 	for (int i = 0; i < vn_n_recorder_faults(); i++)
-		if (p)
-			printf("%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p),
-			       vn_recorder_fault_means(i));
-		else
-			printf("%-14s %s\n", vn_recorder_fault_id(i), vn_recorder_fault_means(i));
+		printf("%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p), vn_recorder_fault_means(i));
 }
 
 /* Lists the faults that a pattern selects, one line for each place where they can be made. */
@@ -175,7 +170,7 @@ int cmd_points(int argc, char **argv)
 	if (!model && o.faults && *o.faults)
 		return vn_complain("points", "--faults=%s needs a MODEL", o.faults);
 	if (!model && o.faults)
-		list_faults(NULL);
+		vn_fault_page(stdout);
 	else if (!model)
 		list_points();
 	return vn_command_end("points", model ? print_points(model, &o, &err) : VN_OK, &err, o.strict, 0);

@@ -65,11 +65,13 @@ static void print_limits(vn_limits *l, const char *name)
 
 static void show_metrics(void)
 {
-	printf("\nwhat can be limited:\n");
+	printf("\nwhat can be limited (floor: METRIC_over_floor, too):\n");
 	for (int m = 0; m < VN_N_METRICS; m++) {
 		const vn_metric_info *i = vn_metric_get((vn_metric)m);
-		printf("  %-20s %s %s%s%s%s\n", i->name, i->better == VN_HIGHER ? ">=" : "<=", i->means,
-		       i->over_floor ? "; also " : "", i->over_floor ? i->name : "", i->over_floor ? "_over_floor" : "");
+		const int             at = printf("  %-20s %s %-6s", i->name, i->better == VN_HIGHER ? ">=" : "<=",
+		                                  i->over_floor ? "floor" : "");
+		vn_options_wrap(stdout, i->means, at, at);
+		putchar('\n');
 	}
 }
 

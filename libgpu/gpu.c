@@ -9,24 +9,18 @@
 #define DEFAULT_BLOCK_TOKENS 16  /* tokens per block, by default */
 #define BLOCK_MAX            65536
 
-/* Does the shader of an operation take this operand as float32, whatever the storage format? */
-static bool is_float(vn_op op, bool output, int slot)
-{
-	if (output)
-		return op == VN_OP_L2_NORM || op == VN_OP_LOG_DECAY;
-	return op == VN_OP_DELTA_RULE && (slot == VN_DELTA_Q || slot == VN_DELTA_K || slot == VN_DELTA_G);
-}
-
 static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 {
+	const vn_op_info *op = vn_op_get(n->op);
+
 	for (int k = 0; k < n->n_in + 1; k++) {
 		const bool output = k == n->n_in;
 		const int  v = output ? n->out[0] : n->in[k];
 		const bool wide = vn_value_wide(p, v);
-		if (wide != is_float(n->op, output, k))
+		if (wide != (output ? op->wide_out : op->wide_in >> k & 1))
 			return vn_fail(err, VN_ERR_UNSUPPORTED,
 			               "%s is %sstored in float32 under every policy, and the GPU engine's %s takes it %s",
-			               p->value[v].name, wide ? "" : "not ", vn_op_name(n->op),
+			               p->value[v].name, wide ? "" : "not ", op->name,
 			               wide ? "in the storage format" : "in float32");
 	}
 	return VN_OK;

@@ -41,6 +41,7 @@ static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention
               "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
 static_assert(offsetof(vn_push_append, n) == 16 && offsetof(vn_push_append, eights) == 20, "append.comp");
+static_assert(offsetof(vn_push_from_bf16, eights) == 16 && offsetof(vn_push_from_bf16, rest) == 20, "from_bf16.comp");
 static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 &&
                   offsetof(vn_push_causal_conv, linear) == 44,
               "causal_conv.comp");
@@ -98,13 +99,12 @@ static const struct row {
 	uint32_t    push;
 	bool        experiment;
 } table[VN_N_KERNELS] = {
-/* An operation, and the same with an experiment: what is pushed to that alone begins at `from`. */
+#define SHADER(NAME, name, push) [VN_K_##NAME] = { #name, BOTH(name), push, false },
 #define PAIR(NAME, name, block, from) \
 	[VN_K_##NAME] = { #name, BOTH(name), offsetof(block, from), false }, \
-	[VN_K_##NAME##_EXPERIMENT] = { #name "_experiment", BOTH(name##_experiment), sizeof(block), true }
-	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed), false },
-	PAIR(RMS_NORM, rms_norm, vn_push_rms_norm, divisor),
-	PAIR(LAYER_NORM, layer_norm, vn_push_layer_norm, divisor),
+	[VN_K_##NAME##_EXPERIMENT] = { #name "_experiment", BOTH(name##_experiment), sizeof(block), true },
+#define EXPERIMENT(NAME, name, push) [VN_K_##NAME] = { #name, BOTH(name), push, true },
+#include "libgpu/kernels.def"
 #define TILE(size) \
 	[VN_K_LINEAR_##size] = { "linear_" #size,           CODE(linear_##size##_f16), CODE(linear_##size##_acc16), \
 		                     CODE(linear_##size##_f32), sizeof(vn_push_linear),    false }
@@ -125,39 +125,24 @@ static const struct row {
 #define COOP_GATED(size) \
 	[VN_K_COOP_##size##_GATED] = { "linear_coop_" #size "_gated", NONE, sizeof(vn_push_linear_gated), false }
 	COOP_GATED(4X4), COOP_GATED(2X4), COOP_GATED(2X2),
-	[VN_K_LINEAR_JOIN]  = { "linear_join",  BOTH(linear_join), sizeof(vn_push_linear), false },
-	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice), false },
-	PAIR(ROPE, rope, vn_push_rope, pairing),
 	[VN_K_ATTENTION]    = { "attention",    NONE /* by_width */, offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_EXPERIMENT] = { "attention_experiment", BOTH(attention_experiment), sizeof(vn_push_attention),
 		true },
 	[VN_K_ATTENTION_COOP_64]  = { "attention_coop_64",  NONE, offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_COOP_128] = { "attention_coop_128", NONE, offsetof(vn_push_attention, ahead), false },
-	[VN_K_ATTENTION_FEW]  = { "attention_few",  BOTH(attention_few),  offsetof(vn_push_attention, ahead), false },
-	[VN_K_ATTENTION_JOIN] = { "attention_join", BOTH(attention_join), offsetof(vn_push_attention, ahead), false },
-	PAIR(ATTN_SCORES, attn_scores, vn_push_attention, ahead),
-	PAIR(ATTN_PROBS, attn_probs, vn_push_attention, ahead),
-	[VN_K_APPEND]       = { "append",       BOTH(append),      sizeof(vn_push_append), false },
 	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), false },
 	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages), false },
-	PAIR(ACT, act, vn_push_map, form),
-	PAIR(GATED, gated, vn_push_map, form),
-	[VN_K_ADD]          = { "add",          BOTH(add),         offsetof(vn_push_map, form), false },
-	[VN_K_ADD_NORM]     = { "add_norm",     BOTH(add_norm),    sizeof(vn_push_add_norm), false },
-	[VN_K_NORM_ROPE]    = { "norm_rope",    BOTH(norm_rope),   sizeof(vn_push_norm_rope), false },
-	PAIR(CAUSAL_CONV, causal_conv, vn_push_causal_conv, linear),
-	PAIR(L2_NORM, l2_norm, vn_push_rms_norm, divisor),
-	PAIR(LOG_DECAY, log_decay, vn_push_log_decay, form),
-	PAIR(DELTA_RULE, delta_rule, vn_push_delta_rule, form),
-	PAIR(GATED_NORM, gated_norm, vn_push_gated_norm, divisor),
-	[VN_K_ROWS]         = { "rows",         BOTH(rows),        sizeof(vn_push_rows), true },
+	[VN_K_FROM_BF16]    = { "from_bf16", CODE(from_bf16), CODE(from_bf16), { NULL, 0 }, sizeof(vn_push_from_bf16),
+		                    false },
 };
 /* clang-format on */
 
 /* Compiled with PUSH_IN_MEMORY: of those that a decoded token needs, all whose block says where in the cache. */
 static const bool in_memory[VN_N_KERNELS] = {
-	[VN_K_LINEAR_VEC_KEPT] = true, [VN_K_SLICE] = true,          [VN_K_ROPE] = true,      [VN_K_NORM_ROPE] = true,
-	[VN_K_ATTENTION_FEW] = true,   [VN_K_ATTENTION_JOIN] = true, [VN_K_PAGED_PUT] = true, [VN_K_APPEND] = true,
+#define IN_MEMORY(NAME, name) [VN_K_##NAME] = true,
+#include "libgpu/kernels.def"
+	[VN_K_LINEAR_VEC_KEPT] = true,
+	[VN_K_PAGED_PUT] = true,
 };
 
 /* With a paged cache these are the code; where it is nothing, the table above. */

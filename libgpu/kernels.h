@@ -1,9 +1,9 @@
 /* kernels.h: the shaders as pipelines, and the C struct of each push block. Inside libgpu only.
  *
- * A row of the table in kernels.c is a shader: its name, its code for each precision policy, and
- * the size of its push block. A faster variant for some device is another row. So is the shader of
- * an operation for experiments (vn_variant), compiled from the same source: it follows the usual
- * one, and an engine whose plan has no experiment lacks it.
+ * A shader has a name, code for each precision policy, and a push block. Those of kernels.def need
+ * no more; the others are rows of the table in kernels.c. A faster variant for some device is
+ * another row. So is the shader of an operation for experiments (vn_variant), compiled from the
+ * same source: it follows the usual one, and an engine whose plan has no experiment lacks it.
  *
  * Only pipelines that are needed are built (compile.h): some drivers take seconds for all of them,
  * and a run needs only a few.
@@ -18,12 +18,11 @@
 #include "libref/plan/plan.h"
 #include "libref/plan/policy.h"
 
-#define VN_K_WITH_EXPERIMENT(name) VN_K_##name, VN_K_##name##_EXPERIMENT
-
 typedef enum vn_kernel {
-	VN_K_EMBED,
-	VN_K_WITH_EXPERIMENT(RMS_NORM),
-	VN_K_WITH_EXPERIMENT(LAYER_NORM),
+#define SHADER(NAME, name, push)      VN_K_##NAME,
+#define PAIR(NAME, name, block, from) VN_K_##NAME, VN_K_##NAME##_EXPERIMENT,
+#define EXPERIMENT(NAME, name, push)  VN_K_##NAME,
+#include "libgpu/kernels.def"
 	VN_K_LINEAR_64X128, /* tiles, tokens by columns; all give the same bits */
 	VN_K_LINEAR_64X64,
 	VN_K_LINEAR_32X32,
@@ -42,32 +41,15 @@ typedef enum vn_kernel {
 	VN_K_COOP_4X4_GATED,
 	VN_K_COOP_2X4_GATED,
 	VN_K_COOP_2X2_GATED,
-	VN_K_LINEAR_JOIN, /* sums the parts of a product with divided inputs */
-	VN_K_SLICE,
-	VN_K_WITH_EXPERIMENT(ROPE),
 	/* code chosen by the widest head of the plan; the experiment is another shader */
-	VN_K_WITH_EXPERIMENT(ATTENTION),
+	VN_K_ATTENTION,
+	VN_K_ATTENTION_EXPERIMENT,
 	/* with cooperative matrices, if the device has them: heads of at most that width, */
 	VN_K_ATTENTION_COOP_64,
 	VN_K_ATTENTION_COOP_128, /* a multiple of 8, if the plan has such heads */
-	VN_K_ATTENTION_FEW,
-	VN_K_ATTENTION_JOIN,
-	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
-	VN_K_WITH_EXPERIMENT(ATTN_PROBS),
-	VN_K_APPEND,
-	VN_K_PAGED_PUT, /* this and the next: only with a paged cache */
+	VN_K_PAGED_PUT,          /* this and the next: only with a paged cache */
 	VN_K_PAGED_GET,
-	VN_K_WITH_EXPERIMENT(ACT),
-	VN_K_WITH_EXPERIMENT(GATED),
-	VN_K_ADD,
-	VN_K_ADD_NORM,  /* a sum and its norm (fuse.h) */
-	VN_K_NORM_ROPE, /* norms of heads, turned (fuse.h) */
-	VN_K_WITH_EXPERIMENT(CAUSAL_CONV),
-	VN_K_WITH_EXPERIMENT(L2_NORM),
-	VN_K_WITH_EXPERIMENT(LOG_DECAY),
-	VN_K_WITH_EXPERIMENT(DELTA_RULE),
-	VN_K_WITH_EXPERIMENT(GATED_NORM),
-	VN_K_ROWS, /* for experiments */
+	VN_K_FROM_BF16, /* weights, when they are loaded */
 	VN_N_KERNELS
 } vn_kernel;
 
@@ -214,6 +196,11 @@ typedef struct vn_push_append {
 	uint64_t from, to;
 	uint32_t n, eights;
 } vn_push_append;
+
+typedef struct vn_push_from_bf16 {
+	uint64_t x, over;
+	uint32_t eights, rest;
+} vn_push_from_bf16;
 
 typedef struct vn_push_rows {
 	uint64_t x, other, y;

@@ -240,13 +240,24 @@ static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, 
 	                   groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 }
 
+/* All rows of x, into y; y NULL: back into x, by way of the scratch buffer. */
+static void turn_all(vn_gpu_pass *w, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t tokens)
+{
+	const VkDeviceSize row = (VkDeviceSize)vn_value_row(v) * vn_dtype_size(w->g->policy.storage);
+	const int64_t      most = rows_at_once(vn_value_row(v));
+	const int64_t      step = y ? most : smaller(most, (int64_t)(w->g->scratch.size / row));
+
+	for (int64_t t = 0; t < tokens; t += step) {
+		const int64_t rows = smaller(step, tokens - t);
+		turn(w, &w->g->plan->node[v->node], v, node, x, y ? y : &w->g->scratch, t, rows, y ? t : 0);
+		if (!y)
+			vn_encode_copy(&w->g->encoder, &w->g->scratch, 0, x, (VkDeviceSize)t * row, (VkDeviceSize)rows * row);
+	}
+}
+
 static void rope(vn_gpu_pass *w, const vn_node *n, int node)
 {
-	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   step = rows_at_once(vn_value_row(v));
-
-	for (int64_t t = 0; t < w->tokens; t += step)
-		turn(w, n, v, node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), t, smaller(step, w->tokens - t), t);
+	turn_all(w, &w->g->plan->value[n->out[0]], node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
 }
 
 /* Between token-major rows and the pool of a state: n elements, from element `at` of the whole on. */
@@ -299,27 +310,14 @@ void vn_ops_append(vn_gpu_pass *w, int state)
 		put_rows(w, state, rows);
 }
 
-/* An experiment's: the keys of earlier calls become what a rope makes of them. */
-static void turn_kept(vn_gpu_pass *w, const vn_node *n)
-{
-	const vn_value *v = &w->g->plan->value[n->in[VN_ATTN_KEPT]];
-	vn_cache_slot  *c = &w->g->cache.slot[n->state[VN_ATTN_KEYS]];
-	const int64_t   step = smaller(rows_at_once(vn_value_row(v)), (int64_t)(w->g->scratch.size / c->row_bytes));
-
-	for (int64_t t = 0; t < w->past; t += step) {
-		const int64_t rows = smaller(step, w->past - t);
-		turn(w, &w->g->plan->node[v->node], v, (int)(n - w->g->plan->node), &c->now, &w->g->scratch, t, rows, 0);
-		vn_encode_copy(&w->g->encoder, &w->g->scratch, 0, &c->now, (VkDeviceSize)t * c->row_bytes,
-		               (VkDeviceSize)rows * c->row_bytes);
-	}
-}
-
 void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 {
-	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT && n->x.attention.again)
-		turn_kept(w, n);
-	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
-		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
+	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
+		return;
+	if (n->x.attention.again) /* the keys of earlier calls become what their rope makes of them */
+		turn_all(w, &w->g->plan->value[n->in[VN_ATTN_KEPT]], (int)(n - w->g->plan->node),
+		         &w->g->cache.slot[n->state[VN_ATTN_KEYS]].now, NULL, w->past);
+	put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */

@@ -125,7 +125,8 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	vn_trouble_spare(true); /* the next run starts more slowly */
 	if (!file_path(d, dir, path, sizeof(path)) ||
 	    vn_vk.GetPipelineCacheData(d->device, cache, &bytes, NULL) != VK_SUCCESS || bytes == 0 ||
-	    !(data = malloc(bytes)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS)
+	    !(data = malloc(bytes)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS ||
+	    bytes < sizeof(VkPipelineCacheHeaderVersionOne)) /* lavapipe of Mesa 26.2.6 */
 		goto done;
 	if ((before = load(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
 		goto done; /* nothing new */

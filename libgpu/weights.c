@@ -1,6 +1,7 @@
 /* weights.c: the weights of a plan on the device. */
 #include "libgpu/weights.h"
 
+#include "libgpu/halves.h"
 #include "libgpu/workers.h"
 
 #include "libref/base/progress.h"
@@ -13,6 +14,7 @@
 
 VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20, vn_weights_upload = (VkDeviceSize)32 << 20;
 int64_t      vn_weights_panel = 256 * 1024; /* 2 MiB of double stay in cache */
+bool         vn_weights_halves_there;
 
 /* The place and size of a part of a matrix (M,N), as it will lie: whole rows, or a piece of one. */
 typedef struct part {
@@ -41,6 +43,7 @@ typedef struct load {
 	const vn_tensor *from;
 	vn_dtype         storage;
 	bool            *over; /* (n_weights): matrices to turn over */
+	bool            *bf16; /* (n_weights): the device makes halves of them */
 	panels           panels[VN_WORKERS_MAX];
 	int              workers;
 	vn_buffer        upload; /* only when the host cannot write device memory */
@@ -184,7 +187,7 @@ static bool bring(void *ctx, int which, int worker)
 
 	if (l->over[q->weight])
 		src = turn_over(own->turned, t, &q->p);
-	if (t->dtype != l->storage) {
+	if (t->dtype != l->storage && !l->bf16[q->weight]) {
 		convert(l, own, src, q);
 		src = own->stored;
 	}
@@ -229,7 +232,12 @@ static void fill_batch(load *l)
 	}
 }
 
-static vn_status work_on_batch(load *l, vn_progress *bar, vn_error *err)
+static int64_t bytes_read(const load *l, int weight, int64_t elements)
+{
+	return (int64_t)vn_dtype_bytes(l->from[weight].dtype, (size_t)elements);
+}
+
+static vn_status work_on_batch(load *l, vn_progress *bar, int64_t *done, vn_error *err)
 {
 	vn_workers w;
 	vn_status  st = VN_OK;
@@ -240,19 +248,24 @@ static vn_status work_on_batch(load *l, vn_progress *bar, vn_error *err)
 		if (which < 0)
 			continue;
 		seen++;
-		vn_progress_at(bar, l->batch[which].weight);
+		*done += bytes_read(l, l->batch[which].weight, (int64_t)piece_elements(&l->batch[which]));
+		vn_progress_at(bar, *done);
 	}
 	vn_workers_stop(&w);
 	return st;
 }
 
+static void add_overflows(vn_gpu_weights *w, int weight, int64_t over)
+{
+	if (over && (!w->overflowed || weight < w->first_overflowed))
+		w->first_overflowed = weight;
+	w->overflowed += over;
+}
+
 static void count_overflows(load *l)
 {
-	for (int i = 0; i < l->n; i++) {
-		if (l->batch[i].over && !l->w->overflowed)
-			l->w->first_overflowed = l->batch[i].weight;
-		l->w->overflowed += l->batch[i].over;
-	}
+	for (int i = 0; i < l->n; i++)
+		add_overflows(l->w, l->batch[i].weight, l->batch[i].over);
 }
 
 /* From the upload buffer to the device. */
@@ -273,19 +286,42 @@ static vn_status copy_batch(load *l, vn_error *err)
 	return (st = vn_encode_submit(l->e, err)) ? st : vn_encode_wait(l->e, i, err);
 }
 
+static int64_t bytes_of_all(const load *l)
+{
+	int64_t bytes = 0;
+
+	for (int i = 0; i < l->w->n; i++)
+		bytes += bytes_read(l, i, vn_shape_count(&l->from[i].shape));
+	return bytes;
+}
+
 static vn_status load_all(load *l, bool progress, vn_error *err)
 {
 	vn_progress bar = { 0 };
+	int64_t     done = 0;
 	vn_status   st = VN_OK;
 
 	if (progress)
-		vn_progress_start(&bar, "weight", l->w->n);
+		vn_progress_start_bytes(&bar, "loading", bytes_of_all(l));
 	for (fill_batch(l); l->n && !st; fill_batch(l)) {
-		if ((st = work_on_batch(l, &bar, err)) || (l->upload.map && (st = copy_batch(l, err))))
+		if ((st = work_on_batch(l, &bar, &done, err)) || (l->upload.map && (st = copy_batch(l, err))))
 			break;
 		count_overflows(l);
 	}
 	vn_progress_stop(&bar);
+	return st;
+}
+
+/* Of the weights that came as bfloat16. */
+static vn_status make_halves(load *l, vn_error *err)
+{
+	int64_t        *over = calloc((size_t)l->w->n + 1, sizeof *over);
+	const vn_status st = over ? vn_halves_make(l->e, l->w, l->bf16, over, err)
+	                          : vn_fail(err, VN_ERR_NOMEM, "no memory to count overflows");
+
+	for (int i = 0; i < l->w->n && !st; i++)
+		add_overflows(l->w, i, over[i]);
+	free(over);
 	return st;
 }
 
@@ -387,8 +423,9 @@ static vn_status allocate(load *l, int n_weights, int threads, vn_error *err)
 
 	l->w->at = calloc(n_weights ? (size_t)n_weights : 1, sizeof(*l->w->at));
 	l->over = calloc((size_t)n_weights + 1, sizeof(*l->over));
+	l->bf16 = calloc((size_t)n_weights + 1, sizeof(*l->bf16));
 	l->batch = malloc(VN_WORK_MAX * sizeof(*l->batch));
-	if (!l->w->at || !l->over || !l->batch || !allocate_panels(&l->panels[0], l->storage))
+	if (!l->w->at || !l->over || !l->bf16 || !l->batch || !allocate_panels(&l->panels[0], l->storage))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to convert weights");
 	vn_trouble_spare(true); /* with fewer workers it takes longer */
 	for (l->workers = 1; l->workers < most && allocate_panels(&l->panels[l->workers], l->storage);)
@@ -411,17 +448,21 @@ static vn_status check_shapes(const vn_plan *plan, const vn_tensor *from, vn_err
 vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
                             const vn_gpu_options *o, vn_error *err)
 {
-	load      l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
-	vn_status st;
+	const bool there = vn_weights_halves_there || strcmp(e->d->info.type, "cpu") != 0;
+	load       l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
+	vn_status  st;
 
 	*w = (vn_gpu_weights) { .n = plan->n_weights, .first_overflowed = -1 };
 	if ((st = allocate(&l, w->n, o->threads, err)) || (st = find_over(plan, l.over, err)) ||
 	    (st = check_shapes(plan, from, err)) || (st = blocks(&l, plan, o->guard, err)))
 		goto done;
+	for (int i = 0; i < w->n; i++)
+		l.bf16[i] = there && l.storage == VN_F16 && from[i].dtype == VN_BF16;
 	if (w->n_blocks && !w->block[0].map &&
 	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, vn_weights_upload, false, "weights on their way", err)))
 		goto done;
-	st = load_all(&l, o->progress, err);
+	if (!(st = load_all(&l, o->progress, err)))
+		st = make_halves(&l, err);
 done:
 	if (st)
 		vn_encode_abandon(e);
@@ -429,6 +470,7 @@ done:
 	for (int i = 0; i < VN_WORKERS_MAX; i++)
 		free_panels(&l.panels[i]);
 	free(l.batch);
+	free(l.bf16);
 	free(l.over);
 	if (st)
 		vn_weights_destroy(e->d, w);

@@ -4,7 +4,9 @@
  * limit single allocations. With guard, zones of poison separate them. A matrix that is stored
  * transposed (vn_consts.linear) is transposed on the way, so that every product finds its rows of
  * inputs. Threads convert the weights, straight into device memory where the
- * host can write it. Nothing of the caller's is kept after create.
+ * host can write it; bfloat16 becomes half on the device (halves.h), unless that is a software
+ * device, which takes twelve times as long as the host. Nothing of the caller's is kept after
+ * create.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H
@@ -31,6 +33,8 @@ typedef struct vn_gpu_weights {
 extern VkDeviceSize vn_weights_block;  /* bytes per block */
 extern VkDeviceSize vn_weights_upload; /* bytes of the upload buffer; at least those of a panel and VN_ZONE */
 extern int64_t      vn_weights_panel;  /* elements that a thread converts at a time: a multiple of 256 */
+/* True only in tests: a software device, too, makes halves of bfloat16 itself. */
+extern bool         vn_weights_halves_there;
 
 /* VN_ERR_INTERRUPTED: the engine's owner wants to stop. */
 vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,

@@ -198,7 +198,7 @@ def value_of(point, metric):
 def deviation(metric, ours, theirs):
     if np.isnan(theirs) or np.isinf(theirs) or theirs == 0:
         return 0.0 if ours == theirs or (np.isnan(ours) and np.isnan(theirs)) else abs(ours) if theirs == 0 else np.inf
-    if "cosine" in metric or metric in ("scale", "worst_channel_scale"):  # a factor, as its distance from 1
+    if "cosine" in metric or metric.endswith("scale"):  # a factor, as its distance from 1
         return abs(ours - theirs) / max(1, abs(theirs))
     return abs(ours - theirs) / abs(theirs)
 

@@ -5,8 +5,9 @@
 
 Without a model: the trained fixture of every family and its five prompts. For every checkpoint, on-demand ones too,
 
-  f16   its NMSE against the reference in float32 is at most 4 times the floor, the NMSE of the reference run in
-        float16 itself; and the NMSE of its worst token at most 16 times that of the floor's worst;
+  f16   its NMSE against the reference in float32 is at most 1.7 times the floor, the NMSE of the reference run in
+        float16 itself (4 times in the models of parity_random.py, of a few numbers a token); and the NMSE of its worst
+        token at most 16 times that of the floor's worst;
   f32   its error is at most 1e-5 of the reference, in norm and at the worst element (of the largest value); or, in
         models that multiply roundings (a norm behind the small numbers of a delta rule does), 6 times what float32
         costs the reference, its own float32 against its float64; or 4 times what it costs transformers, whose sums are
@@ -24,6 +25,8 @@ import tempfile
 import numpy as np
 
 from parity_hf import FAMILIES, FIXTURES, PROMPTS, tensors
+
+FLOORS = 1.7  # measured: 1.57 on lavapipe, 1.64 on an H100 and an H200
 
 
 def devices(vernier):
@@ -65,8 +68,8 @@ def over(own, least):
     return own / least if least > 0 else (0.0 if own == 0 else float("inf"))
 
 
-def check(vernier, device, model, ids, label, cost={}):
-    """cost: by name, what float32 costs another engine."""
+def check(vernier, device, model, ids, label, cost={}, floors=FLOORS):
+    """cost: by name, what float32 costs another engine. floors: the most for float16."""
     with tempfile.TemporaryDirectory() as d:
         at = lambda name: os.path.join(d, name)
         truth, axes = record(vernier, "ref", model, ids, "f32", at("r"))
@@ -91,7 +94,7 @@ def check(vernier, device, model, ids, label, cost={}):
         worst16 = max(worst16, (ratio, name))
         token16 = max(token16, (token, name))
         worst32 = max(worst32, (off, name))
-        good &= ratio <= 4.0 and token <= 16.0 and off <= allowed
+        good &= ratio <= floors and token <= 16.0 and off <= allowed
     print(f"{label}: {len(truth)} checkpoints; f16 at most {worst16[0]:.2f} times the floor ({worst16[1]}), "
           f"its worst token {token16[0]:.2f} times ({token16[1]}); f32 at most {worst32[0]:.1e} relative ({worst32[1]}){'' if good else '   FAILED'}")
     return good

@@ -148,7 +148,7 @@ def run(vernier, gpus, name, tokens, arguments, keep):
         single, double = parity_hf.tensors(at("f32")), parity_hf.tensors(at("f64"))
         cost = {n: parity_gpu.relative(single[n][()].astype("f8"), double[n][()]) for n in single if n in double}
     for index, _ in gpus:
-        good &= parity_gpu.check(vernier, index, model, ids, name, cost)
+        good &= parity_gpu.check(vernier, index, model, ids, name, cost, floors=4.0)
     if not good:
         print(f"{name}: {tokens} tokens, random_model.py {' '.join(arguments)}")
         if keep:

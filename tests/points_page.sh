@@ -1,19 +1,36 @@
 #!/usr/bin/env bash
-# points_page.sh VERNIER: specs/points.md shows the table that the program has, specs/faults.md describes each fault and
-# specs/weights.md each kind of difference.
+# points_page.sh [--write] VERNIER: tables of specs/points.md, faults.md and limits.md are what the program prints, and
+# specs/weights.md describes each kind of difference.
+#
+# --write puts what the program prints into the pages.
 set -eu
+export COLUMNS=100
 specs=$(dirname "$0")/../specs
-table() { sed -n '/^```$/,/^```$/p' "$specs/$1" | grep -v '^```$'; }
-diff <(table points.md) <("$1" points) && echo "specs/points.md is the program's table"
-
-# Ids of the page: what begins a line, and with each ".variant" behind it. No fault is missing, no variant is one too many.
-page=$(table faults.md | awk '/^[A-Z]/ { id = $1; print id }
-	{ n = split($0, word, /[ (),;:]+/); for (i = 1; i <= n; i++) if (word[i] ~ /^\.[0-9a-z]/) print id word[i] }' | sort -u)
-faults=$("$1" points --faults | awk 'NR > 1 { print $1 }' | sort -u)
-missing=$(comm -13 <(echo "$page") <(echo "$faults"))
-unknown=$(comm -23 <(echo "$page" | grep -F .) <(echo "$faults"))
-[ -z "$missing$unknown" ] || { echo "specs/faults.md: missing: "$missing", unknown: "$unknown; exit 1; }
-echo "specs/faults.md has every fault"
+write=
+[ "$1" = --write ] && { write=1; shift; }
+vernier=$1
+[ -x "$vernier" ]
+made=$(mktemp)
+table=$(mktemp)
+trap 'rm -f "$made" "$table"' EXIT
+# page, the line before its table, a command that prints the table
+check() {
+	local page=$specs/$1 fence=$2
+	shift 2
+	"$@" >"$table"
+	[ "$(grep -cFx "$fence" "$page")" -ge 1 ] && [ -s "$table" ] || { echo "$page: no line '$fence', or no table"; exit 1; }
+	awk -v fence="$fence" -v table="$table" '
+		!skip { print }
+		$0 == fence && !done { while ((getline line <table) > 0) print line; skip = done = 1; next }
+		skip && $0 == "```" { print; skip = 0 }' "$page" >"$made"
+	[ -z "$write" ] || cp "$made" "$page"
+	diff "$page" "$made" || { echo "write it anew: tests/points_page.sh --write $vernier"; exit 1; }
+	echo "$(basename "$page") has the program's table"
+}
+metrics() { "$vernier" limits fp32.yaml | sed '1,/^what can be limited/d; s/^  //'; }
+check points.md '```' "$vernier" points
+check faults.md '```' "$vernier" points --faults
+check limits.md '```text' metrics
 
 # Kinds of the rows WEIGHT: the page says what each means.
 kinds=$(sed -n 's/^WEIGHT([^"]*"\([a-z-]*\)".*/\1/p' "$specs/../libref/plan/catalogue.def" | sort -u)

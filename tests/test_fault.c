@@ -152,6 +152,27 @@ static void what_cannot_be_is_refused_by_saying_what_can(void)
 	refuse("qwen2", "W12@layer0.q_proj", "not f16 or bf16");
 }
 
+/* The shards of a fused product of queries, keys and values, for 2 ranks and more. */
+static void a_number_of_ranks_has_to_divide_the_rows(void)
+{
+	vn_model      *m = open_fixture("gpt2");
+	const vn_plan *p = vn_model_plan(m);
+	const int      v = vn_plan_find(p, "layer0.c_attn"), node = p->value[v].node;
+	const int      rows = (int)vn_value_row(&p->value[v]) / 3;
+
+	for (int ranks = 0; ranks <= 9; ranks++) {
+		vn_faulty *f = NULL;
+		vn_error   e;
+		CU_ASSERT_EQUAL_FATAL(vn_faulty_create(p, vn_model_weights(m), &f, NULL), VN_OK);
+		const vn_status st = vn_faulty_make(f, vn_fault_find("P17"), node, ranks, &e);
+		CU_ASSERT_EQUAL(st, ranks >= 2 && rows % ranks == 0 ? VN_OK : VN_ERR_USAGE);
+		CU_ASSERT(!st || strstr(e.text, "cannot be split evenly into ranks"));
+		CU_ASSERT_EQUAL(!st, other_weights(f, p));
+		vn_faulty_destroy(f);
+	}
+	vn_model_close(m);
+}
+
 /* Each on what those before it left. */
 static void faults_add_up(void)
 {
@@ -186,6 +207,7 @@ int main(void)
 		                    TEST(every_mistake_has_an_id_of_its_own_and_faults_come_first),
 		                    TEST(every_fault_is_made_where_it_fits_and_refused_elsewhere),
 		                    TEST(what_cannot_be_is_refused_by_saying_what_can),
+		                    TEST(a_number_of_ranks_has_to_divide_the_rows),
 		                    TEST(faults_add_up),
 		                    CU_TEST_INFO_NULL };
 	return run_suite("fault", tests);

@@ -366,171 +366,6 @@ static void constants_that_do_not_fit_are_refused(void)
 	model_stop(&m);
 }
 
-static void weights_too_large_for_half_are_counted(void)
-{
-	for (int d = 0; d < n_devices_; d++) {
-		model    m;
-		vn_facts facts = { 0 };
-		model_start(&m, block_plan(small), VN_F16);
-		float *w = (void *)(uintptr_t)m.weight[2].data;
-		w[3] = 65519.9f; /* rounds down to 65504 */
-		w[5] = 65520.0f;
-		w[9] = -1e30f;
-		w[11] = INFINITY; /* was no number before */
-		vn_gpu *g = engine(&m, on(d, F16));
-		vn_gpu_facts(g, &facts);
-		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), "2");
-		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed_in"), m.plan->weight[2].name);
-		vn_gpu_destroy(g);
-		model_stop(&m);
-	}
-}
-
-/* 1 + 2^-11 + 2^-40 is above the middle of two halves; as a float it is that
- * middle, and goes to the even one below. */
-static void weights_in_double_are_rounded_once_and_counted(void)
-{
-	static const double x[] = { 1.0 + 0x1p-11 + 0x1p-40,
-		                        -1.0 - 0x1p-11 - 0x1p-40,
-		                        1.0 + 0x3p-11 - 0x1p-40,
-		                        65519.9999999,
-		                        65520.0,
-		                        1e300,
-		                        -1e39,
-		                        INFINITY,
-		                        NAN,
-		                        0x1p-25 + 0x1p-60,
-		                        -0.0 };
-	enum { D = COUNT(x) };
-	for (int d = 0; d < n_devices_; d++)
-		for (int half = 0; half < 2; half++) {
-			vn_builder     *b = vn_plan_begin(0, 1, 1);
-			vn_plan        *p = NULL;
-			keep            k;
-			vn_gpu         *g = NULL;
-			vn_error        err = { "" };
-			vn_facts        facts = { 0 };
-			vn_gpu_options  o = on(d, half ? F16 : F32);
-			const vn_tensor w = { .dtype = VN_F64,
-				                  .shape = { .rank = 2, .dim = { 1, D } },
-				                  .data = (void *)(uintptr_t)x };
-			uint16_t        h[D];
-			float           expect[D];
-			vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 1, D }), VN_POINT_EMBED);
-			CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
-			vn_from_f64(h, VN_F16, x, D);
-			for (int i = 0; i < D; i++)
-				expect[i] = half ? vn_f16_to_f32(h[i]) : (float)x[i];
-			bool want[] = { true };
-			keep_start(&k, p);
-			vn_taps taps = { .want = want, .sink = keep_sink(&k) };
-			CU_ASSERT_EQUAL(vn_gpu_create(p, &w, &o, &g, &err), VN_OK);
-			if (g && forward(g, (int32_t[]) { 0 }, 1, &taps) == VN_OK) {
-				for (int i = 0; i < D; i++)
-					CU_ASSERT_TRUE(isnan(x[i]) ? isnan(k.v[0].x[i]) : memcmp(&k.v[0].x[i], &expect[i], 4) == 0);
-				CU_ASSERT_TRUE(!half || k.v[0].x[0] == 1.0f + 0x1p-10f);
-				vn_gpu_facts(g, &facts);
-				CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), half ? "3" : "2");
-			}
-			vn_gpu_destroy(g);
-			keep_stop(&k);
-			vn_plan_destroy(p);
-		}
-}
-
-/* 38 MB of embeddings pass through an upload buffer of 32; 75000 workgroups of
- * outputs are more than a device need start at once. */
-static void weights_arrive_the_same_through_an_upload_buffer(void)
-{
-	const shape_of s = {
-		.layers = 1, .D = 32, .H = 2, .G = 1, .K = 8, .F = 40, .V = 300000, .context = 4, .rotary = 8
-	};
-	for (int d = 0; d < n_devices_; d++)
-		for (int guard = 0; guard < 2; guard++) {
-			model m;
-			keep  a, b;
-			model_start(&m, block_plan(s), VN_F32);
-			bool          *want = want_all(m.plan, false);
-			vn_gpu_options o = on(d, F32);
-			gpu_run(&m, o, want, VN_ROWS_ALL, 3, 1, &a);
-			vn_device_hide_memory = true;
-			o.guard = guard;
-			gpu_run(&m, o, want, VN_ROWS_ALL, 3, 1, &b);
-			vn_device_hide_memory = false;
-			CU_ASSERT_EQUAL(different(&a, &b, want), 0);
-			keep_stop(&a);
-			keep_stop(&b);
-			free(want);
-			model_stop(&m);
-		}
-}
-
-/* Two matrices that are turned over: rows of 40 numbers, and of 300. */
-static vn_plan *turned_plan(void)
-{
-	vn_builder *b = vn_plan_begin(1, 211, 700);
-	vn_plan    *p = NULL;
-	vn_error    err = { "" };
-
-	int x = vn_plan_embed(b, weight2(b, "e", 99, 211, 40), VN_POINT_EMBED);
-	vn_plan_layer(b, 0);
-	x = vn_plan_conv1d(b, x, weight2(b, "up", 0, 40, 300), -1, 0, VN_POINT_UP_PROJ);
-	vn_plan_conv1d(b, x, weight2(b, "down", 0, 300, 30), -1, 0, VN_POINT_DOWN_PROJ);
-	if (vn_plan_finish(b, &p, &err))
-		printf("\n  plan: %s\n", err.text);
-	return p;
-}
-
-/* In pieces of 256 numbers, of which a few fit into the upload buffer. */
-static void weights_arrive_the_same_in_any_pieces(void)
-{
-	const VkDeviceSize upload = vn_weights_upload;
-	const int64_t      panel = vn_weights_panel;
-	for (int d = 0; d < n_devices_; d++)
-		for (int i = 0; i < 4; i++) {
-			model m;
-			keep  a, b;
-			model_start(&m, i & 1 ? turned_plan() : block_plan(small), VN_F32);
-			bool *want = want_all(m.plan, false);
-			gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, T, 1, &a);
-			vn_device_hide_memory = i & 2;
-			vn_weights_panel = 256;
-			vn_weights_upload = 2048;
-			vn_gpu_options o = on(d, F16);
-			o.threads = 3;
-			gpu_run(&m, o, want, VN_ROWS_ALL, T, 1, &b);
-			vn_device_hide_memory = false;
-			vn_weights_panel = panel;
-			vn_weights_upload = upload;
-			CU_ASSERT_EQUAL(different(&a, &b, want), 0);
-			keep_stop(&a);
-			keep_stop(&b);
-			free(want);
-			model_stop(&m);
-		}
-}
-
-static bool at_once(void *ctx)
-{
-	(void)ctx;
-	return true;
-}
-
-static void loading_can_be_interrupted(void)
-{
-	for (int d = 0; d < n_devices_; d++) {
-		model          m;
-		vn_gpu        *g = NULL;
-		vn_error       err = { "" };
-		vn_gpu_options o = on(d, F16);
-		model_start(&m, block_plan(small), VN_F16);
-		o.stop = at_once;
-		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_INTERRUPTED);
-		CU_ASSERT_PTR_NULL(g);
-		model_stop(&m);
-	}
-}
-
 static void the_environment_names_a_device(void)
 {
 	model          m;
@@ -598,14 +433,21 @@ static void a_bad_pipeline_cache_is_ignored(void)
 		{ "printf X | dd of=$(ls %s/*) bs=1 seek=40 conv=notrunc status=none", false },
 		{ "rm %s/*", false },
 	};
-	for (size_t i = 0; i < COUNT(step); i++) {
+	bool keeps = true; /* the driver gives something to keep */
+	for (size_t i = 0; i < COUNT(step) && keeps; i++) {
+		char   data[sizeof(VkPipelineCacheHeaderVersionOne)];
+		size_t bytes = sizeof data;
 		snprintf(command, sizeof command, step[i].change, dir);
 		CU_ASSERT_EQUAL(system(command), 0);
 		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
 		CU_ASSERT_EQUAL(g->kernels.cache_hit, step[i].hit);
 		forward(g, (const int32_t[]) { 1, 2 }, 2, NULL); /* what it compiles is kept */
+		vn_vk.GetPipelineCacheData(g->device.device, g->kernels.cache, &bytes, data);
+		keeps = bytes == sizeof data;
 		vn_gpu_destroy(g);
 	}
+	if (!keeps)
+		printf("skipped: the driver's pipeline cache has no whole header ");
 	snprintf(command, sizeof command, "rm -r %s", dir);
 	CU_ASSERT_EQUAL(system(command), 0);
 	model_stop(&m);
@@ -681,11 +523,6 @@ int main(void)
 		{ "validation that cannot watch synchronisation is refused",
 		  validation_that_cannot_watch_synchronisation_is_refused },
 		{ "constants that do not fit are refused", constants_that_do_not_fit_are_refused },
-		{ "weights too large for half are counted", weights_too_large_for_half_are_counted },
-		{ "weights in double are rounded once and counted", weights_in_double_are_rounded_once_and_counted },
-		{ "weights arrive the same through an upload buffer", weights_arrive_the_same_through_an_upload_buffer },
-		{ "weights arrive the same in any pieces", weights_arrive_the_same_in_any_pieces },
-		{ "loading can be interrupted", loading_can_be_interrupted },
 		{ "the environment names a device", the_environment_names_a_device },
 		{ "a device that lacks something says what", a_device_that_lacks_something_says_what },
 		{ "a bad pipeline cache is ignored", a_bad_pipeline_cache_is_ignored },

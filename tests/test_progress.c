@@ -57,6 +57,26 @@ static void equal_steps_have_a_rate_and_the_time_left(void)
 	end();
 }
 
+static void bytes_are_shown_in_the_unit_of_their_total(void)
+{
+	static const struct {
+		int64_t     total, done;
+		const char *line, *rate;
+	} of[] = { { 14500000000, 3249000000, "loading 3.2 of 14.5 GB, ", " GB/s, " },
+		       { 12340000, 560000, "loading 0.6 of 12.3 MB, ", " MB/s, " } };
+	for (int i = 0; i < 2; i++) {
+		vn_progress p;
+		begin();
+		vn_progress_start_bytes(&p, "loading", of[i].total);
+		const char *line = line_at(&p, of[i].done);
+		CU_ASSERT_PTR_NOT_NULL(strstr(line, of[i].line));
+		CU_ASSERT_PTR_NOT_NULL(strstr(line, of[i].rate));
+		CU_ASSERT_PTR_NOT_NULL(strstr(line, " s left"));
+		vn_progress_stop(&p);
+		end();
+	}
+}
+
 /* The first nodes of a plan are a thousandth of the work, and compile its shaders: from them hours were foretold. */
 static void no_time_left_is_foretold_from_next_to_nothing(void)
 {
@@ -79,6 +99,7 @@ static void no_time_left_is_foretold_from_next_to_nothing(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = { TEST(equal_steps_have_a_rate_and_the_time_left),
+		                           TEST(bytes_are_shown_in_the_unit_of_their_total),
 		                           TEST(no_time_left_is_foretold_from_next_to_nothing), CU_TEST_INFO_NULL };
 	return run_suite("progress", tests);
 }

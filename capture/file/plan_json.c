@@ -1,4 +1,4 @@
-/* plan_json.c: see plan_json.h. The rules a plan must obey: libref/plan/check.c. */
+/* plan_json.c: see plan_json.h. The rules a plan must obey: libref/plan/check.c, op_*.c. */
 #include "capture/file/plan_json.h"
 
 #include "libref/base/json.h"

@@ -17,17 +17,16 @@
 
 vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
 {
-	/* An error of half the energy is not rounding in any format. */
-	static const char always[] =
-		"version: 1\nname: sanity\ndefaults:\n  nonfinite: 0\n  nmse: 0.5\n  norm_ratio: 0.5\n"
-		"  worst_token_nmse: 1.0e+300\n  worst_channel_nmse: 1.0e+300\n  worst_channel_scale: 1.0e+300\n"
-		"  kl_mean: 1.0e+300\n  argmax_agreement: 0\n";
-	static const char more[] = "  nmse_over_floor: 1.0e+300\n  worst_token_nmse_over_floor: 1.0e+300\n"
-							   "  worst_channel_nmse_over_floor: 1.0e+300\n"
-							   "  worst_channel_scale_over_floor: 1.0e+300\n  kl_mean_over_floor: 1.0e+300\n";
-	char              text[sizeof always + sizeof more];
-	const int         n = snprintf(text, sizeof text, "%s%s", always, floor ? more : "");
-	return vn_limits_built_in("of any healthy run", text, (size_t)n, l, err);
+	char   text[2048];
+	size_t n = (size_t)snprintf(text, sizeof text, "version: 1\nname: sanity\ndefaults:\n");
+	for (int m = 0; m < VN_N_METRICS; m++) {
+		const vn_metric_info *i = vn_metric_get((vn_metric)m);
+		if (i->calibrated)
+			n += (size_t)snprintf(text + n, sizeof text - n, "  %s: %g\n", i->name, i->sane);
+		if (i->calibrated && i->over_floor && floor)
+			n += (size_t)snprintf(text + n, sizeof text - n, "  %s_over_floor: %g\n", i->name, 1e300);
+	}
+	return vn_limits_built_in("of any healthy run", text, n, l, err);
 }
 
 static vn_status remember_check(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x,

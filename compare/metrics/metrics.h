@@ -1,6 +1,6 @@
 /* metrics.h: measures how far one tensor is from another, in one pass.
  *
- * One table (metrics.c) lists the metrics; keys of the limits language, names in JSON, and the
+ * One table (metrics.def) lists the metrics; keys of the limits language, names in JSON, and the
  * texts of help and specs are derived from it.
  *
  * Every sum is in double and in an order that depends only on the shape, so the same bytes give the
@@ -38,30 +38,8 @@
 #include "capture/recording/recording.h"
 
 typedef enum vn_metric {
-	VN_M_COSINE,
-	VN_M_NMSE,
-	VN_M_RMSE,
-	VN_M_MAX_ABS,
-	VN_M_MEAN_ABS,
-	VN_M_MAX_REL,
-	VN_M_MEAN_REL,
-	VN_M_NORM_RATIO,
-	VN_M_SCALE,
-	VN_M_WORST_TOKEN_COSINE,
-	VN_M_WORST_TOKEN_NMSE,
-	VN_M_WORST_CHANNEL_NMSE,
-	VN_M_WORST_CHANNEL_SCALE,
-	VN_M_ULP_P50,
-	VN_M_ULP_P99,
-	VN_M_ULP_MAX,
-	VN_M_NONFINITE,
-	VN_M_HEADROOM,
-	VN_M_DIFFERING,
-	VN_M_ARGMAX_AGREEMENT,
-	VN_M_TOP5_AGREEMENT,
-	VN_M_KL_MEAN,
-	VN_M_KL_P99,
-	VN_M_KL_MAX,
+#define METRIC(NAME, ...) VN_M_##NAME,
+#include "compare/metrics/metrics.def"
 	VN_N_METRICS
 } vn_metric;
 
@@ -99,8 +77,10 @@ typedef struct vn_metric_info {
 	bool            scores;     /* only for logits */
 	vn_metric_kind  kind;
 	vn_metric_pool  pool;
-	vn_metric_worst worst;       /* the value of one token or channel, the worst */
-	size_t          worst_at;    /* offset in vn_measured of that one's index */
+	vn_metric_worst worst;      /* the value of one token or channel, the worst */
+	size_t          worst_at;   /* offset in vn_measured of that one's index */
+	bool            calibrated; /* calibrate writes limits on it, if every run is within `sane` */
+	double          sane;
 	double          loose;       /* a limit of this or more is useless (VN_HIGHER: or less) ... */
 	const char     *loose_means; /* ... because it "can never fail" */
 	const char     *unit;        /* "", "ulp", "count"... */

@@ -32,19 +32,22 @@ const uint  EACH = KEYS * ROW / LANES, WIDTHS = WIDTH / 64;
 const uint  STRIP = 17, STRIPS = QUERIES * STRIP;    // a row of a strip: 64 floats, or 64 and 64 halves; padded
 const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
 const bool  TWO = WIDTH <= 64;               // keys and values have a place each, which saves two barriers of four
+// Mesa's lavapipe takes a barrier of a subgroup for one of the workgroup: each subgroup has to come to as many.
+const bool  TOGETHER = MM == 8;
 const uint  KEYS_AT = STRIPS, VALUES_AT = STRIPS + (TWO ? KEYS * PITCH : 0);
 layout(local_size_x = 4 * SUBGROUP) in;
 
 shared uvec4 sh[STRIPS + (TWO ? 2 : 1) * KEYS * PITCH]; // strips; keys or queries; values
 shared float said[LANES];                // of one lane to the others of its row
 shared uint  odd_tile;                   // 1 + the first key of a tile with a value that is not finite
-shared uint  moved_tile[SUBGROUPS];      // 1 + that of the last in which a base moved
+shared uint  moved_tile[SUBGROUPS];      // 1 + that of the last in which a base moved; TOGETHER: the first counts for all
 
 uvec4 next[EACH];
 
 uint strip()  { return gl_SubgroupID * MM * STRIP; }
 uint row_at() { return strip() + gl_SubgroupInvocationID % MM * STRIP; }
 uint part_()  { return gl_SubgroupInvocationID / MM; }
+uint mover()  { return TOGETHER ? 0 : gl_SubgroupID; }
 
 void fetch_queries(uint i0, uint h)
 {
@@ -89,7 +92,7 @@ float of_row(float x, bool sum)
 {
 	const uint first = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID % MM;
 
-	said[gl_LocalInvocationID.x] = x;
+	said[gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID] = x;
 	subgroupBarrier();
 	x = said[first];
 	[[unroll]] for (uint n = 1; n < PARTS; n++)
@@ -259,7 +262,7 @@ void block(uint i0, uint h, uint part)
 	fetch_queries(i0, h);
 	keep(KEYS_AT);
 	odd_tile = 0;
-	moved_tile[gl_SubgroupID] = 0;
+	moved_tile[mover()] = 0;
 	barrier();
 	[[unroll]] for (uint k = 0; k < WIDTH / MK; k++)
 		LOAD_ROWS(q[k], sh, KEYS_AT + gl_SubgroupID * MM * PITCH + k * (MK / 8), PITCH);
@@ -289,9 +292,12 @@ void block(uint i0, uint h, uint part)
 		if (most > base + SLACK)
 			base = most;
 		if (base != old)
-			moved_tile[gl_SubgroupID] = j0 + 1;
-		subgroupBarrier();
-		if (moved_tile[gl_SubgroupID] == j0 + 1) {
+			moved_tile[mover()] = j0 + 1;
+		if (TOGETHER)
+			barrier();
+		else
+			subgroupBarrier();
+		if (moved_tile[mover()] == j0 + 1) {
 			// Nothing seen yet but -inf: there is nothing to multiply.
 			const float times = base == old ? 1.0 : old == -INFINITY ? 0.0 : exp2(old - base);
 			sum *= times;

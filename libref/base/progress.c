@@ -35,6 +35,30 @@ static double seconds_left(const vn_progress *p, double now)
 	return left > 1 ? left : 1;
 }
 
+static double unit_of(const vn_progress *p)
+{
+	return p->total < 1000000000 ? 1e6 : 1e9;
+}
+
+static void add_done(const vn_progress *p, int64_t done, char line[LINE])
+{
+	const double unit = unit_of(p);
+
+	if (p->bytes)
+		vn_text_add(line, LINE, "%s %.1f of %.1f %s", p->what, (double)done / unit, (double)p->total / unit,
+		            unit < 1e9 ? "MB" : "GB");
+	else
+		vn_text_add(line, LINE, p->total > 0 ? "%s %" PRId64 " of %" PRId64 : "%s %" PRId64, p->what, done, p->total);
+}
+
+static void add_rate(const vn_progress *p, double rate, char line[LINE])
+{
+	if (p->bytes)
+		vn_text_add(line, LINE, ", %.3g %s/s", rate / unit_of(p), unit_of(p) < 1e9 ? "MB" : "GB");
+	else
+		vn_text_add(line, LINE, rate < 100 ? ", %.3g/s" : ", %.0f/s", rate);
+}
+
 static void format_progress(vn_progress *p, double now, char line[LINE])
 {
 	const int64_t done = p->count ? (int64_t)*p->count : p->done;
@@ -48,15 +72,15 @@ static void format_progress(vn_progress *p, double now, char line[LINE])
 		format_progress(p->outer, now, line);
 		vn_text_add(line, LINE, "; ");
 	}
-	vn_text_add(line, LINE, p->total > 0 ? "%s %" PRId64 " of %" PRId64 : "%s %" PRId64, p->what, done, p->total);
+	add_done(p, done, line);
 	if (p->outer)
 		return;
 	if (p->share && done > 0 && done < p->total && p->share[done] >= FORETOLD_FROM)
 		vn_text_add(line, LINE, ", %.0f s left", seconds_left(p, now));
-	else if (!p->share && rate > 0.0 && p->total > 0)
-		vn_text_add(line, LINE, rate < 100 ? ", %.3g/s, %.0f s left" : ", %.0f/s, %.0f s left", rate,
-		            (double)(p->total - done) / rate);
-	else
+	else if (!p->share && rate > 0.0 && p->total > 0) {
+		add_rate(p, rate, line);
+		vn_text_add(line, LINE, ", %.0f s left", (double)(p->total - done) / rate);
+	} else
 		vn_text_add(line, LINE, ", %.0f s", passed);
 }
 
@@ -122,11 +146,13 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void vn_progress_start(vn_progress *p, const char *what, int64_t total)
+static void start(vn_progress *p, const char *what, int64_t total, bool bytes)
 {
 	static bool prepared;
 
-	*p = (vn_progress) { .what = what, .total = total, .started = vn_seconds(), .on = !off && isatty(STDERR_FILENO) };
+	*p = (vn_progress) {
+		.what = what, .total = total, .bytes = bytes, .started = vn_seconds(), .on = !off && isatty(STDERR_FILENO)
+	};
 	if (!p->on)
 		return;
 	if (!prepared)
@@ -137,6 +163,16 @@ void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 	p->outer = innermost;
 	innermost = p;
 	pthread_mutex_unlock(&lock);
+}
+
+void vn_progress_start(vn_progress *p, const char *what, int64_t total)
+{
+	start(p, what, total, false);
+}
+
+void vn_progress_start_bytes(vn_progress *p, const char *what, int64_t total)
+{
+	start(p, what, total, true);
 }
 
 void vn_progress_off(void)

@@ -16,6 +16,7 @@
 typedef struct vn_progress {
 	const char              *what; /* "layer", "tensor"...: borrowed */
 	int64_t                  total, done;
+	bool                     bytes;   /* they are */
 	double                   started; /* seconds, monotonic clock */
 	bool                     on;      /* started, not stopped, and there is a terminal */
 	const volatile uint32_t *count;   /* vn_progress_watch; NULL */
@@ -25,9 +26,10 @@ typedef struct vn_progress {
 	struct vn_progress      *outer;
 } vn_progress;
 
-void vn_progress_start(vn_progress *p, const char *what, int64_t total); /* total 0: not known */
-void vn_progress_total(vn_progress *p, int64_t total);                   /* the total is known better now */
-void vn_progress_at(vn_progress *p, int64_t done);                       /* "layer 7 of 24, 3.1/s, 5 s left" */
+void vn_progress_start(vn_progress *p, const char *what, int64_t total);       /* total 0: not known */
+void vn_progress_start_bytes(vn_progress *p, const char *what, int64_t total); /* "loading 3.2 of 14.5 GB, 9.8 GB/s" */
+void vn_progress_total(vn_progress *p, int64_t total);                         /* the total is known better now */
+void vn_progress_at(vn_progress *p, int64_t done);                             /* "layer 7 of 24, 3.1/s, 5 s left" */
 /* From now on *count is how much is done, until the work is stopped: a device counts there. */
 void vn_progress_watch(vn_progress *p, const volatile uint32_t *count);
 /* share (total + 1): what share of the time passes until so many are done, where they do not take equally long.

@@ -124,17 +124,21 @@ static const char *unmet(vn_fault_need need, const vn_fault_row *r, const vn_pla
 	return NULL;
 }
 
-const char *vn_fault_why_not(int fault, const vn_plan *p, int node)
+static const char *why_not(const vn_fault_row *r, const vn_plan *p, int node)
 {
-	const vn_fault_row *r = &table[fault];
-	const vn_node      *n = &p->node[node];
-	const char         *why = r->on >> n->op & 1 ? NULL : "the fault is for another operation";
+	const vn_node *n = &p->node[node];
+	const char    *why = r->on >> n->op & 1 ? NULL : "the fault is for another operation";
 
 	for (size_t i = 0; !why && i < sizeof r->needs / sizeof *r->needs; i++)
 		why = unmet(r->needs[i], r, p, n);
 	return why                                                     ? why
 	       : r->constant && vn_fault_const(n, r->constant) == r->x ? "the model already computes it so"
 	                                                               : NULL;
+}
+
+const char *vn_fault_why_not(int fault, const vn_plan *p, int node)
+{
+	return why_not(&table[fault], p, node);
 }
 
 int vn_fault_count(int fault, const vn_plan *p, const char **why)
@@ -259,7 +263,8 @@ vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_er
 	vn_fault_row r = table[fault];
 
 	r.x = number;
-	return make_fault(f, &r, node, err);
+	const char *why = why_not(&r, f->plan, node);
+	return why ? vn_fail(err, VN_ERR_USAGE, "%s with %g: %s", r.id, number, why) : make_fault(f, &r, node, err);
 }
 
 static vn_status no_such_fault(const char *what, size_t n, vn_error *err)

@@ -18,6 +18,8 @@
 
 #include "libref/plan/plan.h"
 
+#include <stdio.h>
+
 /* The ids of the catalogue in C: faults, recorder faults, and families, which are ids without a
  * variant. */
 typedef enum vn_mistake {
@@ -47,6 +49,9 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
 /* Returns at how many nodes of a plan a fault can be made. *why (why may be NULL): if nodes of the
  * right kind are excluded, the reason for the last one; or why there are no such nodes. */
 int         vn_fault_count(int fault, const vn_plan *p, const char **why);
+
+/* Prints the catalogue as specs/faults.md shows it: by chapter, an id with its variants in one sentence. */
+void vn_fault_page(FILE *to);
 
 /* Returns the node of another layer that corresponds to n, or NULL if there is none with weights of
  * the same shapes. */
@@ -79,7 +84,8 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 /* Makes the fault at one node, where it must be possible, with another number than in the
  * catalogue: how often a bias is added (W7), columns of padding (W18), number of ranks (P17,
  * P17.gate, P18.axis). P15: VN_RANKS_MOST times a bit mask of the ranks that are present, plus the
- * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the number is not possible. */
+ * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the fault is not possible with this
+ * number there. */
 enum { VN_RANKS_MOST = 64 };
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 

@@ -110,11 +110,8 @@ vn_status vn_make_one_rank(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 {
 	vn_fault_row with = *r;
 	vn_node      whole = f->plan->node[node], part = whole;
-	const int    ranks = (int)fmod(fabs(r->x), VN_RANKS_MOST);
 	vn_status    st;
 
-	if (ranks < 2 || vn_value_row(&f->plan->value[whole.in[0]]) % ranks)
-		return vn_fail(err, VN_ERR_USAGE, "its columns cannot be split evenly into %d ranks", ranks);
 	with.x = whole.c.linear.transposed ? -fabs(r->x) : fabs(r->x);
 	part.w[1] = r->x < 0 ? -1 : part.w[1];
 	if ((st = vn_fault_change_weight(&with, f, node, 0, some_ranks, err)))
@@ -137,10 +134,7 @@ vn_status vn_make_reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 /* Reorders q0 k0 v0 q1 k1 v1 as q0 q1 k0 k1 v0 v1. x: ranks. */
 vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const int M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
-
-	if (!(r->x >= 2) || M % (3 * (int)r->x))
-		return vn_fail(err, VN_ERR_USAGE, "its rows cannot be split evenly into %.0f ranks", r->x);
+	const int        M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
 	const vn_arrange by_ranks = { VN_ARRANGE_TURNED, .a = 3, .b = (int)r->x, .each = M / (3 * (int)r->x) };
 	return vn_fault_arrange_outputs(f, node, &by_ranks, err);
 }
@@ -159,7 +153,5 @@ vn_status vn_make_ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	const vn_node *n = &f->plan->node[node];
 	const int      row = (int)vn_value_row(&f->plan->value[n->out[0]]), ranks = (int)r->x;
 
-	if (ranks < 2 || row % ranks)
-		return vn_fail(err, VN_ERR_USAGE, "its columns cannot be split evenly into %d ranks", ranks);
 	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, row / ranks, n->out[0]), err);
 }

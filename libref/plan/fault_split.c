@@ -68,15 +68,17 @@ int vn_fault_groups(const vn_plan *p, const vn_node *n)
 	return which < 0 ? -1 : G > 1 && H % G ? 0 : G;
 }
 
-/* Two orders of heads: all queries, all keys, all values; or, group by group, queries, key and value. Maps a
- * place in one order to the other. */
+/* Two orders of heads: all queries, all keys, all values; or, group by group, queries, key and value. Returns the
+ * place in one order that the place in the other comes from. */
 static int other_place(int place, int H, int G, bool grouped)
 {
-	const int r = H / G, each = r + 2, g = place / each, i = place % each;
+	const vn_arrange by_group = { VN_ARRANGE_PARTS, .a = G, .part = { H / G, 1, 1 }, .order = { 0, 1, 2 } };
+	const int64_t    n = H + 2 * G;
+	int64_t          from = grouped ? vn_arranged(&by_group, place, n) : 0;
 
-	if (grouped)
-		return i < r ? g * r + i : H + (i - r) * G + g;
-	return place < H ? place / r * each + place % r : (place - H) % G * each + r + (place - H) / G;
+	while (!grouped && vn_arranged(&by_group, from, n) != place)
+		from++;
+	return (int)from;
 }
 
 /* x: 0: takes the grouped order for the other; 1: the reverse. */

@@ -89,9 +89,7 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
 		const vn_shape *s = &f->unmodified->weight[n->w[k]].shape;
 		const size_t    M = (size_t)s->dim[0], row = s->rank > 1 ? (size_t)s->dim[1] : 1;
-		if (r->x > FUSED_BY_RANKS && M % (size_t)r->x)
-			return vn_fail(err, VN_ERR_USAGE, "%zu rows cannot be split evenly into %.0f ranks", M, r->x);
-		double *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]),
+		double         *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]),
 			   *second = vn_fault_numbers(f, up ? n->w[k] : o->w[k]);
 		double          *y = vn_fault_numbers(f, n->w[k]);
 		const vn_arrange rows = joined((int)r->x, (int64_t)M);

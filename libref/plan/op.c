@@ -1,6 +1,6 @@
-/* op.c: the operations by name, and their constants by name.
+/* op.c: the operations by name, and their constants by name: the table op.def.
  *
- * Constants live in plain structs (plan.h); this table tells files, reports and
+ * Constants live in plain structs (plan.h); the table tells files, reports and
  * experiments where. A number of any kind travels as a double. */
 #include "libref/plan/plan.h"
 
@@ -21,131 +21,16 @@ typedef struct row {
 #define AT(field) offsetof(vn_node, c.field)
 #define EX(field) offsetof(vn_node, x.field)
 
-/* clang-format off */
 static const row table[] = {
-	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
-	{ VN_OP_RMS_NORM,  "offset",               REAL,  AT(norm.offset), -1e6, 1e6 },
-	{ VN_OP_RMS_NORM,  "eps_outside",          FLAG,  EX(norm.eps_outside), 0, 1 },
-	{ VN_OP_RMS_NORM,  "divisor",              WHOLE, EX(norm.divisor), 0, 2147483647 },
-	{ VN_OP_RMS_NORM,  "sum_f16",              FLAG,  EX(norm.sum_f16), 0, 1 },
-	{ VN_OP_RMS_NORM,  "first_f16",            FLAG,  EX(norm.first_f16), 0, 1 },
-	{ VN_OP_LAYER_NORM, "sum_f16",             FLAG,  EX(norm.sum_f16), 0, 1 },
-	{ VN_OP_L2_NORM,   "sum_f16",              FLAG,  EX(norm.sum_f16), 0, 1 },
-	{ VN_OP_GATED_NORM, "sum_f16",             FLAG,  EX(norm.sum_f16), 0, 1 },
-	{ VN_OP_RMS_NORM,  "width",                WHOLE, EX(norm.width), 0, 2147483647 },
-	{ VN_OP_LAYER_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
-	{ VN_OP_LAYER_NORM, "offset",              REAL,  AT(norm.offset), -1e6, 1e6 },
-	{ VN_OP_LAYER_NORM, "eps_outside",         FLAG,  EX(norm.eps_outside), 0, 1 },
-	{ VN_OP_LAYER_NORM, "divisor",             WHOLE, EX(norm.divisor), 0, 2147483647 },
-	{ VN_OP_LAYER_NORM, "keep_mean",           FLAG,  EX(norm.keep_mean), 0, 1 },
-	{ VN_OP_LINEAR,    "transposed",           FLAG,  AT(linear.transposed), 0, 1 },
-	{ VN_OP_SLICE,     "stride",               WHOLE, AT(slice.stride), 1, 2147483647 },
-	{ VN_OP_SLICE,     "from",                 WHOLE, AT(slice.from), 0, 2147483647 },
-	{ VN_OP_SLICE,     "width",                WHOLE, AT(slice.width), 1, 2147483647 },
-	{ VN_OP_ROPE,      "type",                 WHOLE, AT(rope.rope.type), 0, VN_N_ROPES - 1 },
-	{ VN_OP_ROPE,      "theta",                REAL,  AT(rope.rope.theta), 0x1.000002p0, 1e30 },
-	{ VN_OP_ROPE,      "rotary_dim",           WHOLE, AT(rope.rope.rotary_dim), 2, 65536 },
-	{ VN_OP_ROPE,      "factor",               REAL,  AT(rope.rope.factor), 0, 1e30 },
-	{ VN_OP_ROPE,      "low_freq_factor",      REAL,  AT(rope.rope.low_freq_factor), 0, 1e30 },
-	{ VN_OP_ROPE,      "high_freq_factor",     REAL,  AT(rope.rope.high_freq_factor), 0, 1e30 },
-	{ VN_OP_ROPE,      "beta_fast",            REAL,  AT(rope.rope.beta_fast), 0, 1e30 },
-	{ VN_OP_ROPE,      "beta_slow",            REAL,  AT(rope.rope.beta_slow), 0, 1e30 },
-	{ VN_OP_ROPE,      "attention_factor",     REAL,  AT(rope.rope.attention_factor), 0, 1e30 },
-	{ VN_OP_ROPE,      "mscale",               REAL,  AT(rope.rope.mscale), 0, 1e30 },
-	{ VN_OP_ROPE,      "mscale_all_dim",       REAL,  AT(rope.rope.mscale_all_dim), 0, 1e30 },
-	{ VN_OP_ROPE,      "original_context",     WHOLE, AT(rope.rope.original_context), 0, 2147483647 },
-	{ VN_OP_ROPE,      "max_context",          WHOLE, AT(rope.rope.max_context), 0, 2147483647 },
-	{ VN_OP_ROPE,      "truncate",             TRUTH, AT(rope.rope.truncate), 0, 1 },
-	{ VN_OP_ROPE,      "short_factor",         LIST,  AT(rope.rope.short_factor), 0, 4096 },
-	{ VN_OP_ROPE,      "long_factor",          LIST,  AT(rope.rope.long_factor), 0, 4096 },
-	{ VN_OP_ROPE,      "pairing",              WHOLE, AT(rope.rope.pairing), 0, VN_N_PAIRINGS - 1 },
-	{ VN_OP_ROPE,      "offset",               WHOLE, AT(rope.rope.offset), -16777216, 16777216 },
-	{ VN_OP_ROPE,      "turn",                 REAL,  AT(rope.rope.turn), -1024, 1024 },
-	{ VN_OP_ROPE,      "half_angles",          FLAG,  AT(rope.rope.half_angles), 0, 1 },
-	{ VN_OP_ROPE,      "step_offset",          WHOLE, AT(rope.rope.step_offset), -16777216, 16777216 },
-	{ VN_OP_ROPE,      "step_zero",            FLAG,  AT(rope.rope.step_zero), 0, 1 },
-	{ VN_OP_ROPE,      "sections",             FLAG,  AT(rope.rope.sections), 0, 1 },
-	{ VN_OP_ROPE,      "one_position",         FLAG,  AT(rope.rope.one_position), 0, 1 },
-	{ VN_OP_POSITIONS, "step_zero",            FLAG,  EX(positions.step_zero), 0, 1 },
-	{ VN_OP_ATTENTION, "scale",                REAL,  AT(attention.scale), -1e30, 1e30 },
-	{ VN_OP_ATTENTION, "heads",                WHOLE, AT(attention.heads), 1, 65536 },
-	{ VN_OP_ATTENTION, "kv_heads",             WHOLE, AT(attention.kv_heads), 1, 65536 },
-	{ VN_OP_ATTENTION, "head_dim",             WHOLE, AT(attention.head_dim), 1, 65536 },
-	{ VN_OP_ATTENTION, "causal",               FLAG,  AT(attention.causal), 0, 1 },
-	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
-	{ VN_OP_ATTENTION, "sinks",                WHOLE, EX(attention.sinks), 0, 4095 },
-	{ VN_OP_ATTENTION, "ahead",                WHOLE, EX(attention.ahead), -65536, 65536 },
-	{ VN_OP_ATTENTION, "head_map",             WHOLE, EX(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
-	{ VN_OP_ATTENTION, "blind",                WHOLE, EX(attention.blind), 0, 2 },
-	{ VN_OP_ATTENTION, "leak",                 WHOLE, EX(attention.leak), 0, 2 },
-	{ VN_OP_ATTENTION, "padding",              WHOLE, EX(attention.padding), 0, 65536 },
-	{ VN_OP_ATTENTION, "from_zero",            FLAG,  EX(attention.from_zero), 0, 1 },
-	{ VN_OP_ATTENTION, "form",                 WHOLE, EX(attention.form), 0, VN_N_ATTN_FORMS - 1 },
-	{ VN_OP_ATTENTION, "cache_form",           WHOLE, EX(attention.cache), 0, VN_N_CACHE_FORMS - 1 },
-	{ VN_OP_ATTENTION, "cache_block",          WHOLE, EX(attention.cache_block), 0, 16777216 },
-	{ VN_OP_ATTENTION, "cache_of",             WHOLE, EX(attention.cache_of), 0, 2 },
-	{ VN_OP_ATTENTION, "cache_steps",          FLAG,  EX(attention.cache_steps), 0, 1 },
-	{ VN_OP_ATTENTION, "again",                FLAG,  EX(attention.again), 0, 1 },
-	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
-	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
-	{ VN_OP_GATED,     "form",                 WHOLE, EX(gated.form), 0, VN_N_GATE_FORMS - 1 },
-	{ VN_OP_CAUSAL_CONV,      "channels",             WHOLE, AT(conv.channels), 1, 2147483647 },
-	{ VN_OP_CAUSAL_CONV,      "taps",                 WHOLE, AT(conv.taps), 2, 65536 },
-	{ VN_OP_CAUSAL_CONV,      "linear",               WHOLE, EX(conv.linear), 0, 2147483647 },
-	{ VN_OP_CAUSAL_CONV,      "forgets",              FLAG,  EX(conv.forgets), 0, 1 },
-	{ VN_OP_CAUSAL_CONV,      "ahead",                WHOLE, EX(conv.ahead), 0, 65536 },
-	{ VN_OP_LOG_DECAY, "form",                 WHOLE, EX(decay.form), 0, VN_N_DECAY_FORMS - 1 },
-	{ VN_OP_L2_NORM,   "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
-	{ VN_OP_L2_NORM,   "eps_outside",          FLAG,  EX(norm.eps_outside), 0, 1 },
-	{ VN_OP_L2_NORM,   "divisor",              WHOLE, EX(norm.divisor), 0, 2147483647 },
-	{ VN_OP_DELTA_RULE, "scale",               REAL,  AT(delta.scale), -1e30, 1e30 },
-	{ VN_OP_DELTA_RULE, "key_heads",           WHOLE, AT(delta.key_heads), 1, 65536 },
-	{ VN_OP_DELTA_RULE, "value_heads",         WHOLE, AT(delta.value_heads), 1, 65536 },
-	{ VN_OP_DELTA_RULE, "key_dim",             WHOLE, AT(delta.key_dim), 1, 65536 },
-	{ VN_OP_DELTA_RULE, "value_dim",           WHOLE, AT(delta.value_dim), 1, 65536 },
-	{ VN_OP_DELTA_RULE, "form",                WHOLE, EX(delta.form), 0, VN_N_DELTA_FORMS - 1 },
-	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, EX(delta.head_map), 0, VN_HEADS_MODULO },
-	{ VN_OP_DELTA_RULE, "turned",              FLAG,  EX(delta.turned), 0, 1 },
-	{ VN_OP_DELTA_RULE, "restart",             WHOLE, EX(delta.restart), 0, 2147483647 },
-	{ VN_OP_ROWS,      "form",                 WHOLE, AT(rows.form), 0, VN_N_ROWS_FORMS - 1 },
-	{ VN_OP_ROWS,      "by",                   WHOLE, AT(rows.by), -16777216, 16777216 },
-	{ VN_OP_ROWS,      "inner",                WHOLE, AT(rows.inner), 0, 2147483647 },
-	{ VN_OP_GATED_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
-	{ VN_OP_GATED_NORM, "eps_outside",         FLAG,  EX(norm.eps_outside), 0, 1 },
-	{ VN_OP_GATED_NORM, "gate",                WHOLE, EX(norm.gate), 0, VN_N_ACTS - 1 },
-	{ VN_OP_GATED_NORM, "gate_first",          FLAG,  EX(norm.gate_first), 0, 1 },
-	{ VN_OP_GATED_NORM, "divisor",             WHOLE, EX(norm.divisor), 0, 2147483647 },
+#define CONST(NAME, name, kind, at, low, high) { VN_OP_##NAME, #name, kind, at, low, high },
+#include "libref/plan/op.def"
 };
-/* clang-format on */
 
-#define BIT(slot) (1u << (slot))
-#define ALL       (~0u)
-
-/* Slots: inputs, weights, weights that must be there, outputs. */
-/* clang-format off */
 static const vn_op_info ops[VN_N_OPS] = {
-	[VN_OP_EMBED]       = { "embed", 0, 1, 1, 1, .by_position = true, .is_costly = true },
-	[VN_OP_RMS_NORM]    = { "rms_norm", 1, 1, 1, 1, .is_norm = true, .in_float32 = ALL },
-	[VN_OP_POSITIONS]   = { "positions", 0, 1, 1, 1, .by_position = true },
-	[VN_OP_LAYER_NORM]  = { "layer_norm", 1, 2, 1, 1, .is_norm = true },
-	[VN_OP_LINEAR]      = { "linear", 1, 2, 1, 1, .is_costly = true },
-	[VN_OP_SLICE]       = { "slice", 1, 0, 0, 1, .mixes = 0 },
-	[VN_OP_ROPE]        = { "rope", 1, 0, 0, 1, .by_position = true },
-	[VN_OP_ATTENTION]   = { "attention", 3, 0, 0, 5, /* or 4 inputs: VN_ATTN_KEPT */
-	                        .state = { [VN_ATTN_KEYS] = "keys", [VN_ATTN_VALUES] = "values" },
-	                        .mixes = ALL ^ BIT(VN_ATTN_Q), .is_costly = true, .in_float32 = ALL ^ BIT(VN_ATTN_SCORES) },
-	[VN_OP_ACT]         = { "act", 1, 0, 0, 1, .mixes = 0 },
-	[VN_OP_GATED]       = { "gated", 2, 0, 0, 1, .mixes = 0 },
-	[VN_OP_ADD]         = { "add", 2, 0, 0, 1, .mixes = 0 },
-	[VN_OP_CAUSAL_CONV] = { "causal_conv", 1, 1, 1, 2, .state = { "last rows" }, .mixes = ALL },
-	[VN_OP_L2_NORM]     = { "l2_norm", 1, 0, 0, 1, .is_norm = true, .in_float32 = ALL },
-	[VN_OP_LOG_DECAY]   = { "log_decay", 1, 2, 2, 1, .in_float32 = ALL },
-	[VN_OP_DELTA_RULE]  = { "delta_rule", 5, 0, 0, 2, .state = { "states" }, .mixes = ALL, .is_costly = true,
-	                        .in_float32 = ALL },
-	[VN_OP_GATED_NORM]  = { "gated_norm", 2, 1, 1, 1, .is_norm = true, .in_float32 = ALL },
-	[VN_OP_ROWS]        = { "rows", 2, 0, 0, 1, .mixes = ALL },
+#define OP(NAME, name, check, inputs, weights, required, outputs, ...) \
+	[VN_OP_##NAME] = { #name, inputs, weights, required, outputs, __VA_ARGS__ },
+#include "libref/plan/op.def"
 };
-/* clang-format on */
 
 /* clang-format off */
 static const char *const act_names[VN_N_ACTS] = {

@@ -33,28 +33,10 @@
 enum { VN_T = -1, VN_S = -2 };
 enum { VN_PLAN_RANK = 4 }; /* maximum number of axes of a value, a state or a weight */
 
-/* What an operation computes, in the letters of specs/models.md. Inputs, weights and outputs are in
- * the order of the slots of vn_node. */
+/* The operations: op.def says what each one computes. */
 typedef enum vn_op {
-	VN_OP_EMBED,       /* w (V,D)               -> y[t] = w[ids[t]]                     (T,D) */
-	VN_OP_RMS_NORM,    /* x, w (N)              -> over the last axis, N wide; eps, offset  as x */
-	VN_OP_POSITIONS,   /* w (C,D)               -> y[t] = w[p], p the position of t     (T,D) */
-	VN_OP_LAYER_NORM,  /* x, w (N), bias (N)?  -> over the last axis, N wide; eps      as x  */
-	VN_OP_LINEAR,      /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
-	VN_OP_SLICE,       /* x                     -> some of its columns                  (T,...) */
-	VN_OP_ROPE,        /* x (T,H,K)             -> rotated by position                  (T,H,K) */
-	VN_OP_ATTENTION,   /* q (T,H,K), k, v (T,G,K), kept (T,G,K)? -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
-	                  * states k_cache (S,G,K)?, v_cache (S,G,K)? */
-	VN_OP_ACT,         /* x                     -> f(x)                                 as x  */
-	VN_OP_GATED,       /* gate, up              -> f(gate) * up                         as up */
-	VN_OP_ADD,         /* a, b                  -> a + b                                as a  */
-	VN_OP_CAUSAL_CONV, /* x (T,X), w (X,1,J)    -> silu of each channel's causal convolution (T,X),
-	                  * state conv_state (J-1,X)? */
-	VN_OP_L2_NORM,     /* x                     -> over the last axis, to length one; eps    as x */
-	VN_OP_LOG_DECAY,   /* x (T,N), A_log (N), dt_bias (N) -> -exp(A_log) softplus(x + dt_bias) (T,N) */
-	VN_OP_DELTA_RULE,  /* q, k (T,nk,dk), v (T,nv,dv), g, beta (T,nv) -> core (T,nv,dv), state (nv,dk,dv)? */
-	VN_OP_GATED_NORM,  /* x, z, w (N)          -> rms_norm(x) silu(z), over the last axis; eps  as x */
-	VN_OP_ROWS,        /* x, other              -> the rows of a call, as an experiment has them (vn_rows_form) as x */
+#define OP(NAME, ...) VN_OP_##NAME,
+#include "libref/plan/op.def"
 	VN_N_OPS
 } vn_op;
 
@@ -457,7 +439,7 @@ int64_t     vn_state_row(const vn_state *s);
  * VN_ERR_UNSUPPORTED: the plan has a state of fixed size, whose past is lost. */
 vn_status   vn_plan_can_rewind(const vn_plan *p, int64_t tokens, int64_t to, vn_error *err);
 
-/* What holds for every node of an operation (the table of op.c). */
+/* What holds for every node of an operation (a row of op.def). */
 typedef struct vn_op_info {
 	const char *name;
 	/* slots of a node; weights from must_w on may be absent (-1) */
@@ -470,6 +452,9 @@ typedef struct vn_op_info {
 	bool        is_costly;   /* takes long: reads a matrix, or a row of every token for each */
 	/* outputs (bits) that engines compute in float32 even where all else is float64 */
 	unsigned    in_float32;
+	/* inputs (bits), and whether the output, that shaders take in float32, whatever the storage format */
+	unsigned    wide_in;
+	bool        wide_out;
 } vn_op_info;
 
 const vn_op_info *vn_op_get(vn_op op);

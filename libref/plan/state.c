@@ -1,37 +1,16 @@
 /* state.c: what the operations keep between calls. */
-#include "libref/plan/plan.h"
+#include "libref/plan/op_internal.h"
 
 /* Reads only constants and output indices: inputs and weights from a file are not checked yet. */
 int vn_node_states(const vn_plan *p, int node, vn_state *s)
 {
-	const vn_node *n = &p->node[node];
+	static vn_op_states *const of[VN_N_OPS] = {
+#define STATES(NAME, name) [VN_OP_##NAME] = vn_states_##name,
+#include "libref/plan/op.def"
+	};
+	const vn_op op = p->node[node].op;
 
-	if (n->op == VN_OP_ATTENTION && n->n_out > VN_ATTN_V_CACHE) {
-		const int G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
-		s[VN_ATTN_KEYS] = (vn_state) {
-			.node = node, .value = n->out[VN_ATTN_K_CACHE], .input = VN_ATTN_K, .rank = 3, .size = { VN_S, G, K }
-		};
-		s[VN_ATTN_VALUES] = (vn_state) {
-			.node = node, .value = n->out[VN_ATTN_V_CACHE], .input = VN_ATTN_V, .rank = 3, .size = { VN_S, G, K }
-		};
-		return 2;
-	}
-	if (n->op == VN_OP_CAUSAL_CONV && n->n_out > 1 && n->c.conv.taps > 1) {
-		*s = (vn_state) {
-			.node = node, .value = n->out[1], .input = -1, .rank = 2, .size = { n->c.conv.taps - 1, n->c.conv.channels }
-		};
-		return 1;
-	}
-	if (n->op == VN_OP_DELTA_RULE && n->n_out > 1) {
-		*s = (vn_state) { .node = node,
-			              .value = n->out[1],
-			              .input = -1,
-			              .wide = true,
-			              .rank = 3,
-			              .size = { n->c.delta.value_heads, n->c.delta.key_dim, n->c.delta.value_dim } };
-		return 1;
-	}
-	return 0;
+	return (unsigned)op < VN_N_OPS && of[op] ? of[op](p, node, s) : 0;
 }
 
 const char *vn_state_word(const vn_plan *p, int state)

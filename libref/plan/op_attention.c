@@ -1,0 +1,121 @@
+/* op_attention.c: how RoPE and attention are built, their rules, and what attention keeps. */
+#include "libref/plan/op_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	if (v->rank != 3 || rope->rotary_dim > v->size[2] || rope->rotary_dim < 2 || rope->rotary_dim % 2)
+		return vn_build_fail(b, VN_ERR_SHAPE, "%s: the rotary width must be even and at most the head width", v->name);
+	int y = vn_build_like(b, x, out);
+	vn_build_node(b, VN_OP_ROPE, (vn_consts) { .rope.rope = *rope }, 1, &x, 0, NULL, 1, &y);
+	return y;
+}
+
+int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window, vn_point out)
+{
+	if (b->status)
+		return 0;
+	vn_value qv = b->plan->value[q], kv = b->plan->value[k], vv = b->plan->value[v];
+	int      H = qv.size[1], G = kv.size[1], K = qv.size[2];
+	if (qv.rank != 3 || kv.rank != 3 || vv.rank != 3 || kv.size[2] != K || vv.size[2] != K || vv.size[1] != G || H % G)
+		return vn_build_fail(b, VN_ERR_SHAPE, "%s: the shapes of queries, keys and values do not fit together",
+		                     qv.name);
+	vn_consts c = { .attention = {
+						.scale = scale, .heads = H, .kv_heads = G, .head_dim = K, .causal = 1, .window = window } };
+	/* in execution order: the cache, scores, probabilities, context */
+	int       keys = vn_build_value(b, VN_POINT_K_CACHE, 3, (int[]) { VN_S, G, K });
+	int       values = vn_build_value(b, VN_POINT_V_CACHE, 3, (int[]) { VN_S, G, K });
+	int       scores = vn_build_value(b, VN_POINT_ATTN_SCORES, 3, (int[]) { H, VN_T, VN_S });
+	int       probs = vn_build_value(b, VN_POINT_ATTN_PROBS, 3, (int[]) { H, VN_T, VN_S });
+	int       context = vn_build_like(b, q, out);
+	if (b->status)
+		return 0;
+	b->plan->value[keys].on_demand = b->plan->value[values].on_demand = true;
+	b->plan->value[scores].on_demand = b->plan->value[probs].on_demand = true;
+	vn_build_node(b, VN_OP_ATTENTION, c, 3, (int[]) { q, k, v }, 0, NULL, 5,
+	              (int[]) { context, scores, probs, keys, values });
+	return context;
+}
+
+vn_status vn_check_rope(const vn_plan_walk *w, int i)
+{
+	const vn_node  *n = &w->p->node[i];
+	const vn_value *x = &w->p->value[n->in[0]];
+	const int       R = n->c.rope.rope.rotary_dim;
+
+	if (x->rank != 3 || !vn_check_row(x) || !vn_check_same(x, &w->p->value[n->out[0]]))
+		return vn_check_unfit(w, i);
+	if (R < 2 || R % 2 || R > x->size[2])
+		return vn_check_fail(w, i, "rotary_dim is %d, expected an even number from 2 to the head width %d", R,
+		                     x->size[2]);
+	char why[VN_ROPE_WHY];
+	return vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) ? VN_OK : vn_check_fail(w, i, "%s", why);
+}
+
+vn_status vn_check_attention(const vn_plan_walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *q = &p->value[n->in[VN_ATTN_Q]], *k = &p->value[n->in[VN_ATTN_K]], *v = &p->value[n->in[VN_ATTN_V]];
+	const vn_value *context = &p->value[n->out[VN_ATTN_CONTEXT]];
+	const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+
+	if (!vn_check_row(q) || !vn_check_row(k) || !vn_check_row(v))
+		return vn_check_unfit(w, i);
+	if (H < 1 || G < 1 || K < 1 || H % G || !vn_check_shape(q, 3, VN_T, H, K) || !vn_check_shape(k, 3, VN_T, G, K) ||
+	    !vn_check_shape(v, 3, VN_T, G, K) || !vn_check_same(context, q) ||
+	    (n->n_in > VN_ATTN_KEPT && !vn_check_same(&p->value[n->in[VN_ATTN_KEPT]], k)))
+		return vn_check_fail(w, i, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G,
+		                     K);
+	if (context->on_demand)
+		return vn_check_fail(w, i, "its context is computed only on demand, so keys and values would not be cached");
+	for (int s = VN_ATTN_SCORES; s <= VN_ATTN_PROBS; s++)
+		if (n->out[s] >= 0 &&
+		    (!vn_check_shape(&p->value[n->out[s]], 3, H, VN_T, VN_S) || !p->value[n->out[s]].on_demand))
+			return vn_check_fail(w, i,
+			                     "its scores or probabilities have the wrong shape or are not computed on demand");
+	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
+		return vn_check_fail(w, i, "invalid scale %g, causal %d or window %d", n->c.attention.scale,
+		                     n->c.attention.causal, n->c.attention.window);
+	if ((unsigned)n->x.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->x.attention.leak > 2 ||
+	    n->x.attention.padding < 0 || (unsigned)n->x.attention.blind > 2 || abs(n->x.attention.ahead) > 1 << 24 ||
+	    (n->x.attention.from_zero & ~1) || (unsigned)n->x.attention.form >= VN_N_ATTN_FORMS)
+		return vn_check_fail(w, i,
+		                     "invalid head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d or form %d",
+		                     n->x.attention.head_map, n->x.attention.leak, n->x.attention.padding, n->x.attention.ahead,
+		                     n->x.attention.blind, n->x.attention.from_zero, n->x.attention.form);
+	if ((n->x.attention.again & ~1) ||
+	    (n->x.attention.again &&
+	     (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
+		return vn_check_fail(w, i, "invalid again %d: it must be 0, or 1 if the cached keys are the output of a RoPE",
+		                     n->x.attention.again);
+	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS ||
+	    n->x.attention.cache_block < (n->x.attention.cache != 0) || n->x.attention.cache_block > 1 << 24 ||
+	    (unsigned)n->x.attention.cache_of > (n->x.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
+	    (n->x.attention.cache_steps & ~1))
+		return vn_check_fail(w, i, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d",
+		                     n->x.attention.cache, n->x.attention.cache_block, n->x.attention.cache_of,
+		                     n->x.attention.cache_steps);
+	return VN_OK;
+}
+
+int vn_states_attention(const vn_plan *p, int node, vn_state *s)
+{
+	const vn_node *n = &p->node[node];
+
+	if (!(n->n_out > VN_ATTN_V_CACHE))
+		return 0;
+	const int G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+	s[VN_ATTN_KEYS] = (vn_state) {
+		.node = node, .value = n->out[VN_ATTN_K_CACHE], .input = VN_ATTN_K, .rank = 3, .size = { VN_S, G, K }
+	};
+	s[VN_ATTN_VALUES] = (vn_state) {
+		.node = node, .value = n->out[VN_ATTN_V_CACHE], .input = VN_ATTN_V, .rank = 3, .size = { VN_S, G, K }
+	};
+	return 2;
+}

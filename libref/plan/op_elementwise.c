@@ -1,0 +1,80 @@
+/* op_elementwise.c: how operations on single numbers and on rows are built, and their rules. */
+#include "libref/plan/op_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand)
+{
+	if (b->status)
+		return 0;
+	int y = vn_build_like(b, x, out);
+	vn_build_node(b, VN_OP_ACT, (vn_consts) { .act.act = act }, 1, &x, 0, NULL, 1, &y);
+	if (!b->status)
+		b->plan->value[y].on_demand = on_demand;
+	return y;
+}
+
+/* Adds an operation on two inputs of one shape. */
+static int pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out)
+{
+	if (b->status)
+		return 0;
+	vn_value u = b->plan->value[a], v = b->plan->value[x];
+	if (u.rank != v.rank || memcmp(u.size, v.size, (size_t)u.rank * sizeof *u.size) != 0)
+		return vn_build_fail(b, VN_ERR_SHAPE, "%s: its two inputs have different shapes", u.name);
+	int y = vn_build_like(b, x, out);
+	vn_build_node(b, op, c, 2, (int[]) { a, x }, 0, NULL, 1, &y);
+	return y;
+}
+
+int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out)
+{
+	return pair(b, VN_OP_GATED, (vn_consts) { .act.act = act }, gate, up, out);
+}
+
+int vn_plan_add(vn_builder *b, int a, int x, vn_point out)
+{
+	return pair(b, VN_OP_ADD, (vn_consts) { 0 }, a, x, out);
+}
+
+vn_status vn_check_act(const vn_plan_walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+
+	if (!vn_check_row(x) || !vn_check_same(x, y) || (n->n_in > 1 && !vn_check_same(x, &p->value[n->in[1]])))
+		return vn_check_unfit(w, i);
+	if ((unsigned)n->c.act.act >= VN_N_ACTS)
+		return vn_check_fail(w, i, "unknown activation");
+	if ((unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
+		return vn_check_fail(w, i, "unknown form of a gated product");
+	return VN_OK;
+}
+
+vn_status vn_check_add(const vn_plan_walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+
+	return vn_check_row(x) && vn_check_same(x, &p->value[n->in[1]]) && vn_check_same(x, y) ? VN_OK
+	                                                                                       : vn_check_unfit(w, i);
+}
+
+vn_status vn_check_rows(const vn_plan_walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+
+	if (!vn_check_row(x) || vn_check_row(x) != vn_check_row(&p->value[n->in[1]]) || !vn_check_same(x, y))
+		return vn_check_unfit(w, i);
+	if ((unsigned)n->c.rows.form >= VN_N_ROWS_FORMS || abs(n->c.rows.by) > 1 << 24 ||
+	    (n->c.rows.form == VN_ROWS_TILES && n->c.rows.by < 1) ||
+	    (n->c.rows.form == VN_ROWS_ROUND && (n->c.rows.by < 0 || n->c.rows.by >= vn_check_row(x))) ||
+	    (n->c.rows.form == VN_ROWS_PARTS_FIRST && (n->c.rows.inner < 1 || vn_check_row(x) % n->c.rows.inner)))
+		return vn_check_fail(w, i, "invalid form %d, by %d or inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
+	return VN_OK;
+}

@@ -1,0 +1,136 @@
+/* op_gdn.c: how the operations of Gated DeltaNet are built, their rules, and what they keep. */
+#include "libref/plan/op_internal.h"
+
+#include <math.h>
+
+int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	const vn_shape *s = &b->plan->weight[w].shape;
+	if (v->rank != 2 || s->rank != 3 || s->dim[0] != v->size[1] || s->dim[1] != 1 || s->dim[2] < 2)
+		return vn_build_fail(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
+	const int X = (int)s->dim[0], J = (int)s->dim[2];
+	int       y = vn_build_like(b, x, out), state = vn_build_value(b, VN_POINT_GDN_CONV_STATE, 2, (int[]) { J - 1, X });
+	vn_build_node(b, VN_OP_CAUSAL_CONV, (vn_consts) { .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2,
+	              (int[]) { y, state });
+	return y;
+}
+
+int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	const vn_shape *s = &b->plan->weight[A_log].shape;
+	if (v->rank != 2 || s->rank != 1 || s->dim[0] != v->size[1] || !vn_shape_equal(s, &b->plan->weight[dt_bias].shape))
+		return vn_build_fail(b, VN_ERR_SHAPE, "the shape of weight %s or of its bias does not fit its input",
+		                     b->plan->weight[A_log].name);
+	int y = vn_build_wide(b, vn_build_like(b, x, out));
+	vn_build_node(b, VN_OP_LOG_DECAY, (vn_consts) { 0 }, 1, &x, 2, (int[]) { A_log, dt_bias }, 1, &y);
+	return y;
+}
+
+int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out)
+{
+	if (b->status)
+		return 0;
+	vn_value q = b->plan->value[in[VN_DELTA_Q]], v = b->plan->value[in[VN_DELTA_V]];
+	if (q.rank != 3 || v.rank != 3 || v.size[1] % q.size[1])
+		return vn_build_fail(b, VN_ERR_SHAPE, "%s: the shapes of keys and values do not fit together", q.name);
+	const vn_consts c = { .delta = { .scale = scale,
+		                             .key_heads = q.size[1],
+		                             .value_heads = v.size[1],
+		                             .key_dim = q.size[2],
+		                             .value_dim = v.size[2] } };
+	int             y = vn_build_like(b, in[VN_DELTA_V], out);
+	int             state = vn_build_value(b, VN_POINT_GDN_STATE, 3, (int[]) { v.size[1], q.size[2], v.size[2] });
+	vn_build_node(b, VN_OP_DELTA_RULE, c, 5, in, 0, NULL, 2, (int[]) { y, state });
+	return y;
+}
+
+static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, const vn_shape *w)
+{
+	const int X = n->c.conv.channels, J = n->c.conv.taps;
+
+	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) &&
+	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && vn_check_shape(x, 2, VN_T, X, 0) &&
+	       vn_check_same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 && w->dim[2] == J;
+}
+
+vn_status vn_check_causal_conv(const vn_plan_walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+
+	return conv_fits(n, x, y, &p->weight[n->w[0]].shape) ? VN_OK : vn_check_unfit(w, i);
+}
+
+vn_status vn_check_log_decay(const vn_plan_walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+	const vn_shape *m = &p->weight[n->w[0]].shape;
+
+	return vn_check_row(x) && (unsigned)n->x.decay.form < VN_N_DECAY_FORMS && m->rank == 1 &&
+	               vn_check_shape(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) &&
+	               vn_check_same(x, y)
+	           ? VN_OK
+	           : vn_check_unfit(w, i);
+}
+
+vn_status vn_check_delta_rule(const vn_plan_walk *w, int i)
+{
+	const vn_node  *n = &w->p->node[i];
+	const vn_value *in[5], *y = &w->p->value[n->out[0]];
+	const int       nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim,
+			  dv = n->c.delta.value_dim;
+
+	for (int k = 0; k < 5; k++)
+		if (!vn_check_row(in[k] = &w->p->value[n->in[k]]))
+			return vn_check_unfit(w, i);
+	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !vn_check_shape(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
+	    !vn_check_shape(in[VN_DELTA_K], 3, VN_T, nk, dk) || !vn_check_shape(in[VN_DELTA_V], 3, VN_T, nv, dv) ||
+	    !vn_check_shape(in[VN_DELTA_G], 2, VN_T, nv, 0) || !vn_check_shape(in[VN_DELTA_BETA], 2, VN_T, nv, 0) ||
+	    !vn_check_same(in[VN_DELTA_V], y))
+		return vn_check_fail(
+			w, i, "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs", nk, dk,
+			nv, dv);
+	if (!isfinite(n->c.delta.scale))
+		return vn_check_fail(w, i, "scale is %g, expected a finite number", n->c.delta.scale);
+	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO ||
+	    n->x.delta.restart < 0 || (n->x.delta.turned & ~1))
+		return vn_check_fail(w, i, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map,
+		                     n->x.delta.restart);
+	return VN_OK;
+}
+
+int vn_states_causal_conv(const vn_plan *p, int node, vn_state *s)
+{
+	const vn_node *n = &p->node[node];
+
+	if (!(n->n_out > 1 && n->c.conv.taps > 1))
+		return 0;
+	*s = (vn_state) {
+		.node = node, .value = n->out[1], .input = -1, .rank = 2, .size = { n->c.conv.taps - 1, n->c.conv.channels }
+	};
+	return 1;
+}
+
+int vn_states_delta_rule(const vn_plan *p, int node, vn_state *s)
+{
+	const vn_node *n = &p->node[node];
+
+	if (!(n->n_out > 1))
+		return 0;
+	*s = (vn_state) { .node = node,
+		              .value = n->out[1],
+		              .input = -1,
+		              .wide = true,
+		              .rank = 3,
+		              .size = { n->c.delta.value_heads, n->c.delta.key_dim, n->c.delta.value_dim } };
+	return 1;
+}

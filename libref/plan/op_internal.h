@@ -1,0 +1,68 @@
+/* op_internal.h: what the files op_*.c share. Inside libref/plan only.
+ *
+ * Each of these files holds some operations of op.def: the functions of plan.h that add a node to a plan
+ * being built, the rules of a finished node, and what it keeps between calls.
+ */
+#ifndef VN_LIBREF_OP_INTERNAL_H
+#define VN_LIBREF_OP_INTERNAL_H
+
+#include "libref/plan/plan.h"
+
+/* ---- building (build.c) -------------------------------------------------------------------- */
+
+struct vn_builder {
+	vn_plan  *plan;
+	int       layer;
+	vn_status status; /* of the first failure, after which calls do nothing useful */
+	vn_error  err;
+	int       room_nodes, room_values, room_weights;
+	bool     *named; /* (layers + 1, VN_N_POINTS): checkpoints that exist; row 0 is outside layers */
+};
+
+/* Keeps the first failure. format: with one %s, for what. Returns 0. */
+int  vn_build_fail(vn_builder *b, vn_status st, const char *format, const char *what);
+/* Adds an output of the next node. */
+int  vn_build_value(vn_builder *b, vn_point point, int rank, const int *size);
+/* Same, shaped like x. */
+int  vn_build_like(vn_builder *b, int x, vn_point out);
+/* Marks an output as stored in full width; returns it. */
+int  vn_build_wide(vn_builder *b, int y);
+/* Adds a node with its inputs and weights; its first output must exist. */
+void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w, int n_out,
+                   const int *out);
+
+/* ---- rules (check.c, op_fit.c) ------------------------------------------------------------------------ */
+
+/* A walk over a plan being checked. */
+typedef struct vn_plan_walk {
+	const vn_plan *p;
+	int           *made, *last; /* (n_values): the node that makes it, the last that reads it; -1 */
+	int            states;      /* of the nodes so far */
+	vn_error      *err;
+} vn_plan_walk;
+
+/* Do the sizes and constants of node i fit what it reads and makes? Its inputs, weights and outputs exist. */
+typedef vn_status vn_op_check(const vn_plan_walk *w, int i);
+
+#define OP(NAME, name, check, ...) vn_op_check vn_check_##check;
+#include "libref/plan/op.def"
+
+__attribute__((format(printf, 3, 4))) vn_status vn_check_fail(const vn_plan_walk *w, int i, const char *format, ...);
+
+/* Fails because the shapes of inputs, weights and outputs do not fit together. */
+vn_status vn_check_unfit(const vn_plan_walk *w, int i);
+/* Does the value have this rank and these sizes? */
+bool      vn_check_shape(const vn_value *v, int rank, int a, int b, int c);
+bool      vn_check_same(const vn_value *a, const vn_value *b); /* shapes */
+/* Returns the elements in a token's row; 0 if another axis is tokens or keys, or if they exceed 2^31. */
+int64_t   vn_check_row(const vn_value *v);
+
+/* ---- states (state.c) ------------------------------------------------------------------------ */
+
+/* Fills s with the states of a node and returns how many there are. */
+typedef int vn_op_states(const vn_plan *p, int node, vn_state *s);
+
+#define STATES(NAME, name) vn_op_states vn_states_##name;
+#include "libref/plan/op.def"
+
+#endif

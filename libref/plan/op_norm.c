@@ -1,0 +1,85 @@
+/* op_norm.c: how norms are built, and their rules. */
+#include "libref/plan/op_internal.h"
+
+#include <math.h>
+
+/* Norm of one input, or of two with one shape (x, z). w, and the bias of a layer norm, have the width of their
+ * last axis. */
+static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double eps, double offset, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	for (int k = 0; k < 2; k++) {
+		const int       i = k ? bias : w;
+		const vn_shape *s = i < 0 ? NULL : &b->plan->weight[i].shape;
+		if (s && (s->rank != 1 || s->dim[0] != v->size[v->rank - 1]))
+			return vn_build_fail(b, VN_ERR_SHAPE, "weight %s is not as wide as the tensor that it norms",
+			                     b->plan->weight[i].name);
+	}
+	int y = vn_build_like(b, x, out);
+	vn_build_node(b, op, (vn_consts) { .norm = { .eps = eps, .offset = offset } }, z < 0 ? 1 : 2, (int[]) { x, z },
+	              op == VN_OP_LAYER_NORM ? 2 : 1, (int[]) { w, bias }, 1, &y);
+	return y;
+}
+
+int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out)
+{
+	return norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 0.0, out);
+}
+
+int vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out)
+{
+	return norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 1.0, out);
+}
+
+int vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out)
+{
+	return norm(b, VN_OP_GATED_NORM, x, z, w, -1, eps, 0.0, out);
+}
+
+int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out)
+{
+	return norm(b, VN_OP_LAYER_NORM, x, -1, w, bias, eps, 0.0, out);
+}
+
+int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)
+{
+	if (b->status)
+		return 0;
+	int y = vn_build_wide(b, vn_build_like(b, x, out));
+	vn_build_node(b, VN_OP_L2_NORM, (vn_consts) { .norm.eps = eps }, 1, &x, 0, NULL, 1, &y);
+	return y;
+}
+
+static bool norm_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
+{
+	return vn_check_row(x) && (!w || (w->rank == 1 && w->dim[0] == x->size[x->rank - 1])) && vn_check_same(x, y) &&
+	       (!bias || vn_shape_equal(bias, w));
+}
+
+vn_status vn_check_norm(const vn_plan_walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+	const vn_shape *m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
+	const vn_shape *bias = n->n_w > 1 && n->w[1] >= 0 ? &p->weight[n->w[1]].shape : NULL;
+	const int       width = n->x.norm.width;
+
+	if (!norm_fits(x, y, m, bias) || (n->n_in > 1 && !vn_check_same(x, &p->value[n->in[1]])))
+		return vn_check_unfit(w, i);
+	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
+		return vn_check_fail(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
+	if (!isfinite(n->c.norm.offset))
+		return vn_check_fail(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
+	if ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) ||
+	    n->x.norm.divisor < 0 || (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1))
+		return vn_check_fail(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
+		                     n->x.norm.keep_mean, n->x.norm.divisor);
+	if (n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
+		return vn_check_fail(w, i, "unknown activation");
+	if (width && (n->op != VN_OP_RMS_NORM || width < 1 || vn_check_row(x) % width || width % x->size[x->rank - 1]))
+		return vn_check_fail(w, i, "its input cannot be normed in groups of %d columns", width);
+	return VN_OK;
+}
