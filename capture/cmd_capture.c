@@ -100,8 +100,8 @@ static const vn_option known[] = {
 	  .help = "CPU threads. The result is the same to the bit. Default: one thread per processor." },
 	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help = "Make a known mistake on purpose, in the nodes that make these checkpoints: R1@layer2.*, or R1@layer2 "
-	          "for every node of the layer that the fault fits. vernier points --faults lists the faults. M6, P8, P12 "
-	          "and P13 are mistakes of recording: the run stays correct, and the recording is wrong." },
+	          "for every node of the layer that the fault fits. vernier points --faults lists the faults. Some are "
+	          "mistakes of recording: the run stays correct, and the recording is wrong." },
 	{ "strict", 0, VN_INTO(options, strict),
 	  .help = "Treat every warning as a failure: exit status 1. The recording is written all the same." },
 	VN_GROUP("Decoding"),

@@ -3,7 +3,10 @@
 #include "capture/file/output.h"
 #include "capture/file/reporting.h"
 #include "capture/recording/verify.h"
-#include "capture/show/show.h"
+#include "capture/show/show_check.h"
+#include "capture/show/show_json.h"
+#include "capture/show/show_text.h"
+#include "capture/show/show_values.h"
 #include "capture/base/warnings.h"
 #include "libref/base/nearest.h"
 #include "libref/base/options.h"
@@ -23,7 +26,8 @@ typedef struct options {
 static const vn_option known[] = {
 	{ "values", 0, VN_INTO(options, values), .argument = "PATH",
 	  .help =
-	      "Write the numbers of the tensor NAME, or of token_ids or positions, to PATH: .txt or .csv, a line for each row of its last axis, or .npy. "
+	      "Write the numbers of the tensor NAME, or of token_ids or positions, to PATH: .txt or .csv, a line for each "
+	      "row of its last axis, or .npy. "
 	      "vernier import reads .txt and .npy." },
 	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
 	{ "check", 0, VN_INTO(options, checks),

@@ -94,10 +94,8 @@ static const vn_option options[] = {
 	{ "ref", 0, .kind = VN_TAKE_EACH, .take = take_ref, .argument = "REF",
 	  .help =
 	      "The reference of the candidates that follow: another prompt, another model. Default: the first recording." },
-	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP",
-	  .help = "Translate the names of every CAND, as for vernier compare. Default: names as they are." },
-	{ "ref-names", 0, VN_COLLECT(command, sides.ref_names, sides.n_ref_names), .argument = "MAP",
-	  .help = "Translate the names of every REF. Default: names as they are." },
+	VN_NAMES_OPTION(command, sides.names, sides.n_names, "every CAND's"),
+	VN_REF_NAMES_OPTION(command, sides.ref_names, sides.n_ref_names, "every REF's"),
 	VN_POINTS_OPTION(command, how),
 	VN_ALLOW_OPTION(command, how),
 	VN_THREADS_OPTION(command, how.o.threads),

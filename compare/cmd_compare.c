@@ -2,7 +2,7 @@
 #include "compare/commands.h"
 #include "compare/compare_line.h"
 #include "compare/explain/explain_words.h"
-#include "compare/many/many_report.h"
+#include "compare/many/many_forms.h"
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"
 
@@ -39,9 +39,9 @@ static const vn_option options[] = {
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the "
 	      "error that the number format alone causes, and the unit of limits such as nmse_over_floor. Also run it "
-	      "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes is outside. Every operation is "
-	      "recomputed on CAND's own inputs, too: one that is beyond its own floor is outside (--no-replay leaves "
-	      "this out). Default: none." },
+	      "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes "
+	      "is outside. Every operation is recomputed on CAND's own inputs, too: one that "
+	      "is beyond its own floor is outside (--no-replay leaves this out). Default: none." },
 	{ "floor", 0, VN_INTO(vn_compare_line, floor), .argument = "FILE",
 	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. "
 	          "Default: none." },
@@ -57,11 +57,8 @@ static const vn_option options[] = {
 	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does." },
 	VN_GROUP("What to compare"),
 	VN_POINTS_OPTION(vn_compare_line, how),
-	{ "names", 0, VN_COLLECT(vn_compare_line, sides.names, sides.n_names), .argument = "MAP",
-	  .help = "Translate CAND's names by a map: hf (modules of transformers), vllm, llama.cpp, or a file "
-	          "(vernier help names.md). Several maps are applied in order. Default: names as they are." },
-	{ "ref-names", 0, VN_COLLECT(vn_compare_line, sides.ref_names, sides.n_ref_names), .argument = "MAP",
-	  .help = "Translate REF's names. Default: names as they are." },
+	VN_NAMES_OPTION(vn_compare_line, sides.names, sides.n_names, "CAND's"),
+	VN_REF_NAMES_OPTION(vn_compare_line, sides.ref_names, sides.n_ref_names, "REF's"),
 	{ "batch-row", 0, VN_INTO(vn_compare_line, sides.batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help =
 	      "If CAND holds several prompts (rows of a batch, or prompts one after another), compare prompt N, from 0." },

@@ -93,10 +93,10 @@ static const vn_option options[] = {
 const vn_command vn_isolate_command = {
 	.name = "isolate",
 	.synopsis = "MODEL --ids LIST|--ids-from REC|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
-	.about =
-		"Find the operations that must be replaced by the reference to bring a run back within its limits "
-		"(vernier help isolate.md). The candidate is the GPU, or any engine that a command drives. If VERNIER_FORCE_REF "
-		"is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of the report.",
+	.about = "Find the operations that must be replaced by the reference to bring a run back within its limits "
+			 "(vernier help isolate.md). The candidate is the GPU, or any engine that a command drives. If "
+			 "VERNIER_FORCE_REF is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of "
+			 "the report.",
 	.option = options,
 	.n = sizeof options / sizeof *options,
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",

@@ -109,10 +109,7 @@ static const vn_option options[] = {
 	          "rounding alone breaks. Default: print the limits." },
 	{ "dtype", 0, VN_INTO(command, dtype_text), .argument = "D",
 	  .help = "The candidate's format, for the rounding test: f16, bf16, f32, f8_e4m3... Default: REC's own." },
-	{ "names", 0, VN_COLLECT(command, map, n_maps), .argument = "MAP",
-	  .help =
-	      "Translate REC's names by a name map: hf, vllm, llama.cpp, or a file, as for compare. Default: names as they "
-	      "are." },
+	VN_NAMES_OPTION(command, map, n_maps, "REC's"),
 	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-limits/1."),
 	VN_THREADS_OPTION(command, threads),
 	VN_STRICT_OPTION(command, strict, ""),

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 typedef struct command {
-	vn_healthy  pair; /* the pair of files given by the user */
-	const char *only; /* glob on group/name, or NULL */
-	int         json, threads;
-	bool        strict;
+	vn_selftest_pair pair; /* the pair of files given by the user */
+	const char      *only; /* glob on group/name, or NULL */
+	int              json, threads;
+	bool             strict;
 } command;
 
 #define complain(...) vn_complain("selftest", __VA_ARGS__)
@@ -102,19 +102,19 @@ static bool is_wanted(const command *k, const vn_mutation_group *g, const vn_mut
 static vn_status try_all(const command *k, const vn_selftest *s, int p, const char *dir, vn_progress *bar,
                          vn_error *err)
 {
-	vn_outcome          *o = &s->outcome[p * (s->n_mutations + 1)];
-	const int            first = p * (s->n_mutations + 1);
-	const vn_healthy    *steps = s->pair[p].steps;
-	vn_mutation_harness *c, *of_steps = NULL;
-	vn_status            st = vn_mutation_harness_open(&s->pair[p], dir, k->threads, &c, err);
-	int                  i = 1;
+	vn_outcome             *o = &s->outcome[p * (s->n_mutations + 1)];
+	const int               first = p * (s->n_mutations + 1);
+	const vn_selftest_pair *steps = s->pair[p].steps;
+	vn_mutation_harness    *c, *of_steps = NULL;
+	vn_status               st = vn_mutation_harness_open(&s->pair[p], dir, k->threads, &c, err);
+	int                     i = 1;
 
 	if (st)
 		return st;
-	st = vn_mutation_harness_healthy(c, &o[0], err);
+	st = vn_mutation_harness_unchanged(c, &o[0], err);
 	if (!st && steps && o[0].caught == VN_CAUGHT &&
 	    !(st = vn_mutation_harness_open(steps, dir, k->threads, &of_steps, err)))
-		st = vn_mutation_harness_healthy(of_steps, &o[0], err);
+		st = vn_mutation_harness_unchanged(of_steps, &o[0], err);
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name && !st; m++, i++) {
 			vn_progress_at(bar, first + i);

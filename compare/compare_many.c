@@ -1,7 +1,7 @@
 /* compare_many.c: several candidates in one report, and recordings that vote. */
 #include "compare/compare_line.h"
 
-#include "compare/many/many_report.h"
+#include "compare/many/many_forms.h"
 #include "compare/many/vote.h"
 #include "capture/file/output.h"
 

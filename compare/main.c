@@ -61,7 +61,7 @@ static const struct {
 #ifdef VERNIER_GPU
 	{ "capture", run_capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
 #else
-	{ "capture", capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
+	{ "capture", run_capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
 #endif
 	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL,
 	  &vn_compare_command },
@@ -321,7 +321,7 @@ static int finish_streams(int status)
 	const char *left = vn_temporary_left(); /* for the user to remove, whatever else is wrong */
 	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
 		fprintf(stderr, "%s\n", err.text);
-		left = left && strstr(err.text, left) ? NULL : left;
+		left = vn_temporary_left_noted() ? NULL : left;
 		status = 2;
 	}
 	if (left)

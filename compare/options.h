@@ -22,8 +22,8 @@ enum { VN_MAX_POINTS = 64 };
 	{ \
 		"threads", 0, VN_INTO(type, field), VN_RANGE(1, 1024), \
 			.argument = "N", \
-			.help = \
-				"Use at most N threads, 1 to 1024. The numbers do not depend on it. Default: one thread per processor." \
+			.help = "Use at most N threads, 1 to 1024. The numbers do not depend on it. " \
+					"Default: one thread per processor." \
 	}
 #define VN_FORMAT_OPTION(type, field, about_json) \
 	{ \
@@ -33,6 +33,20 @@ enum { VN_MAX_POINTS = 64 };
 #define VN_STRICT_OPTION(type, field, what) \
 	{ \
 		"strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." \
+	}
+
+/* list, n: a list of maps in the command's struct; whose: "CAND's" */
+#define VN_NAMES_OPTION(type, list, n, whose) \
+	{ \
+		"names", 0, VN_COLLECT(type, list, n), \
+			.argument = "MAP", \
+			.help = "Translate " whose " names by a map: hf (modules of transformers), vllm, llama.cpp, or a file " \
+					"(vernier help names.md). Several maps are applied in order. Default: names as they are." \
+	}
+#define VN_REF_NAMES_OPTION(type, list, n, whose) \
+	{ \
+		"ref-names", 0, VN_COLLECT(type, list, n), .argument = "MAP", \
+												   .help = "Translate " whose " names. Default: names as they are." \
 	}
 
 /* Takes --allow WORDS: adds the words' bits to the unsigned at the option's place. */
@@ -73,8 +87,8 @@ typedef struct vn_comparing {
 		"allow", 0, \
 			.kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, how.o.allow), .argument = "WORDS", \
 			.words = &vn_allow_names, \
-			.help = \
-				"Compare in spite of these differences, which would otherwise refuse or fail the comparison. Separate words by commas. Default: none." \
+			.help = "Compare in spite of these differences, which would otherwise refuse or fail the comparison. " \
+					"Separate words by commas. Default: none." \
 	}
 
 /* Checks these options, also together with --floor (has_floor). Returns 0, or 2 after an error

@@ -1,18 +1,29 @@
 /* bench_kernel [NAME]: what the sweeps of a comparison cost alone, float32 against float16.
+ * bench_kernel --read FILE...: how fast threads read files from the page cache.
  *
  * Each sweep of compare/metrics/kernel.h, and the digest, runs over numbers that are in the cache: the limit of
  * `vernier compare` on any memory. Prints nanoseconds a number, best of some rounds; what a tensor and what
  * logits cost with all their sweeps; and, for comparison, copying the same numbers from memory, as cat does.
- * NAME: a set of kernels (avx512, avx2, plain); default: the best. Run by hand. */
+ * NAME: a set of kernels (avx512, avx2, plain); default: the best.
+ *
+ * --read: no comparison of these files is faster than reading them. For 1, 2, 4... threads, prints seconds and GB/s of
+ * reading one word of each cache line of the mapped files, page faults included, and of read() into a buffer that
+ * stays in the cache; best of some rounds. Run by hand. */
 #include "compare/metrics/kernel.h"
+#include "compare/metrics/team.h"
 
 #include "libref/base/digest.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ROUNDS = 9, CACHED = 1 << 16, ALL = 32 << 20, AT_ONCE = 1 << 20 };
 
@@ -83,9 +94,104 @@ static double cost(const char *name, void (*sweep)(size_t at), size_t within)
 	return best;
 }
 
+/* ---- reading files -------------------------------------------------------------------------- */
+
+enum { PIECE = 256 << 10, MOST_FILES = 8, GIVEN_BACK = 16 << 20 };
+
+/* What the threads share; a piece is of one file. */
+typedef struct reading {
+	bool             mapped;
+	int              n, fd[MOST_FILES];
+	size_t           bytes[MOST_FILES];
+	unsigned char   *map[MOST_FILES];
+	_Atomic size_t   next;
+	_Atomic uint64_t sum; /* so that nothing is left out */
+} reading;
+
+static uint64_t one_of_each_line(const unsigned char *p, size_t n)
+{
+	uint64_t sum = 0, x;
+	for (size_t i = 0; i + 64 <= n; i += 64) {
+		memcpy(&x, p + i, sizeof x);
+		sum += x;
+	}
+	return sum;
+}
+
+/* Pages are given back now and then, so that reading needs the memory that comparing does. */
+static void read_pieces(void *ctx, int thread)
+{
+	reading       *w = ctx;
+	unsigned char *room = malloc(PIECE);
+	uint64_t       sum = 0;
+	(void)thread;
+	for (size_t i; (i = w->next++ * PIECE), true;) {
+		int k = 0;
+		for (; k < w->n && i >= w->bytes[k]; k++)
+			i -= w->bytes[k];
+		if (k == w->n || !room)
+			break;
+		const size_t n = w->bytes[k] - i < PIECE ? w->bytes[k] - i : PIECE;
+		if (w->mapped)
+			sum += one_of_each_line(w->map[k] + i, n);
+		else if (pread(w->fd[k], room, n, (off_t)i) == (ssize_t)n)
+			sum += room[0];
+		if (w->mapped && i >= GIVEN_BACK && i % GIVEN_BACK == 0)
+			madvise(w->map[k] + i - GIVEN_BACK, GIVEN_BACK, MADV_DONTNEED);
+	}
+	w->sum += sum;
+	free(room);
+}
+
+static double read_all(reading *w, bool mapped, int threads)
+{
+	double best = INFINITY;
+	w->mapped = mapped;
+	for (int round = 0; round < 4; round++) {
+		const double start = now();
+		w->next = 0;
+		vn_team_run(threads, read_pieces, w);
+		best = fmin(best, now() - start);
+		for (int k = 0; k < w->n; k++)
+			madvise(w->map[k], w->bytes[k], MADV_DONTNEED);
+	}
+	return best;
+}
+
+/* What is behind the last whole piece of a file is left out. */
+static int read_files(char *const *path, int n)
+{
+	reading w = { .n = n < MOST_FILES ? n : MOST_FILES };
+	double  gb = 0;
+	for (int k = 0; k < w.n; k++) {
+		struct stat st;
+		if ((w.fd[k] = open(path[k], O_RDONLY)) < 0 || fstat(w.fd[k], &st) != 0) {
+			perror(path[k]);
+			return 2;
+		}
+		w.bytes[k] = (size_t)st.st_size / PIECE * PIECE;
+		w.map[k] = mmap(NULL, w.bytes[k], PROT_READ, MAP_SHARED, w.fd[k], 0);
+		if (w.map[k] == MAP_FAILED) {
+			perror(path[k]);
+			return 2;
+		}
+		gb += (double)w.bytes[k] * 1e-9;
+	}
+	read_all(&w, false, 1); /* into the page cache */
+	for (int threads = 1, all = vn_team_size(); threads <= all;
+	     threads = threads < all && 2 * threads > all ? all : 2 * threads) {
+		const double map = read_all(&w, true, threads), copy = read_all(&w, false, threads);
+		printf("%2d threads, %.2f GB: mapped %.3f s, %5.1f GB/s; read() %.3f s, %5.1f GB/s\n", threads, gb, map,
+		       gb / map, copy, gb / copy);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	vn_error err;
+	if (argc > 2 && strcmp(argv[1], "--read") == 0)
+		return read_files(argv + 2, argc - 2);
 	if (argc > 1 && vn_metric_kernel_choose(argv[1], &err)) {
 		fprintf(stderr, "bench_kernel: %s\n", err.text);
 		return 2;

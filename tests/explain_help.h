@@ -7,6 +7,7 @@
 #include "capture/run/run.h"
 #include "capture/store/store.h"
 #include "compare/explain/score.h"
+#include "libref/exec/ref.h"
 #include "libref/plan/fault.h"
 #include "tests/suite.h"
 #include "tests/trial.h"
@@ -25,8 +26,8 @@ static inline vn_status record_llama_in(const char *precision, const char *name,
 {
 	static const char *const every = "*";
 	int32_t                  id[TOKENS];
-	vn_engine_options        o = { .device = -1, .threads = 1, .quiet = true };
-	vn_engine                e = { 0 };
+	vn_ref_options           o = { .threads = 1 };
+	vn_ref                  *ref = NULL;
 	vn_model                *m = NULL;
 	vn_faulty               *f = NULL;
 	vn_recorded              done;
@@ -53,11 +54,15 @@ static inline vn_status record_llama_in(const char *precision, const char *name,
 	if (!(st = vn_model_open(LLAMA, &m, err)) &&
 	    !(st = vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, err)) &&
 	    !(st = fault ? vn_faulty_inject(f, fault, err) : VN_OK)) {
-		o.faulty = fault ? f : NULL;
-		if (!(st = vn_engine_open(&e, m, &o, err)))
+		/* not vn_engine_open, which would link the GPU */
+		const vn_plan   *p = fault ? vn_faulty_plan(f) : vn_model_plan(m);
+		const vn_tensor *w = fault ? vn_faulty_weights(f) : vn_model_weights(m);
+		if (!(st = vn_ref_create(p, w, &o, &ref, err))) {
+			vn_engine e = { "ref", ref, &vn_ref_ops, p->n_values, false };
 			st = vn_record(&r, m, &e, &done, err);
+		}
 	}
-	vn_engine_close(&e);
+	vn_ref_destroy(ref);
 	vn_faulty_destroy(f);
 	vn_model_close(m);
 	return st;

@@ -82,7 +82,7 @@ NORMS = {"attn_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm",
 
 
 # Operations that read what is another's; all that attention gives; what no such fault is made at.
-MISREAD = "P22", "C9", "C9.k", "C9.v", "N14.input"
+REDIRECTED = "P22", "C9", "C9.k", "C9.v", "N14.input"
 CONTEXT = "attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache"
 UNREAD = ("gdn_conv", "gdn_q_conv", "gdn_k_conv", "gdn_q", "gdn_k", "gdn_g", "gdn_core", "gdn_state", "gdn_conv_state", "gate_act", "input")
 
@@ -281,7 +281,7 @@ class Truth:
             return []
         return table.get(point, [])
 
-    def misread(self, fault, layer, point):
+    def redirected(self, fault, layer, point):
         """What a node reads whose input is another's: the names; None: it is no fault of the node. """
         names = self.inputs(layer, point)
         before = lambda n: "layer%d.%s" % (int(n[5:].split(".")[0]) - 1, n.split(".")[1])
@@ -305,9 +305,9 @@ class Truth:
         self.past = sum(self.lengths[:-1])
         get = lambda name: calls[-1][name].astype(np.float64)
         kept = lambda i: i > 0 and point.startswith(("attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache")) or point in ("gdn_conv", "gdn_core")
-        names = self.misread(fault, layer, point) if fault in MISREAD else self.inputs(layer, point)
+        names = self.redirected(fault, layer, point) if fault in REDIRECTED else self.inputs(layer, point)
         if names is None or any(n not in calls[-1] for n in names):
             return None
         given = [np.concatenate([c[n] for c in calls]).astype(np.float64) if kept(i) else get(n) for i, n in enumerate(names)]
-        fault = None if fault in MISREAD else fault
+        fault = None if fault in REDIRECTED else fault
         return predict(self, fault, layer, point, given, get)

@@ -184,7 +184,7 @@ def check_capture(vernier, model, fault, sound, out):
     return None, tried, 0.0
 
 
-def misread(fault, calls, i, name, former):
+def recorder_fault(fault, calls, i, name, former):
     """The numbers of a checkpoint of a call as a mistake of the recording has them. former: what a prompt before made."""
     x = calls[i][name]
     moved = (64 * b"\0" + x.tobytes())[:x.nbytes]
@@ -198,10 +198,10 @@ def misread(fault, calls, i, name, former):
 
 
 GPU_ALONE = ("P9.barrier",)
-MISREAD = "P8", "P8.prompt", "P12.swapped", "P12.offset", "P12.dtype", "P13", "P13.padded", "M6"
+RECORDER_FAULTS = "P8", "P8.prompt", "P12.swapped", "P12.offset", "P12.dtype", "P13", "P13.padded", "M6"
 
 
-def check_misread(vernier, model, fault, out):
+def check_recorder_fault(vernier, model, fault, out):
     """A prefill and three single tokens; what is filed under another format is held against its bits."""
     precision = "f16" if fault == "P12.dtype" else "f32"
     name = "logits" if fault == "M6" else "layer1.attn_norm"
@@ -213,7 +213,7 @@ def check_misread(vernier, model, fault, out):
         return faulty.strip(), 0, 0.0
     for i, call in enumerate(faulty):
         for n in call:
-            z, o = (misread(fault, calls, i, n, former) if n == name else calls[i][n]), call[n]
+            z, o = (recorder_fault(fault, calls, i, n, former) if n == name else calls[i][n]), call[n]
             if z.shape != o.shape or z.tobytes() != o.tobytes():
                 return f"{name}: {n} of call {i} is something else than predicted", 0, 0.0
     if all(c[name].tobytes() == s[name].tobytes() and c[name].dtype == s[name].dtype for c, s in zip(faulty, calls)):
@@ -226,8 +226,8 @@ def check(vernier, model, truth, fault, sound, out):
     if fault in GPU_ALONE:
         said = run(vernier, model, out, fault + "@*")
         return (None, 1, 0.0) if isinstance(said, str) and "the reference engine has no barriers" in said and said.count("\n") == 1 else ("the reference takes it", 0, 0.0)
-    if fault in MISREAD:
-        return check_misread(vernier, model, fault, out)
+    if fault in RECORDER_FAULTS:
+        return check_recorder_fault(vernier, model, fault, out)
     if fault[:3] in ("P6", "P7", "P10", "P20", "P21", "P11"):
         return check_capture(vernier, model, fault, sound[0, "f32"][0], out)
     steps = 3 if fault in LATER or fault in LATER_TOO else 0

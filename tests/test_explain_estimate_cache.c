@@ -1,5 +1,5 @@
 /* test_explain_estimate_cache.c: tests compare/explain/estimate_cache.c. */
-#include "compare/explain/estimate_attention.h"
+#include "compare/explain/estimate_cache.h"
 #include "tests/attention_help.h"
 
 enum { CALL = 16 };

@@ -1,6 +1,7 @@
-/* test_explain_estimate_positions.c: tests compare/explain/estimate_positions.c. */
+/* test_explain_estimate_positions.c: tests the learned positions of compare/explain/estimate.c, in a model that has
+ * them. */
 #define GIVEN_MODEL VERNIER_SOURCE "/fixtures/gpt2-trained"
-#include "compare/explain/estimate_positions.h"
+#include "compare/explain/estimate.h"
 #include "tests/explain_help.h"
 
 /* The table of gpt2 has 512 rows. */
@@ -29,8 +30,7 @@ static void estimate(explained *e, int step)
 
 	compare_given(e, CALL, STEPS, of, 1);
 	stand_at(e, "pos_embed", step);
-	CU_ASSERT_EQUAL(vn_estimate_positions(&e->t, &(vn_hypothesis) { .node = node_named(e, "pos_embed") }, &e->err),
-	                VN_OK);
+	CU_ASSERT_EQUAL(vn_estimate(&e->t, &e->err), VN_OK);
 }
 
 static void the_shift_of_the_rows_is_found(void)

@@ -1,4 +1,4 @@
-/* test_explain_hypothesis_apply.c: tests compare/explain/hypothesis_apply.c and hypothesis_made.c. */
+/* test_explain_hypothesis_apply.c: tests compare/explain/hypothesis_apply.c. */
 #include "compare/explain/hypothesis_apply.h"
 #include "tests/explain_help.h"
 

@@ -134,7 +134,8 @@ static void the_sentence_has_the_numbers_of_both(void)
 	CU_ASSERT(vn_garbage_shows(&g, NULL, VN_GARBAGE_REPEATS, words));
 	CU_ASSERT_STRING_EQUAL(
 		words,
-		"chosen tokens repeat: 60 of 100 are the same 3 tokens, from token 17 on, over and over; the prompt's longest repetition has 0 of 10");
+		"chosen tokens repeat: 60 of 100 are the same 3 tokens, from token 17 on, over and over; the prompt's longest "
+		"repetition has 0 of 10");
 }
 
 int main(void)

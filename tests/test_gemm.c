@@ -69,12 +69,12 @@ static void grouped_queries_share_the_keys_of_their_head(void)
 	double   q[T * H * K], k[S * G * K], scores[H * T * S], context[T * H * K];
 
 	CU_ASSERT_EQUAL_FATAL(vn_gemms_of(p, vn_plan_find(p, "layer1.attn_context"), g), 2);
-	says(
-		&g[0],
-		"M=tokens N=keys K=4 A row-major lda=16, B transposed ldb=8, ldc=keys, alpha=0.5; scores of each of 4 heads, 2 share one B");
-	says(
-		&g[1],
-		"M=tokens N=4 K=keys A row-major lda=keys, B row-major ldb=8, ldc=16; context of each of 4 heads, 2 share one B");
+	says(&g[0],
+	     "M=tokens N=keys K=4 A row-major lda=16, B transposed ldb=8, ldc=keys, alpha=0.5; scores of each of 4 heads, "
+	     "2 share one B");
+	says(&g[1],
+	     "M=tokens N=4 K=keys A row-major lda=keys, B row-major ldb=8, ldc=16; context of each of 4 heads, 2 share one "
+	     "B");
 	fill(q, T * H * K, 3);
 	fill(k, S * G * K, 4);
 	const vn_gemm a = vn_gemm_at(&g[0], T, S), b = vn_gemm_at(&g[1], T, S);

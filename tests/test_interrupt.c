@@ -6,7 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What ends a child that gets these signals one after another: the signal, or 0 if it lives on and knows of the first. */
+/* What ends a child that gets these signals one after another: the signal, or 0 if it lives on and knows of the
+ * first. */
 static int ends_by(int first, int second, bool hangup_ignored)
 {
 	int         status = 0;

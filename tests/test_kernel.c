@@ -1,10 +1,14 @@
 /* test_kernel.c: the inner loops of a comparison: the same digits on every kind of
- * processor, and the numbers that the formats mean. */
-#include "compare/metrics/kernel.h"
+ * processor, and the numbers that the formats mean; what is fetched ahead of them, and given back
+ * behind them. */
+#include "compare/metrics/ahead.h"
+#include "compare/metrics/average.h"
+#include "compare/metrics/pages.h"
 #include "tests/suite.h"
 #include "tests/uniform.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Those that go through float32. */
@@ -282,6 +286,53 @@ static void the_exponential_is_as_good_as_the_library_s(void)
 	}
 }
 
+/* Two runs of rows of ROW bytes, one after the other; a row is fetched for each that is measured. */
+static void a_short_run_does_not_leave_too_little_fetched(void)
+{
+	enum { SLICE = 1 << 16, ROW = SLICE / 2 };
+	static unsigned char room[4 * SLICE];
+	const vn_ahead_run   none = { NULL, NULL }, second = { room + SLICE, room + 2 * SLICE };
+	const vn_ahead_run   third = { room + 2 * SLICE, room + 3 * SLICE };
+	for (int fetched = 1; fetched < SLICE; fetched *= 2) { /* of the second, while a short first was measured */
+		const vn_ahead_run first = { room, room + fetched };
+		vn_ahead           a = { 0 };
+		vn_ahead_begin(&a, 0, first, SLICE, ROW, second);
+		CU_ASSERT_PTR_EQUAL(vn_ahead_next(&a, 0, (size_t)fetched), second.at);
+		vn_ahead_begin(&a, 0, second, SLICE, ROW, third);
+		CU_ASSERT_PTR_EQUAL(vn_ahead_next(&a, 0, ROW), fetched < ROW ? third.at : second.at + fetched);
+	}
+	vn_ahead a = { 0 };
+	vn_ahead_begin(&a, 0, second, SLICE, ROW, none);
+	CU_ASSERT_PTR_NULL(vn_ahead_next(&a, 0, ROW)); /* nobody fetched it, and nothing is behind it */
+}
+
+static void a_stretch_is_over_at_its_last_unit_once_all_have_ended(void)
+{
+	_Atomic int64_t ended[3] = { 0 };
+	vn_stretches    s = { .all = 8, .units = 3, .count = 3, .ended = ended }, none = { 0 };
+	int64_t         from, to;
+	for (int64_t unit = 7; unit >= 0; unit--) {
+		CU_ASSERT_FALSE(vn_stretch_over(&s, 5, &from, &to) && unit >= 3);
+		CU_ASSERT_EQUAL(vn_stretch_ends(&s, unit, &from, &to), unit % 3 == 0);
+	}
+	for (int64_t unit = 0; unit < 8; unit++)
+		CU_ASSERT_EQUAL(vn_stretch_over(&s, unit, &from, &to), unit == 2 || unit == 5 || unit == 7);
+	CU_ASSERT(from == 6 && to == 8);
+	CU_ASSERT_FALSE(vn_stretch_over(&none, 0, &from, &to));
+}
+
+static void the_median_is_that_of_sorted_numbers(void)
+{
+	double x[300], sorted[300];
+	for (int n = 1; n <= 300; n++) {
+		for (int i = 0; i < n; i++)
+			sorted[i] = x[i] = i % 7 == 3 ? 0.0 : ldexp(uniform() - 0.5, i % 60 - 30);
+		qsort(sorted, (size_t)n, sizeof *sorted, vn_ascending);
+		if (vn_median_of(x, n) != sorted[vn_rank(n, 0.5)])
+			CU_FAIL("another median");
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -294,6 +345,9 @@ int main(void)
 		TEST(what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it),
 		TEST(the_exponential_is_as_good_as_the_library_s),
 		TEST(a_kernel_is_chosen_by_name_or_not_at_all),
+		TEST(a_short_run_does_not_leave_too_little_fetched),
+		TEST(a_stretch_is_over_at_its_last_unit_once_all_have_ended),
+		TEST(the_median_is_that_of_sorted_numbers),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("kernel", tests);

@@ -1,6 +1,6 @@
 /* test_many.c: several candidates reduced to a row per checkpoint, and the vote. */
 #include "compare/comparison/checkpoint.h"
-#include "compare/many/many_report.h"
+#include "compare/many/many_forms.h"
 #include "compare/many/many_send.h"
 #include "compare/many/vote.h"
 #include "tests/suite.h"

@@ -1,8 +1,9 @@
 /* test_sandbox.c: what code in a child (child.h) cannot do, by code that tries.
  *
- * Each action is a function that returns 0 where it could be done and else errno. It is done four times: in a plain fork,
- * where it must succeed (or it would prove nothing; what this machine does not allow at all is told of and left out); in a
- * child; and in children without seccomp, without Landlock, and without both, where whoever is left must refuse it. */
+ * Each action is a function that returns 0 where it could be done and else errno. It is done four times: in a plain
+ * fork, where it must succeed (or it would prove nothing; what this machine does not allow at all is told of and left
+ * out); in a child; and in children without seccomp, without Landlock, and without both, where whoever is left must
+ * refuse it. */
 #include "capture/file/child.h"
 #include "capture/file/sandbox.h"
 #include "capture/recording/recording.h"

@@ -52,7 +52,8 @@ static void calls_of_other_lengths_are_one_step(void)
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
 	one_line(
 		&c.result.notes,
-		"calls: tokens 0-4 are one call in the reference, calls of 2 + 2 + 1 in the candidate: compared as one step, 0");
+		"calls: tokens 0-4 are one call in the reference, calls of 2 + 2 + 1 in the candidate: compared as one step, "
+		"0");
 	CU_ASSERT_EQUAL(vn_recording_steps(c.opened.cand, &s), 1);
 	CU_ASSERT_EQUAL(s->tokens, 5);
 	CU_ASSERT_EQUAL_FATAL(vn_recording_calls(c.opened.cand, &s), 3); /* they are still known */

@@ -125,7 +125,8 @@ static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 		}
 }
 
-/* Numbers of bf16 in f32, transposed: their digest tells, if the numbers of one side are at hand. The tables alone do not. */
+/* Numbers of bf16 in f32, transposed: their digest tells, if the numbers of one side are at hand. The tables alone do
+ * not. */
 static void another_order_in_another_format_needs_the_numbers(void)
 {
 	normal(1, 1, 0, m.x[0]);

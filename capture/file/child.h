@@ -8,9 +8,9 @@
  * What reads untrusted bytes, and where:
  *   HDF5 and object_header.c (recordings), libzip and zlib (.npz)    in a child
  *   our own readers (safetensors, GGUF, .npy, frames), fuzzed        in the parent
- *   jansson (config.json, manifests, indices, tokenizer.json)        in the parent: a small grammar, fuzzed here and by others
- *   PCRE2 (patterns of a tokenizer.json)                             in the parent: it gets our own translation of a pattern
- *                                                                    into a subset of its language (libref/text/pattern.h)
+ *   jansson (config.json, manifests, indices, tokenizer.json)        in the parent: a small grammar, fuzzed here too
+ *   PCRE2 (patterns of a tokenizer.json)                             in the parent: it gets our own form of a pattern
+ *                                                                    (libref/text/pattern.h)
  *   libyaml (limits, name maps)                                      in the parent: the user's own files
  */
 #ifndef VN_CAPTURE_CHILD_H

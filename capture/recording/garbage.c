@@ -236,9 +236,11 @@ bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sig
 {
 	static const char *const form[] = {
 		[VN_GARBAGE_CHARACTERS] =
-			"decoded text is garbled: %lld of %lld characters are replacement characters or bytes that are not UTF-8; %s: %lld of %lld",
+			"decoded text is garbled: %lld of %lld characters are replacement characters or bytes that are not UTF-8; "
+			"%s: %lld of %lld",
 		[VN_GARBAGE_ENDS] =
-			"chosen tokens are unused ones: %lld of %lld have no text or are in the last 0.1 %% of the vocabulary; %s: %lld of %lld",
+			"chosen tokens are unused ones: %lld of %lld have no text or are in the last 0.1 %% of the vocabulary; "
+			"%s: %lld of %lld",
 	};
 	const vn_garbage_count *c = &g->chosen, *than = ref ? &ref->chosen : &g->prompt;
 	const char             *who = ref ? "the reference's" : "the prompt's";

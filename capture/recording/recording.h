@@ -133,6 +133,9 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 void      vn_recording_release(vn_recording *r, int i);
 /* Are its numbers in a mapped file, in their final form? */
 bool      vn_recording_mapped(const vn_recording *r, int i);
+/* Maps the files of r. Returns true if all numbers are in them in their final form: then many threads at once may
+ * call vn_recording_data, release and forget, and nothing is freed. */
+bool      vn_recording_share(vn_recording *r);
 /* Are entry i of a and entry j of b the same bytes of one mapped file, of the same shape and format? */
 bool      vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b, int j);
 /* Unmaps the file and frees what is loaded of it; it is mapped or loaded again when it is next

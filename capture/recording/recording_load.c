@@ -215,7 +215,9 @@ vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error 
 void vn_recording_end(vn_recording *r, vn_scratch *s)
 {
 	pthread_mutex_lock(&one);
-	r->in_files -= s->file != 0;
-	vn_scratch_end(s);
+	if (s->data) { /* else nothing is written, since others may read (vn_recording_share) */
+		r->in_files -= s->file != 0;
+		vn_scratch_end(s);
+	}
 	pthread_mutex_unlock(&one);
 }

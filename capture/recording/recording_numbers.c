@@ -125,6 +125,24 @@ bool vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b
 	       vn_shape_equal(&a->entry[i].shape, &b->entry[j].shape);
 }
 
+static bool map_all(vn_recording *r)
+{
+	vn_error why;
+	bool     all = r->map || r->fd < 0 || map_file(r, &why) == VN_OK;
+	for (int i = 0; i < r->n_bases; i++)
+		all = map_all(r->base[i]) && all;
+	return all;
+}
+
+bool vn_recording_share(vn_recording *r)
+{
+	const vn_recording *file;
+	for (int i = 0; i < r->n_entries; i++)
+		if (!find_stored(r, i, &file) && vn_shape_count(&r->entry[i].shape) > 0)
+			return false;
+	return map_all(r);
+}
+
 void vn_recording_unmap(vn_recording *r)
 {
 	for (int i = 0; i < r->n_entries; i++) /* what was read ahead, too */

@@ -112,10 +112,20 @@ static vn_extent list_extent(const vn_scan *s, hid_t dset, hid_t type, const cha
 	return e;
 }
 
+/* HDF5 clears two buffers of 1 MB for each read that converts, unless it is told to use smaller ones. A buffer holds at
+ * least one element, stored or converted. */
 static void read_all(const vn_scan *s, hid_t dset, hid_t type, const char *object, void *to)
 {
-	if (H5Dread(dset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
+	enum { LEAST = 32 << 10 };
+	hid_t  stored = H5Dget_type(dset), dxpl = H5Pcreate(H5P_DATASET_XFER);
+	size_t each = H5Tget_size(type), from = stored >= 0 ? H5Tget_size(stored) : 0, room = LEAST;
+	each = each > from ? each : from;
+	room = room > each ? room : each;
+	if (stored < 0 || dxpl < 0 || H5Pset_buffer(dxpl, room, NULL, NULL) < 0 ||
+	    H5Dread(dset, type, H5S_ALL, H5S_ALL, dxpl, to) < 0)
 		vn_refuse(s, object, "it cannot be read");
+	H5Pclose(dxpl);
+	H5Tclose(stored);
 }
 
 char **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *n)

@@ -72,11 +72,6 @@ vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	return o->gpu ? open_gpu(e, m, o, err) : open_ref(e, m, o, err);
 }
 
-double vn_engine_compiling(const vn_engine *e)
-{
-	return e->ops->compiling ? e->ops->compiling(e->self) : 0.0;
-}
-
 void vn_engine_close(vn_engine *e)
 {
 	if (e->self)

@@ -25,7 +25,7 @@ __attribute__((format(printf, 4, 5))) static void broken(vn_identity_walk *w, in
 	}
 	w->found->broken = more;
 	vn_identity *k = &more[w->found->n++];
-	*k = (vn_identity) { .step = w->step, .layer = w->layer, .broken = count, .of = of };
+	*k = (vn_identity) { .step = w->step, .layer = w->layer, .turn = w->turn, .broken = count, .of = of };
 	va_start(args, format);
 	vn_text_print(k->words, sizeof k->words, format, args);
 	va_end(args);
@@ -162,6 +162,23 @@ static bool is_normed(const vn_identity_walk *w, const char *norm)
 	return w->plan && vn_plan_find(w->plan, full) >= 0;
 }
 
+/* Sums of squares of rows from row `from` on, of both tensors: several rows that fit into a piece, or one. */
+static void squares_of_rows(const vn_parts *s, int64_t from, int64_t rows, int64_t width, double *a, double *b)
+{
+	double       *sum[2] = { a, b };
+	double        x[VN_PIECE];
+	const int64_t at_once = width < VN_PIECE ? width : VN_PIECE;
+	for (int which = 0; which < 2; which++) {
+		memset(sum[which], 0, (size_t)rows * sizeof *a);
+		for (int64_t k = 0; k < width; k += VN_PIECE) {
+			const size_t m = vn_piece_size(width - k);
+			vn_parts_piece(s, which, from * width + k, (size_t)rows * m, x);
+			for (int64_t i = 0; i < rows; i++)
+				sum[which][i] += vn_squares(x + i * at_once, m);
+		}
+	}
+}
+
 static void check_rotation(vn_identity_walk *w, const char *after, const char *norm, const char *projected)
 {
 	vn_parts s = { 0 };
@@ -174,21 +191,18 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 		int64_t         count = 0, first = -1;
 		double          most = 0;
 		w->found->checked++;
+		const int64_t at_once = width < VN_PIECE ? VN_PIECE / width : 1;
+		double        a[VN_PIECE], b[VN_PIECE]; /* of at_once rows */
 		for (int64_t i = 0; i < rows; i++) {
-			double a = 0, b = 0, x[VN_PIECE];
-			for (int64_t k = 0; k < width; k += VN_PIECE) {
-				const size_t m = vn_piece_size(width - k);
-				vn_parts_piece(&s, 0, i * width + k, m, x);
-				a += vn_squares(x, m);
-				vn_parts_piece(&s, 1, i * width + k, m, x);
-				b += vn_squares(x, m);
-			}
+			if (i % at_once == 0)
+				squares_of_rows(&s, i, rows - i < at_once ? rows - i : at_once, width, a, b);
+			const double r = sqrt(a[i % at_once]), q = sqrt(b[i % at_once]);
 			/* Tolerance for rounding of single columns, and of the sines and cosines. */
-			const double off = fabs(sqrt(a) - sqrt(b));
-			if (!isfinite(a) || off <= fmax(ldexp(sqrt(b), 2 - (int)digits), 1e-6 * sqrt(b)))
+			const double off = fabs(r - q);
+			if (!isfinite(r) || off <= fmax(ldexp(q, 2 - (int)digits), 1e-6 * q))
 				continue;
 			count++;
-			most = fmax(most, off / sqrt(b));
+			most = fmax(most, off / q);
 			first = first < 0 ? i : first;
 		}
 		char by[40] = ""; /* of a length of 0, or that is no number, nothing can be a part */
@@ -445,40 +459,12 @@ static void check_layer(vn_identity_walk *w)
 	check_range(w, "gdn_g", -INFINITY, 0, "at most 0");
 }
 
-vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
-                           vn_identities *found, vn_error *err)
+void vn_identities_check(vn_identity_walk *w, bool wanted)
 {
-	const vn_step   *step;
-	const int        steps = vn_recording_steps(r, &step);
-	vn_identity_walk w = {
-		.r = r, .plan = vn_recording_plan(r) ? vn_recording_plan(r) : plan, .found = found, .err = err
-	};
-	int layers = 0;
-
-	*found = (vn_identities) { 0 };
-	for (int i = 0; i < vn_recording_count(r); i++) {
-		const int n = vn_recording_entry(r, i)->layer + 1;
-		layers = n > layers ? n : layers;
-	}
-	/* The count is untrusted; a layer has at least one tensor. */
-	layers = layers < vn_recording_count(r) ? layers : vn_recording_count(r);
-	for (int k = 0; k < steps && !w.st; k++) {
-		w.at = &step[k];
-		w.step = step[k].number;
-		w.layer = -1;
-		if (!wanted || wanted(context, w.step, -1))
-			check_rows(&w);
-		check_again(&w);
-		for (w.layer = 0; w.layer < layers && !w.st; w.layer++)
-			if (!wanted || wanted(context, w.step, w.layer))
-				check_layer(&w);
-	}
-	vn_parts_end(&w);
-	return w.st;
-}
-
-void vn_identities_free(vn_identities *found)
-{
-	free(found->broken);
-	*found = (vn_identities) { 0 };
+	if (wanted && w->layer >= 0)
+		check_layer(w);
+	else if (wanted)
+		check_rows(w);
+	if (w->layer < 0 && !w->st)
+		check_again(w);
 }

@@ -25,8 +25,11 @@
 
 #include "capture/recording/recording.h"
 
+#include <stdatomic.h>
+
 typedef struct vn_identity {
 	int     step, layer;
+	int64_t turn;       /* place in the order of checks */
 	char    words[240]; /* "layer1.attn_residual is not layer1.input + layer1.attn_out: ..." */
 	int64_t broken, of; /* elements or rows that break it, and how many there are */
 } vn_identity;
@@ -46,6 +49,22 @@ typedef bool vn_identity_wanted(void *context, int step, int layer);
  * known. Call vn_identities_free afterwards, also after a failure. */
 vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
                            vn_identities *found, vn_error *err);
+
+/* What threads share that check one recording together. */
+typedef struct vn_identities_shared {
+	vn_recording       *r;
+	const vn_plan      *plan;
+	vn_identity_wanted *wanted;
+	void               *context;
+	int                 threads;
+	_Atomic int64_t     next; /* the first layer of all steps that no thread has taken */
+} vn_identities_shared;
+
+/* One thread's share: layers until none is left. More than one thread: only after vn_recording_share returned true.
+ * *turn: where it failed. Together they keep within the memory of vn_identities_of. */
+vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *turn, vn_error *err);
+/* Adds what `more` found and frees it. In the order of checks, whatever the shares were. */
+vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err);
 void      vn_identities_free(vn_identities *found);
 /* Counts the numbers of an entry that differ from those of the checkpoint that it is a second recording of, and finds
  * the first. *differing -1: it is no second recording, or there is nothing to compare it with. */

@@ -1,12 +1,12 @@
 /* identities_internal.h: reads the tensors of one identity piece by piece, and loops over all
- * numbers. Shared by identities.c and identities_read.c; included nowhere else. */
+ * numbers. Shared by the files identities*.c; included nowhere else. */
 #ifndef VN_CAPTURE_IDENTITIES_INTERNAL_H
 #define VN_CAPTURE_IDENTITIES_INTERNAL_H
 
 #include "capture/show/identities.h"
 
 /* Pieces of three tensors fit into the nearest cache. */
-enum { VN_MOST_INPUTS = 3, VN_PIECE = 512, VN_MOST_HELD = 32 };
+enum { VN_MOST_INPUTS = 3, VN_PIECE = 512, VN_MOST_HELD = 32, VN_HELD_BYTES = 48 << 20 };
 /* A tensor larger than VN_WHOLE_BYTES that is not stored as it is viewed is read VN_IDENTITIES_WINDOW numbers
  * at a time. */
 enum { VN_WHOLE_BYTES = 16 << 20, VN_IDENTITIES_WINDOW = 65536 };
@@ -25,10 +25,11 @@ typedef struct vn_identity_walk {
 	vn_error         *err;
 	vn_status         st;
 	int               step, layer;
+	int64_t           turn;
 	const vn_step    *at;
 	int               held[VN_MOST_HELD], n_held;
-	/* bytes of held tensors; bytes read since pages were last released */
-	int64_t           bytes, read;
+	/* bytes of held tensors; bytes read since pages were last released; when to release */
+	int64_t           bytes, read, most;
 	vn_identity_part *part[VN_MOST_INPUTS];
 } vn_identity_walk;
 
@@ -58,6 +59,9 @@ double               vn_parts_value(const vn_parts *s, int which, int64_t i);
 /* Loads n <= VN_PIECE numbers of a tensor, from index `from`. */
 void                 vn_parts_piece(const vn_parts *s, int which, int64_t from, size_t n, double *x);
 size_t               vn_piece_size(int64_t left);
+
+/* Checks the walk's layer, if wanted. Layer -1: what is outside layers, and second recordings in any case. */
+void vn_identities_check(vn_identity_walk *w, bool wanted);
 
 /* Returns how many x = a + b hold within unit[0] |x| + unit[1] |a| + unit[2] |b|. A NaN does
  * not. */

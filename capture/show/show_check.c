@@ -1,5 +1,8 @@
 /* show_check.c: what `vernier show FILE --check` found, as text and as JSON. */
-#include "capture/show/show.h"
+#include "capture/show/show_check.h"
+#include "capture/show/show_json.h"
+#include "capture/show/show_next.h"
+#include "capture/show/show_text.h"
 
 #include "libref/base/json.h"
 

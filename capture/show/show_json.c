@@ -1,5 +1,7 @@
 /* show_json.c: a recording as JSON. A number that JSON does not have is null. */
-#include "capture/show/show.h"
+#include "capture/show/show_json.h"
+#include "capture/show/show_next.h"
+#include "capture/show/show_text.h"
 #include "capture/recording/left_out.h"
 
 #include "libref/base/json.h"

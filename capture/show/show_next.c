@@ -1,5 +1,6 @@
 /* show_next.c: the commands that somebody may want to run after `vernier show`. */
-#include "capture/show/show.h"
+#include "capture/show/show_next.h"
+#include "capture/show/show_json.h"
 
 #include "libref/base/shell.h"
 

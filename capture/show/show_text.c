@@ -1,5 +1,5 @@
 /* show_text.c: a recording, its weights and one tensor of it, for people. */
-#include "capture/show/show.h"
+#include "capture/show/show_text.h"
 #include "capture/base/warnings.h"
 #include "capture/recording/left_out.h"
 #include "capture/recording/numbers.h"

@@ -1,5 +1,6 @@
-/* show_values.c: writes the numbers of a tensor to a file, as text or for numpy; see show.h. */
-#include "capture/show/show.h"
+/* show_values.c: writes the numbers of a tensor to a file, as text or for numpy; see show_values.h. */
+#include "capture/show/show_values.h"
+#include "capture/show/show_text.h"
 #include "capture/file/place.h"
 
 #include "libref/base/temporary.h"

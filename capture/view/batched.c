@@ -258,9 +258,8 @@ static vn_status read_rows(vn_recording *batch, int entry, int64_t prompt, const
 	const vn_entry *e = vn_recording_entry(batch, entry);
 	const int64_t   size = vn_shape_count(&e->shape) / e->shape.dim[0] / e->shape.dim[1];
 	void           *stored = malloc(vn_dtype_bytes(e->dtype, (size_t)size) + 1);
-	vn_status       st = stored
-	                         ? VN_OK
-	                         : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for rows of %s", vn_recording_path(batch), e->name);
+	const char     *path = vn_recording_path(batch);
+	vn_status       st = stored ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for rows of %s", path, e->name);
 
 	for (int64_t i = 0; !st && i < n; i++)
 		if (!(st = vn_recording_read(batch, entry, (prompt * e->shape.dim[1] + row[i]) * size, size, stored, err)))

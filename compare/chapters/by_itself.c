@@ -1,11 +1,13 @@
 /* by_itself.c: see by_itself.h. */
 #include "compare/chapters/by_itself.h"
 #include "compare/match/trusted.h"
+#include "compare/metrics/team.h"
 
 #include "capture/recording/echo.h"
 #include "capture/recording/garbage.h"
 #include "capture/show/identities.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* ---- each file alone ------------------------------------------------------------- */
@@ -24,31 +26,81 @@ static bool diverges(void *context, int step, int layer)
 	return false;
 }
 
-static vn_status check_one_side(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
+/* What threads find in one recording together; the failure is that of the first layer that failed. */
+typedef struct side {
+	vn_identities_shared shared;
+	int                  threads;
+	pthread_mutex_t      lock;
+	vn_identities        found;
+	int64_t              failed_at;
+	vn_status            st;
+	vn_error             why;
+} side;
+
+static void take_share(void *ctx, int thread)
 {
-	vn_identities x;
-	vn_error      why = { "" };
-	vn_status     st = vn_identities_of(r, c->opened.plan, diverges, c, &x, &why);
-	if (st && !vn_status_ends_job(st)) /* an unreadable tensor is reported where it is compared */
-		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, why.text);
-	else if (st)
-		*err = why;
-	for (int i = 0; !st && i < x.n && i < SAID_ALONE; i++)
-		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "",
-		             x.broken[i].step, x.broken[i].step ? "/" : "", x.broken[i].words);
-	if (!st && x.n > SAID_ALONE)
+	side *both = ctx;
+	for (int i = 0; i < 2; i++) {
+		side         *s = &both[i];
+		vn_identities found;
+		vn_error      why = { "" };
+		int64_t       turn;
+		if (thread >= s->threads)
+			continue;
+		vn_status st = vn_identities_share(&s->shared, &found, &turn, &why);
+		pthread_mutex_lock(&s->lock);
+		if (!st && (st = vn_identities_join(&s->found, &found, &why)))
+			turn = -1;
+		else if (st)
+			vn_identities_free(&found);
+		if (st && (!s->st || turn < s->failed_at)) {
+			s->st = st;
+			s->why = why;
+			s->failed_at = turn;
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+}
+
+static vn_status tell_one_side(vn_comparison *c, const char *who, const side *s, vn_error *err)
+{
+	const vn_identities *x = &s->found;
+	if (s->st && !vn_status_ends_job(s->st)) /* an unreadable tensor is reported where it is compared */
+		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, s->why.text);
+	else if (s->st)
+		*err = s->why;
+	for (int i = 0; !s->st && i < x->n && i < SAID_ALONE; i++)
+		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
+		             x->broken[i].step, x->broken[i].step ? "/" : "", x->broken[i].words);
+	if (!s->st && x->n > SAID_ALONE)
 		vn_lines_add(&c->result.warnings, "%s by itself: %d more checks fail (vernier show --check)", who,
-		             x.n - SAID_ALONE);
-	vn_identities_free(&x);
-	return vn_status_ends_job(st) ? st : VN_OK;
+		             x->n - SAID_ALONE);
+	return vn_status_ends_job(s->st) ? s->st : VN_OK;
 }
 
 vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 {
+	vn_recording *r[2] = { c->opened.ref, c->opened.cand };
+	side          both[2];
+	vn_status     st;
 	if (vn_trusts(c))
 		return VN_OK; /* that would read every number */
-	const vn_status st = check_one_side(c, "the reference", c->opened.ref, err);
-	return st ? st : check_one_side(c, "the candidate", c->opened.cand, err);
+	const int wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
+	int       most = 1;
+	for (int i = 0; i < 2; i++) {
+		const int n = vn_recording_share(r[i]) ? wanted : 1;
+		both[i] = (side) { .shared = { r[i], c->opened.plan, diverges, c, n, 0 },
+			               .threads = n,
+			               .lock = PTHREAD_MUTEX_INITIALIZER };
+		most = n > most ? n : most;
+	}
+	vn_team_run(most, take_share, both);
+	st = tell_one_side(c, "the reference", &both[0], err);
+	if (!st)
+		st = tell_one_side(c, "the candidate", &both[1], err);
+	for (int i = 0; i < 2; i++)
+		vn_identities_free(&both[i].found);
+	return st;
 }
 
 vn_status vn_find_overwritten(vn_comparison *c, vn_error *err)
@@ -81,20 +133,31 @@ static double larger_of(double a, double b)
 	return a > b ? a : b;
 }
 
+typedef struct echoes {
+	vn_recording *r[2];
+	vn_echo       e[2];
+	vn_status     st[2];
+	vn_error      why[2];
+} echoes;
+
+static void echo_of_side(void *ctx, int i)
+{
+	echoes *x = ctx;
+	x->st[i] = vn_echo_of(x->r[i], &x->e[i], &x->why[i]);
+}
+
 /* Tied weights that were never trained echo without a mistake, so the reference says how often is too often. */
 vn_status vn_check_echo(vn_comparison *c, vn_error *err)
 {
-	vn_recording *r[2] = { c->opened.ref, c->opened.cand };
-	vn_echo       e[2] = { { 0 } };
-	vn_error      why = { "" };
-	vn_status     st = VN_OK;
+	echoes         x = { .r = { c->opened.ref, c->opened.cand } };
+	const vn_echo *e = x.e;
 
 	if (!logits_fail(c))
 		return VN_OK;
-	for (int i = 0; i < 2 && !st; i++)
-		st = vn_echo_of(r[i], &e[i], &why);
-	if (st) /* what cannot be read was judged before */
-		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	vn_team_each(c->request.options->threads, 2, echo_of_side, &x);
+	for (int i = 0; i < 2; i++)
+		if (x.st[i]) /* what cannot be read was judged before */
+			return vn_status_ends_job(x.st[i]) ? vn_fail(err, x.st[i], "%s", x.why[i].text) : VN_OK;
 	if (e[0].rows == 0 || e[1].rows == 0)
 		return VN_OK;
 	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;

@@ -13,7 +13,7 @@
 vn_status vn_find_overwritten(vn_comparison *c, vn_error *err);
 /* Checks each file by itself. At the first divergence, an identity that must hold within one file
  * separates a wrong label or place from wrong numbers. Without a divergence both files are checked
- * whole: two recordings by one recorder share its mistakes. */
+ * whole: two recordings by one recorder share its mistakes. On all threads of the comparison. */
 vn_status vn_check_alone(vn_comparison *c, vn_error *err);
 /* If the logits fail: does the candidate's output head see the embedding of its input? */
 vn_status vn_check_echo(vn_comparison *c, vn_error *err);

@@ -101,16 +101,20 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 enum { WRONG_NAMED = 8 };
 
 typedef struct wrong {
-	vn_lines   *to;
-	const char *before, *behind;
-	int         n;
+	vn_lines *to;
+	bool      allowed;
+	int       n;
 } wrong;
 
 static void say_wrong(void *context, const char *words)
 {
 	wrong *w = context;
-	if (w->n++ < WRONG_NAMED)
-		vn_lines_add(w->to, "%s%s%s", w->before, words, w->behind);
+	if (w->n++ >= WRONG_NAMED)
+		return;
+	if (w->allowed)
+		vn_lines_add(w->to, "allowed (digest): %s", words);
+	else
+		vn_lines_refuse(w->to, "digest", "%s", words);
 }
 
 static void tell_wrong(const vn_comparison *c, wrong *w)
@@ -120,25 +124,26 @@ static void tell_wrong(const vn_comparison *c, wrong *w)
 		if (r[i])
 			vn_recording_wrong(r[i], say_wrong, w);
 	if (w->n > WRONG_NAMED)
-		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->before, w->n - WRONG_NAMED);
+		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->allowed ? "allowed (digest): " : "",
+		             w->n - WRONG_NAMED);
 }
 
 static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
 {
-	wrong w = { .to = &c->result.refusals, .before = "", .behind = " (--allow digest)" };
+	wrong w = { .to = &c->result.refusals };
 	tell_wrong(c, &w);
 	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
 	                     vn_recording_path(c->opened.cand))
 	           : VN_OK;
 }
 
-/* Checks the digests of everything read so far, and notes what was skipped on reading. */
-static vn_status check_digests(vn_comparison *c, vn_error *err)
+/* Checks the digests of everything read so far of the first n of the files, and notes what was skipped on reading. */
+static vn_status check_digests(vn_comparison *c, int n, vn_error *err)
 {
 	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	vn_status     st = VN_OK;
 	c->result.digests = (vn_verified) { 0 };
-	for (int i = 0; i < 3 && !st; i++)
+	for (int i = 0; i < n && !st; i++)
 		if (r[i] && !(st = vn_recording_verify(r[i], err)))
 			vn_recording_verified(r[i], &c->result.digests);
 	return st || !c->result.digests.wrong || (c->request.options->allow & VN_ALLOW_DIGEST) ? st : refuse_wrong(c, err);
@@ -146,7 +151,7 @@ static vn_status check_digests(vn_comparison *c, vn_error *err)
 
 static void warn_wrong(vn_comparison *c)
 {
-	wrong w = { .to = &c->result.warnings, .before = "allowed (digest): ", .behind = "" };
+	wrong w = { .to = &c->result.warnings, .allowed = true };
 	tell_wrong(c, &w);
 }
 
@@ -332,11 +337,17 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
+/* The digests of a floor's file are checked while it is measured, so what its numbers are refused for comes second. */
 static vn_status floor_of(vn_comparison *c, vn_error *err)
 {
-	const vn_status st = c->opened.floor             ? vn_floor_of_file(c, err)
-	                     : c->request.options->model ? vn_floor_run(c, err)
-	                                                 : VN_OK;
+	vn_status st = c->opened.floor             ? vn_floor_of_file(c, err)
+	               : c->request.options->model ? vn_floor_run(c, err)
+	                                           : VN_OK;
+	vn_error  why = { "" };
+	vn_status damaged = c->opened.floor && !vn_status_ends_job(st) ? check_digests(c, 3, &why) : VN_OK;
+	if (damaged && err)
+		*err = why;
+	st = damaged ? damaged : st;
 	if (!st)
 		vn_floor_finish(c);
 	return st;
@@ -408,7 +419,7 @@ static vn_status judge_checkpoints(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = check_digests(c, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
+	if ((st = check_digests(c, 2, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
 	    (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	note_masks(c);
@@ -418,7 +429,7 @@ static vn_status judge_checkpoints(vn_comparison *c, vn_error *err)
 	    (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = run_explain(c, err)) ||
 	    (st = vn_check_alone(c, err)) || (st = vn_check_echo(c, err)) || (st = vn_check_garbage(c, err)))
 		return st;
-	return check_digests(c, err);
+	return check_digests(c, 3, err);
 }
 
 vn_status vn_compare_end(vn_comparison *c, vn_error *err)

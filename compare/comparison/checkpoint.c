@@ -22,7 +22,8 @@ static const struct {
 	{ "agreed", VN_ALLOW_AGREED },
 };
 const char *const vn_allow_names =
-	"token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest|agreed";
+	"token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|"
+	"digest|agreed";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {

@@ -123,6 +123,19 @@ typedef struct vn_overflow {
 	double   whole;            /* the sum of all */
 } vn_overflow;
 
+/* Why two tensors of one name cannot be measured. */
+typedef enum vn_misfit {
+	VN_FITS,
+	VN_MISFIT_STEP, /* their steps begin at other positions, or have other tokens */
+	VN_MISFIT_ROWS, /* other rows of a step, or other rows than the step has */
+	VN_MISFIT_TYPE, /* integers for real numbers */
+	VN_MISFIT_SHAPE,
+	VN_MISFIT_AXES,
+	VN_MISFIT_BASIS,
+	VN_MISFIT_FORMAT, /* with --bitwise */
+	VN_MISFIT_EMPTY,
+} vn_misfit;
+
 typedef struct vn_checkpoint {
 	const char    *name; /* borrowed from the recording */
 	int            step, order, layer;
@@ -133,14 +146,16 @@ typedef struct vn_checkpoint {
 	int            pooled_small; /* its pool for multiples of the floor; -1: none */
 	int            channels;     /* its pool for worst_channel_* (pool_channels.h); -1: none */
 	vn_status_word status;
-	bool           fails;       /* outside the limits, whatever the status */
-	char          *detail;      /* one line if not measured, or if invalid_floor; NULL */
-	char          *holds;       /* misshapen: what it holds instead; NULL: not known */
-	vn_measured    m;           /* n == 0: not measured */
-	int64_t        rows;        /* rows of logits, if measured */
-	bool           not_run;     /* the candidate's run was stopped before it */
-	bool           few_metrics; /* not all metrics are known; limits of the others do not apply */
-	const char    *vacuous;     /* why nothing was compared; NULL */
+	bool           fails;     /* outside the limits, whatever the status */
+	bool           reordered; /* misshapen: it holds the reference's numbers in another order (holds) */
+	vn_misfit      misfit;
+	char          *detail;          /* one line if not measured, or if invalid_floor; NULL */
+	char          *holds;           /* misshapen: what it holds instead; NULL: not known */
+	vn_measured    m;               /* n == 0: not measured */
+	int64_t        rows;            /* rows of logits, if measured */
+	bool           not_run;         /* the candidate's run was stopped before it */
+	bool           partial_metrics; /* not all metrics are known; limits of the others do not apply */
+	const char    *vacuous;         /* why nothing was compared; NULL */
 	/* of a second recording, the checkpoint whose numbers the candidate had replaced by then; NULL */
 	const char    *overwritten;
 	bool           has_floor;

@@ -1,282 +1,14 @@
 /* apply_computed.c: see apply_computed.h. */
-#include "compare/explain/activation.h"
 #include "compare/explain/apply_computed.h"
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
-#include "compare/explain/linear_product.h"
-#include "compare/explain/narrow.h"
-#include "compare/explain/own_calls.h"
-#include "compare/explain/rotate.h"
+#include "compare/explain/trial.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a product ------------------------------------------------------------------------------------------ */
-
-/* The table of weights with another tensor in the place of weight w. */
-static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error *err)
-{
-	const vn_status st = vn_made_copy_table(made, p, err);
-	if (st)
-		return st;
-	made->table[w].data = made->rows;
-	made->table[w].dtype = VN_F32;
-	return VN_OK;
-}
-
-/* Where the candidate's product can be compared: T rows of input and result. x NULL: nowhere. */
-typedef struct product_rows {
-	double          *x; /* (T,N) */
-	int64_t          T;
-	const vn_tensor *bias, *cand;
-} product_rows;
-
-/* How much of the error of channel m changing weight n by `by` removes; if it does, `off` (T)
- * changes. */
-static bool improves_rows(const product_rows *p, int64_t N, int64_t n, double by, double *off)
-{
-	double before = 0, after = 0;
-
-	for (int64_t t = 0; t < p->T; t++) {
-		const double with = off[t] + by * p->x[t * N + n];
-		before += off[t] * off[t];
-		after += with * with;
-	}
-	for (int64_t t = 0; after < before && t < p->T; t++)
-		off[t] += by * p->x[t * N + n];
-	return after < before;
-}
-
-/* Row m of the edited matrix. Weights that lie so near the middle between two numbers of a format
- * that an engine's last bit decides are rounded to what fits the candidate better. row: (N); room:
- * (2 N + T) */
-static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, const product_rows *p, double *row,
-                        double *room)
-{
-	double *low = room, *high = room + e->N, *off = room + 2 * e->N;
-	bool    ties = false;
-
-	vn_edited_row(e, edit, m, row);
-	if (!p->x || edit->kind != VN_EDIT_FORMAT || !edit->scaled || edit->of == VN_OF_INPUTS)
-		return;
-	e->nudge = -VN_NUDGE;
-	vn_edited_row(e, edit, m, low);
-	e->nudge = VN_NUDGE;
-	vn_edited_row(e, edit, m, high);
-	e->nudge = 0;
-	for (int64_t n = 0; n < e->N && !ties; n++)
-		ties = low[n] != high[n];
-	for (int64_t t = 0; ties && t < p->T; t++) {
-		off[t] = (p->bias ? vn_number_at(p->bias, m) : 0) - vn_number_at(p->cand, t * e->M + m);
-		for (int64_t n = 0; n < e->N; n++)
-			off[t] += p->x[t * e->N + n] * row[n];
-	}
-	for (int64_t n = 0; ties && n < e->N; n++) {
-		const double other = row[n] == low[n] ? high[n] : low[n];
-		if (other != row[n] && improves_rows(p, e->N, n, other - row[n], off))
-			row[n] = other;
-	}
-}
-
-/* Reads the inputs of the product, if its result is the checkpoint. The caller frees p->x. */
-static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64_t N, int64_t M, product_rows *p,
-                           vn_error *err)
-{
-	vn_tensor in;
-	vn_status st;
-
-	*p = (product_rows) { .T = t->site->cand.shape.dim[0],
-		                  .cand = &t->site->cand,
-		                  .bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL };
-	if (p->T * M != vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target ||
-	    t->site->first + p->T > t->site->tokens)
-		return VN_OK;
-	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
-		return st;
-	if (!(p->x = malloc((size_t)(p->T * N) * sizeof *p->x + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
-	vn_to_f64(p->x, (const char *)in.data + (size_t)(t->site->first * N) * vn_dtype_size(in.dtype), in.dtype,
-	          (size_t)(p->T * N));
-	return VN_OK;
-}
-
-static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
-                                  vn_error *err)
-{
-	const vn_plan *p = t->site->plan;
-	product_rows   rows;
-	vn_status      st = read_rows(t, &p->node[h->node], e->N, e->M, &rows, err);
-	double        *row = malloc((size_t)(3 * e->N + rows.T) * sizeof *row + 1);
-	float         *x = made->rows = malloc((size_t)(e->M * e->N) * sizeof *x + 1);
-
-	for (int64_t m = 0; !st && row && x && m < e->M; m++) {
-		settled_row(e, &h->change.matrix, m, &rows, row, row + e->N);
-		for (int64_t n = 0; n < e->N; n++)
-			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
-	}
-	free(row);
-	free(rows.x);
-	return st         ? st
-	       : row && x ? replace_weight(p, p->node[h->node].w[0], made, err)
-	                  : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
-}
-
-/* y = x w for all rows, in double. w: room for settled_row. */
-static void multiply_rows(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
-{
-	for (int64_t m = 0; m < e->M; m++) {
-		const double b = p->bias ? vn_number_at(p->bias, m) : 0;
-		settled_row(e, edit, m, p, w, w + e->N);
-		for (int64_t t = 0; t < p->T; t++) {
-			double s = 0;
-			for (int64_t n = 0; n < e->N; n++)
-				s += p->x[t * e->N + n] * w[n];
-			y[t * e->M + m] = s + b;
-		}
-	}
-}
-
-/* TOGETHER: that many ties of one token, at most, are settled together. */
-enum { TOGETHER = 8 };
-
-/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's last bit
- * decides: it would be greater by `by`. error, errors: half of what that adds to the squared error of its token,
- * times the error that is there, and times what another tie adds. */
-typedef struct input_tie {
-	int64_t t, n;
-	double  by, error, errors[TOGETHER];
-	bool    chosen;
-} input_tie;
-
-typedef struct input_ties {
-	input_tie *of;
-	size_t     n, room;
-} input_ties;
-
-static vn_status add_tie(input_ties *list, input_tie tie, vn_error *err)
-{
-	if (list->n == list->room) {
-		const size_t room = list->room ? 2 * list->room : 64;
-		input_tie   *more = realloc(list->of, room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", room);
-		list->of = more;
-		list->room = room;
-	}
-	list->of[list->n++] = tie;
-	return VN_OK;
-}
-
-/* Edits the inputs, and lists the ties. room: (2 N) */
-static vn_status edit_inputs(const vn_matrix_edit *edit, int64_t N, product_rows *p, double *room, input_ties *ties,
-                             vn_error *err)
-{
-	double   *low = room, *high = room + N;
-	vn_status st = VN_OK;
-
-	for (int64_t t = 0; t < p->T; t++) {
-		double *x = p->x + t * N;
-		memcpy(low, x, (size_t)N * sizeof *x);
-		memcpy(high, x, (size_t)N * sizeof *x);
-		vn_edited_input(edit, 0, x, N);
-		vn_edited_input(edit, -VN_NUDGE, low, N);
-		vn_edited_input(edit, VN_NUDGE, high, N);
-		for (int64_t n = 0; !st && n < N; n++)
-			if (low[n] != high[n])
-				st = add_tie(ties, (input_tie) { .t = t, .n = n, .by = (x[n] == low[n] ? high[n] : low[n]) - x[n] },
-				             err);
-	}
-	return st;
-}
-
-/* The end of the ties that are settled together with tie k, the first of them. */
-static size_t end_of(const input_ties *ties, size_t k)
-{
-	size_t end = k;
-
-	while (end < ties->n && end - k < TOGETHER && ties->of[end].t == ties->of[k].t)
-		end++;
-	return end;
-}
-
-/* Adds what ties k to end - 1 change of a channel. w: its weights; off: its error. */
-static void add_errors(const input_ties *ties, size_t k, size_t end, const double *w, double off)
-{
-	for (size_t i = k; i < end; i++) {
-		input_tie   *tie = &ties->of[i];
-		const double step = tie->by * w[tie->n];
-		tie->error += step * off;
-		for (size_t j = k; j < end; j++)
-			tie->errors[j - k] += step * ties->of[j].by * w[ties->of[j].n];
-	}
-}
-
-/* Chooses those of ties k to end - 1 that leave the least error if they are rounded to the other side. */
-static void choose_ties(const input_ties *ties, size_t k, size_t end)
-{
-	unsigned best = 0;
-	double   least = 0;
-
-	for (unsigned set = 1; set < 1u << (end - k); set++) {
-		double sum = 0;
-		for (size_t i = 0; i < end - k; i++) {
-			sum += set >> i & 1 ? 2 * ties->of[k + i].error : 0;
-			for (size_t j = 0; j < end - k; j++)
-				sum += set >> i & set >> j & 1 ? ties->of[k + i].errors[j] : 0;
-		}
-		best = sum < least ? set : best;
-		least = fmin(sum, least);
-	}
-	for (size_t i = k; i < end; i++)
-		ties->of[i].chosen = best >> (i - k) & 1;
-}
-
-/* Rounds the tied inputs to what fits the candidate better, and changes y accordingly. w: room for settled_row. */
-static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, const input_ties *ties,
-                          double *w, double *y)
-{
-	for (int64_t m = 0; ties->n && m < e->M; m++) {
-		settled_row(e, edit, m, p, w, w + e->N);
-		for (size_t k = 0, end; k < ties->n; k = end) {
-			const int64_t at = ties->of[k].t * e->M + m;
-			end = end_of(ties, k);
-			add_errors(ties, k, end, w, y[at] - vn_number_at(p->cand, at));
-		}
-	}
-	for (size_t k = 0, end; k < ties->n; k = end)
-		choose_ties(ties, k, end = end_of(ties, k));
-	for (int64_t m = 0; ties->n && m < e->M; m++) {
-		settled_row(e, edit, m, p, w, w + e->N);
-		for (size_t k = 0; k < ties->n; k++)
-			if (ties->of[k].chosen)
-				y[ties->of[k].t * e->M + m] += ties->of[k].by * w[ties->of[k].n];
-	}
-}
-
-/* The hypothesis changes the inputs, which no plan expresses, so the product is computed here. */
-static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
-                                 vn_error *err)
-{
-	const vn_matrix_edit *edit = &h->change.matrix;
-	input_ties            ties = { 0 };
-	product_rows          p;
-	vn_status             st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
-
-	if (st || !p.x)
-		return st;
-	double *w = malloc((size_t)(3 * e->N + p.T) * sizeof *w + 1);
-	st = w ? vn_made_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
-	if (!st && !(st = edit_inputs(edit, e->N, &p, w, &ties, err))) {
-		multiply_rows(e, edit, &p, w, (double *)made->fine.data);
-		settle_inputs(e, edit, &p, &ties, w, (double *)made->fine.data);
-		vn_made_round(t, made);
-	}
-	free(ties.of);
-	free(p.x);
-	free(w);
-	return st;
-}
+/* ---- attention ----------------------------------------------------------------------------------------------- */
 
 /* Attention is computed here, in double, from everything that it read. */
 vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
@@ -314,38 +46,70 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 	return st;
 }
 
-vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
-{
-	vn_error  none = { "" };
-	int64_t   off;
-	vn_status st = vn_made_room(t, made, err);
+/* ---- a rotation ---------------------------------------------------------------------------------------------- */
 
-	if (st)
-		return st;
-	if ((st = vn_narrow_make(t, &h->change.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
-		memcpy((double *)made->fine.data, made->own.data, (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
-	else
-		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+/* The position that is rotated by in the place of `at`. */
+static double map_position(const vn_position_map *m, int64_t at)
+{
+	const double p = m->times * (double)at + m->plus;
+
+	return at < m->first || (at > m->last && !m->open) ? (double)at : m->whole ? floor(p) : p;
 }
 
-vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+/* The angle of pair i for one radian a position, which may lie between two. */
+static double angle_at(const vn_rope *r, int64_t i, double at)
 {
-	const int64_t n = vn_shape_count(&t->site->cand.shape);
-	vn_error      none = { "" };
-	vn_status     st = vn_made_room(t, made, err);
+	const double low = floor(at), p = (double)vn_rope_angle(r, 1.0f, i, 0, (int64_t)low);
 
-	if (st)
-		return st;
-	if (!(st = vn_activation_make(t, h->change.activation, n, 1, (double *)made->fine.data, &none)))
-		vn_made_round(t, made);
-	else
-		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return at == low ? p : p + (at - low) * ((double)vn_rope_angle(r, 1.0f, i, 0, (int64_t)low + 1) - p);
+}
+
+/* The sine and cosine of pair i at that position. */
+static void table_at(const vn_rope *r, const vn_rotate_edit *e, float frequency, float factor, int64_t i, double at,
+                     double *c, double *s)
+{
+	const double p = vn_in_format(angle_at(r, i, at), e->positions);
+	const float  f = (float)vn_in_format((double)frequency, e->frequencies);
+	const double angle = vn_in_format((double)((float)p * f), e->angles);
+	const double cosine = vn_in_format(cos(angle) * (double)factor, e->table),
+				 sine = vn_in_format(sin(angle) * (double)factor, e->table);
+
+	*c = e->exchanged ? sine : cosine;
+	*s = e->exchanged ? cosine : sine;
+}
+
+bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *edit, const int32_t *ids,
+                    const int64_t *begins, const double *x, int64_t first, int64_t T, int64_t S, int64_t H, int64_t K,
+                    double *y)
+{
+	const vn_rope *r = &n->c.rope.rope;
+	const int64_t  half = r->rotary_dim / 2;
+	float         *f = malloc((size_t)half * sizeof *f + 1), factor = 1;
+
+	if (!f)
+		return false;
+	vn_rope_frequencies(r, p->list, S, f, &factor);
+	memcpy(y, x, (size_t)(T * H * K) * sizeof *y);
+	for (int64_t t = 0; t < T; t++) {
+		const int64_t from = edit->call ? vn_call_of(begins, edit->call, first + t) : -1;
+		const double  at = edit->by_ids  ? (double)ids[t]
+		                   : edit->moved ? map_position(&edit->map, first + t)
+		                                 : (double)(first + t - (from > 0 ? from : 0));
+		for (int64_t i = 0; i < half; i++) {
+			double  c, s;
+			int64_t j, k;
+			table_at(r, edit, f[i], factor, i, at, &c, &s);
+			vn_rope_pair(r, K, i, &j, &k);
+			for (int64_t h = 0; h < H; h++) {
+				const double *xh = x + (t * H + h) * K;
+				double       *yh = y + (t * H + h) * K;
+				yh[j] = xh[j] * c - xh[k] * s;
+				yh[k] = xh[k] * c + xh[j] * s;
+			}
+		}
+	}
+	free(f);
+	return true;
 }
 
 /* Does the edit change any row of the checkpoint? */
@@ -391,13 +155,217 @@ vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, v
 	return st;
 }
 
-vn_status vn_apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
-{
-	vn_edited e;
+/* ---- an activation ------------------------------------------------------------------------------------------- */
 
-	if (!vn_edited_open(&e, t->site->plan, t->site->weights, h->node, h->change.matrix.fused,
-	                    t->c->opened.policy.storage))
-		return VN_OK;
-	return h->change.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err)
-	                                            : apply_to_inputs(t, h, &e, made, err);
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static double softplus(double x)
+{
+	return x > 30 ? x : log1p(exp(x));
+}
+
+static double in_sigmoid(double x)
+{
+	return sigmoid(x);
+}
+static double in_tanh(double x)
+{
+	return tanh(x);
+}
+static double in_softplus(double x)
+{
+	return softplus(x);
+}
+static double in_mish(double x)
+{
+	return x * tanh(softplus(x));
+}
+static double in_elu(double x)
+{
+	return x > 0 ? x : expm1(x);
+}
+static double in_selu(double x)
+{
+	return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
+}
+static double in_leaky(double x)
+{
+	return x > 0 ? x : 0.01 * x;
+}
+static double in_relu6(double x)
+{
+	return fmin(fmax(x, 0), 6);
+}
+static double in_relu2(double x)
+{
+	return x > 0 ? x * x : 0;
+}
+static double in_hardsigm(double x)
+{
+	return fmin(fmax(x / 6 + 0.5, 0), 1);
+}
+static double in_hardswish(double x)
+{
+	return x * in_hardsigm(x);
+}
+static double in_softsign(double x)
+{
+	return x / (1 + fabs(x));
+}
+static double in_exp(double x)
+{
+	return exp(x);
+}
+
+/* clang-format off */
+static const struct { const char *name; double (*of)(double x); } known[] = {
+	{ "sigmoid", in_sigmoid }, { "tanh", in_tanh }, { "softplus", in_softplus }, { "mish", in_mish }, { "elu", in_elu },
+	{ "selu", in_selu }, { "leaky relu (0.01)", in_leaky }, { "relu6", in_relu6 }, { "squared relu", in_relu2 },
+	{ "hard sigmoid", in_hardsigm }, { "hard swish", in_hardswish }, { "softsign", in_softsign }, { "exp", in_exp },
+};
+/* clang-format on */
+int vn_n_activations(void)
+{
+	return (int)(sizeof known / sizeof *known);
+}
+
+const char *vn_activation_name(int which)
+{
+	return known[which].name;
+}
+
+bool vn_is_activation(const vn_explain_trial *t)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[p->value[t->site->target].node];
+
+	/* A wide one is a fault's: a cap, or a format. */
+	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
+	       (n->op == VN_OP_ACT || n->x.gated.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
+}
+
+vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y, vn_error *err)
+{
+	const vn_tensor *cand = &t->site->cand;
+	vn_tensor        gate, up = { 0 };
+	vn_status        st;
+
+	if (!vn_is_activation(t) || cand->shape.rank < 2)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "not an activation");
+	const bool    gated = t->site->plan->node[t->site->plan->value[t->site->target].node].op == VN_OP_GATED;
+	const int64_t first = t->site->first * (vn_shape_count(&cand->shape) / cand->shape.dim[0]);
+	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &gate, err)) ||
+	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
+		return st;
+	for (int64_t i = 0; i < n; i++)
+		y[i] = known[which].of(vn_number_at(&gate, first + i * stride)) *
+		       (gated ? vn_number_at(&up, first + i * stride) : 1);
+	return VN_OK;
+}
+
+vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&t->site->cand.shape);
+	vn_error      none = { "" };
+	vn_status     st = vn_made_room(t, made, err);
+
+	if (st)
+		return st;
+	if (!(st = vn_activation_make(t, h->change.activation, n, 1, (double *)made->fine.data, &none)))
+		vn_made_round(t, made);
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+/* ---- a narrower format --------------------------------------------------------------------------------------- */
+
+enum { OFF_BY_ONE_IN = 4 }; /* at most one number in 4 may be off by one last place */
+
+/* The distance between numbers of the format near x. */
+static double last_place(double x, vn_weight_format format)
+{
+	int e;
+
+	frexp(x, &e);
+	return ldexp(1, format == VN_FORMAT_BF16 ? e - 8 : (e < -13 ? -13 : e) - 11);
+}
+
+/* How far two engines in float32 may be apart before they round, in a sum that nearly cancels: a few times the largest
+ * difference between the operation in float32 and in float64. Of an operation in 16 bits: 0. */
+static double cancelled_error(const vn_explain_trial *t)
+{
+	enum { TIMES = 4 };
+	const vn_dtype own = t->own.dtype, fine = t->fine.dtype;
+	const int64_t  n = vn_shape_count(&t->own.shape);
+	double         most = 0, x, y;
+
+	for (int64_t i = 0; t->c->opened.policy.storage == VN_F32 && i < n; i++) {
+		vn_to_f64(&x, (const char *)t->own.data + (size_t)i * vn_dtype_size(own), own, 1);
+		vn_to_f64(&y, (const char *)t->fine.data + (size_t)i * vn_dtype_size(fine), fine, 1);
+		most = fmax(most, fabs(x - y));
+	}
+	return isfinite(most) ? TIMES * most : 0;
+}
+
+/* *off as in vn_narrow_make. */
+static void settle_ties(const double *is, vn_weight_format format, int64_t n, double slack, double *y, int64_t *off)
+{
+	*off = 0;
+	for (int64_t i = 0; i < n && *off >= 0; i++) {
+		if (is[i] == y[i])
+			continue;
+		*off = fabs(is[i] - y[i]) <= last_place(fmax(fabs(is[i]), fabs(y[i])), format) + slack ? *off + 1 : -1;
+	}
+	*off = *off > n / OFF_BY_ONE_IN ? -1 : *off;
+	for (int64_t i = 0; *off > 0 && i < n; i++)
+		y[i] = is[i];
+}
+
+vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err)
+{
+	const vn_tensor      *cand = &t->site->cand;
+	const size_t          n = (size_t)vn_shape_count(&cand->shape);
+	const vn_recompute_as as = edit->format == VN_FORMAT_BF16 ? VN_IN_BF16 : VN_IN_F16;
+	vn_tensor             z = t->own;
+	vn_status             st = VN_OK;
+
+	if (edit->whole && (st = vn_recompute_run(t->recompute, t->site->plan, t->site->weights, as, &z, err)))
+		return st;
+	double *is = malloc(n * sizeof *is + 1);
+	if (!is)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
+	else {
+		vn_to_f64(is, cand->data, cand->dtype, n);
+		vn_to_f64(y, z.data, z.dtype, n);
+		for (size_t i = 0; i < n; i++)
+			y[i] = vn_in_format(y[i], edit->format);
+		settle_ties(is, edit->format, (int64_t)n, cancelled_error(t), y, off);
+	}
+	free(is);
+	if (edit->whole)
+		vn_tensor_free(&z);
+	return st;
+}
+
+vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	vn_error  none = { "" };
+	int64_t   off;
+	vn_status st = vn_made_room(t, made, err);
+
+	if (st)
+		return st;
+	if ((st = vn_narrow_make(t, &h->change.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
+		memcpy((double *)made->fine.data, made->own.data, (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }

@@ -6,7 +6,7 @@
 #ifndef VN_COMPARE_APPLY_RECORDED_H
 #define VN_COMPARE_APPLY_RECORDED_H
 
-#include "compare/explain/hypothesis_made.h"
+#include "compare/explain/trial.h"
 
 vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);

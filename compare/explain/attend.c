@@ -1,7 +1,7 @@
 /* attend.c: see attend.h. */
 #include "compare/explain/attend.h"
 #include "compare/explain/edit_matrix.h"
-#include "compare/explain/own_calls.h"
+#include "compare/explain/trial.h"
 
 #include "capture/view/batched.h"
 
@@ -347,7 +347,7 @@ static double add_values(const query *x, const double *is, double *y)
 	return error;
 }
 
-static double make(const query *x, const double *is, double *y)
+static double make_output(const query *x, const double *is, double *y)
 {
 	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
 }
@@ -369,19 +369,19 @@ static void attend_to_largest(const query *x, const double *is, double *y)
 		if (!(is ? s[j] >= near : s[j] == top))
 			continue;
 		p[j] = 1;
-		const double error = make(x, is, y);
+		const double error = make_output(x, is, y);
 		p[j] = 0;
 		best = error < least ? j : best;
 		least = fmin(error, least);
 	}
 	p[best] = 1;
-	make(x, is, y);
+	make_output(x, is, y);
 }
 
 static double finish_query(const query *x, const double *is, double *y)
 {
 	softmax_scores(x, -1);
-	return make(x, is, y);
+	return make_output(x, is, y);
 }
 
 /* Rounds each score, each exponential and their sum that is near the middle to the side that fits *is better. */

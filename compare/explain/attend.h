@@ -17,7 +17,7 @@ typedef struct vn_attend {
 	 * the other way so rounded, and probabilities */
 	double        *s, *other, *p;
 	char          *flipped; /* (S + padding + 1): exponentials, and last their sum, that are rounded the other way */
-	int64_t       *begins;  /* (S): where the call of each token begins (own_calls.h) */
+	int64_t       *begins;  /* (S): where the call of each token begins (vn_own_calls) */
 	bool           one;     /* the checkpoint is of a call of one token after the first */
 	int64_t        prompt;  /* tokens of the first call */
 	bool           later;   /* the checkpoint has rows of calls of several tokens after the first */

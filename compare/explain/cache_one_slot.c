@@ -6,7 +6,7 @@
  * not known. Then it is compared with what other tokens have.
  */
 #include "compare/explain/cache_one_slot.h"
-#include "compare/explain/hypothesis_made.h"
+#include "compare/explain/trial.h"
 #include "compare/explain/score.h"
 
 #include <math.h>
@@ -192,7 +192,8 @@ static const double *unmodified_head(const query *q, int h)
 }
 
 /* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
- * one that fits best, or with another value, which is greater by `by` (G,K). in: (G), only these key heads; NULL: all. */
+ * one that fits best, or with another value, which is greater by `by` (G,K). in: (G), only these key heads; NULL:
+ * all. */
 static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *to)
 {
 	const int     K = width_of(q), group = heads_of(q) / key_heads(q);

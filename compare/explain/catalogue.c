@@ -19,25 +19,6 @@ static bool is_read(const vn_plan *p, int root)
 	return false;
 }
 
-/* The consumer of this point, as the model's plan defines it, is right on the recorded numbers:
- * the run continued with them. */
-static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
-{
-	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.point[point].name));
-
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
-		if (p->step != c->result.point[point].step || !p->replayed || vn_local_beyond(p))
-			continue;
-		const int      v = vn_plan_find(plan, p->name);
-		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
-		for (int k = 0; n && k < n->n_in; k++)
-			if (vn_plan_root(plan, n->in[k]) == root)
-				return true;
-	}
-	return false;
-}
-
 /* A number format can be told from the bits: an operation that rounds to it produces no other
  * numbers. */
 static bool could_be(const vn_explain_trial *t, const vn_node *made)
@@ -215,19 +196,6 @@ static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, in
 		}
 	free(some);
 	return st;
-}
-
-bool vn_consumed_as_recorded(const vn_explain_trial *t)
-{
-	return consumed_as_recorded(t->c, t->site->plan, t->x->point);
-}
-
-vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
-{
-	const vn_checkpoint *p = &t->c->result.point[t->x->point];
-	return p->replay.captured                                       ? VN_CONSUMED_OTHERS
-	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_CONSUMED_AS_RECORDED
-	                                                                : VN_CONSUMED_UNKNOWN;
 }
 
 /* A fault at one operation may change another (a norm moved behind the sum is missing in front

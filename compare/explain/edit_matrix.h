@@ -7,7 +7,7 @@
 #ifndef VN_COMPARE_EDIT_MATRIX_H
 #define VN_COMPARE_EDIT_MATRIX_H
 
-#include "compare/explain/hypothesis.h"
+#include "compare/explain/trial.h"
 
 /* Returns x after a round trip through a format; int8: the nearest integer. */
 double vn_in_format(double x, vn_weight_format format);
@@ -36,7 +36,10 @@ typedef struct vn_edited {
 bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage);
 /* Computes row m (N numbers) of the edited matrix. */
 void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row);
+/* Fills *made with the product of the edited matrix, or the edited input; leaves it empty if the hypothesis does not
+ * apply to the checkpoint. */
+vn_status vn_apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 /* Edits one row of the input (N numbers) in place. nudge: as in vn_edited. */
-void vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N);
+void      vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N);
 
 #endif

@@ -3,6 +3,7 @@
 #include "compare/profile/profile.h"
 
 #include "libref/base/text.h"
+#include "libref/plan/fault.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -218,9 +219,9 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
 			vn_lines_add(&t->x->looks,
-			             "sums kept in float16 (P4): its nmse is %.2g times the error that such sums "
+			             "sums kept in float16 (%s): its nmse is %.2g times the error that such sums "
 			             "cause",
-			             times);
+			             vn_mistake_id(VN_MISTAKE_P4), times);
 	}
 	vn_tensor_free(&z);
 	return st;

@@ -1,5 +1,5 @@
-/* estimate_attention.h: estimates which keys an attention saw, and which keys and values it read
- * instead of the right ones. */
+/* estimate_attention.h: estimates which keys an attention saw, and mistakes of attention that no constant of it can
+ * express (attend.h): several calls recorded as one, a sink, a cap, intermediate rounding. */
 #ifndef VN_COMPARE_ESTIMATE_ATTENTION_H
 #define VN_COMPARE_ESTIMATE_ATTENTION_H
 
@@ -8,11 +8,10 @@
 /* Fits a sliding window, also one that keeps the first keys visible. at->node is an attention; at's
  * reach says which others have the same window. */
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
-/* Fits, for the checkpoint's own attention: cache slots that hold other tokens, at offsets that the
- * catalogue does not list; and keys of padding. */
-vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err);
-/* Tries, for any checkpoint of an attention in a later call: new tokens that are cached one slot
- * early or late (vn_slot_change). */
-vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err);
+/* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the first; its own; those
+ * of the first call. A few queries cannot tell them from a scale or a window, which is fitted only if these fail. */
+vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err);
+/* Tries the mistakes that no constant expresses. */
+vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err);
 
 #endif

@@ -1,8 +1,7 @@
-/* estimate_cache.c: estimates which keys and values an attention read instead of the right ones,
- * with numbers that the catalogue does not list: slots moved by several, blocks of another size
- * exchanged in pairs or in any order, keys of padding. A few queries select the likely mistake,
- * which is then computed in full. */
-#include "compare/explain/estimate_attention.h"
+/* estimate_cache.c: see estimate_cache.h. Numbers that the catalogue does not list: slots moved by several, blocks of
+ * another size exchanged in pairs or in any order, keys of padding. A few queries select the likely mistake, which is
+ * then computed in full. */
+#include "compare/explain/estimate_cache.h"
 #include "compare/explain/fit.h"
 #include "compare/explain/score.h"
 

@@ -1,28 +1,25 @@
 /* explain_point.c: see explain_point.h. A new kind of mistake needs a finding (hypothesis.h), its
- * words, and a strategy here or a row of estimate.c. */
+ * words, and a row in the table of strategies here or in that of estimate.c. */
 #include "compare/explain/explain_point.h"
 #include "compare/explain/catalogue.h"
 #include "compare/explain/error_shape.h"
 #include "compare/explain/estimate.h"
-#include "compare/explain/estimate_activation.h"
+#include "compare/explain/estimate_arithmetic.h"
 #include "compare/explain/estimate_attention.h"
-#include "compare/explain/estimate_attend.h"
+#include "compare/explain/estimate_cache.h"
 #include "compare/explain/estimate_linear.h"
-#include "compare/explain/estimate_narrow.h"
 #include "compare/explain/estimate_rotate.h"
-#include "compare/explain/estimate_turned_tokens.h"
-#include "compare/explain/heads.h"
+#include "compare/explain/trial.h"
 #include "compare/explain/rearrange.h"
 #include "compare/explain/rearrange_rows.h"
 #include "compare/explain/redirect.h"
-#include "compare/explain/score.h"
-#include "compare/explain/squares_overflow.h"
 #include "compare/explain/hypothesis_apply.h"
+#include "compare/explain/score.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- strategies ------------------------------------------------------------------------------------------- */
+/* ---- strategies that are made of others ---------------------------------------------------------------------- */
 
 /* What a strategy found is kept only if it explains the checkpoint. */
 typedef struct kept {
@@ -104,51 +101,143 @@ static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-/* The strategies for a checkpoint that no row of the catalogue explains, tried in this order
- * until one answers. */
+#define POOR 0.5 /* of the limit: above it, the answer leaves more than most healthy operations do */
+
+/* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
+static vn_status look_beside(vn_explain_trial *t, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	const double    best = x->by[0].limit_fraction;
+	kept            before;
+	vn_status       st;
+
+	if (!(best > POOR) || t->brief)
+		return VN_OK;
+	remember_best(x, &before);
+	x->fitted = true;
+	if ((st = vn_catalogue_eps_beside(t, err)) || (st = vn_estimate_seen_keys(t, err)) || (st = vn_estimate(t, err)))
+		return st;
+	vn_conclude(t);
+	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
+		restore_best(t, &before);
+	return VN_OK;
+}
+
+static vn_status try_catalogue(vn_explain_trial *t, vn_error *err)
+{
+	vn_status st = vn_catalogue(t, NULL, err);
+
+	if (st)
+		return st;
+	vn_conclude(t);
+	return !t->x->n_fit || (st = look_beside(t, err)) ? st : vn_catalogue_alike(t, err);
+}
+
+/* What another token or another step has. Neither may hide the other, so both are tried. */
+static vn_status try_other_tokens(vn_explain_trial *t, vn_error *err)
+{
+	const vn_status st = vn_redirect_in_time(t, err);
+	return st ? st : vn_estimate_rotate_by_ids(t, err);
+}
+
+/* The operation of this checkpoint's layer that corresponds to the node in its own layer. */
+static int find_counterpart(const vn_explain_trial *t, int node)
+{
+	const vn_plan *p = t->site->plan;
+	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name,
+			   *here = strchr(name, '.');
+	char other[VN_NAME_MAX];
+
+	if (!dot || !here)
+		return node;
+	snprintf(other, sizeof other, "%.*s%s", (int)(here - name), name, dot);
+	const int v = vn_plan_find(p, other);
+	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
+}
+
+/* Tries the answers of t->like and the next best of the catalogue, in the heads where they were made. */
+static vn_status try_like(vn_explain_trial *t, vn_error *err)
+{
+	const vn_explanation *like = t->like;
+	const vn_hypothesis  *best = &like->by[0];
+	vn_status             st = VN_OK;
+	vn_head_part          part;
+
+	t->x->fitted = like->fitted;
+	t->part = vn_head_part_of(t, best, &part) ? &part : NULL;
+	for (int i = 0; !st && i < like->n_alias; i++) {
+		vn_hypothesis h = like->by[i];
+		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places ||
+		    !vn_hypothesis_move(t, &h, find_counterpart(t, h.node)))
+			continue;
+		h.speaks_against = VN_NOTHING_AGAINST;
+		st = vn_try(t, &h, err);
+	}
+	if (!st && (!like->fitted || (best->heads && !vn_hypothesis_is_fitted(best))))
+		st = vn_catalogue(t, like, err);
+	t->part = NULL;
+	if (st)
+		return st;
+	vn_conclude(t);
+	return t->x->n_fit ? vn_catalogue_alike(t, err) : VN_OK;
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------- */
+
+/* When a checkpoint is explained. */
+typedef enum occasion {
+	FIRST = 1,          /* nothing is known of it */
+	LIKE = 2,           /* another checkpoint of its point is explained (t->like) */
+	REFUTED = 4,        /* other steps refuted an answer of the catalogue */
+	FITTED_REFUTED = 8, /* or a fitted answer, which would be found again */
+} occasion;
+
+/* All strategies: every hypothesis about a checkpoint is tried by one of them. They are tried in this order until one
+ * answers. */
 static const struct strategy {
 	vn_status (*try)(vn_explain_trial *t, vn_error *err);
-	bool unless_again;  /* skipped if other steps refuted an answer, which it would find again */
-	bool unless_fitted; /* they refuted what was fitted */
-	bool in_any_case;   /* tried even after an answer, which it may replace */
+	unsigned when;        /* on which occasions */
+	bool     listed;      /* its answers are the catalogue's: not fitted */
+	bool     ends;        /* if it answers, nothing else is tried */
+	bool     in_any_case; /* tried even after an answer, which it may replace */
 } strategies[] = {
-	{ vn_estimate_narrow, .unless_fitted = true },
-	{ vn_estimate_seen_keys, .unless_fitted = true },
-	{ vn_estimate, .unless_fitted = true },
-	{ vn_estimate_activation, .unless_fitted = true },
-	{ vn_estimate_linear, .unless_fitted = true },
-	{ vn_estimate_keys, .unless_fitted = true },
-	{ vn_estimate_new_slots, .unless_fitted = true },
-	{ vn_estimate_attend, .unless_fitted = true },
-	{ vn_estimate_rotate, .unless_fitted = true },
-	{ vn_estimate_turned_tokens, .unless_fitted = true },
-	{ vn_rearrange, .unless_fitted = true, .in_any_case = true },
-	{ .try = vn_rearrange_rows },
-	{ vn_redirect, .unless_fitted = true },
-	{ .try = try_in_some_heads },
-	{ try_what_was_recorded, .unless_again = true },
-	{ .try = try_pairs },
-	{ .try = vn_error_shape },
+	{ vn_estimate_squares, .when = FIRST | LIKE, .ends = true },
+	{ try_like, .when = LIKE },
+	{ try_catalogue, .when = FIRST, .listed = true, .ends = true },
+	{ try_other_tokens, .when = FIRST | REFUTED, .ends = true },
+	{ vn_estimate_narrow, .when = FIRST | REFUTED },
+	{ vn_estimate_seen_keys, .when = FIRST | REFUTED },
+	{ vn_estimate, .when = FIRST | REFUTED },
+	{ vn_estimate_activation, .when = FIRST | REFUTED },
+	{ vn_estimate_linear, .when = FIRST | REFUTED },
+	{ vn_estimate_keys, .when = FIRST | REFUTED },
+	{ vn_estimate_new_slots, .when = FIRST | REFUTED },
+	{ vn_estimate_attend, .when = FIRST | REFUTED },
+	{ vn_estimate_rotate, .when = FIRST | REFUTED },
+	{ vn_estimate_turned_tokens, .when = FIRST | REFUTED },
+	{ vn_rearrange, .when = FIRST | REFUTED, .in_any_case = true },
+	{ vn_rearrange_rows, .when = FIRST | REFUTED | FITTED_REFUTED },
+	{ vn_redirect, .when = FIRST | REFUTED },
+	{ try_in_some_heads, .when = FIRST | REFUTED | FITTED_REFUTED },
+	{ try_what_was_recorded, .when = FIRST },
+	{ try_pairs, .when = FIRST | REFUTED | FITTED_REFUTED },
+	{ vn_error_shape, .when = FIRST | REFUTED | FITTED_REFUTED },
 };
 
-static vn_status try_strategies(vn_explain_trial *t, bool again, bool fitted, vn_error *err)
+static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 {
 	const struct strategy *last = strategies + sizeof strategies / sizeof *strategies;
 	vn_status              st = VN_OK;
 
-	t->x->fitted = true;
-	if (!fitted) {
-		if ((st = vn_redirect_in_time(t, err)) || (st = vn_estimate_rotate_by_ids(t, err)))
-			return st;
-		vn_conclude(t);
-		if (t->x->n_fit)
-			return VN_OK;
-	}
 	for (const struct strategy *s = strategies; !st && s < last; s++) {
-		if ((s->unless_again && again) || (s->unless_fitted && fitted) || (t->x->n_fit && !s->in_any_case))
+		if (!(s->when & on) || (t->x->n_fit && !s->in_any_case))
 			continue;
-		if (!(st = s->try(t, err)))
-			vn_conclude(t);
+		t->x->fitted = !s->listed;
+		if ((st = s->try(t, err)))
+			break;
+		vn_conclude(t);
+		if (t->x->n_fit && s->ends)
+			break;
 	}
 	return st;
 }
@@ -188,45 +277,6 @@ static void leave_point(vn_explain_trial *t)
 	t->some = NULL;
 }
 
-/* The operation of this checkpoint's layer that corresponds to the node in its own layer. */
-static int find_counterpart(const vn_explain_trial *t, int node)
-{
-	const vn_plan *p = t->site->plan;
-	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name,
-			   *here = strchr(name, '.');
-	char other[VN_NAME_MAX];
-
-	if (!dot || !here)
-		return node;
-	snprintf(other, sizeof other, "%.*s%s", (int)(here - name), name, dot);
-	const int v = vn_plan_find(p, other);
-	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
-}
-
-/* Tries what was found for `like`: its answers and the next best of the catalogue, in the heads
- * where they were made. */
-static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
-{
-	const vn_hypothesis *best = &like->by[0];
-	vn_status            st = VN_OK;
-	vn_head_part         part;
-
-	t->x->fitted = like->fitted;
-	t->part = vn_head_part_of(t, best, &part) ? &part : NULL;
-	for (int i = 0; !st && i < like->n_alias; i++) {
-		vn_hypothesis h = like->by[i];
-		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places ||
-		    !vn_hypothesis_move(t, &h, find_counterpart(t, h.node)))
-			continue;
-		h.speaks_against = VN_NOTHING_AGAINST;
-		st = vn_try(t, &h, err);
-	}
-	if (!st && (!like->fitted || (best->heads && !vn_hypothesis_is_fitted(best))))
-		st = vn_catalogue(t, like, err);
-	t->part = NULL;
-	return st;
-}
-
 vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error *err)
 {
 	vn_hypothesis   with = *h;
@@ -247,48 +297,15 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 	return st;
 }
 
-#define POOR 0.5 /* of the limit: above it, the answer leaves more than most healthy operations do */
-
-/* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
-static vn_status look_beside(vn_explain_trial *t, vn_error *err)
-{
-	vn_explanation *x = t->x;
-	const double    best = x->by[0].limit_fraction;
-	kept            before;
-	vn_status       st;
-
-	if (!(best > POOR) || t->brief)
-		return VN_OK;
-	remember_best(x, &before);
-	x->fitted = true;
-	if ((st = vn_catalogue_eps_beside(t, err)) || (st = vn_estimate_seen_keys(t, err)) || (st = vn_estimate(t, err)))
-		return st;
-	vn_conclude(t);
-	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
-		restore_best(t, &before);
-	return VN_OK;
-}
-
 vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
 {
-	vn_explanation *x = t->x;
-	bool            all = false;
-	vn_status       st = turn_to(t, err);
+	vn_status st = turn_to(t, err);
 
-	if (!st && !*x->why_not && !(st = vn_score_unmodified(t, err)) && !(st = vn_try_squares_overflow(t, &all, err)) &&
-	    all) {
-		x->fitted = true;
-		vn_conclude(t);
-	}
-	if (!st && !*x->why_not && !all && !(st = like ? try_like(t, like, err) : vn_catalogue(t, NULL, err))) {
-		vn_conclude(t);
-		if (!x->n_fit && !like)
-			st = try_strategies(t, false, false, err);
-		else if (x->n_fit && (like || !(st = look_beside(t, err))))
-			st = vn_catalogue_alike(t, err);
-		if (!st)
-			st = vn_catalogue_measure_next(t, err);
-	}
+	t->like = like;
+	if (!st && !*t->x->why_not && !(st = vn_score_unmodified(t, err)) &&
+	    !(st = try_strategies(t, like ? LIKE : FIRST, err)))
+		st = vn_catalogue_measure_next(t, err);
+	t->like = NULL;
 	leave_point(t);
 	return st;
 }
@@ -298,7 +315,7 @@ vn_status vn_explain_further(vn_explain_trial *t, bool fitted, vn_error *err)
 	vn_status st = turn_to(t, err);
 
 	if (!st && !*t->x->why_not)
-		st = try_strategies(t, true, fitted, err);
+		st = try_strategies(t, fitted ? FITTED_REFUTED : REFUTED, err);
 	leave_point(t);
 	return st;
 }

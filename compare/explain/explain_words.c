@@ -165,7 +165,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	list_refuted(x, lines);
 }
 
-/* One answer for both? */
+/* One answer for both, so that one line tells it? Of orders of columns that is so if the same is said of both. */
 static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
 	char one[WHERE], other[WHERE];

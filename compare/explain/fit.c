@@ -1,6 +1,6 @@
 /* fit.c: see fit.h. */
 #include "compare/explain/fit.h"
-#include "compare/explain/heads.h"
+#include "compare/explain/trial.h"
 #include "compare/explain/score.h"
 #include "compare/explain/hypothesis_apply.h"
 #include "compare/explain/search.h"

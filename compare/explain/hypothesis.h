@@ -117,7 +117,7 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
-/* For the length of calls: those of the recording (own_calls.h). */
+/* For the length of calls: those of the recording (vn_own_calls). */
 enum { VN_OWN_CALLS = -1 };
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
@@ -162,9 +162,9 @@ typedef enum vn_change_kind {
 	VN_BY_ROWS,       /* learned positions: row p of the table is replaced by row p + rows */
 	VN_BY_MATRIX,     /* a product's matrix or input is changed (edit_matrix.h) */
 	VN_BY_ATTEND,     /* an attention's mask or softmax is changed (attend.h) */
-	VN_BY_ROTATION,   /* a rotation's angles or tables are changed (rotate.h) */
-	VN_BY_NARROW,     /* computed or stored in a narrower format (narrow.h) */
-	VN_BY_ACTIVATION, /* another activation (activation.h) */
+	VN_BY_ROTATION,   /* a rotation's angles or tables are changed (vn_rotate_rows) */
+	VN_BY_NARROW,     /* computed or stored in a narrower format (vn_narrow_make) */
+	VN_BY_ACTIVATION, /* another activation (vn_activation_make) */
 	VN_BY_READS,      /* other values or weights are read */
 	VN_BY_BLOCKS,     /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_slot_change) */

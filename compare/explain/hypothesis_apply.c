@@ -1,6 +1,7 @@
 /* hypothesis_apply.c: see hypothesis_apply.h. */
 #include "compare/explain/apply_computed.h"
 #include "compare/explain/apply_recorded.h"
+#include "compare/explain/edit_matrix.h"
 #include "compare/explain/hypothesis_apply.h"
 
 #include "libref/base/arrange.h"

@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_HYPOTHESIS_APPLY_H
 #define VN_COMPARE_HYPOTHESIS_APPLY_H
 
-#include "compare/explain/hypothesis_made.h"
+#include "compare/explain/trial.h"
 
 vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 /* Makes the plan of a hypothesis VN_BY_CONSTANTS or VN_BY_READS. VN_ERR_USAGE: a constant is out of

@@ -1,7 +1,7 @@
 /* score.c: see score.h. */
 #include "compare/explain/score.h"
 #include "compare/explain/hypothesis_apply.h"
-#include "compare/explain/heads.h"
+#include "compare/explain/trial.h"
 #include "compare/replay/reference_variants.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* sentences.c: see sentences.h. */
 #include "compare/explain/sentences.h"
-#include "compare/explain/sentence.h"
+#include "compare/explain/sentences_operation.h"
+#include "compare/explain/sentences_result.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
@@ -43,7 +44,7 @@ static void put_words(const vn_sentence *s)
 static void put_also(const vn_plan *p, vn_hypothesis *h)
 {
 	if (h->places == 2)
-		snprintf(h->also, sizeof h->also, " and %s", vn_sentence_name(p, p->node[h->other].out[0]));
+		snprintf(h->also, sizeof h->also, " and %s", p->value[p->node[h->other].out[0]].name);
 	else if (h->places > 2)
 		snprintf(h->also, sizeof h->also, " and %d more operations", h->places - 1);
 }

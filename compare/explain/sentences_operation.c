@@ -1,7 +1,6 @@
-/* sentences_operation.c: sentences of what an operation computes otherwise: its constants, its matrix, its formats,
- * what it reads. */
-#include "compare/explain/activation.h"
-#include "compare/explain/sentence.h"
+/* sentences_operation.c: see sentences_operation.h: its constants, its matrix, its formats, what it reads. */
+#include "compare/explain/sentences_operation.h"
+#include "compare/explain/apply_computed.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
@@ -9,6 +8,23 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64])
+{
+	if (!last && !first)
+		first = last = one;
+	snprintf(text, 64,
+	         first == last       ? "%lld"
+	         : last == first + 1 ? "%lld or %lld"
+	                             : "%lld to %lld",
+	         (long long)first, (long long)last);
+	return text;
+}
+
+static const char *name_of(const vn_plan *p, int value)
+{
+	return p->value[value].name;
+}
 
 static void say_fault(const vn_sentence *s)
 {
@@ -63,17 +79,15 @@ static void say_reads(const vn_sentence *s)
 	if (s->h->finding == VN_OTHER_WEIGHTS)
 		VN_PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
 	else if (s->h->change.reads.matrix)
-		VN_PUT(s, "computed with the matrix of %s%s",
-		       vn_sentence_name(p, p->node[s->h->change.reads.weights - 1].out[0]),
+		VN_PUT(s, "computed with the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
 		       n->w[1] >= 0 ? "; the bias is right" : "");
 	else if (s->h->finding == VN_OTHER_CACHE)
 		VN_PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
-		       vn_sentence_name(p, in[VN_ATTN_K] - 1), vn_sentence_name(p, in[VN_ATTN_V] - 1));
+		       name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
 	else if (s->h->finding == VN_OTHER_INPUT)
-		VN_PUT(s, "it reads %s in place of %s", vn_sentence_name(p, in[input] - 1),
-		       vn_sentence_name(p, vn_plan_root(p, n->in[input])));
+		VN_PUT(s, "it reads %s in place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
 	else
-		VN_PUT(s, "it reads %s in place of %s of its own layer", vn_sentence_name(p, in[input] - 1),
+		VN_PUT(s, "it reads %s in place of %s of its own layer", name_of(p, in[input] - 1),
 		       s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
 }
 
@@ -87,10 +101,9 @@ static void say_matrix(const vn_sentence *s)
 	vn_text_add(s->text, s->size, "%s", s->h->change.matrix.fused ? "the fused matrix of " : "the matrix");
 	for (int i = 0; s->h->change.matrix.fused && i < s->p->n_nodes; i++) {
 		const vn_node *o = &s->p->node[i];
-		const char    *dot = strchr(vn_sentence_name(s->p, o->out[0]), '.');
+		const char    *dot = strchr(name_of(s->p, o->out[0]), '.');
 		if (o->op == VN_OP_LINEAR && o->layer == n->layer && o->in[0] == n->in[0])
-			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "",
-			            dot ? dot + 1 : vn_sentence_name(s->p, o->out[0]));
+			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "", dot ? dot + 1 : name_of(s->p, o->out[0]));
 	}
 	vn_text_add(s->text, s->size,
 	            back ? " was transposed%s, but its bytes are read as if it were not"
@@ -318,7 +331,8 @@ static void say_ids(const vn_sentence *s)
 const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
 	[VN_FAULT] = { .say = say_fault },
 	[VN_THETA] = { .words = "RoPE with theta %g", .with = VN_NUMBER, .constant = "theta" },
-	[VN_THETA_PLAIN] = { .words = "RoPE with theta %g and without its scaling", .with = VN_NUMBER, .constant = "theta" },
+	[VN_THETA_PLAIN] = { .words = "RoPE with theta %g and without its scaling", .with = VN_NUMBER,
+		.constant = "theta" },
 	[VN_ROPE_FACTOR] = { .words = "RoPE with llama3 scaling by factor %g", .with = VN_NUMBER, .constant = "factor" },
 	[VN_ROPE_CONTEXT] = { .words = "RoPE with llama3 scaling from an original context of %g", .with = VN_NUMBER,
 		.constant = "original_context" },

@@ -1,8 +1,8 @@
-/* sentences_result.c: sentences of what a result is instead: other slots of a cache, ranks, shards, orders, factors. */
+/* sentences_result.c: see sentences_result.h. */
+#include "compare/explain/sentences_result.h"
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/rearrange_number.h"
-#include "compare/explain/sentence.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
@@ -268,7 +268,7 @@ const vn_sentence_row vn_sentences_of_results[VN_N_FINDINGS] = {
 	[VN_PARTLY_ZERO] = { .say = say_rows },
 	[VN_PARTLY_OTHER] = { .say = say_rows },
 	[VN_CHANNELS_ZERO] = { .say = say_channels },
-	[VN_SQUARES_OVERFLOW] = { .words = "right, but its input is too large: the sum of its squares passes 3.4e38, the largest "
-		"float32, and x / infinity is 0" },
+	[VN_SQUARES_OVERFLOW] = { .words = "right, but its input is too large: the sum of its squares passes 3.4e38, the "
+		"largest float32, and x / infinity is 0" },
 };
 /* clang-format on */

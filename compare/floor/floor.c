@@ -70,9 +70,9 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		             engine);
 	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted_policy(c)) != 0 &&
 	    !(c->request.options->allow & VN_ALLOW_PRECISION)) {
-		vn_lines_add(&c->result.refusals,
-		             "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
-		             vn_precision_of(c->opened.floor), wanted_policy(c));
+		vn_lines_refuse_as(&c->result.refusals, "precision",
+		                   "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
+		                   vn_precision_of(c->opened.floor), wanted_policy(c));
 		return vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
 		               vn_recording_path(c->opened.cand));
 	}

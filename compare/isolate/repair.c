@@ -209,13 +209,13 @@ static bool in_a_set(const vn_isolated *f, int toggle)
 }
 
 /* With what is on. */
-static vn_status probe_toggle(asking *a, int toggle, int set, vn_error *err)
+static vn_status check_toggle(asking *a, int toggle, int set, vn_error *err)
 {
 	const vn_isolate_trial *t;
 	const vn_status         st = run_set(a, a->on, &t, err);
 
 	if (!st)
-		a->r->probe[a->r->n_probes++] = (vn_probe) { toggle, set, !t->bad[toggle], t->outside, t->kl };
+		a->r->check[a->r->n_checks++] = (vn_repair_check) { toggle, set, !t->bad[toggle], t->outside, t->kl };
 	return st;
 }
 
@@ -226,11 +226,11 @@ static vn_status leave_out(asking *a, int set, vn_error *err)
 	vn_status          st = VN_OK;
 
 	memcpy(a->on, f->set[set], (size_t)a->x->n);
-	for (int i = 0; i < a->x->n && !st && a->r->n_probes < VN_MOST_PROBES - 4; i++) {
+	for (int i = 0; i < a->x->n && !st && a->r->n_checks < VN_MOST_REPAIR_CHECKS - 4; i++) {
 		if (!f->set[set][i])
 			continue;
 		a->on[i] = false;
-		st = probe_toggle(a, i, set, err);
+		st = check_toggle(a, i, set, err);
 		a->on[i] = true;
 	}
 	return st;
@@ -251,7 +251,7 @@ static vn_status try_each(asking *a, vn_error *err)
 		memset(a->on, 0, (size_t)a->x->n);
 		a->on[r->order[i]] = true;
 		others++;
-		st = probe_toggle(a, r->order[i], -1, err);
+		st = check_toggle(a, r->order[i], -1, err);
 	}
 	return st;
 }
@@ -282,7 +282,7 @@ static vn_status draw_curve(asking *a, vn_error *err)
 	return VN_OK;
 }
 
-/* Runs after the search: probes of others and the curve. */
+/* Runs after the search: checks of others, and the curve. */
 static int runs_after(const asking *a)
 {
 	int n = 4;
@@ -366,7 +366,7 @@ const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int
 	                     : "the divergence is gone if this operation is replaced: its kernel is at fault";
 }
 
-const char *vn_repair_says_probe(const vn_probe *p)
+const char *vn_repair_says_check(const vn_repair_check *p)
 {
 	if (p->set < 0)
 		return p->own ? "replaced alone, its output is within the limits, but others stay outside"

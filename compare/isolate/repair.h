@@ -6,7 +6,7 @@
  *   whole   with everything replaced
  *   yours   with what the person's own VERNIER_FORCE_REF replaces
  *   found   the smallest sets of replacements that repair the run (isolate.h)
- *   probe   a found set without one of its members; the worst other operations, each replaced alone
+ *   check   a found set without one of its members; the worst other operations, each replaced alone
  *   curve   the repair curve: divergence of the logits after replacing the k worst operations
  *
  * No set is run twice, except a found one (isolate.h).
@@ -19,17 +19,17 @@
 
 #include <stdio.h>
 
-enum { VN_MOST_PROBES = 12, VN_MOST_CURVE = 40, VN_MOST_YOURS = 8 };
+enum { VN_MOST_REPAIR_CHECKS = 12, VN_MOST_CURVE = 40, VN_MOST_YOURS = 8 };
 
 /* A run about one toggle. */
-typedef struct vn_probe {
+typedef struct vn_repair_check {
 	int    toggle;
 	/* the set whose other members are replaced; -1: this toggle alone is replaced */
 	int    set;
 	bool   own;     /* its own checkpoints are within the limits */
 	int    outside; /* checkpoints outside */
 	double kl;
-} vn_probe;
+} vn_repair_check;
 
 /* A run with what one glob of VERNIER_FORCE_REF replaces, or all of them. */
 typedef struct vn_repair_yours {
@@ -56,8 +56,8 @@ typedef struct vn_repair {
 	int              n_yours;
 	int             *order;   /* (n) toggles: origins first, then by decreasing error */
 	int              n_order; /* how many of them have an error */
-	vn_probe         probe[VN_MOST_PROBES];
-	int              n_probes;
+	vn_repair_check  check[VN_MOST_REPAIR_CHECKS];
+	int              n_checks;
 	vn_repaired      curve[VN_MOST_CURVE];
 	int              n_curve;
 } vn_repair;
@@ -67,9 +67,9 @@ typedef struct vn_repair {
 vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
-/* Half a sentence on what a set says about its members, and a probe about its toggle. */
+/* Half a sentence on what a set says about its members, and a check about its toggle. */
 const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int set);
-const char *vn_repair_says_probe(const vn_probe *p);
+const char *vn_repair_says_check(const vn_repair_check *p);
 
 /* The reports. */
 typedef struct vn_repair_about {

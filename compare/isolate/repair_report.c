@@ -86,10 +86,10 @@ static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
 		      out);
 	if (r->found.more)
 		fprintf(out, "            there may be more; the search stops at %d\n", VN_MOST_SETS);
-	for (int i = 0; i < r->n_probes; i++) {
-		const vn_probe *p = &r->probe[i];
+	for (int i = 0; i < r->n_checks; i++) {
+		const vn_repair_check *p = &r->check[i];
 		fprintf(out, "%-11s %s (%s)\n            %s; %d outside\n", i ? "" : "by itself", x->name[p->toggle],
-		        op_of(x, p->toggle), vn_repair_says_probe(p), p->outside);
+		        op_of(x, p->toggle), vn_repair_says_check(p), p->outside);
 	}
 }
 
@@ -220,17 +220,17 @@ static json_t *yours_json(const vn_experiment *x, const vn_repair *r)
 	return list;
 }
 
-static json_t *probes_json(const vn_experiment *x, const vn_repair *r)
+static json_t *checks_json(const vn_experiment *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
-	for (int i = 0; i < r->n_probes; i++) {
-		const vn_probe *p = &r->probe[i];
+	for (int i = 0; i < r->n_checks; i++) {
+		const vn_repair_check *p = &r->check[i];
 		json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:b, s:i, s:o, s:s}", "name",
 		                                      vn_json_text(x->name[p->toggle]), "op", op_of(x, p->toggle),
 		                                      "left_out_of", p->set < 0 ? json_null() : json_integer(p->set),
 		                                      "own_within", p->own, "outside", p->outside, "kl_mean",
-		                                      vn_json_real(p->kl), "says", vn_repair_says_probe(p)));
+		                                      vn_json_real(p->kl), "says", vn_repair_says_check(p)));
 	}
 	return list;
 }
@@ -269,7 +269,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "yours", yours_json(x, r));
 	json_object_set_new(j, "sets", sets_json(x, r));
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
-	json_object_set_new(j, "probes", probes_json(x, r));
+	json_object_set_new(j, "probes", checks_json(x, r));
 	json_object_set_new(j, "curve", curve_json(x, r));
 	if (!r->found.healthy)
 		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);

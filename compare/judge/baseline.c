@@ -337,7 +337,8 @@ static bool same_sides(const json_t *then, const json_t *now)
 }
 
 /* Whether a checkpoint that was not measured, and is not now, is so for the same cause. Reports made before they
- * had `sides` tell it by their sentence only. */
+ * had `sides` say it in their sentence only, so there the sentences are compared: if the wording has changed since,
+ * the checkpoint counts as worse, which is seen, and a new baseline has `sides`. */
 static bool is_still_so(const vn_comparison *all, const before *p, const vn_checkpoint *c)
 {
 	const json_t *then = json_object_get(p->j, "sides");

@@ -215,7 +215,7 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 			                         : "there is no floor: give --model or --floor, or add a without_floor limit");
 		return true;
 	}
-	if (!s.has && p->few_metrics && m != VN_M_NMSE && m != VN_M_NONFINITE && m != VN_M_DIFFERING)
+	if (!s.has && p->partial_metrics && m != VN_M_NMSE && m != VN_M_NONFINITE && m != VN_M_DIFFERING)
 		return true;
 	if (!s.has)
 		add_check(to, m, form, l, 0, "not measured");

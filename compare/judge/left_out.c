@@ -24,7 +24,7 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 	q.floor = NULL;
 	q.check = NULL;
 	q.n_checks = 0;
-	q.few_metrics = few;
+	q.partial_metrics = few;
 	const vn_status st = vn_judge(c, &q, err);
 	*holds = !st && !q.fails && q.status != VN_UNLIMITED;
 	*words = 0;

@@ -1,5 +1,5 @@
-/* many_forms.c: the table of forms of the report of several candidates; see many_report.h. */
-#include "compare/many/many_report.h"
+/* many_forms.c: see many_forms.h. */
+#include "compare/many/many_forms.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* many_html.c: reports several candidates as one HTML page without network. A vote has no script: no recording of it
  * is the reference of all others. */
-#include "compare/many/many_report.h"
+#include "compare/many/many_forms.h"
 #include "compare/report/page.h"
 #include "compare/text/markup.h"
 
@@ -62,9 +62,9 @@ static void print_candidate(const vn_many *m, int i, FILE *out)
 
 static void print_candidates(const vn_many *m, FILE *out)
 {
-	fputs(
-		"<div class=\"scroll\"><table class=\"stack many\"><thead><tr><th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n",
-		out);
+	fputs("<div class=\"scroll\"><table class=\"stack many\"><thead><tr>"
+	      "<th></th><th>candidate</th><th>verdict</th><th>limits</th><th>floor</th></tr></thead>\n<tbody>\n",
+	      out);
 	for (int i = 0; i < m->n; i++)
 		print_candidate(m, i, out);
 	fputs("</tbody></table></div>\n", out);
@@ -100,10 +100,10 @@ static void print_rows(const vn_many *m, FILE *out)
 	char odd[VN_MANY_LETTERS];
 	int  healthy = 0;
 
-	fprintf(
-		out,
-		"<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\"><table class=\"many\"><thead><tr><th>checkpoint</th><th>outside</th>",
-		vn_many_legend(m));
+	fprintf(out,
+	        "<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\">"
+	        "<table class=\"many\"><thead><tr><th>checkpoint</th><th>outside</th>",
+	        vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
 			fprintf(out, "<th>%c</th>", vn_many_letter(i));

@@ -1,4 +1,4 @@
-/* many_report.h: reports on several candidates, one column each. */
+/* many_report.h: what the reports on several candidates, one column each, have in common. */
 #ifndef VN_COMPARE_MANY_REPORT_H
 #define VN_COMPARE_MANY_REPORT_H
 
@@ -9,18 +9,6 @@ typedef struct vn_many_options {
 } vn_many_options;
 
 typedef vn_status vn_many_report(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err);
-
-vn_many_report vn_many_text;
-vn_many_report vn_many_markdown; /* fits a comment on GitHub */
-vn_many_report vn_many_html;     /* one page that needs nothing else, and no script */
-/* schema vernier-compare-many/1: specs/compare.md. Needs m->reports */
-vn_many_report vn_many_json;
-
-/* Returns the form of this name (one of vn_report_names), or NULL if it does not exist for several
- * candidates. */
-vn_many_report *vn_many_form(const char *name);
-
-/* ---- shared by the forms ------------------------------------------------------ */
 
 /* Writes a cell: "! 1.2e-03 12x" (nmse, and in floors if there is one), the status if nothing was
  * measured, or "-" without a cell. Returns text. */

@@ -1,5 +1,5 @@
 /* many_text.c: several candidates for a person at a terminal. */
-#include "compare/many/many_report.h"
+#include "compare/many/many_forms.h"
 #include "compare/report/report.h"
 
 #include "libref/base/text.h"

@@ -30,17 +30,22 @@ static int find_wrong_claim(const vn_plan *plan, const vn_entry *e, int value, i
 	return 0;
 }
 
+#define DIFFER(...) \
+	do { \
+		if (allow & VN_ALLOW_CLAIMS) \
+			vn_lines_add(notes, "allowed (claims): " __VA_ARGS__); \
+		else \
+			vn_lines_refuse(refusals, "claims", __VA_ARGS__); \
+	} while (0)
+
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes,
                              vn_lines *refusals, vn_error *err)
 {
 	const vn_plan *plan = vn_recording_plan(r);
-	vn_lines      *to = allow & VN_ALLOW_CLAIMS ? notes : refusals;
-	const char    *allowed = allow & VN_ALLOW_CLAIMS ? "allowed (claims): " : "",
-			   *by = allow & VN_ALLOW_CLAIMS ? "" : " (--allow claims)";
-	vn_names  names;
-	char      text[3 * VN_NAME_MAX];
-	int       last = -1, step = -1, n = 0;
-	vn_status st = vn_names_init(&names, plan, err);
+	vn_names       names;
+	char           text[3 * VN_NAME_MAX];
+	int            last = -1, step = -1, n = 0;
+	vn_status      st = vn_names_init(&names, plan, err);
 
 	for (int i = 0; !st && plan && i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -48,14 +53,13 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 		if (v < 0)
 			continue;
 		if (find_wrong_claim(plan, e, v, e->step == step ? last : -1, text, sizeof text) && n++ < CLAIMS_NAMED)
-			vn_lines_add(to, "%snames: %s of the %s: %s%s", allowed, e->name, who, text, by);
+			DIFFER("names: %s of the %s: %s", e->name, who, text);
 		if (e->order >= 0)
 			last = vn_plan_root(plan, v);
 		step = e->step;
 	}
 	if (n > CLAIMS_NAMED)
-		vn_lines_add(to, "%snames: %d more tensors of the %s contradict the plan%s", allowed, n - CLAIMS_NAMED, who,
-		             by);
+		DIFFER("names: %d more tensors of the %s contradict the plan", n - CLAIMS_NAMED, who);
 	vn_names_finish(&names);
 	return st;
 }

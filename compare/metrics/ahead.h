@@ -31,16 +31,21 @@ static inline vn_ahead_run vn_ahead_of(const vn_pair *p, int side, int64_t from,
 	            : (vn_ahead_run) { vn_pair_at(p, side, from), vn_pair_at(p, side, to < p->n ? to : p->n) };
 }
 
-/* Begins a run of one side, after which `then` will be measured. Fetching stays a slice of `slice` bytes ahead. */
-static inline void vn_ahead_begin(vn_ahead *a, int side, vn_ahead_run run, size_t slice, vn_ahead_run then)
+/* Begins a run of one side, after which `then` will be measured. Fetching stays a slice of `slice` bytes ahead.
+ *
+ * Sweeps fetch as much as they measure, so a short run before (a tensor's last row) fetched little of this one. Less
+ * than a row of `row` bytes would never be enough again: a row is read once before the sweep that fetches. Then what
+ * was missed is left out. */
+static inline void vn_ahead_begin(vn_ahead *a, int side, vn_ahead_run run, size_t slice, size_t row, vn_ahead_run then)
 {
 	const vn_ahead_run was = a->now[side];
-	const size_t       bytes = (size_t)(run.end - run.at);
+	const size_t       bytes = (size_t)(run.end - run.at), whole = bytes < slice ? bytes : slice;
+	const size_t       enough = row > slice / 4 ? row : slice / 4;
 	a->now[side] = run;
-	if (run.at && was.at > run.at && was.at < run.end + slice)
+	if (run.at && was.at >= run.at + (enough < whole ? enough : whole) && was.at < run.end + slice)
 		a->now[side].at = was.at; /* begun while the run before was measured */
 	else if (run.at)
-		a->now[side].at += bytes < slice ? bytes : slice;
+		a->now[side].at += whole;
 	a->then[side] = then;
 }
 

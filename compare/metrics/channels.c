@@ -203,66 +203,6 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 	return st;
 }
 
-/* ---- order --------------------------------------------------------------------------- */
-
-/* Up to this count, sorting is faster than the counting passes of `median`. */
-enum { SORTED_AT_ONCE = 64 };
-
-/* The number of the given rank among a few integers stored as doubles. */
-static uint64_t value_at_rank(const double *x, int n, int rank)
-{
-	uint64_t sorted[SORTED_AT_ONCE], u;
-	for (int i = 0; i < n; i++) {
-		int at = i;
-		memcpy(&u, &x[i], sizeof u);
-		for (; at > 0 && sorted[at - 1] > u; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = u;
-	}
-	return sorted[rank];
-}
-
-/* The median of n > 0 numbers without NaN, by radix selection on their bits, so its speed does not depend on
- * their order. Overwrites x. */
-static double median_of(double *x, int64_t n)
-{
-	enum { BITS = 11 };
-	int64_t  rank = vn_rank(n, 0.5);
-	uint64_t found = 0, u;
-	for (int64_t i = 0; i < n; i++) { /* map to integers in the same order */
-		memcpy(&u, &x[i], sizeof u);
-		u = u >> 63 ? ~u : u | (uint64_t)1 << 63;
-		memcpy(&x[i], &u, sizeof u);
-	}
-	if (n <= SORTED_AT_ONCE) {
-		found = value_at_rank(x, (int)n, (int)rank);
-		n = 0;
-	}
-	for (int shift = 64 - BITS; n > 0; shift = shift > BITS ? shift - BITS : 0) {
-		uint32_t count[1 << BITS] = { 0 };
-		int64_t  m = 0;
-		uint64_t digit = 0;
-		for (int64_t i = 0; i < n; i++) {
-			memcpy(&u, &x[i], sizeof u);
-			count[u >> shift & ((1 << BITS) - 1)]++;
-		}
-		while (rank >= (int64_t)count[digit])
-			rank -= count[digit++];
-		for (int64_t i = 0; i < n; i++) {
-			memcpy(&u, &x[i], sizeof u);
-			if ((u >> shift & ((1 << BITS) - 1)) == digit) {
-				memcpy(&x[m++], &u, sizeof u);
-				found = u;
-			}
-		}
-		n = shift > 0 && m > 1 ? m : 0;
-	}
-	found = found >> 63 ? found ^ (uint64_t)1 << 63 : ~found;
-	double value;
-	memcpy(&value, &found, sizeof value);
-	return value;
-}
-
 /* ---- what they come to ------------------------------------------------------------------ */
 
 /* The factors of all channels, less 1: their median, and their spread as the standard deviation of a normal
@@ -275,12 +215,12 @@ typedef struct factors {
 static factors factors_of(const double *off, double *sort, int64_t n)
 {
 	memcpy(sort, off, (size_t)n * sizeof *sort);
-	const double middle = median_of(sort, n);
+	const double middle = vn_median_of(sort, n);
 	if (!(fabs(middle) < 1e6)) /* unrelated data, where all factors may be infinite */
 		return (factors) { middle, 0.0 };
 	for (int64_t i = 0; i < n; i++)
 		sort[i] = fabs(off[i] - middle);
-	return (factors) { middle, 1.4826 * median_of(sort, n) };
+	return (factors) { middle, 1.4826 * vn_median_of(sort, n) };
 }
 
 /* The factor beyond 6 standard errors of the median. */
@@ -296,7 +236,7 @@ static double least_of(vn_channels *c, int64_t n)
 	memcpy(c->sort, c->rr, (size_t)n * sizeof *c->sort);
 	for (int64_t i = 0; i < n; i++)
 		sum += c->rr[i];
-	return fmax(median_of(c->sort, n) / 4, ldexp(sum / (double)n, -30));
+	return fmax(vn_median_of(c->sort, n) / 4, ldexp(sum / (double)n, -30));
 }
 
 /* Is this the reference of the last call? Its numbers stay where they are until all are measured. */

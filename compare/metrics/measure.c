@@ -64,14 +64,15 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 
 static void empty_spread(vn_spread *s, uint64_t *count)
 {
-	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
-		/* A single table may be negative, because positions are taken out again; their sum is not. */
-		uint32_t sum = 0;
-		for (int t = 0; t < VN_ULP_TABLES; t++)
-			sum += s->count[t][i];
-		if (sum)
-			__atomic_fetch_add(&count[i], sum, __ATOMIC_RELAXED);
-	}
+	/* A single table may be negative, because positions are taken out again; their sum is not. */
+	uint32_t sum[VN_ULP_BUCKETS];
+	memcpy(sum, s->count[0], sizeof sum);
+	for (int t = 1; t < VN_ULP_TABLES; t++)
+		for (int i = 0; i < VN_ULP_BUCKETS; i++)
+			sum[i] += s->count[t][i];
+	for (int i = 0; i < VN_ULP_BUCKETS; i++)
+		if (sum[i])
+			__atomic_fetch_add(&count[i], sum[i], __ATOMIC_RELAXED);
 	memset(s->count, 0, sizeof s->count);
 }
 
@@ -171,6 +172,13 @@ static vn_pair make_pair(const vn_tensor *ref, const vn_tensor *cand, const char
 	for (int i = axis + 1; i < s->rank; i++)
 		p.inner *= s->dim[i];
 	return p;
+}
+
+void vn_job_give_back(const vn_job *job)
+{
+	vn_pair p = make_pair(&job->ref, &job->cand, job->axes);
+	p.mapped = job->mapped;
+	vn_pair_give_back(&p, 0, p.n);
 }
 
 static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job,
@@ -345,9 +353,12 @@ static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t t
 	const int64_t unit = turn * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
 	vn_ahead     *ahead = &p->ahead[thread];
 	vn_error      why = { "" };
-	for (int side = 0; side < 2; side++)
-		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * vn_dtype_size(w->pair.dtype[side]),
+	for (int side = 0; side < 2; side++) {
+		const size_t size = vn_dtype_size(w->pair.dtype[side]);
+		const size_t row = w->pair.inner < VN_SLICE ? (size_t)w->pair.inner : VN_SLICE;
+		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * size, row * size,
 		               run_of(p, then, then_turn, side));
+	}
 	if (!w->failed)
 		note_failure(p, job,
 		             measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
@@ -426,6 +437,7 @@ static bool make_room(work *w, int n, pass *p, int threads)
 		w[i].stretches.ended = p->ended + ended;
 		ended += w[i].stretches.count;
 		w[i].unit = p->unit + units;
+		w[i].digest.stretches = &w[i].stretches;
 		w[i].digest.units = w[i].units;
 		w[i].digest.unit = w[i].rows * w[i].pair.inner;
 		w[i].digest.measured = !w[i].parts && w[i].pair.outer == 1 && vn_running_digest_wanted(&w[i].digest)

@@ -29,14 +29,28 @@ vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit, int 
 	return s;
 }
 
+static int64_t bounds_of(const vn_stretches *s, int64_t unit, int64_t *from, int64_t *to)
+{
+	const int64_t which = unit / s->units;
+	*from = which * s->units;
+	*to = *from + s->units < s->all ? *from + s->units : s->all;
+	return which;
+}
+
 bool vn_stretch_ends(vn_stretches *s, int64_t unit, int64_t *from, int64_t *to)
 {
 	if (s->units == 0)
 		return false;
-	const int64_t which = unit / s->units;
-	*from = which * s->units;
-	*to = *from + s->units < s->all ? *from + s->units : s->all;
+	const int64_t which = bounds_of(s, unit, from, to);
 	return ++s->ended[which] == *to - *from;
+}
+
+bool vn_stretch_over(const vn_stretches *s, int64_t unit, int64_t *from, int64_t *to)
+{
+	if (s->units == 0)
+		return false;
+	const int64_t which = bounds_of(s, unit, from, to);
+	return unit == *to - 1 && s->ended[which] == *to - *from;
 }
 
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)

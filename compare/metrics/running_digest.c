@@ -25,9 +25,12 @@ static void add_bytes(vn_running_digest *d, const vn_pair *p, int side, int64_t 
 /* Adds all measured units that are next in order; the side is locked. */
 static void add_units(vn_running_digest *d, const vn_pair *p, int side)
 {
-	int64_t *next = &d->side[side].next;
-	for (; *next < d->units && d->measured[*next]; ++*next)
+	int64_t *next = &d->side[side].next, from, to;
+	for (; *next < d->units && d->measured[*next]; ++*next) {
 		add_bytes(d, p, side, *next * d->unit, (*next + 1) * d->unit);
+		if (vn_stretch_over(d->stretches, *next, &from, &to))
+			vn_pair_give_back(p, from * d->unit, to * d->unit < p->n ? to * d->unit : p->n);
+	}
 }
 
 void vn_running_digest_unit(vn_running_digest *d, const vn_pair *p, int64_t unit)

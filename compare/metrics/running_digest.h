@@ -6,7 +6,7 @@
 #ifndef VN_COMPARE_RUNNING_DIGEST_H
 #define VN_COMPARE_RUNNING_DIGEST_H
 
-#include "compare/metrics/measure.h"
+#include "compare/metrics/pages.h"
 
 #include "capture/recording/verify.h"
 
@@ -20,10 +20,11 @@ typedef struct vn_running_digest {
 		int64_t         next;     /* the first unit not yet added */
 	} side[2];
 	/* (units), the caller's; NULL: units are not stored one after the other, and the end adds everything */
-	_Atomic bool *measured;
+	_Atomic bool       *measured;
+	const vn_stretches *stretches; /* what is given back before a late digest reads it is given back again */
 } vn_running_digest;
 
-/* Begins the requested digests of a job. Does not set units, unit and measured. */
+/* Begins the requested digests of a job. Does not set units, unit, measured and stretches. */
 void vn_running_digest_begin(vn_running_digest *d, const vn_job *job);
 bool vn_running_digest_wanted(const vn_running_digest *d);
 /* Call when a unit is measured. */

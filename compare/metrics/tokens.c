@@ -102,14 +102,28 @@ static int by_size(const void *a, const void *b)
 	return (x->fraction > y->fraction) - (x->fraction < y->fraction);
 }
 
+/* size (n): scratch. */
+static vn_size median_size(const vn_squares *row, int64_t n, vn_size *size)
+{
+	double *plain = (double *)(void *)size;
+	bool    scaled = false;
+	for (int64_t t = 0; t < n && !scaled; t++) {
+		plain[t] = row[t].rr;
+		scaled = row[t].scale[0] != 0;
+	}
+	if (!scaled) /* the usual case: numbers, whose order needs no comparisons */
+		return size_of(&(vn_squares) { .rr = vn_median_of(plain, n) });
+	for (int64_t t = 0; t < n; t++)
+		size[t] = size_of(&row[t]);
+	qsort(size, (size_t)n, sizeof *size, by_size);
+	return size[vn_rank(n, 0.5)];
+}
+
 void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m)
 {
 	double low = INFINITY, high = -1.0;
 
-	for (int64_t t = 0; t < n; t++)
-		size[t] = size_of(&row[t]);
-	qsort(size, (size_t)n, sizeof *size, by_size);
-	vn_size least = size[vn_rank(n, 0.5)];
+	vn_size least = median_size(row, n, size);
 	if (least.fraction > 0.0)
 		least.exponent -= 6; /* 2^-6 is an eighth of the norm */
 	for (int64_t t = 0; t < n; t++) {

@@ -97,6 +97,7 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 		         l->same ? ", its own" : "", l->nmse, map);
 	}
 	free(p->holds);
+	p->reordered = f->entry == p->ref || !l->same;
 	p->holds = strdup(vn_text_clean(text, sizeof text)); /* names and axes are untrusted text */
 }
 

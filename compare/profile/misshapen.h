@@ -2,7 +2,7 @@
  * or another checkpoint.
  *
  * Reads   request.limits and options, opened.ref, opened.cand, result.point
- * Fills   holds of misshapen checkpoints
+ * Fills   holds and reordered of misshapen checkpoints
  */
 #ifndef VN_COMPARE_MISSHAPEN_H
 #define VN_COMPARE_MISSHAPEN_H

@@ -2,7 +2,7 @@
 #include "compare/replay/reference_variants.h"
 #include "compare/replay/replay_internal.h"
 #include "libref/ops/ggml.h"
-#include "libref/ops/steps.h"
+#include "libref/ops/intermediate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
 	case VN_OP_L2_NORM: return is_narrow(storage);
-	case VN_OP_ACT: return is_narrow(storage) && vn_act_has_steps(n->c.act.act) ? 1 + has_squares(n, storage) : 0;
+	case VN_OP_ACT: return is_narrow(storage) && vn_act_has_formula(n->c.act.act) ? 1 + has_squares(n, storage) : 0;
 	case VN_OP_GATED: return is_narrow(storage) ? 2 + has_squares(n, storage) : 0;
 	case VN_OP_CAUSAL_CONV: return is_narrow(storage) ? 2 : 0;
 	default: return 0;
@@ -51,30 +51,30 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 void vn_variant_put(vn_node *n, vn_policy policy, int i)
 {
 	const vn_dtype                 storage = policy.storage;
-	const vn_intermediate_rounding steps = storage == VN_F16    ? VN_STEPS_F16
-	                                       : storage == VN_BF16 ? VN_STEPS_BF16
-	                                                            : VN_STEPS_F32;
+	const vn_intermediate_rounding rounding = storage == VN_F16    ? VN_ROUNDING_F16
+	                                          : storage == VN_BF16 ? VN_ROUNDING_BF16
+	                                                               : VN_ROUNDING_F32;
 
 	switch (n->op) {
 	case VN_OP_LINEAR: n->c.linear.inverse = VN_GGML_INVERTED; break;
 	case VN_OP_DELTA_RULE: n->c.delta.chunked = 1; break;
-	case VN_OP_ATTENTION: n->c.attention.steps = (int)steps; break;
+	case VN_OP_ATTENTION: n->c.attention.rounding = (int)rounding; break;
 	case VN_OP_ROPE:
 		if (is_narrow(storage) && i == 0)
-			n->c.rope.rope.steps = (int)steps;
+			n->c.rope.rope.rounding = (int)rounding;
 		else
 			n->c.rope.rope.angles = i + !is_narrow(storage);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
-	case VN_OP_L2_NORM: n->c.norm.steps = (int)steps; break;
+	case VN_OP_L2_NORM: n->c.norm.rounding = (int)rounding; break;
 	case VN_OP_ACT:
 	case VN_OP_GATED:
-		n->c.act.steps = (int)steps;
+		n->c.act.rounding = (int)rounding;
 		n->c.act.formula = i + (n->op == VN_OP_ACT);
 		break;
 	case VN_OP_CAUSAL_CONV:
-		n->c.conv.steps = (int)steps;
+		n->c.conv.rounding = (int)rounding;
 		n->c.conv.formula = i > 0;
 		break;
 	default: break;

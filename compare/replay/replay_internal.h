@@ -75,7 +75,7 @@ static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
 	return vn_value_shape(&r->plan->value[value], r->step->tokens, r->step->position + r->step->tokens);
 }
 
-/* ---- made.c: what a node hands over ----------------------------------------------------------- */
+/* ---- replay_made.c: what a node hands over ----------------------------------------------------------- */
 
 /* Returns the sink that stores the outputs of engine e. */
 vn_sink               vn_replay_sink(vn_replay_engine *e);

@@ -7,7 +7,8 @@
 #ifndef VN_COMPARE_PAGE_H
 #define VN_COMPARE_PAGE_H
 
-#include "compare/report/report_json.h"
+#include "compare/report/report.h"
+#include "compare/text/json.h"
 
 /* HTML with the placeholders @TITLE@, @STORY@ and @DATA@, once each and in this order. */
 extern const unsigned char vn_page[];

@@ -41,7 +41,7 @@ typedef struct vn_report_detail {
 /* The details of the first divergence, then of the other origins, then of the other failures, in
  * execution order. The other failures are read only up to a fixed number of elements. */
 typedef struct vn_story {
-	vn_report_detail *told;
+	vn_report_detail *detail;
 	int               n;
 	int               left_out; /* failures without details */
 } vn_story;

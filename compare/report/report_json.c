@@ -10,7 +10,8 @@
 #include "compare/replay/replay.h"
 #include "compare/replay/replay_words.h"
 #include "compare/report/page.h"
-#include "compare/report/report_json.h"
+#include "compare/report/report_json_detail.h"
+#include "compare/report/report_json_explain.h"
 #include "compare/weights/weights_report.h"
 
 #include "libref/base/json.h"
@@ -333,7 +334,7 @@ static json_t *tail_json(const vn_comparison *c, const vn_story *s)
 {
 	json_t *j = json_object(), *full = json_array();
 	for (int i = 0; i < s->n; i++)
-		json_array_append_new(full, vn_json_divergence(c, &s->told[i]));
+		json_array_append_new(full, vn_json_divergence(c, &s->detail[i]));
 	json_object_set_new(j, "steps_together", pools_json(c));
 	json_object_set_new(j, "divergences", full);
 	json_object_set_new(j, "divergences_left_out", json_integer(s->left_out));

@@ -1,5 +1,5 @@
-/* report_json_detail.c: a divergence in full, as JSON: values, statistics, inputs, likeness, profile. */
-#include "compare/report/report_json.h"
+/* report_json_detail.c: see report_json_detail.h: values, statistics, inputs, the layout that matches, profile. */
+#include "compare/report/report_json_detail.h"
 #include "compare/comparison/checkpoint.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* report_json_explain.c: explanations as JSON. */
 #include "compare/explain/explain_words.h"
-#include "compare/report/report_json.h"
+#include "compare/report/report_json_detail.h"
+#include "compare/report/report_json_explain.h"
 
 #include <math.h>
 #include <string.h>

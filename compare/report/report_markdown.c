@@ -207,9 +207,10 @@ static void print_details(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	size_t used = 0;
 	for (int i = 0; i < s->n; i++) {
-		const int point = s->told[i].point;
+		const int point = s->detail[i].point;
 		size_t    n = 0;
-		char *text = point == c->result.first || c->result.point[point].origin ? folded_text(c, &s->told[i], &n) : NULL;
+		char     *text = point == c->result.first || c->result.point[point].origin ? folded_text(c, &s->detail[i], &n)
+		                                                                           : NULL;
 		if (text && used + n < DETAIL_ROOM) {
 			used += n;
 			fwrite(text, 1, n, out);

@@ -410,8 +410,8 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	print_head(&p);
 	print_table(&p);
 	for (int i = 0; i < s->n && i <= DETAILS; i++)
-		if (s->told[i].point == c->result.first || c->result.point[s->told[i].point].origin)
-			vn_report_full(c, &s->told[i], o->colour, out);
+		if (s->detail[i].point == c->result.first || c->result.point[s->detail[i].point].origin)
+			vn_report_full(c, &s->detail[i], o->colour, out);
 	if (c->result.n_origins > DETAILS) {
 		fprintf(out, "more origins:");
 		for (int i = DETAILS; i < c->result.n_origins; i++)

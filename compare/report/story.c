@@ -1,6 +1,7 @@
 /* story.c: the details of what failed, read once for all reports; see report.h. */
 #include "compare/report/report.h"
 #include "compare/judge/localise.h"
+#include "compare/metrics/team.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
@@ -69,16 +70,44 @@ static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_report_det
 	return VN_OK;
 }
 
+/* The passes over a pair of tensors, each with handles of its own: the sums of either side, and the profile of both. */
+typedef struct passes {
+	vn_numbers       *handle[4];
+	int64_t           from;
+	vn_report_detail *d;
+	vn_status         st[3];
+	vn_error          why[3];
+} passes;
+
+static void read_pass(void *ctx, int i)
+{
+	passes *p = ctx;
+	p->st[i] = i < 2 ? read_side(p->handle[i], i, p->from, p->d, &p->why[i])
+	                 : vn_profile_read(p->handle[2], p->handle[3], &p->d->profile, &p->why[i]);
+}
+
 static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_report_detail *d,
                               vn_error *err)
 {
-	vn_numbers *ref = vn_numbers_open(c->opened.ref, p->ref, err),
-			   *cand = ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
-	vn_status st = cand ? VN_OK : VN_ERR_NOMEM;
-	if (!st && !(st = read_side(ref, 0, from, d, err)) && !(st = read_side(cand, 1, from, d, err)))
-		st = vn_profile_read(ref, cand, &d->profile, err);
-	vn_numbers_close(cand);
-	vn_numbers_close(ref);
+	const bool many = vn_recording_share(c->opened.ref) && vn_recording_share(c->opened.cand);
+	passes     x = { .from = from, .d = d };
+	vn_status  st = VN_OK;
+	bool       room = true;
+	for (int i = 0; i < 4; i++) {
+		vn_error *why = &x.why[i < 2 ? i : 2];
+		x.handle[i] = i % 2 ? vn_numbers_open(c->opened.cand, p->cand, why)
+		                    : vn_numbers_open(c->opened.ref, p->ref, why);
+		if (!x.handle[i])
+			x.st[i < 2 ? i : 2] = VN_ERR_NOMEM;
+		room = room && x.handle[i];
+	}
+	if (room)
+		vn_team_each(many ? c->request.options->threads : 1, 3, read_pass, &x);
+	for (int i = 0; i < 3 && !st; i++)
+		if ((st = x.st[i]) && err)
+			*err = x.why[i];
+	for (int i = 0; i < 4; i++)
+		vn_numbers_close(x.handle[i]);
 	return st;
 }
 
@@ -128,7 +157,7 @@ static vn_status add_detail(vn_comparison *c, int point, int *room, vn_story *s,
 {
 	const vn_checkpoint *p = &c->result.point[point];
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
-	vn_report_detail    *d = &s->told[s->n++];
+	vn_report_detail    *d = &s->detail[s->n++];
 	vn_status            st;
 	d->point = point;
 	const int64_t from = place_worst(p, &e->shape, d);
@@ -153,7 +182,7 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 	if (c->result.first < 0 || most < 1)
 		return VN_OK;
 	int *room = malloc((size_t)c->result.n_points * sizeof *room);
-	if (!room || !(s->told = calloc((size_t)most, sizeof *s->told)))
+	if (!room || !(s->detail = calloc((size_t)most, sizeof *s->detail)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
 	else
 		st = add_detail(c, c->result.first, room, s, err);
@@ -178,17 +207,17 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 const vn_report_detail *vn_story_find(const vn_story *s, int point)
 {
 	for (int i = 0; i < s->n; i++)
-		if (s->told[i].point == point)
-			return &s->told[i];
+		if (s->detail[i].point == point)
+			return &s->detail[i];
 	return NULL;
 }
 
 void vn_story_free(vn_story *s)
 {
 	for (int i = 0; i < s->n; i++) {
-		vn_profile_free(&s->told[i].profile);
-		free(s->told[i].input);
+		vn_profile_free(&s->detail[i].profile);
+		free(s->detail[i].input);
 	}
-	free(s->told);
+	free(s->detail);
 	*s = (vn_story) { 0 };
 }

@@ -196,9 +196,9 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 		            "First outside: %s; %d of these could not be recomputed; what was is within its precision.",
 		            vn_label(&c->result.point[c->result.first], label), not_recomputed(c));
 	else if (c->result.first >= 0 && c->result.replayed)
-		vn_text_add(
-			text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
-			"recomputed on the candidate's own inputs, every operation is within its precision: small errors accumulate");
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
+		            "recomputed on the candidate's own inputs, every operation is within its precision: small errors "
+		            "accumulate");
 	else if (c->result.first >= 0)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
 		            c->opened.plan ? "no origin was found"

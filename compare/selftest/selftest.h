@@ -3,8 +3,8 @@
  *
  * A mutation changes a copy of the candidate (or of the reference, or both) as one known kind of
  * mistake would, and states what vn_compare must find: the exit status; the status and metric of
- * the changed checkpoint; that it is the first divergence and the only one; or the words of a
- * refusal. Anything else is MISSED. The tables are in selftest_*.c, one file per kind.
+ * the changed checkpoint; that it is the first divergence and the only one; or by what a comparison
+ * is refused. Anything else is MISSED. The tables are in selftest_*.c, one file per kind.
  *
  * These changes are left out, because the result is, or may be, a healthy recording:
  *   - claims that no verdict depends on: a wrong digest or wrong statistics of numbers that are
@@ -81,14 +81,19 @@ typedef enum vn_selftest_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST
  * model. The last two are skipped for a pair without one. */
 typedef enum vn_selftest_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_selftest_unit;
 
-/* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2. */
+/* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2, either by a line that the word `allow` would
+ * have allowed, or with the status `refused`. */
 typedef struct vn_expected {
-	vn_status_word status;   /* of target */
-	vn_metric      metric;   /* the limit that must be broken; VN_N_METRICS: any */
-	bool           many;     /* more checkpoints may be outside */
-	bool           anywhere; /* some checkpoint must be found, not necessarily target */
-	vn_layout_kind like;     /* what it must be recognised as */
-	const char    *says;     /* words in a refusal, a warning or the detail; NULL: none */
+	vn_status_word status;                   /* of target */
+	vn_metric      metric;                   /* the limit that must be broken; VN_N_METRICS: any */
+	bool           many;                     /* more checkpoints may be outside */
+	bool           anywhere;                 /* some checkpoint must be found, not necessarily target */
+	vn_layout_kind like;                     /* what it must be recognised as */
+	vn_misfit      misfit;                   /* why it cannot be measured */
+	bool           reordered, invalid_floor; /* what the checkpoint holds; the floor must be rejected there */
+	vn_status      refused;
+	const char    *allow;
+	const char    *says; /* how a list of expectations calls the refusal; nothing is decided by it */
 } vn_expected;
 
 /* What a tensor may state about itself, but need not (specs/checkpoint.md). */
@@ -127,17 +132,17 @@ typedef struct vn_mutation_group {
 extern const vn_mutation_group vn_mutation_groups[]; /* ends with a name of NULL */
 
 /* Two healthy recordings, and how they are compared. */
-typedef struct vn_healthy vn_healthy;
-struct vn_healthy {
-	const char       *name;               /* "f16" */
-	const char       *ref, *cand, *floor; /* paths; floor: NULL */
-	const char       *model;              /* of ref; NULL */
+typedef struct vn_selftest_pair vn_selftest_pair;
+struct vn_selftest_pair {
+	const char             *name;               /* "f16" */
+	const char             *ref, *cand, *floor; /* paths; floor: NULL */
+	const char             *model;              /* of ref; NULL */
 	/* healthy recordings of other tokens, of other weights; NULL */
-	const char       *earlier, *unrelated_run;
-	const char       *limits; /* NULL: vernier's own */
+	const char             *earlier, *unrelated_run;
+	const char             *limits; /* NULL: vernier's own */
 	/* mutations that do not depend on the precision are left to another pair */
-	bool              numbers_alone;
-	const vn_healthy *steps; /* the pair for mutations of later steps; NULL: this one */
+	bool                    numbers_alone;
+	const vn_selftest_pair *steps; /* the pair for mutations of later steps; NULL: this one */
 };
 
 typedef enum vn_caught { VN_CAUGHT, VN_MISSED, VN_NOT_RUN, VN_ELSEWHERE } vn_caught;
@@ -151,19 +156,19 @@ typedef struct vn_outcome {
 /* An opened pair of recordings. */
 typedef struct vn_mutation_harness vn_mutation_harness;
 /* dir: an existing directory for copies, which nothing else uses. healthy and dir are borrowed. */
-vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **c,
+vn_status vn_mutation_harness_open(const vn_selftest_pair *h, const char *dir, int threads, vn_mutation_harness **c,
                                    vn_error *err);
 void      vn_mutation_harness_close(vn_mutation_harness *c);
 /* Compares the pair unchanged: VN_MISSED means a false alarm. */
-vn_status vn_mutation_harness_healthy(vn_mutation_harness *c, vn_outcome *o, vn_error *err);
+vn_status vn_mutation_harness_unchanged(vn_mutation_harness *c, vn_outcome *o, vn_error *err);
 vn_status vn_mutation_harness_try(vn_mutation_harness *c, const vn_mutation *m, vn_outcome *o, vn_error *err);
 
 /* Healthy recordings that are made in dir from a small synthetic model: pairs of runs of the
  * reference engine in two precisions. */
 enum { VN_SELFTEST_PAIRS = 4 };
 typedef struct vn_own_runs {
-	char       path[24][4096], model[4000];
-	vn_healthy pair[VN_SELFTEST_PAIRS], steps[VN_SELFTEST_PAIRS];
+	char             path[24][4096], model[4000];
+	vn_selftest_pair pair[VN_SELFTEST_PAIRS], steps[VN_SELFTEST_PAIRS];
 } vn_own_runs;
 vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_error *err);
 

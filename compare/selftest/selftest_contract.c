@@ -1,5 +1,5 @@
 /* selftest_contract.c: healthy numbers of another prompt, model, run or plan. */
-#include "compare/selftest/selftest.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include "libref/base/json.h"
 
@@ -258,53 +258,58 @@ static void precision_other(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_text(e, "/run", "precision", was && strcmp(was, "f16") == 0 ? "f16-acc16" : "f16");
 }
 
-#define REFUSED(text) \
-	{ \
-		.status = VN_N_STATUS_WORDS, .says = text \
-	}
-
 const vn_mutation vn_selftest_contract[] = {
-	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token ids: number") },
-	{ "id-less", "one token fewer than the steps have", .edit = id_less, .want = REFUSED("token") },
-	{ "id-rot", "a changed token id with its old digest", .edit = id_rot, .want = REFUSED("its digest is") },
-	{ "id-negative", "an id outside the vocabulary", .edit = id_negative, .want = REFUSED("/run/token_ids") },
-	{ "no-ids", "no token ids", .edit = no_ids, .want = REFUSED("/run/token_ids") },
+	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token_ids", "token ids: number") },
+	/* found by the steps, or, where a file does not say them, by the other side */
+	{ "id-less", "one token fewer than the steps have", .edit = id_less,
+	  .want = { .status = VN_N_STATUS_WORDS, .refused = VN_ERR_FORMAT, .allow = "token_ids", .says = "token" } },
+	{ "id-rot", "a changed token id with its old digest", .edit = id_rot,
+	  .want = FAILS(VN_ERR_FORMAT, "its digest is") },
+	{ "id-negative", "an id outside the vocabulary", .edit = id_negative,
+	  .want = FAILS(VN_ERR_FORMAT, "/run/token_ids") },
+	{ "no-ids", "no token ids", .edit = no_ids, .want = FAILS(VN_ERR_FORMAT, "/run/token_ids") },
 	{ "positions-later", "every position increased by one", .edit = later_positions,
-	  .want = REFUSED("positions: token 0") },
+	  .want = REFUSED("positions", "positions: token 0") },
 	{ "position-other", "one position is that of another token", .edit = other_position,
-	  .want = REFUSED("positions: ") },
-	{ "no-engine", "no attribute engine", .edit = no_engine, .want = REFUSED("attribute engine") },
-	{ "no-precision", "no attribute precision", .edit = no_precision, .want = REFUSED("attribute precision") },
-	{ "precision-unknown", "an unknown precision", .edit = precision_none, .want = REFUSED("precision") },
+	  .want = REFUSED("positions", "positions: ") },
+	{ "no-engine", "no attribute engine", .edit = no_engine, .want = FAILS(VN_ERR_FORMAT, "attribute engine") },
+	{ "no-precision", "no attribute precision", .edit = no_precision,
+	  .want = FAILS(VN_ERR_FORMAT, "attribute precision") },
+	{ "precision-unknown", "an unknown precision", .edit = precision_none, .want = FAILS(VN_ERR_USAGE, "precision") },
 	{ "precision-other", "a precision other than the floor's", VN_NEEDS_FLOOR, .edit = precision_other,
-	  .want = REFUSED("the floor was run in") },
+	  .want = REFUSED("precision", "the floor was run in") },
 	{ "config-eps", "a config with ten times the epsilon", VN_NEEDS_CONFIG, .edit = other_eps,
-	  .want = REFUSED("config: ") },
+	  .want = REFUSED("config", "config: ") },
 	{ "config-heads", "a config with twice the heads", VN_NEEDS_CONFIG, .edit = other_heads,
-	  .want = REFUSED("config: ") },
-	{ "config-cut", "a truncated config", VN_NEEDS_CONFIG, .edit = config_cut, .want = REFUSED("not a JSON object") },
+	  .want = REFUSED("config", "config: ") },
+	{ "config-cut", "a truncated config", VN_NEEDS_CONFIG, .edit = config_cut,
+	  .want = REFUSED("config", "not a JSON object") },
 	{ "weight-other", "one weight with other numbers", VN_NEEDS_WEIGHTS, .edit = other_weight,
-	  .want = REFUSED("weights: ") },
+	  .want = REFUSED("weights", "weights: ") },
 	{ "weight-digest", "one weight with other bits but equal statistics", VN_NEEDS_WEIGHTS, .edit = weight_scaled,
-	  .want = REFUSED("weights: ") },
+	  .want = REFUSED("weights", "weights: ") },
 	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_turned,
-	  .want = REFUSED("(7, 5)") },
+	  .want = REFUSED("weights", "(7, 5)") },
 	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS, .edit = weight_renamed,
-	  .want = REFUSED("not in the candidate") },
+	  .want = REFUSED("weights", "not in the candidate") },
 	{ "weight-missing", "one weight that was never loaded", VN_NEEDS_WEIGHTS, .edit = weight_missing,
-	  .want = REFUSED("not in the candidate") },
-	{ "plan-mask", "a plan without the causal mask", VN_NEEDS_PLAN, .edit = plan_constant, .want = REFUSED("plan: ") },
-	{ "plan-eps", "a plan with another epsilon", VN_NEEDS_PLAN, .edit = plan_number, .want = REFUSED("plan: ") },
-	{ "plan-edge", "a plan that adds one input twice", VN_NEEDS_PLAN, .edit = plan_edge, .want = REFUSED("plan: ") },
+	  .want = REFUSED("weights", "not in the candidate") },
+	{ "plan-mask", "a plan without the causal mask", VN_NEEDS_PLAN, .edit = plan_constant,
+	  .want = REFUSED("config", "plan: ") },
+	{ "plan-eps", "a plan with another epsilon", VN_NEEDS_PLAN, .edit = plan_number,
+	  .want = REFUSED("config", "plan: ") },
+	{ "plan-edge", "a plan that adds one input twice", VN_NEEDS_PLAN, .edit = plan_edge,
+	  .want = REFUSED("config", "plan: ") },
 	{ "plan-name", "a plan whose second name is that of another value", VN_NEEDS_PLAN, .edit = plan_alias,
-	  .want = REFUSED("plan") },
-	{ "plan-context", "a plan with a shorter context", VN_NEEDS_PLAN, .edit = plan_layers, .want = REFUSED("plan") },
-	{ "plan-cut", "a plan that is not JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = REFUSED("/plan") },
+	  .want = REFUSED("config", "plan") },
+	{ "plan-context", "a plan with a shorter context", VN_NEEDS_PLAN, .edit = plan_layers,
+	  .want = REFUSED("config", "plan") },
+	{ "plan-cut", "a plan that is not JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = FAILS(VN_ERR_FORMAT, "/plan") },
 	{ "earlier-run", "a healthy recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is,
-	  .want = REFUSED("token ids: number") },
+	  .want = REFUSED("token_ids", "token ids: number") },
 	{ "earlier-run-relabelled", "the same, relabelled with these token ids", VN_NEEDS_EARLIER, .edit = dressed_up,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS, .many = true, .anywhere = true } },
 	{ "other-model", "a healthy recording of other weights", VN_NEEDS_UNRELATED_RUN, .edit = as_it_is,
-	  .want = REFUSED("weights: ") },
+	  .want = REFUSED("weights", "weights: ") },
 	{ .name = NULL }
 };

@@ -1,6 +1,6 @@
 /* selftest_files.c: mutations of files: truncated, damaged, unfinished, or with links to
  * elsewhere. */
-#include "compare/selftest/selftest.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,49 +165,51 @@ static void last_bit(vn_edit *e, const vn_mutation_context *p)
 	free(raw);
 }
 
-#define REFUSED(text) \
-	{ \
-		.status = VN_N_STATUS_WORDS, .says = text \
-	}
-
 const vn_mutation vn_selftest_files[] = {
-	{ "absent", "no file", .file = remove_file, .want = REFUSED("No such file") },
-	{ "empty-file", "an empty file", .file = empty_file, .want = REFUSED("is empty") },
-	{ "folder", "a directory of that name", .file = replace_by_folder, .want = REFUSED("a directory") },
-	{ "pointer", "a Git LFS pointer", .file = text_file, .want = REFUSED("not an HDF5 file") },
-	{ "truncated", "the second half is missing", .file = halve_file, .want = REFUSED("HDF5") },
-	{ "byte-less", "the last byte is missing", .file = byte_less, .want = REFUSED("HDF5") },
-	{ "head-alone", "cut to 96 bytes", .file = head_alone, .want = REFUSED("HDF5") },
-	{ "signature", "another signature", .file = no_hdf5, .want = REFUSED("not an HDF5 file") },
-	{ "superblock", "the superblock overwritten", .file = no_start, .want = REFUSED("HDF5") },
-	{ "incomplete", "the run was interrupted", .edit = incomplete, .want = REFUSED("incomplete") },
+	{ "absent", "no file", .file = remove_file, .want = FAILS(VN_ERR_IO, "No such file") },
+	{ "empty-file", "an empty file", .file = empty_file, .want = FAILS(VN_ERR_FORMAT, "is empty") },
+	{ "folder", "a directory of that name", .file = replace_by_folder, .want = FAILS(VN_ERR_IO, "a directory") },
+	{ "pointer", "a Git LFS pointer", .file = text_file, .want = FAILS(VN_ERR_FORMAT, "not an HDF5 file") },
+	{ "truncated", "the second half is missing", .file = halve_file, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
+	{ "byte-less", "the last byte is missing", .file = byte_less, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
+	{ "head-alone", "cut to 96 bytes", .file = head_alone, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
+	{ "signature", "another signature", .file = no_hdf5, .want = FAILS(VN_ERR_FORMAT, "not an HDF5 file") },
+	{ "superblock", "the superblock overwritten", .file = no_start, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
+	{ "incomplete", "the run was interrupted", .edit = incomplete, .want = REFUSED("incomplete", "incomplete") },
 	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF, .edit = incomplete,
-	  .want = REFUSED("incomplete") },
-	{ "complete-unsaid", "no mark that the run is complete", .edit = complete_gone, .want = REFUSED("complete") },
-	{ "format", "another format's name", .edit = other_format, .want = REFUSED("not a recording") },
-	{ "version", "a later version of the format", .edit = later, .want = REFUSED("format_version") },
-	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft, .want = REFUSED("a soft link") },
-	{ "dangling-link", "a soft link to nowhere", VN_NEEDS_TENSOR, .edit = dangling, .want = REFUSED("a soft link") },
+	  .want = REFUSED("incomplete", "incomplete") },
+	{ "complete-unsaid", "no mark that the run is complete", .edit = complete_gone,
+	  .want = FAILS(VN_ERR_FORMAT, "complete") },
+	{ "format", "another format's name", .edit = other_format, .want = FAILS(VN_ERR_FORMAT, "not a recording") },
+	{ "version", "a later version of the format", .edit = later, .want = FAILS(VN_ERR_FORMAT, "format_version") },
+	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft,
+	  .want = FAILS(VN_ERR_FORMAT, "a soft link") },
+	{ "dangling-link", "a soft link to nowhere", VN_NEEDS_TENSOR, .edit = dangling,
+	  .want = FAILS(VN_ERR_FORMAT, "a soft link") },
 	{ "external-link", "a link into another file", VN_NEEDS_TENSOR, .edit = external,
-	  .want = REFUSED("an external link") },
-	{ "circle", "a group inside itself", VN_NEEDS_TENSOR, .edit = circle, .want = REFUSED("a group with two names") },
-	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .edit = elsewhere, .want = REFUSED("in another file") },
-	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual, .want = REFUSED("virtual") },
+	  .want = FAILS(VN_ERR_FORMAT, "an external link") },
+	{ "circle", "a group inside itself", VN_NEEDS_TENSOR, .edit = circle,
+	  .want = FAILS(VN_ERR_FORMAT, "a group with two names") },
+	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .edit = elsewhere,
+	  .want = FAILS(VN_ERR_FORMAT, "in another file") },
+	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual,
+	  .want = FAILS(VN_ERR_FORMAT, "virtual") },
 	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = unwritten,
-	  .want = REFUSED("never written") },
-	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = gap, .want = REFUSED("stored") },
+	  .want = FAILS(VN_ERR_FORMAT, "never written") },
+	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = gap,
+	  .want = FAILS(VN_ERR_FORMAT, "stored") },
 	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap,
-	  .want = REFUSED("never written") },
+	  .want = FAILS(VN_ERR_FORMAT, "never written") },
 	{ "packed-rot", "a changed byte in compressed numbers", VN_NEEDS_TENSOR, .edit = rotten,
 	  .want = { .status = VN_UNREADABLE } },
 	{ "rot", "numbers changed, digest kept", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = rot,
-	  .want = REFUSED("do not match its digest") },
+	  .want = REFUSED("digest", "do not match its digest") },
 	{ "bit", "the last bit of a number flipped, digest kept", VN_NEEDS_TENSOR, .claim = VN_CLAIM_DIGEST,
-	  .edit = last_bit, .want = REFUSED("do not match its digest") },
+	  .edit = last_bit, .want = REFUSED("digest", "do not match its digest") },
 	{ "bit-reference", "the same in the reference", VN_NEEDS_TENSOR, .side = VN_SIDE_REF, .claim = VN_CLAIM_DIGEST,
-	  .edit = last_bit, .want = REFUSED("do not match its digest") },
-	{ "digest", "a malformed digest", VN_NEEDS_TENSOR, .edit = bad_digest, .want = REFUSED("digest") },
+	  .edit = last_bit, .want = REFUSED("digest", "do not match its digest") },
+	{ "digest", "a malformed digest", VN_NEEDS_TENSOR, .edit = bad_digest, .want = FAILS(VN_ERR_FORMAT, "digest") },
 	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics,
-	  .want = REFUSED("nan -1") },
+	  .want = FAILS(VN_ERR_FORMAT, "nan -1") },
 	{ .name = NULL }
 };

@@ -1,19 +1,19 @@
-/* selftest_internal.h: shared by selftest.c, selftest_mutate.c and selftest_target.c; included
- * nowhere else. */
+/* selftest_internal.h: shared by the selftest_*.c files, and included nowhere else: the harness, and the changes and
+ * table entries that several tables of mutations have. */
 #ifndef VN_COMPARE_SELFTEST_INTERNAL_H
 #define VN_COMPARE_SELFTEST_INTERNAL_H
 
 #include "compare/selftest/selftest.h"
 
-enum { VN_CLINIC_PATH = 4096 };
+enum { VN_HARNESS_PATH = 4096 };
 
 struct vn_mutation_harness {
-	const vn_healthy  *h;
-	vn_recording      *ref, *cand, *floor;
+	const vn_selftest_pair *h;
+	vn_recording           *ref, *cand, *floor;
 	/* of the candidate's entries: a second name that exists on one side only */
-	bool              *shared;
-	char               ref_copy[VN_CLINIC_PATH], cand_copy[VN_CLINIC_PATH];
-	vn_compare_options o;
+	bool                   *shared;
+	char                    ref_copy[VN_HARNESS_PATH], cand_copy[VN_HARNESS_PATH];
+	vn_compare_options      o;
 };
 
 /* Returns how many numbers one index of the first axis has. */
@@ -36,5 +36,67 @@ vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *he
  * needs none. Returns NULL, or why it cannot be tried. */
 const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target,
                                         const vn_entry **other);
+
+/* ---- tables of mutations ----------------------------------------------------------------------------------------
+ * x is (T,W), the numbers of p's target; raw is the same as stored. */
+
+static inline double *row(const vn_mutation_context *p, double *x, int64_t t)
+{
+	return x + t * p->W;
+}
+
+/* selftest_numbers.c */
+void vn_change_nan(const vn_mutation_context *p, double *x); /* one number */
+void vn_change_zeroed(const vn_mutation_context *p, double *x);
+void vn_change_negated(const vn_mutation_context *p, double *x);
+void vn_change_enlarged(const vn_mutation_context *p, double *x); /* times 1.3 */
+/* of the largest number */
+void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw);
+void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw);
+
+/* selftest_places.c */
+void vn_change_heads_swapped(const vn_mutation_context *p, double *x);
+void vn_change_to_others(const vn_mutation_context *p, double *x); /* the numbers of p's other */
+
+#define BY(m) \
+	{ \
+		.status = VN_OUTSIDE, .metric = m \
+	}
+#define ANY     BY(VN_N_METRICS)
+#define NOTHING BY(VN_M_NMSE) /* but not for its size */
+#define AS(l) \
+	{ \
+		.status = VN_OUTSIDE, .metric = VN_M_NMSE, .like = l \
+	}
+
+/* The comparison is refused, unless this word allows it; text: how a list calls that. */
+#define REFUSED(word, text) \
+	{ \
+		.status = VN_N_STATUS_WORDS, .allow = word, .says = text \
+	}
+/* It ends with this status, in trouble. */
+#define FAILS(st, text) \
+	{ \
+		.status = VN_N_STATUS_WORDS, .refused = st, .says = text \
+	}
+
+/* Mutations of the reference. A wrong reference is far from its floor, too, which must not excuse
+ * the candidate. */
+#define REFERENCE(what, said, need, f) \
+	{ what "-in-reference", \
+	  said ", of the reference, with a floor", \
+	  need, \
+	  VN_SIDE_REF, \
+	  .unit = VN_UNIT_FLOOR, \
+	  .numbers = f, \
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .invalid_floor = true } }, \
+	{ \
+		what "-in-reference-of-a-model", said ", of the reference, with its model", need, VN_SIDE_REF, \
+			.unit = VN_UNIT_MODEL, .numbers = f, .want = { \
+				.status = VN_OUTSIDE, \
+				.metric = VN_M_NMSE, \
+				.invalid_floor = true \
+			} \
+	}
 
 #endif

@@ -1,6 +1,6 @@
 /* selftest_names.c: mutations of names: the right numbers under another name, in another place, or
  * missing. */
-#include "compare/selftest/selftest.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -149,10 +149,6 @@ static void other_op(vn_edit *e, const vn_mutation_context *p)
 	{ \
 		.status = s \
 	}
-#define REFUSED(text) \
-	{ \
-		.status = VN_N_STATUS_WORDS, .says = text \
-	}
 
 const vn_mutation vn_selftest_names[] = {
 	{ "missing", "a tensor is missing", VN_NEEDS_TENSOR, .edit = remove_tensor, .want = STATUS(VN_MISSING) },
@@ -173,28 +169,28 @@ const vn_mutation vn_selftest_names[] = {
 	{ "upper-case", "a name in capitals", VN_NEEDS_TENSOR, .edit = upper_case,
 	  .want = { .status = VN_MISSING, .many = true } },
 	{ "control-characters", "a name that would clear the terminal", VN_NEEDS_TENSOR, .edit = control,
-	  .want = REFUSED("control characters") },
+	  .want = FAILS(VN_ERR_FORMAT, "control characters") },
 	{ "step-renumbered", "the last step under another number", VN_NEEDS_STEPS, .edit = step_renumbered,
 	  .want = { .status = VN_MISSING, .many = true, .anywhere = true } },
 	{ "step-misspelt", "a step called step.01", VN_NEEDS_STEPS, .edit = step_misspelt,
-	  .want = REFUSED("is not the name of a step") },
+	  .want = FAILS(VN_ERR_FORMAT, "is not the name of a step") },
 	{ "buffers-swapped", "two points of a layer exchanged", VN_NEEDS_PAIR, .edit = numbers_swapped,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .like = VN_LIKE_OTHER } },
 	{ "names-swapped", "two tensors with exchanged names", VN_NEEDS_PAIR, .plan = true, .edit = swapped,
-	  .want = REFUSED("its point is") },
+	  .want = REFUSED("claims", "its point is") },
 	{ "layers-swapped", "two layers with exchanged names", VN_NEEDS_LAYERS, .plan = true, .edit = layers_swapped,
-	  .want = REFUSED("its layer is") },
+	  .want = REFUSED("claims", "its layer is") },
 	{ "second-name-elsewhere", "a second name that points to another tensor", VN_NEEDS_NAMES, .plan = true,
-	  .edit = instead, .want = REFUSED("its point is") },
+	  .edit = instead, .want = REFUSED("claims", "its point is") },
 	{ "first-name-elsewhere", "a second name that points to another layer's tensor", VN_NEEDS_LAYERS, .plan = true,
-	  .edit = instead, .want = REFUSED("its layer is") },
+	  .edit = instead, .want = REFUSED("claims", "its layer is") },
 	{ "order-swapped", "two tensors exchanged in the execution order", VN_NEEDS_PAIR, .plan = true,
-	  .claim = VN_CLAIM_ORDER, .edit = orders_swapped, .want = REFUSED("order") },
+	  .claim = VN_CLAIM_ORDER, .edit = orders_swapped, .want = REFUSED("claims", "order") },
 	{ "layer-changed", "a tensor labelled with the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer,
-	  .want = REFUSED("its layer is") },
+	  .want = REFUSED("claims", "its layer is") },
 	{ "point-changed", "a tensor labelled with another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point,
-	  .want = REFUSED("its point is") },
+	  .want = REFUSED("claims", "its point is") },
 	{ "op-changed", "a tensor labelled with another operation", VN_NEEDS_TENSOR, .plan = true, .edit = other_op,
-	  .want = REFUSED("its op is") },
+	  .want = REFUSED("claims", "its op is") },
 	{ .name = NULL }
 };

@@ -1,5 +1,5 @@
 /* selftest_numbers.c: mutations of numbers: right name, shape and format, wrong numbers. */
-#include "compare/selftest/selftest_change.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include <math.h>
 #include <string.h>

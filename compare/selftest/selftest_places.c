@@ -1,6 +1,6 @@
 /* selftest_places.c: mutations of places: the right numbers of another token, head, layer, point or
  * step. */
-#include "compare/selftest/selftest_change.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include "libref/base/arrange.h"
 

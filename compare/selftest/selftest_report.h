@@ -9,9 +9,9 @@
 /* The outcomes of n_pairs pairs. outcome: (pairs, mutations + 1): the unchanged pair first, then
  * the mutations of all groups in order. */
 typedef struct vn_selftest {
-	const vn_healthy *pair;
-	int               n_pairs, n_mutations;
-	vn_outcome       *outcome;
+	const vn_selftest_pair *pair;
+	int                     n_pairs, n_mutations;
+	vn_outcome             *outcome;
 } vn_selftest;
 
 /* Returns how many outcomes are `what`; false alarms count as VN_MISSED. */

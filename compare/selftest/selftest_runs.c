@@ -81,7 +81,7 @@ static vn_status make_steps(vn_own_runs *own, int i, const char *dir, const char
 	    (st = make_run(own, slot, dir, "steps", own->model, precision, &many_steps, 1, threads, err)) ||
 	    (i && (st = make_run(own, slot + 1, dir, "steps.floor", own->model, precision, &many_steps, 1, threads, err))))
 		return st;
-	own->steps[i] = (vn_healthy) {
+	own->steps[i] = (vn_selftest_pair) {
 		.name = own->pair[i].name,
 		.ref = own->path[i ? STEPS : STEPS + 1],
 		.cand = own->path[slot],
@@ -126,7 +126,7 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 		/* The same run again, because the floor must not be the candidate. */
 		if (i && (st = make_run(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
-		own->pair[i] = (vn_healthy) {
+		own->pair[i] = (vn_selftest_pair) {
 			.name = pair[i].name,
 			.ref = own->path[i ? 1 : 0],
 			.cand = path[0],

@@ -1,5 +1,5 @@
 /* selftest_shapes.c: the right name, and numbers in another shape, format or basis. */
-#include "compare/selftest/selftest.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include "libref/base/arrange.h"
 
@@ -221,65 +221,61 @@ static void steps_exchanged(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_swap(e, at, there);
 }
 
-#define MISSHAPEN(text) \
+#define MISSHAPEN(why) \
 	{ \
-		.status = VN_MISSHAPEN, .says = text \
+		.status = VN_MISSHAPEN, .misfit = why \
 	}
-#define REFUSED(text) \
+#define REORDERED \
 	{ \
-		.status = VN_N_STATUS_WORDS, .says = text \
+		.status = VN_MISSHAPEN, .reordered = true \
 	}
 
 const vn_mutation vn_selftest_shapes[] = {
-	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_turned, .want = MISSHAPEN("shape") },
-	{ "heads-first", "(T,H,K) transposed to (H,T,K)", VN_NEEDS_HEADS, .edit = heads_first,
-	  .want = MISSHAPEN("in the order") },
-	{ "columns-first", "(T,D) transposed to (D,T)", VN_NEEDS_TENSOR, .edit = columns_first,
-	  .want = MISSHAPEN("in the order") },
-	{ "flattened", "heads and head dims as one axis", VN_NEEDS_HEADS, .edit = flattened,
-	  .want = MISSHAPEN("in the order") },
-	{ "trailing-axis", "a last axis of length one", VN_NEEDS_TENSOR, .edit = trailing_one,
-	  .want = MISSHAPEN("in the order") },
-	{ "column-less", "one column fewer", VN_NEEDS_TENSOR, .edit = column_less, .want = MISSHAPEN("shape") },
-	{ "column-more", "a column of padding", VN_NEEDS_TENSOR, .edit = column_more, .want = MISSHAPEN("shape") },
-	{ "empty", "no columns", VN_NEEDS_TENSOR, .edit = no_columns, .want = MISSHAPEN("shape") },
+	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_turned, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
+	{ "heads-first", "(T,H,K) transposed to (H,T,K)", VN_NEEDS_HEADS, .edit = heads_first, .want = REORDERED },
+	{ "columns-first", "(T,D) transposed to (D,T)", VN_NEEDS_TENSOR, .edit = columns_first, .want = REORDERED },
+	{ "flattened", "heads and head dims as one axis", VN_NEEDS_HEADS, .edit = flattened, .want = REORDERED },
+	{ "trailing-axis", "a last axis of length one", VN_NEEDS_TENSOR, .edit = trailing_one, .want = REORDERED },
+	{ "column-less", "one column fewer", VN_NEEDS_TENSOR, .edit = column_less, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
+	{ "column-more", "a column of padding", VN_NEEDS_TENSOR, .edit = column_more, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
+	{ "empty", "no columns", VN_NEEDS_TENSOR, .edit = no_columns, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "empty-in-both", "no columns on either side", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .edit = no_columns,
-	  .want = { .status = VN_EMPTY, .says = "no elements" } },
-	{ "shape-transposed", "(T,D) as (D,T)", VN_NEEDS_TENSOR, .edit = transposed, .want = MISSHAPEN("rows") },
-	{ "batch-of-one", "a first axis of length one", VN_NEEDS_TENSOR, .edit = batch_of_one,
-	  .want = MISSHAPEN("in the order") },
-	{ "row-less", "one token fewer", VN_NEEDS_TENSOR, .edit = row_less, .want = MISSHAPEN("rows") },
+	  .want = { .status = VN_EMPTY, .misfit = VN_MISFIT_EMPTY } },
+	{ "shape-transposed", "(T,D) as (D,T)", VN_NEEDS_TENSOR, .edit = transposed, .want = MISSHAPEN(VN_MISFIT_ROWS) },
+	{ "batch-of-one", "a first axis of length one", VN_NEEDS_TENSOR, .edit = batch_of_one, .want = REORDERED },
+	{ "row-less", "one token fewer", VN_NEEDS_TENSOR, .edit = row_less, .want = MISSHAPEN(VN_MISFIT_ROWS) },
 	{ "last-row-alone", "only the last token, although all were asked for", VN_NEEDS_TENSOR, .edit = last_row_alone,
-	  .want = MISSHAPEN("rows") },
-	{ "one-list", "all axes as one", VN_NEEDS_TENSOR, .edit = one_list, .want = MISSHAPEN("rows") },
-	{ "seven-axes", "too many axes", VN_NEEDS_TENSOR, .edit = many_axes, .want = REFUSED("rank 7") },
-	{ "one-number", "a single number", VN_NEEDS_TENSOR, .edit = scalar, .want = MISSHAPEN("shape") },
+	  .want = MISSHAPEN(VN_MISFIT_ROWS) },
+	{ "one-list", "all axes as one", VN_NEEDS_TENSOR, .edit = one_list, .want = MISSHAPEN(VN_MISFIT_ROWS) },
+	{ "seven-axes", "too many axes", VN_NEEDS_TENSOR, .edit = many_axes, .want = FAILS(VN_ERR_FORMAT, "rank 7") },
+	{ "one-number", "a single number", VN_NEEDS_TENSOR, .edit = scalar, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "axes-said-otherwise", "the dims string reversed", VN_NEEDS_HEADS, .edit = words_turned,
-	  .want = MISSHAPEN("axes") },
+	  .want = MISSHAPEN(VN_MISFIT_AXES) },
 	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis,
-	  .want = MISSHAPEN("basis") },
+	  .want = MISSHAPEN(VN_MISFIT_BASIS) },
 	{ "format-said-otherwise", "a dtype attribute that does not fit the numbers", VN_NEEDS_TENSOR,
-	  .edit = said_otherwise, .want = REFUSED("attribute dtype") },
+	  .edit = said_otherwise, .want = FAILS(VN_ERR_FORMAT, "attribute dtype") },
 	{ "bits-relabelled", "the same bytes as another format", VN_NEEDS_TENSOR, .edit = bits_relabelled,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS } },
 	{ "whole-numbers", "numbers of an unsupported type", VN_NEEDS_TENSOR, .edit = counted,
-	  .want = REFUSED("its type is not one of") },
+	  .want = FAILS(VN_ERR_FORMAT, "its type is not one of") },
 	{ "position-less", "a step one token earlier in the cache", VN_NEEDS_STEPS, .edit = position_less,
-	  .want = REFUSED("steps: in the candidate") },
+	  .want = REFUSED("steps", "steps: in the candidate") },
 	{ "position-less-in-both", "a step one token earlier in the cache, on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
-	  .edit = position_less, .want = REFUSED("steps: in the reference") },
+	  .edit = position_less, .want = REFUSED("steps", "steps: in the reference") },
 	{ "step-lost-in-both", "both sides lack one step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = step_lost,
-	  .want = REFUSED("steps: no step") },
+	  .want = REFUSED("steps", "steps: no step") },
 	{ "prompt-lost-in-both", "both sides lack the prompt", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = first_lost,
-	  .want = REFUSED("steps: no step") },
+	  .want = REFUSED("steps", "steps: no step") },
 	{ "last-step-lost-in-both", "both sides lack the last step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = last_lost,
-	  .want = REFUSED("steps: no step") },
+	  .want = REFUSED("steps", "steps: no step") },
 	{ "steps-exchanged-in-both", "two steps with exchanged numbers on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
-	  .edit = steps_exchanged, .want = REFUSED("steps: in the reference") },
-	{ "tokens-less", "a prompt of one token fewer", VN_NEEDS_TENSOR, .edit = tokens_less, .want = REFUSED("tokens") },
+	  .edit = steps_exchanged, .want = REFUSED("steps", "steps: in the reference") },
+	{ "tokens-less", "a prompt of one token fewer", VN_NEEDS_TENSOR, .edit = tokens_less,
+	  .want = FAILS(VN_ERR_FORMAT, "tokens") },
 	{ "rows-less", "one kept row fewer than recorded", VN_NEEDS_TENSOR, .edit = rows_less,
-	  .want = { .status = VN_MISSHAPEN, .many = true, .says = "rows" } },
+	  .want = { .status = VN_MISSHAPEN, .many = true, .misfit = VN_MISFIT_ROWS } },
 	{ "tokens-too-many", "a step of more tokens than the run has", VN_NEEDS_TENSOR, .edit = tokens_too_many,
-	  .want = REFUSED("tokens") },
+	  .want = FAILS(VN_ERR_FORMAT, "tokens") },
 	{ .name = NULL }
 };

@@ -1,6 +1,6 @@
 /* selftest_steps.c: mutations of later steps: of one single-token call, of the last one, and of one
  * channel in all of them. */
-#include "compare/selftest/selftest_change.h"
+#include "compare/selftest/selftest_internal.h"
 
 static void scaled(const vn_mutation_context *p, double *x)
 {

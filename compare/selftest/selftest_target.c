@@ -170,7 +170,9 @@ static bool in_call(const vn_mutation_harness *c, vn_selftest_when when, const v
 static bool is_coarse(const vn_mutation_harness *c, const vn_entry *e)
 {
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
-	return e->dtype == VN_BF16 || !precision || strstr(precision, "bf") || strcmp(precision, "f16-acc16") == 0;
+	vn_policy   p;
+	return e->dtype == VN_BF16 || !precision ||
+	       (vn_policy_from_word(precision, &p) && (p.storage == VN_BF16 || p.sums == VN_F16));
 }
 
 static bool is_recurrent(const vn_mutation_harness *c)

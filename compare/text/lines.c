@@ -11,34 +11,55 @@
 
 enum { LINE_MAX_CHARS = 1024 };
 
-static void append_line(vn_lines *l, const char *text)
+static void append_line(vn_lines *l, const char *text, const char *allow, size_t own)
 {
-	char **more = realloc(l->line, (size_t)(l->n + 1) * sizeof *more);
+	char         **more = realloc(l->line, (size_t)(l->n + 1) * sizeof *more);
+	vn_line_facts *facts;
+
 	if (!more)
 		return;
 	l->line = more;
+	if (!(facts = realloc(l->facts, (size_t)(l->n + 1) * sizeof *facts)))
+		return;
+	l->facts = facts;
+	facts[l->n] = (vn_line_facts) { .allow = allow, .own = own, .times = 1 };
 	if ((more[l->n] = strdup(text)))
 		l->n++;
 }
 
+/* Prints into `text`, a buffer of LINE_MAX_CHARS. */
+#define PRINT(text, format) \
+	do { \
+		va_list args; \
+		va_start(args, format); \
+		vn_text_print(text, sizeof text, format, args); \
+		va_end(args); \
+	} while (0)
+
 void vn_lines_add(vn_lines *l, const char *format, ...)
 {
-	char    text[LINE_MAX_CHARS];
-	va_list args;
-	va_start(args, format);
-	vn_text_print(text, sizeof text, format, args);
-	va_end(args);
-	append_line(l, text);
+	char text[LINE_MAX_CHARS];
+
+	PRINT(text, format);
+	append_line(l, text, NULL, strlen(text));
 }
 
 void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
 {
-	char    text[LINE_MAX_CHARS];
-	va_list args;
-	va_start(args, format);
-	vn_text_print(text, sizeof text, format, args);
-	va_end(args);
-	vn_lines_add(l, "%.*s (--allow %s)", LINE_MAX_CHARS - 64, text, allow);
+	char text[LINE_MAX_CHARS], line[LINE_MAX_CHARS];
+
+	PRINT(text, format);
+	const int own = snprintf(line, sizeof line, "%.*s", LINE_MAX_CHARS - 64, text);
+	vn_text_add(line, sizeof line, " (--allow %s)", allow);
+	append_line(l, line, allow, (size_t)own);
+}
+
+void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...)
+{
+	char text[LINE_MAX_CHARS];
+
+	PRINT(text, format);
+	append_line(l, text, allow, strlen(text));
 }
 
 void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out)
@@ -53,52 +74,32 @@ void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *lis
 
 bool vn_lines_refused(const vn_lines *l, const char *allow)
 {
-	char      end[64];
-	const int n = snprintf(end, sizeof end, " (--allow %s)", allow);
-
-	for (int i = 0; i < l->n; i++) {
-		const size_t length = strlen(l->line[i]);
-		if (length >= (size_t)n && strcmp(l->line[i] + length - (size_t)n, end) == 0)
+	for (int i = 0; i < l->n; i++)
+		if (l->facts[i].allow && strcmp(l->facts[i].allow, allow) == 0)
 			return true;
-	}
 	return false;
-}
-
-/* How many times `text` was added, if `line` is text followed by its count and unit; 0 otherwise. */
-static int times_in_line(const char *line, const char *text, size_t n, const char *unit, bool owned)
-{
-	char word[32];
-	int  times, end = 0;
-	if (strncmp(line, text, n) != 0)
-		return 0;
-	line += n;
-	if (sscanf(line, " (%d %31[a-z])%n", &times, word, &end) == 2 && end && !line[end] && strcmp(word, unit) == 0)
-		return times;
-	return !*line || (owned && strncmp(line, " (", 2) == 0);
 }
 
 void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char *format, ...)
 {
-	char    text[LINE_MAX_CHARS], line[LINE_MAX_CHARS + 64];
-	va_list args;
-	va_start(args, format);
-	vn_text_print(text, sizeof text, format, args);
-	va_end(args);
+	char text[LINE_MAX_CHARS], line[LINE_MAX_CHARS + 64];
+
+	PRINT(text, format);
 	const size_t n = strlen(text);
 	for (int i = 0; i < l->n; i++) {
-		const int times = times_in_line(l->line[i], text, n, unit, *first);
-		if (!times)
+		if (l->facts[i].own != n || memcmp(l->line[i], text, n) != 0)
 			continue;
-		snprintf(line, sizeof line, "%s (%d %s)", text, times + 1, unit);
+		snprintf(line, sizeof line, "%s (%d %s)", text, l->facts[i].times + 1, unit);
 		char *counted = strdup(line);
 		if (counted) {
 			free(l->line[i]);
 			l->line[i] = counted;
+			l->facts[i].times++;
 		}
 		return;
 	}
 	snprintf(line, sizeof line, "%s%s", text, first);
-	append_line(l, line);
+	append_line(l, line, NULL, n);
 }
 
 void vn_lines_first(vn_lines *l, const char *line)
@@ -107,9 +108,12 @@ void vn_lines_first(vn_lines *l, const char *line)
 	vn_lines_add(l, "%s", line);
 	if (l->n == before)
 		return;
-	char *last = l->line[before];
+	char *const         last = l->line[before];
+	const vn_line_facts facts = l->facts[before];
 	memmove(l->line + 1, l->line, (size_t)before * sizeof *l->line);
+	memmove(l->facts + 1, l->facts, (size_t)before * sizeof *l->facts);
 	l->line[0] = last;
+	l->facts[0] = facts;
 }
 
 void vn_lines_free(vn_lines *l)
@@ -117,5 +121,6 @@ void vn_lines_free(vn_lines *l)
 	for (int i = 0; i < l->n; i++)
 		free(l->line[i]);
 	free(l->line);
+	free(l->facts);
 	*l = (vn_lines) { 0 };
 }

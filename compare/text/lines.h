@@ -3,24 +3,35 @@
 #define VN_COMPARE_LINES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
+/* What is known of a line, so that nobody needs to read its words. */
+typedef struct vn_line_facts {
+	const char *allow; /* the word that would have allowed what it refuses; NULL: it refuses nothing by a word */
+	size_t      own;   /* its characters before what was appended */
+	int         times; /* how often it was added */
+} vn_line_facts;
+
 typedef struct vn_lines {
-	int    n;
-	char **line;
+	int            n;
+	char         **line;
+	vn_line_facts *facts; /* (n) */
 } vn_lines;
 
 /* Appends a line. Control characters become '?', since names come from foreign files. If there is
  * no memory, the line is dropped. */
 __attribute__((format(printf, 2, 3))) void vn_lines_add(vn_lines *l, const char *format, ...);
-/* Same, followed by the option that allows it: " (--allow weights)". */
+/* Same, followed by the option that allows it: " (--allow weights)". allow: a literal. */
 __attribute__((format(printf, 3, 4))) void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
 /* Prints the lines that refuse a comparison, "refused: LINE"; of two models everything differs, so the first twelve
  * alone, and their number. who: "" or "candidate B: ". list: where all of them are, such as "--format json lists
  * them", or "". */
 void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out);
-/* Whether a line was added by vn_lines_refuse with this word. */
-bool vn_lines_refused(const vn_lines *l, const char *allow);
+/* Same for a line that says itself how it is allowed. */
+__attribute__((format(printf, 3, 4))) void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...);
+/* Whether a line was refused with this word. */
+bool                                       vn_lines_refused(const vn_lines *l, const char *allow);
 /* Same for a line that may occur again: repetitions are counted instead of added, "... (64 times)".
  * first: text after the line while there is only one, such as " (rank0.h5)", or "". unit: what is
  * counted. */

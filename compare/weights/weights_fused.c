@@ -234,10 +234,12 @@ bool vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int g = 0; g < TOGETHER; g++)
 		if (find_parts(t, 0, g, part[0]) >= 0 && find_parts(t, 1, g, part[1]) >= 0 &&
 		    statistics_agree(part[0], part[1], together[g].n) && !statistics_agree(&t->row[0], &t->row[1], 1))
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the numbers of %s, mixed%s",
-			                    together[g].says,
-			                    known ? " in an order that no known mistake gives"
-			                    : g   ? " (W5 or W1b: the numbers decide, give --model)"
-			                          : " (W1b: the numbers decide, give --model)");
+			return known ? vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
+			                            "the numbers of %s, mixed in an order that no known mistake gives",
+			                            together[g].says)
+			             : vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
+			                            "the numbers of %s, mixed (%s%s%s: the numbers decide, give --model)",
+			                            together[g].says, g ? vn_mistake_id(VN_MISTAKE_W5) : "", g ? " or " : "",
+			                            vn_mistake_id(VN_MISTAKE_W1B));
 	return false;
 }

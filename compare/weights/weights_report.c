@@ -193,10 +193,10 @@ void vn_weights_html(const vn_weights *w, FILE *out)
 		return;
 	fprintf(out, "<dt>weights</dt><dd>%s", vn_weights_summary(w, text));
 	if (w->n_lines)
-		fputs(
-			"\n<div class=\"scroll\"><table "
-			"class=\"weights\"><thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th><th></th></tr></thead><tbody>\n",
-			out);
+		fputs("\n<div class=\"scroll\"><table class=\"weights\">"
+		      "<thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th>"
+		      "<th></th></tr></thead><tbody>\n",
+		      out);
 	for (int i = 0; i < w->n_lines; i++) {
 		const vn_weight_line *l = &w->line[i];
 		const char           *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),

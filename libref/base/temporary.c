@@ -171,10 +171,16 @@ static void remove_listed(int i)
 }
 
 static char left[VN_ERROR_MAX];
+static bool left_noted;
 
 const char *vn_temporary_left(void)
 {
 	return *left ? left : NULL;
+}
+
+bool vn_temporary_left_noted(void)
+{
+	return left_noted;
 }
 
 void vn_temporary_clear(const char *path)
@@ -188,7 +194,7 @@ void vn_temporary_clear(const char *path)
 			if (lstat(path, &s) == 0) {
 				snprintf(left, sizeof left, "%s cannot be removed", path);
 				vn_text_clean(left, sizeof left);
-				vn_trouble_note(left);
+				left_noted = vn_trouble_note(left);
 			}
 		}
 	pthread_mutex_unlock(&lock);

@@ -10,6 +10,8 @@
 #ifndef VN_LIBREF_BASE_TEMPORARY_H
 #define VN_LIBREF_BASE_TEMPORARY_H
 
+#include <stdbool.h>
+
 /* Call before the file or folder is created: a signal that arrives between its creation and
  * vn_temporary_add waits for that. Exactly one vn_temporary_add follows, in the same thread. */
 void        vn_temporary_begin(void);
@@ -22,6 +24,8 @@ void        vn_temporary_forget(const char *path); /* call when it is removed, o
 void        vn_temporary_clear(const char *path);
 /* "PATH cannot be removed" of the last such path; NULL: there is none */
 const char *vn_temporary_left(void);
+/* Is that the text that vn_trouble_since gives? */
+bool        vn_temporary_left_noted(void);
 
 /* From now on this signal removes everything on the list and ends the program. Safe in a signal
  * handler. */

@@ -12,15 +12,19 @@ static char               first[VN_ERROR_MAX];
 static bool               program;
 static _Thread_local bool sparing;
 
-void vn_trouble_note(const char *text)
+bool vn_trouble_note(const char *text)
 {
+	bool kept = false;
+
 	if (sparing)
-		return;
+		return false;
 	if (text && *text && !atomic_flag_test_and_set(&told)) {
 		snprintf(first, sizeof first, "%s", text);
 		atomic_store(&readable, true);
+		kept = true;
 	}
 	atomic_fetch_add(&count, 1);
+	return kept;
 }
 
 bool vn_trouble_is(int number)

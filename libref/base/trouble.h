@@ -17,8 +17,8 @@
 #include <stdbool.h>
 
 /* Notes a refusal. text: what was refused, for vn_trouble_since; the first text that is not NULL is
- * kept. */
-void vn_trouble_note(const char *text);
+ * kept. Returns whether it is this one. */
+bool vn_trouble_note(const char *text);
 /* Is this errno about the state of the machine (ENOMEM, EIO, EMFILE) rather than about the request
  * (ENOENT)? */
 bool vn_trouble_is(int number);

@@ -167,7 +167,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	}
 	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, &n->x, count, a->threads);
 #if VN_REAL == 32
-		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->c.act.steps)
+		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->c.act.rounding)
 			vn_ggml_gelu(out, a->in[0], count);
 #endif
 		break;

@@ -115,7 +115,8 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
                           int64_t S)
 {
 	const int H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int steps = a->c->attention.steps, first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_STEPS_F16 : steps;
+	const int rounding = a->c->attention.rounding,
+			  first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
 	const double scale = a->c->attention.scale;
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
@@ -123,7 +124,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 	const double *keys = keep(m, a, VN_ATTN_KEYS, head, S);
 	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
-		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, steps);
+		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, rounding);
 }
 
 /* Number of keys that the queries of these rows may see. */

@@ -8,7 +8,7 @@
 #define VN_LIBREF_OPS_ATTENTION_INTERNAL_H
 
 #include "libref/ops/ops.h"
-#include "libref/ops/steps.h"
+#include "libref/ops/intermediate.h"
 
 enum { VN_ATTN_ROWS = 64 }; /* queries per block */
 

@@ -95,10 +95,10 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 		s[j] /= sum;
 }
 
-static void rounded(double *p, int64_t n, int steps)
+static void rounded(double *p, int64_t n, int rounding)
 {
-	for (int64_t j = 0; steps && j < n; j++)
-		p[j] = vn_round_intermediate(p[j], steps);
+	for (int64_t j = 0; rounding && j < n; j++)
+		p[j] = vn_round_intermediate(p[j], rounding);
 }
 
 /* Adds the scores [from, to) of one row (S) to the running maximum and the sum of exp(s - maximum). */
@@ -213,9 +213,9 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
 			else if (to > from)
 				softmax_row(s + from, to - from, X(a).padding);
 			rounded(s + from, to - from,
-			        form == VN_ATTN_PROBS_F16    ? VN_STEPS_F16
-			        : form == VN_ATTN_PROBS_BF16 ? VN_STEPS_BF16
-			                                     : ATTN(a).steps);
+			        form == VN_ATTN_PROBS_F16    ? VN_ROUNDING_F16
+			        : form == VN_ATTN_PROBS_BF16 ? VN_ROUNDING_BF16
+			                                     : ATTN(a).rounding);
 		}
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);

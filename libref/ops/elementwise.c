@@ -3,7 +3,7 @@
 
 #include "libref/base/clones.h"
 #include "libref/ops/exp.h"
-#include "libref/ops/steps.h"
+#include "libref/ops/intermediate.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,35 +126,34 @@ void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threa
 	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, &(vn_variant) { 0 }, n, threads);
 }
 
-static double value_by_steps(double u, const vn_consts *c)
+static double value_rounded(double u, const vn_consts *c)
 {
 	const real x = (real)u;
 	real       y;
 
-	if (c->act.formula && vn_act_has_steps(c->act.act))
-		return vn_act_by_steps(u, c->act.act, c->act.steps, c->act.formula == 2);
+	if (c->act.formula && vn_act_has_formula(c->act.act))
+		return vn_act_rounded(u, c->act.act, c->act.rounding, c->act.formula == 2);
 	share(&y, &x, NULL, c->act.act, 1);
-	return vn_round_intermediate((double)y, c->act.steps);
+	return vn_round_intermediate((double)y, c->act.rounding);
 }
 
 /* Element by element: only variants in an experiment are computed this way. */
-static void share_by_steps(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e,
-                           int64_t n)
+static void share_rounded(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
 		if (e->gated.form == VN_GATE_PRODUCT)
-			y[i] = (real)value_by_steps(vn_round_intermediate(g * u, c->act.steps), c);
+			y[i] = (real)value_rounded(vn_round_intermediate(g * u, c->act.rounding), c);
 		else
-			y[i] = (real)(value_by_steps(g, c) * (e->gated.form == VN_GATE_BOTH ? value_by_steps(u, c) : u));
+			y[i] = (real)(value_rounded(g, c) * (e->gated.form == VN_GATE_BOTH ? value_rounded(u, c) : u));
 	}
 }
 
 /* In these variants intermediate results are rounded to real. */
 static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
 {
-	if (c->act.steps) {
-		share_by_steps(y, gate, up, c, e, n);
+	if (c->act.rounding) {
+		share_rounded(y, gate, up, c, e, n);
 	} else if (e->gated.form == VN_GATE_USUAL) {
 		share(y, gate, up, c->act.act, n);
 	} else if (e->gated.form == VN_GATE_BOTH) {

@@ -7,7 +7,7 @@
 #include "libref/ops/ops.h"
 
 #include "libref/ops/rope_table.h"
-#include "libref/ops/steps.h"
+#include "libref/ops/intermediate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void other_angles(const vn_rope *rope, double base, const double *kept, c
 static void rotate_head(real *y, const real *x, const vn_rope *rope, int64_t K, const float *c, const float *s)
 {
 	const int64_t half = rope->rotary_dim / 2;
-	const int     steps = rope->steps;
+	const int     rounding = rope->rounding;
 	int64_t       j, k, next, unused;
 
 	vn_rope_pair(rope, K, 0, &j, &k);
@@ -44,8 +44,10 @@ static void rotate_head(real *y, const real *x, const vn_rope *rope, int64_t K, 
 	memcpy(y, x, (size_t)K * sizeof *y);
 	for (int64_t i = 0, step = next - j; i < half; i++, j += step, k += step) {
 		const double a = (double)x[j], b = (double)x[k];
-		y[j] = (real)(vn_round_intermediate(a * (double)c[i], steps) - vn_round_intermediate(b * (double)s[i], steps));
-		y[k] = (real)(vn_round_intermediate(b * (double)c[i], steps) + vn_round_intermediate(a * (double)s[i], steps));
+		y[j] = (real)(vn_round_intermediate(a * (double)c[i], rounding) -
+		              vn_round_intermediate(b * (double)s[i], rounding));
+		y[k] = (real)(vn_round_intermediate(b * (double)c[i], rounding) +
+		              vn_round_intermediate(a * (double)s[i], rounding));
 	}
 }
 
@@ -76,8 +78,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 		if (!other)
 			vn_rope_row(c, s, angle, half);
 		for (int64_t i = 0; i < half; i++) {
-			c[i] = (float)vn_round_intermediate((double)(c[i] * af), rope->steps);
-			s[i] = (float)vn_round_intermediate((double)(s[i] * af), rope->steps);
+			c[i] = (float)vn_round_intermediate((double)(c[i] * af), rope->rounding);
+			s[i] = (float)vn_round_intermediate((double)(s[i] * af), rope->rounding);
 		}
 		for (int64_t h = 0; h < H; h++)
 			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, rope, K, c, s);

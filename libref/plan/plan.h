@@ -156,10 +156,10 @@ typedef enum vn_delta_form {
  * intermediate results of an operation are rounded to float16, bfloat16 or float32; the delta rule
  * is computed in float32, in chunks of 64 tokens. */
 typedef enum vn_intermediate_rounding {
-	VN_STEPS_WIDE,
-	VN_STEPS_F16,
-	VN_STEPS_BF16,
-	VN_STEPS_F32
+	VN_ROUNDING_WIDE,
+	VN_ROUNDING_F16,
+	VN_ROUNDING_BF16,
+	VN_ROUNDING_F32
 } vn_intermediate_rounding;
 enum { VN_DELTA_CHUNK = 64 };
 
@@ -169,7 +169,7 @@ typedef struct vn_norm {
 	/* Set by a replay: vn_intermediate_rounding. rms_norm and gated_norm: of the normalised input;
 	 * gated_norm: also of its product with the weight; l2_norm: of the squares, their sum, the sum
 	 * with eps, and the factor. */
-	int    steps;
+	int    rounding;
 } vn_norm;
 
 /* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
@@ -203,19 +203,19 @@ typedef union vn_consts {
 		int    causal; /* 1: key j is visible to query i when j <= i */
 		int    window; /* keys that a query sees, including its own; 0: all */
 		/* set by a replay: vn_intermediate_rounding of products, scores and probabilities */
-		int    steps;
+		int    rounding;
 	} attention;
 	struct {
 		vn_act act;
 		/* Set by a replay: */
-		int    steps;   /* vn_intermediate_rounding of f(...) before the product with up */
-		int    formula; /* 1: also of every operation of f's formula (ops/steps.h); 2: and of its squares */
-	} act;              /* VN_OP_ACT and VN_OP_GATED */
+		int    rounding; /* vn_intermediate_rounding of f(...) before the product with up */
+		int    formula;  /* 1: also of every operation of f's formula (ops/intermediate.h); 2: and of its squares */
+	} act;               /* VN_OP_ACT and VN_OP_GATED */
 	struct {
 		int channels, taps;
 		/* Set by a replay, as for an activation: rounding of the convolution before silu; of silu's
 		 * formula. */
-		int steps, formula;
+		int rounding, formula;
 	} conv;
 	struct {
 		int form, by, inner;

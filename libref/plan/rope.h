@@ -82,7 +82,7 @@ typedef struct vn_rope {
 	int          step_zero;   /* 1: every call counts positions from 0 */
 	int          sections;    /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	/* set by a replay: vn_intermediate_rounding of cos, sin and both products */
-	int          steps;
+	int          rounding;
 	int          one_position; /* 1: every token has position `offset` */
 	int          angles;       /* set by a replay: vn_angles */
 } vn_rope;

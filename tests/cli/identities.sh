@@ -59,6 +59,18 @@ vernier compare q.h5 bad.h5 | grep 'by itself'
 echo "== in both alike, where nothing diverges"
 vernier compare bad.h5 bad.h5 --allow itself | grep -E 'by itself|^verdict +within limits'
 echo "[${PIPESTATUS[0]}]"
+echo "== the same lines in the same order, however many threads share the layers"
+$PYTHON -c "
+import h5py
+f = h5py.File('bad.h5', 'r+')
+for layer in 0, 1:
+    f[f'step.0/layer{layer}/q_rope'][...] *= 1.5
+    f[f'step.0/layer{layer}/output'][...] += 1"
+for threads in 1 2 7; do
+	vernier compare bad.h5 bad.h5 --allow itself,digest --threads $threads | grep 'by itself' >said.$threads
+done
+cat said.1
+cmp said.1 said.2 && cmp said.1 said.7 && echo "the same"
 echo "== nothing is said of axes in another order, nor of rows that are not there"
 cp q.h5 bad.h5
 $PYTHON -c "

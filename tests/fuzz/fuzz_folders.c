@@ -1,5 +1,5 @@
-/* fuzz_folders.c: any bytes as the summary of two folders, or of a part: refused with one line, or a summary that is written
- * as it was read, again and again; and one that is not joined with another copy of itself. */
+/* fuzz_folders.c: any bytes as the summary of two folders, or of a part: refused with one line, or a summary that is
+ * written as it was read, again and again; and one that is not joined with another copy of itself. */
 #include "compare/folders/together.h"
 #include "tests/fuzz/mutate.h"
 

@@ -1,8 +1,8 @@
-/* fuzz_frames.c: whatever a child sends (capture/file/child.h), its parent makes a recording of it whose every promise holds,
- * or one line.
+/* fuzz_frames.c: whatever a child sends (capture/file/child.h), its parent makes a recording of it whose every promise
+ * holds, or one line.
  *
- * The bytes are the frames of a child that a hostile file has taken over, about a file that is healthy. Seeds: what honest
- * children send of it. */
+ * The bytes are the frames of a child that a hostile file has taken over, about a file that is healthy. Seeds: what
+ * honest children send of it. */
 #include "capture/file/child.h"
 #include "capture/recording/recording_internal.h"
 #include "capture/show/identities.h"

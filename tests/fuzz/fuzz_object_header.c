@@ -6,8 +6,8 @@
  *
  * HDF5 crashes and hangs on some damaged files, so it is asked in a child, and only of headers that ours has read.
  * What ends the child that way says nothing about us. A hundred inputs are asked of at once, the last of them at
- * exit, so the one at fault may be an earlier one: it is written to the folder $FUZZ_FOUND (default: here). Checksums are
- * set right after each mutation, by HDF5's own function, or nothing would get past them. */
+ * exit, so the one at fault may be an earlier one: it is written to the folder $FUZZ_FOUND (default: here). Checksums
+ * are set right after each mutation, by HDF5's own function, or nothing would get past them. */
 #include "capture/file/child.h"
 #include "capture/recording/scan_tensor.h"
 #include "tests/fuzz/mutate.h"

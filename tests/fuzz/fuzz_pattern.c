@@ -1,7 +1,7 @@
 /* fuzz_pattern.c: any pattern of a pre-tokenizer on any text.
  *
- * Input: a byte whose lowest bit says that the pattern is literal, the pattern, a NUL, the text. A pattern is refused with one line, or
- * its pieces tile the text; those of a literal are it and what lies between. */
+ * Input: a byte whose lowest bit says that the pattern is literal, the pattern, a NUL, the text. A pattern is refused
+ * with one line, or its pieces tile the text; those of a literal are it and what lies between. */
 #include "libref/base/utf8.h"
 #include "libref/text/split.h"
 #include "tests/fuzz/mutate.h"
@@ -61,7 +61,8 @@ static size_t make_seed(int i, uint8_t *out)
 		const char *pattern, *text;
 	} seeds[] = {
 		{ 0,
-		  "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+",
+		  "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}"
+		  "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+",
 		  "I'LL don't 1234\n\n x" },
 		{ 0, "(?:a+)+b|(?<=x)y|(?=\\S)", "aaaaaaaaaaaaaaac xy" },
 		{ 1, "ab", "xxabyyab" },

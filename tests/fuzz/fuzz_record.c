@@ -1,5 +1,5 @@
-/* fuzz_record.c: what the header writer (vernier_record.h) writes, the importer reads: texts, ids, shapes and strided numbers
- * come back as they were given, or one of the two refuses with one line.
+/* fuzz_record.c: what the header writer (vernier_record.h) writes, the importer reads: texts, ids, shapes and strided
+ * numbers come back as they were given, or one of the two refuses with one line.
  *
  * Input: bytes that choose shape, strides and ids; then texts, a NUL behind each: key, value, config. */
 #include "capture/import/dump.h"

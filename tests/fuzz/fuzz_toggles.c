@@ -1,8 +1,8 @@
 /* fuzz_toggles.c: any words behind --force-ref and --precision, on a small model.
  *
- * Input: globs, commas between them, and behind an empty line a precision at a glob ("f32@layer0.*"). The pieces of the list are the
- * text's; what is refused is refused in one line and changes nothing; what is not speaks of the nodes that make a
- * checkpoint whose name the glob matches, and of no other. */
+ * Input: globs, commas between them, and behind an empty line a precision at a glob ("f32@layer0.*"). The pieces of
+ * the list are the text's; what is refused is refused in one line and changes nothing; what is not speaks of the nodes
+ * that make a checkpoint whose name the glob matches, and of no other. */
 #include "capture/run/toggles.h"
 #include "libref/base/glob.h"
 #include "libref/model/model.h"

@@ -1,0 +1,72 @@
+/* identities_share.c: goes through the layers of all steps, alone or with other threads; see identities.h. */
+#include "capture/show/identities_internal.h"
+
+#include <stdlib.h>
+
+/* Layers to go through. The count in the file is untrusted; a layer has at least one tensor. */
+static int layers_of(const vn_recording *r)
+{
+	int layers = 0;
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const int n = vn_recording_entry(r, i)->layer + 1;
+		layers = n > layers ? n : layers;
+	}
+	return layers < vn_recording_count(r) ? layers : vn_recording_count(r);
+}
+
+vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *turn, vn_error *err)
+{
+	const vn_step   *step;
+	const int        steps = vn_recording_steps(s->r, &step);
+	const int64_t    each = layers_of(s->r) + 1;
+	vn_identity_walk w = { .r = s->r,
+		                   .plan = vn_recording_plan(s->r) ? vn_recording_plan(s->r) : s->plan,
+		                   .found = found,
+		                   .err = err,
+		                   .most = VN_HELD_BYTES / (s->threads > 1 ? 2 * s->threads : 1) };
+
+	*found = (vn_identities) { 0 };
+	while (!w.st && (w.turn = s->next++) < steps * each) {
+		w.at = &step[w.turn / each];
+		w.step = w.at->number;
+		w.layer = (int)(w.turn % each) - 1;
+		vn_identities_check(&w, !s->wanted || s->wanted(s->context, w.step, w.layer));
+	}
+	*turn = w.turn;
+	vn_parts_end(&w);
+	return w.st;
+}
+
+vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
+                           vn_identities *found, vn_error *err)
+{
+	vn_identities_shared s = { r, plan, wanted, context, 1, 0 };
+	int64_t              turn;
+	return vn_identities_share(&s, found, &turn, err);
+}
+
+vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err)
+{
+	const int    n = found->n + more->n;
+	vn_identity *all = malloc(((size_t)n + 1) * sizeof *all);
+	if (!all) {
+		vn_identities_free(more);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the failed checks");
+	}
+	/* Both are in order, and no turn is in both. */
+	for (int i = 0, a = 0, b = 0; i < n; i++)
+		all[i] = b == more->n || (a < found->n && found->broken[a].turn < more->broken[b].turn) ? found->broken[a++]
+		                                                                                        : more->broken[b++];
+	free(found->broken);
+	found->broken = all;
+	found->n = n;
+	found->checked += more->checked;
+	vn_identities_free(more);
+	return VN_OK;
+}
+
+void vn_identities_free(vn_identities *found)
+{
+	free(found->broken);
+	*found = (vn_identities) { 0 };
+}

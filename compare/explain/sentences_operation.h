@@ -1,0 +1,35 @@
+/* sentences_operation.h: sentences of what an operation computes otherwise; and what a sentence is. */
+#ifndef VN_COMPARE_SENTENCES_OPERATION_H
+#define VN_COMPARE_SENTENCES_OPERATION_H
+
+#include "compare/explain/explanation.h"
+
+#include <stdio.h>
+
+typedef struct vn_sentence {
+	const vn_comparison  *c;
+	const vn_explanation *x;
+	const vn_plan        *p;
+	const vn_hypothesis  *h;
+	char                 *text;
+	size_t                size;
+} vn_sentence;
+
+#define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
+
+/* A text with a place for one number: that of a constant, or (no name) that of the change.
+ * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a function that writes it. */
+typedef struct vn_sentence_row {
+	const char *words;
+	enum { VN_NO_NUMBER, VN_NUMBER, VN_INVERSE, VN_WITH_RANGE } with;
+	const char *constant;
+	void (*say)(const vn_sentence *s);
+} vn_sentence_row;
+
+/* By finding; empty where a result says more (sentences_result.h). */
+extern const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS];
+
+/* "40", "40 or 41", "40 to 42" */
+const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64]);
+
+#endif

@@ -1,0 +1,94 @@
+/* many_report.c: see many_report.h. */
+#include "compare/many/many_report.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/report/words.h"
+
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *vn_many_legend(const vn_many *m)
+{
+	return m->vote ? "nmse between each and the one marked =, then nmse over the floor (" VN_FLOOR_MEANS
+	                 ") where it is known; ! is not with the majority"
+	               : "nmse against the reference, then nmse over the floor (" VN_FLOOR_MEANS
+	                 ") where it is known; ! is outside the limits";
+}
+
+const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
+{
+	if (!x)
+		return strcpy(text, "-");
+	int n = snprintf(text, VN_MANY_CELL, "%s", x->fails ? "! " : "");
+	if (x->self)
+		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "=");
+	else if (!x->measured)
+		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%s", vn_status_word_text(x->status));
+	else if (isnan(x->nmse))
+		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "nan");
+	else
+		n += snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%.1e", x->nmse);
+	if (x->measured && !isnan(x->nmse) && !isnan(x->over_floor))
+		snprintf(text + n, (size_t)(VN_MANY_CELL - n), x->over_floor < 1000 ? " %.3gx" : " %.1ex", x->over_floor);
+	return text;
+}
+
+const char *vn_many_say_odd(const vn_many *m, int row, char text[VN_MANY_LETTERS])
+{
+	if (vn_many_odd(m, row) != VN_MANY_ALL)
+		return vn_many_outside(m, row, text);
+	return strcpy(text, "all");
+}
+
+const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VERDICT])
+{
+	if (x->status == 2)
+		snprintf(text, VN_MANY_VERDICT, "%s: %s", x->verdict, x->trouble);
+	else
+		snprintf(text, VN_MANY_VERDICT, "%s: %s%s%s", x->verdict, x->counts, *x->start ? " " : "", x->start);
+	return text;
+}
+
+const char *vn_many_say_all(const vn_many *m)
+{
+	static const char *const verdict[3][3] = { { "all within limits", "OUTSIDE limits", "not all could be compared" },
+		                                       { "all agree", "NOT all agree", "not all could be compared" },
+		                                       { "all agree", "NOT all agree without a warning (--strict)",
+		                                         "not all could be compared" } };
+	return verdict[m->vote + m->strict][vn_many_status(m)];
+}
+
+static void say_those(const vn_many *m, int status, const char *what, char text[VN_MANY_WHO])
+{
+	int n = 0;
+	for (int i = 0; i < m->n; i++)
+		n += m->candidate[i].status == status;
+	if (n == 0)
+		return;
+	if (m->n == 1) {
+		vn_text_add(text, VN_MANY_WHO, "1 %s %s", m->vote ? "recording" : "candidate", what);
+		return;
+	}
+	if (*text)
+		vn_text_add(text, VN_MANY_WHO, ", %d %s (", n, what);
+	else
+		vn_text_add(text, VN_MANY_WHO, "%d of %d %s %s (", n, m->n, m->vote ? "recordings" : "candidates", what);
+	for (int i = 0, k = 0; i < m->n; i++)
+		if (m->candidate[i].status == status)
+			vn_text_add(text, VN_MANY_WHO, "%s%c", k++ ? " " : "", vn_many_letter(i));
+	vn_text_add(text, VN_MANY_WHO, ")");
+}
+
+const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO])
+{
+	*text = 0;
+	say_those(m, 1,
+	          m->strict ? "not with the majority without a warning"
+	          : m->vote ? "not with the majority"
+	                    : "outside",
+	          text);
+	say_those(m, 2, "not compared", text);
+	say_those(m, 0, m->vote ? "with the majority" : "within", text);
+	return text;
+}

@@ -1,0 +1,95 @@
+/* replay_made.c: the numbers that a node of a replay produces. */
+#include "compare/replay/replay_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Logits are larger than everything else together, and two engines produce them. */
+enum { LARGE = 64 << 20 };
+
+void vn_node_output_free(vn_node_output *m)
+{
+	if (!m->large.data)
+		free(m->data);
+	vn_scratch_end(&m->large);
+	m->data = NULL;
+	m->room = 0;
+}
+
+static bool make_room(vn_node_output *m, size_t bytes)
+{
+	vn_node_output_free(m);
+	if (bytes >= LARGE && vn_scratch_make(&m->large, bytes))
+		m->data = m->large.data;
+	else
+		m->data = malloc(bytes);
+	m->room = m->data ? bytes : 0;
+	return m->data != NULL;
+}
+
+static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	vn_replay_engine *e = context;
+	vn_node_output   *m = &e->out[e->n_out];
+	const size_t      bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
+	m->value = value;
+	m->dtype = dtype;
+	m->shape = *shape;
+	m->have = 0;
+	return bytes <= m->room || make_room(m, bytes) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
+}
+
+static vn_status take_write(void *context, const void *data, size_t elements, vn_error *err)
+{
+	vn_replay_engine *e = context;
+	vn_node_output   *m = &e->out[e->n_out];
+	const size_t      bytes = elements * vn_dtype_size(m->dtype);
+	(void)err;
+	if (m->have + bytes <= m->room) {
+		if (m->large.data)
+			vn_scratch_write(&m->large, m->have, data, bytes);
+		else
+			memcpy(m->data + m->have, data, bytes);
+		m->have += bytes;
+	}
+	return VN_OK;
+}
+
+/* Moves the last row to the front. */
+static void keep_last(vn_node_output *m)
+{
+	const int64_t rows = m->shape.rank ? m->shape.dim[0] : 0;
+	const size_t  row = rows > 1 ? m->have / (size_t)rows : 0;
+
+	if (!row)
+		return;
+	if (m->large.data)
+		vn_scratch_write(&m->large, 0, m->data + m->have - row, row);
+	else
+		memcpy(m->data, m->data + m->have - row, row);
+	m->shape.dim[0] = 1;
+	m->have = row;
+}
+
+static vn_status take_end(void *context, vn_error *err)
+{
+	vn_replay_engine *e = context;
+	(void)err;
+	if (e->last && e->last[e->out[e->n_out].value])
+		keep_last(&e->out[e->n_out]);
+	e->n_out += e->n_out < VN_MAX_OUT + 1;
+	return VN_OK;
+}
+
+vn_sink vn_replay_sink(vn_replay_engine *e)
+{
+	return (vn_sink) { e, take_begin, take_write, take_end };
+}
+
+const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value)
+{
+	for (int i = 0; i < e->n_out; i++)
+		if (e->out[i].value == value)
+			return &e->out[i];
+	return NULL;
+}

@@ -1,0 +1,43 @@
+/* intermediate.h: intermediate results of an operation, rounded as other implementations do.
+ *
+ * An implementation that writes an operation as several 16-bit tensor operations rounds after each
+ * of them (vn_intermediate_rounding). The reference computes it as one operation and rounds once.
+ */
+#ifndef VN_LIBREF_OPS_INTERMEDIATE_H
+#define VN_LIBREF_OPS_INTERMEDIATE_H
+
+#include "libref/base/dtype.h"
+#include "libref/plan/plan.h"
+
+static inline double vn_as_f16(double x)
+{
+	return (double)vn_f16_to_f32(vn_f32_to_f16((float)x));
+}
+
+static inline double vn_as_bf16(double x)
+{
+	return (double)vn_bf16_to_f32(vn_f32_to_bf16((float)x));
+}
+
+/* Rounds x as a tensor of that format holds it; rounding: vn_intermediate_rounding. */
+static inline double vn_round_intermediate(double x, int rounding)
+{
+	return rounding == VN_ROUNDING_F16    ? vn_as_f16(x)
+	       : rounding == VN_ROUNDING_BF16 ? vn_as_bf16(x)
+	       : rounding == VN_ROUNDING_F32  ? (double)(float)x
+	                                      : x;
+}
+
+/* An activation by its written formula, every operation rounded:
+ *   sigmoid     1 / (1 + exp(-u))
+ *   silu        u sigmoid(u)
+ *   quick_gelu  u sigmoid(1.702 u)
+ *   gelu        u/2 (1 + erf(u / sqrt 2))
+ *   gelu_tanh   u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3)))
+ * squares: the cube rounds its square, as torch does in vectors of bfloat16, but not in float16, nor in the few numbers
+ * that are left over. Returns u for any other activation. */
+double vn_act_rounded(double u, vn_act act, int rounding, bool squares);
+/* Is it one of those? */
+bool   vn_act_has_formula(vn_act act);
+
+#endif
