@@ -1,4 +1,4 @@
-"""faults_gdn.py: Gated DeltaNet's operations and their faults, for faults_rules.py (specs/models.md, 2.7 and 9.9)."""
+"""faults_gdn.py: Gated DeltaNet's operations and their faults, for faults_rules.py (specs/models.md 2.7; specs/faults.md, chapter G)."""
 import numpy as np
 
 from faults_truth import ACTS, half, sigmoid

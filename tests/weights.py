@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """weights.py VERNIER [NAME...]: every kind of difference between two models' weights is named, and none between healthy twins.
 
-Models are changed here with numpy, by the definitions of specs/models.md 9.5; digests come from the xxHash library through ctypes.
+Models are changed here with numpy, by the definitions of specs/faults.md, chapter W; digests come from the xxHash library through ctypes.
 Each case is looked at three times: two directories (both sides' numbers are known), two recordings whose tables were written
 here (statistics and digests alone), and the same with --model (the reference's numbers).
 """

@@ -1,7 +1,8 @@
 /* compare.h: compares two recordings.
  *
- * vn_compare runs the chapters of a comparison in order (contract, align, match, measure, floor,
- * judge, localise, replay, explain) and leaves everything that a report needs in a vn_comparison.
+ * vn_compare runs the chapters of a comparison in order (contract, align, match, measure, check
+ * digests, floor, judge, replay, baseline, localise, explain, checks of each file alone) and leaves
+ * everything that a report needs in a vn_comparison.
  * It fails closed: whatever is missing, extra, empty, misshapen, unreadable or not finite is a
  * finding, and a finding is outside the limits unless the user allowed it by name.
  *

@@ -1,8 +1,9 @@
-/* apply_computed.h: numbers of hypotheses that no plan expresses. They are computed here, in double, from what the
- * operation read: attention and rotations with a mistake that no constant has, an activation that no plan has, an
- * operation in a narrower format, as autocast does.
+/* apply_computed.h: applies hypotheses that no plan expresses. Their numbers are computed here, in
+ * double, from what the operation read: attention or a rotation with a mistake for which there is
+ * no constant, an activation that no plan has, an operation in a narrower format, as autocast does.
  *
- * A vn_apply_ function fills *made, or leaves it empty if the hypothesis does not apply to the checkpoint.
+ * A vn_apply_ function fills *made, or leaves it empty if the hypothesis does not apply to the
+ * checkpoint.
  */
 #ifndef VN_COMPARE_APPLY_COMPUTED_H
 #define VN_COMPARE_APPLY_COMPUTED_H

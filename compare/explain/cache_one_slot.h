@@ -1,8 +1,8 @@
-/* cache_one_slot.h: finds one slot of a cache whose key alone, or value alone, is another token's, or none that
- * is known.
+/* cache_one_slot.h: finds a cache slot in which only the key, or only the value, is wrong: it is
+ * that of another token, or of no known token.
  *
- * Needs steps of one token. As cache_slots.h, of which it is the rest: there, keys and values are wrong together,
- * or are 0.
+ * Needs steps of one token. cache_slots.h finds slots whose key and value are both wrong, or whose
+ * key or value is zero.
  */
 #ifndef VN_COMPARE_CACHE_ONE_SLOT_H
 #define VN_COMPARE_CACHE_ONE_SLOT_H

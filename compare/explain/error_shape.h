@@ -1,5 +1,5 @@
 /* error_shape.h: describes the shape of an error that no known mistake explains (specs/models.md
- * 9.2). */
+ * 9.1). */
 #ifndef VN_COMPARE_ERROR_SHAPE_H
 #define VN_COMPARE_ERROR_SHAPE_H
 

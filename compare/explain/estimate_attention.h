@@ -1,5 +1,6 @@
-/* estimate_attention.h: estimates which keys an attention saw, and mistakes of attention that no constant of it can
- * express (attend.h): several calls recorded as one, a sink, a cap, intermediate rounding. */
+/* estimate_attention.h: estimates which keys an attention saw, and mistakes of attention that no
+ * constant of it can express (attend.h): several calls recorded as one, a sink, a cap, intermediate
+ * rounding. */
 #ifndef VN_COMPARE_ESTIMATE_ATTENTION_H
 #define VN_COMPARE_ESTIMATE_ATTENTION_H
 

@@ -1,4 +1,5 @@
-/* explanation.h: what explain finds at one origin: the hypotheses that explain the checkpoint, from the best. */
+/* explanation.h: what explain finds at one origin: the hypotheses that explain the checkpoint, from
+ * the best. */
 #ifndef VN_COMPARE_EXPLANATION_H
 #define VN_COMPARE_EXPLANATION_H
 

@@ -1,8 +1,8 @@
-/* hypothesis.h: a possible mistake as data, and what it makes of a checkpoint.
+/* hypothesis.h: a possible mistake as data.
  *
- * A hypothesis says what is wrong (its finding), where, and how to reproduce it (its change). It
- * contains no text except the id in the catalogue; sentences are made from these fields at the end
- * (explain_words.h).
+ * A hypothesis says what is wrong (its finding), where, and how to reproduce it (its change);
+ * hypothesis_apply.h reproduces it. The text for a person (id, words, also, in_part, against) is
+ * written last, from the other fields (sentences.h). No answer depends on it.
  */
 #ifndef VN_COMPARE_HYPOTHESIS_H
 #define VN_COMPARE_HYPOTHESIS_H

@@ -1,5 +1,5 @@
-/* linear_product.h: a product whose result is the checkpoint, with some of its rows and channels, in which numbers are
- * read off. */
+/* linear_product.h: a sample of a linear product whose result is the checkpoint. Estimators read
+ * numbers off the sampled rows and channels. */
 #ifndef VN_COMPARE_LINEAR_PRODUCT_H
 #define VN_COMPARE_LINEAR_PRODUCT_H
 

@@ -1,5 +1,5 @@
-/* rearrange_number.h: tries one number that changes all of an operation's result: a factor, an offset, a limit, a cap,
- * or one number everywhere. */
+/* rearrange_number.h: tries one number that changes all of an operation's result: a factor, an
+ * offset, a limit, a cap, or one number everywhere. */
 #ifndef VN_COMPARE_REARRANGE_NUMBER_H
 #define VN_COMPARE_REARRANGE_NUMBER_H
 

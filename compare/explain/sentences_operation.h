@@ -1,4 +1,5 @@
-/* sentences_operation.h: sentences of what an operation computes otherwise; and what a sentence is. */
+/* sentences_operation.h: the type of a sentence, and the sentences for findings about what an
+ * operation computes. sentences_result.h has those about its result. */
 #ifndef VN_COMPARE_SENTENCES_OPERATION_H
 #define VN_COMPARE_SENTENCES_OPERATION_H
 

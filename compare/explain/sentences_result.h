@@ -1,4 +1,5 @@
-/* sentences_result.h: sentences of what a result is instead: other slots of a cache, ranks, shards, orders, factors. */
+/* sentences_result.h: the sentences for findings about what a result is instead: other slots of a
+ * cache, ranks, shards, orders, factors. */
 #ifndef VN_COMPARE_SENTENCES_RESULT_H
 #define VN_COMPARE_SENTENCES_RESULT_H
 

@@ -1,6 +1,6 @@
-/* trial.h: the checkpoint that is being explained, with what every strategy needs: the unmodified operation, which
- * heads are wrong, where calls begin, whether the run continued with what was recorded, and room for what a hypothesis
- * makes. */
+/* trial.h: the checkpoint that is being explained, with what every strategy needs: the unmodified
+ * operation, which heads are wrong, where calls begin, whether the run continued with what was
+ * recorded, and room for what a hypothesis makes. */
 #ifndef VN_COMPARE_TRIAL_H
 #define VN_COMPARE_TRIAL_H
 

@@ -1,5 +1,5 @@
-/* together.h: the outcome of every pair of two folders, or of every name in several: as text, as JSON,
- * and joined from the parts of several processes (part.h).
+/* together.h: the outcome of every pair of two folders, or of every name in several: as text, as
+ * JSON, and joined from the parts of several processes (part.h).
  *
  * The JSON (schema vernier-folders/1, specs/compare.md) holds neither times nor names of machines:
  * the parts of any number of processes, joined, give the bytes that one process writes.

@@ -2,7 +2,7 @@
  *
  * A side is the table of weights of a recording or of a model (specs/checkpoint.md): names,
  * formats, shapes, digests and statistics and, if the files can be read, the numbers. Every weight
- * that differs is tried against the known mistakes of specs/models.md, 9.5 and 9.6. Each finding
+ * that differs is tried against the known mistakes of specs/faults.md, chapters W and N. Each finding
  * names its evidence:
  *
  *   digest      the reference's numbers with this change have the candidate's digest; or the

@@ -1,5 +1,5 @@
 /* weights_change.c: what may have happened to each number of a weight
- * (specs/models.md, 9.5: W12 to W15; 9.6: N6; 9.9: G1). */
+ * (specs/faults.md: W12 to W15, N6, G1). */
 #include "compare/weights/weights_internal.h"
 
 #include "libref/base/quantise.h"

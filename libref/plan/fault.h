@@ -2,9 +2,10 @@
  *
  * The catalogue of specs/faults.md is one table, catalogue.def: an id ("R1"), with a variant where
  * the catalogue has several ("A1.twice"), and one line of description. Every fault is data: a
- * changed copy of a plan and of its table of weights (a constant, an operation, an input, a
- * weight). So anything that runs a plan can run a faulty one, on the reference and on the GPU, and
- * engines know nothing about faults.
+ * changed copy of a plan and of its table of weights (a constant, a variant, an operation, an
+ * input, a weight). So anything that runs a plan can run a faulty one, on the reference and on the
+ * GPU. Engines do not know faults. They compute the variants that a node may have (vn_variant in
+ * plan.h), whatever sets them.
  *
  * A faulty plan has the values of the original plan under the same numbers, and possibly further
  * ones after them, which are not checkpoints. So a recording is made as if the plan were the

@@ -1,4 +1,4 @@
-/* fault_attention.c: faults of attention (specs/models.md, 9.4). */
+/* fault_attention.c: faults of attention (specs/faults.md, chapter A). */
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>

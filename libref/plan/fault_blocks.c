@@ -1,4 +1,5 @@
-/* fault_blocks.c: faults of weights in blocks of a few bits (specs/models.md, 4.2 and 9.5). */
+/* fault_blocks.c: faults of weights in blocks of a few bits (specs/faults.md, chapter W;
+ * specs/models.md, 4.2). */
 #include "libref/plan/fault_internal.h"
 
 #include "libref/base/dtype.h"

@@ -1,4 +1,4 @@
-/* fault_cache.c: faults of the cache of keys and values (specs/models.md, 9.9). */
+/* fault_cache.c: faults of the cache of keys and values (specs/faults.md, chapter C). */
 #include "libref/plan/fault_internal.h"
 
 enum { CACHE_BLOCK_TOKENS = 16 }; /* tokens in a block to be mixed up */

@@ -1,4 +1,4 @@
-/* fault_capture.c: faults of buffers, captures and tensor-parallel ranks (specs/models.md, 9.8).
+/* fault_capture.c: faults of buffers, captures and tensor-parallel ranks (specs/faults.md, chapter P).
  *
  * A faulty capture is also a change of the plan: the node makes a value of the fault's own, which
  * later nodes read, and the checkpoint is something else.

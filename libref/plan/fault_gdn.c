@@ -1,4 +1,4 @@
-/* fault_gdn.c: faults of Gated DeltaNet and of gated attention (specs/models.md, 9.9). */
+/* fault_gdn.c: faults of Gated DeltaNet and of gated attention (specs/faults.md, chapter G). */
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* fault_norms.c: faults of norms and of the residual stream (specs/models.md, 9.6). */
+/* fault_norms.c: faults of norms and of the residual stream (specs/faults.md, chapter N). */
 #include "libref/plan/fault_internal.h"
 
 #include <stdlib.h>

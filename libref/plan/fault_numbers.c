@@ -1,4 +1,4 @@
-/* fault_numbers.c: faults of precision (specs/models.md, 9.8). */
+/* fault_numbers.c: faults of precision (specs/faults.md, chapter P). */
 #include "libref/plan/fault_internal.h"
 
 vn_status vn_make_held(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

@@ -1,5 +1,5 @@
 /* fault_reads.c: faults in which an operation is right but reads another layer's or operation's
- * data (specs/models.md, 9.6, 9.8, 9.9). */
+ * data (specs/faults.md, chapters N, P and C). */
 #include "libref/plan/fault_internal.h"
 
 /* The previous layer's counterpart of a value; -1: none of the same shape. */

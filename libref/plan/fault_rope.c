@@ -1,4 +1,4 @@
-/* fault_rope.c: faults of rotary positions (specs/models.md, 9.3). */
+/* fault_rope.c: faults of rotary positions (specs/faults.md, chapter R). */
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* fault_split.c: faults of fused weights (specs/models.md, 9.4 and 9.5). */
+/* fault_split.c: faults of fused weights (specs/faults.md, chapters A and W). */
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* fault_weights.c: faults of weights and linears (specs/models.md, 9.5). */
+/* fault_weights.c: faults of weights and linears (specs/faults.md, chapter W). */
 #include "libref/plan/fault_internal.h"
 
 #include "libref/base/dtype.h"
