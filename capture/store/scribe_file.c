@@ -460,7 +460,7 @@ vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value
 	if (poor)
 		return poor;
 	vn_status st = does[errand](d, m, value, err);
-	if (!st)
+	if (!st && !(d->broken && errand == VN_SCRIBE_CLOSE)) /* what broke it was already reported */
 		st = vn_trouble_since(d->mark, d->path, err);
 	d->broken |= st == VN_ERR_IO || st == VN_ERR_NOMEM;
 	return st;

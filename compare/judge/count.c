@@ -29,26 +29,28 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 	return s->rows - from;
 }
 
-/* Collects the ids of points [first, last]; of one pool only, unless pool is negative. */
-static int64_t collect_ids(const vn_comparison *c, int64_t first, int64_t last, int pool, int32_t *id)
+/* Collects the ids of one checkpoint, which need not be one of c->result.point; if it is NULL, of a pool. */
+static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *one, int pool, int32_t *id)
 {
 	int64_t n = 0;
-	for (int64_t i = first; i <= last; i++)
-		if (pool < 0 || c->result.point[i].pool == pool)
+	if (one)
+		return ids_of(c, one, id);
+	for (int64_t i = c->result.pool[pool].first; i <= c->result.pool[pool].last; i++)
+		if (c->result.point[i].pool == pool)
 			n += ids_of(c, &c->result.point[i], id ? id + n : NULL);
 	return n;
 }
 
-static int64_t distinct_of(const vn_comparison *c, int64_t first, int64_t last, int pool, int64_t *rows)
+static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *one, int pool, int64_t *rows)
 {
-	const int64_t n = collect_ids(c, first, last, pool, NULL);
+	const int64_t n = collect_ids(c, one, pool, NULL);
 	int32_t      *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
 	int64_t       distinct = 1;
 
 	*rows = n > 0 ? n : 1;
 	if (!id)
 		return *rows; /* then no allowance is made */
-	collect_ids(c, first, last, pool, id);
+	collect_ids(c, one, pool, id);
 	qsort(id, (size_t)n, sizeof *id, compare_ids);
 	for (int64_t i = 1; i < n; i++)
 		distinct += id[i] != id[i - 1];
@@ -59,7 +61,7 @@ static int64_t distinct_of(const vn_comparison *c, int64_t first, int64_t last, 
 int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
 {
 	if (p->pool < 0)
-		return distinct_of(c, p - c->result.point, p - c->result.point, -1, rows);
+		return distinct_of(c, p, -1, rows);
 	*rows = c->result.pool[p->pool].rows;
 	return c->result.pool[p->pool].distinct;
 }
@@ -67,7 +69,7 @@ int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_
 void vn_count_pool(const vn_comparison *c, int pool)
 {
 	vn_pool *g = &c->result.pool[pool];
-	g->distinct = distinct_of(c, g->first, g->last, pool, &g->rows);
+	g->distinct = distinct_of(c, NULL, pool, &g->rows);
 }
 
 int64_t vn_count_allowed(double limit, int64_t n)
