@@ -69,6 +69,29 @@ static void the_prompt_is_judged_by_itself(void)
 	finish(&t);
 }
 
+/* While a recording is judged as it is made, a checkpoint is a copy, at any distance from the list. */
+static void the_rows_of_a_copied_checkpoint_are_its_own(void)
+{
+	double  factor[MOST + 1];
+	trial   t = { 0 };
+	int64_t rows = 0, own = 0;
+	char   *room = malloc(2 * sizeof(vn_checkpoint));
+
+	all(factor, 16, 1);
+	make(16, factor, -1);
+	compare(&t, "floor", over);
+	CU_ASSERT(room && t.c.result.point[0].pool < 0);
+	const int64_t distinct = vn_count_distinct(&t.c, &t.c.result.point[0], &rows);
+	CU_ASSERT(distinct > 1);
+	for (size_t at = 0; room && at < sizeof(vn_checkpoint); at += 8) {
+		vn_checkpoint *copy = (vn_checkpoint *)(void *)(room + at);
+		*copy = t.c.result.point[0];
+		CU_ASSERT(vn_count_distinct(&t.c, copy, &own) == distinct && own == rows);
+	}
+	free(room);
+	finish(&t);
+}
+
 static void few_rows_have_no_ratio_but_a_cap(void)
 {
 	static const char lower[] =
@@ -197,6 +220,7 @@ int main(void)
 		TEST(a_step_whose_floor_is_nought_by_chance_is_no_finding),
 		TEST(steps_that_are_off_together_are_judged_once_and_charged_at_each),
 		TEST(the_prompt_is_judged_by_itself),
+		TEST(the_rows_of_a_copied_checkpoint_are_its_own),
 		TEST(few_rows_have_no_ratio_but_a_cap),
 		TEST(a_share_is_of_all_steps),
 		TEST(a_count_of_rows_has_its_luck),
