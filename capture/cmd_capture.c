@@ -1,5 +1,6 @@
 /* cmd_capture.c: `vernier capture`: run a model and record its checkpoints. */
 #include "capture/run/arguments.h"
+#include "capture/base/option_rows.h"
 #include "capture/commands.h"
 #include "capture/run/interrupt.h"
 #include "capture/run/ids_from.h"
@@ -50,10 +51,7 @@ static const vn_option known[] = {
 	  .help =
 	      "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama "
 	      "3's token at the beginning of a text." },
-	{ "ids", 0, VN_INTO(options, source.list), .argument = "LIST|@FILE",
-	  .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
-	{ "ids-from", 0, VN_INTO(options, source.recording), .argument = "REC",
-	  .help = "Run the token ids of the prompt of the recording REC." },
+	VN_IDS_OPTIONS(options, source),
 	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
 	          "model is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", "
@@ -65,8 +63,7 @@ static const vn_option known[] = {
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
 	          "name only when it is complete." },
-	{ "force", 0, VN_INTO(options, recipe.force),
-	  .help = "Replace FILE if it is a recording. Other files are never replaced." },
+	VN_RECORDING_FORCE(options, recipe.force),
 	{ "points", 0, VN_COLLECT(options, pattern, recipe.n_patterns), .argument = "GLOB",
 	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention "
 	          "scores and probabilities, the activated gate, and the cached keys and values are recorded only if a "
@@ -96,14 +93,12 @@ static const vn_option known[] = {
 	          "weights included; if several match a node, the last applies. Their inputs are converted once to P. "
 	          "Values pass unchanged between neighbours in P and are rounded for the next node of another precision. "
 	          "On the GPU, a second precision stores all weights a second time, and values pass through the host." },
-	{ "threads", 0, VN_INTO(options, run.threads), VN_RANGE(1, 4096), .argument = "N",
-	  .help = "CPU threads. The result is the same to the bit. Default: one thread per processor." },
+	VN_THREADS_OPTION(options, run.threads),
 	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help = "Make a known mistake on purpose, in the nodes that make these checkpoints: R1@layer2.*, or R1@layer2 "
 	          "for every node of the layer that the fault fits. vernier points --faults lists the faults. Some are "
 	          "mistakes of recording: the run stays correct, and the recording is wrong." },
-	{ "strict", 0, VN_INTO(options, strict),
-	  .help = "Treat every warning as a failure: exit status 1. The recording is written all the same." },
+	VN_STRICT_OPTION(options, strict, ". The recording is written all the same"),
 	VN_GROUP("Decoding"),
 	{ "decode", 0, VN_INTO(options, recipe.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "Decode N more tokens after the prompt, one step each: step.1 to step.N. Greedy decoding takes the "
@@ -123,8 +118,7 @@ static const vn_option known[] = {
 	      "REC. With --prompts, REC is a folder with a recording NAME.h5 of each prompt; the decode of a prompt, if "
 	      "given, must be the number of tokens there." },
 	VN_GROUP("The GPU"),
-	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
-	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
+	VN_DEVICE_OPTION(options, run.device),
 	{ "kv", 0, VN_CHOOSE(options, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in "
 	          "engines that serve many sequences. The result is the same to the bit. Default: contiguous." },

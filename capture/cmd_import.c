@@ -1,4 +1,5 @@
 /* cmd_import.c: `vernier import`: converts another engine's dump to a checkpoint file. */
+#include "capture/base/option_rows.h"
 #include "capture/commands.h"
 #include "capture/import/import.h"
 #include "capture/base/warnings.h"
@@ -23,8 +24,7 @@ static const vn_option known[] = {
 	{ "output", 'o', VN_INTO(options, output), .argument = "FILE",
 	  .help = "Write the recording to FILE. Required, except with --dry-run. The file gets this name only when it is "
 	          "complete." },
-	{ "force", 0, VN_INTO(options, force),
-	  .help = "Replace FILE if it is a recording. Other files are never replaced." },
+	VN_RECORDING_FORCE(options, force),
 	{ "dry-run", 0, VN_INTO(options, import.dry),
 	  .help = "Write nothing. List what each tensor becomes, and leftover tensors with the nearest checkpoint name." },
 	{ "partial", 0, VN_INTO(options, import.partial),
@@ -54,8 +54,7 @@ static const vn_option known[] = {
 	{ "bits", 0, VN_INTO(options, import.bits), .argument = "bf16|f8_e4m3|f8_e5m2",
 	  .help = "The format of uint16 or uint8 numbers, if no manifest states it." },
 	VN_GROUP("Verdict"),
-	{ "strict", 0, VN_INTO(options, strict),
-	  .help = "Treat every warning as a failure: exit status 1. FILE is written all the same." },
+	VN_STRICT_OPTION(options, strict, ". FILE is written all the same"),
 };
 
 const vn_command vn_import_command = {

@@ -1,4 +1,5 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
+#include "capture/base/option_rows.h"
 #include "capture/commands.h"
 #include "capture/base/warnings.h"
 #include "capture/run/prompt.h"
@@ -29,7 +30,7 @@ static const vn_option known[] = {
 	{ "verbose", 0, VN_INTO(options, verbose),
 	  .help = "With MODEL: below each checkpoint that matrix products make, their sizes and leading dimensions, as a "
 	          "call of BLAS takes them." },
-	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1." },
+	VN_STRICT_OPTION(options, strict, ""),
 };
 
 const vn_command vn_points_command = {

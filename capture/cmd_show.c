@@ -1,4 +1,5 @@
 /* cmd_show.c: `vernier show`: what a recording holds. */
+#include "capture/base/option_rows.h"
 #include "capture/commands.h"
 #include "capture/file/output.h"
 #include "capture/file/reporting.h"
@@ -39,7 +40,7 @@ static const vn_option known[] = {
 	          "if nothing diverges, and warns. It checks the digest of every tensor that it reads." },
 	VN_REPORTING_OPTIONS(options, report, ""),
 	VN_REPORTING_FORCE(options, report),
-	{ "strict", 0, VN_INTO(options, report.strict), .help = "Treat every warning as a failure: exit status 1." },
+	VN_STRICT_OPTION(options, report.strict, ""),
 };
 
 const vn_command vn_show_command = {

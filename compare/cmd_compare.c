@@ -30,31 +30,39 @@ static const vn_option options[] = {
 	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise),
 	  .help = "Use no limits: require equal formats and equal bits in every element, or report the first difference. "
 	          "-0 differs from 0; equal NaNs are equal. Use it to test determinism: one engine twice, two numbers of "
-	          "threads, two batches." },
+	          "threads, two batches.",
+	  .only = "compare" },
 	VN_ALLOW_OPTION(vn_compare_line, how),
 	VN_STRICT_OPTION(vn_compare_line, how.o.strict,
 	                 ". A comparison with a warning is outside its limits, in every report too"),
 	VN_GROUP("Floor and causes"),
+	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
+	  .help = "The weights that both runs used, a HuggingFace directory or a GGUF file. Required.", .only = "explain" },
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the "
 	      "error that the number format alone causes, and the unit of limits such as nmse_over_floor. Also run it "
 	      "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes "
 	      "is outside. Every operation is recomputed on CAND's own inputs, too: one that "
-	      "is beyond its own floor is outside (--no-replay leaves this out). Default: none." },
+	      "is beyond its own floor is outside (--no-replay leaves this out). Default: none.",
+	  .only = "compare" },
 	{ "floor", 0, VN_INTO(vn_compare_line, floor), .argument = "FILE",
 	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. "
-	          "Default: none." },
+	          "Default: none.",
+	  .only = "compare" },
 	VN_FLOOR_PRECISION_OPTION(vn_compare_line, how),
 	{ "replay", 0, VN_INTO(vn_compare_line, replay),
 	  .help = "With --model, recompute every operation on CAND's own inputs. This is the default. The report shows, "
 	          "for each operation, the error that it added itself (local, in multiples of its floor), the error of "
-	          "its inputs (inherited), and how much it magnified that (gain)." },
+	          "its inputs (inherited), and how much it magnified that (gain).",
+	  .only = "compare" },
 	{ "no-replay", 0, VN_INTO(vn_compare_line, no_replay),
 	  .help = "With --model, compute the floor alone. Then accumulated error cannot be told from a fault, and an "
-	          "operation that is wrong within the limits of its checkpoint passes." },
+	          "operation that is wrong within the limits of its checkpoint passes.",
+	  .only = "compare" },
 	{ "explain", 0, VN_INTO(vn_compare_line, how.o.explain),
-	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does." },
+	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does.",
+	  .only = "compare" },
 	VN_GROUP("What to compare"),
 	VN_POINTS_OPTION(vn_compare_line, how),
 	VN_NAMES_OPTION(vn_compare_line, sides.names, sides.n_names, "CAND's"),
@@ -70,7 +78,8 @@ static const vn_option options[] = {
 	          "(r0.h5,r1.h5); then a single file is a run, too." },
 	{ "vote", 0, VN_INTO(vn_compare_line, vote),
 	  .help = "There is no reference: the files are 3 to 6 recordings, and at each checkpoint the majority decides. "
-	          "Each pair is compared, with the finer precision as the reference." },
+	          "Each pair is compared, with the finer precision as the reference.",
+	  .only = "compare" },
 	{ "part", 0, .kind = VN_TAKE, .take = take_part, .argument = "I/N|N",
 	  .help = "Of folders, compare only part I of N. N processes divide the pairs, so that each reads about the "
 	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
@@ -124,7 +133,8 @@ const vn_command vn_explain_command = COMMAND(
 	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, "
 	"recordings of the same tokens; and in CAND the inputs of the operations to explain (a recording of all "
 	"checkpoints has them). It runs the model on the CPU several times.\n"
-	"The options are those of vernier compare; --explain and --replay are always on.",
+	"Every operation is recomputed on CAND's own inputs. The options are those of vernier compare, without --bitwise, "
+	"--explain, --floor, --no-replay, --replay and --vote.",
 	"", "--model MODEL ");
 
 /* --format opens a report and -o gives the path of the last one. -o alone opens a report by its suffix; a --format

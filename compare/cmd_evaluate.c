@@ -9,6 +9,7 @@
 #include "capture/file/reporting.h"
 
 #include "capture/recording/garbage.h"
+#include "capture/run/engine_choice.h"
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
@@ -75,8 +76,7 @@ static const vn_option options[] = {
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help = "Make this fault in the candidate, to see what it costs in perplexity. vernier points --faults lists the "
 	          "faults." },
-	{ "device", 0, VN_INTO(command, cand.device), VN_RANGE(0, 255), .argument = "N",
-	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
+	VN_DEVICE_OPTION(command, cand.device),
 	VN_THREADS_OPTION(command, o.threads),
 	VN_GROUP("The report"),
 	VN_REPORTING_OPTIONS(command, report, ""),

@@ -8,6 +8,7 @@
 
 #include "compare/comparison/comparison.h"
 
+#include "capture/base/option_rows.h"
 #include "capture/run/prompt.h"
 #include "libref/base/options.h"
 #include "libref/base/shell.h"
@@ -16,23 +17,12 @@
 
 enum { VN_MAX_POINTS = 64 };
 
-/* Rows of option tables. field: the member of the command's struct `type` that receives the
- * value. */
-#define VN_THREADS_OPTION(type, field) \
-	{ \
-		"threads", 0, VN_INTO(type, field), VN_RANGE(1, 1024), \
-			.argument = "N", \
-			.help = "Use at most N threads, 1 to 1024. The numbers do not depend on it. " \
-					"Default: one thread per processor." \
-	}
+/* Rows of option tables; more are in capture/base/option_rows.h. field: the member of the command's
+ * struct `type` that receives the value. */
 #define VN_FORMAT_OPTION(type, field, about_json) \
 	{ \
 		"format", 0, VN_CHOOSE(type, field), .argument = "text|json", \
 											 .help = "Form of the report. Default: text." about_json \
-	}
-#define VN_STRICT_OPTION(type, field, what) \
-	{ \
-		"strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." \
 	}
 
 /* list, n: a list of maps in the command's struct; whose: "CAND's" */

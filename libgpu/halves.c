@@ -6,7 +6,7 @@
 /* LANES: of shaders/from_bf16.comp. As many groups as keep the memory of a large device busy; each has a count. */
 enum { LANES = 128, GROUPS = 1024, COUNTS = GROUPS * sizeof(uint32_t) };
 
-static void make(vn_encoder *e, vn_gpu_weights *w, int weight, const vn_buffer *counts)
+static void convert_weight(vn_encoder *e, vn_gpu_weights *w, int weight, const vn_buffer *counts)
 {
 	const vn_weight_place  *at = &w->at[weight];
 	const VkDeviceSize      n = at->bytes / 2;
@@ -20,7 +20,8 @@ static void make(vn_encoder *e, vn_gpu_weights *w, int weight, const vn_buffer *
 	vn_encode_dispatch(e, VN_K_FROM_BF16, &push, groups < GROUPS ? groups : GROUPS, 1);
 }
 
-static vn_status make_all(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, const vn_buffer *counts, vn_error *err)
+static vn_status convert_weights(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, const vn_buffer *counts,
+                                 vn_error *err)
 {
 	const int i = e->cur;
 	vn_status st;
@@ -29,7 +30,7 @@ static vn_status make_all(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, co
 		vn_encode_begin(e);
 	for (int k = 0; k < w->n; k++)
 		if (bf16[k])
-			make(e, w, k, counts);
+			convert_weight(e, w, k, counts);
 	if ((st = vn_encode_submit(e, err)) || (st = vn_encode_wait(e, i, err)))
 		vn_encode_abandon(e);
 	return st;
@@ -48,7 +49,7 @@ vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, int
 	if ((st = vn_buffer_create(e->d, &counts, VN_FOR_READBACK, (VkDeviceSize)w->n * COUNTS, false, "overflows", err)))
 		return st;
 	const uint32_t *count = memset(counts.map, 0, counts.size);
-	st = make_all(e, w, bf16, &counts, err);
+	st = convert_weights(e, w, bf16, &counts, err);
 	for (int k = 0; k < w->n && !st; k++)
 		for (int g = 0; g < GROUPS; g++)
 			over[k] += count[k * GROUPS + g];

@@ -21,7 +21,7 @@ qwen2-0.5b` (24 layers, a vocabulary of 151,936); the prompt has 512 tokens.
   gpu-f32       capture gpu in float32, 128 and 512 tokens: transformers as above
 
 The goals hold for these sizes; with others, none is judged. Times of the GPU are those of the device; the clock's stand in the note. A row that cannot be measured here says why. --json
-writes the rows with the machine that they were measured on. Exit status 1: a goal is missed.
+writes the rows with the machine that they were measured on, after each row anew. Exit status 1: a goal is missed.
 
 Needs 3 GB of disk, and 10 GB more for big-replay; `small` and the numpy script need h5py and numpy. Where there is no device with
 Vulkan, or only a software device, the rows of the GPU say so.
@@ -116,12 +116,24 @@ class Bench:
         goals = " or ".join(text for text in (f"{most:g} times" if most else "", seconds(longest) if longest else "") if text)
         self.rows.append({"row": row, "work": work, "seconds": ours, "peer": peer, "peer_seconds": theirs, "ratio": ratio, "goal_ratio": most,
                           "goal_seconds": longest, "reached": reached, "note": note})
+        self.save()
         print(f"{row:12} {work:40} {seconds(ours):>9}  {peer or '':28} {seconds(theirs):>9} {'-' if ratio is None else f'{ratio:.2f}':>7}  "
               f"{goals:20} {'' if reached is None else 'reached' if reached else 'MISSED':8} {note}".rstrip(), flush=True)
 
     def skip(self, row, work, why):
         self.rows.append({"row": row, "work": work, "not_measured": str(why)})
+        self.save()
         print(f"{row:12} {work:40} not measured: {why}", flush=True)
+
+    def save(self):
+        """Writes the rows so far, so that a run that is stopped leaves them."""
+        if not self.o.json:
+            return
+        with open(self.o.json + ".part", "w") as f:
+            json.dump({"machine": self.once("machine", self.machine), "threads": self.o.threads, "tokens": self.o.tokens, "shape": self.o.shape,
+                       "layers": self.o.layers, "rows": self.rows}, f, indent=1)
+            f.write("\n")
+        os.replace(self.o.json + ".part", self.o.json)
 
     def pair(self, row, work, ours, peer, theirs, files=(), repeat=None):
         into_cache(*files)
@@ -377,7 +389,7 @@ def main():
     folder = o.folder or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     bench = Bench(o, folder)
-    machine = bench.machine()
+    machine = bench.once("machine", bench.machine)
     print(f"{machine['processor']}, {machine['cores']} cores; {o.threads} threads, {o.tokens} tokens, {o.shape}{f', {o.layers} layers' if o.layers else ''}; "
           f"least of {o.repeat} runs", flush=True)
     try:
@@ -387,10 +399,6 @@ def main():
             shutil.rmtree(folder)
     if crowd:
         print(f"{crowd}: these times say little")
-    if o.json:
-        with open(o.json, "w") as f:
-            json.dump({"machine": machine, "threads": o.threads, "tokens": o.tokens, "shape": o.shape, "layers": o.layers, "rows": bench.rows}, f, indent=1)
-            f.write("\n")
     return 0 if reached else 1
 
 

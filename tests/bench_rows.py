@@ -85,17 +85,21 @@ def operations(build, model, torch, device, folder):
                        math.isclose(linear["percent"], share))
 
 
-def goals(folder):
-    """Whether a goal is met: of the ratio or of seconds, and only with the sizes that it was set for."""
+def goals(build, folder):
+    """Whether a goal is met: of the ratio or of seconds, and only with the sizes that it was set for. Each row is in the file at once."""
+    to = os.path.join(folder, "goals.json")
     bad = 0
     for tokens, ours, theirs, goal, met, reached in ((512, 1.4, 1.0, "compare", True, True), (512, 1.6, 1.0, "compare", True, False),
                                                      (16, 1.6, 1.0, "compare", True, None), (512, 14, 1.0, "explain", True, True),
                                                      (512, 1.0, 2.0, "big-load", True, True), (512, 1.0, 2.0, "big-load", False, False),
                                                      (512, 3.6e-3, 1.0, ("gpu", 128), True, False), (512, 1.0, 1.0, None, True, None)):
-        table = bench.Bench(Namespace(build="", threads=1, tokens=tokens, layers=None, shape="qwen2-0.5b"), folder)
+        table = bench.Bench(Namespace(build=build, json=to, threads=1, tokens=tokens, layers=None, shape="qwen2-0.5b"), folder)
         with contextlib.redirect_stdout(io.StringIO()):
             table.add("row", "work", ours, "peer", theirs, goal=goal, met=met)
         bad |= check(f"{goal}, {ours} beside {theirs}, {tokens} tokens: {table.rows[0]['reached']}", table.rows[0]["reached"] is reached)
+        with open(to) as f:
+            bad |= check("each row is written at once", json.load(f)["rows"] == table.rows)
+        os.unlink(to)
     return bad
 
 
@@ -104,7 +108,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, "big")
         subprocess.run([os.path.join(build, "compare", "vernier"), "synth", "tiny", "-o", model, "--layers", "1"], check=True, capture_output=True)
-        return int(rows(build, folder, model) | goals(folder))
+        return int(rows(build, folder, model) | goals(build, folder))
 
 
 if __name__ == "__main__":

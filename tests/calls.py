@@ -28,7 +28,7 @@ capture/base capture/file capture/recording capture/view capture/names capture/s
 compare/text compare/metrics compare/limits compare/weights compare/comparison compare/match compare/judge compare/against compare/floor compare/profile
 compare/replay compare/explain compare/report compare/folders compare/chapters compare/many compare/table compare/evaluate compare/isolate compare/selftest compare
 """.split()
-STRICT = {"compare/explain"}
+STRICT = {"capture/run", "compare/explain"}
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FEWEST = 300  # object files: fewer mean that BUILD is not what we think it is
 

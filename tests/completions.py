@@ -40,6 +40,8 @@ CASES = [
     ("vernier compare a b --allow token_ids,", ["config", "missing"], ["file.h5"]),
     ("vernier compare a b --allow token_ids,conf", ["token_ids,config"], ["file.h5"]),
     ("vernier isolate a --check CMD --allow missing,conf", ["missing,config"], []),
+    ("vernier compare a b --no-r", ["--no-replay"], []),
+    ("vernier explain a b --", ["--model", "--names"], ["--no-replay", "--bitwise"]),
     ("vernier compare a b --batch-row ", [], ["file.h5"]),
     ("vernier import --bits ", ["bf16", "f8_e5m2"], ["file.h5"]),
     ("vernier limits ", ["fp32.yaml", "mine.yaml"], []),

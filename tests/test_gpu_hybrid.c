@@ -1,7 +1,7 @@
 /* test_gpu_hybrid.c: runs that are partly the GPU's and partly the reference's, of trained models of every family. */
 #include "tests/test_gpu_help.h"
 
-#include "capture/run/engine.h"
+#include "capture/run/engine_choice.h"
 #include "capture/run/hybrid.h"
 
 static const char *const family[] = { "gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text" };

@@ -49,6 +49,16 @@ static const vn_option ordered_rows[] = {
 };
 static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL };
 
+/* A table of two commands. */
+static const vn_option shared_rows[] = {
+	{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .help = "May be given.", .only = "try" },
+	{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .help = "Must be given.", .only = "other" },
+	{ "strict", 's', VN_INTO(command, strict), .help = "Fail.", .only = "try" },
+	{ "strict-row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row." },
+};
+static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL };
+static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL };
+
 static command k;
 
 /* The line that words are, read; what it printed on stderr or stdout is in said. */
@@ -163,6 +173,22 @@ static void operands_come_in_the_order_of_the_line(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "more than 4 files"));
 }
 
+static void an_option_of_one_command_is_unknown_to_the_other(void)
+{
+	CU_ASSERT_EQUAL(read_line(&shared, "-s --mod a --strict-row 3"), 0);
+	CU_ASSERT_TRUE(k.strict && k.row == 3);
+	CU_ASSERT_EQUAL(read_line(&other, "-m a --strict-r 3"), 0);
+	CU_ASSERT_STRING_EQUAL(k.model, "a");
+	CU_ASSERT_EQUAL(read_line(&other, "--strict 3"), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "other: --strict is an option of vernier try, not of vernier other\n"));
+	CU_ASSERT_EQUAL(read_line(&other, "-s"), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "unknown option '-s'"));
+	CU_ASSERT_EQUAL(read_line(&other, "--help"), 1);
+	CU_ASSERT_PTR_NULL(strstr(said, "--strict "));
+	CU_ASSERT_PTR_NULL(strstr(said, "May be given."));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "Must be given."));
+}
+
 static void help_has_every_option_and_keeps_to_its_width(void)
 {
 	CU_ASSERT_EQUAL(read_line(&plain, "--help --nothing"), 1);
@@ -254,6 +280,7 @@ int main(void)
 		TEST(an_optional_argument_stands_behind_an_equals_sign),
 		TEST(a_flag_may_be_repeated),
 		TEST(operands_come_in_the_order_of_the_line),
+		TEST(an_option_of_one_command_is_unknown_to_the_other),
 		TEST(help_has_every_option_and_keeps_to_its_width),
 		TEST(the_manual_has_names_in_bold_and_no_escape_by_accident),
 		TEST(completions_have_commands_options_and_values),

@@ -1,7 +1,6 @@
 /* engine.c: see engine.h. */
 #include "capture/run/engine.h"
 
-#include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
 #include "libref/exec/ref.h"
 #ifdef VERNIER_GPU
@@ -64,11 +63,9 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 }
 #endif
 
-vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
+vn_status vn_engine_open_plain(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
 	*e = (vn_engine) { 0 };
-	if (o->n_force_ref || o->n_precise)
-		return vn_hybrid_open(e, m, o, err);
 	return o->gpu ? open_gpu(e, m, o, err) : open_ref(e, m, o, err);
 }
 

@@ -1,4 +1,5 @@
-/* engine.h: opens the engine that a command asks for: the reference, the GPU, or a hybrid of both.
+/* engine.h: an open engine, and how the reference and the GPU are opened. vn_engine_open
+ * (capture/run/engine_choice.h) also opens hybrids of both.
  *
  * Owner    the model is borrowed and must outlive the engine.
  * Threads  one at a time.
@@ -30,7 +31,7 @@ typedef struct vn_engine_options {
 	int                block;           /* tokens per block; 0: 16 */
 	bool               quiet;           /* no progress on the terminal */
 	/* If some nodes run elsewhere or in another precision, the engine is a hybrid
-	 * (capture/run/hybrid.h). Borrowed for the call. */
+	 * (capture/run/hybrid.h); vn_engine_open_plain ignores these. Borrowed for the call. */
 	const char *const *force_ref; /* gpu: globs of nodes that run on the reference */
 	int                n_force_ref;
 	const char *const *precise; /* "f32@GLOB"; the last one that matches a node applies */
@@ -42,7 +43,8 @@ typedef struct vn_engine_options {
  * VN_ERR_INTERRUPTED. The GPU engine is refused in builds without it. */
 /* the plan that it will run */
 const vn_plan *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
-vn_status      vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
+/* opens the reference or the GPU */
+vn_status      vn_engine_open_plain(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 void           vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 
 /* Returns the seconds that its calls have spent on compiling code for a device. Here, so that what only runs an engine

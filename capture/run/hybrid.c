@@ -52,7 +52,7 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	if (!gpu && h->o.gpu)
 		o.faulty = NULL; /* the reference replaces what is faulty */
 	side *s = &h->side[h->n];
-	if ((st = vn_engine_open(&s->e, h->model, &o, err)))
+	if ((st = vn_engine_open_plain(&s->e, h->model, &o, err)))
 		return st;
 	s->gpu = gpu;
 	s->policy = policy;

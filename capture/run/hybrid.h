@@ -18,9 +18,9 @@
 
 #include "capture/run/engine.h"
 
-/* Opens a hybrid engine; vn_engine_open calls it if o->force_ref or o->precise is given. Without
- * either it is still a hybrid engine, for vn_hybrid_force. Nodes on the reference run in their own
- * precision if they have one, else in the run's. */
+/* Opens a hybrid engine; vn_engine_open (capture/run/engine_choice.h) calls it if o->force_ref or
+ * o->precise is given. Without either it is still a hybrid engine, for vn_hybrid_force. Nodes on
+ * the reference run in their own precision if they have one, else in the run's. */
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 
 /* Changes which nodes (n_nodes) run on the reference, in an engine from vn_hybrid_open, and resets

@@ -1,6 +1,8 @@
 /* session.c: see session.h. */
 #include "capture/run/session.h"
 
+#include "capture/run/engine_choice.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -24,7 +24,7 @@ bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 	return h->limit_fraction <= 1 &&
 	       !(h->limit_fraction >
 	         t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
-	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor of its own is no likeness */
+	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor of its own is no layout match */
 }
 
 bool vn_answered(const vn_explain_trial *t)

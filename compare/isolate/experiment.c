@@ -1,6 +1,7 @@
 /* experiment.c: see experiment.h. The command of another engine: experiment_check.c. */
 #include "compare/isolate/experiment_internal.h"
 
+#include "capture/run/engine_choice.h"
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
 #include "compare/match/sides.h"

@@ -18,7 +18,7 @@
 
 enum { SHIFT_MAX = 2 };
 
-#define LIKELY_NMSE 0.05 /* nmse of a likeness */
+#define LIKELY_NMSE 0.05 /* nmse of a layout match */
 #define BETTER      16.0 /* how many times better than in the candidate's own place */
 
 /* One pair of tensors, and the search for the candidate's elements in the reference. */

@@ -34,6 +34,15 @@ static int has_argument(const vn_option *o)
 	return o->kind == VN_OPTIONAL ? optional_argument : o->argument ? required_argument : no_argument;
 }
 
+static bool has_option(const vn_command *c, const char *name)
+{
+	for (int i = 0; i < c->n; i++)
+		if (vn_option_is_of(c, &c->option[i]) && strcmp(c->option[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Options of the other command alone are described too, or their names could stand for longer ones of this command. */
 static void describe(const vn_command *c, described *d)
 {
 	char *end = d->shorts;
@@ -49,10 +58,10 @@ static void describe(const vn_command *c, described *d)
 	*end++ = HELP;
 	for (int i = 0; i < c->n; i++) {
 		const vn_option *o = &c->option[i];
-		if (!o->name)
+		if (!o->name || (!vn_option_is_of(c, o) && has_option(c, o->name)))
 			continue;
 		d->longs[n++] = (struct option) { o->name, has_argument(o), NULL, FIRST + i };
-		if (o->letter) {
+		if (o->letter && vn_option_is_of(c, o)) {
 			*end++ = o->letter;
 			if (o->argument)
 				*end++ = ':';
@@ -69,7 +78,7 @@ static const vn_option *find(const vn_command *c, const described *d, int code)
 	if (code == OPERAND)
 		return d->operand;
 	for (int i = 0; i < c->n; i++)
-		if (c->option[i].letter && c->option[i].letter == code)
+		if (vn_option_is_of(c, &c->option[i]) && c->option[i].letter && c->option[i].letter == code)
 			return &c->option[i];
 	return NULL;
 }
@@ -179,7 +188,7 @@ static int list_begun(const vn_command *c, const char *name, char *text, size_t 
 	int n = 0;
 
 	for (int i = 0; i < c->n; i++)
-		if (c->option[i].name && strncmp(c->option[i].name, name, strlen(name)) == 0)
+		if (vn_option_is_of(c, &c->option[i]) && strncmp(c->option[i].name, name, strlen(name)) == 0)
 			vn_text_add(text, room, "%s--%s", n++ ? ", " : "", c->option[i].name);
 	return n;
 }
@@ -203,10 +212,10 @@ static int complain_unknown(const vn_command *c, const char *given)
 	if (*bare && name[1] == '-' && list_begun(c, bare, begun, sizeof begun) > 1)
 		return vn_complain(c->name, "ambiguous option '%s': %s", name, begun);
 	for (int i = 0; i < c->n; i++)
-		if (c->option[i].name && ends_in(c->option[i].name, bare))
+		if (vn_option_is_of(c, &c->option[i]) && ends_in(c->option[i].name, bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, c->option[i].name);
 	for (int i = 0; i < c->n; i++)
-		if (c->option[i].name && has_word(vn_option_words(&c->option[i]), bare))
+		if (vn_option_is_of(c, &c->option[i]) && has_word(vn_option_words(&c->option[i]), bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name,
 			                   bare);
 	if (strcmp(bare, "model") == 0 && strstr(c->synopsis, "MODEL"))
@@ -214,7 +223,7 @@ static int complain_unknown(const vn_command *c, const char *given)
 		                   c->name, c->synopsis);
 	vn_nearest_start(&near, has_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits" : bare);
 	for (int i = 0; i < c->n; i++)
-		if (c->option[i].name)
+		if (vn_option_is_of(c, &c->option[i]))
 			vn_nearest_try(&near, c->option[i].name);
 	if (vn_nearest_found(&near))
 		return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, vn_nearest_found(&near));
@@ -242,7 +251,7 @@ static bool check_dashes(const vn_command *c, int argc, char **argv)
 		if (argv[i][0] != '-' || *name == '-' || n == 0)
 			continue;
 		for (int k = 0; k < c->n; k++)
-			if (n > 1 && c->option[k].name && strlen(c->option[k].name) == n &&
+			if (n > 1 && vn_option_is_of(c, &c->option[k]) && strlen(c->option[k].name) == n &&
 			    strncmp(c->option[k].name, name, n) == 0) {
 				vn_complain(c->name, "unknown option '-%.*s' (did you mean '--%s'?)", (int)n, name, c->option[k].name);
 				return false;
@@ -276,6 +285,9 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 		if (!o)
 			return code == ':' ? vn_complain(c->name, "%s needs a value", argv[optind - 1])
 			                   : complain_unknown(c, unknown_argument(argv, argc));
+		if (o->only && !vn_option_is_of(c, o))
+			return vn_complain(c->name, "--%s is an option of vernier %s, not of vernier %s", o->name, o->only,
+			                   c->name);
 		if (given[o - c->option] && !may_repeat(o))
 			return vn_complain(c->name, "--%s is given twice", o->name);
 		given[o - c->option] = true;

@@ -61,6 +61,8 @@ struct vn_option {
 	const char *const *words;
 	/* sentences that state the default; the first is shown with completions */
 	const char        *help;
+	/* of a table that two commands share: the one that has this option; NULL: both */
+	const char        *only;
 };
 
 /* Offset of the field that receives the value, and the kind of option from the field's type. */
@@ -111,6 +113,8 @@ void        vn_options_page(const vn_command *c, const char *program, const char
 
 /* Returns the i-th row of a table, --help last; NULL at the end. */
 const vn_option *vn_option_row(const vn_command *c, int i);
+/* Returns whether a row of c's table is an option of c: no heading, no positional argument, not another command's. */
+bool             vn_option_is_of(const vn_command *c, const vn_option *o);
 
 /* ---- options_complete.c --------------------------------------------------------------------- */
 

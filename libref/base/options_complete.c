@@ -65,7 +65,7 @@ static const vn_option *next_option(const vn_command *c, int *at)
 	const vn_option *o;
 
 	while (c && (o = vn_option_row(c, (*at)++)))
-		if (o->name && o->kind != VN_HEADING)
+		if (vn_option_is_of(c, o))
 			return o;
 	return NULL;
 }

@@ -20,9 +20,9 @@ const vn_option *vn_option_row(const vn_command *c, int i)
 	return i < c->n ? &c->option[i] : i == c->n ? &help_option : NULL;
 }
 
-static bool is_option(const vn_option *o)
+bool vn_option_is_of(const vn_command *c, const vn_option *o)
 {
-	return o->name && o->kind != VN_HEADING;
+	return o->name && o->kind != VN_HEADING && (!o->only || strcmp(o->only, c->name) == 0);
 }
 
 /* ---- wrapped text --------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static void print_rows(const vn_command *c, const char *before, const char *afte
 	for (int i = 0; vn_option_row(c, i); i++)
 		if (vn_option_row(c, i)->kind == VN_HEADING)
 			fprintf(to, "%s%s%s", before, vn_option_row(c, i)->help, after);
-		else if (is_option(vn_option_row(c, i)))
+		else if (vn_option_is_of(c, vn_option_row(c, i)))
 			print(vn_option_row(c, i), to);
 }
 
@@ -211,7 +211,7 @@ static void print_entry(const vn_option *o, FILE *to)
 void vn_options_manual(const vn_command *c, FILE *to)
 {
 	for (int i = 0; vn_option_row(c, i); i++)
-		if (is_option(vn_option_row(c, i)))
+		if (vn_option_is_of(c, vn_option_row(c, i)))
 			print_entry(vn_option_row(c, i), to);
 }
 
