@@ -117,6 +117,9 @@ class Growth:
             print("gpu: no device here")
             return None
         bench, text = os.path.abspath(os.path.join(self.o.build, "tests", "bench_gpu")), ""
+        if not os.path.exists(bench):
+            print(f"gpu: no {bench}")
+            return None
         for precision in "f16", "f32":
             out = subprocess.run([bench, self.model(LAYERS, VOCABULARY), precision, "5", *map(str, GPU_TOKENS)], capture_output=True, text=True)
             if out.returncode:
