@@ -39,11 +39,11 @@ typedef struct vn_engine_options {
 	const vn_faulty   *faulty; /* runs this instead of the model's plan and weights; NULL: those */
 } vn_engine_options;
 
-/* Progress is shown on the terminal. A signal (capture/run/interrupt.h) ends the current call with
- * VN_ERR_INTERRUPTED. The GPU engine is refused in builds without it. */
-/* the plan that it will run */
+/* Returns the plan that the engine will run. */
 const vn_plan *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
-/* opens the reference or the GPU */
+/* Opens the reference or the GPU. Progress is shown on the terminal. A signal
+ * (capture/run/interrupt.h) ends the current call with VN_ERR_INTERRUPTED. The GPU engine is refused
+ * in builds without it. */
 vn_status      vn_engine_open_plain(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 void           vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 

@@ -1,10 +1,11 @@
 /* batch.c: measures many checkpoints at a time.
  *
  * Threads that wait for each other after every tensor lose more than they gain, especially on a
- * busy machine. So pairs are gathered up to BATCH_BYTES (EACH_BYTES for each thread, if that is more) or BATCH_JOBS. Not all at once: mapped data
- * counts as memory while it is used, and is released after every batch. Data that is released while
- * it is measured (pages.h) counts an eighth, so that progress is shown. Tensors larger than
- * WHOLE_BYTES that are not stored as they are measured are read in parts (window.h).
+ * busy machine. So pairs are gathered up to BATCH_JOBS of them, or up to BATCH_BYTES (EACH_BYTES
+ * for each thread, if that is more). Not all at once: mapped data counts as memory while it is
+ * used, and is released after every batch. Data that is released while it is measured (pages.h)
+ * counts an eighth, so that progress is shown. Tensors larger than WHOLE_BYTES that are not stored
+ * as they are measured are read in parts (window.h).
  */
 #include "compare/match/batch.h"
 
