@@ -33,11 +33,11 @@ def tensors(path, step=0):
     found = {}
 
     def visit(group, prefix):
-        for key in group:
-            if isinstance(group[key], h5py.Group):
-                visit(group[key], prefix + key + ".")
+        for key, item in group.items():
+            if isinstance(item, h5py.Group):
+                visit(item, prefix + key + ".")
             else:
-                found[prefix + key] = group[key]
+                found[prefix + key] = item
 
     visit(h5py.File(path, "r")[f"step.{step}"], "")
     return dict(sorted(found.items(), key=lambda kv: kv[1].attrs["order"]))

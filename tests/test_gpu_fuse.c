@@ -113,20 +113,23 @@ static uint32_t side_of(int d)
 	return side;
 }
 
-/* A gate and up in every tile that has a kernel for two; rows and columns in eights and not, with biases and without. */
+/* A gate and up in every tile that has a kernel for two; rows and columns in eights and not, with biases and without.
+ * The last ones are for tiles of cooperative matrices. */
 static void the_gate_and_up_of_many_tokens_have_them(void)
 {
+	enum { WITHOUT_MATRICES = 4 };
 	static const struct {
 		int     D, F;
 		int64_t tokens;
-	} shape[] = { { 72, 1032, 200 }, { 72, 1031, 70 },  { 70, 1030, 50 }, { 72, 3656, 200 },
-		          { 72, 4808, 200 }, { 72, 8968, 200 }, { 72, 1448, 200 } }; /* 4X4 where matrices are of 8x8x8 */
+	} shape[] = { { 72, 1032, 200 }, { 72, 1031, 70 },  { 70, 1030, 50 }, { 72, 8968, 200 },
+		          { 72, 3656, 200 }, { 72, 4808, 200 }, { 72, 1448, 200 } }; /* 4X4 where matrices are of 8x8x8 */
 	char config[512];
 
 	for (int d = 0; d < n_devices_; d++) {
 		memset(built_, 0, sizeof built_);
-		const size_t n = side_of(d) == 8 ? COUNT(shape) : COUNT(shape) - 1;
-		bool         coop = false;
+		const uint32_t side = side_of(d);
+		const size_t   n = side == 8 ? COUNT(shape) : side ? COUNT(shape) - 1 : WITHOUT_MATRICES;
+		bool           coop = false;
 		for (size_t i = 0; i < n; i++)
 			for (size_t k = 0; k < COUNT(policies); k++) {
 				model m;

@@ -18,6 +18,8 @@ TESTS=$(cd "$TESTS" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/cwd" "$work/tmp"
+# Mesa would compile every shader again in an empty cache.
+export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}}
 export PYTHONPATH=$TESTS PYTHONDONTWRITEBYTECODE=1 TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache NO_COLOR=1
 unset COLUMNS
 (cd "$work/cwd" && bash -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' bash "$here/$name.sh") >"$work/out" 2>&1 </dev/null
