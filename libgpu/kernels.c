@@ -130,6 +130,7 @@ static const struct row {
 		true },
 	[VN_K_ATTENTION_COOP_64]  = { "attention_coop_64",  NONE, offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_COOP_128] = { "attention_coop_128", NONE, offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_COOP_256] = { "attention_coop_256", NONE, offsetof(vn_push_attention, ahead), false },
 	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), false },
 	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages), false },
 	[VN_K_FROM_BF16]    = { "from_bf16", CODE(from_bf16), CODE(from_bf16), { NULL, 0 }, sizeof(vn_push_from_bf16),
@@ -210,26 +211,26 @@ static const struct {
 		{ [VN_COOP_16] = CODE(linear_coop_##size##_gated_by16), [VN_COOP_8] = CODE(linear_coop_##size##_gated_by8) } \
 	}
 	GATED_BY_SIZE(4X4), GATED_BY_SIZE(2X4), GATED_BY_SIZE(2X2),
-	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_by16),
-		[VN_COOP_8] = CODE(attention_coop_64_by8) } },
-	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_by16) } },
+#define ATTENTION_BY_SIZE(width, paged) \
+	[VN_K_ATTENTION_COOP_##width] = { { [VN_COOP_16] = CODE(attention_coop_##width##paged##_by16), \
+		                                [VN_COOP_8] = CODE(attention_coop_##width##paged##_by8) } }
+	ATTENTION_BY_SIZE(64, ), ATTENTION_BY_SIZE(128, ), ATTENTION_BY_SIZE(256, ),
 }, paged_coop_code[VN_N_KERNELS] = {
-	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_paged_by16),
-		[VN_COOP_8] = CODE(attention_coop_64_paged_by8) } },
-	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_paged_by16) } },
+	ATTENTION_BY_SIZE(64, _paged), ATTENTION_BY_SIZE(128, _paged), ATTENTION_BY_SIZE(256, _paged),
 };
 
 /* That of the heads of a width, if the device has it; VN_K_ATTENTION has none of them. */
 static vn_kernel coop_attention(int head_dim)
 {
-	return head_dim % 8 || head_dim > 128 ? VN_K_ATTENTION
-	       : head_dim > 64                ? VN_K_ATTENTION_COOP_128
-	                                      : VN_K_ATTENTION_COOP_64;
+	return head_dim > 128  ? VN_K_ATTENTION_COOP_256
+	       : head_dim % 8  ? VN_K_ATTENTION
+	       : head_dim > 64 ? VN_K_ATTENTION_COOP_128
+	                       : VN_K_ATTENTION_COOP_64;
 }
 
 static code coop_code_of(const vn_plan *p, const vn_device *d, bool paged, vn_kernel k)
 {
-	bool used = k != VN_K_ATTENTION_COOP_64 && k != VN_K_ATTENTION_COOP_128;
+	bool used = k < VN_K_ATTENTION_COOP_64 || k > VN_K_ATTENTION_COOP_256;
 
 	for (int n = 0; n < p->n_nodes && !used; n++)
 		used = p->node[n].op == VN_OP_ATTENTION && coop_attention(p->node[n].c.attention.head_dim) == k;

@@ -44,10 +44,12 @@ typedef enum vn_kernel {
 	/* code chosen by the widest head of the plan; the experiment is another shader */
 	VN_K_ATTENTION,
 	VN_K_ATTENTION_EXPERIMENT,
-	/* with cooperative matrices, if the device has them: heads of at most that width, */
+	/* with cooperative matrices, if the device has them and the plan such heads: at most that wide and wider than those
+	 * before, up to 128 a multiple of 8 */
 	VN_K_ATTENTION_COOP_64,
-	VN_K_ATTENTION_COOP_128, /* a multiple of 8, if the plan has such heads */
-	VN_K_PAGED_PUT,          /* this and the next: only with a paged cache */
+	VN_K_ATTENTION_COOP_128,
+	VN_K_ATTENTION_COOP_256,
+	VN_K_PAGED_PUT, /* this and the next: only with a paged cache */
 	VN_K_PAGED_GET,
 	VN_K_FROM_BF16, /* weights, when they are loaded */
 	VN_N_KERNELS

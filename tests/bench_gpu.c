@@ -5,8 +5,8 @@
  * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last), the wall
  * time of the call, and that until the host has nothing to do but to end the call; without taps. Then, in calls that time every
  * node, by operation: milliseconds, share of the whole, the rate at which operands pass (each once, cached keys and values
- * included), and the arithmetic of products and attention. First: how long it took to open the device and load the weights; 0
- * rounds: nothing else. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
+ * included), and the arithmetic of products, attention and the delta rule. First: how long it took to open the device and load the
+ * weights; 0 rounds: nothing else. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
  * Prints medians; --json prints every round (tests/bench_gpu.py reads it). */
 #include "libgpu/gpu.h"
 #include "libref/base/json.h"
@@ -65,6 +65,15 @@ static void count_attention(const vn_node *n, int64_t T, int64_t past, double el
 	            n->c.attention.head_dim;
 }
 
+/* For each token a state is read by k, changed, and read by q. */
+static void count_rule(const vn_node *n, int64_t T, work *w)
+{
+	const double state = (double)n->c.delta.value_heads * n->c.delta.key_dim * n->c.delta.value_dim;
+
+	w->flops += 6 * (double)T * state;
+	w->bytes += 2 * sizeof(float) * state;
+}
+
 /* What a node reads and writes, and multiplies. */
 static void count(const vn_plan *p, const vn_node *n, int64_t T, int64_t past, double element, work *w)
 {
@@ -84,6 +93,18 @@ static void count(const vn_plan *p, const vn_node *n, int64_t T, int64_t past, d
 		w->flops += 2.0 * (double)T * (double)vn_shape_count(&p->weight[n->w[0]].shape);
 	if (n->op == VN_OP_ATTENTION)
 		count_attention(n, T, past, element, w);
+	if (n->op == VN_OP_DELTA_RULE)
+		count_rule(n, T, w);
+}
+
+/* To `past` tokens, the first of ids. What keeps a state has no way back but to the start. */
+static void go_back(vn_gpu *g, const int32_t *ids, int64_t past)
+{
+	vn_error err = { "" };
+
+	if (vn_gpu_rewind(g, past, &err) &&
+	    (vn_gpu_rewind(g, 0, &err) || (past && vn_gpu_forward(g, ids, past, NULL, &err))))
+		fail(&err);
 }
 
 static void time_operations(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
@@ -93,7 +114,8 @@ static void time_operations(vn_gpu *g, const vn_plan *p, const int32_t *ids, int
 
 	vn_gpu_time_nodes(g, true);
 	for (int i = 0; i < rounds; i++) {
-		if (vn_gpu_rewind(g, past, &err) || vn_gpu_forward(g, ids, T, NULL, &err))
+		go_back(g, ids, past);
+		if (vn_gpu_forward(g, ids, T, NULL, &err))
 			fail(&err);
 		const double *node = vn_gpu_node_ms(g, NULL);
 		for (int n = 0; node && n < p->n_nodes; n++)
@@ -140,8 +162,7 @@ static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, 
 	vn_error err = { "" };
 
 	for (int i = -3; i < rounds; i++) { /* the first warm up */
-		if (vn_gpu_rewind(g, past, &err))
-			fail(&err);
+		go_back(g, ids, past);
 		const double start = vn_seconds();
 		if (vn_gpu_begin(g, ids, T, NULL, &err) || vn_gpu_run(g, 0, p->n_nodes, &err))
 			fail(&err);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# bench_gpu.sh BUILD [--torch PYTHON] [--json FILE] [--speed] [TOKENS...]: `capture gpu` of synth qwen2-0.5b.
+# bench_gpu.sh BUILD [--shape NAME] [--torch PYTHON] [--json FILE] [--speed] [TOKENS...]: `capture gpu` of a shape of
+# `vernier synth`: qwen2-0.5b, or NAME; qwen3.5-0.8b has heads of 256, and three layers of four of the gated delta rule.
 #
 # For every number of tokens: records the reference in float32, the floor (the reference in float16) and the GPU, and
 # holds every default checkpoint to 1.7 times the floor (not with --speed); the first number also with float16 sums
@@ -9,11 +10,12 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
 shift
-options=() sizes=() parity=1
+options=() sizes=() parity=1 shape=qwen2-0.5b
 while [ $# -gt 0 ]; do
 	case $1 in
 	--torch | --json) options+=("$1" "$2"); shift ;;
 	--speed) parity= ;;
+	--shape) shape=$2; shift ;;
 	*) sizes+=("$1") ;;
 	esac
 	shift
@@ -22,7 +24,8 @@ done
 vernier=$build/compare/vernier
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$vernier" synth qwen2-0.5b -o "$work/model"
+"$vernier" synth "$shape" -o "$work/model"
+vocab=$(sed -n 's/.*"vocab_size": *\([0-9]*\).*/\1/p' "$work/model/config.json")
 printf 'version: 1\nname: real-shapes\ndefaults: { nmse_over_floor: 1.7, nonfinite: 0 }\n' >"$work/limits.yaml"
 judge() { # TOKENS PRECISION
 	for run in "ref f32" "ref $2" "gpu $2"; do
@@ -36,7 +39,7 @@ judge() { # TOKENS PRECISION
 }
 status=0
 for tokens in ${parity:+"${sizes[@]}"}; do
-	ids=$(awk -v n="$tokens" 'BEGIN { for (i = 0; i < n; i++) printf "%s%d", i ? "," : "", (i * 7919 + 13) % 151936 }')
+	ids=$(awk -v n="$tokens" -v vocab="$vocab" 'BEGIN { for (i = 0; i < n; i++) printf "%s%d", i ? "," : "", (i * 7919 + 13) % vocab }')
 	echo "$ids" >"$work/ids"
 	judge "$tokens" f16
 	[ "$tokens" != "${sizes[0]}" ] || judge "$tokens" f16-acc16

@@ -64,7 +64,7 @@ static bool is_new(const heads *s, int n, vn_policy policy, int64_t tokens)
 	bool some = !by_coop;
 
 	for (int i = 0; i < n; i++)
-		some = some || (s[i].K % 8 == 0 && s[i].K <= 128 && policy.storage == VN_F16 && tokens > 8);
+		some = some || ((s[i].K % 8 == 0 || s[i].K > 128) && policy.storage == VN_F16 && tokens > 8);
 	return some;
 }
 
@@ -184,7 +184,8 @@ static void heads_of_any_width_are_right(void)
 
 static void windows_that_pass_tiles_and_parts_over_are_right(void)
 {
-	static const heads   of[] = { { 3, 1, 8, 1 }, { 3, 1, 8, 63 }, { 3, 1, 8, 64 }, { 3, 1, 8, 65 }, { 3, 1, 8, 200 } };
+	static const heads   of[] = { { 3, 1, 8, 1 },  { 3, 1, 8, 63 },  { 3, 1, 8, 64 },
+		                          { 3, 1, 8, 65 }, { 3, 1, 8, 200 }, { 2, 1, 201, 77 } };
 	static const int64_t tokens[] = { 1, 3, 9, 130 };
 	for (size_t t = 0; t < COUNT(tokens); t++)
 		for (int f32 = 0; f32 < 2; f32++)
@@ -244,7 +245,7 @@ static void a_nan_reaches_those_who_see_it_alone(void)
 	for (int d = 0; d < n_devices_; d++)
 		for (size_t i = 0; i < COUNT(split); i++)
 			for (int few = 0; few < 2; few++) {
-				const heads   s = { 2, 1, 24, WINDOW };
+				const heads   s = { 2, 1, i % 2 ? 200 : 24, WINDOW };
 				const int64_t tokens = few ? 5 : ALL - split[i];
 				model         m;
 				keep          k;
@@ -273,13 +274,13 @@ static void keys_of_very_low_score_count_for_nothing(vn_policy policy)
 	static const int     from[] = { 0, 128, 0, 200 }, to[] = { 128, 256, 300, 319 };
 	static const int64_t tokens[] = { 1, 8, 40 };
 	enum { ALL = 320 };
-	const heads s = { 2, 1, 8, 0 };
 	for (int d = 0; d < n_devices_; d++)
 		for (size_t i = 0; i < COUNT(from); i++)
 			for (size_t t = 0; t < COUNT(tokens); t++) {
-				model   m;
-				keep    k;
-				int64_t bad = 0;
+				const heads s = { 2, 1, i % 2 ? 136 : 8, 0 };
+				model       m;
+				keep        k;
+				int64_t     bad = 0;
 				if (!is_new(&s, 1, policy, tokens[t]))
 					continue;
 				start(&m, &s, 1, ALL, policy);
@@ -316,7 +317,7 @@ static void taps_and_a_second_run_change_no_bit(void)
 	static const int64_t tokens[] = { 1, 8, 40 };
 	for (int d = 0; d < n_devices_; d++)
 		for (size_t t = 0; t < COUNT(tokens); t++) {
-			const heads s[] = { { 4, 2, 33, 0 }, { 4, 2, 40, 0 } };
+			const heads s[] = { { 4, 2, 33, 0 }, { 4, 2, 40, 0 }, { 2, 1, 201, 0 } };
 			model       m;
 			keep        a, b;
 			if (!is_new(s, COUNT(s), F16, tokens[t]))

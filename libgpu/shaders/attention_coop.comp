@@ -5,13 +5,14 @@
 //   push      vn_push_attention
 //   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
 //
-// K is a multiple of 8 and at most WIDTH. A subgroup has MM queries and all keys of a tile; the context stays in
-// matrices. A lane has a PARTS-th of a row of scores, in registers and in float. Between the two stands a strip of
-// shared memory, a subgroup's own: scores, then weights; at the end the context.
+// K is at most WIDTH, and a multiple of 8 where that is 128 or less; columns past it are 0. MM queries have SHARES subgroups, each of which makes the scores of its part
+// of a tile's keys, and its part of the context's columns, which stay in matrices. A lane has a PARTS-th of a row of
+// scores, in registers and in float. Between the two stands a strip of shared memory for the MM queries, of which each
+// subgroup writes its own slice: scores, then weights; at the end the context.
 //
 // Weights are powers of 2, relative to a base, the largest score of the row in some tile. It moves when a score
-// exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A row moves by itself and
-// is multiplied by 1 where another moves: its bits are its own.
+// exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A row
+// moves by itself and is multiplied by 1 where another moves: its bits are its own.
 //
 // A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31 of
 // the base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what differs from
@@ -25,35 +26,60 @@
 #include "mask.glsl"
 #include "parts.glsl"
 
-const uint  SUBGROUPS = 4, LANES = SUBGROUPS * SUBGROUP, QUERIES = SUBGROUPS * MM, KEYS = 64;
-const uint  PARTS = SUBGROUP / MM, OWN = 16 / PARTS; // OWN: fours of 64 columns of a row that a lane has
-const uint  ROW = WIDTH / 8, PITCH = ROW + 1;        // of keys or values, 8 halves to a uvec4
-const uint  EACH = KEYS * ROW / LANES, WIDTHS = WIDTH / 64;
-const uint  STRIP = 17, STRIPS = QUERIES * STRIP;    // a row of a strip: 64 floats, or 64 and 64 halves; padded
+// Heads of any width. Not in the others: what reads single numbers is code that they would wait for.
+#define ANY (WIDTH > 128)
+// A lane has 64 numbers of the context at most.
+#define SHARES (MM * WIDTH > 64 * SUBGROUP ? MM * WIDTH / (64 * SUBGROUP) : 1)
+const uint  SUBGROUPS = 4 * SHARES, LANES = SUBGROUPS * SUBGROUP, QUERIES = 4 * MM, KEYS = SHARES > 1 ? 32 : 64;
+const uint  SLICE = KEYS / SHARES, WIDTHS = WIDTH / KEYS; // WIDTHS: so many SLICEs are a subgroup's columns
+const uint  BESIDE = SUBGROUP / MM, PARTS = SHARES * BESIDE;
+const uint  OWN = KEYS / 4 / PARTS;                       // fours of KEYS that a lane has
+const uint  ROW = WIDTH / 8, PITCH = ROW + 1;             // of keys or values, 8 halves to a uvec4
+const uint  EACH = KEYS * ROW / LANES, EACH_QUERY = QUERIES * ROW / LANES;
+const uint  STRIP = KEYS / 4 + 1, STRIPS = QUERIES * STRIP; // a row of a strip: KEYS floats, padded
 const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
-const bool  TWO = WIDTH <= 64;               // keys and values have a place each, which saves two barriers of four
+// Keys and values have a place each, which saves two barriers of four.
+const bool  TWO = WIDTH <= 64 || WIDTH > 128 && MM == 16;
 // Mesa's lavapipe takes a barrier of a subgroup for one of the workgroup: each subgroup has to come to as many.
-const bool  TOGETHER = MM == 8;
+const bool  TOGETHER = MM == 8 || SHARES > 1;
 const uint  KEYS_AT = STRIPS, VALUES_AT = STRIPS + (TWO ? KEYS * PITCH : 0);
-layout(local_size_x = 4 * SUBGROUP) in;
+layout(local_size_x = 4 * SHARES * SUBGROUP) in;
 
 shared uvec4 sh[STRIPS + (TWO ? 2 : 1) * KEYS * PITCH]; // strips; keys or queries; values
 shared float said[LANES];                // of one lane to the others of its row
 shared uint  odd_tile;                   // 1 + the first key of a tile with a value that is not finite
 shared uint  moved_tile[SUBGROUPS];      // 1 + that of the last in which a base moved; TOGETHER: the first counts for all
 
-uvec4 next[EACH];
+uvec4 next[EACH > EACH_QUERY ? EACH : EACH_QUERY];
 
-uint strip()  { return gl_SubgroupID * MM * STRIP; }
+uint rows()   { return gl_SubgroupID / SHARES * MM; } // the first of the subgroup's queries in the block
+uint share()  { return SHARES > 1 ? gl_SubgroupID % SHARES : 0; }
+uint strip()  { return rows() * STRIP; }
 uint row_at() { return strip() + gl_SubgroupInvocationID % MM * STRIP; }
-uint part_()  { return gl_SubgroupInvocationID / MM; }
+uint part_()  { return share() * BESIDE + gl_SubgroupInvocationID / MM; }
 uint mover()  { return TOGETHER ? 0 : gl_SubgroupID; }
+// Columns of a row that are read 8 at a time: all or none.
+#if ANY
+uint eights() { return p.K % 8 == 0 ? p.K : 0; }
+#else
+uint eights() { return p.K; }
+#endif
 
+// Of the subgroups that share queries.
+void rows_barrier()
+{
+	if (SHARES > 1)
+		barrier();
+	else
+		subgroupBarrier();
+}
+
+// Rows of eights come in `next`; others when they are kept, number by number.
 void fetch_queries(uint i0, uint h)
 {
-	[[unroll]] for (uint n = 0; n < EACH; n++) {
+	[[unroll]] for (uint n = 0; n < EACH_QUERY; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, i = i0 + e / ROW, d = e % ROW * 8;
-		next[n] = e / ROW < QUERIES && i < p.T && d < p.K ? Words4(p.q).v[((i * p.H + h) * p.K + d) / 8] : uvec4(0);
+		next[n] = i < p.T && d < eights() ? Words4(p.q).v[((i * p.H + h) * p.K + d) / 8] : uvec4(0);
 	}
 }
 
@@ -61,39 +87,82 @@ void fetch_keys(uint j0, uint to, uint h)
 {
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, j = j0 + e / ROW, d = e % ROW * 8;
-		next[n] = j < to && d < p.K ? Words4(p.k).v[(k_row(j, h) + d) / 8] : uvec4(0);
+		next[n] = j < to && d < eights() ? Words4(p.k).v[(k_row(j, h) + d) / 8] : uvec4(0);
 	}
+}
+
+// An exponent of ones carries into the bit above it.
+const uint ODD = 0x80008000u;
+
+uint carried(uvec4 x)
+{
+	const uvec4 u = (x & 0x7C007C00u) + 0x04000400u;
+
+	return u.x | u.y | u.z | u.w;
 }
 
 void fetch_values(uint j0, uint to, uint h)
 {
-	uint odd = 0; // an exponent of ones carries into the bit above it
+	uint odd = 0;
 
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, j = j0 + e / ROW, d = e % ROW * 8;
-		next[n] = j < to && d < p.K ? Words4(p.v).v[(v_row(j, h) + d) / 8] : uvec4(0);
-		[[unroll]] for (uint m = 0; m < 4; m++)
-			odd |= (next[n][m] & 0x7C007C00u) + 0x04000400u;
+		next[n] = j < to && d < eights() ? Words4(p.v).v[(v_row(j, h) + d) / 8] : uvec4(0);
+		odd |= carried(next[n]);
 	}
-	if ((odd & 0x80008000u) != 0)
+	if ((odd & ODD) != 0)
 		odd_tile = j0 + 1;
 }
 
-void keep(uint to)
+// Rows [first, to) of at most n. Not unrolled: it is seldom read.
+void gather(Real from, bool queries, bool values, uint first, uint to, uint h, uint n, uint at)
 {
-	[[unroll]] for (uint n = 0; n < EACH; n++) {
-		const uint e = gl_LocalInvocationID.x + n * LANES;
-		sh[to + e / ROW * PITCH + e % ROW] = next[n];
+	uint odd = 0;
+
+	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < n * ROW; e += LANES) {
+		const uint r = first + e / ROW, d0 = e % ROW * 8, end = r < to ? min(d0 + 8, p.K) : 0;
+		const uint row = queries ? (r * p.H + h) * p.K : k_row(min(r, to - 1), h);
+		uvec4 x = uvec4(0);
+		[[dont_unroll]] for (uint d = d0; d < end; d++)
+			x[d % 8 / 2] |= uint(Bits(from).v[row + d]) << d % 2 * 16;
+		sh[at + e / ROW * PITCH + e % ROW] = x;
+		odd |= carried(x);
 	}
+	if (values && (odd & ODD) != 0)
+		odd_tile = first + 1;
+}
+
+void keep_queries(uint i0, uint h)
+{
+	if (!ANY || eights() != 0)
+		[[unroll]] for (uint n = 0; n < EACH_QUERY; n++) {
+			const uint e = gl_LocalInvocationID.x + n * LANES;
+			sh[KEYS_AT + e / ROW * PITCH + e % ROW] = next[n];
+		}
+	else
+		gather(p.q, true, false, i0, p.T, h, QUERIES, KEYS_AT);
+}
+
+void keep(bool values, uint j0, uint to, uint h)
+{
+	const uint at = values ? VALUES_AT : KEYS_AT;
+
+	if (!ANY || eights() != 0)
+		[[unroll]] for (uint n = 0; n < EACH; n++) {
+			const uint e = gl_LocalInvocationID.x + n * LANES;
+			sh[at + e / ROW * PITCH + e % ROW] = next[n];
+		}
+	else
+		gather(values ? p.v : p.k, false, values, j0, to, h, KEYS, at);
 }
 
 // Over the lanes of a row. Another call must not follow without a barrier between them.
 float of_row(float x, bool sum)
 {
-	const uint first = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID % MM;
+	const uint first = gl_SubgroupID / SHARES * SHARES * SUBGROUP + gl_SubgroupInvocationID % MM;
 
 	said[gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID] = x;
-	subgroupBarrier();
+	rows_barrier();
 	x = said[first];
 	[[unroll]] for (uint n = 1; n < PARTS; n++)
 		x = sum ? x + said[first + n * MM] : max(x, said[first + n * MM]);
@@ -105,16 +174,18 @@ uint seen_from, seen_to;
 
 bool seen(uint j) { return j >= seen_from && j < seen_to; }
 
+uint slice() { return strip() + share() * (SLICE / 4); }
+
 void score_tile(const MAT_A q[WIDTH / MK])
 {
-	[[unroll]] for (uint j = 0; j < KEYS / MN; j++) {
+	[[unroll]] for (uint j = 0; j < SLICE / MN; j++) {
 		MAT_C s = MAT_C(0.0);
 		[[unroll]] for (uint k = 0; k < WIDTH / MK; k++) {
 			MAT_B b;
-			LOAD_COLS(b, sh, KEYS_AT + j * MN * PITCH + k * (MK / 8), PITCH);
+			LOAD_COLS(b, sh, KEYS_AT + (share() * SLICE + j * MN) * PITCH + k * (MK / 8), PITCH);
 			s = MULADD(q[k], b, s);
 		}
-		STORE_ROWS(s, sh, strip() + j * (MN / 4), STRIP);
+		STORE_ROWS(s, sh, slice() + j * (MN / 4), STRIP);
 	}
 }
 
@@ -127,6 +198,9 @@ void split(vec2 w, out uint high, out uint low)
 	high = packHalf2x16(cut);
 	low = packHalf2x16(w - cut);
 }
+
+// Where a slice has the high halves of the weights of key c; the low ones lie SLICE / 8 behind.
+uint weight_at(uint c) { return c / SLICE * (SLICE / 4) + c % SLICE / 8; }
 
 // Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of the tile.
 float weigh(uint j0, bool all, const vec4 s[OWN], float base)
@@ -145,22 +219,23 @@ float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 			split(w.xy, high[2 * m], low[2 * m]);
 			split(w.zw, high[2 * m + 1], low[2 * m + 1]);
 		}
-		sh[row_at() + (part_() * OWN + n) / 2] = high;
-		sh[row_at() + 8 + (part_() * OWN + n) / 2] = low;
+		const uint at = row_at() + weight_at((part_() * OWN + n) * 4);
+		sh[at] = high;
+		sh[at + SLICE / 8] = low;
 	}
 	return sum;
 }
 
 // The weights of the strip times the values, into acc.
-void add_values(inout MAT_C acc[WIDTH / MN])
+void add_values(inout MAT_C acc[WIDTHS * SLICE / MN])
 {
 	[[unroll]] for (uint k = 0; k < KEYS / MK; k++) {
 		MAT_A high, low;
-		LOAD_ROWS(high, sh, strip() + k * (MK / 8), STRIP);
-		LOAD_ROWS(low, sh, strip() + 8 + k * (MK / 8), STRIP);
-		[[unroll]] for (uint j = 0; j < WIDTH / MN; j++) {
+		LOAD_ROWS(high, sh, strip() + weight_at(k * MK), STRIP);
+		LOAD_ROWS(low, sh, strip() + weight_at(k * MK) + SLICE / 8, STRIP);
+		[[unroll]] for (uint j = 0; j < WIDTHS * SLICE / MN; j++) {
 			MAT_B b;
-			LOAD_ROWS(b, sh, VALUES_AT + k * MK * PITCH + j * (MN / 8), PITCH);
+			LOAD_ROWS(b, sh, VALUES_AT + k * MK * PITCH + share() * (ROW / SHARES) + j * (MN / 8), PITCH);
 			acc[j] = MULADD(high, b, acc[j]);
 			acc[j] = MULADD(low, b, acc[j]);
 		}
@@ -175,6 +250,12 @@ vec4 four_of(uint at, uint four)
 	return vec4(unpackHalf2x16(x.x), unpackHalf2x16(x.y));
 }
 
+// Four n of this lane in a row of the context.
+uint four_at(uint n)
+{
+	return share() * (WIDTH / 4 / SHARES) + n / OWN * (SLICE / 4) + gl_SubgroupInvocationID / MM * OWN + n % OWN;
+}
+
 // The same for this lane's columns, key by key.
 void odd_values(uint j0, out vec4 x[WIDTHS * OWN])
 {
@@ -182,18 +263,19 @@ void odd_values(uint j0, out vec4 x[WIDTHS * OWN])
 		x[n] = vec4(0.0);
 	for (uint c = 0; c < KEYS; c++)
 		if (seen(j0 + c)) {
-			const float w = four_of(row_at(), c / 4)[c % 4] + four_of(row_at() + 8, c / 4)[c % 4];
+			const uint  at = row_at() + weight_at(c);
+			const float w = four_of(at, c / 4 % 2)[c % 4] + four_of(at + SLICE / 8, c / 4 % 2)[c % 4];
 			[[unroll]] for (uint n = 0; n < WIDTHS * OWN; n++)
-				x[n] += w * four_of(VALUES_AT + c * PITCH, n / OWN * 16 + part_() * OWN + n % OWN);
+				x[n] += w * four_of(VALUES_AT + c * PITCH, four_at(n));
 		}
 }
 
 // acc = acc times + more (none: not read), row by row, by way of the strip, which is free before and behind.
-void change(inout MAT_C acc[WIDTH / MN], float times, bool none, const vec4 more[WIDTHS * OWN])
+void change(inout MAT_C acc[WIDTHS * SLICE / MN], float times, bool none, const vec4 more[WIDTHS * OWN])
 {
 	[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
-		[[unroll]] for (uint j = 0; j < 64 / MN; j++)
-			STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
+		[[unroll]] for (uint j = 0; j < SLICE / MN; j++)
+			STORE_ROWS(acc[g * (SLICE / MN) + j], sh, slice() + j * (MN / 4), STRIP);
 		subgroupBarrier();
 		[[unroll]] for (uint n = 0; n < OWN; n++) {
 			const uint at = row_at() + part_() * OWN + n;
@@ -201,42 +283,38 @@ void change(inout MAT_C acc[WIDTH / MN], float times, bool none, const vec4 more
 			sh[at] = floatBitsToUint(none ? x * times : x + more[g * OWN + n]);
 		}
 		subgroupBarrier();
-		[[unroll]] for (uint j = 0; j < 64 / MN; j++)
-			LOAD_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
+		[[unroll]] for (uint j = 0; j < SLICE / MN; j++)
+			LOAD_ROWS(acc[g * (SLICE / MN) + j], sh, slice() + j * (MN / 4), STRIP);
 		subgroupBarrier();
 	}
 }
 
-// Columns 64 g to 64 g + 63 of the context. Its rows pass through the strip, and leave it in a loop that is not unrolled:
+// Its rows pass through the strip, SLICE columns of a subgroup at a time, and leave it in loops that are not unrolled:
 // code that runs once is waited for.
-void write_columns(uint i, uint h, uint part, uint g, float sum)
+void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], float base, float sum)
 {
-	subgroupBarrier();
-	[[dont_unroll]] for (uint n = 0; n < OWN; n++) {
-		const uint d = (g * 16 + part_() * OWN + n) * 4;
-		const vec4 x = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
-		if (i < p.T && d < p.K && parts() == 1)
-			put4(p.y, (i * p.H + h) * p.K + d, x / sum);
-		else if (i < p.T && d < p.K)
-			[[unroll]] for (uint c = 0; c < 4; c++)
-				Float(p.y).v[part_at(i, h, part) + d + c] = x[c];
-	}
-	subgroupBarrier();
-}
-
-void keep_columns(const MAT_C acc[WIDTH / MN], uint g)
-{
-	[[unroll]] for (uint j = 0; j < 64 / MN; j++)
-		STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
-}
-
-void write(uint i, uint h, uint part, const MAT_C acc[WIDTH / MN], float base, float sum)
-{
-	keep_columns(acc, 0);
-	write_columns(i, h, part, 0, sum);
-	if (WIDTHS > 1) { // no loop, for then the matrices would lie in memory
-		keep_columns(acc, WIDTHS - 1);
-		write_columns(i, h, part, WIDTHS - 1, sum);
+	[[dont_unroll]] for (uint g = 0; g < WIDTHS; g++) {
+		// No index that changes, for then the matrices would lie in memory.
+		[[unroll]] for (uint j = 0; j < WIDTHS * SLICE / MN; j++)
+			if (j / (SLICE / MN) == g)
+				STORE_ROWS(acc[j], sh, slice() + j % (SLICE / MN) * (MN / 4), STRIP);
+		subgroupBarrier();
+		[[dont_unroll]] for (uint n = 0; n < OWN; n++) {
+			const uint d = four_at(g * OWN + n) * 4;
+			const vec4 x = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
+			const uint end = i < p.T ? p.K : 0;
+			if (d < end && parts() == 1 && (!ANY || p.K % 4 == 0))
+				put4(p.y, (i * p.H + h) * p.K + d, x / sum);
+			else if (d < end)
+				[[unroll]] for (uint c = 0; c < 4; c++)
+					if (!ANY || d + c < end) {
+						if (ANY && parts() == 1)
+							put(p.y, (i * p.H + h) * p.K + d + c, x[c] / sum);
+						else
+							Float(p.y).v[part_at(i, h, part) + d + c] = x[c];
+					}
+		}
+		subgroupBarrier();
 	}
 	if (parts() > 1 && part_() == 0 && i < p.T) {
 		Float(p.y).v[part_at(i, h, part) + p.K] = base * 0.69314718; // as a power of e
@@ -246,37 +324,37 @@ void write(uint i, uint h, uint part, const MAT_C acc[WIDTH / MN], float base, f
 
 void block(uint i0, uint h, uint part)
 {
-	const uint i = i0 + gl_SubgroupID * MM + gl_SubgroupInvocationID % MM, last = min(i0 + QUERIES, p.T) - 1;
+	const uint i = i0 + rows() + gl_SubgroupInvocationID % MM, last = min(i0 + QUERIES, p.T) - 1;
 	const uint from = max(keys_begin(i0), part_begin(part)) / KEYS * KEYS, to = min(keys_end(last), part_end(part));
 	const uint all_from = keys_begin(last), all_to = min(keys_end(i0), to); // seen by all
 	const float unit = p.scale * 1.44269504; // scores as powers of 2
 	float base = -INFINITY, sum = 0.0; // sum: of this lane's part of the row
 	vec4  s[OWN], odd_sums[WIDTHS * OWN];
 	MAT_A q[WIDTH / MK];
-	MAT_C acc[WIDTH / MN];
+	MAT_C acc[WIDTHS * SLICE / MN];
 
 	seen_from = keys_begin(i);
 	seen_to = min(keys_end(i), to);
-	[[unroll]] for (uint j = 0; j < WIDTH / MN; j++)
+	[[unroll]] for (uint j = 0; j < WIDTHS * SLICE / MN; j++)
 		acc[j] = MAT_C(0.0);
 	fetch_queries(i0, h);
-	keep(KEYS_AT);
+	keep_queries(i0, h);
 	odd_tile = 0;
 	moved_tile[mover()] = 0;
 	barrier();
 	[[unroll]] for (uint k = 0; k < WIDTH / MK; k++)
-		LOAD_ROWS(q[k], sh, KEYS_AT + gl_SubgroupID * MM * PITCH + k * (MK / 8), PITCH);
+		LOAD_ROWS(q[k], sh, KEYS_AT + rows() * PITCH + k * (MK / 8), PITCH);
 	fetch_keys(from, to, h);
 	barrier(); // queries are read above
 	for (uint j0 = from; j0 < to; j0 += KEYS) {
 		const bool all = j0 >= all_from && j0 + KEYS <= all_to;
-		keep(KEYS_AT);
+		keep(false, j0, to, h);
 		barrier(); // and values are read below
 		fetch_values(j0, to, h);
 		score_tile(q);
 		if (!TWO)
 			barrier(); // keys are read above
-		keep(VALUES_AT);
+		keep(true, j0, to, h);
 		if (j0 + KEYS < to)
 			fetch_keys(j0 + KEYS, to, h);
 		subgroupBarrier();
@@ -309,7 +387,7 @@ void block(uint i0, uint h, uint part)
 		barrier(); // values and the strip are written; keys are read above
 		if (odd_tile == j0 + 1) {
 			odd_values(j0, odd_sums);
-			subgroupBarrier();
+			rows_barrier();
 			change(acc, 1.0, false, odd_sums);
 		} else {
 			add_values(acc);

@@ -9,14 +9,15 @@
 //   push      vn_push_delta_rule
 //   dispatch  x: blocks of COLS columns, y: value heads; both in strides of the grid
 //
-// dk is at most 256. Columns of a state never meet. A lane keeps every PARTS'th row of one column in
-// registers; the PARTS lanes of a column add what they have in a fixed order, so the order of a sum depends
-// on PARTS alone and a device repeats itself bit for bit. Two barriers a token: q and k of the next one
-// come in while this one is summed.
+// dk is at most 256. Columns of a state never meet. A lane keeps fours of rows of one column in registers,
+// every PARTS'th four; the PARTS lanes of a column add what they have in a fixed order, so the order of a sum
+// depends on PARTS alone and a device repeats itself bit for bit. What the next AHEAD tokens need is on its
+// way while these are summed. One barrier a token, for the sum m; outputs are folded AHEAD tokens at a time.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
-const uint PARTS = 8, COLS = 16, LANES = PARTS * COLS, DKMAX = 256, MINE = DKMAX / PARTS;
+const uint PARTS = 8, COLS = 16, LANES = PARTS * COLS, DKMAX = 256, MINE = DKMAX / PARTS, FOURS = MINE / 4, AHEAD = 4;
+const uint EACH = AHEAD * DKMAX / LANES;
 layout(local_size_x = 128) in;
 layout(push_constant) uniform Push {
 	Float q, k;
@@ -45,73 +46,163 @@ float seen(float before, float after)                            { return after;
 uint  place(uint h, uint row, uint col)                          { return (h * p.dk + row) * p.dv + col; } // in after
 #endif
 
-shared float qs[2][DKMAX], ks[2][DKMAX];
-shared float fold_m[LANES], fold_o[LANES];
+// Row of number i of a lane.
+uint row_of(uint i, uint part) { return (i / 4 * PARTS + part) * 4 + i % 4; }
 
-void load(uint t, uint head)
+// Of AHEAD tokens, and of the AHEAD after them.
+shared vec4  qs[2][AHEAD][DKMAX / 4], ks[2][AHEAD][DKMAX / 4];
+shared float vs[2][AHEAD][COLS], betas[2][AHEAD], firsts[2][AHEAD], lates[2][AHEAD];
+shared float fold_m[2][LANES], fold_o[AHEAD][LANES];
+
+float next_q[EACH], next_k[EACH], next_v, next_g, next_beta;
+
+uint id() { return gl_LocalInvocationID.x; }
+
+void fetch(uint t0, uint h, uint col0)
 {
-	const uint row = (t * p.nk + head) * p.dk;
-	for (uint i = gl_LocalInvocationID.x; i < p.dk; i += LANES) {
-		qs[t % 2][i] = p.q.v[row + i];
-		ks[t % 2][i] = p.k.v[row + i];
+	const uint head = key_head(h), n = id() % AHEAD, t = t0 + n;
+	const uint tv = t0 + id() / COLS, col = col0 + id() % COLS;
+
+	[[unroll]] for (uint e = 0; e < EACH; e++) {
+		const uint at = id() + e * LANES, te = t0 + at / DKMAX, i = at % DKMAX, row = (te * p.nk + head) * p.dk;
+		const bool there_ = te < p.T && i < p.dk;
+		next_q[e] = there_ ? p.q.v[row + i] : 0.0;
+		next_k[e] = there_ ? p.k.v[row + i] : 0.0;
+	}
+	// A load made a float by itself: a choice between halves would be arithmetic in half.
+	next_v = 0.0;
+	if (id() < AHEAD * COLS && tv < p.T && col < p.dv)
+		next_v = float(p.v.v[(tv * p.nv + h) * p.dv + col]);
+	next_g = 0.0;
+	next_beta = 0.0;
+	if (t < p.T) {
+		next_g = p.g.v[t * p.nv + h];
+		next_beta = float(p.beta.v[t * p.nv + h]);
 	}
 }
 
+void keep(uint to)
+{
+	[[unroll]] for (uint e = 0; e < EACH; e++) {
+		const uint at = id() + e * LANES, i = at % DKMAX;
+		qs[to][at / DKMAX][i / 4][i % 4] = next_q[e];
+		ks[to][at / DKMAX][i / 4][i % 4] = next_k[e];
+	}
+	if (id() < AHEAD * COLS)
+		vs[to][id() / COLS][id() % COLS] = next_v;
+	if (id() < AHEAD) {
+		firsts[to][id()] = first(next_g);
+		lates[to][id()] = late(next_g);
+		betas[to][id()] = next_beta;
+	}
+}
+
+float s[MINE]; // of the state
+
+// What number i says of k once it has decayed; what q says of it once it has learnt d of k.
+float known1(uint t, uint i, float k, float decay)
+{
+	const float old = kept(t, s[i]);
+
+	s[i] = old * decay;
+	return k * memory(t, i, decay, old, s[i]);
+}
+
+float learnt1(uint i, float k, float d, float behind, float q)
+{
+	const float old = s[i];
+
+	s[i] = (old + k * d) * behind;
+	return q * seen(old, s[i]);
+}
+
+// The same of half of the fours, from four f0 on, for token n of those in shared memory. Past dk, k and q are 0. All are
+// loaded at once: no load stands in a branch.
+vec4 known(uint t, uint now, uint n, uint f0, uint part, float decay)
+{
+	vec4 k[FOURS / 2], sum = vec4(0.0);
+
+	[[unroll]] for (uint f = 0; f < FOURS / 2; f++)
+		k[f] = ks[now][n][(f0 + f) * PARTS + part];
+	[[unroll]] for (uint f = 0; f < FOURS / 2; f++) {
+		const uint i = 4 * (f0 + f);
+		sum += vec4(known1(t, i, k[f].x, decay), known1(t, i + 1, k[f].y, decay), known1(t, i + 2, k[f].z, decay),
+		            known1(t, i + 3, k[f].w, decay));
+	}
+	return sum;
+}
+
+vec4 learnt(uint now, uint n, uint f0, uint part, float d, float behind)
+{
+	vec4 k[FOURS / 2], q[FOURS / 2], sum = vec4(0.0);
+
+	[[unroll]] for (uint f = 0; f < FOURS / 2; f++) {
+		k[f] = ks[now][n][(f0 + f) * PARTS + part];
+		q[f] = qs[now][n][(f0 + f) * PARTS + part];
+	}
+	[[unroll]] for (uint f = 0; f < FOURS / 2; f++) {
+		const uint i = 4 * (f0 + f);
+		sum += vec4(learnt1(i, k[f].x, d, behind, q[f].x), learnt1(i + 1, k[f].y, d, behind, q[f].y),
+		            learnt1(i + 2, k[f].z, d, behind, q[f].z), learnt1(i + 3, k[f].w, d, behind, q[f].w));
+	}
+	return sum;
+}
+
+float folded(float x[8]) { return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])); }
+
 void block(uint h, uint col0)
 {
-	const uint id = gl_LocalInvocationID.x, part = id / COLS, c = id % COLS, col = col0 + c;
-	const uint head = key_head(h), state = h * p.dk * p.dv + col;
+	const uint part = id() / COLS, c = id() % COLS, col = col0 + c;
+	const uint state = h * p.dk * p.dv + col;
 	const bool real_ = col < p.dv; // lanes without a column come along for the barriers
-	float s[MINE];
 
 	[[unroll]] for (uint i = 0; i < MINE; i++) {
-		const uint row = i * PARTS + part;
+		const uint row = row_of(i, part);
 		s[i] = real_ && row < p.dk ? p.before.v[state + row * p.dv] : 0.0;
 	}
-	load(0, head);
+	fetch(0, h, col0);
+	keep(0);
 	barrier();
 
-	for (uint t = 0; t < p.T; t++) {
-		const uint  at = t * p.nv + h, now = t % 2;
-		const float g = p.g.v[at], decay = first(g), behind = late(g);
-		float m = 0.0, o = 0.0;
+	for (uint t0 = 0; t0 < p.T; t0 += AHEAD) {
+		const uint now = t0 / AHEAD % 2;
+		const bool more = t0 + AHEAD < p.T;
+		if (more)
+			fetch(t0 + AHEAD, h, col0);
+		for (uint n = 0; n < min(AHEAD, p.T - t0); n++) {
+			const float decay = firsts[now][n], behind = lates[now][n];
+			vec4  m4 = known(t0 + n, now, n, 0, part, decay), o4;
+			float ms[PARTS];
 
-		[[unroll]] for (uint i = 0; i < MINE; i++)
-			if (i * PARTS + part < p.dk) {
-				const float old = kept(t, s[i]);
-				s[i] = old * decay;
-				m += ks[now][i * PARTS + part] * memory(t, i, decay, old, s[i]);
-			}
-		fold_m[id] = m;
-		if (t + 1 < p.T)
-			load(t + 1, head);
-		barrier();
-		m = 0.0;
-		for (uint n = 0; n < PARTS; n++)
-			m += fold_m[n * COLS + c];
-		const float beta = float(p.beta.v[at]), v = real_ ? float(p.v.v[at * p.dv + col]) : 0.0;
-		const float d = real_ ? change(beta, v, m) : 0.0;
+			if (p.dk > DKMAX / 2)
+				m4 += known(t0 + n, now, n, FOURS / 2, part, decay);
+			fold_m[n % 2][id()] = (m4.x + m4.y) + (m4.z + m4.w);
+			barrier();
+			[[unroll]] for (uint e = 0; e < PARTS; e++)
+				ms[e] = fold_m[n % 2][e * COLS + c];
+			const float d = real_ ? change(betas[now][n], vs[now][n][c], folded(ms)) : 0.0;
 
-		[[unroll]] for (uint i = 0; i < MINE; i++)
-			if (i * PARTS + part < p.dk) {
-				const float old = s[i];
-				s[i] = (old + ks[now][i * PARTS + part] * d) * behind;
-				o += qs[now][i * PARTS + part] * seen(old, s[i]);
-			}
-		fold_o[id] = o;
+			o4 = learnt(now, n, 0, part, d, behind);
+			if (p.dk > DKMAX / 2)
+				o4 += learnt(now, n, FOURS / 2, part, d, behind);
+			fold_o[n][id()] = (o4.x + o4.y) + (o4.z + o4.w);
+		}
+		if (more)
+			keep(1 - now);
 		barrier();
-		if (part == 0 && real_) {
-			o = 0.0;
-			for (uint n = 0; n < PARTS; n++)
-				o += fold_o[n * COLS + c];
-			put(p.y, at * p.dv + col, p.scale * o);
+		const uint t = t0 + id() / COLS;
+		if (id() < AHEAD * COLS && t < p.T && real_) {
+			float os[PARTS];
+			[[unroll]] for (uint e = 0; e < PARTS; e++)
+				os[e] = fold_o[id() / COLS][e * COLS + c];
+			put(p.y, (t * p.nv + h) * p.dv + col, p.scale * folded(os));
 		}
 	}
 
 	[[unroll]] for (uint i = 0; i < MINE; i++)
-		if (real_ && i * PARTS + part < p.dk)
-			p.after.v[place(h, i * PARTS + part, col)] = s[i];
-	barrier(); // qs and ks are read above and written by the next block
+		if (real_ && row_of(i, part) < p.dk)
+			p.after.v[place(h, row_of(i, part), col)] = s[i];
+	barrier(); // what lies in shared memory is read above and written by the next block
 }
 
 void main()
