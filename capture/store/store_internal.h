@@ -8,6 +8,7 @@
 #include "capture/store/queue.h"
 #include "capture/store/scribe.h"
 #include "capture/store/store.h"
+#include "capture/store/writers.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -42,7 +43,9 @@ struct vn_store {
 		vn_stats_sum    sum;
 		vn_digester    *digest;
 	} tensor;
-	vn_disk disk;
+	vn_disk     disk;
+	vn_writers *writers; /* NULL: not needed yet */
+	bool        alone;   /* they could not be started */
 
 	/* Both sides; asking: held during a request to the scribe. */
 	pthread_mutex_t asking;
