@@ -14,6 +14,7 @@
 #include "libref/base/json.h"
 #include "libref/base/progress.h"
 #include "libref/base/spin.h"
+#include "libref/exec/convert.h"
 #include "libref/exec/ref.h"
 #include "libref/model/model.h"
 #include "libref/ops/blas.h"
@@ -84,7 +85,8 @@ static double bare_products(const vn_plan *p, int64_t T, int threads)
 	return took;
 }
 
-static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, bool record, const char *path)
+static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, bool record, int threads,
+                   const char *path)
 {
 	const vn_plan *p = vn_model_plan(m);
 	vn_error       err = { "" };
@@ -98,6 +100,7 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 		if (vn_taps_choose(p, NULL, 0, -1, -1, want, &err) || vn_store_create(path, true, p, &store, &err) ||
 		    vn_store_step(store, 0, 0, T, 0, T, &err))
 			fail(&err);
+		vn_store_copier(store, vn_copy, threads);
 		taps.sink = vn_store_sink(store);
 	}
 	if (vn_ref_forward(r, ids, T, record ? &taps : NULL, &err))
@@ -252,17 +255,17 @@ int main(int argc, char **argv)
 
 	snprintf(shm, sizeof shm, "/dev/shm/bench_ref.%d.h5", (int)getpid());
 	snprintf(shm_copy, sizeof shm_copy, "/dev/shm/bench_ref.%d.copy", (int)getpid());
-	pass(m, r, ids, T, false, path); /* page the weights in */
+	pass(m, r, ids, T, false, threads, path); /* page the weights in */
 	if (record)
-		pass(m, r, ids, T, true, path);
+		pass(m, r, ids, T, true, threads, path);
 	t.peak = peak_gib(); /* before the bare products take memory of their own */
 	for (int i = 0; i < rounds; i++) {
 		t.bare[i] = bare_products(vn_model_plan(m), T, threads);
-		t.plain[i] = pass(m, r, ids, T, false, path);
+		t.plain[i] = pass(m, r, ids, T, false, threads, path);
 		if (record) {
-			t.recorded[i] = pass(m, r, ids, T, true, path);
+			t.recorded[i] = pass(m, r, ids, T, true, threads, path);
 			t.written[i] = plain_write(path, "bench_ref.copy", &t.synced[i]);
-			t.in_memory[i] = pass(m, r, ids, T, true, shm);
+			t.in_memory[i] = pass(m, r, ids, T, true, threads, shm);
 			double none;
 			t.copied[i] = plain_write(shm, shm_copy, &none);
 			unlink(shm);

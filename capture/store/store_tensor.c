@@ -26,6 +26,12 @@ static void post_block(vn_store *s)
 	s->filling = NULL;
 }
 
+void vn_store_copier(vn_store *s, void (*copy)(void *to, const void *from, size_t bytes, int threads), int threads)
+{
+	s->copy = copy;
+	s->threads = threads;
+}
+
 vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_status st = vn_store_status(s, err);
@@ -60,7 +66,10 @@ vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_erro
 		if (!s->filling && (st = take_block(s, err)))
 			return st;
 		size_t room = VN_BLOCK_BYTES - s->filling->used, n = bytes < room ? bytes : room;
-		memcpy(s->filling->data + s->filling->used, from, n);
+		if (s->copy)
+			s->copy(s->filling->data + s->filling->used, from, n, s->threads);
+		else
+			memcpy(s->filling->data + s->filling->used, from, n);
 		s->filling->used += n;
 		from += n;
 		bytes -= n;

@@ -1,6 +1,7 @@
 /* convert.c: see convert.h. */
 #include "libref/exec/convert.h"
 
+#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,4 +40,12 @@ void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n
 		convert_block((unsigned char *)dst + vn_dtype_bytes(to, at), to,
 		              (const unsigned char *)src + vn_dtype_bytes(from, at), from, here);
 	}
+}
+
+void vn_copy(void *dst, const void *src, size_t bytes, int threads)
+{
+	const size_t pairs = bytes / 2;
+
+	vn_convert(dst, VN_F16, src, VN_F16, pairs, threads > 0 ? threads : omp_get_num_procs());
+	memcpy((char *)dst + 2 * pairs, (const char *)src + 2 * pairs, bytes - 2 * pairs);
 }
