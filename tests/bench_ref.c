@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { MAX_ROUNDS = 9 };
@@ -138,6 +139,16 @@ static double plain_write(const char *path, const char *copy, double *sync)
 	return took;
 }
 
+/* Has /dev/shm room for two files as large as the one at path? */
+static bool fits_in_memory(const char *path)
+{
+	struct statvfs v;
+	struct stat    s;
+
+	return stat(path, &s) == 0 && statvfs("/dev/shm", &v) == 0 &&
+	       (double)v.f_bavail * (double)v.f_frsize > 2.2 * (double)s.st_size;
+}
+
 static json_t *all_of(const double *x, int n)
 {
 	json_t *list = json_array();
@@ -175,6 +186,7 @@ static double peak_gib(void)
 typedef struct times {
 	double bare[MAX_ROUNDS], plain[MAX_ROUNDS], recorded[MAX_ROUNDS], written[MAX_ROUNDS], synced[MAX_ROUNDS];
 	double in_memory[MAX_ROUNDS], copied[MAX_ROUNDS]; /* recorded, and written, in /dev/shm */
+	bool   fits;                                      /* in there */
 	double peak, weights;
 } times;
 
@@ -187,6 +199,8 @@ static void print_json(const times *t, int rounds, bool record)
 		json_object_set_new(said, "recording", all_of(t->recorded, rounds));
 		json_object_set_new(said, "write", all_of(t->written, rounds));
 		json_object_set_new(said, "sync", all_of(t->synced, rounds));
+	}
+	if (record && t->fits) {
 		json_object_set_new(said, "recording_in_memory", all_of(t->in_memory, rounds));
 		json_object_set_new(said, "write_in_memory", all_of(t->copied, rounds));
 	}
@@ -209,8 +223,9 @@ static bool print_text(times *t, int rounds, bool record)
 		printf("forward, recording   %7.3f s   %.2f times the forward and a plain write of %.3f s, %.3f of it fsync "
 		       "(limit %.2f)\n",
 		       c, c / (p + w), w, median(t->synced, rounds), RECORDING);
-		printf("the same in memory   %7.3f s   %.2f times the forward and a plain write of %.3f s\n", m, m / (p + n),
-		       n);
+		if (t->fits)
+			printf("the same in memory   %7.3f s   %.2f times the forward and a plain write of %.3f s\n", m,
+			       m / (p + n), n);
 		kept = kept && c / (p + w) <= RECORDING;
 	}
 	printf("peak memory          %7.2f GiB = weights %.2f + %.2f GiB (limit 1.50)\n", t->peak, t->weights, more);
@@ -265,10 +280,12 @@ int main(int argc, char **argv)
 		if (record) {
 			t.recorded[i] = pass(m, r, ids, T, true, threads, path);
 			t.written[i] = plain_write(path, "bench_ref.copy", &t.synced[i]);
-			t.in_memory[i] = pass(m, r, ids, T, true, threads, shm);
-			double none;
-			t.copied[i] = plain_write(shm, shm_copy, &none);
-			unlink(shm);
+			if ((t.fits = fits_in_memory(path))) {
+				double none;
+				t.in_memory[i] = pass(m, r, ids, T, true, threads, shm);
+				t.copied[i] = plain_write(shm, shm_copy, &none);
+				unlink(shm);
+			}
 		}
 	}
 	unlink(path);

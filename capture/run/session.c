@@ -63,14 +63,14 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 static void start_table(vn_session *s)
 {
 	if (!s->table && (s->table = calloc((size_t)vn_model_plan(s->m)->n_weights + 1, sizeof *s->table)) &&
-	    !(s->making = vn_table_start(s->m, s->run.threads, s->table)))
+	    !(s->making = vn_weight_table_start(s->m, s->run.threads, s->table)))
 		vn_model_table(s->m, s->run.threads, s->table);
 }
 
 static void finish_table(vn_session *s, bool drop)
 {
 	if (s->making)
-		vn_table_finish(s->making, drop);
+		vn_weight_table_finish(s->making, drop);
 	s->making = NULL;
 }
 

@@ -9,7 +9,7 @@
 #define VN_CAPTURE_SESSION_H
 
 #include "capture/run/run.h"
-#include "libref/model/table.h"
+#include "libref/model/weight_table.h"
 
 typedef struct vn_session {
 	vn_model          *m;
@@ -17,7 +17,7 @@ typedef struct vn_session {
 	vn_engine          e;
 	vn_faulty         *faulty;
 	vn_weight_row     *table;  /* (weights of the plan); NULL: not computed yet */
-	vn_table          *making; /* threads that compute it; NULL: none */
+	vn_weight_table   *making; /* threads that compute it; NULL: none */
 	const char *const *inject;
 	int                n_inject;
 	char               injected[VN_FACT_VALUE]; /* all of them */

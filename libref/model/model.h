@@ -48,7 +48,7 @@ typedef struct vn_weight_row {
 	vn_stats  stats;
 } vn_weight_row;
 
-/* Fills rows: (n_weights of the plan). Beside other work: table.h. */
+/* Fills rows: (n_weights of the plan). Beside other work: weight_table.h. */
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows);
 
 #endif

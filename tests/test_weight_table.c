@@ -1,5 +1,5 @@
-/* test_table.c: the table of weights that threads make beside other work. */
-#include "libref/model/table.h"
+/* test_weight_table.c: the table of weights that threads make beside other work. */
+#include "libref/model/weight_table.h"
 #include "libref/model/synth.h"
 #include "tests/suite.h"
 #include "tests/toy_model.h"
@@ -11,7 +11,7 @@ static int       n;
 static void the_digits_do_not_depend_on_threads_nor_on_parts(void)
 {
 	const int      threads[] = { 1, 2, 5, 64 };
-	const size_t   usual = vn_table_least;
+	const size_t   usual = vn_weight_table_least;
 	vn_weight_row *one = calloc((size_t)n, sizeof *one), *row = calloc((size_t)n, sizeof *row);
 
 	CU_ASSERT_FATAL(one && row);
@@ -24,30 +24,30 @@ static void the_digits_do_not_depend_on_threads_nor_on_parts(void)
 		CU_ASSERT_EQUAL(memcmp(&one[i].stats, &stats, sizeof stats), 0);
 		CU_ASSERT_STRING_EQUAL(one[i].digest.hex, digest.hex);
 	}
-	vn_table_least = 1; /* so that the embedding, of eight blocks, and the other matrices are divided */
+	vn_weight_table_least = 1; /* so that the embedding, of eight blocks, and the other matrices are divided */
 	for (size_t k = 0; k < sizeof threads / sizeof *threads; k++) {
 		memset(row, 0, (size_t)n * sizeof *row);
-		vn_table *t = vn_table_start(model, threads[k], row);
+		vn_weight_table *t = vn_weight_table_start(model, threads[k], row);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-		vn_table_finish(t, false);
+		vn_weight_table_finish(t, false);
 		for (int i = 0; i < n; i++) {
 			CU_ASSERT_STRING_EQUAL(row[i].name, one[i].name);
 			CU_ASSERT_STRING_EQUAL(row[i].digest.hex, one[i].digest.hex);
 			CU_ASSERT_EQUAL(memcmp(&row[i].stats, &one[i].stats, sizeof one[i].stats), 0);
 		}
 	}
-	vn_table_least = usual;
+	vn_weight_table_least = usual;
 	free(one);
 	free(row);
 }
 
 static void one_that_is_not_wanted_any_more_ends(void)
 {
-	vn_weight_row *row = calloc((size_t)n, sizeof *row);
-	vn_table      *t = row ? vn_table_start(model, 2, row) : NULL;
+	vn_weight_row   *row = calloc((size_t)n, sizeof *row);
+	vn_weight_table *t = row ? vn_weight_table_start(model, 2, row) : NULL;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-	vn_table_finish(t, true);
+	vn_weight_table_finish(t, true);
 	free(row);
 }
 
@@ -68,7 +68,7 @@ int main(void)
 		return 1;
 	}
 	n = vn_model_plan(model)->n_weights;
-	const int failures = run_suite("table", tests);
+	const int failures = run_suite("weight_table", tests);
 	vn_model_close(model);
 	toy_remove(dir);
 	return failures;

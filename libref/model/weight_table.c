@@ -1,9 +1,9 @@
-/* table.c: see table.h.
+/* weight_table.c: see weight_table.h.
  *
  * A thread takes a whole weight, so that it computes the digest and the sums of numbers that are in its cache. A digest
  * is computed from the first byte to the last. So of a weight that is much of the model, such as an embedding, one
  * thread computes the digest and others the sums, part by part; the sums of blocks are added in their order. */
-#include "libref/model/table.h"
+#include "libref/model/weight_table.h"
 
 #include "libref/base/signals.h"
 #include "libref/base/trouble.h"
@@ -16,7 +16,7 @@
 
 enum { PIECE = VN_STATS_BLOCK, PART = 4 * PIECE };
 
-size_t vn_table_least = 4 << 20;
+size_t vn_weight_table_least = 4 << 20;
 
 /* What a thread does at a time: all of a weight, its digest, or the sums of a part of it. */
 typedef enum task { WHOLE, DIGEST, SUMS } task;
@@ -27,7 +27,7 @@ typedef struct unit {
 	size_t from, count; /* elements */
 } unit;
 
-struct vn_table {
+struct vn_weight_table {
 	const vn_model *m;
 	vn_weight_row  *rows;
 	unit           *unit;
@@ -72,7 +72,7 @@ static void read_weight(vn_weight_row *row, const vn_tensor *w, bool sums, const
 		row->stats = vn_stats_finish(&s);
 }
 
-static void sum_part(vn_table *t, const unit *u)
+static void sum_part(vn_weight_table *t, const unit *u)
 {
 	const vn_tensor *w = &vn_model_weights(t->m)[u->weight];
 
@@ -83,7 +83,7 @@ static void sum_part(vn_table *t, const unit *u)
 
 static void *work(void *table)
 {
-	vn_table *t = table;
+	vn_weight_table *t = table;
 
 	for (int i; !t->over && (i = atomic_fetch_add(&t->taken, 1)) < t->n;) {
 		const unit *u = &t->unit[i];
@@ -110,7 +110,7 @@ static size_t parts_of(size_t count)
 }
 
 /* Divides a weight of more than half of a thread's share. */
-static bool divide_work(vn_table *t, int threads)
+static bool divide_work(vn_weight_table *t, int threads)
 {
 	const vn_tensor *w = vn_model_weights(t->m);
 	const int        n = vn_model_plan(t->m)->n_weights;
@@ -118,7 +118,8 @@ static bool divide_work(vn_table *t, int threads)
 
 	for (int i = 0; i < n; i++)
 		all += count_of(&w[i]);
-	const size_t share = all / ((size_t)threads * 2), most = share > vn_table_least ? share : vn_table_least;
+	const size_t share = all / ((size_t)threads * 2),
+				 most = share > vn_weight_table_least ? share : vn_weight_table_least;
 	for (int i = 0; i < n; i++)
 		units += threads > 1 && count_of(&w[i]) > most ? 1 + parts_of(count_of(&w[i])) : 1;
 	t->unit = malloc((units + 1) * sizeof *t->unit);
@@ -142,7 +143,7 @@ static bool divide_work(vn_table *t, int threads)
 	return true;
 }
 
-static void free_table(vn_table *t)
+static void free_table(vn_weight_table *t)
 {
 	for (int i = 0; t->block && i < vn_model_plan(t->m)->n_weights; i++)
 		free(t->block[i]);
@@ -152,13 +153,13 @@ static void free_table(vn_table *t)
 	free(t);
 }
 
-vn_table *vn_table_start(const vn_model *m, int threads, vn_weight_row *rows)
+vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight_row *rows)
 {
 	const int most = threads > 0 ? threads : omp_get_num_procs();
 	sigset_t  all, before;
 
 	vn_trouble_spare(true); /* with less memory or fewer threads it takes longer */
-	vn_table *t = calloc(1, sizeof *t);
+	vn_weight_table *t = calloc(1, sizeof *t);
 	if (t) {
 		t->m = m;
 		t->rows = rows;
@@ -181,7 +182,7 @@ vn_table *vn_table_start(const vn_model *m, int threads, vn_weight_row *rows)
 	return t;
 }
 
-void vn_table_finish(vn_table *t, bool drop)
+void vn_weight_table_finish(vn_weight_table *t, bool drop)
 {
 	t->over = drop;
 	if (t->n_threads == 0)
@@ -201,10 +202,10 @@ void vn_table_finish(vn_table *t, bool drop)
 
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 {
-	vn_table *t = vn_table_start(m, threads, rows);
+	vn_weight_table *t = vn_weight_table_start(m, threads, rows);
 
 	if (t) {
-		vn_table_finish(t, false);
+		vn_weight_table_finish(t, false);
 		return;
 	}
 	fill_names(m, rows);
