@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PIECE = VN_STATS_BLOCK, PART = 4 * PIECE };
+enum { PIECE = VN_STATS_BLOCK, PART = 4 * PIECE, STACK = 256 * 1024 };
 
 size_t vn_weight_table_least = 4 << 20;
 
@@ -155,8 +155,9 @@ static void free_table(vn_weight_table *t)
 
 vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight_row *rows)
 {
-	const int most = threads > 0 ? threads : omp_get_num_procs();
-	sigset_t  all, before;
+	const int      most = threads > 0 ? threads : omp_get_num_procs();
+	pthread_attr_t small;
+	sigset_t       all, before;
 
 	vn_trouble_spare(true); /* with less memory or fewer threads it takes longer */
 	vn_weight_table *t = calloc(1, sizeof *t);
@@ -173,9 +174,12 @@ vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight
 		/* Signals are for the threads that were there before. */
 		vn_signals_of_others(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before);
+		pthread_attr_init(&small);
+		pthread_attr_setstacksize(&small, STACK);
 		while (t->n_threads < most && t->n_threads < t->n &&
-		       pthread_create(&t->thread[t->n_threads], NULL, work, t) == 0)
+		       pthread_create(&t->thread[t->n_threads], &small, work, t) == 0)
 			t->n_threads++;
+		pthread_attr_destroy(&small);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
 	vn_trouble_spare(false);
