@@ -59,11 +59,12 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 	return st;
 }
 
-/* Starts making the table of weights, unless it is there. */
-static void start_table(vn_session *s)
+/* Makes the table of weights, unless it is there. beside: starts threads that make it. */
+static void start_table(vn_session *s, bool beside)
 {
-	if (!s->table && (s->table = calloc((size_t)vn_model_plan(s->m)->n_weights + 1, sizeof *s->table)) &&
-	    !(s->making = vn_weight_table_start(s->m, s->run.threads, s->table)))
+	if (s->table || !(s->table = calloc((size_t)vn_model_plan(s->m)->n_weights + 1, sizeof *s->table)))
+		return;
+	if (!beside || !(s->making = vn_weight_table_start(s->m, s->run.threads, s->table)))
 		vn_model_table(s->m, s->run.threads, s->table);
 }
 
@@ -76,7 +77,7 @@ static void finish_table(vn_session *s, bool drop)
 
 const vn_weight_row *vn_session_table(vn_session *s)
 {
-	start_table(s);
+	start_table(s, false);
 	finish_table(s, false);
 	return s->table;
 }
@@ -89,7 +90,8 @@ vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *don
 
 	*done = (vn_recorded) { 0 };
 	r.inject = s->n_inject ? s->injected : NULL;
-	start_table(s); /* while the engine loads the same weights */
+	if (s->run.gpu)
+		start_table(s, true); /* while the device is opened and loads the same weights */
 	if ((st = make_recorder_fault(s, &f, err)) || (!s->e.self && (st = vn_engine_open(&s->e, s->m, &s->run, err))))
 		goto done;
 	s->e.ops->reset(s->e.self);

@@ -1,6 +1,7 @@
 /* session.h: a model, its planted faults and an engine, for one recording or for several in sequence.
  *
- * The engine is opened by the first recording, which computes the table of weights beside it, once.
+ * The engine is opened by the first recording, which computes the table of weights, once; for a GPU beside the
+ * loading.
  *
  * Owner    the options and texts are borrowed until vn_session_close.
  * Threads  one at a time.

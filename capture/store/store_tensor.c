@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE = 256 * 1024 }; /* bytes; the storing thread writes smaller blocks itself: no thread need wake up */
+enum { LARGE = 256 * 1024 }; /* bytes, from which on other threads copy and write: waking them takes time, too */
 enum { SLICE = 64 * 1024 };  /* part of a block that stays in the cache between statistics and digest */
 
 /* ---- the giver's side -------------------------------------------------------- */
@@ -66,7 +66,7 @@ vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_erro
 		if (!s->filling && (st = take_block(s, err)))
 			return st;
 		size_t room = VN_BLOCK_BYTES - s->filling->used, n = bytes < room ? bytes : room;
-		if (s->copy)
+		if (s->copy && n >= LARGE)
 			s->copy(s->filling->data + s->filling->used, from, n, s->threads);
 		else
 			memcpy(s->filling->data + s->filling->used, from, n);

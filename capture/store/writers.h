@@ -1,7 +1,6 @@
 /* writers.h: threads that write blocks of a file while the storing thread computes their digests.
  *
- * A disk is faster when it has several writes at a time. A block is held (queue.h) until it is
- * written.
+ * So the disk never waits for a digest. A block is held (queue.h) until it is written.
  *
  * Threads  one at a time per vn_writers.
  */

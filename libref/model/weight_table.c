@@ -153,35 +153,49 @@ static void free_table(vn_weight_table *t)
 	free(t);
 }
 
-vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight_row *rows)
+/* NULL: no memory. */
+static vn_weight_table *create_table(const vn_model *m, int threads, vn_weight_row *rows)
 {
-	const int      most = threads > 0 ? threads : omp_get_num_procs();
-	pthread_attr_t small;
-	sigset_t       all, before;
-
-	vn_trouble_spare(true); /* with less memory or fewer threads it takes longer */
+	vn_trouble_spare(true); /* without it, or with fewer threads, the rows take longer */
 	vn_weight_table *t = calloc(1, sizeof *t);
 	if (t) {
 		t->m = m;
 		t->rows = rows;
 	}
-	if (t && (!(t->thread = calloc((size_t)most, sizeof *t->thread)) || !divide_work(t, most))) {
+	if (t && (!(t->thread = calloc((size_t)threads, sizeof *t->thread)) || !divide_work(t, threads))) {
 		free_table(t);
 		t = NULL;
 	}
-	if (t) {
+	vn_trouble_spare(false);
+	if (t)
 		fill_names(m, rows);
-		/* Signals are for the threads that were there before. */
-		vn_signals_of_others(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before);
-		pthread_attr_init(&small);
-		pthread_attr_setstacksize(&small, STACK);
-		while (t->n_threads < most && t->n_threads < t->n &&
-		       pthread_create(&t->thread[t->n_threads], &small, work, t) == 0)
-			t->n_threads++;
-		pthread_attr_destroy(&small);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
+	return t;
+}
+
+static int threads_of(int threads)
+{
+	return threads > 0 ? threads : omp_get_num_procs();
+}
+
+vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight_row *rows)
+{
+	const int        most = threads_of(threads);
+	vn_weight_table *t = create_table(m, most, rows);
+	pthread_attr_t   small;
+	sigset_t         all, before;
+
+	if (!t)
+		return NULL;
+	vn_trouble_spare(true);
+	/* Signals are for the threads that were there before. */
+	vn_signals_of_others(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, STACK);
+	while (t->n_threads < most && t->n_threads < t->n && pthread_create(&t->thread[t->n_threads], &small, work, t) == 0)
+		t->n_threads++;
+	pthread_attr_destroy(&small);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	vn_trouble_spare(false);
 	return t;
 }
@@ -190,7 +204,7 @@ void vn_weight_table_finish(vn_weight_table *t, bool drop)
 {
 	t->over = drop;
 	if (t->n_threads == 0)
-		work(t);
+		work(t); /* unless all is done */
 	for (int i = 0; i < t->n_threads; i++)
 		pthread_join(t->thread[i], NULL);
 	for (int i = 0; !drop && i < vn_model_plan(t->m)->n_weights; i++)
@@ -204,11 +218,15 @@ void vn_weight_table_finish(vn_weight_table *t, bool drop)
 	free_table(t);
 }
 
+/* By OpenMP's threads: an engine on the CPU, which runs next, has them already. */
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 {
-	vn_weight_table *t = vn_weight_table_start(m, threads, rows);
+	const int        most = threads_of(threads);
+	vn_weight_table *t = create_table(m, most, rows);
 
 	if (t) {
+#pragma omp parallel num_threads(most)
+		work(t);
 		vn_weight_table_finish(t, false);
 		return;
 	}
