@@ -62,7 +62,7 @@ int main(void)
 		TEST(one_that_is_not_wanted_any_more_ends),
 		CU_TEST_INFO_NULL,
 	};
-	const vn_synth_options o = { .layers = 1, .dtype = VN_BF16 };
+	const vn_synth_options o = { .layers = 1, .dtype = VN_F32 };
 	vn_error               err = { "" };
 
 	toy_directory(dir);
