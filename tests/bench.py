@@ -10,6 +10,8 @@ qwen2-0.5b` (24 layers, a vocabulary of 151,936); the prompt has 512 tokens.
   floor         the same with a recorded floor: cat of the three files
   small         78,000 tensors of 8 numbers: cat of both files
   forward       the reference's pass in float32: the bare cblas_sgemm of its products; transformers with as many threads (--torch)
+  record        the same pass, every default point recorded: the pass, and a plain write of as many bytes, synced as a recording
+                is (fsync); the same in memory (/dev/shm), which no disk slows down
   replay        compare --model --replay: capture ref of the same tokens
   explain       explain of a fault at the logits: capture ref of the same tokens
   big-forward   the pass of the model that --big names (`vernier synth mistral-7b`): its bare cblas_sgemm
@@ -45,7 +47,7 @@ from stopwatch import Failed, busy, in_turn, into_cache
 SMALL = 78000
 HOST_MEMORY = 2048  # MB beyond the page cache, for loading
 RATIOS = {  # at most so many times as long as the first peer
-    "compare": 1.5, "floor": 2.0, "forward": 1.15, "transformers": 1.0, "replay": 3.0, "big-forward": 1.25, "big-replay": 3.0,
+    "compare": 1.5, "floor": 2.0, "forward": 1.15, "record": 1.3, "transformers": 1.0, "replay": 3.0, "big-forward": 1.25, "big-replay": 3.0,
 }
 SECONDS = {  # at most so many seconds, whatever a peer takes; with tokens where they matter
     "explain": 15.0, "small": 3.0, "big-load": 1.5, ("gpu", 128): 3.5e-3, ("gpu", 512): 6e-3, ("gpu", 2048): 15e-3,
@@ -53,7 +55,7 @@ SECONDS = {  # at most so many seconds, whatever a peer takes; with tokens where
 }
 WAYS = {"graph": "transformers, CUDA graph", "eager": "transformers, eager", "linears": "cuBLAS, linear layers only"}
 GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32"
-ROWS = "compare", "floor", "small", "forward", "replay", "explain", "big-forward", "big-replay", *GPU_ROWS
+ROWS = "compare", "floor", "small", "forward", "record", "replay", "explain", "big-forward", "big-replay", *GPU_ROWS
 
 
 def seconds(x):
@@ -208,6 +210,17 @@ class Bench:
             self.add("forward", work, ours, f"transformers, torch {said['torch']}", min(said["passes"][0]["ms"]) / 1e3, "", "transformers")
         except (Missing, KeyError) as e:
             self.skip("forward", work + ", beside transformers", e)
+
+    def record(self):
+        self.synth()
+        bench = bench_gpu.tool(self.o.build, "bench_ref")
+        said = bench_gpu.said([bench, "--json", os.path.abspath(self.model), str(self.o.tokens), str(self.o.threads), str(self.o.repeat)], cwd=self.folder)
+        bare, work = min(said["pass"]), f"pass of {self.o.tokens} tokens, recorded"
+        write, sync = min(zip(said["write"], said["sync"]))
+        self.add("record", work, min(said["recording"]), "pass and synced write", bare + write,
+                 f"pass {seconds(bare)}, write {seconds(write - sync)}, fsync {seconds(sync)}", "record")
+        if "write_in_memory" in said:
+            self.add("record", work + " in memory", min(said["recording_in_memory"]), "pass and write", bare + min(said["write_in_memory"]), "", "record")
 
     def replay(self):
         files = self.two()

@@ -27,10 +27,10 @@ def last_line(text, otherwise):
     return (text.strip().splitlines() or [otherwise])[-1]
 
 
-def said(command):
+def said(command, cwd=None):
     """The JSON that a program prints."""
     try:
-        out = subprocess.run(command, capture_output=True, text=True)
+        out = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
     except OSError as e:
         raise Missing(f"{command[0]}: {e.strerror}")
     if out.returncode:

@@ -5,14 +5,16 @@
  * In one run and turn about: cblas_sgemm on every shape the plan's linear nodes
  * have (float32 operands ready in memory, OpenBLAS's own threads), the forward
  * pass without taps, the forward pass recording every default point, and a plain
- * write of as many bytes as it recorded. --pass: only the first two. The recording
- * goes into the folder where this runs.
+ * write of as many bytes as it recorded, synced as a recording is (fsync). Then the
+ * last two once more in memory (/dev/shm), which no disk slows down. --pass: only
+ * the first two. The recording goes into the folder where this runs.
  * Prints the median of each, the ratios and the peak memory; --json prints every
  * round. Exit status 1: a limit is exceeded. */
 #include "capture/store/store.h"
 #include "libref/base/json.h"
 #include "libref/base/progress.h"
 #include "libref/base/spin.h"
+#include "libref/exec/convert.h"
 #include "libref/exec/ref.h"
 #include "libref/model/model.h"
 #include "libref/ops/blas.h"
@@ -25,6 +27,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { MAX_ROUNDS = 9 };
@@ -83,7 +86,8 @@ static double bare_products(const vn_plan *p, int64_t T, int threads)
 	return took;
 }
 
-static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, bool record, const char *path)
+static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, bool record, int threads,
+                   const char *path)
 {
 	const vn_plan *p = vn_model_plan(m);
 	vn_error       err = { "" };
@@ -97,6 +101,7 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 		if (vn_taps_choose(p, NULL, 0, -1, -1, want, &err) || vn_store_create(path, true, p, &store, &err) ||
 		    vn_store_step(store, 0, 0, T, 0, T, &err))
 			fail(&err);
+		vn_store_copier(store, vn_copy, threads);
 		taps.sink = vn_store_sink(store);
 	}
 	if (vn_ref_forward(r, ids, T, record ? &taps : NULL, &err))
@@ -107,11 +112,11 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 	return vn_seconds() - start;
 }
 
-/* A new file of as many bytes as the one at path, by write(2) from memory. */
-static double plain_write(const char *path)
+/* A new file of as many bytes as the one at path, by write(2) from memory. *sync: the seconds of fsync, which are
+ * part of the result. */
+static double plain_write(const char *path, const char *copy, double *sync)
 {
 	enum { PIECE = 1 << 20 };
-	const char *copy = "bench_ref.copy";
 	struct stat s = { .st_size = 0 };
 	char       *piece = need(PIECE);
 
@@ -124,12 +129,24 @@ static double plain_write(const char *path)
 			perror("bench_ref");
 			exit(2);
 		}
-	if (fd < 0 || close(fd))
+	const double written = vn_seconds();
+	if (fd < 0 || fsync(fd) || close(fd))
 		exit(2);
+	*sync = vn_seconds() - written;
 	const double took = vn_seconds() - start;
 	unlink(copy);
 	free(piece);
 	return took;
+}
+
+/* Has /dev/shm room for two files as large as the one at path? */
+static bool fits_in_memory(const char *path)
+{
+	struct statvfs v;
+	struct stat    s;
+
+	return stat(path, &s) == 0 && statvfs("/dev/shm", &v) == 0 &&
+	       (double)v.f_bavail * (double)v.f_frsize > 2.2 * (double)s.st_size;
 }
 
 static json_t *all_of(const double *x, int n)
@@ -167,7 +184,10 @@ static double peak_gib(void)
 }
 
 typedef struct times {
-	double bare[MAX_ROUNDS], plain[MAX_ROUNDS], recorded[MAX_ROUNDS], written[MAX_ROUNDS], peak, weights;
+	double bare[MAX_ROUNDS], plain[MAX_ROUNDS], recorded[MAX_ROUNDS], written[MAX_ROUNDS], synced[MAX_ROUNDS];
+	double in_memory[MAX_ROUNDS], copied[MAX_ROUNDS]; /* recorded, and written, in /dev/shm */
+	bool   fits;                                      /* in there */
+	double peak, weights;
 } times;
 
 static void print_json(const times *t, int rounds, bool record)
@@ -178,6 +198,11 @@ static void print_json(const times *t, int rounds, bool record)
 	if (record) {
 		json_object_set_new(said, "recording", all_of(t->recorded, rounds));
 		json_object_set_new(said, "write", all_of(t->written, rounds));
+		json_object_set_new(said, "sync", all_of(t->synced, rounds));
+	}
+	if (record && t->fits) {
+		json_object_set_new(said, "recording_in_memory", all_of(t->in_memory, rounds));
+		json_object_set_new(said, "write_in_memory", all_of(t->copied, rounds));
 	}
 	if (!vn_json_print(said, stdout, JSON_INDENT(1)))
 		exit(2);
@@ -194,8 +219,13 @@ static bool print_text(times *t, int rounds, bool record)
 	printf("forward, no taps     %7.3f s   %.2f times the bare products (limit 1.25)\n", p, p / b);
 	if (record) {
 		const double c = median(t->recorded, rounds), w = median(t->written, rounds);
-		printf("forward, recording   %7.3f s   %.2f times the forward and a plain write of %.3f s (limit %.2f)\n", c,
-		       c / (p + w), w, RECORDING);
+		const double m = median(t->in_memory, rounds), n = median(t->copied, rounds);
+		printf("forward, recording   %7.3f s   %.2f times the forward and a plain write of %.3f s, %.3f of it fsync "
+		       "(limit %.2f)\n",
+		       c, c / (p + w), w, median(t->synced, rounds), RECORDING);
+		if (t->fits)
+			printf("the same in memory   %7.3f s   %.2f times the forward and a plain write of %.3f s\n", m,
+			       m / (p + n), n);
 		kept = kept && c / (p + w) <= RECORDING;
 	}
 	printf("peak memory          %7.2f GiB = weights %.2f + %.2f GiB (limit 1.50)\n", t->peak, t->weights, more);
@@ -222,7 +252,7 @@ int main(int argc, char **argv)
 	vn_model     *m;
 	vn_ref       *r;
 	times         t = { .peak = 0 };
-	char          path[] = "bench_ref.h5";
+	char          path[] = "bench_ref.h5", shm[64], shm_copy[64];
 
 	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
 	if (vn_model_open(argv[1], &m, &err))
@@ -238,16 +268,24 @@ int main(int argc, char **argv)
 	for (int64_t k = 0; k < T; k++)
 		ids[k] = (int32_t)((k * 7919 + 13) % vn_model_plan(m)->vocab);
 
-	pass(m, r, ids, T, false, path); /* page the weights in */
+	snprintf(shm, sizeof shm, "/dev/shm/bench_ref.%d.h5", (int)getpid());
+	snprintf(shm_copy, sizeof shm_copy, "/dev/shm/bench_ref.%d.copy", (int)getpid());
+	pass(m, r, ids, T, false, threads, path); /* page the weights in */
 	if (record)
-		pass(m, r, ids, T, true, path);
+		pass(m, r, ids, T, true, threads, path);
 	t.peak = peak_gib(); /* before the bare products take memory of their own */
 	for (int i = 0; i < rounds; i++) {
 		t.bare[i] = bare_products(vn_model_plan(m), T, threads);
-		t.plain[i] = pass(m, r, ids, T, false, path);
+		t.plain[i] = pass(m, r, ids, T, false, threads, path);
 		if (record) {
-			t.recorded[i] = pass(m, r, ids, T, true, path);
-			t.written[i] = plain_write(path);
+			t.recorded[i] = pass(m, r, ids, T, true, threads, path);
+			t.written[i] = plain_write(path, "bench_ref.copy", &t.synced[i]);
+			if ((t.fits = fits_in_memory(path))) {
+				double none;
+				t.in_memory[i] = pass(m, r, ids, T, true, threads, shm);
+				t.copied[i] = plain_write(shm, shm_copy, &none);
+				unlink(shm);
+			}
 		}
 	}
 	unlink(path);

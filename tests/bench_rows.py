@@ -45,7 +45,7 @@ def rows(build, folder, model):
     """The table of a tiny model."""
     torch = program(os.path.join(folder, "torch"), f"echo '{json.dumps(TORCH)}'\n")
     llama = program(os.path.join(folder, "llama"), f"case \"$*\" in *'-p 0'*) echo '{json.dumps(LLAMA[1])}';; *) echo '{json.dumps(LLAMA[0])}';; esac\n")
-    asked = ["compare", "forward", "big-forward", "big-load", "gpu", "gpu-next", "gpu-f32"]
+    asked = ["compare", "forward", "record", "big-forward", "big-load", "gpu", "gpu-next", "gpu-f32"]
     to = os.path.join(folder, "rows.json")
     out = subprocess.run([sys.executable, os.path.join(HERE, "bench.py"), build, "--shape", "tiny", "--layers", "1", "--big", model, "--tokens", "16",
                           "--gpu-tokens", "16", "--repeat", "1", "--gpu-repeat", "2", "--software", "--torch", torch, "--llama", llama, "x.gguf",

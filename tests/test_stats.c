@@ -154,6 +154,25 @@ static void pieces_of_whole_blocks_give_the_same_digits(void)
 	}
 }
 
+/* In their order: most sums differ in another. */
+static void blocks_summed_elsewhere_join_to_the_same_digits(void)
+{
+	static double x[MOST];
+	vn_stats_sum  whole = { 0 }, joined = { 0 };
+
+	for (int i = 0; i < MOST; i++)
+		x[i] = (double)values[i] / 3.0;
+	x[5] = (double)NAN;
+	x[VN_STATS_BLOCK + 5] = (double)INFINITY;
+	vn_stats_add(&whole, x, VN_F64, MOST);
+	for (size_t i = 0; i < MOST; i += VN_STATS_BLOCK) {
+		vn_stats_sum block = { 0 };
+		vn_stats_add(&block, x + i, VN_F64, MOST - i < VN_STATS_BLOCK ? MOST - i : VN_STATS_BLOCK);
+		vn_stats_join(&joined, &block);
+	}
+	CU_ASSERT_EQUAL(memcmp(&joined, &whole, sizeof whole), 0);
+}
+
 static void an_empty_piece_changes_nothing(void)
 {
 	vn_stats_sum s = { 0 };
@@ -174,6 +193,7 @@ int main(void)
 		TEST(the_largest_magnitude_may_be_negative),
 		TEST(sums_are_wider_than_float),
 		TEST(pieces_of_whole_blocks_give_the_same_digits),
+		TEST(blocks_summed_elsewhere_join_to_the_same_digits),
 		TEST(an_empty_piece_changes_nothing),
 		CU_TEST_INFO_NULL,
 	};

@@ -7,6 +7,7 @@
 #include "capture/file/place.h"
 #include "capture/store/store.h"
 #include "libref/base/progress.h"
+#include "libref/exec/convert.h"
 #include "libref/exec/sample.h"
 
 #include <assert.h>
@@ -314,6 +315,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	    (st = put_model(s, r, m, done, err)) || (r->recorder_fault && (st = run_former(r, e, err))))
 		goto done;
 
+	vn_store_copier(s, vn_copy, r->threads);
 	const vn_sink into = vn_store_sink(s), file = screen ? vn_screen_sink(screen, &into) : into;
 	const vn_taps asked = { .want = want,
 		                    .rows = r->rows,

@@ -59,10 +59,26 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 	return st;
 }
 
+/* Makes the table of weights, unless it is there. beside: starts threads that make it. */
+static void start_table(vn_session *s, bool beside)
+{
+	if (s->table || !(s->table = calloc((size_t)vn_model_plan(s->m)->n_weights + 1, sizeof *s->table)))
+		return;
+	if (!beside || !(s->making = vn_weight_table_start(s->m, s->run.threads, s->table)))
+		vn_model_table(s->m, s->run.threads, s->table);
+}
+
+static void finish_table(vn_session *s, bool drop)
+{
+	if (s->making)
+		vn_weight_table_finish(s->making, drop);
+	s->making = NULL;
+}
+
 const vn_weight_row *vn_session_table(vn_session *s)
 {
-	if (!s->table && (s->table = calloc((size_t)vn_model_plan(s->m)->n_weights + 1, sizeof *s->table)))
-		vn_model_table(s->m, s->run.threads, s->table);
+	start_table(s, false);
+	finish_table(s, false);
 	return s->table;
 }
 
@@ -74,6 +90,8 @@ vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *don
 
 	*done = (vn_recorded) { 0 };
 	r.inject = s->n_inject ? s->injected : NULL;
+	if (s->run.gpu)
+		start_table(s, true); /* while the device is opened and loads the same weights */
 	if ((st = make_recorder_fault(s, &f, err)) || (!s->e.self && (st = vn_engine_open(&s->e, s->m, &s->run, err))))
 		goto done;
 	s->e.ops->reset(s->e.self);
@@ -88,6 +106,7 @@ done:
 
 void vn_session_close(vn_session *s)
 {
+	finish_table(s, true);
 	vn_engine_close(&s->e);
 	vn_faulty_destroy(s->faulty);
 	vn_model_close(s->m);

@@ -1,6 +1,7 @@
 /* session.h: a model, its planted faults and an engine, for one recording or for several in sequence.
  *
- * The engine is opened by the first recording, and the table of weights is computed once.
+ * The engine is opened by the first recording, which computes the table of weights, once; for a GPU beside the
+ * loading.
  *
  * Owner    the options and texts are borrowed until vn_session_close.
  * Threads  one at a time.
@@ -9,13 +10,15 @@
 #define VN_CAPTURE_SESSION_H
 
 #include "capture/run/run.h"
+#include "libref/model/weight_table.h"
 
 typedef struct vn_session {
 	vn_model          *m;
 	vn_engine_options  run;
 	vn_engine          e;
 	vn_faulty         *faulty;
-	vn_weight_row     *table; /* (weights of the plan); NULL: not computed yet */
+	vn_weight_row     *table;  /* (weights of the plan); NULL: not computed yet */
+	vn_weight_table   *making; /* threads that compute it; NULL: none */
 	const char *const *inject;
 	int                n_inject;
 	char               injected[VN_FACT_VALUE]; /* all of them */

@@ -120,18 +120,28 @@ vn_block *vn_queue_fetch(vn_queue *q)
 		if (!q->first)
 			q->last = &q->first;
 		b->next = NULL;
+		b->held = 1;
 	}
 	pthread_mutex_unlock(&q->lock);
 	return b;
 }
 
+void vn_queue_hold(vn_queue *q, vn_block *b)
+{
+	pthread_mutex_lock(&q->lock);
+	b->held++;
+	pthread_mutex_unlock(&q->lock);
+}
+
 void vn_queue_give_back(vn_queue *q, vn_block *b)
 {
 	pthread_mutex_lock(&q->lock);
-	b->next = q->free;
-	q->free = b;
-	q->busy--;
-	pthread_cond_broadcast(&q->freed);
+	if (--b->held == 0) {
+		b->next = q->free;
+		q->free = b;
+		q->busy--;
+		pthread_cond_broadcast(&q->freed);
+	}
 	pthread_mutex_unlock(&q->lock);
 }
 

@@ -23,6 +23,7 @@ typedef struct vn_block {
 	vn_dtype         dtype;
 	vn_shape         shape;
 	size_t           used;
+	int              held; /* how often it must still be given back; the queue's */
 	unsigned char   *data; /* (VN_BLOCK_BYTES), aligned to a page (disk.h) */
 } vn_block;
 
@@ -37,6 +38,8 @@ vn_block *vn_queue_take(vn_queue *q);
 void      vn_block_free(vn_block *b);
 void      vn_queue_post(vn_queue *q, vn_block *b);
 vn_block *vn_queue_fetch(vn_queue *q); /* waits; NULL once closed and empty */
+/* a fetched block must be given back once more */
+void      vn_queue_hold(vn_queue *q, vn_block *b);
 void      vn_queue_give_back(vn_queue *q, vn_block *b);
 /* waits until every posted block has been given back */
 void      vn_queue_drain(vn_queue *q);

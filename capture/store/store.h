@@ -63,6 +63,8 @@ vn_sink   vn_store_sink(vn_store *s);
 vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err);
 vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_error *err);
 vn_status vn_store_end(vn_store *s, vn_error *err);
+/* Sets who copies numbers that are written: copy(to, from, bytes, threads). Default: memcpy by the caller's thread. */
+void vn_store_copier(vn_store *s, void (*copy)(void *to, const void *from, size_t bytes, int threads), int threads);
 /* Writes second names that were asked for (want: as in vn_taps, aliases unresolved), as hard links
  * to what this step wrote. */
 vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err);

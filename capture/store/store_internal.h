@@ -8,6 +8,7 @@
 #include "capture/store/queue.h"
 #include "capture/store/scribe.h"
 #include "capture/store/store.h"
+#include "capture/store/writers.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,12 +23,14 @@ struct vn_store {
 
 	/* The caller's side. */
 	vn_queue *queue;
-	vn_block *filling; /* the block being filled */
-	int64_t   left;    /* elements that the open tensor still needs */
-	size_t    width;   /* bytes per element */
-	bool      cut;     /* vn_store_cut */
-	bool      whole;   /* vn_store_create_whole */
-	bool      open;    /* between begin and end */
+	vn_block *filling;                                                   /* the block being filled */
+	int64_t   left;                                                      /* elements that the open tensor still needs */
+	size_t    width;                                                     /* bytes per element */
+	void (*copy)(void *to, const void *from, size_t bytes, int threads); /* vn_store_copier; NULL: memcpy */
+	int  threads;                                                        /* of it */
+	bool cut;                                                            /* vn_store_cut */
+	bool whole;                                                          /* vn_store_create_whole */
+	bool open;                                                           /* between begin and end */
 
 	/* The storing thread's side. */
 	pthread_t thread;
@@ -42,7 +45,9 @@ struct vn_store {
 		vn_stats_sum    sum;
 		vn_digester    *digest;
 	} tensor;
-	vn_disk disk;
+	vn_disk     disk;
+	vn_writers *writers; /* NULL: not needed yet */
+	bool        alone;   /* they could not be started */
 
 	/* Both sides; asking: held during a request to the scribe. */
 	pthread_mutex_t asking;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE = 64 * 1024 }; /* part of a block that stays in the cache between statistics and digest */
+enum { LARGE = 256 * 1024 }; /* bytes, from which on other threads copy and write: waking them takes time, too */
+enum { SLICE = 64 * 1024 };  /* part of a block that stays in the cache between statistics and digest */
 
 /* ---- the giver's side -------------------------------------------------------- */
 
@@ -23,6 +24,12 @@ static void post_block(vn_store *s)
 {
 	vn_queue_post(s->queue, s->filling);
 	s->filling = NULL;
+}
+
+void vn_store_copier(vn_store *s, void (*copy)(void *to, const void *from, size_t bytes, int threads), int threads)
+{
+	s->copy = copy;
+	s->threads = threads;
 }
 
 vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err)
@@ -59,7 +66,10 @@ vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_erro
 		if (!s->filling && (st = take_block(s, err)))
 			return st;
 		size_t room = VN_BLOCK_BYTES - s->filling->used, n = bytes < room ? bytes : room;
-		memcpy(s->filling->data + s->filling->used, from, n);
+		if (s->copy && n >= LARGE)
+			s->copy(s->filling->data + s->filling->used, from, n, s->threads);
+		else
+			memcpy(s->filling->data + s->filling->used, from, n);
 		s->filling->used += n;
 		from += n;
 		bytes -= n;
@@ -116,9 +126,20 @@ static const char *name_of(const vn_store *s)
 	return s->tensor.label.name;
 }
 
+/* Waits until the current tensor is written. */
+static vn_status wait_for_writers(vn_store *s, vn_error *err)
+{
+	return s->writers ? vn_writers_wait(s->writers, err) : VN_OK;
+}
+
 /* Drops the current tensor. */
 static void drop_tensor(vn_store *s)
 {
+	vn_error        err = { "" };
+	const vn_status st = wait_for_writers(s, &err);
+
+	if (st)
+		vn_store_failed(s, st, &err);
 	s->tensor.open = false;
 	if (s->tensor.digest)
 		vn_digester_finish(s->tensor.digest);
@@ -148,18 +169,31 @@ static vn_status start_tensor(vn_store *s, const vn_block *b, vn_error *err)
 	return st;
 }
 
-static vn_status file_numbers(vn_store *s, const vn_block *b, vn_error *err)
+/* For the first large block: short recordings need no further threads. */
+static bool start_writers(vn_store *s)
+{
+	if (!s->writers && !s->alone)
+		s->alone = !(s->writers = vn_writers_create(s->place.fd, s->place.partial, s->queue));
+	return s->writers;
+}
+
+static vn_status file_numbers(vn_store *s, vn_block *b, vn_error *err)
 {
 	const size_t width = vn_dtype_size(s->tensor.dtype);
+	vn_status    st = VN_OK;
 
 	if (s->tensor.at + (int64_t)b->used > s->tensor.end)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: more numbers than its shape has", s->place.partial, name_of(s));
+	const bool beside = b->used >= LARGE && start_writers(s);
+	if (beside)
+		vn_writers_post(s->writers, b, s->tensor.at, name_of(s));
 	for (size_t i = 0; i < b->used; i += SLICE) {
 		size_t n = b->used - i < SLICE ? b->used - i : SLICE;
 		vn_stats_add(&s->tensor.sum, b->data + i, s->tensor.dtype, n / width);
 		vn_digester_add(s->tensor.digest, b->data + i, n);
 	}
-	vn_status st = vn_disk_write(&s->disk, name_of(s), b->data, b->used, s->tensor.at, err);
+	if (!beside)
+		st = vn_disk_write(&s->disk, name_of(s), b->data, b->used, s->tensor.at, err);
 	s->tensor.at += (int64_t)b->used;
 	return st;
 }
@@ -216,8 +250,11 @@ static int64_t put_attributes(const vn_store *s, const vn_digest *digest, vn_mes
 
 static vn_status finish_tensor(vn_store *s, vn_error *err)
 {
-	vn_message m = { 0 }, list = { 0 };
+	vn_message      m = { 0 }, list = { 0 };
+	const vn_status written = wait_for_writers(s, err);
 
+	if (written)
+		return written;
 	if (s->tensor.at != s->tensor.end)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: fewer numbers than its shape has", s->place.partial, name_of(s));
 	const vn_digest digest = vn_digester_finish(s->tensor.digest);
@@ -232,7 +269,7 @@ static vn_status finish_tensor(vn_store *s, vn_error *err)
 	return vn_store_finish(s, &m, s->tensor.sum.n * (int64_t)vn_dtype_size(s->tensor.dtype), err);
 }
 
-static vn_status file_block(vn_store *s, const vn_block *b, vn_error *err)
+static vn_status file_block(vn_store *s, vn_block *b, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -260,6 +297,8 @@ static void file_all(vn_store *s)
 		vn_queue_give_back(s->queue, b);
 	}
 	drop_tensor(s);
+	vn_writers_destroy(s->writers);
+	s->writers = NULL;
 }
 
 /* This thread forks the scribe, not the creator of the store, because the scribe ends with the thread that

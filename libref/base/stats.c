@@ -125,6 +125,21 @@ void vn_stats_add(vn_stats_sum *s, const void *data, vn_dtype dtype, size_t n)
 		add_block(s, p + vn_dtype_bytes(dtype, i), dtype, n - i < VN_STATS_BLOCK ? n - i : VN_STATS_BLOCK);
 }
 
+void vn_stats_join(vn_stats_sum *s, const vn_stats_sum *block)
+{
+	if (s->n == 0) {
+		s->min = INFINITY;
+		s->max = -INFINITY;
+	}
+	s->n += block->n;
+	s->nan += block->nan;
+	s->inf += block->inf;
+	s->sum += block->sum;
+	s->squares += block->squares;
+	s->min = block->min < s->min ? block->min : s->min;
+	s->max = block->max > s->max ? block->max : s->max;
+}
+
 vn_stats vn_stats_finish(const vn_stats_sum *s)
 {
 	double   finite = (double)(s->n - s->nan - s->inf);

@@ -1,6 +1,7 @@
 /* convert.c: see convert.h. */
 #include "libref/exec/convert.h"
 
+#include <omp.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -30,12 +31,21 @@ static void convert_block(unsigned char *dst, vn_dtype to, const unsigned char *
 void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n, int threads)
 {
 	const int64_t blocks = (int64_t)((n + CONVERTED_AT_ONCE - 1) / CONVERTED_AT_ONCE);
-	const int     use = n / SHARE < (size_t)threads ? (int)(n / SHARE) : threads;
+	/* all or one: if fewer work, OpenMP ends the others, and starts them again for the next operation */
+	const int     use = n >= 2 * SHARE ? threads : 1;
 
-#pragma omp parallel for num_threads(use > 1 ? use : 1) schedule(static)
+#pragma omp parallel for num_threads(use) schedule(static)
 	for (int64_t b = 0; b < blocks; b++) {
 		const size_t at = (size_t)b * CONVERTED_AT_ONCE, here = n - at < CONVERTED_AT_ONCE ? n - at : CONVERTED_AT_ONCE;
 		convert_block((unsigned char *)dst + vn_dtype_bytes(to, at), to,
 		              (const unsigned char *)src + vn_dtype_bytes(from, at), from, here);
 	}
+}
+
+void vn_copy(void *dst, const void *src, size_t bytes, int threads)
+{
+	const size_t pairs = bytes / 2;
+
+	vn_convert(dst, VN_F16, src, VN_F16, pairs, threads > 0 ? threads : omp_get_num_procs());
+	memcpy((char *)dst + 2 * pairs, (const char *)src + 2 * pairs, bytes - 2 * pairs);
 }

@@ -12,4 +12,7 @@
  * dst. Blocks of quantised formats must be whole. */
 void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n, int threads);
 
+/* Copies by the same threads. threads: 0: one per processor. */
+void vn_copy(void *dst, const void *src, size_t bytes, int threads);
+
 #endif

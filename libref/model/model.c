@@ -6,7 +6,6 @@
 #include "libref/family/config.h"
 #include "libref/family/family.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,40 +264,12 @@ const char *vn_model_format(const vn_model *m)
 	return m->source->format;
 }
 
+const char *vn_model_weight_name(const vn_model *m, int i)
+{
+	return m->file_name[i];
+}
+
 const char *vn_model_warning(const vn_model *m, int i)
 {
 	return i < m->source->n_warnings ? m->source->warning[i] : NULL;
-}
-
-/* Computes digest and statistics piece by piece, so that memory is read once. */
-static void sum_up(vn_weight_row *row, const vn_tensor *w, size_t count)
-{
-	enum { PIECE = VN_STATS_BLOCK };
-	const unsigned char *p = w->data;
-	vn_digester         *d = vn_digester_create();
-	vn_stats_sum         s = { 0 };
-
-	for (size_t i = 0; i < count; i += PIECE) {
-		const size_t n = count - i < PIECE ? count - i : PIECE;
-		if (d)
-			vn_digester_add(d, p + vn_dtype_bytes(w->dtype, i), vn_dtype_bytes(w->dtype, n));
-		vn_stats_add(&s, p + vn_dtype_bytes(w->dtype, i), w->dtype, n);
-	}
-	row->digest = d ? vn_digester_finish(d) : vn_digest_of(p, vn_dtype_bytes(w->dtype, count));
-	row->stats = vn_stats_finish(&s);
-}
-
-void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
-{
-	int n = m->plan->n_weights;
-
-#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : omp_get_num_procs())
-	for (int i = 0; i < n; i++) {
-		const vn_tensor *w = &m->weight[i];
-		size_t           count = (size_t)vn_shape_count(&w->shape);
-
-		rows[i] = (vn_weight_row) { .dtype = w->dtype, .shape = w->shape };
-		snprintf(rows[i].name, sizeof rows[i].name, "%s", m->file_name[i]);
-		sum_up(&rows[i], w, count);
-	}
 }

@@ -31,8 +31,9 @@ const char      *vn_model_path(const vn_model *m);
 const char      *vn_model_family(const vn_model *m); /* "qwen2" */
 /* config.json verbatim, or the equivalent of a GGUF file */
 const char      *vn_model_config(const vn_model *m);
-const char      *vn_model_provenance(const vn_model *m); /* "trained", "synthetic", "unknown" */
-const char      *vn_model_format(const vn_model *m);     /* "safetensors", "gguf Q4_K, Q6_K, F32" */
+const char      *vn_model_provenance(const vn_model *m);         /* "trained", "synthetic", "unknown" */
+const char      *vn_model_format(const vn_model *m);             /* "safetensors", "gguf Q4_K, Q6_K, F32" */
+const char      *vn_model_weight_name(const vn_model *m, int i); /* of weight i of the plan, in the source */
 /* Returns warning i, which does not stop the work; NULL after the last. */
 const char      *vn_model_warning(const vn_model *m, int i);
 
@@ -47,7 +48,7 @@ typedef struct vn_weight_row {
 	vn_stats  stats;
 } vn_weight_row;
 
-/* Fills rows: (n_weights of the plan). */
+/* Fills rows: (n_weights of the plan). Beside other work: weight_table.h. */
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows);
 
 #endif
