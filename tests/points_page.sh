@@ -39,3 +39,20 @@ for kind in $kinds; do
 	grep -qE "^([a-z-]+, )*$kind(,|  )" "$specs/weights.md" || { echo "specs/weights.md: missing: $kind"; exit 1; }
 done
 echo "specs/weights.md has every kind"
+
+# Ids and titles of the catalogue: compare/ has no literal of them. In a longer literal, a title counts from 24 characters
+# on: shorter ones are ordinary words.
+catalogue=$specs/../libref/plan/catalogue.def
+rows='^(FAULT|RECORDER_FAULT|FAMILY)\('
+{
+	sed -nE "s/$rows[^\"]*\"[^\"]*\", \"([^\"]*)\".*/\2/p" "$catalogue"
+	sed -nE 's/^WEIGHT\([^"]*"[^"]*", "([^"%]*).*/\1/p' "$catalogue"
+} >"$table"
+[ "$(wc -l <"$table")" -gt 250 ] || { echo "catalogue.def: its rows were not read"; exit 1; }
+{
+	awk 'length >= 24' "$table"
+	sed -nE "s/$rows[^\"]*(\"[^\"]*\"), (\"[^\"]*\").*/\2\n\3/p" "$catalogue"
+} >"$made"
+literals=$(grep -rn '"' "$specs/../compare" --include='*.[ch]' | grep -vE ':[0-9]+:\s*(/\*| \*)' | sed 's,/\*.*,,' |
+	grep -Ff "$made") && { printf '%s\nan id or a title of catalogue.def as a literal\n' "$literals"; exit 1; }
+echo "compare/ has no literal of an id or title of the catalogue"
