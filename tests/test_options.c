@@ -41,7 +41,9 @@ static const vn_option rows[] = {
 	{ "faults", 0, VN_MAYBE(command, faults), .argument = "GLOB", .help = "Faults." },
 	{ "strict", 's', VN_INTO(command, strict), .help = "It's [strict]: fail." },
 };
-static const vn_command plain = { "try", "A [OPTION]...", "Try it.", rows, sizeof rows / sizeof *rows, "0 done", false };
+static const vn_command plain = {
+	"try", "A [OPTION]...", "Try it.", rows, sizeof rows / sizeof *rows, "0 done", false
+};
 
 static const vn_option ordered_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
