@@ -143,6 +143,7 @@ const vn_command vn_capture_command = {
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
 	.option = known,
 	.n = sizeof known / sizeof *known,
+	.model = true,
 	.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
 };
 

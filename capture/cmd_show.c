@@ -39,7 +39,7 @@ static const vn_option known[] = {
 	          "compare makes the checks other than digests in both files, where the divergence starts, or everywhere "
 	          "if nothing diverges, and warns. It checks the digest of every tensor that it reads." },
 	VN_REPORTING_OPTIONS(options, report, ""),
-	VN_REPORTING_FORCE(options, report),
+	VN_REPORTING_FORCE(options, report.force, "report"),
 	VN_STRICT_OPTION(options, report.strict, ""),
 };
 

@@ -6,6 +6,7 @@
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"
 
+#include "capture/file/reporting.h"
 #include "libref/base/nearest.h"
 
 #include <errno.h>
@@ -100,8 +101,7 @@ static const vn_option options[] = {
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
 	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
 	          "joins the files of all parts. Default: none." },
-	{ "force", 0, VN_INTO(vn_compare_line, force),
-	  .help = "Replace older reports. Files that vernier did not write are never replaced." },
+	VN_REPORTING_FORCE(vn_compare_line, force, "report"),
 	{ "all", 0, VN_INTO(vn_compare_line, all),
 	  .help =
 	      "Print a line for every checkpoint, including those within limits, with the largest relative error too." },

@@ -80,7 +80,7 @@ static const vn_option options[] = {
 	VN_THREADS_OPTION(command, o.threads),
 	VN_GROUP("The report"),
 	VN_REPORTING_OPTIONS(command, report, ""),
-	VN_REPORTING_FORCE(command, report),
+	VN_REPORTING_FORCE(command, report.force, "report"),
 	VN_STRICT_OPTION(command, report.strict, ""),
 };
 
@@ -95,6 +95,7 @@ const vn_command vn_evaluate_command = {
 		"With --recordings, all of this except decoding, from logits that two engines recorded.",
 	.option = options,
 	.n = sizeof options / sizeof *options,
+	.model = true,
 	.status = "0 done, 1 done with a warning (--strict), 2 trouble",
 };
 

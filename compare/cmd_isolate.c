@@ -80,9 +80,7 @@ static const vn_option options[] = {
 	VN_GROUP("The report"),
 	VN_THREADS_OPTION(command, o.compare.threads),
 	VN_REPORTING_OPTIONS(command, report, ""),
-	{ "force", 0, VN_INTO(command, report.force),
-	  .help = "Replace an older report, or the FILE of --check-recording. A file that vernier did not write is never "
-	          "replaced." },
+	VN_REPORTING_FORCE(command, report.force, "report, or the FILE of --check-recording"),
 	VN_STRICT_OPTION(command, report.strict, ""),
 };
 
@@ -95,6 +93,7 @@ const vn_command vn_isolate_command = {
 			 "the report.",
 	.option = options,
 	.n = sizeof options / sizeof *options,
+	.model = true,
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
 };
 

@@ -2,6 +2,7 @@
 #include "compare/commands.h"
 #include "compare/folders/together.h"
 #include "compare/options.h"
+#include "capture/file/reporting.h"
 #include "capture/file/output.h"
 #include "capture/base/warnings.h"
 
@@ -18,8 +19,7 @@ typedef struct command {
 static const vn_option options[] = {
 	{ "output", 'o', VN_INTO(command, path), .argument = "FILE",
 	  .help = "Write the joined summary to FILE, the bytes that one process writes with --summary. Default: none." },
-	{ "force", 0, VN_INTO(command, force),
-	  .help = "Replace an older report. A file that vernier did not write is never replaced." },
+	VN_REPORTING_FORCE(command, force, "report"),
 	{ "quiet", 'q', VN_INTO(command, quiet), .help = "Print nothing on stdout. The exit status gives the verdict." },
 };
 

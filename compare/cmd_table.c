@@ -3,6 +3,7 @@
 #include "compare/compare_line.h"
 #include "compare/many/many_report.h"
 #include "compare/table/table.h"
+#include "capture/file/reporting.h"
 #include "capture/file/output.h"
 
 #include "capture/base/warnings.h"
@@ -56,8 +57,7 @@ static const vn_option options[] = {
 	  .help = "Form of the table. Default: text, or by the ending of PATH: .json, .md, .html, .csv. JSON has the "
 	          "schema vernier-table/1." },
 	{ "output", 'o', VN_INTO(command, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
-	{ "force", 0, VN_INTO(command, force),
-	  .help = "Replace an older table. A file that vernier did not write is never replaced." },
+	VN_REPORTING_FORCE(command, force, "table"),
 };
 
 const vn_command vn_table_command = {

@@ -31,7 +31,7 @@ static const vn_option options[] = {
 	      "For recordings: the model of one of them. Its numbers decide where the tables of weights cannot. Default: "
 	      "only the tables are used." },
 	VN_REPORTING_OPTIONS(command, report, " JSON has the schema vernier-weights/1."),
-	VN_REPORTING_FORCE(command, report),
+	VN_REPORTING_FORCE(command, report.force, "report"),
 	VN_STRICT_OPTION(command, report.strict, ""),
 	VN_THREADS_OPTION(command, threads),
 };

@@ -41,6 +41,17 @@ class File(real.File):
         super().close()
 
 
+def flip(path, name):
+    """Changes a bit of a tensor's numbers where they lie in the file, so that its digest is wrong."""
+    with real.File(path, "r") as f:
+        at = f[name].id.get_offset() + 40
+    with open(path, "r+b") as f:
+        f.seek(at)
+        bit = f.read(1)[0] ^ 1
+        f.seek(at)
+        f.write(bytes([bit]))
+
+
 @atexit.register
 def _settle_all():
     """Of files that nobody closed: a group keeps one open."""

@@ -102,6 +102,9 @@ typedef struct given {
 	const float *x;
 } given;
 
+/* A step that record_given leaves out, as a recorder that stopped for a while; 0: none. */
+static int given_gap;
+
 /* Files these values, and no others, of a prompt of `prompt` tokens with ids 5, 6, ... and `decode` steps. */
 static inline vn_status record_given(const char *name, int prompt, int decode, const given *of, int n, vn_error *err)
 {
@@ -127,6 +130,8 @@ static inline vn_status record_given(const char *name, int prompt, int decode, c
 	    !(st = vn_store_run(s, &facts, id, position, prompt + decode, err)) && !(st = vn_store_model(s, m, rows, err)))
 		for (int step = 0; !st && step <= decode; step++) {
 			const int64_t first = step ? prompt + step - 1 : 0, T = step ? 1 : prompt;
+			if (step && step == given_gap)
+				continue;
 			st = vn_store_step(s, step, first, T, 0, T, err);
 			for (int i = 0; !st && i < n; i++) {
 				const int      v = vn_plan_find(p, of[i].name);

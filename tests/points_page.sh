@@ -39,3 +39,21 @@ for kind in $kinds; do
 	grep -qE "^([a-z-]+, )*$kind(,|  )" "$specs/weights.md" || { echo "specs/weights.md: missing: $kind"; exit 1; }
 done
 echo "specs/weights.md has every kind"
+
+# Ids and titles of the catalogue: compare/ has no literal of them. In a longer literal, a title counts
+# from 24 characters on: shorter ones are ordinary words.
+rows=$(awk '/^[A-Z_]+\(/ { print row; row = "" } { sub(/^[ \t]+/, " "); row = row $0 } END { print row }' \
+	"$specs/../libref/plan/catalogue.def")
+of_faults='^(FAULT|RECORDER_FAULT|FAMILY)\('
+{
+	sed -nE "s/$of_faults[^\"]*\"[^\"]*\", \"([^\"]*)\".*/\2/p" <<<"$rows"
+	sed -nE 's/^WEIGHT\([^"]*"[^"]*", "([^"%]*).*/\1/p' <<<"$rows"
+} >"$table"
+[ "$(wc -l <"$table")" -gt 300 ] || { echo "catalogue.def: its rows were not read"; exit 1; }
+{
+	awk 'length >= 24' "$table"
+	sed -nE "s/$of_faults[^\"]*(\"[^\"]*\"), (\"[^\"]*\").*/\2\n\3/p" <<<"$rows"
+} >"$made"
+literals=$(grep -rn '"' "$specs/../compare" --include='*.[ch]' | grep -vE ':[0-9]+:\s*(/\*| \*)' | sed 's,/\*.*,,' |
+	grep -Ff "$made") && { printf '%s\nan id or a title of catalogue.def as a literal\n' "$literals"; exit 1; }
+echo "compare/ has no literal of an id or title of the catalogue"

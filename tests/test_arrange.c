@@ -53,10 +53,36 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 	}
 }
 
+/* Element (a,b,c) of the source is 100 a + 10 b + c. */
+static void axes_are_read_in_another_order_and_back(void)
+{
+	static const int order[][3] = { { 0, 1, 2 }, { 1, 0, 2 }, { 2, 0, 1 }, { 1, 2, 0 }, { 2, 1, 0 } };
+	const vn_shape   s = { 3, { 2, 3, 4 } };
+	double           x[24], y[24], z[24];
+
+	for (int i = 0; i < 24; i++)
+		x[i] = 100 * (i / 12) + 10 * (i / 4 % 3) + i % 4;
+	for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+		const vn_permutation p = vn_permutation_of(&s, order[k]), back = vn_permutation_back(&s, order[k]);
+		const int            weight[] = { 100, 10, 1 };
+		vn_permute(y, x, &p);
+		vn_permute(z, y, &back);
+		for (int i = 0; i < 24; i++) {
+			const int64_t b = p.size[1], c = p.size[2];
+			CU_ASSERT_EQUAL(y[i], (double)(i / (b * c) * weight[order[k][0]] + i / c % b * weight[order[k][1]] +
+			                               i % c * weight[order[k][2]]));
+			CU_ASSERT_EQUAL(y[i], x[vn_permuted(&p, i)]);
+			CU_ASSERT_EQUAL(z[i], x[i]);
+			CU_ASSERT_EQUAL(y[vn_permuted(&back, i)], x[i]);
+		}
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(each_rule_takes_its_numbers_from_where_it_says),
+		TEST(axes_are_read_in_another_order_and_back),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("arrange", tests);

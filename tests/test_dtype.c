@@ -3,6 +3,7 @@
  * A half is (-1)^s m 2^e by IEEE 754; the tests compute it so, in double, and
  * round by hand. Where the compiler has a half type of its own it is asked too. */
 #include "libref/base/dtype.h"
+#include "tests/float_bits.h"
 #include "tests/suite.h"
 
 #include <float.h>
@@ -17,22 +18,6 @@ __extension__ typedef _Float16 own_half;
 #endif
 
 enum { ALL = 65536, MANY = 1 << 20 };
-
-static float from_bits(uint32_t u)
-{
-	float f;
-
-	memcpy(&f, &u, sizeof f);
-	return f;
-}
-
-static uint32_t to_bits(float f)
-{
-	uint32_t u;
-
-	memcpy(&u, &f, sizeof u);
-	return u;
-}
 
 /* The value of a half, from the definition. */
 static double half_value(uint16_t h)

@@ -2,21 +2,6 @@
 #include "tests/test_gpu_trained.h"
 
 #include "libgpu/engine.h"
-#include "libref/family/family.h"
-
-static vn_plan *plan_of(const char *text)
-{
-	json_t          *config = json_loads(text, 0, NULL);
-	const vn_family *family;
-	vn_plan         *p = NULL;
-	vn_error         e;
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(config);
-	CU_ASSERT_EQUAL_FATAL(vn_family_find("c", config, &family, &e), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(family->plan("c", config, &p, &e), VN_OK);
-	json_decref(config);
-	return p;
-}
 
 /* ---- bits ------------------------------------------------------------------------------------- */
 

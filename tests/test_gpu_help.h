@@ -5,6 +5,7 @@
 
 #include "libgpu/device.h"
 #include "libgpu/gpu.h"
+#include "libref/family/family.h"
 #include "tests/suite.h"
 
 #include <math.h>
@@ -33,6 +34,21 @@ static inline double uniform(void) /* [-1, 1) */
 {
 	seed_ = seed_ * 6364136223846793005u + 1442695040888963407u;
 	return (double)(int64_t)(seed_ >> 11) / 4503599627370496.0 - 1.0;
+}
+
+/* The plan of a config.json. */
+static inline vn_plan *plan_of(const char *text)
+{
+	json_t          *config = json_loads(text, 0, NULL);
+	const vn_family *family;
+	vn_plan         *p = NULL;
+	vn_error         e;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+	CU_ASSERT_EQUAL_FATAL(vn_family_find("c", config, &family, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(family->plan("c", config, &p, &e), VN_OK);
+	json_decref(config);
+	return p;
 }
 
 /* ---- a sink that keeps what it gets -------------------------------------------- */

@@ -41,13 +41,15 @@ static const vn_option rows[] = {
 	{ "faults", 0, VN_MAYBE(command, faults), .argument = "GLOB", .help = "Faults." },
 	{ "strict", 's', VN_INTO(command, strict), .help = "It's [strict]: fail." },
 };
-static const vn_command plain = { "try", "A [OPTION]...", "Try it.", rows, sizeof rows / sizeof *rows, "0 done" };
+static const vn_command plain = {
+	"try", "A [OPTION]...", "Try it.", rows, sizeof rows / sizeof *rows, "0 done", false
+};
 
 static const vn_option ordered_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
 	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_operand },
 };
-static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL };
+static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, true };
 
 /* A table of two commands. */
 static const vn_option shared_rows[] = {
@@ -56,8 +58,8 @@ static const vn_option shared_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail.", .only = "try" },
 	{ "strict-row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row." },
 };
-static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL };
-static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL };
+static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false };
+static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false };
 
 static command k;
 
@@ -144,6 +146,8 @@ static void a_wrong_line_names_the_option_and_the_help(void)
 		snprintf(all, sizeof all, "vernier try: %s\n(vernier try --help)\n", wrong[i].said);
 		CU_ASSERT_STRING_EQUAL(said, all);
 	}
+	CU_ASSERT_EQUAL(read_line(&ordered, "--model a"), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "the model is given without an option, vernier try A..."));
 }
 
 static void an_optional_argument_stands_behind_an_equals_sign(void)
@@ -204,7 +208,7 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 		memcpy(text + i, "abc ", 5);
 	const vn_option  one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT",
 		                         .help = text } };
-	const vn_command wide = { "try", "A", text, one, 1, text };
+	const vn_command wide = { "try", "A", text, one, 1, text, false };
 	CU_ASSERT_EQUAL(read_line(&wide, "-h"), 1);
 	int lines = 0;
 	for (const char *line = said; *line; lines++) {

@@ -2,6 +2,7 @@
 #include "libref/ops/rope_table.h"
 #include "libref/plan/rope.h"
 #include "tests/rope_bits.h"
+#include "tests/float_bits.h"
 #include "tests/suite.h"
 
 #include <math.h>
@@ -9,22 +10,6 @@
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-
-static float from_bits(uint32_t u)
-{
-	float f;
-
-	memcpy(&f, &u, sizeof f);
-	return f;
-}
-
-static uint32_t to_bits(float f)
-{
-	uint32_t u;
-
-	memcpy(&u, &f, sizeof u);
-	return u;
-}
 
 /* The table of models.md 1.6: pairs 0, 1, 20, 40, 63 of R = 128, in float64. HF's float32
  * chain is within 4.4e-7 of it; the table has nine digits. */

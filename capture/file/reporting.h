@@ -20,10 +20,11 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 		"output", 'o', VN_INTO(type, report.path), .argument = "PATH", \
 												   .help = "Write the report to PATH. Default: stdout." \
 	}
-#define VN_REPORTING_FORCE(type, report) \
+/* what: "report" */
+#define VN_REPORTING_FORCE(type, field, what) \
 	{ \
-		"force", 0, VN_INTO(type, report.force), \
-			.help = "Replace an older report. A file that vernier did not write is never replaced." \
+		"force", 0, VN_INTO(type, field), \
+			.help = "Replace an older " what ". A file that vernier did not write is never replaced." \
 	}
 
 /* Sets json from format and path. Returns 0, or 2 after an error message. */

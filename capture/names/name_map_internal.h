@@ -1,4 +1,4 @@
-/* name_map_internal.h: shared by name_map.c and name_map_place.c; included nowhere else. */
+/* name_map_internal.h: shared by the files of name_map.h; included nowhere else. */
 #ifndef VN_CAPTURE_NAME_MAP_INTERNAL_H
 #define VN_CAPTURE_NAME_MAP_INTERNAL_H
 
@@ -28,6 +28,8 @@ typedef struct vn_map_job {
 /* Fails with "MAP:LINE:COLUMN: RECORDING: ...". */
 __attribute__((format(printf, 3, 4))) vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...);
 
+/* Does {n+K} of a pattern (NULL: none) count from 0 on for this n? */
+bool      vn_map_counts_from(const char *pattern, int n);
 /* Writes the name of term k of `plus` that belongs to a tensor: the same number with as many
  * digits. Returns false if it does not fit. */
 bool      vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room);

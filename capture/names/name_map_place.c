@@ -2,12 +2,26 @@
 #include "capture/names/name_map_internal.h"
 
 #include "capture/view/dims.h"
+#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
+{
+	char    text[400];
+	va_list args;
+	va_start(args, format);
+	vn_text_print(text, sizeof text, format, args);
+	va_end(args);
+	const vn_map_rule *k = &j->m->rule[rule < 0 ? 0 : rule];
+	return vn_fail(j->err, VN_ERR_MISMATCH, "%s:%d:%d: %s: %s", j->m->path, k->line, k->column, vn_recording_path(j->r),
+	               text);
+}
 
 static vn_looks looks_of(const vn_map_job *j, const char *name, int step)
 {

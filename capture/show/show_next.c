@@ -1,7 +1,7 @@
 /* show_next.c: the commands that somebody may want to run after `vernier show`. */
 #include "capture/show/show_next.h"
-#include "capture/show/show_json.h"
 
+#include "libref/base/json.h"
 #include "libref/base/shell.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void add_command(json_t *list, const char *const word[MOST_WORDS])
 	for (int i = 0; word[i]; i++)
 		vn_shell_add(line, sizeof line, word[i]);
 	if (*line)
-		json_array_append_new(list, vn_show_text(line));
+		json_array_append_new(list, vn_json_text(line));
 }
 
 static void add_tensor(json_t *list, const vn_recording *r, int step, const char *name, const char *to)

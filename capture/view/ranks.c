@@ -9,28 +9,9 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
-{
-	char    text[VN_RANKS_LINE];
-	va_list args;
-	va_start(args, format);
-	vn_text_print(text, sizeof text, format, args);
-	va_end(args);
-	/* A message repeated for every step is passed on each time, for the listener to count, but counts as one here. */
-	const bool again = strcmp(text, j->last) == 0;
-	if (!again && j->said >= VN_RANKS_SAID)
-		j->left_out++;
-	if (!j->use->say || (!again && j->said >= VN_RANKS_SAID))
-		return;
-	j->said += !again;
-	snprintf(j->last, sizeof j->last, "%s", text);
-	j->use->say(j->use->context, text);
-}
 
 /* The entries of one checkpoint in all ranks; -1 for a rank without it. base: the first rank that has it. */
 static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, int *missing)

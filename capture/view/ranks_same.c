@@ -4,12 +4,32 @@
 #include "capture/view/ranks_internal.h"
 #include "capture/view/residual.h"
 
+#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
+{
+	char    text[VN_RANKS_LINE];
+	va_list args;
+	va_start(args, format);
+	vn_text_print(text, sizeof text, format, args);
+	va_end(args);
+	/* A message repeated for every step is passed on each time, for the listener to count, but counts as one here. */
+	const bool again = strcmp(text, j->last) == 0;
+	if (!again && j->said >= VN_RANKS_SAID)
+		j->left_out++;
+	if (!j->use->say || (!again && j->said >= VN_RANKS_SAID))
+		return;
+	j->said += !again;
+	snprintf(j->last, sizeof j->last, "%s", text);
+	j->use->say(j->use->context, text);
+}
 
 /* The larger of most and |x - y|; infinite when only one of them is a number. */
 static double larger_distance(double most, double x, double y)

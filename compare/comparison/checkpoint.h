@@ -1,4 +1,9 @@
-/* checkpoint.h: functions on one checkpoint, its checks and its floor; and the words of --allow. */
+/* checkpoint.h: functions on one checkpoint, its checks and its floor; and the words of --allow.
+ *
+ * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
+ *         checkpoint
+ * Fills   detail of a checkpoint; result.looked
+ */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H
 

@@ -4,6 +4,9 @@
  * from step to step only in their values. So a checkpoint stores the values, and everything else (the
  * limit, its rule, the verdict...) is stored once per comparison, in `terms`: each a vn_check whose value is 0.
  *
+ * Reads   check and n_checks of a checkpoint, result.terms
+ * Fills   the same
+ *
  * Owner    the checkpoint owns its list; result.terms owns the terms, which live as long as the comparison.
  * Threads  one at a time per comparison.
  */

@@ -116,27 +116,6 @@ static vn_status try_moved_rows(vn_rearranged *r, const char *axes, vn_error *er
 	return st;
 }
 
-/* The numbers with their axes in another order, under the same shape. */
-static void permute_axes(const vn_shape *s, const int *order, const double *x, double *y)
-{
-	int64_t stride[VN_MAX_RANK], dim[VN_MAX_RANK], index[VN_MAX_RANK] = { 0 }, n = vn_shape_count(s), step = 1;
-
-	for (int i = s->rank - 1; i >= 0; i--) {
-		stride[i] = step;
-		step *= s->dim[i];
-	}
-	for (int i = 0; i < s->rank; i++)
-		dim[i] = s->dim[order[i]];
-	for (int64_t k = 0; k < n; k++) {
-		int64_t at = 0;
-		for (int i = 0; i < s->rank; i++)
-			at += index[i] * stride[order[i]];
-		y[k] = x[at];
-		for (int i = s->rank - 1; i >= 0 && ++index[i] == dim[i]; i--)
-			index[i] = 0;
-	}
-}
-
 static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
 {
 	/* If the run continued with these numbers, the recording is not at fault. */
@@ -157,8 +136,9 @@ static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
 			                .change.result.n = s->rank };
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
-		permute_axes(s, orders[i], r->own, r->a);
-		permute_axes(s, orders[i], r->fine, r->b);
+		const vn_permutation axes = vn_permutation_of(s, orders[i]);
+		vn_permute(r->a, r->own, &axes);
+		vn_permute(r->b, r->fine, &axes);
 		memcpy(h.change.result.list, orders[i], (size_t)s->rank * sizeof *orders[i]);
 		st = vn_rearranged_judge_order(r, &h, err);
 	}

@@ -185,7 +185,7 @@ static void say_attend(const vn_sentence *s)
 
 	say_which_calls(e->call, calls);
 	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
-		VN_PUT(s, "the mask counts queries from the first of the call, not of the sequence, in %s", calls);
+		VN_PUT(s, "%s, in %s", VN_TITLE(A3_CHUNK), calls);
 	else if (e->kind == VN_ATTEND_FIRST_KEY)
 		VN_PUT(s, "%s", "every query sees the first key alone");
 	else if (e->kind == VN_ATTEND_LARGEST)
@@ -195,15 +195,13 @@ static void say_attend(const vn_sentence *s)
 	else if (e->kind == VN_ATTEND_ONE_OWN)
 		VN_PUT(s, "%s", "calls of one token see their own key alone: the cache is not read");
 	else if (e->kind == VN_ATTEND_ONE_FIRST)
-		VN_PUT(s, "%s",
-		       "the mask counts queries from the first of the call, not of the sequence: calls of one token "
-		       "see the first key that is cached alone");
+		VN_PUT(s, "%s: calls of one token see the first key that is cached alone", VN_TITLE(A3_CHUNK));
 	else if (e->kind == VN_ATTEND_ONE_PROMPT)
 		VN_PUT(s, "%s", "calls of one token see the keys of the first call alone: nothing is appended to the cache");
 	else if (e->kind == VN_ATTEND_CALLS_ALONE)
 		VN_PUT(s, "%s do not see the keys of earlier calls: the cache is not read", calls);
 	else if (e->kind == VN_ATTEND_CALLS_FUTURE)
-		VN_PUT(s, "no causal mask in %s after the first: a query sees all keys of its call", calls);
+		VN_PUT(s, "%s in %s after the first: a query sees all keys of its call", VN_TITLE(A2), calls);
 	else if (e->kind == VN_ATTEND_SINK)
 		VN_PUT(s, "softmax with an attention sink: one more score, %g, that has no value", e->number);
 	else if (e->kind == VN_ATTEND_SUM_PLUS)
@@ -250,9 +248,9 @@ static void say_narrow(const vn_sentence *s)
 static void say_calls(const vn_sentence *s)
 {
 	if (s->h->change.rotate.call == VN_OWN_CALLS)
-		VN_PUT(s, "positions count from 0 in every call of several tokens");
+		VN_PUT(s, "%s of several tokens", VN_TITLE(R3B_ZERO));
 	else
-		VN_PUT(s, "positions count from 0 in every call of %d tokens", s->h->change.rotate.call);
+		VN_PUT(s, "%s of %d tokens", VN_TITLE(R3B_ZERO), s->h->change.rotate.call);
 }
 
 /* "token 20 is", "tokens 30-45 are", "tokens from 40 on are" rotated as ... */
@@ -307,6 +305,11 @@ static void say_rotation(const vn_sentence *s)
 	vn_text_add(s->text, s->size, " in %s", names[in]);
 }
 
+static void say_outside(const vn_sentence *s)
+{
+	VN_PUT(s, "%s, and is %.4g", VN_TITLE(N2), vn_constant_of(s->h, "eps"));
+}
+
 static void say_token(const vn_sentence *s)
 {
 	const int by = s->h->change.tokens;
@@ -349,8 +352,7 @@ const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
 	[VN_TABLE_OFFSET] = { .words = "learned positions count from %s", .with = VN_WITH_RANGE },
 	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
 	[VN_EPS] = { .words = "eps is %.4g", .with = VN_NUMBER, .constant = "eps" },
-	[VN_EPS_OUTSIDE] = { .words = "eps is added outside the square root, and is %.4g", .with = VN_NUMBER,
-		.constant = "eps" },
+	[VN_EPS_OUTSIDE] = { .say = say_outside },
 	[VN_SCORE_SCALE] = { .words = "scores scaled by %.6g", .with = VN_NUMBER, .constant = "scale" },
 	[VN_DELTA_SCALE] = { .words = "queries of the delta rule scaled by %.6g", .with = VN_NUMBER, .constant = "scale" },
 	[VN_WINDOW] = { .words = "a sliding window of %s keys", .with = VN_WITH_RANGE, .constant = "window" },

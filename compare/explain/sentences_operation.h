@@ -5,6 +5,8 @@
 
 #include "compare/explain/explanation.h"
 
+#include "libref/plan/fault.h"
+
 #include <stdio.h>
 
 typedef struct vn_sentence {
@@ -17,6 +19,8 @@ typedef struct vn_sentence {
 } vn_sentence;
 
 #define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
+/* The title of a fault of the catalogue. */
+#define VN_TITLE(name) vn_fault_means(vn_mistake_fault(VN_MISTAKE_##name))
 
 /* A text with a place for one number: that of a constant, or (no name) that of the change.
  * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a function that writes it. */

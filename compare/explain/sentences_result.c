@@ -189,10 +189,15 @@ static void say_axes(const vn_sentence *s)
 		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
-	VN_PUT(s, "its elements are in the order (%s)%s", order,
-	       s->h->finding == VN_AXES_OF_HEADS        ? ": heads joined innermost, column k H + h"
-	       : s->h->finding == VN_AXES_BEFORE_TOKENS ? ": heads before tokens, read as tokens before heads"
-	                                                : "");
+	const char *title = s->h->finding == VN_AXES_OF_HEADS        ? VN_TITLE(A8)
+	                    : s->h->finding == VN_AXES_BEFORE_TOKENS ? VN_TITLE(A9)
+	                                                             : NULL;
+	VN_PUT(s, "its elements are in the order (%s)%s%s", order, title ? ": " : "", title ? title : "");
+}
+
+static void say_parallel(const vn_sentence *s)
+{
+	VN_PUT(s, "%s", VN_TITLE(N19));
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */
@@ -264,7 +269,7 @@ const vn_sentence_row vn_sentences_of_results[VN_N_FINDINGS] = {
 	[VN_AXES] = { .say = say_axes },
 	[VN_RECORDED_LATER] = { .words = "another checkpoint is recorded, bit for bit" },
 	[VN_RECORDED_BEFORE] = { .words = "another checkpoint is recorded, bit for bit" },
-	[VN_PARALLEL_BLOCK] = { .words = "a parallel block: the feed-forward part reads the input of the layer" },
+	[VN_PARALLEL_BLOCK] = { .say = say_parallel },
 	[VN_PARTLY_ZERO] = { .say = say_rows },
 	[VN_PARTLY_OTHER] = { .say = say_rows },
 	[VN_CHANNELS_ZERO] = { .say = say_channels },

@@ -39,8 +39,8 @@ typedef struct search {
 typedef struct map {
 	vn_layout_kind kind;
 	const search  *s;
-	int64_t        stride[VN_MAX_RANK]; /* PERMUTED: strides of the reference's axes in the candidate */
-	int            axis;                /* SHIFTED, REVERSED, COLUMNS: the axis */
+	vn_permutation axes; /* PERMUTED: from the candidate's axes to the reference's */
+	int            axis; /* SHIFTED, REVERSED, COLUMNS: the axis */
 	vn_arrange     along;
 } map;
 
@@ -48,14 +48,11 @@ typedef struct map {
 static int64_t map_index(const map *m, int64_t at)
 {
 	const vn_shape *shape = m->s->shape;
-	int64_t         inner = 1, flat = 0;
+	int64_t         inner = 1;
 	if (m->kind == VN_LIKE_OTHER)
 		return at;
-	if (m->kind == VN_LIKE_PERMUTED) {
-		for (int i = shape->rank - 1; i >= 0; at /= shape->dim[i--])
-			flat += at % shape->dim[i] * m->stride[i];
-		return flat;
-	}
+	if (m->kind == VN_LIKE_PERMUTED)
+		return vn_permuted(&m->axes, at);
 	for (int i = m->axis + 1; i < shape->rank; i++)
 		inner *= shape->dim[i];
 	const int64_t n = shape->dim[m->axis], i = at / inner % n, to = vn_arranged(&m->along, i, n);
@@ -196,18 +193,17 @@ static void try_permuted(search *s)
 	const vn_shape *shape = s->shape;
 	char            names[96];
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
-		map     m = { .kind = VN_LIKE_PERMUTED, .s = s };
-		int64_t stride = 1;
-		double  nmse;
-		bool    fits = shape->rank > 1 && shape->rank <= TURNED, moves = false;
+		map    m = { .kind = VN_LIKE_PERMUTED, .s = s };
+		double nmse;
+		bool   fits = shape->rank > 1 && shape->rank <= TURNED, moves = false;
 		for (int i = 0; i < TURNED; i++)
 			fits = fits && (i < shape->rank || orders[k][i] == i);
-		for (int i = shape->rank - 1; fits && i >= 0; i--) {
-			m.stride[orders[k][i]] = stride;
-			stride *= shape->dim[orders[k][i]];
+		for (int i = 0; fits && i < shape->rank; i++)
 			moves = moves || (orders[k][i] != i && shape->dim[i] > 1);
-		}
-		if (!fits || !moves || !is_better(s, &m, s->ref, &nmse))
+		if (!fits || !moves)
+			continue;
+		m.axes = vn_permutation_back(shape, orders[k]);
+		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
 		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
 		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names,

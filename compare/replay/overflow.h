@@ -8,6 +8,10 @@
  * and its inputs are finite. At each of these places, either the reference's number exceeds the
  * format's largest number, or a partial sum of the product does, computed in float64 from the
  * candidate's input and the weights.
+ *
+ * Reads   opened.ref, opened.cand, opened.model, opened.policy, result.graph, and the judged and
+ *         replayed checkpoints
+ * Fills   overflow of checkpoints; replay.behind of some
  */
 #ifndef VN_COMPARE_OVERFLOW_H
 #define VN_COMPARE_OVERFLOW_H

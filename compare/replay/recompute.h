@@ -12,6 +12,9 @@
  * Three kinds of values are never taken from the recording: the checkpoint itself, a value that was
  * not measured, and a value whose capture is wrong according to the replay (vn_replayed.captured).
  *
+ * Reads    request.options, opened.ref, opened.cand, opened.model, opened.policy, and the measured
+ *          and replayed checkpoints
+ * Fills    nothing of the comparison
  * Owner    the comparison is borrowed; its opened.model must be open.
  * Threads  call from one thread at a time; it uses the threads of the comparison.
  */

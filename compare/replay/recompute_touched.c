@@ -67,14 +67,3 @@ bool vn_recompute_makes_target(run *r, int root)
 			return false;
 	return true;
 }
-
-bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights)
-{
-	run        r;
-	vn_error   none;
-	const bool yes = !vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) &&
-	                 vn_recompute_is_touched(&r, p->site.target);
-
-	vn_recompute_end(&r);
-	return yes;
-}

@@ -2,6 +2,9 @@
  *
  * A report is written from a vn_comparison and its vn_story. The story holds the details of the
  * checkpoints that failed; it is read from the files once for all reports.
+ *
+ * Reads   everything of a comparison, after vn_compare_end
+ * Fills   a vn_story
  */
 #ifndef VN_COMPARE_REPORT_H
 #define VN_COMPARE_REPORT_H

@@ -99,12 +99,11 @@ typedef struct list {
 __attribute__((format(printf, 6, 7))) static void add(list *l, vn_weight_change_kind kind, vn_dtype as, double x,
                                                       vn_weight_finding found, const char *title, ...)
 {
-	vn_weight_change c = { .kind = kind, .as = as, .x = x };
+	vn_weight_change c = { .kind = kind, .as = as, .x = x, .found = found };
 	va_list          args;
 
 	if (l->n == VN_MOST_CHANGES)
 		return;
-	c.id = vn_weight_mistake(found, &c.word);
 	va_start(args, title);
 	vsnprintf(c.says, sizeof c.says, title, args);
 	va_end(args);

@@ -10,10 +10,10 @@
 enum { PARTS = 3 };
 
 static const struct {
-	const char *whole, *part[PARTS]; /* NULL: two parts */
+	const char *whole, *part[PARTS], *says; /* third part NULL: two parts */
 } fusions[] = {
-	{ "qkv_proj.", { "q_proj.", "k_proj.", "v_proj." } },
-	{ "gate_up_proj.", { "gate_proj.", "up_proj.", NULL } },
+	{ "qkv_proj.", { "q_proj.", "k_proj.", "v_proj." }, "q, k and v" },
+	{ "gate_up_proj.", { "gate_proj.", "up_proj.", NULL }, "gate and up" },
 };
 enum { FUSIONS = sizeof fusions / sizeof *fusions };
 
@@ -83,7 +83,7 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	const int orders = found ? 0 : vn_weight_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
 		found = list[i].kind < VN_ORDER_TURNED && is_fused_so(&m, &list[i], whole) &&
-		        vn_weight_is(d, VN_BY_DIGEST, true, "parts", list[i].id, "fused: %.120s", list[i].says);
+		        vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(FUSED_PARTS), list[i].says) && vn_weight_shows(d, list[i].id);
 	vn_weight_numbers_free(&m);
 	return found;
 }
@@ -121,10 +121,8 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 		if (known && numbers_fit(t, numbers, n, whole, d, same))
 			return true;
 		if (statistics_fit(part, n, whole))
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "fused", VN_NO_MISTAKE,
-			                    known ? "%s are fused, in an order that no known mistake gives"
-			                          : "%s are fused; the order can be found with the numbers (--model)",
-			                    f ? "gate and up" : "q, k and v");
+			return known ? vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(FUSED), fusions[f].says)
+			             : vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(FUSED_LIKELY), fusions[f].says);
 	}
 	return false;
 }
@@ -201,8 +199,8 @@ static bool is_turned_so(const vn_weight_trial *t, int from, int g, const vn_wei
 		o.p[1] = back == from ? m.cols : rows;
 		o.p[7] = start;
 		found = vn_weight_has_order(t, !from, &m, &o, &none, m.rows[own]) &&
-		        (back ? vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_TURNED_SHAPE), together[g].says)
-		              : vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_OLD_SHAPE), together[g].says));
+		        (back ? vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_TURNED_SHAPE), together[g].says)
+		              : vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_OLD_SHAPE), together[g].says));
 	}
 	vn_weight_numbers_free(&m);
 	return found;
@@ -234,12 +232,9 @@ bool vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int g = 0; g < TOGETHER; g++)
 		if (find_parts(t, 0, g, part[0]) >= 0 && find_parts(t, 1, g, part[1]) >= 0 &&
 		    statistics_agree(part[0], part[1], together[g].n) && !statistics_agree(&t->row[0], &t->row[1], 1))
-			return known ? vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
-			                            "the numbers of %s, mixed in an order that no known mistake gives",
-			                            together[g].says)
-			             : vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
-			                            "the numbers of %s, mixed (%s%s%s: the numbers decide, give --model)",
-			                            together[g].says, g ? vn_mistake_id(VN_MISTAKE_W5) : "", g ? " or " : "",
+			return known ? vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(MIXED), together[g].says)
+			             : vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(MIXED_LIKELY), together[g].says,
+			                            g ? vn_mistake_id(VN_MISTAKE_W5) : "", g ? " or " : "",
 			                            vn_mistake_id(VN_MISTAKE_W1B));
 	return false;
 }

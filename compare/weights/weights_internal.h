@@ -51,8 +51,12 @@ typedef enum vn_weight_finding {
 /* A finding as two arguments: its row and its title. */
 #define VN_FOUND(name) VN_FOUND_##name, vn_found_##name
 
-/* Returns the mistake of a finding. *kind: its word. */
-vn_mistake vn_weight_mistake(vn_weight_finding found, const char **kind);
+/* The row of a finding. */
+typedef struct vn_weight_entry {
+	vn_mistake  id;
+	const char *kind;
+} vn_weight_entry;
+const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
 
 /* ---- orders (weights_order.c) -------------------------------------------------- */
 
@@ -80,8 +84,8 @@ typedef struct vn_weight_order {
 	int                  axis; /* 0: rows, 1: columns */
 	bool                 back; /* the inverse of this order */
 	int64_t              p[8]; /* parameters of the kind */
-	vn_mistake           id;
-	const char          *word; /* vn_weight_difference.kind */
+	vn_weight_finding    found;
+	vn_mistake           id; /* in parts of some matrices another than the finding's */
 	char                 says[VN_WEIGHT_WORDS];
 } vn_weight_order;
 
@@ -108,8 +112,7 @@ typedef struct vn_weight_change {
 	vn_weight_change_kind kind;
 	vn_dtype              as; /* the format that it passed through */
 	double                x;  /* the addend or factor; or 1 if zeros keep their sign */
-	vn_mistake            id;
-	const char           *word;
+	vn_weight_finding     found;
 	char                  says[VN_WEIGHT_WORDS];
 } vn_weight_change;
 
@@ -164,15 +167,13 @@ typedef struct vn_weight_trial {
 	vn_weight_heads       heads;
 } vn_weight_trial;
 
-/* Fills *d with a finding that is no known mistake, or not always the same one; format: its words. Returns true, for
- * use as a return value. */
-__attribute__((format(printf, 6, 7))) bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain,
-                                                        const char *kind, vn_mistake id, const char *format, ...);
+/* Fills *d with a finding: vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it is by statistics.
+ * side 0: it is the reference that is changed. Returns true, for use as a return value. */
+__attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof,
+                                                        vn_weight_finding found, const char *title, ...);
 
-/* Same, with a row of the catalogue: vn_weight_known(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it is
- * by statistics. side 0: it is the reference that has the mistake. */
-__attribute__((format(printf, 5, 6))) bool vn_weight_known(vn_weight_difference *d, int side, vn_weight_proof proof,
-                                                           vn_weight_finding found, const char *title, ...);
+/* Replaces the mistake of a finding that depends on the weights. Returns true. */
+bool vn_weight_shows(vn_weight_difference *d, vn_mistake id);
 
 /* Adds a measurement to *d. Returns true. */
 bool vn_weight_measures(vn_weight_difference *d, vn_weight_measure what, double x);

@@ -166,7 +166,7 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int k = 1; k >= 0; k--) {
 		const char *how = find_fresh(t->row[k]), *other = find_fresh(t->row[!k]);
 		if (how && !other && fabs(t->row[!k]->stats.rms / t->row[k]->stats.rms - 1.0) > 0.05)
-			return vn_weight_known(d, k, VN_BY_STATISTICS, VN_FOUND(RANDOM_LIKELY), how);
+			return vn_weight_is(d, k, VN_BY_STATISTICS, VN_FOUND(RANDOM_LIKELY), how);
 	}
 	return false;
 }
@@ -176,12 +176,11 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 static bool judge_unrelated(const vn_weight_trial *t, const vn_weight_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
-		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
-		             "the same numbers in another order that no known mistake gives");
+		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(ORDER));
 	else if (find_fresh(t->row[1]) && !find_fresh(t->row[0]))
-		vn_weight_known(d, 1, VN_BY_NUMBERS, VN_FOUND(RANDOM));
+		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(RANDOM));
 	else
-		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", VN_NO_MISTAKE, "unrelated numbers");
+		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(UNRELATED));
 	return vn_weight_measures(d, VN_WEIGHT_CORRELATION, f->correlation);
 }
 
@@ -198,9 +197,10 @@ static bool judge_quantised(const vn_weight_trial *t, vn_weight_difference *d)
 
 	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
 		return false;
-	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", VN_MISTAKE_W15, "%squantised as %s%s",
-	                    here ? "" : "in the reference: ", vn_dtype_name(here ? b->dtype : a->dtype),
-	                    tried ? ", possibly from other numbers" : "");
+	if (!here)
+		return vn_weight_is(d, 0, VN_BY_TABLE, VN_FOUND(REFERENCE_QUANTISED), vn_dtype_name(a->dtype));
+	return tried ? vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(QUANTISED_OTHERS), vn_dtype_name(b->dtype))
+	             : vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
 }
 
 static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
@@ -212,17 +212,19 @@ static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_fit f = vn_weight_fit_of(t->numbers[0], t->numbers[1]);
 	const double        off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
 	if (f.differing == 0.0)
-		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", VN_NO_MISTAKE, "the same numbers with other bits");
+		return vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(BITS));
 	if (a->stats.n >= ENOUGH_FOR_FIT && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
 		return judge_unrelated(t, &f, d);
 	if (judge_quantised(t, d))
 		return vn_weight_measures(d, VN_WEIGHT_APART, off);
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
-		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", VN_NO_MISTAKE, "multiplied by %.6g", f.factor);
-	if (off < 0.5 && f.correlation > 0.7)
-		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", VN_NO_MISTAKE, "another revision, or rounded differently");
-	else
-		vn_weight_is(d, VN_BY_NUMBERS, true, "other", VN_NO_MISTAKE, "other numbers");
+		return vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(SCALED), "", "", f.factor);
+	if (off < 0.5 && f.correlation > 0.7) {
+		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(REVISION));
+		d->certain = false;
+	} else {
+		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(OTHER));
+	}
 	return vn_weight_measures(d, VN_WEIGHT_APART, off);
 }
 
@@ -261,7 +263,7 @@ static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 	const char *says = o->kind == VN_ORDER_TURNED ? (o->id == VN_MISTAKE_W1B ? vn_found_OLD_SHAPE : vn_found_TRANSPOSED)
 	                   : words[o->kind]           ? words[o->kind]
 	                                              : o->says;
-	return vn_weight_is(d, VN_BY_STATISTICS, false, o->word, o->id, "%s", says);
+	return vn_weight_is(d, 1, VN_BY_STATISTICS, o->found, "%s", says) && vn_weight_shows(d, o->id);
 }
 
 static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
@@ -276,8 +278,7 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!same_in_any_order(a, b))
 		return false;
 	if (t->numbers[0] || t->numbers[1])
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE,
-		                    "the same numbers in another order that no known mistake gives");
+		return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(ORDER));
 	for (int i = 0; i < n; i++) {
 		if (list[i].kind == VN_ORDER_SHEARED)
 			continue;
@@ -287,7 +288,7 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	if (first && !others)
 		return one_of_them(d, first);
 	say_ids(list, n, ids);
-	return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order%s", ids);
+	return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(ORDER_LIKELY), ids);
 }
 
 /* Matching ends are weak evidence, two numbers of many: each kind of change must meet a further condition. */
@@ -335,8 +336,7 @@ static bool judge_changed(const vn_weight_trial *t, vn_weight_difference *d)
 			    (!t->numbers[from] || list[i].kind == VN_CHANGE_TIMES || list[i].kind == VN_CHANGE_DECAY ||
 			     list[i].kind == VN_CHANGE_PLUS) &&
 			    fits_well(&list[i], a, b))
-				return vn_weight_is(d, VN_BY_STATISTICS, false, list[i].word, list[i].id, "%s%s",
-				                    from ? "in the reference: " : "", list[i].says);
+				return vn_weight_is(d, !from, VN_BY_STATISTICS, list[i].found, "%s", list[i].says);
 	}
 	return false;
 }
@@ -365,9 +365,10 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_name other = vn_weight_name_of(found->name);
 	const vn_mistake id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_weight_exchange(&t->name, &other);
 	if (id == VN_MISTAKE_W9)
-		return vn_weight_known(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_LAYER), other.layer);
-	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id, "holds %.100s",
-	                    other.layer == t->name.layer ? other.tail : found->name);
+		return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_LAYER), other.layer);
+	return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_WEIGHT),
+	                    other.layer == t->name.layer ? other.tail : found->name) &&
+	       vn_weight_shows(d, id);
 }
 
 bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
@@ -382,10 +383,10 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	const bool   shape = vn_shape_equal(&a->shape, &b->shape);
 	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax &&
 	    x->absmax < 1.5 * y->absmax)
-		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", VN_NO_MISTAKE,
-		             "other numbers of similar size: perhaps another revision");
+		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(REVISION_LIKELY));
+	else if (shape)
+		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER));
 	else
-		vn_weight_is(d, VN_BY_STATISTICS, false, "other", VN_NO_MISTAKE,
-		             shape ? "other numbers" : "other numbers in another shape");
+		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_SHAPED));
 	return vn_weight_measures(d, VN_WEIGHT_RMS, ratio);
 }

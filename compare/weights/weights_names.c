@@ -134,15 +134,11 @@ const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weigh
 	return NULL;
 }
 
-vn_mistake vn_weight_mistake(vn_weight_finding found, const char **kind)
+const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found)
 {
-	static const struct {
-		vn_mistake  id;
-		const char *kind;
-	} row[VN_N_FOUND] = {
+	static const vn_weight_entry row[VN_N_FOUND] = {
 #define WEIGHT(name, mistake, kind, title) { mistake, kind },
 #include "libref/plan/catalogue.def"
 	};
-	*kind = row[found].kind;
-	return row[found].id;
+	return &row[found];
 }

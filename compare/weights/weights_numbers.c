@@ -150,33 +150,25 @@ bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_number
 	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
 }
 
-bool vn_weight_is(vn_weight_difference *d, vn_weight_proof proof, bool certain, const char *kind, vn_mistake id,
-                  const char *format, ...)
+bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found, const char *title,
+                  ...)
 {
-	va_list args;
+	const size_t n = side ? 0 : (size_t)snprintf(d->words, sizeof d->words, "in the reference: ");
+	va_list      args;
 
 	d->proof = proof;
-	d->certain = certain;
-	d->kind = kind;
-	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
-	va_start(args, format);
-	vsnprintf(d->words, sizeof d->words, format, args);
+	d->certain = proof != VN_BY_STATISTICS;
+	d->kind = vn_weight_entry_of(found)->kind;
+	va_start(args, title);
+	vsnprintf(d->words + n, sizeof d->words - n, title, args);
 	va_end(args);
-	return true;
+	return vn_weight_shows(d, vn_weight_entry_of(found)->id);
 }
 
-bool vn_weight_known(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found,
-                     const char *title, ...)
+bool vn_weight_shows(vn_weight_difference *d, vn_mistake id)
 {
-	char             words[VN_WEIGHT_WORDS];
-	const char      *kind;
-	const vn_mistake id = vn_weight_mistake(found, &kind);
-	va_list          args;
-
-	va_start(args, title);
-	vsnprintf(words, sizeof words, title, args);
-	va_end(args);
-	return vn_weight_is(d, proof, proof != VN_BY_STATISTICS, kind, id, "%s%s", side ? "" : "in the reference: ", words);
+	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
+	return true;
 }
 
 /* ---- side by side ------------------------------------------------------------------------ */

@@ -87,8 +87,8 @@ __attribute__((format(printf, 5, 6))) static vn_weight_order *add(list *l, vn_we
 	if (l->n < VN_MOST_ORDERS) /* there are 40 at most */
 		l->n++;
 	vn_weight_order *o = &l->o[l->n - 1];
-	*o = (vn_weight_order) { .kind = kind, .axis = axis };
-	o->id = vn_weight_mistake(found, &o->word);
+	*o = (vn_weight_order) { .kind = kind, .axis = axis, .found = found };
+	o->id = vn_weight_entry_of(found)->id;
 	va_start(args, title);
 	vsnprintf(o->says, sizeof o->says, title, args);
 	va_end(args);

@@ -16,7 +16,7 @@ static bool say_order(vn_weight_difference *d, int axis, const int at[MOST], int
 
 	for (int i = 0; i < ranks; i++)
 		used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? ", " : "", at[i]);
-	return vn_weight_known(d, 1, VN_BY_DIGEST, VN_FOUND(SHARDS_LISTED), ranks, axis ? "columns" : "rows", text);
+	return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(SHARDS_LISTED), ranks, axis ? "columns" : "rows", text);
 }
 
 /* at: as above, of the candidate; from 1 has it made the other way round. */

@@ -77,3 +77,58 @@ void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size
 {
 	arrange(y, x, m, 1, n, piece, from, to);
 }
+
+/* ---- axes -------------------------------------------------------------------------------- */
+
+vn_permutation vn_permutation_of(const vn_shape *s, const int *order)
+{
+	vn_permutation p = { .rank = s->rank };
+	int64_t        stride[VN_MAX_RANK], step = 1;
+
+	for (int i = s->rank - 1; i >= 0; step *= s->dim[i--])
+		stride[i] = step;
+	for (int i = 0; i < s->rank; i++) {
+		p.size[i] = s->dim[order[i]];
+		p.stride[i] = stride[order[i]];
+	}
+	return p;
+}
+
+vn_permutation vn_permutation_back(const vn_shape *s, const int *order)
+{
+	vn_permutation p = { .rank = s->rank };
+	int64_t        step = 1;
+
+	for (int i = s->rank - 1; i >= 0; step *= s->dim[order[i--]]) {
+		p.size[order[i]] = s->dim[order[i]];
+		p.stride[order[i]] = step;
+	}
+	return p;
+}
+
+int64_t vn_permuted(const vn_permutation *p, int64_t i)
+{
+	int64_t at = 0;
+
+	for (int k = p->rank - 1; k >= 0; i /= p->size[k--])
+		at += i % p->size[k] * p->stride[k];
+	return at;
+}
+
+void vn_permute(double *y, const double *x, const vn_permutation *p)
+{
+	int64_t index[VN_MAX_RANK] = { 0 }, n = 1, at = 0;
+
+	for (int k = 0; k < p->rank; k++)
+		n *= p->size[k];
+	for (int64_t i = 0; i < n; i++) {
+		y[i] = x[at];
+		for (int k = p->rank - 1; k >= 0; k--) {
+			at += p->stride[k];
+			if (++index[k] < p->size[k])
+				break;
+			at -= p->stride[k] * p->size[k];
+			index[k] = 0;
+		}
+	}
+}

@@ -1,5 +1,5 @@
-/* arrange.h: an order of numbers along an axis, as data: for each index, the index that it comes
- * from.
+/* arrange.h: an order of numbers along an axis, or of axes, as data: for each index, the index that
+ * it comes from.
  *
  * Converters, engines and files disagree on the order of rows and columns: heads before tokens,
  * pairs of RoPE, parts of a fused matrix, shards of ranks. Each is one of a few rules with numbers.
@@ -8,6 +8,8 @@
  */
 #ifndef VN_LIBREF_BASE_ARRANGE_H
 #define VN_LIBREF_BASE_ARRANGE_H
+
+#include "libref/base/tensor.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,5 +47,21 @@ int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece);
 /* Same for x (n,piece bytes), but fills indices [from, to) of y only. */
 void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, size_t from, size_t to);
+
+/* An order of the axes of a tensor: for each axis of the result, its size, and how far apart its
+ * neighbours are in the source. */
+typedef struct vn_permutation {
+	int     rank;
+	int64_t size[VN_MAX_RANK], stride[VN_MAX_RANK];
+} vn_permutation;
+
+/* The result's axis i is axis order[i] of a source of shape s. */
+vn_permutation vn_permutation_of(const vn_shape *s, const int *order);
+/* The inverse: from that result, back to shape s. */
+vn_permutation vn_permutation_back(const vn_shape *s, const int *order);
+/* Returns the index in the source of element i of the result. */
+int64_t        vn_permuted(const vn_permutation *p, int64_t i);
+/* Writes all elements of the source x to the result y. */
+void           vn_permute(double *y, const double *x, const vn_permutation *p);
 
 #endif

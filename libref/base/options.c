@@ -218,7 +218,7 @@ static int complain_unknown(const vn_command *c, const char *given)
 		if (vn_option_is_of(c, &c->option[i]) && has_word(vn_option_words(&c->option[i]), bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name,
 			                   bare);
-	if (strcmp(bare, "model") == 0 && strstr(c->synopsis, "MODEL"))
+	if (c->model && strcmp(bare, "model") == 0)
 		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
 		                   c->name, c->synopsis);
 	vn_nearest_start(&near, has_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits" : bare);

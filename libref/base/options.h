@@ -90,6 +90,7 @@ typedef struct vn_command {
 	const vn_option *option;
 	int              n;
 	const char      *status; /* what each exit status means: "0 done, 2 trouble" */
+	bool             model;  /* a model is given without an option: MODEL in the synopsis */
 } vn_command;
 
 /* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:

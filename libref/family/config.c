@@ -1,76 +1,8 @@
 /* config.c: see config.h. Rules: specs/models.md, "config.json, common rules". */
 #include "libref/family/config.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-static const json_t *field(const json_t *o, const char *key)
-{
-	const json_t *v = json_object_get(o, key);
-	return v && !json_is_null(v) ? v : NULL;
-}
-
-vn_status vn_config_int(const char *path, const json_t *o, const char *key, int low, int high, int *out, vn_error *err)
-{
-	const json_t *v = field(o, key);
-	if (!v)
-		return VN_OK;
-	double x = json_number_value(v);
-	if (!json_is_number(v) || x != floor(x) || !(x >= low && x <= high))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s must be a whole number from %d to %d", path, key, low, high);
-	*out = (int)x;
-	return VN_OK;
-}
-
-vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out,
-                         vn_error *err)
-{
-	const json_t *v = field(o, key);
-	if (!v)
-		return VN_OK;
-	double x = json_number_value(v);
-	if (!json_is_number(v) || !(x >= low && x <= high))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s must be a number from %g to %g", path, key, low, high);
-	*out = x;
-	return VN_OK;
-}
-
-vn_status vn_config_bool(const char *path, const json_t *o, const char *key, bool *out, vn_error *err)
-{
-	const json_t *v = field(o, key);
-	if (!v)
-		return VN_OK;
-	if (!json_is_boolean(v))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s must be true or false", path, key);
-	*out = json_is_true(v);
-	return VN_OK;
-}
-
-vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err)
-{
-	static const struct {
-		const char *name;
-		vn_act      act;
-	} known[] = {
-		{ "silu", VN_SILU },
-		{ "swish", VN_SILU },
-		{ "gelu", VN_GELU },
-		{ "gelu_new", VN_GELU_TANH },
-		{ "gelu_pytorch_tanh", VN_GELU_TANH },
-	};
-	const json_t *v = field(o, key);
-
-	if (!v)
-		return VN_OK;
-	const char *name = json_string_value(v);
-	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
-		if (strcmp(name, known[i].name) == 0) {
-			*act = known[i].act;
-			return VN_OK;
-		}
-	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s '%s' is not supported", path, key, name ? name : "(not a string)");
-}
 
 /* The context length of the model. Where max_position_embeddings is the trained length, RoPE scaling extends
  * it: linear and yarn by their factor; dynamic without a limit other than that of integers in a float. */

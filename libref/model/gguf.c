@@ -342,6 +342,48 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	return VN_OK;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const vn_gguf_tensor *)a)->name, ((const vn_gguf_tensor *)b)->name);
+}
+
+const vn_gguf_tensor *vn_gguf_find(const vn_gguf *f, const char *name)
+{
+	const vn_gguf_tensor key = { .name = name };
+	return f->n ? bsearch(&key, f->tensor, f->n, sizeof key, compare_names) : NULL;
+}
+
+vn_status vn_gguf_sort(vn_gguf *f, vn_error *err)
+{
+	if (f->n)
+		qsort(f->tensor, f->n, sizeof *f->tensor, compare_names);
+	for (size_t i = 1; i < f->n; i++)
+		if (compare_names(&f->tensor[i - 1], &f->tensor[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: tensor '%s': occurs twice in the model", f->tensor[i].path,
+			               f->tensor[i].name);
+	return VN_OK;
+}
+
+void vn_gguf_close(vn_gguf *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n; i++)
+		free((char *)(size_t)f->tensor[i].name);
+	for (size_t i = 0; i < f->n_values; i++) {
+		free((char *)(size_t)f->value[i].key);
+		free((vn_gguf_text *)(size_t)f->value[i].text);
+	}
+	for (size_t i = 0; i < f->n_parts; i++)
+		vn_gguf_close(f->part[i]);
+	free(f->part);
+	free(f->tensor);
+	free(f->value);
+	free(f->path);
+	vn_map_close(&f->map);
+	free(f);
+}
+
 vn_status vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_gguf **file, vn_error *err)
 {
 	uint64_t  n_tensors = 0, n_values = 0;

@@ -1,4 +1,4 @@
-/* gguf_files.c: opens, joins and closes the files of gguf.h; finds tensors by name. */
+/* gguf_files.c: opens and joins the files of gguf.h. */
 #include "libref/model/gguf_internal.h"
 
 #include <inttypes.h>
@@ -19,28 +19,6 @@ size_t vn_gguf_count(const vn_gguf *f)
 const vn_gguf_tensor *vn_gguf_at(const vn_gguf *f, size_t i)
 {
 	return &f->tensor[i];
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_gguf_tensor *)a)->name, ((const vn_gguf_tensor *)b)->name);
-}
-
-const vn_gguf_tensor *vn_gguf_find(const vn_gguf *f, const char *name)
-{
-	const vn_gguf_tensor key = { .name = name };
-	return f->n ? bsearch(&key, f->tensor, f->n, sizeof key, compare_names) : NULL;
-}
-
-vn_status vn_gguf_sort(vn_gguf *f, vn_error *err)
-{
-	if (f->n)
-		qsort(f->tensor, f->n, sizeof *f->tensor, compare_names);
-	for (size_t i = 1; i < f->n; i++)
-		if (compare_names(&f->tensor[i - 1], &f->tensor[i]) == 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: tensor '%s': occurs twice in the model", f->tensor[i].path,
-			               f->tensor[i].name);
-	return VN_OK;
 }
 
 static vn_status open_one(const char *path, vn_gguf **file, vn_error *err)
@@ -145,24 +123,4 @@ vn_status vn_gguf_open(const char *path, vn_gguf **file, vn_error *err)
 		*file = NULL;
 	}
 	return st;
-}
-
-void vn_gguf_close(vn_gguf *f)
-{
-	if (!f)
-		return;
-	for (size_t i = 0; i < f->n; i++)
-		free((char *)(size_t)f->tensor[i].name);
-	for (size_t i = 0; i < f->n_values; i++) {
-		free((char *)(size_t)f->value[i].key);
-		free((vn_gguf_text *)(size_t)f->value[i].text);
-	}
-	for (size_t i = 0; i < f->n_parts; i++)
-		vn_gguf_close(f->part[i]);
-	free(f->part);
-	free(f->tensor);
-	free(f->value);
-	free(f->path);
-	vn_map_close(&f->map);
-	free(f);
 }

@@ -2,15 +2,7 @@
 M=$FIXTURES/qwen2-trained
 for p in f32 f16; do vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --points '{embed,layer1.{q_proj,attn_out,output},logits}' --precision $p -o $p.h5 2>/dev/null; done
 say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier compare|verdict|warning)' said; echo "[$s]"; }
-flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "
-import h5py, sys
-with h5py.File(sys.argv[1]) as f:
-    at = f[sys.argv[2]].id.get_offset()
-with open(sys.argv[1], 'r+b') as f:
-    f.seek(at + 40)
-    b = f.read(1)[0]
-    f.seek(at + 40)
-    f.write(bytes([b ^ 1]))" "$2" "$3"; }
+flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "import editing; editing.flip('$2', '$3')"; }
 echo "== whole"
 say f32.h5 f16.h5
 echo "== the last bit of one number, in the candidate, the reference, the floor"

@@ -5,15 +5,7 @@ I="--ids @$FIXTURES/prompts/p017.ids"
 rec() { vernier capture ref "$M" $I "$@" 2>/dev/null; }
 say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier compare|verdict|warning|note|equal|within|OUTSIDE)' said | sed 's/^\(OUTSIDE *[^ ]*\) .*/\1/'; echo "[$s]"; }
 rec -o ref.h5; cp ref.h5 same.h5; rec --inject R1@layer1 -o bug.h5; rec --precision f16 -o half.h5
-flip() { cp "$1" "$2"; $PY -c "
-import h5py, sys
-with h5py.File(sys.argv[1]) as f:
-    at = f[sys.argv[2]].id.get_offset()
-with open(sys.argv[1], 'r+b') as f:
-    f.seek(at + 40)
-    b = f.read(1)[0]
-    f.seek(at + 40)
-    f.write(bytes([b ^ 1]))" "$2" "$3"; }
+flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "import editing; editing.flip('$2', '$3')"; }
 echo "== equal"
 say ref.h5 same.h5
 say ref.h5 same.h5 --trust-digests
