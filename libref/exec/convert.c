@@ -27,15 +27,33 @@ static void convert_block(unsigned char *dst, vn_dtype to, const unsigned char *
 	}
 }
 
+static int useful(size_t n, int threads)
+{
+	const int use = n / SHARE < (size_t)threads ? (int)(n / SHARE) : threads;
+	return use > 1 ? use : 1;
+}
+
 void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n, int threads)
 {
 	const int64_t blocks = (int64_t)((n + CONVERTED_AT_ONCE - 1) / CONVERTED_AT_ONCE);
-	const int     use = n / SHARE < (size_t)threads ? (int)(n / SHARE) : threads;
 
-#pragma omp parallel for num_threads(use > 1 ? use : 1) schedule(static)
+#pragma omp parallel for num_threads(useful(n, threads)) schedule(static)
 	for (int64_t b = 0; b < blocks; b++) {
 		const size_t at = (size_t)b * CONVERTED_AT_ONCE, here = n - at < CONVERTED_AT_ONCE ? n - at : CONVERTED_AT_ONCE;
 		convert_block((unsigned char *)dst + vn_dtype_bytes(to, at), to,
 		              (const unsigned char *)src + vn_dtype_bytes(from, at), from, here);
+	}
+}
+
+void vn_round_shared(float *x, vn_dtype as, size_t n, int threads)
+{
+	const int64_t blocks = (int64_t)((n + CONVERTED_AT_ONCE - 1) / CONVERTED_AT_ONCE);
+
+	if (as == VN_F32 || as == VN_F64)
+		return;
+#pragma omp parallel for num_threads(useful(n, threads)) schedule(static)
+	for (int64_t b = 0; b < blocks; b++) {
+		const size_t at = (size_t)b * CONVERTED_AT_ONCE;
+		vn_round_f32(x + at, as, n - at < CONVERTED_AT_ONCE ? n - at : CONVERTED_AT_ONCE);
 	}
 }
