@@ -320,7 +320,7 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 
 static bool are_equal(const char *a, const char *b, size_t bytes, int threads)
 {
-	enum { SHARE = 256 << 10 };
+	enum { SHARE = 64 << 10 };
 	const int64_t shares = (int64_t)(bytes / SHARE) + 1;
 	bool          differ = false;
 
