@@ -512,7 +512,7 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
 		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
 		bool    *want = choice(s->plan, "layer1.{v_cache,gdn_state}");
-		vn_taps  taps = { .want = want, .sink = { NULL, full, see_write, see_end } };
+		vn_taps  taps = { .want = want, .sink = { .begin = full, .write = see_write, .end = see_end } };
 		vn_error err = { "" };
 		go(s, a, s->ids, 9, NULL, NULL);
 		go(s, b, s->ids, 9, NULL, NULL);
