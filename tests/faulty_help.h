@@ -109,7 +109,9 @@ static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan,
 		                .copy = f->copy ? vn_plan_find(plan, f->copy) : -1,
 		                .copied = -1,
 		                .nan_in_copy = f->nan_in_copy };
-	const vn_taps taps = { .want = want, .rows = VN_ROWS_ALL, .sink = { &b, bend_begin, bend_write, bend_end } };
+	const vn_taps taps = { .want = want,
+		                   .rows = VN_ROWS_ALL,
+		                   .sink = { .ctx = &b, .begin = bend_begin, .write = bend_write, .end = bend_end } };
 	vn_status     st = vn_taps_choose(plan, &f->points, f->points ? 1 : 0, -1, -1, want, err);
 	int64_t       done = 0;
 	if (b.copy >= 0)

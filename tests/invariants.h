@@ -184,7 +184,7 @@ static bool *choice(const vn_plan *p, const char *glob)
 static void go(const subject *s, any e, const int32_t *ids, int64_t tokens, const char *glob, seen *to)
 {
 	bool    *want = choice(s->plan, glob ? glob : "logits");
-	vn_taps  taps = { .want = want, .sink = { to, see_begin, see_write, see_end } };
+	vn_taps  taps = { .want = want, .sink = { .ctx = to, .begin = see_begin, .write = see_write, .end = see_end } };
 	vn_error err = { "" };
 
 	must(e.calls->forward(e.self, ids, tokens, to ? &taps : NULL, &err), &err);
@@ -296,7 +296,8 @@ static void last_context(const subject *s, any e, int exchanged, seen *to)
 	const vn_plan *p = s->plan;
 	const int      context = vn_plan_find(p, "layer0.attn_context"), node = p->value[context].node;
 	bool          *want = choice(p, "layer0.attn_context");
-	const vn_taps  taps = { .want = want, .sink = { to, see_begin, see_write, see_end } };
+	const vn_taps  taps = { .want = want,
+		                    .sink = { .ctx = to, .begin = see_begin, .write = see_write, .end = see_end } };
 	vn_error       err = { "" };
 
 	e.calls->reset(e.self);
@@ -358,7 +359,8 @@ static void run_shifted(const subject *s, any e, int64_t by, seen *to)
 {
 	const vn_plan *p = s->plan;
 	bool          *want = choice(p, "logits");
-	const vn_taps  taps = { .want = want, .sink = { to, see_begin, see_write, see_end } };
+	const vn_taps  taps = { .want = want,
+		                    .sink = { .ctx = to, .begin = see_begin, .write = see_write, .end = see_end } };
 	vn_error       err = { "" };
 	int            next = 0;
 
@@ -510,7 +512,7 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
 		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
 		bool    *want = choice(s->plan, "layer1.{v_cache,gdn_state}");
-		vn_taps  taps = { .want = want, .sink = { NULL, full, see_write, see_end } };
+		vn_taps  taps = { .want = want, .sink = { .begin = full, .write = see_write, .end = see_end } };
 		vn_error err = { "" };
 		go(s, a, s->ids, 9, NULL, NULL);
 		go(s, b, s->ids, 9, NULL, NULL);

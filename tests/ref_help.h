@@ -34,6 +34,7 @@ typedef struct keep {
 	size_t         left;                  /* elements still to come */
 	int            protocol_errors;
 	int            fail_at; /* the begin, write or end that fails; -1: none */
+	bool           places;  /* it has a place for numbers */
 	int            calls;
 	struct {
 		vn_dtype       dtype;
@@ -80,6 +81,17 @@ static inline vn_status keep_write(void *ctx, const void *data, size_t n, vn_err
 	return maybe_fail(k, err);
 }
 
+static inline void *keep_place(void *ctx, size_t n)
+{
+	keep        *k = ctx;
+	const size_t size = vn_dtype_size(k->value[k->open].dtype), from = k->value[k->open].n * size;
+
+	k->protocol_errors += n > k->left;
+	k->value[k->open].n += n;
+	k->left -= n;
+	return k->value[k->open].data + from;
+}
+
 static inline vn_status keep_end(void *ctx, vn_error *err)
 {
 	keep *k = ctx;
@@ -114,7 +126,11 @@ static inline vn_taps taps_of(keep *k)
 		               .rows = k->rows,
 		               .first = k->first,
 		               .last = k->last,
-		               .sink = { k, keep_begin, keep_write, keep_end } };
+		               .sink = { .ctx = k,
+		                         .begin = keep_begin,
+		                         .write = keep_write,
+		                         .end = keep_end,
+		                         .place = k->places ? keep_place : NULL } };
 }
 
 /* A value as doubles; the caller frees. NULL when it was not handed over. */

@@ -39,6 +39,29 @@ static void every_pair_and_number_of_threads_gives_the_same_bytes(void)
 	free(got);
 }
 
+static void every_number_of_threads_rounds_to_the_same_bytes(void)
+{
+	static const vn_dtype formats[] = { VN_F64, VN_F32, VN_F16, VN_BF16 };
+	double               *x = malloc(N * sizeof *x);
+	float *src = malloc(N * sizeof *src), *want = malloc(N * sizeof *want), *got = malloc(N * sizeof *got);
+
+	fill(x);
+	vn_from_f64(src, VN_F32, x, N);
+	for (size_t f = 0; f < 4; f++) {
+		memcpy(want, src, N * sizeof *want);
+		vn_round_f32(want, formats[f], N);
+		for (int threads = 1; threads <= 8; threads++) {
+			memcpy(got, src, N * sizeof *got);
+			vn_round_shared(got, formats[f], N, threads);
+			CU_ASSERT_EQUAL(memcmp(got, want, N * sizeof *got), 0);
+		}
+	}
+	free(x);
+	free(src);
+	free(want);
+	free(got);
+}
+
 static void nothing_beyond_the_last_number_is_written(void)
 {
 	float    x[5] = { 1, 2, 3, 4, 5 };
@@ -55,6 +78,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(every_pair_and_number_of_threads_gives_the_same_bytes),
+		TEST(every_number_of_threads_rounds_to_the_same_bytes),
 		TEST(nothing_beyond_the_last_number_is_written),
 		CU_TEST_INFO_NULL,
 	};

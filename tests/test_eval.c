@@ -1,8 +1,38 @@
 /* test_eval.c: changed constants, and a call in parts (libref/exec/eval.h). */
 #include "libref/exec/eval.h"
+#include "libref/ops/blas.h"
 #include "tests/ref_help.h"
 
 #include <math.h>
+
+/* ---- some tokens of a call ------------------------------------------------------------------------ */
+
+/* A few tokens alone are summed in double. Said to be some of a long call, they have its bits. */
+static void rows_of_a_long_call_have_its_products(void)
+{
+	enum { IN = 512, OUT = 256, FEW = 3, FROM = 70, ALL = 96 };
+	static float    x[ALL * IN], w[OUT * IN], all[ALL * OUT], some[FEW * OUT];
+	const vn_tensor t = { VN_F32, { 2, { OUT, IN } }, w };
+	const vn_node   n = { .op = VN_OP_LINEAR };
+	vn_args         a = { .policy = F32, .threads = 2, .tokens = ALL, .in = { x }, .w = { &t } };
+
+	for (int i = 0; i < ALL * IN; i++)
+		x[i] = (float)sin(1.7 * i);
+	for (int i = 0; i < OUT * IN; i++)
+		w[i] = (float)sin(2.3 * i + 1);
+	CU_ASSERT_EQUAL_FATAL(vn_blas_prepare(8, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_eval_for(F32)->node(&n, &a, OUT, OUT, all, NULL), VN_OK);
+	a.tokens = FEW;
+	a.in[0] = x + FROM * IN;
+	CU_ASSERT_EQUAL(vn_eval_for(F32)->node(&n, &a, OUT, OUT, some, NULL), VN_OK);
+	CU_ASSERT_NOT_EQUAL(memcmp(some, all + FROM * OUT, sizeof some), 0);
+	a.of = ALL;
+	for (int threads = 1; threads <= 8; threads *= 2) {
+		a.threads = threads;
+		CU_ASSERT_EQUAL(vn_eval_for(F32)->node(&n, &a, OUT, OUT, some, NULL), VN_OK);
+		CU_ASSERT_EQUAL(memcmp(some, all + FROM * OUT, sizeof some), 0);
+	}
+}
 
 /* ---- changed constants --------------------------------------------------------------------------- */
 
@@ -243,6 +273,7 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
+		TEST(rows_of_a_long_call_have_its_products),
 		TEST(a_clone_whose_constants_do_not_fit_its_shapes_is_refused),
 		TEST(a_changed_constant_changes_its_own_node_and_nothing_beside_it),
 		TEST(a_node_computed_elsewhere_and_written_gives_the_same_bits),

@@ -211,8 +211,21 @@ static vn_status end(void *ctx, vn_error *err)
 	return VN_OK;
 }
 
-/* Embeds, and multiplies with the logits' weights: in both engines together, or one after the other. */
-static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool together, float *out[2])
+/* Adds 1 to a number of the embedding, if it is one. */
+static void change(vn_ref *r, int value, int64_t at)
+{
+	static float embedded[T * N];
+
+	CU_ASSERT_EQUAL_FATAL(vn_ref_read(r, value, embedded, NULL), VN_OK);
+	if (at >= 0)
+		embedded[at]++;
+	CU_ASSERT_EQUAL_FATAL(vn_ref_write(r, value, embedded, NULL), VN_OK);
+}
+
+/* Embeds, and multiplies with the logits' weights: in both engines together, or one after the other. at: the number
+ * that the second engine reads otherwise; -1: none. */
+static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool together, int64_t at, int threads,
+                      float *out[2])
 {
 	const vn_policy policy[2] = { f32, f32 };
 	int32_t         ids[T];
@@ -225,12 +238,14 @@ static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool togethe
 	for (int t = 0; t < T; t++)
 		ids[t] = t;
 	for (int i = 0; i < 2; i++) {
-		taps[i] = (vn_taps) { .want = want, .sink = { &k[i], begin, take, end } };
-		const vn_ref_options o = { .policy = policy[i], .threads = 1 };
+		taps[i] = (vn_taps) { .want = want, .sink = { .ctx = &k[i], .begin = begin, .write = take, .end = end } };
+		const vn_ref_options o = { .policy = policy[i], .threads = threads };
 		CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, weights, &o, &r[i], NULL), VN_OK);
 		CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r[i], ids, T, &taps[i], NULL), VN_OK);
 	}
 	for (int n = 0; n < p->n_nodes; n++) {
+		if (n == 1)
+			change(r[1], p->node[0].out[0], at);
 		if (together)
 			CU_ASSERT_EQUAL(vn_ref_run_both(r[0], r[1], n, NULL), VN_OK);
 		for (int i = 0; !together && i < 2; i++)
@@ -254,9 +269,15 @@ static void two_engines_that_share_a_product_hand_over_what_each_would_alone(voi
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(build, &p, NULL), VN_OK);
 	fill();
 	const vn_tensor weights[2] = { { VN_F32, { 2, { M, N } }, w }, { VN_F32, { 2, { M, N } }, w } };
-	logits_of(p, weights, true, (float *[2]) { a[0], a[1] });
-	logits_of(p, weights, false, (float *[2]) { b[0], b[1] });
-	CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
+	/* the first, one in between, the last: threads compare the inputs in shares of 64 KiB */
+	const int64_t   other[] = { -1, 0, 16384, T * N - 1 };
+	for (int i = 0; i < 4; i++)
+		for (int threads = 1; threads <= 8; threads *= 2) {
+			logits_of(p, weights, true, other[i], threads, (float *[2]) { a[0], a[1] });
+			logits_of(p, weights, false, other[i], threads, (float *[2]) { b[0], b[1] });
+			CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
+			CU_ASSERT((memcmp(a[0], a[1], sizeof a[0]) == 0) == (other[i] < 0));
+		}
 	vn_plan_destroy(p);
 }
 

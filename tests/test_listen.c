@@ -130,7 +130,7 @@ static void choose(const setting *o, bool *want, store *s, vn_taps *t)
 		             .rows = o->rows,
 		             .first = o->first,
 		             .last = o->last,
-		             .sink = { s, store_begin, store_write, store_end } };
+		             .sink = { .ctx = s, .begin = store_begin, .write = store_write, .end = store_end } };
 }
 
 /* A prompt of 7, then two single tokens; all that a store gets with and without ears is the same. */

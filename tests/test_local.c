@@ -29,6 +29,26 @@ static vn_replayed measure(void)
 	return l;
 }
 
+static void a_fourth_tensor_is_measured_beside_the_others(void)
+{
+	make();
+	c[7] += 0.5f;
+	const vn_replayed alone = measure();
+	const vn_shape    s = { 2, { T, D } };
+	const vn_tensor   x = { VN_F32, s, a }, y = { VN_F32, s, b }, z = { VN_F32, s, c };
+	vn_replayed       l;
+	vn_measured       given, want;
+	vn_error          err = { "" };
+
+	CU_ASSERT_EQUAL(vn_measure_brief(&z, &y, "token hidden", false, 1, &want, &err), VN_OK);
+	for (int threads = 1; threads <= 8; threads *= 2) {
+		CU_ASSERT_EQUAL(vn_local_measure_with(&x, &y, &z, "token hidden", VN_F16, false, threads, &z, &given, &l, &err),
+		                VN_OK);
+		CU_ASSERT_EQUAL(memcmp(&l, &alone, sizeof l), 0);
+		CU_ASSERT_EQUAL(given.value[VN_M_NMSE], want.value[VN_M_NMSE]);
+	}
+}
+
 static void what_is_as_computed_has_no_error_and_a_floor(void)
 {
 	make();
@@ -149,6 +169,7 @@ static void what_was_not_replayed_has_no_number(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
+		TEST(a_fourth_tensor_is_measured_beside_the_others),
 		TEST(what_is_as_computed_has_no_error_and_a_floor),
 		TEST(a_format_that_rounds_more_has_a_larger_floor),
 		TEST(of_a_run_in_float64_what_others_compute_in_float32_is_judged_so),

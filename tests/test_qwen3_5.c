@@ -267,7 +267,9 @@ static kept run(const toy *t, vn_policy policy, const int32_t *ids, const int64_
 
 	for (int v = 0; v < t->plan->n_values; v++)
 		want[v] = t->plan->value[v].size[t->plan->value[v].rank - 1] != VN_S;
-	const vn_taps taps = { .want = want, .rows = VN_ROWS_ALL, .sink = { &k, begin, add, end } };
+	const vn_taps taps = { .want = want,
+		                   .rows = VN_ROWS_ALL,
+		                   .sink = { .ctx = &k, .begin = begin, .write = add, .end = end } };
 	CU_ASSERT_EQUAL_FATAL(
 		vn_ref_create(t->plan, t->weight, &(vn_ref_options) { .policy = policy, .threads = threads }, &r, &e), VN_OK);
 	for (int i = 0; i < n; at = ends[i++])

@@ -22,6 +22,27 @@ static void any_number_of_threads_gives_the_same_bits(void)
 	}
 }
 
+static void numbers_that_the_engine_stores_itself_are_those_it_writes(void)
+{
+	for (size_t i = 0; i < sizeof all_policies / sizeof *all_policies; i++)
+		for (int threads = 1; threads <= 8; threads *= 2) {
+			vn_ref *r = engine(vn_model_plan(model), all_policies[i], threads);
+			keep    a, b;
+
+			run(&a, all_policies[i], 1, "*", ids, T);
+			keep_start(&b, vn_model_plan(model), "*");
+			b.places = true;
+			forward(r, ids, T, &b);
+			CU_ASSERT_EQUAL(b.protocol_errors, 0);
+			CU_ASSERT_EQUAL(b.calls, 2 * b.n); /* begun and ended, never written */
+			for (int k = 0; k < a.n; k++)
+				CU_ASSERT(same_bits(&a, &b, a.plan->value[a.order[k]].name));
+			keep_clear(&a);
+			keep_clear(&b);
+			vn_ref_destroy(r);
+		}
+}
+
 static void taps_change_no_bit_of_the_logits(void)
 {
 	const char *glob[] = { "{logits,layer*.attn_probs,layer0.gate_act}", "{logits,layer1.input}", "logits" };
@@ -379,6 +400,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(any_number_of_threads_gives_the_same_bits),
+		TEST(numbers_that_the_engine_stores_itself_are_those_it_writes),
 		TEST(taps_change_no_bit_of_the_logits),
 		TEST(a_second_run_and_a_reset_give_the_same_bits),
 		TEST(changing_the_last_token_changes_nothing_before_it),

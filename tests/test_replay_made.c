@@ -47,6 +47,27 @@ static void parts_are_joined(void)
 	end();
 }
 
+/* An engine stores some numbers itself, where there is room. */
+static void numbers_are_stored_in_place(void)
+{
+	begin(NULL);
+	const vn_sink  to = vn_replay_sink(&e);
+	const vn_shape shape = { 2, { 3, 2 } };
+	vn_error       err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(to.begin(to.ctx, 7, VN_F32, &shape, &err), VN_OK);
+	CU_ASSERT_EQUAL(to.write(to.ctx, six, 2, &err), VN_OK);
+	float *at = to.place(to.ctx, 3);
+	CU_ASSERT_PTR_EQUAL_FATAL(at, (float *)(void *)e.out[0].data + 2);
+	memcpy(at, six + 2, 3 * sizeof *six);
+	CU_ASSERT_PTR_NULL(to.place(to.ctx, 2));
+	CU_ASSERT_EQUAL(to.write(to.ctx, six + 5, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(to.end(to.ctx, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_replay_made(&e, 7)->have, sizeof six);
+	CU_ASSERT_EQUAL(memcmp(e.out[0].data, six, sizeof six), 0);
+	end();
+}
+
 /* The next node writes in the place of the last one, and needs no more memory for less. */
 static void room_is_used_again(void)
 {
@@ -82,9 +103,8 @@ static void of_some_values_the_last_row_is_kept(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(parts_are_joined),
-		TEST(room_is_used_again),
-		TEST(of_some_values_the_last_row_is_kept),
+		TEST(parts_are_joined),   TEST(numbers_are_stored_in_place),
+		TEST(room_is_used_again), TEST(of_some_values_the_last_row_is_kept),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("replay_made", tests);

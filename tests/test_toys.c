@@ -201,7 +201,8 @@ static void check_toy(const toy *t)
 	vn_tensor *w = fill(p);
 	CU_ASSERT_FATAL(p->n_values <= 128);
 	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(p, &all, 1, -1, 0, want, NULL), VN_OK);
-	const vn_taps taps = { .want = want, .sink = { &k, keep_begin, keep_write, keep_end } };
+	const vn_taps taps = { .want = want,
+		                   .sink = { .ctx = &k, .begin = keep_begin, .write = keep_write, .end = keep_end } };
 	CU_ASSERT_EQUAL_FATAL(
 		vn_ref_create(p, w, &(vn_ref_options) { .policy = { VN_F64, VN_F64, 0 }, .threads = 2 }, &r, NULL), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_ref_forward(r, ids, T, &taps, NULL), VN_OK);

@@ -296,12 +296,12 @@ bool vn_recorder_fault_former(const vn_recorder_fault *m, bool *want)
 vn_sink vn_recorder_fault_keep(vn_recorder_fault *m)
 {
 	m->keeping = true;
-	return (vn_sink) { m, begin_value, write_piece, end_value };
+	return (vn_sink) { .ctx = m, .begin = begin_value, .write = write_piece, .end = end_value };
 }
 
 vn_sink vn_recorder_fault_sink(vn_recorder_fault *m, const vn_sink *behind)
 {
 	m->keeping = false;
 	m->behind = *behind;
-	return (vn_sink) { m, begin_value, write_piece, end_value };
+	return (vn_sink) { .ctx = m, .begin = begin_value, .write = write_piece, .end = end_value };
 }

@@ -94,7 +94,7 @@ static vn_status run_engine(const vn_engine *e, const int32_t *ids, int64_t toke
 		                   .rows = VN_ROWS_RANGE,
 		                   .first = past + first,
 		                   .last = past + last,
-		                   .sink = { c, begin_value, take_piece, end_value } };
+		                   .sink = { .ctx = c, .begin = begin_value, .write = take_piece, .end = end_value } };
 	return e->ops->forward(e->self, ids, tokens, &taps, err);
 }
 

@@ -43,29 +43,35 @@ vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage)
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
                            vn_dtype storage, int threads, vn_replayed *l, vn_error *err)
 {
-	return vn_local_measure_mapped(a, b, c, axes, storage, false, threads, l, err);
+	return vn_local_measure_with(a, b, c, axes, storage, false, threads, NULL, NULL, l, err);
 }
 
-vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
-                                  vn_dtype storage, bool mapped, int threads, vn_replayed *l, vn_error *err)
+vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
+                                vn_dtype storage, bool mapped, int threads, const vn_tensor *r, vn_measured *given,
+                                vn_replayed *l, vn_error *err)
 {
-	const double least = least_floor(storage);
-	vn_measured  local, floor;
-	vn_status    st;
+	/* together: a team of threads that is started three times costs more than a small tensor */
+	vn_job             job[] = { { .ref = *a, .cand = *c, .axes = axes, .mapped = mapped, .brief = true },
+		                         { .ref = *b, .cand = *a, .axes = axes, .mapped = mapped, .brief = true },
+		                         { .ref = r ? *r : *b, .cand = *b, .axes = axes, .mapped = mapped, .brief = true } };
+	const vn_measured *local = &job[0].m, *floor = &job[1].m;
+	const double       least = least_floor(storage);
+	const vn_status    st = vn_measure_many(job, r ? 3 : 2, threads, err);
 
-	if ((st = vn_measure_brief(a, c, axes, mapped, threads, &local, err)) ||
-	    (st = vn_measure_brief(b, a, axes, mapped, threads, &floor, err)))
+	if (st)
 		return st;
+	if (r)
+		*given = job[2].m;
 	*l = (vn_replayed) {
-		.local = value_of(&local, VN_M_NMSE),
-		.floor = fmax(value_of(&floor, VN_M_NMSE), least),
-		.local_token = value_of(&local, VN_M_WORST_TOKEN_NMSE),
-		.floor_token = fmax(value_of(&floor, VN_M_WORST_TOKEN_NMSE), least),
+		.local = value_of(local, VN_M_NMSE),
+		.floor = fmax(value_of(floor, VN_M_NMSE), least),
+		.local_token = value_of(local, VN_M_WORST_TOKEN_NMSE),
+		.floor_token = fmax(value_of(floor, VN_M_WORST_TOKEN_NMSE), least),
 		/* half an ulp of the largest number: at least half an ulp of 1, times that number */
-		.local_max = value_of(&local, VN_M_MAX_ABS),
-		.floor_max = fmax(value_of(&floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local.absmax[0]),
-		.bad = one_side_bad(&local),
-		.none = !local.finite,
+		.local_max = value_of(local, VN_M_MAX_ABS),
+		.floor_max = fmax(value_of(floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local->absmax[0]),
+		.bad = one_side_bad(local),
+		.none = !local->finite,
 		.behind = -1,
 	};
 	return VN_OK;

@@ -28,9 +28,11 @@ vn_dtype  vn_local_format(const vn_node *n, int made, int span, vn_dtype storage
  * storage format. threads: 0 for one per processor. Fails only if memory runs out. */
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
                            vn_dtype storage, int threads, vn_replayed *l, vn_error *err);
-/* The same. mapped: all three tensors lie in shared mappings; their pages are released after use. */
-vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
-                                  vn_dtype storage, bool mapped, int threads, vn_replayed *l, vn_error *err);
+/* The same, and beside it the distance of b from r (given; both may be NULL). mapped: all tensors lie
+ * in shared mappings; their pages are released after use. */
+vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
+                                vn_dtype storage, bool mapped, int threads, const vn_tensor *r, vn_measured *given,
+                                vn_replayed *l, vn_error *err);
 
 /* Raises the floors of *most to the distance z - A of another healthy implementation, which
  * computed z from the same inputs. */

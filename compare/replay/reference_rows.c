@@ -131,6 +131,7 @@ static vn_status compute_value(const look *l, int root, float *out, vn_error *er
 		st = read_kept(l, n, &a, err);
 	if (!st && vn_op_is_by_token(n->op)) {
 		a.tokens = l->n;
+		a.of = l->tokens;
 		for (int i = 0; i < n->n_in; i++)
 			a.in[i] = in[i];
 		st = l->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], out, err);

@@ -96,10 +96,9 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 
 	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
-	    (st = vn_local_measure_mapped(&a, &b, &cand, axes,
-	                                  vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage),
-	                                  mapped, threads, &p->replay, err)) ||
-	    (st = vn_measure_brief(&ref, &b, axes, mapped, threads, &given, err)))
+	    (st = vn_local_measure_with(&a, &b, &cand, axes,
+	                                vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage), mapped,
+	                                threads, &ref, &given, &p->replay, err)))
 		goto done;
 	p->replayed = true;
 	p->replay.span = span;
@@ -145,6 +144,8 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	const size_t   n = (size_t)vn_shape_count(&t->shape);
 	vn_status      st = VN_OK;
 
+	if (n == all && t->dtype == as)
+		return vn_ref_write(e->ref, value, t->data, err);
 	if (!make_room(r, (all + 1) * vn_dtype_size(as)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[value].name);
 	if (n < all && (st = vn_ref_read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */

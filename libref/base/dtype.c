@@ -216,7 +216,7 @@ static float f64_to_f32_odd(double x)
 #if defined(__x86_64__)
 static int has_f16c(void)
 {
-	static int known = -1; /* a race writes the same value twice */
+	static _Atomic int known = -1; /* a race writes the same value twice */
 	if (known < 0)
 		known = __builtin_cpu_supports("avx2"); /* every processor with AVX2 has F16C */
 	return known;

@@ -16,8 +16,9 @@
 typedef struct vn_args {
 	vn_policy             policy;
 	int                   threads;
-	int64_t               past, tokens;  /* position of the first token; number of tokens */
-	const int32_t        *ids;           /* (tokens), for the embedding */
+	int64_t               past, tokens; /* position of the first token; number of tokens */
+	int64_t               of;  /* the tokens are some of this many, whose products they have; 0: they are all */
+	const int32_t        *ids; /* (tokens), for the embedding */
 	const void           *in[VN_MAX_IN]; /* in the plan's shapes for this many tokens */
 	/* The node's states (vn_state). A growing state is only read, and already includes the rows of
 	 * this call: (past + tokens, row). A state of fixed size holds the result of earlier calls; the

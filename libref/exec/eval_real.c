@@ -1,6 +1,7 @@
 /* eval_real.c: eval.h in one width; built for both. */
 #include "libref/exec/eval_real.h"
 
+#include "libref/exec/convert.h"
 #include "libref/ops/ops.h"
 
 #include <assert.h>
@@ -27,7 +28,8 @@ static bool both(const vn_args *a, const vn_matrix *w, const real *bias, real *o
 	                                   &(vn_also_f32) { a->also->out, other, a->also->policy }, a->threads);
 
 	if (ok)
-		vn_round_f32(a->also->out, vn_policy_dtype(a->also->policy, a->also->wide), (size_t)(a->tokens * w->M));
+		vn_round_shared(a->also->out, vn_policy_dtype(a->also->policy, a->also->wide), (size_t)(a->tokens * w->M),
+		                a->threads);
 	free(other);
 	return ok;
 }
@@ -40,7 +42,7 @@ static bool product(const vn_args *a, const real *x, const vn_matrix *w, const r
 		return both(a, w, bias, out);
 	if (a->policy.sums == VN_F16)
 		return vn_linear_acc16(out, x, w, bias, a->tokens, a->threads);
-	if (vn_linear_is_small(w, a->tokens))
+	if (vn_linear_is_small(w, a->of ? a->of : a->tokens))
 		return vn_linear_wide(out, x, w, bias, a->tokens, a->policy, a->threads);
 #endif
 	return REAL(vn_linear)(out, x, w, bias, a->tokens, a->policy, a->threads);
@@ -183,7 +185,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	if (!ok)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s of %lld tokens", vn_op_name(n->op), (long long)a->tokens);
 #if VN_REAL == 32
-	vn_round_f32(out, vn_policy_dtype(a->policy, a->wide), (size_t)count);
+	vn_round_shared(out, vn_policy_dtype(a->policy, a->wide), (size_t)count, a->threads);
 #endif
 	return VN_OK;
 }

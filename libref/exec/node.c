@@ -44,13 +44,18 @@ static bool wanted(const vn_taps *t, int value)
 
 static vn_status write_values(vn_ref *r, const vn_taps *t, vn_dtype as, const void *data, int64_t n, vn_error *err)
 {
+	void     *to = t->sink.place ? t->sink.place(t->sink.ctx, (size_t)n) : NULL;
 	vn_status st = VN_OK;
 
+	if (to) {
+		vn_convert(to, as, data, r->eval->width, (size_t)n, r->threads); /* exact: already rounded */
+		return VN_OK;
+	}
 	if (as == r->eval->width)
 		return n ? t->sink.write(t->sink.ctx, data, (size_t)n, err) : VN_OK;
 	for (int64_t i = 0; !st && i < n; i += VN_REF_CONVERT) {
 		int64_t m = n - i < VN_REF_CONVERT ? n - i : VN_REF_CONVERT;
-		vn_convert(r->convert, as, (const float *)data + i, VN_F32, (size_t)m, r->threads); /* exact: already rounded */
+		vn_convert(r->convert, as, (const float *)data + i, VN_F32, (size_t)m, r->threads); /* exact, too */
 		st = t->sink.write(t->sink.ctx, r->convert, (size_t)m, err);
 	}
 	return st;
@@ -313,6 +318,21 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	return run_node(r, NULL, node, err);
 }
 
+static bool are_equal(const char *a, const char *b, size_t bytes, int threads)
+{
+	enum { SHARE = 64 << 10 };
+	const int64_t shares = (int64_t)(bytes / SHARE) + 1;
+	const int     use = shares < threads ? (int)shares : threads;
+	int           differ = 0;
+
+#pragma omp parallel for num_threads(use) schedule(static) reduction(| : differ)
+	for (int64_t i = 0; i < shares; i++) {
+		const size_t at = (size_t)i * SHARE;
+		differ |= memcmp(a + at, b + at, bytes - at < SHARE ? bytes - at : SHARE) != 0;
+	}
+	return !differ;
+}
+
 /* Do both engines want the same of this node, a product, and read the same numbers? */
 static bool shares(const vn_ref *r, const vn_ref *also, int node)
 {
@@ -326,8 +346,8 @@ static bool shares(const vn_ref *r, const vn_ref *also, int node)
 	       wanted(r->call.taps, out) == wanted(also->call.taps, out) &&
 	       vn_eval_shares(n, &r->weights[n->w[0]], r->call.tokens, r->policy, also->policy) && vn_ref_holds(r, in) &&
 	       vn_ref_holds(also, in) &&
-	       memcmp(vn_ref_at(r, in), vn_ref_at(also, in),
-	              (size_t)(r->call.tokens * vn_value_row(&r->plan->value[in])) * r->size) == 0;
+	       are_equal(vn_ref_at(r, in), vn_ref_at(also, in),
+	                 (size_t)(r->call.tokens * vn_value_row(&r->plan->value[in])) * r->size, r->threads);
 }
 
 vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err)

@@ -7,6 +7,8 @@
 #include "libref/ops/ops.h"
 #include "libref/ops/tile.h"
 
+#include "libref/base/clones.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,10 +54,12 @@ static void pack(float *to, const vn_tile_kernel *k, float *converted, const vn_
 	const vn_dtype stored = w->w->dtype;
 	const bool     pairs = stored == VN_BF16 && n % 2 == 0;
 
-	if (!w->transposed && m == k->strip && policy.storage == VN_F32 && (stored == VN_F32 || pairs)) {
+	if (!w->transposed && m == k->strip && (stored == VN_F32 || pairs)) {
 		const size_t row = vn_dtype_bytes(stored, (size_t)w->N);
 		k->interleave(to, (const char *)w->w->data + (size_t)m0 * row + vn_dtype_bytes(stored, (size_t)n0), row,
 		              pairs ? n / 2 : n, pairs);
+		if (policy.storage != stored)
+			vn_round_f32(to, policy.storage, (size_t)(m * n));
 		return;
 	}
 	vn_matrix_block_f32(converted, w, m0, m, n0, n, policy);
@@ -82,24 +86,46 @@ static void add_bias(float *y, const float *bias, int64_t t, int64_t m0, int64_t
 			y[i * M + j] += bias[j];
 }
 
+/* sum[0] = (a-b).(a-b), sum[1] = b.b, in lanes. */
+VN_CLONES
+static void add_squares(const float *a, const float *b, int64_t n, double sum[2])
+{
+	enum { LANES = 16 };
+	double        apart[LANES] = { 0 }, all[LANES] = { 0 };
+	const int64_t whole = n / LANES * LANES;
+
+	for (int64_t i = 0; i < whole; i += LANES)
+		for (int l = 0; l < LANES; l++) {
+			const double y = (double)b[i + l], d = (double)a[i + l] - y;
+			apart[l] += d * d;
+			all[l] += y * y;
+		}
+	for (int64_t i = whole; i < n; i++) {
+		const double y = (double)b[i], d = (double)a[i] - y;
+		apart[i - whole] += d * d;
+		all[i - whole] += y * y;
+	}
+	sum[0] = sum[1] = 0;
+	for (int l = 0; l < LANES; l++) {
+		sum[0] += apart[l];
+		sum[1] += all[l];
+	}
+}
+
 /* Do both policies hold the same rows, but for a 200th of what rounding a sum over them to float16 does? bfloat16
  * differs from float16 only in numbers that are very small there: of normal weights of deviation 0.003, 2e-7 of a
  * row's length (by chance twice that in some rows). */
 static bool alike(const room *r, const vn_matrix *w, int64_t m0, int64_t m, vn_policy one, vn_policy two)
 {
 	for (int64_t j = m0; j < m0 + m; j++) {
-		double apart = 0, all = 0;
+		double sum[2];
 
 		vn_matrix_block_f32(r->row, w, j, 1, 0, w->N, one);
 		vn_matrix_block_f32(r->other, w, j, 1, 0, w->N, two);
 		if (memcmp(r->row, r->other, (size_t)w->N * sizeof *r->row) == 0)
 			continue;
-		for (int64_t n = 0; n < w->N; n++) {
-			const double b = (double)r->other[n], d = (double)r->row[n] - b;
-			apart += d * d;
-			all += b * b;
-		}
-		if (!(apart <= 0x1p-40 * all))
+		add_squares(r->row, r->other, w->N, sum);
+		if (!(sum[0] <= 0x1p-40 * sum[1]))
 			return false;
 	}
 	return true;

@@ -19,6 +19,9 @@ typedef struct vn_sink {
 	vn_status (*begin)(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err);
 	vn_status (*write)(void *ctx, const void *data, size_t elements, vn_error *err);
 	vn_status (*end)(void *ctx, vn_error *err);
+	/* NULL, or returns where the engine may store the next elements itself, which are then written;
+	 * NULL: it has to call write. */
+	void *(*place)(void *ctx, size_t elements);
 } vn_sink;
 
 typedef enum vn_tap_rows { VN_ROWS_ALL, VN_ROWS_LAST, VN_ROWS_RANGE } vn_tap_rows;
