@@ -34,7 +34,7 @@ there, or on one that the Python of --torch makes of the model with the package 
 --prepare only makes what the rows need (models, recordings), in --folder, and says how long each takes: the next run with the same
 --folder measures at once. It also makes the model of --big (mistral-7b) where there is none.
 
-Needs 5 GB of disk; 12 GB more for big-floor, 10 GB for big-replay; `small` and the numpy script need h5py and numpy. Where there is no
+Needs 5 GB of disk; 12 GB more for big-floor, 13 GB for big-replay; `small` and the numpy script need h5py and numpy. Where there is no
 device with Vulkan, or only a software device, the rows of the GPU say so.
 """
 import argparse
@@ -171,8 +171,9 @@ class Bench:
         goals = ", ".join((" or ".join(text for text in (f"{most:g} times" if most else "", seconds(longest) if longest else "") if text),
                            *(text for text, _ in also))) if kept else ""
         verdict = "" if not kept else f"for {cores} cores" if reached is None else "reached" if reached else "MISSED"
-        self.rows.append({"row": row, "work": work, "seconds": ours, "peer": peer, "peer_seconds": theirs, "ratio": ratio, "goal_ratio": most,
-                          "goal_seconds": longest, "goal_cores": cores if kept else None, "also": dict(also), "reached": reached, "note": note, **numbers})
+        self.rows.append({"row": row, "work": work, "seconds": ours, "peer": peer, "peer_seconds": theirs, "ratio": ratio,
+                          "goal_ratio": most, "goal_seconds": longest, "goal_cores": cores if kept else None, "also": dict(also),
+                          "reached": reached, "note": note, **numbers})
         self.save()
         print(f"{row:12} {work:40} {seconds(ours):>9}  {peer or '':28} {seconds(theirs):>9} {'-' if ratio is None else f'{ratio:.2f}':>7}  "
               f"{goals:30} {verdict:12} {note}".rstrip(), flush=True)
@@ -192,9 +193,9 @@ class Bench:
             f.write("\n")
         os.replace(self.o.json + ".part", self.o.json)
 
-    def pair(self, row, work, ours, peer, theirs, files=(), also=lambda ours: ()):
+    def pair(self, row, work, ours, peer, theirs, files=(), also=lambda ours: (), repeat=None):
         into_cache(*files)
-        a, b = in_turn((ours, theirs), self.o.repeat)
+        a, b = in_turn((ours, theirs), repeat or self.o.repeat)
         self.add(row, work, a.clock, peer, b.clock, f"{a.cpu / a.clock:.1f} cores busy, {a.memory:.0f} MB", row, also(a), cores_busy=a.cpu / a.clock,
                  memory_mb=a.memory, cpu_seconds=a.cpu, peer_cpu_seconds=b.cpu)
         return a.clock
@@ -207,7 +208,8 @@ class Bench:
     def compare(self):
         files = self.recorded("compare")
         work = f"compare f32 f16, {sum(map(os.path.getsize, files)) / 1e9:.2f} GB"
-        ours = self.pair("compare", work, [self.vernier, "compare", *files, *self.threads], "cat", ["cat", *files], files, lambda run: [self.memory(run)])
+        ours = self.pair("compare", work, [self.vernier, "compare", *files, *self.threads], "cat", ["cat", *files], files,
+                         lambda run: [self.memory(run)])
         for peer, command, lacks in (("numpy and h5py", self.script(files), "no h5py and numpy"),
                                      ("h5diff", shutil.which("h5diff") and ["h5diff", "-d", "1e-3", *files], "no h5diff")):
             if command:
@@ -308,19 +310,18 @@ class Bench:
         self.big()
         self.bare("big-forward", self.o.big, min(self.o.repeat, 2))
 
-    def big_half(self):
+    def big_pair(self):
+        """Recordings of the model of --big."""
         self.big()
-        half = self.path("big16.h5")
-        self.room(10, half)
-        return self.made(half, lambda: self.quiet(self.capture("big16.h5", *HALF, model=self.o.big)))
+        pair = [(self.path("big32.h5"), ()), (self.path("big16.h5"), HALF)]
+        self.room(14, *(path for path, _ in pair))
+        return [self.made(path, lambda path=path, more=more: self.quiet(self.capture(path, *more, model=self.o.big))) for path, more in pair]
 
     def big_replay(self):
-        files = self.path("big32.h5"), self.big_half()
-        peer, = in_turn((self.capture("big32.h5", model=self.o.big),), 1)
-        ours, = in_turn(([self.vernier, "compare", *files, "--model", self.o.big, "--replay", *self.threads],), 1)
-        self.add("big-replay", f"{self.named(self.o.big)}compare --replay, {self.o.tokens} tokens", ours.clock, "capture ref", peer.clock,
-                 f"{ours.cpu / ours.clock:.1f} cores busy, {ours.memory:.0f} MB; one run", "big-replay", cores_busy=ours.cpu / ours.clock,
-                 memory_mb=ours.memory)
+        files = self.big_pair()
+        self.pair("big-replay", f"{self.named(self.o.big)}compare --replay, {self.o.tokens} tokens",
+                  [self.vernier, "compare", *files, "--model", self.o.big, "--replay", *self.threads], "capture ref",
+                  self.capture("again.h5", model=self.o.big), files, repeat=min(self.o.repeat, 2))
 
     def device(self):
         return self.once("device", lambda: bench_gpu.device(self.o.build, self.o.software))
@@ -396,8 +397,8 @@ class Bench:
         if not self.o.torch:
             raise Missing("no GGUF given, and no --torch PYTHON to make it")
         path = self.path("model.f16.gguf")
-        command = [self.o.torch, os.path.join(bench_gpu.HERE, "..", "fixtures", "gguf_twins.py"), self.synth(), "-o", path, "--type", "F16", "--no-vocab"]
-        return self.made(path, lambda: self.quiet(command))
+        script = os.path.join(bench_gpu.HERE, "..", "fixtures", "gguf_twins.py")
+        return self.made(path, lambda: self.quiet([self.o.torch, script, self.synth(), "-o", path, "--type", "F16", "--no-vocab"]))
 
     def llama_bench(self, *more):
         return bench_gpu.said([self.o.llama[0], "-m", self.gguf(), *map(str, more), "-o", "json"])
@@ -448,7 +449,7 @@ class Bench:
 
     def prepare(self):
         """Makes what the rows need."""
-        more = {"small": self.tensors, "big-forward": self.big, "big-replay": self.big_half, "big-load": self.big}
+        more = {"small": self.tensors, "big-forward": self.big, "big-replay": self.big_pair, "big-load": self.big}
         for row in self.o.only:
             try:
                 self.recorded(row) if row in NEEDS else more.get(row, self.synth)()

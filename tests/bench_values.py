@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """bench_values.py BUILD [--layers 6] [--tokens 256] [--repeat 3]: whether values change the time.
 
-Benchmarks use synthetic weights. Here the weights of one synthetic model (`vernier synth qwen2-0.5b`, fewer layers) are replaced, in
-bfloat16: every number by one of a wide range (2^-17 to 2^-2); each row by its first number; every number by a subnormal one. Prints for
-each: the reference's pass with the logits of the last token (capture ref), compare of its float32 and float16 recordings, and how
-many times as long they take as with the model itself, in seconds of processors, which a busy machine changes less. Each is the least of the repeats. The last two float16 recordings are outside limits, and compare reads
-wrong tensors again to say what they hold. Exit status 1: something else takes 1.25 times as long. Needs numpy and 3 GB of disk.
+Benchmarks use synthetic weights. Here the weights of one synthetic model (`vernier synth qwen2-0.5b`, fewer layers) are replaced,
+in bfloat16: every number by one of a wide range (2^-17 to 2^-2); each row by its first number; every number by a subnormal one.
+Prints for each: the reference's pass with the logits of the last token (capture ref), compare of its float32 and float16
+recordings, and how many times as long they take as with the model itself, in seconds of processors, which a busy machine changes
+less. Each is the least of the repeats. The last two float16 recordings are outside limits: compare reads wrong tensors again to
+say what they hold. Exit status 1: something else takes 1.25 times as long. Needs numpy and 3 GB of disk.
 """
 import argparse
 import json
@@ -53,10 +54,11 @@ def measure(o, model, folder):
             sys.exit(f"bench_values.py: {out.stderr.strip()}")
     into_cache(a, b)
     threads = ["--threads", str(o.threads)]
-    alone = [vernier, "capture", "ref", model, "--ids", ids, "-o", os.path.join(folder, "last.h5"), "--force", "--points", "logits", "--tokens", "last"]
+    alone = [vernier, "capture", "ref", model, "--ids", ids, "-o", os.path.join(folder, "last.h5"), "--force", "--points", "logits",
+             "--tokens", "last", *threads]
     compare = [vernier, "compare", a, b, *threads]
     within = subprocess.run(compare, capture_output=True).returncode == 0
-    return [run.cpu for run in in_turn(([*alone, *threads], compare), o.repeat)], within
+    return [run.cpu for run in in_turn((alone, compare), o.repeat)], within
 
 
 def main():
