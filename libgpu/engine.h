@@ -67,6 +67,7 @@ struct vn_gpu {
 
 	double   *share;   /* (n_nodes + 1), of the time of a call (gemm.h) */
 	double   *node_ms; /* (n_nodes) */
+	bool     *joined;  /* (n_nodes): in the last call, computed by the command of the node before */
 	uint64_t *stamp;   /* (n_nodes + 1) */
 	double    total_ms;
 	bool      timed;

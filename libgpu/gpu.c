@@ -61,12 +61,13 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	g->table = calloc(n, sizeof(*g->table));
 	g->share = calloc(n + 1, sizeof(*g->share));
 	g->node_ms = calloc(n, sizeof(*g->node_ms));
+	g->joined = calloc(n, sizeof(*g->joined));
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
 	g->listed = calloc(n, sizeof(*g->listed));
 	g->fitting = calloc(n, sizeof(*g->fitting));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
 	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->share ||
-	    !g->stamp || !g->listed || !g->fitting || !g->made)
+	    !g->joined || !g->stamp || !g->listed || !g->fitting || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
 		int r = 0;
@@ -166,6 +167,7 @@ void vn_gpu_destroy(void *gpu)
 	free(g->fitting);
 	free(g->stamp);
 	free(g->node_ms);
+	free(g->joined);
 	free(g->share);
 	free(g->table_at);
 	for (int r = 0; r < g->n_ropes; r++)

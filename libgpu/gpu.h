@@ -100,8 +100,9 @@ void vn_gpu_time_nodes(vn_gpu *g, bool on);
 /* Returns the milliseconds of each node on the device in the last call, by timestamps: (n_nodes of
  * the plan), valid until the next call. NULL if nodes were not timed, the device has no timestamps,
  * or the last call failed. Nodes that do not wait for each other may overlap; then the later one is
- * charged with the rest of its time. A node's taps are included. *total: first to last timestamp,
- * also if nodes were not timed; 0: not known. */
+ * charged with the rest of its time. Of nodes that one command computes, the first has its time and
+ * the others 0. A node's taps are included. *total: first to last timestamp, also if nodes were not
+ * timed; 0: not known. */
 const double *vn_gpu_node_ms(const vn_gpu *g, double *total);
 
 #endif

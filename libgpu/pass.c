@@ -163,8 +163,11 @@ static void read_stamps(vn_gpu *g)
 	g->timed = g->encoder.queries && (g->times_nodes ? stamps(g, 0, n + 1) : stamps(g, 0, 1) && stamps(g, n, 1));
 	if (!g->timed)
 		return;
-	for (uint32_t i = 0; i < n && g->times_nodes; i++)
-		g->node_ms[i] = (double)((g->stamp[i + 1] - g->stamp[i]) & d->tick_mask) * d->ns_per_tick * 1e-6;
+	for (uint32_t i = 0, first = 0; i < n && g->times_nodes; i++) {
+		first = g->joined[i] ? first : i;
+		g->node_ms[i] = 0;
+		g->node_ms[first] += (double)((g->stamp[i + 1] - g->stamp[i]) & d->tick_mask) * d->ns_per_tick * 1e-6;
+	}
 	g->total_ms = (double)((g->stamp[n] - g->stamp[0]) & d->tick_mask) * d->ns_per_tick * 1e-6;
 }
 
@@ -292,6 +295,7 @@ void vn_pass_over(vn_gpu *g, int to)
 			vn_ops_append(&g->walk, n->state[k]);
 			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
 		}
+		g->joined[g->next] = false;
 		stamp(g, g->next);
 	}
 }
@@ -385,8 +389,10 @@ static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
 		vn_fuse_encode(&g->walk, node, n);
 	else if (!st && node != g->break_skip)
 		encode_node(g, node);
-	for (int k = 0; k < n && !st; k++)
+	for (int k = 0; k < n && !st; k++) {
+		g->joined[node + k] = k > 0;
 		st = finish_node(g, node + k, err);
+	}
 	return st;
 }
 

@@ -5,8 +5,9 @@
  * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last), the wall
  * time of the call, and that until the host has nothing to do but to end the call; without taps. Then, in calls that time every
  * node, by operation: milliseconds, share of the whole, the rate at which operands pass (each once, cached keys and values
- * included), and the arithmetic of products, attention and the delta rule. First: how long it took to open the device and load the
- * weights; 0 rounds: nothing else. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
+ * included), and the arithmetic of products, attention and the delta rule. Nodes that one command computes are one operation, that of the
+ * first; what only passes between them is written, not read. First: how long it took to open the device and load the weights; 0
+ * rounds: nothing else. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
  * Prints medians; --json prints every round (tests/bench_gpu.py reads it). */
 #include "libgpu/gpu.h"
 #include "libref/base/json.h"
@@ -40,7 +41,7 @@ static json_t *all_of(const double *x, int n)
 /* One operation in a pass. */
 typedef struct work {
 	double ms[MAX_ROUNDS], bytes, flops;
-	int    nodes;
+	int    nodes, of[VN_N_OPS]; /* nodes of the operation; of each, those that its commands compute */
 } work;
 
 static double elements(const vn_plan *p, int value, int64_t T, int64_t S)
@@ -74,20 +75,19 @@ static void count_rule(const vn_node *n, int64_t T, work *w)
 	w->bytes += 2 * sizeof(float) * state;
 }
 
-/* What a node reads and writes, and multiplies. */
-static void count(const vn_plan *p, const vn_node *n, int64_t T, int64_t past, double element, work *w)
+/* What node i of the command that begins with the node `first` reads and writes, and multiplies. */
+static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, double element, work *w)
 {
-	double all = 0;
+	const vn_node *n = &p->node[i];
+	double         all = 0;
 
-	if (n->out[0] >= 0 && p->value[n->out[0]].on_demand)
-		return; /* not computed here */
 	for (int k = 0; k < n->n_in; k++)
-		all += elements(p, n->in[k], T, past + T);
+		all += n->in[k] >= 0 && p->value[n->in[k]].node >= first ? 0 : elements(p, n->in[k], T, past + T);
 	for (int k = 0; k < n->n_out; k++)
 		all += n->out[k] < 0 || p->value[n->out[k]].state >= 0 ? 0 : elements(p, n->out[k], T, past + T);
 	for (int k = 0; k < n->n_w && n->op != VN_OP_EMBED; k++)
 		all += n->w[k] < 0 ? 0 : (double)vn_shape_count(&p->weight[n->w[k]].shape);
-	w->nodes++;
+	w->of[n->op]++;
 	w->bytes += element * all;
 	if (n->op == VN_OP_LINEAR)
 		w->flops += 2.0 * (double)T * (double)vn_shape_count(&p->weight[n->w[0]].shape);
@@ -107,32 +107,56 @@ static void go_back(vn_gpu *g, const int32_t *ids, int64_t past)
 		fail(&err);
 }
 
+static bool computed(const vn_plan *p, int node)
+{
+	return p->node[node].out[0] < 0 || !p->value[p->node[node].out[0]].on_demand;
+}
+
 static void time_operations(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
-                            work *of)
+                            double element, work *of)
 {
 	vn_error err = { "" };
+	double  *ms = calloc((size_t)p->n_nodes, sizeof *ms);
 
+	if (!ms)
+		exit(2);
 	vn_gpu_time_nodes(g, true);
 	for (int i = 0; i < rounds; i++) {
 		go_back(g, ids, past);
 		if (vn_gpu_forward(g, ids, T, NULL, &err))
 			fail(&err);
 		const double *node = vn_gpu_node_ms(g, NULL);
-		for (int n = 0; node && n < p->n_nodes; n++)
+		for (int n = 0; node && n < p->n_nodes; n++) {
 			of[p->node[n].op].ms[i] += node[n];
+			ms[n] += node[n];
+		}
 	}
 	vn_gpu_time_nodes(g, false);
+	for (int n = 0, first = 0; n < p->n_nodes; n++) {
+		if (!computed(p, n))
+			continue;
+		first = ms[n] > 0 ? n : first;
+		of[p->node[n].op].nodes++;
+		count(p, n, first, T, past, element, &of[p->node[first].op]);
+	}
+	free(ms);
 }
 
 static json_t *list_operations(const work *of, int rounds)
 {
 	json_t *list = json_array();
 
-	for (int op = 0; op < VN_N_OPS; op++)
-		if (of[op].nodes)
-			json_array_append_new(list, json_pack("{s:s, s:i, s:o, s:f, s:f}", "operation", vn_op_name((vn_op)op),
-			                                      "nodes", of[op].nodes, "ms", all_of(of[op].ms, rounds), "bytes",
-			                                      of[op].bytes, "flops", of[op].flops));
+	for (int op = 0; op < VN_N_OPS; op++) {
+		if (!of[op].nodes)
+			continue;
+		json_t *computes = json_object();
+		for (int other = 0; other < VN_N_OPS; other++)
+			if (of[op].of[other])
+				json_object_set_new(computes, vn_op_name((vn_op)other), json_integer(of[op].of[other]));
+		json_array_append_new(list, json_pack("{s:s, s:i, s:o, s:o, s:f, s:f}", "operation", vn_op_name((vn_op)op),
+		                                      "nodes", of[op].nodes, "computes", computes, "ms",
+		                                      all_of(of[op].ms, rounds), "bytes", of[op].bytes, "flops", of[op].flops));
+	}
 	return list;
 }
 
@@ -145,10 +169,14 @@ static void print_operations(work *of, int rounds)
 	for (int op = 0; op < VN_N_OPS; op++) {
 		if (!of[op].nodes)
 			continue;
-		printf("      %-12s %8.3f ms %3.0f%%  %8.1f GB/s", vn_op_name((vn_op)op), ms[op], 100 * ms[op] / all,
-		       of[op].bytes / ms[op] * 1e-6);
+		printf("      %-12s %8.3f ms %3.0f%%", vn_op_name((vn_op)op), ms[op], 100 * ms[op] / all);
+		if (of[op].bytes > 0)
+			printf("  %8.1f GB/s", of[op].bytes / ms[op] * 1e-6);
 		if (of[op].flops > 0)
 			printf("  %8.1f TFLOP/s", of[op].flops / ms[op] * 1e-9);
+		for (int other = 0; other < VN_N_OPS; other++)
+			if (other != op && of[op].of[other])
+				printf("  with %d %s", of[op].of[other], vn_op_name((vn_op)other));
 		putchar('\n');
 	}
 }
@@ -175,9 +203,7 @@ static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, 
 			vn_gpu_node_ms(g, &device[i]);
 		}
 	}
-	time_operations(g, p, ids, T, past, rounds, of);
-	for (int n = 0; n < p->n_nodes; n++)
-		count(p, &p->node[n], T, past, element, &of[p->node[n].op]);
+	time_operations(g, p, ids, T, past, rounds, element, of);
 	if (calls) {
 		json_array_append_new(calls, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "tokens", (json_int_t)T, "behind",
 		                                       (json_int_t)past, "device_ms", all_of(device, rounds), "wall_ms",

@@ -7,7 +7,8 @@ GB/s and TFLOP/s, its share of the device's limit, and torch beside it. Each num
 The limits are measured in the same run, by what reaches most: copies and products of torch (--torch names its Python) and our own
 largest products. A share is the time that the operation's bytes need at the limit of memory, or its arithmetic at that of
 products, whichever is longer, in hundredths of the time that it took. It can exceed 100 where operands are in the device's
-cache, or where an operation is computed by the command of another, which is charged with both.
+cache. A command that computes several operations is a row of the first one, with the bytes and the arithmetic of all and the time
+that torch takes for all; the table names the others.
 """
 import argparse
 import json
@@ -100,17 +101,28 @@ def share(row, ms, limit):
 def operations(call, of_torch, limit):
     """The rows of one call."""
     peers = {row["operation"]: row for row in (of_torch or {}).get("operations", ()) if (row["tokens"], row["behind"]) == (call["tokens"], call["behind"])}
+    nodes = {row["operation"]: row["nodes"] for row in call["operations"]}
     for row in call["operations"]:
-        ms, peer = min(row["ms"]), peers.get(row["operation"], {})
-        theirs = min(peer["ms"]) if "ms" in peer else None
+        ms, computes = min(row["ms"]) if row["computes"] else None, row["computes"]
+        parts = [(peers.get(name, {}), n / nodes[name]) for name, n in computes.items()]
+        theirs = sum(min(peer["ms"]) * part for peer, part in parts) if parts and all("ms" in peer for peer, _ in parts) else None
         percent, which = share(row, ms, limit)
         yield {"operation": row["operation"], "ms": ms, "GB/s": row["bytes"] / ms * 1e-6 if ms else None,
                "TFLOP/s": row["flops"] / ms * 1e-9 if ms and row["flops"] else None, "percent": percent, "limit": which,
-               "torch_ms": theirs, "ratio": ms / theirs if theirs else None, "why": peer.get("why")}
+               "torch_ms": theirs, "ratio": ms / theirs if theirs else None, "computes": computes,
+               "why": next((peer["why"] for peer, _ in parts if "why" in peer), None)}
 
 
 def cell(x, form, width):
     return f"{'-' if x is None else format(x, form):>{width}}"
+
+
+def note(row, rows):
+    """Which operations a row includes, or which rows include it; why torch has none."""
+    name = row["operation"]
+    others = [f"with {other}" for other in row["computes"] if other != name]
+    others += [f"{'the rest ' if row['computes'] else ''}in {other['operation']}" for other in rows if other is not row and name in other["computes"]]
+    return ", ".join(others + [row["why"]] * bool(row["why"]))
 
 
 def table(call, rows, precision):
@@ -121,7 +133,7 @@ def table(call, rows, precision):
     for row in rows:
         of = "-" if row["percent"] is None else f"{row['percent']:.0f} % ({row['limit']})"
         print(f"  {row['operation']:12} {cell(row['ms'], '.3f', 8)} {cell(row['GB/s'], '.1f', 8)} {cell(row['TFLOP/s'], '.1f', 8)} {of:>18} "
-              f"{cell(row['torch_ms'], '.3f', 10)} {cell(row['ratio'], '.2f', 12)}{row['why'] and '  ' + row['why'] or ''}")
+              f"{cell(row['torch_ms'], '.3f', 10)} {cell(row['ratio'], '.2f', 12)}  {note(row, rows)}".rstrip())
 
 
 def main():

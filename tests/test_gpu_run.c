@@ -315,11 +315,14 @@ static void a_pass_is_one_submit_and_every_node_has_its_time(void)
 		const double *ms = vn_gpu_node_ms(g, &total);
 		CU_ASSERT_TRUE(ms || !vn_facts_get(&facts, "device_ms"));
 		if (ms) {
+			int joined = 0; /* to the command of another node */
 			for (int i = 0; i < m.plan->n_nodes; i++) {
 				CU_ASSERT_TRUE(ms[i] >= 0.0);
+				joined += ms[i] == 0.0;
 				sum += ms[i];
 			}
 			CU_ASSERT_TRUE(total > 0.0 && fabs(sum - total) <= 1e-9 * total + 1e-9);
+			CU_ASSERT_TRUE(joined > 0 && ms[0] > 0.0);
 		}
 		vn_gpu_destroy(g);
 		keep_stop(&k);
