@@ -3,8 +3,8 @@
 #
 # For every number of tokens: records the reference in float32, the floor (the reference in float16) and the GPU, and
 # holds every default checkpoint to 1.7 times the floor (not with --speed); the first number also with float16 sums
-# (f16-acc16) and their floor. Then bench_gpu.py: milliseconds, GB/s, TFLOP/s and the share of the device's limit for each
-# operation, beside torch where --torch names its Python.
+# (f16-acc16) and their floor. Then bench_gpu.py: milliseconds, GB/s, TFLOP/s and the share of the device's limit for
+# each operation, beside torch where --torch names its Python.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
