@@ -37,9 +37,11 @@ layout(push_constant) uniform Push {
 #else
 uint  key_head(uint h)                                           { return h / (p.nv / p.nk); }
 float kept(uint t, float s)                                      { return s; }             // of what the state was
-float first(float g)                                             { return exp_(g); }       // its factor before the update
+// its factor before the update
+float first(float g)                                             { return exp_(g); }
 float late(float g)                                              { return 1.0; }           // and behind it
-float memory(uint t, uint i, float f, float before, float after) { return after; }         // that m is read from; f: first(g)
+// that m is read from; f: first(g)
+float memory(uint t, uint i, float f, float before, float after) { return after; }
 float change(float beta, float v, float m)                       { return beta * (v - m); }
 float seen(float before, float after)                            { return after; }         // by the output
 uint  place(uint h, uint row, uint col)                          { return (h * p.dk + row) * p.dv + col; } // in after
