@@ -3,8 +3,8 @@
  *   bench_products [--json] [PRECISION [best|all [TOKENS...]]]      default: f16 best, calls of 1 to 2048 tokens
  *
  * Per shape of a weight and number of tokens: what the engine chooses, and with `all` every other way. Each product
- * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time, the least of
- * some rounds. --json: an object of each product on a line of its own, after one of the device. */
+ * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time, the
+ * least of some rounds. --json: an object of each product on a line of its own, after one of the device. */
 #include "libgpu/engine.h"
 #include "libref/base/progress.h"
 #include "libref/plan/plan.h"
@@ -99,7 +99,8 @@ static void show(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
 
 	if (json)
 		printf(
-			"{\"tokens\": %lld, \"outputs\": %lld, \"inputs\": %lld, \"kernel\": \"%s\", \"shares\": %d, \"us\": %.3f, \"flops\": %.0f, "
+			"{\"tokens\": %lld, \"outputs\": %lld, \"inputs\": %lld, \"kernel\": \"%s\", \"shares\": %d, \"us\": %.3f, "
+			"\"flops\": %.0f, "
 			"\"bytes\": %.0f}\n",
 			(long long)T, (long long)M, (long long)N, vn_kernel_name(way.kernel), way.shares, us, flops, bytes);
 	else

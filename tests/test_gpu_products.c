@@ -1,7 +1,7 @@
 /* test_gpu_products.c: x w^T + bias by every kernel, each asked for by name, against sums in double.
  *
- * Inputs are halves of 12 bits at most, of one scale: every product and every sum of them fits a float exactly, in any order.
- * So a result is right to the bit, whatever the tile and the shares, or it is wrong. */
+ * Inputs are halves of 12 bits at most, of one scale: every product and every sum of them fits a float exactly, in any
+ * order. So a result is right to the bit, whatever the tile and the shares, or it is wrong. */
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/product.h"

@@ -32,7 +32,8 @@ enum {
 };
 
 #define TOY_CONFIG \
-	"{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": 24, \"num_hidden_layers\": 2," \
+	"{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": 24, " \
+	"\"num_hidden_layers\": 2," \
 	" \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"rope_theta\": 10000.0, \"rms_norm_eps\": 1e-6," \
 	" \"tie_word_embeddings\": true, \"max_position_embeddings\": 64}"
 

@@ -159,7 +159,9 @@ static size_t make_seed(int i, uint8_t *out)
 		{ "normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}]}" },
 		{ "pre_tokenizer",
 		  "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT(
-			  "[^\\\\r\\\\n\\\\p{L}]?\\\\p{L}+|\\\\p{N}{1,3}|\\\\s+(?!\\\\S)|\\\\s+") ", {\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"use_regex\": false}]}" },
+			  "[^\\\\r\\\\n\\\\p{L}]?\\\\p{L}+|\\\\p{N}{1,3}|\\\\s+(?!\\\\S)|\\\\s+") ", {\"type\": \"ByteLevel\", "
+		                                                                              "\"add_prefix_space\": true, "
+		                                                                              "\"use_regex\": false}]}" },
 		{ "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT(
 							   "(?:a+)+|(?<=x)y|(?=\\\\S)") ", " SPLIT("\\\\p{Han}") ", {\"type\": \"ByteLevel\"}]}" },
 		{ "added_tokens",
