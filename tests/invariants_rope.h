@@ -64,7 +64,8 @@ static double angle(const vn_rope *r, int i, int position, int length, double *a
 	return position * pow(base, -2.0 * i / R) / divisor;
 }
 
-/* The largest error of rows of a rotated value against its input, for a call that began behind `past`. */
+/* The largest error of rows of a rotated value against its input, for a call that began behind
+ * `past`. */
 static double turned_wrong(const subject *s, const seen *x, const char *name, int past)
 {
 	const int      v = vn_plan_find(s->plan, name);

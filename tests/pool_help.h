@@ -66,7 +66,8 @@ static vn_status put(vn_store *s, const char *name, int step, int rows, int widt
 	return st;
 }
 
-/* A recording of PROMPT tokens and n steps behind them, n * chunk <= MOST; off[0] is the prompt's. */
+/* A recording of PROMPT tokens and n steps behind them, n * chunk <= MOST; off[0] is the
+ * prompt's. */
 static void record(const char *name, int n, const double *off)
 {
 	int32_t   ids[PROMPT + MOST], positions[PROMPT + MOST];
@@ -99,8 +100,8 @@ static void record(const char *name, int n, const double *off)
 
 static void compare(trial *t, const char *floor_file, const char *limits)
 {
-	/* the numbers are finer than f16, whose floors these are, and the floors larger than it leaves, and
-	 * much like the candidate */
+	/* the numbers are finer than f16, whose floors these are, and the floors larger than it leaves,
+	 * and much like the candidate */
 	t->o.allow |= VN_ALLOW_CLAIMS | VN_ALLOW_FLOOR;
 	judge(t, "ref", "cand", floor_file, limits);
 }

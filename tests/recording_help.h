@@ -1,5 +1,5 @@
-/* recording_help.h: checkpoint files made by HDF5 itself, one number or name at a time. Shared by test_recording.c and
- * test_recording_bad.c. */
+/* recording_help.h: checkpoint files made by HDF5 itself, one number or name at a time. Shared by
+ * test_recording.c and test_recording_bad.c. */
 #ifndef VN_TESTS_RECORDING_HELP_H
 #define VN_TESTS_RECORDING_HELP_H
 

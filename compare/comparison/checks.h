@@ -1,8 +1,9 @@
 /* checks.h: stores the checks of a checkpoint compactly.
  *
- * A large comparison has ten million checkpoints with some ten checks each. Checks of one name differ
- * from step to step only in their values. So a checkpoint stores the values, and everything else (the
- * limit, its rule, the verdict...) is stored once per comparison, in `terms`: each a vn_check whose value is 0.
+ * A large comparison has ten million checkpoints with some ten checks each. Checks of one name
+ * differ from step to step only in their values. So a checkpoint stores the values, and everything
+ * else (the limit, its rule, the verdict...) is stored once per comparison, in `terms`: each a
+ * vn_check whose value is 0.
  *
  * Owner    the checkpoint owns its list; result.terms owns the terms, which live as long as the comparison.
  * Threads  one at a time per comparison.

@@ -19,7 +19,8 @@ typedef struct vn_sentence {
 #define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
 
 /* A text with a place for one number: that of a constant, or (no name) that of the change.
- * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a function that writes it. */
+ * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a
+ * function that writes it. */
 typedef struct vn_sentence_row {
 	const char *words;
 	enum { VN_NO_NUMBER, VN_NUMBER, VN_INVERSE, VN_WITH_RANGE } with;

@@ -27,9 +27,9 @@ typedef struct vn_measuring {
 	vn_status      st;
 	vn_error       why;
 } vn_measuring;
-/* Same for n comparisons, with the threads of the first. Tensors of their references that are the same bytes
- * of one file are read once: each part of such a tensor is measured against all candidates while it is in a
- * cache, and its digest is computed once. */
+/* Same for n comparisons, with the threads of the first. Tensors of their references that are the
+ * same bytes of one file are read once: each part of such a tensor is measured against all
+ * candidates while it is in a cache, and its digest is computed once. */
 void vn_measure_together(vn_measuring *m, int n);
 
 #endif

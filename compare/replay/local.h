@@ -28,7 +28,8 @@ vn_dtype  vn_local_format(const vn_node *n, int made, int span, vn_dtype storage
  * storage format. threads: 0 for one per processor. Fails only if memory runs out. */
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
                            vn_dtype storage, int threads, vn_replayed *l, vn_error *err);
-/* The same. mapped: all three tensors lie in shared mappings; their pages are released after use. */
+/* The same. mapped: all three tensors lie in shared mappings; their pages are released after
+ * use. */
 vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
                                   vn_dtype storage, bool mapped, int threads, vn_replayed *l, vn_error *err);
 
@@ -54,12 +55,14 @@ double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
  * be tiny by chance. */
 double vn_local_slack(int64_t n);
 
-/* For reports: the local error, and same as vn_local_ratio and vn_local_worst. NaN: not replayed, or no number is
- * finite on both sides (vn_local_over_floor is infinite if that is the operation's own doing). */
+/* For reports: the local error, and same as vn_local_ratio and vn_local_worst. NaN: not replayed,
+ * or no number is finite on both sides (vn_local_over_floor is infinite if that is the operation's
+ * own doing). */
 double vn_local_nmse(const vn_checkpoint *p);
 double vn_local_over_floor(const vn_checkpoint *p);
 double vn_local_peak(const vn_checkpoint *p);
-/* The parts of vn_local_peak: the worst token's nmse and the worst element's error, each over its floor. */
+/* The parts of vn_local_peak: the worst token's nmse and the worst element's error, each over its
+ * floor. */
 double vn_local_token(const vn_checkpoint *p);
 double vn_local_element(const vn_checkpoint *p);
 /* Returns the larger of both, for a single column in a table. */
