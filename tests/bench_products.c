@@ -90,7 +90,7 @@ static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
 	return best;
 }
 
-static void show(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
+static void print_product(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
 {
 	if (vn_product_sums(way, T, M) > sums.size)
 		return;
@@ -114,17 +114,17 @@ static void every_way(int64_t T, int64_t M, int64_t N)
 {
 	if (T == 1) {
 		for (int lanes = 8; lanes <= 128; lanes *= 2)
-			show((vn_way) { VN_K_LINEAR_VEC, lanes }, T, M, N, false);
+			print_product((vn_way) { VN_K_LINEAR_VEC, lanes }, T, M, N, false);
 		return;
 	}
 	for (int k = VN_K_COOP_8X8; k <= VN_K_COOP_1X2; k++)
 		for (int shares = 1; kernels.side && shares <= (N > 2048 ? 16 : 4); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				show((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
+				print_product((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
 	for (int k = VN_K_LINEAR_64X128; k < VN_K_LINEAR_VEC && !kernels.side; k++)
 		for (int shares = 1; shares <= (kernels.float_sums ? N > 2048 ? 16 : 4 : 1); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				show((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
+				print_product((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
 }
 
 static bool is_asked(int64_t T, int argc, char **argv)
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 				continue;
 			if (M * N * (int64_t)element > (int64_t)WEIGHTS || (M > 100000 && !kernels.side && T > 512))
 				continue;
-			show(vn_product_way(&kernels, T, M, N), T, M, N, true);
+			print_product(vn_product_way(&kernels, T, M, N), T, M, N, true);
 			if (argc > 2 && strcmp(argv[2], "all") == 0)
 				every_way(T, M, N);
 		}

@@ -71,7 +71,7 @@ static inline hid_t create(const char *name)
 }
 
 /* A whole, good file with one tensor `embed`; *step is the open group of step 0. */
-static inline hid_t make(hid_t *step)
+static inline hid_t make_file(hid_t *step)
 {
 	static const int32_t ids[2] = { 7, 8 }, positions[2] = { 0, 1 };
 	hid_t                f = create(path);
@@ -90,7 +90,7 @@ static inline hid_t make(hid_t *step)
 	return f;
 }
 
-static inline void done(hid_t f, hid_t step)
+static inline void close_file(hid_t f, hid_t step)
 {
 	H5Gclose(step);
 	CU_ASSERT_TRUE(H5Fclose(f) >= 0);

@@ -14,7 +14,7 @@ static const char *const texts[] = {
 	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
 };
 
-static void use(const vn_tokenizer *t)
+static void encode_texts(const vn_tokenizer *t)
 {
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		int32_t *ids = NULL;
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (st ? !fuzz_one_line(e.text) || t : !t)
 		abort();
 	if (t)
-		use(t);
+		encode_texts(t);
 	vn_tokenizer_close(t);
 	return 0;
 }
