@@ -13,8 +13,8 @@
  *   first row  at position 0 attn_context is v_proj, repeated over the query heads of each key head
  *   rows       equal token ids have equal rows of embed (in families whose embedding has no
  *              positions)
- *   again      a second recording of a checkpoint (name_map.h) holds its numbers, bit for bit, in every
- *              layer: else it was overwritten between the two
+ *   again      a second recording of a checkpoint (name_map.h) holds its numbers, bit for bit, in
+ *              every layer: else it was overwritten between the two
  *   range      gdn_beta is 0 to 1, gdn_g at most 0
  *
  * Tensors that were not recorded, or only in part, are not checked. Tolerances are roundings of the

@@ -2,8 +2,8 @@
  *
  * Two layouts are known (specs/checkpoint.md):
  *
- *   batch    /run/token_ids and /run/positions have a row per prompt, where position -1 marks padding
- *            on either side, and tensors have an axis `batch`
+ *   batch    /run/token_ids and /run/positions have a row per prompt, where position -1 marks
+ *            padding on either side, and tensors have an axis `batch`
  *   packed   the prompts follow each other in one row, as do their tokens and keys in the tensors
  *            (packed.h)
  *
