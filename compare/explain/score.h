@@ -1,7 +1,7 @@
 /* score.h: computes the residual of a hypothesis at a checkpoint, and decides whether that explains
  * it.
  *
- * The residual is a local error (local.h) in floors; a healthy operation leaves at most
+ * The residual is a local error (local.h) in floors; a correct operation leaves at most
  * VN_LOCAL_LIMIT.
  */
 #ifndef VN_COMPARE_SCORE_H

@@ -1,5 +1,5 @@
-/* local.h: the local error of an operation: how far numbers are from what the reference computes of
- * the same inputs, relative to what the precision alone does there.
+/* local.h: the local error of an operation: how far its numbers are from what the reference
+ * computes from the same inputs, relative to the error that the precision alone causes there.
  *
  * A is what the reference computes in the candidate's precision, B the same more precisely, and C
  * the candidate's numbers. The local error is C - A, and its floor is A - B, at least one rounding

@@ -1,6 +1,6 @@
-/* reference_rows.h: is a long reference its model's? Asked of some rows, operation by operation.
+/* reference_rows.h: checks on some rows whether a long reference recording was made by its model.
  *
- * A run of the model answers this for every number, and takes as long as the floor. For a prompt in
+ * A run of the model checks every number, and takes as long as the floor. Instead, for a prompt in
  * one call, of VN_REFERENCE_LONG tokens or more, each recorded value is computed from the recorded
  * values before it, in the reference's own precision: a few tokens at equal distances, and the
  * token in which the floor's run is farthest from the reference. If one of them is more than a
