@@ -249,8 +249,8 @@ static inline int node_named(const explained *e, const char *name)
 /* Ends stand_at. */
 static inline void leave_stand(explained *e)
 {
-	free((void *)(uintptr_t)e->t.own.data);
-	free((void *)(uintptr_t)e->t.fine.data);
+	vn_tensor_free(&e->t.own);
+	vn_tensor_free(&e->t.fine);
 	free(e->x.by);
 	vn_recompute_destroy(e->t.recompute);
 }

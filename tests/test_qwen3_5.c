@@ -193,7 +193,7 @@ static toy toy_create(void)
 static void toy_destroy(toy *t)
 {
 	for (int w = 0; w < t->plan->n_weights; w++)
-		free((void *)(uintptr_t)t->weight[w].data);
+		vn_tensor_free(&t->weight[w]);
 	free(t->weight);
 	vn_plan_destroy(t->plan);
 }
