@@ -6,8 +6,7 @@ version: 1
 name: own
 extends: fp16-acc32.yaml
 rules:
-  - { match: "layer*.q_rope", max_abs: 1.0e-4, nmse: { first: 1.0e-6, last: 1.0e-3 },
-      why: half a unit in the last place is more }
+  - { match: "layer*.q_rope", max_abs: 1.0e-4, nmse: { first: 1.0e-6, last: 1.0e-3 }, why: half an ulp is more }
   - { match: "layer1.q_rope", max_abs: 1000, why: larger than anything there }
   - { match: "layer*.q_rop", cosine: 0.99, why: misspelt }
   - { match: "layer0.v_proj", rmse: 0.1, why: the next rule has the last word }

@@ -51,6 +51,7 @@ sed '0,/"status": ./s//"status": 3/' 2/2.json >status.json
 say merge 2/1.json status.json
 $PYTHON -c "
 import json
+j = json.load(open('2/2.json')); j['pairs'].pop(); json.dump(j, open('fewer.json', 'w'))
 j = json.load(open('2/2.json'))
 j['pairs'] += json.load(open('2/1.json'))['pairs']
 j['pairs'].sort(key=lambda p: p['name'])
