@@ -34,6 +34,6 @@ bash -euo pipefail -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' story "$here/$1.s
 cat "$work/said"
 [ $status != 77 ] || exit 77
 [ $status = 0 ] || { echo "story.sh: $1 ended with status $status"; exit 1; }
-headline=$(sed -n 's/^# Headline: //p' "$here/$1.sh")
+headline=$(sed -n 's/^# \(Headline:\|         \) //p' "$here/$1.sh" | tr -d '\n')
 [ -z "$full" ] || echo "story.sh: $1 at full shape: $SECONDS s"
 tail -n 1 "$work/said" | grep -Exq -- "$headline" || { echo "story.sh: the last line is not /$headline/"; exit 1; }
