@@ -2,9 +2,9 @@
  * vernier_capture_against in include/vernier_capture.h.
  *
  * Equal digests of finite numbers agree. Else the statistics in the reference may show that the
- * numbers are too far off. Else they are read, and their nmse decides. Without a plan, nothing tells
- * the inputs of an operation; so the tensors that agree are kept in memory while their layer lasts,
- * and the one before it, and are written in front of one that does not agree.
+ * numbers are too far off. Else they are read, and their nmse decides. Without a plan, nothing
+ * tells the inputs of an operation; so the tensors that agree are kept in memory while their layer
+ * lasts, and the one before it, and are written in front of one that does not agree.
  *
  * Owner   vn_put_judge_close frees it. The store is borrowed for the call.
  * Threads one at a time.
@@ -16,8 +16,8 @@
 
 typedef struct vn_put_judge vn_put_judge;
 
-/* Opens the reference. keep_above: the nmse from which a tensor is kept; 0: 1e-9 for float32 and wider, 1e-5 for
- * narrower formats. */
+/* Opens the reference. keep_above: the nmse from which a tensor is kept; 0: 1e-9 for float32 and
+ * wider, 1e-5 for narrower formats. */
 vn_status vn_put_judge_open(const char *reference, double keep_above, vn_put_judge **j, vn_error *err);
 void      vn_put_judge_close(vn_put_judge *j); /* NULL is allowed */
 
@@ -27,7 +27,8 @@ vn_status   vn_put_judge_step(vn_put_judge *j, int number, int64_t position, con
 /* Writes a tensor, or keeps it back. Takes over data, which free() frees, also after a failure. */
 vn_status   vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *l, vn_dtype dtype,
                              const vn_shape *shape, void *data, vn_error *err);
-/* Leaves out what is kept back, and adds facts of /run. Afterwards vn_put_judge_lines writes what was left out. */
+/* Leaves out what is kept back, and adds facts of /run. Afterwards vn_put_judge_lines writes what
+ * was left out. */
 vn_status   vn_put_judge_end(vn_put_judge *j, vn_facts *facts, vn_error *err);
 vn_status   vn_put_judge_lines(const vn_put_judge *j, vn_store *s, vn_error *err);
 /* Returns the name of the first tensor that did not agree, or "". */

@@ -1,5 +1,5 @@
-/* compare_line.h: the command line of vernier compare and explain, and what it asks for: one pair of
- * recordings, several candidates, or two folders. Included only by cmd_compare.c,
+/* compare_line.h: the command line of vernier compare and explain, and what it asks for: one pair
+ * of recordings, several candidates, or two folders. Included only by cmd_compare.c,
  * cmd_table.c and compare_*.c. */
 #ifndef VN_COMPARE_COMPARE_LINE_H
 #define VN_COMPARE_COMPARE_LINE_H
@@ -58,20 +58,22 @@ int             vn_compare_folders(const vn_compare_line *k);
 /* Returns the files of candidate i of several: *file (the result). */
 int vn_compare_files_of(const vn_compare_line *k, int i, char *const **file);
 
-/* Makes n comparisons, and adds each to m, in their order. The number of threads is that of the first. */
+/* Makes n comparisons, and adds each to m, in their order. The number of threads is that of the
+ * first. */
 struct vn_many;
 vn_status vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m, vn_error *err);
 
-/* The options that select the files and the part to compare, for the commands that a report proposes; "" if they are
- * too long. */
+/* The options that select the files and the part to compare, for the commands that a report
+ * proposes; "" if they are too long. */
 void      vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
-/* Opens the files and the limits of a pair. opened: as in vn_sides, or NULL. chosen: why these limits, for reports. */
+/* Opens the files and the limits of a pair. opened: as in vn_sides, or NULL. chosen: why these
+ * limits, for reports. */
 vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recording *const opened[2], char *chosen,
                           size_t room, vn_error *err);
 /* Opens the files (of a pair with one absent, the other) and the limits, and compares. */
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
-/* Refuse a comparison of a file with itself, outputs that cannot be written or are inputs, and report i if its file is
- * that of an earlier report. */
+/* Refuse a comparison of a file with itself, outputs that cannot be written or are inputs, and
+ * report i if its file is that of an earlier report. */
 vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn_error *err);
 vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err);
 vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err);

@@ -1,10 +1,12 @@
 # What `cmake --install` gives: the program with its manual, completions and contracts; and libvernier-capture for other
-# engines, of which only the public headers are installed. Nothing in it names the prefix: it may be given at installation.
+# engines, of which only the public headers are installed. Nothing in it names the prefix: it may be given at
+# installation.
 set(data ${CMAKE_INSTALL_DATADIR}/vernier)
 install(TARGETS vernier RUNTIME)
 if(SKBUILD) # a wheel (capture/python): commands that start the program, OpenBLAS, and what it must say of others' work
 	foreach(name vernier vernier-parity)
-		install(PROGRAMS ${PROJECT_SOURCE_DIR}/capture/python/command.py DESTINATION ${SKBUILD_SCRIPTS_DIR} RENAME ${name})
+		install(PROGRAMS ${PROJECT_SOURCE_DIR}/capture/python/command.py DESTINATION ${SKBUILD_SCRIPTS_DIR}
+			RENAME ${name})
 	endforeach()
 	set_property(TARGET vernier PROPERTY INSTALL_RPATH $ORIGIN/../lib)
 	install(FILES ${OPENBLAS_FILE} DESTINATION lib)
@@ -35,7 +37,8 @@ if(NOT VERNIER_FUZZ)
 	install(FILES ${printed}/vernier.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 	# For other engines: a C API, and one header that needs no library.
-	install(FILES ${PROJECT_SOURCE_DIR}/capture/include/vernier_capture.h ${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h
+	install(FILES ${PROJECT_SOURCE_DIR}/capture/include/vernier_capture.h
+		${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h
 		DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers)
 	add_library(vernier_record INTERFACE)
 	foreach(part capture record)
@@ -44,20 +47,24 @@ if(NOT VERNIER_FUZZ)
 	endforeach()
 	install(TARGETS vernier_capture vernier_record EXPORT vernier
 		LIBRARY COMPONENT library NAMELINK_COMPONENT development)
-	install(FILES ${PROJECT_BINARY_DIR}/capture/libvernier-capture.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+	install(FILES ${PROJECT_BINARY_DIR}/capture/libvernier-capture.a DESTINATION ${CMAKE_INSTALL_LIBDIR}
+		COMPONENT development)
 
 	set(package ${CMAKE_INSTALL_LIBDIR}/cmake/vernier)
 	install(EXPORT vernier FILE vernierConfig.cmake NAMESPACE vernier:: DESTINATION ${package} COMPONENT development)
 	include(CMakePackageConfigHelpers)
-	write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/vernierConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+	write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/vernierConfigVersion.cmake
+		COMPATIBILITY SameMinorVersion)
 	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernierConfigVersion.cmake DESTINATION ${package} COMPONENT development)
 
 	# The package file finds its prefix from the folder that it is in. HDF5's own has another name on Debian.
 	pkg_search_module(HDF5_PC QUIET hdf5-serial hdf5)
 	file(RELATIVE_PATH VERNIER_UP ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 	configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier-capture.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc @ONLY)
-	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+		COMPONENT development)
 endif()
 
 add_custom_target(uninstall
-	COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake VERBATIM)
+	COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+		-P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake VERBATIM)

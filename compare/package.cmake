@@ -6,11 +6,13 @@
 #   libvernier-capture-dev  its headers, static library and package files
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME vernier)
-set(VERNIER_CONTACT "vernier maintainers <maintainers@vernier.invalid>" CACHE STRING "The maintainer whom the packages name")
+set(VERNIER_CONTACT "vernier maintainers <maintainers@vernier.invalid>"
+	CACHE STRING "The maintainer whom the packages name")
 set(CPACK_PACKAGE_CONTACT ${VERNIER_CONTACT})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
+	WORLD_EXECUTE)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/package_finish.cmake)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -33,7 +35,8 @@ set(library libvernier-capture)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/control/shlibs
 	"${library} ${PROJECT_VERSION_MAJOR} ${library}${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})\n")
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/control/triggers "activate-noawait ldconfig\n")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/control/shlibs ${CMAKE_CURRENT_BINARY_DIR}/control/triggers)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/control/shlibs
+	${CMAKE_CURRENT_BINARY_DIR}/control/triggers)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "Writes what an inference engine computes into a checkpoint file, which
 vernier compares with a reference.")
 
@@ -42,7 +45,8 @@ set(CPACK_COMPONENT_DEVELOPMENT_GROUP dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libvernier-capture-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-	"libvernier-capture${PROJECT_VERSION_MAJOR} (= ${PROJECT_VERSION}), libhdf5-dev, libjansson-dev, libunistring-dev, libxxhash-dev")
+	"libvernier-capture${PROJECT_VERSION_MAJOR} (= ${PROJECT_VERSION}), libhdf5-dev, libjansson-dev, \
+libunistring-dev, libxxhash-dev")
 set(CPACK_DEBIAN_DEV_DESCRIPTION "Headers, static library and package files of libvernier-capture, and
 vernier_record.h, a recorder in one header that needs no library.")
 include(CPack)

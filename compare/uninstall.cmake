@@ -1,4 +1,5 @@
-# uninstall: removes what the last `cmake --install` of this build folder put down, and the folders that it leaves empty.
+# uninstall: removes what the last `cmake --install` of this build folder put down, and the folders that it leaves
+# empty.
 if(NOT EXISTS ${MANIFEST})
 	message(FATAL_ERROR "${MANIFEST}: not there; nothing was installed from this build folder")
 endif()

@@ -1,13 +1,14 @@
-/* encode.h: lists the commands of a forward pass, with barriers, and submits them. Inside libgpu only.
+/* encode.h: lists the commands of a forward pass, with barriers, and submits them. Inside libgpu
+ * only.
  *
  * A command states which buffers it reads and writes. A barrier is put before it exactly if one of
  * them was written since the last barrier, or was read and is now written. A barrier covers all
  * memory, shaders and copies: on the device the wait is what costs, not the scope.
  *
- * Commands are recorded when they are submitted, unless a command buffer holds the same ones already
- * (tape.h). There are two places for command buffers, so that one can run while the commands of
- * the other are listed. Submission order is execution order; every command buffer begins with a
- * barrier against all earlier work. A third place is for the first use of a shader.
+ * Commands are recorded when they are submitted, unless a command buffer holds the same ones
+ * already (tape.h). There are two places for command buffers, so that one can run while the
+ * commands of the other are listed. Submission order is execution order; every command buffer
+ * begins with a barrier against all earlier work. A third place is for the first use of a shader.
  *
  * While the encoder is listing, nothing is recorded: a dispatch only marks its shader as listed.
  */
@@ -86,8 +87,8 @@ void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buf
 /* zeroes it inside the zones; its size is a multiple of 4 */
 void vn_encode_clear(vn_encoder *e, vn_buffer *b);
 void vn_encode_poison(vn_encoder *e, vn_buffer *b); /* including the zones */
-/* Writes a number to the start of a buffer that only the host reads, in about this place of the work: no barrier
- * orders it. */
+/* Writes a number to the start of a buffer that only the host reads, in about this place of the
+ * work: no barrier orders it. */
 void vn_encode_count(vn_encoder *e, const vn_buffer *b, uint32_t number);
 
 /* Ends and submits the current command buffer, and switches to the other one, which may still be

@@ -20,8 +20,8 @@ struct vn_gpu_pass;
  * None of them changes its operation for an experiment. Their outputs must not share memory with
  * their inputs (arena.c). */
 int      vn_fuse_most(const vn_plan *plan, int node);
-/* Returns one bit for each pattern of the plan that begins at the node. Depends on the plan alone: asked once
- * for all calls, since asking takes as long as listing the commands. */
+/* Returns one bit for each pattern of the plan that begins at the node. Depends on the plan alone:
+ * asked once for all calls, since asking takes as long as listing the commands. */
 unsigned vn_fuse_fitting(const vn_plan *plan, int node);
 
 /* Returns how many nodes from this one on, all before `to`, are fused in this call. */

@@ -96,8 +96,8 @@ vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipelin
 
 const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);
-/* Does the shader read its push block from memory, and get its address only (push.glsl)? So do those
- * whose block changes from one decoded token to the next: commands stay the same (tape.h). */
+/* Does the shader read its push block from memory, and get its address only (push.glsl)? So do
+ * those whose block changes from one decoded token to the next: commands stay the same (tape.h). */
 bool        vn_kernel_in_memory(vn_kernel k);
 
 /* The push blocks, with letters as in the head of each shader. Addresses are VkDeviceAddress. None

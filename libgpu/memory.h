@@ -29,8 +29,8 @@ typedef struct vn_buffer {
 	VkDeviceSize    held;    /* bytes of `memory` */
 	void           *map;     /* the first byte, for the host; NULL: not accessible */
 
-	/* NULL, or the buffer that this one is a part of: it owns nothing, and its accesses count as those
-	 * of the whole */
+	/* NULL, or the buffer that this one is a part of: it owns nothing, and its accesses count as
+	 * those of the whole */
 	struct vn_buffer *of;
 	/* Accesses since the last barrier: encode.c. */
 	unsigned          epoch;

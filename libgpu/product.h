@@ -19,8 +19,8 @@ typedef struct vn_way {
 /* Selects the shader for x (T,N), w (M,N), among those that the device has. */
 vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
 
-/* Sets *way to the one of two such products that are gated. Returns false if one command cannot make them. Their
- * bits are those of vn_product_way. */
+/* Sets *way to the one of two such products that are gated. Returns false if one command cannot
+ * make them. Their bits are those of vn_product_way. */
 bool vn_product_gated_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_way *way);
 
 /* Are there sums to be joined afterwards? */
@@ -40,8 +40,8 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 
 /* The same without joining the sums. */
 void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
-/* Two products of one shape, by a way for two of them; y: the activated first times the second. All three are
- * stored. */
+/* Two products of one shape, by a way for two of them; y: the activated first times the second. All
+ * three are stored. */
 void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, const vn_product *up, vn_act act,
                              vn_buffer *y, size_t element);
 

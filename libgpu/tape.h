@@ -70,8 +70,8 @@ void vn_tape_free(vn_tape *t);
 vn_status vn_tape_buffers_create(vn_device *d, VkCommandPool pool, vn_tape_buffers *r, vn_error *err);
 void      vn_tape_buffers_destroy(vn_tape_buffers *r); /* none is flying; r may be zeroed */
 
-/* Sets *rec to a command buffer that holds the commands of the tape and is not flying, with `blocks`
- * in its memory. */
+/* Sets *rec to a command buffer that holds the commands of the tape and is not flying, with
+ * `blocks` in its memory. */
 vn_status vn_tape_buffers_find(vn_tape_buffers *r, vn_tape *tape, const vn_tape *blocks, vn_tape_buffer **rec,
                                vn_error *err);
 

@@ -17,7 +17,8 @@ enum {
 };
 
 typedef struct vn_workers {
-	/* Does one piece; worker: 0 to vn_workers_count - 1. Returns false if no more is to be taken. */
+	/* Does one piece; worker: 0 to vn_workers_count - 1. Returns false if no more is to be
+	 * taken. */
 	bool (*work)(void *ctx, int piece, int worker);
 	void           *ctx;
 	int             n;
@@ -32,8 +33,8 @@ typedef struct vn_workers {
 
 /* Returns how many workers n pieces can use. threads: the most to use; 0: one per processor. */
 int  vn_workers_count(int n, int threads);
-/* Starts workers for n pieces (at most VN_WORK_MAX): `threads` of them, or fewer if the system refuses. w and ctx
- * must live until stop. */
+/* Starts workers for n pieces (at most VN_WORK_MAX): `threads` of them, or fewer if the system
+ * refuses. w and ctx must live until stop. */
 void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx, int piece, int worker), void *ctx);
 /* Returns the piece that was done as number `seen` (from 0). Waits for it up to a tenth of a
  * second. VN_WORK_OVER: a piece has ended the work. */

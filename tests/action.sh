@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# action.sh VERNIER: the step of .github/actions/compare, run as a job would: within, outside and refused end with 0, 1 and 2,
-# the summary says so, and the folder that the job uploads holds the page.
+# action.sh VERNIER: the step of .github/actions/compare, run as a job would: within, outside and refused end with 0, 1
+# and 2, the summary says so, and the folder that the job uploads holds the page.
 set -eu
 vernier=$(realpath "$1") source=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
@@ -36,7 +36,8 @@ mkdir pips && printf '#!/bin/sh\necho "pip $*"\n' >pips/pip && chmod +x pips/pip
 installs() { # PATH, PACKAGE, exit status, words of the output
 	local status=0
 	env PATH="$1" PACKAGE="$2" "$(command -v bash)" "$install" >said 2>&1 || status=$?
-	[ $status = "$3" ] && grep -qx -- "$4" said || { echo "install.sh: exit status $status, '$(cat said)'; expected $3, '$4'"; exit 1; }
+	[ $status = "$3" ] && grep -qx -- "$4" said ||
+		{ echo "install.sh: exit status $status, '$(cat said)'; expected $3, '$4'"; exit 1; }
 }
 installs "$work/pips" "" 2 '::error::no vernier on the PATH.*package: PATH-OR-URL.*'
 installs "$work/pips" vernier.whl 0 'pip install vernier.whl'
@@ -44,7 +45,8 @@ PACKAGE=vernier.whl "$install" | grep . && { echo "install.sh installs over a ve
 python3 - "$source/.github/actions/compare/action.yml" <<'P'
 import re, sys
 text = open(sys.argv[1]).read()
-inputs, used = set(re.findall(r"^  (\w+): \{ description", text.split("outputs:")[0], re.M)), set(re.findall(r"inputs\.(\w+)", text))
+inputs, used = (set(re.findall(r"^  (\w+): \{ description", text.split("outputs:")[0], re.M)),
+                set(re.findall(r"inputs\.(\w+)", text)))
 sys.exit(f"inputs {inputs}, but used are {used}" if inputs != used else 0)
 P
 echo "action: within, outside, refused, folders"

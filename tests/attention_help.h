@@ -92,8 +92,8 @@ static inline void stand_at_context(explained *e, int call, int decode, int step
 	stand_at(e, "layer1.attn_context", step);
 }
 
-/* Rotates a head's row (K) of token t as the llama does, whose pairs are slower than theta says where they take
- * longer than 16 to 64 tokens for a turn. */
+/* Rotates a head's row (K) of token t as the llama does, whose pairs are slower than theta says
+ * where they take longer than 16 to 64 tokens for a turn. */
 static inline void rotate_row(float *row, int t, double theta)
 {
 	const double turn = 6.283185307179586;

@@ -1,14 +1,16 @@
 /* bench_gpu.c: milliseconds of a forward pass on a Vulkan device.
  *
- *   bench_gpu [--json] MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1 after each
+ *   bench_gpu [--json] MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1
+ *                                                                  after each
  *
- * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last), the wall
- * time of the call, and that until the host has nothing to do but to end the call; without taps. Then, in calls that time every
- * node, by operation: milliseconds, share of the whole, the rate at which operands pass (each once, cached keys and values
- * included), and the arithmetic of products, attention and the delta rule. Nodes that one command computes are one operation, that of the
- * first; what only passes between them is written, not read. First: how long it took to open the device and load the weights; 0
- * rounds: nothing else. At the end: the seconds that calls spent on compiling shaders, which are part of no other number.
- * Prints medians; --json prints every round (tests/bench_gpu.py reads it). */
+ * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last), the
+ * wall time of the call, and that until the host has nothing to do but to end the call; without taps. Then, in calls
+ * that time every node, by operation: milliseconds, share of the whole, the rate at which operands pass (each once,
+ * cached keys and values included), and the arithmetic of products, attention and the delta rule. Nodes that one
+ * command computes are one operation, that of the first; what only passes between them is written, not read. First: how
+ * long it took to open the device and load the weights; 0 rounds: nothing else. At the end: the seconds that calls
+ * spent on compiling shaders, which are part of no other number. Prints medians; --json prints every round
+ * (tests/bench_gpu.py reads it). */
 #include "libgpu/gpu.h"
 #include "libref/base/json.h"
 #include "libref/base/progress.h"

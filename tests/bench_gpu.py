@@ -76,8 +76,10 @@ def own_limits(build, precision):
     rows = [json.loads(line) for line in out.stdout.splitlines()[1:]]
     vector = max((row for row in rows if row["tokens"] == 1), key=lambda row: row["bytes"] / row["us"])
     matrix = max((row for row in rows if row["tokens"] > 1), key=lambda row: row["flops"] / row["us"])
-    return (vector["bytes"] / vector["us"] * 1e-3, f"our product of one token, {vector['inputs']} x {vector['outputs']}"), \
-        (matrix["flops"] / matrix["us"] * 1e-6, f"our product of {matrix['tokens']} tokens, {matrix['inputs']} x {matrix['outputs']}")
+    return ((vector["bytes"] / vector["us"] * 1e-3,
+             f"our product of one token, {vector['inputs']} x {vector['outputs']}"),
+            (matrix["flops"] / matrix["us"] * 1e-6,
+             f"our product of {matrix['tokens']} tokens, {matrix['inputs']} x {matrix['outputs']}"))
 
 
 def limits(build, precision, of_torch, software):

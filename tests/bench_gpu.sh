@@ -4,8 +4,8 @@
 #
 # For every number of tokens: records the reference in float32, the floor (the reference in float16) and the GPU, and
 # holds every default checkpoint to 1.7 times the floor (not with --speed); the first number also with float16 sums
-# (f16-acc16) and their floor. Then bench_gpu.py: milliseconds, GB/s, TFLOP/s and the share of the device's limit for each
-# operation, beside torch where --torch names its Python.
+# (f16-acc16) and their floor. Then bench_gpu.py: milliseconds, GB/s, TFLOP/s and the share of the device's limit for
+# each operation, beside torch where --torch names its Python.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
@@ -39,7 +39,8 @@ judge() { # TOKENS PRECISION
 }
 status=0
 for tokens in ${parity:+"${sizes[@]}"}; do
-	ids=$(awk -v n="$tokens" -v vocab="$vocab" 'BEGIN { for (i = 0; i < n; i++) printf "%s%d", i ? "," : "", (i * 7919 + 13) % vocab }')
+	ids=$(awk -v n="$tokens" -v vocab="$vocab" \
+		'BEGIN { for (i = 0; i < n; i++) printf "%s%d", i ? "," : "", (i * 7919 + 13) % vocab }')
 	echo "$ids" >"$work/ids"
 	judge "$tokens" f16
 	[ "$tokens" != "${sizes[0]}" ] || judge "$tokens" f16-acc16

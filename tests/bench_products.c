@@ -3,8 +3,8 @@
  *   bench_products [--json] [PRECISION [best|all [TOKENS...]]]      default: f16 best, calls of 1 to 2048 tokens
  *
  * Per shape of a weight and number of tokens: what the engine chooses, and with `all` every other way. Each product
- * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time, the least of
- * some rounds. --json: an object of each product on a line of its own, after one of the device. */
+ * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time, the
+ * least of some rounds. --json: an object of each product on a line of its own, after one of the device. */
 #include "libgpu/engine.h"
 #include "libref/base/progress.h"
 #include "libref/plan/plan.h"
@@ -90,7 +90,7 @@ static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
 	return best;
 }
 
-static void show(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
+static void print_product(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
 {
 	if (vn_product_sums(way, T, M) > sums.size)
 		return;
@@ -99,7 +99,8 @@ static void show(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
 
 	if (json)
 		printf(
-			"{\"tokens\": %lld, \"outputs\": %lld, \"inputs\": %lld, \"kernel\": \"%s\", \"shares\": %d, \"us\": %.3f, \"flops\": %.0f, "
+			"{\"tokens\": %lld, \"outputs\": %lld, \"inputs\": %lld, \"kernel\": \"%s\", \"shares\": %d, \"us\": %.3f, "
+			"\"flops\": %.0f, "
 			"\"bytes\": %.0f}\n",
 			(long long)T, (long long)M, (long long)N, vn_kernel_name(way.kernel), way.shares, us, flops, bytes);
 	else
@@ -113,17 +114,17 @@ static void every_way(int64_t T, int64_t M, int64_t N)
 {
 	if (T == 1) {
 		for (int lanes = 8; lanes <= 128; lanes *= 2)
-			show((vn_way) { VN_K_LINEAR_VEC, lanes }, T, M, N, false);
+			print_product((vn_way) { VN_K_LINEAR_VEC, lanes }, T, M, N, false);
 		return;
 	}
 	for (int k = VN_K_COOP_8X8; k <= VN_K_COOP_1X2; k++)
 		for (int shares = 1; kernels.side && shares <= (N > 2048 ? 16 : 4); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				show((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
+				print_product((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
 	for (int k = VN_K_LINEAR_64X128; k < VN_K_LINEAR_VEC && !kernels.side; k++)
 		for (int shares = 1; shares <= (kernels.float_sums ? N > 2048 ? 16 : 4 : 1); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				show((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
+				print_product((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
 }
 
 static bool is_asked(int64_t T, int argc, char **argv)
@@ -167,7 +168,7 @@ int main(int argc, char **argv)
 				continue;
 			if (M * N * (int64_t)element > (int64_t)WEIGHTS || (M > 100000 && !kernels.side && T > 512))
 				continue;
-			show(vn_product_way(&kernels, T, M, N), T, M, N, true);
+			print_product(vn_product_way(&kernels, T, M, N), T, M, N, true);
 			if (argc > 2 && strcmp(argv[2], "all") == 0)
 				every_way(T, M, N);
 		}

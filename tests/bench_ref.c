@@ -40,7 +40,7 @@ static void fail(const vn_error *err)
 	exit(2);
 }
 
-static void *need(size_t bytes)
+static void *allocate(size_t bytes)
 {
 	void *p = malloc(bytes);
 	if (!p) {
@@ -63,7 +63,7 @@ static double bare_products(const vn_plan *p, int64_t T, int threads)
 			w = M * N > w ? M * N : w;
 			y = M * (size_t)T > y ? M * (size_t)T : y;
 		}
-	float *X = need(x * 4), *W = need(w * 4), *Y = need(y * 4);
+	float *X = allocate(x * 4), *W = allocate(w * 4), *Y = allocate(y * 4);
 	for (size_t i = 0; i < x; i++)
 		X[i] = (float)(i % 251) * 0.01f - 1.0f;
 	for (size_t i = 0; i < w; i++)
@@ -92,7 +92,7 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 	const vn_plan *p = vn_model_plan(m);
 	vn_error       err = { "" };
 	vn_store      *store = NULL;
-	bool          *want = need((size_t)p->n_values * sizeof *want);
+	bool          *want = allocate((size_t)p->n_values * sizeof *want);
 	vn_taps        taps = { .want = want, .rows = VN_ROWS_ALL };
 	double         start = vn_seconds();
 
@@ -118,7 +118,7 @@ static double plain_write(const char *path, const char *copy, double *sync)
 {
 	enum { PIECE = 1 << 20 };
 	struct stat s = { .st_size = 0 };
-	char       *piece = need(PIECE);
+	char       *piece = allocate(PIECE);
 
 	memset(piece, 1, PIECE);
 	stat(path, &s);
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 		const vn_tensor *w = &vn_model_weights(m)[i];
 		t.weights += (double)vn_dtype_bytes(w->dtype, (size_t)vn_shape_count(&w->shape)) / (1 << 30);
 	}
-	int32_t *ids = need((size_t)T * sizeof *ids);
+	int32_t *ids = allocate((size_t)T * sizeof *ids);
 	for (int64_t k = 0; k < T; k++)
 		ids[k] = (int32_t)((k * 7919 + 13) % vn_model_plan(m)->vocab);
 

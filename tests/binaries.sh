@@ -35,7 +35,8 @@ check_search_path() { # file
 			path=${path#*:}
 			case $element in
 			/* | '$ORIGIN' | '$ORIGIN/'*) ;;
-			*) complain "$1" "library search path [$line] has the element '$element', which is not an absolute folder" ;;
+			*) complain "$1" \
+				"library search path [$line] has the element '$element', which is not an absolute folder" ;;
 			esac
 		done
 	done <"$work/paths"
@@ -45,7 +46,8 @@ check_hardening() { # file
 	readelf -hldW "$1" >"$work/elf"
 	grep -q 'Type: *DYN' "$work/elf" || complain "$1" "is not position independent"
 	grep -q 'GNU_RELRO' "$work/elf" || complain "$1" "has no read-only relocations (RELRO)"
-	grep -qE '\(BIND_NOW\)|FLAGS.*(BIND_)?NOW' "$work/elf" || complain "$1" "binds lazily: its relocations stay writable"
+	grep -qE '\(BIND_NOW\)|FLAGS.*(BIND_)?NOW' "$work/elf" ||
+		complain "$1" "binds lazily: its relocations stay writable"
 	grep -qE 'GNU_STACK .* RW +0x' "$work/elf" || complain "$1" "has an executable stack"
 }
 
@@ -59,7 +61,8 @@ done < <(mapped_files "$build"; mapped_files "$work/usr")
 cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
 every_compilation_has() { # option
 	# One "command" a line; assembler and shader rules are not in this file.
-	! grep '"command":' "$build/compile_commands.json" | grep -qvF -e "$1" || complain "$build" "something is compiled without $1"
+	! grep '"command":' "$build/compile_commands.json" | grep -qvF -e "$1" ||
+		complain "$build" "something is compiled without $1"
 }
 nm -D --undefined-only "$build/compare/vernier" >"$work/imports"
 grep -q __stack_chk_fail "$work/imports" || complain "$build/compare/vernier" "has no stack protector"
@@ -69,7 +72,8 @@ if [ -z "$(cached VERNIER_SANITIZE)" ] && [ "$(cached CMAKE_BUILD_TYPE)" != Debu
 	every_compilation_has -D_FORTIFY_SOURCE=
 fi
 
-# A library of the name of each one that the program needs or loads later, in the current folder: its constructor leaves a file.
+# A library of the name of each one that the program needs or loads later, in the current folder: its constructor leaves
+# a file.
 mkdir "$work/here"
 cat >"$work/hostile.c" <<'C'
 #include <stdio.h>
@@ -78,9 +82,12 @@ C
 cc -shared -fPIC "$work/hostile.c" -o "$work/hostile.so"
 while IFS= read -r name; do
 	cp "$work/hostile.so" "$work/here/$name"
-done < <(readelf -dW "$build/compare/vernier" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'; echo libopenblas.so.0; echo libvulkan.so.1)
+done < <(readelf -dW "$build/compare/vernier" |
+	sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'; echo libopenblas.so.0; echo libvulkan.so.1)
 for program in "$build/compare/vernier" "$work/usr/bin/vernier"; do
-	(cd "$work/here" && "$program" --version && "$program" capture ref "$model" --ids 1,2,3 --force -o a.h5 && { "$program" devices || true; }) >/dev/null 2>&1 || complain "$program" "does not start beside hostile libraries"
+	(cd "$work/here" && "$program" --version && "$program" capture ref "$model" --ids 1,2,3 --force -o a.h5 &&
+		{ "$program" devices || true; }) >/dev/null 2>&1 ||
+		complain "$program" "does not start beside hostile libraries"
 	[ ! -e "$work/here/executed" ] || complain "$program" "runs code from the current folder"
 	rm -f "$work/here/executed"
 done

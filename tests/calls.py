@@ -24,9 +24,12 @@ import sys
 ORDER = """
 libref/base libref/plan libref/family libref/model libref/text libref/ops libref/exec libref
 libgpu
-capture/base capture/file capture/recording capture/view capture/names capture/store capture/run capture/import capture/show capture/edit capture
-compare/text compare/metrics compare/limits compare/weights compare/comparison compare/match compare/judge compare/against compare/floor compare/profile
-compare/replay compare/explain compare/report compare/folders compare/chapters compare/many compare/table compare/evaluate compare/isolate compare/selftest compare
+capture/base capture/file capture/recording capture/view capture/names capture/store capture/run capture/import
+capture/show capture/edit capture
+compare/text compare/metrics compare/limits compare/weights compare/comparison compare/match compare/judge
+compare/against compare/floor compare/profile
+compare/replay compare/explain compare/report compare/folders compare/chapters compare/many compare/table
+compare/evaluate compare/isolate compare/selftest compare
 """.split()
 STRICT = {"capture/run", "compare/explain"}
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# deb.sh BUILD CPACK: the Debian packages of this build: three of them, each with the files, the dependencies and the manual
-# pages that it must have, and no file of two; unpacked, the program runs. tests/packages.sh installs them in bare roots.
+# deb.sh BUILD CPACK: the Debian packages of this build: three of them, each with the files, the dependencies and the
+# manual pages that it must have, and no file of two; unpacked, the program runs. tests/packages.sh installs them in
+# bare roots.
 set -euo pipefail
 build=$(cd "$1" && pwd) cpack=$2
-command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null || { echo "skipped: needs dpkg-dev and file"; exit 77; }
+command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null ||
+	{ echo "skipped: needs dpkg-dev and file"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -52,4 +54,5 @@ done
 bin/vernier limits fp16-acc32.yaml >/dev/null || fail "the unpacked program does not find its limits"
 grep -qx './usr/include/vernier_record.h' "$work/libvernier-capture-dev.files" || fail "no vernier_record.h"
 [ "$(grep -c '\.h$' "$work/libvernier-capture-dev.files")" = 2 ] || fail "other headers than the public two"
-echo "deb: $(cd "$work" && wc -l <vernier.files) files in vernier, $(cd "$work" && cat libvernier*.files | wc -l) in the others"
+echo "deb: $(cd "$work" && wc -l <vernier.files) files in vernier, $(cd "$work" && cat libvernier*.files |
+	wc -l) in the others"

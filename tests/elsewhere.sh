@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# elsewhere.sh: tests/install.sh on a machine without apt: where all that a build needs is there, it does nothing; else it
-# says what is missing, names the packages in that system's words, and ends with 2. On openSUSE, lavapipe is libvulkan_lvp.
+# elsewhere.sh: tests/install.sh on a machine without apt: where all that a build needs is there, it does nothing; else
+# it says what is missing, names the packages in that system's words, and ends with 2. On openSUSE, lavapipe is
+# libvulkan_lvp.
 set -eu
 install=$(cd "$(dirname "$0")" && pwd)/install.sh
 work=$(mktemp -d)
@@ -28,11 +29,15 @@ IFS=: read -ra folders <<<"$PATH"
 for folder in "${folders[@]}"; do ln -s "$folder"/* "$tools" 2>/dev/null || true; done # the first of a name is the one
 rm -f "$tools/apt-get"
 if [ -x "$tools/glslc" ]; then # not where vernier is built without a GPU engine
-	PATH=$tools OS_RELEASE=$work/os "$work/bash" "$install" >said 2>&1 || { echo "all is there, and: $(cat said)"; exit 1; }
+	PATH=$tools OS_RELEASE=$work/os "$work/bash" "$install" >said 2>&1 ||
+		{ echo "all is there, and: $(cat said)"; exit 1; }
 	[ ! -s said ] || { echo "says $(cat said)"; exit 1; }
 	rm "$tools/glslc"
-	! PATH=$tools OS_RELEASE=$work/os PKG_CONFIG_LIBDIR=/nowhere "$work/bash" "$install" >said 2>&1 || { echo "glslc is missing"; exit 1; }
-	grep -q 'missing: the program glslc, .*the library openblas, the library vulkan, ' said || { echo "without glslc: $(cat said)"; exit 1; }
+	! PATH=$tools OS_RELEASE=$work/os PKG_CONFIG_LIBDIR=/nowhere "$work/bash" "$install" >said 2>&1 ||
+		{ echo "glslc is missing"; exit 1; }
+	grep -q 'missing: the program glslc, .*the library openblas, the library vulkan, ' said ||
+		{ echo "without glslc: $(cat said)"; exit 1; }
 fi
-"$work/bash" "$(dirname "$install")/../fixtures/demo.sh" --help | grep -q 'VERNIER=vernier fixtures/demo.sh' || { echo "demo.sh --help"; exit 1; }
+"$work/bash" "$(dirname "$install")/../fixtures/demo.sh" --help | grep -q 'VERNIER=vernier fixtures/demo.sh' ||
+	{ echo "demo.sh --help"; exit 1; }
 echo "elsewhere: five systems and one that is no Linux"

@@ -42,14 +42,16 @@ try c++ c++11 cpp 'C++'
 [ $n = 2 ]
 for one in record capture; do # and what others say of them
 	! command -v clang >/dev/null || clang -std=c99 $strict $header -fsyntax-only "$source/capture/examples/$one.c"
-	! command -v clang++ >/dev/null || clang++ -std=c++11 $strict $header -fsyntax-only "$source/capture/examples/$one.cpp"
+	! command -v clang++ >/dev/null ||
+		clang++ -std=c++11 $strict $header -fsyntax-only "$source/capture/examples/$one.cpp"
 done
 
 # Judged while it is recorded: by an equal run, one that differs by rounding, and one with a fault.
 vernier capture ref "$model" --ids-from ref.h5 --inject R1@layer1 -o bad.h5 2>/dev/null
 ./capture "$model" equal.h5 direct.h5 >said
 test ! -s said
-vernier compare direct.h5 equal.h5 | grep -q 'within limits: 0 checkpoints compared, 33 judged while recorded and left out'
+vernier compare direct.h5 equal.h5 |
+	grep -q 'within limits: 0 checkpoints compared, 33 judged while recorded and left out'
 ./capture "$model" near.h5 ref.h5 >said
 grep -qx 'differs first: logits' said # which is not judged by its nmse alone
 vernier compare ref.h5 near.h5 >said
@@ -81,7 +83,8 @@ int main(int argc, char **argv)
 	vernier_capture_stop_at_first(c);
 	vernier_capture_step(c, ids, 17);
 	tiny_run(argv[1], ids, 17, put, c);
-	printf("%s: %d went on, %d stopped, next step %d, commit", vernier_capture_differs(c), went_on, stopped, vernier_capture_step(c, ids, 1));
+	printf("%s: %d went on, %d stopped, next step %d, commit", vernier_capture_differs(c), went_on, stopped,
+	       vernier_capture_step(c, ids, 1));
 	printf(" %d\n", vernier_capture_commit(c));
 	vernier_capture_free(c);
 	return 0;
@@ -91,7 +94,8 @@ cc -std=c99 $strict $header -I"$source/capture/examples" stops.c $library -lm -o
 ./stops "$model" stop.h5 bad.h5 >said
 grep -qx 'layer1.q_rope: 20 went on, 13 stopped, next step 1, commit 0' said || { cat said; exit 1; }
 vernier compare bad.h5 stop.h5 >said && exit 1
-grep -q "the candidate's run was stopped at layer1.q_rope: 12 checkpoints after it were not run" said || { cat said; exit 1; }
+grep -q "the candidate's run was stopped at layer1.q_rope: 12 checkpoints after it were not run" said ||
+	{ cat said; exit 1; }
 grep -qx "  recorded at    candidate stops.c:7" said || { cat said; exit 1; }
 ! vernier show stop.h5 layer1.k_rope >/dev/null 2>&1
 ! ./capture "$model" none.h5 nothing.h5 2>said
@@ -162,7 +166,8 @@ int main(void)
 	VERNIER_RECORD_HERE(&r);
 	vernier_record_put(&r, "embed", NULL, "f32", x, 2, shape);
 	vernier_record_put(&r, "final_norm", NULL, "f32", x, 2, shape);
-	vernier_record_at(&r, "\303\244/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789", 7);
+	vernier_record_at(&r, "\303\244/0123456789/0123456789/0123456789/0123456789/0123456789/"
+	                      "0123456789/0123456789/0123456789/0123456789", 7);
 	vernier_record_put(&r, "logits", NULL, "f32", x, 2, shape);
 	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
 	vernier_record_open(&r, "lines2", "x", "f32");
@@ -172,15 +177,18 @@ int main(void)
 	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
 	vernier_record_open(&r, "/dev/full", "x", "f32");
 	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
-#define TRY(...) (c = vernier_capture_open("w.h5", 0, "x", "f32"), __VA_ARGS__, printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c)), vernier_capture_free(c))
+#define TRY(...) (c = vernier_capture_open("w.h5", 0, "x", "f32"), __VA_ARGS__, \
+	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c)), vernier_capture_free(c))
 	TRY((void)0);
 	TRY(vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", "token", "f32", x, 2, shape));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, bad));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "a/b", NULL, "f32", x, 2, shape));
-	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape), vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape),
+	    vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, two));
-	TRY(vernier_capture_step(c, &id, 1), vernier_capture_step(c, &id, 1), vernier_capture_put(c, "mine", "token x", "f32", x, 2, two));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_step(c, &id, 1),
+	    vernier_capture_put(c, "mine", "token x", "f32", x, 2, two));
 	TRY(vernier_capture_step(c, &id, 0));
 	TRY(vernier_capture_say(c, "engine", "y"));
 	TRY(vernier_capture_step(c, NULL, 3));
@@ -265,7 +273,8 @@ T
 diff expected said
 test ! -e w.h5
 vernier import lines -o lines.h5 2>/dev/null
-vernier show lines.h5 embed | grep -q "recorded at      wrong.c:$(grep -n 'VERNIER_RECORD_HERE' wrong.c | cut -d: -f1)\$"
+vernier show lines.h5 embed |
+	grep -q "recorded at      wrong.c:$(grep -n 'VERNIER_RECORD_HERE' wrong.c | cut -d: -f1)\$"
 ! vernier show lines.h5 final_norm | grep -q 'recorded at'
 vernier show lines.h5 logits | grep -q 'recorded at      /0123456789/.*/0123456789:7$'
 echo "examples: C and C++, by the header and by the library"

@@ -1,5 +1,5 @@
-/* explain_help.h: a run of the trained llama with a fault, compared, and a trial that stands at one of its
- * checkpoints. */
+/* explain_help.h: a run of the trained llama with a fault, compared, and a trial that stands at one
+ * of its checkpoints. */
 #ifndef VN_TESTS_EXPLAIN_HELP_H
 #define VN_TESTS_EXPLAIN_HELP_H
 
@@ -73,7 +73,8 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 	return record_llama_in("f32", name, fault, err);
 }
 
-/* The numbers of a weight (0), or a bias (1), of what makes a value; the caller frees them. *n: how many. */
+/* The numbers of a weight (0), or a bias (1), of what makes a value; the caller frees them. *n: how
+ * many. */
 static inline double *given_weight(const char *of, int which, int64_t *n)
 {
 	vn_error  err = { "" };
@@ -105,7 +106,8 @@ typedef struct given {
 /* A step that record_given leaves out, as a recorder that stopped for a while; 0: none. */
 static int given_gap;
 
-/* Files these values, and no others, of a prompt of `prompt` tokens with ids 5, 6, ... and `decode` steps. */
+/* Files these values, and no others, of a prompt of `prompt` tokens with ids 5, 6, ... and `decode`
+ * steps. */
 static inline vn_status record_given(const char *name, int prompt, int decode, const given *of, int n, vn_error *err)
 {
 	int32_t        id[GIVEN_MOST], position[GIVEN_MOST];
@@ -252,8 +254,8 @@ static inline int node_named(const explained *e, const char *name)
 /* Ends stand_at. */
 static inline void leave_stand(explained *e)
 {
-	free((void *)(uintptr_t)e->t.own.data);
-	free((void *)(uintptr_t)e->t.fine.data);
+	vn_tensor_free(&e->t.own);
+	vn_tensor_free(&e->t.fine);
 	free(e->x.by);
 	vn_recompute_destroy(e->t.recompute);
 }
@@ -264,7 +266,8 @@ static inline void end_explained(explained *e)
 	finish(&e->compared);
 }
 
-/* Runs a suite whose tests share *e: a healthy run of the llama, compared with itself. Returns the exit status. */
+/* Runs a suite whose tests share *e: a healthy run of the llama, compared with itself. Returns the
+ * exit status. */
 static inline int run_suite_of_healthy(const char *name, CU_TestInfo *tests, explained *e)
 {
 	if (!make_folder())

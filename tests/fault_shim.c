@@ -385,7 +385,7 @@ int close(int fd)
 }
 
 /* Streams: the C library's own reads and writes do not pass by the functions above. */
-static void mark(FILE *f)
+static void mark_error(FILE *f)
 {
 	enum { ERROR_SEEN = 0x20 }; /* _IO_ERR_SEEN; ferror() reads it */
 	if (f)
@@ -397,7 +397,7 @@ size_t fread(void *to, size_t each, size_t n, FILE *f)
 	NEXT(fread);
 	if (!FAILS(fread))
 		return next_(to, each, n, f);
-	mark(f);
+	mark_error(f);
 	return 0;
 }
 
@@ -406,7 +406,7 @@ size_t fwrite(const void *from, size_t each, size_t n, FILE *f)
 	NEXT(fwrite);
 	if (f == stderr || !FAILS(fwrite))
 		return next_(from, each, n, f);
-	mark(f);
+	mark_error(f);
 	return 0;
 }
 
@@ -415,7 +415,7 @@ int fgetc(FILE *f)
 	NEXT(fgetc);
 	if (!FAILS(fgetc))
 		return next_(f);
-	mark(f);
+	mark_error(f);
 	return EOF;
 }
 
@@ -424,7 +424,7 @@ int fflush(FILE *f)
 	NEXT(fflush);
 	if (f == stderr || !FAILS(fflush))
 		return next_(f);
-	mark(f);
+	mark_error(f);
 	return EOF;
 }
 
@@ -443,7 +443,7 @@ ssize_t getline(char **line, size_t *room, FILE *f)
 	NEXT(getline);
 	if (!FAILS(getline))
 		return next_(line, room, f);
-	mark(f);
+	mark_error(f);
 	return -1;
 }
 
@@ -620,7 +620,7 @@ static void select_calls(const char *list)
 		              ((call[c].family & PROCESS) && listed(list, "process"));
 }
 
-static void settle(void)
+static void read_settings(void)
 {
 	const char *list = getenv("VN_FAULT_CALL"), *path = getenv("VN_FAULT_TALLY");
 	const int   fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
@@ -653,7 +653,7 @@ static int (*real_main)(int, char **, char **);
 
 static int counted_main(int argc, char **argv, char **env)
 {
-	settle();
+	read_settings();
 	active = true;
 	return real_main(argc, argv, env);
 }

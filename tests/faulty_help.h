@@ -1,5 +1,5 @@
-/* faulty_help.h: runs of the trained model in fixtures/ with faults put in, compared. Shared by test_compare.c and
- * test_report.c. */
+/* faulty_help.h: runs of the trained model in fixtures/ with faults put in, compared. Shared by
+ * test_compare.c and test_report.c. */
 #ifndef VN_TESTS_FAULTY_HELP_H
 #define VN_TESTS_FAULTY_HELP_H
 

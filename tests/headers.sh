@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # headers.sh CC GPU [FLAG...]: every header compiles alone, with the compiler CC, and opens with a comment that begins
-# with its name and has a sentence. GPU: ON or OFF. Left out: the callback for llama.cpp, which needs llama.cpp's headers.
+# with its name and has a sentence. GPU: ON or OFF. Left out: the callback for llama.cpp, which needs llama.cpp's
+# headers.
 set -u
 cd "$(dirname "$0")/.."
 cc=$1 gpu=$2
 shift 2
-flags="-fsyntax-only -x c -std=c11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable
+flags="-fsyntax-only -x c -std=c11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-variable
+-Wno-unused-const-variable
        -D_GNU_SOURCE -DVERNIER_VERSION=\"0\" -I. $*"
 rooms="libref capture compare"
 [ "$gpu" = ON ] && rooms="$rooms libgpu" flags="$flags -DVERNIER_GPU"

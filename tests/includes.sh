@@ -28,10 +28,12 @@ forbid libref  '\b(Vk[A-Z]|hid_t|yaml_)'                   "names a type of anot
 forbid libgpu  '\b(hid_t|cblas_|yaml_)'                    "names a type of another room"
 forbid capture '\b(Vk[A-Z][A-Za-z]+|cblas_)'               "names a type of another room"
 forbid compare '\b(hid_t|Vk[A-Z][A-Za-z]+|cblas_|yaml_)'   "names a type of another room"
-# A guard names its file, as VN_CAPTURE_PLACE_H or VN_CAPTURE_FILE_PLACE_H; public headers and examples have names of their own.
-# A guard that two headers share hides one of them.
-for header in $(find libref libgpu capture compare tests -name '*.h' | grep -vE '^(capture/(examples|include|llama\.cpp)|tests/llama_stand_in)/'); do
-	guard=$(sed -n 's/^#ifndef \(.*_H\)$/\1/p' "$header" | head -n 1) base=$(basename "$header" .h) folder=$(dirname "$header")
+# A guard names its file, as VN_CAPTURE_PLACE_H or VN_CAPTURE_FILE_PLACE_H; public headers and examples have names of
+# their own. A guard that two headers share hides one of them.
+for header in $(find libref libgpu capture compare tests -name '*.h' |
+	grep -vE '^(capture/(examples|include|llama\.cpp)|tests/llama_stand_in)/'); do
+	guard=$(sed -n 's/^#ifndef \(.*_H\)$/\1/p' "$header" | head -n 1) base=$(basename "$header" .h) \
+		folder=$(dirname "$header")
 	short=VN_${header%%/*}_${base}_H long=VN_${folder//\//_}_${base}_H
 	if [ "$guard" != "${short^^}" ] && [ "$guard" != "${long^^}" ]; then
 		echo "$header: its guard is '$guard', not ${short^^} or ${long^^}"
@@ -62,7 +64,8 @@ if [ -n "$hits" ]; then
 	echo "$hits"
 	bad=1
 fi
-hits=$(grep -rlE '#include <(pcre2|uninorm|unictype|unistr)\.h>' libref libgpu capture compare | grep -vE '^libref/(text/(split|normal|unicode)|base/utf8)\.c$')
+hits=$(grep -rlE '#include <(pcre2|uninorm|unictype|unistr)\.h>' libref libgpu capture compare |
+	grep -vE '^libref/(text/(split|normal|unicode)|base/utf8)\.c$')
 if [ -n "$hits" ]; then
 	echo "PCRE2 and libunistring belong to a few files of libref, not to:"
 	echo "$hits"
@@ -79,7 +82,9 @@ for f in $(find libref libgpu capture compare -name '*.[ch]'); do
 done
 # Every include of ours is written from the root; a header compiles alone.
 for f in $(git ls-files '*.c' '*.h' 2>/dev/null || find libref libgpu capture compare tests -name '*.[ch]'); do
-	if grep -nE '#include "[^/"]+"' "$f" | grep -vE 'rope_bits.h|kernels_spv.h|vernier_record.h|vernier_capture.h|tiny_mistral.h|vernier_callback.h|"(ggml|ggml-backend|llama).h"'; then
+	if grep -nE '#include "[^/"]+"' "$f" |
+		grep -vE 'rope_bits.h|kernels_spv.h|vernier_record.h|vernier_capture.h|tiny_mistral.h|vernier_callback.h' |
+		grep -vE '"(ggml|ggml-backend|llama).h"'; then
 		echo "$f: an include that is not written from the root"
 		bad=1
 	fi

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# install.sh [tests]: the packages that a build needs, and with `tests` those that the tests need too: installed by apt on
-# Debian and Ubuntu; elsewhere they are named, by the system's own names. Where all that a build needs is there, from
+# install.sh [tests]: the packages that a build needs, and with `tests` those that the tests need too: installed by apt
+# on Debian and Ubuntu; elsewhere they are named, by the system's own names. Where all that a build needs is there, from
 # wherever it came, nothing is done.
 set -euo pipefail
-build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers libyaml-dev libzip-dev
+build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers
+libyaml-dev libzip-dev
        libjansson-dev libxxhash-dev libpcre2-dev libunistring-dev"
-tests="g++ dpkg-dev file clang clang-format libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev openmpi-bin hdf5-tools python3 python3-dev python3-venv python3-h5py python3-numpy python3-xxhash zsh fish"
+tests="g++ dpkg-dev file clang clang-format libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev
+openmpi-bin hdf5-tools python3 python3-dev python3-venv python3-h5py python3-numpy python3-xxhash zsh fish"
 optional="chromium-headless-shell" # of the tests: what needs it is skipped without it; Ubuntu has it not
 
 # What a build needs and this machine lacks, one line each.
@@ -14,13 +16,17 @@ lacking() {
 	command -v "$cc" >/dev/null || cc=gcc
 	for p in cmake ninja pkg-config glslc; do command -v "$p" >/dev/null || echo "the program $p"; done
 	command -v "$cc" >/dev/null || echo "a C compiler"
-	! command -v cmake >/dev/null || printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/.* //p')" | sort -CV || echo "cmake 3.25 or later"
+	! command -v cmake >/dev/null || printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/.* //p')" | sort -CV ||
+		echo "cmake 3.25 or later"
 	command -v pkg-config >/dev/null || return 0
 	pkg-config --exists hdf5 || pkg-config --exists hdf5-serial || command -v h5cc >/dev/null || echo "the library hdf5"
-	for p in openblas vulkan yaml-0.1 libzip jansson libxxhash libpcre2-8; do pkg-config --exists "$p" || echo "the library $p"; done
+	for p in openblas vulkan yaml-0.1 libzip jansson libxxhash libpcre2-8; do
+		pkg-config --exists "$p" || echo "the library $p"
+	done
 	echo '#include <unistr.h>' | "$cc" -E - >/dev/null 2>&1 || echo "the library libunistring" # it has no package file
 	[ -n "${VK_DRIVER_FILES:-${VK_ICD_FILENAMES:-}}" ] ||
-		compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/usr/local/share/vulkan/icd.d/*.json' >/dev/null ||
+		compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null ||
+			compgen -G '/usr/local/share/vulkan/icd.d/*.json' >/dev/null ||
 		compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null || echo "a Vulkan driver (Mesa's lavapipe needs no GPU)"
 }
 
@@ -29,8 +35,10 @@ elsewhere() {
 	local ID= ID_LIKE=
 	if [ "$(uname -s)" != Linux ]; then
 		cat >&2 <<-'T'
-			install.sh: vernier runs on Linux only: it reads files in processes locked in by Landlock and seccomp, which are Linux's.
-			install.sh: with Docker: docker build -t vernier -f .github/Dockerfile . && docker run --rm -it -v "$PWD:/data" vernier
+			install.sh: vernier runs on Linux only: it reads files in processes locked in by Landlock and seccomp,
+			install.sh: which are Linux's.
+			install.sh: with Docker:
+			docker build -t vernier -f .github/Dockerfile . && docker run --rm -it -v "$PWD:/data" vernier
 		T
 		exit 2
 	fi
@@ -40,11 +48,16 @@ elsewhere() {
 	echo "install.sh: no apt-get on this machine (${ID:-unknown}). Install these packages, then run this again:" >&2
 	case " $ID $ID_LIKE " in
 	*' fedora '* | *' rhel '*)
-		echo "  sudo dnf install gcc cmake ninja-build pkgconf hdf5-devel openblas-devel vulkan-headers vulkan-loader-devel glslc mesa-vulkan-drivers libyaml-devel libzip-devel jansson-devel xxhash-devel pcre2-devel libunistring-devel" ;;
+		echo "  sudo dnf install gcc cmake ninja-build pkgconf hdf5-devel openblas-devel vulkan-headers" \
+			"vulkan-loader-devel glslc mesa-vulkan-drivers libyaml-devel libzip-devel jansson-devel" \
+			"xxhash-devel pcre2-devel libunistring-devel" ;;
 	*' arch '*)
-		echo "  sudo pacman -S --needed gcc cmake ninja pkgconf hdf5 openblas vulkan-headers vulkan-icd-loader shaderc vulkan-swrast libyaml libzip jansson xxhash pcre2 libunistring" ;;
+		echo "  sudo pacman -S --needed gcc cmake ninja pkgconf hdf5 openblas vulkan-headers vulkan-icd-loader" \
+			"shaderc vulkan-swrast libyaml libzip jansson xxhash pcre2 libunistring" ;;
 	*' suse '* | *' opensuse '*)
-		echo "  sudo zypper install gcc cmake ninja pkgconf hdf5-devel openblas-devel vulkan-headers vulkan-devel shaderc libvulkan_lvp libyaml-devel libzip-devel libjansson-devel xxhash-devel pcre2-devel libunistring-devel" ;;
+		echo "  sudo zypper install gcc cmake ninja pkgconf hdf5-devel openblas-devel vulkan-headers vulkan-devel" \
+			"shaderc libvulkan_lvp libyaml-devel libzip-devel libjansson-devel xxhash-devel" \
+			"pcre2-devel libunistring-devel" ;;
 	*)
 		echo "  what Debian calls:" $build ;;
 	esac >&2

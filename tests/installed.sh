@@ -23,15 +23,18 @@ for page in $pages; do # a link to nowhere is of no use to somebody who has no s
 		test -e "$(dirname "$page")/$link" || fail "${page##*/} links to $link, which is not installed"
 	done
 done
-# No installed text names a file of the repository, which an installed user has not: pages are what `vernier help PAGE.md`
-# prints. Where the source is meant, the line says so.
+# No installed text names a file of the repository, which an installed user has not: pages are what `vernier help
+# PAGE.md` prints. Where the source is meant, the line says so.
 mkdir texts
 cp -r "$usr/share" "$usr/include" "$source/capture/python/vernier_parity" texts
 strings -n 8 "$usr/bin/vernier" >texts/strings
 "$usr/bin/vernier" help >texts/usage
-for command in $(sed -n 's/^  \([a-z]*\)   *.*/\1/p' texts/usage); do "$usr/bin/vernier" help "$command" >"texts/help $command"; done
+for command in $(sed -n 's/^  \([a-z]*\)   *.*/\1/p' texts/usage); do
+	"$usr/bin/vernier" help "$command" >"texts/help $command"
+done
 paths='(^|[^A-Za-z0-9_./-])((fixtures|tests|capture|compare|libref|libgpu|\.github)/[a-z]|specs/[a-z_/]+\.md)'
-if grep -rInE "$paths" texts | grep -vE 'the source|^texts/[^:]*:[0-9]*:#include|^texts/strings:[0-9]*:([^ ]*\.[ch]|[^ ]* [0-9a-f]*)$'; then
+if grep -rInE "$paths" texts |
+	grep -vE 'the source|^texts/[^:]*:[0-9]*:#include|^texts/strings:[0-9]*:([^ ]*\.[ch]|[^ ]* [0-9a-f]*)$'; then
 	fail "these texts name files of the repository"
 fi
 for page in $(cd "$usr/share/vernier" && find . -name '*.md' -printf '%P\n') ; do
@@ -43,20 +46,24 @@ done
 "$usr/bin/vernier" help usag.md 2>&1 | grep -q "no page 'usag.md'" || fail "help usag.md"
 "$usr/bin/vernier" capture ref "$source/fixtures/qwen2-trained" --ids 1,2,3 -o a.h5 2>/dev/null
 "$usr/bin/vernier" compare a.h5 a.h5 --allow itself --limits fp32.yaml >/dev/null
-[ "$("$usr/bin/vernier" help --prefix)" = "$usr" ] || fail "help --prefix prints $("$usr/bin/vernier" help --prefix 2>&1)"
+[ "$("$usr/bin/vernier" help --prefix)" = "$usr" ] ||
+	fail "help --prefix prints $("$usr/bin/vernier" help --prefix 2>&1)"
 ! grep -rqF "$work/usr" "$usr" || fail "the prefix is named in $(grep -rlF "$work/usr" "$usr")"
 
 # Of the headers the public ones, of the libraries the one for other engines.
-[ "$(cd "$usr/include" && echo *)" = 'vernier_capture.h vernier_record.h' ] || fail "headers: $(cd "$usr/include" && echo *)"
+[ "$(cd "$usr/include" && echo *)" = 'vernier_capture.h vernier_record.h' ] ||
+	fail "headers: $(cd "$usr/include" && echo *)"
 lib=$(dirname "$(find "$usr" -name libvernier-capture.so)")
-[ "$(cd "$lib" && echo ./*.*)" = './libvernier-capture.a ./libvernier-capture.so ./libvernier-capture.so.0 ./libvernier-capture.so.0.1.0' ] ||
+[ "$(cd "$lib" && echo ./*.*)" \
+	= './libvernier-capture.a ./libvernier-capture.so ./libvernier-capture.so.0 ./libvernier-capture.so.0.1.0' ] ||
 	fail "libraries: $(ls "$lib")"
 grep -o 'vernier_capture_[a-z_]*(' "$usr/include/vernier_capture.h" | tr -d '(' | sort -u >declared
 nm -D --defined-only "$lib/libvernier-capture.so" | sed -n 's/.* [TDBR] //p' | sort >shared
 nm -g --defined-only "$lib/libvernier-capture.a" | sed -n 's/.* [TDBR] //p' | sort >static
 diff declared shared || fail "the shared library has other names than its header"
 diff declared static || fail "the static library has other names than its header"
-readelf -d "$lib/libvernier-capture.so" | grep -q 'SONAME.*\[libvernier-capture.so.0\]' || fail "no version in the library's name"
+readelf -d "$lib/libvernier-capture.so" | grep -q 'SONAME.*\[libvernier-capture.so.0\]' ||
+	fail "no version in the library's name"
 
 # A manual page for each command, and completions that know each.
 for command in $("$usr/bin/vernier" help | sed -n 's/^  \([a-z]*\)   *.*/\1/p'); do
@@ -67,16 +74,19 @@ for command in $("$usr/bin/vernier" help | sed -n 's/^  \([a-z]*\)   *.*/\1/p');
 	while IFS= read -r option; do
 		grep -qF "\\fB$option\\fR" "$page" || fail "$page: no $option"
 	done <options
-	for file in bash-completion/completions/vernier zsh/site-functions/_vernier fish/vendor_completions.d/vernier.fish; do
+	for file in bash-completion/completions/vernier zsh/site-functions/_vernier \
+		fish/vendor_completions.d/vernier.fish; do
 		grep -qw -- "$command" "$usr/share/$file" || fail "$file: no $command"
 	done
 done
 if command -v man >/dev/null; then
 	for page in "$usr"/share/man/man1/*.1; do
-		[ -z "$(man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)" ] || fail "$page: $(man --warnings -l -Tutf8 -Z "$page" 2>&1 >/dev/null)"
+		[ -z "$(man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)" ] ||
+			fail "$page: $(man --warnings -l -Tutf8 -Z "$page" 2>&1 >/dev/null)"
 	done
 fi
-bash -c "source '$usr/share/bash-completion/completions/vernier'; COMP_WORDS=(vernier comp) COMP_CWORD=1; _vernier; [ \"\${COMPREPLY[*]}\" = compare ]" ||
+bash -c "source '$usr/share/bash-completion/completions/vernier'
+	COMP_WORDS=(vernier comp) COMP_CWORD=1; _vernier; [ \"\${COMPREPLY[*]}\" = compare ]" ||
 	fail "bash completes no 'vernier comp'"
 ! command -v zsh >/dev/null || zsh -n "$usr/share/zsh/site-functions/_vernier"
 ! command -v fish >/dev/null || fish -n "$usr/share/fish/vendor_completions.d/vernier.fish"
@@ -111,7 +121,8 @@ flags=$(pkg-config --cflags vernier-capture)
 cc -std=c99 other.c $flags $(pkg-config --libs vernier-capture) -o other
 works env LD_LIBRARY_PATH="$lib" ./other
 # shellcheck disable=SC2046,SC2086 # words
-cc -std=c99 other.c $flags $(pkg-config --static --libs vernier-capture | sed 's/-lvernier-capture/-l:libvernier-capture.a/') -o other_static
+cc -std=c99 other.c $flags \
+	$(pkg-config --static --libs vernier-capture | sed 's/-lvernier-capture/-l:libvernier-capture.a/') -o other_static
 ! readelf -d other_static | grep -q vernier || fail "the static library was not linked"
 works ./other_static
 for header in vernier_capture vernier_record; do
@@ -133,6 +144,8 @@ sed "s|^\\.|$usr|" files >manifest
 mkdir "$usr/share/other" && touch "$usr/share/vernier/limits/mine.yaml"
 cmake --build "$build" --target help | grep -c "^uninstall" >/dev/null || fail "no target uninstall"
 cmake -DMANIFEST="$work/manifest" -P "$source/compare/uninstall.cmake" >/dev/null
-[ "$(find "$usr" -type f -o -type l)" = "$usr/share/vernier/limits/mine.yaml" ] || fail "left: $(find "$usr" -type f -o -type l)"
+[ "$(find "$usr" -type f -o -type l)" = "$usr/share/vernier/limits/mine.yaml" ] ||
+	fail "left: $(find "$usr" -type f -o -type l)"
 [ ! -e "$usr/share/vernier/guides" ] && [ -e "$usr/share/other" ] || fail "folders: $(find "$usr" -type d)"
-echo "installed: program, limits, contracts, manual pages, completions, headers, libraries, package files; and uninstalled"
+echo "installed: program, limits, contracts, manual pages, completions, headers, libraries, package files;" \
+	"and uninstalled"

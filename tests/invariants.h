@@ -181,7 +181,7 @@ static bool *choice(const vn_plan *p, const char *glob)
 }
 
 /* One call; what matches goes to `to`, when there is one. */
-static void go(const subject *s, any e, const int32_t *ids, int64_t tokens, const char *glob, seen *to)
+static void run_call(const subject *s, any e, const int32_t *ids, int64_t tokens, const char *glob, seen *to)
 {
 	bool    *want = choice(s->plan, glob ? glob : "logits");
 	vn_taps  taps = { .want = want, .sink = { .ctx = to, .begin = see_begin, .write = see_write, .end = see_end } };
@@ -234,12 +234,12 @@ static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 		any       e = open_engine(s->plan, s->weights, IN_F32);
 		seen      whole = see_nothing(s->plan), part = see_nothing(s->plan);
 		double    worst = 0.0;
-		go(s, e, s->ids, N, "logits", &whole);
+		run_call(s, e, s->ids, N, "logits", &whole);
 		for (size_t k = 0; k < sizeof split / sizeof *split; k++) {
 			e.calls->reset(e.self);
 			for (int t = 0; t < N; t += split[k]) {
 				const int n = N - t < split[k] ? N - t : split[k];
-				go(s, e, s->ids + t, n, "logits", &part);
+				run_call(s, e, s->ids + t, n, "logits", &part);
 				CU_ASSERT_EQUAL(e.calls->position(e.self), t + n);
 				for (int i = 0; i < n; i++)
 					worst = fmax(worst, gap(row_of(&whole, logits, t + i), row_of(&part, logits, i), s->plan->vocab));
@@ -262,9 +262,9 @@ static void changing_the_last_token_changes_no_bit_before_it(void)
 		int32_t ids[N];
 		memcpy(ids, s->ids, sizeof ids);
 		ids[N - 1] = (ids[N - 1] + 1) % s->plan->vocab;
-		go(s, e, s->ids, N, "*", &a);
+		run_call(s, e, s->ids, N, "*", &a);
 		e.calls->reset(e.self);
-		go(s, e, ids, N, "*", &b);
+		run_call(s, e, ids, N, "*", &b);
 		for (int v = 0; v < s->plan->n_values; v++) {
 			const vn_value *x = &s->plan->value[v];
 			const vn_shape *shape = &a.value[v].shape;
@@ -423,8 +423,8 @@ static void going_back_and_on_equals_a_fresh_start(void)
 			/* the same calls up to there, then others */
 			a.calls->reset(a.self), b.calls->reset(b.self);
 			if (back[k])
-				go(s, a, s->ids, back[k], NULL, NULL), go(s, b, s->ids, back[k], NULL, NULL);
-			go(s, a, s->other, 20, NULL, NULL);
+				run_call(s, a, s->ids, back[k], NULL, NULL), run_call(s, b, s->ids, back[k], NULL, NULL);
+			run_call(s, a, s->other, 20, NULL, NULL);
 			if (hybrid(s) && back[k]) {
 				CU_ASSERT_EQUAL(a.calls->rewind(a.self, back[k], &err), VN_ERR_UNSUPPORTED);
 				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layer0.gdn_conv"));
@@ -433,11 +433,11 @@ static void going_back_and_on_equals_a_fresh_start(void)
 			}
 			must(a.calls->rewind(a.self, back[k], &err), &err);
 			CU_ASSERT_EQUAL(a.calls->position(a.self), back[k]);
-			go(s, a, s->ids + back[k], 3, "*", &went);
-			go(s, b, s->ids + back[k], 3, "*", &fresh);
+			run_call(s, a, s->ids + back[k], 3, "*", &went);
+			run_call(s, b, s->ids + back[k], 3, "*", &fresh);
 			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
-			go(s, a, s->ids + back[k] + 3, 1, "*", &went);
-			go(s, b, s->ids + back[k] + 3, 1, "*", &fresh);
+			run_call(s, a, s->ids + back[k] + 3, 1, "*", &went);
+			run_call(s, b, s->ids + back[k] + 3, 1, "*", &fresh);
 			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
 		}
 		a.calls->destroy(a.self), b.calls->destroy(b.self);
@@ -451,7 +451,7 @@ static void going_back_beyond_what_there_is_is_refused(void)
 	any            e = open_engine(s->plan, s->weights, IN_F32);
 	vn_error       err = { "" };
 
-	go(s, e, s->ids, 5, NULL, NULL);
+	run_call(s, e, s->ids, 5, NULL, NULL);
 	CU_ASSERT_EQUAL(e.calls->rewind(e.self, 6, &err), VN_ERR_USAGE);
 	CU_ASSERT_STRING_EQUAL(err.text, "no way back to 6 tokens: there are 5");
 	CU_ASSERT_EQUAL(e.calls->rewind(e.self, -1, &err), VN_ERR_USAGE);
@@ -481,13 +481,13 @@ static void nothing_of_another_prompt_is_left_after_a_reset(void)
 		seen a = see_nothing(s->plan), b = see_nothing(s->plan);
 		for (int turn = 0; turn < 2; turn++) { /* fresh is so but once; then both were used, one otherwise */
 			used.calls->reset(used.self);
-			go(s, used, turn ? poison : s->other, N, NULL, NULL);
+			run_call(s, used, turn ? poison : s->other, N, NULL, NULL);
 			used.calls->reset(used.self), fresh.calls->reset(fresh.self);
 			CU_ASSERT_EQUAL(used.calls->position(used.self), 0);
 			for (int t = 0; t < 12; t += t ? 1 : 7) { /* seven tokens, then step by step */
 				const int n = t ? 1 : 7;
-				go(s, used, s->ids + t, n, "{layer*,final_norm}", &a);
-				go(s, fresh, s->ids + t, n, "{layer*,final_norm}", &b);
+				run_call(s, used, s->ids + t, n, "{layer*,final_norm}", &a);
+				run_call(s, fresh, s->ids + t, n, "{layer*,final_norm}", &b);
 				CU_ASSERT_EQUAL(differing(s, &a, &b), 0);
 			}
 		}
@@ -514,15 +514,15 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 		bool    *want = choice(s->plan, "layer1.{v_cache,gdn_state}");
 		vn_taps  taps = { .want = want, .sink = { .begin = full, .write = see_write, .end = see_end } };
 		vn_error err = { "" };
-		go(s, a, s->ids, 9, NULL, NULL);
-		go(s, b, s->ids, 9, NULL, NULL);
+		run_call(s, a, s->ids, 9, NULL, NULL);
+		run_call(s, b, s->ids, 9, NULL, NULL);
 		must(a.calls->begin(a.self, s->other, 40, NULL, &err), &err); /* larger than its room, too */
 		must(a.calls->run(a.self, 0, s->plan->n_nodes, &err), &err);
 		must(a.calls->end(a.self, false, &err), &err);
 		CU_ASSERT_EQUAL(a.calls->forward(a.self, s->other, 5, &taps, &err), VN_ERR_IO);
 		CU_ASSERT_EQUAL(a.calls->position(a.self), 9);
-		go(s, a, s->ids + 9, 2, "*", &went);
-		go(s, b, s->ids + 9, 2, "*", &fresh);
+		run_call(s, a, s->ids + 9, 2, "*", &went);
+		run_call(s, b, s->ids + 9, 2, "*", &fresh);
 		CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
 		a.calls->destroy(a.self), b.calls->destroy(b.self);
 		forget(&went), forget(&fresh);
@@ -541,7 +541,7 @@ static void the_cache_is_what_was_put_into_it(void)
 		for (int t = 0; t < 20; t += t ? 1 : 13) {
 			const int    n = t ? 1 : 13;
 			static float all[8][20 * 64], now[20 * 64];
-			go(s, e, s->ids + t, n, "layer*.{k_rope,k_proj,v_proj,k_cache,v_cache}", &part);
+			run_call(s, e, s->ids + t, n, "layer*.{k_rope,k_proj,v_proj,k_cache,v_cache}", &part);
 			for (int i = 0; i < s->plan->n_states; i++) {
 				const vn_state *x = &s->plan->state[i];
 				if (x->input < 0)

@@ -64,7 +64,8 @@ static double angle(const vn_rope *r, int i, int position, int length, double *a
 	return position * pow(base, -2.0 * i / R) / divisor;
 }
 
-/* The largest error of rows of a rotated value against its input, for a call that began behind `past`. */
+/* The largest error of rows of a rotated value against its input, for a call that began behind
+ * `past`. */
 static double turned_wrong(const subject *s, const seen *x, const char *name, int past)
 {
 	const int      v = vn_plan_find(s->plan, name);
@@ -89,8 +90,8 @@ static double turned_wrong(const subject *s, const seen *x, const char *name, in
 static void both_calls(const subject *s, any e, seen *first, seen *second)
 {
 	e.calls->reset(e.self);
-	go(s, e, s->ids, FIRST, "*", first);
-	go(s, e, s->ids + FIRST, ALL - FIRST, "*", second);
+	run_call(s, e, s->ids, FIRST, "*", first);
+	run_call(s, e, s->ids + FIRST, ALL - FIRST, "*", second);
 }
 
 static void length_decides(vn_rope_type type)
@@ -105,10 +106,10 @@ static void length_decides(vn_rope_type type)
 	vn_error err = { "" };
 
 	/* up to the length it was made for: as any other RoPE */
-	go(&s, e, s.ids, MADE_FOR, "logits", &c);
+	run_call(&s, e, s.ids, MADE_FOR, "logits", &c);
 	e.calls->reset(e.self);
 	for (int t = 0; t < MADE_FOR; t++) {
-		go(&s, e, s.ids + t, 1, "logits", &d);
+		run_call(&s, e, s.ids + t, 1, "logits", &d);
 		worst = fmax(worst, gap(row_of(&c, logits, t), row_of(&d, logits, 0), s.plan->vocab));
 	}
 	CU_ASSERT(worst <= 3e-6);
@@ -125,7 +126,7 @@ static void length_decides(vn_rope_type type)
 
 	/* so one prefill of all is another computation */
 	e.calls->reset(e.self);
-	go(&s, e, s.ids, ALL, "*", &c);
+	run_call(&s, e, s.ids, ALL, "*", &c);
 	CU_ASSERT(turned_wrong(&s, &c, "layer0.k_rope", 0) <= 1e-4);
 	for (int t = FIRST; t < ALL; t++)
 		far = fmax(far, gap(row_of(&c, logits, t), row_of(&b, logits, t - FIRST), s.plan->vocab));
@@ -137,10 +138,10 @@ static void length_decides(vn_rope_type type)
 	both_calls(&s, e, &a, &b);
 	CU_ASSERT_EQUAL(differing(&s, &a, &c) + differing(&s, &b, &d), 0);
 	must(e.calls->rewind(e.self, FIRST, &err), &err);
-	go(&s, e, s.other, 1, "*", &b);
+	run_call(&s, e, s.other, 1, "*", &b);
 	fresh.calls->reset(fresh.self);
-	go(&s, fresh, s.ids, FIRST, "*", &c);
-	go(&s, fresh, s.other, 1, "*", &d);
+	run_call(&s, fresh, s.ids, FIRST, "*", &c);
+	run_call(&s, fresh, s.other, 1, "*", &d);
 	CU_ASSERT_EQUAL(differing(&s, &b, &d), 0);
 
 	printf("up to there %.2g, beyond %.2g ", worst, far);

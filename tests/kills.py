@@ -72,7 +72,12 @@ static void count(void)
 }
 
 #define OVER(type, name, params, args) \
-	type name params { static type (*real) params; if (!real) real = (type (*) params)dlsym(RTLD_NEXT, #name); count(); return real args; }
+	type name params { \
+		static type (*real) params; \
+		if (!real) real = (type (*) params)dlsym(RTLD_NEXT, #name); \
+		count(); \
+		return real args; \
+	}
 OVER(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n))
 OVER(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
 OVER(ssize_t, pwrite64, (int fd, const void *p, size_t n, off64_t at), (fd, p, n, at))

@@ -31,7 +31,8 @@ for command in '--version' 'points model' 'show a.h5' 'compare a.h5 a.h5 --allow
 done
 capture b.h5 2>err
 status=$?
-[ $status = 2 ] && [ "$(grep -c 'OpenBLAS, which runs the model, cannot be loaded' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
+[ $status = 2 ] && [ "$(grep -c 'OpenBLAS, which runs the model, cannot be loaded' err)" = 1 ] &&
+	[ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
 	complain "a broken library: exit status $status: $(cat err)"
 
 # The same for the Vulkan loader.
@@ -42,7 +43,9 @@ if "$vernier" help | grep -q '^  devices '; then
 		# shellcheck disable=SC2086 # words
 		LD_LIBRARY_PATH=$work/broken_gpu "$vernier" ${command/model/$model} >/dev/null 2>err
 		status=$?
-		[ $status = 2 ] && [ "$(grep -c 'the Vulkan loader cannot be loaded.*install it and a driver: Debian.* mesa-vulkan-drivers' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
+		[ $status = 2 ] &&
+			[ "$(grep -c 'the Vulkan loader cannot be loaded.*install it and a driver: Debian.* mesa-vulkan-drivers' \
+			err)" = 1 ] && [ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
 			complain "vernier $command with a broken Vulkan loader: exit status $status: $(cat err)"
 	done
 	LD_LIBRARY_PATH=$work/broken_gpu capture b.h5 2>err || complain "capture ref needs the Vulkan loader: $(cat err)"
@@ -73,7 +76,8 @@ __attribute__((constructor)) static void begin(void)
 char *openblas_get_corename(void) { return core; }
 char *openblas_get_config(void) { return "OpenBLAS 0.0.0"; }
 void openblas_set_num_threads(int n) { (void)n; }
-#define GEMM(name, real) void name(int order, int ta, int tb, int m, int n, int k, real x, const real *a, int lda, const real *b, int ldb, \
+#define GEMM(name, real) void name(int order, int ta, int tb, int m, int n, int k, real x, const real *a, int lda, \
+		const real *b, int ldb, \
                                    real y, real *c, int ldc) \
 { \
 	(void)order; (void)ta; (void)y; \
@@ -96,7 +100,8 @@ if grep -qw avx2 /proc/cpuinfo; then
 	[ "$(cat loads)" = "Prescott 1
 $better 1" ] || complain "kernels of 2004: loaded as $(cat loads)"
 	unset LD_LIBRARY_PATH
-	"$vernier" show b.h5 --format json | grep -q "\"blas_kernel\": *\"$better\"" || complain "the recording does not name $better"
+	"$vernier" show b.h5 --format json | grep -q "\"blas_kernel\": *\"$better\"" ||
+		complain "the recording does not name $better"
 	"$vernier" compare a.h5 b.h5 >/dev/null || complain "other numbers by another library"
 	export LD_LIBRARY_PATH=$work/old
 fi

@@ -42,7 +42,8 @@ done
 
 # A page is printed without what is for the source alone, from a build tree too.
 "$vernier" help usage.md >"$made"
-grep -q '^# Using vernier$' "$made" && ! grep -q '<!--' "$made" || { echo "help usage.md: $(grep '<!--' "$made")"; exit 1; }
+grep -q '^# Using vernier$' "$made" && ! grep -q '<!--' "$made" ||
+	{ echo "help usage.md: $(grep '<!--' "$made")"; exit 1; }
 
 complete() { :; }
 . <("$vernier" help --completions bash)

@@ -93,7 +93,8 @@ class Measured:
 
 def run(*arguments, expect=(0,), program=None, timeout=1800):
     """Seconds of processor and peak of one command. A shell stands between, so that the peak is the command's own."""
-    script = 'import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.PIPE,stderr=subprocess.PIPE);' \
+    script = 'import resource,subprocess,sys;' \
+             'r=subprocess.run(sys.argv[1:],stdout=subprocess.PIPE,stderr=subprocess.PIPE);' \
              'u=resource.getrusage(resource.RUSAGE_CHILDREN);sys.stdout.buffer.write(r.stdout);' \
              'sys.stderr.buffer.write(r.stderr+b"\\n%d %f %d" % (r.returncode,u.ru_utime+u.ru_stime,u.ru_maxrss))'
     begin = time.monotonic()

@@ -12,7 +12,7 @@
 static int64_t other_id = -1;
 
 /* A recording under way, of n tokens (ids from 5 on) at positions from `from` on. */
-static inline vn_store *begin(const char *name, int64_t n, int32_t from, const vn_facts *more)
+static inline vn_store *begin_recording(const char *name, int64_t n, int32_t from, const vn_facts *more)
 {
 	int32_t   ids[64], positions[64];
 	vn_store *s = NULL;
@@ -31,13 +31,15 @@ static inline vn_store *begin(const char *name, int64_t n, int32_t from, const v
 	return s;
 }
 
-static inline void step(vn_store *s, int number, int64_t position, int64_t tokens, int64_t first_row, int64_t rows)
+static inline void begin_step(vn_store *s, int number, int64_t position, int64_t tokens, int64_t first_row,
+                              int64_t rows)
 {
 	CU_ASSERT_EQUAL_FATAL(vn_store_step(s, number, position, tokens, first_row, rows, NULL), VN_OK);
 }
 
 /* rows x columns numbers; axes "": as its point has them. */
-static inline void put(vn_store *s, const char *name, const char *axes, int64_t rows, int64_t columns, const float *x)
+static inline void put_tensor(vn_store *s, const char *name, const char *axes, int64_t rows, int64_t columns,
+                              const float *x)
 {
 	const vn_shape  shape = { 2, { rows, columns } };
 	vn_tensor_label l = vn_label_of_name(name);

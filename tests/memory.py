@@ -19,7 +19,8 @@ T, H, S, D = 512, 16, 2048, 128  # tokens, heads, keys; D: numbers of a head
 WIDE = H * S
 WATCH = r"""
 import os, sys
-pid = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o600)])
+pid = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ,
+                     file_actions=[(os.POSIX_SPAWN_OPEN, 1, sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o600)])
 _, status, usage = os.wait4(pid, 0)
 print(usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status))
 """

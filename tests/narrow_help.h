@@ -27,7 +27,7 @@ static inline double next_in_bits(double x, int bits)
 }
 
 /* bits: of the sum; whole: of what is added, too. */
-static inline void add(int bits, bool whole)
+static inline void add_numbers(int bits, bool whole)
 {
 	for (int i = 0; i < N; i++) {
 		a[i] = given_number(i, 1);

@@ -17,9 +17,12 @@ SURE |= {"port_logits_bf16", "port_logits_bf16_product", "port_logits_transposed
          "port_delta_beta_twice", "port_delta_decay_sign", "port_delta_keys_unnormed", "port_norms_behind_rope"}
 UNKNOWN |= {"port_" + name for name in """
 rope_reversed norm_weight_squared norm_half_width norm_of_all_tokens
-norm_of_row_before norm_plus_one_twice layer_norm_ms layer_norm_bias_twice logits_shifted_by_one_id k_bias_of_q rows_packed_by_eights
-zero_point_off int4_groups int8_columns scales_of_next_row act_beta act_by_table act_tanh_without_cube up_plus_one gate_plus_up up_twice
-scale_log_n mask_of_minus_10 mask_transposed softmax_by_blocks softmax_sigmoid softmax_twice values_head_map key_heads_reversed alibi
+norm_of_row_before norm_plus_one_twice layer_norm_ms layer_norm_bias_twice logits_shifted_by_one_id k_bias_of_q
+rows_packed_by_eights
+zero_point_off int4_groups int8_columns scales_of_next_row act_beta act_by_table act_tanh_without_cube
+up_plus_one gate_plus_up up_twice
+scale_log_n mask_of_minus_10 mask_transposed softmax_by_blocks softmax_sigmoid softmax_twice values_head_map
+key_heads_reversed alibi
 heads_scaled keys_of_other_row residual_multiplier branch_subtracted embed_normed embed_int8
 embed_small_vocabulary delta_heads_reversed conv_first_tap_lost conv_relu""".split()}
 PROBS = "{p}attn_probs {p}attn_context"

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# packages.sh [-o FOLDER] [--roots FOLDER] [debian|ubuntu]...: makes the Debian packages for Debian 12 and Ubuntu 24.04 and
-# tries them: lintian finds no error in them; in a root that holds nothing else `vernier` installs, names a mistake, and
-# says what is missing for a GPU; a program of somebody else's builds with libvernier-capture-dev, shared and static.
+# packages.sh [-o FOLDER] [--roots FOLDER] [debian|ubuntu]...: makes the Debian packages for Debian 12 and Ubuntu 24.04
+# and tries them: lintian finds no error in them; in a root that holds nothing else `vernier` installs, names a mistake,
+# and says what is missing for a GPU; a program of somebody else's builds with libvernier-capture-dev, shared and
+# static.
 #
 # Each release has packages of its own, since libunistring (2, 5), HDF5 and libzip have other names. Needs root,
-# debootstrap, and access to both archives. The roots are kept in FOLDER (default: /var/tmp/vernier-packages), 2 GB each.
+# debootstrap, and access to both archives. The roots are kept in FOLDER (default: /var/tmp/vernier-packages), 2 GB
+# each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build roots=/var/tmp/vernier-packages systems=
@@ -24,7 +26,8 @@ command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get insta
 # Runs the script on standard input in a root.
 inside() { # ROOT
 	unshare --mount bash -c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$1" \
-		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+		DEBIAN_FRONTEND=noninteractive \
 		bash -euo pipefail -s
 }
 bare() { # SYSTEM ROOT: nothing but the release
@@ -34,7 +37,8 @@ bare() { # SYSTEM ROOT: nothing but the release
 		local script=/usr/share/debootstrap/scripts/noble keys=
 		[ -e $script ] || script=/usr/share/debootstrap/scripts/gutsy
 		# Without the keys, debootstrap would ask Debian's archive for Ubuntu.
-		[ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || { keys=--no-check-gpg; echo "ubuntu-archive-keyring.gpg is missing: the root is not verified"; }
+		[ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] ||
+			{ keys=--no-check-gpg; echo "ubuntu-archive-keyring.gpg is missing: the root is not verified"; }
 		debootstrap $keys --variant=minbase --components=main,universe noble "$2" "" $script >/dev/null ;;
 	esac
 }
@@ -53,13 +57,15 @@ for system in ${systems:-debian ubuntu}; do
 	fi
 	rm -rf "$root.build/vernier/source" "$root.build/vernier/build/"*.deb
 	mkdir -p "$root.build/vernier/source"
-	git ls-files -z --cached --others --exclude-standard -- ':!fixtures' ':!tests/fuzz' | xargs -0 cp -p --parents -t "$root.build/vernier/source"
+	git ls-files -z --cached --others --exclude-standard -- ':!fixtures' ':!tests/fuzz' |
+		xargs -0 cp -p --parents -t "$root.build/vernier/source"
 	cp -L /etc/resolv.conf "$root.build/etc/"
 	inside "$root.build" <<'T'
 cd /vernier/source
 tests/install.sh
 apt-get install -q -y --no-install-recommends lintian dpkg-dev >/dev/null
-cmake -S . -B ../build -G Ninja -DCMAKE_BUILD_TYPE=Release -DVERNIER_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_SKIP_RPATH=ON >/dev/null
+cmake -S . -B ../build -G Ninja -DCMAKE_BUILD_TYPE=Release -DVERNIER_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr \
+	-DCMAKE_SKIP_RPATH=ON >/dev/null
 cmake --build ../build -- --quiet
 cd ../build
 cpack -G DEB >/dev/null
@@ -91,7 +97,9 @@ apt-get install -q -y --no-install-recommends gcc libc6-dev pkg-config ./libvern
 cd /usr/share/vernier/examples
 flags=$(pkg-config --cflags --libs vernier-capture)
 cc -std=c99 capture.c $flags -lm -o /vernier/shared
-cc -std=c99 capture.c $(pkg-config --cflags --static --libs vernier-capture | sed 's/-lvernier-capture/-l:libvernier-capture.a/') -o /vernier/static
+cc -std=c99 capture.c \
+	$(pkg-config --cflags --static --libs vernier-capture |
+		sed 's/-lvernier-capture/-l:libvernier-capture.a/') -o /vernier/static
 cd /vernier
 for kind in shared static; do ./$kind mistral $kind.h5; done
 vernier compare shared.h5 static.h5 --bitwise --allow itself | grep '^within'

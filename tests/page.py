@@ -124,12 +124,15 @@ def make_pages():
 def contrast(b, selector):
     """Of the text of an element to what is behind it, as WCAG counts: 4.5 can be read."""
     return b.ask("""(() => {
-        const light = (c) => { const k = c.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255).map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        const light = (c) => { const k = c.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255)
+            .map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
             return 0.2126 * k[0] + 0.7152 * k[1] + 0.0722 * k[2]; };
         const e = document.querySelector(%s);
         let behind = e;
-        while (behind && /rgba\\(0, 0, 0, 0\\)/.test(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
-        const [a, z] = [light(getComputedStyle(e).color), light(getComputedStyle(behind).backgroundColor)].sort((x, y) => y - x);
+        while (behind && /rgba\\(0, 0, 0, 0\\)/.test(getComputedStyle(behind).backgroundColor))
+            behind = behind.parentElement;
+        const [a, z] = [light(getComputedStyle(e).color), light(getComputedStyle(behind).backgroundColor)]
+            .sort((x, y) => y - x);
         return (a + 0.05) / (z + 0.05); })()""" % json.dumps(selector))
 
 

@@ -22,7 +22,8 @@ import types
 
 from needs_transformers import torch, transformers
 
-from record_help import BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy, load, model_of, prompt, record, run, vernier_parity
+from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy, load, model_of, prompt, record, run,
+                         vernier_parity)
 from record_variants import odd
 from vernier_parity.wrapped import _probabilities
 

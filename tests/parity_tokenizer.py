@@ -79,8 +79,8 @@ def main():
     p.add_argument("--texts", type=int, default=20000)
     p.add_argument("--sweep", action="store_true")
     a = p.parse_intermixed_args()
-    files = a.files or [os.path.join(FIXTURES, "tokenizers", n + ".json") for n in ("gpt2", "qwen2", "qwen35", "llama3")] + \
-        [os.path.join(FIXTURES, "qwen2-trained")]
+    files = a.files or [os.path.join(FIXTURES, "tokenizers", n + ".json")
+                        for n in ("gpt2", "qwen2", "qwen35", "llama3")] + [os.path.join(FIXTURES, "qwen2-trained")]
     bad = 0
     for path in files:
         total, differ = compare(a.program, path, sweep() if a.sweep else random_texts(a.seed, a.texts))

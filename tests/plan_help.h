@@ -14,7 +14,9 @@ enum { V = 32, D = 16, F = 24, L = 2, H = 4, G = 2, K = 4 };
 static inline vn_plan *toy(void)
 {
 	json_t *o = json_loads(
-		"{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"max_position_embeddings\":64,\"tie_word_embeddings\":true}",
+		"{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
+		"\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"max_position_embeddings\":64,"
+		"\"tie_word_embeddings\":true}",
 		0, NULL);
 	vn_plan *p = NULL;
 	vn_error e;

@@ -18,7 +18,8 @@ check() {
 	local page=$specs/$1 fence=$2
 	shift 2
 	"$@" >"$table"
-	[ "$(grep -cFx "$fence" "$page")" -ge 1 ] && [ -s "$table" ] || { echo "$page: no line '$fence', or no table"; exit 1; }
+	[ "$(grep -cFx "$fence" "$page")" -ge 1 ] && [ -s "$table" ] ||
+		{ echo "$page: no line '$fence', or no table"; exit 1; }
 	awk -v fence="$fence" -v table="$table" '
 		!skip { print }
 		$0 == fence && !done { while ((getline line <table) > 0) print line; skip = done = 1; next }

@@ -45,7 +45,7 @@ static void scores_of(int step, int row, double off, float *x)
 		x[k] = (float)(size * (3 * sin(1.7 * k + 2.3 * step + 0.9 * row) + off * cos(5.1 * k + step)));
 }
 
-static vn_status put(vn_store *s, const char *name, int step, int rows, int width, double off, vn_error *err)
+static vn_status put_tensor(vn_store *s, const char *name, int step, int rows, int width, double off, vn_error *err)
 {
 	const vn_sink  k = vn_store_sink(s);
 	const vn_shape shape = { .rank = 2, .dim = { rows, width } };
@@ -66,7 +66,8 @@ static vn_status put(vn_store *s, const char *name, int step, int rows, int widt
 	return st;
 }
 
-/* A recording of PROMPT tokens and n steps behind them, n * chunk <= MOST; off[0] is the prompt's. */
+/* A recording of PROMPT tokens and n steps behind them, n * chunk <= MOST; off[0] is the
+ * prompt's. */
 static void record(const char *name, int n, const double *off)
 {
 	int32_t   ids[PROMPT + MOST], positions[PROMPT + MOST];
@@ -88,9 +89,9 @@ static void record(const char *name, int n, const double *off)
 		const int rows = i ? chunk : PROMPT;
 		st = vn_store_step(s, i, i ? PROMPT + (i - 1) * chunk : 0, rows, 0, rows, &err);
 		if (!st && embed_worst >= 0)
-			st = put(s, "embed", i, rows, D, i == embed_worst ? 4 * off[i] : off[i], &err);
+			st = put_tensor(s, "embed", i, rows, D, i == embed_worst ? 4 * off[i] : off[i], &err);
 		if (!st)
-			st = put(s, "logits", i, rows, V, off[i], &err);
+			st = put_tensor(s, "logits", i, rows, V, off[i], &err);
 	}
 	if (!st)
 		st = vn_store_commit(&s, &err);
@@ -99,14 +100,14 @@ static void record(const char *name, int n, const double *off)
 
 static void compare(trial *t, const char *floor_file, const char *limits)
 {
-	/* the numbers are finer than f16, whose floors these are, and the floors larger than it leaves, and
-	 * much like the candidate */
+	/* the numbers are finer than f16, whose floors these are, and the floors larger than it leaves,
+	 * and much like the candidate */
 	t->o.allow |= VN_ALLOW_CLAIMS | VN_ALLOW_FLOOR;
 	judge(t, "ref", "cand", floor_file, limits);
 }
 
 /* ref and floor, and a candidate whose step i is factor[i] floors away. */
-static inline void make(int n, const double *factor, int exact)
+static inline void make_recordings(int n, const double *factor, int exact)
 {
 	double off[MOST + 1] = { 0 };
 
@@ -119,7 +120,7 @@ static inline void make(int n, const double *factor, int exact)
 	record("cand", n, off);
 }
 
-static inline void all(double *factor, int n, double x)
+static inline void set_all_factors(double *factor, int n, double x)
 {
 	for (int i = 0; i <= n; i++)
 		factor[i] = i ? x : 1;

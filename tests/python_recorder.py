@@ -159,7 +159,8 @@ class Manners(Files):
             import resource, sys, numpy, vernier_parity
             resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
             try:
-                with vernier_parity.Recorder(sys.argv[1], engine="numpy", precision="f32", token_ids=[1, 2, 3], force=True) as r:
+                with vernier_parity.Recorder(sys.argv[1], engine="numpy", precision="f32", token_ids=[1, 2, 3],
+                                             force=True) as r:
                     for i in range(4):
                         r.put(f"layer{i}.output", numpy.ones((3, 9000), "f4"))
             except vernier_parity.RecordingError as e:

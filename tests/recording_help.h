@@ -1,5 +1,5 @@
-/* recording_help.h: checkpoint files made by HDF5 itself, one number or name at a time. Shared by test_recording.c and
- * test_recording_bad.c. */
+/* recording_help.h: checkpoint files made by HDF5 itself, one number or name at a time. Shared by
+ * test_recording.c and test_recording_bad.c. */
 #ifndef VN_TESTS_RECORDING_HELP_H
 #define VN_TESTS_RECORDING_HELP_H
 
@@ -71,7 +71,7 @@ static inline hid_t create(const char *name)
 }
 
 /* A whole, good file with one tensor `embed`; *step is the open group of step 0. */
-static inline hid_t make(hid_t *step)
+static inline hid_t make_file(hid_t *step)
 {
 	static const int32_t ids[2] = { 7, 8 }, positions[2] = { 0, 1 };
 	hid_t                f = create(path);
@@ -90,7 +90,7 @@ static inline hid_t make(hid_t *step)
 	return f;
 }
 
-static inline void done(hid_t f, hid_t step)
+static inline void close_file(hid_t f, hid_t step)
 {
 	H5Gclose(step);
 	CU_ASSERT_TRUE(H5Fclose(f) >= 0);

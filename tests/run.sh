@@ -103,15 +103,21 @@ if [ "$what" = all ]; then
 	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
 	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
-	# Left out: the longest tests, which run the same code as the other suites and command-line tests, and checks that do
-	# not run our code.
-	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page|test_gpu_(attention|families|fuse|gdn|invariants|ops|paged|products|run|trouble)|cli_(isolate_deep|(isolate|paged|same_bits|decode|force_ref|quantised)_gpu|(selftest|selftest_families|explain_vocabulary)$))'
-	other='^(hostile_text|flips|bench_rows|cli_selftest_own|calls|includes|binaries|headers|format|questions|manual|points_page|elsewhere|action|story_.*|cli_(evaluate|evaluate_recorded|prompts|same_bits_ref|interrupted|shortened_gpu|force|csv|mpi))$'
+	# Left out: the longest tests, which run the same code as the other suites and command-line tests, and checks that
+	# do not run our code.
+	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page'
+	long+='|test_gpu_(attention|families|fuse|gdn|invariants|ops|paged'
+	long+='|products|run|trouble)|cli_(isolate_deep|(isolate|paged|same_bits|decode|force_ref|quantised)_gpu'
+	long+='|(selftest|selftest_families|explain_vocabulary)$))'
+	other='^(hostile_text|flips|bench_rows|cli_selftest_own|calls|includes|binaries|headers|format'
+	other+='|questions|manual|points_page|elsewhere|action|story_.*'
+	other+='|cli_(evaluate|evaluate_recorded|prompts|same_bits_ref|interrupted|shortened_gpu|force|csv|mpi))$'
 	# CMake 3.25 takes nine pairs of parentheses; of more it complains, and would leave out nothing.
 	if ctest --preset asan -N -E "$long|$other" 2>&1 | grep -q RegularExpression; then
 		refuse "the list of tests to leave out is no regular expression of this ctest"
 	fi
-	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j"$jobs" -E "$long|$other"
+	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j"$jobs" -E \
+		"$long|$other"
 	echo "== thread sanitizer, on what uses threads"
 	threaded="ref ref_calls eval ops store store_trouble metrics compare stats model"
 	configure_and_build tsan -DVERNIER_GPU=OFF -- $(printf ' test_%s' $threaded)
@@ -120,6 +126,7 @@ if [ "$what" = all ]; then
 	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON "$shaders" >/dev/null
 	watched "building clang" cmake --build build/clang
 	# Checks of the source say the same with every compiler.
-	watched --show "testing clang" ctest --test-dir build/clang --output-on-failure -j"$jobs" -L '^unit$' -E '^(calls|includes|headers|format)$'
+	watched --show "testing clang" ctest --test-dir build/clang --output-on-failure -j"$jobs" -L '^unit$' \
+		-E '^(calls|includes|headers|format)$'
 fi
 echo "== all tests passed"

@@ -88,8 +88,8 @@ static inline vn_store *begin_decoding(const vn_plan *p, int64_t more)
 	return s;
 }
 
-static inline vn_status put(vn_store *s, int value, vn_dtype dtype, int64_t rows, int64_t columns, const void *data,
-                            vn_error *err)
+static inline vn_status put_tensor(vn_store *s, int value, vn_dtype dtype, int64_t rows, int64_t columns,
+                                   const void *data, vn_error *err)
 {
 	vn_sink   k = vn_store_sink(s);
 	vn_shape  shape = { .rank = 2, .dim = { rows, columns } };
@@ -115,7 +115,7 @@ static inline bool exists(const char *name)
 	return stat(name, &st) == 0;
 }
 
-static inline void clear(void)
+static inline void remove_files(void)
 {
 	unlink(path);
 	unlink(partial);

@@ -7,7 +7,7 @@
 
 enum { PLAIN, SINGLE, LEFT, RIGHT, BOTH };
 
-static void put(vn_added *a, const char *text, int32_t id, int how)
+static void add_token(vn_added *a, const char *text, int32_t id, int how)
 {
 	const vn_added_token t = { .id = id,
 		                       .single_word = how == SINGLE,
@@ -35,11 +35,11 @@ static void the_leftmost_and_of_those_the_longest(void)
 {
 	vn_added a = { 0 };
 
-	put(&a, "aa", 1, PLAIN);
-	put(&a, "aaa", 2, PLAIN);
-	put(&a, "ba", 3, PLAIN);
-	put(&a, "<|im", 4, PLAIN);
-	put(&a, "<|im_end|>", 5, PLAIN);
+	add_token(&a, "aa", 1, PLAIN);
+	add_token(&a, "aaa", 2, PLAIN);
+	add_token(&a, "ba", 3, PLAIN);
+	add_token(&a, "<|im", 4, PLAIN);
+	add_token(&a, "<|im_end|>", 5, PLAIN);
 	vn_added_settle(&a);
 	finds(&a, "", "");
 	finds(&a, "b a", "");
@@ -55,8 +55,8 @@ static void a_single_word_has_no_word_beside_it(void)
 {
 	vn_added a = { 0 };
 
-	put(&a, "ab", 1, SINGLE);
-	put(&a, "abc", 2, PLAIN);
+	add_token(&a, "ab", 1, SINGLE);
+	add_token(&a, "abc", 2, PLAIN);
 	vn_added_settle(&a);
 	finds(&a, "ab", "1[0,2) ");
 	finds(&a, "ab xab abx abc ab", "1[0,2) 2[11,14) 1[15,17) ");
@@ -80,11 +80,11 @@ static void white_space_beside_it_is_taken_in(void)
 {
 	vn_added a = { 0 };
 
-	put(&a, "<b>", 1, BOTH);
-	put(&a, "<l>", 2, LEFT);
-	put(&a, "<r>", 3, RIGHT);
-	put(&a, " x", 4, PLAIN);
-	put(&a, " \t", 5, BOTH);
+	add_token(&a, "<b>", 1, BOTH);
+	add_token(&a, "<l>", 2, LEFT);
+	add_token(&a, "<r>", 3, RIGHT);
+	add_token(&a, " x", 4, PLAIN);
+	add_token(&a, " \t", 5, BOTH);
 	vn_added_settle(&a);
 	finds(&a, "a  <b>  c", "1[1,8) ");
 	finds(&a, "a \n\t<l> c", "2[1,7) ");
@@ -103,7 +103,7 @@ static void of_the_same_text_the_first_stays(void)
 	vn_added a = { 0 };
 
 	for (int i = 0; i < 40; i++)
-		put(&a, i % 2 ? "x" : "y", i, PLAIN);
+		add_token(&a, i % 2 ? "x" : "y", i, PLAIN);
 	vn_added_settle(&a);
 	CU_ASSERT_EQUAL(a.n, 2);
 	finds(&a, "xy", "1[0,1) 0[1,2) ");
@@ -114,9 +114,9 @@ static void bytes_of_any_value_may_begin_one(void)
 {
 	vn_added a = { 0 };
 
-	put(&a, "\x01", 1, PLAIN);
-	put(&a, "\xf4\x8f\xbf\xbf", 2, PLAIN);
-	put(&a, "\x7f", 3, PLAIN);
+	add_token(&a, "\x01", 1, PLAIN);
+	add_token(&a, "\xf4\x8f\xbf\xbf", 2, PLAIN);
+	add_token(&a, "\x7f", 3, PLAIN);
 	vn_added_settle(&a);
 	finds(&a, "\xf4\x8f\xbf\xbf\x01\xf4\x8f\xbf\x7f\xff", "2[0,4) 1[4,5) 3[8,9) ");
 	vn_added_finish(&a);

@@ -28,9 +28,9 @@ static void holds(vn_recording *r, const char *name, int64_t rows, int64_t colum
 /* One step of four tokens, of which rows [first, first + rows) were kept. */
 static void kept(const char *name, int64_t first, int64_t rows)
 {
-	vn_store *s = begin(name, 4, 0, NULL);
-	step(s, 0, 0, 4, first, rows);
-	put(s, "embed", "", rows, 2, x + 2 * first);
+	vn_store *s = begin_recording(name, 4, 0, NULL);
+	begin_step(s, 0, 0, 4, first, rows);
+	put_tensor(s, "embed", "", rows, 2, x + 2 * first);
 	commit(s);
 }
 
@@ -93,11 +93,11 @@ static void a_floor_is_cut_and_the_reference_is_not(void)
 /* Step 1 is in the reference alone, and of step 0 the candidate says other tokens. */
 static void other_steps_are_left_alone(void)
 {
-	vn_store *s = begin("ref", 4, 0, NULL);
-	step(s, 0, 0, 3, 0, 3);
-	put(s, "embed", "", 3, 2, x);
-	step(s, 1, 3, 1, 0, 1);
-	put(s, "embed", "", 1, 2, x);
+	vn_store *s = begin_recording("ref", 4, 0, NULL);
+	begin_step(s, 0, 0, 3, 0, 3);
+	put_tensor(s, "embed", "", 3, 2, x);
+	begin_step(s, 1, 3, 1, 0, 1);
+	put_tensor(s, "embed", "", 1, 2, x);
 	commit(s);
 	kept("cand", 1, 3);
 	vn_comparison c = pair();
@@ -112,11 +112,11 @@ static void other_steps_are_left_alone(void)
 static void with_axes(const char *name, const char *axes, int64_t rows, int64_t columns, const float *y, int tensors)
 {
 	char      point[40];
-	vn_store *s = begin(name, 4, 0, NULL);
-	step(s, 0, 0, 4, 0, 4);
+	vn_store *s = begin_recording(name, 4, 0, NULL);
+	begin_step(s, 0, 0, 4, 0, 4);
 	for (int i = 0; i < tensors; i++) {
 		snprintf(point, sizeof point, "layer%d.mlp_norm", i);
-		put(s, point, axes, rows, columns, y);
+		put_tensor(s, point, axes, rows, columns, y);
 	}
 	commit(s);
 }
@@ -158,12 +158,12 @@ static void axes_are_not_guessed(void)
 /* final_norm of so many rows, of four tokens. */
 static void ends(const char *name, int64_t rows, bool second)
 {
-	vn_store *s = begin(name, 4, 0, NULL);
-	step(s, 0, 0, 4, 0, 4);
-	put(s, "embed", "", 4, 2, x);
-	put(s, "final_norm", "", rows, 2, x + 2 * (4 - rows));
+	vn_store *s = begin_recording(name, 4, 0, NULL);
+	begin_step(s, 0, 0, 4, 0, 4);
+	put_tensor(s, "embed", "", 4, 2, x);
+	put_tensor(s, "final_norm", "", rows, 2, x + 2 * (4 - rows));
 	if (second)
-		put(s, "logits", "", rows, 2, x + 2 * (4 - rows));
+		put_tensor(s, "logits", "", rows, 2, x + 2 * (4 - rows));
 	commit(s);
 }
 

@@ -17,7 +17,7 @@ static int entry_of(vn_comparison *c, const vn_checkpoint *p)
 	return p->cand;
 }
 
-static void done(vn_checkpoint *p, const vn_measured *m)
+static void note_measured(vn_checkpoint *p, const vn_measured *m)
 {
 	p->m = *m;
 	n_done++;
@@ -34,13 +34,13 @@ static void unread(vn_checkpoint *p, const char *why)
 static void record(const char *name, int n, float off)
 {
 	char      point[32];
-	vn_store *s = begin(name, 1, 0, NULL);
+	vn_store *s = begin_recording(name, 1, 0, NULL);
 
-	step(s, 0, 0, 1, 0, 1);
+	begin_step(s, 0, 0, 1, 0, 1);
 	for (int i = 0; i < n; i++) {
 		const float x[] = { (float)i + off, 1 };
 		snprintf(point, sizeof point, "mine.t%04d", i);
-		put(s, point, "token hidden", 1, 2, x);
+		put_tensor(s, point, "token hidden", 1, 2, x);
 	}
 	commit(s);
 }
@@ -51,7 +51,7 @@ static vn_status measured(vn_comparison *c, const vn_compare_options *o, vn_chec
 	*c = (vn_comparison) { .request.options = o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
 	c->result.point = point;
 	c->result.n_points = n;
-	const vn_batch b = { .other = c->opened.cand, .entry = entry_of, .done = done, .unread = unread };
+	const vn_batch b = { .other = c->opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = n_unread = 0;
 	return vn_measure_points(c, &b, err);
 }
@@ -131,9 +131,9 @@ static void a_mask_is_one_of_attention_scores_alone(void)
 		vn_checkpoint point = { .name = "t" };
 		vn_comparison c;
 		for (int side = 0; side < 2; side++) {
-			vn_store *s = begin(side ? "cand" : "ref", 1, 0, NULL);
-			step(s, 0, 0, 1, 0, 1);
-			put(s, names[i], i ? "" : "token key", 1, 2, x);
+			vn_store *s = begin_recording(side ? "cand" : "ref", 1, 0, NULL);
+			begin_step(s, 0, 0, 1, 0, 1);
+			put_tensor(s, names[i], i ? "" : "token key", 1, 2, x);
 			commit(s);
 		}
 		CU_ASSERT_EQUAL(measured(&c, &o, &point, 1, NULL), VN_OK);
@@ -152,7 +152,7 @@ static void bits_are_counted_where_they_are_asked_for(void)
 	for (int bits = 0; bits < 2; bits++) {
 		vn_checkpoint  point = { .name = "t" };
 		vn_comparison  c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
-		const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = done, .unread = unread };
+		const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 		c.result.point = &point;
 		c.result.n_points = 1;
 		c.result.bits = bits;
@@ -202,7 +202,7 @@ static void damaged_numbers_are_found_and_then_end_it(void)
 	CU_ASSERT_EQUAL(ref.checked, 3);
 	CU_ASSERT_EQUAL(cand.checked, 2);
 	CU_ASSERT_EQUAL(cand.wrong, 1);
-	const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = done, .unread = unread };
+	const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = 0;
 	CU_ASSERT_EQUAL(vn_measure_points(&c, &b, &err), VN_ERR_DAMAGED);
 	CU_ASSERT_EQUAL(n_done, 1); /* what came before it */
@@ -231,7 +231,7 @@ static void comparisons_of_one_reference_are_measured_together(void)
 			point[k][i] = (vn_checkpoint) { .name = "t", .order = k ? 2 * i : 3 * i, .ref = i, .cand = i };
 		c[k].result.point = point[k];
 		c[k].result.n_points = TENSORS;
-		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, done, unread } };
+		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	point[1][3].cand = -1;
 	vn_measure_together(m, 2);
@@ -264,9 +264,10 @@ static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others
 	for (int i = 0; i < LARGE; i++)
 		x[i] = (float)(i % 1000);
 	for (int k = 0; k < 3; k++) {
-		vn_store *s = begin(name[k], 1, 0, NULL);
-		step(s, 0, 0, 1, 0, 1);
-		put(s, "mine.t0000", k == 1 ? "hidden token" : "token hidden", k == 1 ? LARGE : 1, k == 1 ? 1 : LARGE, x);
+		vn_store *s = begin_recording(name[k], 1, 0, NULL);
+		begin_step(s, 0, 0, 1, 0, 1);
+		put_tensor(s, "mine.t0000", k == 1 ? "hidden token" : "token hidden", k == 1 ? LARGE : 1, k == 1 ? 1 : LARGE,
+		           x);
 		commit(s);
 	}
 	n_done = n_unread = 0;
@@ -276,7 +277,7 @@ static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others
 		point[k] = (vn_checkpoint) { .name = "t" };
 		c[k].result.point = &point[k];
 		c[k].result.n_points = 1;
-		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, done, unread } };
+		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	CU_ASSERT_EQUAL_FATAL(vn_view_axes(c[0].opened.cand, 0, (const int[VN_MAX_RANK]) { 1, 0 }, NULL), VN_OK);
 	vn_measure_together(m, ALL);

@@ -8,7 +8,7 @@
 enum { MANY = 3000 };
 
 /* As the checks of one name are, step for step, but for their values. */
-static void give(vn_comparison *c, vn_checkpoint *p, double value)
+static void give_checks(vn_comparison *c, vn_checkpoint *p, double value)
 {
 	const vn_check k[] = {
 		{ .metric = VN_M_NMSE, .form = VN_PLAIN, .limit = 1e-4, .value = value, .holds = value <= 1e-4, .line = 3 },
@@ -28,7 +28,7 @@ static void checks_come_back_as_they_were_given(void)
 	vn_comparison c = { 0 };
 	vn_checkpoint p = { .name = "x" };
 
-	give(&c, &p, 1e-5);
+	give_checks(&c, &p, 1e-5);
 	CU_ASSERT_EQUAL_FATAL(p.n_checks, 2);
 	const vn_check a = vn_check_at(&p, 0), b = vn_check_at(&p, 1);
 	CU_ASSERT(a.metric == VN_M_NMSE && a.form == VN_PLAIN && a.limit == 1e-4 && a.value == 1e-5 && a.holds &&
@@ -47,7 +47,7 @@ static void what_is_equal_is_kept_once(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
 	for (int i = 0; i < MANY; i++)
-		give(&c, &p[i], i % 2 ? 1e-5 + 1e-9 * i : 1.0 + i);
+		give_checks(&c, &p[i], i % 2 ? 1e-5 + 1e-9 * i : 1.0 + i);
 	CU_ASSERT_EQUAL(c.result.terms.n, 3); /* nmse that holds and that does not, and cosine, whose limit is a NaN */
 	int wrong = 0;
 	for (int i = 0; i < MANY; i++)
@@ -88,8 +88,8 @@ static void one_that_is_set_leaves_those_of_other_checkpoints(void)
 	vn_checkpoint p = { .name = "x" }, q = { .name = "x" };
 	vn_error      e;
 
-	give(&c, &p, 1e-5);
-	give(&c, &q, 1e-5);
+	give_checks(&c, &p, 1e-5);
+	give_checks(&c, &q, 1e-5);
 	vn_check k = vn_check_at(&p, 0);
 	k.best = 1e-6;
 	k.has_best = true;

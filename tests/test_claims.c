@@ -11,7 +11,7 @@ static vn_tensor_label label[MOST];
 static int             labels;
 
 /* One more tensor, with the label that the plan gives it. */
-static vn_tensor_label *add(const char *name)
+static vn_tensor_label *add_tensor(const char *name)
 {
 	const vn_plan *p = vn_model_plan(model);
 	const int      v = vn_plan_find(p, name);
@@ -72,13 +72,13 @@ static void refused_is(const char *want)
 static void what_the_plan_says_is_no_contradiction(void)
 {
 	begin_labels();
-	add("layer0.attn_norm");
-	add("layer0.mlp_norm");
-	add("layer1.attn_norm");
+	add_tensor("layer0.attn_norm");
+	add_tensor("layer0.mlp_norm");
+	add_tensor("layer1.attn_norm");
 	refused_is("");
 	/* what is not stated does not contradict */
 	begin_labels();
-	vn_tensor_label *l = add("layer0.mlp_norm");
+	vn_tensor_label *l = add_tensor("layer0.mlp_norm");
 	*l->point = *l->op = 0;
 	l->order = -1;
 	refused_is("");
@@ -87,14 +87,14 @@ static void what_the_plan_says_is_no_contradiction(void)
 static void another_point_layer_or_operation_is_refused(void)
 {
 	begin_labels();
-	snprintf(add("layer0.attn_norm")->point, 32, "mlp_norm");
+	snprintf(add_tensor("layer0.attn_norm")->point, 32, "mlp_norm");
 	refused_is("names: layer0.attn_norm of the candidate: its point is mlp_norm, the plan has attn_norm "
 	           "(--allow claims)");
 	begin_labels();
-	add("layer0.attn_norm")->layer = 1;
+	add_tensor("layer0.attn_norm")->layer = 1;
 	refused_is("names: layer0.attn_norm of the candidate: its layer is 1, the plan has 0 (--allow claims)");
 	begin_labels();
-	snprintf(add("layer0.attn_norm")->op, 32, "linear");
+	snprintf(add_tensor("layer0.attn_norm")->op, 32, "linear");
 	refused_is("names: layer0.attn_norm of the candidate: its op is linear, the plan has rms_norm (--allow claims)");
 }
 
@@ -102,8 +102,8 @@ static void another_point_layer_or_operation_is_refused(void)
 static void an_order_against_the_plan_is_refused(void)
 {
 	begin_labels();
-	add("layer0.mlp_norm")->order = 3;
-	add("layer0.attn_norm")->order = 7;
+	add_tensor("layer0.mlp_norm")->order = 3;
+	add_tensor("layer0.attn_norm")->order = 7;
 	refused_is("names: layer0.attn_norm of the candidate: its order is 7, but the plan computes it before "
 	           "layer0.mlp_norm (--allow claims)");
 }
@@ -113,7 +113,7 @@ static void an_allowed_contradiction_is_a_note(void)
 	vn_lines notes = { 0 }, refusals = { 0 };
 
 	begin_labels();
-	add("layer0.attn_norm")->layer = 1;
+	add_tensor("layer0.attn_norm")->layer = 1;
 	check(VN_ALLOW_CLAIMS, &notes, &refusals);
 	CU_ASSERT_EQUAL(refusals.n, 0);
 	one_line(&notes, "allowed (claims): names: layer0.attn_norm of the candidate: its layer is 1, the plan has 0");
@@ -129,7 +129,7 @@ static void four_are_named_and_the_rest_is_counted(void)
 
 	begin_labels();
 	for (int i = 0; i < 6; i++)
-		add(name[i])->layer = 7;
+		add_tensor(name[i])->layer = 7;
 	check(0, &notes, &refusals);
 	CU_ASSERT_EQUAL_FATAL(refusals.n, 5);
 	CU_ASSERT_STRING_EQUAL(refusals.line[3],

@@ -247,7 +247,9 @@ static void what_no_family_has_is_refused_by_name(void)
 	refused_of_all("{\"rope_interleaved\":\"yes\"}", "c.json: rope_interleaved \"yes\" is not supported");
 
 	json_t *o = json(
-		"{\"is_causal\":true,\"per_layer_config\":{},\"quantization_config\":null,\"logits_scaling\":1.0,\"logit_scale\":1,\"rope_interleaved\":false,\"attn_logit_softcapping\":null,\"attention_chunk_size\":0,\"text_config\":7}");
+		"{\"is_causal\":true,\"per_layer_config\":{},\"quantization_config\":null,\"logits_scaling\":1.0,"
+		"\"logit_scale\":1,\"rope_interleaved\":false,\"attn_logit_softcapping\":null,\"attention_chunk_size\":0,"
+		"\"text_config\":7}");
 	vn_error e;
 	CU_ASSERT_EQUAL(vn_config_refuse("c.json", o, &e), VN_OK);
 	json_decref(o);
@@ -317,27 +319,27 @@ static void both_spellings_of_rope_say_the_same(void)
 static void spellings_that_disagree_are_refused_by_field(void)
 {
 	refused("{\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}", VN_ERR_FORMAT, "rope_theta is 10000");
-	refused(
-		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2}}",
-		VN_ERR_FORMAT, "disagree on factor");
-	refused(
-		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4}}",
-		VN_ERR_FORMAT, "disagree on type");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\","
+	        "\"factor\":2}}",
+	        VN_ERR_FORMAT, "disagree on factor");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"yarn\","
+	        "\"factor\":4}}",
+	        VN_ERR_FORMAT, "disagree on type");
 	refused("{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_theta\":1e4}}",
 	        VN_ERR_FORMAT, "disagree on");
 	/* what one of them does not say: transformers would take rope_scaling, and it alone */
-	refused(
-		"{\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"linear\"},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}",
-		VN_ERR_FORMAT, "disagree on factor");
-	refused(
-		"{\"rope_scaling\":{\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}",
-		VN_ERR_FORMAT, "disagree on");
-	refused(
-		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}",
-		VN_ERR_FORMAT, "disagree on rope_theta");
-	refused(
-		"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}",
-		VN_ERR_FORMAT, "disagree on rope_theta");
+	refused("{\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"linear\"},\"rope_parameters\":{\"rope_type\":\"linear\","
+	        "\"factor\":4}}",
+	        VN_ERR_FORMAT, "disagree on factor");
+	refused("{\"rope_scaling\":{\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,"
+	        "\"rope_theta\":1e6}}",
+	        VN_ERR_FORMAT, "disagree on");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\","
+	        "\"factor\":4,\"rope_theta\":1e6}}",
+	        VN_ERR_FORMAT, "disagree on rope_theta");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":1e6},"
+	        "\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}",
+	        VN_ERR_FORMAT, "disagree on rope_theta");
 	vn_plan_destroy(accepted("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"mscale\":null},\"rope_theta\":1e6,"
 	                         "\"rope_parameters\":{\"type\":\"linear\",\"factor\":4.0,\"rope_theta\":1e6}}"));
 	vn_plan_destroy(accepted("{\"rope_scaling\":{\"type\":\"default\"},\"rope_parameters\":{}}"));
@@ -386,7 +388,8 @@ static void a_null_setting_is_passed_over_for_the_other_place(void)
 static void every_scaling_reads_its_own_fields(void)
 {
 	vn_rope r = rope_of(
-		"{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192}}");
+		"{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+		"\"original_max_position_embeddings\":8192}}");
 
 	CU_ASSERT_EQUAL(r.type, VN_ROPE_LLAMA3);
 	CU_ASSERT_EQUAL(r.factor, 8.0);
@@ -394,8 +397,9 @@ static void every_scaling_reads_its_own_fields(void)
 	CU_ASSERT_EQUAL(r.high_freq_factor, 4.0);
 	CU_ASSERT_EQUAL(r.original_context, 8192);
 
-	r = rope_of(
-		"{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":40,\"original_max_position_embeddings\":32,\"beta_fast\":16,\"beta_slow\":2,\"attention_factor\":1.5,\"mscale\":1,\"mscale_all_dim\":0.707,\"truncate\":false}}");
+	r = rope_of("{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":40,\"original_max_position_embeddings\":32,"
+	            "\"beta_fast\":16,\"beta_slow\":2,\"attention_factor\":1.5,\"mscale\":1,\"mscale_all_dim\":0.707,"
+	            "\"truncate\":false}}");
 	CU_ASSERT_EQUAL(r.type, VN_ROPE_YARN);
 	CU_ASSERT_EQUAL(r.beta_fast, 16.0);
 	CU_ASSERT_EQUAL(r.beta_slow, 2.0);
@@ -414,7 +418,8 @@ static void every_scaling_reads_its_own_fields(void)
 static void the_original_context_at_the_top_level_wins(void)
 {
 	const vn_rope r = rope_of(
-		"{\"original_max_position_embeddings\":16,\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":32}}");
+		"{\"original_max_position_embeddings\":16,\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,"
+		"\"original_max_position_embeddings\":32}}");
 
 	CU_ASSERT_EQUAL(r.original_context, 16);
 }
@@ -458,7 +463,8 @@ static void dynamic_keeps_the_length_the_model_was_made_for_and_has_no_other(voi
 static void longrope_brings_its_lists_into_the_plan(void)
 {
 	vn_plan *p = accepted(
-		"{\"rope_parameters\":{\"rope_type\":\"longrope\",\"factor\":null,\"original_max_position_embeddings\":16,\"short_factor\":[1,1.5],\"long_factor\":[2,4.25]}}");
+		"{\"rope_parameters\":{\"rope_type\":\"longrope\",\"factor\":null,\"original_max_position_embeddings\":16,"
+		"\"short_factor\":[1,1.5],\"long_factor\":[2,4.25]}}");
 	for (int l = 0; l < 4; l++)
 		for (int k = 0; k < 2; k++) {
 			char name[32];
@@ -491,7 +497,8 @@ static void longrope_brings_its_lists_into_the_plan(void)
 	}
 	refused("{\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4}}", VN_ERR_FORMAT, "longrope's short_factor");
 	refused(
-		"{\"original_max_position_embeddings\":1,\"rope_scaling\":{\"rope_type\":\"longrope\",\"short_factor\":[1,1],\"long_factor\":[1,1]}}",
+		"{\"original_max_position_embeddings\":1,\"rope_scaling\":{\"rope_type\":\"longrope\",\"short_factor\":[1,1],"
+		"\"long_factor\":[1,1]}}",
 		VN_ERR_FORMAT, "original_max_position_embeddings");
 }
 
@@ -514,8 +521,8 @@ static void a_scaling_that_stretches_the_context_makes_it_longer(void)
 	CU_ASSERT_EQUAL(
 		context_of("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16}}"), 64);
 	CU_ASSERT_EQUAL(
-		context_of(
-			"{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":32}}"),
+		context_of("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+	               "\"original_max_position_embeddings\":32}}"),
 		64);
 	CU_ASSERT_EQUAL(
 		context_of("{\"max_position_embeddings\":1073741824,\"rope_scaling\":{\"type\":\"linear\",\"factor\":1e9}}"),

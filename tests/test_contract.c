@@ -7,10 +7,10 @@ static const float x[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 
 /* n tokens at positions from `from` on, all in one step; facts of /run; cut: its run was interrupted. */
 static void record(const char *name, int64_t n, int32_t from, const vn_facts *facts, bool cut)
 {
-	vn_store *s = begin(name, n, from, facts);
+	vn_store *s = begin_recording(name, n, from, facts);
 	if (n) {
-		step(s, 0, 0, n, 0, n);
-		put(s, "embed", "", n, 2, x);
+		begin_step(s, 0, 0, n, 0, n);
+		put_tensor(s, "embed", "", n, 2, x);
 	}
 	if (cut)
 		vn_store_cut(s);
@@ -35,7 +35,7 @@ static verdict of(unsigned allow)
 	return v;
 }
 
-static bool has(const vn_lines *l, const char *want)
+static bool has_line(const vn_lines *l, const char *want)
 {
 	for (int i = 0; i < l->n; i++)
 		if (strcmp(l->line[i], want) == 0)
@@ -65,7 +65,7 @@ static void is_refused(unsigned bit, const char *word, const char *what)
 	CU_ASSERT_EQUAL(v.st, VN_OK);
 	CU_ASSERT_EQUAL(v.refusals.n, 0);
 	snprintf(line, sizeof line, "allowed (%s): %s", word, what);
-	CU_ASSERT_TRUE(has(&v.notes, line));
+	CU_ASSERT_TRUE(has_line(&v.notes, line));
 	drop(&v);
 }
 
@@ -76,7 +76,7 @@ static void the_same_run_is_comparable(void)
 	verdict v = of(0);
 	CU_ASSERT_EQUAL(v.st, VN_OK);
 	CU_ASSERT_EQUAL(v.refusals.n, 0);
-	CU_ASSERT_TRUE(has(&v.notes, "config: the reference records none; not checked"));
+	CU_ASSERT_TRUE(has_line(&v.notes, "config: the reference records none; not checked"));
 	drop(&v);
 }
 
@@ -163,9 +163,9 @@ static void keys_that_differ_are_refused_one_by_one(void)
 	verdict v;
 	configs("{\"a\": 1, \"b\": 2}", "{\"a\": 3, \"c\": 4}", 0, &v);
 	CU_ASSERT_EQUAL(v.refusals.n, 3);
-	CU_ASSERT_TRUE(has(&v.refusals, "config: a is 1 in the reference, 3 in the candidate (--allow config)"));
-	CU_ASSERT_TRUE(has(&v.refusals, "config: b is 2 in the reference, absent in the candidate (--allow config)"));
-	CU_ASSERT_TRUE(has(&v.refusals, "config: c is absent in the reference, 4 in the candidate (--allow config)"));
+	CU_ASSERT_TRUE(has_line(&v.refusals, "config: a is 1 in the reference, 3 in the candidate (--allow config)"));
+	CU_ASSERT_TRUE(has_line(&v.refusals, "config: b is 2 in the reference, absent in the candidate (--allow config)"));
+	CU_ASSERT_TRUE(has_line(&v.refusals, "config: c is absent in the reference, 4 in the candidate (--allow config)"));
 	CU_ASSERT_EQUAL(v.notes.n, 0);
 	drop(&v);
 	configs("{\"a\": 1}", "{\"a\": 3}", VN_ALLOW_CONFIG, &v);
@@ -252,13 +252,13 @@ static void positions_may_be_moved_by_a_constant(void)
 /* Five tokens; steps of 2, 2 and 1 of them, without those named in `but`. */
 static void stepped(const char *name, int but)
 {
-	vn_store *s = begin(name, 5, 0, NULL);
+	vn_store *s = begin_recording(name, 5, 0, NULL);
 	for (int k = 0; k < 3; k++) {
 		const int64_t n = k < 2 ? 2 : 1;
 		if (k == but)
 			continue;
-		step(s, k, 2 * k, n, 0, n);
-		put(s, "embed", "", n, 2, x);
+		begin_step(s, k, 2 * k, n, 0, n);
+		put_tensor(s, "embed", "", n, 2, x);
 	}
 	commit(s);
 }
@@ -289,12 +289,12 @@ static void a_step_that_neither_has_is_refused(void)
 static void decoded(const char *name, int64_t other)
 {
 	other_id = other;
-	vn_store *s = begin(name, 4, 0, NULL);
+	vn_store *s = begin_recording(name, 4, 0, NULL);
 	other_id = -1;
-	step(s, 0, 0, 3, 0, 3);
-	put(s, "embed", "", 3, 2, x);
-	step(s, 1, 3, 1, 0, 1);
-	put(s, "embed", "", 1, 2, x);
+	begin_step(s, 0, 0, 3, 0, 3);
+	put_tensor(s, "embed", "", 3, 2, x);
+	begin_step(s, 1, 3, 1, 0, 1);
+	put_tensor(s, "embed", "", 1, 2, x);
 	commit(s);
 }
 

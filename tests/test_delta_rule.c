@@ -84,7 +84,7 @@ static void eval(const vn_node *n, vn_policy p, bool wide, int threads, int64_t 
 	if (state)
 		vn_to_f64(state, a.state[0], e->width, (size_t)n_state);
 	for (int i = 0; i < n->n_in; i++)
-		free((void *)(uintptr_t)a.in[i]);
+		vn_tensor_free(&(vn_tensor) { .data = a.in[i] });
 	free(a.state[0]);
 	free(out);
 }

@@ -279,7 +279,7 @@ static void a_result_is_rounded_alone_or_with_its_inputs(void)
 
 	for (int i = 0; i < 4; i++) {
 		const bool whole = i & 1;
-		add(of[i / 2].bits, whole);
+		add_numbers(of[i / 2].bits, whole);
 		CU_ASSERT_EQUAL(made_narrow((vn_narrow_edit) { of[i / 2].format, whole }), 0);
 		CU_ASSERT_EQUAL(differing(), 0);
 		CU_ASSERT_NOT_EQUAL(made_narrow((vn_narrow_edit) { of[i / 2].format, !whole }), 0);
@@ -288,7 +288,7 @@ static void a_result_is_rounded_alone_or_with_its_inputs(void)
 
 static void a_few_numbers_may_be_off_by_one_place(void)
 {
-	add(BF16, false);
+	add_numbers(BF16, false);
 	for (int i = 0; i < 3; i++)
 		sum[50 * i] = (float)next_in_bits((double)sum[50 * i], BF16);
 	CU_ASSERT_EQUAL(made_narrow((vn_narrow_edit) { VN_FORMAT_BF16, false }), 3);
@@ -297,7 +297,7 @@ static void a_few_numbers_may_be_off_by_one_place(void)
 
 static void more_than_a_quarter_may_not(void)
 {
-	add(BF16, false);
+	add_numbers(BF16, false);
 	for (int i = 0; i < N / 4; i++)
 		sum[2 * i] = (float)next_in_bits((double)sum[2 * i], BF16);
 	CU_ASSERT_EQUAL(made_narrow((vn_narrow_edit) { VN_FORMAT_BF16, false }), N / 4);
@@ -308,7 +308,7 @@ static void more_than_a_quarter_may_not(void)
 
 static void two_places_are_too_many(void)
 {
-	add(BF16, false);
+	add_numbers(BF16, false);
 	sum[7] = (float)next_in_bits(next_in_bits((double)sum[7], BF16), BF16);
 	CU_ASSERT_EQUAL(made_narrow((vn_narrow_edit) { VN_FORMAT_BF16, false }), -1);
 	CU_ASSERT_EQUAL(differing(), 1);

@@ -68,7 +68,7 @@ static int explained_as(vn_hypothesis *best)
 }
 
 /* of: keys (1), values (2). */
-static void is(int slot, int of, int holds)
+static void expect_slot(int slot, int of, int holds)
 {
 	vn_hypothesis h;
 
@@ -80,7 +80,7 @@ static void is(int slot, int of, int holds)
 	CU_ASSERT_EQUAL(h.change.result.list[2], holds);
 }
 
-static void put(float *to, int slot, const float *from, int token)
+static void put_row(float *to, int slot, const float *from, int token)
 {
 	memcpy(to + slot * G * K, from + token * G * K, G * K * sizeof *to);
 }
@@ -88,11 +88,11 @@ static void put(float *to, int slot, const float *from, int token)
 static void the_key_of_another_token_is_found(void)
 {
 	fill();
-	put(keys, 9, k, 4);
-	is(9, 1, 4);
+	put_row(keys, 9, k, 4);
+	expect_slot(9, 1, 4);
 	fill();
-	put(keys, CALL, k, CALL - 1); /* the newest */
-	is(CALL, 1, CALL - 1);
+	put_row(keys, CALL, k, CALL - 1); /* the newest */
+	expect_slot(CALL, 1, CALL - 1);
 }
 
 /* Heads 3 to 5 read key head 1. */
@@ -102,7 +102,7 @@ static void the_key_of_one_key_head_is_said_to_be_of_these_heads_only(void)
 
 	fill();
 	memcpy(keys + (9 * G + 1) * K, k + (4 * G + 1) * K, K * sizeof *keys);
-	is(9, 1, 4);
+	expect_slot(9, 1, 4);
 	CU_ASSERT_TRUE(explained_as(&h) > 0);
 	CU_ASSERT_EQUAL(h.heads, H);
 	for (int i = 0; i < H; i++)
@@ -112,8 +112,8 @@ static void the_key_of_one_key_head_is_said_to_be_of_these_heads_only(void)
 static void the_value_of_another_token_is_found(void)
 {
 	fill();
-	put(values, 2, v, 3);
-	is(2, 2, 3);
+	put_row(values, 2, v, 3);
+	expect_slot(2, 2, 3);
 }
 
 static void a_key_or_a_value_of_no_token_is_found(void)
@@ -121,11 +121,11 @@ static void a_key_or_a_value_of_no_token_is_found(void)
 	fill();
 	for (int i = 0; i < G * K; i++)
 		keys[9 * G * K + i] = number(i, 8);
-	is(9, 1, VN_CACHE_UNKNOWN);
+	expect_slot(9, 1, VN_CACHE_UNKNOWN);
 	fill();
 	for (int i = 0; i < G * K; i++)
 		values[3 * G * K + i] = number(i, 9);
-	is(3, 2, VN_CACHE_UNKNOWN);
+	expect_slot(3, 2, VN_CACHE_UNKNOWN);
 }
 
 /* Heads 0 to 2 hardly read slot 9, whatever it holds. */
@@ -141,7 +141,7 @@ static void heads_that_do_not_read_a_key_of_no_token_are_not_cleared(void)
 		keys[9 * G * K + d] = -13;
 		keys[(9 * G + 1) * K + d] = number(d, 8);
 	}
-	is(9, 1, VN_CACHE_UNKNOWN);
+	expect_slot(9, 1, VN_CACHE_UNKNOWN);
 	CU_ASSERT_TRUE(explained_as(&h) > 0);
 	CU_ASSERT_EQUAL(h.heads, 0);
 }
@@ -152,16 +152,16 @@ static void more_than_one_is_not(void)
 	vn_hypothesis h;
 
 	fill();
-	put(keys, 9, k, 4);
-	put(keys, 3, k, 7);
+	put_row(keys, 9, k, 4);
+	put_row(keys, 3, k, 7);
 	CU_ASSERT_EQUAL(explained_as(&h), 0);
 	fill();
-	put(values, 9, v, 4);
-	put(values, 3, v, 7);
+	put_row(values, 9, v, 4);
+	put_row(values, 3, v, 7);
 	CU_ASSERT_EQUAL(explained_as(&h), 0);
 	fill();
-	put(keys, 9, k, 4);
-	put(values, 9, v, 4);
+	put_row(keys, 9, k, 4);
+	put_row(values, 9, v, 4);
 	CU_ASSERT_EQUAL(explained_as(&h), 0);
 }
 

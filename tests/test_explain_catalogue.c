@@ -30,7 +30,7 @@ static void stand_with(explained *e, int step)
 	stand_at(e, "layer1.q_rope", step);
 }
 
-static bool is(const vn_hypothesis *h, const char *want)
+static bool is_fault(const vn_hypothesis *h, const char *want)
 {
 	char id[VN_ID];
 	return strcmp(vn_hypothesis_id(h, id), want) == 0;
@@ -46,7 +46,7 @@ static void a_fault_is_found_by_its_numbers(void)
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, NULL, &e.err), VN_OK);
 	vn_conclude(&e.t);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_TRUE(is(&h, "R1"));
+	CU_ASSERT_TRUE(is_fault(&h, "R1"));
 	CU_ASSERT_EQUAL(h.node, node_named(&e, "layer1.q_rope"));
 	CU_ASSERT_EQUAL(e.x.n_alias, 1);
 	CU_ASSERT_TRUE((tried = e.x.n_tried) > 20);
@@ -60,7 +60,7 @@ static void a_fault_is_found_by_its_numbers(void)
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, &only, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n_tried, 2);
 	CU_ASSERT_EQUAL(e.x.n, 2);
-	CU_ASSERT_TRUE(is(&e.x.by[0], "R1") && is(&e.x.by[1], "R12"));
+	CU_ASSERT_TRUE(is_fault(&e.x.by[0], "R1") && is_fault(&e.x.by[1], "R12"));
 	end_explained(&e);
 }
 
@@ -72,7 +72,7 @@ static void faults_of_one_operation_are_tried_there(void)
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue_at(&e.t, node_named(&e, "layer1.q_rope"), &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_TRUE(is(&h, "R1"));
+	CU_ASSERT_TRUE(is_fault(&h, "R1"));
 	end_explained(&e);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue_at(&e.t, node_named(&e, "layer1.down_proj"), &e.err), VN_OK);
@@ -91,7 +91,7 @@ static void two_faults_at_one_operation_are_found_together(void)
 	CU_ASSERT_TRUE(vn_catalogue_has_pairs(&e.t));
 	CU_ASSERT_EQUAL(vn_catalogue_pairs(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_TRUE(is(&h, "R1+R2.1e4") || is(&h, "R2.1e4+R1"));
+	CU_ASSERT_TRUE(is_fault(&h, "R1+R2.1e4") || is_fault(&h, "R2.1e4+R1"));
 	e.t.brief = true;
 	CU_ASSERT_FALSE(vn_catalogue_has_pairs(&e.t));
 	end_explained(&e);
@@ -133,7 +133,7 @@ static void what_does_the_same_is_added(void)
 	vn_conclude(&e.t);
 	CU_ASSERT_EQUAL(vn_catalogue_alike(&e.t, &e.err), VN_OK);
 	for (int i = 0; i < e.x.n_alias; i++) {
-		mask = mask || is(&e.x.by[i], "A3.strict");
+		mask = mask || is_fault(&e.x.by[i], "A3.strict");
 		cache = cache || e.x.by[i].finding == VN_OWN_KEY_MISSING;
 	}
 	CU_ASSERT_TRUE(mask);

@@ -84,7 +84,7 @@ static void the_format_and_what_is_in_it_are_found(void)
 {
 	for (int i = 0; i < 4; i++) {
 		const bool bf16 = i & 1, whole = i & 2;
-		add(bf16 ? BF16 : F16, whole);
+		add_numbers(bf16 ? BF16 : F16, whole);
 		const vn_hypothesis h = estimated(VN_CONSUMED_UNKNOWN);
 		CU_ASSERT_EQUAL(h.change.narrow.format, bf16 ? VN_FORMAT_BF16 : VN_FORMAT_F16);
 		CU_ASSERT_EQUAL(h.change.narrow.whole, whole);
@@ -97,9 +97,9 @@ static void a_wrong_capture_is_rounded_alone(void)
 {
 	explained e;
 
-	add(BF16, false);
+	add_numbers(BF16, false);
 	CU_ASSERT_TRUE(estimated(VN_CONSUMED_OTHERS).capture);
-	add(BF16, true);
+	add_numbers(BF16, true);
 	estimate(&e, VN_CONSUMED_OTHERS);
 	for (int i = 0; i < e.x.n; i++)
 		CU_ASSERT_FALSE(e.x.by[i].change.narrow.whole);
@@ -111,7 +111,7 @@ static void a_number_of_another_format_rules_it_out(void)
 {
 	explained e;
 
-	add(BF16, false);
+	add_numbers(BF16, false);
 	sum[N - 1] = nextafterf(sum[N - 1], 9);
 	estimate(&e, VN_CONSUMED_UNKNOWN);
 	CU_ASSERT_EQUAL(e.x.n, 0);

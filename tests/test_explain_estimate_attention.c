@@ -7,7 +7,7 @@
 enum { WINDOW_CALL = 18 };
 
 /* The queries see `width` keys, and the first `early` of all. */
-static void see(int width, int early)
+static void make_window(int width, int early)
 {
 	make_up_inputs();
 	for (int t = 0; t < WINDOW_CALL; t++) {
@@ -29,7 +29,7 @@ static void the_width_of_a_window_is_found(void)
 
 	for (int i = 0; i < 3; i++) {
 		explained e;
-		see(widths[i], 0);
+		make_window(widths[i], 0);
 		estimate(&e);
 		const vn_hypothesis h = answer_of(&e);
 		CU_ASSERT_EQUAL(h.finding, VN_WINDOW);
@@ -47,7 +47,7 @@ static void first_keys_that_stay_visible_are_counted(void)
 
 	for (int i = 0; i < 2; i++) {
 		explained e;
-		see(of[i].width, of[i].early);
+		make_window(of[i].width, of[i].early);
 		estimate(&e);
 		const vn_hypothesis h = answer_of(&e);
 		CU_ASSERT_EQUAL(h.finding, VN_WINDOW_AND_SINKS);
@@ -62,7 +62,7 @@ static void of_many_checkpoints_first_keys_are_not_counted(void)
 {
 	explained e;
 
-	see(6, 2);
+	make_window(6, 2);
 	stand_at_context(&e, WINDOW_CALL, 0, 0);
 	e.t.brief = true;
 	CU_ASSERT_EQUAL(

@@ -10,7 +10,7 @@ enum { CALL = 6, STEPS = 2, S = CALL + STEPS, D = 48, ROWS = 512 };
 static float y[S * D];
 
 /* Token t of calls from `from` on has the row of position t + by; one outside the table its own. */
-static void give(int by, int from)
+static void give_positions(int by, int from)
 {
 	int64_t n;
 	double *table = given_weight("pos_embed", 0, &n);
@@ -39,7 +39,7 @@ static void the_shift_of_the_rows_is_found(void)
 
 	for (int i = 0; i < 3; i++) {
 		explained e;
-		give(by[i], 0);
+		give_positions(by[i], 0);
 		estimate(&e, 0);
 		const vn_hypothesis h = answer_of(&e);
 		CU_ASSERT_EQUAL(h.finding, VN_TABLE_OFFSET);
@@ -55,7 +55,7 @@ static void a_later_call_leaves_open_when_it_began(void)
 	explained e;
 	int       all = 0, later = 0;
 
-	give(-4, CALL);
+	give_positions(-4, CALL);
 	estimate(&e, 1);
 	for (int i = 0; i < e.x.n; i++) {
 		const vn_hypothesis *h = &e.x.by[i];
@@ -74,7 +74,7 @@ static void rows_of_no_table_have_no_answer(void)
 {
 	explained e;
 
-	give(0, 0);
+	give_positions(0, 0);
 	for (int i = 0; i < S * D; i++)
 		y[i] += given_number(i, 1) / 10;
 	estimate(&e, 0);

@@ -9,7 +9,7 @@ typedef struct asked {
 	vn_hypothesis  by[VN_EXPLAIN_KEPT];
 } asked;
 
-static void ask(asked *a, const char *fault, const char *name)
+static void explain_fault(asked *a, const char *fault, const char *name)
 {
 	*a = (asked) { .other = { .like = -1 } };
 	compare_llama(&a->e, fault, false);
@@ -39,7 +39,7 @@ static void a_fault_of_the_catalogue_comes_before_fitted_numbers(void)
 {
 	asked a;
 
-	ask(&a, "R1@layer1.q_rope", "layer1.q_rope");
+	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 	CU_ASSERT_EQUAL(vn_explain_point(&a.e.t, NULL, &a.e.err), VN_OK);
 	CU_ASSERT_FATAL(a.e.x.n_fit > 0);
 	CU_ASSERT_STRING_EQUAL(id_of(&a, 0), "R1");
@@ -55,7 +55,7 @@ static void what_was_refuted_is_not_tried_again(void)
 {
 	for (int fitted = 0; fitted < 2; fitted++) {
 		asked a;
-		ask(&a, "R1@layer1.q_rope", "layer1.q_rope");
+		explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 		a.e.t.brief = a.e.t.whole = true;
 		CU_ASSERT_EQUAL(vn_explain_further(&a.e.t, fitted, &a.e.err), VN_OK);
 		CU_ASSERT_EQUAL(a.e.x.n_tried, 0);
@@ -74,7 +74,7 @@ static void a_twin_tries_the_answers_of_the_other(void)
 	vn_explanation other = { .by = theirs, .n = 2, .n_fit = 1, .n_alias = 1, .like = -1 };
 	asked          a;
 
-	ask(&a, "R1@layer1.q_rope", "layer1.q_rope");
+	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 	CU_ASSERT_EQUAL(vn_explain_point(&a.e.t, &other, &a.e.err), VN_OK);
 	CU_ASSERT_EQUAL(a.e.x.n_tried, 2);
 	CU_ASSERT_FATAL(a.e.x.n_fit > 0);
@@ -82,7 +82,7 @@ static void a_twin_tries_the_answers_of_the_other(void)
 	end_asked(&a);
 	/* They do not fit: nothing else is tried. */
 	theirs[0].fault[0] = 1 + vn_fault_find("R2.1e4");
-	ask(&a, "R1@layer1.q_rope", "layer1.q_rope");
+	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 	CU_ASSERT_EQUAL(vn_explain_point(&a.e.t, &other, &a.e.err), VN_OK);
 	CU_ASSERT_EQUAL(a.e.x.n_tried, 2);
 	CU_ASSERT_EQUAL(a.e.x.n_fit, 0);
@@ -95,7 +95,7 @@ static void one_hypothesis_is_tried_alone(void)
 	asked         a;
 
 	vn_constant_put(&h, "theta", 10000);
-	ask(&a, "R2.1e4@layer1.q_rope", "layer1.q_rope");
+	explain_fault(&a, "R2.1e4@layer1.q_rope", "layer1.q_rope");
 	const vn_plan *p = vn_model_plan(a.e.compared.c.opened.model);
 	h.node = p->value[vn_plan_root(p, vn_plan_find(p, "layer1.q_rope"))].node;
 	h.refuted = true;

@@ -50,7 +50,7 @@ static void end_changed(changed *c)
 }
 
 /* The best of what was tried explains it, is that finding, and has that number. Returns its first list entry. */
-static int is(const char *point, double (*f)(double), vn_finding finding, double number)
+static int expect_number(const char *point, double (*f)(double), vn_finding finding, double number)
 {
 	changed c;
 
@@ -110,7 +110,7 @@ static double none(double x)
 {
 	return 0 * x;
 }
-static double one(double x)
+static double always_one(double x)
 {
 	return 0 * x + 0.375;
 }
@@ -118,35 +118,35 @@ static double one(double x)
 /* Heads are 8 wide, so a factor of 1 / sqrt 8 is no coincidence where there are heads. */
 static void a_factor_has_its_name_where_it_means_something(void)
 {
-	CU_ASSERT_EQUAL(is("layer1.q_proj", over_root_8, VN_FACTOR, 1 / sqrt(8)), VN_OVER_ROOT_HEAD_WIDTH);
-	CU_ASSERT_EQUAL(is("layer1.q_proj", twice, VN_FACTOR, 2), VN_PLAIN_FACTOR);
-	CU_ASSERT_EQUAL(is("layer1.q_proj", some, VN_FACTOR, 0.731), VN_NO_NAME);
-	CU_ASSERT_EQUAL(is("layer1.mlp_norm", over_root_8, VN_FACTOR, 1 / sqrt(8)), VN_NO_NAME);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", over_root_8, VN_FACTOR, 1 / sqrt(8)), VN_OVER_ROOT_HEAD_WIDTH);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", twice, VN_FACTOR, 2), VN_PLAIN_FACTOR);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", some, VN_FACTOR, 0.731), VN_NO_NAME);
+	CU_ASSERT_EQUAL(expect_number("layer1.mlp_norm", over_root_8, VN_FACTOR, 1 / sqrt(8)), VN_NO_NAME);
 }
 
 static void where_ranks_are_added_it_is_their_sum_or_average(void)
 {
-	is("layer1.down_proj", twice, VN_SUM_TIMES, 2);
-	is("layer1.attn_out", quarter, VN_AVERAGE, 0.25);
+	expect_number("layer1.down_proj", twice, VN_SUM_TIMES, 2);
+	expect_number("layer1.attn_out", quarter, VN_AVERAGE, 0.25);
 }
 
 static void of_logits_it_is_a_temperature_or_a_cap(void)
 {
-	is("logits", cooler, VN_TEMPERATURE, 1 / 0.7);
-	is("logits", capped, VN_CAP, 3);
+	expect_number("logits", cooler, VN_TEMPERATURE, 1 / 0.7);
+	expect_number("logits", capped, VN_CAP, 3);
 }
 
 static void a_number_is_added_or_cuts_off(void)
 {
-	is("layer1.q_proj", shifted, VN_ADDEND, 0.3);
-	CU_ASSERT_EQUAL(is("layer1.q_proj", cut_above, VN_CLAMPED, 0.25), 0);
-	CU_ASSERT_EQUAL(is("layer1.q_proj", cut_below, VN_CLAMPED, -0.25), 1);
-	CU_ASSERT_EQUAL(is("layer1.q_proj", cut_both, VN_CLAMPED, 0.25), 2);
+	expect_number("layer1.q_proj", shifted, VN_ADDEND, 0.3);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_above, VN_CLAMPED, 0.25), 0);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_below, VN_CLAMPED, -0.25), 1);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_both, VN_CLAMPED, 0.25), 2);
 }
 
 static void one_number_everywhere_is_zero_or_another(void)
 {
-	static double (*const f[])(double) = { none, one, twice };
+	static double (*const f[])(double) = { none, always_one, twice };
 	static const vn_finding finding[] = { VN_ZERO, VN_ONE_VALUE };
 	static const double     number[] = { 0, 0.375 };
 

@@ -18,7 +18,7 @@ static vn_explanation of_point(const char *name, int step, vn_hypothesis *by, in
 		                      .n_alias = n };
 }
 
-static void put(vn_explanation *x, int n)
+static void put_sentences(vn_explanation *x, int n)
 {
 	vn_put_sentences(&e.compared.c, &(vn_explanations) { .of = x, .n = n });
 }
@@ -30,7 +30,7 @@ static void told(vn_hypothesis h, const char *name, const char *want)
 
 	h.node = p->value[vn_plan_root(p, vn_plan_find(p, name))].node;
 	vn_explanation x = of_point(name, 0, &h, 1);
-	put(&x, 1);
+	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(h.words, want);
 }
 
@@ -228,12 +228,12 @@ static void where_else_and_in_which_heads_is_told(void)
 	h.heads = 8;
 	h.part[1] = h.part[4] = h.part[5] = h.part[6] = true;
 	vn_explanation x = of_point("layer1.q_rope", 0, &h, 1);
-	put(&x, 1);
+	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(h.also, " and layer1.k_rope");
 	CU_ASSERT_STRING_EQUAL(h.in_part, "in heads 1, 4-6 of 8 only");
 	CU_ASSERT_STRING_EQUAL(h.id, "R2");
 	h.places = 4;
-	put(&x, 1);
+	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(h.also, " and 3 more operations");
 }
 
@@ -245,17 +245,17 @@ static void what_would_separate_two_answers_is_told(void)
 
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.q_rope")].node;
 	vn_explanation x = of_point("layer1.q_rope", 0, by, 2);
-	put(&x, 1);
+	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(x.separate, "layer1.k_rope, which is right here");
 	by[1].node = p->value[vn_plan_find(p, "layer1.q_proj")].node;
-	put(&x, 1);
+	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(x.separate, "a recording that includes layer1.q_proj");
 	x = of_point("layer1.attn_norm", 0, by, 2);
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.attn_norm")].node;
-	put(&x, 1);
+	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(x.separate, "a prompt of 70 tokens or more"); /* of 19 */
 	x = of_point("layer1.attn_norm", 0, by, 1);
-	put(&x, 1);
+	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(x.separate, ""); /* one answer */
 }
 
@@ -271,7 +271,7 @@ static void what_speaks_against_it_is_told(void)
 	b.change.result.number = 1.75;
 	b.speaks_against = VN_RIGHT_THERE;
 	b.against_step = 2;
-	put(x, 2);
+	put_sentences(x, 2);
 	CU_ASSERT_STRING_EQUAL(a.against, "different in step 1: every element is multiplied by 1.75");
 	CU_ASSERT_STRING_EQUAL(b.against, "step 2 is right, but this mistake would change it");
 }

@@ -41,7 +41,7 @@ static void begin(stand *s, double floor)
 	s->t = (vn_explain_trial) { .site = &s->site, .x = &s->x, .own = numbers(sound), .fine = numbers(fine) };
 }
 
-static void find(stand *s)
+static void find_part(stand *s)
 {
 	vn_error err = { "" };
 	CU_ASSERT_EQUAL(vn_head_part_find(&s->t, &s->part, &s->some, &err), VN_OK);
@@ -52,16 +52,16 @@ static void the_heads_in_error_are_found(void)
 	stand s;
 
 	begin(&s, 1e-6);
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_FALSE(s.some);
 	of_head(cand, 1, 1)[0] += 1;
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_TRUE(s.some);
 	CU_ASSERT_EQUAL(s.part.heads, H);
 	CU_ASSERT_TRUE(!s.part.in[0] && s.part.in[1] && !s.part.in[2]);
 	of_head(cand, 0, 0)[1] -= 1;
 	of_head(cand, 0, 2)[1] -= 1;
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_FALSE(s.some); /* in all */
 }
 
@@ -72,18 +72,18 @@ static void an_error_within_sixteen_floors_is_none(void)
 
 	begin(&s, 0.01);
 	of_head(cand, 0, 2)[0] += sqrt(16 * 0.3) - 1e-6;
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_FALSE(s.some);
 	of_head(cand, 0, 2)[0] += 2e-6;
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_TRUE(s.some && s.part.in[2]);
 	begin(&s, 0);
 	of_head(fine, 0, 2)[1] += sqrt(0.5);
 	of_head(cand, 1, 2)[0] += sqrt(8) - 1e-6;
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_FALSE(s.some);
 	of_head(cand, 1, 2)[0] += 2e-6;
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_TRUE(s.some && s.part.in[2]);
 }
 
@@ -94,12 +94,12 @@ static void a_nan_is_an_error_unless_the_operation_has_it_too(void)
 
 	begin(&s, 1e-6);
 	of_head(cand, 0, 1)[0] = (double)NAN;
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_TRUE(s.some && s.part.in[1]);
 	memcpy(own, sound, sizeof own);
 	of_head(own, 0, 1)[0] = (double)NAN;
 	s.t.own = numbers(own);
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_FALSE(s.some);
 }
 
@@ -114,18 +114,18 @@ static void what_has_no_heads_or_one_has_no_part(void)
 		of_head(cand, 1, 1)[0] += 1;
 		s.site.axes = axes[i];
 		s.site.cand.shape = i == 2 ? (vn_shape) { 3, { T, H * K, 1 } } : (vn_shape) { 3, { T, H, K } };
-		find(&s);
+		find_part(&s);
 		CU_ASSERT_FALSE(s.some);
 		CU_ASSERT_FALSE(vn_head_part_of(&s.t, &h, &s.part));
 	}
 	begin(&s, 1e-6);
 	s.site.cand.shape = (vn_shape) { 3, { 1, VN_HEADS_MOST + 1, 0 } };
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_EQUAL(s.part.heads, 0);
 	begin(&s, 1e-6);
 	of_head(cand, 1, 1)[0] += 1;
 	s.site.axes = "token kv_head channel"; /* of keys and values */
-	find(&s);
+	find_part(&s);
 	CU_ASSERT_TRUE(s.some && s.part.in[1]);
 }
 

@@ -69,7 +69,7 @@ static void without_an_answer_it_says_why(void)
 	says(&x, "not explained: its input was not recorded");
 }
 
-static void has(const vn_lines *l, int i, const char *want)
+static void expect_line(const vn_lines *l, int i, const char *want)
 {
 	CU_ASSERT_FATAL(i < l->n);
 	if (strcmp(l->line[i], want) != 0)
@@ -87,22 +87,22 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 	x.margin = 100;
 	snprintf(x.separate, sizeof x.separate, "a longer prompt");
 	vn_say_explained_more(&e.compared.c, &x, &l);
-	has(&l, 0, "residual 2 floors (was 4e+06); runner-up C is 100 times worse");
-	has(&l, 1, "equally good on this data: B, two");
-	has(&l, 2, "to tell them apart: a longer prompt");
+	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up C is 100 times worse");
+	expect_line(&l, 1, "equally good on this data: B, two");
+	expect_line(&l, 2, "to tell them apart: a longer prompt");
 	CU_ASSERT_EQUAL(l.n, 3);
 	vn_lines_free(&l);
 	/* an id twice is told apart by its words; what was refuted is no runner-up, and is listed */
 	snprintf(h[1].id, sizeof h[1].id, "A");
 	x.n_alias = 1;
 	vn_say_explained_more(&e.compared.c, &x, &l);
-	has(&l, 0, "residual 2 floors (was 4e+06); runner-up \"two\" is 100 times worse");
+	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up \"two\" is 100 times worse");
 	vn_lines_free(&l);
 	h[1].refuted = true;
 	snprintf(h[1].against, sizeof h[1].against, "step 1 is right");
 	vn_say_explained_more(&e.compared.c, &x, &l);
-	has(&l, 0, "residual 2 floors (was 4e+06)");
-	has(&l, 1, "A fits here too, but is ruled out: step 1 is right");
+	expect_line(&l, 0, "residual 2 floors (was 4e+06)");
+	expect_line(&l, 1, "A fits here too, but is ruled out: step 1 is right");
 	vn_lines_free(&l);
 }
 
@@ -114,7 +114,7 @@ static void the_nearest_is_named_if_it_leaves_less_than_half(void)
 
 	x.n_fit = x.n_alias = 0;
 	vn_say_explained_more(&e.compared.c, &x, &l);
-	has(&l, 0, "nearest: R2, RoPE with theta 123; residual 1.6e+06 floors (was 4e+06, limit 4)");
+	expect_line(&l, 0, "nearest: R2, RoPE with theta 123; residual 1.6e+06 floors (was 4e+06, limit 4)");
 	vn_lines_free(&l);
 	h = answer("R2", "RoPE with theta 123", 6e5);
 	h.node = x.by->node;
@@ -137,9 +137,9 @@ static void origins_with_one_answer_share_a_line(void)
 	vn_explanations all = { .of = x, .n = 3 };
 	c->result.why = &all;
 	vn_say_explanations(c, &l);
-	has(&l, 0, "layer0.q_rope and 1 more origin: R1: one");
-	has(&l, 1, "residual 2 floors (was 4e+06)");
-	has(&l, 2, "layer1.k_rope: R2: two");
+	expect_line(&l, 0, "layer0.q_rope and 1 more origin: R1: one");
+	expect_line(&l, 1, "residual 2 floors (was 4e+06)");
+	expect_line(&l, 2, "layer1.k_rope: R2: two");
 	CU_ASSERT_EQUAL(l.n, 4);
 	CU_ASSERT_PTR_EQUAL(vn_explanation_of(c, x[1].point), &x[1]);
 	CU_ASSERT_PTR_NULL(vn_explanation_of(c, -1));

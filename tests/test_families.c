@@ -102,12 +102,12 @@ static void a_mistral_window_is_4096_unless_the_config_says_otherwise(void)
 	windows("{}", 4096, 4096, 4096, 4096);
 	windows("{\"sliding_window\":null}", 0, 0, 0, 0);
 	windows("{\"sliding_window\":8,\"use_sliding_window\":false}", 8, 8, 8, 8);
-	windows(
-		"{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]}",
-		8, 8, 8, 8);
-	refused(
-		"{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
-		VN_ERR_UNSUPPORTED, "layer_types[1]: expected the same window");
+	windows("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\","
+	        "\"sliding_attention\"]}",
+	        8, 8, 8, 8);
+	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\","
+	        "\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[1]: expected the same window");
 	refused("{\"sliding_window\":0}", VN_ERR_FORMAT, "sliding_window");
 	page = vn_plan_qwen2;
 }
@@ -116,9 +116,9 @@ static void a_llama_has_no_window(void)
 {
 	page = vn_plan_llama;
 	windows("{\"sliding_window\":8,\"use_sliding_window\":true,\"max_window_layers\":0}", 0, 0, 0, 0);
-	refused(
-		"{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
-		VN_ERR_UNSUPPORTED, "layer_types[0] is 'sliding_attention'");
+	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\","
+	        "\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[0] is 'sliding_attention'");
 	vn_plan *p = accepted("{\"num_key_value_heads\":\"(absent)\"}");
 	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4); /* as many as heads */
 	vn_plan_destroy(p);
@@ -129,14 +129,16 @@ static void a_llama_has_no_window(void)
 
 /* the base without the names of newer families */
 #define OWN \
-	"\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\",\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\","
+	"\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\",\"num_attention_heads\":\"(absent)\"," \
+	"\"max_position_embeddings\":\"(absent)\","
 #define GPT2 OWN "\"n_embd\":16,\"n_layer\":3,\"n_head\":4,\"n_positions\":64"
 
 static void gpt2_has_the_defaults_of_its_class(void)
 {
 	page = vn_plan_gpt2;
 	vn_plan *p = accepted(
-		"{\"vocab_size\":\"(absent)\",\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\",\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\"}");
+		"{\"vocab_size\":\"(absent)\",\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\","
+		"\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\"}");
 	CU_ASSERT_EQUAL(p->vocab, 50257);
 	CU_ASSERT_EQUAL(p->context, 1024);
 	CU_ASSERT_EQUAL(p->layers, 12);

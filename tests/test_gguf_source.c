@@ -490,10 +490,10 @@ static void keys_become_fields(void)
 	gg_key_f32(&g, "qwen3.rope.scaling.yarn_beta_fast", 16.0f);
 	gg_key_f32(&g, "qwen3.rope.scaling.yarn_beta_slow", 2.0f);
 	end(&g);
-	FIELD(
-		&g, NULL, "rope_parameters",
-		"{\"rope_type\":\"yarn\",\"rope_theta\":10000.0,\"attention_factor\":1.1,\"original_max_position_embeddings\":8,"
-		"\"factor\":4.0,\"beta_fast\":16.0,\"beta_slow\":2.0}");
+	FIELD(&g, NULL, "rope_parameters",
+	      "{\"rope_type\":\"yarn\",\"rope_theta\":10000.0,\"attention_factor\":1.1,"
+	      "\"original_max_position_embeddings\":8,"
+	      "\"factor\":4.0,\"beta_fast\":16.0,\"beta_slow\":2.0}");
 	begin(&g, "qwen2");
 	gg_key_u32(&g, "qwen2.attention.sliding_window", 8);
 	gg_key_array(&g, "qwen2.attention.sliding_window_pattern", GG_BOOL, 1), gg_bytes(&g, "\1", 1);
@@ -672,10 +672,10 @@ static void llama3_scaling_is_found_from_its_divisors(void)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char want[256];
 		add_divisors(&g, row[i].theta, row[i].R, row[i].factor, row[i].low, row[i].high, row[i].original, 1);
-		snprintf(
-			want, sizeof want,
-			"{\"rope_type\":\"llama3\",\"rope_theta\":%.1f,\"factor\":%.1f,\"low_freq_factor\":%.1f,\"high_freq_factor\":%.1f,\"original_max_position_embeddings\":%.0f}",
-			row[i].theta, row[i].factor, 1.0, row[i].high / row[i].low, row[i].original / row[i].low);
+		snprintf(want, sizeof want,
+		         "{\"rope_type\":\"llama3\",\"rope_theta\":%.1f,\"factor\":%.1f,\"low_freq_factor\":%.1f,"
+		         "\"high_freq_factor\":%.1f,\"original_max_position_embeddings\":%.0f}",
+		         row[i].theta, row[i].factor, 1.0, row[i].high / row[i].low, row[i].original / row[i].low);
 		FIELD(&g, NULL, "rope_parameters", want);
 	}
 	add_divisors(&g, 500000, 128, 8, 1, 4, 8192, 1.01);

@@ -13,7 +13,8 @@ static void check(const char *config, vn_policy policy, int64_t past, int64_t to
 }
 
 #define GPT2 \
-	"{\"model_type\":\"gpt2\",\"vocab_size\":67,\"n_embd\":30,\"n_head\":5,\"n_layer\":2,\"n_inner\":37,\"n_positions\":256,"
+	"{\"model_type\":\"gpt2\",\"vocab_size\":67,\"n_embd\":30,\"n_head\":5,\"n_layer\":2,\"n_inner\":37," \
+	"\"n_positions\":256,"
 
 static void gpt2_is_right_for_any_number_of_tokens(void)
 {
@@ -30,7 +31,8 @@ static void gpt2_is_right_for_any_number_of_tokens(void)
 }
 
 #define BLOCK \
-	"\"vocab_size\":67,\"hidden_size\":24,\"intermediate_size\":37,\"num_hidden_layers\":2,\"max_position_embeddings\":256,"
+	"\"vocab_size\":67,\"hidden_size\":24,\"intermediate_size\":37,\"num_hidden_layers\":2," \
+	"\"max_position_embeddings\":256,"
 
 static void the_decoders_are_right(void)
 {

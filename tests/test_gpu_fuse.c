@@ -1,4 +1,5 @@
-/* test_gpu_fuse.c: fused nodes (libgpu/fuse.h) have the bits of nodes one by one, and a layer stands on few barriers. */
+/* test_gpu_fuse.c: fused nodes (libgpu/fuse.h) have the bits of nodes one by one, and a layer stands on few
+ * barriers. */
 #include "tests/test_gpu_trained.h"
 
 #include "libgpu/engine.h"
@@ -65,8 +66,10 @@ static void every_family_has_the_bits_of_nodes_one_by_one(void)
 }
 
 #define WIDE \
-	"{\"model_type\":\"llama\",\"vocab_size\":67,\"intermediate_size\":520,\"num_hidden_layers\":2,\"num_attention_heads\":4," \
-	"\"num_key_value_heads\":2,\"head_dim\":130,\"max_position_embeddings\":256,\"attention_bias\":true,\"mlp_bias\":true,"
+	"{\"model_type\":\"llama\",\"vocab_size\":67,\"intermediate_size\":520,\"num_hidden_layers\":2," \
+	"\"num_attention_heads\":4," \
+	"\"num_key_value_heads\":2,\"head_dim\":130,\"max_position_embeddings\":256,\"attention_bias\":true," \
+	"\"mlp_bias\":true,"
 
 /* Rows that are long enough for products whose parts are joined, in eights and not; with zones and blocks, too. */
 static void joined_products_have_them(void)

@@ -214,7 +214,7 @@ static inline void model_start(model *m, vn_plan *p, vn_dtype storage)
 static inline void model_stop(model *m)
 {
 	for (int i = 0; i < m->plan->n_weights; i++)
-		free((void *)(uintptr_t)m->weight[i].data);
+		vn_tensor_free(&m->weight[i]);
 	free(m->weight);
 	vn_plan_destroy(m->plan);
 }

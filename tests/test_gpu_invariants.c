@@ -55,7 +55,7 @@ static void sixty_four_steps_on(const subject *s)
 		int32_t ids[PROMPT];
 		for (int i = 0; i < PROMPT; i++)
 			ids[i] = ((t + i) * 37 + (t + i) * (t + i) % 7 + 11) % s->plan->vocab;
-		go(s, e, ids, t ? 1 : PROMPT, "*", &gpu);
+		run_call(s, e, ids, t ? 1 : PROMPT, "*", &gpu);
 		for (int i = 0; i < 2; i++) {
 			const vn_taps taps = { .want = want,
 				                   .sink = { .ctx = &ref[i], .begin = see_begin, .write = see_write, .end = see_end } };

@@ -1,7 +1,7 @@
 /* test_gpu_products.c: x w^T + bias by every kernel, each asked for by name, against sums in double.
  *
- * Inputs are halves of 12 bits at most, of one scale: every product and every sum of them fits a float exactly, in any order.
- * So a result is right to the bit, whatever the tile and the shares, or it is wrong. */
+ * Inputs are halves of 12 bits at most, of one scale: every product and every sum of them fits a float exactly, in any
+ * order. So a result is right to the bit, whatever the tile and the shares, or it is wrong. */
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/product.h"
@@ -62,7 +62,7 @@ static float few_bits(int scale)
 	return (float)ldexp((double)((int)floor(16.0 * uniform())), scale);
 }
 
-static product make(int64_t T, int64_t M, int64_t N, int64_t stride, bool bias, int scale)
+static product make_product(int64_t T, int64_t M, int64_t N, int64_t stride, bool bias, int scale)
 {
 	product p = { .T = T, .M = M, .N = N, .stride = stride, .bias = bias };
 
@@ -201,8 +201,8 @@ static void every_tile_and_share_is_exact(void)
 		if (b.good && !b.k.side)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
 		for (size_t i = 0; b.good && b.k.side && i < COUNT(odd_sizes); i++) {
-			product p = make(odd_sizes[i].T, odd_sizes[i].M, odd_sizes[i].N, odd_sizes[i].M + odd_sizes[i].pad, i % 2,
-			                 -2);
+			product p = make_product(odd_sizes[i].T, odd_sizes[i].M, odd_sizes[i].N, odd_sizes[i].M + odd_sizes[i].pad,
+			                         i % 2, -2);
 			for (size_t k = 0; k < COUNT(coops); k++)
 				for (int shares = 1; shares <= 5; shares += 1 + shares / 2) /* 1, 2, 4; the last of 5 may be empty */
 					expect_right(&b, (vn_way) { coops[k], shares }, &p);
@@ -220,7 +220,7 @@ static void more_shares_than_panels_are_exact(void)
 		bench_start(&b, d, F16);
 		if (b.good && !b.k.side)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
-		product p = make(20, 44, 136, 44, true, 0);
+		product p = make_product(20, 44, 136, 44, true, 0);
 		for (size_t k = 0; b.good && b.k.side && k < COUNT(coops); k++)
 			expect_right(&b, (vn_way) { coops[k], 7 }, &p);
 		drop(&p);
@@ -234,7 +234,7 @@ static void subnormal_halves_count(void)
 	for (int d = 0; d < n_devices_; d++) {
 		bench b;
 		bench_start(&b, d, F16);
-		product p = make(33, 72, 128, 72, false, -20), one = make(1, 72, 128, 72, false, -20);
+		product p = make_product(33, 72, 128, 72, false, -20), one = make_product(1, 72, 128, 72, false, -20);
 		for (size_t k = 0; b.good && b.k.side && k < COUNT(coops); k++)
 			expect_right(&b, (vn_way) { coops[k], 1 }, &p);
 		if (b.good && !b.k.side)
@@ -264,7 +264,7 @@ static void the_plain_kernels_are_exact(void)
 			CU_ASSERT_TRUE(b.good);
 			for (size_t i = 0; b.good && i < COUNT(of); i++)
 				for (int64_t T = 1; T < 200; T = 3 * T + 2) {
-					product p = make(T, of[i].M, of[i].N, of[i].M + (T == 5), i % 2, -2);
+					product p = make_product(T, of[i].M, of[i].N, of[i].M + (T == 5), i % 2, -2);
 					for (size_t k = 0; k < COUNT(plain); k++)
 						for (int shares = 1; shares <= 4; shares += 3)
 							expect_right(&b, (vn_way) { plain[k], shares }, &p);

@@ -1,4 +1,5 @@
-/* test_gpu_trained.h: trained models of several families, on every device and in every precision. */
+/* test_gpu_trained.h: trained models of several families, on every device and in every
+ * precision. */
 #ifndef VN_TESTS_TEST_GPU_TRAINED_H
 #define VN_TESTS_TEST_GPU_TRAINED_H
 

@@ -10,7 +10,8 @@ static const float *weight_of(const model *m, int w)
 	return m->weight[w].data;
 }
 
-/* x in a format whose smallest normal is 2^least and whose numbers have so many digits behind the first. */
+/* x in a format whose smallest normal is 2^least and whose numbers have so many digits behind the
+ * first. */
 static double in_steps(double x, int least, int digits, double (*round)(double))
 {
 	int exponent;
@@ -226,7 +227,8 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 	const vn_op   op = m->plan->node[v->node].op;
 	double       *y = malloc((size_t)width * sizeof *y), *size = malloc((size_t)width * sizeof *size);
 	int64_t       bad = 0;
-	/* A float sum of N terms in order is off by about sqrt(N)/2 units of its size, a half one likewise. */
+	/* A float sum of N terms in order is off by about sqrt(N)/2 units of its size, a half one
+	 * likewise. */
 	double        unit = 1.5e-6;
 
 	if (op == VN_OP_LINEAR && policy.sums == VN_F16)
@@ -252,7 +254,8 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 	return bad;
 }
 
-/* Every value of a run of `tokens` behind `past`, each from the inputs that the device stored, on every device. */
+/* Every value of a run of `tokens` behind `past`, each from the inputs that the device stored, on
+ * every device. */
 static inline void check_run(const vn_plan *plan, vn_policy policy, int64_t past, int64_t tokens)
 {
 	for (int d = 0; d < n_devices_; d++) {

@@ -34,7 +34,7 @@ static void be_bf16(vn_tensor *t)
 
 	for (int64_t i = 0; i < n; i++)
 		x[i] = (uint16_t)(n < 65536 ? i * 1021 : i);
-	free((void *)(uintptr_t)t->data);
+	vn_tensor_free(t);
 	*t = (vn_tensor) { .dtype = VN_BF16, .shape = t->shape, .data = x };
 }
 

@@ -53,7 +53,7 @@ static void a_text_of_any_length_is_kept(void)
 	free(text);
 }
 
-static void *ask(void *ctx)
+static void *intern_words(void *ctx)
 {
 	const char **got = ctx;
 	char         text[32];
@@ -72,7 +72,7 @@ static void threads_get_the_same(void)
 	int                wrong = 0;
 
 	for (int i = 0; i < THREADS; i++)
-		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, ask, got[i]), 0);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, intern_words, got[i]), 0);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 1; i < THREADS; i++)

@@ -209,7 +209,7 @@ static void what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it(void)
 }
 
 /* The place of x among the finite numbers of a format, by its conversion. */
-static int64_t place(float x, vn_dtype grid)
+static int64_t place_of_number(float x, vn_dtype grid)
 {
 	uint32_t       u = 0;
 	const uint32_t top = 1u << (8 * vn_dtype_size(grid) - 1);
@@ -228,7 +228,7 @@ static void distances_are_between_the_codes_of_the_grid(void)
 			for (int j = 0; j < 8; j++) {
 				r[j] = (float)ldexp(uniform(), (i + j) % 60 - 30); /* beyond f8 and f16 at both ends */
 				c[j] = j % 2 ? (float)ldexp(uniform(), (i + 3 * j) % 60 - 30) : r[j] * (1 + (float)(0.2 * uniform()));
-				const int64_t a = place(r[j], narrow[g]), b = place(c[j], narrow[g]);
+				const int64_t a = place_of_number(r[j], narrow[g]), b = place_of_number(c[j], narrow[g]);
 				seen[j] = a > b ? a - b : b - a;
 				most = seen[j] > most ? seen[j] : most;
 			}
@@ -260,7 +260,7 @@ static void every_element_of_a_block_is_counted_once(void)
 		static vn_spread s;
 		uint32_t         want[VN_ULP_BUCKETS] = { 0 };
 		for (size_t i = 0; i < n; i++) {
-			const int64_t d = place(r[i], VN_F32) - place(c[i], VN_F32);
+			const int64_t d = place_of_number(r[i], VN_F32) - place_of_number(c[i], VN_F32);
 			want[vn_ulp_bucket((uint64_t)(d < 0 ? -d : d))]++;
 		}
 		memset(&s, 0, sizeof s);

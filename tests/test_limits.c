@@ -286,7 +286,7 @@ static void a_nan_keeps_to_no_limit(void)
 
 static char folder[] = "/tmp/vernier-limits-XXXXXX";
 
-static void put(const char *name, const char *text)
+static void write_limits(const char *name, const char *text)
 {
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -295,7 +295,7 @@ static void put(const char *name, const char *text)
 	fclose(f);
 }
 
-static vn_status get(const char *name, vn_limits **l, vn_error *err)
+static vn_status read_limits(const char *name, vn_limits **l, vn_error *err)
 {
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -307,11 +307,13 @@ static void a_file_wins_over_what_it_extends(void)
 {
 	vn_limits *l;
 	vn_error   err;
-	put("base.yaml",
-	    "version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3, why: w } ]\n");
-	put("own.yaml",
-	    "version: 1\nextends: base.yaml\ndefaults: { nmse: 4 }\nrules: [ { match: logits, kl_mean: 5, why: w } ]\n");
-	CU_ASSERT_EQUAL_FATAL(get("own.yaml", &l, &err), VN_OK);
+	write_limits(
+		"base.yaml",
+		"version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3, why: w } ]\n");
+	write_limits(
+		"own.yaml",
+		"version: 1\nextends: base.yaml\ndefaults: { nmse: 4 }\nrules: [ { match: logits, kl_mean: 5, why: w } ]\n");
+	CU_ASSERT_EQUAL_FATAL(read_limits("own.yaml", &l, &err), VN_OK);
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).value, 4.0);
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_COSINE).value, 0.5);
 	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_NMSE).value, 2.0); /* a rule is nearer than defaults */
@@ -326,27 +328,27 @@ static void circles_and_ways_out_of_the_folder_are_refused(void)
 {
 	vn_limits *l;
 	vn_error   err;
-	put("a.yaml", "version: 1\nextends: b.yaml\n");
-	put("b.yaml", "version: 1\nextends: a.yaml\n");
-	CU_ASSERT_NOT_EQUAL(get("a.yaml", &l, &err), VN_OK);
+	write_limits("a.yaml", "version: 1\nextends: b.yaml\n");
+	write_limits("b.yaml", "version: 1\nextends: a.yaml\n");
+	CU_ASSERT_NOT_EQUAL(read_limits("a.yaml", &l, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "a.yaml:2:10: extends:"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "extends itself"));
-	put("out.yaml", "version: 1\nextends: ../../etc/passwd\n");
-	CU_ASSERT_NOT_EQUAL(get("out.yaml", &l, &err), VN_OK);
+	write_limits("out.yaml", "version: 1\nextends: ../../etc/passwd\n");
+	CU_ASSERT_NOT_EQUAL(read_limits("out.yaml", &l, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "out.yaml:2:10: extends '../../etc/passwd'; expected the name of a file"));
-	put("gone.yaml", "version: 1\nextends: nowhere.yaml\n");
-	CU_ASSERT_NOT_EQUAL(get("gone.yaml", &l, &err), VN_OK);
+	write_limits("gone.yaml", "version: 1\nextends: nowhere.yaml\n");
+	CU_ASSERT_NOT_EQUAL(read_limits("gone.yaml", &l, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "gone.yaml:2:10: extends 'nowhere.yaml': no such file"));
-	CU_ASSERT_NOT_EQUAL(get("", &l, &err), VN_OK);
+	CU_ASSERT_NOT_EQUAL(read_limits("", &l, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a file"));
 	for (int i = 0; i < 12; i++) {
 		char name[32], text[64];
 		snprintf(name, sizeof name, "d%d.yaml", i);
 		snprintf(text, sizeof text, "version: 1\nextends: d%d.yaml\n", i + 1);
-		put(name, text);
+		write_limits(name, text);
 	}
-	put("d12.yaml", "version: 1\n");
-	CU_ASSERT_NOT_EQUAL(get("d0.yaml", &l, &err), VN_OK);
+	write_limits("d12.yaml", "version: 1\n");
+	CU_ASSERT_NOT_EQUAL(read_limits("d0.yaml", &l, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "more than 8 files deep"));
 }
 

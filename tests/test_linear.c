@@ -196,7 +196,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 	return VN_OK;
 }
 
-static vn_status take(void *ctx, const void *data, size_t elements, vn_error *err)
+static vn_status take_numbers(void *ctx, const void *data, size_t elements, vn_error *err)
 {
 	kept *k = ctx;
 	(void)err;
@@ -238,7 +238,8 @@ static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool togethe
 	for (int t = 0; t < T; t++)
 		ids[t] = t;
 	for (int i = 0; i < 2; i++) {
-		taps[i] = (vn_taps) { .want = want, .sink = { .ctx = &k[i], .begin = begin, .write = take, .end = end } };
+		taps[i] = (vn_taps) { .want = want,
+			                  .sink = { .ctx = &k[i], .begin = begin, .write = take_numbers, .end = end } };
 		const vn_ref_options o = { .policy = policy[i], .threads = threads };
 		CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, weights, &o, &r[i], NULL), VN_OK);
 		CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r[i], ids, T, &taps[i], NULL), VN_OK);

@@ -9,7 +9,7 @@ enum { T = 16, D = 32, N = T * D };
 static float a[N], b[N], c[N];
 
 /* a is b, rounded to half; c is a. */
-static void make(void)
+static void make_tensors(void)
 {
 	for (int i = 0; i < N; i++) {
 		b[i] = (float)sin(1.3 * i + 0.2);
@@ -51,7 +51,7 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 
 static void what_is_as_computed_has_no_error_and_a_floor(void)
 {
-	make();
+	make_tensors();
 	const vn_replayed l = measure();
 	CU_ASSERT_EQUAL(l.local, 0);
 	CU_ASSERT(l.floor > 1e-8 && l.floor < 1e-7); /* 2^-24 or so, of half an ulp of half */
@@ -61,7 +61,7 @@ static void what_is_as_computed_has_no_error_and_a_floor(void)
 
 static void a_format_that_rounds_more_has_a_larger_floor(void)
 {
-	make();
+	make_tensors();
 	for (int i = 0; i < N; i++)
 		b[i] = a[i] * 1.001f;
 	const vn_replayed l = measure();
@@ -88,7 +88,7 @@ static void an_error_of_four_floors_is_the_limit(void)
 {
 	double sum = 0, off = 0;
 
-	make();
+	make_tensors();
 	const vn_replayed healthy = measure();
 	for (int i = 0; i < N; i++)
 		sum += (double)a[i] * (double)a[i];
@@ -108,7 +108,7 @@ static void an_error_of_four_floors_is_the_limit(void)
 /* nmse over all tokens does not see it. */
 static void one_wrong_number_is_beyond_by_its_own_size(void)
 {
-	make();
+	make_tensors();
 	c[5 * D + 3] += 0.002f; /* six floors of its token */
 	const vn_replayed l = measure();
 	CU_ASSERT(vn_local_ratio(&l) < VN_LOCAL_LIMIT);
@@ -118,12 +118,12 @@ static void one_wrong_number_is_beyond_by_its_own_size(void)
 
 static void what_is_not_finite_on_one_side_is_beyond_any_floor(void)
 {
-	make();
+	make_tensors();
 	c[7] = NAN;
 	vn_replayed l = measure();
 	CU_ASSERT_EQUAL(l.bad, 1);
 	CU_ASSERT(isinf(vn_local_ratio(&l)));
-	make();
+	make_tensors();
 	a[7] = b[7] = c[7] = INFINITY;
 	l = measure();
 	CU_ASSERT_EQUAL(l.bad, 0);
@@ -137,7 +137,7 @@ static void another_healthy_implementation_raises_the_floor(void)
 	vn_replayed     most = { 0 };
 	vn_error        err = { "" };
 
-	make();
+	make_tensors();
 	for (int i = 0; i < N; i++)
 		c[i] *= 1.01f;
 	vn_replayed l = measure();

@@ -20,7 +20,7 @@ typedef struct made {
 
 static const char *const names[] = { "embed", "layer0.q_rope", "layer0.output", "layer1.q_rope", "logits" };
 
-static vn_comparison *make(made *m, const char *fails)
+static vn_comparison *make_comparison(made *m, const char *fails)
 {
 	memset(m, 0, sizeof *m);
 	strcpy(m->path, "l.yaml");
@@ -48,18 +48,18 @@ static vn_comparison *make(made *m, const char *fails)
 	return &m->c;
 }
 
-static void add(vn_many *m, const char *path, const char *fails)
+static void add_candidate(vn_many *m, const char *path, const char *fails)
 {
 	made     x;
 	vn_error err = { "" }, none = { "" };
-	CU_ASSERT_EQUAL(vn_many_add(m, path, make(&x, fails), "because", VN_OK, &none, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_many_add(m, path, make_comparison(&x, fails), "because", VN_OK, &none, &err), VN_OK);
 }
 
 static void add_trouble(vn_many *m, const char *path)
 {
 	made     x;
 	vn_error err = { "" }, why = { "it is damaged" };
-	CU_ASSERT_EQUAL(vn_many_add(m, path, make(&x, ""), "", VN_ERR_FORMAT, &why, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_many_add(m, path, make_comparison(&x, ""), "", VN_ERR_FORMAT, &why, &err), VN_OK);
 }
 
 static int row_of(const vn_many *m, const char *label)
@@ -77,9 +77,9 @@ static void the_odd_one_out_is_the_only_one_outside(void)
 	char     text[VN_MANY_LETTERS];
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
-	add(&m, "a", ".xx.x");
-	add(&m, "b", "..x.x");
-	add(&m, "c", "....x");
+	add_candidate(&m, "a", ".xx.x");
+	add_candidate(&m, "b", "..x.x");
+	add_candidate(&m, "c", "....x");
 	CU_ASSERT_EQUAL(m.n_rows, 5);
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 0), VN_MANY_NONE);
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 1), 0);
@@ -98,7 +98,7 @@ static void one_candidate_alone_is_no_odd_one(void)
 	vn_error err = { "" };
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
-	add(&m, "a", ".x");
+	add_candidate(&m, "a", ".x");
 	add_trouble(&m, "b");
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 1), VN_MANY_SEVERAL);
 	CU_ASSERT_EQUAL(vn_many_status(&m), 2);
@@ -112,8 +112,8 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 	vn_error err = { "" };
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
-	add(&m, "a", ". ..");
-	add(&m, "b", ".x..");
+	add_candidate(&m, "a", ". ..");
+	add_candidate(&m, "b", ".x..");
 	CU_ASSERT_EQUAL(m.n_rows, 4);
 	CU_ASSERT_EQUAL(row_of(&m, "layer0.q_rope"), 3);
 	CU_ASSERT_EQUAL(row_of(&m, "layer1.q_rope"), 2);
@@ -121,7 +121,7 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 3), 1);
 	CU_ASSERT_EQUAL(vn_many_cell_of(&m, 3, 1)->point, 1);
 	CU_ASSERT_EQUAL(m.candidate[1].first, 3);
-	add(&m, "c", "...x");
+	add_candidate(&m, "c", "...x");
 	CU_ASSERT_EQUAL(m.candidate[2].first, row_of(&m, "layer1.q_rope"));
 	vn_many_finish(&m);
 }
@@ -145,14 +145,14 @@ static void what_another_process_found_is_the_same_here(void)
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&here, "ref.h5", 0, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
-	add(&here, "a", ". ..");
-	add(&here, "b", ".x..");
+	add_candidate(&here, "a", ". ..");
+	add_candidate(&here, "b", ".x..");
 	add_trouble(&here, "c");
-	add(&m, "a", ". ..");
+	add_candidate(&m, "a", ". ..");
 	for (int i = 0; i < 2; i++) {
 		CU_ASSERT_EQUAL_FATAL(vn_many_begin(&there, "ref.h5", 0, &err), VN_OK);
 		if (i == 0)
-			add(&there, "b", ".x..");
+			add_candidate(&there, "b", ".x..");
 		else
 			add_trouble(&there, "c");
 		send_to(&m, &there);
@@ -193,7 +193,7 @@ static void what_a_killed_process_left_is_refused(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&there, "ref.h5", 0, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
-	add(&there, "b", ".x..");
+	add_candidate(&there, "b", ".x..");
 	CU_ASSERT_TRUE(vn_many_send(&there, file));
 	CU_ASSERT_EQUAL(ftruncate(fileno(file), ftell(file) - 1), 0);
 	CU_ASSERT_EQUAL(vn_many_receive(&m, "b", file, &err), VN_ERR_IO);
@@ -211,9 +211,9 @@ static void two_that_agree_outvote_the_third(void)
 	char    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" } };
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
-	add(&m, "b", ".xx");
-	add(&m, "c", ".xx");
-	add(&m, "c", "..x");
+	add_candidate(&m, "b", ".xx");
+	add_candidate(&m, "c", ".xx");
+	add_candidate(&m, "c", "..x");
 	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 3, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_NONE);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 0);           /* b and c agree */
@@ -235,7 +235,7 @@ static void two_against_two_have_no_majority(void)
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	for (int i = 0; i < 6; i++)
-		add(&m, "x", said[i]);
+		add_candidate(&m, "x", said[i]);
 	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_ALL);
 	CU_ASSERT_EQUAL(vn_many_status(&v.many), 1);
@@ -251,12 +251,12 @@ static void who_cannot_be_compared_has_no_vote(void)
 	char    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
 
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
-	add_trouble(&m, "b"); /* 0-1 */
-	add(&m, "c", "..");   /* 0-2 */
-	add(&m, "d", ".x");   /* 0-3 */
-	add_trouble(&m, "c"); /* 1-2 */
-	add_trouble(&m, "d"); /* 1-3 */
-	add(&m, "d", ".x");   /* 2-3 */
+	add_trouble(&m, "b");         /* 0-1 */
+	add_candidate(&m, "c", ".."); /* 0-2 */
+	add_candidate(&m, "d", ".x"); /* 0-3 */
+	add_trouble(&m, "c");         /* 1-2 */
+	add_trouble(&m, "d");         /* 1-3 */
+	add_candidate(&m, "d", ".x"); /* 2-3 */
 	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(v.many.candidate[0].status, 0);
 	CU_ASSERT_EQUAL(v.many.candidate[1].status, 2);

@@ -41,11 +41,11 @@ static const vn_checkpoint *named(const matched *m, const char *name)
 /* One recording of three tokens, with these tensors of T rows. */
 static void record(const char *name, const char *const *tensor, int n)
 {
-	vn_store *s = begin(name, T, 0, NULL);
+	vn_store *s = begin_recording(name, T, 0, NULL);
 
-	step(s, 0, 0, T, 0, T);
+	begin_step(s, 0, 0, T, 0, T);
 	for (int i = 0; i < n; i++)
-		put(s, tensor[i], "", T, D, x);
+		put_tensor(s, tensor[i], "", T, D, x);
 	commit(s);
 }
 
@@ -97,14 +97,14 @@ static void patterns_select_and_must_select_something(void)
 static void other_is(int64_t rows, int64_t columns, const char *axes, int64_t position, const char *detail)
 {
 	matched   m = { .o = { .threads = 1 } };
-	vn_store *s = begin("a.h5", T, 0, NULL);
+	vn_store *s = begin_recording("a.h5", T, 0, NULL);
 
-	step(s, 0, 0, T, 0, T);
-	put(s, "mine", "token hidden", T, D, x);
+	begin_step(s, 0, 0, T, 0, T);
+	put_tensor(s, "mine", "token hidden", T, D, x);
 	commit(s);
-	s = begin("b.h5", position + T, 0, NULL);
-	step(s, 0, position, T, 0, T);
-	put(s, "mine", axes, rows, columns, x);
+	s = begin_recording("b.h5", position + T, 0, NULL);
+	begin_step(s, 0, position, T, 0, T);
+	put_tensor(s, "mine", axes, rows, columns, x);
 	commit(s);
 	match(&m);
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);

@@ -28,7 +28,7 @@ enum { N = sizeof list / sizeof *list, ALL = (1 << N) - 1 };
 
 static const float numbers[6] = { 1, 2, 3, 4, 5, 6 };
 
-static void put(hid_t o, const char *name, hid_t type, int n, const void *value)
+static void put_attribute(hid_t o, const char *name, hid_t type, int n, const void *value)
 {
 	const hsize_t dim = (hsize_t)n;
 	hid_t         space = n ? H5Screate_simple(1, &dim, NULL) : H5Screate(H5S_SCALAR);
@@ -49,12 +49,12 @@ static hid_t text_type(size_t size, bool utf8)
 static void put_text(hid_t o, const char *name, const char *text, bool utf8)
 {
 	hid_t t = text_type(H5T_VARIABLE, utf8);
-	put(o, name, t, 0, &text);
+	put_attribute(o, name, t, 0, &text);
 	H5Tclose(t);
 }
 
 /* A file with a dataset of six numbers, open for attributes. */
-static hid_t make(bool newer, hid_t dcpl, hid_t *dset)
+static hid_t make_file(bool newer, hid_t dcpl, hid_t *dset)
 {
 	hid_t how = H5Pcreate(H5P_FILE_ACCESS), space = H5Screate_simple(2, (hsize_t[]) { 2, 3 }, NULL);
 	if (newer)
@@ -67,7 +67,7 @@ static hid_t make(bool newer, hid_t dcpl, hid_t *dset)
 	return f;
 }
 
-static uint64_t done(hid_t f, hid_t d)
+static uint64_t close_file(hid_t f, hid_t d)
 {
 	H5O_info_t info;
 	CU_ASSERT_TRUE(H5Oget_info2(d, &info, H5O_INFO_BASIC) >= 0);
@@ -76,7 +76,7 @@ static uint64_t done(hid_t f, hid_t d)
 	return info.addr;
 }
 
-static bool look(uint64_t at, said *to, vn_object_header *h)
+static bool read_header(uint64_t at, said *to, vn_object_header *h)
 {
 	struct stat       st;
 	vn_header_reader *r = calloc(1, sizeof *r);
@@ -89,11 +89,11 @@ static bool look(uint64_t at, said *to, vn_object_header *h)
 	return good;
 }
 
-static void put_all(hid_t d)
+static void put_attributes(hid_t d)
 {
-	put(d, "order", H5T_STD_I64LE, 0, &(int64_t) { -7 });
-	put(d, "nan", H5T_STD_I64LE, 0, &(int64_t) { INT64_MAX });
-	put(d, "max", H5T_IEEE_F64LE, 0, &(double) { 0.1 });
+	put_attribute(d, "order", H5T_STD_I64LE, 0, &(int64_t) { -7 });
+	put_attribute(d, "nan", H5T_STD_I64LE, 0, &(int64_t) { INT64_MAX });
+	put_attribute(d, "max", H5T_IEEE_F64LE, 0, &(double) { 0.1 });
 	put_text(d, "axes", "token hidden", true);
 	put_text(d, "op", "", false);
 }
@@ -107,11 +107,11 @@ static void is_read(bool newer)
 	unsigned char    code[100];
 	size_t           n = sizeof code;
 	float            x[6];
-	hid_t            d, f = make(newer, H5P_DEFAULT, &d);
+	hid_t            d, f = make_file(newer, H5P_DEFAULT, &d);
 
-	put_all(d);
-	put(d, "of no interest", H5T_STD_I64LE, 0, &(int64_t) { 3 });
-	CU_ASSERT_TRUE_FATAL(look(done(f, d), &s, &h));
+	put_attributes(d);
+	put_attribute(d, "of no interest", H5T_STD_I64LE, 0, &(int64_t) { 3 });
+	CU_ASSERT_TRUE_FATAL(read_header(close_file(f, d), &s, &h));
 	CU_ASSERT_EQUAL(h.said, ALL);
 	CU_ASSERT_STRING_EQUAL(s.axes, "token hidden");
 	CU_ASSERT_STRING_EQUAL(s.op, "");
@@ -128,8 +128,8 @@ static void is_read(bool newer)
 	CU_ASSERT_EQUAL(memcmp(x, numbers, sizeof x), 0);
 	close(fd);
 
-	f = make(newer, H5P_DEFAULT, &d); /* nothing said */
-	CU_ASSERT_TRUE(look(done(f, d), &s, &h) && h.said == 0);
+	f = make_file(newer, H5P_DEFAULT, &d); /* nothing said */
+	CU_ASSERT_TRUE(read_header(close_file(f, d), &s, &h) && h.said == 0);
 }
 
 static void what_hdf5_wrote_is_read(void)
@@ -142,28 +142,28 @@ static void a_changed_byte_is_noticed(void)
 {
 	said             s;
 	vn_object_header h;
-	hid_t            d, f = make(true, H5P_DEFAULT, &d);
+	hid_t            d, f = make_file(true, H5P_DEFAULT, &d);
 	int              noticed = 0;
 
-	put_all(d);
-	const uint64_t at = done(f, d);
-	CU_ASSERT_TRUE(look(at, &s, &h));
+	put_attributes(d);
+	const uint64_t at = close_file(f, d);
+	CU_ASSERT_TRUE(read_header(at, &s, &h));
 	int fd = open(path, O_RDWR);
 	for (off_t i = (off_t)at; i < (off_t)at + 250; i++) { /* the first piece of the header */
 		unsigned char was, now;
 		CU_ASSERT_EQUAL(pread(fd, &was, 1, i), 1);
 		now = was ^ 0x10;
 		CU_ASSERT_EQUAL(pwrite(fd, &now, 1, i), 1);
-		noticed += !look(at, &s, &h);
+		noticed += !read_header(at, &s, &h);
 		CU_ASSERT_EQUAL(pwrite(fd, &was, 1, i), 1);
 	}
 	CU_ASSERT_EQUAL(noticed, 250);
-	CU_ASSERT_TRUE(look(at, &s, &h));
+	CU_ASSERT_TRUE(read_header(at, &s, &h));
 	for (off_t end = (off_t)at + 200; end > 0; end -= 37) {
 		CU_ASSERT_EQUAL(ftruncate(fd, end), 0);
-		CU_ASSERT_FALSE(look(at, &s, &h));
+		CU_ASSERT_FALSE(read_header(at, &s, &h));
 	}
-	CU_ASSERT_FALSE(look(UINT64_MAX, &s, &h));
+	CU_ASSERT_FALSE(read_header(UINT64_MAX, &s, &h));
 	close(fd);
 }
 
@@ -171,33 +171,33 @@ static void is_left_to_hdf5(bool newer)
 {
 	said             s;
 	vn_object_header h;
-	hid_t            d, f = make(newer, H5P_DEFAULT, &d), dcpl = H5Pcreate(H5P_DATASET_CREATE), t = text_type(5, true);
+	hid_t d, f = make_file(newer, H5P_DEFAULT, &d), dcpl = H5Pcreate(H5P_DATASET_CREATE), t = text_type(5, true);
 
-	put(d, "order", H5T_STD_I32LE, 0, &(int32_t) { 1 });
-	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
-	f = make(newer, H5P_DEFAULT, &d);
-	put(d, "max", H5T_IEEE_F64LE, 1, &(double) { 1 }); /* a list of one */
-	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
-	f = make(newer, H5P_DEFAULT, &d);
-	put(d, "of no interest", H5T_STD_I16BE, 2, (int16_t[]) { 1, 2 });
-	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
-	f = make(newer, H5P_DEFAULT, &d);
-	put(d, "axes", t, 0, "token");
-	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
-	f = make(newer, H5P_DEFAULT, &d);
+	put_attribute(d, "order", H5T_STD_I32LE, 0, &(int32_t) { 1 });
+	CU_ASSERT_FALSE(read_header(close_file(f, d), &s, &h));
+	f = make_file(newer, H5P_DEFAULT, &d);
+	put_attribute(d, "max", H5T_IEEE_F64LE, 1, &(double) { 1 }); /* a list of one */
+	CU_ASSERT_FALSE(read_header(close_file(f, d), &s, &h));
+	f = make_file(newer, H5P_DEFAULT, &d);
+	put_attribute(d, "of no interest", H5T_STD_I16BE, 2, (int16_t[]) { 1, 2 });
+	CU_ASSERT_FALSE(read_header(close_file(f, d), &s, &h));
+	f = make_file(newer, H5P_DEFAULT, &d);
+	put_attribute(d, "axes", t, 0, "token");
+	CU_ASSERT_FALSE(read_header(close_file(f, d), &s, &h));
+	f = make_file(newer, H5P_DEFAULT, &d);
 	put_text(d, "op", "12345678", true); /* one more than there is room for */
-	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
-	f = make(newer, H5P_DEFAULT, &d);
+	CU_ASSERT_FALSE(read_header(close_file(f, d), &s, &h));
+	f = make_file(newer, H5P_DEFAULT, &d);
 	for (int i = 0; i < 12; i++) /* more than HDF5 keeps in a header of version 2 */
-		put(d, (char[]) { (char)('a' + i), 0 }, H5T_STD_I64LE, 0, &(int64_t) { i });
-	CU_ASSERT_EQUAL(look(done(f, d), &s, &h), !newer);
+		put_attribute(d, (char[]) { (char)('a' + i), 0 }, H5T_STD_I64LE, 0, &(int64_t) { i });
+	CU_ASSERT_EQUAL(read_header(close_file(f, d), &s, &h), !newer);
 	H5Pset_chunk(dcpl, 2, (hsize_t[]) { 2, 3 });
-	f = make(newer, dcpl, &d);
-	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
-	f = make(newer, H5P_DEFAULT, &d);
+	f = make_file(newer, dcpl, &d);
+	CU_ASSERT_FALSE(read_header(close_file(f, d), &s, &h));
+	f = make_file(newer, H5P_DEFAULT, &d);
 	hid_t g = H5Gcreate2(f, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	H5Dclose(d);
-	CU_ASSERT_FALSE(look(done(f, g), &s, &h)); /* a group */
+	CU_ASSERT_FALSE(read_header(close_file(f, g), &s, &h)); /* a group */
 	H5Pclose(dcpl);
 	H5Tclose(t);
 }
@@ -209,7 +209,7 @@ static void what_is_unusual_is_left_to_hdf5(void)
 }
 
 /* Where `what` is in the file; n bytes of it. */
-static off_t find(int fd, const void *what, size_t n)
+static off_t find_bytes(int fd, const void *what, size_t n)
 {
 	static unsigned char all[1 << 16];
 	const ssize_t        size = pread(fd, all, sizeof all, 0);
@@ -224,10 +224,10 @@ static bool read_with(uint64_t at, int fd, off_t byte, unsigned char now)
 	said             s;
 	vn_object_header h;
 	unsigned char    was;
-	CU_ASSERT_TRUE(look(at, &s, &h));
+	CU_ASSERT_TRUE(read_header(at, &s, &h));
 	CU_ASSERT_EQUAL(pread(fd, &was, 1, byte), 1);
 	CU_ASSERT_EQUAL(pwrite(fd, &now, 1, byte), 1);
-	const bool good = look(at, &s, &h);
+	const bool good = read_header(at, &s, &h);
 	CU_ASSERT_EQUAL(pwrite(fd, &was, 1, byte), 1);
 	return good;
 }
@@ -236,21 +236,23 @@ static bool read_with(uint64_t at, int fd, off_t byte, unsigned char now)
 static void what_hdf5_refuses_is_not_read(void)
 {
 	static const unsigned char layout[] = { 8, 0, 24, 0, 0 }, fill[] = { 5, 0, 8, 0 }, order[] = "order\0\0\0\x10\x08";
-	hid_t                      d, f = make(false, H5P_DEFAULT, &d);
+	hid_t                      d, f = make_file(false, H5P_DEFAULT, &d);
 
 	put_text(d, "axes", "token", true);
 	put_text(d, "op", "", true);
-	put(d, "order", H5T_STD_I64LE, 0, &(int64_t) { 1 });
-	const uint64_t at = done(f, d);
+	put_attribute(d, "order", H5T_STD_I64LE, 0, &(int64_t) { 1 });
+	const uint64_t at = close_file(f, d);
 	const int      fd = open(path, O_RDWR);
-	const off_t    heap = find(fd, "GCOL\1", 5);
-	CU_ASSERT_FALSE(read_with(at, fd, find(fd, layout, sizeof layout) + 4, 0x60)); /* flags that exclude each other */
-	CU_ASSERT_FALSE(read_with(at, fd, find(fd, layout, sizeof layout) + 4, 0x80)); /* one that is none */
-	CU_ASSERT_FALSE(read_with(at, fd, find(fd, fill, sizeof fill) + 8, 9));        /* a version that is none */
-	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) - 4, 11)); /* the size of its datatype */
-	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) + 2, 0));  /* a name that ends before its end */
-	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 1));                              /* a second object of number 1 */
-	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 9));                              /* no object for an empty string */
+	const off_t    heap = find_bytes(fd, "GCOL\1", 5);
+	CU_ASSERT_FALSE(
+		read_with(at, fd, find_bytes(fd, layout, sizeof layout) + 4, 0x60)); /* flags that exclude each other */
+	CU_ASSERT_FALSE(read_with(at, fd, find_bytes(fd, layout, sizeof layout) + 4, 0x80)); /* one that is none */
+	CU_ASSERT_FALSE(read_with(at, fd, find_bytes(fd, fill, sizeof fill) + 8, 9));        /* a version that is none */
+	CU_ASSERT_FALSE(read_with(at, fd, find_bytes(fd, order, sizeof order - 1) - 4, 11)); /* the size of its datatype */
+	CU_ASSERT_FALSE(
+		read_with(at, fd, find_bytes(fd, order, sizeof order - 1) + 2, 0)); /* a name that ends before its end */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 1));                       /* a second object of number 1 */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 9));                       /* no object for an empty string */
 	CU_ASSERT_FALSE(read_with(at, fd, heap + 24, 9)); /* an object that is longer than the string in it */
 	CU_ASSERT_FALSE(read_with(at, fd, heap + 9, 8));  /* a collection that is too small for one */
 	close(fd);

@@ -281,7 +281,12 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 				                                 .causal = attention[k].causal,
 				                                 .window = attention[k].window } };
 			vn_args       a = {
-					  .policy = po, .threads = 2, .past = attention[k].past, .tokens = T, .in = { iq }, .state = { ik, iv }
+					  .policy = po,
+					  .threads = 2,
+					  .past = attention[k].past,
+					  .tokens = T,
+					  .in = { iq },
+					  .state = { ik, iv },
 			};
 			double *y = eval(&n, &a, (int64_t)H * K, K);
 			compare(y, ctx, one, nq, slack(po, 8), "context");

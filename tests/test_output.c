@@ -8,7 +8,7 @@
 
 static char folder[] = "/tmp/test_output_XXXXXX";
 
-static void put(const char *text)
+static void write_report(const char *text)
 {
 	FILE *f = fopen("report", "w");
 
@@ -42,7 +42,7 @@ static void a_file_that_appears_meanwhile_is_kept(void)
 	unlink("report");
 	CU_ASSERT_EQUAL_FATAL(vn_output_open(&o, "report", VN_PLACE_REPORT, false, &err), VN_OK);
 	fputs("mine", o.file);
-	put("theirs");
+	write_report("theirs");
 	CU_ASSERT_EQUAL(vn_output_close(&o, true, &err), VN_ERR_IO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(
 		err.text,
@@ -57,10 +57,10 @@ static void force_replaces_our_own_only(void)
 	vn_output o;
 	vn_error  err = { "" };
 
-	put("notes");
+	write_report("notes");
 	CU_ASSERT_EQUAL(vn_output_open(&o, "report", VN_PLACE_REPORT, true, &err), VN_ERR_IO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not a report of vernier; --force replaces only those"));
-	put("### \xE2\x9C\x85 vernier: within limits\n");
+	write_report("### \xE2\x9C\x85 vernier: within limits\n");
 	CU_ASSERT_EQUAL_FATAL(vn_output_open(&o, "report", VN_PLACE_REPORT, true, &err), VN_OK);
 	fputs("mine", o.file);
 	CU_ASSERT_EQUAL(vn_output_close(&o, true, &err), VN_OK);
@@ -72,7 +72,7 @@ static void a_heading_with_the_word_further_down_is_not_ours(void)
 {
 	vn_error err = { "" };
 
-	put("### Notes\nwhat vernier: said\n");
+	write_report("### Notes\nwhat vernier: said\n");
 	CU_ASSERT_EQUAL(vn_place_check("report", VN_PLACE_REPORT, true, &err), VN_ERR_IO);
 	expect_text("### Notes\nwhat vernier: said\n");
 }

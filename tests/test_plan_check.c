@@ -193,7 +193,9 @@ static void any_number_in_any_place_is_looked_at_safely(void)
 static vn_plan *longrope(void)
 {
 	json_t *o = json_loads(
-		"{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"max_position_embeddings\":64,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,\"short_factor\":[1,1.5],\"long_factor\":[2,4.1]}}",
+		"{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
+		"\"num_hidden_layers\":2,\"num_attention_heads\":4,\"max_position_embeddings\":64,"
+		"\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,\"short_factor\":[1,1.5],\"long_factor\":[2,4.1]}}",
 		0, NULL);
 	vn_plan *p = NULL;
 	vn_error e;

@@ -13,8 +13,8 @@ static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 	double factor[MOST + 1];
 	trial  t = { 0 };
 
-	all(factor, 32, 1);
-	make(32, factor, 7);
+	set_all_factors(factor, 32, 1);
+	make_recordings(32, factor, 7);
 	compare(&t, "floor", over);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_TRUE(t.c.result.within);
@@ -31,9 +31,9 @@ static void steps_that_are_off_together_are_judged_once_and_charged_at_each(void
 	double factor[MOST + 1], sum = 0, most = 0;
 	trial  t = { 0 };
 
-	all(factor, 32, 6); /* 36 times the divergence */
+	set_all_factors(factor, 32, 6); /* 36 times the divergence */
 	factor[21] = 9;
-	make(32, factor, -1);
+	make_recordings(32, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_FALSE(t.c.result.within);
@@ -59,9 +59,9 @@ static void the_prompt_is_judged_by_itself(void)
 	double factor[MOST + 1];
 	trial  t = { 0 };
 
-	all(factor, 16, 1);
+	set_all_factors(factor, 16, 1);
 	factor[0] = 3;
-	make(16, factor, -1);
+	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL(failing(&t), 1);
@@ -77,8 +77,8 @@ static void the_rows_of_a_copied_checkpoint_are_its_own(void)
 	int64_t rows = 0, own = 0;
 	char   *room = malloc(2 * sizeof(vn_checkpoint));
 
-	all(factor, 16, 1);
-	make(16, factor, -1);
+	set_all_factors(factor, 16, 1);
+	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT(room && t.c.result.point[0].pool < 0);
 	const int64_t distinct = vn_count_distinct(&t.c, &t.c.result.point[0], &rows);
@@ -100,8 +100,8 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 	double            factor[MOST + 1];
 	trial             t = { 0 };
 
-	all(factor, 4, 3);
-	make(4, factor, -1);
+	set_all_factors(factor, 4, 3);
+	make_recordings(4, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
@@ -127,8 +127,8 @@ static void a_share_is_of_all_steps(void)
 	decoded = other;
 	/* Scores a hundred times off choose right by chance: these are rows where they do not. */
 	int row[40], n = 0;
-	all(factor, 40, 1e5);
-	make(40, factor, -1);
+	set_all_factors(factor, 40, 1e5);
+	make_recordings(40, factor, -1);
 	compare(&t, NULL, share);
 	for (int i = 0; i < t.c.result.n_points; i++)
 		if (t.c.result.point[i].pool >= 0 && t.c.result.point[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
@@ -137,10 +137,10 @@ static void a_share_is_of_all_steps(void)
 	CU_ASSERT_FATAL(n >= 20);
 	/* of 40 rows 2 are a twentieth; 7 or fewer come by luck but once in 1000, 8 do not */
 	for (int bad = 7; bad <= 8; bad++) {
-		all(factor, 40, 0);
+		set_all_factors(factor, 40, 0);
 		for (int i = 0; i < bad; i++)
 			factor[row[i]] = 1e5;
-		make(40, factor, -1);
+		make_recordings(40, factor, -1);
 		compare(&t, NULL, share);
 		CU_ASSERT_EQUAL(t.st, VN_OK);
 		CU_ASSERT_EQUAL(t.c.result.within, bad == 7);
@@ -151,10 +151,10 @@ static void a_share_is_of_all_steps(void)
 	/* Of two tokens there are two rows, however often they come: half of it is luck. */
 	for (int i = 0; i < 40; i++)
 		other[i] = i % 2;
-	all(factor, 40, 0);
+	set_all_factors(factor, 40, 0);
 	for (int i = 0; i < 20; i++)
 		factor[row[i]] = 1e5;
-	make(40, factor, -1);
+	make_recordings(40, factor, -1);
 	compare(&t, NULL, share);
 	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
@@ -183,9 +183,9 @@ static void a_step_without_a_number_fails_them_all(void)
 	double factor[MOST + 1];
 	trial  t = { 0 };
 
-	all(factor, 16, 1);
+	set_all_factors(factor, 16, 1);
 	factor[3] = NAN;
-	make(16, factor, -1);
+	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_TRUE(isnan(t.c.result.pool[0].value[VN_M_KL_MEAN]));

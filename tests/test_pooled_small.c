@@ -10,8 +10,8 @@ static void a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance(voi
 	double factor[MOST + 1];
 	trial  t = { 0 };
 
-	all(factor, 32, 1);
-	make(32, factor, 7);
+	set_all_factors(factor, 32, 1);
+	make_recordings(32, factor, 7);
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_TRUE(t.c.result.within);
@@ -29,10 +29,10 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 	trial  t = { 0 };
 
 	for (int from = 1; from <= 20; from += 19) {
-		all(factor, 32, 1);
+		set_all_factors(factor, 32, 1);
 		for (int i = from; i <= 32; i++)
 			factor[i] = i == 21 ? 7 : 6;
-		make(32, factor, -1);
+		make_recordings(32, factor, -1);
 		compare(&t, "floor", ratios);
 		CU_ASSERT_FALSE(t.c.result.within);
 		CU_ASSERT_EQUAL_FATAL(failing(&t), 33 - from);
@@ -52,11 +52,11 @@ static void a_healthy_step_is_not_charged_with_what_another_does(void)
 	trial  t = { 0 };
 
 	for (int last = 21; last <= 32; last += 11) { /* that step alone; all from it on */
-		all(factor, 32, 1);
+		set_all_factors(factor, 32, 1);
 		factor[7] = factor[13] = 2.4; /* 5.8 floors: by luck */
 		for (int i = 21; i <= last; i++)
 			factor[i] = 1000;
-		make(32, factor, -1);
+		make_recordings(32, factor, -1);
 		compare(&t, "floor", ratios);
 		CU_ASSERT_FALSE(t.c.result.within);
 		CU_ASSERT_EQUAL_FATAL(failing(&t), last - 20);
@@ -71,10 +71,10 @@ static void what_it_is_made_of_is_blamed_at_each_step_that_is_charged(void)
 	trial  t = { 0 };
 
 	embed_worst = 21;
-	all(factor, 32, 1);
+	set_all_factors(factor, 32, 1);
 	factor[9] = 11; /* (30 + 121 + 16) / 32 = 5.2 */
 	factor[21] = 4;
-	make(32, factor, -1);
+	make_recordings(32, factor, -1);
 	compare(&t, "floor", ratios);
 	embed_worst = -1;
 	CU_ASSERT_EQUAL(t.c.result.n_pooled_small, 2);
@@ -97,9 +97,9 @@ static void a_small_tensor_that_is_far_off_at_one_step_is_found(void)
 	double factor[MOST + 1];
 	trial  t = { 0 };
 
-	all(factor, 32, 1);
+	set_all_factors(factor, 32, 1);
 	factor[21] = 9; /* (31 + 81) / 32 = 3.5 in all */
-	make(32, factor, -1);
+	make_recordings(32, factor, -1);
 	compare(&t, "floor", ratios);
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
@@ -117,7 +117,7 @@ static void what_is_said_of_few_together_is_of_all_their_numbers(void)
 
 	for (int i = 0; i <= 16; i++)
 		factor[i] = 1 + 0.1 * i;
-	make(16, factor, -1);
+	make_recordings(16, factor, -1);
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 1);
 	double dd = 0, rr = 0;
@@ -147,8 +147,8 @@ static void too_few_numbers_in_all_may_keep_to_the_cap_instead(void)
 	double            factor[MOST + 1];
 	trial             t = { 0 };
 
-	all(factor, 2, 3);
-	make(1, factor, -1); /* 16 numbers */
+	set_all_factors(factor, 2, 3);
+	make_recordings(1, factor, -1); /* 16 numbers */
 	compare(&t, "floor", cap);
 	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
@@ -158,7 +158,7 @@ static void too_few_numbers_in_all_may_keep_to_the_cap_instead(void)
 	compare(&t, "floor", ratios);
 	CU_ASSERT_FALSE(t.c.result.within);
 	finish(&t);
-	make(2, factor, -1); /* 32 are enough */
+	make_recordings(2, factor, -1); /* 32 are enough */
 	compare(&t, "floor", cap);
 	CU_ASSERT_FALSE(t.c.result.within);
 	finish(&t);
@@ -172,9 +172,9 @@ static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
 	vn_plan_destroy(plan);
 	V = 160;
 	make_plan();
-	all(factor, 16, 1);
+	set_all_factors(factor, 16, 1);
 	factor[5] = factor[9] = 3;
-	make(16, factor, -1);
+	make_recordings(16, factor, -1);
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.c.result.n_pooled_small, 0);
 	CU_ASSERT_EQUAL(failing(&t), 2);
@@ -194,9 +194,9 @@ static void a_row_of_scores_is_small_where_it_is_made_of_few_numbers(void)
 	V = 160;
 	embed_worst = MOST; /* recorded, and never off by itself: rows of four numbers */
 	make_plan();
-	all(factor, 16, 1);
+	set_all_factors(factor, 16, 1);
 	factor[5] = factor[9] = 3;
-	make(16, factor, -1);
+	make_recordings(16, factor, -1);
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 2);
 	CU_ASSERT_EQUAL(failing(&t), 0); /* (14 + 2 * 9) / 16 = 2 */

@@ -110,8 +110,9 @@ static void what_would_be_another_model_is_refused_by_name(void)
 	refused("{\"full_attention_interval\":0}", VN_ERR_FORMAT, "full_attention_interval");
 	refused("{\"model_type\":\"qwen3_5\"}", VN_ERR_FORMAT, "text_config");
 	refused("{\"model_type\":\"qwen3_5\",\"text_config\":[]}", VN_ERR_FORMAT, "text_config");
-	vn_plan_destroy(accepted(
-		"{\"attn_output_gate\":true,\"output_gate_type\":\"swish\",\"mamba_ssm_dtype\":\"float32\",\"mtp_num_hidden_layers\":1}"));
+	vn_plan_destroy(
+		accepted("{\"attn_output_gate\":true,\"output_gate_type\":\"swish\",\"mamba_ssm_dtype\":\"float32\","
+	             "\"mtp_num_hidden_layers\":1}"));
 }
 
 static bool tied(const char *fields)
@@ -126,8 +127,10 @@ static bool tied(const char *fields)
 static void the_multimodal_config_holds_the_text_model_and_may_tie_on_either_level(void)
 {
 #define TEXT \
-	"\"model_type\":\"qwen3_5\",\"vision_config\":{\"depth\":3},\"num_hidden_layers\":7,\"text_config\":{\"model_type\":\"qwen3_5_text\"," \
-	"\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"num_key_value_heads\":2"
+	"\"model_type\":\"qwen3_5\",\"vision_config\":{\"depth\":3},\"num_hidden_layers\":7," \
+	"\"text_config\":{\"model_type\":\"qwen3_5_text\"," \
+	"\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":8,\"num_attention_heads\":4," \
+	"\"num_key_value_heads\":2"
 	page = vn_plan_qwen3_5;
 	layers_are("{" TEXT "}}", "lllflllf");
 	CU_ASSERT_FALSE(tied("{" TEXT "}}"));
@@ -158,8 +161,10 @@ typedef struct toy {
 
 static toy toy_create(void)
 {
-	json_t *o = json(
-		"{\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":16,\"rms_norm_eps\":1e-6,\"tie_word_embeddings\":true,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":8}");
+	json_t  *o = json("{\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":4,"
+	                   "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":16,\"rms_norm_eps\":1e-6,"
+	                   "\"tie_word_embeddings\":true,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,"
+	                   "\"linear_key_head_dim\":8,\"linear_value_head_dim\":8}");
 	toy      t = { 0 };
 	vn_error e;
 
@@ -188,7 +193,7 @@ static toy toy_create(void)
 static void toy_destroy(toy *t)
 {
 	for (int w = 0; w < t->plan->n_weights; w++)
-		free((void *)(uintptr_t)t->weight[w].data);
+		vn_tensor_free(&t->weight[w]);
 	free(t->weight);
 	vn_plan_destroy(t->plan);
 }
@@ -214,7 +219,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 	return VN_OK;
 }
 
-static vn_status add(void *ctx, const void *data, size_t n, vn_error *err)
+static vn_status add_numbers(void *ctx, const void *data, size_t n, vn_error *err)
 {
 	kept     *k = ctx;
 	const int v = k->open;
@@ -269,7 +274,7 @@ static kept run(const toy *t, vn_policy policy, const int32_t *ids, const int64_
 		want[v] = t->plan->value[v].size[t->plan->value[v].rank - 1] != VN_S;
 	const vn_taps taps = { .want = want,
 		                   .rows = VN_ROWS_ALL,
-		                   .sink = { .ctx = &k, .begin = begin, .write = add, .end = end } };
+		                   .sink = { .ctx = &k, .begin = begin, .write = add_numbers, .end = end } };
 	CU_ASSERT_EQUAL_FATAL(
 		vn_ref_create(t->plan, t->weight, &(vn_ref_options) { .policy = policy, .threads = threads }, &r, &e), VN_OK);
 	for (int i = 0; i < n; at = ends[i++])

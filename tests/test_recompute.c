@@ -17,7 +17,7 @@ static void stand_with(explained *e, const char *point, int step)
 	stand_at(e, point, step);
 }
 
-static bool has(const explained *e, const char *name)
+static bool has_checkpoint(const explained *e, const char *name)
 {
 	return vn_recompute_has(e->t.recompute, vn_plan_find(e->t.site->plan, name));
 }
@@ -27,9 +27,9 @@ static void what_was_captured_is_taken_but_for_the_checkpoint_itself(void)
 	explained e;
 
 	stand_with(&e, "layer1.q_rope", 0);
-	CU_ASSERT_TRUE(has(&e, "layer1.q_proj"));
-	CU_ASSERT_FALSE(has(&e, "layer1.q_rope")); /* the checkpoint itself */
-	CU_ASSERT_FALSE(has(&e, "layer1.k_proj"));
+	CU_ASSERT_TRUE(has_checkpoint(&e, "layer1.q_proj"));
+	CU_ASSERT_FALSE(has_checkpoint(&e, "layer1.q_rope")); /* the checkpoint itself */
+	CU_ASSERT_FALSE(has_checkpoint(&e, "layer1.k_proj"));
 	end_explained(&e);
 }
 
@@ -43,9 +43,9 @@ static void a_wrong_capture_is_not_taken(void)
 	vn_checkpoint *later = &points[checkpoint_at(&e, "layer1.q_proj", 2) - points],
 				  *earlier = &points[checkpoint_at(&e, "layer1.q_proj", 0) - points];
 	later->replay.captured = true;
-	CU_ASSERT_TRUE(has(&e, "layer1.q_proj"));
+	CU_ASSERT_TRUE(has_checkpoint(&e, "layer1.q_proj"));
 	earlier->replay.captured = true;
-	CU_ASSERT_FALSE(has(&e, "layer1.q_proj"));
+	CU_ASSERT_FALSE(has_checkpoint(&e, "layer1.q_proj"));
 	end_explained(&e);
 }
 

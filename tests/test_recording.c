@@ -7,8 +7,8 @@
 
 static void a_foreign_file_with_the_least_there_must_be_opens(void)
 {
-	hid_t step, f = make(&step);
-	done(f, step);
+	hid_t step, f = make_file(&step);
+	close_file(f, step);
 	vn_recording  *r = opens();
 	const vn_step *s;
 	CU_ASSERT_TRUE(vn_recording_complete(r));
@@ -28,20 +28,20 @@ static void a_foreign_file_with_the_least_there_must_be_opens(void)
 static void what_nobody_reads_is_told(void)
 {
 	const char *name[VN_UNREAD_NAMED];
-	hid_t       step, f = make(&step), run = H5Gopen2(f, "run", H5P_DEFAULT);
+	hid_t       step, f = make_file(&step), run = H5Gopen2(f, "run", H5P_DEFAULT);
 
 	H5Gclose(H5Gcreate2(f, "notes\x1b", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
 	put_floats(run, "timings");
 	H5Gclose(run);
-	done(f, step);
+	close_file(f, step);
 	is_refused("/", "control characters");
 
-	f = make(&step);
+	f = make_file(&step);
 	run = H5Gopen2(f, "run", H5P_DEFAULT);
 	H5Gclose(H5Gcreate2(f, "notes", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
 	put_floats(run, "timings");
 	H5Gclose(run);
-	done(f, step);
+	close_file(f, step);
 	vn_recording *r = opens();
 	CU_ASSERT_EQUAL_FATAL(vn_recording_unread(r, name), 2);
 	CU_ASSERT_STRING_EQUAL(name[0], "/run/timings");
@@ -59,7 +59,7 @@ static void a_layer_that_is_not_said_is_the_name_s(void)
 		{ "layers.1", -2, -1 },      { "layer-1.x", -2, -1 },   { "layer99999999999.x", -2, -1 },
 		{ "layer3.v_proj", -1, -1 },
 	};
-	hid_t step, f = make(&step);
+	hid_t step, f = make_file(&step);
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
 		char at[64], *dot;
 		snprintf(at, sizeof at, "%s", is[i].name);
@@ -80,7 +80,7 @@ static void a_layer_that_is_not_said_is_the_name_s(void)
 		if (group != step)
 			H5Gclose(group);
 	}
-	done(f, step);
+	close_file(f, step);
 	vn_recording *r = opens();
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
 		const int e = vn_recording_find(r, 0, is[i].name);
@@ -93,7 +93,7 @@ static void a_layer_that_is_not_said_is_the_name_s(void)
 static void big_endian_chunked_and_compressed_tensors_are_read(void)
 {
 	static const float x[6] = { 1, 2, 3, 4, 5, 6 };
-	hid_t              step, f = make(&step), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	hid_t              step, f = make_file(&step), dcpl = H5Pcreate(H5P_DATASET_CREATE);
 	hid_t              space = H5Screate_simple(2, (hsize_t[]) { 2, 3 }, NULL), d;
 
 	d = H5Dcreate2(step, "big", H5T_IEEE_F64BE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -111,7 +111,7 @@ static void big_endian_chunked_and_compressed_tensors_are_read(void)
 	H5Dclose(put_data(step, "compact", H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, dcpl, x));
 	H5Pclose(dcpl);
 	H5Sclose(space);
-	done(f, step);
+	close_file(f, step);
 
 	vn_recording *r = opens();
 	expect_values(r, "big", VN_F64, 6);
@@ -123,7 +123,7 @@ static void big_endian_chunked_and_compressed_tensors_are_read(void)
 
 static void a_group_that_continues_another_adds_nothing_to_names(void)
 {
-	hid_t step, f = make(&step);
+	hid_t step, f = make_file(&step);
 	hid_t more = H5Gcreate2(step, "more.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	hid_t layer = H5Gcreate2(step, "layer3", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	hid_t more_of_it = H5Gcreate2(layer, "more", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -136,7 +136,7 @@ static void a_group_that_continues_another_adds_nothing_to_names(void)
 	H5Gclose(more_of_it);
 	H5Gclose(layer);
 	H5Gclose(more);
-	done(f, step);
+	close_file(f, step);
 	vn_recording *r = opens();
 	CU_ASSERT_EQUAL(vn_recording_count(r), 4);
 	expect_values(r, "Qcur-7", VN_F32, 6);
@@ -144,12 +144,12 @@ static void a_group_that_continues_another_adds_nothing_to_names(void)
 	expect_values(r, "layer3.q_proj", VN_F32, 6);
 	vn_recording_close(r);
 
-	f = make(&step); /* without the attribute, or with 0, the group is part of the name */
+	f = make_file(&step); /* without the attribute, or with 0, the group is part of the name */
 	more = H5Gcreate2(step, "more.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	put_int(more, "continues", 0);
 	put_floats(more, "Qcur-7");
 	H5Gclose(more);
-	done(f, step);
+	close_file(f, step);
 	r = opens();
 	expect_values(r, "more.1.Qcur-7", VN_F32, 6);
 	vn_recording_close(r);
@@ -158,27 +158,27 @@ static void a_group_that_continues_another_adds_nothing_to_names(void)
 static void bfloat16_needs_its_mark(void)
 {
 	static const uint16_t x[6] = { 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0 };
-	hid_t                 step, f = make(&step);
+	hid_t                 step, f = make_file(&step);
 	hid_t                 d = put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]) { 6 }, H5P_DEFAULT, x);
 
 	put_text(d, "dtype", "bf16");
 	H5Dclose(d);
-	done(f, step);
+	close_file(f, step);
 	vn_recording *r = opens();
 	expect_values(r, "b", VN_BF16, 6);
 	vn_recording_close(r);
 
-	f = make(&step);
+	f = make_file(&step);
 	H5Dclose(put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]) { 6 }, H5P_DEFAULT, x));
-	done(f, step);
+	close_file(f, step);
 	is_refused("/step.0/b", "without the attribute dtype");
 }
 
 static void a_hard_link_is_a_second_name(void)
 {
-	hid_t step, f = make(&step);
+	hid_t step, f = make_file(&step);
 	H5Lcreate_hard(step, "embed", step, "again", H5P_DEFAULT, H5P_DEFAULT);
-	done(f, step);
+	close_file(f, step);
 	vn_recording *r = opens();
 	CU_ASSERT_EQUAL(vn_recording_count(r), 2);
 	CU_ASSERT_EQUAL(vn_recording_entry(r, 0)->same_as + vn_recording_entry(r, 1)->same_as, -1);
@@ -213,13 +213,13 @@ static void reads(vn_recording *r, int step, const char *name, int64_t rows, int
 static void a_view_is_of_one_step_and_of_all_its_names(void)
 {
 	static const double all[] = { 1, 2, 3, 4, 5, 6 }, turned[] = { 4, 5, 6 }, columns[] = { 4, 5, 6 };
-	hid_t               step, f = make(&step), next = H5Gcreate2(f, "step.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t step, f = make_file(&step), next = H5Gcreate2(f, "step.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	put_int(next, "position", 0);
 	put_int(next, "tokens", 2);
 	H5Lcreate_hard(step, "embed", step, "final_norm", H5P_DEFAULT, H5P_DEFAULT);
 	H5Lcreate_hard(step, "embed", next, "embed", H5P_DEFAULT, H5P_DEFAULT);
 	H5Gclose(next);
-	done(f, step);
+	close_file(f, step);
 	vn_recording  *r = opens();
 	const vn_step *s;
 	vn_error       err = { 0 };
@@ -270,7 +270,7 @@ static void many_open_at_once_or_the_first_that_does_not_is_named(void)
 	char           one[sizeof path], two[sizeof path];
 	vn_recording  *r[N];
 	vn_error       err = { 0 };
-	hid_t          step, f = make(&step);
+	hid_t          step, f = make_file(&step);
 	const int32_t *have;
 
 	for (int i = 0; i < IDS; i++)
@@ -280,7 +280,7 @@ static void many_open_at_once_or_the_first_that_does_not_is_named(void)
 		H5Ldelete(f, name, H5P_DEFAULT);
 		H5Dclose(put_data(f, name, H5T_STD_I32LE, 1, (hsize_t[]) { IDS }, H5P_DEFAULT, ids));
 	}
-	done(f, step);
+	close_file(f, step);
 	for (int i = 0; i < N; i++)
 		list[i] = path;
 	CU_ASSERT_EQUAL_FATAL(vn_recording_open_all(list, N, r, &err), VN_OK);

@@ -15,11 +15,13 @@ static void each_operation_has_the_implementations_that_are_known(void)
 		vn_op op;
 		int   narrow, f32, f64;
 	} row[] = {
-		{ VN_OP_ATTENTION, 1, 1, 0 },   { VN_OP_ROPE, 4, 3, 0 }, /* three ways to round an angle; in 16 bits, cos, sin and products too */
-		{ VN_OP_RMS_NORM, 1, 0, 0 },    { VN_OP_GATED_NORM, 1, 0, 0 }, { VN_OP_L2_NORM, 1, 0, 0 },
-		{ VN_OP_GATED, 2, 0, 0 },                                      /* the activation rounded; its formula as well */
+		/* RoPE: three ways to round an angle; in 16 bits, cos, sin and products too */
+		{ VN_OP_ATTENTION, 1, 1, 0 },   { VN_OP_ROPE, 4, 3, 0 },
+		{ VN_OP_RMS_NORM, 1, 0, 0 },    { VN_OP_GATED_NORM, 1, 0, 0 },
+		{ VN_OP_L2_NORM, 1, 0, 0 },     { VN_OP_GATED, 2, 0, 0 },      /* the activation rounded; its formula as well */
 		{ VN_OP_CAUSAL_CONV, 2, 0, 0 }, { VN_OP_DELTA_RULE, 1, 1, 1 }, /* in chunks */
-		{ VN_OP_EMBED, 0, 0, 0 },       { VN_OP_ADD, 0, 0, 0 },        { VN_OP_LINEAR, 0, 0, 0 },
+		{ VN_OP_EMBED, 0, 0, 0 },       { VN_OP_ADD, 0, 0, 0 },
+		{ VN_OP_LINEAR, 0, 0, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -31,7 +31,7 @@ static vn_checkpoint *plain(void)
 	return p;
 }
 
-static void is(const vn_checkpoint *p, const char *want)
+static void expect_words(const vn_checkpoint *p, const char *want)
 {
 	char text[VN_WORDS];
 	CU_ASSERT_STRING_EQUAL(vn_say_replay(&e.compared.c, p, text), want);
@@ -41,15 +41,17 @@ static void the_errors_are_told_in_floors(void)
 {
 	vn_checkpoint *p = plain();
 
-	is(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07");
+	expect_words(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07");
 	p->replay.gain = 1.25;
-	is(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07, 1.2 times the error of its inputs");
+	expect_words(p,
+	             "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07, 1.2 times the error of its inputs");
 	p->replay.gain = (double)NAN;
 	p->replay.span = 3;
-	is(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; these are the errors of 3 operations "
-	      "together, whose tensors in between were not recorded");
+	expect_words(
+		p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; these are the errors of 3 operations "
+		   "together, whose tensors in between were not recorded");
 	p->replayed = false;
-	is(p, "");
+	expect_words(p, "");
 }
 
 /* 30 times a floor of one token, 10 times (squared: 100) of one element. */
@@ -59,9 +61,10 @@ static void a_single_token_or_element_is_told_beyond_its_limit(void)
 
 	p->replay.local_token = 3e-4;
 	p->replay.local_max = 1e-2;
-	is(p,
-	   "local error: nmse 4e-06 (4 x floor), worst token 30 x floor, worst element 10 x floor; inherited error: nmse "
-	   "3e-07");
+	expect_words(
+		p,
+		"local error: nmse 4e-06 (4 x floor), worst token 30 x floor, worst element 10 x floor; inherited error: nmse "
+		"3e-07");
 }
 
 static void wrong_captures_are_told_where_they_are_and_where_they_are_read(void)
@@ -69,15 +72,17 @@ static void wrong_captures_are_told_where_they_are_and_where_they_are_read(void)
 	vn_checkpoint *p = plain(), *input = at_step("layer1.q_proj", 0);
 
 	p->replay.captured = true;
-	is(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; captured wrongly, or changed after the "
-	      "capture: the operation that reads it used the right numbers");
+	expect_words(
+		p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; captured wrongly, or changed after the "
+		   "capture: the operation that reads it used the right numbers");
 	p->replay.captured = false;
 	p->replay.behind = (int)(input - e.compared.c.result.point);
-	is(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; the error of layer1.q_proj may "
-	      "explain all of this error");
+	expect_words(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; the error of layer1.q_proj may "
+	                "explain all of this error");
 	input->replay.captured = true;
-	is(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; correct when recomputed from the right "
-	      "values of layer1.q_proj");
+	expect_words(
+		p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; correct when recomputed from the right "
+		   "values of layer1.q_proj");
 	input->replay.captured = false;
 }
 

@@ -45,14 +45,14 @@ static int                missing;        /* layers that this machine or build d
 
 /* ---- actions -------------------------------------------------------------------------------- */
 
-static int done(long result)
+static int error_of(long result)
 {
 	return result >= 0 ? 0 : errno ? errno : EIO;
 }
 
 static int opening(const char *what, int flags)
 {
-	return done(open(what, flags, 0600));
+	return error_of(open(what, flags, 0600));
 }
 
 static int open_relative(void)
@@ -84,55 +84,55 @@ static int open_without_name(void)
 static int open_as_new(void)
 {
 	struct open_how how = { .flags = O_RDONLY };
-	return done(syscall(SYS_openat2, AT_FDCWD, "/etc/passwd", &how, sizeof how));
+	return error_of(syscall(SYS_openat2, AT_FDCWD, "/etc/passwd", &how, sizeof how));
 }
 static int look_at_path(void)
 {
 	struct stat s;
-	return done(stat("/etc/passwd", &s));
+	return error_of(stat("/etc/passwd", &s));
 }
 static int rename_file(void)
 {
-	return done(rename(victim, "elsewhere"));
+	return error_of(rename(victim, "elsewhere"));
 }
 static int unlink_file(void)
 {
-	return done(unlink(victim));
+	return error_of(unlink(victim));
 }
 static int make_folder(void)
 {
-	return done(mkdir("new", 0700));
+	return error_of(mkdir("new", 0700));
 }
 static int make_link(void)
 {
-	return done(symlink("/etc/passwd", "passwd"));
+	return error_of(symlink("/etc/passwd", "passwd"));
 }
 static int cut_file(void)
 {
-	return done(truncate(victim, 0));
+	return error_of(truncate(victim, 0));
 }
 static int change_mode(void)
 {
-	return done(chmod(victim, 0777));
+	return error_of(chmod(victim, 0777));
 }
 static int change_folder(void)
 {
-	return done(chdir("/"));
+	return error_of(chdir("/"));
 }
 
 static int make_socket(void)
 {
-	return done(socket(AF_INET, SOCK_STREAM, 0));
+	return error_of(socket(AF_INET, SOCK_STREAM, 0));
 }
 static int make_socket_pair(void)
 {
 	int two[2];
-	return done(socketpair(AF_UNIX, SOCK_STREAM, 0, two));
+	return error_of(socketpair(AF_UNIX, SOCK_STREAM, 0, two));
 }
 static int connecting(const void *to, socklen_t size, int family)
 {
 	const int s = socket(family, SOCK_STREAM, 0);
-	return s < 0 ? errno : done(connect(s, to, size));
+	return s < 0 ? errno : error_of(connect(s, to, size));
 }
 static int connect_tcp(void)
 {
@@ -150,28 +150,28 @@ static int bind_tcp(void)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET };
 	const int                s = socket(AF_INET, SOCK_STREAM, 0);
-	return s < 0 ? errno : done(bind(s, (const void *)&any, sizeof any));
+	return s < 0 ? errno : error_of(bind(s, (const void *)&any, sizeof any));
 }
 static int accept_inherited(void)
 {
-	return done(listen(tcp, 2));
+	return error_of(listen(tcp, 2));
 }
 
 static int execute(void)
 {
 	char *const argv[] = { "true", NULL };
-	return done(execve("/bin/true", argv, argv + 1));
+	return error_of(execve("/bin/true", argv, argv + 1));
 }
 static int execute_descriptor(void)
 {
 	char *const argv[] = { "true", NULL };
-	return done(syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv + 1, 0));
+	return error_of(syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv + 1, 0));
 }
 static int reap(long pid)
 {
 	if (pid == 0)
 		_exit(0);
-	return pid > 0 && waitpid((pid_t)pid, NULL, 0) < 0 ? errno : done(pid);
+	return pid > 0 && waitpid((pid_t)pid, NULL, 0) < 0 ? errno : error_of(pid);
 }
 static int fork_process(void)
 {
@@ -202,24 +202,24 @@ static int start_thread(void)
 
 static int trace_parent(void)
 {
-	const int why = done(ptrace(PTRACE_ATTACH, parent, NULL, NULL));
+	const int why = error_of(ptrace(PTRACE_ATTACH, parent, NULL, NULL));
 	if (!why && waitpid(parent, NULL, __WALL) == parent)
 		ptrace(PTRACE_DETACH, parent, NULL, NULL);
 	return why;
 }
 static int signal_parent(void)
 {
-	return done(kill(parent, 0));
+	return error_of(kill(parent, 0));
 }
 static int stop_parent(void)
 {
-	return done(kill(parent, SIGCONT));
+	return error_of(kill(parent, SIGCONT));
 }
 static int read_memory(pid_t of)
 {
 	char         to[sizeof content];
 	struct iovec mine = { to, sizeof to }, theirs = { (void *)(uintptr_t)content, sizeof content };
-	return done(process_vm_readv(of, &mine, 1, &theirs, 1, 0));
+	return error_of(process_vm_readv(of, &mine, 1, &theirs, 1, 0));
 }
 static int read_parent(void)
 {
@@ -232,25 +232,25 @@ static int read_own(void)
 
 static int write_other(void)
 {
-	return done(write(other, "x", 1));
+	return error_of(write(other, "x", 1));
 }
 static int read_other(void)
 {
 	char c;
-	return done(pread(other, &c, 1, 0));
+	return error_of(pread(other, &c, 1, 0));
 }
 static int write_file(void)
 {
-	return done(pwrite(file, "x", 1, 0));
+	return error_of(pwrite(file, "x", 1, 0));
 }
 static int cut_own_file(void)
 {
-	return done(ftruncate(file, 0));
+	return error_of(ftruncate(file, 0));
 }
 static int write_output(void)
 {
 	struct stat s;
-	return fstat(1, &s) == 0 && S_ISCHR(s.st_mode) && s.st_rdev == 0x103 ? EBADF : done(write(1, "", 0));
+	return fstat(1, &s) == 0 && S_ISCHR(s.st_mode) && s.st_rdev == 0x103 ? EBADF : error_of(write(1, "", 0));
 }
 static int find_descriptor(void)
 {
@@ -261,12 +261,12 @@ static int find_descriptor(void)
 }
 static int new_descriptor(void)
 {
-	return done(dup(file));
+	return error_of(dup(file));
 }
 static int control_device(void)
 {
 	int n;
-	return done(ioctl(file, FIONREAD, &n));
+	return error_of(ioctl(file, FIONREAD, &n));
 }
 
 static int map_code(void)
@@ -276,16 +276,16 @@ static int map_code(void)
 static int make_code(void)
 {
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? errno : done(mprotect(p, 4096, PROT_READ | PROT_EXEC));
+	return p == MAP_FAILED ? errno : error_of(mprotect(p, 4096, PROT_READ | PROT_EXEC));
 }
 static int memory_file(void)
 {
-	return done(memfd_create("x", 0));
+	return error_of(memfd_create("x", 0));
 }
 static int use_ring(void)
 {
 	char params[120] = { 0 };
-	return done(syscall(SYS_io_uring_setup, 1, params));
+	return error_of(syscall(SYS_io_uring_setup, 1, params));
 }
 static int use_bpf(void)
 {
@@ -293,29 +293,29 @@ static int use_bpf(void)
 		uint32_t field[4];
 		char     room[128];
 	} map = { .field = { 2 /* array */, 4, 4, 1 } };
-	return done(syscall(SYS_bpf, 0 /* BPF_MAP_CREATE */, &map, sizeof map));
+	return error_of(syscall(SYS_bpf, 0 /* BPF_MAP_CREATE */, &map, sizeof map));
 }
 static int use_faults(void)
 {
-	return done(syscall(SYS_userfaultfd, O_CLOEXEC));
+	return error_of(syscall(SYS_userfaultfd, O_CLOEXEC));
 }
 static int use_prctl(void)
 {
-	return done(prctl(PR_SET_NAME, "x", 0, 0, 0));
+	return error_of(prctl(PR_SET_NAME, "x", 0, 0, 0));
 }
 static int be_dumpable(void)
 {
-	return done(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
+	return error_of(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
 }
 static int raise_limit(void)
 {
 	struct rlimit r = { 0, 0 };
 	const int     bad = getrlimit(RLIMIT_CORE, &r);
-	return bad ? errno : r.rlim_max == 0 ? done(setrlimit(RLIMIT_CORE, &(struct rlimit) { 1, 1 })) : 0;
+	return bad ? errno : r.rlim_max == 0 ? error_of(setrlimit(RLIMIT_CORE, &(struct rlimit) { 1, 1 })) : 0;
 }
 static int other_space(void)
 {
-	return done(unshare(CLONE_FS));
+	return error_of(unshare(CLONE_FS));
 }
 
 static int find_variable(void)
@@ -674,8 +674,8 @@ static void numbers_of_another_recording_are_out_of_sight(void)
 static void connect_what_is_left(void *ctx, int pipe)
 {
 	const int family = *(const int *)ctx;
-	const int why = done(family == AF_INET ? connect(file, (const void *)&tcp_at, sizeof tcp_at)
-	                                       : connect(file, (const void *)&abstract_at, abstract_size));
+	const int why = error_of(family == AF_INET ? connect(file, (const void *)&tcp_at, sizeof tcp_at)
+	                                           : connect(file, (const void *)&abstract_at, abstract_size));
 	vn_child_send(pipe, 1, &why, sizeof why);
 }
 

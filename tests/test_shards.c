@@ -24,7 +24,8 @@ static void index_of(const char *d, const char *json)
 }
 
 #define GOOD \
-	"{\"metadata\":{\"total_size\":1},\"weight_map\":{\"c\":\"2.safetensors\",\"a\":\"1.safetensors\",\"b\":\"1.safetensors\"}}"
+	"{\"metadata\":{\"total_size\":1},\"weight_map\":{\"c\":\"2.safetensors\",\"a\":\"1.safetensors\"," \
+	"\"b\":\"1.safetensors\"}}"
 
 /* Refused with this status, every word of the message named. */
 static void refused(const char *d, vn_status want, const char *const *word)

@@ -8,13 +8,13 @@ static const vn_compare_options none;
 /* So many tokens in calls of so many each; the last may be shorter. */
 static void record(const char *name, int64_t tokens, int64_t call, int32_t from)
 {
-	vn_store *s = begin(name, tokens, from, NULL);
+	vn_store *s = begin_recording(name, tokens, from, NULL);
 	int       number = 0;
 
 	for (int64_t t = 0; t < tokens; t += call) {
 		const int64_t n = tokens - t < call ? tokens - t : call;
-		step(s, number++, t, n, 0, n);
-		put(s, "embed", "", n, 2, x + 2 * t);
+		begin_step(s, number++, t, n, 0, n);
+		put_tensor(s, "embed", "", n, 2, x + 2 * t);
 	}
 	commit(s);
 }

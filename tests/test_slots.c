@@ -11,10 +11,11 @@ static vn_plan *qwen2(int layers, int tied)
 	char     text[512];
 	vn_plan *p = NULL;
 
-	snprintf(
-		text, sizeof text,
-		"{\"vocab_size\":48,\"hidden_size\":24,\"intermediate_size\":40,\"num_hidden_layers\":%d,\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":10,\"max_position_embeddings\":64,\"tie_word_embeddings\":%s}",
-		layers, tied ? "true" : "false");
+	snprintf(text, sizeof text,
+	         "{\"vocab_size\":48,\"hidden_size\":24,\"intermediate_size\":40,\"num_hidden_layers\":%d,"
+	         "\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":10,\"max_position_embeddings\":64,"
+	         "\"tie_word_embeddings\":%s}",
+	         layers, tied ? "true" : "false");
 	json_t *o = json_loads(text, 0, NULL);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c", o, &p, NULL), VN_OK);
 	json_decref(o);

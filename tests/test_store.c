@@ -15,7 +15,7 @@ static void what_is_written_is_read_back(void)
 	vn_error    err = { 0 };
 	int         v = vn_plan_find(p, "layer1.attn_norm");
 
-	CU_ASSERT_EQUAL(put(s, v, VN_F32, T, D, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, v, VN_F32, T, D, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	CU_ASSERT_PTR_NULL(s);
 	CU_ASSERT_FALSE(exists(partial));
@@ -41,7 +41,7 @@ static void what_is_written_is_read_back(void)
 	CU_ASSERT_EQUAL(memcmp(data, x, sizeof x), 0);
 	vn_recording_close(r);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void ids_may_come_with_their_steps(void)
@@ -55,11 +55,11 @@ static void ids_may_come_with_their_steps(void)
 	const int      v = vn_plan_find(p, "layer0.attn_norm");
 
 	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, T, T - 1, 1, &err), VN_OK);
-	CU_ASSERT_EQUAL(put(s, v, VN_F32, 1, D, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, v, VN_F32, 1, D, x, &err), VN_OK);
 	for (int i = 1; i <= 3; i++) {
 		CU_ASSERT_EQUAL(vn_store_token(s, T + i - 1, all[T + i - 1], &err), VN_OK);
 		CU_ASSERT_EQUAL(vn_store_step(s, i, T + i - 1, 1, 0, 1, &err), VN_OK);
-		CU_ASSERT_EQUAL(put(s, v, VN_F32, 1, D, x, &err), VN_OK);
+		CU_ASSERT_EQUAL(put_tensor(s, v, VN_F32, 1, D, x, &err), VN_OK);
 	}
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	vn_recording *r = open_file(path); /* which refuses ids that are not those of their digest */
@@ -69,7 +69,7 @@ static void ids_may_come_with_their_steps(void)
 	CU_ASSERT_EQUAL(memcmp(again, all, sizeof all), 0);
 	CU_ASSERT_EQUAL(positions_again[T + 2], T + 2);
 	vn_recording_close(r);
-	clear();
+	remove_files();
 	vn_plan_destroy(p);
 }
 
@@ -81,7 +81,7 @@ static void a_run_cut_off_has_the_ids_of_the_steps_it_came_to(void)
 	vn_error    err = { 0 };
 
 	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, T, T - 1, 1, &err), VN_OK);
-	CU_ASSERT_EQUAL(put(s, vn_plan_find(p, "layer0.attn_norm"), VN_F32, 1, D, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, vn_plan_find(p, "layer0.attn_norm"), VN_F32, 1, D, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_token(s, T, 7, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_step(s, 1, T, 1, 0, 1, &err), VN_OK);
 	vn_store_abandon(&s);
@@ -92,7 +92,7 @@ static void a_run_cut_off_has_the_ids_of_the_steps_it_came_to(void)
 	CU_ASSERT_EQUAL(vn_recording_tokens(r, &again, NULL), T + 1);
 	CU_ASSERT_EQUAL(again[T], 7);
 	vn_recording_close(r);
-	clear();
+	remove_files();
 	vn_plan_destroy(p);
 }
 
@@ -110,14 +110,14 @@ static void what_tokens_say_comes_back(void)
 	for (int i = 0; i < T; i++)
 		CU_ASSERT_STRING_EQUAL(vn_recording_token_text(r)[i], text[i]);
 	vn_recording_close(r);
-	clear();
+	remove_files();
 	s = begin_store(p, false);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	r = open_file(path);
 	CU_ASSERT_PTR_NULL(vn_recording_token_text(r));
 	vn_recording_close(r);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void every_dtype_comes_back_bit_for_bit(void)
@@ -131,7 +131,7 @@ static void every_dtype_comes_back_bit_for_bit(void)
 		raw[i] = (unsigned char)(i * 37 + 11);
 	for (int d = 0; d < VN_N_DTYPES; d++) {
 		CU_ASSERT_EQUAL(vn_store_step(s, d + 1, 0, T, 0, T, &err), VN_OK);
-		CU_ASSERT_EQUAL(put(s, 0, (vn_dtype)d, T, D, raw, &err), VN_OK);
+		CU_ASSERT_EQUAL(put_tensor(s, 0, (vn_dtype)d, T, D, raw, &err), VN_OK);
 	}
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	vn_recording *r = open_file(path);
@@ -145,7 +145,7 @@ static void every_dtype_comes_back_bit_for_bit(void)
 	}
 	vn_recording_close(r);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void a_tensor_of_many_pieces_has_the_statistics_of_the_whole(void)
@@ -179,7 +179,7 @@ static void a_tensor_of_many_pieces_has_the_statistics_of_the_whole(void)
 	vn_recording_close(r);
 	free(x);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void statistics_of_nothing_but_nan_are_nan(void)
@@ -189,8 +189,8 @@ static void statistics_of_nothing_but_nan_are_nan(void)
 	const float x[T] = { NAN, NAN, NAN, NAN, NAN };
 	vn_error    err = { 0 };
 
-	CU_ASSERT_EQUAL(put(s, 0, VN_F32, T, 1, x, &err), VN_OK);
-	CU_ASSERT_EQUAL(put(s, 1, VN_F32, T, 0, x, &err), VN_OK); /* and a tensor without elements */
+	CU_ASSERT_EQUAL(put_tensor(s, 0, VN_F32, T, 1, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, 1, VN_F32, T, 0, x, &err), VN_OK); /* and a tensor without elements */
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	vn_recording   *r = open_file(path);
 	const vn_entry *e = vn_recording_entry(r, 0);
@@ -202,7 +202,7 @@ static void statistics_of_nothing_but_nan_are_nan(void)
 	CU_ASSERT_PTR_NULL(data);
 	vn_recording_close(r);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void second_names_are_the_same_tensor(void)
@@ -215,7 +215,7 @@ static void second_names_are_the_same_tensor(void)
 	int         output = vn_plan_find(p, "layer0.output"), input = vn_plan_find(p, "layer1.input");
 
 	want[output] = want[input] = true;
-	CU_ASSERT_EQUAL(put(s, output, VN_F32, T, D, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, output, VN_F32, T, D, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_aliases(s, want, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	vn_recording *r = open_file(path);
@@ -226,7 +226,7 @@ static void second_names_are_the_same_tensor(void)
 	vn_recording_close(r);
 	free(want);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 /* HDF5 reads what the header reader leaves to it, ten times slower, and nobody would notice. */
@@ -271,15 +271,15 @@ static void what_is_written_is_read_without_hdf5(void)
 	int         output = vn_plan_find(p, "layer0.output"), norm = vn_plan_find(p, "layer1.attn_norm");
 
 	want[output] = want[vn_plan_find(p, "layer1.input")] = true;
-	CU_ASSERT_EQUAL(put(s, output, VN_F32, T, D, x, &err), VN_OK);
-	CU_ASSERT_EQUAL(put(s, norm, VN_F32, T, D, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, output, VN_F32, T, D, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, norm, VN_F32, T, D, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_aliases(s, want, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	CU_ASSERT_TRUE(is_read_by_its_header("step.0/layer1/attn_norm"));
 	CU_ASSERT_TRUE(is_read_by_its_header("step.0/layer0/output")); /* of two names */
 	free(want);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void too_few_and_too_many_numbers_are_refused(void)
@@ -296,14 +296,14 @@ static void too_few_and_too_many_numbers_are_refused(void)
 	CU_ASSERT_EQUAL(k.write(k.ctx, x, 3, &err), VN_OK);
 	CU_ASSERT_EQUAL(k.end(k.ctx, &err), VN_ERR_SHAPE);
 	/* The store stays usable, and nothing of that name is left. */
-	CU_ASSERT_EQUAL(put(s, 1, VN_F32, T, 1, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, 1, VN_F32, T, 1, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_tensors(s, NULL), 1);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	vn_recording *r = open_file(path);
 	CU_ASSERT_EQUAL(vn_recording_count(r), 1);
 	vn_recording_close(r);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void a_large_tensor_that_was_never_ended_leaves_no_trace(void)
@@ -319,7 +319,7 @@ static void a_large_tensor_that_was_never_ended_leaves_no_trace(void)
 	CU_ASSERT_EQUAL(k.begin(k.ctx, 0, VN_F32, &shape, &err), VN_OK);
 	CU_ASSERT_EQUAL(k.write(k.ctx, x, MANY / 2, &err), VN_OK);
 	x[0] = 5;
-	CU_ASSERT_EQUAL(put(s, 2, VN_F32, T, MANY / T, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(put_tensor(s, 2, VN_F32, T, MANY / T, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	vn_recording *r = open_file(path);
 	CU_ASSERT_EQUAL_FATAL(vn_recording_count(r), 1);
@@ -328,7 +328,7 @@ static void a_large_tensor_that_was_never_ended_leaves_no_trace(void)
 	vn_recording_close(r);
 	free(x);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void a_name_is_written_once(void)
@@ -338,13 +338,13 @@ static void a_name_is_written_once(void)
 	const float x[4] = { 0 };
 	vn_error    err = { 0 };
 
-	put(s, 0, VN_F32, 1, 4, x, &err);
-	put(s, 0, VN_F32, 1, 4, x, &err);
+	put_tensor(s, 0, VN_F32, 1, 4, x, &err);
+	put_tensor(s, 0, VN_F32, 1, 4, x, &err);
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_ERR_FORMAT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "embed is given twice"));
 	CU_ASSERT_FALSE(exists(path));
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void an_abandoned_store_leaves_a_partial_file_that_says_so(void)
@@ -356,7 +356,7 @@ static void an_abandoned_store_leaves_a_partial_file_that_says_so(void)
 	vn_shape    shape = { .rank = 2, .dim = { T, D } };
 	vn_error    err = { 0 };
 
-	put(s, 0, VN_F32, T, D, x, &err);
+	put_tensor(s, 0, VN_F32, T, D, x, &err);
 	k.begin(k.ctx, 2, VN_F32, &shape, &err); /* and one that is only half there */
 	k.write(k.ctx, x, D, &err);
 	vn_store_abandon(&s);
@@ -368,7 +368,7 @@ static void an_abandoned_store_leaves_a_partial_file_that_says_so(void)
 	vn_recording_close(r);
 	vn_store_abandon(&s); /* safe on NULL */
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void an_abandoned_store_without_tensors_leaves_nothing(void)
@@ -408,7 +408,7 @@ static void without_a_plan_tensors_are_given_by_name(void)
 	for (int i = 0; i < 3; i++)
 		CU_ASSERT(vn_recording_find(r, 0, names[i]) >= 0);
 	vn_recording_close(r);
-	clear();
+	remove_files();
 }
 
 int main(void)

@@ -34,7 +34,7 @@ static void bad_output_paths_are_refused_with_a_reason(void)
 	expect_refusal(p, name, false, "names a directory");
 	CU_ASSERT_EQUAL(symlink("/etc/passwd", partial), 0);
 	expect_refusal(p, path, false, "symbolic link");
-	clear();
+	remove_files();
 	vn_plan_destroy(p);
 }
 
@@ -56,7 +56,7 @@ static void an_existing_file_is_replaced_by_force_alone(void)
 	CU_ASSERT_PTR_NOT_NULL(r);
 	vn_recording_close(r);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void a_file_that_appears_meanwhile_is_not_replaced(void)
@@ -70,7 +70,7 @@ static void a_file_that_appears_meanwhile_is_not_replaced(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program has created it in the meantime"));
 	CU_ASSERT_TRUE(exists(partial));
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 static void a_second_writer_is_refused(void)
@@ -83,7 +83,7 @@ static void a_second_writer_is_refused(void)
 	CU_ASSERT_PTR_NOT_NULL(s);
 	vn_store_abandon(&s);
 	vn_plan_destroy(p);
-	clear();
+	remove_files();
 }
 
 /* In a child, because the limit is for good. */
@@ -102,8 +102,8 @@ static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
 		vn_store_abandon(&s);
 		s = begin_store(p, false);
 		setrlimit(RLIMIT_FSIZE, &most);
-		put(s, 0, VN_F32, T, 200, x, &err);
-		put(s, 2, VN_F32, T, 1 << 17, x, &err);
+		put_tensor(s, 0, VN_F32, T, 200, x, &err);
+		put_tensor(s, 2, VN_F32, T, 1 << 17, x, &err);
 		vn_status st = vn_store_commit(&s, &err);
 		_exit(st == VN_ERR_IO && strstr(err.text, "attn_norm") && strstr(err.text, "File too large") ? 0 : 1);
 	}
@@ -116,7 +116,7 @@ static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
 	CU_ASSERT_TRUE(vn_recording_find(r, 0, "embed") >= 0);
 	CU_ASSERT_EQUAL(vn_recording_count(r), 1);
 	vn_recording_close(r);
-	clear();
+	remove_files();
 }
 
 /* The run time of a sanitizer wants terabytes, and ends the program where it gets none. */
@@ -143,7 +143,7 @@ static int write_with(rlim_t left)
 		vn_status st = s ? VN_OK : VN_ERR_NOMEM;
 		for (int v = 0; v < 8 && !st; v++)
 			if (p->value[v].alias_of < 0)
-				st = put(s, v, VN_F32, T, D, x, &err);
+				st = put_tensor(s, v, VN_F32, T, D, x, &err);
 		if (!st)
 			st = vn_store_commit(&s, &err);
 		vn_store_abandon(&s);
@@ -187,7 +187,7 @@ static void half_of_a_whole_file_is_removed(void)
 	CU_ASSERT_EQUAL(status, 0);
 	CU_ASSERT_FALSE(exists(path));
 	CU_ASSERT_FALSE(exists(partial));
-	clear();
+	remove_files();
 }
 
 static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
@@ -206,7 +206,7 @@ static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
 		vn_recording_close(r);
 		written += good;
 		refused += !good;
-		clear();
+		remove_files();
 	}
 	CU_ASSERT_TRUE(written > 0);
 	CU_ASSERT_TRUE(refused > 0);
@@ -251,7 +251,7 @@ static void after_kill_9_the_partial_file_opens(void)
 				vn_store_step(s, n, n ? T + n - 1 : 0, n ? 1 : T, 0, n ? 1 : T, &err);
 				for (int v = 0; v < p->n_values; v++)
 					if (p->value[v].alias_of < 0 && p->value[v].size[0] == VN_T)
-						put(s, v, VN_F32, n ? 1 : T, D, x, &err);
+						put_tensor(s, v, VN_F32, n ? 1 : T, D, x, &err);
 				vn_store_aliases(s, want, &err);
 			}
 		}
@@ -294,7 +294,7 @@ static void after_kill_9_the_partial_file_opens(void)
 	CU_ASSERT_TRUE(opened > 20);
 	CU_ASSERT_TRUE(tensors > 100);
 	CU_ASSERT_TRUE(decoded > 10);
-	clear();
+	remove_files();
 }
 
 int main(void)

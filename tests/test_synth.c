@@ -82,7 +82,7 @@ static void a_place_that_is_not_there_is_an_io_error(void)
 }
 
 /* dir/m with these files, each of one word: the model that is there already. */
-static void put(const char *folder, const char *name, const char *word)
+static void put_file(const char *folder, const char *name, const char *word)
 {
 	char path[600];
 	mkdir(toy_path(dir, folder), 0777);
@@ -113,9 +113,9 @@ static void force_refuses_what_holds_more_than_a_model(void)
 {
 	vn_error e = { "" };
 
-	put("more", "config.json", "old");
-	put("more", "model.safetensors", "old");
-	put("more", "tokenizer.json", "old");
+	put_file("more", "config.json", "old");
+	put_file("more", "model.safetensors", "old");
+	put_file("more", "tokenizer.json", "old");
 	CU_ASSERT_EQUAL(
 		vn_synth_write("qwen2-0.5b", toy_path(dir, "more"), &(vn_synth_options) { .layers = 1, .force = true }, &e),
 		VN_ERR_USAGE);
@@ -124,7 +124,7 @@ static void force_refuses_what_holds_more_than_a_model(void)
 	CU_ASSERT_TRUE(still("more", "tokenizer.json", "old"));
 	CU_ASSERT_FALSE(exists("more.partial"));
 
-	put("half.partial", "notes", "mine"); /* what stands where it would write is nobody else's */
+	put_file("half.partial", "notes", "mine"); /* what stands where it would write is nobody else's */
 	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "half"), &(vn_synth_options) { .layers = 1 }, &e),
 	                VN_ERR_USAGE);
 	CU_ASSERT_TRUE(still("half.partial", "notes", "mine"));
@@ -140,8 +140,8 @@ static void a_full_disk_leaves_the_old_model_and_nothing_else(void)
 	vn_error      e = { "" };
 	struct rlimit old, small;
 
-	put("full", "config.json", "old");
-	put("full", "model.safetensors", "old");
+	put_file("full", "config.json", "old");
+	put_file("full", "model.safetensors", "old");
 	getrlimit(RLIMIT_FSIZE, &old);
 	small = (struct rlimit) { 1 << 20, old.rlim_max };
 	setrlimit(RLIMIT_FSIZE, &small);
@@ -162,8 +162,8 @@ static void force_replaces_a_model_when_the_new_one_is_whole(void)
 	struct stat s;
 	char        path[600];
 
-	put("m", "config.json", "old");
-	put("m", "model.safetensors", "old");
+	put_file("m", "config.json", "old");
+	put_file("m", "model.safetensors", "old");
 	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "m//"),
 	                               &(vn_synth_options) { .layers = 1, .dtype = VN_BF16, .force = true }, &e),
 	                VN_OK);

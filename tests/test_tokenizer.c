@@ -18,7 +18,7 @@ static void gives(const vn_tokenizer *t, const char *text, const char *want)
 	gives_bytes(t, text, strlen(text), true, want);
 }
 
-static vn_tokenizer *made(json_t *o)
+static vn_tokenizer *make_tokenizer(json_t *o)
 {
 	vn_tokenizer *t = NULL;
 	vn_error      e = { "" };
@@ -31,7 +31,7 @@ static vn_tokenizer *made(json_t *o)
 
 static void a_text_has_its_ids(void)
 {
-	vn_tokenizer *t = made(toy_tokenizer());
+	vn_tokenizer *t = make_tokenizer(toy_tokenizer());
 
 	gives(t, "", "");
 	gives(t, "hello", "259");
@@ -50,14 +50,14 @@ static void both_spellings_of_merges_are_read(void)
 	vn_tokenizer *t;
 
 	toy_set(o, "model.merges", "[[\"h\",\"e\"],[\"l\",\"l\"],\"he ll\",[\"hell\",\"o\"],[\"\\u0120\",\"hello\"]]");
-	t = made(o);
+	t = make_tokenizer(o);
 	gives(t, " hello", "260");
 	vn_tokenizer_close(t);
 }
 
 static void bytes_that_are_no_text_pass_through(void)
 {
-	vn_tokenizer *t = made(toy_tokenizer());
+	vn_tokenizer *t = make_tokenizer(toy_tokenizer());
 
 	gives(t, "\xff\xfe", "255 254");
 	gives(t, "hello\xe4\xb8 hello", "259 228 184 260");
@@ -71,7 +71,7 @@ static void bytes_that_are_no_text_pass_through(void)
 	toy_set(o, "pre_tokenizer.add_prefix_space", "true");
 	json_object_set_new(json_object_get(json_object_get(o, "model"), "vocab"), "\xc3\xa4\xc2\xb8", json_integer(300));
 	json_array_append_new(json_object_get(json_object_get(o, "model"), "merges"), json_string("\xc3\xa4 \xc2\xb8"));
-	t = made(o);
+	t = make_tokenizer(o);
 	gives(t, "\xe4\xb8hello", "300 259");
 	gives(t, "hello\xe4\xb8\xe4\xb8hello<|end|>hello", "260 300 300 259 261 260");
 	vn_tokenizer_close(t);
@@ -79,7 +79,7 @@ static void bytes_that_are_no_text_pass_through(void)
 
 static void every_byte_comes_back(void)
 {
-	vn_tokenizer *t = made(toy_tokenizer());
+	vn_tokenizer *t = make_tokenizer(toy_tokenizer());
 	char          text[2048], *at = text;
 	int32_t      *ids;
 	int64_t       n;
@@ -112,7 +112,7 @@ static void tokens_are_bytes_and_text(void)
 	toy_set(o, "added_tokens", "[{\"id\": 261, \"content\": \"\\u00e9 \\u0120\", \"special\": true}]");
 	json_object_set_new(json_object_get(json_object_get(o, "model"), "vocab"), "a b",
 	                    json_integer(300)); /* no byte-level token */
-	vn_tokenizer *t = made(o);
+	vn_tokenizer *t = make_tokenizer(o);
 	CU_ASSERT(memcmp(vn_tokenizer_bytes(t, TOY_BLANK_HELLO, &n), " hello", 6) == 0 && n == 6);
 	shows(t, TOY_BLANK_HELLO, " hello");
 	shows(t, 10, "\\n");
@@ -135,7 +135,7 @@ static void tokens_around_a_text_are_a_choice(void)
 	        "\"single\": [{\"SpecialToken\": {\"id\": \"<|end|>\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", "
 	        "\"type_id\": 0}},{\"SpecialToken\": {\"id\": \"z\", \"type_id\": 0}}], \"pair\": [], \"special_tokens\": "
 	        "{\"<|end|>\": {\"id\": \"<|end|>\", \"ids\": [261]}, \"z\": {\"id\": \"z\", \"ids\": [122, 121]}}}]}");
-	vn_tokenizer *t = made(o);
+	vn_tokenizer *t = make_tokenizer(o);
 	gives(t, "hello<|end|>", "261 259 261 122 121");
 	gives(t, "", "261 122 121");
 	gives_bytes(t, "hello<|end|>", 12, false, "259 261");
@@ -296,7 +296,7 @@ static void a_text_that_cannot_be_cut_is_refused(void)
 		o, "pre_tokenizer",
 		"{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a+)+\\\\d\"},"
 		" \"behavior\": \"Isolated\"}, {\"type\": \"ByteLevel\", \"use_regex\": false, \"add_prefix_space\": false}]}");
-	vn_tokenizer *t = made(o);
+	vn_tokenizer *t = make_tokenizer(o);
 	CU_ASSERT_EQUAL(vn_tokenizer_encode(t, "xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 47, true, &ids, &n, &e),
 	                VN_ERR_UNSUPPORTED);
 	CU_ASSERT_STRING_EQUAL(e.text, "matching the pattern takes too many steps at byte 1 of the text");

@@ -91,19 +91,27 @@ static const entry mistral_rows[] = {
 /* clang-format on */
 
 static const toy toys[] = {
-	{ "{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2,\"n_inner\":64,\"layer_norm_epsilon\":1e-5}",
+	{ "{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2,"
+	  "\"n_inner\":64,\"layer_norm_epsilon\":1e-5}",
 	  gpt2_rows,
 	  { 0.506460, 1.017320, 1.994837, 0.860139, -1.197451, -1.134912, -0.222879, 0.670579 },
 	  { 5, 25, 6, 25, 25, 2, 3, 2 } },
-	{ "{\"model_type\":\"qwen3\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rope_theta\":1e6,\"rms_norm_eps\":1e-6,\"max_position_embeddings\":64}",
+	{ "{\"model_type\":\"qwen3\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,"
+	  "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rope_theta\":1e6,\"rms_norm_eps\":1e-6,"
+	  "\"max_position_embeddings\":64}",
 	  qwen3_rows,
 	  { -0.105614, 1.686366, -1.583389, -1.454922, -0.699139, 0.669460, 0.436470, 0.580693 },
 	  { 12, 27, 26, 27, 26, 5, 14, 11 } },
-	{ "{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":512,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5,\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
+	{ "{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,"
+	  "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"rms_norm_eps\":1e-5,"
+	  "\"max_position_embeddings\":512,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5,\"factor\":8,"
+	  "\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
 	  llama_rows,
 	  { -0.818308, 2.683488, -0.322872, -1.005019, -1.196202, 0.388437, 0.390911, 1.117310 },
 	  { 12, 27, 26, 27, 18, 5, 14, 1 } },
-	{ "{\"model_type\":\"mistral\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":4,\"rope_theta\":1e4,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":64,\"sliding_window\":3}",
+	{ "{\"model_type\":\"mistral\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
+	  "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":4,\"rope_theta\":1e4,"
+	  "\"rms_norm_eps\":1e-5,\"max_position_embeddings\":64,\"sliding_window\":3}",
 	  mistral_rows,
 	  { -0.812356, -2.588767, -0.349742, -1.047476, -1.913527, 0.697804, -1.780345, -3.322925 },
 	  { 6, 10, 18, 12, 19, 8, 20, 26 } },

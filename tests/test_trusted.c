@@ -11,11 +11,11 @@ enum { T = 3, D = 4 };
 /* A recording of these numbers of `embed` and of `final_norm`. */
 static void record(const char *name, const float *embed, const float *norm)
 {
-	vn_store *s = begin(name, T, 0, NULL);
+	vn_store *s = begin_recording(name, T, 0, NULL);
 
-	step(s, 0, 0, T, 0, T);
-	put(s, "embed", "", T, D, embed);
-	put(s, "final_norm", "", T, D, norm);
+	begin_step(s, 0, 0, T, 0, T);
+	put_tensor(s, "embed", "", T, D, embed);
+	put_tensor(s, "final_norm", "", T, D, norm);
 	commit(s);
 }
 

@@ -7,11 +7,11 @@ enum { T = 3, D = 4 };
 static void record(const char *file, const char *const *name, int n)
 {
 	static const float x[T * D] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3 };
-	vn_store          *s = begin(file, T, 0, NULL);
+	vn_store          *s = begin_recording(file, T, 0, NULL);
 
-	step(s, 0, 0, T, 0, T);
+	begin_step(s, 0, 0, T, 0, T);
 	for (int i = 0; i < n; i++)
-		put(s, name[i], "token hidden", T, D, x);
+		put_tensor(s, name[i], "token hidden", T, D, x);
 	commit(s);
 }
 

@@ -28,7 +28,7 @@ static void make_plan(void)
 		abort();
 }
 
-static vn_status put(vn_store *s, const char *name, vn_dtype dtype, const double *x, vn_error *err)
+static vn_status put_tensor(vn_store *s, const char *name, vn_dtype dtype, const double *x, vn_error *err)
 {
 	const vn_sink  k = vn_store_sink(s);
 	const vn_shape shape = { .rank = 2, .dim = { T, W } };
@@ -57,9 +57,9 @@ static void record(const char *name, vn_dtype dtype, int different, bool other)
 	vn_facts_set(&f, "precision", "%s", vn_dtype_name(dtype));
 	(void)((st = vn_store_create(at(name), true, plan, &s, &err)) ||
 	       (st = vn_store_run(s, &f, ids, positions, T, &err)) || (st = vn_store_step(s, 0, 0, T, 0, T, &err)) ||
-	       (st = put(s, "layer0.output", dtype, x, &err)));
+	       (st = put_tensor(s, "layer0.output", dtype, x, &err)));
 	x[0] = other ? 3.5 : x[0];
-	if (!st && !(st = put(s, "layer1.output", dtype, x, &err)))
+	if (!st && !(st = put_tensor(s, "layer1.output", dtype, x, &err)))
 		st = vn_store_commit(&s, &err);
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 }

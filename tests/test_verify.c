@@ -66,7 +66,7 @@ static void put_packed(hid_t step, const char *name)
 static vn_recording *make_all(void)
 {
 	const vn_digest d = vn_digest_of(six, sizeof six);
-	hid_t           step, f = make(&step);
+	hid_t           step, f = make_file(&step);
 	put_floats(step, "good");
 	put_floats(step, "bad");
 	put_packed(step, "packed");
@@ -76,11 +76,11 @@ static vn_recording *make_all(void)
 	sign(step, "bad", other);
 	sign(step, "packed_bad", other);
 	H5Lcreate_hard(step, "bad", step, "final_norm", H5P_DEFAULT, H5P_DEFAULT);
-	done(f, step);
+	close_file(f, step);
 	return opens();
 }
 
-static int find(const vn_recording *r, const char *name)
+static int find_entry(const vn_recording *r, const char *name)
 {
 	const int i = vn_recording_find(r, 0, name);
 	CU_ASSERT_TRUE_FATAL(i >= 0);
@@ -100,8 +100,8 @@ static vn_status all_of(vn_recording *r, const char *name)
 {
 	const void     *data;
 	vn_error        err = { "" };
-	const vn_status st = vn_recording_data(r, find(r, name), &data, &err);
-	vn_recording_release(r, find(r, name));
+	const vn_status st = vn_recording_data(r, find_entry(r, name), &data, &err);
+	vn_recording_release(r, find_entry(r, name));
 	if (st == VN_ERR_DAMAGED)
 		CU_ASSERT_TRUE(strstr(err.text, path) && strstr(err.text, "step 0: ") &&
 		               strstr(err.text, "do not match its digest (written 0123"));
@@ -111,7 +111,7 @@ static vn_status all_of(vn_recording *r, const char *name)
 static vn_status a_part_of(vn_recording *r, const char *name)
 {
 	float x;
-	return vn_recording_read(r, find(r, name), 5, 1, &x, NULL);
+	return vn_recording_read(r, find_entry(r, name), 5, 1, &x, NULL);
 }
 
 /* ---- what is handed out ------------------------------------------------------------------------ */
@@ -147,8 +147,8 @@ static void a_view_is_of_the_tensor_as_it_is_stored(void)
 {
 	const int     turned[VN_MAX_RANK] = { 1, 0 };
 	vn_recording *r = make_all();
-	CU_ASSERT_EQUAL(vn_view_axes(r, find(r, "good"), turned, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_view_axes(r, find(r, "bad"), turned, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_view_axes(r, find_entry(r, "good"), turned, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_view_axes(r, find_entry(r, "bad"), turned, NULL), VN_OK);
 	CU_ASSERT_EQUAL(all_of(r, "good"), VN_OK);
 	CU_ASSERT_EQUAL(all_of(r, "bad"), VN_ERR_DAMAGED);
 	CU_ASSERT_EQUAL(a_part_of(r, "bad"), VN_ERR_DAMAGED);
@@ -159,9 +159,9 @@ static void a_view_is_of_the_tensor_as_it_is_stored(void)
 static void what_is_gathered_is_checked_where_it_comes_from(void)
 {
 	vn_recording *base = make_all(), *r;
-	vn_piece      piece[2] = { vn_box_whole(0, find(base, "good"), vn_recording_entry(base, find(base, "good"))),
-		                       vn_box_whole(0, find(base, "bad"), vn_recording_entry(base, find(base, "bad"))) };
-	vn_entry      e = *vn_recording_entry(base, find(base, "good"));
+	vn_piece piece[2] = { vn_box_whole(0, find_entry(base, "good"), vn_recording_entry(base, find_entry(base, "good"))),
+		                  vn_box_whole(0, find_entry(base, "bad"), vn_recording_entry(base, find_entry(base, "bad"))) };
+	vn_entry e = *vn_recording_entry(base, find_entry(base, "good"));
 	CU_ASSERT_EQUAL_FATAL(vn_derive(path, &base, 1, &r, NULL), VN_OK);
 	e.name = "kept";
 	CU_ASSERT_EQUAL(vn_derive_keep(r, &e, 0, piece[0].entry, NULL), VN_OK);
@@ -174,16 +174,16 @@ static void what_is_gathered_is_checked_where_it_comes_from(void)
 	float x[12];
 	CU_ASSERT_EQUAL(a_part_of(r, "kept"), VN_OK);
 	has_read(r, 1, 0, 0);
-	CU_ASSERT_EQUAL(vn_recording_read(r, find(r, "two"), 0, 12, x, NULL), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(vn_recording_read(r, find_entry(r, "two"), 0, 12, x, NULL), VN_ERR_DAMAGED);
 	has_read(r, 1, 1, 0); /* good is not counted again */
 	vn_recording_allow_damage(r);
-	CU_ASSERT_EQUAL(vn_recording_read(r, find(r, "two"), 0, 12, x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_read(r, find_entry(r, "two"), 0, 12, x, NULL), VN_OK);
 	CU_ASSERT_EQUAL(x[11], 6);
 	has_read(r, 1, 1, 0);
 	vn_recording_close(r);
 }
 
-static void say(void *context, const char *words)
+static void count_words(void *context, const char *words)
 {
 	int *n = context;
 	CU_ASSERT_PTR_NOT_NULL(strstr(words, "found "));
@@ -198,7 +198,7 @@ static void whoever_opened_it_may_allow_it(void)
 	CU_ASSERT_EQUAL(all_of(r, "bad"), VN_OK);
 	CU_ASSERT_EQUAL(all_of(r, "packed_bad"), VN_OK);
 	has_read(r, 0, 2, 0);
-	vn_recording_wrong(r, say, &n);
+	vn_recording_wrong(r, count_words, &n);
 	CU_ASSERT_EQUAL(n, 2);
 	vn_recording_close(r);
 }
@@ -208,22 +208,22 @@ static void show_learns_the_digest_that_it_has(void)
 	const vn_digest d = vn_digest_of(six, sizeof six);
 	vn_recording   *r = make_all();
 	vn_digest       found;
-	CU_ASSERT_EQUAL(vn_recording_found(r, find(r, "bad"), &found, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_found(r, find_entry(r, "bad"), &found, NULL), VN_OK);
 	CU_ASSERT_STRING_EQUAL(found.hex, d.hex);
-	CU_ASSERT_EQUAL(vn_recording_found(r, find(r, "good"), &found, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_found(r, find_entry(r, "good"), &found, NULL), VN_OK);
 	CU_ASSERT_STRING_EQUAL(found.hex, "");
 	vn_recording_close(r);
 }
 
 static void an_empty_digest_is_not_none(void)
 {
-	hid_t step, f = make(&step);
+	hid_t step, f = make_file(&step);
 	sign(step, "embed", "");
-	done(f, step);
+	close_file(f, step);
 	is_refused("embed", "attribute digest is empty");
-	f = make(&step);
+	f = make_file(&step);
 	sign(step, "embed", "0123456789abcdef0123456789abcdeg");
-	done(f, step);
+	close_file(f, step);
 	is_refused("embed", "digest");
 }
 
@@ -235,18 +235,18 @@ static void a_borrower_takes_the_digest(void)
 	vn_recording   *r = make_all();
 	const void     *data;
 	bool            unchecked;
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find_entry(r, "bad"), &data, &unchecked, NULL), VN_OK);
 	CU_ASSERT_TRUE(unchecked);
 	CU_ASSERT_EQUAL(memcmp(data, six, sizeof six), 0);
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "final_norm"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find_entry(r, "final_norm"), &data, &unchecked, NULL), VN_OK);
 	CU_ASSERT_FALSE(unchecked); /* once is enough */
 	has_read(r, 0, 0, 0);
-	vn_recording_vouch(r, find(r, "bad"), &d);
+	vn_recording_vouch(r, find_entry(r, "bad"), &d);
 	has_read(r, 0, 1, 0);
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_ERR_DAMAGED);
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "packed_bad"), &data, &unchecked, NULL),
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find_entry(r, "bad"), &data, &unchecked, NULL), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find_entry(r, "packed_bad"), &data, &unchecked, NULL),
 	                VN_ERR_DAMAGED); /* it is read as a whole: checked at once */
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "embed"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find_entry(r, "embed"), &data, &unchecked, NULL), VN_OK);
 	CU_ASSERT_FALSE(unchecked); /* nothing to check it by */
 	vn_recording_close(r);
 }
@@ -256,7 +256,7 @@ static void what_nobody_vouched_for_is_checked_at_last(void)
 	vn_recording *r = make_all();
 	const void   *data;
 	bool          unchecked;
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find_entry(r, "bad"), &data, &unchecked, NULL), VN_OK);
 	vn_recording_defer(r, true);
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK);
 	vn_recording_defer(r, false);
@@ -274,7 +274,7 @@ static void a_look_before_leaves_the_digest_to_the_borrower(void)
 	vn_recording_defer(r, true);
 	CU_ASSERT_EQUAL(a_part_of(r, "bad"), VN_OK);
 	vn_recording_defer(r, false);
-	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find_entry(r, "bad"), &data, &unchecked, NULL), VN_OK);
 	CU_ASSERT_TRUE(unchecked);
 	vn_recording_close(r);
 }
@@ -361,7 +361,7 @@ static void a_file_given_twice_is_two_recordings(void)
 	vn_recording_close(make_all());
 	CU_ASSERT_EQUAL_FATAL(vn_recording_open_all(twice, 2, r, NULL), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_count(r[1]), vn_recording_count(r[0]));
-	const int good = find(r[0], "good"), bad = find(r[0], "bad"), packed = find(r[0], "packed");
+	const int good = find_entry(r[0], "good"), bad = find_entry(r[0], "bad"), packed = find_entry(r[0], "packed");
 	CU_ASSERT_TRUE(vn_recording_same_bytes(r[0], good, r[1], good));
 	CU_ASSERT_FALSE(vn_recording_same_bytes(r[0], good, r[1], bad));
 	CU_ASSERT_FALSE(vn_recording_same_bytes(r[0], packed, r[1], packed)); /* not mapped */
@@ -385,7 +385,7 @@ static bool each_is_six(vn_recording *r, int from, int to)
 	const void *data;
 	bool        same = true;
 	for (int i = from; i < to; i++) {
-		const int entry = find(r, (char[]) { 'o', 'w', 'n', (char)('0' + i), 0 });
+		const int entry = find_entry(r, (char[]) { 'o', 'w', 'n', (char)('0' + i), 0 });
 		same = same && vn_recording_data(r, entry, &data, NULL) == VN_OK && memcmp(data, six, sizeof six) == 0;
 		vn_recording_release(r, entry);
 	}
@@ -396,13 +396,13 @@ static void a_process_made_after_unmapping_reads_what_was_read_ahead(void)
 {
 	int           status = 0;
 	char          name[8];
-	hid_t         step, f = make(&step);
+	hid_t         step, f = make_file(&step);
 	vn_recording *r;
 	for (int i = 0; i < MANY_PACKED; i++) {
 		snprintf(name, sizeof name, "own%d", i);
 		put_packed(step, name);
 	}
-	done(f, step);
+	close_file(f, step);
 	r = opens();
 	CU_ASSERT_TRUE(each_is_six(r, 0, 2));
 	vn_recording_unmap(r);

@@ -64,7 +64,7 @@ static void without_numbers(void)
 	m.t.numbers[0] = m.t.numbers[1] = NULL;
 }
 
-static void is(const char *kind, const char *id, vn_weight_proof proof, bool certain, const char *words)
+static void expect_likely(const char *kind, const char *id, vn_weight_proof proof, bool certain, const char *words)
 {
 	memset(&m.d, 0, sizeof m.d);
 	CU_ASSERT_TRUE_FATAL(vn_weight_by_statistics(&m.t, &m.d));
@@ -201,7 +201,7 @@ static void a_zero_has_two_signs(void)
 	memcpy(m.x[1], m.x[0], sizeof m.x[0]);
 	m.x[1][3] = -0.0;
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	is("bits", "", VN_BY_NUMBERS, true, "the same numbers with other bits");
+	expect_likely("bits", "", VN_BY_NUMBERS, true, "the same numbers with other bits");
 }
 
 static void a_factor_is_named(void)
@@ -210,7 +210,7 @@ static void a_factor_is_named(void)
 	for (int i = 0; i < N; i++)
 		m.x[1][i] = 1.25 * (float)m.x[0][i];
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	is("scaled", "", VN_BY_NUMBERS, true, "multiplied by 1.25");
+	expect_likely("scaled", "", VN_BY_NUMBERS, true, "multiplied by 1.25");
 }
 
 /* Noise of a hundredth, and as large as the weight itself. */
@@ -223,9 +223,9 @@ static void near_numbers_are_a_revision_and_far_ones_others(void)
 			m.x[1][i] += m.x[0][i];
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		if (far)
-			is("other", "", VN_BY_NUMBERS, true, "other numbers");
+			expect_likely("other", "", VN_BY_NUMBERS, true, "other numbers");
 		else
-			is("revision", "", VN_BY_NUMBERS, false, "another revision, or rounded differently");
+			expect_likely("revision", "", VN_BY_NUMBERS, false, "another revision, or rounded differently");
 		CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_APART);
 		CU_ASSERT_DOUBLE_EQUAL(m.d.measure, far ? 1.0 : 0.01, far ? 0.1 : 0.001);
 	}
@@ -236,15 +236,16 @@ static void what_has_nothing_in_common_is_unrelated(void)
 	normal(1, 1, 0, m.x[0]);
 	normal(2, 3, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	is("unrelated", "", VN_BY_NUMBERS, true, "unrelated numbers");
+	expect_likely("unrelated", "", VN_BY_NUMBERS, true, "unrelated numbers");
 	CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_CORRELATION);
 	normal(2, 0.02, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	is("random", "W11", VN_BY_NUMBERS, true, "fresh random numbers: never loaded");
+	expect_likely("random", "W11", VN_BY_NUMBERS, true, "fresh random numbers: never loaded");
 	for (int i = 0; i < N; i++)
 		m.x[1][i] = m.x[0][(i * 1013 + 7) % N];
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	is("order", "", VN_BY_STATISTICS, false, "the same numbers in another order that no known mistake gives");
+	expect_likely("order", "", VN_BY_STATISTICS, false,
+	              "the same numbers in another order that no known mistake gives");
 }
 
 /* Of 255 numbers a low correlation says nothing. */
@@ -254,8 +255,8 @@ static void few_numbers_are_never_unrelated(void)
 		normal(1, 1, 0, m.x[0]);
 		normal(2, 3, 0, m.x[1]);
 		pair(DOWN, VN_F32, VN_F32, 1, rows == 1 ? 255 : 256);
-		is(rows == 1 ? "other" : "unrelated", "", VN_BY_NUMBERS, true,
-		   rows == 1 ? "other numbers" : "unrelated numbers");
+		expect_likely(rows == 1 ? "other" : "unrelated", "", VN_BY_NUMBERS, true,
+		              rows == 1 ? "other numbers" : "unrelated numbers");
 	}
 }
 
@@ -269,8 +270,8 @@ static void blocks_are_told_by_the_formats(void)
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		without_numbers();
 		m.row[side].dtype = VN_Q8_0;
-		is(side ? "quantised" : "dequantised", "W15", VN_BY_TABLE, true,
-		   side ? "quantised as q8_0" : "in the reference: quantised as q8_0");
+		expect_likely(side ? "quantised" : "dequantised", "W15", VN_BY_TABLE, true,
+		              side ? "quantised as q8_0" : "in the reference: quantised as q8_0");
 	}
 }
 
@@ -281,14 +282,14 @@ static void equal_statistics_are_another_order(void)
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
 	m.row[1].shape = (vn_shape) { 2, { COLS, ROWS } };
-	is("transposed", "W1", VN_BY_STATISTICS, false, "transposed");
+	expect_likely("transposed", "W1", VN_BY_STATISTICS, false, "transposed");
 	pair("model.other.bias", VN_F32, VN_F32, 1, N); /* no order of it is known */
 	without_numbers();
-	is("order", "", VN_BY_STATISTICS, false, "the same numbers in another order");
+	expect_likely("order", "", VN_BY_STATISTICS, false, "the same numbers in another order");
 	pair("model.layers.0.mlp.gate_up_proj.weight", VN_F32, VN_F32, ROWS, COLS); /* several are */
 	without_numbers();
-	is("order", "", VN_BY_STATISTICS, false,
-	   "the same numbers in another order (W4 or W5 or W1b: the numbers decide, give --model)");
+	expect_likely("order", "", VN_BY_STATISTICS, false,
+	              "the same numbers in another order (W4 or W5 or W1b: the numbers decide, give --model)");
 }
 
 /* In bf16, of a reference in f32: another layer's, or another weight's of this layer. */
@@ -313,9 +314,9 @@ static void one_other_weight_may_fit(void)
 		without_numbers();
 		all[0] = m.row[0];
 		m.side[0] = (vn_weight_side) { .row = all, .n = 2 };
-		is(row[i].kind, row[i].id, VN_BY_STATISTICS, false, row[i].words);
+		expect_likely(row[i].kind, row[i].id, VN_BY_STATISTICS, false, row[i].words);
 		m.side[0].n = 3; /* two fit: neither is named */
-		is("other", "", VN_BY_STATISTICS, false, "other numbers");
+		expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers");
 	}
 }
 
@@ -326,16 +327,17 @@ static void fresh_random_numbers_were_never_loaded(void)
 		normal(2, 0.3, 0.1, m.x[!side]);
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		without_numbers();
-		is("random", "W11", VN_BY_STATISTICS, false,
-		   side ? "fresh random numbers (normal, deviation 0.02): never loaded"
-		        : "in the reference: fresh random numbers (normal, deviation 0.02): never loaded");
+		expect_likely("random", "W11", VN_BY_STATISTICS, false,
+		              side ? "fresh random numbers (normal, deviation 0.02): never loaded"
+		                   : "in the reference: fresh random numbers (normal, deviation 0.02): never loaded");
 	}
 	state = 1;
 	for (int i = 0; i < N; i++)
 		m.x[1][i] = uniform() / 8; /* 64 columns */
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
-	is("random", "W11", VN_BY_STATISTICS, false, "fresh random numbers (uniform up to 1/sqrt(columns)): never loaded");
+	expect_likely("random", "W11", VN_BY_STATISTICS, false,
+	              "fresh random numbers (uniform up to 1/sqrt(columns)): never loaded");
 }
 
 static void what_nothing_explains_is_measured(void)
@@ -344,15 +346,15 @@ static void what_nothing_explains_is_measured(void)
 	normal(2, 1.02, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
-	is("revision", "", VN_BY_STATISTICS, false, "other numbers of similar size: perhaps another revision");
+	expect_likely("revision", "", VN_BY_STATISTICS, false, "other numbers of similar size: perhaps another revision");
 	CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_RMS);
 	CU_ASSERT_EQUAL(m.d.measure, m.row[1].stats.rms / m.row[0].stats.rms);
 	m.row[1].shape = (vn_shape) { 2, { ROWS / 2, COLS * 2 } };
-	is("other", "", VN_BY_STATISTICS, false, "other numbers in another shape");
+	expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers in another shape");
 	normal(2, 3, 1, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
-	is("other", "", VN_BY_STATISTICS, false, "other numbers");
+	expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers");
 }
 
 /* All NaN, or no number at all: every statistic is NaN, and none of them says that the weights agree. */
@@ -364,7 +366,7 @@ static void statistics_that_are_nan_explain_nothing(void)
 			m.x[1][i] = NAN;
 		pair(DOWN, VN_F32, VN_F32, k ? 0 : ROWS, COLS);
 		without_numbers();
-		is("other", "", VN_BY_STATISTICS, false, "other numbers");
+		expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers");
 		CU_ASSERT_TRUE(isnan(m.d.measure));
 	}
 }

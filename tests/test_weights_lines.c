@@ -23,7 +23,7 @@ static const vn_weight_row *row_in(int layer, const char *part, vn_dtype dtype)
 	return r;
 }
 
-static void add(vn_weights *w, int layer, const char *part, const char *words, vn_dtype cand)
+static void add_difference(vn_weights *w, int layer, const char *part, const char *words, vn_dtype cand)
 {
 	vn_weight_difference *d = &w->found[w->n_found++];
 	const vn_weight_row  *a = row_in(layer, part, VN_BF16);
@@ -66,7 +66,7 @@ static void layers_are_ranges(void)
 
 	begin(&w, part, 1);
 	for (int i = 0; i < 5; i++)
-		add(&w, layer[i], "q.weight", "rounded", VN_F16);
+		add_difference(&w, layer[i], "q.weight", "rounded", VN_F16);
 	group(&w);
 	CU_ASSERT_EQUAL_FATAL(w.n_lines, 1);
 	CU_ASSERT_STRING_EQUAL(w.line[0].which, "layers 0-2, 7, 9: q.weight");
@@ -85,7 +85,7 @@ static void all_layers_are_counted(void)
 
 	begin(&w, part, 1);
 	for (int layer = 0; layer < LAYERS; layer++)
-		add(&w, layer, "q.weight", "rounded", VN_F16);
+		add_difference(&w, layer, "q.weight", "rounded", VN_F16);
 	group(&w);
 	CU_ASSERT_EQUAL_FATAL(w.n_lines, 1);
 	CU_ASSERT_STRING_EQUAL(w.line[0].which, "all 12 layers: q.weight");
@@ -100,8 +100,8 @@ static void parts_that_differ_in_the_same_layers_share_a_line(void)
 
 	begin(&w, part, 2);
 	for (int i = 0; i < 5; i++) {
-		add(&w, 3, part[i], "rounded", VN_F16);
-		add(&w, 4, part[i], "rounded", i == 4 ? VN_F32 : VN_F16);
+		add_difference(&w, 3, part[i], "rounded", VN_F16);
+		add_difference(&w, 4, part[i], "rounded", i == 4 ? VN_F32 : VN_F16);
 	}
 	group(&w);
 	CU_ASSERT_EQUAL_FATAL(w.n_lines, 1);
@@ -118,11 +118,11 @@ static void what_differs_otherwise_has_its_own_line(void)
 	vn_weights               w;
 
 	begin(&w, part, 2);
-	add(&w, 5, "a", "transposed", VN_BF16);
-	add(&w, 2, "b", "rounded", VN_F16);
-	add(&w, 2, "a", "rounded", VN_F16);
-	add(&w, 3, "b", "rounded", VN_F16);
-	add(&w, -1, "lm_head", "zero", VN_BF16);
+	add_difference(&w, 5, "a", "transposed", VN_BF16);
+	add_difference(&w, 2, "b", "rounded", VN_F16);
+	add_difference(&w, 2, "a", "rounded", VN_F16);
+	add_difference(&w, 3, "b", "rounded", VN_F16);
+	add_difference(&w, -1, "lm_head", "zero", VN_BF16);
 	w.found[4].row[1] = NULL;
 	group(&w);
 	CU_ASSERT_EQUAL_FATAL(w.n_lines, 4);

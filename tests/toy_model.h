@@ -32,7 +32,8 @@ enum {
 };
 
 #define TOY_CONFIG \
-	"{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": 24, \"num_hidden_layers\": 2," \
+	"{\"model_type\": \"qwen2\", \"vocab_size\": 32, \"hidden_size\": 16, \"intermediate_size\": 24, " \
+	"\"num_hidden_layers\": 2," \
 	" \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"rope_theta\": 10000.0, \"rms_norm_eps\": 1e-6," \
 	" \"tie_word_embeddings\": true, \"max_position_embeddings\": 64}"
 
@@ -131,7 +132,8 @@ static inline size_t toy_count(const toy_tensor *t)
 	return n;
 }
 
-/* The fill rule. x begins as toy_hash of the full HF name; each element, in row-major order, takes the next x:
+/* The fill rule. x begins as toy_hash of the full HF name; each element, in row-major order, takes
+ * the next x:
  *
  *   x = (1664525 x + 1013904223) mod 2^32      u = (x >> 16) / 32768 - 1, in [-1, 1)
  *   A_log, dt_bias        u
@@ -153,7 +155,8 @@ static inline float toy_value(const char *name, uint32_t *x)
 	return u / 2;
 }
 
-/* FNV-1a. "model.embed_tokens.weight" hashes to 0x403ADE76; its first u are 0.356109619, -0.797393799. */
+/* FNV-1a. "model.embed_tokens.weight" hashes to 0x403ADE76; its first u are 0.356109619,
+ * -0.797393799. */
 static inline uint32_t toy_hash(const char *name)
 {
 	uint32_t x = 2166136261u;

@@ -1,7 +1,8 @@
 /* toy_tokenizer.h: a small tokenizer.json that a test can change before it is read.
  *
- * Its vocabulary: every byte under its own number (in the byte-level alphabet), and from 256 on what the
- * merges make. Its merges, in the order of their rank: "h e", "l l", "he ll", "hell o", "Ġ hello". */
+ * Its vocabulary: every byte under its own number (in the byte-level alphabet), and from 256 on
+ * what the merges make. Its merges, in the order of their rank: "h e", "l l", "he ll", "hell o", "Ġ
+ * hello". */
 #ifndef VN_TESTS_TOY_TOKENIZER_H
 #define VN_TESTS_TOY_TOKENIZER_H
 

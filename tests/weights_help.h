@@ -1,4 +1,5 @@
-/* weights_help.h: rows of weight tables made of numbers. Shared by the suites of compare/weights. */
+/* weights_help.h: rows of weight tables made of numbers. Shared by the suites of
+ * compare/weights. */
 #ifndef VN_TESTS_WEIGHTS_HELP_H
 #define VN_TESTS_WEIGHTS_HELP_H
 

@@ -1,4 +1,5 @@
-/* option_rows.h: the rows that the option tables of several commands have in common (libref/base/options.h).
+/* option_rows.h: the rows that the option tables of several commands have in common
+ * (libref/base/options.h).
  *
  * type, field: the command's struct, and its member that receives the value.
  */

@@ -20,7 +20,8 @@ void vn_warnings_begin(void);
 /* Returns the exit status. With strict, if status is 0 and there were warnings, returns 1 and
  * prints a line that repeats them: "vernier capture: --strict: 2 warnings: ...; ...". */
 int  vn_warnings_end(const char *command, bool strict, int status);
-/* Ends a command whose work ended with st: prints the error, and returns 2; without one, as vn_warnings_end. */
+/* Ends a command whose work ended with st: prints the error, and returns 2; without one, as
+ * vn_warnings_end. */
 int  vn_command_end(const char *command, vn_status st, const vn_error *err, bool strict, int status);
 
 #endif

@@ -18,11 +18,13 @@ int main(int argc, char **argv)
 try {
 	const std::vector<int32_t> ids = { 12, 345, 6, 78, 9, 10, 111, 213, 14, 415, 16, 17, 318, 19, 20, 21, 222 };
 	size_t bytes = 0;
-	std::unique_ptr<char, decltype(&std::free)> config(argc == 3 || argc == 4 ? tiny_read(argv[1], "config.json", &bytes) : nullptr,
+	std::unique_ptr<char, decltype(&std::free)> config(
+	    argc == 3 || argc == 4 ? tiny_read(argv[1], "config.json", &bytes) : nullptr,
 	                                                 std::free);
 	if (!config)
 		throw std::runtime_error("usage: capture MODEL FILE [REF]");
-	std::unique_ptr<vernier_capture, decltype(&vernier_capture_free)> rec(vernier_capture_open(argv[2], 0, "tiny mistral", "f32"),
+	std::unique_ptr<vernier_capture, decltype(&vernier_capture_free)> rec(
+	    vernier_capture_open(argv[2], 0, "tiny mistral", "f32"),
 	                                                                      vernier_capture_free);
 	vernier_capture_say(rec.get(), "language", "C++");
 	vernier_capture_config(rec.get(), config.get());

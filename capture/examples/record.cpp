@@ -1,4 +1,5 @@
-// record.cpp MODEL DIR: the same from C++: a class around vernier_record.h, whose destructor never claims that all is there.
+// record.cpp MODEL DIR: the same from C++: a class around vernier_record.h, whose destructor never claims that all is
+// there.
 //
 //     c++ -std=c++11 record.cpp -o record && ./record MODEL dump
 #define VERNIER_RECORD_IMPLEMENTATION
@@ -12,7 +13,10 @@
 
 class Recording {
 public:
-	Recording(const std::string &dir, const char *engine) { check(vernier_record_open(&rec_, dir.c_str(), engine, "f32")); }
+	Recording(const std::string &dir, const char *engine)
+	{
+		check(vernier_record_open(&rec_, dir.c_str(), engine, "f32"));
+	}
 	~Recording() { vernier_record_abandon(&rec_); }
 	Recording(const Recording &) = delete;
 	Recording &operator=(const Recording &) = delete;

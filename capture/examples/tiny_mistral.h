@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* T tokens, D model width, H query heads, G key heads, K head width, F feed-forward width, V vocabulary, L layers */
+/* T tokens, D model width, H query heads, G key heads, K head width, F feed-forward width, V
+ * vocabulary, L layers */
 enum { D = 48, H = 3, G = 1, K = 20, F = 112, V = 512, L = 2, WINDOW = 48, MOST_T = 64 };
 static const double EPS = 1e-5, THETA = 10000;
 

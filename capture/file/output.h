@@ -32,9 +32,10 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
  * and that is recorded (trouble.h). fclose alone does not detect this. to may be NULL: false. */
 bool vn_text_close(FILE *to, char **text);
 
-/* Finds the form that the ending of a path asks for. known: endings without the dot, "json|md|html"; case is ignored,
- * .htm is .html, and .markdown is .md. *which: its place in known; -1: text, for a path without an ending, .txt,
- * .text, .log, .out, or NULL. VN_ERR_USAGE for any other ending. */
+/* Finds the form that the ending of a path asks for. known: endings without the dot,
+ * "json|md|html"; case is ignored, .htm is .html, and .markdown is .md. *which: its place in known;
+ * -1: text, for a path without an ending, .txt, .text, .log, .out, or NULL. VN_ERR_USAGE for any
+ * other ending. */
 vn_status vn_output_ending(const char *path, const char *known, int *which, vn_error *err);
 
 /* Writes a whole report to path, or to stdout, with the given function. */

@@ -10,9 +10,10 @@
 
 #include <stdbool.h>
 
-/* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o MODEL.gguf or
- * -o NOTES.md by mistake must not cost the model or the notes. A kind is recognised by the first bytes.
- * Limits: those that calibrate fitted. Numbers: of one tensor (.npy, or the .txt and .csv of show --values). */
+/* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o
+ * MODEL.gguf or -o NOTES.md by mistake must not cost the model or the notes. A kind is recognised
+ * by the first bytes. Limits: those that calibrate fitted. Numbers: of one tensor (.npy, or the
+ * .txt and .csv of show --values). */
 typedef enum vn_place_kind {
 	VN_PLACE_RECORDING,
 	VN_PLACE_REPORT,
@@ -29,8 +30,8 @@ typedef struct vn_place {
 	unsigned      mark; /* vn_trouble_mark at the time of opening */
 } vn_place;
 
-/* Do both paths name one file? Either may be NULL: no. An output must not replace a file that the command
- * reads. */
+/* Do both paths name one file? Either may be NULL: no. An output must not replace a file that the
+ * command reads. */
 bool vn_same_file(const char *a, const char *b);
 
 /* Checks path as vn_place_open would, without changing anything. */
@@ -38,7 +39,8 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 /* Checks only that files can be made in the folder of path. */
 vn_status vn_place_check_folder(const char *path, vn_error *err);
 /* Creates PATH.partial. Refuses a directory or anything else that is not a regular file, a missing
- * parent, an existing PATH without force or of another kind, and a .partial file that another process is writing. */
+ * parent, an existing PATH without force or of another kind, and a .partial file that another
+ * process is writing. */
 vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool force, vn_error *err);
 /* Syncs and renames to PATH, unless some operation failed for lack of resources in the meantime
  * (libref/base/trouble.h). Without force, refuses a PATH that has appeared since. */

@@ -12,7 +12,8 @@ typedef struct vn_reporting {
 
 enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 
-/* Rows of an option table. report: the member of the command's struct `type`; about_json: a sentence, or "". */
+/* Rows of an option table. report: the member of the command's struct `type`; about_json: a
+ * sentence, or "". */
 #define VN_REPORTING_OPTIONS(type, report, about_json) \
 	{ "format", 0, VN_CHOOSE(type, report.format), .argument = "text|json", \
 	  .help = "Form of the report. Default: text, or JSON if PATH ends in .json." about_json }, \

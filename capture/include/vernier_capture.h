@@ -57,8 +57,8 @@ int vernier_capture_config(vernier_capture *c, const char *json);
  * its layer. Call it before the first step. A tensor agrees if its digest is the reference's, or if
  * its nmse, sum (c - r)^2 / sum r^2, is at most keep_above; 0: 1e-9 for float32 and wider, 1e-5 for
  * narrower formats. Logits are left out only if they are equal. The file lists what was left out
- * with its measured error, from which `vernier compare` judges it. Keeps the tensors of one layer in
- * memory, and forks a process to open the reference. */
+ * with its measured error, from which `vernier compare` judges it. Keeps the tensors of one layer
+ * in memory, and forks a process to open the reference. */
 int vernier_capture_against(vernier_capture *c, const char *reference, double keep_above);
 
 /* Ends the run at the first tensor that differs from the reference. The call that puts this tensor
@@ -91,9 +91,9 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
                         int rank, const int64_t *shape);
 
-/* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_CAPTURE_HERE sets its own
- * line. The put functions do not set it, because most programs call them in one helper function,
- * whose line would then stand for every tensor. Of a long path, the end is kept. */
+/* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_CAPTURE_HERE
+ * sets its own line. The put functions do not set it, because most programs call them in one helper
+ * function, whose line would then stand for every tensor. Of a long path, the end is kept. */
 int vernier_capture_at(vernier_capture *c, const char *file, int line);
 #define VERNIER_CAPTURE_HERE(c) vernier_capture_at((c), __FILE__, __LINE__)
 

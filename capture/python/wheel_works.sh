@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# wheel_works.sh WHEEL: what a wheel must do, in a new virtual environment and with no compiler to be found: at most 40 MB;
-# `vernier selftest` within 60 s, of the clock or of processors; the recorder records, and a mistake is named within two minutes of the installation.
+# wheel_works.sh WHEEL: what a wheel must do, in a new virtual environment and with no compiler to be found: at most 40
+# MB; `vernier selftest` within 60 s, of the clock or of processors; the recorder records, and a mistake is named within
+# two minutes of the installation.
 set -euo pipefail
 wheel=$(realpath "$1")
 fixtures=$(cd "$(dirname "$0")/../../fixtures" && pwd)
@@ -26,7 +27,8 @@ took=$({ time vernier selftest >selftest 2>&1; } 2>&1) || fail "selftest: $(cat 
 read -r clock user system <<<"$took"
 worked=$(python -c "print(round($user + $system))")
 # On a machine that does other things, too, the clock says little.
-python -c "import sys; sys.exit(min($clock, $user + $system) >= 60)" || fail "selftest took $clock s, $worked s of processors"
+python -c "import sys; sys.exit(min($clock, $user + $system) >= 60)" ||
+	fail "selftest took $clock s, $worked s of processors"
 start=$SECONDS
 model=$fixtures/qwen2-trained
 vernier capture ref "$model" --ids 12,345,6,78,9,10,111 -o ref.h5 2>/dev/null
@@ -42,8 +44,10 @@ ids = [12, 345, 6, 78, 9, 10, 111]
 with v.open(sys.argv[1]) as ref, v.Recorder("own.h5", engine="mine", precision="f32", token_ids=ids) as rec:
     rec.put("layer0.q_rope", ref["layer0.q_rope"], dims="token head dim")
 T
-vernier compare ref.h5 own.h5 --points layer0.q_rope --limits fp32.yaml | grep -q 'within limits: 1 checkpoint' || fail "the recorder's file"
+vernier compare ref.h5 own.h5 --points layer0.q_rope --limits fp32.yaml |
+	grep -q 'within limits: 1 checkpoint' || fail "the recorder's file"
 status=0
 vernier devices >said 2>&1 || status=$?
 [ $status = 0 ] || grep -q 'install' said || fail "devices: $(cat said)"
-echo "${wheel##*/}: $size bytes; installed in $installed s; selftest in $clock s ($worked s of processors); a mistake named $named s after the installation began"
+echo "${wheel##*/}: $size bytes; installed in $installed s; selftest in $clock s ($worked s of processors);" \
+	"a mistake named $named s after the installation began"

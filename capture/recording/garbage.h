@@ -1,9 +1,9 @@
 /* garbage.h: finds signs that the tokens chosen by an engine are not plausible text.
  *
- * Three signs are counted: repetitions of one token or a short sequence; characters that text from a
- * tokenizer does not contain (U+FFFD, bytes that are not UTF-8); ids at the end of the vocabulary,
- * where models keep unused rows. Healthy text contains some of each, so the counts are compared with
- * those of the reference or, without one, of the prompt.
+ * Three signs are counted: repetitions of one token or a short sequence; characters that text from
+ * a tokenizer does not contain (U+FFFD, bytes that are not UTF-8); ids at the end of the
+ * vocabulary, where models keep unused rows. Healthy text contains some of each, so the counts are
+ * compared with those of the reference or, without one, of the prompt.
  */
 #ifndef VN_CAPTURE_GARBAGE_H
 #define VN_CAPTURE_GARBAGE_H
@@ -37,8 +37,8 @@ typedef struct vn_garbage {
 int64_t vn_longest_repetition(const int32_t *id, int64_t n, int *period, int64_t *at);
 /* Counts ids in the last thousandth of the vocabulary (at least one id), or beyond it. */
 int64_t vn_count_ends(const int32_t *id, int64_t n, int64_t vocab);
-/* Counts U+FFFD and bytes that are not UTF-8. A character that is cut at either end of the text does
- * not count. *of: characters, and such bytes. */
+/* Counts U+FFFD and bytes that are not UTF-8. A character that is cut at either end of the text
+ * does not count. *of: characters, and such bytes. */
 int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of);
 
 /* Counts. Chosen tokens are those with the highest logit, and where logits are missing those that
@@ -47,7 +47,8 @@ int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of);
 vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err);
 
 /* Is this sign far above what is expected: the reference's count, or the prompt's if ref is NULL?
- * Then words is the rest of a sentence whose subject owns the tokens: "chosen tokens repeat: ...". */
+ * Then words is the rest of a sentence whose subject owns the tokens: "chosen tokens repeat:
+ * ...". */
 bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sign sign, char words[VN_GARBAGE_WORDS]);
 
 #endif

@@ -26,9 +26,11 @@ typedef struct vn_left_out {
 	vn_said_measure *measure; /* (n) what was measured; none: the digests are equal */
 } vn_left_out;
 
-/* Returns the line, which the caller frees; NULL: no memory. Values that are not finite are left out. */
+/* Returns the line, which the caller frees; NULL: no memory. Values that are not finite are left
+ * out. */
 char              *vn_left_out_line(const vn_left_out *l);
-/* Reads a line from a file. Returns NULL, or what is wrong with it; "no memory" if that is the reason. */
+/* Reads a line from a file. Returns NULL, or what is wrong with it; "no memory" if that is the
+ * reason. */
 const char        *vn_left_out_read(const char *line, vn_left_out *l);
 void               vn_left_out_finish(vn_left_out *l); /* l may be zeroed */
 /* Sorts by step, then name; finds one in a sorted list, or returns NULL. */

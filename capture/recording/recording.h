@@ -31,7 +31,8 @@ typedef struct vn_entry {
 	const char     *name; /* "layer3.q_rope"; shorter than VN_NAME_MAX */
 	/* "" if the file does not say; shorter than VN_WORD_MAX (axes: VN_AXES_MAX) */
 	const char     *point, *op, *basis, *axes;
-	/* "model.py:123", where the program recorded it; "" if the file does not say; shorter than VN_SOURCE_LINE_MAX */
+	/* "model.py:123", where the program recorded it; "" if the file does not say; shorter than
+	 * VN_SOURCE_LINE_MAX */
 	const char     *source_line;
 	int             step;    /* number of its step */
 	int             order;   /* place in the execution order; -1: not stated */
@@ -42,9 +43,11 @@ typedef struct vn_entry {
 	int             stats;  /* for vn_recording_stats; 0: the file states none */
 	vn_digest_bytes digest; /* for vn_entry_digest */
 	bool            has_digest;
-	/* seen in another layout than it is stored in (view.h): the digest is not that of its numbers */
+	/* seen in another layout than it is stored in (view.h): the digest is not that of its
+	 * numbers */
 	bool            viewed;
-	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold; NULL */
+	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold;
+	 * NULL */
 	const char     *again;
 	/* joined from shards of the vocabulary that every rank has, and no rank has all (ranks.h) */
 	bool            not_gathered;
@@ -54,7 +57,8 @@ typedef struct vn_entry {
 /* Opens a checkpoint file. The caller closes *r. */
 vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
 /* Opens several files in parallel: all of them, or none. If several fail, the error is that of the
- * first. A file that is given more than once is read once, and each recording of it is independent. */
+ * first. A file that is given more than once is read once, and each recording of it is
+ * independent. */
 vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err);
 void      vn_recording_close(vn_recording *r);
 
@@ -75,8 +79,8 @@ int          vn_recording_unread(const vn_recording *r, const char *name[VN_UNRE
 /* Returns the text of each token, escaped as by vn_utf8_escape; NULL if the file does not have
  * it. */
 char *const *vn_recording_token_text(const vn_recording *r);
-/* Returns the number of tensors that agreed with a reference during the run and were left out (left_out.h),
- * sorted by step and name. */
+/* Returns the number of tensors that agreed with a reference during the run and were left out
+ * (left_out.h), sorted by step and name. */
 struct vn_left_out;
 int            vn_recording_left_out(const vn_recording *r, const struct vn_left_out **list);
 /* Attributes of /model; NULL if absent. */
@@ -93,7 +97,8 @@ int            vn_recording_weights(const vn_recording *r, const vn_weight_row *
 const vn_plan *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
-/* The calls of the run: its steps, but one by one where several were joined to one step (calls.h). */
+/* The calls of the run: its steps, but one by one where several were joined to one step
+ * (calls.h). */
 int             vn_recording_calls(const vn_recording *r, const vn_step **calls);
 /* NULL: no step has that number */
 const vn_step  *vn_recording_step(const vn_recording *r, int number);
@@ -103,8 +108,8 @@ int64_t         vn_recording_decoded(const vn_recording *r);
  * stated. */
 int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);
-/* Says how many tensors the entries [from, to) are, each counted once: "33 tensors, 1 of them also under a second
- * name". Returns words. */
+/* Says how many tensors the entries [from, to) are, each counted once: "33 tensors, 1 of them also
+ * under a second name". Returns words. */
 enum { VN_TENSORS_WORDS = 96 };
 const char          *vn_recording_say_tensors(const vn_recording *r, int from, int to, char words[VN_TENSORS_WORDS]);
 /* Returns the point of an entry, from its attribute or its name; NULL if it is not one of
@@ -112,7 +117,8 @@ const char          *vn_recording_say_tensors(const vn_recording *r, int from, i
 const vn_point_info *vn_entry_point(const vn_entry *e);
 /* Returns the digest that the file states; empty if it states none. */
 vn_digest            vn_entry_digest(const vn_entry *e);
-/* Returns the statistics that the file states; NULL if it states none, or after vn_recording_drop_stats. */
+/* Returns the statistics that the file states; NULL if it states none, or after
+ * vn_recording_drop_stats. */
 const vn_stats      *vn_recording_stats(const vn_recording *r, const vn_entry *e);
 /* Frees all statistics: 64 bytes per tensor, which a comparison does not need. */
 void                 vn_recording_drop_stats(vn_recording *r);
@@ -133,10 +139,11 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 void      vn_recording_release(vn_recording *r, int i);
 /* Are its numbers in a mapped file, in their final form? */
 bool      vn_recording_mapped(const vn_recording *r, int i);
-/* Maps the files of r. Returns true if all numbers are in them in their final form: then many threads at once may
- * call vn_recording_data, release and forget, and nothing is freed. */
+/* Maps the files of r. Returns true if all numbers are in them in their final form: then many
+ * threads at once may call vn_recording_data, release and forget, and nothing is freed. */
 bool      vn_recording_share(vn_recording *r);
-/* Are entry i of a and entry j of b the same bytes of one mapped file, of the same shape and format? */
+/* Are entry i of a and entry j of b the same bytes of one mapped file, of the same shape and
+ * format? */
 bool      vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b, int j);
 /* Unmaps the file and frees what is loaded of it; it is mapped or loaded again when it is next
  * read. Call before fork: the process that it makes has neither. No data may be in use. */

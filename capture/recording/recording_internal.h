@@ -119,8 +119,8 @@ struct vn_recording {
 	int             *by_name; /* (n_entries), sorted by step, then name */
 	vn_recording   **base;    /* sources of a derived recording (derive.h) */
 	int              n_bases;
-	/* of a row of a batch (batched.h): which it is, and the columns of the first call that are padding,
-	 * (n), `before` of them in front of the prompt; row NULL: it is none */
+	/* of a row of a batch (batched.h): which it is, and the columns of the first call that are
+	 * padding, (n), `before` of them in front of the prompt; row NULL: it is none */
 	struct {
 		int64_t prompt, *row, n, before;
 	} padding;
@@ -181,7 +181,8 @@ bool      vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why)
 vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err);
 
 /* Fill n recordings from their files, checked but unsorted. The files are read in parallel, each
- * once, however many recordings are of it; if several are refused, the error is that of the first. */
+ * once, however many recordings are of it; if several are refused, the error is that of the
+ * first. */
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
 /* For the fuzzer of frames (tests/fuzz/fuzz_frames.c): receives what comes through this descriptor,
  * which it closes, as if a child had sent it; and makes a recording of that, at path. */

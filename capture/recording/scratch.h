@@ -3,8 +3,8 @@
  *
  * A small one is memory that processes share. A large one is a mapped file without a name, so that
  * only the parts in use occupy memory. The file is in $TMPDIR, else in /var/tmp (on disk, unlike
- * /tmp), else in /tmp. It takes at most three quarters of what is free there. If none has room, it is
- * memory like a small one, at most half of the machine's.
+ * /tmp), else in /tmp. It takes at most three quarters of what is free there. If none has room, it
+ * is memory like a small one, at most half of the machine's.
  */
 #ifndef VN_CAPTURE_SCRATCH_H
 #define VN_CAPTURE_SCRATCH_H
@@ -23,8 +23,8 @@ typedef struct vn_scratch {
 
 /* Creates it, filled with zeros. Returns false if there is no memory. */
 bool vn_scratch_make(vn_scratch *s, size_t bytes);
-/* Copies bytes to offset `at`. Faster than copying to s->data where that is a file: whole pages need
- * not be zeroed first. */
+/* Copies bytes to offset `at`. Faster than copying to s->data where that is a file: whole pages
+ * need not be zeroed first. */
 void vn_scratch_write(vn_scratch *s, size_t at, const void *data, size_t bytes);
 /* Hides it from children that are started from now on (sandbox.h). */
 void vn_scratch_keep(const vn_scratch *s);

@@ -2,7 +2,8 @@
  *
  * The attribute `order` (specs/checkpoint.md) is optional, and sorting by name fails: layer10 would
  * come before layer2, attn_context before q_proj. So names are understood: layers sort by number,
- * points by the table in libref/plan/point.c, which has them in the order in which a layer computes.
+ * points by the table in libref/plan/point.c, which has them in the order in which a layer
+ * computes.
  */
 #ifndef VN_CAPTURE_SEQUENCE_H
 #define VN_CAPTURE_SEQUENCE_H

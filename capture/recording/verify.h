@@ -40,8 +40,9 @@ vn_status vn_recording_verify(vn_recording *r, vn_error *err);
 /* Checks all tensors that entry i is made of. */
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err);
 
-/* Believes the digest of entry i: a look at its numbers (vn_recording_defer) does not make vn_recording_verify
- * read them. Returns false if it is not the whole of one tensor of a checkpoint file. */
+/* Believes the digest of entry i: a look at its numbers (vn_recording_defer) does not make
+ * vn_recording_verify read them. Returns false if it is not the whole of one tensor of a checkpoint
+ * file. */
 bool vn_recording_trust(vn_recording *r, int i);
 
 /* Counts of the stored tensors that were read so far. */

@@ -31,8 +31,8 @@ typedef struct vn_run_judge {
 	vn_status (*open)(const vn_run_reference *a, void **self, char said[VN_OPINION_WORDS], vn_error *err);
 	/* Begins a step: its tokens follow `position` earlier ones. */
 	vn_status (*step)(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err);
-	/* Judges a whole tensor of the step. VN_OPINION_AGREES: *l has everything but the names and sizes, and
-	 * the caller finishes it. VN_OPINION_OUTSIDE: words say by what. */
+	/* Judges a whole tensor of the step. VN_OPINION_AGREES: *l has everything but the names and
+	 * sizes, and the caller finishes it. VN_OPINION_OUTSIDE: words say by what. */
 	vn_status (*tensor)(void *self, const char *name, const vn_tensor *t, vn_opinion *opinion, vn_left_out *l,
 	                    char words[VN_OPINION_WORDS], vn_error *err);
 	void (*close)(void *self); /* self may be NULL */

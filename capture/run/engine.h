@@ -42,13 +42,13 @@ typedef struct vn_engine_options {
 /* Returns the plan that the engine will run. */
 const vn_plan *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
 /* Opens the reference or the GPU. Progress is shown on the terminal. A signal
- * (capture/run/interrupt.h) ends the current call with VN_ERR_INTERRUPTED. The GPU engine is refused
- * in builds without it. */
+ * (capture/run/interrupt.h) ends the current call with VN_ERR_INTERRUPTED. The GPU engine is
+ * refused in builds without it. */
 vn_status      vn_engine_open_plain(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 void           vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 
-/* Returns the seconds that its calls have spent on compiling code for a device. Here, so that what only runs an engine
- * does not link all of them. */
+/* Returns the seconds that its calls have spent on compiling code for a device. Here, so that what
+ * only runs an engine does not link all of them. */
 static inline double vn_engine_compiling(const vn_engine *e)
 {
 	return e->ops->compiling ? e->ops->compiling(e->self) : 0.0;

@@ -1,4 +1,5 @@
-/* engine_choice.h: opens the engine that a command asks for: the reference, the GPU, or a hybrid of both.
+/* engine_choice.h: opens the engine that a command asks for: the reference, the GPU, or a hybrid of
+ * both.
  *
  * Errors   as in capture/run/engine.h and capture/run/hybrid.h.
  */

@@ -1,9 +1,9 @@
 /* recorder_fault.h: makes mistakes in recording a run, on purpose.
  *
  * These are the faults of chapter P of specs/faults.md that a changed plan cannot express, because
- * they happen between the engine and the file. For the selected checkpoints, the file gets the bytes
- * of another call, bytes read in another format, or only some rows. The engine itself computes
- * correctly, and decodes the same tokens.
+ * they happen between the engine and the file. For the selected checkpoints, the file gets the
+ * bytes of another call, bytes read in another format, or only some rows. The engine itself
+ * computes correctly, and decodes the same tokens.
  *
  * Owner    the plan is borrowed and must outlive the vn_recorder_fault.
  * Threads  as a sink's.

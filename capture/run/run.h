@@ -36,7 +36,8 @@ typedef struct vn_recipe {
 	const vn_weight_row *weights;        /* the model's table; NULL: computed with `threads` */
 	int                  threads;        /* 0: one per processor */
 	const char          *scenario;       /* its name among those of one command; NULL: the only one */
-	/* a recording to judge the run by, so that only what is outside its limits is written (screen.h); NULL: none */
+	/* a recording to judge the run by, so that only what is outside its limits is written
+	 * (screen.h); NULL: none */
 	const char          *against, *limits; /* limits NULL: those of the precision */
 	const vn_run_judge  *judge;            /* if against */
 	bool                 stop_at_first;
@@ -50,7 +51,8 @@ typedef struct vn_recorded {
 	/* weight tensors that hold NaN or infinities; recorded nevertheless */
 	int     unsound_weights;
 	char    unsound[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
-	/* of a judged run: how many tensors were judged, left out, and outside; the first of these in words */
+	/* of a judged run: how many tensors were judged, left out, and outside; the first of these in
+	 * words */
 	int64_t judged, left_out, outside;
 	char    found[VN_OPINION_WORDS + VN_NAME_MAX + 64];
 	bool    stopped; /* there */

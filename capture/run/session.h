@@ -1,4 +1,5 @@
-/* session.h: a model, its planted faults and an engine, for one recording or for several in sequence.
+/* session.h: a model, its planted faults and an engine, for one recording or for several in
+ * sequence.
  *
  * The engine is opened by the first recording, which computes the table of weights, once; for a GPU beside the
  * loading.
@@ -24,8 +25,8 @@ typedef struct vn_session {
 	char               injected[VN_FACT_VALUE]; /* all of them */
 } vn_session;
 
-/* Opens the model and makes the faults (inject, n: FAULT@GLOB). Call vn_session_close afterwards, also after a
- * failure. */
+/* Opens the model and makes the faults (inject, n: FAULT@GLOB). Call vn_session_close afterwards,
+ * also after a failure. */
 vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_options *run, const char *const *inject,
                           int n, vn_error *err);
 /* Returns the table of weights; NULL: no memory. */

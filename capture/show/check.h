@@ -1,6 +1,6 @@
 /* check.h: checks that need no other recording: digests, statistics, steps, rows, and identities
- * (identities.h). It also reports two signs of a wrong model or engine: logits that repeat their input
- * (echo.h), and chosen tokens that are not plausible text (garbage.h).
+ * (identities.h). It also reports two signs of a wrong model or engine: logits that repeat their
+ * input (echo.h), and chosen tokens that are not plausible text (garbage.h).
  *
  * Memory: as vn_identities_of. Errors: VN_ERR_MISMATCH if the recording holds nothing that can be
  * checked; else those of reading, and VN_ERR_NOMEM.
@@ -30,8 +30,8 @@ typedef struct vn_file_check {
 	bool             lost; /* memory ran out */
 } vn_file_check;
 
-/* Checks a recording that allows damage (vn_recording_allow_damage). Call vn_file_check_free afterwards, also after a
- * failure. */
+/* Checks a recording that allows damage (vn_recording_allow_damage). Call vn_file_check_free
+ * afterwards, also after a failure. */
 vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err);
 void      vn_file_check_free(vn_file_check *c);
 

@@ -13,8 +13,8 @@
  *   first row  at position 0 attn_context is v_proj, repeated over the query heads of each key head
  *   rows       equal token ids have equal rows of embed (in families whose embedding has no
  *              positions)
- *   again      a second recording of a checkpoint (name_map.h) holds its numbers, bit for bit, in every
- *              layer: else it was overwritten between the two
+ *   again      a second recording of a checkpoint (name_map.h) holds its numbers, bit for bit, in
+ *              every layer: else it was overwritten between the two
  *   range      gdn_beta is 0 to 1, gdn_g at most 0
  *
  * Tensors that were not recorded, or only in part, are not checked. Tolerances are roundings of the
@@ -60,14 +60,16 @@ typedef struct vn_identities_shared {
 	_Atomic int64_t     next; /* the first layer of all steps that no thread has taken */
 } vn_identities_shared;
 
-/* One thread's share: layers until none is left. More than one thread: only after vn_recording_share returned true.
- * *turn: where it failed. Together they keep within the memory of vn_identities_of. */
+/* One thread's share: layers until none is left. More than one thread: only after
+ * vn_recording_share returned true. *turn: where it failed. Together they keep within the memory of
+ * vn_identities_of. */
 vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *turn, vn_error *err);
 /* Adds what `more` found and frees it. In the order of checks, whatever the shares were. */
 vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err);
 void      vn_identities_free(vn_identities *found);
-/* Counts the numbers of an entry that differ from those of the checkpoint that it is a second recording of, and finds
- * the first. *differing -1: it is no second recording, or there is nothing to compare it with. */
+/* Counts the numbers of an entry that differ from those of the checkpoint that it is a second
+ * recording of, and finds the first. *differing -1: it is no second recording, or there is nothing
+ * to compare it with. */
 vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int64_t *first, vn_error *err);
 
 #endif

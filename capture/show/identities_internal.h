@@ -7,8 +7,8 @@
 
 /* Pieces of three tensors fit into the nearest cache. */
 enum { VN_MOST_INPUTS = 3, VN_PIECE = 512, VN_MOST_HELD = 32, VN_HELD_BYTES = 48 << 20 };
-/* A tensor larger than VN_WHOLE_BYTES that is not stored as it is viewed is read VN_IDENTITIES_WINDOW numbers
- * at a time. */
+/* A tensor larger than VN_WHOLE_BYTES that is not stored as it is viewed is read
+ * VN_IDENTITIES_WINDOW numbers at a time. */
 enum { VN_WHOLE_BYTES = 16 << 20, VN_IDENTITIES_WINDOW = 65536 };
 
 /* A part of such a tensor: n numbers from index `from`. */
@@ -50,8 +50,8 @@ bool                 vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, 
  * small. */
 void                 vn_parts_done(vn_identity_walk *w, vn_parts *s);
 void                 vn_parts_end(vn_identity_walk *w); /* releases all */
-/* Returns n <= VN_IDENTITIES_WINDOW raw numbers of a tensor, valid until the next call for it; NULL: w->st is
- * set. */
+/* Returns n <= VN_IDENTITIES_WINDOW raw numbers of a tensor, valid until the next call for it;
+ * NULL: w->st is set. */
 const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, size_t n);
 /* Are two of them the same tensor under two names? */
 bool                 vn_parts_same(const vn_parts *s, int a, int b);
@@ -60,7 +60,8 @@ double               vn_parts_value(const vn_parts *s, int which, int64_t i);
 void                 vn_parts_piece(const vn_parts *s, int which, int64_t from, size_t n, double *x);
 size_t               vn_piece_size(int64_t left);
 
-/* Checks the walk's layer, if wanted. Layer -1: what is outside layers, and second recordings in any case. */
+/* Checks the walk's layer, if wanted. Layer -1: what is outside layers, and second recordings in
+ * any case. */
 void vn_identities_check(vn_identity_walk *w, bool wanted);
 
 /* Returns how many x = a + b hold within unit[0] |x| + unit[1] |a| + unit[2] |b|. A NaN does

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Prints the whole recording, a step of it (step not NULL), or entry i if i >= 0 (data: its numbers), as JSON; schema
- * "vernier-show/1". Returns false if it cannot be written. */
+/* Prints the whole recording, a step of it (step not NULL), or entry i if i >= 0 (data: its
+ * numbers), as JSON; schema "vernier-show/1". Returns false if it cannot be written. */
 bool vn_show_json(const vn_recording *r, const vn_step *step, int i, const void *data, FILE *out);
 
 /* Returns a text of a file as JSON, with bytes that are not UTF-8 as \xff; "" and NULL: null. */

@@ -39,8 +39,8 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
 vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err);
 /* Writes the text of each of the n tokens, escaped as by vn_utf8_escape. */
 vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err);
-/* Writes /run/left_out: a line (capture/recording/left_out.h) for each of n tensors that agreed with a
- * reference. At most once, after the last vn_store_run. */
+/* Writes /run/left_out: a line (capture/recording/left_out.h) for each of n tensors that agreed
+ * with a reference. At most once, after the last vn_store_run. */
 vn_status vn_store_left_out(vn_store *s, char *const *line, int64_t n, vn_error *err);
 /* Adds facts to /run, or replaces earlier ones. */
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err);

@@ -2,8 +2,8 @@
  *
  * Two layouts are known (specs/checkpoint.md):
  *
- *   batch    /run/token_ids and /run/positions have a row per prompt, where position -1 marks padding
- *            on either side, and tensors have an axis `batch`
+ *   batch    /run/token_ids and /run/positions have a row per prompt, where position -1 marks
+ *            padding on either side, and tensors have an axis `batch`
  *   packed   the prompts follow each other in one row, as do their tokens and keys in the tensors
  *            (packed.h)
  *
@@ -22,10 +22,11 @@ int64_t vn_batched_count(const vn_recording *r);
  * step that does not continue every prompt. */
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err);
 
-/* Of such a recording, reads the rows of padding that a tensor has in the first call, those left out
- * of `name`: *x has *n rows, each of the tensor's other axes, in the order of the file. `later`: also
- * rows behind the prompt, which come before the tokens of later calls. The caller frees *x, NULL if
- * *n is 0: there is no padding, or this tensor has none, or not one axis of tokens after the batch. */
+/* Of such a recording, reads the rows of padding that a tensor has in the first call, those left
+ * out of `name`: *x has *n rows, each of the tensor's other axes, in the order of the file.
+ * `later`: also rows behind the prompt, which come before the tokens of later calls. The caller
+ * frees *x, NULL if *n is 0: there is no padding, or this tensor has none, or not one axis of
+ * tokens after the batch. */
 vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later, double **x, int64_t *n,
                              vn_error *err);
 

@@ -1,8 +1,8 @@
 /* box.h: describes, axis by axis, which part of a source tensor a derived tensor holds.
  *
  * A batch row, a cache without its pages and one rank's share each keep some axes of the source
- * whole, keep some in part, and drop others. Call vn_box_begin, then vn_box_axis for each axis of the
- * result, in the result's order; `piece` is then what derive.h needs.
+ * whole, keep some in part, and drop others. Call vn_box_begin, then vn_box_axis for each axis of
+ * the result, in the result's order; `piece` is then what derive.h needs.
  */
 #ifndef VN_CAPTURE_BOX_H
 #define VN_CAPTURE_BOX_H

@@ -4,8 +4,9 @@
  *
  *   sharded       concatenated along the axis that was cut (fused products part by part)
  *   replicated    must be equal on all ranks, and is taken once
- *   partial sums  attn_out, down_proj and embeddings that differ between ranks are added, unless the
- *                 residual stream shows that the engine added one rank's tensor alone (residual.h)
+ *   partial sums  attn_out, down_proj and embeddings that differ between ranks are added, unless
+ *                 the residual stream shows that the engine added one rank's tensor alone
+ *                 (residual.h)
  *   gathered      scores that only some ranks have must be whole there
  */
 #ifndef VN_CAPTURE_RANKS_H
@@ -24,8 +25,9 @@ typedef struct vn_ranks_use {
 	int   placed, summed, same; /* out: tensors concatenated, summed, taken from one rank */
 	/* out: a file states the number of ranks, or an axis has its full length once all are joined */
 	bool  all_told;
-	/* out: scores that are a shard of the vocabulary on every rank, by name and shares ("logits (256 + 256)"), empty:
-	 * none. They are joined, but the recordings do not show that the run gathers them before it samples. */
+	/* out: scores that are a shard of the vocabulary on every rank, by name and shares ("logits
+	 * (256 + 256)"), empty: none. They are joined, but the recordings do not show that the run
+	 * gathers them before it samples. */
 	char  not_gathered[200];
 } vn_ranks_use;
 

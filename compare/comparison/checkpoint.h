@@ -40,9 +40,9 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
  * data is read from r. */
 void vn_comparison_allow(const vn_comparison *c, vn_recording *r);
 
-/* Pages of both files that were read count as memory until vn_comparison_forget gives them back (about
- * 64 kB around a small tensor). vn_comparison_looked records that a checkpoint was read, and calls
- * vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
+/* Pages of both files that were read count as memory until vn_comparison_forget gives them back
+ * (about 64 kB around a small tensor). vn_comparison_looked records that a checkpoint was read, and
+ * calls vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
 void vn_comparison_forget(vn_comparison *c);
 void vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p);
 

@@ -1,13 +1,15 @@
 /* checks.h: stores the checks of a checkpoint compactly.
  *
- * A large comparison has ten million checkpoints with some ten checks each. Checks of one name differ
- * from step to step only in their values. So a checkpoint stores the values, and everything else (the
- * limit, its rule, the verdict...) is stored once per comparison, in `terms`: each a vn_check whose value is 0.
+ * A large comparison has ten million checkpoints with some ten checks each. Checks of one name
+ * differ from step to step only in their values. So a checkpoint stores the values, and everything
+ * else (the limit, its rule, the verdict...) is stored once per comparison, in `terms`: each a
+ * vn_check whose value is 0.
  *
  * Reads   check and n_checks of a checkpoint, result.terms
  * Fills   the same
  *
- * Owner    the checkpoint owns its list; result.terms owns the terms, which live as long as the comparison.
+ * Owner    the checkpoint owns its list; result.terms owns the terms, which live as long as the
+ *          comparison.
  * Threads  one at a time per comparison.
  */
 #ifndef VN_COMPARE_CHECKS_H
@@ -18,10 +20,10 @@
 /* Check i of p, in full; i < p->n_checks. */
 vn_check vn_check_at(const vn_checkpoint *p, int i);
 
-/* p has these n checks instead of those that it has. A failure leaves it as it was. */
+/* Replaces the checks of p by these n. A failure leaves p as it was. */
 vn_status vn_checks_keep(vn_comparison *c, vn_checkpoint *p, const vn_check *check, int n, vn_error *err);
 
-/* One more, behind the others; or another in place i. */
+/* Appends a check to those of p; replaces check i of p. */
 vn_status vn_checks_add(vn_comparison *c, vn_checkpoint *p, const vn_check *check, vn_error *err);
 vn_status vn_checks_set(vn_comparison *c, vn_checkpoint *p, int i, const vn_check *check, vn_error *err);
 

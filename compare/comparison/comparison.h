@@ -156,7 +156,8 @@ typedef struct vn_checkpoint {
 	bool           not_run;         /* the candidate's run was stopped before it */
 	bool           partial_metrics; /* not all metrics are known; limits of the others do not apply */
 	const char    *vacuous;         /* why nothing was compared; NULL */
-	/* of a second recording, the checkpoint whose numbers the candidate had replaced by then; NULL */
+	/* of a second recording, the checkpoint whose numbers the candidate had replaced by then;
+	 * NULL */
 	const char    *overwritten;
 	bool           has_floor;
 	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
@@ -261,7 +262,8 @@ typedef struct vn_result {
 	int            n_points;
 	int            n_not_run; /* the candidate's run was stopped before them (left_out.h) */
 	int64_t        n_neither; /* values of the plan, over all steps, that neither side recorded */
-	/* shipped name maps that know the names that only the candidate, or only the reference, has; NULL */
+	/* shipped name maps that know the names that only the candidate, or only the reference, has;
+	 * NULL */
 	const char    *cand_map, *ref_map;
 	bool           misspelt; /* such a name is close to one that the other side has alone */
 	/* width of the reference's residual stream; 0: no tensor shows it (count.h) */

@@ -45,8 +45,8 @@ typedef struct vn_token_score {
 	int     shared, of; /* tokens among the top 5 of both; size of the top (5) */
 } vn_token_score;
 
-/* The score of token `id`, number `at` of the text, from the rows of logits before it: V numbers each. [0] reference,
- * [1] candidate. */
+/* The score of token `id`, number `at` of the text, from the rows of logits before it: V numbers
+ * each. [0] reference, [1] candidate. */
 vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[2], int64_t width, int32_t id,
                                  int64_t at);
 

@@ -21,14 +21,16 @@ typedef struct vn_recorded_text {
 	int64_t         unscored; /* tokens without a row on one side or both */
 } vn_recorded_text;
 
-/* Appends the scores of one pair. stride 0: the pair is a text of its own. Otherwise the pair is the next window of one
- * text: it begins `stride` tokens after the one before it, its first tokens repeat that window's last ones, and only
- * tokens that no window has scored yet are scored (as vernier evaluate MODEL does).
+/* Appends the scores of one pair. stride 0: the pair is a text of its own. Otherwise the pair is
+ * the next window of one text: it begins `stride` tokens after the one before it, its first tokens
+ * repeat that window's last ones, and only tokens that no window has scored yet are scored (as
+ * vernier evaluate MODEL does).
  *
- * Both recordings need the same tokens, and logits (rows, V) of the same V in any format. threads 0: one a processor.
- * Errors: VN_ERR_MISMATCH for two recordings that do not belong together, or a window that does not continue the text;
- * VN_ERR_SHAPE for logits that are not (rows, V); VN_ERR_DAMAGED for numbers that contradict their digest. After a
- * failure, x is the caller's to free and nothing else. */
+ * Both recordings need the same tokens, and logits (rows, V) of the same V in any format. threads
+ * 0: one a processor. Errors: VN_ERR_MISMATCH for two recordings that do not belong together, or a
+ * window that does not continue the text; VN_ERR_SHAPE for logits that are not (rows, V);
+ * VN_ERR_DAMAGED for numbers that contradict their digest. After a failure, x is the caller's to
+ * free and nothing else. */
 vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads,
                                vn_error *err);
 

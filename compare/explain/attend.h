@@ -13,8 +13,8 @@ typedef struct vn_attend {
 	double        *rounded[3]; /* q, k and v in the formats of an edit; NULL: not yet needed */
 	vn_attend_edit formats;    /* that edit */
 	vn_dtype       storage;    /* in which the engine keeps what it reads from a cache in 8 bits */
-	/* (S + padding) each, for the keys that a query sees: scores, the same with those that could have been rounded
-	 * the other way so rounded, and probabilities */
+	/* (S + padding) each, for the keys that a query sees: scores, the same with those that could
+	 * have been rounded the other way so rounded, and probabilities */
 	double        *s, *other, *p;
 	char          *flipped; /* (S + padding + 1): exponentials, and last their sum, that are rounded the other way */
 	int64_t       *begins;  /* (S): where the call of each token begins (vn_own_calls) */
@@ -34,10 +34,10 @@ void      vn_attend_close(vn_attend *a);
 bool      vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit);
 /* Rounds what is read as the edit does. Call before the rows of each edit. */
 vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *err);
-/* Computes row i of the output: y is the context (H,K), or the scores or probabilities (H,S), of the
- * query at position i over S keys. is: the candidate's row; numbers so near the middle between two
- * of a format that an engine's last bit decides are rounded to what fits it better. NULL: to the
- * nearest. */
+/* Computes row i of the output: y is the context (H,K), or the scores or probabilities (H,S), of
+ * the query at position i over S keys. is: the candidate's row; numbers so near the middle between
+ * two of a format that an engine's last bit decides are rounded to what fits it better. NULL: to
+ * the nearest. */
 void      vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y);
 /* Returns how many numbers a head has in a row of that output: K, or S. */
 int64_t   vn_attend_width(const vn_attend *a);

@@ -12,7 +12,8 @@
 /* In the list of a VN_CACHE_ONE_ALONE: what the slot holds is no known token's. */
 enum { VN_CACHE_UNKNOWN = -1 };
 
-/* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their explanations. */
+/* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their
+ * explanations. */
 vn_status vn_explain_one_slot(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err);
 
 #endif

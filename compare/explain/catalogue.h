@@ -7,11 +7,12 @@
 
 /* Tries every fault; if only is not NULL, only its answers and its runner-up. */
 vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error *err);
-/* Tries every fault at one operation, which need not be between the checkpoint and recorded tensors. */
+/* Tries every fault at one operation, which need not be between the checkpoint and recorded
+ * tensors. */
 vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err);
-/* For logits, most rejected faults are computed in some columns only (vn_hypothesis.estimated). Computes the best
- * of them in all columns, because reports show it as the runner-up. Does nothing if it leaves as much error in those
- * columns as the correct operation. */
+/* For logits, most rejected faults are computed in some columns only (vn_hypothesis.estimated).
+ * Computes the best of them in all columns, because reports show it as the runner-up. Does nothing
+ * if it leaves as much error in those columns as the correct operation. */
 vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err);
 /* Are pairs of faults tried here? There must be a single operation in which an engine can get
  * several things wrong. */

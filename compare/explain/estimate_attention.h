@@ -9,8 +9,9 @@
 /* Fits a sliding window, also one that keeps the first keys visible. at->node is an attention; at's
  * reach says which others have the same window. */
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
-/* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the first; its own; those
- * of the first call. A few queries cannot tell them from a scale or a window, which is fitted only if these fail. */
+/* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the
+ * first; its own; those of the first call. A few queries cannot tell them from a scale or a window,
+ * which is fitted only if these fail. */
 vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err);
 /* Tries the mistakes that no constant expresses. */
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err);

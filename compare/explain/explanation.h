@@ -5,7 +5,8 @@
 
 #include "compare/explain/hypothesis.h"
 
-/* Hypotheses that leave less than this many times the residual of the best cannot be told from it: aliases. */
+/* Hypotheses that leave less than this many times the residual of the best cannot be told from it:
+ * aliases. */
 #define VN_EXPLAIN_APART 2.0
 /* Residuals below this many floors count as equal: reproducing the bits is no better than agreeing
  * up to rounding. */
@@ -18,7 +19,8 @@ typedef struct vn_explanation {
 	int            n_tried; /* how many faults of the catalogue apply at some place */
 	int            n_fit;   /* how many hypotheses explain it */
 	int            n_alias; /* how many of those, from the first, are aliases; 1: a clear answer */
-	/* residual of the first hypothesis that is not an alias / residual of the best; INFINITY: all are aliases */
+	/* residual of the first hypothesis that is not an alias / residual of the best; INFINITY: all
+	 * are aliases */
 	double         margin;
 	bool           fitted;        /* no fault of the catalogue explains it without fitting */
 	vn_hypothesis  unmodified;    /* its residual is that of the unmodified operation */

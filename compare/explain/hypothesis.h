@@ -75,8 +75,9 @@ typedef enum vn_edit_kind {
 } vn_edit_kind;
 /* clang-format off */
 typedef enum vn_weight_format {
-	/* VN_FORMAT_TF32_AWAY: TF32 whose ties are rounded away from 0, as graphics processors do; VN_FORMAT_TF32_CUT: TF32
-	 * rounded towards 0; VN_FORMAT_INT8_128: int8 scaled by the largest number / 128, not / 127 */
+	/* VN_FORMAT_TF32_AWAY: TF32 whose ties are rounded away from 0, as graphics processors do;
+	 * VN_FORMAT_TF32_CUT: TF32 rounded towards 0; VN_FORMAT_INT8_128: int8 scaled by the largest
+	 * number / 128, not / 127 */
 	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_AWAY, VN_FORMAT_TF32_CUT,
 		VN_FORMAT_E4M3, VN_FORMAT_E5M2,
 		VN_FORMAT_INT8, VN_FORMAT_INT8_128, VN_N_FORMATS
@@ -98,13 +99,14 @@ typedef struct vn_matrix_edit {
 
 /* A change of the mask or the softmax. */
 typedef enum vn_attend_kind {
-	/* in calls of several tokens after the first, the mask counts queries from the start of each call */
+	/* in calls of several tokens after the first, the mask counts queries from the start of each
+	 * call */
 	VN_ATTEND_CALLS_FROM_ZERO,
 	VN_ATTEND_CALLS_ALONE,  /* they do not see keys of earlier calls */
 	VN_ATTEND_CALLS_FUTURE, /* they see all keys of their call, also later ones */
 	VN_ATTEND_FIRST_KEY,    /* a query sees the first key of the sequence alone */
-	/* Calls of one token after the first see their own key alone; the first key that the window leaves; the keys of
-	 * the first call. */
+	/* Calls of one token after the first see their own key alone; the first key that the window
+	 * leaves; the keys of the first call. */
 	VN_ATTEND_ONE_OWN,
 	VN_ATTEND_ONE_FIRST,
 	VN_ATTEND_ONE_PROMPT,
@@ -122,8 +124,8 @@ enum { VN_OWN_CALLS = -1 };
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
 	int              call; /* every call has that many tokens, though they were recorded as one; or VN_OWN_CALLS */
-	/* of the softmax: scores (and, if exponentials are, their distance to the largest), exponentials, their sum, and
-	 * probabilities */
+	/* of the softmax: scores (and, if exponentials are, their distance to the largest),
+	 * exponentials, their sum, and probabilities */
 	vn_weight_format scores, exps, sum, probs;
 	vn_weight_format inputs; /* queries and keys, and probabilities and values, when they are multiplied */
 	vn_weight_format cache;  /* keys and values */
@@ -131,8 +133,8 @@ typedef struct vn_attend_edit {
 	double           number;
 } vn_attend_edit;
 
-/* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position + plus,
- * rounded down if `whole`. */
+/* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position
+ * + plus, rounded down if `whole`. */
 typedef struct vn_position_map {
 	int64_t first, last;
 	double  times, plus;
@@ -149,7 +151,8 @@ typedef struct vn_rotate_edit {
 	bool            by_ids;    /* the token ids are the positions */
 } vn_rotate_edit;
 
-/* An operation in a narrower format than the run's: its result alone, or (whole) also what it reads. */
+/* An operation in a narrower format than the run's: its result alone, or (whole) also what it
+ * reads. */
 typedef struct vn_narrow_edit {
 	vn_weight_format format;
 	bool             whole;
@@ -169,7 +172,8 @@ typedef enum vn_change_kind {
 	VN_BY_BLOCKS,     /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_slot_change) */
 	VN_BY_STEP,       /* the content is from the step before */
-	/* Each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's position. */
+	/* Each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's
+	 * position. */
 	VN_BY_TOKENS,
 	VN_BY_RESULT, /* the result is rearranged; cannot be reproduced elsewhere */
 } vn_change_kind;
@@ -273,7 +277,8 @@ bool        vn_hypothesis_is_fitted(const vn_hypothesis *h);
 /* Do both have the same finding and numbers, wherever they are made? Numbers are compared in as
  * many digits as reports show. */
 bool        vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b);
-/* Are they one mistake, once made on purpose and once read off the numbers: the same id at the same operation? */
+/* Are they one mistake, once made on purpose and once read off the numbers: the same id at the same
+ * operation? */
 bool        vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b);
 /* Same, and are they made at the same places of one checkpoint? */
 bool        vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b);

@@ -20,7 +20,8 @@ typedef struct vn_tested_product {
 	double           *error;   /* (R, C): found less expected */
 } vn_tested_product;
 
-/* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are set. */
+/* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are
+ * set. */
 bool      vn_product_open(vn_tested_product *p, int node);
 /* Reads what is looked at: x, wc and error, which the caller frees. */
 vn_status vn_product_read(vn_tested_product *p, vn_error *err);
@@ -32,11 +33,13 @@ int64_t vn_product_channel(const vn_tested_product *p, int64_t c);
 double  vn_product_error(const vn_tested_product *p, int64_t row, int64_t channel);
 double  vn_product_error_sum(const vn_tested_product *p);
 
-/* The hypothesis that a row of the catalogue makes with this number; does that row fit the product? */
+/* The hypothesis that a row of the catalogue makes with this number; does that row fit the
+ * product? */
 vn_hypothesis vn_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number);
 bool          vn_product_may_have(const vn_tested_product *p, vn_mistake fault);
 
-/* Solves the n equations a x = b, whose x is left in b. Returns false if they do not determine x. */
+/* Solves the n equations a x = b, whose x is left in b. Returns false if they do not determine
+ * x. */
 bool vn_solve(double *a, double *b, int n);
 /* Is a coefficient so near to 0 or 1 that a rank is missing, or present? */
 bool vn_is_whole(double x);

@@ -22,8 +22,9 @@ vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
 bool vn_is_made_of(const vn_plan *p, int v, int of);
-/* Is the result of the operation of this tensor of the candidate wrong, too? Then its numbers are no sign that it was
- * recorded elsewhere: one mistake may make both, as uniform probabilities in every layer. */
+/* Is the result of the operation of this tensor of the candidate wrong, too? Then its numbers are
+ * no sign that it was recorded elsewhere: one mistake may make both, as uniform probabilities in
+ * every layer. */
 bool vn_is_wrong_itself(const vn_comparison *c, int entry);
 /* NaN everywhere is common to any two results of one overflow, so it does not show a copy. */
 bool vn_any_finite(const double *x, int64_t n);

@@ -23,7 +23,8 @@ typedef struct vn_sentence {
 #define VN_TITLE(name) vn_fault_means(vn_mistake_fault(VN_MISTAKE_##name))
 
 /* A text with a place for one number: that of a constant, or (no name) that of the change.
- * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a function that writes it. */
+ * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a
+ * function that writes it. */
 typedef struct vn_sentence_row {
 	const char *words;
 	enum { VN_NO_NUMBER, VN_NUMBER, VN_INVERSE, VN_WITH_RANGE } with;

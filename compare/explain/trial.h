@@ -46,12 +46,12 @@ bool      vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 /* Copies the heads that are not in `part` from `unmodified` to z. */
 void      vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified);
 
-/* Returns (t->site->tokens) numbers: the position at which the candidate's call of each token begins, also of calls
- * that were joined to one step; -1: a first call, or a call of one token. *later: does the checkpoint have a row of
- * another call? NULL: no memory. The caller frees it. */
+/* Returns (t->site->tokens) numbers: the position at which the candidate's call of each token
+ * begins, also of calls that were joined to one step; -1: a first call, or a call of one token.
+ * *later: does the checkpoint have a row of another call? NULL: no memory. The caller frees it. */
 int64_t *vn_own_calls(const vn_explain_trial *t, bool *later);
-/* The position at which the call of token i begins; calls of `call` tokens, or (VN_OWN_CALLS) as in begins. -1: a
- * first call, or one of one token. */
+/* The position at which the call of token i begins; calls of `call` tokens, or (VN_OWN_CALLS) as in
+ * begins. -1: a first call, or one of one token. */
 int64_t  vn_call_of(const int64_t *begins, int call, int64_t i);
 
 vn_consumed vn_what_was_consumed(const vn_explain_trial *t);
@@ -59,8 +59,8 @@ vn_consumed vn_what_was_consumed(const vn_explain_trial *t);
  * wrong. */
 bool        vn_consumed_as_recorded(const vn_explain_trial *t);
 
-/* What a hypothesis makes of the checkpoint: a plan and weights to run, or numbers, or neither (it changes nothing
- * here). */
+/* What a hypothesis makes of the checkpoint: a plan and weights to run, or numbers, or neither (it
+ * changes nothing here). */
 typedef struct vn_made {
 	const vn_plan   *plan;
 	const vn_tensor *weights;

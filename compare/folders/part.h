@@ -24,8 +24,8 @@ typedef struct vn_folder_part {
  * a scheduler that says that it runs another number of processes. */
 vn_status vn_folder_part_read(const char *text, vn_folder_part *part, vn_error *err);
 
-/* Sets mine (n) for the items that belong to the part, and order (n) to all items, the largest first. bytes (n):
- * their sizes. */
+/* Sets mine (n) for the items that belong to the part, and order (n) to all items, the largest
+ * first. bytes (n): their sizes. */
 vn_status vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *order, vn_error *err);
 
 #endif

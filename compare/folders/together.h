@@ -17,7 +17,8 @@ typedef struct vn_together_pair {
 	char *name;                   /* "prompt1.h5" */
 	bool  there[VN_MOST_FOLDERS]; /* whether the reference's folder has it, and the candidates' */
 	int   status;                 /* as the exit status: 0 within, 1 outside, 2 trouble */
-	/* of several candidates, the status of each as a digit, - if neither it nor the reference has it; of one "" */
+	/* of several candidates, the status of each as a digit, - if neither it nor the reference has
+	 * it; of one "" */
 	char  each[VN_MOST_FOLDERS];
 	char *words; /* "33 checkpoints", "first: layer1.q_rope" */
 	char
@@ -35,30 +36,32 @@ typedef struct vn_together {
 	int               n;
 } vn_together;
 
-/* Begins the outcome of these pairs of the folders side (sides), and sets mine (pairs->n): which of them the
- * part compares, and order (pairs->n): all of them, the largest first. asked: everything on the command line that
- * changes a verdict. Call vn_together_free afterwards, also after a failure. VN_ERR_IO: the size of a file cannot be
- * read. */
+/* Begins the outcome of these pairs of the folders side (sides), and sets mine (pairs->n): which of
+ * them the part compares, and order (pairs->n): all of them, the largest first. asked: everything
+ * on the command line that changes a verdict. Call vn_together_free afterwards, also after a
+ * failure. VN_ERR_IO: the size of a file cannot be read. */
 vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
                             vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err);
-/* Adds the next pair, in the order of their names. there, by (sides); each: of several candidates, else "".
- * Copies all. */
+/* Adds the next pair, in the order of their names. there, by (sides); each: of several candidates,
+ * else "". Copies all. */
 vn_status vn_together_add(vn_together *t, const char *name, const bool *there, int status, const char *each,
                           const char *words, const char *const *by, vn_error *err);
 void      vn_together_free(vn_together *t); /* t may be zeroed */
 
 /* Returns the worst status, 0 without pairs. */
 int       vn_together_status(const vn_together *t);
-/* Writes a line for each pair under "== together", for each of several candidates, and what was ignored. */
+/* Writes a line for each pair under "== together", for each of several candidates, and what was
+ * ignored. */
 void      vn_together_text(const vn_together *t, FILE *out);
 /* Writes the JSON. t: a vn_together. Its type is that of vn_output_writer. */
 vn_status vn_together_json(const void *t, FILE *out, vn_error *err);
 
-/* Reads what vn_together_json wrote. VN_ERR_FORMAT: anything else. Call vn_together_free afterwards,
- * also after a failure. */
+/* Reads what vn_together_json wrote. VN_ERR_FORMAT: anything else. Call vn_together_free
+ * afterwards, also after a failure. */
 vn_status vn_together_read(const char *path, vn_together *t, vn_error *err);
-/* Joins the n parts of one comparison, read from the files `path` (n), into *whole. VN_ERR_MISMATCH: a
- * file is no part, a part of another comparison, or repeated; or a part is missing. */
+/* Joins the n parts of one comparison, read from the files `path` (n), into *whole.
+ * VN_ERR_MISMATCH: a file is no part, a part of another comparison, or repeated; or a part is
+ * missing. */
 vn_status vn_together_join(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err);
 
 #endif

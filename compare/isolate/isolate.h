@@ -29,8 +29,8 @@
 
 enum { VN_MOST_SETS = 8, VN_TIGHT_SET = 8 };
 
-/* Runs with the toggles on[i] (n). again: the set was asked about before; run it once more. An error
- * ends the search. */
+/* Runs with the toggles on[i] (n). again: the set was asked about before; run it once more. An
+ * error ends the search. */
 typedef vn_status vn_oracle(void *ctx, const bool *on, bool again, bool *good, vn_error *err);
 
 typedef struct vn_isolate_request {

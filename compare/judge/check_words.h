@@ -8,7 +8,8 @@
  * with enough digits to show on which side of the limit the value is. Returns text. */
 const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS]);
 
-/* Returns why the rule of the worst check has its limit; NULL if no check is broken, or the rule does not say. */
+/* Returns why the rule of the worst check has its limit; NULL if no check is broken, or the rule
+ * does not say. */
 const char *vn_worst_why(const vn_checkpoint *p);
 
 /* Writes why a checkpoint fails: its worst check, or why it was not measured. Returns text. */

@@ -40,7 +40,8 @@ int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int
  * (sum r^2)^2 / sum r^4. The number of elements if there are too many to read again. */
 double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
 
-/* Is m one factor of all numbers (scale, norm_ratio), part of which may be chance (vn_count_factor)? */
+/* Is m one factor of all numbers (scale, norm_ratio), part of which may be chance
+ * (vn_count_factor)? */
 bool vn_count_has_luck(vn_metric m);
 
 /* Returns the metric `scale` or `norm_ratio` of p (of the candidate or of a floor, with its nmse),

@@ -11,7 +11,8 @@
 /* Judges one measured checkpoint: fills its checks, status and fails. */
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 
-/* The note of a check that fails because vernier, not the candidate, gathered the shards of its ranks. */
+/* The note of a check that fails because vernier, not the candidate, gathered the shards of its
+ * ranks. */
 extern const char vn_not_gathered[];
 /* Is that the only reason why this checkpoint is outside? */
 bool              vn_fails_ungathered(const vn_checkpoint *p);

@@ -20,19 +20,19 @@
 /* After vn_match. */
 vn_status vn_judge_left_out(vn_comparison *c, vn_error *err);
 
-/* Returns what the candidate's run left out for p (an entry of the reference): under p's name, the first name of
- * the reference's tensor, or that of the plan's value. NULL: nothing. */
+/* Returns what the candidate's run left out for p (an entry of the reference): under p's name, the
+ * first name of the reference's tensor, or that of the plan's value. NULL: nothing. */
 const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p);
 
 /* What to do about checkpoints that were not run. */
 #define VN_RECORD_WHOLE "record again without --stop-at-first"
 
-/* A run that stopped at its first divergence has one. If nothing is outside here, what was not run is
- * missing after all. Before the checkpoints are counted. */
+/* A run that stopped at its first divergence has one. If nothing is outside here, what was not run
+ * is missing after all. Before the checkpoints are counted. */
 void vn_demand_not_run(vn_comparison *c);
 
-/* Checks one measured checkpoint that has no floor and no candidate, against the limits. Returns its worst
- * broken limit in words in `words` (VN_WORDS), or an empty text. *p stays as it is. */
+/* Checks one measured checkpoint that has no floor and no candidate, against the limits. Returns
+ * its worst broken limit in words in `words` (VN_WORDS), or an empty text. *p stays as it is. */
 vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool few, char *words,
                             bool *holds, vn_error *err);
 

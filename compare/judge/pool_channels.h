@@ -6,9 +6,9 @@
  * such steps is measured as one tensor, a pool, and the result is charged to the first step that is
  * wrong in that channel.
  *
- * Up to four parts of the steps, of 8 or more each, are also measured by themselves: if a channel is
- * off only in the last third of the steps, all steps together show only a third of its error. If a
- * part shows more error than the whole, that part is the pool.
+ * Up to four parts of the steps, of 8 or more each, are also measured by themselves: if a channel
+ * is off only in the last third of the steps, all steps together show only a third of its error. If
+ * a part shows more error than the whole, that part is the pool.
  *
  * A step that is wrong as a whole would hide the others. If the result is charged to such a step,
  * the others form a second pool.

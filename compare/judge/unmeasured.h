@@ -14,9 +14,10 @@
 /* Does p have `sides`: it is missing, extra, empty, misshapen or unreadable? */
 bool vn_is_unmeasured(const vn_checkpoint *p);
 
-/* Returns an array of two, [reference, candidate]: null if that side does not have p; else dtype, shape, axes,
- * basis, and the position and rows of its step. For a tensor that the candidate's run left out: the digest,
- * dtype and shape it had, and what was measured. The caller owns the array; NULL: no memory. */
+/* Returns an array of two, [reference, candidate]: null if that side does not have p; else dtype,
+ * shape, axes, basis, and the position and rows of its step. For a tensor that the candidate's run
+ * left out: the digest, dtype and shape it had, and what was measured. The caller owns the array;
+ * NULL: no memory. */
 json_t *vn_unmeasured_sides(const vn_comparison *c, const vn_checkpoint *p);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * Each candidate is a comparison of its own (compare/chapters).
  * vn_many_add keeps what a report on all of them needs: a cell per checkpoint, a few lines, and the
- * JSON report in a temporary file. So memory is that of the comparisons that are made at the same time, plus a
- * cell per checkpoint and candidate.
+ * JSON report in a temporary file. So memory is that of the comparisons that are made at the same
+ * time, plus a cell per checkpoint and candidate.
  *
  * A row is one checkpoint. Rows are in the order of the first candidate that was compared;
  * checkpoints that only later candidates have come last.
@@ -87,8 +87,8 @@ vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char
                       const vn_error *trouble, vn_error *err);
 void      vn_many_finish(vn_many *m);
 
-/* The steps of vn_many_add, for many_send.c: room for the cells of a candidate that has n checkpoints; each of these,
- * first: its first divergence; and at last, vn_many_filled. */
+/* The steps of vn_many_add, for many_send.c: room for the cells of a candidate that has n
+ * checkpoints; each of these, first: its first divergence; and at last, vn_many_filled. */
 vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err);
 vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
                       vn_error *err);
@@ -102,9 +102,9 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
 int                 vn_many_odd(const vn_many *m, int row);
 /* Returns who recorded the reference; "": of a vote, or no candidate was compared. */
 const char         *vn_many_ref_about(const vn_many *m);
-/* Sets shown[i] (n) of the candidates that the page shows side by side: of those whose page was kept, the
- * VN_MANY_PAGES worst: outside before within, then by where they diverge, then as on the command line. Returns how many
- * were kept. */
+/* Sets shown[i] (n) of the candidates that the page shows side by side: of those whose page was
+ * kept, the VN_MANY_PAGES worst: outside before within, then by where they diverge, then as on the
+ * command line. Returns how many were kept. */
 int                 vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST]);
 /* Does any candidate fail here? */
 bool                vn_many_fails(const vn_many *m, int row);

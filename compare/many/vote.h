@@ -27,8 +27,9 @@ typedef struct vn_vote {
 } vn_vote;
 
 /* Counts the votes. pairs: the comparisons of recordings i < j in the order 0-1, 0-2, ... 1-2, ...
- * Warnings of a pair are attributed to the recording that is not elected, or to the second if neither is.
- * strict: a recording with a warning fails. Call vn_vote_finish afterwards, also after a failure. */
+ * Warnings of a pair are attributed to the recording that is not elected, or to the second if
+ * neither is. strict: a recording with a warning fails. Call vn_vote_finish afterwards, also after
+ * a failure. */
 vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err);
 void      vn_vote_finish(vn_vote *v);
 

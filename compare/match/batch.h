@@ -1,6 +1,7 @@
 /* batch.h: measures many pairs of checkpoints, several at a time.
  *
- * Reads   request.options, opened.ref, result.point, result.bits, and the numbers of both recordings
+ * Reads   request.options, opened.ref, result.point, result.bits, and the numbers of both
+ *         recordings
  * Fills   nothing itself: it hands each measurement to the caller's `done`
  */
 #ifndef VN_COMPARE_BATCH_H
@@ -27,9 +28,9 @@ typedef struct vn_measuring {
 	vn_status      st;
 	vn_error       why;
 } vn_measuring;
-/* Same for n comparisons, with the threads of the first. Tensors of their references that are the same bytes
- * of one file are read once: each part of such a tensor is measured against all candidates while it is in a
- * cache, and its digest is computed once. */
+/* Same for n comparisons, with the threads of the first. Tensors of their references that are the
+ * same bytes of one file are read once: each part of such a tensor is measured against all
+ * candidates while it is in a cache, and its digest is computed once. */
 void vn_measure_together(vn_measuring *m, int n);
 
 #endif

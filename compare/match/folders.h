@@ -21,14 +21,15 @@ typedef struct vn_folder_pairs {
 } vn_folder_pairs;
 
 bool      vn_is_folder(const char *path);
-/* Lists and pairs the recordings of n folders, of several the first is the reference's. Every file that
- * ends in .h5 or .hdf5 counts as a recording, readable or not. Subfolders and other files are only
- * counted. VN_ERR_NOTFOUND: no folder holds a recording. Call vn_folder_pairs_free afterwards, also
- * after a failure. */
+/* Lists and pairs the recordings of n folders, of several the first is the reference's. Every file
+ * that ends in .h5 or .hdf5 counts as a recording, readable or not. Subfolders and other files are
+ * only counted. VN_ERR_NOTFOUND: no folder holds a recording. Call vn_folder_pairs_free afterwards,
+ * also after a failure. */
 vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *p, vn_error *err);
 void      vn_folder_pairs_free(vn_folder_pairs *p);
 
-/* Writes the line "ignored: 1 folder, 2 other files in DIR" to out, or nothing if there are none. */
+/* Writes the line "ignored: 1 folder, 2 other files in DIR" to out, or nothing if there are
+ * none. */
 void vn_folder_left(const char *folder, int folders, int others, FILE *out);
 
 /* Makes the report's path for one pair from the path given for all: "out.json" becomes

@@ -1,8 +1,9 @@
 /* match.h: pairs the tensors of both recordings by name and step.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.plan
- * Fills   result.point, n_points, n_neither, cand_map, ref_map, misspelt; of each checkpoint the name, its place in
- *         both recordings, the status where it cannot be measured (missing, extra, empty, misshapen), and vacuous
+ * Fills   result.point, n_points, n_neither, cand_map, ref_map, misspelt; of each checkpoint the
+ *         name, its place in both recordings, the status where it cannot be measured (missing,
+ *         extra, empty, misshapen), and vacuous
  */
 #ifndef VN_COMPARE_MATCH_H
 #define VN_COMPARE_MATCH_H
@@ -17,8 +18,8 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand);
 /* Fills result.point and n_points. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 
-/* Notes what the names that only one side has may be, and sets result.cand_map, ref_map and misspelt. After
- * vn_match. */
+/* Notes what the names that only one side has may be, and sets result.cand_map, ref_map and
+ * misspelt. After vn_match. */
 vn_status vn_match_names(vn_comparison *c, vn_error *err);
 
 /* Counts result.n_neither. After vn_match. */

@@ -1,11 +1,11 @@
 /* trusted.h: checkpoints that are equal by their digests, and not read (--trust-digests).
  *
  * A comparison reads every number and checks its digest, so that "within" means that these are the
- * numbers that were written. With options->trust it believes the digests: a checkpoint whose digest,
- * format and shape are the same on both sides is VN_EQUAL. Nothing of it is read, and no metric is
- * known. Read all the same: tensors that the files hold in another layout than they are compared in,
- * without statistics, of one number alone, or with NaN or infinities; and everything with a model,
- * since operations are recomputed from the numbers.
+ * numbers that were written. With options->trust it believes the digests: a checkpoint whose
+ * digest, format and shape are the same on both sides is VN_EQUAL. Nothing of it is read, and no
+ * metric is known. Still read are tensors that the files hold in another layout than they are
+ * compared in, without statistics, of one number alone, or with NaN or infinities; and everything
+ * with a model, since operations are recomputed from the numbers.
  *
  * Reads    request.options, opened.ref, opened.cand
  * Changes  status and detail of checkpoints

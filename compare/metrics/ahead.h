@@ -5,7 +5,8 @@
  * runs, of both sides; a thread knows the run at hand and the next one.
  *
  * Processors drop a prefetch of a page that is not mapped yet, so one number of every
- * VN_AHEAD_MAPPED bytes, which the kernel maps at once, is read. Reads nothing that is not measured.
+ * VN_AHEAD_MAPPED bytes, which the kernel maps at once, is read. Reads nothing that is not
+ * measured.
  *
  * Threads  one of its own for each thread
  */
@@ -31,11 +32,12 @@ static inline vn_ahead_run vn_ahead_of(const vn_pair *p, int side, int64_t from,
 	            : (vn_ahead_run) { vn_pair_at(p, side, from), vn_pair_at(p, side, to < p->n ? to : p->n) };
 }
 
-/* Begins a run of one side, after which `then` will be measured. Fetching stays a slice of `slice` bytes ahead.
+/* Begins a run of one side, after which `then` will be measured. Fetching stays a slice of `slice`
+ * bytes ahead.
  *
- * Sweeps fetch as much as they measure, so a short run before (a tensor's last row) fetched little of this one. Less
- * than a row of `row` bytes would never be enough again: a row is read once before the sweep that fetches. Then what
- * was missed is left out. */
+ * Sweeps fetch as much as they measure, so a short run before (a tensor's last row) fetched little
+ * of this one. Less than a row of `row` bytes would never be enough again: a row is read once
+ * before the sweep that fetches. Then what was missed is left out. */
 static inline void vn_ahead_begin(vn_ahead *a, int side, vn_ahead_run run, size_t slice, size_t row, vn_ahead_run then)
 {
 	const vn_ahead_run was = a->now[side];

@@ -24,7 +24,8 @@ int     vn_ascending(const void *a, const void *b);
  * number that at least that share of all does not exceed. */
 int64_t vn_rank(int64_t n, double share);
 
-/* Returns the median of n > 0 numbers without NaN: the one of rank vn_rank(n, 0.5). Overwrites x. */
+/* Returns the median of n > 0 numbers without NaN: the one of rank vn_rank(n, 0.5). Overwrites
+ * x. */
 double vn_median_of(double *x, int64_t n);
 
 #endif

@@ -35,7 +35,8 @@ typedef struct vn_spread {
 	double               rel; /* sum |c-r| / max(|r|, scale) */
 	double               max_rel;
 	uint64_t             max_ulp;
-	/* in: as many numbers of each side, in its format, to fetch into the cache meanwhile; NULL: none */
+	/* in: as many numbers of each side, in its format, to fetch into the cache meanwhile; NULL:
+	 * none */
 	const unsigned char *ahead[2];
 	/* several tables, so that neighbouring elements do not wait for each other */
 	uint32_t             count[VN_ULP_TABLES][VN_ULP_BUCKETS];

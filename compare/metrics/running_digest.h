@@ -1,7 +1,8 @@
 /* running_digest.h: digests of a pair of tensors while its units are measured, in any order.
  *
- * A digest needs the bytes in order. The thread that has measured a unit, which is still in a cache,
- * continues the digest over all consecutive measured units, unless another thread is doing that.
+ * A digest needs the bytes in order. The thread that has measured a unit, which is still in a
+ * cache, continues the digest over all consecutive measured units, unless another thread is doing
+ * that.
  */
 #ifndef VN_COMPARE_RUNNING_DIGEST_H
 #define VN_COMPARE_RUNNING_DIGEST_H
@@ -19,7 +20,8 @@ typedef struct vn_running_digest {
 		vn_digester    *digester; /* NULL: not requested, or no memory */
 		int64_t         next;     /* the first unit not yet added */
 	} side[2];
-	/* (units), the caller's; NULL: units are not stored one after the other, and the end adds everything */
+	/* (units), the caller's; NULL: units are not stored one after the other, and the end adds
+	 * everything */
 	_Atomic bool       *measured;
 	const vn_stretches *stretches; /* what is given back before a late digest reads it is given back again */
 } vn_running_digest;

@@ -1,5 +1,5 @@
-/* local.h: the local error of an operation: how far numbers are from what the reference computes of
- * the same inputs, relative to what the precision alone does there.
+/* local.h: the local error of an operation: how far its numbers are from what the reference
+ * computes from the same inputs, relative to the error that the precision alone causes there.
  *
  * A is what the reference computes in the candidate's precision, B the same more precisely, and C
  * the candidate's numbers. The local error is C - A, and its floor is A - B, at least one rounding
@@ -56,12 +56,14 @@ double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
  * be tiny by chance. */
 double vn_local_slack(int64_t n);
 
-/* For reports: the local error, and same as vn_local_ratio and vn_local_worst. NaN: not replayed, or no number is
- * finite on both sides (vn_local_over_floor is infinite if that is the operation's own doing). */
+/* For reports: the local error, and same as vn_local_ratio and vn_local_worst. NaN: not replayed,
+ * or no number is finite on both sides (vn_local_over_floor is infinite if that is the operation's
+ * own doing). */
 double vn_local_nmse(const vn_checkpoint *p);
 double vn_local_over_floor(const vn_checkpoint *p);
 double vn_local_peak(const vn_checkpoint *p);
-/* The parts of vn_local_peak: the worst token's nmse and the worst element's error, each over its floor. */
+/* The parts of vn_local_peak: the worst token's nmse and the worst element's error, each over its
+ * floor. */
 double vn_local_token(const vn_checkpoint *p);
 double vn_local_element(const vn_checkpoint *p);
 /* Returns the larger of both, for a single column in a table. */

@@ -2,7 +2,8 @@
  *
  * A replay in the candidate's precision overflows as the candidate did, so it finds that the
  * operation agrees, although the infinities start there. Operations that read infinities only pass
- * them on, in ways that differ between engines (0 x infinity is NaN, unless the product is skipped).
+ * them on, in ways that differ between engines (0 x infinity is NaN, unless the product is
+ * skipped).
  *
  * A checkpoint where an overflow starts has NaN or infinity where the reference has finite numbers,
  * and its inputs are finite. At each of these places, either the reference's number exceeds the
@@ -26,7 +27,8 @@ vn_status vn_find_overflows(vn_comparison *c, vn_error *err);
 /* "it passed 65504, the largest f16: ..."; text of VN_WORDS bytes. */
 const char *vn_say_overflow(const vn_checkpoint *p, char *text);
 
-/* Returns true if p overflowed and the replay found no other fault there: nothing else needs an explanation. */
+/* Returns true if p overflowed and the replay found no other fault there: nothing else needs an
+ * explanation. */
 bool vn_overflow_is_all(const vn_checkpoint *p);
 
 #endif

@@ -28,7 +28,8 @@
 typedef struct vn_recompute vn_recompute;
 
 /* How numbers are rounded: as the candidate stores them; more precisely; as the candidate stores
- * them, but with float16 accumulation in products; in bfloat16 or float16, with all that is read. */
+ * them, but with float16 accumulation in products; in bfloat16 or float16, with all that is
+ * read. */
 typedef enum vn_recompute_as {
 	VN_OWN_WIDTH,
 	VN_FINE_WIDTH,
@@ -70,8 +71,9 @@ vn_status      vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_t
  * keys[j] and the value of token values[j] (both (tokens); NULL: token j; negative: zeros). */
 vn_status      vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values,
                                       vn_recompute_as as, vn_tensor *out, vn_error *err);
-/* From now on, does not take this value from the recording but computes it, until vn_recompute_at. -1: takes all again.
- * For an operation that changes what it reads by itself: its input is recorded as it should be. */
+/* From now on, does not take this value from the recording but computes it, until vn_recompute_at.
+ * -1: takes all again. For an operation that changes what it reads by itself: its input is recorded
+ * as it should be. */
 void           vn_recompute_disregard(vn_recompute *p, int value);
 /* Was this value captured whole in all steps up to the checkpoint's? */
 bool           vn_recompute_has(const vn_recompute *p, int value);
@@ -81,12 +83,13 @@ bool           vn_recompute_has(const vn_recompute *p, int value);
 vn_status      vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
                                    vn_error *err);
 /* For logits. Chooses blocks of the vocabulary for a first look at hypotheses: those
- * where the unmodified plan, which made `own`, is worst, and as many at equal distances. NULL: it is no such
- * checkpoint, or the unmodified plan leaves no error. */
+ * where the unmodified plan, which made `own`, is worst, and as many at equal distances. NULL: it
+ * is no such checkpoint, or the unmodified plan leaves no error. */
 const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own);
-/* Estimates vn_recompute_run on the chosen blocks. Of the weights of products that make the checkpoint, only
- * these rows are read (vn_faulty_make_some). *share: the nmse there, over the one that the unmodified plan leaves.
- * VN_ERR_UNSUPPORTED: the plan does not make the checkpoint column by column. */
+/* Estimates vn_recompute_run on the chosen blocks. Of the weights of products that make the
+ * checkpoint, only these rows are read (vn_faulty_make_some). *share: the nmse there, over the one
+ * that the unmodified plan leaves. VN_ERR_UNSUPPORTED: the plan does not make the checkpoint column
+ * by column. */
 vn_status           vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
                                       vn_error *err);
 /* Fills *out with an input of the checkpoint's node under the unmodified plan: all tokens of all

@@ -71,7 +71,8 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 
 /* ---- recompute_touched.c: what a plan computes otherwise ------------------------------------------ */
 
-/* Does it compute this value otherwise than the unmodified plan? Not if the value is taken from the recording. */
+/* Does it compute this value otherwise than the unmodified plan? Not if the value is taken from the
+ * recording. */
 bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
 /* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
  * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
@@ -84,7 +85,8 @@ bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
 vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
                              vn_recompute_width *w, vn_error *err);
 void      vn_recompute_end(vn_recompute_plan *r);
-/* Finds a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or p. */
+/* Finds a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or
+ * p. */
 vn_status vn_recompute_value(vn_recompute_plan *r, int value, const void **data, vn_error *err);
 /* What a node reads besides tensors. */
 vn_args   vn_recompute_args(const vn_recompute_plan *r, const vn_node *n);

@@ -1,7 +1,7 @@
-/* reference_variants.h: how other healthy implementations of an operation round.
+/* reference_variants.h: how other correct implementations of an operation round.
  *
- * The floor says what the precision does in the reference's arithmetic, which computes an operation
- * as one step and rounds once. Other implementations split the operation into several steps and
+ * The floor is the error that the precision causes in the reference, which computes an operation as
+ * one step and rounds once. Other implementations split the operation into several steps and
  * round more often. That is not a fault, but leaves a larger error:
  *
  *   attention    scores kept in the storage format, rounded as products and again after scaling,

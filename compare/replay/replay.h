@@ -4,11 +4,11 @@
  * precision that the candidate declares, and once more precisely (f32; for an f32 candidate f64).
  * With A and B the two results, C the candidate's numbers, R the reference's recording:
  *
- *   local       C - A what the candidate did differently with the same inputs
- *   its floor   A - B what its precision alone does there; at least one rounding of its format
- *   inherited   B - R what came with the inputs; less the floor if R is no finer than C
- *   gain        |inherited| / |error of the inputs|, both relative: how much the operation
- *               magnifies
+ *   local       C - A   what the candidate did differently with the same inputs
+ *   its floor   A - B   the error that its precision alone causes there; at least one rounding
+ *   inherited   B - R   what came with the inputs; less the floor if R is no finer than C
+ *   gain                |inherited| / |error of the inputs|, both relative: how much the operation
+ *                       magnifies
  *
  * If an input was not captured, the span that starts at captured tensors is computed as a whole,
  * and `span` says how many nodes it has. The error of a span may come from any of its nodes. Once

@@ -131,8 +131,8 @@ void      vn_replay_forget(vn_replay *r);
  * Then the captures of those inputs are wrong, the node is cleared, and the correct content stays
  * in place. */
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err);
-/* Called if node k is wrong: is it right on the numbers that an input held when it was recorded again (a checkpoint
- * that is overwritten)? Then that checkpoint is charged. */
+/* Called if node k is wrong: is it right on the numbers that an input held when it was recorded
+ * again (a checkpoint that is overwritten)? Then that checkpoint is charged. */
 vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* page.h: the HTML page of `--format html`, for one candidate and for several.
  *
- * The build makes the page from the files of compare/report/html. Text from recordings reaches it in
- * two ways: escaped by vn_html_text, and as strings of its data, of which the script makes text
+ * The build makes the page from the files of compare/report/html. Text from recordings reaches it
+ * in two ways: escaped by vn_html_text, and as strings of its data, of which the script makes text
  * nodes. The data is the JSON report (specs/compare.md) in short (report_page.c).
  */
 #ifndef VN_COMPARE_PAGE_H
@@ -33,14 +33,16 @@ typedef struct vn_page_shared {
 	json_t *rule;  /* of limits, as in the JSON report */
 } vn_page_shared;
 
-/* Returns the number of a value in a list, to which a new value is added; -1 without memory. Takes the reference to
- * value. */
+/* Returns the number of a value in a list, to which a new value is added; -1 without memory. Takes
+ * the reference to value. */
 json_int_t vn_page_number(json_t *index, json_t *list, json_t *value);
 /* Writes a checkpoint as a row of 9 numbers: its place among all, kind, step, order, nmse, floor,
- * used, which of the limits uses most (-1: it has none), and layer. Returns false without memory. */
+ * used, which of the limits uses most (-1: it has none), and layer. Returns false without
+ * memory. */
 bool       vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out);
-/* The operations of the recordings' plan, or of the model's, in order, for the graph of a layer: op, layer, the names
- * of the outputs, and the numbers of the operations that it reads; null without a plan. Returns a new reference. */
+/* The operations of the recordings' plan, or of the model's, in order, for the graph of a layer:
+ * op, layer, the names of the outputs, and the numbers of the operations that it reads; null
+ * without a plan. Returns a new reference. */
 json_t    *vn_page_plan(const vn_comparison *c);
 
 #endif

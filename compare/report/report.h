@@ -18,8 +18,8 @@
 typedef struct vn_report_options {
 	bool        colour; /* text: use terminal colours */
 	bool        all;    /* text: a line for every checkpoint */
-	/* json: the form that the HTML page embeds: 9 digits, the plan, and rows for most checkpoints of a long run
-	 * (page.h) */
+	/* json: the form that the HTML page embeds: 9 digits, the plan, and rows for most checkpoints
+	 * of a long run (page.h) */
 	bool        page;
 	const char *limits_chosen; /* how the limits were chosen: "--limits", "the candidate's precision f16" */
 } vn_report_options;
@@ -49,7 +49,8 @@ typedef struct vn_story {
 	int               left_out; /* failures without details */
 } vn_story;
 
-/* Reads the details of at most `most` checkpoints. Call vn_story_free afterwards, also after a failure. */
+/* Reads the details of at most `most` checkpoints. Call vn_story_free afterwards, also after a
+ * failure. */
 vn_status               vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err);
 void                    vn_story_free(vn_story *s);
 /* The details of a checkpoint, or NULL if the story has none. */

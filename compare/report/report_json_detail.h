@@ -1,4 +1,5 @@
-/* report_json_detail.h: one divergence in full, in schema vernier-compare/1. New references are returned. */
+/* report_json_detail.h: one divergence in full, in schema vernier-compare/1. New references are
+ * returned. */
 #ifndef VN_COMPARE_REPORT_JSON_DETAIL_H
 #define VN_COMPARE_REPORT_JSON_DETAIL_H
 

@@ -16,8 +16,8 @@ const char *vn_say_verdict(const vn_comparison *c);
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 
-/* Writes who recorded it, by its own words: "vernier-ref 1.0, f16, cpu; trained weights". NULL: writes "".
- * Returns text, cleaned. */
+/* Writes who recorded it, by its own words: "vernier-ref 1.0, f16, cpu; trained weights". NULL:
+ * writes "". Returns text, cleaned. */
 enum { VN_RECORDER = 400 };
 const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER]);
 

@@ -81,8 +81,8 @@ typedef enum vn_selftest_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST
  * model. The last two are skipped for a pair without one. */
 typedef enum vn_selftest_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_selftest_unit;
 
-/* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2, either by a line that the word `allow` would
- * have allowed, or with the status `refused`. */
+/* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2, either by a line that the
+ * word `allow` would have allowed, or with the status `refused`. */
 typedef struct vn_expected {
 	vn_status_word status;                   /* of target */
 	vn_metric      metric;                   /* the limit that must be broken; VN_N_METRICS: any */

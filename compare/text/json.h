@@ -16,8 +16,8 @@ json_t *vn_json_integers(const int64_t *x, int n);
 json_t *vn_json_lines(const vn_lines *l); /* strings */
 
 json_t *vn_json_letter(char c); /* a string of one ASCII character */
-/* Writes j in one line, with numbers of 17 digits, and releases it. Returns false if there was no memory (j may be
- * NULL) or writing failed. */
+/* Writes j in one line, with numbers of 17 digits, and releases it. Returns false if there was no
+ * memory (j may be NULL) or writing failed. */
 bool    vn_json_print_value(json_t *j, FILE *out);
 
 /* Returns "nan", "inf" or "-inf". */

@@ -24,9 +24,9 @@ typedef struct vn_lines {
 __attribute__((format(printf, 2, 3))) void vn_lines_add(vn_lines *l, const char *format, ...);
 /* Same, followed by the option that allows it: " (--allow weights)". allow: a literal. */
 __attribute__((format(printf, 3, 4))) void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
-/* Prints the lines that refuse a comparison, "refused: LINE"; of two models everything differs, so the first twelve
- * alone, and their number. who: "" or "candidate B: ". list: where all of them are, such as "--format json lists
- * them", or "". */
+/* Prints the lines that refuse a comparison, "refused: LINE"; of two models everything differs, so
+ * the first twelve alone, and their number. who: "" or "candidate B: ". list: where all of them
+ * are, such as "--format json lists them", or "". */
 void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out);
 /* Same for a line that says itself how it is allowed. */
 __attribute__((format(printf, 3, 4))) void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...);

@@ -19,8 +19,9 @@ void vn_html_text(FILE *out, const char *text);
 /* Writes a code span, in which nothing is markup, a mention or a link. Shows at most the first
  * `most` bytes. cell: it is in a table, where | ends a cell. */
 void vn_markdown_code(FILE *out, const char *text, size_t most, int cell);
-/* A cell of CSV (RFC 4180): quoted where it holds a comma, a quote or a line break. A text that a spreadsheet
- * would run as a formula (it begins with = + - or @ and is not a number) is preceded by an apostrophe. */
+/* A cell of CSV (RFC 4180): quoted where it holds a comma, a quote or a line break. A text that a
+ * spreadsheet would run as a formula (it begins with = + - or @ and is not a number) is preceded by
+ * an apostrophe. */
 void vn_csv_text(FILE *out, const char *text);
 /* A fenced block of lines. */
 void vn_markdown_fence(FILE *out, const char *lines);

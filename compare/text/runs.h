@@ -4,9 +4,9 @@
 
 #include "compare/text/lines.h"
 
-/* Adds the commands that run a model on the reference and on the candidate's engine ("gpu" or "ref"),
- * and find the mistake between them. source: the options that select the tokens; "": nothing is
- * added. more: further options of the candidate's run, each after a space, or "". */
+/* Adds the commands that run a model on the reference and on the candidate's engine ("gpu" or
+ * "ref"), and find the mistake between them. source: the options that select the tokens; "":
+ * nothing is added. more: further options of the candidate's run, each after a space, or "". */
 void vn_runs_suggest(const char *model, const char *source, const char *engine, const char *more, vn_lines *lines);
 
 #endif

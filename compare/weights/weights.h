@@ -2,8 +2,8 @@
  *
  * A side is the table of weights of a recording or of a model (specs/checkpoint.md): names,
  * formats, shapes, digests and statistics and, if the files can be read, the numbers. Every weight
- * that differs is tried against the known mistakes of specs/faults.md, chapters W and N. Each finding
- * names its evidence:
+ * that differs is tried against the known mistakes of specs/faults.md, chapters W and N. Each
+ * finding names its evidence:
  *
  *   digest      the reference's numbers with this change have the candidate's digest; or the
  *               candidate's digest is that of another weight. Certain.

@@ -167,8 +167,9 @@ typedef struct vn_weight_trial {
 	vn_weight_heads       heads;
 } vn_weight_trial;
 
-/* Fills *d with a finding: vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it is by statistics.
- * side 0: it is the reference that is changed. Returns true, for use as a return value. */
+/* Fills *d with a finding: vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it
+ * is by statistics. side 0: it is the reference that is changed. Returns true, for use as a return
+ * value. */
 __attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof,
                                                         vn_weight_finding found, const char *title, ...);
 
@@ -193,13 +194,15 @@ const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weigh
 bool                 vn_weight_turned_together(const vn_weight_trial *t, vn_weight_difference *d);
 /* Are they such rows in an unknown order, as far as statistics show? */
 bool                 vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d);
-/* Are blocks of its rows or columns, the shards of several ranks, in another order? m: the numbers of side from. */
+/* Are blocks of its rows or columns, the shards of several ranks, in another order? m: the numbers
+ * of side from. */
 bool vn_weight_by_shards(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d);
 /* For a weight that exists on one side only because the other has it in parts, or as a part of a
  * fused one. *same: the numbers are equal. */
 bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *same);
-/* Do both sides have the same numbers up to a conversion of format, even if the digests differ? ALIKE: in two
- * formats, and the numbers that would tell are not at hand; their statistics agree. */
+/* Do both sides have the same numbers up to a conversion of format, even if the digests differ?
+ * ALIKE: in two formats, and the numbers that would tell are not at hand; their statistics
+ * agree. */
 typedef enum vn_weight_fate { VN_WEIGHT_SAME, VN_WEIGHT_ROUNDED, VN_WEIGHT_ALIKE, VN_WEIGHT_DIFFERS } vn_weight_fate;
 vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t);
 

@@ -11,7 +11,8 @@
 void one(uint e)   { put(p.y, e, float(p.a.v[e]) + float(p.b.v[e])); }
 void eight(uint e)
 {
-	put8(p.y, 8 * e, vec4(Real8(p.a).v[e].a) + vec4(Real8(p.b).v[e].a), vec4(Real8(p.a).v[e].b) + vec4(Real8(p.b).v[e].b));
+	put8(p.y, 8 * e, vec4(Real8(p.a).v[e].a) + vec4(Real8(p.b).v[e].a),
+	     vec4(Real8(p.a).v[e].b) + vec4(Real8(p.b).v[e].b));
 }
 
 #include "map_main.glsl"

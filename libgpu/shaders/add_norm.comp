@@ -76,7 +76,8 @@ float squares(uint r)
 			a = vec4(Real8(p.a).v[(row + n) / 8].a) + a;
 			b = vec4(Real8(p.a).v[(row + n) / 8].b) + b;
 			put8_stored(p.x, row + n, a, b);
-			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w)) + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
+			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w))
+			    + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
 		}
 	else
 		for (uint n = lane; n < p.N; n += LANES) {
@@ -95,7 +96,8 @@ void scale(uint row, float root)
 		for (uint n = lane; n < p.N / 8; n += LANES) {
 			vec4 a, b;
 			stored8(p.x, row + 8 * n, a, b);
-			put8(p.y, row + 8 * n, (p.offset + vec4(Real8(p.g).v[n].a)) * (a / root), (p.offset + vec4(Real8(p.g).v[n].b)) * (b / root));
+			put8(p.y, row + 8 * n, (p.offset + vec4(Real8(p.g).v[n].a)) * (a / root),
+			     (p.offset + vec4(Real8(p.g).v[n].b)) * (b / root));
 		}
 	else
 		for (uint n = lane; n < p.N; n += LANES)

@@ -7,7 +7,8 @@
 //   push      vn_push_append
 //   dispatch  any x; one lane eight elements, or one, in strides of the grid
 //
-// Bits are copied, not numbers. A copy command would cost more than the dispatch, for its barrier is another kind of one.
+// Bits are copied, not numbers. A copy command would cost more than the dispatch, for its barrier is another kind of
+// one.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"

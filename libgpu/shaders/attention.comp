@@ -57,7 +57,8 @@ void load8(Real from, uint row, uint d, out vec4 a, out vec4 b)
 		b = d < p.K ? b : vec4(0.0);
 	} else {
 		[[unroll]] for (uint m = 0; m < 4; m++) {
-			const float low = float(from.v[row + min(d + m, p.K - 1)]), high = float(from.v[row + min(d + 4 + m, p.K - 1)]);
+			const float low = float(from.v[row + min(d + m, p.K - 1)]),
+			            high = float(from.v[row + min(d + 4 + m, p.K - 1)]);
 			a[m] = d + m < p.K ? low : 0.0;
 			b[m] = d + 4 + m < p.K ? high : 0.0;
 		}
@@ -139,7 +140,8 @@ bool all_seen(uint i0, uint j0, uint to)
 	return j0 + KEYS <= to && visible(i0, j0 + KEYS - 1) && visible(i0 + QUERIES - 1, j0);
 }
 
-// Folds the maxima of rows, 16 lanes a row: in lanes under QUERIES, one for each row, top is the row's. base, rescale: of this lane's rows.
+// Folds the maxima of rows, 16 lanes a row: in lanes under QUERIES, one for each row, top is the row's. base, rescale:
+// of this lane's rows.
 void fold_maxima(const vec4 most[2], inout float top, out vec4 base[2], out vec4 rescale[2])
 {
 	panel[lane_col() * 16 + lane_row() / 4] = most[0];
@@ -180,7 +182,8 @@ void weigh(uint i0, uint j0, uint to, bool whole_, vec4 s[8], const vec4 base[2]
 	[[unroll]] for (uint n = 0; n < 2; n++) {
 		panel[SUMS + lane_col() * 16 + lane_row() / 4 + n] = part[n];
 		[[unroll]] for (uint c = 0; c < 4; c++)
-			ps[weight_at(lane_col() * 4 + c, lane_row() / 4 + n)] = vec4(s[4 * n][c], s[4 * n + 1][c], s[4 * n + 2][c], s[4 * n + 3][c]);
+			ps[weight_at(lane_col() * 4 + c, lane_row() / 4 + n)] =
+			    vec4(s[4 * n][c], s[4 * n + 1][c], s[4 * n + 2][c], s[4 * n + 3][c]);
 	}
 	barrier();
 	if (lane_() < QUERIES) {

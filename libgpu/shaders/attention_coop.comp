@@ -5,18 +5,19 @@
 //   push      vn_push_attention
 //   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
 //
-// K is at most WIDTH, and a multiple of 8 where that is 128 or less; columns past it are 0. MM queries have SHARES subgroups, each of which makes the scores of its part
-// of a tile's keys, and its part of the context's columns, which stay in matrices. A lane has a PARTS-th of a row of
-// scores, in registers and in float. Between the two stands a strip of shared memory for the MM queries, of which each
-// subgroup writes its own slice: scores, then weights; at the end the context.
+// K is at most WIDTH, and a multiple of 8 where that is 128 or less; columns past it are 0. MM queries have SHARES
+// subgroups, each of which makes the scores of its part of a tile's keys, and its part of the context's columns, which
+// stay in matrices. A lane has a PARTS-th of a row of scores, in registers and in float. Between the two stands a strip
+// of shared memory for the MM queries, of which each subgroup writes its own slice: scores, then weights; at the end the
+// context.
 //
 // Weights are powers of 2, relative to a base, the largest score of the row in some tile. It moves when a score
-// exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A row
-// moves by itself and is multiplied by 1 where another moves: its bits are its own.
+// exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A
+// row moves by itself and is multiplied by 1 where another moves: its bits are its own.
 //
-// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31 of
-// the base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what differs from
-// attention.comp is the order of sums, and the device's exp2, which is good to 20 bits where a weight counts.
+// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31
+// of the base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what differs
+// from attention.comp is the order of sums, and the device's exp2, which is good to 20 bits where a weight counts.
 //
 // Forbidden keys weigh 0. That is not enough where a value is infinite or NaN: a tile that holds such a one is
 // summed key by key, those left out that a query does not see.
@@ -48,7 +49,8 @@ layout(local_size_x = 4 * SHARES * SUBGROUP) in;
 shared uvec4 sh[STRIPS + (TWO ? 2 : 1) * KEYS * PITCH]; // strips; keys or queries; values
 shared float said[LANES];                // of one lane to the others of its row
 shared uint  odd_tile;                   // 1 + the first key of a tile with a value that is not finite
-shared uint  moved_tile[SUBGROUPS];      // 1 + that of the last in which a base moved; TOGETHER: the first counts for all
+// 1 + that of the last in which a base moved; TOGETHER: the first counts for all
+shared uint  moved_tile[SUBGROUPS];
 
 uvec4 next[EACH > EACH_QUERY ? EACH : EACH_QUERY];
 
@@ -193,7 +195,8 @@ void score_tile(const MAT_A q[WIDTH / MK])
 // unpackHalf2x16 of packHalf2x16 for what went in, and nothing would be left.
 void split(vec2 w, out uint high, out uint low)
 {
-	const vec2 cut = vec2(uintBitsToFloat(floatBitsToUint(w.x) & 0xFFFFE000u), uintBitsToFloat(floatBitsToUint(w.y) & 0xFFFFE000u));
+	const vec2 cut = vec2(uintBitsToFloat(floatBitsToUint(w.x) & 0xFFFFE000u),
+	                      uintBitsToFloat(floatBitsToUint(w.y) & 0xFFFFE000u));
 
 	high = packHalf2x16(cut);
 	low = packHalf2x16(w - cut);
@@ -202,7 +205,8 @@ void split(vec2 w, out uint high, out uint low)
 // Where a slice has the high halves of the weights of key c; the low ones lie SLICE / 8 behind.
 uint weight_at(uint c) { return c / SLICE * (SLICE / 4) + c % SLICE / 8; }
 
-// Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of the tile.
+// Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of
+// the tile.
 float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 {
 	float sum = 0.0;

@@ -133,7 +133,8 @@ void block(uint i0, uint h)
 		if (d < p.K)
 			[[unroll]] for (uint n = 0; n < QUERIES; n++)
 				if (i0 + n < p.T)
-					put(p.y, ((i0 + n) * p.H + h) * p.K + d, keys_end(i0 + n) > keys_begin(i0 + n) ? acc[n][half_] / total[n] : 0.0);
+					put(p.y, ((i0 + n) * p.H + h) * p.K + d,
+					    keys_end(i0 + n) > keys_begin(i0 + n) ? acc[n][half_] / total[n] : 0.0);
 	}
 	barrier(); // qs and total are read above
 }

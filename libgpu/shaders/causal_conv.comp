@@ -42,7 +42,8 @@ void main()
 			if (!there(row))
 				continue;
 			// each load made a float by itself: a choice between halves would be arithmetic in half
-			const float r = row < p.J - 1 ? float(p.before.v[row * p.X + c]) : float(p.x.v[(row - (p.J - 1)) * p.X + c]);
+			const float r = row < p.J - 1 ? float(p.before.v[row * p.X + c])
+			                                : float(p.x.v[(row - (p.J - 1)) * p.X + c]);
 			sum += float(p.w.v[c * p.J + j]) * r;
 		}
 		put(p.y, e, activated(c, sum));

@@ -1,5 +1,6 @@
 // delta_experiment.glsl: delta_rule.comp as an experiment has it (vn_variant.delta).
-const uint NO_DECAY = 1, FACTOR = 2, DECAY_LATE = 3, READ_FIRST = 4, MEMORY_FIRST = 5, NO_DELTA = 6, UNSOLVED = 7, BETA_KEYS = 8, BETA_VALUES = 9;
+const uint NO_DECAY = 1, FACTOR = 2, DECAY_LATE = 3, READ_FIRST = 4, MEMORY_FIRST = 5, NO_DELTA = 6,
+           UNSOLVED = 7, BETA_KEYS = 8, BETA_VALUES = 9;
 
 float chunk[MINE]; // a state that is S at every 64th token and decays between
 

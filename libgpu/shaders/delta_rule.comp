@@ -38,9 +38,11 @@ layout(push_constant) uniform Push {
 #else
 uint  key_head(uint h)                                           { return h / (p.nv / p.nk); }
 float kept(uint t, float s)                                      { return s; }             // of what the state was
-float first(float g)                                             { return exp_(g); }       // its factor before the update
+// its factor before the update
+float first(float g)                                             { return exp_(g); }
 float late(float g)                                              { return 1.0; }           // and behind it
-float memory(uint t, uint i, float f, float before, float after) { return after; }         // that m is read from; f: first(g)
+// that m is read from; f: first(g)
+float memory(uint t, uint i, float f, float before, float after) { return after; }
 float change(float beta, float v, float m)                       { return beta * (v - m); }
 float seen(float before, float after)                            { return after; }         // by the output
 uint  place(uint h, uint row, uint col)                          { return (h * p.dk + row) * p.dv + col; } // in after
@@ -116,8 +118,8 @@ float learnt1(uint i, float k, float d, float behind, float q)
 	return q * seen(old, s[i]);
 }
 
-// The same of half of the fours, from four f0 on, for token n of those in shared memory. Past dk, k and q are 0. All are
-// loaded at once: no load stands in a branch.
+// The same of half of the fours, from four f0 on, for token n of those in shared memory. Past dk, k and q are 0. All
+// are loaded at once: no load stands in a branch.
 vec4 known(uint t, uint now, uint n, uint f0, uint part, float decay)
 {
 	vec4 k[FOURS / 2], sum = vec4(0.0);

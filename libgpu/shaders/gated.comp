@@ -20,7 +20,8 @@ vec4 gated4(vec4 gate, vec4 up)
 void one(uint e)   { put(p.y, e, gated(float(p.a.v[e]), float(p.b.v[e]))); }
 void eight(uint e)
 {
-	put8(p.y, 8 * e, gated4(vec4(Real8(p.a).v[e].a), vec4(Real8(p.b).v[e].a)), gated4(vec4(Real8(p.a).v[e].b), vec4(Real8(p.b).v[e].b)));
+	put8(p.y, 8 * e, gated4(vec4(Real8(p.a).v[e].a), vec4(Real8(p.b).v[e].a)),
+	     gated4(vec4(Real8(p.a).v[e].b), vec4(Real8(p.b).v[e].b)));
 }
 
 #include "map_main.glsl"

@@ -12,11 +12,11 @@
 // GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
 // those of the gate, the others the same of w_up. shares is 1.
 //
-// A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next panel
-// is under way in registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves a
-// barrier. Rows of a panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M are the last one
-// again and are not stored; inputs past N are 0 times 0. The sum of an output begins at +0 and takes N in steps of MK,
-// in order, for any place of it in a tile: its bits depend on N, the shares and the device.
+// A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next
+// panel is under way in registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves
+// a barrier. Rows of a panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M
+// are the last one again and are not stored; inputs past N are 0 times 0. The sum of an output begins at +0 and takes N
+// in steps of MK, in order, for any place of it in a tile: its bits depend on N, the shares and the device.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "coop.glsl"
@@ -45,8 +45,8 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ei
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutEight { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFour { vec4 v[]; };
 
-// Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each subgroup at once, half of
-// its own or all.
+// Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each subgroup at once, half
+// of its own or all.
 const uint W_AT = STAGES * BM * PITCH, PANELS = STAGES * (BM + BN) * PITCH;
 const uint OUT_ROWS = OUT_M * MM * (TILE_M / OWN_M), OUT_ROW = (BN + 4) / 4; // a row is padded
 const uint OUT = OUT_ROWS * OUT_ROW;
@@ -243,7 +243,8 @@ void main()
 	const uint down = (p.T + BM - 1) / BM, across = (p.M + COLUMNS - 1) / COLUMNS, band = BAND * down;
 
 	for (uint i = gl_WorkGroupID.x; i < down * across * p.shares; i += gl_NumWorkGroups.x) {
-		const uint at = i % (down * across), left = at / band * BAND, in_band = at % band, wide = min(BAND, across - left);
+		const uint at = i % (down * across), left = at / band * BAND,
+		           in_band = at % band, wide = min(BAND, across - left);
 		tile(in_band / wide * BM, (left + in_band % wide) * COLUMNS, i / (down * across));
 	}
 }

@@ -10,16 +10,17 @@
 //
 // Workgroups that follow one another read the same rows of w, which are many; those of x are few and stay near.
 //
-// A lane keeps EACH_T tokens by EACH_M columns in registers, fours of either that lie TT or TM / EACH * 4 apart, so that
-// neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
-// transposed, while the next one is under way in registers; AT_ONCE of its inputs are unrolled. Each output is one running sum over n = 0, 1, ... in
-// order, for any tile, or one for each share of them: the bits of an output do not depend on where the matrix was cut.
+// A lane keeps EACH_T tokens by EACH_M columns in registers, fours of either that lie TT or TM / EACH * 4 apart, so
+// that neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
+// transposed, while the next one is under way in registers; AT_ONCE of its inputs are unrolled. Each output is one
+// running sum over n = 0, 1, ... in order, for any tile, or one for each share of them: the bits of an output do not
+// depend on where the matrix was cut.
 //
 // GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
 // those of the gate, the others the same of w_up: a lane has fours of either. shares is 1.
 //
-// No load stands in a branch, which would keep the next one waiting: rows and inputs past the end are the last ones again,
-// whose sums nobody stores or takes.
+// No load stands in a branch, which would keep the next one waiting: rows and inputs past the end are the last ones
+// again, whose sums nobody stores or takes.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"
@@ -98,11 +99,13 @@ void carry(uint stage, uint t0, uint m0, uint n0)
 {
 	for (uint e = gl_LocalInvocationID.x; e < TT * STEP; e += LANES) {
 		const uint r = e / STEP, n = e % STEP;
-		xs[(stage * STEP + n) * X_ROW + r / 4][r % 4] = sum_t(p.x.v[min(t0 + r, p.T - 1) * p.N + min(n0 + n, p.N - 1)]);
+		xs[(stage * STEP + n) * X_ROW + r / 4][r % 4] =
+		    sum_t(p.x.v[min(t0 + r, p.T - 1) * p.N + min(n0 + n, p.N - 1)]);
 	}
 	for (uint e = gl_LocalInvocationID.x; e < TM * STEP; e += LANES) {
 		const uint r = e / STEP, n = e % STEP;
-		ws[(stage * STEP + n) * W_ROW + r / 4][r % 4] = sum_t(weight(r).v[min(m0 + r % COLUMNS, p.M - 1) * p.N + min(n0 + n, p.N - 1)]);
+		ws[(stage * STEP + n) * W_ROW + r / 4][r % 4] =
+		    sum_t(weight(r).v[min(m0 + r % COLUMNS, p.M - 1) * p.N + min(n0 + n, p.N - 1)]);
 	}
 }
 

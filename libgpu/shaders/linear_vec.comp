@@ -7,8 +7,8 @@
 //   push      vn_push_linear (T is 1); shares: lanes that share an output, a power of two
 //   dispatch  any x: a workgroup makes 128 / shares outputs, in strides of the grid
 //
-// GATED: two products, w_up (M,N), b_up, up (M) those of the second, and gated[m] = f(y[m]) * up[m], f: activation.glsl;
-// push vn_push_linear_gated. The bits are those of one after the other: what is stored goes on.
+// GATED: two products, w_up (M,N), b_up, up (M) those of the second, and gated[m] = f(y[m]) * up[m], f:
+// activation.glsl; push vn_push_linear_gated. The bits are those of one after the other: what is stored goes on.
 //
 // Lane i of an output sums pieces of 16 bytes i, i + shares, ... of a row, each by itself before it joins the others;
 // then the lanes fold in halves. Rows that cannot be read so wide are read number by number in the same order, so

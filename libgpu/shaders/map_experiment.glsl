@@ -1,5 +1,7 @@
-// map_experiment.glsl: the activations and the gated products that are no family's (vn_act from VN_RELU on, vn_gate_form).
-const uint RELU = 4, QUICK_GELU = 5, IDENTITY = 6, TWO_SIGMOID = 7, SOFT_CAP = 8, AS_F16 = 9, AS_F16_SATURATED = 10, AS_F16_FLUSHED = 11,
+// map_experiment.glsl: the activations and the gated products that are no family's (vn_act from VN_RELU on,
+// vn_gate_form).
+const uint RELU = 4, QUICK_GELU = 5, IDENTITY = 6, TWO_SIGMOID = 7, SOFT_CAP = 8, AS_F16 = 9,
+           AS_F16_SATURATED = 10, AS_F16_FLUSHED = 11,
            AS_F16_CUT = 12, AS_BF16_CUT = 13;
 const uint PRODUCT = 1, BOTH = 2;
 

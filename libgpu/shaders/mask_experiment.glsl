@@ -1,13 +1,15 @@
-// mask_experiment.glsl: mask.glsl as an experiment has it (vn_variant.attention). Among the keys that pass, those that it hides
-// have score minus infinity.
+// mask_experiment.glsl: mask.glsl as an experiment has it (vn_variant.attention). Among the keys that pass, those that
+// it hides have score minus infinity.
 const uint OVER_QUERIES = 1, OVER_HEADS = 2, NO_MAX = 3, NO_MAX_F16 = 4, PROBS_F16 = 5, PROBS_BF16 = 6, SCORES_F16 = 7;
-const uint BLOCKLESS = 1, NEXT = 2, SWAPPED = 3, HEADS_FIRST = 4, LATE = 5, STALE = 6, RING = 7, F16 = 8, F8 = 9, FORMER = 10, SEEN = 11,
+const uint BLOCKLESS = 1, NEXT = 2, SWAPPED = 3, HEADS_FIRST = 4, LATE = 5, STALE = 6, RING = 7, F16 = 8,
+           F8 = 9, FORMER = 10, SEEN = 11,
            PAST = 12, F8_WIDE = 13;
 const uint NOWHERE = 0xFFFFFFFFu;
 
 uint form()      { return p.packed & 0xFFu; }
 bool from_zero() { return (p.packed >> 8 & 1u) != 0; }
-uint on_blind()  { return p.packed >> 9 & 3u; } // a query that the mask shows no key: sees 0 nothing, 1 all keys alike, 2 NaN
+// a query that the mask shows no key: sees 0 nothing, 1 all keys alike, 2 NaN
+uint on_blind()  { return p.packed >> 9 & 3u; }
 uint k_cache()   { return p.packed >> 12 & 0xFu; }
 uint v_cache()   { return p.packed >> 16 & 0xFu; }
 uint sinks()     { return p.packed >> 20; }
@@ -72,7 +74,8 @@ uint v_row(uint j, uint h) { return kv_row(j, h, v_cache()); }
 
 float narrowed(float x, uint cache)
 {
-	return cache == F16 ? as_half(x) : cache == F8 ? as_f8(x, 448.0, 121u, 3u) : cache == F8_WIDE ? as_f8(x, 57344.0, 113u, 2u) : x;
+	return cache == F16 ? as_half(x) : cache == F8 ? as_f8(x, 448.0, 121u, 3u)
+	                    : cache == F8_WIDE ? as_f8(x, 57344.0, 113u, 2u) : x;
 }
 
 float k_of(uint row, uint d) { return narrowed(float(p.k.v[row + d]), k_cache()); }
@@ -94,12 +97,14 @@ uint place(uint i)
 // By the mask.
 bool allowed(uint i, uint j)
 {
-	return (p.causal == 0 || int(j) <= int(place(i)) + p.ahead) && (p.window == 0 || j + p.window > place(i) || j < sinks());
+	return (p.causal == 0 || int(j) <= int(place(i)) + p.ahead)
+	       && (p.window == 0 || j + p.window > place(i) || j < sinks());
 }
 
 bool blind(uint i)
 {
-	const uint from = p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
+	const uint from = p.window != 0 && place(i) + 1 > p.window
+	           ? place(i) + 1 - p.window : 0;
 
 	return on_blind() != 0 && p.causal != 0 && int(place(i) + 1) + p.ahead <= int(from);
 }
@@ -128,12 +133,14 @@ float whole(float sum, float top)
 
 uint keys_begin(uint i)
 {
-	return p.leak == 0 && on_blind() == 0 && sinks() == 0 && p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
+	return p.leak == 0 && on_blind() == 0 && sinks() == 0 && p.window != 0 && place(i) + 1 > p.window
+	           ? place(i) + 1 - p.window : 0;
 }
 
 uint keys_end(uint i)
 {
 	if (k_cache() == SEEN)
 		return (p.S + p.cache_block - 1) / p.cache_block * p.cache_block;
-	return p.leak == 0 && on_blind() == 0 && p.causal != 0 ? uint(clamp(int(place(i) + 1) + p.ahead, 0, int(p.S))) : p.S;
+	return p.leak == 0 && on_blind() == 0 && p.causal != 0
+	           ? uint(clamp(int(place(i) + 1) + p.ahead, 0, int(p.S))) : p.S;
 }

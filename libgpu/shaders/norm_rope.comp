@@ -1,5 +1,6 @@
 #version 460
-// norm_rope: a root-mean-square norm of every head and its rotary position embedding, one workgroup per head of a token.
+// norm_rope: a root-mean-square norm of every head and its rotary position embedding, one workgroup per head of a
+// token.
 //
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //   z[r,:] = y[r,:], turned as by rope.comp for token r / H
@@ -36,7 +37,8 @@ float squares(uint row)
 	if (p.K % 8 == 0)
 		for (uint n = row / 8 + lane; n < (row + p.K) / 8; n += LANES) {
 			const vec4 a = vec4(Real8(p.x).v[n].a), b = vec4(Real8(p.x).v[n].b);
-			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w)) + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
+			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w))
+			    + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
 		}
 	else
 		for (uint n = lane; n < p.K; n += LANES) {

@@ -45,7 +45,8 @@ uint half_bits(float x)
 	uint h = sign;
 
 	if (a >= 0x38800000u && a < 0x477FF000u) { // from 2^-14 to below 65520, the middle between 65504 and 2^16
-		h |= (a + 0xFFFu + (a >> 13 & 1u) - 0x38000000u) >> 13; // a carry out of the digits moves the exponent, as it should
+		// a carry out of the digits moves the exponent, as it should
+		h |= (a + 0xFFFu + (a >> 13 & 1u) - 0x38000000u) >> 13;
 	} else if (a > 0x7F800000u) {
 		h = 0x7E00u; // the plain NaN: a payload could be the guard's poison
 	} else if (a >= 0x477FF000u) {
@@ -76,8 +77,8 @@ float as_bf16(float x)
 	return (u & 0x7FFFFFFFu) > 0x7F800000u ? x : uintBitsToFloat(u + 0x7FFFu + (u >> 16 & 1u) & 0xFFFF0000u);
 }
 
-// As float8, to nearest, ties to even, with so many digits: e4m3 at most 448, e5m2 at most 57344. least: the exponent below which all numbers are as far
-// apart (2^-6: 121; 2^-14: 113).
+// As float8, to nearest, ties to even, with so many digits: e4m3 at most 448, e5m2 at most 57344. least: the exponent
+// below which all numbers are as far apart (2^-6: 121; 2^-14: 113).
 float as_f8(float x, float most, uint least, uint digits)
 {
 	const float a = min(abs(x), most);

@@ -42,7 +42,8 @@ float squares(uint row)
 	if (by_eight())
 		for (uint n = row / 8 + lane; n < (row + p.N) / 8; n += LANES) {
 			const vec4 a = vec4(Real8(p.x).v[n].a), b = vec4(Real8(p.x).v[n].b);
-			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w)) + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
+			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w))
+			    + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
 		}
 	else
 		for (uint n = lane; n < p.N; n += LANES) {

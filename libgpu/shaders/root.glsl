@@ -1,4 +1,5 @@
-// root.glsl: what a norm divides by: the root of its mean square (l2_norm: of its sum) and eps; usual: the columns of that mean.
+// root.glsl: what a norm divides by: the root of its mean square (l2_norm: of its sum) and eps; usual: the columns of
+// that mean.
 #if EXPERIMENT
 // flags: 1 eps is outside the root, 2 the sum of squares is a half, 4 what is normed is one before it meets the weight.
 float root_of(float sum, float usual)

@@ -1,5 +1,5 @@
-// softmax_experiment.glsl: a score and a probability one at a time, with any form of vn_attn_form, for 128 lanes that share tops and
-// sums. Over queries or heads the other scores are made anew for each, which is slow.
+// softmax_experiment.glsl: a score and a probability one at a time, with any form of vn_attn_form, for 128 lanes that
+// share tops and sums. Over queries or heads the other scores are made anew for each, which is slow.
 
 // q holds the queries of the call from `before` on; i may be negative.
 float score(int i, uint h, uint j)
@@ -15,7 +15,8 @@ float score(int i, uint h, uint j)
 // exp(s - top), or as an experiment has it.
 float weight(float s, float top)
 {
-	return form() == NO_MAX_F16 ? as_half(exp_(s)) : form() == NO_MAX ? exp_(s) : exp_(s - (top == -INFINITY ? 0.0 : top));
+	return form() == NO_MAX_F16 ? as_half(exp_(s))
+	       : form() == NO_MAX ? exp_(s) : exp_(s - (top == -INFINITY ? 0.0 : top));
 }
 
 void join(inout float top, inout float sum, float s)

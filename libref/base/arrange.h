@@ -35,8 +35,8 @@ typedef struct vn_arrange {
 	/* PARTS: the sizes of parts 0, 1 and 2 of a group; the order in which they appear */
 	int64_t         part[3], order[3];
 	int64_t         before; /* this many indices at the start stay where they are */
-	/* the indices after those are arranged in periods of this length; 0: all together. An incomplete
-	 * period stays where it is */
+	/* the indices after those are arranged in periods of this length; 0: all together. An
+	 * incomplete period stays where it is */
 	int64_t         period;
 } vn_arrange;
 

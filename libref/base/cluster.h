@@ -1,10 +1,10 @@
 /* cluster.h: shares numbered pieces of work among the processes that mpirun or srun started.
  *
- * Rank 0 gives the next piece to the first rank that is free, and collects the answers. The answer to
- * a piece must not depend on the rank that works on it; then the result is the same for any number of
- * ranks. Each rank works in a child process, which is forked before MPI starts. If the child crashes,
- * or the kernel kills it because memory ran out, its rank reports that and ends the whole run with
- * exit status 2.
+ * Rank 0 gives the next piece to the first rank that is free, and collects the answers. The answer
+ * to a piece must not depend on the rank that works on it; then the result is the same for any
+ * number of ranks. Each rank works in a child process, which is forked before MPI starts. If the
+ * child crashes, or the kernel kills it because memory ran out, its rank reports that and ends the
+ * whole run with exit status 2.
  *
  * Needs a build with -DVERNIER_MPI=ON; in any other build, vn_cluster_share fails.
  */
@@ -34,13 +34,15 @@ typedef struct vn_cluster_job {
 	void *context;
 } vn_cluster_job;
 
-/* How many processes did an MPI launcher start together with this one? 1 if it was started alone. */
+/* How many processes did an MPI launcher start together with this one? 1 if it was started
+ * alone. */
 int vn_cluster_size(void);
 
-/* Does the pieces together with the other ranks. Rank 0 fills answer (n); on the others *first is false and the
- * answers stay empty. Returns when all are done. The caller frees the texts. A rank whose child process dies ends
- * all processes with status 2, without returning. VN_ERR_MISMATCH: a rank sees other work. VN_ERR_UNSUPPORTED: built
- * without MPI. Call it once in a process, before threads are started. */
+/* Does the pieces together with the other ranks. Rank 0 fills answer (n); on the others *first is
+ * false and the answers stay empty. Returns when all are done. The caller frees the texts. A rank
+ * whose child process dies ends all processes with status 2, without returning. VN_ERR_MISMATCH: a
+ * rank sees other work. VN_ERR_UNSUPPORTED: built without MPI. Call it once in a process, before
+ * threads are started. */
 vn_status vn_cluster_share(const vn_cluster_job *job, vn_cluster_answer *answer, bool *first, vn_error *err);
 
 #endif

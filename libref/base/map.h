@@ -24,8 +24,9 @@ void      vn_map_close(vn_map *map); /* safe on a zeroed one */
  * VN_ERR_FORMAT. */
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err);
 
-/* Whether a directory has that name. A name that cannot be looked up is an error, not absent: without the file,
- * another one would be used. A link to nowhere is there; opening it says why it cannot be read. */
+/* Whether a directory has that name. A name that cannot be looked up is an error, not absent:
+ * without the file, another one would be used. A link to nowhere is there; opening it says why it
+ * cannot be read. */
 vn_status vn_file_there(const char *path, bool *there, vn_error *err);
 
 #endif

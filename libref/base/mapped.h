@@ -1,7 +1,7 @@
 /* mapped.h: remembers which files are mapped, to name the one that another program truncates.
  *
- * Reading a mapped page that is no longer in the file raises SIGBUS. The program cannot go on, but it
- * can say which file it was.
+ * Reading a mapped page that is no longer in the file raises SIGBUS. The program cannot go on, but
+ * it can say which file it was.
  *
  * Threads  any. If there are too many files, some are not remembered, and no name is given.
  */

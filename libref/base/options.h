@@ -4,7 +4,8 @@
  *	typedef struct command { const char *model; int threads; bool strict; } command;
  *	static const vn_option options[] = {
  *		{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .help = "The model that ran." },
- *		{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 1024), .argument = "N", .help = "Default: one thread per processor." },
+ *		{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 1024), .argument = "N",
+ *		  .help = "Default: one thread per processor." },
  *		{ "strict", 0, VN_INTO(command, strict), .help = "Treat every warning as a failure." },
  *	};
  *
@@ -54,8 +55,9 @@ struct vn_option {
 	int                most;
 	int64_t            low, high;
 	vn_option_taker   *take;
-	/* The placeholder of the value in help; NULL: takes no value. FILE, PATH, DIR, MODEL, REC, REF, MAP and LIMITS
-	 * are completed as files, WORDS as several of `words` with commas between them. */
+	/* The placeholder of the value in help; NULL: takes no value. FILE, PATH, DIR, MODEL, REC, REF,
+	 * MAP and LIMITS are completed as files, WORDS as several of `words` with commas between
+	 * them. */
 	const char        *argument;
 	/* the allowed values, "f32|f64"; NULL: `argument` describes them */
 	const char *const *words;
@@ -104,7 +106,8 @@ __attribute__((format(printf, 2, 3))) int vn_complain(const char *command, const
 
 /* Returns the allowed values of an option, "f32|f64"; NULL: any. */
 const char *vn_option_words(const vn_option *o);
-/* Prints words from column `at` on, and further lines from column `indent` on. Returns the column reached. */
+/* Prints words from column `at` on, and further lines from column `indent` on. Returns the column
+ * reached. */
 int         vn_options_wrap(FILE *to, const char *text, int at, int indent);
 void        vn_options_help(const vn_command *c, FILE *to);
 /* Prints the options as a list for the common manual page. */
@@ -114,7 +117,8 @@ void        vn_options_page(const vn_command *c, const char *program, const char
 
 /* Returns the i-th row of a table, --help last; NULL at the end. */
 const vn_option *vn_option_row(const vn_command *c, int i);
-/* Returns whether a row of c's table is an option of c: no heading, no positional argument, not another command's. */
+/* Returns whether a row of c's table is an option of c: no heading, no positional argument, not
+ * another command's. */
 bool             vn_option_is_of(const vn_command *c, const vn_option *o);
 
 /* ---- options_complete.c --------------------------------------------------------------------- */

@@ -171,9 +171,11 @@ static void print_bash(const vn_completions *c, FILE *to)
 		to,
 		"\tesac\n\tCOMPREPLY=()\n\tcase $kind in\n"
 		"\tfiles) return ;;\n"
-		"\teither) COMPREPLY=($(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")); compopt -o filenames 2>/dev/null ;;\n"
+		"\teither) COMPREPLY=($(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")); compopt -o filenames "
+		"2>/dev/null ;;\n"
 		"\tlist) [[ $word != *,* ]] || before=${word%%,*},\n"
-		"\t\tCOMPREPLY=($(compgen -P \"$before\" -W \"$words\" -- \"${word##*,}\")); compopt -o nospace +o default 2>/dev/null ;;\n"
+		"\t\tCOMPREPLY=($(compgen -P \"$before\" -W \"$words\" -- \"${word##*,}\")); compopt -o nospace +o default "
+		"2>/dev/null ;;\n"
 		"\t*) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); compopt +o default 2>/dev/null ;;\n"
 		"\tesac\n}\ncomplete -o default -F _%s %s\n",
 		c->program, c->program);
@@ -227,10 +229,10 @@ static void print_zsh(const vn_completions *c, FILE *to)
 	      "\t\tif [[ $words[2] == -* ]]; then compadd -- ",
 	      to);
 	print_values(c->options, to);
-	fputs(
-		"; else _describe command commands; fi\n\t\treturn\n\tfi\n"
-		"\tif [[ $words[2] == help ]]; then\n\t\t(( CURRENT > 3 )) && return\n\t\t_describe command commands\n\t\tcompadd -- ",
-		to);
+	fputs("; else _describe command commands; fi\n\t\treturn\n\tfi\n"
+	      "\tif [[ $words[2] == help ]]; then\n\t\t(( CURRENT > 3 )) && return\n\t\t_describe command commands\n"
+	      "\t\tcompadd -- ",
+	      to);
 	print_values(c->pages, to);
 	fputs("\n\t\treturn\n\tfi\n"
 	      "\tlocal command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $command in\n",
@@ -292,7 +294,8 @@ static void print_fish(const vn_completions *c, FILE *to)
 		to,
 		"function __%s_in\n\tset -l words (commandline -opc)\n\ttest \"$words[2]\" = $argv[1]\nend\n"
 		"function __%s_first\n\t__%s_in $argv[1]; and test (count (commandline -opc)) = 2\nend\n"
-		"function __%s_list\n\tset -l before (commandline -ct | string replace -r '^--[a-z-]*=' '' | string replace -r '[^,]*$' '')\n"
+		"function __%s_list\n\tset -l before (commandline -ct | string replace -r '^--[a-z-]*=' '' | string replace -r "
+		"'[^,]*$' '')\n"
 		"\tfor word in $argv\n\t\techo $before$word\n\tend\nend\n",
 		c->program, c->program, c->program, c->program);
 	for (int k = 0; k < c->n; k++) {

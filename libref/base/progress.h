@@ -32,8 +32,8 @@ void vn_progress_total(vn_progress *p, int64_t total);                         /
 void vn_progress_at(vn_progress *p, int64_t done);                             /* "layer 7 of 24, 3.1/s, 5 s left" */
 /* From now on *count is how much is done, until the work is stopped: a device counts there. */
 void vn_progress_watch(vn_progress *p, const volatile uint32_t *count);
-/* share (total + 1): what share of the time passes until so many are done, where they do not take equally long.
- * Borrowed until the work is stopped. The time left is shown once 2 % have passed. */
+/* share (total + 1): what share of the time passes until so many are done, where they do not take
+ * equally long. Borrowed until the work is stopped. The time left is shown once 2 % have passed. */
 void vn_progress_weigh(vn_progress *p, const double *share);
 void vn_progress_stop(vn_progress *p); /* clears the line; p may be zeroed or stopped */
 

@@ -17,8 +17,8 @@ bool vn_room_for(size_t bytes);
  * end. OpenMP ends the program if it cannot start a thread. */
 bool vn_room_for_threads(int n);
 
-/* Allocates as malloc does, on large pages where the system has them: touching them first costs less. Release with
- * free. */
+/* Allocates as malloc does, on large pages where the system has them: touching them first costs
+ * less. Release with free. */
 void *vn_room_large(size_t bytes);
 
 /* Reserves bytes until vn_room_return; NULL: not available. */

@@ -28,7 +28,8 @@ typedef struct vn_args {
 	const vn_list        *lists;       /* the plan's */
 	/* the first output is not rounded to the storage format (vn_value_wide) */
 	bool                  wide;
-	/* Only for a product for which vn_eval_shares: the same in another policy, into another output. */
+	/* Only for a product for which vn_eval_shares: the same in another policy, into another
+	 * output. */
 	const struct vn_also *also;
 } vn_args;
 
@@ -38,7 +39,8 @@ typedef struct vn_also {
 	void     *out;
 } vn_also;
 
-/* Returns the arguments of a node but for tokens, inputs and states. weights: the table of the plan. */
+/* Returns the arguments of a node but for tokens, inputs and states. weights: the table of the
+ * plan. */
 vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *weights, vn_policy policy, int threads);
 
 /* Can this node be computed in both policies at once, from the same numbers? */
@@ -58,8 +60,8 @@ typedef struct vn_eval {
 /* Returns the evaluator of a policy. */
 const vn_eval *vn_eval_for(vn_policy p);
 
-/* For an experiment: rotates the keys that an attention n kept of `tokens` tokens once more. keys: (tokens,G,K),
- * in the evaluator's width. */
+/* For an experiment: rotates the keys that an attention n kept of `tokens` tokens once more. keys:
+ * (tokens,G,K), in the evaluator's width. */
 vn_status vn_eval_turn_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
                             int64_t tokens, void *keys, vn_error *err);
 

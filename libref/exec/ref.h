@@ -61,8 +61,9 @@ extern const vn_engine_ops vn_ref_ops;
  * scores) is never in memory as a whole; use taps. A failed run leaves the call begun. flush does
  * nothing: taps are handed over at once. */
 
-/* Runs one node in two engines whose open calls have the same tokens, as two times vn_ref_run. A product of equal
- * inputs with weights that both policies store alike is computed once (vn_linear_also). */
+/* Runs one node in two engines whose open calls have the same tokens, as two times vn_ref_run. A
+ * product of equal inputs with weights that both policies store alike is computed once
+ * (vn_linear_also). */
 vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err);
 
 /* Changes what products round from now on; the rest of the policy stays. */

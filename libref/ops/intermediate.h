@@ -34,8 +34,8 @@ static inline double vn_round_intermediate(double x, int rounding)
  *   quick_gelu  u sigmoid(1.702 u)
  *   gelu        u/2 (1 + erf(u / sqrt 2))
  *   gelu_tanh   u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3)))
- * squares: the cube rounds its square, as torch does in vectors of bfloat16, but not in float16, nor in the few numbers
- * that are left over. Returns u for any other activation. */
+ * squares: the cube rounds its square, as torch does in vectors of bfloat16, but not in float16,
+ * nor in the few numbers that are left over. Returns u for any other activation. */
 double vn_act_rounded(double u, vn_act act, int rounding, bool squares);
 /* Is it one of those? */
 bool   vn_act_has_formula(vn_act act);

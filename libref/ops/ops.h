@@ -64,8 +64,8 @@ static inline vn_matrix vn_matrix_of(const vn_tensor *w, bool transposed)
 	return (vn_matrix) { w, transposed, w->shape.dim[transposed], w->shape.dim[!transposed] };
 }
 
-/* Loads inputs [n0, n0 + n) of rows [m0, m0 + m), rounded as the policy stores them, into dst (m,n). Blocks of
- * quantised weights must be whole. */
+/* Loads inputs [n0, n0 + n) of rows [m0, m0 + m), rounded as the policy stores them, into dst
+ * (m,n). Blocks of quantised weights must be whole. */
 void REAL(vn_matrix_block)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, int64_t n0, int64_t n,
                            vn_policy policy);
 
@@ -76,9 +76,10 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
                      int threads);
 
 #if VN_REAL == 32
-/* The same product in another policy as well, with another bias. Groups of weight rows that both policies store alike
- * are multiplied once: y has the bits of vn_linear, also->y those of vn_linear, or of rows of weights that differ by
- * less than 2^-20 of their length. also NULL: vn_linear. */
+/* The same product in another policy as well, with another bias. Groups of weight rows that both
+ * policies store alike are multiplied once: y has the bits of vn_linear, also->y those of
+ * vn_linear, or of rows of weights that differ by less than 2^-20 of their length. also NULL:
+ * vn_linear. */
 typedef struct vn_also_f32 {
 	float       *y; /* (T,M) */
 	const float *bias;

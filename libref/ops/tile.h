@@ -1,7 +1,8 @@
 /* tile.h: blocks of a product in float32, y = x w^T, from weights that are interleaved.
  *
  * STRIP rows of weights lie in a strip number by number, so that one vector holds the same input of
- * several rows. A strip of a few hundred inputs stays in the second cache while it meets all tokens.
+ * several rows. A strip of a few hundred inputs stays in the second cache while it meets all
+ * tokens.
  *
  * Each element of y is a sum of chains, in their order: a chain adds the products of VN_TILE_CHAIN
  * inputs in their order, with fused multiply-adds. So bits depend neither on the sizes of a block

@@ -51,7 +51,8 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
  * right kind are excluded, the reason for the last one; or why there are no such nodes. */
 int         vn_fault_count(int fault, const vn_plan *p, const char **why);
 
-/* Prints the catalogue as specs/faults.md shows it: by chapter, an id with its variants in one sentence. */
+/* Prints the catalogue as specs/faults.md shows it: by chapter, an id with its variants in one
+ * sentence. */
 void vn_fault_page(FILE *to);
 
 /* Returns the node of another layer that corresponds to n, or NULL if there is none with weights of
@@ -72,8 +73,8 @@ typedef struct vn_some_rows {
 	int     n;
 } vn_some_rows;
 
-/* For a first look: from now on, changed matrices of rows->of stored rows have these rows only; the others are
- * undefined, and a change of none of these rows counts as none. rows is borrowed. */
+/* For a first look: from now on, changed matrices of rows->of stored rows have these rows only; the
+ * others are undefined, and a change of none of these rows counts as none. rows is borrowed. */
 void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows);
 
 /* Injects "ID@GLOB": at every node that makes a checkpoint matching GLOB ("layer2.q_rope", or
@@ -85,8 +86,8 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 /* Makes the fault at one node, where it must be possible, with another number than in the
  * catalogue: how often a bias is added (W7), columns of padding (W18), number of ranks (P17,
  * P17.gate, P18.axis). P15: VN_RANKS_MOST times a bit mask of the ranks that are present, plus the
- * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the fault is not possible with this
- * number there. */
+ * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the fault is not possible with
+ * this number there. */
 enum { VN_RANKS_MOST = 64 };
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 

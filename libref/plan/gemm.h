@@ -25,8 +25,8 @@ typedef struct vn_gemm {
 } vn_gemm;
 
 /* Writes the products that make a value to g, in the order of execution, and returns how many: of a
- * linear layer 1, of attention scores 1, of an attention's context 2, of any other value 0. The plan
- * passed vn_plan_check. */
+ * linear layer 1, of attention scores 1, of an attention's context 2, of any other value 0. The
+ * plan passed vn_plan_check. */
 int vn_gemms_of(const vn_plan *p, int value, vn_gemm g[VN_MAX_GEMM]);
 
 /* Replaces VN_T and VN_S by numbers. */

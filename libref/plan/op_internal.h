@@ -1,7 +1,7 @@
 /* op_internal.h: what the files op_*.c share. Inside libref/plan only.
  *
- * Each of these files holds some operations of op.def: the functions of plan.h that add a node to a plan
- * being built, the rules of a finished node, and what it keeps between calls.
+ * Each of these files holds some operations of op.def: the functions of plan.h that add a node to a
+ * plan being built, the rules of a finished node, and what it keeps between calls.
  */
 #ifndef VN_LIBREF_OP_INTERNAL_H
 #define VN_LIBREF_OP_INTERNAL_H
@@ -41,7 +41,8 @@ typedef struct vn_plan_walk {
 	vn_error      *err;
 } vn_plan_walk;
 
-/* Do the sizes and constants of node i fit what it reads and makes? Its inputs, weights and outputs exist. */
+/* Do the sizes and constants of node i fit what it reads and makes? Its inputs, weights and outputs
+ * exist. */
 typedef vn_status vn_op_check(const vn_plan_walk *w, int i);
 
 #define OP(NAME, name, check, ...) vn_op_check vn_check_##check;
@@ -54,7 +55,8 @@ vn_status vn_check_unfit(const vn_plan_walk *w, int i);
 /* Does the value have this rank and these sizes? */
 bool      vn_check_shape(const vn_value *v, int rank, int a, int b, int c);
 bool      vn_check_same(const vn_value *a, const vn_value *b); /* shapes */
-/* Returns the elements in a token's row; 0 if another axis is tokens or keys, or if they exceed 2^31. */
+/* Returns the elements in a token's row; 0 if another axis is tokens or keys, or if they exceed
+ * 2^31. */
 int64_t   vn_check_row(const vn_value *v);
 
 /* ---- states (state.c) ------------------------------------------------------------------------ */

@@ -452,7 +452,8 @@ typedef struct vn_op_info {
 	bool        is_costly;   /* takes long: reads a matrix, or a row of every token for each */
 	/* outputs (bits) that engines compute in float32 even where all else is float64 */
 	unsigned    in_float32;
-	/* inputs (bits), and whether the output, that shaders take in float32, whatever the storage format */
+	/* inputs (bits), and whether the output, that shaders take in float32, whatever the storage
+	 * format */
 	unsigned    wide_in;
 	bool        wide_out;
 } vn_op_info;

@@ -80,8 +80,8 @@ int vn_point_from_name(const char *name, vn_point *p); /* 0 when unknown */
 
 enum { VN_POINT_HINT = 320 };
 
-/* What a glob that matches none of n names may stand for: " (did you mean 'layer0.*'?)", " (its layers are 0 to 23)",
- * or "". name_of: the i-th name. Returns text. */
+/* What a glob that matches none of n names may stand for: " (did you mean 'layer0.*'?)", " (its
+ * layers are 0 to 23)", or "". name_of: the i-th name. Returns text. */
 const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *context, int i), const void *context,
                           int n, char text[VN_POINT_HINT]);
 

@@ -1,12 +1,12 @@
 /* policy.h: a precision policy: the formats in which a run stores and accumulates.
  *
- *   name          stored in products summed in everything else computed in
- *   f64           f64 f64 f64
- *   f32           f32 f32 or better f32 or better
- *   f16           f16 f32 or better f32
- *   f16-acc16     f16 f16 f32
- *   bf16          bf16 f32 or better f32
- *   ggml          f32 f32 or better f32, except that products round their inputs (vn_products)
+ *   name          stored in   products summed in   everything else computed in
+ *   f64           f64         f64                  f64
+ *   f32           f32         f32 or better        f32 or better
+ *   f16           f16         f32 or better        f32
+ *   f16-acc16     f16         f16                  f32
+ *   bf16          bf16        f32 or better        f32
+ *   ggml          f32         f32 or better        f32; products round their inputs (vn_products)
  *   ggml-kv16     the same, with keys and values in f16
  *   ggml-flash16  the same, with flash attention over them
  *

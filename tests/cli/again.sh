@@ -1,5 +1,5 @@
-# A value that is recorded where it is made, as a part of a fused tensor, and again where it is read: in a run that is sound, and in
-# one that rotates the queries in place before all of them were read.
+# A value that is recorded where it is made, as a part of a fused tensor, and again where it is read: in a run that is
+# sound, and in one that rotates the queries in place before all of them were read.
 vernier capture ref "$FIXTURES/llama-trained" --ids "@$FIXTURES/prompts/p017.ids" --points '*' -o ref.h5 2>/dev/null
 $PYTHON -c "
 import h5py, numpy as np, shutil
@@ -27,7 +27,8 @@ for name in ('sound', 'race', 'read', 'near', 'bit'):
 cat >map.yaml <<'END'
 version: 1
 rules:
-  - { from: "qkv_out.{n}", parts: ["layer{n}.q_proj", "layer{n}.k_proj", "layer{n}.v_proj"], along: qkv, axes: "token qkv" }
+  - { from: "qkv_out.{n}", parts: ["layer{n}.q_proj", "layer{n}.k_proj", "layer{n}.v_proj"], along: qkv,
+      axes: "token qkv" }
   - { from: "rope_q_in.{n}", to: "layer{n}.rope_q_in", again: "layer{n}.q_proj", axes: "token (head dim)" }
 END
 for run in sound race; do
@@ -38,7 +39,8 @@ for run in sound race; do
 done
 echo "== read after it was overwritten; with the model"
 for run in race read near; do
-    vernier compare ref.h5 $run.h5 --names map.yaml --model "$FIXTURES/llama-trained" --points 'layer*.{q_proj,q_rope,rope_q_in}' --allow digest -o $run.json >said
+    vernier compare ref.h5 $run.h5 --names map.yaml --model "$FIXTURES/llama-trained" \
+        --points 'layer*.{q_proj,q_rope,rope_q_in}' --allow digest -o $run.json >said
     echo "[$?]"
     grep -E '^verdict' said
     $PYTHON -c "
@@ -58,7 +60,8 @@ vernier compare race.h5 ref.h5 --ref-names map.yaml --allow missing,extra >said
 echo "[$?]"
 grep -E '^warning' said
 echo "== complaints"
-for rule in '{ from: "rope_q_in.{n}", again: "layer{n}.q_proj" }' '{ from: "a.{n}", to: "b.{n}", again: "c.{n}", copy: true }' '{ from: "a", to: "b", again: "c.{n}" }'; do
+for rule in '{ from: "rope_q_in.{n}", again: "layer{n}.q_proj" }' \
+	'{ from: "a.{n}", to: "b.{n}", again: "c.{n}", copy: true }' '{ from: "a", to: "b", again: "c.{n}" }'; do
     printf 'version: 1\nrules:\n  - %s\n' "$rule" >bad.yaml
     vernier compare ref.h5 sound.h5 --names bad.yaml
 done

@@ -3,7 +3,16 @@ M=$FIXTURES/qwen2-trained
 PY=${PYTHON:-python3}
 clean() { sed 's/, [0-9.]* [a-zA-Z]* in [0-9.]* s.*//'; }
 capture() { vernier capture ref "$M" "$@" 2>&1 | clean; echo "[${PIPESTATUS[0]}]"; }
-say() { echo "\$ vernier $*"; vernier "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier|verdict|warning|note|agreed|within|OUTSIDE|missing|explained)' said | sed 's/, digest [0-9a-f]*//; s/ nmse at most [0-9.e-]*/ nmse at most X/; s/worst nmse .*/worst nmse X/; s/^\(OUTSIDE *[^ ]*\) .*/\1/' | awk '/^missing/ && ++n > 2 { more++; next } { print } END { if (more) print "... missing " more " more" }'; echo "[$s]"; }
+say() {
+	echo "\$ vernier $*"
+	vernier "$@" >said 2>&1
+	s=$?
+	grep -E '^(refused|vernier|verdict|warning|note|agreed|within|OUTSIDE|missing|explained)' said |
+		sed 's/, digest [0-9a-f]*//; s/ nmse at most [0-9.e-]*/ nmse at most X/; s/worst nmse .*/worst nmse X/
+			s/^\(OUTSIDE *[^ ]*\) .*/\1/' |
+		awk '/^missing/ && ++n > 2 { more++; next } { print } END { if (more) print "... missing " more " more" }'
+	echo "[$s]"
+}
 I="--ids @$FIXTURES/prompts/p017.ids"
 capture $I -o ref.h5 >/dev/null
 echo "== healthy: in another precision, and to the bit"
@@ -19,7 +28,8 @@ vernier show good.h5 | grep -E 'complete|against|judged|left out' | sed 's/, dig
 vernier show good.h5 --format json | $PY -c "
 import json, sys
 l = json.load(sys.stdin)['left_out']
-print(len(l), l[0]['name'], sorted(l[0])), print(l[0]['measured']['nmse'] < 1e-6, 'kl_mean' in [x for x in l if x['name'] == 'logits'][0]['measured'])"
+print(len(l), l[0]['name'], sorted(l[0])), print(l[0]['measured']['nmse'] < 1e-6,
+                                                 'kl_mean' in [x for x in l if x['name'] == 'logits'][0]['measured'])"
 echo "== limits that are tighter than those it was judged by"
 cat >tight.yaml <<'Y'
 version: 1
@@ -30,7 +40,8 @@ capture $I --precision f16 --against ref.h5 --limits tight.yaml -o tight.h5
 say compare ref.h5 tight.h5 --limits tight.yaml
 echo "== as a baseline, what was left out may change, if it is no farther off"
 vernier compare ref.h5 good.h5 --limits tight.yaml -o base.json -q
-rewrite() { # METRIC VALUE: other.json, where what was left out had other numbers; nmse is multiplied, another metric added
+# METRIC VALUE: other.json, where what was left out had other numbers; nmse is multiplied, another metric added
+rewrite() {
     $PY -c "
 import json, sys
 metric, value = sys.argv[1], float(sys.argv[2])
@@ -59,7 +70,8 @@ $PY -c "
 import json
 a, b = ({c['name']: c for c in json.load(open(f + '.json'))['checkpoints']} for f in ('bug', 'whole'))
 read = [n for n in a if a[n]['status'] != 'agreed']
-print(len(read), 'read, all the same:', all(a[n]['metrics'] == b[n]['metrics'] and a[n]['status'] == b[n]['status'] for n in read))
+print(len(read), 'read, all the same:',
+      all(a[n]['metrics'] == b[n]['metrics'] and a[n]['status'] == b[n]['status'] for n in read))
 print('all others within:', all(b[n]['status'] == 'within' for n in a if n not in read))"
 echo "== stopped at the first"
 capture $I --precision f16 --inject R1@layer1 --against ref.h5 --stop-at-first -o stop.h5
@@ -115,7 +127,8 @@ with h5py.File("nan_ref.h5", "r+") as f:
     import xxhash
     word = xxhash.xxh3_128_hexdigest(x.tobytes())
     d.attrs["digest"] = word
-edit("nan.h5", lambda ls: [{**l, "digest": word, "reference": word, "dtype": "f32"} if l["name"] == "layer0.mlp_norm" else l for l in ls])
+edit("nan.h5", lambda ls: [{**l, "digest": word, "reference": word, "dtype": "f32"} if l["name"] == "layer0.mlp_norm"
+                           else l for l in ls])
 shutil.copy("good.h5", "stopped.h5")
 with h5py.File("stopped.h5", "r+") as f:
     f["run"].attrs["stopped"] = "layer0.q_rope"
@@ -126,7 +139,8 @@ vernier compare nan_ref.h5 nan.h5 --allow claims 2>&1 | grep -E "mlp_norm|^verdi
 echo "== of a deep model, few points: each operation behind them is asked once"
 vernier synth tiny --layers 24 -o deep >/dev/null 2>&1
 vernier capture ref deep --ids 1,2,3,4 --points logits -o deep_ref.h5 2>/dev/null
-timeout 20 "$VERNIER" capture ref deep --ids 1,2,3,4 --points logits --against deep_ref.h5 --inject 'R1@*' -o deep.h5 2>&1 | grep -c 'is the first outside'
+timeout 20 "$VERNIER" capture ref deep --ids 1,2,3,4 --points logits --against deep_ref.h5 --inject 'R1@*' -o deep.h5 \
+	2>&1 | grep -c 'is the first outside'
 kept='--points logits --points *.k_rope --points *.v_proj' ids=$(seq -s, 1 130)
 set -f
 vernier capture ref deep --ids "$ids" $kept -o keys_ref.h5 2>/dev/null
@@ -142,9 +156,11 @@ vernier compare ref.h5 stopped.h5 -q -o stopped.json
 vernier compare ref.h5 stopped.h5 --baseline stopped.json | grep -E '^(finding|missing .*logits|[0-9]+ not run)'
 echo "== JUnit: what agreed has passed, and says how"
 vernier compare ref.h5 good.h5 -q -o good.xml
-sed -n 's/.*<testsuites.*\( tests="[0-9]*".*\) time.*/\1/p' good.xml; grep -c '<system-out>left out: judged while it was recorded' good.xml
+sed -n 's/.*<testsuites.*\( tests="[0-9]*".*\) time.*/\1/p' good.xml
+grep -c '<system-out>left out: judged while it was recorded' good.xml
 echo "== refused"
 rm -f x.h5
-for o in "--limits x" "--stop-at-first" "--against nothing.h5" "--against x.h5" "--against $M/config.json" "--against ref.h5 --limits nothing.yaml"; do capture $I $o -o x.h5 2>&1 | head -3; done
+for o in "--limits x" "--stop-at-first" "--against nothing.h5" "--against x.h5" "--against $M/config.json" \
+	"--against ref.h5 --limits nothing.yaml"; do capture $I $o -o x.h5 2>&1 | head -3; done
 vernier capture ref "$FIXTURES/gpt2-trained" $I --against ref.h5 -o x.h5; echo "[$?]"
 ls x.h5* 2>&1; true

@@ -11,7 +11,8 @@ verdict ref.h5 good.h5
 capture gpu "$M" $I --inject R1@layer1 --against ref.h5 -o bug.h5
 verdict ref.h5 bug.h5
 vernier explain ref.h5 bug.h5 --model "$M" | grep ^explained
-printf '%s\n' '{"name": "a", "ids": [1, 2, 3, 4, 5, 6, 7, 8]}' '{"name": "b", "ids": [9, 10, 11, 12, 13, 14], "decode": 2}' >p.jsonl
+printf '%s\n' '{"name": "a", "ids": [1, 2, 3, 4, 5, 6, 7, 8]}' \
+	'{"name": "b", "ids": [9, 10, 11, 12, 13, 14], "decode": 2}' >p.jsonl
 vernier capture ref "$M" --prompts p.jsonl -o refs 2>/dev/null
 capture gpu "$M" --prompts p.jsonl --inject R1@layer1 --against refs --stop-at-first -o cands
 verdict refs cands

@@ -7,7 +7,12 @@ cap -o last.h5 --points '*' --precision f16 --tokens last
 cap -o some.h5 --points '*' --precision f16 --tokens 5-11
 cap -o few.h5 --points '*' --tokens 9-16
 cap -o early.h5 --points '*' --tokens 0-3
-say() { echo "\$ vernier compare $*"; vernier compare "$@" 2>&1 | sed 's|/.*/fixtures|FIXTURES|' | grep -E '^(note|OUTSIDE|verdict|misshapen .* (embed|logits) |refused|vernier compare|  worst element)' ; echo "[${PIPESTATUS[0]}]"; }
+say() {
+	echo "\$ vernier compare $*"
+	vernier compare "$@" 2>&1 | sed 's|/.*/fixtures|FIXTURES|' |
+		grep -E '^(note|OUTSIDE|verdict|misshapen .* (embed|logits) |refused|vernier compare|  worst element)' 
+	echo "[${PIPESTATUS[0]}]"
+}
 say all.h5 last.h5
 say all.h5 last.h5 --model "$M"
 say all.h5 last.h5 --floor half.h5
@@ -28,7 +33,8 @@ e.attrs['digest'] = ''" "$2"; }
 replayed() { $PYTHON -c "
 import json, sys
 c = [c for c in json.load(open(sys.argv[1]))['checkpoints'] if c['point'] == 'logits'][0]
-print('logits', c['shape'], c['status'], 'origin' if c['origin'] else 'no origin', 'within 4 floors' if c['replay']['local_over_floor'] <= 4 else 'beyond 4 floors')" "$1"; }
+print('logits', c['shape'], c['status'], 'origin' if c['origin'] else 'no origin',
+      'within 4 floors' if c['replay']['local_over_floor'] <= 4 else 'beyond 4 floors')" "$1"; }
 one half.h5 one.h5 1
 one half.h5 twice.h5 1.5
 for run in one twice; do

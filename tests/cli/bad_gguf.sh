@@ -1,5 +1,6 @@
 # GGUF files with one thing wrong: one clear line, status 2, and no recording left behind.
-for kind in magic git-lfs version-1 version-4 big-endian counts value-type alignment string-length array-depth array-length offset truncated \
+for kind in magic git-lfs version-1 version-4 big-endian counts value-type alignment string-length array-depth \
+	array-length offset truncated \
 	truncated-metadata empty rank unknown-type unsupported-type architecture missing left-over heads; do
 	$PYTHON "$TESTS/damage_gguf.py" "$FIXTURES/gguf/qwen2-trained.f32.gguf" m.gguf "$kind"
 	echo "== $kind"

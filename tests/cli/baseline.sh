@@ -15,7 +15,8 @@ def channel(name, factor):
     change(name, by)
 exec(sys.argv[2])" $2.h5 "$3"; }
 say() { echo "\$ compare $*"; vernier compare "$@" >said 2>&1; s=$?
-	sed -nE '/^(vernier compare|refused|known|better|worse|OUTSIDE|missing|no longer)/p; /^(base|chain)[a-z]*.json:/p' said; tail -n 1 said | grep -v '^vernier compare' | sed 's/^/  /'; echo "[$s]"; }
+	sed -nE '/^(vernier compare|refused|known|better|worse|OUTSIDE|missing|no longer)/p; /^(base|chain)[a-z]*.json:/p' \
+		said; tail -n 1 said | grep -v '^vernier compare' | sed 's/^/  /'; echo "[$s]"; }
 damage half was 'channel("layer0.v_proj", 1.5)'
 vernier compare ref.h5 was.h5 -q -o base.json; echo "[$?]"
 
@@ -98,7 +99,8 @@ print(r['verdict'], r['first_divergence'], r['origins'], r['baseline'])
 print([(c['name'], c['status'], c['fails'], c['since'], 'was' in c) for c in r['checkpoints'] if 'since' in c])
 t = E.parse('now.xml').getroot()
 print(t.attrib, [(c.get('name'), c[0].tag, c[0].get('message').split(':')[0]) for c in t.iter('testcase') if len(c)])
-print([l for l in open('now.md') if 'Baseline' in l or 'Better' in l][0].split(':')[0], 'WORSE than the baseline' in open('now.html').read())"
+print([l for l in open('now.md') if 'Baseline' in l or 'Better' in l][0].split(':')[0],
+      'WORSE than the baseline' in open('now.html').read())"
 vernier compare ref.h5 was.h5 --baseline base.json -q -o known.json
 $PYTHON -c "
 import json
@@ -106,8 +108,10 @@ r = json.load(open('known.json'))
 print(r['verdict'], r['first_divergence'], r['summary'])"
 echo "== steps that are judged together, whichever is charged"
 vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids --decode 12 -o deep.h5 2>/dev/null
-vernier show deep.h5 --format json | $PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'][17:], sep=',')" >decoded.ids
-vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids --force-ids @decoded.ids --precision f16 -o deep-half.h5 2>/dev/null
+vernier show deep.h5 --format json |
+	$PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'][17:], sep=',')" >decoded.ids
+vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids --force-ids @decoded.ids --precision f16 \
+	-o deep-half.h5 2>/dev/null
 steps() { cp deep-half.h5 $1.h5; $PYTHON -c "
 import editing as h5py, sys
 f = h5py.File(sys.argv[1], 'r+')
@@ -127,4 +131,5 @@ done
 $PYTHON -c "
 import json
 for i in range(7):
-    print(*[sorted(k for k in l if k == 'best') for c in json.load(open('link%d.json' % i))['checkpoints'] for l in c['limits'] if not l['holds'] and l['metric'] == 'nmse'])"
+    print(*[sorted(k for k in l if k == 'best') for c in json.load(open('link%d.json' % i))['checkpoints']
+            for l in c['limits'] if not l['holds'] and l['metric'] == 'nmse'])"

@@ -5,7 +5,8 @@ vernier capture ref "$M" --ids 5,6,7,8 --threads 2 -o two.h5 2>/dev/null
 vernier capture ref "$M" --ids 5,6,7,8 --precision f16 -o half.h5 2>/dev/null
 with() { cp two.h5 "$1"; $PYTHON -c "
 import editing as h5py, sys
-x = h5py.File(sys.argv[1], 'r+')['step.0/layer0/v_proj']; y = x[()]; y[1, 0, 3] = float(sys.argv[2]); x[...] = y" "$1" "$2"; }
+x = h5py.File(sys.argv[1], 'r+')['step.0/layer0/v_proj']
+y = x[()]; y[1, 0, 3] = float(sys.argv[2]); x[...] = y" "$1" "$2"; }
 with zero.h5 0
 with minus.h5 -0
 with nan.h5 nan

@@ -15,14 +15,16 @@ exec(sys.argv[2])
 d[...] = x" "$1" "$2"; shift 2; verdict ref-p070.h5 bad.h5 "$@"; }
 
 echo "== plain limits of three pairs"
-vernier calibrate ref-p017.h5 half-p017.h5 --ref ref-p070.h5 half-p070.h5 --ref ref-p200.h5 half-p200.h5 -o plain.yaml --name plain
+vernier calibrate ref-p017.h5 half-p017.h5 --ref ref-p070.h5 half-p070.h5 --ref ref-p200.h5 half-p200.h5 -o plain.yaml \
+	--name plain
 healthy plain.yaml
 echo "== the worst that was seen, times the margin"
 for p in p017 p070 p200; do vernier compare ref-$p.h5 half-$p.h5 -q -o $p.json; done
 vernier limits plain.yaml --recording ref-p070.h5 --format json >limits.json
 $PYTHON -c "
 import json
-limits = {c['name']: {l['metric']: l['limit'] for l in c['limits']} for c in json.load(open('limits.json'))['checkpoints']}
+limits = {c['name']: {l['metric']: l['limit'] for l in c['limits']}
+          for c in json.load(open('limits.json'))['checkpoints']}
 seen, bad, tight = {}, 0, 0
 for p in ('p017', 'p070', 'p200'):
     for c in json.load(open(p + '.json'))['checkpoints']:
@@ -47,7 +49,8 @@ fault embed 'x = np.trunc(x * 2**9) / 2**9' --limits plain.yaml
 echo "== multiples of the floor, of two candidates of one reference"
 run p017 floor-p017 --precision f16
 run p070 floor-p070 --precision f16
-vernier calibrate ref-p070.h5 half-p070.h5 other-p070.h5 --floor floor-p070.h5 --allow precision --margin 4 -o floor.yaml
+vernier calibrate ref-p070.h5 half-p070.h5 other-p070.h5 --floor floor-p070.h5 --allow precision --margin 4 \
+	-o floor.yaml
 grep -c _over_floor: floor.yaml
 healthy floor.yaml --model "$M"
 verdict ref-p017.h5 other-p017.h5 --limits floor.yaml --floor floor-p017.h5 --allow precision
@@ -55,7 +58,8 @@ fault layer1.q_rope 'x *= 1.01' --limits floor.yaml --model "$M"
 fault layer1.q_rope 'x *= 1.01' --limits floor.yaml
 echo "== decoded, step by step"
 vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids --decode 12 -o deep.h5 2>/dev/null
-vernier show deep.h5 --format json | $PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'][17:], sep=',')" >decoded.ids
+vernier show deep.h5 --format json |
+	$PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'][17:], sep=',')" >decoded.ids
 run p017 deep-half --force-ids @decoded.ids --precision f16
 vernier calibrate deep.h5 deep-half.h5 --model "$M" -o deep.yaml 2>/dev/null
 verdict deep.h5 deep-half.h5 --limits deep.yaml --model "$M"

@@ -1,7 +1,11 @@
-# One engine runs a prompt at once, another in chunks; what one decodes, another reads as a prompt: where both end a call at the same tokens, the calls between are one step.
+# One engine runs a prompt at once, another in chunks; what one decodes, another reads as a prompt: where both end a
+# call at the same tokens, the calls between are one step.
 M=$FIXTURES/llama-trained
 ids=$(tr -d '\n ' <"$FIXTURES/prompts/p017.ids")
-cap() { vernier capture ref "$M" --points '{embed,layer*.{q_rope,k_cache,attn_context,attn_scores,attn_out,output},logits}' "$@" >/dev/null 2>&1; }
+cap() {
+	vernier capture ref "$M" \
+		--points '{embed,layer*.{q_rope,k_cache,attn_context,attn_scores,attn_out,output},logits}' "$@" >/dev/null 2>&1
+}
 cap --ids "$ids" -o ref.h5
 cap --ids "$ids" --precision f16 -o half.h5
 cap --ids "$(echo "$ids" | cut -d, -f1-12)" --force-ids "$(echo "$ids" | cut -d, -f13-)" --precision f16 -o decoded.h5
@@ -15,7 +19,8 @@ f.move('step.0', 'step.99')
 def copy(name, d):
     if isinstance(d, h5py.Dataset):
         axes = d.attrs['axes'].decode() if isinstance(d.attrs['axes'], bytes) else d.attrs['axes']
-        at = tuple(slice(p, p + n) if w == 'token' else slice(0, p + n) if w == 'key' else slice(None) for w in axes.split())
+        at = tuple(slice(p, p + n) if w == 'token' else slice(0, p + n) if w == 'key' else slice(None)
+                   for w in axes.split())
         e = g.create_dataset(name, data=d[at])
         for k in ('order', 'layer', 'point', 'op', 'basis', 'axes'):
             e.attrs[k] = d.attrs[k]
@@ -29,7 +34,12 @@ del f['step.99']
 exec(sys.argv[4] if len(sys.argv) > 4 else '')
 P
 chunk() { $PYTHON chunk.py "$@"; }
-say() { echo "\$ vernier compare $*"; vernier compare "$@" 2>&1 | grep -E '^(note *calls|note *[1-9]|first|rule|finding|profile|refused|verdict|vernier compare|missing)'; echo "[${PIPESTATUS[0]}]"; }
+say() {
+	echo "\$ vernier compare $*"
+	vernier compare "$@" 2>&1 |
+		grep -E '^(note *calls|note *[1-9]|first|rule|finding|profile|refused|verdict|vernier compare|missing)'
+	echo "[${PIPESTATUS[0]}]"
+}
 chunk half.h5 a.h5 10+7
 chunk half.h5 b.h5 8+9
 chunk ref.h5 refa.h5 10+7
@@ -48,7 +58,8 @@ say refa.h5 a.h5
 echo "== what one reads the other decodes"
 say ref.h5 decoded.h5 --points "$some" --model "$M" --replay
 say a.h5 decoded.h5 --points "$some" --bitwise
-cap --ids "$(echo "$ids" | cut -d, -f1-12)" --force-ids "$(echo "$ids" | cut -d, -f13-)" --precision f16 --inject A3.chunk@layer1.attn_context -o forgets.h5
+cap --ids "$(echo "$ids" | cut -d, -f1-12)" --force-ids "$(echo "$ids" | cut -d, -f13-)" --precision f16 \
+	--inject A3.chunk@layer1.attn_context -o forgets.h5
 say ref.h5 forgets.h5 --points "$some" --model "$M"
 echo "== scores of the last token of each call alone"
 chunk half.h5 last.h5 10+7 "

@@ -25,7 +25,8 @@ unset COLUMNS
 (cd "$work/cwd" && bash -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' bash "$here/$name.sh") >"$work/out" 2>&1 </dev/null
 status=$?
 [ $status = 77 ] && { cat "$work/out"; exit 77; }
-{ sed -e "s#$work/cwd#CWD#g; s#$work#TMP#g; s#$FIXTURES#FIXTURES#g; s#$TESTS#TESTS#g; s#$(dirname "$TESTS")#SOURCE#g" "$work/out"
+{ sed -e "s#$work/cwd#CWD#g; s#$work#TMP#g; s#$FIXTURES#FIXTURES#g; s#$TESTS#TESTS#g; s#$(dirname "$TESTS")#SOURCE#g" \
+	"$work/out"
   echo "[exit $status]"; } >"$work/got"
 if [ -n "$accept" ]; then
 	cp "$work/got" "$here/$name.expected"

@@ -10,9 +10,11 @@ import csv, json
 rows, told = list(csv.DictReader(open("run.csv"))), json.load(open("run.json"))
 assert len(rows) == len(told["checkpoints"])
 for row, c in zip(rows, told["checkpoints"]):
-    assert (row["name"], row["status"], row["op"], row["shape"]) == (c["name"], c["status"], c["op"], "x".join(map(str, c["shape"])))
+    assert (row["name"], row["status"], row["op"],
+            row["shape"]) == (c["name"], c["status"], c["op"], "x".join(map(str, c["shape"])))
     assert (row["fails"], row["origin"]) == (str(int(c["fails"])), str(int(c["origin"])))
-    numbers = {**c["metrics"], "floor_nmse": c["floor"]["nmse"], "local_nmse": c["replay"]["local"] if "replay" in c else None}
+    numbers = {**c["metrics"], "floor_nmse": c["floor"]["nmse"], "local_nmse": c["replay"]["local"] if "replay" in c
+               else None}
     for key, value in numbers.items():
         if isinstance(value, float | int):
             assert abs(float(row[key]) - value) <= 1e-8 * abs(value), (row["name"], key, row[key], value)

@@ -30,14 +30,16 @@ echo "== an interrupt and kill -9 while decoding: the steps it came to, with the
 for s in INT KILL; do
 	set -f
 	# numbers are in the file before a state of it that names them: that happens ten times a second, the disk permitting
-	SIGNAL_WHEN="$VERNIER show dec.h5.partial 2>/dev/null | grep -q '^step.1 '" $PYTHON "$TESTS/signal_at.py" $s dec.h5.partial $VERNIER capture ref slow --ids 5,6,7 --decode 400 --points layer* -o dec.h5
+	SIGNAL_WHEN="$VERNIER show dec.h5.partial 2>/dev/null | grep -q '^step.1 '" $PYTHON "$TESTS/signal_at.py" $s \
+		dec.h5.partial $VERNIER capture ref slow --ids 5,6,7 --decode 400 --points layer* -o dec.h5
 	set +f
 	$PYTHON -c "
 import h5py
 f = h5py.File('dec.h5.partial', 'r')
 ids, steps = f['run/token_ids'][()].tolist(), sum(k.startswith('step.') for k in f)
 known = [i for i in ids if i >= 0]
-print(len(ids), 'places;', 'as many ids as steps' if 0 <= len(known) - 3 - (steps - 1) <= (1 if '$s' == 'INT' else 1000) else (len(known), steps),
+print(len(ids), 'places;', 'as many ids as steps' if 0 <= len(known) - 3 - (steps - 1) <= (1 if '$s' == 'INT' else 1000)
+      else (len(known), steps),
       ids[:3], 'and then -1' if ids[len(known):] == [-1] * (len(ids) - len(known)) and len(known) < len(ids) else ids)"
 	vernier show dec.h5.partial 2>/dev/null | grep -qE '^step.0: 3 tokens|^step.1 ' && echo "and its steps are shown"
 	rm dec.h5.partial

@@ -11,7 +11,10 @@ def visit(name, d):
     if isinstance(d, h5py.Dataset) and name.startswith('step.'): print(name, d.attrs['digest'])
 f.visititems(visit)" "$1" | sort; }
 ref() { vernier capture ref "$M" --ids "$P" --force "$@" 2>err || cat err; }
-same() { [ "$(digests a.h5)" = "$(digests b.h5)" ] && [ "$(ids a.h5)" = "$(ids b.h5)" ] && echo "the same: $1" || echo "OTHER: $1"; }
+same() {
+	[ "$(digests a.h5)" = "$(digests b.h5)" ] && [ "$(ids a.h5)" = "$(ids b.h5)" ] && echo "the same: $1" ||
+		echo "OTHER: $1"
+}
 
 echo "== the same seed, the same tokens; for any number of threads; whatever is recorded"
 for t in 0 0.7 1.5; do
@@ -54,7 +57,14 @@ vernier compare a.h5 c.h5 2>&1; echo "[$?]"
 
 echo "== the last place of the context, and none behind it; nothing is written then"
 rm -f *.h5 exact.yaml
-try() { echo "\$ $*"; "$@" </dev/null >said 2>&1; s=$?; head -n 1 said | sed 's/ in [0-9.]* s .*//'; rm said; echo "[$s]"; }
+try() {
+	echo "\$ $*"
+	"$@" </dev/null >said 2>&1
+	s=$?
+	head -n 1 said | sed 's/ in [0-9.]* s .*//'
+	rm said
+	echo "[$s]"
+}
 try vernier capture ref "$M" --ids "$P" --points logits --decode 495 -o full.h5
 rm full.h5
 try vernier capture ref "$M" --ids "$P" --points logits --decode 496 -o over.h5

@@ -1,7 +1,16 @@
 # Numbers that do not match the digest of their file: refused, allowed by name, counted.
 M=$FIXTURES/qwen2-trained
-for p in f32 f16; do vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --points '{embed,layer1.{q_proj,attn_out,output},logits}' --precision $p -o $p.h5 2>/dev/null; done
-say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier compare|verdict|warning)' said; echo "[$s]"; }
+for p in f32 f16; do
+	vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" \
+		--points '{embed,layer1.{q_proj,attn_out,output},logits}' --precision $p -o $p.h5 2>/dev/null
+done
+say() {
+	echo "\$ vernier compare $*"
+	vernier compare "$@" >said 2>&1
+	s=$?
+	grep -E '^(refused|vernier compare|verdict|warning)' said
+	echo "[$s]"
+}
 flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "import editing; editing.flip('$2', '$3')"; }
 echo "== whole"
 say f32.h5 f16.h5
@@ -17,7 +26,9 @@ say f32.h5 bad.h5 --points 'layer1.output' --allow missing
 echo "== allowed, and told in every report"
 say f32.h5 bad.h5 --allow digest
 vernier compare f32.h5 bad.h5 --allow digest -o r.json -o r.md -o r.xml -o r.html
-for r in json md xml html; do echo "$r: $(grep -c 'does not match' r.$r) $(grep -c 'do not match its digest' r.$r)"; done
+for r in json md xml html; do
+	echo "$r: $(grep -c 'does not match' r.$r) $(grep -c 'do not match its digest' r.$r)"
+done
 "${PYTHON:-python3}" -c "import json; print(json.load(open('r.json'))['digests'])"
 echo "== without digests"
 cp f16.h5 none.h5
@@ -31,7 +42,10 @@ echo "== a malformed digest, a digest that was changed"
 say f32.h5 bad.h5
 cp f32.h5 lie.h5; "${PYTHON:-python3}" -c "
 import h5py
-f = h5py.File('lie.h5', 'r+')['step.0/logits']; d = f.attrs['digest']; f.attrs['digest'] = d[:-1] + ('1' if d[-1] == '0' else '0')"
+f = h5py.File('lie.h5',
+              'r+')['step.0/logits']
+d = f.attrs['digest']
+f.attrs['digest'] = d[:-1] + ('1' if d[-1] == '0' else '0')"
 say lie.h5 f16.h5 --points logits
 echo "== the lists of /run and the table of weights"
 flip f16.h5 ids.h5 run/positions

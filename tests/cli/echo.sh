@@ -19,13 +19,17 @@ capture "$M" --ids "$IDS" -o ref.h5
 capture broken --ids "$IDS" -o bad.h5
 capture broken --ids "$IDS" --precision f16 -o bad16.h5
 capture broken --ids "$IDS" --force-ids 5,6,7 --points logits -o bad_steps.h5
-compare() { vernier compare "$@" --allow weights,config 2>&1 | grep -o "the candidate's logits peak.*"; echo "[${PIPESTATUS[0]}]"; }
+compare() {
+	vernier compare "$@" --allow weights,config 2>&1 | grep -o "the candidate's logits peak.*"
+	echo "[${PIPESTATUS[0]}]"
+}
 check() { vernier show "$1" --check --strict 2>&1 | grep "show: warning:.*peak"; echo "[${PIPESTATUS[0]}]"; }
 echo "== a mistake"
 compare ref.h5 bad.h5
 vernier compare ref.h5 bad.h5 --allow weights,config --format json 2>/dev/null | grep -c 'logits peak at their input'
 check bad.h5
-vernier show bad.h5 --check --strict --format json 2>/dev/null | grep -c "bad.h5: the logits peak"; echo "[${PIPESTATUS[0]}]"
+vernier show bad.h5 --check --strict --format json 2>/dev/null | grep -c "bad.h5: the logits peak"
+echo "[${PIPESTATUS[0]}]"
 check bad_steps.h5
 echo "== both echo, or the reference alone: nothing to say of the candidate"
 compare bad.h5 bad16.h5

@@ -44,7 +44,8 @@ masked <a.txt | head -n 3
 $PYTHON -c "
 import json
 j = json.load(open('a.json'))
-print(j['schema'], j['tokens'], j['scored'], j['windows'], j['window'], j['stride'], sorted(j), j['reference']['run']['engine'], j['candidate']['run']['precision'])"
+print(j['schema'], j['tokens'], j['scored'], j['windows'], j['window'], j['stride'], sorted(j),
+      j['reference']['run']['engine'], j['candidate']['run']['precision'])"
 ls
 
 # A copy of the model with some weights set to a number.
@@ -68,7 +69,8 @@ ev nan --ids $T 2>&1 | grep -vE '^(model|text)'; echo "[${PIPESTATUS[0]}]"
 ev nan --ids $T --format json 2>/dev/null | $PYTHON -c "
 import json, sys
 j = json.load(sys.stdin)
-print(j['reference']['perplexity'], j['reference']['nonfinite'], j['gap']['loss'], j['kl']['max'], j['argmax'], j['greedy'])"
+print(j['reference']['perplexity'], j['reference']['nonfinite'], j['gap']['loss'], j['kl']['max'], j['argmax'],
+      j['greedy'])"
 rm -r echo nan *.json a.txt
 
 echo "== silent in a pipe; on a terminal, how far and how long"
@@ -82,7 +84,8 @@ except OSError: # a machine without pseudo-terminals
     print(True, True)
     sys.exit()
 if pid == 0:
-    os.execv('$VERNIER', ['vernier', 'evaluate', '$M', '--ids', '@long.ids', '--window', '300', '--stride', '2', '--candidate', 'ref'])
+    os.execv('$VERNIER', ['vernier', 'evaluate', '$M', '--ids', '@long.ids', '--window', '300', '--stride', '2',
+                          '--candidate', 'ref'])
 seen = b''
 while True:
     try:
@@ -93,13 +96,15 @@ while True:
         break
     seen += part
 os.waitpid(pid, 0)
-print(bool(re.search(rb'\rwindow|window \d+ of 107, [0-9.e+]+/s, \d+ s left', seen)), bool(re.search(rb'window \d+ of 107.*; node \d+ of \d+', seen)))"
+print(bool(re.search(rb'\rwindow|window \d+ of 107, [0-9.e+]+/s, \d+ s left', seen)),
+      bool(re.search(rb'window \d+ of 107.*; node \d+ of \d+', seen)))"
 
 echo "== an interrupt"
 for i in $(seq 20); do seq -s, 0 511; done >long.ids
 $PYTHON -c "
 import signal, subprocess
-p = subprocess.Popen(['$VERNIER', 'evaluate', '$M', '--ids', '@long.ids', '--window', '300', '--stride', '1', '--candidate', 'ref', '-o', 'cut.txt'],
+p = subprocess.Popen(['$VERNIER', 'evaluate', '$M', '--ids', '@long.ids', '--window', '300', '--stride', '1',
+                      '--candidate', 'ref', '-o', 'cut.txt'],
                      stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 caught = False # until it wants to hear of it
 while p.poll() is None and not caught:
@@ -111,7 +116,14 @@ print(said.rstrip().split(': ')[-1], p.returncode)"
 ls
 
 echo "== refused"
-try() { echo "\$ vernier evaluate $*"; vernier evaluate "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm said; echo "[$s]"; }
+try() {
+	echo "\$ vernier evaluate $*"
+	vernier evaluate "$@" </dev/null >said 2>&1
+	s=$?
+	head -n 1 said
+	rm said
+	echo "[$s]"
+}
 try
 try "$M"
 try "$M" --ids 1,2 extra

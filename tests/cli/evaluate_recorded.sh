@@ -1,4 +1,5 @@
-# evaluate --recordings: the same report from logits that were recorded, whatever calls they came in; and what is refused.
+# evaluate --recordings: the same report from logits that were recorded, whatever calls they came in; and what is
+# refused.
 M=$FIXTURES/qwen2-trained
 $PYTHON -c "
 ids = open('$FIXTURES/prompts/text.ids').read().replace(',', ' ').split()[:200]
@@ -16,7 +17,8 @@ import json, sys
 j = json.load(open(sys.argv[1]))
 for key in ('model', 'text', 'next', 'greedy', 'weights', 'window', 'unscored', 'stride'): del j[key]
 for s in ('reference', 'candidate'): del j[s]['run'], j[s]['path']
-if j['argmax']['first_apart']: del j['argmax']['first_apart']['reference_text'], j['argmax']['first_apart']['candidate_text']
+if j['argmax']['first_apart']: del j['argmax']['first_apart']['reference_text'], j['argmax']['first_apart'][
+    'candidate_text']
 print(json.dumps(j, sort_keys=True))" "$1"; }
 
 echo "== windows of one text: the numbers of the model's own evaluation"
@@ -29,7 +31,8 @@ ev ref half | sed -n 1p
 ev ref/w0.h5 half/w0.h5 half/w0.h5 --format json | $PYTHON -c "
 import json, sys
 j = json.load(sys.stdin)
-print(j['schema'], len(j['evaluations']), j['evaluations'][0]['next'], len(j['next']), j['next'][0] == j['evaluations'][0]['next'][0], {e['weights'] for e in j['evaluations']}, j['evaluations'][1]['unscored'])"
+print(j['schema'], len(j['evaluations']), j['evaluations'][0]['next'], len(j['next']), j['next'][0]
+      == j['evaluations'][0]['next'][0], {e['weights'] for e in j['evaluations']}, j['evaluations'][1]['unscored'])"
 
 echo "== two quantisations: the report names them, and the next command allows the difference"
 vernier capture ref "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" --ids @w0.ids --points logits -o q8.h5 2>/dev/null
@@ -55,7 +58,8 @@ j = json.load(sys.stdin)
 print(j['tokens'], j['scored'], j['unscored'])"
 
 echo "== what a fault costs"
-vernier evaluate "$M" --ids @all.ids --candidate ref --precision f32 --decode 0 --inject R1@layer1 --inject A1@layer0 --format json | $PYTHON -c "
+vernier evaluate "$M" --ids @all.ids --candidate ref --precision f32 --decode 0 --inject R1@layer1 --inject A1@layer0 \
+	--format json | $PYTHON -c "
 import json, sys
 j = json.load(sys.stdin)
 print(j['injected'], j['gap']['loss'] > 0.05, j['argmax']['strict'] < 0.9)"

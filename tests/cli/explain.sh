@@ -1,8 +1,14 @@
-# Which known mistake makes what is wrong: one, several of one kind, two that look alike, one that nobody knows; what is refused.
+# Which known mistake makes what is wrong: one, several of one kind, two that look alike, one that nobody knows; what is
+# refused.
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p070.ids
 run() { vernier capture ref "$M" --ids "$ids" --points '*' "$@" 2>/dev/null || echo failed; }
-told() { echo "\$ explain $1"; vernier explain ref.h5 "$@" --model "$M" >said 2>&1; echo "[$?]"; sed -n '/^explained/,/^$/{/^$/!p}' said | sed -E 's/[0-9.]+e[+-][0-9]+/N/g; s/none of [0-9]+ known/none of N known/'; }
+told() {
+	echo "\$ explain $1"
+	vernier explain ref.h5 "$@" --model "$M" >said 2>&1
+	echo "[$?]"
+	sed -n '/^explained/,/^$/{/^$/!p}' said | sed -E 's/[0-9.]+e[+-][0-9]+/N/g; s/none of [0-9]+ known/none of N known/'
+}
 run -o ref.h5
 run -o half.h5 --precision f16
 run -o one.h5 --inject R1@layer1.q_rope
@@ -12,12 +18,14 @@ run -o capture.h5 --inject P20@layer1.v_proj
 run -o stale.h5 --inject P10.context@layer1
 for f in half one all alike capture stale; do told $f.h5; done
 echo "== the page begins with the answer"
-vernier explain ref.h5 one.h5 --model "$M" --format html | sed -n 's/^<dt>\([a-z ]*\)<.dt><dd>\(layer1.q_rope: [^:]*\).*/\1: \2/p; /<.dl>/q' | head -n 1
+vernier explain ref.h5 one.h5 --model "$M" --format html |
+	sed -n 's/^<dt>\([a-z ]*\)<.dt><dd>\(layer1.q_rope: [^:]*\).*/\1: \2/p; /<.dl>/q' | head -n 1
 vernier explain ref.h5 one.h5 --model "$M" --format html | grep -o '^<dt>[a-z ]*' | head -n 1
 echo "== the proposed command makes the mistake at every origin that it explains"
 for at in layer1 '*'; do
 	vernier capture ref "$M" --ids "$ids" --inject "R1@$at" -o both.h5 --force 2>/dev/null
-	eval "$(vernier explain ref.h5 both.h5 --model "$M" --allow missing --format json | ${PYTHON:-python3} -c 'import json, sys; print(json.load(sys.stdin)["next"][0])')" 2>/dev/null
+	eval "$(vernier explain ref.h5 both.h5 --model "$M" --allow missing --format json |
+		${PYTHON:-python3} -c 'import json, sys; print(json.load(sys.stdin)["next"][0])')" 2>/dev/null
 	vernier compare both.h5 mistake.h5 --bitwise | tail -n 1
 	rm mistake.h5
 done
@@ -37,7 +45,8 @@ told odd.h5
 echo "== channels that are a number times what they should be"
 ${PYTHON:-python3} - <<'END'
 import editing as h5py, shutil
-for name, factors in ("one-channel", {8: 1.02}), ("never-written", {7: 0}), ("two-channels", {3: 1.5, 40: 0.5}), ("all-channels", {i: 1 + i / 100 for i in range(48)}):
+for name, factors in (("one-channel", {8: 1.02}), ("never-written", {7: 0}), ("two-channels", {3: 1.5, 40: 0.5}),
+                      ("all-channels", {i: 1 + i / 100 for i in range(48)})):
     shutil.copy("ref.h5", name + ".h5")
     with h5py.File(name + ".h5", "r+") as f:
         d = f["step.0/layer1/down_proj"]
@@ -80,13 +89,16 @@ def int8(x):
     scale = (abs(w).max(1, keepdims=True) / np.float32(127)).astype("f4")
     return x["mlp_act"] @ (np.rint(w / scale) * scale).astype("f8").T
 mlp = "gate_act mlp_act down_proj output"
-put("tanh", "down_proj output", gate_act=lambda x: np.tanh(x["gate_proj"]), mlp_act=lambda x: np.tanh(x["gate_proj"]) * x["up_proj"])
+put("tanh", "down_proj output", gate_act=lambda x: np.tanh(x["gate_proj"]),
+    mlp_act=lambda x: np.tanh(x["gate_proj"]) * x["up_proj"])
 put("clamped", "down_proj output", mlp_act=lambda x: np.clip(x["mlp_act"], -0.5, 0.5))
 put("norm16", "gate_proj up_proj " + mlp, mlp_norm=lambda x: bf16(x["mlp_norm"]))
 put("softmax16", "attn_context attn_out attn_residual mlp_norm gate_proj up_proj " + mlp, attn_probs=softmax)
 put("int8", "output", down_proj=int8)
 END
-for f in tanh clamped norm16 softmax16 int8; do told $f.h5 --allow missing | grep -v '^next\|vernier show\|residual'; done
+for f in tanh clamped norm16 softmax16 int8; do
+	told $f.h5 --allow missing | grep -v '^next\|vernier show\|residual'
+done
 echo "== captured in front of the rotation, which was made"
 cp half.h5 early.h5
 ${PYTHON:-python3} - <<'END'
@@ -103,11 +115,15 @@ sed -n 's/.*replayed.*; \(captured wrongly\)/\1/p' said
 vernier explain ref.h5 early.h5 --model "$M" --format json | ${PYTHON:-python3} -c '
 import json, sys
 r = json.load(sys.stdin)
-print([c["name"] for c in r["checkpoints"] if c["replay"]["captured"]], [(a["id"], a["holds"]) for e in r["explanations"] for a in e["answers"]])
+print([c["name"] for c in r["checkpoints"] if c["replay"]["captured"]],
+      [(a["id"], a["holds"]) for e in r["explanations"] for a in e["answers"]])
 print([(c["name"], c["replay"]["behind"]) for c in r["checkpoints"] if c["replay"]["behind"]])'
 echo "== an answer holds in every step"
 cp ref.h5 whole.h5
-for f in ref after slot steps; do run -o $f.h5 --force --force-ids 5,6,7 $([ $f != after ] || echo --inject 'R3b.last@layer1.q_rope') $([ $f != steps ] || echo --inject 'R1@layer1.q_rope'); done
+for f in ref after slot steps; do
+	run -o $f.h5 --force --force-ids 5,6,7 $([ $f != after ] || echo --inject 'R3b.last@layer1.q_rope') \
+		$([ $f != steps ] || echo --inject 'R1@layer1.q_rope')
+done
 cp slot.h5 zero.h5
 cp slot.h5 block.h5
 ${PYTHON:-python3} - <<'END'
@@ -116,7 +132,8 @@ ref = h5py.File("ref.h5", "r")
 def put(f, name, x):
     f[name].attrs.pop("digest", None)
     f[name][...] = x
-with h5py.File("steps.h5", "r+") as f:  # nothing of layer 1 is cached but keys and values, so step 0 may have been right
+# nothing of layer 1 is cached but keys and values, so step 0 may have been right
+with h5py.File("steps.h5", "r+") as f:
     for n in ref["step.0"]:
         if n.startswith("layer1"):
             for p in ref["step.0"][n]:
@@ -131,7 +148,8 @@ def cache(name, slots, left_out):  # what the cache has behind the first call, i
                 for n in [n for n in at if n.startswith(left_out)]:
                     del at[n]
             q = f[f"step.{i}/layer1/q_rope"][()].astype("f8")
-            k, v = (np.concatenate([f[f"step.{s}/layer1/{n}"][()] for s in range(i + 1)]).astype("f8") for n in ("k_rope", "v_proj"))
+            k, v = (np.concatenate([f[f"step.{s}/layer1/{n}"][()] for s in range(i + 1)]).astype("f8")
+                    for n in ("k_rope", "v_proj"))
             slots(k)
             slots(v)
             k, v = (np.repeat(x, q.shape[1] // k.shape[1], 1) for x in (k, v))
@@ -155,7 +173,8 @@ echo "== in json"
 vernier explain ref.h5 alike.h5 --model "$M" --format json | ${PYTHON:-python3} -c '
 import json, sys
 for e in json.load(sys.stdin)["explanations"]:
-    print(e["checkpoint"], e["explained"], e["fitted"], [(a["id"], a["at"]) for a in e["answers"]], e["tried"] > 9, e["margin"] > 1e6)'
+    print(e["checkpoint"], e["explained"], e["fitted"], [(a["id"], a["at"]) for a in e["answers"]], e["tried"] > 9,
+          e["margin"] > 1e6)'
 vernier compare ref.h5 one.h5 --model "$M" --explain --format markdown | grep -c 'Explained'
 echo "== what is refused"
 try() { echo "\$ vernier $*"; vernier "$@" >said 2>&1; s=$?; head -n 1 said; echo "[$s]"; }
@@ -166,14 +185,18 @@ try explain ref.h5 one.h5 --bitwise --model none
 vernier points --faults='R12' "$M"
 try points --faults='R{1' "$M"
 try points --faults=R1
-echo "== rotated pairs side by side, which what reads them takes so: no mistake; of queries alone it is one of the capture;
+echo "== rotated pairs side by side, which what reads them takes so: no mistake;" \
+	"of queries alone it is one of the capture;
    what one layer proves holds in the others, where a mistake stands behind it"
 for f in pairs alone; do cp half.h5 $f.h5; done
-for f in R2.1e4@layer1.q_rope R2.1e4@layer0.k_rope W1@layer1.q_proj A6@layer1.attn_context; do run -o "${f%@*}${f#*@}.h5" --precision f16 --inject "$f"; done
+for f in R2.1e4@layer1.q_rope R2.1e4@layer0.k_rope W1@layer1.q_proj A6@layer1.attn_context; do
+	run -o "${f%@*}${f#*@}.h5" --precision f16 --inject "$f"
+done
 ${PYTHON:-python3} - <<'END2'
 import editing as h5py
 four = ["q_proj", "k_proj", "q_rope", "k_rope"]
-wrong = [(f + ".h5", four) for f in ("R2.1e4layer1.q_rope", "R2.1e4layer0.k_rope", "W1layer1.q_proj", "A6layer1.attn_context")]
+wrong = [(f + ".h5", four) for f in ("R2.1e4layer1.q_rope", "R2.1e4layer0.k_rope", "W1layer1.q_proj",
+                                     "A6layer1.attn_context")]
 for file, points in ("pairs.h5", four), ("alone.h5", ["q_rope"]), *wrong:
     with h5py.File(file, "r+") as f:
         for n in [f"step.0/layer{l}/{p}" for l in (0, 1) for p in points]:
@@ -191,7 +214,8 @@ run -o keys.h5 --precision f16 --inject C9.k@layer1
 run -o both.h5 --precision f16 --inject C9@layer1
 for f in keys both; do told $f.h5; done
 echo "== captured wrongly, and what is between it and what reads it was not: nobody else is accused"
-some=$(for p in embed layer\*.attn_norm layer\*.attn_context layer\*.attn_out layer\*.mlp_norm layer\*.down_proj logits; do printf ' --points %s' "$p"; done)
+some=$(for p in embed layer\*.attn_norm layer\*.attn_context layer\*.attn_out layer\*.mlp_norm layer\*.down_proj \
+	logits; do printf ' --points %s' "$p"; done)
 for at in layer1 layer\*; do
 	set -f
 	vernier capture ref "$M" --ids "$ids" $some --force -o few.h5 >/dev/null 2>&1
@@ -200,17 +224,20 @@ for at in layer1 layer\*; do
 	vernier explain few.h5 late.h5 --model "$M" --format json 2>/dev/null | ${PYTHON:-python3} -c '
 import json, sys
 r = json.load(sys.stdin)
-print(r["origins"], [c["name"] for c in r["checkpoints"] if c["fails"]], [c["name"] for c in r["checkpoints"] if c["replay"]["captured"]])'
+print(r["origins"], [c["name"] for c in r["checkpoints"] if c["fails"]],
+      [c["name"] for c in r["checkpoints"] if c["replay"]["captured"]])'
 done
 echo "== probabilities of a float16 run, recorded in float32: what float16 rounds to 0 was not masked"
 vernier capture ref "$M" --ids "$ids" --points '*' --force -o whole.h5 >/dev/null 2>&1
 vernier capture ref "$M" --ids "$ids" --points '*' --inject A1.missing@layer1 -o single.h5 >/dev/null 2>&1
-vernier capture ref "$M" --ids "$ids" --points '*' --inject A1.missing@layer1 --precision f16 -o probs.h5 >/dev/null 2>&1
+vernier capture ref "$M" --ids "$ids" --points '*' --inject A1.missing@layer1 --precision f16 -o probs.h5 \
+	>/dev/null 2>&1
 ${PYTHON:-python3} - <<'P'
 import h5py
 with h5py.File("probs.h5", "r+") as f, h5py.File("single.h5", "r") as of:
     layer = f["step.0/layer1"]
-    kept = {k: v for k, v in layer["attn_probs"].attrs.items() if k in ("order", "layer", "point", "op", "basis", "axes")}
+    kept = {k: v for k, v in layer["attn_probs"].attrs.items()
+            if k in ("order", "layer", "point", "op", "basis", "axes")}
     del layer["attn_probs"]
     layer.create_dataset("attn_probs", data=of["step.0/layer1/attn_probs"][()]).attrs.update(kept)
 P

@@ -1,4 +1,5 @@
-# Scores over so large a vocabulary that rows of them are sampled: what follows the product row by row is found there, too.
+# Scores over so large a vocabulary that rows of them are sampled: what follows the product row by row is found there,
+# too.
 ids=$(seq -s, 1 120)
 $PYTHON - "$TESTS" "$FIXTURES/qwen2-trained" <<'END'
 import json, os, sys

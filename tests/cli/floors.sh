@@ -2,7 +2,15 @@
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p017.ids
 run() { vernier capture ref "$M" --ids "$ids" "$@" >/dev/null 2>&1 || echo failed; }
-say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|warning|verdict|vernier compare|rule|note)' said | sed -E 's/digest is [0-9a-f]+, the file records [0-9a-f]+/digest differs/'; rm said; echo "[$s]"; }
+say() {
+	echo "\$ vernier compare $*"
+	vernier compare "$@" >said 2>&1
+	s=$?
+	grep -E '^(refused|warning|verdict|vernier compare|rule|note)' said |
+		sed -E 's/digest is [0-9a-f]+, the file records [0-9a-f]+/digest differs/'
+	rm said
+	echo "[$s]"
+}
 change() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
 import editing as h5py, numpy as np
 f = h5py.File('$2', 'r+')
@@ -65,7 +73,11 @@ change cand.h5 bent.h5 "d[...] = x * np.float16(1.02)"
 loud cand.h5 bent.h5 --model "$M"
 
 echo "== a floor says no more than those around it: what fails without one fails with it"
-both() { say "$@" --floor floor.h5 | grep -E '^(verdict|\[)'; vernier compare "$@" >/dev/null 2>&1; echo "without [$?]"; }
+both() {
+	say "$@" --floor floor.h5 | grep -E '^(verdict|\[)'
+	vernier compare "$@" >/dev/null 2>&1
+	echo "without [$?]"
+}
 edit() { cp ref.h5 "$1" && "${PYTHON:-python3}" -c "
 import editing as h5py, numpy as np
 f = h5py.File('$1', 'r+')
@@ -80,7 +92,8 @@ edit scores.h5 logits "x += 0.1 * x.std() * g"
 edit element.h5 layer1/q_proj "x.flat[np.argsort(np.abs(x).flat)[x.size // 2]] *= -1"
 
 echo "== healthy runs in bfloat16 without a floor: few rows, one token over and over, a recurrence"
-healthy() { M=$FIXTURES/$1-trained; ids=$2; run -o a.h5 --force --points '*'; run -o b.h5 --force --points '*' --precision bf16
+healthy() { M=$FIXTURES/$1-trained; ids=$2; run -o a.h5 --force --points '*'; run -o b.h5 --force --points '*' \
+	--precision bf16
 	vernier compare a.h5 b.h5 | sed -n 's/^verdict *//p; s/^limits *\([^ ]*\/\)*//p' | sed "s/^/$1: /"; }
 healthy qwen3 5,9,300,7,7,7,2,441,13,99,100,101,102,250,260,270,280,290,301
 healthy qwen3_5_text 1,1,1,1,1,1,1,1

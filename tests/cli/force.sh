@@ -37,8 +37,12 @@ vernier capture ref m --ids 3,1,4 -o half.h5 --force 2>/dev/null; echo $?
 vernier import a.npz --ids 3,1,4 --precision f32 -o empty.h5 --force 2>/dev/null; echo $?
 vernier show ref.h5 logits --values npy/logits.npy --force; echo $?
 echo "== a text that vernier did not write, and an input"
-printf '# Notes\nreference, candidate\n' >notes.md; cp notes.md notes.txt; cp notes.md notes.csv; echo '{"mine": 1}' >mine.json
-printf '<!doctype html>\n<title>mine</title>\n' >mine.html; printf '<?xml version="1.0"?>\n<testsuites name="other"/>\n' >mine.xml
+printf '# Notes\nreference, candidate\n' >notes.md
+cp notes.md notes.txt
+cp notes.md notes.csv
+echo '{"mine": 1}' >mine.json
+printf '<!doctype html>\n<title>mine</title>\n' >mine.html
+printf '<?xml version="1.0"?>\n<testsuites name="other"/>\n' >mine.xml
 printf 'version: 1\nrules: [{match: "*", nmse: 1, why: "mine"}]\n' >limits.yaml
 printf 'version: 1\nnames: [{from: "x", to: "embed"}]\n' >map.yaml
 vernier capture ref m --ids 3,1,4 --precision f16 -o half.h5 --force 2>/dev/null
@@ -77,7 +81,8 @@ replaced() { # FILE COMMAND...: twice, the second time with --force; the file of
 	"$@" >said 2>&1; echo "$?" >status
 	local inode=$(stat -c %i "$to")
 	"$@" --force >said 2>&1
-	[ $? = "$(cat status)" ] && [ "$(stat -c %i "$to")" != "$inode" ] && echo "$to: replaced" || { echo "$to: NOT REPLACED"; head -3 said; }
+	[ $? = "$(cat status)" ] && [ "$(stat -c %i "$to")" != "$inode" ] && echo "$to: replaced" ||
+		{ echo "$to: NOT REPLACED"; head -3 said; }
 }
 for form in txt json xml md html csv; do
 	replaced r.$form vernier compare ref.h5 half.h5 -q -o r.$form

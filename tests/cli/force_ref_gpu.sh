@@ -1,4 +1,5 @@
-# Nodes of a GPU run on the reference, or in a precision of their own: by option, by environment; what the recording says of it.
+# Nodes of a GPU run on the reference, or in a precision of their own: by option, by environment; what the recording
+# says of it.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 M=$FIXTURES/qwen2-trained
 digests() { $PYTHON -c "
@@ -11,9 +12,12 @@ same() { [ "$(digests a.h5)" = "$(digests b.h5)" ] && echo "the same: $1" || ech
 said() { $PYTHON -c "
 import h5py, sys
 f = h5py.File(sys.argv[1])
-print(*(f'{k}={f[\"run\"].attrs[k]}' for k in ('engine', 'precision', 'force_ref', 'forced_nodes', 'precision_of') if k in f['run'].attrs),
+print(*(f'{k}={f[\"run\"].attrs[k]}' for k in ('engine', 'precision', 'force_ref', 'forced_nodes', 'precision_of')
+        if k in f['run'].attrs),
       *(f'{n}:{f[\"step.0\"][n].dtype}' for n in sys.argv[2:]))" "$@"; }
-run() { vernier capture "$@" --ids "@$FIXTURES/prompts/p017.ids" --force-ids 5,6 --points '*' --force 2>err || cat err; }
+run() {
+	vernier capture "$@" --ids "@$FIXTURES/prompts/p017.ids" --force-ids 5,6 --points '*' --force 2>err || cat err
+}
 run ref "$M" -o a.h5 --precision f16
 run gpu "$M" -o b.h5 --force-ref '*'
 same "everything on the reference, the reference"

@@ -1,4 +1,5 @@
-# Pairs in formats that no engine of ours computes in: float8 as uint8 with a mark, and int32, whose numbers must be equal.
+# Pairs in formats that no engine of ours computes in: float8 as uint8 with a mark, and int32, whose numbers must be
+# equal.
 make() { $PYTHON - "$@" <<'P'
 import h5py, numpy as np, sys
 path, kind, change = sys.argv[1:4]
@@ -12,13 +13,18 @@ codes = (np.arange(8 * 40) % 40 + 32).astype('u1').reshape(8, 40)  # 0.125 to 3.
 if change == 'one':
     ids[5, 3] += 1
     codes[5, 3] += 1
-x = {'i32': ids, 'i32-as-f32': ids.astype('f4'), 'i32-as-f64': ids.astype('f8'), 'f8_e4m3': codes, 'f8_e5m2': codes, 'u1': codes}[kind]
+x = {'i32': ids, 'i32-as-f32': ids.astype('f4'), 'i32-as-f64': ids.astype('f8'), 'f8_e4m3': codes, 'f8_e5m2': codes,
+     'u1': codes}[kind]
 d = f.create_dataset('step.0/x', data=x)
 if kind.startswith('f8'):
     d.attrs['dtype'] = kind
 P
 }
-say() { echo "\$ vernier compare $*"; vernier compare "$@" 2>&1 | grep -E '^(rule|OUTSIDE|verdict|within)|^  (worst element|spread|reference  )'; echo "[${PIPESTATUS[0]}]"; }
+say() {
+	echo "\$ vernier compare $*"
+	vernier compare "$@" 2>&1 | grep -E '^(rule|OUTSIDE|verdict|within)|^  (worst element|spread|reference  )'
+	echo "[${PIPESTATUS[0]}]"
+}
 for kind in i32 f8_e4m3 f8_e5m2; do
 	make $kind.h5 $kind none
 	make $kind-one.h5 $kind one
@@ -29,7 +35,8 @@ vernier show f8_e4m3.h5 step.0/x | grep -E 'dtype|min|max|absmax|^ *0 '
 vernier show i32.h5 step.0/x | grep -E 'dtype|min|max|absmax'
 echo "== one id of 320 is another, by 1 in 100000"
 say i32.h5 i32-one.h5
-printf 'version: 1\nname: loose\nrules:\n  - { match: x, max_abs: 1, why: "counted from 1 in some engines" }\n' > loose.yaml
+printf 'version: 1\nname: loose\nrules:\n  - { match: x, max_abs: 1, why: "counted from 1 in some engines" }\n' \
+	> loose.yaml
 say i32.h5 i32-one.h5 --limits loose.yaml
 echo "== ids that the candidate keeps as floats: equal, and one off by 1 in 100000"
 for kind in i32-as-f32 i32-as-f64; do

@@ -20,7 +20,8 @@ def choose(which):
             y[which(row)] = np.abs(y).max() * 2
             row += 1
         d[...] = x
-        for a in [a for a in d.attrs if a in ('digest', 'xxh3', 'min', 'max', 'absmax', 'mean', 'rms', 'nan', 'inf')]: del d.attrs[a]
+        for a in [a for a in d.attrs if a in ('digest', 'xxh3', 'min', 'max', 'absmax', 'mean', 'rms', 'nan',
+                                              'inf')]: del d.attrs[a]
 def text(words):
     t = f['run/token_text'][...].astype(object)
     t[n:] = [words[i % len(words)] for i in range(len(t) - n)]
@@ -40,16 +41,29 @@ if kind == 'unknown':
 if kind == 'emoji': text([r'\xf0\x9f', r'\x98\x80', 'a'])
 END_PYTHON
 for kind in token phrase fewer ends some replaced unknown emoji; do $PYTHON edit.py $kind.h5 ref.h5 $kind; done
-check() { echo "show $1"; vernier show "$1" --check --strict 2>&1 | grep -E 'warning:.*(repeat|garbled|unused)'; echo "[${PIPESTATUS[0]}]"; }
-compare() { echo "compare $*"; vernier compare "$@" --allow token_ids 2>&1 | grep -oE "the candidate's (chosen|decoded).*"; echo "[${PIPESTATUS[0]}]"; }
-evaluate() { echo "evaluate $*"; vernier evaluate --recordings "$@" --strict 2>&1 | grep -E "(repeat|garbled|unused)"; echo "[${PIPESTATUS[0]}]"; }
+check() {
+	echo "show $1"
+	vernier show "$1" --check --strict 2>&1 | grep -E 'warning:.*(repeat|garbled|unused)'
+	echo "[${PIPESTATUS[0]}]"
+}
+compare() {
+	echo "compare $*"
+	vernier compare "$@" --allow token_ids 2>&1 | grep -oE "the candidate's (chosen|decoded).*"
+	echo "[${PIPESTATUS[0]}]"
+}
+evaluate() {
+	echo "evaluate $*"
+	vernier evaluate --recordings "$@" --strict 2>&1 | grep -E "(repeat|garbled|unused)"
+	echo "[${PIPESTATUS[0]}]"
+}
 echo "== the three signs"
 for kind in token phrase ends replaced unknown; do check $kind.h5; done
 for kind in token phrase ends; do compare ref.h5 $kind.h5; evaluate ref.h5 $kind.h5; done
 compare ref.h5 replaced.h5
 compare ref.h5 replaced.h5 --strict
 evaluate ref.h5 replaced.h5
-vernier evaluate --recordings ref.h5 token.h5 --format json 2>/dev/null | $PYTHON -c 'import json, sys; print(json.load(sys.stdin)["garbage"])'
+vernier evaluate --recordings ref.h5 token.h5 --format json 2>/dev/null |
+	$PYTHON -c 'import json, sys; print(json.load(sys.stdin)["garbage"])'
 echo "== healthy, weak, a little of it, a character in two tokens"
 for kind in ref near weak fewer some emoji; do check $kind.h5; done
 compare ref.h5 near.h5

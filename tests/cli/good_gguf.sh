@@ -1,10 +1,12 @@
-# GGUF files as models: in float32 the same bits as the directory they were made from; and what a recording says of them.
+# GGUF files as models: in float32 the same bits as the directory they were made from; and what a recording says of
+# them.
 same() { $PYTHON -c "
 import h5py, sys
 def digests(path):
     out = {}
     with h5py.File(path) as f:
-        f['step.0'].visititems(lambda name, o: out.__setitem__(name, o.attrs['digest']) if isinstance(o, h5py.Dataset) else None)
+        f['step.0'].visititems(lambda name, o: out.__setitem__(name, o.attrs['digest']) if isinstance(o, h5py.Dataset)
+                               else None)
     return out
 a, b = digests(sys.argv[1]), digests(sys.argv[2])
 print(len(a), 'tensors,', sum(a[k] != b.get(k) for k in a), 'of them differ')" "$1" "$2"; }

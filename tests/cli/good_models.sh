@@ -10,7 +10,8 @@ vernier capture ref shards --ids 1,2,3 -o shards.h5 2>/dev/null
 [ "$(digests plain.h5)" = "$(digests shards.h5)" ] && echo "one file and shards: the same logits"
 echo 1,2,3 | vernier capture ref "$FIXTURES/qwen2-trained" --ids @/dev/stdin -o stdin.h5 2>/dev/null
 vernier capture ref "$FIXTURES/qwen2-trained" --ids @<(echo 1; sleep 0.2; echo 2 3) -o pipe.h5 2>/dev/null
-[ "$(digests plain.h5) $(digests plain.h5)" = "$(digests stdin.h5) $(digests pipe.h5)" ] && echo "ids from stdin and a pipe: the same logits"
+[ "$(digests plain.h5) $(digests plain.h5)" = "$(digests stdin.h5) $(digests pipe.h5)" ] &&
+	echo "ids from stdin and a pipe: the same logits"
 $PYTHON "$TESTS/damage.py" "$FIXTURES/qwen2-trained" forgets index-forgets
 vernier capture ref forgets --ids 1,2,3 -o forgets.h5 2>&1 | grep warning
 $PYTHON "$TESTS/damage.py" "$FIXTURES/qwen2-trained" nan nan

@@ -1,7 +1,14 @@
 # Recordings that are none, or mean harm: one clear line, status 2, quickly.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 1,2,3 -o good.h5 2>/dev/null
-try() { timeout 20 "$VERNIER" show "$2" >/dev/null 2>err; s=$?; echo "== $1: $(grep -c . err) line, [$s]"; sed 's/(.*//; s/[0-9]\{5,\}/N/g' err; timeout 20 "$VERNIER" compare good.h5 "$2" >/dev/null 2>&1; echo "compare [$?]"; }
+try() {
+	timeout 20 "$VERNIER" show "$2" >/dev/null 2>err
+	s=$?
+	echo "== $1: $(grep -c . err) line, [$s]"
+	sed 's/(.*//; s/[0-9]\{5,\}/N/g' err
+	timeout 20 "$VERNIER" compare good.h5 "$2" >/dev/null 2>&1
+	echo "compare [$?]"
+}
 : >empty; try "an empty file" empty
 echo hello >text; try "a text file" text
 head -c 2000 good.h5 >cut; try "truncated at 2000 bytes" cut

@@ -1,7 +1,9 @@
-# What must hold in one file alone: it does in healthy files of every family and engine, and each kind of fault is named.
+# What must hold in one file alone: it does in healthy files of every family and engine, and each kind of fault is
+# named.
 for family in gpt2 qwen2 qwen3 llama mistral qwen3_5_text; do
 	for precision in f32 f16; do
-		vernier capture ref "$FIXTURES/$family-trained" --ids 5,9,5,17,33,9,101,5 --points '*' --decode 2 --precision $precision -o x.h5 --force 2>/dev/null
+		vernier capture ref "$FIXTURES/$family-trained" --ids 5,9,5,17,33,9,101,5 --points '*' --decode 2 \
+			--precision $precision -o x.h5 --force 2>/dev/null
 		vernier show x.h5 --check >said
 		echo "$family $precision [$?] $(tail -n 1 said)"
 		vernier compare x.h5 x.h5 --allow itself | grep 'by itself'
@@ -33,9 +35,11 @@ with q.h5 "put('layer1/attn_context', lambda x: x[:, ::-1])"
 with q.h5 "put('embed', lambda x: x[::-1])"
 with g.h5 "put('layer0/gdn_beta', lambda x: 2 * x); put('layer1/gdn_g', lambda x: -x)"
 echo "== a norm between projection and rotation that was not recorded; one node in another precision"
-vernier capture ref "$FIXTURES/qwen3-trained" --ids 5,9,5,17,33,9,101,5 --points '{embed,layer*.{q_proj,k_proj,q_rope,k_rope}}' -o n.h5 2>/dev/null
+vernier capture ref "$FIXTURES/qwen3-trained" --ids 5,9,5,17,33,9,101,5 \
+	--points '{embed,layer*.{q_proj,k_proj,q_rope,k_rope}}' -o n.h5 2>/dev/null
 vernier show n.h5 --check | grep -E 'BROKEN|identities'
-vernier capture ref "$FIXTURES/qwen2-trained" --ids @"$FIXTURES/prompts/p070.ids" --precision f16-acc16 --precision 'f32@*.down_proj' -o m.h5 2>/dev/null
+vernier capture ref "$FIXTURES/qwen2-trained" --ids @"$FIXTURES/prompts/p070.ids" --precision f16-acc16 \
+	--precision 'f32@*.down_proj' -o m.h5 2>/dev/null
 vernier show m.h5 --check | grep -E 'BROKEN|identities'
 echo "== numbers that are not those that were written, though all of it holds"
 cp q.h5 bad.h5
@@ -82,7 +86,8 @@ for name in 'q_proj', 'k_proj', 'v_proj', 'q_rope', 'k_rope', 'attn_context':
     del f['step.0/layer1/' + name]
     z = f.create_dataset('step.0/layer1/' + name, data=y)
     z.attrs.update(marks)
-    z.attrs['axes'] = ' '.join(marks['axes'].decode().split()[i] for i in (0, 2, 1)) if isinstance(marks['axes'], bytes) else ' '.join(marks['axes'].split()[i] for i in (0, 2, 1))
+    z.attrs['axes'] = (' '.join(marks['axes'].decode().split()[i] for i in (0, 2, 1))
+                       if isinstance(marks['axes'], bytes) else ' '.join(marks['axes'].split()[i] for i in (0, 2, 1)))
     del z.attrs['digest']"
 vernier show bad.h5 --check | tail -n 1
 vernier compare bad.h5 bad.h5 --allow itself | grep -E 'by itself|^verdict +within limits'

@@ -72,7 +72,8 @@ for s, to in ((0, 'files/'), (1, 'files/step.1/')):
 np.save('files/layer0.block_table.npy', np.arange(4))"
 vernier import files -o d.h5; echo "[$?]"
 vernier import files --dry-run | sed -n 1,3p
-vernier import files --ids 5,6,7,8,220 --engine stranger --precision f32 -o d.h5; vernier show d.h5 | grep -E 'engine|block_table|imported|step.1'
+vernier import files --ids 5,6,7,8,220 --engine stranger --precision f32 -o d.h5
+vernier show d.h5 | grep -E 'engine|block_table|imported|step.1'
 vernier import files --ids 5 -o e.h5; echo "[$?]"
 echo "== folders are words of a name, the last layer may have one row, and a list is whole though an import is not"
 $PYTHON -c "
@@ -84,7 +85,9 @@ for to, n, few in (('some', 2, one), ('none', 0, one), ('slip', 2, one[:2])):
     for k in ('embed', 'layer1.q_rope') + one:
         a = f[k.replace('.', '/')][...]
         np.save(to + '/' + k + '.npy', a[:n] if k in few else a)
-for to, names in (('nested/', ('embed', 'layer0/q_rope', 'sub/logits')), ('alone/', ('embed', 'layer0.output', 'layer1.q_rope') + one), ('early/', ('embed', 'layer0.output', 'layer1.q_rope'))):
+for to, names in (('nested/', ('embed', 'layer0/q_rope', 'sub/logits')),
+                  ('alone/', ('embed', 'layer0.output', 'layer1.q_rope') + one),
+                  ('early/', ('embed', 'layer0.output', 'layer1.q_rope'))):
     for k in names:
         os.makedirs(os.path.dirname(to + k), exist_ok=True)
         a = f[k.replace('sub/', '').replace('.', '/')][...]
@@ -93,14 +96,20 @@ os.makedirs('debug')
 open('debug/Q_FULL_TENSORS.json', 'w')"
 vernier import nested --ids 5,6,7,8 -o n.h5; echo "[$?]"
 vernier import nested --dry-run
-vernier import alone --ids 5,6,7,8 -o l.h5; echo "[$?]"; vernier compare ref.h5 l.h5 --bitwise --allow missing,token_ids | tail -n 1
-for t in some none slip; do vernier import $t --ids 5,6,7,8 -o $t.h5; echo "[$?]"; done; vernier compare ref.h5 some.h5 --bitwise --allow missing,token_ids | tail -n 1
+vernier import alone --ids 5,6,7,8 -o l.h5
+echo "[$?]"
+vernier compare ref.h5 l.h5 --bitwise --allow missing,token_ids | tail -n 1
+for t in some none slip; do vernier import $t --ids 5,6,7,8 -o $t.h5; echo "[$?]"; done
+vernier compare ref.h5 some.h5 --bitwise --allow missing,token_ids | tail -n 1
 vernier import early --ids 5,6,7,8 -o l2.h5; echo "[$?]"
 vernier import debug -o x.h5; echo "[$?]"
-printf 'version: 1\nrules:\n  - { from: embed, to: "layer0.output" }\n  - { from: logits, parts: ["layer0.q_proj", "layer0.k_proj"], along: qkv, axes: "token qkv" }\n' >stops.yaml
+printf '%b' 'version: 1\nrules:\n  - { from: embed, to: "layer0.output" }\n' \
+	'  - { from: logits, parts: ["layer0.q_proj", "layer0.k_proj"], along: qkv, axes: "token qkv" }\n' >stops.yaml
 vernier import alone --ids 5,6,7,8 --names stops.yaml --dry-run; echo "[$?]"
 echo "== cut off: what is whole, and the file says so"
-cp -r plain cut; head -n 20 plain/manifest.jsonl >cut/manifest.jsonl; printf '{"tensor":"layer0.q_ro' >>cut/manifest.jsonl
+cp -r plain cut
+head -n 20 plain/manifest.jsonl >cut/manifest.jsonl
+printf '{"tensor":"layer0.q_ro' >>cut/manifest.jsonl
 head -c 100 plain/3.npy >cut/3.npy
 vernier import cut -o e.h5; echo "[$?]"
 vernier import cut --partial -o e.h5; echo "[$?]"; vernier show e.h5 | sed -n 1p
@@ -115,7 +124,9 @@ bad "a structure" 'np.save(f"{t}/1.npy", np.zeros(3, dtype=[("a", "f4"), ("b", "
 bad "complex" 'np.save(f"{t}/1.npy", np.zeros(3, dtype="c8"))'
 bad "half of it" 'b = open(f"{t}/1.npy", "rb").read(); open(f"{t}/1.npy", "wb").write(b[:len(b) // 2])'
 bad "something behind" 'open(f"{t}/1.npy", "ab").write(b"x")'
-bad "absurd shape" 'b = open(f"{t}/1.npy", "rb").read().replace(b"(4, 48), }", b"(99999999999999999, 99999999999999999, 9), }"); b = b[:8] + bytes([b[8] + 36, 0]) + b[10:]; open(f"{t}/1.npy", "wb").write(b)'
+bad "absurd shape" '
+b = open(f"{t}/1.npy", "rb").read().replace(b"(4, 48), }", b"(99999999999999999, 99999999999999999, 9), }")
+b = b[:8] + bytes([b[8] + 36, 0]) + b[10:]; open(f"{t}/1.npy", "wb").write(b)'
 bad "seven axes" 'np.save(f"{t}/1.npy", np.zeros((1,) * 7))'
 bad "another shape than its line" 'edit(4, shape=[4, 24])'
 bad "another dtype than its line" 'edit(4, dtype="f16")'
@@ -128,9 +139,11 @@ bad "dims of none of its words" 'edit(5, dims="foo bar baz")'
 bad "dims with a word of another checkpoint" 'edit(4, dims="token ffn")'
 bad "with the model: that too" 'edit(4, dims="token ffn")'
 bad "with the model: axes in the wrong order" 'edit(5, dims="token dim head")'
-bad "with the model: as many heads as no rank has" 'np.save(f"{t}/2.npy", np.zeros((4, 4, 8), "f4")); edit(5, shape=[4, 4, 8])'
+bad "with the model: as many heads as no rank has" \
+	'np.save(f"{t}/2.npy", np.zeros((4, 4, 8), "f4")); edit(5, shape=[4, 4, 8])'
 bad "with the model: the heads of a rank" 'np.save(f"{t}/2.npy", np.zeros((4, 2, 8), "f4")); edit(5, shape=[4, 2, 8])'
-bad "with the model: heads in a row, as one axis" 'np.save(f"{t}/2.npy", np.zeros((4, 48), "f4")); edit(5, shape=[4, 48], dims="token hidden")'
+bad "with the model: heads in a row, as one axis" \
+	'np.save(f"{t}/2.npy", np.zeros((4, 48), "f4")); edit(5, shape=[4, 48], dims="token hidden")'
 bad "a name twice" 'edit(4, tensor="embed", file="0.npy")'
 bad "a name that is none of ours" 'edit(4, tensor="layer0.q_rop")'
 bad "a name with a slash" 'edit(4, tensor="layer0/q_rope")'

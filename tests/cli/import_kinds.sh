@@ -1,4 +1,5 @@
-# Dumps in other containers: .npz, .safetensors, GGUF, transformers' debugging tree. The same numbers from each; and bad ones.
+# Dumps in other containers: .npz, .safetensors, GGUF, transformers' debugging tree. The same numbers from each; and bad
+# ones.
 cat >make.py <<'P'
 import h5py, json, os, struct
 import numpy as np
@@ -6,7 +7,8 @@ import numpy as np
 f = h5py.File("ref.h5")
 steps = [{}, {}]
 for s in (0, 1):
-    f[f"step.{s}"].visititems(lambda n, d: steps[s].__setitem__(n.replace("/", "."), d[...]) if isinstance(d, h5py.Dataset) else None)
+    f[f"step.{s}"].visititems(lambda n, d: steps[s].__setitem__(n.replace("/", "."), d[...])
+                              if isinstance(d, h5py.Dataset) else None)
 both = {("" if s == 0 else "step.1/") + n: a for s in (0, 1) for n, a in steps[s].items()}
 np.savez("a.npz", **both)
 np.savez_compressed("b.npz", **{n: np.asfortranarray(a) for n, a in both.items()})
@@ -31,7 +33,8 @@ def gguf(path, tensors):
     head, data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0), b""
     for n, a in tensors.items():
         data += b"\0" * (-len(data) % 32)
-        head += struct.pack("<Q", len(n)) + n.encode() + struct.pack("<I", a.ndim) + struct.pack(f"<{a.ndim}Q", *a.shape[::-1]) + struct.pack("<IQ", 0, len(data))
+        head += (struct.pack("<Q", len(n)) + n.encode() + struct.pack("<I", a.ndim)
+                 + struct.pack(f"<{a.ndim}Q", *a.shape[::-1]) + struct.pack("<IQ", 0, len(data)))
         data += a.tobytes()
     with open(path, "wb") as o:
         o.write(head + b"\0" * (-len(head) % 32) + data)
@@ -45,11 +48,13 @@ os.makedirs("tree")
 
 def value(name, a):
     safetensors(f"tree/{name}.safetensors", {"data": a})
-    return dict(shape=repr(a.shape), dtype=repr(a.dtype), value=f"./{name}.safetensors", mean="", std="", min="", max="")
+    return dict(shape=repr(a.shape), dtype=repr(a.dtype), value=f"./{name}.safetensors", mean="", std="", min="",
+                max="")
 
 
 def node(path, inputs, outputs, *children):
-    o = dict(module_path="Q." + path, inputs={"args": [value(f"Q.{path}_inputs_args_0", inputs)]} if inputs is not None else None)
+    o = dict(module_path="Q." + path, inputs={"args": [value(f"Q.{path}_inputs_args_0", inputs)]} if inputs is not None
+             else None)
     o["outputs"] = None if children else value(f"Q.{path}_outputs", outputs)
     return dict(o, children=list(children)) if children else o
 
@@ -61,9 +66,13 @@ layers = [node(f"model.layers.{n}", s["embed"] if n == 0 else s["layer0.output"]
                node(f"model.layers.{n}.input_layernorm", None, s[f"layer{n}.attn_norm"]),
                node(f"model.layers.{n}.self_attn", None, None,
                     *[node(f"model.layers.{n}.self_attn.{p}_proj", None, row(f"layer{n}.{p}_proj")) for p in "qkv"],
-                    node(f"model.layers.{n}.self_attn.o_proj", row(f"layer{n}.attn_context"), s[f"layer{n}.attn_out"]))) for n in (0, 1)]
-tree = dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_input_ids", ids), "mask": value("Q_mask", np.ones(4, bool))}},
-            children=[node("model.embed_tokens", ids, s["embed"]), node("model.rotary_emb", s["embed"], s["layer0.q_rope"]), *layers, node("lm_head", s["final_norm"], s["logits"])])
+                    node(f"model.layers.{n}.self_attn.o_proj", row(f"layer{n}.attn_context"), s[f"layer{n}.attn_out"])))
+          for n in (0, 1)]
+tree = dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_input_ids", ids),
+                                                "mask": value("Q_mask", np.ones(4, bool))}},
+            children=[node("model.embed_tokens", ids, s["embed"]),
+                      node("model.rotary_emb", s["embed"], s["layer0.q_rope"]), *layers,
+                      node("lm_head", s["final_norm"], s["logits"])])
 with open("tree/Q_debug_tree_FULL_TENSORS.json", "w") as o:
     json.dump(tree, o)
 os.mkdir("batched")
@@ -72,7 +81,8 @@ for n, a in s.items():
 P
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 5,6,7,8 --decode 1 -o ref.h5 2>/dev/null
-ids=$(vernier show ref.h5 --format json | $PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'], sep=',')")
+ids=$(vernier show ref.h5 --format json |
+	$PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'], sep=',')")
 $PYTHON make.py
 for kind in a.npz b.npz a.safetensors a.gguf; do
 	echo "== $kind"
@@ -94,15 +104,25 @@ ln -s fp32.yaml fp32.yaml
 vernier limits fp32.yaml | head -n 1
 rm fp32.yaml
 vernier show t.h5 | grep tokens
-vernier compare ref.h5 t.h5 --bitwise --allow missing,token_ids | grep -E '^(identical|outside|verdict|within)' | tail -n 2
+vernier compare ref.h5 t.h5 --bitwise --allow missing,token_ids |
+	grep -E '^(identical|outside|verdict|within)' | tail -n 2
 echo "== arrays as PyTorch shapes them, with a batch of one in front"
 vernier import batched --ids 5,6,7,8 -o batched.h5
-vernier compare ref.h5 batched.h5 --bitwise --allow missing,token_ids | grep -E '^(identical|outside|verdict|within)' | tail -n 2
+vernier compare ref.h5 batched.h5 --bitwise --allow missing,token_ids |
+	grep -E '^(identical|outside|verdict|within)' | tail -n 2
 echo "== blocks of weights become float32"
 vernier import "$FIXTURES"/gguf/qwen2-wide.q4_k_m.gguf --ids 1 --unmapped keep -o w.h5 2>&1 | sed 's/.*: //'
 vernier show w.h5 | grep -E 'token_embd|blk.0.attn_q.weight'
 echo "== bad ones, one line each"
-bad() { echo "-- $1"; shift; vernier import "$@" --ids "$ids" -o bad.h5 >said 2>&1; s=$?; cut -c 1-220 said; echo "[$s]"; test -e bad.h5 -o -e bad.h5.partial && echo "LEFT A FILE"; }
+bad() {
+	echo "-- $1"
+	shift
+	vernier import "$@" --ids "$ids" -o bad.h5 >said 2>&1
+	s=$?
+	cut -c 1-220 said
+	echo "[$s]"
+	test -e bad.h5 -o -e bad.h5.partial && echo "LEFT A FILE"
+}
 head -c 3000 a.npz >cut.npz; bad "half an archive" cut.npz
 echo text >text.npz; bad "no archive" text.npz
 $PYTHON -c "

@@ -28,7 +28,10 @@ vernier points --faults "$M" | sed -n '1p; /^R1 /p; /^A5.missing/p; /^W10/p'
 try points --faults "$M" extra
 # Mistakes of the recording: the run is sound, the file is not.
 run -o cut.h5 --inject M6@*
-"${PYTHON:-python3}" -c 'import h5py; a, b = (h5py.File(n)["step.0/logits"][()] for n in ("sound.h5", "cut.h5")); print("logits:", len(b), "row,", "the last" if a[-1:].tobytes() == b.tobytes() else "another")'
+"${PYTHON:-python3}" -c '
+import h5py
+a, b = (h5py.File(n)["step.0/logits"][()] for n in ("sound.h5", "cut.h5"))
+print("logits:", len(b), "row,", "the last" if a[-1:].tobytes() == b.tobytes() else "another")'
 try capture ref "$M" --ids 1,2 -o a.h5 --inject P13
 try capture ref "$M" --ids 1,2 -o a.h5 --inject P13@layer9
 try capture ref "$M" --ids 1,2 -o a.h5 --inject P12.dtype@logits

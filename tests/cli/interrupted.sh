@@ -1,13 +1,17 @@
 # A signal ends what writes a report, and nothing of it is left behind.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o ref.h5 2>/dev/null
-for i in 1 2 3 4 5 6 7 8; do vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" --precision f16 -o h$i.h5 2>/dev/null; done
+for i in 1 2 3 4 5 6 7 8; do
+	vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" --precision f16 -o h$i.h5 2>/dev/null
+done
 cat >run.py <<'P'
 import glob, os, signal, subprocess, sys, time
 for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
     for _ in range(50):  # it may be done before the signal
-        p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                             preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
+        p = subprocess.Popen([os.environ["VERNIER"], *sys.argv[1:]], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL,
+                             preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL)
+                                                 for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
         while p.poll() is None and not glob.glob("*.partial*"):
             pass
         p.send_signal(number)
@@ -18,7 +22,8 @@ for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         for name in "t.csv", "v.txt":
             if os.path.exists(name):
                 os.remove(name)
-    print(sys.argv[1], number.name, "ended" if ended == -number else ended, ", ".join(left) and "left behind" or "nothing is left")
+    print(sys.argv[1], number.name, "ended" if ended == -number else ended, ", ".join(left) and "left behind"
+          or "nothing is left")
     for name in left:
         os.remove(name)
 P
@@ -106,7 +111,8 @@ int rename(const char *from, const char *to)
 int renameat2(int a, const char *from, int b, const char *to, unsigned how)
 {
 	once();
-	return ((int (*)(int, const char *, int, const char *, unsigned))dlsym(RTLD_NEXT, "renameat2"))(a, from, b, to, how);
+	return ((int (*)(int, const char *, int, const char *, unsigned))dlsym(RTLD_NEXT, "renameat2"))(
+		a, from, b, to, how);
 }
 P
 cc -O1 -shared -fPIC -o renamed.so renamed.c -ldl || exit
@@ -119,7 +125,8 @@ ended() {
 	there >after
 	diff before after
 }
-for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values w.txt" "synth qwen2-0.5b --layers 1 -o m" \
+for command in "compare ref.h5 h1.h5 -q -o c.json" "show ref.h5 logits --values w.txt" \
+	"synth qwen2-0.5b --layers 1 -o m" \
 	"selftest" "isolate $M --ids 1,2 --check true"; do
 	ended created.so "$command"
 done
@@ -152,7 +159,8 @@ int sigaction(int number, const struct sigaction *now, struct sigaction *old)
 		kill(getpid(), SIGTERM);
 		usleep(10000);
 	}
-	return ((int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction"))(number, now, old);
+	return ((int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction"))(
+		number, now, old);
 }
 char *mkdtemp(char *path)
 {
@@ -190,6 +198,7 @@ int unlinkat(int in, const char *path, int how)
 P
 cc -O1 -shared -fPIC -o kept.so kept.c || exit
 for how in "--check 'exit 9'" "--inject R1@layer1.q_rope"; do
-	LD_PRELOAD=$PWD/kept.so sh -c "\"$VERNIER\" isolate \"$M\" --ids 1,2 $how" 2>&1 >/dev/null | sed 's/[^ ]*vernier-isolate-[^ ]*/FOLDER/'
+	LD_PRELOAD=$PWD/kept.so sh -c "\"$VERNIER\" isolate \"$M\" --ids 1,2 $how" 2>&1 >/dev/null |
+		sed 's/[^ ]*vernier-isolate-[^ ]*/FOLDER/'
 done
 rm -rf "$TMPDIR"/vernier-isolate-*

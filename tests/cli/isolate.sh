@@ -23,7 +23,8 @@ echo "== by a recording"
 # An engine whose q_rope and down_proj of layer 1 round to half, where they are not replaced.
 cat >engine <<'END'
 precision() { case ,$VERNIER_FORCE_REF, in *,$1,*) ;; *) echo "--precision f16@$1";; esac; }
-"$VERNIER" capture ref "$1" --ids 5,6,7,8,9,10 -o out.h5 $(precision layer1.q_rope) $(precision layer1.down_proj) 2>/dev/null
+"$VERNIER" capture ref "$1" --ids 5,6,7,8,9,10 -o out.h5 $(precision layer1.q_rope) \
+	$(precision layer1.down_proj) 2>/dev/null
 END
 cat >tight.yaml <<'END'
 version: 1

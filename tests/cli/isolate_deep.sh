@@ -30,7 +30,8 @@ END_PYTHON
 isolate() {
 	local most=$1 kind=$2; shift 2
 	rm -f sets
-	vernier isolate deep --ids $IDS --check "bash engine $IDS" --check-recording out.h5 --limits tight.yaml --format json -o r.json --force
+	vernier isolate deep --ids $IDS --check "bash engine $IDS" --check-recording out.h5 --limits tight.yaml \
+		--format json -o r.json --force
 	echo "[$?]"
 	$PYTHON said.py $most "$kind"
 }

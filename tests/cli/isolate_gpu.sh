@@ -1,4 +1,5 @@
-# Which operations of a GPU run to replace to repair it. The faults are nodes that compute in less than the run is to have.
+# Which operations of a GPU run to replace to repair it. The faults are nodes that compute in less than the run is to
+# have.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 M=$FIXTURES/qwen2-trained
 cat >tight.yaml <<'END'
@@ -28,9 +29,13 @@ isolate --precision f32 --kv paged
 echo "== one culprit"
 isolate --precision f32 --precision f16@layer1.q_rope --reference-precision f32 --limits tight.yaml
 echo "== two"
-isolate --precision f32 --precision f16@layer0.attn_context --precision f16-acc16@layer1.down_proj --reference-precision f32 --limits tight.yaml
+isolate --precision f32 --precision f16@layer0.attn_context --precision f16-acc16@layer1.down_proj \
+	--reference-precision f32 --limits tight.yaml
 echo "== a fault of the catalogue"
-for fault in R1@layer1.q_rope A1@layer1.attn_context W1@layer0.attn_out; do echo "$fault"; isolate --inject $fault | grep -v "others:\|by itself\|repaired"; done
+for fault in R1@layer1.q_rope A1@layer1.attn_context W1@layer0.attn_out; do
+	echo "$fault"
+	isolate --inject $fault | grep -v "others:\|by itself\|repaired"
+done
 echo "== only the logits are judged"
 isolate --precision f32 --precision f16@layer1.q_rope --reference-precision f32 --limits tight.yaml --points logits
 echo "== limits that no half can keep to"

@@ -33,4 +33,6 @@ q vernier capture ref "$FIXTURES/gguf/qwen2-wide.q4_k_m.gguf" --ids 3,1,4,1,5,9,
 say mixed.h5 q4.h5 --allow weights
 damage q4.h5 layer0.q_proj 'x[:] = x[:, ::-1]' && say mixed.h5 bad.h5 --allow weights
 echo "== both files are in order"
-for f in q8_0 q8_0-gdn q6_k q5_k q4_k; do vernier limits $f.yaml --recording ref.h5 | sed -nE '1s|.*/||p; /warning/p'; done
+for f in q8_0 q8_0-gdn q6_k q5_k q4_k; do
+	vernier limits $f.yaml --recording ref.h5 | sed -nE '1s|.*/||p; /warning/p'
+done

@@ -22,5 +22,6 @@ echo "== what single metrics rest on"
 try 'version: 1\nname: x\ndefaults: { nmse: 1.0e-3, why: a, why_of: { cosin: b } }\n'
 try 'version: 1\nname: x\ndefaults: { nmse: 1.0e-3, why: a, why_of: { nmse: b, nmse: c } }\n'
 try 'version: 1\nname: x\ndefaults: { nmse: 1.0e-3, why: a, why_of: b }\n'
-try 'version: 1\nname: x\nrules:\n  - match: logits\n    nmse: 1.0e-3\n    headroom: 0.5\n    why: a\n    why_of: { headroom: b }\n'
+try 'version: 1\nname: x\nrules:\n  - match: logits\n    nmse: 1.0e-3\n    headroom: 0.5\n'\
+'    why: a\n    why_of: { headroom: b }\n'
 vernier limits x.yaml logits

@@ -1,6 +1,8 @@
 # The factor of a token whose few large numbers are most of it is luck; one that all of them share is not.
 M=$FIXTURES/qwen2-trained
-for p in f32 f16; do vernier capture ref "$M" --ids 5,9,7,8,20,21,22,23 --force-ids 11 --precision $p -o $p.h5 2>/dev/null; done
+for p in f32 f16; do
+	vernier capture ref "$M" --ids 5,9,7,8,20,21,22,23 --force-ids 11 --precision $p -o $p.h5 2>/dev/null
+done
 cat >limits.yaml <<'END'
 version: 1
 defaults: { scale: 2.0e-3, norm_ratio: 2.0e-3, nonfinite: 0, why: the test's }
@@ -10,7 +12,8 @@ import shutil
 import editing as h5py
 import numpy as np
 dice = np.random.default_rng(1)
-factor = {"luck": lambda n: np.concatenate([[1.0035, 1.002, 1.003], 1 + 2e-3 * dice.standard_normal(n - 3)]), "shared": lambda n: np.full(n, 1.003)}
+factor = {"luck": lambda n: np.concatenate([[1.0035, 1.002, 1.003], 1 + 2e-3 * dice.standard_normal(n - 3)]),
+          "shared": lambda n: np.full(n, 1.003)}
 for name, of in factor.items():
     for side in "ref", "cand":
         shutil.copy("f32.h5", f"{name}.{side}.h5")
@@ -26,5 +29,6 @@ for name, of in factor.items():
 END
 for name in luck shared; do
 	echo "== $name"
-	vernier compare $name.ref.h5 $name.cand.h5 --limits limits.yaml --points layer1.mlp_act | grep -E '^ *outside|^verdict' | cut -d'"' -f1
+	vernier compare $name.ref.h5 $name.cand.h5 --limits limits.yaml --points layer1.mlp_act |
+		grep -E '^ *outside|^verdict' | cut -d'"' -f1
 done

@@ -1,16 +1,22 @@
-# Manners: what is misspelt is answered with what is likely to be meant, token ids come in every form, and a report says what next.
+# Manners: what is misspelt is answered with what is likely to be meant, token ids come in every form, and a report says
+# what next.
 M=$FIXTURES/qwen2-trained
 try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm -f said; echo "[$s]"; }
 ids() { vernier show "$1" --format json | $PYTHON -c "import json, sys; print(json.load(sys.stdin)['token_ids'])"; }
 
 echo "== help fits a screen of 24 lines of 80 columns"
 vernier help | awk 'length > 80 { wide++ } END { print (NR <= 24 ? "fits" : NR " lines"), wide + 0, "too wide" }'
-$PYTHON "$TESTS/silent.py" --most 60 --show -- "$VERNIER" compare --help | tr -d '\r' | awk 'length > 80 { wide++ } END { print wide + 0, "too wide on a terminal of 80 columns" }'
+$PYTHON "$TESTS/silent.py" --most 60 --show -- "$VERNIER" compare --help | tr -d '\r' |
+	awk 'length > 80 { wide++ } END { print wide + 0, "too wide on a terminal of 80 columns" }'
 for columns in 79 60 40; do
-	for command in help $(vernier help | awk 'NF == 0 { block++ } NF && block == 1 { print $1 }'); do COLUMNS=$columns vernier $command --help; done |
-		awk -v columns=$columns 'length > columns { print; wide++ } END { print wide + 0, "too wide for", columns, "columns" }'
+	for command in help $(vernier help | awk 'NF == 0 { block++ } NF && block == 1 { print $1 }'); do
+		COLUMNS=$columns vernier $command --help
+	done |
+		awk -v columns=$columns \
+			'length > columns { print; wide++ } END { print wide + 0, "too wide for", columns, "columns" }'
 done
-$PYTHON "$TESTS/silent.py" --most 60 --show -- sh -c 'stty cols 60; "$VERNIER" help' | tr -d '\r' | awk '/^silent/ { next } length > 60 { wide++ } END { print wide + 0, "too wide on a terminal of 60 columns" }'
+$PYTHON "$TESTS/silent.py" --most 60 --show -- sh -c 'stty cols 60; "$VERNIER" help' | tr -d '\r' |
+	awk '/^silent/ { next } length > 60 { wide++ } END { print wide + 0, "too wide on a terminal of 60 columns" }'
 for word in help -h --help "help help"; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
 for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
 
@@ -48,7 +54,8 @@ ids a.h5
 for list in '[1,"2"]' '[1,2' '{"tokens":[1]}' '[[1],[2]]' '[]' '[1.5]' '[-1]' '[2147483648]' ids.json '1,,2' '1 2 x'; do
 	try capture ref "$M" --ids "$list" -o b.h5
 done
-vernier capture ref "$M" --ids 54,71,263,271,68,286,485,64,74,278,285,466,413,461,11,271,54 --decode 3 -o ref.h5 2>err || cat err
+vernier capture ref "$M" --ids 54,71,263,271,68,286,485,64,74,278,285,466,413,461,11,271,54 --decode 3 -o ref.h5 \
+	2>err || cat err
 vernier capture ref "$M" --ids-from ref.h5 --force-ids-from ref.h5 -o again.h5 2>err || cat err
 [ "$(ids ref.h5)" = "$(ids again.h5)" ] && echo "the same tokens, decoded ones too"
 vernier compare ref.h5 again.h5 --bitwise | tail -n 1
@@ -94,7 +101,8 @@ vernier show prompt.h5 embed | cmp - <(vernier show prompt.h5 embed -o -) && ech
 for f in shown weights; do $PYTHON -c "import json, sys; print(json.load(open(sys.argv[1]))['schema'])" $f.json; done
 vernier compare prompt.h5 'a fault.h5' -o - | head -n 2
 vernier compare prompt.h5 'a fault.h5' --format json -o - | head -n 2
-vernier compare prompt.h5 'a fault.h5' -o - --format json | $PYTHON -m json.tool >both.json && echo "-o - --format json is one report"
+vernier compare prompt.h5 'a fault.h5' -o - --format json | $PYTHON -m json.tool >both.json &&
+	echo "-o - --format json is one report"
 next() { $PYTHON -c "import json, sys; print(*json.load(open(sys.argv[1]))['next'], sep='\n')" "$1"; }
 next r.json
 eval "$(next r.json | sed -n 1p) -o e.json -o e.txt"
@@ -103,7 +111,8 @@ grep -A 3 'neighbours' e.txt
 vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json
 
 echo "== compare.md explains every column of the table"
-vernier compare ref.h5 half.h5 --model "$M" --all | sed -n 's/^ *\(checkpoint  \)/\1/p' | sed 's/   */\n/g' | while read -r column; do
+vernier compare ref.h5 half.h5 --model "$M" --all | sed -n 's/^ *\(checkpoint  \)/\1/p' | sed 's/   */\n/g' |
+	while read -r column; do
 	vernier help compare.md | grep -c "^| \`$column\` | [^|]*[a-z]" | sed "s/^/$column: /"
 done
 

@@ -35,7 +35,8 @@ print(*j["next"], sep="\n")
 for c in j["candidates"]:
     print(c["about"], c["report"] and c["report"]["schema"])
 print(*(f"{p['name']}:{p['odd']}:{''.join(p['outside'])}" for p in j["checkpoints"][18:24]))
-alone = json.loads(subprocess.run([os.environ["VERNIER"], "compare", "ref.h5", "rope.h5", "--format", "json"], capture_output=True).stdout)
+alone = json.loads(subprocess.run([os.environ["VERNIER"], "compare", "ref.h5", "rope.h5", "--format", "json"],
+                                  capture_output=True).stdout)
 print("as alone:", alone == j["candidates"][1]["report"])
 PY
 
@@ -66,7 +67,8 @@ vernier compare --vote half.h5 rope.h5 bf16.h5 -o vote.json -o vote.html
 $PYTHON -c "
 import json
 j = json.load(open('vote.json'))
-print(j['reference'], j['elected'], [c['report'] and c['report']['verdict'] for c in j['candidates']], sum(p['odd'] == 'B' for p in j['checkpoints']))"
+print(j['reference'], j['elected'], [c['report'] and c['report']['verdict'] for c in j['candidates']],
+      sum(p['odd'] == 'B' for p in j['checkpoints']))"
 echo "== two against two, and nothing to vote on"
 cp half.h5 half2.h5; cp rope.h5 rope3.h5
 vernier compare --vote half.h5 half2.h5 rope.h5 rope3.h5 --points 'layer1.*_rope' | tail -n 2
@@ -91,7 +93,10 @@ with open("other/model.safetensors", "r+b") as f:
 PY
 q vernier capture ref "$M" --ids 1,2,3 --points final_norm -o b.h5
 q vernier capture ref other --ids 1,2,3 --points final_norm -o c.h5
-for pair in "a.h5 b.h5" "a.h5 c.h5" "b.h5 c.h5"; do vernier compare $pair -q --allow weights,itself >/dev/null; echo $?; done
+for pair in "a.h5 b.h5" "a.h5 c.h5" "b.h5 c.h5"; do
+	vernier compare $pair -q --allow weights,itself >/dev/null
+	echo $?
+done
 say compare --vote a.h5 b.h5 c.h5
 vernier compare --vote a.h5 b.h5 c.h5 --allow weights | tail -n 1
 

@@ -16,7 +16,9 @@ $PYTHON - <<'PY'
 import json, os, subprocess
 for p in "p001", "p002", "p017":
     j = json.load(open(f"r.{p}.json"))
-    alone = subprocess.run([os.environ["VERNIER"], "compare", f"refs/{p}.h5", *(f"{d}/{p}.h5" for d in ("half", "bf16", "wrong")), "--points", "*_rope", "--format", "json"],
+    alone = subprocess.run([os.environ["VERNIER"], "compare", f"refs/{p}.h5",
+                            *(f"{d}/{p}.h5" for d in ("half", "bf16", "wrong")), "--points", "*_rope", "--format",
+                            "json"],
                            capture_output=True).stdout
     print(p, j["schema"], j["verdict"], "as files:", json.loads(alone) == j)
 j = json.load(open("whole.json"))
@@ -26,7 +28,10 @@ PY
 echo "== shared by processes"
 for n in 1 2 3 7; do
 	mkdir $n
-	for i in $(seq $n); do vernier compare refs half bf16 wrong --points '*_rope' --part $i/$n -q --summary $n/$i.json; echo -n "$? "; done
+	for i in $(seq $n); do
+		vernier compare refs half bf16 wrong --points '*_rope' --part $i/$n -q --summary $n/$i.json
+		echo -n "$? "
+	done
 	vernier merge $n/*.json -o $n/all.json >/dev/null; echo "[$?]"
 	cmp $n/all.json whole.json && echo "$n: the same bytes"
 done
@@ -62,7 +67,8 @@ def ranks(source, n, name):
             f["run"].attrs.update(rank=r, world_size=n)
             for layer in "01":
                 d = f[f"step.0/layer{layer}/q_rope"]
-                kept = {k: v for k, v in d.attrs.items() if k in ("order", "layer", "point", "op", "basis", "axes", "dtype")}
+                kept = {k: v for k, v in d.attrs.items()
+                        if k in ("order", "layer", "point", "op", "basis", "axes", "dtype")}
                 x = d[:, r * d.shape[1] // n : (r + 1) * d.shape[1] // n]
                 del f[f"step.0/layer{layer}/q_rope"]
                 f[f"step.0/layer{layer}"].create_dataset("q_rope", data=x).attrs.update(kept)
@@ -74,7 +80,9 @@ PY
 S="--points layer1.*_rope"
 say compare refs/p017.h5 --shard two/ six b0.h5,b1.h5 wrong/p017.h5 $S
 say compare refs/p017.h5 --shard two -q
-vernier compare refs/p017.h5 --shard two/rank1.h5 two/rank0.h5 >files; vernier compare refs/p017.h5 --shard two >folder; cmp files folder && echo "the same"
+vernier compare refs/p017.h5 --shard two/rank1.h5 two/rank0.h5 >files
+vernier compare refs/p017.h5 --shard two >folder
+cmp files folder && echo "the same"
 cp half/p017.h5 a,b.h5
 say compare refs/p017.h5 --shard a,b.h5 two $S
 say compare refs/p017.h5 --shard six two -o r.json $S --force

@@ -1,6 +1,10 @@
-# A tensor of another shape is a finding whatever its numbers are; and it is told what they are. What a name map is said to declare, it does.
+# A tensor of another shape is a finding whatever its numbers are; and it is told what they are. What a name map is said
+# to declare, it does.
 M=$FIXTURES/llama-trained
-cap() { vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --force-ids 7 --points 'layer1.{q_proj,q_rope,attn_context,attn_out,gate_proj}' "$@" 2>/dev/null; }
+cap() {
+	vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --force-ids 7 \
+		--points 'layer1.{q_proj,q_rope,attn_context,attn_out,gate_proj}' "$@" 2>/dev/null
+}
 cap -o ref.h5
 cap -o half.h5 --precision f16
 cat >edit.py <<'P'
@@ -28,7 +32,8 @@ c = [c for c in json.load(open('x.json'))['checkpoints'] if c['status'] == 'miss
 m = re.search(r'axes: ("[^"]*")(, to_axes: "[^"]*")?$', c.get('holds', ''))
 if not m:
     sys.exit(1)
-open('map.yaml', 'w').write('version: 1\nname: a map\nrules:\n  - { from: "layer{n}.%s", to: "layer{n}.%s", %s }\n' % (sys.argv[1], sys.argv[1], m[0]))
+open('map.yaml', 'w').write('version: 1\nname: a map\nrules:\n  - { from: "layer{n}.%s", to: "layer{n}.%s", '
+                            '%s }\n' % (sys.argv[1], sys.argv[1], m[0]))
 P
 	vernier compare ref.h5 x.h5 --names map.yaml | tail -1
 }

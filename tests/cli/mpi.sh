@@ -1,4 +1,5 @@
-# Two folders, their pairs shared by the processes of mpirun: the same bytes as one process gives; what dies ends the run.
+# Two folders, their pairs shared by the processes of mpirun: the same bytes as one process gives; what dies ends the
+# run.
 MPI=$(dirname "$VERNIER")/vernier_mpi
 [ -x "$MPI" ] && command -v mpirun >/dev/null || { echo "skipped: needs MPI (libopenmpi-dev, openmpi-bin)"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -15,15 +16,18 @@ for p in p001 p002 p017; do
 	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o refs/$p.h5 2>/dev/null
 	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o cands/$p.h5 --precision f16 2>/dev/null
 done
-vernier capture ref "$M" --ids "@$FIXTURES/prompts/p002.ids" --precision f16 --inject R1@layer1.q_rope -o cands/p002.h5 --force 2>/dev/null
+vernier capture ref "$M" --ids "@$FIXTURES/prompts/p002.ids" --precision f16 --inject R1@layer1.q_rope \
+	-o cands/p002.h5 --force 2>/dev/null
 cp refs/p017.h5 refs/alone.h5; cp refs/p001.h5 refs/broken.h5; echo no >cands/broken.h5
 mkdir one many
 vernier compare refs cands --summary one.json --force -o one/r.json -o one/r.html >one.out 2>one.err; echo "[$?]"
 for n in 3 7; do
-	mpirun -n $n "$MPI" compare refs cands --summary many.json --force -o many/r.json -o many/r.html --force >many.out 2>many.err
+	mpirun -n $n "$MPI" compare refs cands --summary many.json --force -o many/r.json -o many/r.html --force \
+		>many.out 2>many.err
 	echo "$n: [$?]"
 	cmp one.json many.json; sed "s#many/#one/#g" many.out | cmp one.out -
-	grep -v '^-*$\|^Primary job\|^a non-zero exit\|^mpirun detected\|^the job to be\|Process name:\|Exit code:\|^$' many.err | diff one.err - && diff -r one many && echo "the same bytes"
+	grep -v '^-*$\|^Primary job\|^a non-zero exit\|^mpirun detected\|^the job to be\|Process name:\|Exit code:\|^$' \
+		many.err | diff one.err - && diff -r one many && echo "the same bytes"
 done
 echo "== several candidates"
 mkdir wrong; cp cands/p001.h5 wrong/p001.h5; cp cands/p002.h5 wrong/p017.h5; cp refs/p002.h5 wrong/p002.h5
@@ -65,7 +69,9 @@ echo "== a build without MPI"
 OMPI_COMM_WORLD_SIZE=4 vernier compare refs cands -q
 echo "[$?]"
 echo "== prompts of one file are shared, and the same as of one process"
-printf '{"prompt": "The quick", "decode": 2}\n{"prompt": "one", "decode": 2, "temperature": 0.5}\n{"ids": [5, 6, 7]}\n' >p.jsonl
+printf \
+	'{"prompt": "The quick", "decode": 2}\n{"prompt": "one", "decode": 2, "temperature": 0.5}\n{"ids": [5, 6, 7]}\n' \
+	>p.jsonl
 vernier capture ref "$M" --prompts p.jsonl -o alone 2>/dev/null
 mpirun -n 3 "$MPI" capture ref "$M" --prompts p.jsonl -o shared 2>&1 | sed 's/ in [0-9.]* s (.*//'
 vernier compare alone shared --bitwise --allow itself | sed -n '/^== together/,$p'

@@ -1,6 +1,13 @@
 # Name maps with one thing wrong, and maps that do not fit: file, line, column, status 2.
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8 --points '*' -o ref.h5 2>/dev/null
-try() { printf '%b' "$1" >x.yaml; echo "== $1"; vernier compare ref.h5 ref.h5 --allow itself --names x.yaml >said 2>&1; s=$?; grep -v -e '^$' said | sed '3,$!b;$!d'; echo "[$s]"; }
+try() {
+	printf '%b' "$1" >x.yaml
+	echo "== $1"
+	vernier compare ref.h5 ref.h5 --allow itself --names x.yaml >said 2>&1
+	s=$?
+	grep -v -e '^$' said | sed '3,$!b;$!d'
+	echo "[$s]"
+}
 R='version: 1\nrules:\n'
 try ''
 try 'version: 2\n'
@@ -40,9 +47,18 @@ try "$R"'  - { from: "layer{n}.q_rope", to: "layer{n}.q_proj" }\n'
 echo "== nothing that it is about, parts that do not add up, terms of other shapes"
 try "$R"'  - { from: "model.*", to: b }\n'
 try "$R"'  - { from: "layer{n}.q_proj", parts: ["layer{n}.a", "layer{n}.b"], along: x, axes: "token x dim" }\n'
-vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8 --points 'layer*.{gate_proj,mlp_act,attn_norm}' -o few.h5 2>/dev/null
-fit() { printf '%b' "$1" >x.yaml; echo "== $1"; vernier compare ref.h5 few.h5 --names x.yaml --points "$2" >said 2>&1; s=$?; grep -v -e '^$' said | sed '3,$!b;$!d'; echo "[$s]"; }
-fit "$R"'  - { from: "layer{n}.gate_proj", parts: ["layer{n}.up_proj", "layer{n}.attn_out"], along: x, axes: "token x" }\n' 'layer*'
+vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8 --points 'layer*.{gate_proj,mlp_act,attn_norm}' \
+	-o few.h5 2>/dev/null
+fit() {
+	printf '%b' "$1" >x.yaml
+	echo "== $1"
+	vernier compare ref.h5 few.h5 --names x.yaml --points "$2" >said 2>&1
+	s=$?
+	grep -v -e '^$' said | sed '3,$!b;$!d'
+	echo "[$s]"
+}
+fit "$R"'  - { from: "layer{n}.gate_proj", parts: ["layer{n}.up_proj", "layer{n}.attn_out"], along: x, '\
+'axes: "token x" }\n' 'layer*'
 fit "$R"'  - { from: "layer{n}.attn_norm", plus: ["layer{n}.gate_proj"], to: "layer{n}.output" }\n' 'layer*'
 fit "$R"'  - { from: "layer{n}.gate_proj", to: "layer{n}.q_proj", axes: "token (head dim)" }\n' 'layer0.q_proj'
 fit "$R"'  - { from: "layer{n}.gate_proj", to: "layer{n}.up_proj", axes: "token (ffn 2)" }\n' 'layer0.up_proj'
@@ -50,7 +66,8 @@ vernier compare ref.h5 ref.h5 --allow itself --names nowhere 2>&1
 echo "== a fallback that is not needed, a sum of two, axes regrouped there and back"
 try "$R"'  - { from: "layer{n}.attn_norm", to: "layer{n}.q_norm", fallback: true }\n'
 fit "$R"'  - { from: "layer{n}.gate_proj", plus: ["layer{n}.mlp_act"], to: "layer{n}.up_proj" }\n' 'layer0.up_proj'
-fit "$R"'  - { from: "layer{n}.mlp_act", axes: "token (4 rest)", to_axes: "token (rest 4)", to: "layer{n}.up_proj" }\n' 'layer0.up_proj'
+fit "$R"'  - { from: "layer{n}.mlp_act", axes: "token (4 rest)", to_axes: "token (rest 4)", '\
+'to: "layer{n}.up_proj" }\n' 'layer0.up_proj'
 echo "== a map that only leaves out: one tensor of the engine's own"
 cp ref.h5 dbg.h5; $PYTHON -c "
 import h5py

@@ -11,7 +11,10 @@ with h5py.File("bad.h5", "r+") as f:
     d.attrs.update(attributes, axes="token hidden")
     del f["step.0/layer0/k_rope"]
 P
-next() { vernier compare ref.h5 bad.h5 --allow itself "$@" --format json 2>/dev/null | $PYTHON -c 'import json, sys; print(*json.load(sys.stdin)["next"] or ["nothing"], sep="\n")'; }
+next() {
+	vernier compare ref.h5 bad.h5 --allow itself "$@" --format json 2>/dev/null |
+		$PYTHON -c 'import json, sys; print(*json.load(sys.stdin)["next"] or ["nothing"], sep="\n")'
+}
 echo "== a shape, and a name that is missing"
 next
 echo "== the same, the name allowed"

@@ -1,6 +1,9 @@
 # What a report proposes to type: names of another engine, misspelt names, refusals, evaluations, weights.
 M="$FIXTURES/qwen2-trained"
-next() { "$@" --format json 2>/dev/null | $PYTHON -c 'import json, sys; print(*json.load(sys.stdin)["next"] or ["nothing"], sep="\n")'; }
+next() {
+	"$@" --format json 2>/dev/null |
+		$PYTHON -c 'import json, sys; print(*json.load(sys.stdin)["next"] or ["nothing"], sep="\n")'
+}
 vernier capture ref "$M" --ids 5,6,7 -o ref.h5 2>/dev/null
 cp ref.h5 bad.h5
 $PYTHON - <<'P'
@@ -25,18 +28,21 @@ vernier compare llama.h5 ll.h5 --allow token_ids | grep '^note *names'
 echo "== other tokens: recorded again with the tokens of the other side, and that command runs"
 vernier capture ref "$M" --ids 5,6,8 --precision f16 -o other.h5 2>/dev/null
 next vernier compare ref.h5 other.h5
-eval "$(next vernier compare ref.h5 other.h5 | sed -n 1p)" 2>/dev/null && vernier compare reference.h5 other.h5 | tail -n 1
+eval "$(next vernier compare ref.h5 other.h5 | sed -n 1p)" 2>/dev/null &&
+	vernier compare reference.h5 other.h5 | tail -n 1
 next vernier compare llama.h5 hf.h5 --ref-batch-row 0 --allow config
 echo "== decoded tokens too"
 vernier capture ref "$M" --ids 5,6,7 --precision f16 --decode 2 -o longer.h5 2>/dev/null
 vernier compare ref.h5 longer.h5 2>&1 | sed -n 1p
 next vernier compare ref.h5 longer.h5
 rm reference.h5
-eval "$(next vernier compare ref.h5 longer.h5 | sed -n 1p)" 2>/dev/null && vernier compare reference.h5 longer.h5 | tail -n 1
+eval "$(next vernier compare ref.h5 longer.h5 | sed -n 1p)" 2>/dev/null &&
+	vernier compare reference.h5 longer.h5 | tail -n 1
 next vernier show longer.h5 | sed -n 2p
 vernier capture ref "$M" --ids-from longer.h5 --force-ids-from longer.h5 --inject R1@layer1 -o mistake.h5 2>/dev/null
 vernier compare reference.h5 mistake.h5 --allow config --limits fp32.yaml -q
-vernier explain reference.h5 mistake.h5 --model "$M" --format json | $PYTHON -c 'import json, sys; print(json.load(sys.stdin)["next"][0])'
+vernier explain reference.h5 mistake.h5 --model "$M" --format json |
+	$PYTHON -c 'import json, sys; print(json.load(sys.stdin)["next"][0])'
 echo "== other weights"
 cp -r "$M" changed
 $PYTHON - <<'P'

@@ -19,14 +19,17 @@ vernier explain ref.h5 rows.h5 --model "$M" | grep -E '^(verdict|first|explained
 vernier compare ref.h5 all.h5 | grep -E '^OUTSIDE +layer0'
 vernier compare ref.h5 all.h5 --format markdown | grep -E '^.*layer0.gate_proj.* \| '
 for form in text markdown csv; do
-    vernier compare ref.h5 all.h5 --model "$M" --format $form | grep -E '^  (replayed|spread) .*-,|^OUTSIDE +layer0.(down|out)|layer0.down_proj. \| inf|^layer0.(down|out)'
+    vernier compare ref.h5 all.h5 --model "$M" --format $form |
+        grep -E '^  (replayed|spread) .*-,|^OUTSIDE +layer0.(down|out)|layer0.down_proj. \| inf|^layer0.(down|out)'
 done
 vernier compare ref.h5 all.h5 --model "$M" --format json | "${PYTHON:-python3}" -c "
 import json, sys
 for c in json.load(sys.stdin)['checkpoints']:
     if c['name'] in ('layer0.down_proj', 'layer0.output'):
-        print({k: c['replay'][k] for k in ('local', 'local_over_floor', 'worst_token_over_floor', 'max_abs_over_floor', 'inherited', 'gain')},
-              c['replay']['not_finite'], [(l['metric'], l['value'], l['holds']) for l in c['limits']], 'worst_token' in c)"
+        print({k: c['replay'][k] for k in ('local', 'local_over_floor', 'worst_token_over_floor', 'max_abs_over_floor',
+                                           'inherited', 'gain')},
+              c['replay']['not_finite'], [(l['metric'], l['value'], l['holds']) for l in c['limits']],
+              'worst_token' in c)"
 cat >nan.yaml <<'YAML'
 version: 1
 name: nan

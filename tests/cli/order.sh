@@ -1,4 +1,5 @@
-# Recordings that do not say in which order they ran: every report has the order that names, a plan or the other side tells.
+# Recordings that do not say in which order they ran: every report has the order that names, a plan or the other side
+# tells.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --precision f16 -o cand.h5 2>/dev/null
@@ -43,7 +44,15 @@ def far(f):
         d[...] = d[()] * 1.3
 change('deep.cand.h5', 'deep.wrong.h5', far)
 "
-say() { echo "== $1"; o=$2; shift 2; vernier compare "$@" >text 2>&1; vernier compare "$@" --force -q -o $o.json -o $o.html; echo "[$?]"; grep -E '^(first |note  *order)' text; }
+say() {
+	echo "== $1"
+	o=$2
+	shift 2
+	vernier compare "$@" >text 2>&1
+	vernier compare "$@" --force -q -o $o.json -o $o.html
+	echo "[$?]"
+	grep -E '^(first |note  *order)' text
+}
 say "both say it" both ref.h5 wrong.h5
 say "neither does" neither ref.none.h5 wrong.none.h5
 say "the candidate has a plan" cand ref.none.h5 wrong.h5

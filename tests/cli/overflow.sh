@@ -1,9 +1,10 @@
-# An engine in float16 whose numbers pass 65504: the replay in float16 does so too, and the overflow is still where the error starts.
+# An engine in float16 whose numbers pass 65504: the replay in float16 does so too, and the overflow is still where the
+# error starts.
 M=$FIXTURES/qwen2-trained
 cat >scaled.py <<'PY'
-"""scaled.py MODEL FACTOR [RECORDING]: up of layer 0 is so many times as much, and down as many times less. With a recording of
-that model one channel of down_proj is scaled until it reaches 60000, and the columns between up and down stand in an order in
-which the terms of one of its results fall: that sum rises before it falls."""
+"""scaled.py MODEL FACTOR [RECORDING]: up of layer 0 is so many times as much, and down as many times less. With a
+recording of that model one channel of down_proj is scaled until it reaches 60000, and the columns between up and down
+stand in an order in which the terms of one of its results fall: that sum rises before it falls."""
 import json, struct, sys
 import editing as h5py
 import numpy as np
@@ -11,7 +12,8 @@ path = sys.argv[1] + "/model.safetensors"
 raw = bytearray(open(path, "rb").read())
 n = 8 + struct.unpack("<Q", raw[:8])[0]
 head = json.loads(raw[8:n])
-places = {k: (n + v["data_offsets"][0], n + v["data_offsets"][1], v["shape"]) for k in ("gate", "up", "down") for v in [head[f"model.layers.0.mlp.{k}_proj.weight"]]}
+places = {k: (n + v["data_offsets"][0], n + v["data_offsets"][1], v["shape"]) for k in ("gate", "up", "down")
+          for v in [head[f"model.layers.0.mlp.{k}_proj.weight"]]}
 w = {k: np.frombuffer(bytes(raw[a:b]), "<f4").reshape(s) for k, (a, b, s) in places.items()}
 w["up"] = w["up"] * np.float32(float(sys.argv[2]))
 w["down"] = w["down"] / np.float32(float(sys.argv[2]))
@@ -72,4 +74,5 @@ d[...] = np.nan_to_num(d[...], nan=1.0)"
 vernier compare wide.h5 wide16.h5 --model wide --format json 2>/dev/null | "${PYTHON:-python3}" -c "
 import json, sys
 j = json.load(sys.stdin)
-print(j['origins'], [(c['name'], c['status'], c['replay']['behind']) for c in j['checkpoints'] if c['name'] == 'logits'])"
+print(j['origins'],
+      [(c['name'], c['status'], c['replay']['behind']) for c in j['checkpoints'] if c['name'] == 'logits'])"

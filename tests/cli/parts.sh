@@ -5,14 +5,18 @@ for p in p001 p002 p017; do
 	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o refs/$p.h5 2>/dev/null
 	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o cands/$p.h5 --precision f16 2>/dev/null
 done
-vernier capture ref "$M" --ids "@$FIXTURES/prompts/p002.ids" --precision f16 --inject R1@layer1.q_rope -o cands/p002.h5 --force 2>/dev/null
+vernier capture ref "$M" --ids "@$FIXTURES/prompts/p002.ids" --precision f16 --inject R1@layer1.q_rope \
+	-o cands/p002.h5 --force 2>/dev/null
 cp refs/p017.h5 refs/alone.h5; cp refs/p001.h5 refs/broken.h5; echo no >cands/broken.h5
 touch refs/notes.txt; mkdir cands/old
 vernier compare refs cands -q --summary whole.json 2>/dev/null; echo "[$?]"
 sed 's/"work": ".*"/"work": "..."/' whole.json
 for n in 1 2 3 7; do
 	mkdir $n
-	for i in $(seq $n); do vernier compare refs cands --part $i/$n -q --summary $n/$i.json -o $n/r.json 2>/dev/null; echo -n "$? "; done
+	for i in $(seq $n); do
+		vernier compare refs cands --part $i/$n -q --summary $n/$i.json -o $n/r.json 2>/dev/null
+		echo -n "$? "
+	done
 	vernier merge $(ls $n/[0-9].json | sort -r) -o $n/all.json >$n/said; echo "[$?]"
 	cmp $n/all.json whole.json && echo "$n: the same bytes"
 	cmp $n/said 1/said && ls $n/r.*.json | wc -l
@@ -20,7 +24,8 @@ done
 cat 1/said
 echo "== one part"
 vernier compare refs cands --part 2/2 2>/dev/null | sed -n '/^== together/,$p'
-SLURM_PROCID=1 SLURM_NTASKS=2 vernier compare refs cands --part 2 -q --summary slurm.json 2>/dev/null; cmp slurm.json 2/2.json && echo "the same by srun"
+SLURM_PROCID=1 SLURM_NTASKS=2 vernier compare refs cands --part 2 -q --summary slurm.json 2>/dev/null
+cmp slurm.json 2/2.json && echo "the same by srun"
 echo "== refused"
 say() { echo "\$ vernier $*"; vernier "$@" 2>&1 >/dev/null | grep -v -- --help; echo "[${PIPESTATUS[0]}]"; }
 say merge
@@ -47,7 +52,10 @@ say merge 2/1.json status.json
 $PYTHON -c "
 import json
 j = json.load(open('2/2.json')); j['pairs'].pop(); json.dump(j, open('fewer.json', 'w'))
-j = json.load(open('2/2.json')); j['pairs'] += json.load(open('2/1.json'))['pairs']; j['pairs'].sort(key=lambda p: p['name']); json.dump(j, open('more.json', 'w'))
+j = json.load(open('2/2.json'))
+j['pairs'] += json.load(open('2/1.json'))['pairs']
+j['pairs'].sort(key=lambda p: p['name'])
+json.dump(j, open('more.json', 'w'))
 j['pairs'].reverse(); json.dump(j, open('order.json', 'w'))"
 say merge 2/1.json fewer.json
 say merge 2/1.json more.json

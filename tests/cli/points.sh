@@ -2,7 +2,8 @@
 M=$FIXTURES/qwen2-trained
 try() { echo "\$ vernier $*" | sed "s|$FIXTURES|FIXTURES|"; vernier "$@" 2>&1; echo "[$?]"; }
 echo "== below the checkpoint that they make"
-vernier points "$M" --verbose | grep -E -A 2 '^(layer0\.(q_proj|v_proj|attn_context|attn_scores|attn_norm|down_proj)|logits) '
+vernier points "$M" --verbose |
+	grep -E -A 2 '^(layer0\.(q_proj|v_proj|attn_context|attn_scores|attn_norm|down_proj)|logits) '
 echo "== one product for queries, keys and values, its weight not transposed"
 vernier points "$FIXTURES/gpt2-trained" --verbose | grep -E -A 1 '^layer0\.(c_attn|attn_out) '
 echo "== only if asked for"

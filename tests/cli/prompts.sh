@@ -21,7 +21,10 @@ same "from stdin"
 rm a.h5
 vernier capture ref "$M" --prompt @<(cat "$FIXTURES/prompts/p017.txt") -o a.h5 --force 2>/dev/null
 same "from a pipe"
-shown() { vernier capture ref "$M" "$@" -o a.h5 --force 2>said || { echo "[$?]"; head -n 1 said; return; }; vernier show a.h5 | grep -E '^  text '; }
+shown() {
+	vernier capture ref "$M" "$@" -o a.h5 --force 2>said || { echo "[$?]"; head -n 1 said; return; }
+	vernier show a.h5 | grep -E '^  text '
+}
 echo "== bytes that are no text, controls, an @"
 shown --prompt "$(printf 'a\377\344\270 b\001\033[31mc\342\200\256d\\')"
 shown --prompt @@home
@@ -39,7 +42,8 @@ import json
 with open("llama/tokenizer.json", encoding="utf-8") as f:
     o = json.load(f)
 o["post_processor"] = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}},
-    {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {"<|endoftext|>": {"id": "", "ids": [500], "tokens": []}}}
+    {"Sequence": {"id": "A", "type_id": 0}}], "pair": [],
+                       "special_tokens": {"<|endoftext|>": {"id": "", "ids": [500], "tokens": []}}}
 with open("llama/tokenizer.json", "w", encoding="utf-8") as f:
     json.dump(o, f)
 P

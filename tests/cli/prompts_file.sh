@@ -23,7 +23,11 @@ rm many/warm.h5; capture "$M" --prompts p.jsonl -o many
 cp many/cold.h5 many/warm.h5; capture "$M" --prompts p.jsonl -o many
 capture "$M" --prompts p.jsonl -o many --force
 echo "== a prompt or the weights are others by now"
-sed 's/brown/green/' p.jsonl >q.jsonl; cp p.jsonl kept; cp q.jsonl p.jsonl; capture "$M" --prompts p.jsonl -o many; cp kept p.jsonl
+sed 's/brown/green/' p.jsonl >q.jsonl
+cp p.jsonl kept
+cp q.jsonl p.jsonl
+capture "$M" --prompts p.jsonl -o many
+cp kept p.jsonl
 cp -r "$M" m; chmod -R u+w m
 capture m --prompts p.jsonl -o own >/dev/null
 $PYTHON -c "
@@ -37,7 +41,8 @@ three
 P
 $PYTHON - "$VERNIER" "$M" <<'P'
 import os, signal, subprocess, sys, time
-p = subprocess.Popen([sys.argv[1], "capture", "ref", sys.argv[2], "--prompts", "long.txt", "-o", "long", "--decode", "300"],
+p = subprocess.Popen([sys.argv[1], "capture", "ref", sys.argv[2], "--prompts", "long.txt", "-o", "long", "--decode",
+                      "300"],
                      stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 while p.poll() is None and not os.path.exists("long/002.h5.partial"):
     time.sleep(0.001)
@@ -55,7 +60,9 @@ P
 capture "$M" --prompts follow.jsonl -o led >/dev/null
 capture "$M" --prompts follow.jsonl --inject M1@layer0 -o free >/dev/null
 vernier compare led free -q --summary s.json 2>&1 | sed -n '1s/: number.*//p'
-for i in 1 2; do capture "$M" --prompts follow.jsonl --inject M1@layer0 --force-ids-from led -o followed | tail -n 1; done
+for i in 1 2; do
+	capture "$M" --prompts follow.jsonl --inject M1@layer0 --force-ids-from led -o followed | tail -n 1
+done
 vernier compare led followed -q --summary s.json --force; echo "[$?]"
 vernier show followed/hot.h5 | grep '^  decoding'
 capture "$M" --prompts follow.jsonl --inject M1@layer0 --force-ids-from free -o followed

@@ -39,19 +39,23 @@ root = ET.parse(sys.argv[1]).getroot()
 assert root.tag == "testsuites" and len(root) == 1, root.tag
 suite = root[0]
 cases = suite.findall("testcase")
-failed, skipped = [c for c in cases if c.find("failure") is not None], [c for c in cases if c.find("skipped") is not None]
+failed, skipped = [c for c in cases
+                   if c.find("failure") is not None], [c for c in cases if c.find("skipped") is not None]
 for part in root, suite:
-    assert [int(part.get(k)) for k in ("tests", "failures", "errors", "skipped")] == [len(cases), len(failed), 0, len(skipped)]
+    assert [int(part.get(k))
+            for k in ("tests", "failures", "errors", "skipped")] == [len(cases), len(failed), 0, len(skipped)]
 assert len({(c.get("classname"), c.get("name")) for c in cases}) == len(cases)
 assert all(c.get("time") and c.get("classname") for c in cases)
 assert [x.tag for x in suite][0] == "properties" and {x.tag for x in suite} == {"properties", "testcase"}
 print(suite.get("name"), len(cases), "tests", len(failed), "failures", len(skipped), "skipped")
 for p in suite.find("properties"):
-    if p.get("name") in ("verdict", "summary", "first_divergence", "origin", "reference.precision", "candidate.precision"):
+    if p.get("name") in ("verdict", "summary", "first_divergence", "origin", "reference.precision",
+                         "candidate.precision"):
         print(p.get("name"), "=", p.get("value"))
 for c in failed + skipped:
     f = c[0]
-    print(c.get("classname"), c.get("name"), f.tag, f.get("type"), "|", f.get("message"), "|", (f.text or "").splitlines()[:1])
+    print(c.get("classname"), c.get("name"), f.tag, f.get("type"), "|", f.get("message"), "|",
+          (f.text or "").splitlines()[:1])
 END
 vernier compare ref.h5 bad.h5 --floor half.h5 -o bad.xml
 $PYTHON junit.py bad.xml
@@ -62,7 +66,8 @@ $PYTHON junit.py some.xml | sed -n 1,3p
 
 echo "== Markdown"
 vernier compare ref.h5 bad.h5 --floor half.h5 -o bad.md
-grep -v -e '^| `blas' -e '^| `command' -e '`threads`' -e ' \*\*Measured' bad.md | sed -n '1,/^<details>/p; /Runs, limits/,$p'
+grep -v -e '^| `blas' -e '^| `command' -e '`threads`' -e ' \*\*Measured' bad.md |
+	sed -n '1,/^<details>/p; /Runs, limits/,$p'
 
 echo "== names that would be markup"
 cp half.h5 $'a`|<b>\xff\x1b.h5'
@@ -90,9 +95,11 @@ echo "[$?]"
 $PYTHON junit.py deep.xml | sed -n 1,2p
 $PYTHON -c "
 text = open('deep.md', encoding='utf-8').read()
-rows = [l for l in text.splitlines() if l.startswith('| \`layer') and ': ' not in l.split('|')[1] or l.startswith('| \`logits') or l.startswith(('| \`final', '| \`embed'))]
+rows = [l for l in text.splitlines() if l.startswith('| \`layer') and ': ' not in l.split('|')[1]
+        or l.startswith('| \`logits') or l.startswith(('| \`final', '| \`embed'))]
 left = [l for l in text.splitlines() if 'do not fit' in l]
-print(text.splitlines()[0], len(text) < 65536, len(rows) + int(left[0].split()[0]), text.rstrip().endswith('</details>'))"
+print(text.splitlines()[0], len(text) < 65536, len(rows) + int(left[0].split()[0]),
+      text.rstrip().endswith('</details>'))"
 
 echo "== every key of a report is in its document"
 vernier compare ref.h5 bad.h5 --model "$M" -q -o keys.json

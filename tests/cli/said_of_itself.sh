@@ -14,7 +14,14 @@ def wide(name, d):
 names = []
 step.visit(names.append)
 exec(sys.argv[2])" "$1.h5" "$3"; }
-say() { echo "== $1"; shift; vernier compare "$@" >out 2>&1; s=$?; grep -E '^(warning|note *allowed|misshapen|refused|vernier)' out | grep -v 'by itself'; echo "[$s]"; }
+say() {
+	echo "== $1"
+	shift
+	vernier compare "$@" >out 2>&1
+	s=$?
+	grep -E '^(warning|note *allowed|misshapen|refused|vernier)' out | grep -v 'by itself'
+	echo "[$s]"
+}
 make copy ref.h5 "run.attrs['engine'] = 'gpu'; run.attrs['precision'] = 'f16'"
 say "a copy of the reference that claims f16" ref.h5 copy.h5
 say "and is allowed to" ref.h5 copy.h5 --allow claims

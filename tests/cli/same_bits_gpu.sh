@@ -5,7 +5,10 @@ logits() { $PYTHON -c "
 import h5py, sys
 print(h5py.File(sys.argv[1])['step.0/logits'].attrs['digest'])" "$1"; }
 same() { [ "$(logits a.h5)" = "$(logits b.h5)" ] && echo "the same logits: $1" || echo "OTHER LOGITS: $1"; }
-run() { vernier capture gpu "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p070.ids" --force "$@" 2>/dev/null || echo failed; }
+run() {
+	vernier capture gpu "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p070.ids" --force "$@" \
+		2>/dev/null || echo failed
+}
 for precision in f16 f16-acc16 f32; do
 	run -o a.h5 --precision $precision --points logits
 	run -o b.h5 --precision $precision --points '*'

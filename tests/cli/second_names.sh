@@ -57,11 +57,13 @@ done
 vernier compare neither.h5 ref.h5 --points layer1.input --points layer0.output | tail -1
 
 # How many tensors it is: the recorder, show and compare count each once.
-vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o counted.h5 2>&1 | sed 's/,.*//'
+vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o counted.h5 2>&1 |
+	sed 's/,.*//'
 vernier show counted.h5 | grep ' second name'
 vernier compare counted.h5 counted.h5 --allow itself | sed -n 's/^reference .*; /compare: /p'
 
 # What is to be said of every step alike is said once.
-vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 --precision f16 -o f16.h5 2>/dev/null
+vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 --precision f16 \
+	-o f16.h5 2>/dev/null
 vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o f32.h5 2>/dev/null
 vernier compare f32.h5 f16.h5 --limits fp32.yaml | grep '^warning.* embed:' | sed 's/.*nmse/nmse/'

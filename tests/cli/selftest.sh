@@ -7,7 +7,8 @@ ls -A "$TMPDIR"
 
 echo 'version: 1
 defaults: { nmse: 1.0e+9, why: a limit that everything keeps to }' >lifted.yaml
-vernier selftest --limits lifted.yaml --only '{numbers/{nan,zeroed,scaled,sign-bit},places/{row-copied,scores-late},names/missing}' >said
+vernier selftest --limits lifted.yaml \
+	--only '{numbers/{nan,zeroed,scaled,sign-bit},places/{row-copied,scores-late},names/missing}' >said
 echo "[$?]"
 tail -1 said
 grep -c '^MISSED' said

@@ -1,6 +1,7 @@
 # Recordings of one's own are tried as well; what they cannot have done to them is named.
 for p in f32 f16; do
-	vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --precision $p -o qwen2.$p.h5 2>/dev/null
+	vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --precision $p \
+		-o qwen2.$p.h5 2>/dev/null
 done
 vernier selftest qwen2.f32.h5 --format json >said.json
 echo "[$?]"
@@ -8,7 +9,8 @@ $PYTHON -c "
 import json
 s = json.load(open('said.json'))
 m = s['pairs'][0]['mutations']
-print(s['schema'], s['verdict'], s['mutations'] == len(m) == len({(x['group'], x['name']) for x in m}), s['mutations'] >= 60)
+print(s['schema'], s['verdict'], s['mutations'] == len(m) == len({(x['group'], x['name']) for x in m}),
+      s['mutations'] >= 60)
 print(sorted({x['group'] for x in m}), {x['exit'] for x in m if x['outcome'] == 'caught'})
 print(*[x['name'] + ': ' + x['found'] for x in m if x['outcome'] != 'caught'], sep='\n')"
 
@@ -56,7 +58,8 @@ d['step.0'].visititems(less)
 for name in gone:
     del d['step.0'][name]"
 for pair in 'tied.h5 own.h5' 'own.h5 tied.h5'; do
-	vernier selftest $pair --only '{numbers/{nan-in-*,nan},places/other-*,names/{missing,missing-in-reference,buffers-swapped,order-swapped}}' |
+	vernier selftest $pair --only \
+		'{numbers/{nan-in-*,nan},places/other-*,names/{missing,missing-in-reference,buffers-swapped,order-swapped}}' |
 		grep -E '^(MISSED|not run|all)'
 done
 

@@ -13,7 +13,8 @@ cat >shorten.c <<'P'
 void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
 {
 	static int seen;
-	void      *r = ((void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap"))(at, n, prot, flags, fd, from);
+	void      *r = ((void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap"))(
+		at, n, prot, flags, fd, from);
 	char       link[64], path[4096];
 	struct stat s;
 
@@ -30,7 +31,8 @@ M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 5,6,7 -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids 5,6,7 --inject R1@layer1.q_rope -o bad.h5 2>/dev/null
 mkdir out
-for command in "compare victim/ref.h5 victim/bad.h5 --model victim/model -o out/r.json" "capture ref victim/model --ids 5,6,7 -o out/a.h5" \
+for command in "compare victim/ref.h5 victim/bad.h5 --model victim/model -o out/r.json" \
+	"capture ref victim/model --ids 5,6,7 -o out/a.h5" \
 	"capture gpu victim/model --ids 5,6,7 -o out/a.h5" "table victim/ref.h5 victim/bad.h5 -o out/t.csv" \
 	"weights victim/model victim/q8_0.gguf" "isolate victim/model --ids 5,6 --inject R1@layer1.q_rope"; do
 	shortened=0
@@ -43,7 +45,8 @@ for command in "compare victim/ref.h5 victim/bad.h5 --model victim/model -o out/
 		NTH=$nth LD_PRELOAD=$PWD/shorten.so vernier $command >/dev/null 2>err
 		s=$?
 		[ $s -gt 2 ] && echo "$command, file $nth: $s" && cat err
-		grep -q 'another program shortened the file' err && shortened=$((shortened + 1)) && ls out | grep -v 'h5.partial$'
+		grep -q 'another program shortened the file' err && shortened=$((shortened + 1)) &&
+			ls out | grep -v 'h5.partial$'
 		ls -A "$TMPDIR"
 	done
 	[ $shortened -gt 0 ] && echo "${command%% victim*}: a line"

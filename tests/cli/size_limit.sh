@@ -1,4 +1,5 @@
-# A limit on the size of files (ulimit -f): every command that writes ends with status 2 and one line, and leaves nothing.
+# A limit on the size of files (ulimit -f): every command that writes ends with status 2 and one line, and leaves
+# nothing.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 1,2,3,4,5,6,7,8 -o a.h5 2>/dev/null
 vernier capture ref "$M" --ids 1,2,3,4,5,6,7,8 --precision bf16 -o b.h5 2>/dev/null
@@ -11,7 +12,8 @@ limited() {
 	echo "== $1"
 	shift
 	# The limit holds for what this script prints too: all of it goes through a pipe.
-	(ulimit -f 1; vernier "$@" 2>&1 >/dev/null; echo "[$?]") | sed -E 's#[^ ]*/vernier-(isolate|selftest)-[A-Za-z0-9]+#TEMP#g' | cat
+	(ulimit -f 1; vernier "$@" 2>&1 >/dev/null; echo "[$?]") |
+		sed -E 's#[^ ]*/vernier-(isolate|selftest)-[A-Za-z0-9]+#TEMP#g' | cat
 	[ "$(ls; ls "$TMPDIR")" = "$before" ] || { echo "LEFT:"; ls; ls "$TMPDIR"; }
 }
 limited "compare, JSON" compare a.h5 b.h5 --format json -o out.json

@@ -1,5 +1,5 @@
-# Results that cannot be written are trouble, whatever is the matter with standard output: status 2 and one line. Only a reader that
-# has left is none: SIGPIPE (141 to the shell) and no line, as of other programs that print.
+# Results that cannot be written are trouble, whatever is the matter with standard output: status 2 and one line. Only a
+# reader that has left is none: SIGPIPE (141 to the shell) and no line, as of other programs that print.
 model=$FIXTURES/qwen2-trained
 vernier capture ref "$model" --ids 1,2,3 -o a.h5 2>/dev/null
 vernier capture ref "$model" --ids 1,2,3 --precision f16 -o b.h5 2>/dev/null
@@ -33,7 +33,8 @@ try --version
 try help
 echo "== a reader that leaves in the middle"
 vernier capture ref "$model" --ids 1,2,3 --points '*' --decode 12 -o e.h5 2>/dev/null
-vernier show e.h5 --format json | wc -c | awk '{ print ($1 > 131072 ? "more than a pipe holds" : "too little to tell") }'
+vernier show e.h5 --format json | wc -c |
+	awk '{ print ($1 > 131072 ? "more than a pipe holds" : "too little to tell") }'
 "$VERNIER" show e.h5 --format json 2>err | head -c 1; echo " ${PIPESTATUS[0]} $(wc -l <err)"
 cp e.h5 f.h5; "$VERNIER" compare e.h5 f.h5 --all --format json 2>err | head -c 1; echo " ${PIPESTATUS[0]} $(wc -l <err)"
 rm e.h5 f.h5
@@ -56,7 +57,9 @@ vernier compare a.h5 nothing.h5 >&- 2>&- <&-; echo $?
 echo "== places"
 mkdir folder
 for o in - /dev/full /dev/null nowhere/r.json a.h5/r.json folder a.h5 ''; do
-	case $o in *.h5) vernier compare a.h5 b.h5 -q --format text -o "$o" 2>&1 ;; *) vernier compare a.h5 b.h5 -q -o "$o" 2>&1 ;; esac; echo $?
+	case $o in *.h5) vernier compare a.h5 b.h5 -q --format text -o "$o" 2>&1 ;;
+		*) vernier compare a.h5 b.h5 -q -o "$o" 2>&1 ;; esac
+	echo $?
 done
 vernier capture ref "$model" --ids 1,2,3 -o - 2>&1; echo $?
 vernier calibrate a.h5 b.h5 -o - 2>&1; echo $?

@@ -56,7 +56,8 @@ $python - <<'P'
 import json, numpy as np
 np.save("dump/1.npy", np.zeros((3, 4), "f4"))
 with open("dump/manifest.jsonl", "w") as f:
-    for x in {"vernier_dump": 1}, {"run": {"engine": "e", "precision": "f32"}}, {"step": 0, "ids": [1, 2, 3]}, {"tensor": "embed", "file": "1.npy", "dtype": "f32", "shape": [3, 4]}:
+    for x in {"vernier_dump": 1}, {"run": {"engine": "e", "precision": "f32"}}, {"step": 0, "ids": [1, 2, 3]}, {
+        "tensor": "embed", "file": "1.npy", "dtype": "f32", "shape": [3, 4]}:
         f.write(json.dumps(x) + "\n")
 P
 vernier import dump -o in.h5 --partial --strict; echo $?
@@ -70,10 +71,14 @@ echo "== an incomplete file, however it is shown"
 $python -c 'import h5py, shutil
 shutil.copy("half.h5", "part.h5")
 h5py.File("part.h5", "r+").attrs["complete"] = 0'
-for how in "" "--format json" "--weights" "--check" "logits"; do vernier show part.h5 $how --strict 2>&1 >/dev/null | tail -1; echo "${PIPESTATUS[0]}"; done
+for how in "" "--format json" "--weights" "--check" "logits"; do
+	vernier show part.h5 $how --strict 2>&1 >/dev/null | tail -1
+	echo "${PIPESTATUS[0]}"
+done
 echo "== several candidates, a vote, a table"
 cp half.h5 half2.h5
-for how in "compare ref.h5 half.h5 half2.h5" "compare --vote ref.h5 half.h5 half2.h5" "table ref.h5 half.h5 -o t.csv --force"; do
+for how in "compare ref.h5 half.h5 half2.h5" "compare --vote ref.h5 half.h5 half2.h5" \
+	"table ref.h5 half.h5 -o t.csv --force"; do
 	vernier $how --limits w.yaml >/dev/null; echo $?
 	vernier $how --limits w.yaml --strict >/dev/null; echo $?
 done

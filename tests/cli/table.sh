@@ -37,7 +37,8 @@ for row in rows[1:]:
     values = np.ravel(x[int(row[1])])[:8]
     close = lambda a, b: np.allclose(float(a), b, rtol=1e-8, atol=1e-12)
     good = all(close(at[f"[{i}]"], v) for i, v in enumerate(values))
-    good &= close(at["min"], x.min()) and close(at["max"], x.max()) and close(at["mean"], x.mean()) and close(at["rms"], np.sqrt((x * x).mean()))
+    good &= (close(at["min"], x.min()) and close(at["max"], x.max()) and close(at["mean"], x.mean())
+             and close(at["rms"], np.sqrt((x * x).mean())))
     if row[2] == "candidate":
         good &= close(at["max abs"], np.abs(c - r).max())
     if np.abs(c - r).max() > 0:  # the worst token is where the error is largest, or as large against its row
@@ -53,8 +54,10 @@ wrong = 0 if [p["name"] for p in t["checkpoints"]] == [row[0] for row in rows[1:
 for p, (r, c) in zip(t["checkpoints"], zip(rows[1::2], rows[2::2])):
     for of, row in ((p["reference"], r), (p["candidates"][0]["tensor"], c)):
         own = [str(p["token"])] + of["values"] + [of[k] for k in ("min", "max", "mean", "rms")]
-        wrong += not all(math.isclose(float(a), float(b), rel_tol=1e-8, abs_tol=1e-12) for a, b in zip(own, [row[1]] + row[3:15]))
-    wrong += p["candidates"][0]["status"] != c[-2].lower() or not math.isclose(p["candidates"][0]["max_abs"], float(c[-4]), rel_tol=1e-8)
+        wrong += not all(math.isclose(float(a), float(b), rel_tol=1e-8, abs_tol=1e-12) for a,
+                         b in zip(own, [row[1]] + row[3:15]))
+    wrong += p["candidates"][0]["status"] != c[-2].lower() or not math.isclose(p["candidates"][0]["max_abs"],
+                                                                               float(c[-4]), rel_tol=1e-8)
 print(len(t["checkpoints"]), "checkpoints in JSON,", wrong, "other than in CSV;", t["schema"], t["verdict"])
 PY
 

@@ -3,7 +3,14 @@ M=$FIXTURES/qwen2-trained
 PY=${PYTHON:-python3}
 I="--ids @$FIXTURES/prompts/p017.ids"
 rec() { vernier capture ref "$M" $I "$@" 2>/dev/null; }
-say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier compare|verdict|warning|note|equal|within|OUTSIDE)' said | sed 's/^\(OUTSIDE *[^ ]*\) .*/\1/'; echo "[$s]"; }
+say() {
+	echo "\$ vernier compare $*"
+	vernier compare "$@" >said 2>&1
+	s=$?
+	grep -E '^(refused|vernier compare|verdict|warning|note|equal|within|OUTSIDE)' said |
+		sed 's/^\(OUTSIDE *[^ ]*\) .*/\1/'
+	echo "[$s]"
+}
 rec -o ref.h5; cp ref.h5 same.h5; rec --inject R1@layer1 -o bug.h5; rec --precision f16 -o half.h5
 flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "import editing; editing.flip('$2', '$3')"; }
 echo "== equal"
@@ -18,7 +25,8 @@ $PY -c "
 import json
 a, b = ({c['name']: c for c in json.load(open(f))['checkpoints']} for f in ('r.json', 'r--trust-digests.json'))
 equal = [n for n in b if b[n]['status'] == 'equal']
-print(len(equal), 'equal, nmse when read:', {a[n]['metrics']['nmse'] for n in equal}, 'all within:', all(a[n]['status'] == 'within' for n in equal))
+print(len(equal), 'equal, nmse when read:', {a[n]['metrics']['nmse'] for n in equal}, 'all within:',
+      all(a[n]['status'] == 'within' for n in equal))
 print(len(b) - len(equal), 'read, the same:', all(a[n] == b[n] for n in b if n not in equal))"
 echo "== with a model everything is read; in another format nothing is equal"
 say ref.h5 same.h5 --trust-digests --model "$M"

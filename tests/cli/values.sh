@@ -2,7 +2,8 @@
 M=$FIXTURES/qwen2-trained
 q() { "$@" 2>/dev/null; }
 say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
-q vernier capture ref "$M" --ids 3,1,4,1,5 --points 'layer0.q_rope' --points 'layer0.attn_scores' --points layer0.attn_norm -o f32.h5
+q vernier capture ref "$M" --ids 3,1,4,1,5 --points 'layer0.q_rope' --points 'layer0.attn_scores' \
+	--points layer0.attn_norm -o f32.h5
 q vernier capture ref "$M" --ids 3,1,4,1,5 --precision bf16 --points layer0.q_rope -o bf16.h5
 q vernier capture ref "$M" --ids 3,1,4,1,5 --precision f16 --points layer0.q_rope -o f16.h5
 mkdir text
@@ -12,19 +13,24 @@ say show f32.h5 layer0.attn_norm --values text/layer0.attn_norm.npy
 say show f32.h5 layer0.attn_scores --values text/layer0.attn_scores.txt
 sed -n '3,4p' text/layer0.attn_scores.txt
 say show f32.h5 layer0.q_rope --values q.csv
-for p in bf16 f16; do vernier show $p.h5 layer0.q_rope --values $p.npy; vernier show $p.h5 layer0.q_rope --values $p.txt; done
+for p in bf16 f16; do
+	vernier show $p.h5 layer0.q_rope --values $p.npy
+	vernier show $p.h5 layer0.q_rope --values $p.txt
+done
 
 echo "== as numpy reads them"
 $PYTHON - <<'PY'
 import h5py, numpy as np
 q = h5py.File("f32.h5")["step.0/layer0/q_rope"][...]
 flat = q.reshape(-1, q.shape[-1])
-print("txt", np.array_equal(np.loadtxt("text/layer0.q_rope.txt", dtype=np.float32), flat), "csv", np.array_equal(np.loadtxt("q.csv", dtype=np.float32, delimiter=","), flat))
+print("txt", np.array_equal(np.loadtxt("text/layer0.q_rope.txt", dtype=np.float32), flat), "csv",
+      np.array_equal(np.loadtxt("q.csv", dtype=np.float32, delimiter=","), flat))
 n = np.load("text/layer0.attn_norm.npy")
 print("npy", n.dtype, n.shape, np.array_equal(n, h5py.File("f32.h5")["step.0/layer0/attn_norm"][...]))
 for p in "bf16", "f16":
     n = np.load(p + ".npy")
-    print(p, n.dtype, np.array_equal(np.loadtxt(p + ".txt", dtype=np.float32), n.astype(np.float32).reshape(-1, n.shape[-1])))
+    print(p, n.dtype,
+          np.array_equal(np.loadtxt(p + ".txt", dtype=np.float32), n.astype(np.float32).reshape(-1, n.shape[-1])))
 PY
 
 echo "== and as the import does"

@@ -1,4 +1,5 @@
-# Weights first: the refusal is a table, with --allow it stands before the checkpoints, and vernier weights shows it alone.
+# Weights first: the refusal is a table, with --allow it stands before the checkpoints, and vernier weights shows it
+# alone.
 M=$FIXTURES/qwen2-trained
 q() { "$@" 2>/dev/null; }
 $PYTHON -c "
@@ -44,7 +45,8 @@ $PYTHON -c "
 import json
 r = json.load(open('r.json'))
 w = r['weights']
-print([w[k] for k in ('reference', 'candidate', 'same', 'rounded', 'differ')], [n for n in r['notes'] if 'weights' in n])
+print([w[k] for k in ('reference', 'candidate', 'same', 'rounded', 'differ')],
+      [n for n in r['notes'] if 'weights' in n])
 for g in w['groups']:
     print(g['which'], g['kind'], g['id'], g['certain'], g['by'], [x['name'] for x in g['weights']])
 print(sorted(w['groups'][0]['weights'][0]['reference']))"

@@ -73,19 +73,41 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char *const seeds[] = {
-	"{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,\"tie_word_embeddings\":true}",
-	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":3,\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":1,\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"],\"hidden_act\":\"silu\"}",
-	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"head_dim\":8,\"rope_theta\":1e6,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":32,\"beta_fast\":32,\"beta_slow\":1,\"mscale\":1,\"mscale_all_dim\":0.7,\"truncate\":false}}",
-	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":500000,\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192,\"partial_rotary_factor\":0.5}}",
-	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_theta\":1e4,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":1e4,\"factor\":2},\"num_key_value_heads\":null,\"num_attention_heads\":2}",
-	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,\"head_dim\":4,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,\"short_factor\":[1,1.5],\"long_factor\":[2,4.0],\"original_max_position_embeddings\":16,\"attention_factor\":1.1}}",
-	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"rope_scaling\":{\"rope_type\":\"dynamic\",\"factor\":2.0},\"max_position_embeddings\":64}",
-	"{\"model_type\":\"gpt2\",\"n_embd\":16,\"n_layer\":2,\"n_head\":4,\"n_positions\":64,\"n_inner\":24,\"vocab_size\":32,\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu_new\",\"scale_attn_by_inverse_layer_idx\":true,\"scale_attn_weights\":false}",
+	"{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,"
+	"\"num_attention_heads\":4,\"num_key_value_heads\":2,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,"
+	"\"tie_word_embeddings\":true}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":3,\"use_sliding_window\":true,\"sliding_window\":8,"
+	"\"max_window_layers\":1,\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"],"
+	"\"hidden_act\":\"silu\"}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"head_dim\":8,\"rope_theta\":1e6,"
+	"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":32,\"beta_fast\":32,"
+	"\"beta_slow\":1,\"mscale\":1,\"mscale_all_dim\":0.7,\"truncate\":false}}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_parameters\":{\"rope_type\":\"llama3\","
+	"\"rope_theta\":500000,\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+	"\"original_max_position_embeddings\":8192,\"partial_rotary_factor\":0.5}}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_theta\":1e4,\"rope_scaling\":{\"rope_type\":\"linear\","
+	"\"factor\":2},\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":1e4,\"factor\":2},"
+	"\"num_key_value_heads\":null,\"num_attention_heads\":2}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,\"head_dim\":4,"
+	"\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,\"short_factor\":[1,1.5],\"long_factor\":[2,4.0],"
+	"\"original_max_position_embeddings\":16,\"attention_factor\":1.1}}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"rope_scaling\":{\"rope_type\":\"dynamic\",\"factor\":2.0},"
+	"\"max_position_embeddings\":64}",
+	"{\"model_type\":\"gpt2\",\"n_embd\":16,\"n_layer\":2,\"n_head\":4,\"n_positions\":64,\"n_inner\":24,"
+	"\"vocab_size\":32,\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu_new\","
+	"\"scale_attn_by_inverse_layer_idx\":true,\"scale_attn_weights\":false}",
 	"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"head_dim\":8,\"attention_bias\":true,\"hidden_act\":\"gelu\"}",
-	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"attention_bias\":true,\"mlp_bias\":true,\"layer_types\":[\"full_attention\"]}",
-	"{\"model_type\":\"qwen3_5_text\",\"num_hidden_layers\":4,\"hidden_size\":16,\"head_dim\":16,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":6,\"linear_conv_kernel_dim\":3,\"attn_output_gate\":true}",
-	"{\"model_type\":\"qwen3_5\",\"tie_word_embeddings\":true,\"text_config\":{\"num_hidden_layers\":2,\"full_attention_interval\":2,\"layer_types\":[\"linear_attention\",\"full_attention\"],\"output_gate_type\":\"swish\",\"attention_bias\":true}}",
-	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"is_causal\":true,\"logits_scaling\":1.0,\"per_layer_config\":{},\"text_config\":{\"logit_scale\":1},\"rope_parameters\":{\"type\":\"linear\",\"factor\":2,\"rope_theta\":1e4},\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_theta\":1e4}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"attention_bias\":true,\"mlp_bias\":true,"
+	"\"layer_types\":[\"full_attention\"]}",
+	"{\"model_type\":\"qwen3_5_text\",\"num_hidden_layers\":4,\"hidden_size\":16,\"head_dim\":16,"
+	"\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":6,"
+	"\"linear_conv_kernel_dim\":3,\"attn_output_gate\":true}",
+	"{\"model_type\":\"qwen3_5\",\"tie_word_embeddings\":true,\"text_config\":{\"num_hidden_layers\":2,"
+	"\"full_attention_interval\":2,\"layer_types\":[\"linear_attention\",\"full_attention\"],"
+	"\"output_gate_type\":\"swish\",\"attention_bias\":true}}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"is_causal\":true,\"logits_scaling\":1.0,"
+	"\"per_layer_config\":{},\"text_config\":{\"logit_scale\":1},\"rope_parameters\":{\"type\":\"linear\",\"factor\":2,"
+	"\"rope_theta\":1e4},\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_theta\":1e4}",
 	"{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"sliding_window\":8,\"layer_types\":[\"sliding_attention\"]}",
 };
 

@@ -1,7 +1,7 @@
 /* fuzz_dump.c: any bytes as another engine's dump: .npz, .safetensors, GGUF, or transformers' debugging tree.
  *
- * Which of them it is shows in its first bytes; a tree's tensors lie in a file beside it. Refused with one line, or every
- * array has a name, a shape and numbers that are read to the last, and the steps hold the ids. */
+ * Which of them it is shows in its first bytes; a tree's tensors lie in a file beside it. Refused with one line, or
+ * every array has a name, a shape and numbers that are read to the last, and the steps hold the ids. */
 #include "capture/import/dump.h"
 #include "libref/base/dtype.h"
 #include "tests/fuzz/mutate.h"
@@ -87,7 +87,9 @@ int main(int argc, char **argv)
 {
 	static const char *const seeds[] = {
 		"{\"module_path\":\"M\",\"inputs\":{\"args\":[{\"shape\":\"[1, "
-		"2]\",\"dtype\":\"f\",\"value\":\"./101\"}],\"kwargs\":{\"x\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}},\"children\":[{\"module_path\":\"M.a\",\"outputs\":[{\"shape\":1,\"dtype\":1,\"value\":\"101\"}]}],\"outputs\":{\"logits\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}}",
+		"2]\",\"dtype\":\"f\",\"value\":\"./101\"}],\"kwargs\":{\"x\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}},"
+		"\"children\":[{\"module_path\":\"M.a\",\"outputs\":[{\"shape\":1,\"dtype\":1,\"value\":\"101\"}]}],"
+		"\"outputs\":{\"logits\":{\"shape\":1,\"dtype\":1,\"value\":\"101\"}}}",
 	};
 	return fuzz_texts(argc, argv, seeds, 1);
 }

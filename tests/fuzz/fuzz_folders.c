@@ -70,8 +70,9 @@ int main(int argc, char **argv)
 #define HEAD "{\"schema\":\"vernier-folders/1\",\"verdict\":\"outside\",\"reference\":\"refs\",\"candidate\":\"cands\","
 #define REST \
 	"\"work\":\"0123456789abcdef0123456789abcdef\",\"total\":2,\"ignored\":[{\"folders\":0,\"other_files\":1}," \
-	"{\"folders\":2,\"other_files\":0}],\"pairs\":[{\"name\":\"a.h5\",\"in\":\"both\",\"status\":1,\"verdict\":\"outside\"," \
-	"\"words\":\"first: q_rope\"},{\"name\":\"b.h5\",\"in\":\"reference\",\"status\":1,\"verdict\":\"outside\",\"words\":\"x\"}],\"next\":[]}"
+	"{\"folders\":2,\"other_files\":0}],\"pairs\":[{\"name\":\"a.h5\",\"in\":\"both\",\"status\":1," \
+	"\"verdict\":\"outside\",\"words\":\"first: q_rope\"},{\"name\":\"b.h5\",\"in\":\"reference\",\"status\":1," \
+	"\"verdict\":\"outside\",\"words\":\"x\"}],\"next\":[]}"
 	static const char *const seeds[] = { HEAD REST, HEAD "\"part\":{\"index\":1,\"of\":1}," REST,
 		                                 HEAD "\"part\":{\"index\":2,\"of\":3}," REST };
 

@@ -45,7 +45,7 @@ static void touch(vn_recording *r, int i)
 }
 
 /* dear: what takes children, or many readings, is done too. */
-static void use(vn_recording *r, bool dear)
+static void read_recording(vn_recording *r, bool dear)
 {
 	const int32_t *id, *position;
 	const vn_step *step;
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		exit(2);
 	if (vn_recording_of_frames(golden, fd, &r, &err) == VN_OK) {
 		opened++;
-		use(r, size % 32 == 0);
+		read_recording(r, size % 32 == 0);
 	} else if (!*err.text || strchr(err.text, '\n') || r)
 		abort();
 	vn_recording_close(r);

@@ -120,7 +120,7 @@ static void find_seeds(void)
 	qsort(path, (size_t)n_paths, sizeof *path, (int (*)(const void *, const void *))strcmp);
 }
 
-static size_t put(uint8_t *out, size_t at, const void *p, size_t n)
+static size_t append_bytes(uint8_t *out, size_t at, const void *p, size_t n)
 {
 	memcpy(out + at, p, n);
 	return at + n;
@@ -138,9 +138,9 @@ static size_t make_seed(int i, uint8_t *out)
 		return at;
 	}
 	/* a header, one key, one tensor */
-	at = put(out, at, "GGUF\3\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 24);
-	at = put(out, at, "\1\0\0\0\0\0\0\0x\11\0\0\0\10\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0ab", 35);
-	at = put(out, at, "\1\0\0\0\0\0\0\0t\1\0\0\0\40\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0", 33);
+	at = append_bytes(out, at, "GGUF\3\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 24);
+	at = append_bytes(out, at, "\1\0\0\0\0\0\0\0x\11\0\0\0\10\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0ab", 35);
+	at = append_bytes(out, at, "\1\0\0\0\0\0\0\0t\1\0\0\0\40\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0", 33);
 	while (at % 32)
 		out[at++] = 0;
 	memset(out + at, 0x5a, 34);

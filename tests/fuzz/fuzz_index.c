@@ -11,7 +11,7 @@
 
 static char top[] = "/tmp/vn-fuzz-index-XXXXXX", dir[64];
 
-static void put(const char *name, const void *data, size_t size)
+static void write_file(const char *name, const void *data, size_t size)
 {
 	char  path[256];
 	FILE *f;
@@ -49,8 +49,8 @@ static void prepare(void)
 		exit(2);
 	atexit(clean);
 	memcpy(file + 8, header, sizeof header - 1);
-	put("a.safetensors", file, sizeof file);
-	put("../out.safetensors", file, sizeof file);
+	write_file("a.safetensors", file, sizeof file);
+	write_file("../out.safetensors", file, sizeof file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!ready++)
 		prepare();
-	put("model.safetensors.index.json", data, size);
+	write_file("model.safetensors.index.json", data, size);
 	if (vn_shards_open(dir, &s, &e)) {
 		if (!fuzz_one_line(e.text))
 			abort();

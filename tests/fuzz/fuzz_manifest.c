@@ -31,11 +31,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
 	static const char *const seeds[] = {
-		"{\"vernier_dump\":1}\n{\"run\":{\"engine\":\"x\",\"n\":3}}\n{\"config\":{\"a\":1}}\n{\"step\":0,\"ids\":[1,2],\"positions\":[0,1]}\n"
+		"{\"vernier_dump\":1}\n{\"run\":{\"engine\":\"x\",\"n\":3}}\n{\"config\":{\"a\":1}}\n{\"step\":0,\"ids\":[1,2],"
+		"\"positions\":[0,1]}\n"
 		"{\"tensor\":\"layer0.q_rope\",\"file\":\"0.npy\",\"dtype\":\"f32\",\"shape\":[2,3,4],\"dims\":\"token head "
 		"dim\",\"op\":\"ROPE\"}\n"
-		"{\"step\":1,\"ids\":[7]}\n{\"tensor\":\"a.b\",\"file\":\"1.npy\",\"dtype\":\"bf16\",\"shape\":[]}\n{\"complete\":2}\n",
-		"{\"vernier_dump\":1}\n{\"step\":0,\"ids\":[1]}\n{\"tensor\":\"x\",\"file\":\"f\",\"dtype\":\"i32\",\"shape\":[0],\"dims\":\"(a "
+		"{\"step\":1,\"ids\":[7]}\n{\"tensor\":\"a.b\",\"file\":\"1.npy\",\"dtype\":\"bf16\",\"shape\":[]}\n"
+		"{\"complete\":2}\n",
+		"{\"vernier_dump\":1}\n{\"step\":0,\"ids\":[1]}\n{\"tensor\":\"x\",\"file\":\"f\",\"dtype\":\"i32\","
+		"\"shape\":[0],\"dims\":\"(a "
 		"b)\"}\n{\"ten",
 	};
 	return fuzz_texts(argc, argv, seeds, 2);

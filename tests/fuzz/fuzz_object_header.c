@@ -256,7 +256,7 @@ static void judge(int status)
 	both->which++;
 }
 
-static void ask(void)
+static void ask_both(void)
 {
 	both->which = both->header = 0;
 	both->alone = false;
@@ -278,7 +278,7 @@ static void prepare(void)
 	if (both == MAP_FAILED || file < 0 || refusal < 0)
 		exit(2);
 	fuzz_quiet_children();
-	atexit(ask);
+	atexit(ask_both);
 }
 
 /* As scan_tensor.c asks for them. */
@@ -332,7 +332,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(in->data, data, size);
 	if (++both->n == INPUTS)
-		ask();
+		ask_both();
 	return 0;
 }
 
@@ -359,7 +359,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 }
 
 #ifndef VERNIER_LIBFUZZER
-static void put(hid_t o, const char *name, hid_t type, const void *value)
+static void put_attribute(hid_t o, const char *name, hid_t type, const void *value)
 {
 	const hid_t space = H5Screate(H5S_SCALAR), a = H5Acreate2(o, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
 	H5Awrite(a, type, value);
@@ -383,11 +383,11 @@ static size_t make_seed(int i, uint8_t *out)
 	const hid_t f = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, how);
 	const hid_t d = H5Dcreate2(f, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	H5Dwrite(d, H5T_IEEE_F32LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
-	put(d, "axes", text, &axes);
+	put_attribute(d, "axes", text, &axes);
 	for (int k = 0; k < 5 * (i % 2); k++)
-		put(d, (char[]) { (char)('a' + k), 0 }, H5T_STD_I64LE, &(int64_t) { k });
-	put(d, "order", H5T_STD_I64LE, &(int64_t) { 7 });
-	put(d, "max", H5T_IEEE_F64LE, &(double) { 0.5 });
+		put_attribute(d, (char[]) { (char)('a' + k), 0 }, H5T_STD_I64LE, &(int64_t) { k });
+	put_attribute(d, "order", H5T_STD_I64LE, &(int64_t) { 7 });
+	put_attribute(d, "max", H5T_IEEE_F64LE, &(double) { 0.5 });
 	H5Dclose(d);
 	H5Tclose(text);
 	H5Sclose(space);
@@ -423,7 +423,7 @@ static int sweep(const char *path)
 			copy[at] = (uint8_t)x;
 			LLVMFuzzerTestOneInput(copy, seal(copy, size, 0));
 		}
-	ask();
+	ask_both();
 	printf("%s: %ld files, no difference\n", path, done);
 	return 0;
 }
@@ -442,7 +442,7 @@ int main(int argc, char **argv)
 		LLVMFuzzerTestOneInput(seed, make_seed(i, seed));
 		if (both->n != 1) /* then no mutation tells anything */
 			return 1;
-		ask();
+		ask_both();
 		if (both->at != DONE || both->ours.order != 7 || both->theirs.order != 7)
 			return 1;
 	}

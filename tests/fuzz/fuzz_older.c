@@ -14,7 +14,7 @@ enum { FILES = 4, BETWEEN = 0x1e, ROOM = 1 << 16 };
 static const char *const names[FILES] = { "vocab.json", "merges.txt", "tokenizer_config.json", "added_tokens.json" };
 static char              dir[] = "/tmp/vn-fuzz-older-XXXXXX";
 
-static void put(const char *name, const void *data, size_t size)
+static void write_file(const char *name, const void *data, size_t size)
 {
 	char  path[256];
 	FILE *f;
@@ -46,7 +46,7 @@ static void change(int i, bool there, const uint8_t *data, size_t size)
 	if (last[i].there == there && last[i].size == size && (!size || memcmp(last[i].data, data, size) == 0))
 		return;
 	if (there)
-		put(names[i], data, size);
+		write_file(names[i], data, size);
 	else
 		take_away(names[i]);
 	last[i].there = there;
@@ -70,10 +70,10 @@ static void prepare(void)
 	if (!mkdtemp(dir))
 		exit(2);
 	atexit(clean);
-	put("config.json", config, sizeof config - 1);
+	write_file("config.json", config, sizeof config - 1);
 }
 
-static void use(const vn_tokenizer *t)
+static void encode_texts(const vn_tokenizer *t)
 {
 	static const char text[] = "I'LL hello  hello\n\n 123\xcc\x81 \xff e\xcc\x81<|endoftext|> <x>y";
 	int32_t          *ids = NULL;
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		return 0;
 	}
-	use(t);
+	encode_texts(t);
 	vn_tokenizer_close(t);
 	return 0;
 }

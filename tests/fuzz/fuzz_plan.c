@@ -71,10 +71,11 @@ static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const families[] = { "qwen2", "qwen3", "gpt2", "llama", "qwen3_5_text" };
 	const vn_family         *family;
-	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i],
-	                                "vocab_size", 32, "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers",
-                               i == 1 || i == 4 ? 2 : 1, "num_attention_heads", 4, "num_key_value_heads", 2,
-	                                "max_position_embeddings", 64, "full_attention_interval", 2, "tie_word_embeddings", i);
+	json_t *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i],
+	                           "vocab_size", 32, "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers",
+	                           i == 1 || i == 4 ? 2 : 1, "num_attention_heads", 4, "num_key_value_heads", 2,
+	                           "max_position_embeddings", 64, "full_attention_interval", 2, "tie_word_embeddings", i);
+
 	vn_plan     *p = NULL;
 	vn_plan_text t = { 0 };
 	vn_error     e;

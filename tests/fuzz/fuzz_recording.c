@@ -25,7 +25,7 @@ static void same_in_part(vn_recording *r, int i, const unsigned char *whole)
 }
 
 /* All there is to ask. */
-static bool use(vn_recording *r)
+static bool read_recording(vn_recording *r)
 {
 	volatile double sum = 0;
 	bool            good = true;
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	*last.text = '\0';
 	read_well = false;
 	if (vn_recording_open(path, &r, &last) == VN_OK)
-		read_well = use(r);
+		read_well = read_recording(r);
 	else if (!fuzz_one_line(last.text) || r)
 		abort(); /* a refusal is one line, and leaves nothing */
 	vn_recording_close(r);

@@ -41,12 +41,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static const char *const seeds[] = {
 	"{}",
 	"{\"__metadata__\":{\"format\":\"pt\",\"provenance\":\"trained\"}}",
-	"{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[24,32]}}",
+	"{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"BF16\",\"shape\":[4],"
+	"\"data_offsets\":[24,32]}}",
 	("{\"s\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[0,2]},\"z\":{\"dtype\":\"F64\",\"shape\":[0,7],"
 	 "\"data_offsets\":[2,2]}}   "),
-	"{\"q\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,3]},\"r\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[3,6]}}",
+	"{\"q\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,3]},\"r\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],"
+	"\"data_offsets\":[3,6]}}",
 	"{\"big\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
-	"{\"a\":{\"dtype\":\"I8\",\"shape\":[1,1,1,1,1,1,1,2],\"data_offsets\":[0,2]},\"\\u00e4\":{\"dtype\":\"BOOL\",\"shape\":[1],\"data_offsets\":[2,3]}}",
+	"{\"a\":{\"dtype\":\"I8\",\"shape\":[1,1,1,1,1,1,1,2],\"data_offsets\":[0,2]},\"\\u00e4\":{\"dtype\":\"BOOL\","
+	"\"shape\":[1],\"data_offsets\":[2,3]}}",
 };
 static const size_t data_bytes[] = { 0, 0, 32, 2, 6, 0, 3 };
 

@@ -14,7 +14,7 @@ static const char *const texts[] = {
 	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
 };
 
-static void use(const vn_tokenizer *t)
+static void encode_texts(const vn_tokenizer *t)
 {
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		int32_t *ids = NULL;
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (st ? !fuzz_one_line(e.text) || t : !t)
 		abort();
 	if (t)
-		use(t);
+		encode_texts(t);
 	vn_tokenizer_close(t);
 	return 0;
 }
@@ -159,7 +159,9 @@ static size_t make_seed(int i, uint8_t *out)
 		{ "normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}]}" },
 		{ "pre_tokenizer",
 		  "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT(
-			  "[^\\\\r\\\\n\\\\p{L}]?\\\\p{L}+|\\\\p{N}{1,3}|\\\\s+(?!\\\\S)|\\\\s+") ", {\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"use_regex\": false}]}" },
+			  "[^\\\\r\\\\n\\\\p{L}]?\\\\p{L}+|\\\\p{N}{1,3}|\\\\s+(?!\\\\S)|\\\\s+") ", {\"type\": \"ByteLevel\", "
+		                                                                              "\"add_prefix_space\": true, "
+		                                                                              "\"use_regex\": false}]}" },
 		{ "pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": [" SPLIT(
 							   "(?:a+)+|(?<=x)y|(?=\\\\S)") ", " SPLIT("\\\\p{Han}") ", {\"type\": \"ByteLevel\"}]}" },
 		{ "added_tokens",

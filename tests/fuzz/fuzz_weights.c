@@ -42,7 +42,7 @@ typedef struct input {
 	size_t         n;
 } input;
 
-static unsigned take(input *in)
+static unsigned take_byte(input *in)
 {
 	if (!in->n)
 		return 0;
@@ -53,11 +53,11 @@ static unsigned take(input *in)
 static double take_number(input *in)
 {
 	static const double odd[] = { 0, 1, -1, 65504, 1e300, 1e-300 };
-	const unsigned      b = take(in);
-	return b < 6 ? odd[b] : b == 6 ? NAN : b == 7 ? -INFINITY : ldexp((double)b - 128.0, (int)take(in) % 24 - 16);
+	const unsigned      b = take_byte(in);
+	return b < 6 ? odd[b] : b == 6 ? NAN : b == 7 ? -INFINITY : ldexp((double)b - 128.0, (int)take_byte(in) % 24 - 16);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_row_names(const void *a, const void *b)
 {
 	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
 }
@@ -69,22 +69,23 @@ static int table(input *in, vn_weight_row row[MOST])
 	bool                 used[sizeof names / sizeof *names] = { false };
 	int                  n = 0;
 
-	for (int want = (int)(take(in) % MOST); want > 0; want--) {
-		const size_t   name = take(in) % (sizeof names / sizeof *names);
+	for (int want = (int)(take_byte(in) % MOST); want > 0; want--) {
+		const size_t   name = take_byte(in) % (sizeof names / sizeof *names);
 		vn_weight_row *r = &row[n];
 		if (used[name])
 			continue;
 		used[name] = true;
-		*r = (vn_weight_row) { .dtype = (vn_dtype)(take(in) % VN_N_WEIGHT_DTYPES), .shape.rank = (int)(take(in) % 4) };
+		*r = (vn_weight_row) { .dtype = (vn_dtype)(take_byte(in) % VN_N_WEIGHT_DTYPES),
+			                   .shape.rank = (int)(take_byte(in) % 4) };
 		snprintf(r->name, sizeof r->name, "%s", names[name]);
 		for (int i = 0; i < r->shape.rank; i++)
-			r->shape.dim[i] = sizes[take(in) % (i ? 12 : 10)] % (i > 1 ? 5 : 97);
-		const unsigned d = take(in);
+			r->shape.dim[i] = sizes[take_byte(in) % (i ? 12 : 10)] % (i > 1 ? 5 : 97);
+		const unsigned d = take_byte(in);
 		if (d)
 			memset(r->digest.hex, "0123456789abcdef"[d % 4], 32);
 		r->stats = (vn_stats) { .n = vn_shape_count(&r->shape),
-			                    .nan = take(in) % 3,
-			                    .inf = take(in) % 3,
+			                    .nan = take_byte(in) % 3,
+			                    .inf = take_byte(in) % 3,
 			                    .min = take_number(in),
 			                    .max = take_number(in),
 			                    .mean = take_number(in),
@@ -92,7 +93,7 @@ static int table(input *in, vn_weight_row row[MOST])
 		r->stats.absmax = fmax(-r->stats.min, r->stats.max);
 		n++;
 	}
-	qsort(row, (size_t)n, sizeof *row, by_name);
+	qsort(row, (size_t)n, sizeof *row, compare_row_names);
 	return n;
 }
 
@@ -102,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	vn_weight_row  row[2][MOST];
 	vn_tensor      at[2][MOST];
 	input          in = { data, size };
-	const unsigned how = take(&in);
+	const unsigned how = take_byte(&in);
 	vn_weight_side side[2] = { { 0 } };
 
 	for (int i = 0; i < NUMBERS; i++)
@@ -114,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			const size_t count = (size_t)vn_shape_count(&row[k][i].shape);
 			const bool   fits = count && count % vn_dtype_block(row[k][i].dtype) == 0 &&
 			                  vn_dtype_bytes(row[k][i].dtype, count) <= sizeof numbers;
-			at[k][i] = (vn_tensor) { row[k][i].dtype, row[k][i].shape, fits && take(&in) % 4 ? numbers : NULL };
+			at[k][i] = (vn_tensor) { row[k][i].dtype, row[k][i].shape, fits && take_byte(&in) % 4 ? numbers : NULL };
 		}
 		side[k].numbers = how >> k & 1 ? at[k] : NULL;
 	}

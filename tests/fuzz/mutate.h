@@ -39,8 +39,8 @@ static inline int fuzz_one_line(const char *text)
 	return *text && !*c;
 }
 
-/* A sanitizer that ends a process has libFuzzer keep the input. Not so in children, where HDF5 breaks down on damaged
- * files as it may: the parent tells. */
+/* A sanitizer that ends a process has libFuzzer keep the input. Not so in children, where HDF5
+ * breaks down on damaged files as it may: the parent tells. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 static inline void fuzz_forked(void)
@@ -198,7 +198,8 @@ static inline size_t fuzz_mutate(uint8_t *d, size_t size, uint64_t *s)
 	return size;
 }
 
-/* Of a format full of offsets: nothing moves but a piece that is copied elsewhere, and seldom the end is gone. */
+/* Of a format full of offsets: nothing moves but a piece that is copied elsewhere, and seldom the
+ * end is gone. */
 static inline size_t fuzz_damage(uint8_t *d, size_t size, uint64_t *s)
 {
 	static const uint8_t odd[] = { 0, 1, 0x7f, 0x80, 0xff };

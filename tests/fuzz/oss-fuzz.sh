@@ -8,7 +8,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export CC=${CC:-clang} CXX=${CXX:-clang++}
-export CFLAGS=${CFLAGS--O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined}
+sanitizers="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
+export CFLAGS=${CFLAGS--O1 -g -fno-omit-frame-pointer $sanitizers}
 export CXXFLAGS=${CXXFLAGS-$CFLAGS}
 engine=${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}
 out=${OUT:?the folder for the fuzzers: OUT=FOLDER tests/fuzz/oss-fuzz.sh}

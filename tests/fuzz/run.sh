@@ -12,7 +12,8 @@
 #                  they reach, smallest first, up to 48 KiB a target (binary files 160 KiB)
 #
 # Coverage is of the edges of all that is linked into the target, most of which is not its parser. Inputs that
-# broke something are in FOLDER/findings/TARGET; then the exit status is 1. FOLDER/total.tsv sums the executions of all runs.
+# broke something are in FOLDER/findings/TARGET; then the exit status is 1. FOLDER/total.tsv sums the executions of all
+# runs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 seconds=60 jobs=1 preset=fuzz length=4096 work=$root/build/fuzzing targets=() merge=
@@ -40,16 +41,20 @@ fuzz_one() { # target
 	local log=$work/logs/$name.log found=$work/findings/$name corpus=$work/corpus/$name
 	mkdir -p "$found" "$corpus"
 	# Formats of binary files do not begin below some size.
-	case $name in fuzz_object_header|fuzz_recording|fuzz_gguf|fuzz_dump) most=65536 ;; fuzz_tokenizer|fuzz_older|fuzz_plan|fuzz_config|fuzz_baseline) most=16384 ;; esac
-	FUZZ_FOUND=$found OMP_NUM_THREADS=1 "$root/build/$preset/tests/fuzz/$name" -max_total_time="$seconds" -max_len="$most" \
-		-timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$found/" -dict="$root/tests/fuzz/$name.dict" \
+	case $name in fuzz_object_header|fuzz_recording|fuzz_gguf|fuzz_dump) most=65536 ;;
+		fuzz_tokenizer|fuzz_older|fuzz_plan|fuzz_config|fuzz_baseline) most=16384 ;; esac
+	FUZZ_FOUND=$found OMP_NUM_THREADS=1 "$root/build/$preset/tests/fuzz/$name" -max_total_time="$seconds" \
+		-max_len="$most" \
+		-timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$found/" \
+		-dict="$root/tests/fuzz/$name.dict" \
 		"$corpus" "$root/tests/fuzz/corpus/$name" >"$log" 2>&1 || true # the table says
 	local done edges all rate
 	done=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 	edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
 	all=$(sed -n 's/^INFO: Loaded 1 PC tables (\([0-9]*\) PCs).*/\1/p' "$log")
 	rate=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
-	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "${done:-0}" "${rate:-0}" "${edges:-0}" "${all:-0}" "$(find "$found" -type f ! -name 'slow-unit-*' | wc -l)" >"$work/logs/$name.row"
+	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "${done:-0}" "${rate:-0}" "${edges:-0}" "${all:-0}" \
+		"$(find "$found" -type f ! -name 'slow-unit-*' | wc -l)" >"$work/logs/$name.row"
 }
 export -f fuzz_one
 export work preset seconds root length
@@ -59,14 +64,16 @@ merge_one() { # target
 	case $name in fuzz_object_header|fuzz_recording|fuzz_gguf) most=$((160 << 10)) ;; esac
 	rm -rf "$all"
 	mkdir -p "$all" "$kept" "$work/corpus/$name"
-	OMP_NUM_THREADS=1 "$root/build/$preset/tests/fuzz/$name" -set_cover_merge=1 -max_len=65536 -timeout=20 "$all" "$kept" "$work/corpus/$name" >"$work/logs/$name.merge.log" 2>&1
+	OMP_NUM_THREADS=1 "$root/build/$preset/tests/fuzz/$name" -set_cover_merge=1 -max_len=65536 -timeout=20 "$all" \
+		"$kept" "$work/corpus/$name" >"$work/logs/$name.merge.log" 2>&1
 	rm -rf "$kept"
 	mkdir -p "$kept"
 	while read -r bytes file; do
 		[ $((sum += bytes)) -le $most ] || break
 		cp "$file" "$kept/"
 	done < <(find "$all" -type f -printf '%s %p\n' | sort -n)
-	printf '%-22s %5d files %7d bytes\n' "$name" "$(find "$kept" -type f | wc -l)" "$(find "$kept" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')"
+	printf '%-22s %5d files %7d bytes\n' "$name" "$(find "$kept" -type f | wc -l)" \
+		"$(find "$kept" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')"
 }
 if [ -n "$merge" ]; then
 	for t in "${targets[@]}"; do merge_one "$t"; done
@@ -78,7 +85,8 @@ rows=() # in the order of the targets
 for t in "${targets[@]}"; do rows+=("$work/logs/$t.row"); done
 cat "${rows[@]}" | awk -F'\t' -v totals="$work/total.tsv" '
 	BEGIN { printf "%-22s %14s %9s %14s %6s %9s\n", "target", "executions", "per s", "edges", "of all", "findings" }
-	{ printf "%-22s %14d %9d %7d/%-6d %5.1f%% %9d\n", $1, $2, $3, $4, $5, $5 ? 100 * $4 / $5 : 0, $6; sum += $2; found += $6
+	{ printf "%-22s %14d %9d %7d/%-6d %5.1f%% %9d\n", $1, $2, $3, $4, $5, $5 ? 100 * $4 / $5 : 0, $6
+	  sum += $2; found += $6
 	  print $1 "\t" $2 >> totals; if ($2 == 0) { print "  " $1 ": did not run: see its log"; found++ } }
 	END { printf "%-22s %14d %50d\n", "all", sum, found; exit found > 0 }' && status=0 || status=1
 awk -F'\t' '{ sum += $2 } END { printf "%d executions in all runs so far\n", sum }' "$work/total.tsv"

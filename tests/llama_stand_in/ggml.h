@@ -1,5 +1,5 @@
-/* ggml.h: of llama.cpp's public interface what capture/llama.cpp uses, for machines without a llama.cpp;
- * see llama.c. */
+/* ggml.h: of llama.cpp's public interface what capture/llama.cpp uses, for machines without a
+ * llama.cpp; see llama.c. */
 #ifndef GGML_STAND_IN_H
 #define GGML_STAND_IN_H
 

@@ -1,9 +1,10 @@
-/* llama.c: in the place of llama.cpp where there is none: llama_decode hands the nodes that a llama.cpp once computed for a prompt to the
- * callback, as llama.cpp does.
+/* llama.c: in the place of llama.cpp where there is none: llama_decode hands the nodes that a llama.cpp once computed
+ * for a prompt to the callback, as llama.cpp does.
  *
- * $LLAMA_STAND_IN is a file of them (tests/guides.py makes it of fixtures/foreign): a node is a line, "OP TAKES NAME NE0 NE1 NE2 NE3", and its
- * float32 numbers. TAKES: the type of what a product takes first, "w:" before that of a weight; "-" of other nodes. Between them come nodes that no recording wants: a view, one without a name of its own, one of blocks. Every other
- * node has rows further apart than they are long, as nodes of a graph may have.
+ * $LLAMA_STAND_IN is a file of them (tests/guides.py makes it of fixtures/foreign): a node is a line, "OP TAKES NAME
+ * NE0 NE1 NE2 NE3", and its float32 numbers. TAKES: the type of what a product takes first, "w:" before that of a
+ * weight; "-" of other nodes. Between them come nodes that no recording wants: a view, one without a name of its own,
+ * one of blocks. Every other node has rows further apart than they are long, as nodes of a graph may have.
  */
 #include "ggml-backend.h"
 #include "llama.h"
@@ -185,7 +186,9 @@ void llama_batch_free(struct llama_batch b)
 const char *llama_print_system_info(void)
 {
 	return "a stand-in; what a system says of itself may be long: "
-		   "................................................................................................................................................................................................................................................................";
+		   "................................................................................................"
+		   "................................................................................................"
+		   "................................................................";
 }
 
 void llama_free(struct llama_context *ctx)

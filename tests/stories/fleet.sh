@@ -1,12 +1,15 @@
 # Twelve prompts, one of them recorded wrong, compared by several processes: one verdict, whatever their number.
-# Headline: 11 of 12 within, 007\.h5: first: layer1\.attn_context.*; the same bytes from 1, 2, 3 and 7 processes(, and by mpirun)?
+# Headline: 11 of 12 within, 007\.h5: first: layer1\.attn_context.*; the same bytes from 1, 2, 3 and 7 processes
+#           (, and by mpirun)?
 for i in $(seq 12); do echo "{$(prompt "prompt number $i: the quick brown fox")}"; done >prompts.jsonl
 vernier capture ref "$M" --prompts prompts.jsonl -o refs
 vernier capture ref "$M" --prompts prompts.jsonl -o cands --precision f16
 vernier capture ref "$M" --ids-from refs/007.h5 --precision f16 --inject A2@layer1 -o cands/007.h5 --force
 vernier compare refs cands -q --summary whole.json || [ $? = 1 ]
 for n in 2 3 7; do
-	for i in $(seq $n); do vernier compare refs cands --part "$i/$n" -q --summary "part$i.json" --force || [ $? = 1 ]; done
+	for i in $(seq $n); do
+		vernier compare refs cands --part "$i/$n" -q --summary "part$i.json" --force || [ $? = 1 ]
+	done
 	vernier merge $(seq -f part%g.json $n) -q -o merged.json --force || [ $? = 1 ]
 	cmp whole.json merged.json
 done

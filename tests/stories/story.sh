@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# story.sh [--full] NAME [VERNIER]: runs tests/stories/NAME.sh in an empty folder. Its last line is its headline, and must match
-# what the script itself says after "# Headline:" (an extended regular expression).
+# story.sh [--full] NAME [VERNIER]: runs tests/stories/NAME.sh in an empty folder. Its last line is its headline, and
+# must match what the script itself says after "# Headline:" (an extended regular expression).
 #
-# The model ($M, with $LAYERS layers) is a small one that was trained; with --full, synth qwen2-0.5b at its full shape, to be
-# run by hand. That has no tokenizer: prompts are ids then. $IDS is a prompt, prompt TEXT a member of a --prompts file.
+# The model ($M, with $LAYERS layers) is a small one that was trained; with --full, synth qwen2-0.5b at its full shape,
+# to be run by hand. That has no tokenizer: prompts are ids then. $IDS is a prompt, prompt TEXT a member of a --prompts
+# file.
 #
 # The scripts can be read as examples: what somebody types from a question to its answer.
 set -euo pipefail
@@ -28,10 +29,11 @@ prompt() {
 }
 export -f prompt
 status=0
-bash -euo pipefail -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' story "$here/$1.sh" >"$work/said" 2>&1 </dev/null || status=$?
+bash -euo pipefail -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' story "$here/$1.sh" >"$work/said" 2>&1 \
+	</dev/null || status=$?
 cat "$work/said"
 [ $status != 77 ] || exit 77
 [ $status = 0 ] || { echo "story.sh: $1 ended with status $status"; exit 1; }
-headline=$(sed -n 's/^# Headline: //p' "$here/$1.sh")
+headline=$(sed -n 's/^# \(Headline:\|         \) //p' "$here/$1.sh" | tr -d '\n')
 [ -z "$full" ] || echo "story.sh: $1 at full shape: $SECONDS s"
 tail -n 1 "$work/said" | grep -Exq -- "$headline" || { echo "story.sh: the last line is not /$headline/"; exit 1; }

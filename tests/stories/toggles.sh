@@ -1,4 +1,5 @@
-# An engine of 24 layers, with a switch for each operation: which have to be replaced to repair it, and in how many runs?
+# An engine of 24 layers, with a switch for each operation: which have to be replaced to repair it, and in how many
+# runs?
 # Headline: layer3\.q_rope and layer17\.q_rope, of 363 operations, in [1-5]?[0-9] runs
 if [ -n "$FULL" ]; then ln -s "$M" deep; else $PYTHON "$TESTS/deep_model.py" "$FIXTURES/qwen2-trained" 24 deep; fi
 cat >tight.yaml <<'Y'
@@ -12,7 +13,8 @@ cat >engine <<'S'
 wrong() { case ,$VERNIER_FORCE_REF, in *,$1,*) ;; *) echo "--precision f16@$1" ;; esac; }
 "$VERNIER" capture ref deep --ids 5,6,7 -o out.h5 $(wrong layer3.q_rope) $(wrong layer17.q_rope) 2>/dev/null
 S
-vernier isolate deep --ids 5,6,7 --check "bash engine" --check-recording out.h5 --limits tight.yaml -o found.json || [ $? = 1 ]
+vernier isolate deep --ids 5,6,7 --check "bash engine" --check-recording out.h5 --limits tight.yaml \
+	-o found.json || [ $? = 1 ]
 $PYTHON - <<'P'
 import json
 r = json.load(open("found.json"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# compare.sh: the step of action.yml. Its inputs are variables of the environment (REFERENCE, CANDIDATE, MODEL, FLOOR, LIMITS,
-# BASELINE, OPTIONS); it adds the Markdown report to $GITHUB_STEP_SUMMARY, names the folder of the reports in
+# compare.sh: the step of action.yml. Its inputs are variables of the environment (REFERENCE, CANDIDATE, MODEL, FLOOR,
+# LIMITS, BASELINE, OPTIONS); it adds the Markdown report to $GITHUB_STEP_SUMMARY, names the folder of the reports in
 # $GITHUB_OUTPUT, and ends with the status of `vernier compare`.
 set -uo pipefail
 reports=$(mktemp -d "${RUNNER_TEMP:-/tmp}/vernier-report.XXXXXX") || exit 2
@@ -15,7 +15,8 @@ while IFS= read -r line; do
 	[ -z "$line" ] || words+=("$line")
 done <<<"${OPTIONS:-}"
 
-vernier compare "${words[@]}" -q -o "$reports/report.md" -o "$reports/report.html" -o "$reports/report.json" 2>"$reports/log.txt"
+vernier compare "${words[@]}" -q -o "$reports/report.md" -o "$reports/report.html" -o "$reports/report.json" \
+	2>"$reports/log.txt"
 status=$?
 cat "$reports/log.txt" >&2
 echo "status=$status" >>"$output"

@@ -87,9 +87,11 @@ class Recorder:
             raise RecordingError(f"run: {taken[0]} has another place: {RESERVED[taken[0]]}")
         self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
-        wrong = "the name of the file is empty" if not self.path else "is a directory" if os.path.isdir(self.path) else \
-            "its directory does not exist" if not os.path.isdir(os.path.dirname(self.path) or ".") else \
-            "is not a regular file" if os.path.exists(self.path) and not os.path.isfile(self.path) else None  # a rename would replace a device file
+        # The last: a rename would replace a device file.
+        wrong = ("the name of the file is empty" if not self.path else
+                 "is a directory" if os.path.isdir(self.path) else
+                 "its directory does not exist" if not os.path.isdir(os.path.dirname(self.path) or ".") else
+                 "is not a regular file" if os.path.exists(self.path) and not os.path.isfile(self.path) else None)
         if wrong:
             raise RecordingError(f"{self.path}: {wrong}")
         if not force and os.path.exists(self.path):
