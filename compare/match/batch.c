@@ -260,6 +260,13 @@ static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 	return true;
 }
 
+/* The bytes of a batch. */
+static int64_t most_of(int threads)
+{
+	const int64_t most = (int64_t)EACH_BYTES * vn_team_now(threads);
+	return most > BATCH_BYTES ? most : BATCH_BYTES;
+}
+
 void vn_measure_together(vn_measuring *m, int n)
 {
 	batch b = { .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
@@ -267,15 +274,16 @@ void vn_measure_together(vn_measuring *m, int n)
 		        .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads : vn_team_size() };
 	int  *at = calloc((size_t)n + 1, sizeof *at);
 
-	b.most = (int64_t)EACH_BYTES * b.threads;
-	b.most = b.most > BATCH_BYTES ? b.most : BATCH_BYTES;
+	b.most = most_of(b.threads);
 	for (int k = 0; k < n && !(b.job && b.p && at); k++)
 		m[k].st = vn_fail(&m[k].why, VN_ERR_NOMEM, "no memory to measure %d checkpoints", m[k].c->result.n_points);
 	if (b.job && b.p && at) {
 		vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
 		while (add_next(&b, m, n, at))
-			if (b.n >= BATCH_JOBS || b.heavy >= b.most)
+			if (b.n >= BATCH_JOBS || b.heavy >= b.most) {
 				flush_batch(&b, m, n);
+				b.most = most_of(b.threads);
+			}
 		flush_batch(&b, m, n);
 		vn_progress_stop(&b.bar);
 	}

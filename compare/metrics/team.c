@@ -26,8 +26,22 @@ static void *begin_worker(void *arg)
 	return NULL;
 }
 
+static _Atomic int *working; /* vn_team_among */
+
+void vn_team_among(_Atomic int *processes)
+{
+	working = processes;
+}
+
+int vn_team_now(int threads)
+{
+	const int among = working ? *working : 1;
+	return among > 1 ? (threads + among - 1) / among : threads;
+}
+
 void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
 {
+	threads = vn_team_now(threads);
 	member *m = threads > 1 ? malloc((size_t)threads * sizeof *m) : NULL;
 	int     n = 0;
 

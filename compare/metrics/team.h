@@ -14,6 +14,12 @@ int vn_team_size(void);
  * a common counter. */
 void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx);
 
+/* From now on this process is one of those that *processes counts, in memory that they share: it takes its part of
+ * the threads only, which grows when others end. NULL: it is alone. */
+void vn_team_among(_Atomic int *processes);
+/* Returns how many of so many threads vn_team_run would use now. */
+int  vn_team_now(int threads);
+
 /* Runs one(ctx, i) for i from 0 to n-1, each on the next free thread. threads 0: one per
  * processor. */
 void vn_team_each(int threads, int n, void (*one)(void *ctx, int i), void *ctx);
