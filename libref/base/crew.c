@@ -269,13 +269,18 @@ static vn_status take_message(crew *c, worker *w, vn_error *err)
 	return tell(c, err);
 }
 
-static void begin_next(crew *c, worker *w)
+static vn_status begin_next(crew *c, worker *w, vn_error *err)
 {
 	if (w->turn >= 0 || c->next == c->job->n)
-		return;
+		return VN_OK;
 	w->turn = c->next++;
-	while (send(w->talk, &w->turn, sizeof w->turn, MSG_NOSIGNAL) < 0 && errno == EINTR)
-		; /* if it is gone, its socket says so */
+	while (send(w->talk, &w->turn, sizeof w->turn, MSG_NOSIGNAL) < 0)
+		if (errno == EPIPE) /* it is gone, which its socket says, too */
+			break;
+		else if (errno != EINTR)
+			return vn_fail(err, VN_ERR_NOMEM, "%s: nothing can be sent to a process: %s",
+			               c->job->name(c->job->context, c->job->order[w->turn]), strerror(errno));
+	return VN_OK;
 }
 
 static vn_status lead(crew *c, vn_error *err)
@@ -287,14 +292,20 @@ static vn_status lead(crew *c, vn_error *err)
 	vn_progress_start(&c->bar, "pair", c->job->n);
 	while (!st && c->told < c->job->n) {
 		for (int k = 0; k < c->workers; k++) {
-			begin_next(c, &c->w[k]);
+			if ((st = begin_next(c, &c->w[k], err)))
+				break;
 			on[3 * k] = (struct pollfd) { .fd = c->w[k].talk, .events = POLLIN };
 			for (int i = 0; i < 2; i++) /* a pipe may be at its end while its worker is still there */
 				on[3 * k + 1 + i] = (struct pollfd) { .fd = c->w[k].turn < 0 ? -1 : c->w[k].said[i], .events = POLLIN };
 		}
 		on[3 * c->workers] = (struct pollfd) { .fd = c->signals, .events = POLLIN };
-		if (poll(on, 3 * (nfds_t)c->workers + 1, -1) < 0)
-			continue; /* a signal */
+		if (st)
+			break;
+		if (poll(on, 3 * (nfds_t)c->workers + 1, -1) < 0) {
+			if (errno != EINTR)
+				st = vn_fail(err, VN_ERR_NOMEM, "nothing can be received from a process: %s", strerror(errno));
+			continue;
+		}
 		if (on[3 * c->workers].revents && read(c->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
 			end_by(c, (int)signal.ssi_signo);
 		for (int k = 0; !st && k < c->workers; k++) {
