@@ -252,8 +252,11 @@ static vn_status take_message(crew *c, worker *w, vn_error *err)
 
 	if (n < 0 && errno == EINTR)
 		return VN_OK;
-	if (n < (ssize_t)offsetof(message, text) || w->turn < 0)
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
 		return tell_end(c, w, err);
+	if (n < (ssize_t)offsetof(message, text) || w->turn < 0)
+		return vn_fail(err, VN_ERR_NOMEM, "nothing can be received from a process: %s",
+		               n < 0 ? strerror(errno) : "it sent nonsense");
 	vn_cluster_answer *a = &c->answer[w->turn];
 	a->status = m.status;
 	for (int k = 0; k < VN_CLUSTER_SENT; k++) {
