@@ -155,8 +155,12 @@ static vn_status hear(crew *c, worker *w, vn_error *err)
 	for (int k = 0; k < 2; k++)
 		while (w->turn >= 0 && there_is_more(w->said[k])) {
 			const ssize_t n = read(w->said[k], piece, sizeof piece);
+			if (n < 0 && errno == EINTR)
+				continue;
 			if (n <= 0)
-				break;
+				return vn_fail(err, VN_ERR_NOMEM, "%s: what its process prints cannot be read: %s",
+				               c->job->name(c->job->context, c->job->order[w->turn]),
+				               n < 0 ? strerror(errno) : "it ends early");
 			char  **text = &c->answer[w->turn].text[VN_CLUSTER_OUT + k];
 			size_t *bytes = &c->bytes[w->turn][k];
 			char   *more = realloc(*text, *bytes + (size_t)n + 1);
