@@ -2,13 +2,13 @@
 #include "libref/base/crew.h"
 
 #include "libref/base/progress.h"
+#include "libref/base/socket.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +17,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-/* An answer in a message: this, and the texts behind it. What the piece prints goes through pipes. */
-typedef struct message {
-	int  status, bytes[VN_CLUSTER_SENT];
-	char text[64 << 10];
-} message;
+/* What precedes the texts of an answer. What the piece prints goes through pipes. */
+typedef struct head {
+	int status, bytes[VN_CLUSTER_SENT];
+} head;
+
+enum { ENDING_MS = 5000 };
 
 typedef struct worker {
-	pid_t pid;
+	pid_t pid;     /* -1: it has ended */
 	int   talk;    /* a socket: pieces to it, answers from it */
 	int   said[2]; /* pipes from its stdout and stderr; said[1] is -1 where both are one file */
 	int   turn;    /* the index in the order of the piece that it does; -1: none */
@@ -49,20 +51,14 @@ typedef struct crew {
 
 static bool send_answer(int talk, const vn_cluster_answer *a)
 {
-	static message m;
-	size_t         n = 0;
+	head h = { .status = a->status };
 
-	m.status = a->status;
-	for (int k = 0; k < VN_CLUSTER_SENT; k++) {
-		const char *text = a->text[k] ? a->text[k] : "";
-		m.bytes[k] = (int)strlen(text);
-		if (n + (size_t)m.bytes[k] > sizeof m.text)
-			return false;
-		memcpy(m.text + n, text, (size_t)m.bytes[k]);
-		n += (size_t)m.bytes[k];
-	}
-	n += offsetof(message, text);
-	return send(talk, &m, n, MSG_NOSIGNAL) == (ssize_t)n;
+	for (int k = 0; k < VN_CLUSTER_SENT; k++)
+		h.bytes[k] = a->text[k] ? (int)strlen(a->text[k]) : 0;
+	bool sent = vn_socket_put(talk, &h, sizeof h);
+	for (int k = 0; sent && k < VN_CLUSTER_SENT; k++)
+		sent = vn_socket_put(talk, a->text[k], (size_t)h.bytes[k]);
+	return sent;
 }
 
 /* Never returns. */
@@ -81,7 +77,7 @@ static void work(const crew *c, int talk, const int said[2])
 	close(c->signals);
 	sigprocmask(SIG_SETMASK, &c->before, NULL);
 	vn_progress_off();
-	while (recv(talk, &turn, sizeof turn, 0) == (ssize_t)sizeof turn) {
+	while (vn_socket_get(talk, &turn, sizeof turn)) {
 		vn_cluster_answer a = { 0 };
 		c->job->piece(c->job->context, c->job->order[turn], &a);
 		fflush(stdout);
@@ -107,7 +103,7 @@ static bool start_worker(crew *c, bool one)
 	const pid_t parent = getpid();
 	worker     *w = &c->w[c->workers];
 	int         talk[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
-	const bool  good = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
+	const bool  good = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
 	                  (one || pipe2(err, O_CLOEXEC) == 0);
 
 	*w = (worker) { .pid = good ? fork() : -1, .talk = talk[0], .said = { out[0], err[0] }, .turn = -1 };
@@ -223,15 +219,31 @@ static void end_by(crew *c, int number)
 	raise(number);
 }
 
+static const char *name_of(const crew *c, const worker *w)
+{
+	return w->turn < 0 ? "its next piece" : c->job->name(c->job->context, c->job->order[w->turn]);
+}
+
+/* One that has closed its socket may still remove its temporary files; one that lives on has not closed it. */
+static int wait_for(worker *w)
+{
+	int how = 0;
+
+	for (int ms = 0; w->pid > 0; ms++) {
+		const pid_t ended = waitpid(w->pid, &how, WNOHANG);
+		if (ended > 0 || (ended < 0 && errno != EINTR))
+			w->pid = -1;
+		else if (ms == ENDING_MS)
+			kill(w->pid, SIGKILL);
+		nanosleep(&(struct timespec) { .tv_nsec = ended ? 0 : 1000000 }, NULL);
+	}
+	return how;
+}
+
 /* Says how a worker ended, behind what was printed before. */
 static vn_status tell_end(crew *c, worker *w, vn_error *err)
 {
-	const char *name = w->turn < 0 ? "its next piece" : c->job->name(c->job->context, c->job->order[w->turn]);
-	int         how = 0;
-
-	while (waitpid(w->pid, &how, 0) < 0 && errno == EINTR)
-		;
-	w->pid = -1;
+	const int how = wait_for(w);
 	const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
 	if (number == SIGINT || number == SIGTERM || number == SIGHUP) /* this process gets it too, or would have */
 		end_by(c, number);
@@ -243,30 +255,32 @@ static vn_status tell_end(crew *c, worker *w, vn_error *err)
 		fflush(k ? stderr : stdout);
 	}
 	if (number)
-		return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process was killed by signal %d (%s)", name, number,
-		               strsignal(number));
-	return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process ended with status %d", name, WEXITSTATUS(how));
+		return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process was killed by signal %d (%s)", name_of(c, w),
+		               number, strsignal(number));
+	return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process ended with status %d", name_of(c, w),
+	               WEXITSTATUS(how));
 }
 
-static vn_status take_message(crew *c, worker *w, vn_error *err)
+static vn_status not_reached(const crew *c, const worker *w, vn_error *err)
 {
-	static message m;
-	const ssize_t  n = recv(w->talk, &m, sizeof m, 0);
-	const char    *p = m.text;
+	const int why = errno;
+	return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process cannot be reached: %s", name_of(c, w),
+	               strerror(why));
+}
 
-	if (n < 0 && errno == EINTR)
-		return VN_OK;
-	if (n == 0 || (n < 0 && errno == ECONNRESET))
-		return tell_end(c, w, err);
-	if (n < (ssize_t)offsetof(message, text) || w->turn < 0)
-		return vn_fail(err, VN_ERR_NOMEM, "nothing can be received from a process: %s",
-		               n < 0 ? strerror(errno) : "it sent nonsense");
+static vn_status take_answer(crew *c, worker *w, vn_error *err)
+{
+	head h;
+
+	if (!vn_socket_get(w->talk, &h, sizeof h))
+		return errno ? not_reached(c, w, err) : tell_end(c, w, err);
 	vn_cluster_answer *a = &c->answer[w->turn];
-	a->status = m.status;
+	a->status = h.status;
 	for (int k = 0; k < VN_CLUSTER_SENT; k++) {
-		if (!(a->text[k] = strndup(p, (size_t)m.bytes[k])))
+		if (!(a->text[k] = calloc((size_t)h.bytes[k] + 1, 1)))
 			return no_memory(c, w->turn, err);
-		p += m.bytes[k];
+		if (!vn_socket_get(w->talk, a->text[k], (size_t)h.bytes[k]))
+			return errno ? not_reached(c, w, err) : tell_end(c, w, err);
 	}
 	const vn_status st = hear(c, w, err);
 	if (st)
@@ -281,12 +295,8 @@ static vn_status begin_next(crew *c, worker *w, vn_error *err)
 	if (w->turn >= 0 || c->next == c->job->n)
 		return VN_OK;
 	w->turn = c->next++;
-	while (send(w->talk, &w->turn, sizeof w->turn, MSG_NOSIGNAL) < 0)
-		if (errno == EPIPE) /* it is gone, which its socket says, too */
-			break;
-		else if (errno != EINTR)
-			return vn_fail(err, VN_ERR_NOMEM, "%s: nothing can be sent to a process: %s",
-			               c->job->name(c->job->context, c->job->order[w->turn]), strerror(errno));
+	if (!vn_socket_put(w->talk, &w->turn, sizeof w->turn) && errno) /* of one that is gone, the socket says so */
+		return not_reached(c, w, err);
 	return VN_OK;
 }
 
@@ -319,7 +329,7 @@ static vn_status lead(crew *c, vn_error *err)
 			if (on[3 * k + 1].revents || on[3 * k + 2].revents)
 				st = hear(c, &c->w[k], err);
 			if (!st && on[3 * k].revents)
-				st = take_message(c, &c->w[k], err);
+				st = take_answer(c, &c->w[k], err);
 		}
 	}
 	vn_progress_stop(&c->bar);
