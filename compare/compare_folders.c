@@ -329,12 +329,12 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 	return st;
 }
 
-/* How many processes compare pairs at the same time. Most of a small pair's time one thread works, so three processes
- * keep four processors busy; each takes more memory than a thread. A model is loaded once only. */
+/* How many processes compare pairs at the same time. While a pair is opened, one or two threads work, so eight processors
+ * need five processes; more would take more memory than so many threads do. A model is loaded once only. */
 static int count_workers(const vn_compare_line *k, int n)
 {
 	const int threads = k->how.o.threads ? k->how.o.threads : vn_team_size();
-	const int workers = threads < 3 ? threads : (3 * threads + 3) / 4;
+	const int workers = (5 * threads + 7) / 8;
 	return k->how.o.model ? 1 : workers < n ? workers : n;
 }
 
