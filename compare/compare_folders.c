@@ -238,7 +238,7 @@ typedef struct shared {
 	const vn_folder_pairs *p;
 	vn_together           *t;
 	bool                  *transient;
-	_Atomic int           *working; /* in memory of all processes of a crew: how many compare a pair; or NULL */
+	_Atomic int           *spare; /* threads, in memory of all processes of a crew (vn_team_among); or NULL */
 } shared;
 
 enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
@@ -264,11 +264,11 @@ static void compare_piece(void *context, int i, vn_cluster_answer *a)
 	const shared *s = context;
 	const char   *trouble;
 
-	if (s->working)
-		++*s->working;
+	if (s->spare)
+		--*s->spare;
 	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
-	if (s->working)
-		--*s->working;
+	if (s->spare)
+		++*s->spare;
 	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
 	a->text[VN_CLUSTER_WORDS] = pack_words(s->k, &o);
 	if ((trouble = vn_trouble_text()))
@@ -329,13 +329,10 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 	return st;
 }
 
-/* How many processes compare pairs at the same time. While a pair is opened, one or two threads work, so eight processors
- * need five processes; more would take more memory than so many threads do. A model is loaded once only. */
-static int count_workers(const vn_compare_line *k, int n)
+/* How many processes compare pairs at the same time. A model is loaded once only. */
+static int count_workers(const vn_compare_line *k, int threads, int n)
 {
-	const int threads = k->how.o.threads ? k->how.o.threads : vn_team_size();
-	const int workers = (5 * threads + 7) / 8;
-	return k->how.o.model ? 1 : workers < n ? workers : n;
+	return k->how.o.model ? 1 : threads < n ? threads : n;
 }
 
 /* Compares the pairs in processes of their own, several at a time, whose threads they share. VN_ERR_UNSUPPORTED:
@@ -343,7 +340,8 @@ static int count_workers(const vn_compare_line *k, int n)
 static vn_status divide_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *pair, int n,
                               vn_together *t, bool *transient, vn_error *err)
 {
-	const int            workers = count_workers(k, n);
+	const int            threads = k->how.o.threads ? k->how.o.threads : vn_team_size();
+	const int            workers = count_workers(k, threads, n);
 	shared               s = { k, p, t, transient, NULL };
 	const vn_cluster_job job = {
 		.command = k->name, .n = n, .order = pair, .piece = compare_piece, .name = name_piece, .context = &s
@@ -351,15 +349,16 @@ static vn_status divide_pairs(const vn_compare_line *k, const vn_folder_pairs *p
 
 	if (workers < 2)
 		return VN_ERR_UNSUPPORTED;
-	void *page = mmap(NULL, sizeof *s.working, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, sizeof *s.spare, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return VN_ERR_UNSUPPORTED;
-	s.working = page;
-	vn_team_among(s.working);
+	s.spare = page;
+	*s.spare = threads;
+	vn_team_among(s.spare);
 	vn_colours(); /* what stdout is here */
 	const vn_status st = vn_crew_share(&job, workers, add_answer, err);
 	vn_team_among(NULL);
-	munmap(page, sizeof *s.working);
+	munmap(page, sizeof *s.spare);
 	return st;
 }
 

@@ -96,8 +96,9 @@ typedef struct vn_top {
 	int64_t at[VN_TOP];
 } vn_top;
 
-/* A row and the results of its first sweep: the highest scores, and the reference's deviation. Whoever measures the
- * row gives its blocks, in order, while they are in the cache; vn_score_end sums the exponentials, in one more sweep. */
+/* A row and the results of its first sweep: the highest scores, and the reference's deviation. Whoever
+ * measures the row gives its blocks, in order, while they are in the cache; vn_score_end sums the
+ * exponentials, in one more sweep. */
 typedef struct vn_score_sweep {
 	const vn_metric_kernel *k;
 	const vn_pair          *p;
