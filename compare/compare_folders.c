@@ -3,14 +3,16 @@
 
 #include "compare/many/many.h"
 #include "compare/match/folders.h"
+#include "compare/metrics/team.h"
 #include "capture/file/output.h"
 
-#include "libref/base/cluster.h"
+#include "libref/base/crew.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* The command for one pair: each path that is a folder gets the file name appended. */
 static bool command_of(const vn_compare_line *k, const char *name, char (*room)[PATH_MAX], vn_compare_line *one)
@@ -230,10 +232,13 @@ static bool is_transient(const vn_pair_outcome *o)
 	return o->why == VN_ERR_NOMEM || o->why == VN_ERR_INTERRUPTED;
 }
 
-/* The pairs of folders, to be shared by several processes. */
+/* The pairs of folders, to be shared by several processes, and their outcome. */
 typedef struct shared {
 	const vn_compare_line *k;
 	const vn_folder_pairs *p;
+	vn_together           *t;
+	bool                  *transient;
+	_Atomic int           *spare; /* threads, in memory of all processes of a crew (vn_team_among); or NULL */
 } shared;
 
 enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
@@ -256,11 +261,18 @@ static char *pack_words(const vn_compare_line *k, const vn_pair_outcome *o)
 
 static void compare_piece(void *context, int i, vn_cluster_answer *a)
 {
-	const shared         *s = context;
-	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
+	const shared *s = context;
+	const char   *trouble;
 
+	if (s->spare)
+		--*s->spare;
+	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
+	if (s->spare)
+		++*s->spare;
 	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
 	a->text[VN_CLUSTER_WORDS] = pack_words(s->k, &o);
+	if ((trouble = vn_trouble_text()))
+		a->text[VN_CLUSTER_TROUBLE] = strdup(trouble);
 }
 
 static const char *name_piece(void *context, int i)
@@ -268,12 +280,22 @@ static const char *name_piece(void *context, int i)
 	return ((const shared *)context)->p->pair[i].name;
 }
 
-static vn_status add_answer(vn_together *t, const vn_folder_pair *p, const vn_cluster_answer *a, vn_error *err)
+/* Prints what the comparison of a pair printed, and adds its outcome. */
+static vn_status add_answer(void *context, int i, vn_cluster_answer *a, vn_error *err)
 {
-	const char *line[2 + VN_MOST_FOLDERS] = { NULL };
-	char       *at = a->text[VN_CLUSTER_WORDS];
-	int         n = 0;
+	const shared         *s = context;
+	const vn_folder_pair *p = &s->p->pair[i];
+	vn_together          *t = s->t;
+	const char           *line[2 + VN_MOST_FOLDERS] = { NULL };
+	char                 *at = a->text[VN_CLUSTER_WORDS];
+	int                   n = 0;
 
+	fputs(a->text[VN_CLUSTER_OUT] ? a->text[VN_CLUSTER_OUT] : "", stdout);
+	fflush(stdout); /* keeps stdout before stderr */
+	fputs(a->text[VN_CLUSTER_ERR] ? a->text[VN_CLUSTER_ERR] : "", stderr);
+	if (a->text[VN_CLUSTER_TROUBLE] && *a->text[VN_CLUSTER_TROUBLE])
+		vn_trouble_note(a->text[VN_CLUSTER_TROUBLE]);
+	*s->transient = *s->transient || a->status & TRANSIENT;
 	for (char *end; at && n < t->sides + 2 && (end = strchr(at, '\n')); at = end + 1) {
 		*end = 0;
 		line[n++] = at;
@@ -287,7 +309,7 @@ static vn_status add_answer(vn_together *t, const vn_folder_pair *p, const vn_cl
 static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *order, vn_together *t,
                              bool *first, bool *transient, vn_error *err)
 {
-	shared               s = { k, p };
+	shared               s = { k, p, t, transient, NULL };
 	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
 	const vn_cluster_job job = {
 		k->name,     "give each its part, with --part N --summary FILE, and join them with vernier merge",
@@ -298,17 +320,63 @@ static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p,
 	vn_status st = a ? vn_cluster_share(&job, a, first, err)
 	                 : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 
-	for (int i = 0; !st && *first && i < p->n; i++) {
-		fputs(a[i].text[VN_CLUSTER_OUT], stdout);
-		fflush(stdout);
-		fputs(a[i].text[VN_CLUSTER_ERR], stderr);
-		st = add_answer(t, &p->pair[i], &a[i], err);
-		*transient = *transient || a[i].status & TRANSIENT;
-	}
+	for (int i = 0; !st && *first && i < p->n; i++)
+		st = add_answer(&s, i, &a[i], err);
 	for (int i = 0; a && i < p->n; i++)
 		for (int text = 0; text < VN_CLUSTER_TEXTS; text++)
 			free(a[i].text[text]);
 	free(a);
+	return st;
+}
+
+/* How many processes compare pairs at the same time. A model is loaded once only. */
+static int count_workers(const vn_compare_line *k, int threads, int n)
+{
+	return k->how.o.model ? 1 : threads < n ? threads : n;
+}
+
+/* Compares the pairs in processes of their own, several at a time, whose threads they share. VN_ERR_UNSUPPORTED:
+ * nothing was done. */
+static vn_status divide_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *pair, int n,
+                              vn_together *t, bool *transient, vn_error *err)
+{
+	const int            threads = k->how.o.threads ? k->how.o.threads : vn_team_size();
+	const int            workers = count_workers(k, threads, n);
+	shared               s = { k, p, t, transient, NULL };
+	const vn_cluster_job job = {
+		.command = k->name, .n = n, .order = pair, .piece = compare_piece, .name = name_piece, .context = &s
+	};
+
+	if (workers < 2)
+		return VN_ERR_UNSUPPORTED;
+	void *page = mmap(NULL, sizeof *s.spare, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return VN_ERR_UNSUPPORTED;
+	s.spare = page;
+	*s.spare = threads;
+	vn_team_among(s.spare);
+	vn_colours(); /* what stdout is here */
+	const vn_status st = vn_crew_share(&job, workers, add_answer, err);
+	vn_team_among(NULL);
+	munmap(page, sizeof *s.spare);
+	return st;
+}
+
+/* Compares the pairs one after another in this process. */
+static vn_status compare_here(const vn_compare_line *k, const vn_folder_pairs *p, const int *pair, int n,
+                              vn_together *t, bool *transient, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < n; i++) {
+		const vn_folder_pair *one = &p->pair[pair[i]];
+		const vn_pair_outcome o = compare_pair(k, one);
+		const char           *by[VN_MOST_FOLDERS];
+		for (int s = 0; s < VN_MOST_FOLDERS; s++)
+			by[s] = o.by[s];
+		st = vn_together_add(t, one->name, one->there, o.status, o.each, o.words, by, err);
+		*transient = *transient || is_transient(&o);
+	}
 	return st;
 }
 
@@ -319,7 +387,7 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 {
 	char     *asked = say_asked(k);
 	bool     *mine = calloc((size_t)p->n, sizeof *mine);
-	int      *order = calloc((size_t)p->n, sizeof *order);
+	int      *order = calloc((size_t)p->n, sizeof *order), n = 0;
 	vn_status st;
 
 	st = mine && order && asked
@@ -328,15 +396,13 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 	const bool alone = k->part.of || vn_cluster_size() == 1;
 	if (!st && !alone)
 		st = share_pairs(k, p, order, t, first, transient, err);
-	for (int i = 0; !st && alone && i < p->n; i++)
-		if (mine[i]) {
-			const vn_pair_outcome o = compare_pair(k, &p->pair[i]);
-			const char           *by[VN_MOST_FOLDERS];
-			for (int s = 0; s < VN_MOST_FOLDERS; s++)
-				by[s] = o.by[s];
-			st = vn_together_add(t, p->pair[i].name, p->pair[i].there, o.status, o.each, o.words, by, err);
-			*transient = *transient || is_transient(&o);
-		}
+	if (!st && alone) { /* by name */
+		for (int i = 0; i < p->n; i++)
+			if (mine[i])
+				order[n++] = i;
+		if ((st = divide_pairs(k, p, order, n, t, transient, err)) == VN_ERR_UNSUPPORTED)
+			st = compare_here(k, p, order, n, t, transient, err);
+	}
 	free(asked);
 	free(order);
 	free(mine);

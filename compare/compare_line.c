@@ -226,6 +226,9 @@ void vn_compare_print_files(const vn_compare_line *k)
 
 bool vn_colours(void)
 {
+	static int  known = -1; /* of the first call: a worker's stdout is another */
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-	return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+	if (known < 0)
+		known = isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+	return known;
 }

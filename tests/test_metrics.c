@@ -283,6 +283,30 @@ static void a_small_divergence_has_all_its_digits(void)
 	}
 }
 
+/* Near rows, rows that differ by more than the series takes, and both beside each other, against long double. */
+static void a_divergence_is_that_of_long_double(void)
+{
+	enum { V = 3001 };
+	static float        r[V], c[V];
+	static const double apart[][2] = { { 1e-5, 1e-5 }, { 1e-3, 1e-3 }, { 0.03, 0.03 },
+		                               { 0.2, 0.2 },   { 3, 3 },       { 1e-3, 3 } };
+	for (size_t k = 0; k < sizeof apart / sizeof *apart; k++) {
+		long double z[2] = { 0, 0 }, kl = 0;
+		for (int i = 0; i < V; i++) {
+			r[i] = (float)(12 * uniform());
+			c[i] = (float)((double)r[i] + apart[k][i % 100 == 0] * uniform() + 7);
+			z[0] += expl((long double)r[i]);
+			z[1] += expl((long double)c[i]);
+		}
+		for (int i = 0; i < V; i++) {
+			const long double y = (long double)r[i] - (long double)c[i] - logl(z[0] / z[1]);
+			kl += expl((long double)r[i]) / z[0] * (expm1l(-y) + y);
+		}
+		const vn_tensor a = tensor(r, VN_F32, 2, 1, V, 0), b = tensor(c, VN_F32, 2, 1, V, 0);
+		CLOSE(measure(&a, &b, "token vocab", true, 1).value[VN_M_KL_MAX], (double)kl);
+	}
+}
+
 static void scores_may_be_as_low_as_they_can(void)
 {
 	const float       r[] = { -3e35f, -3e35f, -3.4e38f, -INFINITY, -3e35f, -1e38f, -2e38f, -3e35f, -3.4e38f };
@@ -714,6 +738,7 @@ int main(void)
 		TEST(of_two_tensors_of_float64_each_has_a_size_of_its_own),
 		TEST(bits_that_differ_are_counted),
 		TEST(a_mean_has_an_uncertainty),
+		TEST(a_divergence_is_that_of_long_double),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("metrics", tests);

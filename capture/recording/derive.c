@@ -242,3 +242,12 @@ bool vn_derive_is_sum(const vn_recording *r, int i)
 		sum = vn_derive_is_sum(r->base[g->piece[p].base], g->piece[p].entry);
 	return sum || (g && g->whole && vn_derive_is_sum(r->base[g->base], g->entry));
 }
+
+bool vn_derive_in_pieces(const vn_recording *r, int i)
+{
+	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
+	bool                   all = !s->view && s->gathered && !s->gathered->whole;
+	for (int k = 0; all && k < s->gathered->n; k++)
+		all = vn_recording_mapped(r->base[s->gathered->piece[k].base], s->gathered->piece[k].entry);
+	return all;
+}

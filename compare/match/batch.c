@@ -5,18 +5,27 @@
  * for each thread, if that is more). Not all at once: mapped data counts as memory while it is
  * used, and is released after every batch. Data that is released while it is measured (pages.h)
  * counts an eighth, so that progress is shown. Tensors larger than WHOLE_BYTES that are not stored
- * as they are measured are read in parts (window.h).
+ * as they are measured are read in parts (window.h); of those made of pieces (ranks), larger than
+ * PIECES_BYTES.
  */
 #include "compare/match/batch.h"
 
 #include "compare/metrics/pages.h"
 #include "compare/metrics/team.h"
 
+#include "capture/recording/derive.h"
+
 #include "libref/base/progress.h"
 
 #include <stdlib.h>
 
-enum { BATCH_BYTES = 64 << 20, EACH_BYTES = 32 << 20, BATCH_JOBS = 1024, WHOLE_BYTES = 16 << 20 };
+enum {
+	BATCH_BYTES = 64 << 20,
+	EACH_BYTES = 32 << 20,
+	BATCH_JOBS = 1024,
+	WHOLE_BYTES = 16 << 20,
+	PIECES_BYTES = 1 << 20
+};
 /* Memory that the pass keeps for each token. */
 enum { TOKEN_BYTES = 112 };
 
@@ -120,7 +129,10 @@ static bool in_parts(const pending *p)
 	const vn_comparison *c = p->of->c;
 	const vn_batch      *b = &p->of->batch;
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->point->ref);
-	if (bytes_in(c->opened.ref, p->point->ref) <= WHOLE_BYTES && bytes_in(b->other, p->entry) <= WHOLE_BYTES)
+	const bool    pieces = vn_derive_in_pieces(c->opened.ref, p->point->ref) || vn_derive_in_pieces(b->other, p->entry);
+	/* Gathered whole, that would be the work of one thread; scores are read twice in parts. */
+	const int64_t most = pieces && !p->point->scores ? PIECES_BYTES : WHOLE_BYTES;
+	if (bytes_in(c->opened.ref, p->point->ref) <= most && bytes_in(b->other, p->entry) <= most)
 		return false;
 	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref) ||
 	       !vn_recording_mapped(b->other, p->entry);
@@ -260,6 +272,13 @@ static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 	return true;
 }
 
+/* The bytes of a batch. */
+static int64_t most_of(int threads)
+{
+	const int64_t most = (int64_t)EACH_BYTES * vn_team_now(threads);
+	return most > BATCH_BYTES ? most : BATCH_BYTES;
+}
+
 void vn_measure_together(vn_measuring *m, int n)
 {
 	batch b = { .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
@@ -267,15 +286,16 @@ void vn_measure_together(vn_measuring *m, int n)
 		        .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads : vn_team_size() };
 	int  *at = calloc((size_t)n + 1, sizeof *at);
 
-	b.most = (int64_t)EACH_BYTES * b.threads;
-	b.most = b.most > BATCH_BYTES ? b.most : BATCH_BYTES;
+	b.most = most_of(b.threads);
 	for (int k = 0; k < n && !(b.job && b.p && at); k++)
 		m[k].st = vn_fail(&m[k].why, VN_ERR_NOMEM, "no memory to measure %d checkpoints", m[k].c->result.n_points);
 	if (b.job && b.p && at) {
 		vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
 		while (add_next(&b, m, n, at))
-			if (b.n >= BATCH_JOBS || b.heavy >= b.most)
+			if (b.n >= BATCH_JOBS || b.heavy >= b.most) {
 				flush_batch(&b, m, n);
+				b.most = most_of(b.threads);
+			}
 		flush_batch(&b, m, n);
 		vn_progress_stop(&b.bar);
 	}

@@ -45,7 +45,7 @@ static bool is_wide(vn_dtype d)
 }
 
 static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
-                        vn_spread *spread, vn_ahead *ahead)
+                        vn_spread *spread, vn_ahead *ahead, vn_score_sweep *scores)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
@@ -53,7 +53,7 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 		if (is_wide(p->dtype[0]) || is_wide(p->dtype[1]))
 			vn_slice_wide(k, p, at + i, m, &s, spread);
 		else
-			vn_slice_narrow(k, p, at + i, m, &s, spread, ahead);
+			vn_slice_narrow(k, p, at + i, m, &s, spread, ahead, scores);
 		if (p->bits)
 			vn_slice_differing(p, at + i, m, &s);
 		if (row)
@@ -90,9 +90,16 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
 			if (in)
 				moved = vn_window_of_row(in, p, o, t);
-			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread, ahead);
-			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width)
-				vn_scores_add(&w->scores, k, p, i / w->scores.width);
+			const bool     one = w->scores.kl && n == w->scores.width; /* row of scores */
+			vn_score_sweep scores;
+			if (one)
+				scores = vn_score_begin(k, p, at, n);
+			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread, ahead,
+			            one ? &scores : NULL);
+			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width) {
+				const vn_score_row x = one ? vn_score_end(&scores) : vn_score_one(k, p, i, w->scores.width);
+				vn_scores_add(&w->scores, i / w->scores.width, &x);
+			}
 			if ((since += n) > INT32_MAX / 2) { /* the tables have 32-bit counters */
 				empty_spread(spread, w->count);
 				since = 0;
@@ -120,7 +127,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 			if ((st = vn_window_run(in, job, at, n, err)))
 				continue;
 			const vn_pair here = vn_window_of_run(in, p, at);
-			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread, NULL);
+			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread, NULL, NULL);
 			empty_spread(spread, w->count);
 		}
 	return st;

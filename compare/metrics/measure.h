@@ -61,10 +61,12 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
 
 /* Measures one slice, n <= VN_SLICE elements from `at`: fills *s, and adds ULP distances to spread
- * (its other fields are scratch). ahead: what to fetch meanwhile, or NULL. */
+ * (its other fields are scratch). ahead: what to fetch meanwhile, or NULL. scores: the row of scores
+ * that the slice is a part of, whose blocks are swept too, or NULL. */
 struct vn_ahead;
+struct vn_score_sweep;
 void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
-                     struct vn_ahead *ahead);
+                     struct vn_ahead *ahead, struct vn_score_sweep *scores);
 /* The same in double, if either side is f64 or i32. */
 void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 
@@ -87,14 +89,40 @@ typedef struct vn_score_row {
 	int     shared, of; /* number of top scores in both; of how many */
 } vn_score_row;
 
-vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+enum { VN_TOP = 5 };
+typedef struct vn_top {
+	int     n;
+	double  score[VN_TOP]; /* descending; of equal scores the first in the row comes first */
+	int64_t at[VN_TOP];
+} vn_top;
+
+/* A row and the results of its first sweep: the highest scores, and the reference's deviation. Whoever
+ * measures the row gives its blocks, in order, while they are in the cache; vn_score_end sums the
+ * exponentials, in one more sweep. */
+typedef struct vn_score_sweep {
+	const vn_metric_kernel *k;
+	const vn_pair          *p;
+	int64_t                 at, width;
+	bool   as_is;  /* the row is swept directly in the file's bytes: all finite, in a format the kernels load */
+	bool   finite; /* except for minus infinity on both sides */
+	vn_top top[2];
+	/* over the reference's weighted scores, less the first of them, so that a common offset costs no precision */
+	double n, first[2], sum, squares; /* first of both sides, for the kernels */
+} vn_score_sweep;
+
+vn_score_sweep vn_score_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+/* Sweeps scores [i, i + n) of the row, n <= VN_BLOCK. Nothing, once a score is not finite: vn_score_end then sweeps
+ * the row anew. */
+void           vn_score_block(vn_score_sweep *w, int64_t i, size_t n);
+vn_score_row   vn_score_end(const vn_score_sweep *w);
+vn_score_row   vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
 /* Both sides zero: 1; one of them zero: 0. */
-double       vn_cosine(const vn_squares *s);
-double       vn_nmse(const vn_squares *s);
+double         vn_cosine(const vn_squares *s);
+double         vn_nmse(const vn_squares *s);
 /* Returns the distance from 1 of the factor a = r.c / r.r, less 6 standard errors sqrt((nmse -
  * (a-1)^2) / n) (with the nmse at least 2^-20): the part that errors independent of r do not
  * explain. n: positions. */
-double       vn_scale(const vn_squares *s, double n);
+double         vn_scale(const vn_squares *s, double n);
 
 /* Returns what is left of `off`, a factor's distance from 1, over n positions with this nmse. */
 double vn_beyond(double off, double nmse, double n);
@@ -115,7 +143,7 @@ typedef struct vn_scores {
 } vn_scores;
 
 bool vn_scores_begin(vn_scores *s, const vn_pair *p, int64_t width);
-void vn_scores_add(vn_scores *s, const vn_metric_kernel *k, const vn_pair *p, int64_t row);
+void vn_scores_add(vn_scores *s, int64_t row, const vn_score_row *x);
 void vn_scores_end(vn_scores *s, vn_measured *m);
 void vn_scores_free(vn_scores *s);
 

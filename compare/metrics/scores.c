@@ -19,21 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOP       5
 #define NO_WEIGHT (-DBL_MAX)
 #define TIE       (1.0 / 64)
 
-typedef struct top {
-	int     n;
-	double  score[TOP]; /* descending; of equal scores the first in the row comes first */
-	int64_t at[TOP];
-} top;
-
-static void top_add(top *t, double x, int64_t at)
+static void top_add(vn_top *t, double x, int64_t at)
 {
-	if (t->n == TOP && !(x > t->score[TOP - 1]))
+	if (t->n == VN_TOP && !(x > t->score[VN_TOP - 1]))
 		return;
-	int i = t->n < TOP ? t->n++ : TOP - 1;
+	int i = t->n < VN_TOP ? t->n++ : VN_TOP - 1;
 	for (; i > 0 && x > t->score[i - 1]; i--) {
 		t->score[i] = t->score[i - 1];
 		t->at[i] = t->at[i - 1];
@@ -59,54 +52,38 @@ static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 	return good;
 }
 
-/* Sums over the reference's weighted scores, less the first of them, so that a common offset costs no precision. */
-typedef struct spread {
-	double n, first, sum, squares;
-} spread;
-
-static void spread_add(spread *s, double x)
+static void add_score(vn_score_sweep *w, double x)
 {
-	if (s->n++ == 0)
-		s->first = x;
-	x -= s->first;
-	s->sum += x;
-	s->squares += x * x;
+	if (w->n++ == 0)
+		w->first[0] = x;
+	x -= w->first[0];
+	w->sum += x;
+	w->squares += x * x;
 }
-
-/* One row, and the results of the first sweep. */
-typedef struct row {
-	const vn_metric_kernel *k;
-	const vn_pair          *p;
-	int64_t                 at, width;
-	bool          as_is;  /* the row is swept directly in the file's bytes: all finite, in a format the kernels load */
-	bool          finite; /* except for minus infinity on both sides */
-	top           top[2];
-	struct spread of_r;
-} row;
 
 static bool loaded_by_kernels(vn_dtype d)
 {
 	return d == VN_F32 || d == VN_F16 || d == VN_BF16;
 }
 
-static vn_side side_as_is(const row *w, int side, int64_t i)
+static vn_side side_as_is(const vn_score_sweep *w, int side, int64_t i)
 {
 	return (vn_side) { vn_pair_at(w->p, side, w->at + i), w->p->dtype[side] };
 }
 
-static double score_at(const row *w, int side, int64_t i)
+static double score_at(const vn_score_sweep *w, int side, int64_t i)
 {
 	double x[2];
 	load_scores(w->k, w->p, w->at + i, 1, &x[0], &x[1]);
 	return x[side];
 }
 
-static size_t block_size(const row *w, int64_t i)
+static size_t block_size(const vn_score_sweep *w, int64_t i)
 {
 	return (size_t)(w->width - i < VN_BLOCK ? w->width - i : VN_BLOCK);
 }
 
-static double standard_deviation(const spread *s)
+static double standard_deviation(const vn_score_sweep *s)
 {
 	const double mean = s->sum / s->n, var = s->squares / s->n - mean * mean;
 	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
@@ -126,7 +103,7 @@ static double second_order(double x)
  * row's constant in y, the log of the sums of exp, is first guessed from the scores where r is highest. The sum
  * u of p (e^-y - 1), which is 0 for the right y, tells how far off the guess was and what it added: u - log(1 +
  * u). If that is most of the total, a second sweep uses the right y. */
-static void measure_divergence(const row *w, double at_ref, vn_score_row *out)
+static void measure_divergence(const vn_score_sweep *w, double at_ref, vn_score_row *out)
 {
 	const double rm = w->top[0].score[0], cm = w->top[1].score[0];
 	double       r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
@@ -154,33 +131,38 @@ static void measure_divergence(const row *w, double at_ref, vn_score_row *out)
 	out->kl = kl < 0 ? 0 : kl; /* rounding; a NaN stays */
 }
 
-/* The first sweep, directly over the file's bytes. Returns false when a score is not finite; the results are
- * then invalid. */
-static bool sweep_as_is(row *w)
+vn_score_sweep vn_score_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
 {
-	const double first[2] = { score_at(w, 0, 0), score_at(w, 1, 0) };
-	w->of_r.first = first[0];
-	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
-		const vn_side side[2] = { side_as_is(w, 0, i), side_as_is(w, 1, i) };
-		const size_t  n = block_size(w, i);
-		vn_score_sums s;
-		w->k->scores(side[0], side[1], n, first, &s);
-		if (!s.finite)
-			return false;
-		w->of_r.n += (double)n;
-		w->of_r.sum += s.sum;
-		w->of_r.squares += s.squares;
-		for (int j = 0; j < 2; j++) {
-			top *t = &w->top[j];
-			for (size_t m = 0; m < n && (t->n < TOP || s.max[j] > t->score[TOP - 1]); m++)
-				if ((m = w->k->above(side[j], n, m, t->n < TOP ? -(double)INFINITY : t->score[TOP - 1])) < n)
-					top_add(t, score_at(w, j, i + (int64_t)m), i + (int64_t)m);
-		}
-	}
-	return true;
+	vn_score_sweep w = { .k = k, .p = p, .at = at, .width = width, .finite = true };
+
+	w.as_is = loaded_by_kernels(p->dtype[0]) && loaded_by_kernels(p->dtype[1]);
+	for (int side = 0; side < 2 && w.as_is; side++)
+		w.first[side] = score_at(&w, side, 0);
+	return w;
 }
 
-static void sweep_row(row *w)
+void vn_score_block(vn_score_sweep *w, int64_t i, size_t n)
+{
+	const vn_side side[2] = { side_as_is(w, 0, i), side_as_is(w, 1, i) };
+	vn_score_sums s;
+
+	if (!w->as_is)
+		return;
+	w->k->scores(side[0], side[1], n, w->first, &s);
+	w->as_is = s.finite;
+	w->n += (double)n;
+	w->sum += s.sum;
+	w->squares += s.squares;
+	for (int j = 0; j < 2 && s.finite; j++) {
+		vn_top *t = &w->top[j];
+		for (size_t m = 0; m < n && (t->n < VN_TOP || s.max[j] > t->score[VN_TOP - 1]); m++)
+			if ((m = w->k->above(side[j], n, m, t->n < VN_TOP ? -(double)INFINITY : t->score[VN_TOP - 1])) < n)
+				top_add(t, score_at(w, j, i + (int64_t)m), i + (int64_t)m);
+	}
+}
+
+/* The first sweep of a row with scores that are not finite, or in another format. */
+static void sweep_row(vn_score_sweep *w)
 {
 	double r[VN_BLOCK], c[VN_BLOCK];
 	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
@@ -190,23 +172,21 @@ static void sweep_row(row *w)
 			top_add(&w->top[0], r[j], i + (int64_t)j);
 			top_add(&w->top[1], c[j], i + (int64_t)j);
 			if (r[j] > NO_WEIGHT)
-				spread_add(&w->of_r, r[j]);
+				add_score(w, r[j]);
 		}
 	}
 }
 
-vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+vn_score_row vn_score_end(const vn_score_sweep *first)
 {
-	const row fresh = { .k = k, .p = p, .at = at, .width = width, .finite = true };
-	row       w = fresh;
+	vn_score_sweep w = *first;
 
-	w.as_is = loaded_by_kernels(p->dtype[0]) && loaded_by_kernels(p->dtype[1]) && sweep_as_is(&w);
 	if (!w.as_is) {
-		w = fresh;
+		w = (vn_score_sweep) { .k = w.k, .p = w.p, .at = w.at, .width = w.width, .finite = true };
 		sweep_row(&w);
 	}
-	const top   *tr = &w.top[0], *tc = &w.top[1];
-	vn_score_row out = { .finite = w.finite, .argmax = { tr->at[0], tc->at[0] }, .of = tr->n };
+	const vn_top *tr = &w.top[0], *tc = &w.top[1];
+	vn_score_row  out = { .finite = w.finite, .argmax = { tr->at[0], tc->at[0] }, .of = tr->n };
 	for (int i = 0; i < tr->n; i++)
 		for (int j = 0; j < tc->n; j++)
 			out.shared += tr->at[i] == tc->at[j];
@@ -215,9 +195,18 @@ vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t a
 		out.shared = 0;
 		return out;
 	}
-	out.tie = tr->score[0] - score_at(&w, 0, tc->at[0]) <= TIE * standard_deviation(&w.of_r);
+	out.tie = tr->score[0] - score_at(&w, 0, tc->at[0]) <= TIE * standard_deviation(&w);
 	measure_divergence(&w, score_at(&w, 1, tr->at[0]), &out);
 	return out;
+}
+
+vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+{
+	vn_score_sweep w = vn_score_begin(k, p, at, width);
+
+	for (int64_t i = 0; i < width && w.as_is; i += VN_BLOCK)
+		vn_score_block(&w, i, block_size(&w, i));
+	return vn_score_end(&w);
 }
 
 /* ---- all rows --------------------------------------------------------------------- */
@@ -229,14 +218,13 @@ bool vn_scores_begin(vn_scores *s, const vn_pair *p, int64_t width)
 	return (s->kl = calloc((size_t)s->rows + 1, sizeof *s->kl)) != NULL;
 }
 
-void vn_scores_add(vn_scores *s, const vn_metric_kernel *k, const vn_pair *p, int64_t i)
+void vn_scores_add(vn_scores *s, int64_t row, const vn_score_row *x)
 {
-	const vn_score_row x = vn_score_one(k, p, i * s->width, s->width);
-	s->kl[i] = x.kl;
-	s->agree += x.tie;
-	s->strict += x.finite && x.argmax[0] == x.argmax[1];
-	s->shared += x.shared;
-	s->of += x.of;
+	s->kl[row] = x->kl;
+	s->agree += x->tie;
+	s->strict += x->finite && x->argmax[0] == x->argmax[1];
+	s->shared += x->shared;
+	s->of += x->of;
 }
 
 void vn_scores_end(vn_scores *s, vn_measured *m)
@@ -300,7 +288,8 @@ static void score_some(void *ctx, int thread)
 				continue;
 			here = vn_window_of_run(&s->window[thread], s->p, i * width);
 		}
-		vn_scores_add(s->scores, s->k, &here, i);
+		const vn_score_row x = vn_score_one(s->k, &here, i * width, width);
+		vn_scores_add(s->scores, i, &x);
 		if (vn_stretch_ends(&s->stretches, i, &from, &to))
 			vn_pair_give_back(s->p, from * width, to * width);
 	}

@@ -26,8 +26,33 @@ static void *begin_worker(void *arg)
 	return NULL;
 }
 
+static _Atomic int *shared; /* vn_team_among */
+
+void vn_team_among(_Atomic int *spare)
+{
+	shared = spare;
+}
+
+int vn_team_now(int threads)
+{
+	const int spare = shared ? *shared : threads;
+	return spare + 1 < threads ? spare + 1 : threads;
+}
+
+/* Takes as many as it can of those wanted. */
+static int take_spare(int wanted)
+{
+	int spare = shared ? *shared : 0, taken = 0;
+	do
+		taken = spare < 0 ? 0 : spare < wanted ? spare : wanted;
+	while (taken > 0 && !atomic_compare_exchange_weak(shared, &spare, spare - taken));
+	return taken;
+}
+
 void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
 {
+	const int taken = shared && threads > 1 ? take_spare(threads - 1) : 0;
+	threads = shared ? 1 + taken : threads;
 	member *m = threads > 1 ? malloc((size_t)threads * sizeof *m) : NULL;
 	int     n = 0;
 
@@ -39,6 +64,8 @@ void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
 	work(ctx, 0);
 	while (n > 0)
 		pthread_join(m[--n].thread, NULL);
+	if (taken > 0)
+		*shared += taken;
 	free(m);
 }
 

@@ -14,6 +14,13 @@ int vn_team_size(void);
  * a common counter. */
 void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx);
 
+/* From now on this process shares its threads with others: *spare, in memory of all, are those that none of them uses.
+ * vn_team_run takes what it wants beyond the caller's own, as far as there are, and gives them back. NULL: it is
+ * alone. */
+void vn_team_among(_Atomic int *spare);
+/* Returns how many of so many threads vn_team_run would use now. */
+int  vn_team_now(int threads);
+
 /* Runs one(ctx, i) for i from 0 to n-1, each on the next free thread. threads 0: one per
  * processor. */
 void vn_team_each(int threads, int n, void (*one)(void *ctx, int i), void *ctx);

@@ -8,8 +8,8 @@
 // K is at most WIDTH, and a multiple of 8 where that is 128 or less; columns past it are 0. MM queries have SHARES
 // subgroups, each of which makes the scores of its part of a tile's keys, and its part of the context's columns, which
 // stay in matrices. A lane has a PARTS-th of a row of scores, in registers and in float. Between the two stands a strip
-// of shared memory for the MM queries, of which each subgroup writes its own slice: scores, then weights; at the end the
-// context.
+// of shared memory for the MM queries, of which each subgroup writes its own slice: scores, then weights; at the end
+// the context.
 //
 // Weights are powers of 2, relative to a base, the largest score of the row in some tile. It moves when a score
 // exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A

@@ -15,11 +15,20 @@
 
 #include <stdbool.h>
 
-/* The answer to a piece. The texts are allocated; an empty one is NULL or "". */
-enum { VN_CLUSTER_WORDS, VN_CLUSTER_OUT, VN_CLUSTER_ERR, VN_CLUSTER_TEXTS };
+/* The answer to a piece. The texts are allocated; an empty one is NULL or "". The piece gives the
+ * first ones: the caller's words; of what the machine refused, vn_trouble_text. The others are what
+ * it wrote on stdout, and on stderr. */
+enum {
+	VN_CLUSTER_WORDS,
+	VN_CLUSTER_TROUBLE,
+	VN_CLUSTER_OUT,
+	VN_CLUSTER_ERR,
+	VN_CLUSTER_TEXTS,
+	VN_CLUSTER_SENT = VN_CLUSTER_OUT
+};
 typedef struct vn_cluster_answer {
-	int   status;                 /* its meaning is the caller's */
-	char *text[VN_CLUSTER_TEXTS]; /* the caller's words; what the piece wrote on stdout, and on stderr */
+	int   status; /* its meaning is the caller's */
+	char *text[VN_CLUSTER_TEXTS];
 } vn_cluster_answer;
 
 typedef struct vn_cluster_job {

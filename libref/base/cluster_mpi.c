@@ -2,6 +2,7 @@
 #include "libref/base/cluster.h"
 
 #include "libref/base/progress.h"
+#include "libref/base/socket.h"
 
 #include <errno.h>
 #include <mpi.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,36 +23,6 @@ enum { NONE = -1, TAG_ANSWER = 1, TAG_PIECE = 2, PAUSE_MS = 1 };
 typedef struct head {
 	int piece, status, bytes[VN_CLUSTER_TEXTS];
 } head;
-
-/* ---- pipes -------------------------------------------------------------------------------- */
-
-static bool put_all(int fd, const void *data, size_t bytes)
-{
-	for (const char *p = data; bytes;) {
-		const ssize_t n = send(fd, p, bytes, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
-static bool get_all(int fd, void *data, size_t bytes)
-{
-	for (char *p = data; bytes;) {
-		const ssize_t n = read(fd, p, bytes);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
 
 /* ---- the child process that works --------------------------------------------------------- */
 
@@ -82,7 +52,7 @@ static void work(const vn_cluster_job *job, int fd)
 	prctl(PR_SET_PDEATHSIG, SIGTERM); /* so that it removes its temporary files */
 	if (out < 0 || said < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(said, STDERR_FILENO) < 0)
 		_exit(2);
-	while (get_all(fd, &i, sizeof i)) {
+	while (vn_socket_get(fd, &i, sizeof i)) {
 		vn_cluster_answer a = { 0 };
 		head              h = { .piece = i };
 		job->piece(job->context, i, &a);
@@ -96,9 +66,9 @@ static void work(const vn_cluster_job *job, int fd)
 				_exit(2);
 			h.bytes[k] = (int)strlen(a.text[k]);
 		}
-		bool sent = put_all(fd, &h, sizeof h);
+		bool sent = vn_socket_put(fd, &h, sizeof h);
 		for (int k = 0; k < VN_CLUSTER_TEXTS; k++) {
-			sent = sent && put_all(fd, a.text[k], (size_t)h.bytes[k]);
+			sent = sent && vn_socket_put(fd, a.text[k], (size_t)h.bytes[k]);
 			free(a.text[k]);
 		}
 		if (!sent)
@@ -160,7 +130,7 @@ __attribute__((noreturn)) static void worker_died(rank *r)
 static void begin_piece(rank *r, int piece)
 {
 	r->busy = piece;
-	if (!put_all(r->fd, &piece, sizeof piece))
+	if (!vn_socket_put(r->fd, &piece, sizeof piece))
 		worker_died(r);
 }
 
@@ -169,7 +139,7 @@ static char *finish_piece(rank *r, size_t *bytes)
 {
 	head h;
 
-	if (!get_all(r->fd, &h, sizeof h))
+	if (!vn_socket_get(r->fd, &h, sizeof h))
 		worker_died(r);
 	*bytes = sizeof h;
 	for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
@@ -178,7 +148,7 @@ static char *finish_piece(rank *r, size_t *bytes)
 	if (!whole)
 		give_up(r, "no memory for the outcome of %s", r->job->name(r->job->context, r->busy));
 	memcpy(whole, &h, sizeof h);
-	if (!get_all(r->fd, whole + sizeof h, *bytes - sizeof h))
+	if (!vn_socket_get(r->fd, whole + sizeof h, *bytes - sizeof h))
 		worker_died(r);
 	r->busy = NONE;
 	return whole;

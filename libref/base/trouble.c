@@ -66,6 +66,11 @@ vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because memory ran out", what);
 }
 
+const char *vn_trouble_text(void)
+{
+	return atomic_load(&count) == 0 ? NULL : atomic_load(&readable) ? first : "memory ran out";
+}
+
 void vn_trouble_spare(bool begin)
 {
 	sparing = begin;

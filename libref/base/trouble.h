@@ -25,10 +25,13 @@ bool vn_trouble_is(int number);
 
 /* Returns a mark for vn_trouble_since. After vn_trouble_program, which a program with a single task
  * calls first, marks are those of its start. */
-unsigned  vn_trouble_mark(void);
-void      vn_trouble_program(void);
+unsigned    vn_trouble_mark(void);
+void        vn_trouble_program(void);
 /* Returns VN_OK, or VN_ERR_NOMEM with "WHAT: ..." if something was refused since the mark. */
-vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err);
+vn_status   vn_trouble_since(unsigned mark, const char *what, vn_error *err);
+/* Returns the text of the first refusal, for another process to note: "memory ran out" if none was given; NULL:
+ * nothing was refused. */
+const char *vn_trouble_text(void);
 
 /* Between begin and end, this thread tries things that it can do without, and failures are not
  * noted. */

@@ -1,0 +1,402 @@
+/* crew.c: see crew.h. */
+#include "libref/base/crew.h"
+
+#include "libref/base/progress.h"
+#include "libref/base/socket.h"
+#include "libref/base/trouble.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What precedes the texts of an answer. What the piece prints goes through pipes. */
+typedef struct head {
+	int status, bytes[VN_CLUSTER_SENT];
+} head;
+
+enum { ENDING_MS = 5000 };
+
+typedef struct worker {
+	pid_t pid;     /* -1: it has ended */
+	int   talk;    /* a socket: pieces to it, answers from it */
+	int   said[2]; /* pipes from its stdout and stderr; said[1] is -1 where both are one file */
+	int   turn;    /* the index in the order of the piece that it does; -1: none */
+} worker;
+
+typedef struct crew {
+	const vn_cluster_job *job;
+	worker                w[VN_MOST_WORKERS];
+	int                   workers, signals; /* signals: a descriptor that tells of them */
+	sigset_t              before;           /* the signals blocked before */
+	vn_cluster_answer    *answer;           /* (n), like all below by turn */
+	size_t (*bytes)[2];                     /* of VN_CLUSTER_OUT and VN_CLUSTER_ERR so far */
+	bool       *complete;
+	int         next, told; /* the next turn to hand out; turns whose answers were given to `done` */
+	vn_progress bar;
+	vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err);
+} crew;
+
+/* ---- a worker ------------------------------------------------------------------------------ */
+
+static bool send_answer(int talk, const vn_cluster_answer *a)
+{
+	head h = { .status = a->status };
+
+	for (int k = 0; k < VN_CLUSTER_SENT; k++)
+		h.bytes[k] = a->text[k] ? (int)strlen(a->text[k]) : 0;
+	bool sent = vn_socket_put(talk, &h, sizeof h);
+	for (int k = 0; sent && k < VN_CLUSTER_SENT; k++)
+		sent = vn_socket_put(talk, a->text[k], (size_t)h.bytes[k]);
+	return sent;
+}
+
+/* Never returns. */
+static void work(const crew *c, int talk, const int said[2])
+{
+	int turn;
+
+	if (dup2(said[0], STDOUT_FILENO) < 0 || dup2(said[1] < 0 ? said[0] : said[1], STDERR_FILENO) < 0)
+		_exit(2);
+	for (int k = 0; k < c->workers; k++) {
+		close(c->w[k].talk);
+		close(c->w[k].said[0]);
+		if (c->w[k].said[1] >= 0)
+			close(c->w[k].said[1]);
+	}
+	close(c->signals);
+	sigprocmask(SIG_SETMASK, &c->before, NULL);
+	vn_progress_off();
+	while (vn_socket_get(talk, &turn, sizeof turn)) {
+		vn_cluster_answer a = { 0 };
+		c->job->piece(c->job->context, c->job->order[turn], &a);
+		fflush(stdout);
+		fflush(stderr);
+		if (!send_answer(talk, &a))
+			_exit(2);
+		for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
+			free(a.text[k]);
+	}
+	_exit(0);
+}
+
+static void close_both(int pair[2])
+{
+	for (int k = 0; k < 2; k++)
+		if (pair[k] >= 0)
+			close(pair[k]);
+}
+
+/* `one`: stdout and stderr are one file, and the order of what goes to both is kept. */
+static bool start_worker(crew *c, bool one)
+{
+	const pid_t parent = getpid();
+	worker     *w = &c->w[c->workers];
+	int         talk[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
+	const bool  good = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
+	                  (one || pipe2(err, O_CLOEXEC) == 0);
+
+	*w = (worker) { .pid = good ? fork() : -1, .talk = talk[0], .said = { out[0], err[0] }, .turn = -1 };
+	if (w->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* so that it removes its temporary files */
+		if (getppid() != parent)
+			_exit(2);
+		close(talk[0]);
+		close(out[0]);
+		work(c, talk[1], (const int[]) { out[1], err[1] });
+	}
+	if (w->pid < 0) {
+		close_both(talk);
+		close_both(out);
+		close_both(err);
+		return false;
+	}
+	close(talk[1]);
+	close(out[1]);
+	if (err[1] >= 0)
+		close(err[1]);
+	c->workers++;
+	return true;
+}
+
+/* ---- this process -------------------------------------------------------------------------- */
+
+static vn_status no_memory(const crew *c, int turn, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s",
+	               c->job->name(c->job->context, c->job->order[turn]));
+}
+
+static bool there_is_more(int fd)
+{
+	struct pollfd on = { .fd = fd, .events = POLLIN };
+	return fd >= 0 && poll(&on, 1, 0) == 1 && on.revents & POLLIN;
+}
+
+/* Takes what the worker has printed so far. */
+static vn_status hear(crew *c, worker *w, vn_error *err)
+{
+	static char piece[64 << 10];
+
+	for (int k = 0; k < 2; k++)
+		while (w->turn >= 0 && there_is_more(w->said[k])) {
+			const ssize_t n = read(w->said[k], piece, sizeof piece);
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return vn_fail(err, VN_ERR_NOMEM, "%s: what its process prints cannot be read: %s",
+				               c->job->name(c->job->context, c->job->order[w->turn]),
+				               n < 0 ? strerror(errno) : "it ends early");
+			char  **text = &c->answer[w->turn].text[VN_CLUSTER_OUT + k];
+			size_t *bytes = &c->bytes[w->turn][k];
+			char   *more = realloc(*text, *bytes + (size_t)n + 1);
+			if (!more)
+				return no_memory(c, w->turn, err);
+			memcpy(more + *bytes, piece, (size_t)n);
+			*bytes += (size_t)n;
+			more[*bytes] = 0;
+			*text = more;
+		}
+	return VN_OK;
+}
+
+/* Hands on all answers whose turn it is. */
+static vn_status tell(crew *c, vn_error *err)
+{
+	const double begun = c->bar.started;
+	vn_status    st = VN_OK;
+
+	if (c->told == c->job->n || !c->complete[c->told])
+		return VN_OK;
+	vn_progress_stop(&c->bar); /* its line would be between what is printed */
+	for (; !st && c->told < c->job->n && c->complete[c->told]; c->told++) {
+		vn_cluster_answer *a = &c->answer[c->told];
+		st = c->done(c->job->context, c->job->order[c->told], a, err);
+		for (int k = 0; k < VN_CLUSTER_TEXTS; k++) {
+			free(a->text[k]);
+			a->text[k] = NULL;
+		}
+	}
+	vn_progress_start(&c->bar, "pair", c->job->n);
+	c->bar.started = begun;
+	vn_progress_at(&c->bar, c->told);
+	return st;
+}
+
+static void end_workers(crew *c, int signal)
+{
+	for (int k = 0; k < c->workers; k++) {
+		worker *w = &c->w[k];
+		close(w->talk);
+		if (signal && w->pid > 0) /* -1, of one that has ended, is every process there is */
+			kill(w->pid, signal);
+	}
+	for (int k = 0; k < c->workers; k++) {
+		worker *w = &c->w[k];
+		while (w->pid > 0 && waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		close_both(w->said);
+	}
+	c->workers = 0;
+}
+
+/* Ends the workers, and then this process, by a signal. */
+static void end_by(crew *c, int number)
+{
+	vn_progress_stop(&c->bar);
+	end_workers(c, number);
+	sigprocmask(SIG_SETMASK, &c->before, NULL);
+	raise(number);
+}
+
+static const char *name_of(const crew *c, const worker *w)
+{
+	return w->turn < 0 ? "its next piece" : c->job->name(c->job->context, c->job->order[w->turn]);
+}
+
+/* One that has closed its socket may still remove its temporary files; one that lives on has not closed it. */
+static int wait_for(worker *w)
+{
+	int how = 0;
+
+	for (int ms = 0; w->pid > 0; ms++) {
+		const pid_t ended = waitpid(w->pid, &how, WNOHANG);
+		if (ended > 0 || (ended < 0 && errno != EINTR))
+			w->pid = -1;
+		else if (ms == ENDING_MS)
+			kill(w->pid, SIGKILL);
+		nanosleep(&(struct timespec) { .tv_nsec = ended ? 0 : 1000000 }, NULL);
+	}
+	return how;
+}
+
+/* Says how a worker ended, behind what was printed before. */
+static vn_status tell_end(crew *c, worker *w, vn_error *err)
+{
+	const int how = wait_for(w);
+	const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+	if (number == SIGINT || number == SIGTERM || number == SIGHUP) /* this process gets it too, or would have */
+		end_by(c, number);
+	vn_status st = hear(c, w, err);
+	vn_progress_stop(&c->bar);
+	for (int k = 0; !st && w->turn >= 0 && k < 2; k++) {
+		const char *text = c->answer[w->turn].text[VN_CLUSTER_OUT + k];
+		fputs(text ? text : "", k ? stderr : stdout);
+		fflush(k ? stderr : stdout);
+	}
+	if (number)
+		return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process was killed by signal %d (%s)", name_of(c, w),
+		               number, strsignal(number));
+	return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process ended with status %d", name_of(c, w),
+	               WEXITSTATUS(how));
+}
+
+static vn_status not_reached(const crew *c, const worker *w, vn_error *err)
+{
+	const int why = errno;
+	return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process cannot be reached: %s", name_of(c, w),
+	               strerror(why));
+}
+
+static vn_status take_answer(crew *c, worker *w, vn_error *err)
+{
+	head h;
+
+	if (!vn_socket_get(w->talk, &h, sizeof h))
+		return errno ? not_reached(c, w, err) : tell_end(c, w, err);
+	vn_cluster_answer *a = &c->answer[w->turn];
+	a->status = h.status;
+	for (int k = 0; k < VN_CLUSTER_SENT; k++) {
+		if (!(a->text[k] = calloc((size_t)h.bytes[k] + 1, 1)))
+			return no_memory(c, w->turn, err);
+		if (!vn_socket_get(w->talk, a->text[k], (size_t)h.bytes[k]))
+			return errno ? not_reached(c, w, err) : tell_end(c, w, err);
+	}
+	const vn_status st = hear(c, w, err);
+	if (st)
+		return st;
+	c->complete[w->turn] = true;
+	w->turn = -1;
+	return tell(c, err);
+}
+
+static vn_status begin_next(crew *c, worker *w, vn_error *err)
+{
+	if (w->turn >= 0 || c->next == c->job->n)
+		return VN_OK;
+	w->turn = c->next++;
+	if (!vn_socket_put(w->talk, &w->turn, sizeof w->turn) && errno) /* of one that is gone, the socket says so */
+		return not_reached(c, w, err);
+	return VN_OK;
+}
+
+static vn_status lead(crew *c, vn_error *err)
+{
+	struct pollfd           on[3 * VN_MOST_WORKERS + 1];
+	struct signalfd_siginfo signal;
+	vn_status               st = VN_OK;
+
+	vn_progress_start(&c->bar, "pair", c->job->n);
+	while (!st && c->told < c->job->n) {
+		for (int k = 0; k < c->workers; k++) {
+			if ((st = begin_next(c, &c->w[k], err)))
+				break;
+			on[3 * k] = (struct pollfd) { .fd = c->w[k].talk, .events = POLLIN };
+			for (int i = 0; i < 2; i++) /* a pipe may be at its end while its worker is still there */
+				on[3 * k + 1 + i] = (struct pollfd) { .fd = c->w[k].turn < 0 ? -1 : c->w[k].said[i], .events = POLLIN };
+		}
+		on[3 * c->workers] = (struct pollfd) { .fd = c->signals, .events = POLLIN };
+		if (st)
+			break;
+		if (poll(on, 3 * (nfds_t)c->workers + 1, -1) < 0) {
+			if (errno != EINTR)
+				st = vn_fail(err, VN_ERR_NOMEM, "nothing can be received from a process: %s", strerror(errno));
+			continue;
+		}
+		if (on[3 * c->workers].revents && read(c->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
+			end_by(c, (int)signal.ssi_signo);
+		for (int k = 0; !st && k < c->workers; k++) {
+			if (on[3 * k + 1].revents || on[3 * k + 2].revents)
+				st = hear(c, &c->w[k], err);
+			if (!st && on[3 * k].revents)
+				st = take_answer(c, &c->w[k], err);
+		}
+	}
+	vn_progress_stop(&c->bar);
+	return st;
+}
+
+static bool same_output(void)
+{
+	struct stat a, b;
+	return fstat(STDOUT_FILENO, &a) == 0 && fstat(STDERR_FILENO, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* Blocks the signals that end this process, unless it ignores them, and opens a descriptor that tells of them. */
+static bool watch_signals(crew *c)
+{
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction now;
+	sigset_t         set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (sigaction(list[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(&set, list[i]);
+	sigprocmask(SIG_BLOCK, &set, &c->before);
+	return (c->signals = signalfd(-1, &set, SFD_CLOEXEC)) >= 0;
+}
+
+vn_status vn_crew_share(const vn_cluster_job *job, int workers,
+                        vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err),
+                        vn_error *err)
+{
+	const size_t n = (size_t)job->n;
+	crew        *c = NULL;
+	vn_status    st = VN_ERR_UNSUPPORTED;
+	const bool   one = same_output();
+
+	fflush(stdout);
+	fflush(stderr);
+	vn_trouble_spare(true); /* one process can do it all */
+	if ((c = calloc(1, sizeof *c))) {
+		c->job = job;
+		c->done = done;
+		c->answer = calloc(n, sizeof *c->answer);
+		c->bytes = calloc(n, sizeof *c->bytes);
+		c->complete = calloc(n, sizeof *c->complete);
+		const bool room = watch_signals(c) && c->answer && c->bytes && c->complete;
+		while (room && c->workers < workers && c->workers < VN_MOST_WORKERS && start_worker(c, one))
+			;
+	}
+	vn_trouble_spare(false);
+	if (c && c->workers > 1)
+		st = lead(c, err);
+	else
+		vn_fail(err, st, "fewer than two processes could be started");
+	if (c) {
+		end_workers(c, st ? SIGTERM : 0);
+		if (c->signals >= 0)
+			close(c->signals);
+		sigprocmask(SIG_SETMASK, &c->before, NULL);
+		for (size_t i = 0; c->answer && i < n; i++)
+			for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
+				free(c->answer[i].text[k]);
+		free(c->complete);
+		free(c->bytes);
+		free(c->answer);
+	}
+	free(c);
+	return st;
+}
