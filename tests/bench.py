@@ -1,43 +1,45 @@
 #!/usr/bin/env python3
-"""bench.py BUILD [--torch PYTHON] [--big MODEL] [--llama BENCH [GGUF]] [--only ROW...] [--gpu] [--json FILE] [--repeat 3] ...
+"""bench.py BUILD [--torch PYTHON] [--big MODEL] [--llama BENCH [GGUF]] [--only ROW...] [--gpu] [--json FILE] [--repeat
+3] ...
 
-Prints one table: what vernier does, how long it takes, how many times that is as long as a peer of the same run, and whether the
-goal is met. Each time is the least of the repeats, of vernier and of peers alike. vernier, cat and cblas_sgemm run in turn, so
-that a busy moment meets both, with their files in the page cache; other peers run after them. The model is `vernier synth
-qwen2-0.5b` (24 layers, a vocabulary of 151,936); the prompt has 512 tokens.
+Prints one table: what vernier does, how long it takes, how many times that is as long as a peer of the same run, and
+whether the goal is met. Each time is the least of the repeats, of vernier and of peers alike. vernier, cat and
+cblas_sgemm run in turn, so that a busy moment meets both, with their files in the page cache; other peers run after
+them. The model is `vernier synth qwen2-0.5b` (24 layers, a vocabulary of 151,936); the prompt has 512 tokens.
 
   compare       float32 against float16, every metric: cat of both files; a numpy script; h5diff
   floor         the same with a recorded floor: cat of the three files
   small         78,000 tensors of 8 numbers: cat of both files
-  forward       the reference's pass in float32: the bare cblas_sgemm of its products; transformers with as many threads (--torch);
-                llama.cpp with as many, which multiplies in float16 and computes the last token's logits only
-  record        the same pass, every default point recorded: the pass, and a plain write of as many bytes, synced as a recording
-                is (fsync); the same in memory (/dev/shm), which no disk slows down
+  forward       the reference's pass in float32: the bare cblas_sgemm of its products; transformers with as many threads
+                (--torch); llama.cpp with as many, which multiplies in float16 and computes the last token's logits only
+  record        the same pass, every default point recorded: the pass, and a plain write of as many bytes, synced as a
+                recording is (fsync); the same in memory (/dev/shm), which no disk slows down
   replay        compare --model --replay: capture ref of the same tokens
   explain       explain of a fault at the logits: capture ref of the same tokens
   big-floor     as floor, of a prompt four times as long (8.7 GB and the floor)
   big-forward   the pass of the model that --big names (`vernier synth mistral-7b`): its bare cblas_sgemm
   big-replay    compare --model --replay of it: capture ref of the same tokens
   big-load      loading it for the GPU: cat of its files; torch (reading the safetensors to the device)
-  gpu           capture gpu in float16, all logits, 128, 512 and 2048 tokens: transformers from a CUDA graph; launched one by
-                one (eager); llama.cpp, which computes the last token's logits only
+  gpu           capture gpu in float16, all logits, 128, 512 and 2048 tokens: transformers from a CUDA graph; launched
+                one by one (eager); llama.cpp, which computes the last token's logits only
   gpu-next      one token behind them: the same, and the linear layers alone by cuBLAS
   gpu-f32       capture gpu in float32, 128 and 512 tokens: transformers as above
 
-The goals hold for these sizes; with others, none is judged. A goal for some number of cores is judged where that many are used;
-elsewhere its row ends with that number. Times of the GPU are those of the device; the clock's stand in the note. A row that
-cannot be measured here says why. --json writes the rows with the machine that they were measured on, after each row anew. Exit
-status 1: a goal is missed.
+The goals hold for these sizes; with others, none is judged. A goal for some number of cores is judged where that many
+are used; elsewhere its row ends with that number. Times of the GPU are those of the device; the clock's stand in the
+note. A row that cannot be measured here says why. --json writes the rows with the machine that they were measured on,
+after each row anew. Exit status 1: a goal is missed.
 
-The candidate of a floor is the float16 run with one sum of the first layer in float32: what follows differs from the floor, is within
-limits, and costs one pass. llama.cpp is measured by its llama-bench, which --llama names (Debian: llama.cpp-tools), on the GGUF file named
-there, or on one that the Python of --torch makes of the model with the package gguf.
+The candidate of a floor is the float16 run with one sum of the first layer in float32: what follows differs from the
+floor, is within limits, and costs one pass. llama.cpp is measured by its llama-bench, which --llama names (Debian:
+llama.cpp-tools), on the GGUF file named there, or on one that the Python of --torch makes of the model with the package
+gguf.
 
---prepare only makes what the rows need (models, recordings), in --folder, and says how long each takes: the next run with the same
---folder measures at once. It also makes the model of --big (mistral-7b) where there is none.
+--prepare only makes what the rows need (models, recordings), in --folder, and says how long each takes: the next run
+with the same --folder measures at once. It also makes the model of --big (mistral-7b) where there is none.
 
-Needs 5 GB of disk; 12 GB more for big-floor, 13 GB for big-replay; `small` and the numpy script need h5py and numpy. Where there is no
-device with Vulkan, or only a software device, the rows of the GPU say so.
+Needs 5 GB of disk; 12 GB more for big-floor, 13 GB for big-replay; `small` and the numpy script need h5py and numpy.
+Where there is no device with Vulkan, or only a software device, the rows of the GPU say so.
 """
 import argparse
 import importlib.util
@@ -62,17 +64,22 @@ HOST_MEMORY = 2048  # MB beyond the page cache, for loading
 BUSY = 10  # of 16 cores, in a comparison with a floor
 MORE_MEMORY = 1.5  # GiB of a pass, beside the weights
 RATIOS = {  # at most so many times as long as the first peer
-    "compare": 1.5, "floor": 2.0, "big-floor": 2.0, "forward": 1.15, "record": 1.3, "transformers": 1.0, "replay": 3.0, "big-forward": 1.25,
+    "compare": 1.5, "floor": 2.0, "big-floor": 2.0, "forward": 1.15, "record": 1.3, "transformers": 1.0, "replay": 3.0,
+    "big-forward": 1.25,
     "big-replay": 3.0,
 }
-CORES = {"floor": 16, "big-floor": 16, "forward": 2, "transformers": 2, "explain": 2, "big-forward": 16, "big-replay": 16}  # that a goal is for
+# that a goal is for
+CORES = {"floor": 16, "big-floor": 16, "forward": 2, "transformers": 2, "explain": 2, "big-forward": 16,
+         "big-replay": 16}
 SECONDS = {  # at most so many seconds, whatever a peer takes; with tokens where they matter
     "explain": 15.0, "small": 3.0, "big-load": 1.5, ("gpu", 128): 3.5e-3, ("gpu", 512): 6e-3, ("gpu", 2048): 15e-3,
-    ("gpu-next", 128): 1.9e-3, ("gpu-next", 512): 1.9e-3, ("gpu-next", 2048): 1.9e-3, ("gpu-f32", 128): 15e-3, ("gpu-f32", 512): 20e-3,
+    ("gpu-next", 128): 1.9e-3, ("gpu-next", 512): 1.9e-3, ("gpu-next", 2048): 1.9e-3, ("gpu-f32", 128): 15e-3,
+    ("gpu-f32", 512): 20e-3,
 }
 WAYS = {"graph": "transformers, CUDA graph", "eager": "transformers, eager", "linears": "cuBLAS, linear layers only"}
 GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32"
-ROWS = "compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-replay", *GPU_ROWS
+ROWS = ("compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-replay",
+        *GPU_ROWS)
 HALF = "--precision", "f16"
 OTHER = *HALF, "--precision", "f32@layer0.down_proj", "--precision", "f32@layer0.output"  # the candidate of a floor
 RECORDINGS = {  # by name: options of capture; times the tokens
@@ -80,7 +87,8 @@ RECORDINGS = {  # by name: options of capture; times the tokens
     "long32.h5": ((), 4), "long16.h5": (HALF, 4), "long_other.h5": (OTHER, 4),
 }
 NEEDS = {  # recordings of a row, in the order of its command
-    "compare": ("f32.h5", "f16.h5"), "floor": ("f32.h5", "other.h5", "f16.h5"), "replay": ("f32.h5", "f16.h5"), "explain": ("f32.h5", "wrong.h5"),
+    "compare": ("f32.h5", "f16.h5"), "floor": ("f32.h5", "other.h5", "f16.h5"), "replay": ("f32.h5", "f16.h5"),
+    "explain": ("f32.h5", "wrong.h5"),
     "big-floor": ("long32.h5", "long_other.h5", "long16.h5"),
 }
 
@@ -123,7 +131,8 @@ class Bench:
             if not os.path.exists(path):
                 make()
                 files = [path] if os.path.isfile(path) else [os.path.join(path, name) for name in os.listdir(path)]
-                print(f"made {path}: {sum(map(os.path.getsize, files)) / 1e9:.2f} GB in {time.monotonic() - start:.1f} s",
+                print(f"made {path}: {sum(map(os.path.getsize, files)) / 1e9:.2f} GB in {time.monotonic() - start:.1f} "
+                      f"s",
                       file=sys.stdout if self.o.prepare else sys.stderr, flush=True)
             return path
         return self.once(path, work)
@@ -135,18 +144,21 @@ class Bench:
         ids = self.path(f"ids.{tokens}.{vocabulary}")
         with open(ids, "w") as f:
             f.write(",".join(str((i * 7919 + 13) % vocabulary) for i in range(tokens)))
-        return [self.vernier, "capture", "ref", model, "--ids", "@" + ids, "-o", self.path(name), "--force", *self.threads, *more]
+        return [self.vernier, "capture", "ref", model, "--ids", "@" + ids, "-o", self.path(name), "--force",
+                *self.threads, *more]
 
     def synth(self):
         layers = ["--layers", str(self.o.layers)] if self.o.layers else []
-        return self.made(self.model, lambda: self.quiet([self.vernier, "synth", self.o.shape, "-o", self.model, *layers]))
+        return self.made(self.model,
+                         lambda: self.quiet([self.vernier, "synth", self.o.shape, "-o", self.model, *layers]))
 
     def full(self):
         """Whether the sizes are those of the goals."""
         return not self.o.layers and self.o.shape == "qwen2-0.5b" and self.o.tokens == 512
 
     def room(self, gb, *paths):
-        """Raises Missing where there is no room for these files, on the disk if they are still to be made, and in the page cache."""
+        """Raises Missing where there is no room for these files, on the disk if they are still to be made, and in the
+        page cache."""
         with open("/proc/meminfo") as f:
             free = {"memory": int(re.search(r"MemAvailable:\s*(\d+)", f.read())[1]) / 1e6}
         if not all(map(os.path.exists, paths)):
@@ -159,26 +171,33 @@ class Bench:
         """The recordings of the model that a row needs."""
         def make(name):
             more, times = RECORDINGS[name]
-            return self.made(self.path(name), lambda: self.quiet(self.capture(name, *more, tokens=times * self.o.tokens)))
+            return self.made(self.path(name),
+                             lambda: self.quiet(self.capture(name, *more, tokens=times * self.o.tokens)))
         self.synth()
         if row == "big-floor":
             self.room(13, *map(self.path, NEEDS[row]))
         return [make(name) for name in NEEDS[row]]
 
     def add(self, row, work, ours, peer=None, theirs=None, note="", goal=None, also=(), **numbers):
-        """A row: seconds of ours and of one peer. `goal` names the goals; `also`: what else must hold for it, as (text, whether it does)."""
+        """A row: seconds of ours and of one peer. `goal` names the goals; `also`: what else must hold for it, as (text,
+        whether it does)."""
         cores = CORES.get(goal, 1)
-        ratio, most, longest = ours / theirs if theirs else None, *(goals.get(goal) if self.full() else None for goals in (RATIOS, SECONDS))
+        ratio, most, longest = ours / theirs if theirs else None, *(goals.get(goal) if self.full() else None
+                                                                    for goals in (RATIOS, SECONDS))
         kept = [x <= y for x, y in ((ratio, most), (ours, longest)) if x is not None and y is not None]
         reached = any(kept) and all(holds for _, holds in also) if kept and self.cores >= cores else None
-        goals = ", ".join((" or ".join(text for text in (f"{most:g} times" if most else "", seconds(longest) if longest else "") if text),
+        goals = ", ".join((" or ".join(text for text in (f"{most:g} times" if most else "",
+                                                         seconds(longest) if longest else "") if text),
                            *(text for text, _ in also))) if kept else ""
         verdict = "" if not kept else f"for {cores} cores" if reached is None else "reached" if reached else "MISSED"
-        self.rows.append({"row": row, "work": work, "seconds": ours, "peer": peer, "peer_seconds": theirs, "ratio": ratio,
-                          "goal_ratio": most, "goal_seconds": longest, "goal_cores": cores if kept else None, "also": dict(also),
+        self.rows.append({"row": row, "work": work, "seconds": ours, "peer": peer, "peer_seconds": theirs,
+                          "ratio": ratio,
+                          "goal_ratio": most, "goal_seconds": longest, "goal_cores": cores if kept else None,
+                          "also": dict(also),
                           "reached": reached, "note": note, **numbers})
         self.save()
-        print(f"{row:12} {work:40} {seconds(ours):>9}  {peer or '':28} {seconds(theirs):>9} {'-' if ratio is None else f'{ratio:.2f}':>7}  "
+        print(f"{row:12} {work:40} {seconds(ours):>9}  {peer or '':28} {seconds(theirs):>9} "
+              f"{'-' if ratio is None else f'{ratio:.2f}':>7}  "
               f"{goals:30} {verdict:12} {note}".rstrip(), flush=True)
 
     def skip(self, row, work, why):
@@ -191,7 +210,8 @@ class Bench:
         if not self.o.json:
             return
         with open(self.o.json + ".part", "w") as f:
-            json.dump({"machine": self.once("machine", self.machine), "threads": self.o.threads, "tokens": self.o.tokens, "shape": self.o.shape,
+            json.dump({"machine": self.once("machine", self.machine), "threads": self.o.threads,
+                       "tokens": self.o.tokens, "shape": self.o.shape,
                        "layers": self.o.layers, "rows": self.rows}, f, indent=1)
             f.write("\n")
         os.replace(self.o.json + ".part", self.o.json)
@@ -199,7 +219,8 @@ class Bench:
     def pair(self, row, work, ours, peer, theirs, files=(), also=lambda ours: (), repeat=None):
         into_cache(*files)
         a, b = in_turn((ours, theirs), repeat or self.o.repeat)
-        self.add(row, work, a.clock, peer, b.clock, f"{a.cpu / a.clock:.1f} cores busy, {a.memory:.0f} MB", row, also(a), cores_busy=a.cpu / a.clock,
+        self.add(row, work, a.clock, peer, b.clock, f"{a.cpu / a.clock:.1f} cores busy, {a.memory:.0f} MB", row,
+                 also(a), cores_busy=a.cpu / a.clock,
                  memory_mb=a.memory, cpu_seconds=a.cpu, peer_cpu_seconds=b.cpu)
         return a.clock
 
@@ -211,10 +232,12 @@ class Bench:
     def compare(self):
         files = self.recorded("compare")
         work = f"compare f32 f16, {sum(map(os.path.getsize, files)) / 1e9:.2f} GB"
-        ours = self.pair("compare", work, [self.vernier, "compare", *files, *self.threads], "cat", ["cat", *files], files,
+        ours = self.pair("compare", work, [self.vernier, "compare", *files, *self.threads], "cat", ["cat", *files],
+                         files,
                          lambda run: [self.memory(run)])
         for peer, command, lacks in (("numpy and h5py", self.script(files), "no h5py and numpy"),
-                                     ("h5diff", shutil.which("h5diff") and ["h5diff", "-d", "1e-3", *files], "no h5diff")):
+                                     ("h5diff", shutil.which("h5diff") and ["h5diff", "-d", "1e-3", *files],
+                                      "no h5diff")):
             if command:
                 self.add("compare", work, ours, peer, in_turn((command,), 1)[0].clock, "one run of the peer")
             else:
@@ -229,7 +252,8 @@ class Bench:
     def floor(self, row="floor"):
         files = self.recorded(row)
         self.pair(row, f"compare f32 f16 --floor, {sum(map(os.path.getsize, files)) / 1e9:.2f} GB",
-                  [self.vernier, "compare", *files[:2], "--floor", files[2], "--allow", "precision", *self.threads], "cat", ["cat", *files], files,
+                  [self.vernier, "compare", *files[:2], "--floor", files[2], "--allow", "precision", *self.threads],
+                  "cat", ["cat", *files], files,
                   lambda run: [(f"{BUSY} cores", run.cpu / run.clock >= BUSY), self.memory(run)])
 
     def big_floor(self):
@@ -250,7 +274,8 @@ class Bench:
                 header(f, "f32", 8)
                 for i in range(SMALL // 13):
                     for point in range(13):
-                        d = f["step.0"].create_dataset(f"layer{i}/t{point}", data=rng.standard_normal(8, dtype=np.float32) + np.float32(noise))
+                        d = f["step.0"].create_dataset(
+                            f"layer{i}/t{point}", data=rng.standard_normal(8, dtype=np.float32) + np.float32(noise))
                         d.attrs.update(order=i * 13 + point, axes="hidden")
             os.replace(path + ".part", path)
 
@@ -259,14 +284,16 @@ class Bench:
 
     def small(self):
         files = self.tensors()
-        self.pair("small", f"compare of {SMALL:,} small tensors", [self.vernier, "compare", *files, *self.threads], "cat", ["cat", *files], files)
+        self.pair("small", f"compare of {SMALL:,} small tensors", [self.vernier, "compare", *files, *self.threads],
+                  "cat", ["cat", *files], files)
 
     def bare(self, row, model, repeat):
         """The pass beside its bare products; its seconds."""
         bench = bench_gpu.tool(self.o.build, "bench_ref")
         said = bench_gpu.said([bench, "--json", "--pass", model, str(self.o.tokens), str(self.o.threads), str(repeat)])
         ours, more = min(said["pass"]), said["peak_gib"] - said["weights_gib"]
-        self.add(row, f"{self.named(model)}pass of {self.o.tokens} tokens, f32", ours, "bare cblas_sgemm", min(said["bare"]),
+        self.add(row, f"{self.named(model)}pass of {self.o.tokens} tokens, f32", ours, "bare cblas_sgemm",
+                 min(said["bare"]),
                  f"weights and {more:.2f} GiB", row, [(f"{MORE_MEMORY} GiB", more <= MORE_MEMORY)])
         return ours
 
@@ -278,13 +305,16 @@ class Bench:
         ours = self.bare("forward", self.model, self.o.repeat)
         work = f"pass of {self.o.tokens} tokens, f32"
         try:
-            said = bench_gpu.torch(self.o.torch, self.model, "pass", "f32", self.o.repeat, [self.o.tokens], "cpu", "--threads", str(self.o.threads))
-            self.add("forward", work, ours, f"transformers, torch {said['torch']}", min(said["passes"][0]["ms"]) / 1e3, "", "transformers")
+            said = bench_gpu.torch(self.o.torch, self.model, "pass", "f32", self.o.repeat, [self.o.tokens], "cpu",
+                                   "--threads", str(self.o.threads))
+            self.add("forward", work, ours, f"transformers, torch {said['torch']}", min(said["passes"][0]["ms"]) / 1e3,
+                     "", "transformers")
         except (Missing, KeyError) as e:
             self.skip("forward", work + ", beside transformers", e)
         if self.o.llama:
             try:
-                said = self.llama_bench("-p", self.o.tokens, "-n", 0, "-t", self.o.threads, "-r", self.o.repeat, "-dev", "none")
+                said = self.llama_bench("-p", self.o.tokens, "-n", 0, "-t", self.o.threads, "-r", self.o.repeat, "-dev",
+                                        "none")
                 self.add("forward", work, ours, "llama.cpp, f16, last logits", min(said[0]["samples_ns"]) / 1e9)
             except Missing as e:
                 self.skip("forward", work + ", beside llama.cpp", e)
@@ -292,23 +322,27 @@ class Bench:
     def record(self):
         self.synth()
         bench = bench_gpu.tool(self.o.build, "bench_ref")
-        said = bench_gpu.said([bench, "--json", os.path.abspath(self.model), str(self.o.tokens), str(self.o.threads), str(self.o.repeat)], cwd=self.folder)
+        said = bench_gpu.said([bench, "--json", os.path.abspath(self.model), str(self.o.tokens), str(self.o.threads),
+                               str(self.o.repeat)], cwd=self.folder)
         bare, work = min(said["pass"]), f"pass of {self.o.tokens} tokens, recorded"
         write, sync = min(zip(said["write"], said["sync"]))
         self.add("record", work, min(said["recording"]), "pass and synced write", bare + write,
                  f"pass {seconds(bare)}, write {seconds(write - sync)}, fsync {seconds(sync)}", "record")
         if "write_in_memory" in said:
-            self.add("record", work + " in memory", min(said["recording_in_memory"]), "pass and write", bare + min(said["write_in_memory"]), "", "record")
+            self.add("record", work + " in memory", min(said["recording_in_memory"]), "pass and write",
+                     bare + min(said["write_in_memory"]), "", "record")
 
     def replay(self):
         files = self.recorded("replay")
         self.pair("replay", f"compare --model --replay, {self.o.tokens} tokens",
-                  [self.vernier, "compare", *files, "--model", self.model, "--replay", *self.threads], "capture ref", self.capture("again.h5"), files)
+                  [self.vernier, "compare", *files, "--model", self.model, "--replay", *self.threads], "capture ref",
+                  self.capture("again.h5"), files)
 
     def explain(self):
         files = self.recorded("explain")
         self.pair("explain", f"explain a fault at the logits, {self.o.tokens} tokens",
-                  [self.vernier, "explain", *files, "--model", self.model, *self.threads], "capture ref", self.capture("again.h5"), files)
+                  [self.vernier, "explain", *files, "--model", self.model, *self.threads], "capture ref",
+                  self.capture("again.h5"), files)
 
     def big(self):
         """The files of the model of --big."""
@@ -316,7 +350,8 @@ class Bench:
             raise Missing("no --big MODEL")
         if self.o.prepare:
             self.made(self.o.big, lambda: self.quiet([self.vernier, "synth", "mistral-7b", "-o", self.o.big]))
-        files = [os.path.join(self.o.big, name) for name in sorted(os.listdir(self.o.big)) if name.endswith(".safetensors")]
+        files = [os.path.join(self.o.big, name) for name in sorted(os.listdir(self.o.big))
+                 if name.endswith(".safetensors")]
         self.once("big", lambda: into_cache(*files) or True)
         return files
 
@@ -329,7 +364,8 @@ class Bench:
         self.big()
         pair = [(self.path("big32.h5"), ()), (self.path("big16.h5"), HALF)]
         self.room(14, *(path for path, _ in pair))
-        return [self.made(path, lambda path=path, more=more: self.quiet(self.capture(path, *more, model=self.o.big))) for path, more in pair]
+        return [self.made(path, lambda path=path, more=more: self.quiet(self.capture(path, *more, model=self.o.big)))
+                for path, more in pair]
 
     def big_replay(self):
         files = self.big_pair()
@@ -341,15 +377,18 @@ class Bench:
         return self.once("device", lambda: bench_gpu.device(self.o.build, self.o.software))
 
     def loaded(self, model):
-        """Seconds of loading a model for the GPU, and the most memory of the host meanwhile in MB, beyond what is mapped from files."""
-        p = subprocess.Popen([bench_gpu.tool(self.o.build, "bench_gpu"), "--json", model, "f16", "0"], stdout=subprocess.PIPE, text=True)
+        """Seconds of loading a model for the GPU, and the most memory of the host meanwhile in MB, beyond what is
+        mapped from files."""
+        p = subprocess.Popen([bench_gpu.tool(self.o.build, "bench_gpu"), "--json", model, "f16", "0"],
+                             stdout=subprocess.PIPE, text=True)
         most, ended = [0.0], threading.Event()
 
         def watch():
             while not ended.wait(0.005):
                 try:
                     with open(f"/proc/{p.pid}/status") as f:
-                        most[0] = max(most[0], sum(int(kb) for kb in re.findall(r"Rss(?:Anon|Shmem):\s*(\d+)", f.read())) / 1024)
+                        most[0] = max(most[0],
+                                      sum(int(kb) for kb in re.findall(r"Rss(?:Anon|Shmem):\s*(\d+)", f.read())) / 1024)
                 except OSError:
                     return
 
@@ -366,10 +405,12 @@ class Bench:
         files = self.big()
         self.device()
         size = sum(map(os.path.getsize, files)) / 1e9
-        runs, cats = zip(*((self.loaded(self.o.big), in_turn((["cat", *files],), 1)[0].clock) for _ in range(self.o.repeat)))
+        runs, cats = zip(*((self.loaded(self.o.big), in_turn((["cat", *files],), 1)[0].clock)
+                           for _ in range(self.o.repeat)))
         ours, memory = min(s for s, _ in runs), max(mb for _, mb in runs)
         work = f"{self.named(self.o.big)}loading {size:.1f} GB for the GPU"
-        self.add("big-load", work, ours, "cat", min(cats), f"{size / ours:.1f} GB/s; {memory:.0f} MB of the host", "big-load",
+        self.add("big-load", work, ours, "cat", min(cats), f"{size / ours:.1f} GB/s; {memory:.0f} MB of the host",
+                 "big-load",
                  [(f"{HOST_MEMORY} MB", memory <= HOST_MEMORY)])
         try:
             said = bench_gpu.torch(self.o.torch, self.o.big, "load", "f16", self.o.repeat, [1], self.cuda())
@@ -384,13 +425,16 @@ class Bench:
         self.device()
         self.synth()
         tokens = self.o.gpu_tokens if precision == "f16" else [n for n in self.o.gpu_tokens if n <= 512]
-        return tokens, self.once(f"gpu {precision}", lambda: bench_gpu.engine(self.o.build, self.model, precision, self.o.gpu_repeat, tokens))["calls"]
+        return tokens, self.once(f"gpu {precision}", lambda: bench_gpu.engine(self.o.build, self.model, precision,
+                                                                              self.o.gpu_repeat, tokens))["calls"]
 
     def peers(self, precision, tokens, behind):
         """Peers of one call as (name, seconds or why there are none); the fastest way of transformers first."""
         try:
-            said = self.once(f"torch {precision}", lambda: bench_gpu.torch(self.o.torch, self.model, "pass,next" if precision == "f16" else "pass",
-                                                                          precision, self.o.gpu_repeat, self.calls(precision)[0], self.cuda()))
+            said = self.once(f"torch {precision}", lambda: bench_gpu.torch(self.o.torch, self.model, "pass,next"
+                                                                           if precision == "f16" else "pass",
+                                                                          precision, self.o.gpu_repeat,
+                                                                           self.calls(precision)[0], self.cuda()))
             rows = {row["way"]: row for row in said["passes"] if (row["tokens"], row["behind"]) == (tokens, behind)}
             for way in WAYS:
                 if way in rows:
@@ -412,15 +456,18 @@ class Bench:
             raise Missing("no GGUF given, and no --torch PYTHON to make it")
         path = self.path("model.f16.gguf")
         script = os.path.join(bench_gpu.HERE, "..", "fixtures", "gguf_twins.py")
-        return self.made(path, lambda: self.quiet([self.o.torch, script, self.synth(), "-o", path, "--type", "F16", "--no-vocab"]))
+        return self.made(path, lambda: self.quiet([self.o.torch, script, self.synth(), "-o", path, "--type", "F16",
+                                                   "--no-vocab"]))
 
     def llama_bench(self, *more):
         return bench_gpu.said([self.o.llama[0], "-m", self.gguf(), *map(str, more), "-o", "json"])
 
     def llama(self):
-        """Seconds of a prompt, and of one token behind one, on the GPU; the prompt in batches of 512 or whole, whichever is faster."""
+        """Seconds of a prompt, and of one token behind one, on the GPU; the prompt in batches of 512 or whole,
+        whichever is faster."""
         sizes, found = ",".join(map(str, self.o.gpu_tokens)), {}
-        for what in ("-p", sizes, "-n", 0, "-ub", f"512,{max(512, *self.o.gpu_tokens)}"), ("-p", 0, "-n", 1, "-d", sizes):
+        for what in ("-p", sizes, "-n", 0, "-ub",
+                     f"512,{max(512, *self.o.gpu_tokens)}"), ("-p", 0, "-n", 1, "-d", sizes):
             for test in self.llama_bench(*what, "-r", self.o.gpu_repeat):
                 if not test["gpu_info"]:
                     raise Missing("llama-bench found no GPU")
@@ -435,7 +482,8 @@ class Bench:
             if bool(call["behind"]) != next:
                 continue
             tokens, behind = call["tokens"], call["behind"]
-            work, goal = f"one token behind {behind}, {precision}" if next else f"{tokens} tokens, {precision}, all logits", (row, behind or tokens)
+            work, goal = (f"one token behind {behind}, {precision}" if next
+                          else f"{tokens} tokens, {precision}, all logits", (row, behind or tokens))
             ours, note = min(call["device_ms"]) / 1e3, f"{min(call['wall_ms']):.2f} ms by the clock"
             peers = list(self.peers(precision, tokens, behind))
             measured = [(peer, theirs) for peer, theirs in peers if isinstance(theirs, float)]
@@ -458,8 +506,10 @@ class Bench:
     def machine(self):
         with open("/proc/cpuinfo") as f:
             names = re.findall(r"model name\s*: (.*)", f.read())
-        return {"processor": names[0] if names else platform.processor(), "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0],
-                "system": platform.platform(), "version": subprocess.run([self.vernier, "--version"], capture_output=True, text=True).stdout.strip()}
+        return {"processor": names[0] if names else platform.processor(), "cores": len(os.sched_getaffinity(0)),
+                "load": os.getloadavg()[0],
+                "system": platform.platform(),
+                "version": subprocess.run([self.vernier, "--version"], capture_output=True, text=True).stdout.strip()}
 
     def prepare(self):
         """Makes what the rows need."""
@@ -483,7 +533,8 @@ class Bench:
                 self.skip(row, "", e)
         judged = [row["reached"] for row in self.rows if row.get("reached") is not None]
         print(f"{sum(judged)} goals reached, {len(judged) - sum(judged)} missed, "
-              f"{sum((row.get('goal_cores') or 1) > self.cores for row in self.rows)} for more cores than {self.cores}, "
+              f"{sum((row.get('goal_cores') or 1) > self.cores for row in self.rows)} for more cores than "
+              f"{self.cores}, "
               f"{sum('not_measured' in row for row in self.rows)} rows not measured")
         return all(judged)
 
@@ -493,7 +544,8 @@ def main():
     p.add_argument("build")
     p.add_argument("--torch", metavar="PYTHON", help="a Python with torch and transformers")
     p.add_argument("--big", metavar="MODEL", help="the folder of a 7B model with bfloat16 weights")
-    p.add_argument("--llama", nargs="+", metavar=("BENCH", "GGUF"), help="llama.cpp's llama-bench, and the model for it")
+    p.add_argument("--llama", nargs="+", metavar=("BENCH", "GGUF"),
+                   help="llama.cpp's llama-bench, and the model for it")
     p.add_argument("--only", nargs="+", choices=ROWS, metavar="ROW")
     p.add_argument("--gpu", action="store_true", help=f"only {', '.join(GPU_ROWS)}")
     p.add_argument("--json", metavar="FILE")
@@ -516,7 +568,8 @@ def main():
     os.makedirs(folder, exist_ok=True)
     bench = Bench(o, folder)
     machine = bench.once("machine", bench.machine)
-    print(f"{machine['processor']}, {machine['cores']} cores; {o.threads} threads, {o.tokens} tokens, {o.shape}{f', {o.layers} layers' if o.layers else ''}; "
+    print(f"{machine['processor']}, {machine['cores']} cores; {o.threads} threads, {o.tokens} tokens, "
+          f"{o.shape}{f', {o.layers} layers' if o.layers else ''}; "
           f"least of {o.repeat} runs", flush=True)
     try:
         reached = bench.prepare() is None if o.prepare else bench.measure()

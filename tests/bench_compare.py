@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """bench_compare.py VERNIER [--gb 1] [--repeat 3] [--sizes 0.1,1,10]: vernier compare against what people use today.
 
-Makes two recordings of `--gb` GB each (float32, and the second again in float16), every tensor with its digest, and times in
-the same run, with the files in the page cache: a numpy/h5py script as a person writes it (cosine, max abs, mean abs, max rel), h5diff -d,
-cat of both files into nowhere, and vernier compare with all its metrics. Prints the best of the repeats, the ratios and
-vernier's largest memory, and whether the goals are reached, the last of them also of 12 layers with logits over a vocabulary of
-152k (float32 against float16, half of --gb): the script takes at least 7 times as long, h5diff 10 times
-(60 times of float32 against float16), vernier at most 1.5 times as long as cat and in less than 200 MB, which holds of one
-tensor of attention scores of half that size as well (`head token key`, 32 heads). Exit status 1 when one is not, or was not measured. Seconds of processors stand beside seconds of the clock: they are the same on a
-busy machine.
+Makes two recordings of `--gb` GB each (float32, and the second again in float16), every tensor with its digest, and
+times in the same run, with the files in the page cache: a numpy/h5py script as a person writes it (cosine, max abs,
+mean abs, max rel), h5diff -d, cat of both files into nowhere, and vernier compare with all its metrics. Prints the best
+of the repeats, the ratios and vernier's largest memory, and whether the goals are reached, the last of them also of 12
+layers with logits over a vocabulary of 152k (float32 against float16, half of --gb): the script takes at least 7 times
+as long, h5diff 10 times (60 times of float32 against float16), vernier at most 1.5 times as long as cat and in less
+than 200 MB, which holds of one tensor of attention scores of half that size as well (`head token key`, 32 heads). Exit
+status 1 when one is not, or was not measured. Seconds of processors stand beside seconds of the clock: they are the
+same on a busy machine.
 
 With --sizes only vernier compare is measured, on pairs of float32 of so many GB each: seconds, seconds a GB, memory.
 From one size to the next the seconds of processors a GB may rise by a quarter, and memory stays below 200 MB.
@@ -93,7 +94,8 @@ with h5py.File(sys.argv[1]) as f, h5py.File(sys.argv[2]) as g:
 
 
 def against(vernier, name, first, second, limits, repeat, only=None):
-    """Times one pair of recordings; how many times as long the others (or only one) took, None where one is not installed."""
+    """Times one pair of recordings; how many times as long the others (or only one) took, None where one is not
+    installed."""
     into_cache(first, second)
     print(f"{name}, {os.path.getsize(first) / 1e9:.2f} and {os.path.getsize(second) / 1e9:.2f} GB")
     command = [vernier, "compare", first, second, "--limits", limits]
@@ -124,7 +126,8 @@ def logits(vernier, gb, limits, folder, repeat):
         with h5py.File(path, "w") as f:
             header(f, precision, tokens)
             named = [(f"layer{i}/{point}", width) for i in range(layers)
-                     for point, width in (("attn_norm", hidden), ("attn_out", hidden), ("mlp_norm", hidden), ("output", hidden),
+                     for point, width in (("attn_norm", hidden), ("attn_out", hidden), ("mlp_norm", hidden),
+                                          ("output", hidden),
                                           ("gate_proj", ffn), ("up_proj", ffn), ("mlp_act", ffn))]
             for name, width in named + [("logits", vocab)]:
                 x = (3 * rng.standard_normal((tokens, width), dtype=np.float32)).astype(dtype)
@@ -150,13 +153,15 @@ def scores(vernier, gb, limits, folder, repeat):
             d.attrs.update(order=0, layer=0, axes="head token key")
             digest = xxhash.xxh3_128()
             for h in range(heads):
-                x = rng.standard_normal((keys, keys), dtype=np.float32) + noise * other.standard_normal((keys, keys), dtype=np.float32)
+                x = (rng.standard_normal((keys, keys), dtype=np.float32) + noise
+                     * other.standard_normal((keys, keys), dtype=np.float32))
                 digest.update(x)
                 d[h] = x
             d.attrs["digest"] = np.bytes_(digest.hexdigest())
     into_cache(a, b)
     ours, cat = in_turn(([vernier, "compare", a, b, "--limits", limits], ["cat", a, b]), repeat)
-    print(f"scores of {heads} heads, {os.path.getsize(a) / 1e9:.2f} GB each\n  vernier compare  {ours}\n  cat of both      {cat}   "
+    print(f"scores of {heads} heads, {os.path.getsize(a) / 1e9:.2f} GB each\n  vernier compare  {ours}\n"
+          f"  cat of both      {cat}   "
           f"{cat.clock / ours.clock:6.2f} times as long")
     missed = ours.memory > MEMORY
     print(f"{'MISSED' if missed else 'reached':8} scores: {MEMORY} MB of memory: {ours.memory:.0f}")
@@ -174,7 +179,8 @@ def linear(vernier, sizes, folder, repeat):
         t, = in_turn([[vernier, "compare", a, b, "--limits", limits]], repeat)
         rises = before is not None and t.cpu / gb > 1.25 * before
         missed += rises or t.memory > MEMORY
-        print(f"{'MISSED' if rises or t.memory > MEMORY else 'reached':8} pairs of {gb:g} GB: {t}   {t.clock / gb:.3f} s a GB "
+        print(f"{'MISSED' if rises or t.memory > MEMORY else 'reached':8} pairs of {gb:g} GB: {t}   {t.clock / gb:.3f} "
+              f"s a GB "
               f"({t.cpu / gb:.3f}), {t.memory:.0f} MB", flush=True)
         before = t.cpu / gb
         for path in (a, b, limits):
@@ -193,7 +199,8 @@ def judge(ratios, crowd):
             print(f"{'reached' if reached else 'MISSED':8} {name}: {goal:.3g} times {what}: "
                   f"{f'{ratio:.2f}' if ratio is not None else 'not measured'}")
         missed += of["memory"] > MEMORY
-        print(f"{'reached' if of['memory'] <= MEMORY else 'MISSED':8} {name}: {MEMORY} MB of memory: {of['memory']:.0f}")
+        print(f"{'reached' if of['memory'] <= MEMORY else 'MISSED':8} {name}: {MEMORY} MB of memory: "
+              f"{of['memory']:.0f}")
     if crowd:
         print(crowd if FIRST else f"{crowd}: these times say little")
     return 1 if missed else 0
@@ -205,8 +212,10 @@ def main():
     p.add_argument("--gb", type=float, default=1.0)
     p.add_argument("--repeat", type=int, default=3)
     p.add_argument("--folder", help="keep the files here")
-    p.add_argument("--sizes", type=lambda x: [float(gb) for gb in x.split(",")], help="GB, only whether time is linear in it")
-    p.add_argument("--first", action="store_true", help="time with real-time priority (chrt, as root): others on the machine wait")
+    p.add_argument("--sizes", type=lambda x: [float(gb) for gb in x.split(",")],
+                   help="GB, only whether time is linear in it")
+    p.add_argument("--first", action="store_true",
+                   help="time with real-time priority (chrt, as root): others on the machine wait")
     o = p.parse_args()
     crowd = busy()
     if o.first:

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """bench_gpu.py BUILD MODEL [TOKENS...] [--torch PYTHON] [--precision f16] [--repeat 5] [--json FILE]
 
-One table for each number of tokens, and one token behind them: what each operation of `capture gpu` takes on the device, its
-GB/s and TFLOP/s, its share of the device's limit, and torch beside it. Each number is the least of the repeats.
+One table for each number of tokens, and one token behind them: what each operation of `capture gpu` takes on the
+device, its GB/s and TFLOP/s, its share of the device's limit, and torch beside it. Each number is the least of the
+repeats.
 
-The limits are measured in the same run, by what reaches most: copies and products of torch (--torch names its Python) and our own
-largest products. A share is the time that the operation's bytes need at the limit of memory, or its arithmetic at that of
-products, whichever is longer, in hundredths of the time that it took. It can exceed 100 where operands are in the device's
-cache. A command that computes several operations is a row of the first one, with the bytes and the arithmetic of all and the time
-that torch takes for all; the table names the others.
+The limits are measured in the same run, by what reaches most: copies and products of torch (--torch names its Python)
+and our own largest products. A share is the time that the operation's bytes need at the limit of memory, or its
+arithmetic at that of products, whichever is longer, in hundredths of the time that it took. It can exceed 100 where
+operands are in the device's cache. A command that computes several operations is a row of the first one, with the bytes
+and the arithmetic of all and the time that torch takes for all; the table names the others.
 """
 import argparse
 import json
@@ -64,13 +65,15 @@ def engine(build, model, precision, repeat, tokens):
 def torch(python, model, what, precision, repeat, tokens, device="cuda", *more):
     if not python:
         raise Missing("no --torch PYTHON")
-    return said([python, os.path.join(HERE, "bench_torch.py"), model, "--what", what, "--precision", precision, "--repeat", str(repeat),
+    return said([python, os.path.join(HERE, "bench_torch.py"), model, "--what", what, "--precision", precision,
+                 "--repeat", str(repeat),
                  "--tokens", ",".join(map(str, tokens)), "--device", device, *more])
 
 
 def own_limits(build, precision):
     """GB/s and TFLOP/s of our largest products."""
-    out = subprocess.run([tool(build, "bench_products"), "--json", precision, "best", "1", "2048"], capture_output=True, text=True)
+    out = subprocess.run([tool(build, "bench_products"), "--json", precision, "best", "1", "2048"], capture_output=True,
+                         text=True)
     if out.returncode:
         raise Missing(last_line(out.stderr, "bench_products failed"))
     rows = [json.loads(line) for line in out.stdout.splitlines()[1:]]
@@ -87,7 +90,8 @@ def limits(build, precision, of_torch, software):
     found = [] if software else [own_limits(build, precision)]
     if of_torch:
         said = of_torch["limits"]
-        found.append(((said["gb_s"], f"torch copies {said['copied_gb']:.1f} GB"), (said["tflop_s"], f"torch.matmul of {said['matmul']} x {said['matmul']}")))
+        found.append(((said["gb_s"], f"torch copies {said['copied_gb']:.1f} GB"),
+                      (said["tflop_s"], f"torch.matmul of {said['matmul']} x {said['matmul']}")))
     return {what: max(pair[i] for pair in found) for i, what in enumerate(("GB/s", "TFLOP/s")) if found}
 
 
@@ -102,12 +106,14 @@ def share(row, ms, limit):
 
 def operations(call, of_torch, limit):
     """The rows of one call."""
-    peers = {row["operation"]: row for row in (of_torch or {}).get("operations", ()) if (row["tokens"], row["behind"]) == (call["tokens"], call["behind"])}
+    peers = {row["operation"]: row for row in (of_torch or {}).get("operations", ())
+             if (row["tokens"], row["behind"]) == (call["tokens"], call["behind"])}
     nodes = {row["operation"]: row["nodes"] for row in call["operations"]}
     for row in call["operations"]:
         ms, computes = min(row["ms"]) if row["computes"] else None, row["computes"]
         parts = [(peers.get(name, {}), n / nodes[name]) for name, n in computes.items()]
-        theirs = sum(min(peer["ms"]) * part for peer, part in parts) if parts and all("ms" in peer for peer, _ in parts) else None
+        theirs = sum(min(peer["ms"]) * part for peer,
+                     part in parts) if parts and all("ms" in peer for peer, _ in parts) else None
         percent, which = share(row, ms, limit)
         yield {"operation": row["operation"], "ms": ms, "GB/s": row["bytes"] / ms * 1e-6 if ms else None,
                "TFLOP/s": row["flops"] / ms * 1e-9 if ms and row["flops"] else None, "percent": percent, "limit": which,
@@ -123,7 +129,8 @@ def note(row, rows):
     """Which operations a row includes, or which rows include it; why torch has none."""
     name = row["operation"]
     others = [f"with {other}" for other in row["computes"] if other != name]
-    others += [f"{'the rest ' if row['computes'] else ''}in {other['operation']}" for other in rows if other is not row and name in other["computes"]]
+    others += [f"{'the rest ' if row['computes'] else ''}in {other['operation']}" for other in rows if other is not row
+               and name in other["computes"]]
     return ", ".join(others + [row["why"]] * bool(row["why"]))
 
 
@@ -131,10 +138,12 @@ def table(call, rows, precision):
     tokens, behind = call["tokens"], call["behind"]
     print(f"\n{tokens} token{'s' * (tokens > 1)}{f' behind {behind}' if behind else ''}, {precision}: "
           f"{min(call['device_ms']):.3f} ms on the device, {min(call['wall_ms']):.3f} ms by the clock")
-    print(f"  {'operation':12} {'ms':>8} {'GB/s':>8} {'TFLOP/s':>8} {'of the limit':>18} {'torch, ms':>10} {'times torch':>12}")
+    print(f"  {'operation':12} {'ms':>8} {'GB/s':>8} {'TFLOP/s':>8} {'of the limit':>18} {'torch, ms':>10} "
+          f"{'times torch':>12}")
     for row in rows:
         of = "-" if row["percent"] is None else f"{row['percent']:.0f} % ({row['limit']})"
-        print(f"  {row['operation']:12} {cell(row['ms'], '.3f', 8)} {cell(row['GB/s'], '.1f', 8)} {cell(row['TFLOP/s'], '.1f', 8)} {of:>18} "
+        print(f"  {row['operation']:12} {cell(row['ms'], '.3f', 8)} {cell(row['GB/s'], '.1f', 8)} "
+              f"{cell(row['TFLOP/s'], '.1f', 8)} {of:>18} "
               f"{cell(row['torch_ms'], '.3f', 10)} {cell(row['ratio'], '.2f', 12)}  {note(row, rows)}".rstrip())
 
 
@@ -156,7 +165,8 @@ def main():
         print(f"bench_gpu.py: not measured: {e}", file=sys.stderr)
         return 77
     try:
-        theirs = torch(o.torch, o.model, "operations,limits", o.precision, o.repeat, o.tokens, "cpu" if software else "cuda")
+        theirs = torch(o.torch, o.model, "operations,limits", o.precision, o.repeat, o.tokens,
+                       "cpu" if software else "cuda")
         other = "" if software or theirs["device"] == ours["device"] else ", which is ANOTHER DEVICE"
         print(f"torch {theirs['torch']} on {theirs['device']}{other}")
     except Missing as e:
@@ -166,7 +176,8 @@ def main():
     print(f"{o.model} on {ours['device']}; loaded in {ours['created_s']:.2f} s")
     for what, (rate, by) in limit.items():
         print(f"limit: {rate:,.4g} {what} ({by})")
-    result = {"device": ours["device"], "precision": o.precision, "model": o.model, "torch": theirs and {k: theirs[k] for k in ("torch", "device")},
+    result = {"device": ours["device"], "precision": o.precision, "model": o.model,
+              "torch": theirs and {k: theirs[k] for k in ("torch", "device")},
               "limits": {what: {"rate": rate, "by": by} for what, (rate, by) in limit.items()}, "calls": []}
     for call in ours["calls"]:
         rows = list(operations(call, theirs, limit))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """bench_record.py VERNIER [--model DIR] [--tokens 128,512] [--repeat N] [--dtype f32|bf16|f16] [--decode N]
 
-What vernier_parity.record() costs: the forward pass of a HuggingFace model bare, the same recorded at every default point, and
-the plain write of as many bytes to the same folder (with fsync, as a recording ends), in turn, the fastest of each. The
-goal: recorded, less the write, takes at most 1.3 times the bare pass, of the clock, and where the machine is busy of the
-processor's time, which others touch less. The model is that of `vernier synth qwen2-0.5b`; one thread of torch both
-times. The table of weights is made once a file, whatever its tokens; its time is printed beside. Exit status 1 where
-the goal is missed; 77, skipped, in a Python without transformers.
+What vernier_parity.record() costs: the forward pass of a HuggingFace model bare, the same recorded at every default
+point, and the plain write of as many bytes to the same folder (with fsync, as a recording ends), in turn, the fastest
+of each. The goal: recorded, less the write, takes at most 1.3 times the bare pass, of the clock, and where the machine
+is busy of the processor's time, which others touch less. The model is that of `vernier synth qwen2-0.5b`; one thread of
+torch both times. The table of weights is made once a file, whatever its tokens; its time is printed beside. Exit status
+1 where the goal is missed; 77, skipped, in a Python without transformers.
 """
 import argparse
 import os
@@ -34,7 +34,8 @@ def timed(f):
 def busy():
     """What else runs here, in words; empty when hardly anything does."""
     load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    return f"the machine is busy (load {load:.1f} on {cores} processors): the clock says little" if load > 0.3 * cores else ""
+    return (f"the machine is busy (load {load:.1f} on {cores} processors): the clock says little" if load > 0.3 * cores
+            else "")
 
 
 def plain_write(path, sizes):
@@ -79,7 +80,8 @@ def measure(model, tokens, repeat, folder, crowd):
     clock, processor = ([min(x[i] for x in runs) for runs in (bare, recorded, plain)] for i in (0, 1))
     ratios = [(b - c) / a for a, b, c in (clock, processor)]
     reached = ratios[bool(crowd)] <= GOAL
-    print(f"{'reached' if reached else 'MISSED':8} {tokens} tokens, {len(sizes)} tensors, {sum(sizes) / 1e6:.0f} MB: recorded less write is "
+    print(f"{'reached' if reached else 'MISSED':8} {tokens} tokens, {len(sizes)} tensors, {sum(sizes) / 1e6:.0f} MB: "
+          f"recorded less write is "
           f"{ratios[0]:.3f} times the bare pass by the clock, {ratios[1]:.3f} by the processor's time")
     for what, (a, b, c) in (("clock", clock), ("processor", processor)):
         print(f"           {what:9} bare {a:7.3f} s   recorded {b:7.3f} s   plain write {c:6.3f} s", flush=True)
@@ -89,7 +91,8 @@ def measure(model, tokens, repeat, folder, crowd):
 def decoding(model, n, folder):
     """Of generate, what a token takes more."""
     ids, out = torch.arange(17)[None], os.path.join(folder, "rec.h5")
-    step = lambda: model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0, attention_mask=torch.ones_like(ids))
+    step = lambda: model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0,
+                                  attention_mask=torch.ones_like(ids))
 
     def watched():
         with vernier_parity.record(model, out, weights=False, force=True):
@@ -116,7 +119,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         where = a.model or os.path.join(folder, "model")
         if not a.model:
-            subprocess.run([a.vernier, "synth", "qwen2-0.5b", "-o", where], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run([a.vernier, "synth", "qwen2-0.5b", "-o", where], check=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
         model = transformers.AutoModelForCausalLM.from_pretrained(where, dtype=DTYPES[a.dtype]).eval()
         good = all([measure(model, int(t), a.repeat, folder, crowd) for t in a.tokens.split(",")])
         decoding(model, a.decode, folder)

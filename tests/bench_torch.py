@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""bench_torch.py MODEL [--what WHAT,...] [--precision f16] [--tokens 128,512,2048] [--repeat 5] [--device cuda] [--threads N]
+"""bench_torch.py MODEL [--what WHAT,...] [--precision f16] [--tokens 128,512,2048] [--repeat 5] [--device cuda]
+[--threads N]
 
-What torch and transformers take for the works of bench_gpu on the same device, or of bench_ref on the CPU. Prints JSON: every
-round of each, in milliseconds.
+What torch and transformers take for the works of bench_gpu on the same device, or of bench_ref on the CPU. Prints JSON:
+every round of each, in milliseconds.
 
-  pass        the whole model, all logits: launched by transformers (way `eager`: attention by sdpa) and, with CUDA, from a
-              CUDA graph (way `graph`)
-  next        the same of one token behind so many, `graph` with a static cache; and all linear layers alone, from a CUDA graph
-              (way `linears`: cuBLAS)
+  pass        the whole model, all logits: launched by transformers (way `eager`: attention by sdpa) and, with CUDA,
+              from a CUDA graph (way `graph`)
+  next        the same of one token behind so many, `graph` with a static cache; and all linear layers alone, from a
+              CUDA graph (way `linears`: cuBLAS)
   operations  each operation of the model alone, all layers after another, from a CUDA graph where there is CUDA
   limits      GB/s of copying a large tensor (read and written), TFLOP/s of a large product of matrices
   load        seconds of reading the safetensors to the device, and there into the precision
@@ -77,7 +78,8 @@ class Model:
     def __init__(self, o):
         from transformers import AutoModelForCausalLM
         self.o, self.clock = o, Clock(o.device, o.repeat)
-        self.hf = AutoModelForCausalLM.from_pretrained(o.model, dtype=KINDS[o.precision], attn_implementation="sdpa").eval().to(o.device)
+        self.hf = AutoModelForCausalLM.from_pretrained(o.model, dtype=KINDS[o.precision],
+                                                       attn_implementation="sdpa").eval().to(o.device)
         c = self.config = self.hf.config
         self.heads, self.width, self.layers = c.num_attention_heads, c.hidden_size, c.num_hidden_layers
         self.key_heads = getattr(c, "num_key_value_heads", None) or self.heads
@@ -94,13 +96,15 @@ class Model:
         try:
             return {"way": way, "tokens": tokens, "behind": behind, "ms": measure()}
         except Exception as e:  # whatever torch or transformers cannot do here; the table says so
-            return {"way": way, "tokens": tokens, "behind": behind, "why": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"}
+            return {"way": way, "tokens": tokens, "behind": behind,
+                    "why": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"}
 
     def passes(self, tokens):
         ids = self.ids(tokens)
 
         def work():
-            return self.hf(ids)  # with a cache, as by default: without one, transformers asks the device for the positions
+            # with a cache, as by default: without one, transformers asks the device for the positions
+            return self.hf(ids)
 
         yield self.row("eager", tokens, 0, lambda: self.clock.rounds(work))
         if self.clock.cuda:
@@ -113,7 +117,8 @@ class Model:
         def eager():
             cache = DynamicCache(config=self.config)
             self.hf(ids, past_key_values=cache, logits_to_keep=1)
-            return self.clock.rounds(lambda: self.hf(one, past_key_values=cache), lambda: cache.get_seq_length() > behind and cache.crop(-1))
+            return self.clock.rounds(lambda: self.hf(one, past_key_values=cache),
+                                     lambda: cache.get_seq_length() > behind and cache.crop(-1))
 
         def graph():
             cache = StaticCache(config=self.config, max_cache_len=behind + 1)
@@ -137,7 +142,8 @@ class Model:
 
     def attention(self, tokens, behind):
         q = self.random(1, self.heads, tokens, self.head)
-        kept = [[self.random(1, self.key_heads, behind + tokens, self.head) for _ in range(2)] for _ in range(self.layers)]
+        kept = [[self.random(1, self.key_heads, behind + tokens, self.head) for _ in range(2)]
+                for _ in range(self.layers)]
         return lambda: [F.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1, enable_gqa=True) for k, v in kept]
 
     def norms(self, tokens):
@@ -149,7 +155,8 @@ class Model:
         from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
         q, k = self.random(1, self.heads, tokens, self.head), self.random(1, self.key_heads, tokens, self.head)
         cos, sin = self.random(1, tokens, self.head), self.random(1, tokens, self.head)
-        return hasattr(self.hf.model, "rotary_emb") and (lambda: [apply_rotary_pos_emb(q, k, cos, sin) for _ in range(self.layers)])
+        return hasattr(self.hf.model,
+                       "rotary_emb") and (lambda: [apply_rotary_pos_emb(q, k, cos, sin) for _ in range(self.layers)])
 
     def operations(self, tokens, behind):
         """By the names that bench_gpu has for them; those that the model lacks are left out."""
@@ -217,7 +224,8 @@ def main():
         sys.exit("this torch sees no CUDA device")
     if o.threads:
         torch.set_num_threads(o.threads)
-    said = {"torch": torch.__version__, "device": torch.cuda.get_device_name() if o.device == "cuda" else "CPU", "precision": o.precision}
+    said = {"torch": torch.__version__, "device": torch.cuda.get_device_name() if o.device == "cuda" else "CPU",
+            "precision": o.precision}
     with torch.no_grad():
         if "limits" in o.what:
             said["limits"] = limits(o)
@@ -225,8 +233,10 @@ def main():
             said["load_s"] = load(o)
         if {"pass", "next", "operations"} & set(o.what):
             m = Model(o)
-            said["passes"] = [row for n in o.tokens for f, what in ((m.passes, "pass"), (m.next, "next")) if what in o.what for row in f(n)]
-            said["operations"] = [row for n in o.tokens if "operations" in o.what for at in ((n, 0), (1, n)) for row in m.operations(*at)]
+            said["passes"] = [row for n in o.tokens for f, what in ((m.passes, "pass"), (m.next, "next"))
+                              if what in o.what for row in f(n)]
+            said["operations"] = [row for n in o.tokens if "operations" in o.what for at in ((n, 0), (1, n))
+                                  for row in m.operations(*at)]
     json.dump(said, sys.stdout, indent=1)
 
 

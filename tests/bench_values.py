@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """bench_values.py BUILD [--layers 6] [--tokens 256] [--repeat 3]: whether values change the time.
 
-Benchmarks use synthetic weights. Here the weights of one synthetic model (`vernier synth qwen2-0.5b`, fewer layers) are replaced,
-in bfloat16: every number by one of a wide range (2^-17 to 2^-2); each row by its first number; every number by a subnormal one.
-Prints for each: the reference's pass with the logits of the last token (capture ref), compare of its float32 and float16
-recordings, and how many times as long they take as with the model itself, in seconds of processors, which a busy machine changes
-less. They run in turn, and each is the least of the repeats. The limits permit every error, because compare reads a tensor outside its limits again.
-Exit status 1: something takes 1.25 times as long. Needs numpy and 5 GB of disk.
+Benchmarks use synthetic weights. Here the weights of one synthetic model (`vernier synth qwen2-0.5b`, fewer layers) are
+replaced, in bfloat16: every number by one of a wide range (2^-17 to 2^-2); each row by its first number; every number
+by a subnormal one. Prints for each: the reference's pass with the logits of the last token (capture ref), compare of
+its float32 and float16 recordings, and how many times as long they take as with the model itself, in seconds of
+processors, which a busy machine changes less. They run in turn, and each is the least of the repeats. The limits permit
+every error, because compare reads a tensor outside its limits again. Exit status 1: something takes 1.25 times as long.
+Needs numpy and 5 GB of disk.
 """
 import argparse
 import json
@@ -34,7 +35,8 @@ def changed(model, to, change):
     """A copy of a model with other weights."""
     os.makedirs(to)
     shutil.copy(os.path.join(model, "config.json"), to)
-    with open(os.path.join(model, "model.safetensors"), "rb") as f, open(os.path.join(to, "model.safetensors"), "wb") as g:
+    with open(os.path.join(model, "model.safetensors"),
+              "rb") as f, open(os.path.join(to, "model.safetensors"), "wb") as g:
         head = f.read(8)
         head += f.read(struct.unpack("<Q", head)[0])
         g.write(head)
@@ -48,13 +50,15 @@ def commands(o, model, limits):
     """The pass and the comparison of a model; its recordings are made."""
     vernier, a, b = os.path.join(o.build, "compare", "vernier"), model + ".f32.h5", model + ".f16.h5"
     threads = ["--threads", str(o.threads)]
-    capture = [vernier, "capture", "ref", model, "--ids", ",".join(str((i * 7919 + 13) % 151936) for i in range(o.tokens)), "--force", *threads]
+    capture = [vernier, "capture", "ref", model, "--ids",
+               ",".join(str((i * 7919 + 13) % 151936) for i in range(o.tokens)), "--force", *threads]
     for to, more in (a, ()), (b, ("--precision", "f16")):
         out = subprocess.run([*capture, "-o", to, *more], capture_output=True, text=True)
         if out.returncode:
             sys.exit(f"bench_values.py: {out.stderr.strip()}")
     into_cache(a, b)
-    return [[*capture, "-o", model + ".last.h5", "--points", "logits", "--tokens", "last"], [vernier, "compare", a, b, "--limits", limits, *threads]]
+    return [[*capture, "-o", model + ".last.h5", "--points", "logits", "--tokens", "last"],
+            [vernier, "compare", a, b, "--limits", limits, *threads]]
 
 
 def main():
@@ -63,7 +67,8 @@ def main():
     p.add_argument("--layers", type=int, default=6)
     p.add_argument("--tokens", type=int, default=256)
     p.add_argument("--repeat", type=int, default=3)
-    p.add_argument("--first", action="store_true", help="time with real-time priority (chrt, as root): others on the machine wait")
+    p.add_argument("--first", action="store_true",
+                   help="time with real-time priority (chrt, as root): others on the machine wait")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     o = p.parse_args()
     if o.first:
@@ -72,7 +77,8 @@ def main():
         model, limits, works = os.path.join(folder, "model"), os.path.join(folder, "limits.yaml"), []
         with open(limits, "w") as f:
             f.write("version: 1\ndefaults: { nmse: 1.0e30, constant: allowed }\n")
-        subprocess.run([os.path.join(o.build, "compare", "vernier"), "synth", "qwen2-0.5b", "-o", model, "--layers", str(o.layers)], check=True,
+        subprocess.run([os.path.join(o.build, "compare", "vernier"), "synth", "qwen2-0.5b", "-o", model, "--layers",
+                        str(o.layers)], check=True,
                        capture_output=True)
         for i, change in enumerate(VALUES.values()):
             changed(model, f"{model}{i}", change)

@@ -32,9 +32,11 @@ class Browser:
 
         # No sandbox: containers of CI systems forbid making one, and the page is our own.
         self.process = subprocess.Popen(
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+             "--hide-scrollbars",
              f"--user-data-dir={self.profile.name}", "--remote-debugging-pipe", "about:blank"],
-            preexec_fn=pipes, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            preexec_fn=pipes, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         os.close(to_read)
         os.close(to_write)
         self.number, self.rest, self.complaints, self.events, self.session = 0, b"", [], [], None
@@ -56,7 +58,8 @@ class Browser:
         method, p = message.get("method"), message.get("params", {})
         self.events.append((method, p))
         if method == "Runtime.exceptionThrown":
-            self.complaints.append(p["exceptionDetails"].get("exception", {}).get("description") or p["exceptionDetails"]["text"])
+            self.complaints.append(p["exceptionDetails"].get("exception", {}).get("description")
+                                   or p["exceptionDetails"]["text"])
         elif method == "Runtime.consoleAPICalled":
             self.complaints.append(" ".join(str(a.get("value")) for a in p["args"]))
         elif method == "Log.entryAdded":
@@ -78,7 +81,8 @@ class Browser:
 
     def screen(self, width, height, dark=False, phone=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def open(self, path):
         self.complaints, self.events = [], []
@@ -104,7 +108,8 @@ class Browser:
                       **({"text": text} if text and kind == "keyDown" else {}))
 
     def click(self, selector):
-        x, y = self.ask(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{ block: 'center' }});"
+        x, y = self.ask(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{ "
+                        f"block: 'center' }});"
                         "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()")
         for kind in "mousePressed", "mouseReleased":
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

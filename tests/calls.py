@@ -7,9 +7,9 @@ Reads every source file's includes, and the symbols of its object file under BUI
   - it uses functions and data of its own folder, or of one that comes before it
   - no circle of more than two files within a folder; in the folders of STRICT no circle at all
 
---map prints the picture of specs/develop.md: the folders from the top down, and which others each includes; libref/base,
-libref/plan and compare/comparison are left out, since almost every folder includes them. It is checked, too, that the page
-has the picture as it is.
+--map prints the picture of specs/develop.md: the folders from the top down, and which others each includes;
+libref/base, libref/plan and compare/comparison are left out, since almost every folder includes them. It is checked,
+too, that the page has the picture as it is.
 
 Exit status 1: a rule is broken; each line names the file, what it uses, and where that is.
 """
@@ -105,7 +105,8 @@ def picture():
         if folder != room and "/" in folder and folder.split("/")[0] != room:
             room = folder.split("/")[0]
         own = folder.split("/")[0]
-        below = [f for f in reversed(ORDER) if f in uses[folder] - {folder, "libref/base", "libref/plan", "compare/comparison"}]
+        below = [f for f in reversed(ORDER)
+                 if f in uses[folder] - {folder, "libref/base", "libref/plan", "compare/comparison"}]
         if not below and folder not in uses:
             continue
         inside = [f.split("/")[-1] for f in below if f.split("/")[0] == own]

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""chunks.py VERNIER: tensors in chunks of every shape, compressed or not, hold the same numbers as one behind the other.
+"""chunks.py VERNIER: tensors in chunks of every shape, compressed or not, hold the same numbers as one behind the
+other.
 
 h5py writes both, so what is read owes nothing to the code that reads it. Each tensor has more than the 16 MB from
-which on it is read in parts, but for those that are none: a single number, no number, rank 6; and for many small ones, which a
-process must not be started for each. Then the reports of
+which on it is read in parts, but for those that are none: a single number, no number, rank 6; and for many small ones,
+which a process must not be started for each. Then the reports of
 what is wrong with a tensor are the same, and what is damaged is told in one line. Needs h5py and numpy.
 """
 import os, re, resource, subprocess, sys, tempfile
@@ -19,10 +20,14 @@ PACKED = {"compression": "gzip", "compression_opts": 1}
 ALL = {"shuffle": True, "fletcher32": True, **PACKED}
 # Shape, dtype and ways to be stored; several share their numbers.
 TENSORS = [
-    ((T, 8704), "<f4", [{"chunks": True}, {"chunks": True, **ALL}, {"chunks": (T, 16), **PACKED}, {"chunks": (1, 8704), **PACKED}, {"chunks": (T, 8704), **ALL},
-                        {"chunks": (7, 999), **PACKED}, {"chunks": (600, 9000), "maxshape": (None, None), **PACKED}, {"chunks": (30, 200), "maxshape": (None, 8704)}]),
-    ((2, 70, 128, 256), "<f4", [{"chunks": (1, 64, 64, 64), **PACKED}, {"chunks": True, **ALL}, {"chunks": (2, 1, 128, 30), "fletcher32": True}]),
-    ((16, T, 1088), "<f2", [{"chunks": (16, 1, 1088), **PACKED}, {"chunks": (1, T, 1088), **PACKED}, {"chunks": (3, 100, 64)}]),
+    ((T, 8704), "<f4", [{"chunks": True}, {"chunks": True, **ALL}, {"chunks": (T, 16), **PACKED},
+                        {"chunks": (1, 8704), **PACKED}, {"chunks": (T, 8704), **ALL},
+                        {"chunks": (7, 999), **PACKED}, {"chunks": (600, 9000), "maxshape": (None, None), **PACKED},
+                        {"chunks": (30, 200), "maxshape": (None, 8704)}]),
+    ((2, 70, 128, 256), "<f4",
+     [{"chunks": (1, 64, 64, 64), **PACKED}, {"chunks": True, **ALL}, {"chunks": (2, 1, 128, 30), "fletcher32": True}]),
+    ((16, T, 1088), "<f2",
+     [{"chunks": (16, 1, 1088), **PACKED}, {"chunks": (1, T, 1088), **PACKED}, {"chunks": (3, 100, 64)}]),
     ((T * 8704,), "<f4", [{"chunks": True, **PACKED}, {"chunks": (T * 8704,), **PACKED}, {"chunks": (50000,)}]),
     ((4200000, 2), "<u2", [{"chunks": (2100000, 1), **PACKED}]),  # as bf16
     ((T, 4352), ">f8", [{}, {"chunks": (T, 100), **PACKED}]),
@@ -36,7 +41,8 @@ def numbers(shape, dtype):
     """No two neighbours alike, nor two chunks; and soon compressed."""
     n = int(np.prod(shape))
     x = (np.arange(n, dtype=np.uint32) >> 6) * 3 % 40009 + np.tile(np.arange(64, dtype=np.uint32), n // 64 + 1)[:n]
-    return x.astype("<u2").reshape(shape) if dtype == "<u2" else (x % 2048 if dtype == "<f2" else x).astype(dtype).reshape(shape)
+    return x.astype("<u2").reshape(shape) if dtype == "<u2" else (x % 2048 if dtype == "<f2"
+                                                                  else x).astype(dtype).reshape(shape)
 
 
 def write(path, tensors):
@@ -63,7 +69,8 @@ class Bench:
         return os.path.join(self.folder, name)
 
     def run(self, *arguments, temporary=None):
-        return subprocess.run([self.vernier, *arguments], capture_output=True, text=True, cwd=self.folder, env={**os.environ, "TMPDIR": temporary or self.folder})
+        return subprocess.run([self.vernier, *arguments], capture_output=True, text=True, cwd=self.folder,
+                              env={**os.environ, "TMPDIR": temporary or self.folder})
 
     def say(self, ok, what, done=None):
         self.missed += not ok
@@ -80,7 +87,8 @@ def same_numbers(b):
         write(b.path("packed.h5"), {name: (x, "", how) for name, how in zip(names, ways)})
         done = b.run("compare", "plain.h5", "packed.h5", "--bitwise")
         said = f"{len(ways)} checkpoint{'s' if len(ways) > 1 else ''} compared" if x.size else "no elements"
-        b.say(done.returncode == (x.size == 0) and said in done.stdout, f"{dtype} {shape}: {len(ways)} ways to be stored, the same bits", done)
+        b.say(done.returncode == (x.size == 0) and said in done.stdout,
+              f"{dtype} {shape}: {len(ways)} ways to be stored, the same bits", done)
 
 
 def same_reports(b):
@@ -90,7 +98,8 @@ def same_reports(b):
     y[3, 100:110] = x[4, 100:110]
     wide = numbers((T, 8704), "<f4")
     sides = ({"layer0.attn_scores": (x, "head token key"), "layer0.down_proj": (wide, "token hidden")},
-             {"layer0.attn_scores": (y.transpose(1, 0, 2), "token head key"), "layer0.down_proj": (wide[:, ::-1], "token hidden")})
+             {"layer0.attn_scores": (y.transpose(1, 0, 2), "token head key"),
+              "layer0.down_proj": (wide[:, ::-1], "token hidden")})
     said = []
     for ways in ({}, {}), ({"chunks": (8, 9, 64), **ALL}, {"chunks": (T, 17), **PACKED}):
         for path, side in zip(("a.h5", "b.h5"), sides):
@@ -103,12 +112,15 @@ def same_reports(b):
 
 
 def many_small(b):
-    """A process for each would take 20 s of computing. In one of them a checksum is wrong: that one alone is told of."""
+    """A process for each would take 20 s of computing. In one of them a checksum is wrong: that one alone is told
+    of."""
     n, bad, large = 1500, 700, 30000
-    some = {f"layer{i}.output": numbers((large, 5) if i % 100 == 48 else (3, 5 + i % 7), "<f4") + np.float32(i) for i in range(n)}
+    some = {f"layer{i}.output": numbers((large, 5) if i % 100 == 48 else (3, 5 + i % 7), "<f4") + np.float32(i)
+            for i in range(n)}
     ways = [PACKED, ALL, {"chunks": (2, 4)}, {}]
     write(b.path("plain.h5"), {name: (x, "", {}) for name, x in some.items()})
-    write(b.path("packed.h5"), {name: (x if i % 4 < 3 else x.astype(">f4"), "", ways[i % 4]) for i, (name, x) in enumerate(some.items())})
+    write(b.path("packed.h5"),
+          {name: (x if i % 4 < 3 else x.astype(">f4"), "", ways[i % 4]) for i, (name, x) in enumerate(some.items())})
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = b.run("compare", "plain.h5", "packed.h5", "--bitwise")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -127,7 +139,8 @@ def many_small(b):
         f.write(b"\xff" * 4)
     done = b.run("compare", "plain.h5", "packed.h5", "--bitwise")
     told = [l for l in (done.stdout + done.stderr).splitlines() if re.search("^finding .*cannot be read", l)]
-    b.say(done.returncode == 1 and len(told) == 1 and f"packed.h5: {name}: its numbers cannot be read" in told[0] and f"1 of {n} checkpoints, 1 unreadable" in done.stdout,
+    b.say(done.returncode == 1 and len(told) == 1 and f"packed.h5: {name}: its numbers cannot be read" in told[0]
+          and f"1 of {n} checkpoints, 1 unreadable" in done.stdout,
           f"one of them damaged: {told[0] if told else ''}", done)
 
 
@@ -147,7 +160,8 @@ def damaged(b):
             f.write(data)
         done = b.run("compare", "plain.h5", "bad.h5")
         line = [l for l in (done.stdout + done.stderr).splitlines() if re.search(words, l)]
-        b.say(done.returncode == status and len(line) == 1 and (status == 1 or done.stderr.count("\n") == 1), f"{what}: {line[0] if line else ''}", done)
+        b.say(done.returncode == status and len(line) == 1 and (status == 1 or done.stderr.count("\n") == 1),
+              f"{what}: {line[0] if line else ''}", done)
 
     def address(to):
         def edit(data, chunk):
@@ -166,10 +180,14 @@ def damaged(b):
             data[at:at + 4] = b"TREF"
 
     grid = {"chunks": (64, 640)}
-    change("compressed numbers changed", {**grid, **PACKED}, rot, 1, "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
-    change("numbers with a checksum changed", {**grid, "fletcher32": True}, rot, 1, "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
-    change("the index is none", {**grid, **PACKED}, index, 2, "bad.h5: /step.0/layer0.down_proj: .* bytes cannot come from the 0 that are stored")
-    change("a chunk behind the end of the file", {**grid, **PACKED}, address(1 << 40), 1, "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
+    change("compressed numbers changed", {**grid, **PACKED}, rot, 1,
+           "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
+    change("numbers with a checksum changed", {**grid, "fletcher32": True}, rot, 1,
+           "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
+    change("the index is none", {**grid, **PACKED}, index, 2,
+           "bad.h5: /step.0/layer0.down_proj: .* bytes cannot come from the 0 that are stored")
+    change("a chunk behind the end of the file", {**grid, **PACKED}, address(1 << 40), 1,
+           "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
 
     write(b.path("bad.h5"), {})
     with h5py.File(b.path("bad.h5"), "r+") as f:

@@ -52,23 +52,28 @@ CASES = [
 
 def shown(shell, folder):
     """What a shell shows for each case, by the line that was typed."""
-    script = subprocess.run([VERNIER, "help", "--completions", shell], capture_output=True, text=True, check=True).stdout
+    script = subprocess.run([VERNIER, "help", "--completions", shell], capture_output=True, text=True,
+                            check=True).stdout
     home = os.path.join(folder, "home " + shell)
     os.makedirs(home)
     with open(os.path.join(home, "_vernier"), "w", encoding="utf-8") as f:
         f.write(script)
-    env = {"PATH": os.environ["PATH"], "HOME": home, "TERM": "dumb", "LC_ALL": "C.UTF-8", "COLUMNS": "400", "LINES": "100"}
+    env = {"PATH": os.environ["PATH"], "HOME": home, "TERM": "dumb", "LC_ALL": "C.UTF-8", "COLUMNS": "400",
+           "LINES": "100"}
     work = os.path.join(folder, "work")
     if shell == "fish":
         def lines(typed):
-            done = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', os.path.join(home, "_vernier"), typed],
+            done = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]',
+                                   os.path.join(home, "_vernier"), typed],
                                   capture_output=True, text=True, env=env, cwd=work)
             assert done.returncode == 0 and not done.stderr, done.stderr
             return " ".join(line.split("\t")[0] for line in done.stdout.splitlines()) + " "
         return {typed: lines(typed) for typed, _, _ in CASES}
-    start = {"bash": ["bash --norc --noprofile -i", "bind 'set show-all-if-ambiguous on'; bind 'set completion-query-items 0'; "
+    start = {"bash": ["bash --norc --noprofile -i",
+                      "bind 'set show-all-if-ambiguous on'; bind 'set completion-query-items 0'; "
                       "bind 'set page-completions off'; bind 'set enable-bracketed-paste off'; . ~/_vernier"],
-             "zsh": ["zsh -f -i", "unsetopt prompt_cr zle_bracketed_paste; LISTMAX=0; fpath=(~ $fpath); autoload -Uz compinit; compinit -u -D; "
+             "zsh": ["zsh -f -i", "unsetopt prompt_cr zle_bracketed_paste; LISTMAX=0; fpath=(~ $fpath); "
+                     "autoload -Uz compinit; compinit -u -D; "
                      "zstyle ':completion:*' list-prompt ''"]}[shell]
     pid, fd = pty.fork()
     if pid == 0:

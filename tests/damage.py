@@ -104,7 +104,8 @@ def main():
     elif kind == "missing-tensor":
         drop(Q)
     elif kind == "left-over":
-        header["model.layers.0.self_attn.o_proj.bias"] = {"dtype": "F32", "shape": [2], "data_offsets": [len(data), len(data) + 8]}
+        header["model.layers.0.self_attn.o_proj.bias"] = {"dtype": "F32", "shape": [2],
+                                                          "data_offsets": [len(data), len(data) + 8]}
         write(weights, header, data + bytes(8))
     elif kind == "nan":
         begin = header[NORM]["data_offsets"][0]
@@ -122,8 +123,9 @@ def main():
         write(weights, header, data[:at] + struct.pack(code, 2000.0) + data[at + width:])
     elif kind in ("index-escapes", "index-absolute", "index-missing-file", "index-lies", "index-good", "index-forgets"):
         os.rename(weights, os.path.join(out, "model-00001-of-00001.safetensors"))
-        name = {"index-escapes": "../../etc/passwd", "index-absolute": "/etc/passwd", "index-missing-file": "model-00002-of-00002.safetensors"}.get(
-            kind, "model-00001-of-00001.safetensors")
+        name = {"index-escapes": "../../etc/passwd", "index-absolute": "/etc/passwd",
+                "index-missing-file": "model-00002-of-00002.safetensors"}.get(
+                    kind, "model-00001-of-00001.safetensors")
         names = {k: "model-00001-of-00001.safetensors" for k in header if k != "__metadata__"}
         names[Q] = name
         if kind == "index-forgets":

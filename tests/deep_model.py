@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """deep_model.py MODEL LAYERS OUT [LAYER]: a small model of many layers, those of MODEL over and over.
 
-With LAYER, the weights of that layer's q_proj are too large by half for a quarter of the heads: a fault that begins in one
-place and goes on through all layers behind it. Only Python's own library.
+With LAYER, the weights of that layer's q_proj are too large by half for a quarter of the heads: a fault that begins in
+one place and goes on through all layers behind it. Only Python's own library.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 """editing.py: h5py for tests that change recordings as an engine would have written them: `import editing as h5py`.
 
-When a file that was opened for writing is closed, or the program ends, every digest in it (but those of the lists of /run)
-becomes that of its numbers. A test that wants a digest to be wrong uses h5py itself.
+When a file that was opened for writing is closed, or the program ends, every digest in it (but those of the lists of
+/run) becomes that of its numbers. A test that wants a digest to be wrong uses h5py itself.
 """
 import atexit
 import os
@@ -23,7 +23,8 @@ def settle(f):
         if not isinstance(o, real.Dataset) or os.fsdecode(name).startswith("run/") or "digest" not in o.attrs:
             return
         raw = np.ascontiguousarray(o[()])
-        now = xxhash.xxh3_128_hexdigest(raw.astype(raw.dtype.newbyteorder("=")).tobytes() if raw.dtype.names is None else raw.tobytes())
+        now = xxhash.xxh3_128_hexdigest(raw.astype(raw.dtype.newbyteorder("=")).tobytes() if raw.dtype.names is None
+                                        else raw.tobytes())
         if o.attrs["digest"] not in (now, now.encode()):
             o.attrs["digest"] = np.bytes_(now)
     f.visititems(visit)

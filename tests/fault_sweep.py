@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""fault_sweep.py VERNIER SHIM [--sample N] [--seed S] [--own] [--command NAME] [--call NAME] [--jobs N] [--all] [--budget SECONDS]
+"""fault_sweep.py VERNIER SHIM [--sample N] [--seed S] [--own] [--command NAME] [--call NAME] [--jobs N] [--all]
+[--budget SECONDS]
 
 Runs commands of VERNIER again and again, and lets one call fail each time: the n-th malloc, the n-th read, the n-th
 rename... (SHIM is tests/fault_shim.c), once or from there on, with forked processes or without. After each run:
 
-  - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it; it is the undisturbed one after a
-    call that only did less than was asked (read_part) or was interrupted (read_again)
+  - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it; it is the undisturbed one
+    after a call that only did less than was asked (read_part) or was interrupted (read_again)
   - with 2 there is a line on stderr, and not a page, and no verdict on the standard output but the undisturbed one
   - otherwise the standard output is the undisturbed one, and every output file is there
   - an output file that is there is the undisturbed one: reports byte for byte, recordings in every number and attribute
-  - nothing else is left behind but an incomplete recording under its temporary name, which opens (specs/checkpoint.md), and what
-    stderr says could not be removed
+  - nothing else is left behind but an incomplete recording under its temporary name, which opens (specs/checkpoint.md),
+    and what stderr says could not be removed
   - no process is left
 
 Every command of `vernier --help`, and every form of its report, must have a row in COMMANDS.
 
-Where the Vulkan driver made the call that failed and goes on with other numbers, or ends the program by a signal, the outcome
-is "driver": counted, printed, and no finding, since the driver runs in the program.
+Where the Vulkan driver made the call that failed and goes on with other numbers, or ends the program by a signal, the
+outcome is "driver": counted, printed, and no finding, since the driver runs in the program.
 
 Prints counts by command and by call; status 1 where anything was found. --sample: how many runs in all, spread over
-commands and calls (default 20000); --all: every call of every command. --own: only calls that VERNIER itself makes, not its libraries. --budget: ends after so many seconds. A finding
-prints what repeats it.
+commands and calls (default 20000); --all: every call of every command. --own: only calls that VERNIER itself makes, not
+its libraries. --budget: ends after so many seconds. A finding prints what repeats it.
 """
 import argparse
 import collections
@@ -42,21 +43,27 @@ FIXTURES = os.path.join(os.path.dirname(HERE), "fixtures")
 MODEL = os.path.join(FIXTURES, "qwen2-trained")
 VOLATILE = {"created", "device_ms"}
 HANG_S = 60
-MOST_LINES = 5  # of stderr (of two pairs of two candidates and a summary, one each), beyond the undisturbed run's: a library's own words, and ours
+# of stderr (of two pairs of two candidates and a summary, one each), beyond the undisturbed run's: a library's own
+# words, and ours
+MOST_LINES = 5
 OUTCOMES = "right", "refused", "driver", "crash", "hang", "wrong", "leftover", "mute"
-DRIVERS = "libvulkan_", "libLLVM", "libGLX"  # libraries of Vulkan drivers: trusted, because they run in the program (SECURITY.md)
+# libraries of Vulkan drivers: trusted, because they run in the program (SECURITY.md)
+DRIVERS = "libvulkan_", "libLLVM", "libGLX"
 
 # name: arguments, output files. IN: the folder of what was made before.
 COMMANDS = {
     "capture": ("capture ref MODEL --ids 5,6,7 -o out.h5", ["out.h5"]),
     "capture_text": ("capture ref MODEL --prompt of --decode 2 --precision f16 -o out.h5", ["out.h5"]),
     "capture_prompts": ("capture ref MODEL --prompts IN/prompts.jsonl -o out", ["out", "out/a.h5", "out/b.h5"]),
-    "capture_against": ("capture ref MODEL --ids 5,6,7 --precision f16 --inject R1@layer1 --against IN/ref.h5 -o out.h5", ["out.h5"]),
-    "capture_follow": ("capture ref MODEL --ids-from IN/step.h5 --force-ids-from IN/step.h5 --limits IN/limits.yaml --against IN/step.h5 -o out.h5",
+    "capture_against": ("capture ref MODEL --ids 5,6,7 --precision f16 --inject R1@layer1 --against IN/ref.h5 -o "
+                        "out.h5", ["out.h5"]),
+    "capture_follow": ("capture ref MODEL --ids-from IN/step.h5 --force-ids-from IN/step.h5 --limits IN/limits.yaml "
+                       "--against IN/step.h5 -o out.h5",
                        ["out.h5"]),
     "capture_points": ("capture ref FIXTURES/gpt2-trained --ids 5,6,7 --points * --threads 2 -o out.h5", ["out.h5"]),
     "capture_hybrid": ("capture ref FIXTURES/qwen3_5_text-trained --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
-    "capture_gguf": ("capture ref FIXTURES/gguf/qwen2-trained.q8_0.gguf --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
+    "capture_gguf": ("capture ref FIXTURES/gguf/qwen2-trained.q8_0.gguf --ids 5,6 --points *.output -o out.h5",
+                     ["out.h5"]),
     "capture_gpu": ("capture gpu MODEL --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
     "compare": ("compare IN/ref.h5 IN/half.h5", []),
     "compare_bad": ("compare IN/ref.h5 IN/bad.h5 --all", []),
@@ -73,7 +80,8 @@ COMMANDS = {
     "compare_reports": ("compare IN/ref.h5 IN/bad.h5 --model MODEL --explain -o r.html -o r.xml -o r.md -o r.json",
                         ["r.html", "r.xml", "r.md", "r.json"]),
     "compare_many": ("compare IN/ref.h5 IN/bad.h5 IN/half.h5 -o r.json -o r.md", ["r.json", "r.md"]),
-    "compare_many_folders": ("compare IN/good IN/other IN/well -o r.json --summary s.json", ["r.0.json", "r.1.json", "s.json"]),
+    "compare_many_folders": ("compare IN/good IN/other IN/well -o r.json --summary s.json",
+                             ["r.0.json", "r.1.json", "s.json"]),
     "compare_many_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5,IN/rank1.h5 IN/half.h5 -o r.json", ["r.json"]),
     "compare_vote": ("compare --vote IN/ref.h5 IN/bad.h5 IN/half.h5", []),
     "table": ("table IN/ref.h5 IN/bad.h5 -o t.csv", ["t.csv"]),
@@ -90,14 +98,16 @@ COMMANDS = {
     "merge": ("merge IN/part1.json IN/part2.json -o s.json", ["s.json"]),
     "compare_packed": ("compare IN/ref.h5 IN/packed.h5 --threads 1", []),
     "compare_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5 IN/rank1.h5", []),
-    "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow token_ids,weights,config,missing", []),
+    "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow "
+                      "token_ids,weights,config,missing", []),
     "import_npz": ("import IN/a.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_deflated": ("import IN/b.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_txt": ("import IN/txt --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_npy": ("import IN/npy --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_safetensors": ("import IN/a.safetensors --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_gguf": ("import IN/a.gguf --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
-    "import_tree": ("import IN/tree/Q_debug_tree_FULL_TENSORS.json --names hf --model MODEL --engine transformers -o out.h5", ["out.h5"]),
+    "import_tree": ("import IN/tree/Q_debug_tree_FULL_TENSORS.json --names hf --model MODEL --engine transformers -o "
+                    "out.h5", ["out.h5"]),
     "import_list": ("import IN/a.npz --ids 5,6,7 --dry-run", []),
     "import_partial": ("import IN/cut --precision f32 --partial -o out.h5", ["out.h5"]),
     "weights_model": ("weights IN/ref.h5 IN/changed.h5 --model MODEL -o w.txt", ["w.txt"]),
@@ -111,7 +121,8 @@ COMMANDS = {
     "show_check": ("show IN/ref.h5 --check", []),
     "show_check_packed": ("show IN/packed.h5 --check", []),
     "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
-    "explain_reports": ("explain IN/ref.h5 IN/bad.h5 --model MODEL -o r.txt -o r.json -o r.xml -o r.md -o r.html -o r.csv",
+    "explain_reports": ("explain IN/ref.h5 IN/bad.h5 --model MODEL -o r.txt -o r.json -o r.xml -o r.md -o r.html -o "
+                        "r.csv",
                         ["r.txt", "r.json", "r.xml", "r.md", "r.html", "r.csv"]),
     "evaluate_text": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref", []),
     "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
@@ -155,7 +166,8 @@ def without_a_row(vernier):
         forms = re.search(r"--format ([a-z|]+)|\bFORM: ([a-z, ]+)", said("help", command))
         forms = re.findall(r"[a-z]+", (forms[1] or forms[2]) if forms else "text")
         missing += [f"{command} {f}" for f in forms
-                    if not any(f == "text" or f in row or any(w.endswith("." + FORMS[f]) for w in row[1:]) for row in rows)]
+                    if not any(f == "text" or f in row or any(w.endswith("." + FORMS[f]) for w in row[1:])
+                               for row in rows)]
     return missing
 
 
@@ -195,10 +207,12 @@ class Sweep:
         return [self.vernier] + words
 
     def run(self, command, **fault):
-        """Status (negative: the signal; None: a hang), stdout, stderr, the folder, calls counted and failed, each call's count."""
+        """Status (negative: the signal; None: a hang), stdout, stderr, the folder, calls counted and failed, each
+        call's count."""
         if not hasattr(self.local, "place"):
             self.local.place = tempfile.mkdtemp(prefix="job-", dir=self.work)
-        place, cwd, tally = self.local.place, os.path.join(self.local.place, "cwd"), os.path.join(self.local.place, "tally")
+        place, cwd, tally = self.local.place, os.path.join(self.local.place,
+                                                           "cwd"), os.path.join(self.local.place, "tally")
         trace = os.path.join(place, "trace")
         if os.path.exists(trace):
             os.unlink(trace)
@@ -207,8 +221,10 @@ class Sweep:
         with open(tally, "wb") as f:
             f.write(bytes(8 * (2 + len(self.calls))))
         env = {k: v for k, v in os.environ.items() if not k.startswith("VN_FAULT")}
-        env |= dict(LD_PRELOAD=self.shim, VN_FAULT_TALLY=tally, VN_FAULT_TIME="1700000000", TMPDIR=os.path.join(cwd, "tmp"), NO_COLOR="1",
-                    XDG_CACHE_HOME=os.path.join(place, "cache"), HOME=place, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1",
+        env |= dict(LD_PRELOAD=self.shim, VN_FAULT_TALLY=tally, VN_FAULT_TIME="1700000000",
+                    TMPDIR=os.path.join(cwd, "tmp"), NO_COLOR="1",
+                    XDG_CACHE_HOME=os.path.join(place, "cache"), HOME=place, OMP_NUM_THREADS="2",
+                    OPENBLAS_NUM_THREADS="1",
                     LC_ALL="C.UTF-8")
         if command != "capture":  # that one starts the program again (libref/ops/blas.h); once is enough
             env |= dict(OPENBLAS_CORETYPE="Haswell", OMP_WAIT_POLICY="passive")
@@ -220,7 +236,8 @@ class Sweep:
         begin = time.monotonic()
         # In files and not in pipes: a process left behind would keep a pipe open.
         with open(os.path.join(place, "stdout"), "wb+") as out, open(os.path.join(place, "stderr"), "wb+") as err:
-            p = subprocess.Popen(self.arguments(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+            p = subprocess.Popen(self.arguments(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=err, start_new_session=True)
             try:
                 status = p.wait(HANG_S)
             except subprocess.TimeoutExpired:
@@ -236,10 +253,12 @@ class Sweep:
             said, complained = out.read(), err.read()
         with open(tally, "rb") as f:
             counts = struct.unpack(f"<{2 + len(self.calls)}Q", f.read())
-        return status, said, complained.decode(errors="replace"), cwd, counts[0], counts[1], dict(zip(self.calls, counts[2:])), seconds
+        return (status, said, complained.decode(errors="replace"), cwd, counts[0], counts[1],
+                dict(zip(self.calls, counts[2:])), seconds)
 
     def callers(self):
-        """The libraries on the stack of this thread's last failing call, innermost first; the shim and the C library left out."""
+        """The libraries on the stack of this thread's last failing call, innermost first; the shim and the C library
+        left out."""
         try:
             with open(os.path.join(self.local.place, "trace")) as f:
                 names = [os.path.basename(line.split("(")[0]) for line in f]
@@ -250,10 +269,11 @@ class Sweep:
     # ---- what a run left
 
     def contents(self, path):
-        """Every number and attribute of a recording, as a digest, and whether it is complete; None where HDF5 cannot read it. In a
-        process of its own: a file that was not finished can make HDF5 destroy the heap."""
+        """Every number and attribute of a recording, as a digest, and whether it is complete; None where HDF5 cannot
+        read it. In a process of its own: a file that was not finished can make HDF5 destroy the heap."""
         for _ in range(2):  # on a loaded machine Python itself may fail once
-            read = subprocess.run([sys.executable, os.path.abspath(__file__), "--contents", path], capture_output=True, text=True)
+            read = subprocess.run([sys.executable, os.path.abspath(__file__), "--contents", path], capture_output=True,
+                                  text=True)
             if read.returncode == 0:
                 return read.stdout.split()
             print(f"{path}: cannot be read: status {read.returncode}, {read.stderr.strip()[-300:]}", flush=True)
@@ -276,7 +296,8 @@ class Sweep:
     def judge(self, command, result, call=""):
         """The outcome of one run, and what is wrong."""
         outcome, why = self.seen(command, result)
-        unzips = command in ("import_npz", "import_deflated", "import_list") and call.endswith("_again")  # libzip does not repeat its own calls
+        # libzip does not repeat its own calls
+        unzips = command in ("import_npz", "import_deflated", "import_list") and call.endswith("_again")
         if outcome == "refused" and call.endswith(("_part", "_again")) and not unzips:
             outcome, why = "wrong", "status 2"
         if outcome in ("wrong", "crash"):
@@ -305,7 +326,8 @@ class Sweep:
                 continue
             if status == 2 and name == "s.json" and troubled(os.path.join(cwd, name), os.path.join(base["keep"], name)):
                 continue
-            if os.path.isfile(os.path.join(cwd, name)) and not self.same(os.path.join(cwd, name), os.path.join(base["keep"], name)):
+            if os.path.isfile(os.path.join(cwd, name)) and not self.same(os.path.join(cwd, name),
+                                                                         os.path.join(base["keep"], name)):
                 return "wrong", f"{name} differs, status {status}"
         if status != 2:
             if unwarned(said, status) != base["said"]:
@@ -315,7 +337,8 @@ class Sweep:
         for name in sorted(files - base["files"]):
             if status == 2 and any(f"{os.path.join(cwd, up)} cannot be removed" in complained for up in parts_of(name)):
                 continue
-            if not (name.endswith(".h5.partial") and name[:-8] in base["files"] and status == 2 and self.incomplete(os.path.join(cwd, name))):
+            if not (name.endswith(".h5.partial") and name[:-8] in base["files"] and status == 2
+                    and self.incomplete(os.path.join(cwd, name))):
                 return "leftover", name
         if status == 2 and verdicts(said) - verdicts(base["said"]):
             return "wrong", f"status 2 with {(verdicts(said) - verdicts(base['said'])).pop()!r}"
@@ -346,7 +369,8 @@ class Sweep:
             files = {os.path.relpath(os.path.join(d, n), keep) for d, _, names in os.walk(keep) for n in names}
             files |= {n for n in os.listdir(keep) if n != "tmp"}
             with_children = self.run(command, children=1)
-            self.base[command] = dict(status=status, said=masked(said), files=files, keep=keep, lines=complained.count("\n"),
+            self.base[command] = dict(status=status, said=masked(said), files=files, keep=keep,
+                                      lines=complained.count("\n"),
                                       each={0: each, 1: with_children[6]}, seconds=with_children[7])
             missing = set(COMMANDS[command][1]) - files
             assert not missing, f"{command} undisturbed: no {missing}"
@@ -365,15 +389,18 @@ class Sweep:
                         continue
                     share = WEIGHT.get(command, 1) * min(1, 0.15 / max(0.05, self.base[command]["seconds"]))
                     share *= 4 if call in ("malloc", "calloc", "realloc") else 1
-                    strata += [(command, call, sticky, children, n, share) for sticky in (0, 1) if n and not (sticky and call.endswith("_again"))]
+                    strata += [(command, call, sticky, children, n, share) for sticky in (0, 1)
+                               if n and not (sticky and call.endswith("_again"))]
         low, high = 0.0, 1e9 if sample is None else float(sample)
         for _ in range(60 if sample is not None else 0):
             each = (low + high) / 2
-            low, high = (low, each) if sum(min(s[4], max(1, int(each * s[5]))) for s in strata) > sample else (each, high)
+            low, high = (low, each) if sum(min(s[4], max(1, int(each * s[5])))
+                                           for s in strata) > sample else (each, high)
         jobs = []
         for command, call, sticky, children, n, share in strata:
             take = n if sample is None else min(n, max(1, int(low * share)))
-            jobs += [(command, call, 1 + min(n - 1, int((k + draw.random()) * n / take)), sticky, children) for k in range(take)]
+            jobs += [(command, call, 1 + min(n - 1, int((k + draw.random()) * n / take)), sticky, children)
+                     for k in range(take)]
         draw.shuffle(jobs)
         return jobs if sample is None else jobs[:sample]
 
@@ -402,34 +429,39 @@ def masked(said):
 
 
 def unwarned(said, status):
-    """What was said, masked. A comparison that is outside anyway warns of checks of one side that it could not make. Where the
-    kernel refuses a part of the sandbox, vernier --version says so."""
-    said = re.sub(rb"(?<=^sandbox for recordings and \.npz: )in part; this machine or build has no (?:Landlock|seccomp|Landlock, seccomp)$", b"whole (Landlock, seccomp)", said, flags=re.M)
+    """What was said, masked. A comparison that is outside anyway warns of checks of one side that it could not make.
+    Where the kernel refuses a part of the sandbox, vernier --version says so."""
+    said = re.sub(rb"(?<=^sandbox for recordings and \.npz: )in part; this machine or build has no "
+                  rb"(?:Landlock|seccomp|Landlock, seccomp)$", b"whole (Landlock, seccomp)", said, flags=re.M)
     lines = masked(said).splitlines(keepends=True)
     return b"".join(line for line in lines if status != 1 or b"some checks could not be made" not in line)
 
 
 def verdicts(said):
-    """The verdicts on a standard output: in text, JSON, Markdown. One of trouble is none; a last line may be cut short."""
+    """The verdicts on a standard output: in text, JSON, Markdown. One of trouble is none; a last line may be cut
+    short."""
     found = re.findall(rb'^verdict .*\n|^(?:within|OUTSIDE) limits.*\n|"verdict": ?"\w+"|^### .*\n', masked(said), re.M)
     return {v for v in found if not re.search(rb"trouble|not compared|not all could|refused|not comparable", v)}
 
 
 def troubled(path, base):
-    """Two summaries of folders that differ only in pairs without a verdict: HDF5 may crash for want of memory, which is said of the pair."""
+    """Two summaries of folders that differ only in pairs without a verdict: HDF5 may crash for want of memory, which is
+    said of the pair."""
     import json
 
     with open(path) as a, open(base) as b:
         a, b = json.load(a), json.load(b)
-    same = all(a.get(key) == b.get(key) for key in ("schema", "work", "total", "ignored", "reference", "candidate", "candidates"))
+    same = all(a.get(key) == b.get(key) for key in ("schema", "work", "total", "ignored", "reference", "candidate",
+                                                    "candidates"))
     rows = len(a["pairs"]) == len(b["pairs"]) and all(
         p == q or (p["status"] == 2 and p["name"] == q["name"]) for p, q in zip(a["pairs"], b["pairs"]))
     return same and rows and a["verdict"] == "trouble"
 
 
 def tells_trouble(path, base):
-    """A report on several candidates, of which one could not be read: is what it says of the others what the undisturbed one says? In
-    another form than JSON, which stands beside it, the row of a candidate is its line with the letter."""
+    """A report on several candidates, of which one could not be read: is what it says of the others what the
+    undisturbed one says? In another form than JSON, which stands beside it, the row of a candidate is its line with the
+    letter."""
     import json
 
     beside = [os.path.splitext(p)[0] + ".json" for p in (path, base)]
@@ -468,13 +500,15 @@ def make_inputs(vernier, made):
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--precision", "f16", "-o", "half.h5")
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "-o", "bad.h5")
     call("capture", "ref", MODEL, "--ids", "5,6", "--decode", "1", "-o", "step.h5")
-    call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "--against", "ref.h5", "-o", "part.h5")
+    call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "--against", "ref.h5", "-o",
+         "part.h5")
     subprocess.run([vernier, "compare", "ref.h5", "bad.h5", "-q", "-o", "bad.json"], cwd=made)
     call("calibrate", "ref.h5", "half.h5", "-o", "limits.yaml")
 
     with open(path("prompts.jsonl"), "w") as f:
         f.write('{"name": "a", "ids": [5, 6], "decode": 1}\n{"name": "b", "prompt": "of"}\n')
-    for folder, recordings in dict(good=("ref.h5", "ref.h5"), other=("half.h5", "bad.h5"), well=("half.h5", "half.h5")).items():
+    for folder, recordings in dict(good=("ref.h5", "ref.h5"), other=("half.h5", "bad.h5"),
+                                   well=("half.h5", "half.h5")).items():
         os.makedirs(path(folder))
         for i, recording in enumerate(recordings):
             shutil.copy(path(recording), path(f"{folder}/{i}.h5"))
@@ -488,7 +522,8 @@ def make_inputs(vernier, made):
             del step[name]
             step.create_dataset(name, data=data, chunks=data.shape, compression="gzip", shuffle=True).attrs.update(said)
     for part in "1", "2":
-        subprocess.run([vernier, "compare", "good", "other", "-q", "--part", part + "/2", "--summary", f"part{part}.json"], cwd=made)
+        subprocess.run([vernier, "compare", "good", "other", "-q", "--part", part + "/2", "--summary",
+                        f"part{part}.json"], cwd=made)
     for rank in 0, 1:
         shutil.copy(path("ref.h5"), path(f"rank{rank}.h5"))
         with h5py.File(path(f"rank{rank}.h5"), "r+") as f:
@@ -496,7 +531,8 @@ def make_inputs(vernier, made):
 
     tensors = {}
     with h5py.File(path("ref.h5")) as f:
-        f["step.0"].visititems(lambda n, d: tensors.__setitem__(n.replace("/", "."), d[...]) if isinstance(d, h5py.Dataset) else None)
+        f["step.0"].visititems(lambda n, d: tensors.__setitem__(n.replace("/", "."), d[...])
+                               if isinstance(d, h5py.Dataset) else None)
         ids = f["run/token_ids"][...].astype("<i8")[None]
     np.savez(path("a.npz"), **tensors)
     np.savez_compressed(path("b.npz"), **tensors)
@@ -510,12 +546,14 @@ def make_inputs(vernier, made):
     with open(path("cut/manifest.jsonl"), "w") as f:
         f.write('{"vernier_dump": 1}\n{"step": 0, "ids": [5, 6, 7]}\n')
         for name in tensors:
-            f.write(json.dumps(dict(tensor=name, file=name + ".npy", dtype="f32", shape=list(tensors[name].shape))) + "\n")
+            f.write(json.dumps(dict(tensor=name, file=name + ".npy", dtype="f32", shape=list(tensors[name].shape)))
+                    + "\n")
 
     def safetensors(to, tensors):
         head, data = {}, b""
         for n, a in tensors.items():
-            head[n] = dict(dtype={"f4": "F32", "i8": "I64", "b1": "BOOL"}[a.dtype.str[1:]], shape=a.shape, data_offsets=[len(data), len(data) + a.nbytes])
+            head[n] = dict(dtype={"f4": "F32", "i8": "I64", "b1": "BOOL"}[a.dtype.str[1:]], shape=a.shape,
+                           data_offsets=[len(data), len(data) + a.nbytes])
             data += np.ascontiguousarray(a).tobytes()
         text = json.dumps(head).encode()
         with open(to, "wb") as o:
@@ -525,7 +563,8 @@ def make_inputs(vernier, made):
     head, data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0), b""
     for n, a in tensors.items():
         data += b"\0" * (-len(data) % 32)
-        head += struct.pack("<Q", len(n)) + n.encode() + struct.pack("<I", a.ndim) + struct.pack(f"<{a.ndim}Q", *a.shape[::-1]) + struct.pack("<IQ", 0, len(data))
+        head += (struct.pack("<Q", len(n)) + n.encode() + struct.pack("<I", a.ndim)
+                 + struct.pack(f"<{a.ndim}Q", *a.shape[::-1]) + struct.pack("<IQ", 0, len(data)))
         data += a.tobytes()
     with open(path("a.gguf"), "wb") as o:
         o.write(head + b"\0" * (-len(head) % 32) + data)
@@ -535,17 +574,21 @@ def make_inputs(vernier, made):
 
     def value(name, a):
         safetensors(path(f"tree/{name}.safetensors"), {"data": a})
-        return dict(shape=repr(a.shape), dtype=repr(a.dtype), value=f"./{name}.safetensors", mean="", std="", min="", max="")
+        return dict(shape=repr(a.shape), dtype=repr(a.dtype), value=f"./{name}.safetensors", mean="", std="", min="",
+                    max="")
 
     def node(name, inputs, outputs):
-        return dict(module_path="Q." + name, inputs={"args": [value(f"Q.{name}_inputs_args_0", inputs)]} if inputs is not None else None,
+        return dict(module_path="Q." + name, inputs={"args": [value(f"Q.{name}_inputs_args_0", inputs)]}
+                    if inputs is not None else None,
                     outputs=value(f"Q.{name}_outputs", outputs), children=[])
 
     one = {n: a[None] for n, a in tensors.items()}
-    children = [node("model.embed_tokens", ids, one["embed"]), node("model.layers.0.input_layernorm", None, one["layer0.attn_norm"]),
+    children = [node("model.embed_tokens", ids, one["embed"]),
+                node("model.layers.0.input_layernorm", None, one["layer0.attn_norm"]),
                 node("lm_head", one["final_norm"], one["logits"])]
     with open(path("tree/Q_debug_tree_FULL_TENSORS.json"), "w") as o:
-        json.dump(dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_input_ids", ids)}}, children=children), o)
+        json.dump(dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_input_ids", ids)}},
+                       children=children), o)
 
     shutil.copytree(MODEL, path("changed"))
     with open(path("changed/model.safetensors"), "r+b") as f:
@@ -628,7 +671,8 @@ def main():
                     findings += outcome != "driver"
                     kinds[command, call, outcome, why] += 1
                     if findings <= a.findings:
-                        print(f"{command}: VN_FAULT_CALL={call} VN_FAULT_AT={at} VN_FAULT_STICKY={sticky} VN_FAULT_CHILDREN={children}: "
+                        print(f"{command}: VN_FAULT_CALL={call} VN_FAULT_AT={at} VN_FAULT_STICKY={sticky} "
+                              f"VN_FAULT_CHILDREN={children}: "
                               f"{outcome}, {why} {complained.strip()[-200:]!r}", flush=True)
     finally:
         shutil.rmtree(sweep.work, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""faults_blocks.py: weights in blocks of a few bits, and the faults that read them otherwise (specs/models.md 4.1 and 4.2; specs/faults.md, chapter W)."""
+"""faults_blocks.py: weights in blocks of a few bits, and the faults that read them otherwise (specs/models.md 4.1 and
+4.2; specs/faults.md, chapter W)."""
 import struct
 
 import numpy as np
@@ -39,7 +40,8 @@ def gguf(path):
         name, dims = text(), [number("Q") for _ in range(number("I"))]
         found[name] = dims, number("I"), number("Q")
     begin = (at + 31) // 32 * 32
-    return {n: (dims[1] if len(dims) > 1 else 1, dims[0], kind, d[begin + offset:]) for n, (dims, kind, offset) in found.items()}
+    return {n: (dims[1] if len(dims) > 1 else 1, dims[0], kind, d[begin + offset:]) for n,
+            (dims, kind, offset) in found.items()}
 
 
 def halves(b):
@@ -52,7 +54,8 @@ def by_32(rows, columns, kind, data, fault):
     low, high = b[:, head:] & 15, b[:, head:] >> 4
     if fault == "W16.swapped":
         low, high = high, low
-    q = (np.stack([low, high], 2).reshape(-1, 32) if fault == "W16" else np.concatenate([low, high], 1)).astype(np.float64)
+    q = (np.stack([low, high], 2).reshape(-1, 32) if fault == "W16"
+         else np.concatenate([low, high], 1)).astype(np.float64)
     d = halves(b[:, :2])
     return ((q - 8) * d if kind == Q4_0 else q * d + halves(b[:, 2:4])).reshape(rows, columns)
 
@@ -78,7 +81,8 @@ def by_256(rows, columns, kind, data, fault):
 def numbers(tensor, fault=None):
     """A matrix as floats; with a fault that is none of its format: None."""
     rows, columns, kind, data = tensor
-    fits = {None: (Q4_0, Q4_1, Q4_K, Q5_K), "W16": (Q4_0, Q4_1), "W16.swapped": (Q4_0, Q4_1, Q4_K), "W17": (Q4_K, Q5_K), "W17.min": (Q4_K, Q5_K)}
+    fits = {None: (Q4_0, Q4_1, Q4_K, Q5_K), "W16": (Q4_0, Q4_1), "W16.swapped": (Q4_0, Q4_1, Q4_K), "W17": (Q4_K, Q5_K),
+            "W17.min": (Q4_K, Q5_K)}
     if kind not in fits[fault]:
         return None
     return (by_32 if kind in (Q4_0, Q4_1) else by_256)(*tensor, fault)
@@ -97,7 +101,8 @@ def quantised(w, bits):
     return y
 
 
-PRODUCTS = {"q_proj": ("attn_q", "attn_norm"), "k_proj": ("attn_k", "attn_norm"), "gate_proj": ("ffn_gate", "mlp_norm"), "up_proj": ("ffn_up", "mlp_norm")}
+PRODUCTS = {"q_proj": ("attn_q", "attn_norm"), "k_proj": ("attn_k", "attn_norm"), "gate_proj": ("ffn_gate", "mlp_norm"),
+            "up_proj": ("ffn_up", "mlp_norm")}
 
 
 def product(tensors, layer, point, recorded, fault):

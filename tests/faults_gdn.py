@@ -1,4 +1,5 @@
-"""faults_gdn.py: Gated DeltaNet's operations and their faults, for faults_rules.py (specs/models.md 2.7; specs/faults.md, chapter G)."""
+"""faults_gdn.py: Gated DeltaNet's operations and their faults, for faults_rules.py (specs/models.md 2.7;
+specs/faults.md, chapter G)."""
 import numpy as np
 
 from faults_truth import ACTS, half, sigmoid
@@ -37,7 +38,8 @@ def split(t, fault, point, x):
     V = c["linear_num_value_heads"] * c["linear_value_head_dim"]
     if fault not in (None, "G14"):
         return None
-    order = [("gdn_v", V), ("gdn_q_conv", QK), ("gdn_k_conv", QK)] if fault else [("gdn_q_conv", QK), ("gdn_k_conv", QK), ("gdn_v", V)]
+    order = [("gdn_v", V), ("gdn_q_conv", QK),
+             ("gdn_k_conv", QK)] if fault else [("gdn_q_conv", QK), ("gdn_k_conv", QK), ("gdn_v", V)]
     at = 0
     for name, width in order:
         if name == point:
@@ -63,13 +65,16 @@ def unit(fault, x):
 def decay(t, fault, layer, x):
     A, dt = t.w(f"layers.{layer}.linear_attn.A_log"), t.w(f"layers.{layer}.linear_attn.dt_bias")
     soft = lambda u: np.log1p(np.exp(u))
-    rules = {None: lambda: -np.exp(A) * soft(x + dt), "G1.positive": lambda: np.exp(A) * soft(x + dt), "G1.raw": lambda: A * soft(x + dt),
-             "G1.negated": lambda: -A * soft(x + dt), "G2.softplus": lambda: -np.exp(A) * (x + dt), "G2.bias": lambda: -np.exp(A) * soft(x)}
+    rules = {None: lambda: -np.exp(A) * soft(x + dt), "G1.positive": lambda: np.exp(A) * soft(x + dt),
+             "G1.raw": lambda: A * soft(x + dt),
+             "G1.negated": lambda: -A * soft(x + dt), "G2.softplus": lambda: -np.exp(A) * (x + dt),
+             "G2.bias": lambda: -np.exp(A) * soft(x)}
     return rules[fault]() if fault in rules else None
 
 
 def core(t, fault, q, k, v, g, beta):
-    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G8.output", "G8.memory", "G9", "G10", "G15", "G16", "G17"):
+    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G8.output", "G8.memory", "G9",
+                     "G10", "G15", "G16", "G17"):
         return None
     T, nk, dk = q.shape
     nv, dv = v.shape[1:]
@@ -89,12 +94,14 @@ def core(t, fault, q, k, v, g, beta):
         if fault == "G17":
             chunk = chunk * a[i][:, None, None]
         m = np.einsum("hk,hkv->hv", k[i], old if fault == "G8.memory" else chunk if fault == "G17" else S)
-        of_v, of_k = 1 if fault == "G4.k" else beta[i][:, None], 0 if fault == "G9" else 1 if fault == "G4.v" else beta[i][:, None]
+        of_v, of_k = (1 if fault == "G4.k" else beta[i][:, None], 0 if fault == "G9" else 1 if fault == "G4.v"
+                      else beta[i][:, None])
         d = of_v * v[i] - of_k * m
         decayed, S = S, S + np.einsum("hk,hv->hkv", k[i], d)
         if fault == "G7.late":
             S = S * a[i][:, None, None]
-        y[i] = np.einsum("hk,hkv->hv", q[i], decayed if fault == "G8.output" else S) * (1.0 if fault == "G6" else dk ** -0.5)
+        y[i] = np.einsum("hk,hkv->hv", q[i],
+                         decayed if fault == "G8.output" else S) * (1.0 if fault == "G6" else dk ** -0.5)
     return y[t.past:]
 
 

@@ -1,4 +1,5 @@
-"""faults_rules.py: the faults themselves, for faults_truth.py: per operation, the sound formula and what each fault makes of it."""
+"""faults_rules.py: the faults themselves, for faults_truth.py: per operation, the sound formula and what each fault
+makes of it."""
 import math
 
 import numpy as np
@@ -25,20 +26,27 @@ def rope(t, fault, point, x, get, layer):
     weight = lambda: t.w(t.name(layer, point[0] + "_norm"))
     one = 1.0 if t.hybrid else 0.0
     rules = {
-        "R1": lambda: t.rotate(x, pairing="neighbours"), "R3.plus": lambda: t.rotate(x, shift=1), "R3.minus": lambda: t.rotate(x, shift=-1),
+        "R1": lambda: t.rotate(x, pairing="neighbours"), "R3.plus": lambda: t.rotate(x, shift=1),
+        "R3.minus": lambda: t.rotate(x, shift=-1),
         "R3b.next": lambda: t.rotate(x, shift=min(t.past, 1)), "R3b.last": lambda: t.rotate(x, shift=-min(t.past, 1)),
-        "R3b.zero": lambda: t.rotate(x, shift=-t.past), "R14": lambda: t.rotate(x, t.frequencies() * (np.arange(t.R // 2) % 3 == 0)),
-        "R5.frequencies": lambda: t.rotate(x, t.frequencies(kind="default")), "R6.columns": lambda: t.rotate(x, t.frequencies(whole=True)),
+        "R3b.zero": lambda: t.rotate(x, shift=-t.past),
+        "R14": lambda: t.rotate(x, t.frequencies() * (np.arange(t.R // 2) % 3 == 0)),
+        "R5.frequencies": lambda: t.rotate(x, t.frequencies(kind="default")),
+        "R6.columns": lambda: t.rotate(x, t.frequencies(whole=True)),
         "R6.stretch": lambda: t.rotate(x, t.frequencies(stretch=True), t.factor(stretch=True)),
         "R3b.q": lambda: t.rotate(x, shift=1), "R3b.k": lambda: t.rotate(x, shift=1),
         "R4.all": lambda: t.rotate(x, t.frequencies(R=t.K)), "R4.across": lambda: t.rotate(x, pairing="across"),
-        "R4.exponent": lambda: t.rotate(x, t.frequencies(divide=t.K)), "R5.all": lambda: t.rotate(x, t.frequencies(kind="default"), 1),
-        "R5.factor": lambda: t.rotate(x, af=1), "R6.squared": lambda: t.rotate(x, af=t.factor() ** 2), "R6.root": lambda: t.rotate(x, af=t.factor() ** 0.5),
+        "R4.exponent": lambda: t.rotate(x, t.frequencies(divide=t.K)),
+        "R5.all": lambda: t.rotate(x, t.frequencies(kind="default"), 1),
+        "R5.factor": lambda: t.rotate(x, af=1), "R6.squared": lambda: t.rotate(x, af=t.factor() ** 2),
+        "R6.root": lambda: t.rotate(x, af=t.factor() ** 0.5),
         "R6.context": lambda: t.rotate(x, t.frequencies(context=t.c["max_position_embeddings"])),
         "R6.ramp": lambda: t.rotate(x, t.frequencies(truncate=False)),
         "R7.kept": lambda: t.rotate(x, t.frequencies(band=1)), "R7.scaled": lambda: t.rotate(x, t.frequencies(band=0)),
-        "R8": lambda: t.rotate(x, turn=-1), "R10": lambda: t.rotate(x, turn=2), "R12": lambda: x, "R13": lambda: t.rotate(x, half=True),
-        "N8.applied": lambda: t.rotate(t.normed(x, 1.0)), "N10": lambda: t.normed(t.rotate(proj()), weight(), offset=one),
+        "R8": lambda: t.rotate(x, turn=-1), "R10": lambda: t.rotate(x, turn=2), "R12": lambda: x,
+        "R13": lambda: t.rotate(x, half=True),
+        "N8.applied": lambda: t.rotate(t.normed(x, 1.0)),
+        "N10": lambda: t.normed(t.rotate(proj()), weight(), offset=one),
     }
     return rules[fault]() if fault in rules else None
 
@@ -55,19 +63,27 @@ def attention(t, fault, x):
     rules = {
         None: {}, "A1.missing": {"scale": 1.0}, "A1.twice": {"scale": scale ** 2}, "A1.hidden": {"scale": t.D ** -0.5},
         "A1.head": {"scale": 1 / K}, "A1.rotated": {"scale": t.R ** -0.5},
-        "A2": {"mask": lambda i, j: i * j > -1}, "A3.strict": {"mask": lambda i, j: j < i}, "A3.ahead": {"mask": lambda i, j: j <= i + 1},
+        "A2": {"mask": lambda i, j: i * j > -1}, "A3.strict": {"mask": lambda i, j: j < i},
+        "A3.ahead": {"mask": lambda i, j: j <= i + 1},
         "A4": {"leak": lambda s: 0 * s}, "A4.one": {"leak": lambda s: s + 1}, "C2.seen": {"behind": 16},
-        "A3.uniform": {"mask": lambda i, j: j < i, "blind": lambda S: 1 / S}, "A3.nan": {"mask": lambda i, j: j < i, "blind": lambda S: np.nan},
-        "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)}, "A5.wide": {"window": (t.window or 0) + 1},
-        "A5.sinks": {"window": None, "mask": lambda i, j: (j <= i) & ((j > i - (t.window or 0)) | (j < 4))}, "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
-        "A14": {"padding": 8}, "A3.chunk": {"chunk": True}, "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
-        "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G] for h in range(t.H)], 1)},
-        "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"}, "A12.half": {"form": "plain half"},
+        "A3.uniform": {"mask": lambda i, j: j < i, "blind": lambda S: 1 / S},
+        "A3.nan": {"mask": lambda i, j: j < i, "blind": lambda S: np.nan},
+        "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)},
+        "A5.wide": {"window": (t.window or 0) + 1},
+        "A5.sinks": {"window": None, "mask": lambda i, j: (j <= i) & ((j > i - (t.window or 0)) | (j < 4))},
+        "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
+        "A14": {"padding": 8}, "A3.chunk": {"chunk": True},
+        "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
+        "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G]
+                                                 for h in range(t.H)], 1)},
+        "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"},
+        "A12.half": {"form": "plain half"},
         "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
     if fault in RECACHED:
         turned = recached(t, fault, k)
-        return t.attend(q, k, v, kept=lambda x, past, values: x if values else np.concatenate([turned[:past], x[past:]]))
+        return t.attend(q, k, v, kept=lambda x, past,
+                        values: x if values else np.concatenate([turned[:past], x[past:]]))
     if fault in KEPT:
         return t.attend(q, k, v, kept=lambda x, past, values: KEPT[fault](x, past, values, t.window))
     return t.attend(q, k, v, **rules[fault]) if fault in rules else None
@@ -96,16 +112,20 @@ def heads_first(x):
 # Of keys (values: of values), `past` tokens of which are of earlier calls, what an attention with a window reads.
 KEPT = {
     "C1": lambda x, past, values, window: np.stack([x[max(range(j, len(x), 16))] for j in range(len(x))]),
-    "C1.before": lambda x, past, values, window: later(x, 1), "C3": lambda x, past, values, window: later(x, 1) if values else x,
-    "C1.after": lambda x, past, values, window: earlier(x, 1), "C3.after": lambda x, past, values, window: earlier(x, 1) if values else x,
+    "C1.before": lambda x, past, values, window: later(x, 1), "C3": lambda x, past, values,
+    window: later(x, 1) if values else x,
+    "C1.after": lambda x, past, values, window: earlier(x, 1), "C3.after": lambda x, past, values,
+    window: earlier(x, 1) if values else x,
     "C2": lambda x, past, values, window: np.concatenate([x[:(len(x) - 1) // 16 * 16], x[:(len(x) - 1) % 16 + 1]]),
     "C4": lambda x, past, values, window: exchanged(x),
     "C5": lambda x, past, values, window: np.concatenate([x[:past], 0 * x[past:]]) if past else x,
     "C5.before": lambda x, past, values, window: x[np.minimum(np.arange(len(x)), past - 1)] if past else x,
     "C6": lambda x, past, values, window: x if values else heads_first(x),
-    "C7.f16": lambda x, past, values, window: half(x) if past else x, "C7.f8": lambda x, past, values, window: float8(x) if past else x,
+    "C7.f16": lambda x, past, values, window: half(x) if past else x, "C7.f8": lambda x, past, values,
+    window: float8(x) if past else x,
     "C7.e5m2": lambda x, past, values, window: float8(x, 57344, -14, 2) if past else x,
-    "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past and not values else x,
+    "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past
+    and not values else x,
 }
 
 
@@ -114,7 +134,8 @@ RECACHED = "R10.cached", "R10.again", "R11"
 
 def recached(t, fault, k):
     """All keys turned on, or back; or those of a call as often as calls came behind it."""
-    since = lambda p: len(t.lengths) - 1 - np.searchsorted(np.cumsum(t.lengths), p, side="right") if fault == "R10.again" else 1
+    since = lambda p: len(t.lengths) - 1 - np.searchsorted(np.cumsum(t.lengths), p,
+                                                           side="right") if fault == "R10.again" else 1
     turns = [since(p) * (-1 if fault == "R11" else 1) for p in range(len(k))]
     turned = {n: t.rotate(k, turn=n, shift=-t.past) for n in set(turns)}
     return np.stack([turned[n][p] for p, n in enumerate(turns)])
@@ -174,32 +195,40 @@ TILES = {"P9": lambda tile: tile % 2 == 1, "P9.tile": lambda tile: tile == 2}
 OTHER_HEAD = {"G18.head": -1, "G18.before": 1}  # by how many heads z is moved
 # What is made of a sound result: by points, or everywhere.
 BEHIND = {
-    "A9": (("attn_context",), lambda t, x: parts_first(x, t.K)), "M9.cap": (("logits",), lambda t, x: 30 * np.tanh(x / 30)),
-    "M9.log": (("logits",), lambda t, x: log_softmax(x)), "M5.added": (EMBED, lambda t, x: np.concatenate([0 * x[:1], x[:-1]])),
+    "A9": (("attn_context",), lambda t, x: parts_first(x, t.K)),
+    "M9.cap": (("logits",), lambda t, x: 30 * np.tanh(x / 30)),
+    "M9.log": (("logits",), lambda t, x: log_softmax(x)),
+    "M5.added": (EMBED, lambda t, x: np.concatenate([0 * x[:1], x[:-1]])),
     "M5.dropped": (EMBED, lambda t, x: np.concatenate([x[1:], 0 * x[:1]])), "P14": (EMBED, lambda t, x: in_turn(x)),
     "P18.axis": (COLUMNS, lambda t, x: parts_first(x, x[0].size // 2)),
-    "P1": (None, lambda t, x: half(x)), "P1.saturated": (None, lambda t, x: np.clip(half(x), -65504, 65504)), "P3": (None, lambda t, x: flushed(x)),
-    "P5": (None, lambda t, x: half_cut(x)), "P5.bf16": (None, lambda t, x: truncated(x)), "P9": (None, None), "P9.tile": (None, None),
+    "P1": (None, lambda t, x: half(x)), "P1.saturated": (None, lambda t, x: np.clip(half(x), -65504, 65504)),
+    "P3": (None, lambda t, x: flushed(x)),
+    "P5": (None, lambda t, x: half_cut(x)), "P5.bf16": (None, lambda t, x: truncated(x)), "P9": (None, None),
+    "P9.tile": (None, None),
 }
 
 
 def sliced(t, point):
     """Parts of a product, no products."""
-    return point in ("gdn_q_conv", "gdn_k_conv", "gdn_v", "attn_gate") or t.gpt2 and point in ("q_proj", "k_proj", "v_proj") or t.hybrid and point == "q_proj"
+    return (point in ("gdn_q_conv", "gdn_k_conv", "gdn_v", "attn_gate") or t.gpt2
+            and point in ("q_proj", "k_proj", "v_proj") or t.hybrid and point == "q_proj")
 
 
 def behind(t, fault, point, z, stale):
     points, rule = BEHIND[fault]
     odd = ("attn_scores", "attn_probs", "k_cache", "v_cache", "gdn_q", "gdn_k", "gdn_g", "pos_embed")
-    if points is None and point in odd or points and point not in points or fault not in TILES and sliced(t, point) or t.gpt2 and point == "embed" and points:
+    if (points is None and point in odd or points and point not in points or fault not in TILES and sliced(t, point)
+        or t.gpt2 and point == "embed" and points):
         return None
     if fault in TILES:
-        return None if stale is None else np.where(TILES[fault](np.arange(len(z)) // 16)[(slice(None),) + (None,) * (z.ndim - 1)], stale.reshape(z.shape), z)
+        return None if stale is None else np.where(
+            TILES[fault](np.arange(len(z)) // 16)[(slice(None),) + (None,) * (z.ndim - 1)], stale.reshape(z.shape), z)
     return rule(t, z)
 
 
 def regrouped(t, fault, point, parts):
-    """Of the three matrices (or biases) the heads that one gets when all lie in one matrix, in groups, or are taken for such."""
+    """Of the three matrices (or biases) the heads that one gets when all lie in one matrix, in groups, or are taken for
+    such."""
     r = t.H // t.G
     heads = np.concatenate([p.reshape(-1, t.K, *p.shape[1:]) for p in parts]) # all queries, all keys, all values
     groups = [h for g in range(t.G) for h in (*range(g * r, g * r + r), t.H + g, t.H + t.G + g)]
@@ -237,7 +266,8 @@ def linear(t, fault, layer, point, x):
         if fault == "W5":
             w = np.concatenate([gate, up])[point == "up_proj"::2]
         else:
-            both = np.stack([gate, up], 1).reshape(-1, gate.shape[1]) if fault == "W5.halves" else np.concatenate([m for pair in zip(np.split(gate, 2), np.split(up, 2)) for m in pair])
+            both = (np.stack([gate, up], 1).reshape(-1, gate.shape[1]) if fault == "W5.halves"
+                    else np.concatenate([m for pair in zip(np.split(gate, 2), np.split(up, 2)) for m in pair]))
             w = np.split(both, 2)[point == "up_proj"]
     elif fault in ("W6", "W7", "W7.four") and b is not None:
         b = {"W6": None, "W7": 2 * b, "W7.four": 4 * b}[fault]
@@ -255,9 +285,11 @@ def linear(t, fault, layer, point, x):
     elif fault in ("W2.matrix_kv", "W2.matrix_qk") and point == "c_attn":
         order = [0, 2, 1] if fault == "W2.matrix_kv" else [1, 0, 2]
         w, b = (np.concatenate([np.split(m, 3)[i] for i in order]) for m in (w, b))
-    elif fault in ("A16", "W2.groups") and point in ("q_proj", "k_proj", "v_proj") and not t.gpt2 and not t.hybrid and t.G > 1:
+    elif fault in ("A16", "W2.groups") and point in ("q_proj", "k_proj",
+                                                     "v_proj") and not t.gpt2 and not t.hybrid and t.G > 1:
         w = regrouped(t, fault, point, [t.matrix(layer, p) for p in ("q_proj", "k_proj", "v_proj")])
-        b = None if b is None else regrouped(t, fault, point, [t.bias(layer, p) for p in ("q_proj", "k_proj", "v_proj")])
+        b = None if b is None else regrouped(t, fault, point,
+                                             [t.bias(layer, p) for p in ("q_proj", "k_proj", "v_proj")])
     elif fault == "P17" and point == "c_attn":
         order = np.arange(3 * t.D).reshape(3, 2, -1).transpose(1, 0, 2).ravel()
         w, b = w[order], b[order]
@@ -369,9 +401,11 @@ def norm(t, fault, layer, point, x, get):
 def residual(t, fault, layer, point, a, b, get):
     if fault == "N15":
         norm = "attn_norm" if point == "attn_residual" else "mlp_norm"
-        return t.normed(a + b, t.w(t.name(layer, norm)), t.w(t.name(layer, norm, "bias")), centre=t.gpt2, offset=1.0 if t.hybrid else 0.0)
+        return t.normed(a + b, t.w(t.name(layer, norm)), t.w(t.name(layer, norm, "bias")), centre=t.gpt2,
+                        offset=1.0 if t.hybrid else 0.0)
     rules = {
-        None: lambda: a + b, "N14.missing": lambda: b, "N14.twice": lambda: a + 2 * b, "N14.doubled": lambda: 2 * a + b, "N14.added": lambda: a,
+        None: lambda: a + b, "N14.missing": lambda: b, "N14.twice": lambda: a + 2 * b, "N14.doubled": lambda: 2 * a + b,
+        "N14.added": lambda: a,
         "N13": lambda: get(f"layer{layer}." + ("attn_norm" if point == "attn_residual" else "mlp_norm")) + b,
     }
     return rules[fault]() if fault in rules else None
@@ -386,14 +420,16 @@ def activation(t, fault, x):
         return gate * up
     rules = {None: lambda: act(gate) * up}
     if not t.gpt2:
-        rules |= {"M2": lambda: act(gate * up), "M3.both": lambda: act(gate) * act(up), "W4.act": lambda: act(up) * gate}
+        rules |= {"M2": lambda: act(gate * up), "M3.both": lambda: act(gate) * act(up),
+                  "W4.act": lambda: act(up) * gate}
     return rules[fault]() if fault in rules else None
 
 
 def embedding(t, fault, ids):
     name = "wte.weight" if t.gpt2 else "embed_tokens.weight"
     E = t.w(name)
-    rules = {None: lambda: E, "M4": lambda: E * math.sqrt(t.D), "M5.plus": lambda: np.roll(E, -1, 0), "M5.minus": lambda: np.roll(E, 1, 0),
+    rules = {None: lambda: E, "M4": lambda: E * math.sqrt(t.D), "M5.plus": lambda: np.roll(E, -1, 0),
+             "M5.minus": lambda: np.roll(E, 1, 0),
              "W12": lambda: read_as_other(t, name), "W19": lambda: np.roll(E, len(E) // 2, 0)}
     return rules[fault]()[ids] if fault in rules else None
 
@@ -446,9 +482,11 @@ def predict(t, fault, layer, point, x, get):
     if point.endswith("norm"): # gdn_norm, too
         return norm(t, fault, layer, point, x, get)
     if fault == "G20.late" and point in ("attn_gated", "attn_out") and not t.is_linear(layer):
-        return x[1] if point == "attn_gated" else linear(t, None, layer, point, x[0]) * ACTS["sigmoid"](get(f"layer{layer}.attn_gate").reshape(len(x[0]), -1))
+        return (x[1] if point == "attn_gated" else linear(t, None, layer, point, x[0])
+                * ACTS["sigmoid"](get(f"layer{layer}.attn_gate").reshape(len(x[0]), -1)))
     if point == "attn_gated":
-        return {None: ACTS["sigmoid"](x[0]) * x[1], "G20.missing": x[1], "G20.silu": ACTS["silu"](x[0]) * x[1]}.get(fault)
+        return {None: ACTS["sigmoid"](x[0]) * x[1], "G20.missing": x[1],
+                "G20.silu": ACTS["silu"](x[0]) * x[1]}.get(fault)
     if point.startswith("gdn_") and point not in ("gdn_qkv", "gdn_z", "gdn_b", "gdn_a"):
         return faults_gdn.predict(t, fault, layer, point, x) if x else None
     if len(x) == 1:

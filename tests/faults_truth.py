@@ -71,11 +71,14 @@ ACTS = {
     "sigmoid": sigmoid,
 }
 
-LINEARS = {"c_attn": "attn.c_attn", "q_proj": "self_attn.q_proj", "k_proj": "self_attn.k_proj", "v_proj": "self_attn.v_proj",
-           "qg_proj": "self_attn.q_proj", "attn_out": "self_attn.o_proj", "gate_proj": "mlp.gate_proj", "up_proj": "mlp.up_proj",
+LINEARS = {"c_attn": "attn.c_attn", "q_proj": "self_attn.q_proj", "k_proj": "self_attn.k_proj",
+           "v_proj": "self_attn.v_proj",
+           "qg_proj": "self_attn.q_proj", "attn_out": "self_attn.o_proj", "gate_proj": "mlp.gate_proj",
+           "up_proj": "mlp.up_proj",
            "down_proj": "mlp.down_proj", "gdn_qkv": "linear_attn.in_proj_qkv", "gdn_z": "linear_attn.in_proj_z",
            "gdn_b": "linear_attn.in_proj_b", "gdn_a": "linear_attn.in_proj_a"}
-GPT2 = {"c_attn": "attn.c_attn", "attn_out": "attn.c_proj", "up_proj": "mlp.c_fc", "down_proj": "mlp.c_proj", "attn_norm": "ln_1",
+GPT2 = {"c_attn": "attn.c_attn", "attn_out": "attn.c_proj", "up_proj": "mlp.c_fc", "down_proj": "mlp.c_proj",
+        "attn_norm": "ln_1",
         "mlp_norm": "ln_2"}
 NORMS = {"attn_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm", "q_norm": "self_attn.q_norm",
          "k_norm": "self_attn.k_norm", "gdn_norm": "linear_attn.norm"}
@@ -84,7 +87,8 @@ NORMS = {"attn_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm",
 # Operations that read what is another's; all that attention gives; what no such fault is made at.
 REDIRECTED = "P22", "C9", "C9.k", "C9.v", "N14.input"
 CONTEXT = "attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache"
-UNREAD = ("gdn_conv", "gdn_q_conv", "gdn_k_conv", "gdn_q", "gdn_k", "gdn_g", "gdn_core", "gdn_state", "gdn_conv_state", "gate_act", "input")
+UNREAD = ("gdn_conv", "gdn_q_conv", "gdn_k_conv", "gdn_q", "gdn_k", "gdn_g", "gdn_core", "gdn_state", "gdn_conv_state",
+          "gate_act", "input")
 
 
 class Truth:
@@ -125,7 +129,8 @@ class Truth:
             return ("ln_f." if self.gpt2 else "norm.") + kind
         if point == "logits":
             tied = self.c["tie_word_embeddings"]
-            return ("wte.weight" if self.gpt2 else "embed_tokens.weight" if tied else "lm_head.weight") if kind == "weight" else "-"
+            return ("wte.weight" if self.gpt2 else "embed_tokens.weight" if tied
+                    else "lm_head.weight") if kind == "weight" else "-"
         if self.gpt2:
             return f"h.{layer}.{GPT2.get(point, '-')}.{kind}"
         stem = {**LINEARS, **NORMS}.get(point, "-")
@@ -147,14 +152,16 @@ class Truth:
     # ---- operations ------------------------------------------------------------------------------------
 
     def stretch(self, other=False):
-        return self.c["max_position_embeddings"] / self.rope["original_max_position_embeddings"] if other else self.rope["factor"]
+        return (self.c["max_position_embeddings"] / self.rope["original_max_position_embeddings"] if other
+                else self.rope["factor"])
 
     def factor(self, stretch=False):
         """yarn's, of cosine and sine."""
         return 0.1 * math.log(self.stretch(stretch)) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
 
     def yarn(self, f, theta, R, context=None, truncate=True, stretch=False, whole=False):
-        at = lambda n: R * math.log((context or self.rope["original_max_position_embeddings"]) / (2 * math.pi * n)) / (2 * math.log(theta))
+        at = lambda n: R * math.log((context or self.rope["original_max_position_embeddings"])
+                                    / (2 * math.pi * n)) / (2 * math.log(theta))
         low, high = at(32), at(1)
         if whole:
             low, high = 0, R
@@ -195,7 +202,8 @@ class Truth:
         y[:, :, two] = x[:, :, two] * c + x[:, :, one] * s
         return y
 
-    def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None, sum16=False, first16=False):
+    def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None, sum16=False,
+               first16=False):
         eps = self.eps if eps is None else eps
         if centre:
             x = x - x.mean(-1, keepdims=True)
@@ -206,11 +214,12 @@ class Truth:
             x = x / root
         return (half(x) if first16 else x) * (offset + g) + (0 if b is None else b)
 
-    def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=None, padding=0, form=None, kept=None, chunk=False, blind=None,
+    def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=None, padding=0, form=None, kept=None,
+               chunk=False, blind=None,
                behind=0):
-        """q: of the last len(q) tokens; heads: what each query head reads, of keys or values; kept: what the cache makes of them; leak: the
-        score of a key out of sight; blind: the probability of all keys where none is in sight; behind: further keys in a block of so many, which
-        all see."""
+        """q: of the last len(q) tokens; heads: what each query head reads, of keys or values; kept: what the cache
+        makes of them; leak: the score of a key out of sight; blind: the probability of all keys where none is in sight;
+        behind: further keys in a block of so many, which all see."""
         T, H, S = len(q), q.shape[1], len(k)
         each = lambda x: x[:, np.arange(H) // (H // x.shape[1])]
         heads = heads or each
@@ -218,7 +227,8 @@ class Truth:
             k, v = kept(k, S - T, 0), kept(v, S - T, 1)
         places = np.arange(-(-S // behind) * behind) if behind else np.arange(S)
         if behind: # what lay there in the first block
-            k, v = (np.concatenate([x, [x[j % behind] if j % behind < S else 0 * x[0] for j in places[S:]]]) if len(places) > S else x for x in (k, v))
+            k, v = (np.concatenate([x, [x[j % behind] if j % behind < S else 0 * x[0] for j in places[S:]]])
+                    if len(places) > S else x for x in (k, v))
         scale = self.K ** -0.5 if scale is None else scale
         s = np.einsum("ihd,jhd->hij", q, heads(k))
         s = half(s) * scale if form == "scores" else s * scale
@@ -247,7 +257,8 @@ class Truth:
             p = half(p) if form == "half" else bf16(p)
         if blind:
             p = np.where(see.any(-1)[..., None], p, blind(S))
-        return {"attn_scores": s[:, :, :S], "attn_probs": p[:, :, :S], "attn_context": np.einsum("hij,jhd->ihd", p, heads(v))}
+        return {"attn_scores": s[:, :, :S], "attn_probs": p[:, :, :S],
+                "attn_context": np.einsum("hij,jhd->ihd", p, heads(v))}
 
     # ---- the sound model, node by node -----------------------------------------------------------------------
 
@@ -259,19 +270,23 @@ class Truth:
         normed = not self.gpt2 and self.w(self.name(layer, "q_norm")) is not None
         table = {
             "attn_norm": at("input"), "c_attn": at("attn_norm"), "qg_proj": at("attn_norm"), "v_proj": at("attn_norm"),
-            "q_proj": at("qg_proj" if self.hybrid else "attn_norm"), "k_proj": at("attn_norm"), "attn_gate": at("qg_proj"),
+            "q_proj": at("qg_proj" if self.hybrid else "attn_norm"), "k_proj": at("attn_norm"),
+            "attn_gate": at("qg_proj"),
             "q_norm": at("q_proj"), "k_norm": at("k_proj"),
             "q_rope": at("q_norm" if normed else "q_proj"), "k_rope": at("k_norm" if normed else "k_proj"),
             "attn_scores": at(q, k, "v_proj"), "attn_probs": at(q, k, "v_proj"), "attn_context": at(q, k, "v_proj"),
             "k_cache": at(q, k, "v_proj"), "v_cache": at(q, k, "v_proj"),
             "attn_gated": at("attn_gate", "attn_context"),
-            "attn_out": at("gdn_norm" if self.is_linear(max(layer, 0)) else "attn_gated" if self.hybrid else "attn_context"),
+            "attn_out": at("gdn_norm" if self.is_linear(max(layer, 0)) else "attn_gated" if self.hybrid
+                           else "attn_context"),
             "attn_residual": at("input", "attn_out"), "mlp_norm": at("attn_residual"), "gate_proj": at("mlp_norm"),
             "up_proj": at("mlp_norm"), "mlp_act": at("up_proj") if self.gpt2 else at("gate_proj", "up_proj"),
             "down_proj": at("mlp_act"), "output": at("attn_residual", "down_proj"),
-            "final_norm": [f"layer{self.L - 1}.output"], "logits": ["final_norm"], "embed": ["token_embed", "pos_embed"],
+            "final_norm": [f"layer{self.L - 1}.output"], "logits": ["final_norm"],
+            "embed": ["token_embed", "pos_embed"],
             "gdn_qkv": at("attn_norm"), "gdn_z": at("attn_norm"), "gdn_b": at("attn_norm"), "gdn_a": at("attn_norm"),
-            "gdn_conv": at("gdn_qkv"), "gdn_q_conv": at("gdn_conv"), "gdn_k_conv": at("gdn_conv"), "gdn_v": at("gdn_conv"),
+            "gdn_conv": at("gdn_qkv"), "gdn_q_conv": at("gdn_conv"), "gdn_k_conv": at("gdn_conv"),
+            "gdn_v": at("gdn_conv"),
             "gdn_q": at("gdn_q_conv"), "gdn_k": at("gdn_k_conv"), "gdn_beta": at("gdn_b"), "gdn_g": at("gdn_a"),
             "gdn_core": at("gdn_q", "gdn_k", "gdn_v", "gdn_g", "gdn_beta"), "gdn_norm": at("gdn_core", "gdn_z"),
         }
@@ -289,7 +304,8 @@ class Truth:
             return [f"layer{layer}.input", names[1]] if point == "output" else None
         if fault.startswith("C9"):
             which = {"C9": (1, 2), "C9.k": (1,), "C9.v": (2,)}[fault]
-            return [before(n) if i in which else n for i, n in enumerate(names)] if point in CONTEXT and layer > 0 else None
+            return [before(n) if i in which else n for i,
+                    n in enumerate(names)] if point in CONTEXT and layer > 0 else None
         if point == "final_norm" and self.L > 1:
             return [f"layer{self.L - 2}.output"]
         if layer < 1 or point in UNREAD:
@@ -297,17 +313,21 @@ class Truth:
         return [before(names[0]), *names[1:]]
 
     def predict(self, fault, checkpoint, calls):
-        """calls: what each call so far recorded, the last of which is at hand. What a node keeps is given as the rows of all calls."""
+        """calls: what each call so far recorded, the last of which is at hand. What a node keeps is given as the rows
+        of all calls."""
         from faults_rules import predict
-        layer, point = (int(checkpoint[5:checkpoint.index(".")]), checkpoint.split(".")[1]) if "." in checkpoint else (-1, checkpoint)
+        layer, point = (int(checkpoint[5:checkpoint.index(".")]),
+                        checkpoint.split(".")[1]) if "." in checkpoint else (-1, checkpoint)
         self.window = self.windows[max(layer, 0)]
         self.lengths = [len(c["ids"]) for c in calls]
         self.past = sum(self.lengths[:-1])
         get = lambda name: calls[-1][name].astype(np.float64)
-        kept = lambda i: i > 0 and point.startswith(("attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache")) or point in ("gdn_conv", "gdn_core")
+        kept = lambda i: i > 0 and point.startswith(("attn_scores", "attn_probs", "attn_context", "k_cache",
+                                                     "v_cache")) or point in ("gdn_conv", "gdn_core")
         names = self.redirected(fault, layer, point) if fault in REDIRECTED else self.inputs(layer, point)
         if names is None or any(n not in calls[-1] for n in names):
             return None
-        given = [np.concatenate([c[n] for c in calls]).astype(np.float64) if kept(i) else get(n) for i, n in enumerate(names)]
+        given = [np.concatenate([c[n] for c in calls]).astype(np.float64) if kept(i) else get(n) for i,
+                 n in enumerate(names)]
         fault = None if fault in REDIRECTED else fault
         return predict(self, fault, layer, point, given, get)

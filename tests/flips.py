@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""flips.py VERNIER [--all] [--seed N] [--jobs N]: single bits of the numbers in recordings, flipped behind the back of their digests.
+"""flips.py VERNIER [--all] [--seed N] [--jobs N]: single bits of the numbers in recordings, flipped behind the back of
+their digests.
 
-Records a healthy pair of each kind (formats, contiguous, in chunks, compressed, big-endian, several steps, axes in another
-order, integers, 8-bit floats, the lists of /run, the table of weights), flips one bit of the bytes that h5py says are numbers, in either
-file, and runs `vernier compare`, one in eight with --model. Whatever the bit, the comparison must be refused or outside:
-exit status 2 or 1, never 0, never a signal; with --model it must say so as well. A bit of a compressed chunk that
-changes no number may pass: then h5py must read the same numbers. Every pair as it was recorded must be within.
+Records a healthy pair of each kind (formats, contiguous, in chunks, compressed, big-endian, several steps, axes in
+another order, integers, 8-bit floats, the lists of /run, the table of weights), flips one bit of the bytes that h5py
+says are numbers, in either file, and runs `vernier compare`, one in eight with --model. Whatever the bit, the
+comparison must be refused or outside: exit status 2 or 1, never 0, never a signal; with --model it must say so as well.
+A bit of a compressed chunk that changes no number may pass: then h5py must read the same numbers. Every pair as it was
+recorded must be within.
 
-Without --all a sample (120 flips); with it at least 5000. --jobs: kinds at a time, each in a folder of its own. Prints the flips of each kind by exit status. Exit status 1
-when one passed, 77 without h5py. Needs h5py, numpy and xxhash.
+Without --all a sample (120 flips); with it at least 5000. --jobs: kinds at a time, each in a folder of its own. Prints
+the flips of each kind by exit status. Exit status 1 when one passed, 77 without h5py. Needs h5py, numpy and xxhash.
 """
 import argparse, os, random, shutil, subprocess, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -105,7 +107,8 @@ def big_endian(path):
 
 def f8_values():
     """The finite numbers of f8_e4m3 that are not negative, by their bytes."""
-    return np.array([(m / 8 * 2.0 ** -6 if e == 0 else (1 + m / 8) * 2.0 ** (e - 7)) for e in range(16) for m in range(8)][:-1])
+    return np.array([(m / 8 * 2.0 ** -6 if e == 0 else (1 + m / 8) * 2.0 ** (e - 7)) for e in range(16)
+                     for m in range(8)][:-1])
 
 
 def eight_bits(path):
@@ -114,7 +117,8 @@ def eight_bits(path):
         for name in ("layer0/k_rope", "layer1/v_proj"):
             d = f["step.0"][name]
             x, said, e4m3 = d[()].astype("f4"), dict(d.attrs), name.endswith("k_rope")
-            y = np.abs(np.abs(x)[..., None] - f8_values()).argmin(-1) if e4m3 else np.abs(x).astype("<f2").view("<u2") >> 8
+            y = np.abs(np.abs(x)[..., None]
+                       - f8_values()).argmin(-1) if e4m3 else np.abs(x).astype("<f2").view("<u2") >> 8
             y = (y | (np.signbit(x) << 7)).astype("u1")
             del f["step.0"][name]
             new = f["step.0"].create_dataset(name, data=y)
@@ -139,7 +143,8 @@ def ranges(path, what):
                     c = d.id.get_chunk_info(i)
                     found.append((name, c.byte_offset, c.size, 1 if d.compression else d.dtype.itemsize))
             else:
-                found.append((name, d.id.get_offset(), d.id.get_storage_size(), 8 if what == "weights" else d.dtype.itemsize))
+                found.append((name, d.id.get_offset(), d.id.get_storage_size(),
+                              8 if what == "weights" else d.dtype.itemsize))
     return found
 
 
@@ -150,7 +155,8 @@ def bits(rng, where, n):
         count = size // width
         for i in {0, count // 2, count - 1}:
             number = at + i * width
-            special += [(name, number + width - 1, 7), (name, number + width - 1, 6), (name, number + width - 1, 0), (name, number, 0), (name, number + max(width - 2, 0), 7)]
+            special += [(name, number + width - 1, 7), (name, number + width - 1, 6), (name, number + width - 1, 0),
+                        (name, number, 0), (name, number + max(width - 2, 0), 7)]
     rng.shuffle(special)
     special = special[:n // 2]
     total = sum(w[2] for w in where)
@@ -182,7 +188,8 @@ def numbers(path, name):
 
 class Kind:
     def __init__(self, name, ref, cand, what="tensors", change=None, compressed=False, extra=(), model=True):
-        self.name, self.formats, self.what, self.change, self.compressed, self.extra = name, (ref, cand), what, change, compressed, extra
+        self.name, self.formats, self.what, self.change, self.compressed, self.extra = (name, (ref, cand), what, change,
+                                                                                        compressed, extra)
         self.model = model  # compared with --model too
 
 
@@ -195,7 +202,8 @@ KINDS = [
     Kind("several steps, f16", "f32", "f16", extra=("--force-ids", "5,6,7")),
     Kind("chunks, f16", "f32", "f16", change=in_chunks),
     Kind("chunks with a checksum", "f32", "f16", change=lambda p: in_chunks(p, fletcher32=True)),
-    Kind("compressed, bf16", "f32", "bf16", change=lambda p: in_chunks(p, compression="gzip", shuffle=True), compressed=True),
+    Kind("compressed, bf16", "f32", "bf16", change=lambda p: in_chunks(p, compression="gzip", shuffle=True),
+         compressed=True),
     Kind("axes in another order", "f32", "f16", "permuted", change=permuted),
     Kind("integers", "f32", "f16", "integers", change=integers),
     Kind("big-endian, f16", "f32", "f16", change=big_endian),
@@ -212,7 +220,8 @@ class Pair:
         self.vernier, self.kind = vernier, kind
         self.paths = [os.path.join(folder, f"{side}.h5") for side in ("ref", "cand")]
         for path, precision in zip(self.paths, kind.formats):
-            subprocess.run([vernier, "capture", "ref", MODEL, "--ids", IDS, "--precision", precision, "-o", path, *kind.extra],
+            subprocess.run([vernier, "capture", "ref", MODEL, "--ids", IDS, "--precision", precision, "-o", path,
+                            *kind.extra],
                            check=True, stderr=subprocess.DEVNULL)
         if kind.change is permuted:
             permuted(self.paths[1])
@@ -226,8 +235,10 @@ class Pair:
                 sys.exit(f"{kind.name}: the pair as it was recorded has exit status {status}\n{said}")
 
     def compare(self, paths, model):
-        run = subprocess.run([self.vernier, "compare", *paths, *(("--model", MODEL, "--explain") if model else ()), "-q"],
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        run = subprocess.run([self.vernier, "compare", *paths, *(("--model", MODEL, "--explain") if model else ()),
+                              "-q"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+                             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         return run.returncode, run.stderr
 
     def try_bit(self, side, place, model, folder):
@@ -244,7 +255,8 @@ class Pair:
         if status == 0 and self.kind.compressed and numbers(own, name) == numbers(self.paths[side], name):
             status = "no number changed"
         elif status not in (1, 2):
-            wrong = f"{self.kind.name}: {name} of the {('reference', 'candidate')[side]}, byte {byte}, bit {bit}: exit status {status}\n{said}"
+            wrong = (f"{self.kind.name}: {name} of the {('reference', 'candidate')[side]}, byte {byte}, bit {bit}: "
+                     f"exit status {status}\n{said}")
         elif status == 2 and len(said.strip().splitlines()) > 2:
             wrong = f"{self.kind.name}: {name}, byte {byte}, bit {bit}: more than one line and the refusal\n{said}"
         flip(own, byte, bit)
@@ -281,7 +293,9 @@ def main():
             n = sum(counts.values())
             total += n
             failed += wrong
-            print(f"{kind.name:24} {n:5} flips: " + ", ".join(f"{v} {('exit status ' + str(k)) if isinstance(k, int) else k}" for k, v in sorted(counts.items(), key=str)),
+            print(f"{kind.name:24} {n:5} flips: "
+                  + ", ".join(f"{v} {('exit status ' + str(k)) if isinstance(k, int) else k}" for k,
+                              v in sorted(counts.items(), key=str)),
                   flush=True)
     for f in failed[:20]:
         print("FAILED", f)

@@ -106,12 +106,14 @@ def main():
             good &= check(program, "variant " + name, path, texts, golden("variant-" + name))
         for name, kind in (("gpt2", "GPT2Tokenizer"), ("qwen2", "Qwen2TokenizerFast"), ("qwen35", "Qwen3_5Tokenizer")):
             as_older_files(made[name], os.path.join(work, name), kind)
-            good &= check(program, f"{name} as vocab.json and merges.txt", os.path.join(work, name), texts, golden(name))
+            good &= check(program, f"{name} as vocab.json and merges.txt", os.path.join(work, name), texts,
+                          golden(name))
         for name, pre in PRE.items():
             path = os.path.join(work, name + ".gguf")
             as_gguf(VARIANTS["gguf-" + name][1](json.loads(json.dumps(made[name]))), path, pre)
             good &= check(program, f"{name} as a GGUF file", path, texts, golden("variant-gguf-" + name))
-        good &= check(program, "qwen2-trained's GGUF twin", os.path.join(FIXTURES, "gguf", "qwen2-trained.f32.gguf"), texts,
+        good &= check(program, "qwen2-trained's GGUF twin", os.path.join(FIXTURES, "gguf", "qwen2-trained.f32.gguf"),
+                      texts,
                       golden("qwen2-trained"))
     print("1 passed, 0 failed" if good else "0 passed, 1 failed")
     sys.exit(0 if good else 1)

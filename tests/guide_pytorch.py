@@ -25,9 +25,12 @@ def main():
         os.symlink(os.path.abspath(sys.argv[1]), os.path.join(programs, "vernier"))
         links, copy = os.path.join(folder, "links"), os.path.join(folder, "python")  # pip builds where the package lies
         subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), copy], check=True)
-        subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", links, copy], check=True)
-        env = dict(os.environ, MODEL=os.path.join(SOURCE, "fixtures", "qwen3-trained"), PYTHONPATH=packages, LC_ALL="C.UTF-8",
-                   PATH=os.pathsep.join([programs, os.path.dirname(sys.executable), os.environ["PATH"]]), PIP_TARGET=packages,
+        subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index",
+                        "-w", links, copy], check=True)
+        env = dict(os.environ, MODEL=os.path.join(SOURCE, "fixtures", "qwen3-trained"), PYTHONPATH=packages,
+                   LC_ALL="C.UTF-8",
+                   PATH=os.pathsep.join([programs, os.path.dirname(sys.executable), os.environ["PATH"]]),
+                   PIP_TARGET=packages,
                    PIP_NO_DEPS="1", PIP_NO_INDEX="1", PIP_FIND_LINKS=links, PIP_DISABLE_PIP_VERSION_CHECK="1")
         said, bad, run = "", 0, {"sh": 0, "text": 0, "python": 0}
         for language, text in blocks:
@@ -36,7 +39,8 @@ def main():
                 with open(os.path.join(folder, text.split()[1]), "w", encoding="utf-8") as f:
                     f.write(text)
             elif language == "sh":
-                done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=env, stdout=subprocess.PIPE,
+                done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=env,
+                                      stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, text=True)
                 said = done.stdout
                 if done.returncode:

@@ -1,8 +1,9 @@
 """guides.py VERNIER: the guides of specs/guides, and specs/usage.md, do what they say, block by block, as written.
 
-A block of sh is run, in one folder a guide; it must succeed. Each line of a block of text is in what the one before said. A
-block of c stands in one of the files that the guide copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in
-build/), else tests/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
+A block of sh is run, in one folder a guide; it must succeed. Each line of a block of text is in what the one before
+said. A block of c stands in one of the files that the guide copies. llama.cpp is the one whose checkout
+$VERNIER_LLAMA_CPP names (built in build/), else tests/llama_stand_in with the nodes of fixtures/foreign, which a real
+one computed from these files.
 """
 
 import os
@@ -47,7 +48,8 @@ def follow(guide, env, folder, kinds=("sh", "text", "c")):
         n[language] += 1
         wrong = ""
         if language == "sh":
-            r = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            r = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=env, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
             said = r.stdout
             wrong = f"ends with status {r.returncode}:\n{said}" if r.returncode else ""
         elif language == "text":
@@ -58,7 +60,8 @@ def follow(guide, env, folder, kinds=("sh", "text", "c")):
         if wrong:
             bad += 1
             print(f"{guide}: {language} block\n{text}{wrong}")
-    print(f"{guide}: {n['sh']} blocks run, {n['text']} answers, {n.get('c', 0)} excerpts" + ("" if not bad else "  BAD"))
+    print(f"{guide}: {n['sh']} blocks run, {n['text']} answers, {n.get('c', 0)} excerpts"
+          + ("" if not bad else "  BAD"))
     if min(n.values()) == 0:
         bad += 1
         print(f"{guide}: no block of some kind")
@@ -73,8 +76,10 @@ def stand_in(folder):
     for h, to in (("llama.h", "include"), ("ggml.h", "ggml/include"), ("ggml-backend.h", "ggml/include")):
         os.symlink(os.path.join(here, h), os.path.join(root, to, h))
     for lib, source in (("llama", "llama.c"), ("ggml", None), ("ggml-base", None)):
-        subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{root}/build/bin/lib{lib}.so"]
-                       + ([os.path.join(here, source), "-I" + here] if source else ["-x", "c", "/dev/null"]), check=True)
+        subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o",
+                        f"{root}/build/bin/lib{lib}.so"]
+                       + ([os.path.join(here, source), "-I" + here] if source else ["-x", "c", "/dev/null"]),
+                       check=True)
     return root
 
 
@@ -82,17 +87,21 @@ def nodes(recording, path):
     """What a real one computed, as the stand-in reads it, and for which tokens."""
     with h5py.File(recording, "r") as f, open(path, "wb") as o:
         found = []
-        f["step.0"].visititems(lambda name, d: found.append((int(d.attrs["order"]), name, d)) if isinstance(d, h5py.Dataset) else None)
+        f["step.0"].visititems(lambda name, d: found.append((int(d.attrs["order"]), name, d))
+                               if isinstance(d, h5py.Dataset) else None)
         for _, name, d in sorted(found, key=lambda x: x[0]):
             a = d[()].astype("<f4")
             ne = list(a.shape[::-1]) + [1] * (4 - a.ndim)
             op, takes = (x.decode() if isinstance(x, bytes) else x for x in (d.attrs["op"], d.attrs.get("takes", "-")))
-            o.write(f"{op} {takes} {re.sub(r'[.][0-9]+$', '', name)} {ne[0]} {ne[1]} {ne[2]} {ne[3]}\n".encode() + a.tobytes())
+            o.write(f"{op} {takes} {re.sub(r'[.][0-9]+$', '', name)} {ne[0]} {ne[1]} {ne[2]} {ne[3]}\n".encode()
+                    + a.tobytes())
         return " ".join(map(str, f["run/token_ids"][()]))
 
 
-# A file, a recording of a llama.cpp over it, and the precision that it ran in; of the last a llama.cpp wants a vocabulary.
-FILES = (("qwen2-trained.f32.gguf", "llama.cpp-qwen2.h5", "f32"), ("qwen2-trained.q8_0.gguf", "llama.cpp-qwen2-q8_0.h5", "ggml-flash16"),
+# A file, a recording of a llama.cpp over it, and the precision that it ran in; of the last a llama.cpp wants a
+# vocabulary.
+FILES = (("qwen2-trained.f32.gguf", "llama.cpp-qwen2.h5", "f32"),
+         ("qwen2-trained.q8_0.gguf", "llama.cpp-qwen2-q8_0.h5", "ggml-flash16"),
          ("qwen2-wide.q4_k_m.gguf", "llama.cpp-qwen2-wide-q4_k_m.h5", "ggml-kv16"))
 
 
@@ -112,18 +121,23 @@ def llama(work, env):
             print(f"{gguf}: not recorded as {precision}:\n{said[:600]}")
     if not real:  # a batch that comes in pieces is refused in words: the stand-in always has the rows of its recording
         n = len(ids.split())
-        said = subprocess.run(["./example", model, "pieces"] + ids.split() + ["1"], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+        said = subprocess.run(["./example", model, "pieces"] + ids.split() + ["1"], cwd=folder, env=env,
+                              stderr=subprocess.PIPE, text=True)
         if said.returncode != 2 or f"takes {n} of the batch's {n + 1} tokens at a time" not in said.stderr:
             bad += 1
             print(f"a batch in pieces: status {said.returncode}: {said.stderr}")
         with open(folder + "/example.c") as f:
             text = f.read()
         with open(folder + "/unsaid.c", "w") as f:
-            f.write(text.replace("status = llama_decode(ctx, batch);", "status = llama_decode(ctx, batch) || llama_decode(ctx, batch);"))
-        subprocess.run(["sh", "-c", 'cc -std=c99 unsaid.c vernier_callback.c -I"$LLAMA"/include -I"$LLAMA"/ggml/include -L"$LLAMA"/build/bin -Wl,-rpath,"$LLAMA"/build/bin '
+            f.write(text.replace("status = llama_decode(ctx, batch);",
+                                 "status = llama_decode(ctx, batch) || llama_decode(ctx, batch);"))
+        subprocess.run(["sh", "-c", 'cc -std=c99 unsaid.c vernier_callback.c -I"$LLAMA"/include '
+                        '-I"$LLAMA"/ggml/include -L"$LLAMA"/build/bin -Wl,-rpath,"$LLAMA"/build/bin '
                         "-lllama -lggml -lggml-base -lm -o unsaid"], cwd=folder, env=env, check=True)
-        said = subprocess.run(["./unsaid", model, "twice"] + ids.split(), cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
-        if said.returncode != 2 or "twice: a llama_decode after that of step 0 has no vernier_callback_batch before it" not in said.stderr:
+        said = subprocess.run(["./unsaid", model, "twice"] + ids.split(), cwd=folder, env=env, stderr=subprocess.PIPE,
+                              text=True)
+        if (said.returncode != 2 or "twice: a llama_decode after that of step 0 has no vernier_callback_batch before "
+            "it" not in said.stderr):
             bad += 1
             print(f"a batch that is not said: status {said.returncode}: {said.stderr}")
 
@@ -137,10 +151,12 @@ with tempfile.TemporaryDirectory() as work:
     os.mkdir(work + "/c")
     follow("guides/c.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/c")
     os.mkdir(work + "/usage")
-    follow("usage.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/usage", ("sh", "text"))
+    follow("usage.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/usage",
+           ("sh", "text"))
     llama(work, env)
 # What the exit statuses mean is said in the same words wherever it is said.
-WORDS = ("trouble, no verdict", "bad usage, an unreadable file, or recordings that are not comparable (other tokens, weights or config)",
+WORDS = ("trouble, no verdict", "bad usage, an unreadable file, or recordings that are not comparable (other tokens, "
+         "weights or config)",
          "with `--strict` also a warning", "`refusals`", "stderr says")
 for page in ("usage.md", "SKILL.md"):
     with open(os.path.join(SOURCE, "specs", page), encoding="utf-8") as f:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """hostile_text.py VERNIER: whatever a file holds, no output has a character that a terminal would obey or not show.
 
-Every string that a file can carry holds controls, bidirectional controls, joiners, tags, bytes that are no UTF-8: names and attributes
-of recordings, token texts, dumps of every kind, models, tokenizers, limits, name maps, the paths themselves. Every command runs
-over them in every format, and each byte of stdout, stderr and report files is looked at. Status 77, skipped: no h5py.
+Every string that a file can carry holds controls, bidirectional controls, joiners, tags, bytes that are no UTF-8: names
+and attributes of recordings, token texts, dumps of every kind, models, tokenizers, limits, name maps, the paths
+themselves. Every command runs over them in every format, and each byte of stdout, stderr and report files is looked at.
+Status 77, skipped: no h5py.
 """
 import json
 import os
@@ -26,9 +27,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 # What names of tensors may hold, and then what other strings may, too.
 MARKS = "\u009b\u202e\u200b\u2028\ufeff\u00ad\ufe0f\U000e0041"
-TEXT = "<\x1b[2J\r\x07\x7f\u0085" + MARKS + "\u061c\u200d\u200e\u2060\u2066\ue000\uffff" + "e" + 9 * "\u0301" + "\u4e2d\U0001f600>"
+TEXT = ("<\x1b[2J\r\x07\x7f\u0085" + MARKS + "\u061c\u200d\u200e\u2060\u2066\ue000\uffff" + "e" + 9 * "\u0301"
+        + "\u4e2d\U0001f600>")
 BYTES = TEXT.encode() + b"\xff\xe2\x80"
-DEFAULT_IGNORABLE = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
+DEFAULT_IGNORABLE = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810),
+                     *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
 
 
 def forbidden(data):
@@ -59,7 +62,8 @@ class Bench:
 
     def run(self, *args, want=None):
         """Any command; the files it writes are those of -o that are no recordings."""
-        done = subprocess.run([self.vernier, *args], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120)
+        done = subprocess.run([self.vernier, *args], stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                              timeout=120)
         what = " ".join(ascii(os.fsdecode(a))[1:-1][:40] for a in args)
         self.runs += 1
         self.look(what + ": stdout", done.stdout)
@@ -105,9 +109,11 @@ def put(f, where, key, text=TEXT):
 def recordings(b, model):
     """Each string of a recording in a file of its own: what is refused hides nothing else."""
     places = [("/", k) for k in ("created", "tool", "tool_version", "format")]
-    places += [("run", k) for k in ("engine", "engine_version", "precision", "device", "command", "against", "against_limits", "stopped", "another", "checkpoints_" + MARKS)]
+    places += [("run", k) for k in ("engine", "engine_version", "precision", "device", "command", "against",
+                                    "against_limits", "stopped", "another", "checkpoints_" + MARKS)]
     places += [("model", k) for k in ("config", "family", "format", "path", "provenance")]
-    places += [("step.0/layer0/q_rope", k) for k in ("axes", "basis", "op", "point", "digest", "same_as", "source_line")]
+    places += [("step.0/layer0/q_rope", k)
+               for k in ("axes", "basis", "op", "point", "digest", "same_as", "source_line")]
     places += [("step.0/logits", "axes")]
     for where, key in places:
         for text in TEXT, BYTES:
@@ -117,7 +123,8 @@ def recordings(b, model):
     b.run("compare", "evil.h5", "ref.h5")
     for name, measure in (TEXT, "nmse"), ("layer0.q_rope", TEXT):
         def left_out(f, name=name, measure=measure):
-            line = dict(step=0, name=name, dtype="f32", shape=[1], digest="0" * 32, reference="0" * 32, measured={measure: 0.5})
+            line = dict(step=0, name=name, dtype="f32", shape=[1], digest="0" * 32, reference="0" * 32,
+                        measured={measure: 0.5})
             f["run"].create_dataset("left_out", data=[json.dumps(line)], dtype=h5py.string_dtype())
             f["run"].attrs["against_limits"] = TEXT
             del f["step.0/layer0/q_rope"]
@@ -229,7 +236,8 @@ def evil_summary(b, summary):
 
 
 def prompts(b, model):
-    for line in ('{"name": "%s", "ids": [5]}', '{"name": "a", "prompt": "%s"}', '{"%s": 1}', "%s", '{"name": "a", "ids": "%s"}', '{"name": "a", "ids": [5], "%s": 1}'):
+    for line in ('{"name": "%s", "ids": [5]}', '{"name": "a", "prompt": "%s"}', '{"%s": 1}', "%s",
+                 '{"name": "a", "ids": "%s"}', '{"name": "a", "ids": [5], "%s": 1}'):
         for text in MARKS, TEXT, json.dumps(TEXT)[1:-1]:
             with open("prompts.jsonl", "w", encoding="utf-8", newline="") as f:
                 f.write(line % text + "\n")
@@ -244,8 +252,10 @@ def texts_of_people(b):
     """Limits and name maps, and a report that was one of ours."""
     line = '  - { match: "%s", nmse: 1, why: "%s" }\n'
     for why in TEXT, MARKS:
-        for limits in ('version: 1\nname: "%s"\nrules:\n' % why + line % (why, why), "version: 1\nname: x\nrules:\n" + line % ("layer*", why),
-                       "version: 1\n%s: 1\n" % why, "version: 1\nextends: %s\n" % why, "version: 1\nname: x\ndefaults: { %s: 1 }\n" % why):
+        for limits in ('version: 1\nname: "%s"\nrules:\n' % why + line % (why, why),
+                       "version: 1\nname: x\nrules:\n" + line % ("layer*", why),
+                       "version: 1\n%s: 1\n" % why, "version: 1\nextends: %s\n" % why,
+                       "version: 1\nname: x\ndefaults: { %s: 1 }\n" % why):
             for escaped in False, True:  # YAML refuses some of them raw
                 text = limits.encode("unicode_escape").decode().replace("\\n", "\n") if escaped else limits
                 with open("own.yaml", "w", encoding="utf-8", newline="") as f:
@@ -261,9 +271,12 @@ def texts_of_people(b):
     with open("was.json", "w", encoding="utf-8") as f:
         json.dump({"schema": TEXT, TEXT: 1}, f, ensure_ascii=False)
     b.run("compare", "ref.h5", "evil.h5", "--baseline", "was.json")
-    for args in (("compare", TEXT, "ref.h5"), ("compare", "ref.h5", "evil.h5", "--allow", TEXT), ("compare", "ref.h5", "evil.h5", "--points", TEXT), (TEXT,),
-                 ("show", "ref.h5", TEXT), ("compare", "--" + TEXT), ("capture", TEXT, "x"), ("import", TEXT, "-o", "x.h5"), ("points", TEXT), ("limits", TEXT),
-                 ("limits", "fp32.yaml", TEXT), ("help", TEXT), ("weights", TEXT, "ref.h5"), ("evaluate", TEXT, "--ids", "1"), ("isolate", TEXT, "--ids", "1"), ("synth", TEXT, "-o", "x")):
+    for args in (("compare", TEXT, "ref.h5"), ("compare", "ref.h5", "evil.h5", "--allow", TEXT),
+                 ("compare", "ref.h5", "evil.h5", "--points", TEXT), (TEXT,),
+                 ("show", "ref.h5", TEXT), ("compare", "--" + TEXT), ("capture", TEXT, "x"),
+                 ("import", TEXT, "-o", "x.h5"), ("points", TEXT), ("limits", TEXT),
+                 ("limits", "fp32.yaml", TEXT), ("help", TEXT), ("weights", TEXT, "ref.h5"),
+                 ("evaluate", TEXT, "--ids", "1"), ("isolate", TEXT, "--ids", "1"), ("synth", TEXT, "-o", "x")):
         b.run(*args)
         b.run(*(a.encode() if a != TEXT else BYTES for a in args))
 
@@ -294,15 +307,20 @@ def gguf(path, name, keys):
 def dumps(b, model):
     x = np.zeros((3, 4), "<f4")
     made = []
-    for i, (name, dims, engine) in enumerate(((MARKS, "token hidden", TEXT), ("embed", MARKS + " hidden", TEXT), ("embed", TEXT, "x"), (TEXT, "token hidden", "x"), ("layer0." + MARKS, "token hidden", "x"))):
+    for i, (name, dims, engine) in enumerate(((MARKS, "token hidden", TEXT), ("embed", MARKS + " hidden", TEXT),
+                                              ("embed", TEXT, "x"), (TEXT, "token hidden", "x"),
+                                              ("layer0." + MARKS, "token hidden", "x"))):
         os.mkdir(f"dump{i}")
         np.save(f"dump{i}/1.npy", x)
         with open(f"dump{i}/manifest.jsonl", "w", encoding="utf-8") as f:
-            for line in ({"vernier_dump": 1}, {"run": {"engine": engine, "precision": "f32", MARKS: TEXT}}, {"config": TEXT}, {"step": 0, "ids": [1, 2, 3]},
-                         {"tensor": name, "file": "1.npy", "dtype": "f32", "shape": [3, 4], "dims": dims, "op": TEXT}, {"complete": 1}):
+            for line in ({"vernier_dump": 1}, {"run": {"engine": engine, "precision": "f32", MARKS: TEXT}},
+                         {"config": TEXT}, {"step": 0, "ids": [1, 2, 3]},
+                         {"tensor": name, "file": "1.npy", "dtype": "f32", "shape": [3, 4], "dims": dims, "op": TEXT},
+                         {"complete": 1}):
                 f.write(json.dumps(line, ensure_ascii=False) + "\n")
         made.append(f"dump{i}")
-    for i, line in enumerate(('{"%s":1}' % MARKS, '{"run":{"engine":"%s"}}' % MARKS, '{"tensor":"%s","file":"%s","dtype":"%s"}' % (MARKS, MARKS, MARKS), MARKS)):
+    for i, line in enumerate(('{"%s":1}' % MARKS, '{"run":{"engine":"%s"}}' % MARKS,
+                              '{"tensor":"%s","file":"%s","dtype":"%s"}' % (MARKS, MARKS, MARKS), MARKS)):
         os.mkdir(f"line{i}")
         with open(f"line{i}/manifest.jsonl", "w", encoding="utf-8") as f:
             f.write('{"vernier_dump":1}\n' + line + "\n")
@@ -321,11 +339,13 @@ def dumps(b, model):
     gguf("arch.gguf", TEXT, {"general.architecture": TEXT, TEXT: TEXT})
     safetensors("t_debug_tree_FULL_TENSORS.safetensors", {TEXT: x}, {})
     with open("t_debug_tree_FULL_TENSORS.json", "w", encoding="utf-8") as f:
-        json.dump({"module_path": TEXT, "inputs": {TEXT: TEXT}, "outputs": None, "children": [{"module_path": MARKS, TEXT: TEXT}]}, f, ensure_ascii=False)
+        json.dump({"module_path": TEXT, "inputs": {TEXT: TEXT}, "outputs": None,
+                   "children": [{"module_path": MARKS, TEXT: TEXT}]}, f, ensure_ascii=False)
     for dump in *made, "npys", "dump.safetensors", "dump.gguf", "arch.gguf", "t_debug_tree_FULL_TENSORS.json":
         b.run("import", dump, "-o", "in.h5", "--ids", "1,2,3", "--force")
         b.run("import", dump, "--dry-run", "--ids", "1,2,3", "--names", "hf")
-        done = b.run("import", dump, "-o", "in.h5", "--ids", "1,2,3", "--unmapped", "keep", "--force", "--partial", "--engine", TEXT)
+        done = b.run("import", dump, "-o", "in.h5", "--ids", "1,2,3", "--unmapped", "keep", "--force", "--partial",
+                     "--engine", TEXT)
         if done.returncode == 0:
             b.every("ref.h5", "in.h5")
             b.run("weights", "ref.h5", "in.h5")
@@ -343,7 +363,8 @@ def models(b, model):
             vocab[TEXT + str(i)] = vocab.pop(word)
 
     def added(t):
-        t["added_tokens"] = [{"id": 511, "content": TEXT, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}]
+        t["added_tokens"] = [{"id": 511, "content": TEXT, "single_word": False, "lstrip": False, "rstrip": False,
+                              "normalized": False, "special": True}]
 
     def change_json(name, work):
         def change_it(folder):
@@ -365,9 +386,13 @@ def models(b, model):
         with open(os.path.join(folder, "model.safetensors"), "wb") as f:
             f.write(struct.pack("<Q", len(text)) + text + data[8 + n:])
 
-    works = [change_json("config.json", lambda c, k=k: c.update({k: TEXT})) for k in ("model_type", "hidden_act", "rope_scaling", "torch_dtype", "num_hidden_layers", "layer_types")]
-    works += [change_json("config.json", lambda c: c.update({"rope_scaling": {"rope_type": TEXT, TEXT: 1}})), change_json("tokenizer.json", tokenizer), change_json("tokenizer.json", added),
-              change_json("tokenizer.json", lambda t: t["model"].update({"type": TEXT})), change_json("tokenizer.json", lambda t: t.update({"pre_tokenizer": {"type": TEXT}})), weights, lambda folder: None]
+    works = [change_json("config.json", lambda c, k=k: c.update({k: TEXT}))
+             for k in ("model_type", "hidden_act", "rope_scaling", "torch_dtype", "num_hidden_layers", "layer_types")]
+    works += [change_json("config.json", lambda c: c.update({"rope_scaling": {"rope_type": TEXT, TEXT: 1}})),
+              change_json("tokenizer.json", tokenizer), change_json("tokenizer.json", added),
+              change_json("tokenizer.json", lambda t: t["model"].update({"type": TEXT})),
+              change_json("tokenizer.json", lambda t: t.update({"pre_tokenizer": {"type": TEXT}})), weights,
+              lambda folder: None]
     for i, work in enumerate(works):
         folder = f"model{i}{MARKS}"
         shutil.copytree(model, folder)
@@ -377,7 +402,8 @@ def models(b, model):
         b.run("capture", "ref", folder, "--prompt", "hello", "-o", "m.h5", "--force")
         b.run("weights", folder, model)
         b.run("evaluate", folder, "--ids", "300,301,302,303,304,305", "--candidate", "ref", "--decode", "2")
-        b.run("evaluate", folder, "--ids", "300,301,302,303,304,305", "--candidate", "ref", "--decode", "2", "--format", "json")
+        b.run("evaluate", folder, "--ids", "300,301,302,303,304,305", "--candidate", "ref", "--decode", "2", "--format",
+              "json")
         b.run("isolate", folder, "--ids", "300,301", "--check", "true " + TEXT)
         if os.path.exists("m.h5"):
             b.run("show", "m.h5")
@@ -419,7 +445,8 @@ def main():
         models(b, model)
         paths(b)
         os.chdir("/")
-    print(f"{b.runs} runs; outputs that show a code: {b.marked}; outputs with a forbidden character, and other failures: {len(b.bad)}")
+    print(f"{b.runs} runs; outputs that show a code: {b.marked}; outputs with a forbidden character, "
+          f"and other failures: {len(b.bad)}")
     assert b.marked > 200, "the strings do not reach the outputs"
     return 1 if b.bad else 0
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """isolate_each.py VERNIER [FAMILY...]: is the operation at fault the one that isolate names?
 
-A float32 run on the GPU in which one operation after the other, or two by chance, compute in half; limits that no half can keep to.
-Prints how often the set found is the set of faults. Operations that half does not harm (a choice, a copy) are counted apart.
+A float32 run on the GPU in which one operation after the other, or two by chance, compute in half; limits that no half
+can keep to. Prints how often the set found is the set of faults. Operations that half does not harm (a choice, a copy)
+are counted apart.
 """
 import json, os, random, subprocess, sys, tempfile
 
@@ -13,8 +14,10 @@ LIMITS = 'version: 1\nname: tight\nrules:\n  - { match: "*", nmse: 1.0e-9, why: 
 
 
 def isolate(model, faults):
-    run = subprocess.run([vernier, 'isolate', model, '--ids', '3,14,15,92,65,35,89,79', '--precision', 'f32', '--reference-precision', 'f32',
-                          '--limits', 'tight.yaml', '--format', 'json'] + [w for f in faults for w in ('--precision', 'f16@' + f)],
+    run = subprocess.run([vernier, 'isolate', model, '--ids', '3,14,15,92,65,35,89,79', '--precision', 'f32',
+                          '--reference-precision', 'f32',
+                          '--limits', 'tight.yaml', '--format', 'json']
+                         + [w for f in faults for w in ('--precision', 'f16@' + f)],
                          capture_output=True, text=True)
     if run.returncode == 2:
         sys.exit(f'{model} {faults}: {run.stderr}')
@@ -22,7 +25,8 @@ def isolate(model, faults):
 
 
 def operations(model):
-    lines = subprocess.run([vernier, 'points', model], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    lines = subprocess.run([vernier, 'points', model], capture_output=True, text=True,
+                           check=True).stdout.splitlines()[1:]
     return [line.split()[0] for line in lines if line.endswith('by default') and '_state' not in line.split()[0]]
 
 
@@ -43,13 +47,15 @@ def main():
                 found = r['sets'][0]['replaced'] if len(r['sets']) == 1 else [s['replaced'] for s in r['sets']]
                 if r['verdict'] == 'healthy':
                     harmless += 1
-                elif r['verdict'] == 'isolated' and (found == faults or (len(faults) == 2 and len(found) == 1 and found[0] in faults)):
+                elif r['verdict'] == 'isolated' and (found == faults
+                                                     or (len(faults) == 2 and len(found) == 1 and found[0] in faults)):
                     right += 1
                 else:
                     print(f'  {family}: {faults} in half, found {r["verdict"]} {found}')
                     bad += 1
             n = len(names) + len(pairs)
-            print(f'{family}: {right} of {n - harmless} named, {harmless} harmless, {runs / n:.1f} runs each of {r["operations"]} operations', flush=True)
+            print(f'{family}: {right} of {n - harmless} named, {harmless} harmless, {runs / n:.1f} runs each of '
+                  f'{r["operations"]} operations', flush=True)
     return bad > 0
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """kills.py VERNIER [--all] [--only NAME] [--jobs N]: kill -9, at any moment, over every command that writes files.
 
-A command is killed before its n-th call that changes a file (a library laid over it counts them: write, pwrite, rename, link,
-unlink, mkdir, ftruncate, fsync, fclose), for n from the first to the last, and after random times. The call may be one of a
-child process. After each kill
+A command is killed before its n-th call that changes a file (a library laid over it counts them: write, pwrite, rename,
+link, unlink, mkdir, ftruncate, fsync, fclose), for n from the first to the last, and after random times. The call may
+be one of a child process. After each kill
   - nothing of the command still runs,
   - a file under a name that was asked for is whole: the same as of the undisturbed command,
-  - what is left beside has one of the documented names, PATH.partial or PATH.PID.partial (PATH.old: a model being replaced),
-    and a recording that was being written opens,
+  - what is left beside has one of the documented names, PATH.partial or PATH.PID.partial (PATH.old: a model being
+    replaced), and a recording that was being written opens,
   - the command run again succeeds, over what is left.
 
 --all: 500 kills and more, the GPU engine among what is killed. --only: the commands whose names contain NAME.
@@ -95,7 +95,8 @@ OVER(int, fclose, (FILE *f), (f))
 """
 
 
-NAMES = os.path.join(os.path.dirname(os.path.dirname(VERNIER)), "tests", "bench_names")  # an engine that writes by vernier_capture.h
+# an engine that writes by vernier_capture.h
+NAMES = os.path.join(os.path.dirname(os.path.dirname(VERNIER)), "tests", "bench_names")
 
 
 class Command:
@@ -106,26 +107,32 @@ class Command:
 def commands():
     table = [
         Command("capture ref", ["capture", "ref", "model", *IDS, "--decode", "3", "-o", "out/a.h5", "--force"]),
-        Command("capture --against", ["capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1", "--against", "ref.h5", "-o",
+        Command("capture --against", ["capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1",
+                                      "--against", "ref.h5", "-o",
                                       "out/a.h5", "--force"]),
         Command("capture --prompts", ["capture", "ref", "model", "--prompts", "prompts.jsonl", "-o", "out", "--force"]),
         Command("import .npz", ["import", "dump.npz", *IDS, "-o", "out/a.h5", "--force"]),
         Command("import many", ["import", "many.npz", *IDS, "-o", "out/a.h5", "--force", "--unmapped", "keep"]),
-        Command("compare", ["compare", "ref.h5", "cand.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.xml", "-o", "out/r.md",
+        Command("compare", ["compare", "ref.h5", "cand.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.xml",
+                            "-o", "out/r.md",
                             "-o", "out/r.html"]),
-        Command("compare --model", ["compare", "ref.h5", "cand.h5", "--model", "model", "--force", "-q", "-o", "out/r.json"]),
+        Command("compare --model", ["compare", "ref.h5", "cand.h5", "--model", "model", "--force", "-q", "-o",
+                                    "out/r.json"]),
         Command("compare folders", ["compare", "refs", "cands", "--force", "-q", "-o", "out/r.json"]),
         Command("calibrate", ["calibrate", "ref.h5", "cand.h5", "-o", "out/l.yaml", "--force"]),
         Command("synth", ["synth", "tiny", "-o", "out/m", "--force"]),
-        Command("compare --part", ["compare", "refs", "cands", "--force", "-q", "--part", "1/2", "--summary", "out/s.json"]),
+        Command("compare --part", ["compare", "refs", "cands", "--force", "-q", "--part", "1/2", "--summary",
+                                   "out/s.json"]),
         Command("merge", ["merge", "part1.json", "part2.json", "--force", "-o", "out/r.json"]),
-        Command("compare many", ["compare", "ref.h5", "cand.h5", "other.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.html"]),
+        Command("compare many", ["compare", "ref.h5", "cand.h5", "other.h5", "--force", "-q", "-o", "out/r.json", "-o",
+                                 "out/r.html"]),
         Command("table", ["table", "ref.h5", "cand.h5", "--force", "-o", "out/t.html"]),
         Command("show", ["show", "ref.h5", "--force", "-o", "out/s.json"]),
         Command("weights", ["weights", "model", "model", "--force", "-o", "out/w.json"]),
         Command("show --values", ["show", "ref.h5", "logits", "--force", "--values", "out/v.txt"]),
         Command("isolate", ["isolate", "model", *IDS, "--inject", "R1@layer1.q_rope", "--force", "-o", "out/i.txt"]),
-        Command("evaluate", ["evaluate", "model", *IDS, "--candidate", "ref", "--decode", "2", "--format", "json", "-o", "out/e.json", "--force"]),
+        Command("evaluate", ["evaluate", "model", *IDS, "--candidate", "ref", "--decode", "2", "--format", "json", "-o",
+                             "out/e.json", "--force"]),
     ]
     if os.path.exists(NAMES):
         table.append(Command("C API, steps", ["out/a.h5", "4", "150", "1"], NAMES))
@@ -136,7 +143,8 @@ def commands():
 
 
 def quietly(arguments, **more):
-    return subprocess.run([VERNIER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **more)
+    return subprocess.run([VERNIER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, **more)
 
 
 def content(path):
@@ -152,10 +160,12 @@ def content(path):
         wrong = re.search(r"(\d+) digests?, [1-9]\d* wrong", quietly(["show", path, "--check"]).stdout.decode())
         if wrong:
             return f"numbers without their digest: {wrong[0]}", [("a wrong one",)], None
-        return told["complete"], [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]], told.get("left_out")
+        return told["complete"], [(t["name"], t.get("step"), t.get("digest"))
+                                  for t in told["tensors"]], told.get("left_out")
     with open(path, "rb") as f:
         text = f.read().decode(errors="replace")
-    return re.sub(r'("?(seconds|created|measured_s|ms)"?: *)[0-9.e+-]+', r"\1", text) if not path.endswith((".safetensors",)) else text
+    return re.sub(r'("?(seconds|created|measured_s|ms)"?: *)[0-9.e+-]+', r"\1",
+                  text) if not path.endswith((".safetensors",)) else text
 
 
 def all_content():
@@ -250,7 +260,8 @@ def look(command, how, status, orphans, right, tally):
                     tally.wrong(command, how, f"{name} says that it is complete, and is not")
     for name in os.listdir("tmp"):
         tally.left["TMPDIR/" + re.sub(r"[-.][A-Za-z0-9]{6}$", ".XXXXXX", name)] += 1
-    again = subprocess.run(command.line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": os.path.abspath("tmp")})
+    again = subprocess.run(command.line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                           env={**os.environ, "TMPDIR": os.path.abspath("tmp")})
     if again.returncode not in (0, 1):
         tally.wrong(command, how, f"run again: exit status {again.returncode}: {again.stderr.decode().strip()[-300:]}")
     elif any(content(os.path.join("out", name)) != right[name] for name in right):
@@ -287,7 +298,8 @@ def kill_each(command, library, budget, tally):
         child.send_signal(signal.SIGKILL)
         tally.kills += 1
         look(command, f"after {after:.3f} s", *end(child), right, tally)
-    print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time", flush=True)
+    print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time",
+          flush=True)
     return tally
 
 
@@ -314,7 +326,8 @@ def main():
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "count.c", "-o", "count.so", "-ldl"], check=True)
         os.symlink(os.path.join(SOURCE, "fixtures", "qwen2-trained"), "model")
         for name, precision in ("ref.h5", "f32"), ("cand.h5", "f16"):
-            subprocess.run([VERNIER, "capture", "ref", "model", *IDS, "--precision", precision, "-o", name], check=True, stderr=subprocess.DEVNULL)
+            subprocess.run([VERNIER, "capture", "ref", "model", *IDS, "--precision", precision, "-o", name], check=True,
+                           stderr=subprocess.DEVNULL)
         for side, name in ("refs", "ref.h5"), ("cands", "cand.h5"):
             os.mkdir(side)
             for k in range(3):
@@ -328,7 +341,8 @@ def main():
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
         numpy.savez("many.npz", **{f"t{i}": numpy.ones(2, "float32") for i in range(1500)})
         with concurrent.futures.ProcessPoolExecutor(OPTIONS.jobs) as pool:
-            begun = [pool.submit(kill_in, os.path.join(top, str(i)), folder, command, f"{seed} {command.name}") for i, command in enumerate(commands())]
+            begun = [pool.submit(kill_in, os.path.join(top, str(i)), folder, command, f"{seed} {command.name}") for i,
+                     command in enumerate(commands())]
             for one in begun:
                 tally.add(one.result())
     finally:

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""many_names.py VERNIER [--all | --full [--steps N[,N]] [--folder DIR]]: time is linear in the number of names of one step, of steps, and of layers.
+"""many_names.py VERNIER [--all | --full [--steps N[,N]] [--folder DIR]]: time is linear in the number of names of one
+step, of steps, and of layers.
 
-Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a directory with a manifest), writes as many through
-vernier_capture.h, shows and compares what comes of them, and holds the seconds of processor to at most 6 times as many. 30,000
-names in one step must pass. The comparison of
+Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a directory with a manifest), writes as many
+through vernier_capture.h, shows and compares what comes of them, and holds the seconds of processor to at most 6 times
+as many. 30,000 names in one step must pass. The comparison of
 300 tensors in 100 steps takes at most 30 MB and 1,500 bytes a tensor.
 
---all: also 1,000 and 10,000 tensors a step in 100 steps, with the seconds, the bytes and the peak memory of each command; what
---full does; and a file of links alone. Takes an hour and a half.
+--all: also 1,000 and 10,000 tensors a step in 100 steps, with the seconds, the bytes and the peak memory of each
+command; what --full does; and a file of links alone. Takes an hour and a half.
 
---full: 10,000 tensors in each of 1,000 steps alone, written through vernier_capture.h (the header of a .safetensors file ends at
-100 MB), shown, checked and compared: the time and the peak memory of each command. Says first how much disk and memory that takes
-(10 GB, and 15 GB for the comparison), and leaves out what there is no room for; an hour. --steps 20,50: so many steps instead; of two
-numbers, time and memory must be linear. --folder: where the recordings are made and kept; what is there already is not made again.
+--full: 10,000 tensors in each of 1,000 steps alone, written through vernier_capture.h (the header of a .safetensors
+file ends at 100 MB), shown, checked and compared: the time and the peak memory of each command. Says first how much
+disk and memory that takes (10 GB, and 15 GB for the comparison), and leaves out what there is no room for; an hour.
+--steps 20,50: so many steps instead; of two numbers, time and memory must be linear. --folder: where the recordings are
+made and kept; what is there already is not made again.
 """
 import argparse
 import json
@@ -71,7 +73,8 @@ KINDS = {
     "names of one step": lambda n: [f"other.{i}.name" for i in range(n)],
     "names without dots": lambda n: [f"t{i}" for i in range(n)],
     "steps": lambda n: [f"step.{i}/logits" for i in range(n // 4)],
-    "layers": lambda n: [f"layer{i}.{point}" for i in range(n // 4) for point in ("q_proj", "k_proj", "v_proj", "output")],
+    "layers": lambda n: [f"layer{i}.{point}" for i in range(n // 4)
+                         for point in ("q_proj", "k_proj", "v_proj", "output")],
 }
 
 
@@ -98,7 +101,8 @@ def run(*arguments, expect=(0,), program=None, timeout=1800):
              'u=resource.getrusage(resource.RUSAGE_CHILDREN);sys.stdout.buffer.write(r.stdout);' \
              'sys.stderr.buffer.write(r.stderr+b"\\n%d %f %d" % (r.returncode,u.ru_utime+u.ru_stime,u.ru_maxrss))'
     begin = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", script, program or VERNIER, *arguments], capture_output=True, timeout=timeout)
+    done = subprocess.run([sys.executable, "-c", script, program or VERNIER, *arguments], capture_output=True,
+                          timeout=timeout)
     wall = time.monotonic() - begin
     err, _, tail = done.stderr.decode(errors="replace").rpartition("\n")
     status, seconds, peak = tail.split()
@@ -126,8 +130,10 @@ def commands(kind, n, tag):
     yield "compare", ["compare", f"{tag}.h5", f"{tag}.h5", "--allow", "itself", "--threads", "1"]
     yield "compare, all outside", ["compare", f"{tag}.h5", f"{tag}.other.h5", "--threads", "1"]
     yield "compare, none there", ["compare", f"{tag}.h5", "one.h5", "--threads", "1"]
-    yield "compare, to html", ["compare", f"{tag}.h5", f"{tag}.other.h5", "--threads", "1", "--format", "html", "-o", f"{tag}.html"]
-    yield "compare --format json", ["compare", f"{tag}.h5", f"{tag}.h5", "--allow", "itself", "--threads", "1", "--format", "json"]
+    yield "compare, to html", ["compare", f"{tag}.h5", f"{tag}.other.h5", "--threads", "1", "--format", "html", "-o",
+                               f"{tag}.html"]
+    yield "compare --format json", ["compare", f"{tag}.h5", f"{tag}.h5", "--allow", "itself", "--threads", "1",
+                                    "--format", "json"]
 
 
 def measure(kind, few):
@@ -136,7 +142,8 @@ def measure(kind, few):
     safetensors("one.safetensors", ["one"])
     for n in few, 4 * few:
         if kind == "names of one step":
-            taken.setdefault("vernier_capture.h", []).append(run("flat.h5", str(n), "1", "1", "flat", program=engine()).seconds)
+            taken.setdefault("vernier_capture.h",
+                             []).append(run("flat.h5", str(n), "1", "1", "flat", program=engine()).seconds)
             whole(n)
         run("import", "one.safetensors", "-o", "one.h5", "--force", "--unmapped", "keep", "--ids", ids_of(kind, n))
         for what, arguments in commands(kind, n, f"n{n}"):
@@ -175,7 +182,8 @@ def look(kind, few):
         ratio = times_as_long(seconds)
         linear = ratio <= MOST
         bad += not linear
-        print(f"{kind:20} {what:22} {seconds[0]:7.2f} s for {few}, {seconds[1]:7.2f} s for {4 * few}: {ratio:5.2f} times"
+        print(f"{kind:20} {what:22} {seconds[0]:7.2f} s for {few}, {seconds[1]:7.2f} s for {4 * few}: "
+              f"{ratio:5.2f} times"
               f"{'' if linear else '  NOT LINEAR'}", flush=True)
     return bad
 
@@ -217,7 +225,8 @@ def recording(tensors, steps):
 
 
 def report(what, m, count):
-    print(f"  {what:12} {m.wall:8.1f} s, of processor {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor; peak {m.peak:6} MB, "
+    print(f"  {what:12} {m.wall:8.1f} s, of processor {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor; "
+          f"peak {m.peak:6} MB, "
           f"{1e6 * m.peak / count:6.0f} bytes a tensor", flush=True)
 
 
@@ -227,13 +236,15 @@ def free_memory():
 
 
 def written(steps):
-    """A recording of TENSORS in each of so many steps, as an engine writes it: what each command took. Compared with itself, which
-    takes as much memory as with another."""
+    """A recording of TENSORS in each of so many steps, as an engine writes it: what each command took. Compared with
+    itself, which takes as much memory as with another."""
     count, path, taken = TENSORS * steps, f"full.{steps}.h5", {}
     disk, room, free = count * BYTES_WRITTEN, shutil.disk_usage(".").free, free_memory()
     there = os.path.exists(path)
-    print(f"{TENSORS} tensors x {steps} steps: needs {disk / 1e9:.1f} GB of disk in {os.getcwd()} ({room / 1e9:.1f} GB are free{', and it is there' if there else ''}), "
-          f"and {count * BYTES_COMPARED / 1e9:.1f} GB of memory to be compared ({free / 1e9:.1f} GB are free)", flush=True)
+    print(f"{TENSORS} tensors x {steps} steps: needs {disk / 1e9:.1f} GB of disk in {os.getcwd()} ({room / 1e9:.1f} GB "
+          f"are free{', and it is there' if there else ''}), "
+          f"and {count * BYTES_COMPARED / 1e9:.1f} GB of memory to be compared ({free / 1e9:.1f} GB are free)",
+          flush=True)
     if not there and disk > room:
         sys.exit("the disk is too small")
 
@@ -250,7 +261,8 @@ def written(steps):
     if count * BYTES_COMPARED > free:
         print("  compare left out: there is not enough memory")
     else:
-        assert f"{count} checkpoints compared".encode() in measure("compare", "compare", path, path, "--allow", "itself")
+        assert f"{count} checkpoints compared".encode() in measure("compare", "compare", path, path, "--allow",
+                                                                   "itself")
     return taken
 
 
@@ -285,7 +297,8 @@ def links(n, padding):
                 step.id.links.create_hard(b"t%d" % i, f.id, b"step.0/t")
     m = run("show", "l.h5", "--format", "json", expect=(0, 2))
     tensors = len(json.loads(m.out)["tensors"]) if m.out else 0
-    print(f"{steps * n + 2} names of two tensors in {os.path.getsize('l.h5') / 1e6:.0f} MB: {tensors} read, {m.seconds:.1f} s, {m.peak} MB", flush=True)
+    print(f"{steps * n + 2} names of two tensors in {os.path.getsize('l.h5') / 1e6:.0f} MB: {tensors} read, "
+          f"{m.seconds:.1f} s, {m.peak} MB", flush=True)
     os.unlink("l.h5")
     return tensors == steps * n + 2
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""memory.py VERNIER: how much memory vernier compare takes of tensors that do not lie in their files as they are measured.
+"""memory.py VERNIER: how much memory vernier compare takes of tensors that do not lie in their files as they are
+measured.
 
-Each tensor is 64 MB a side, those in chunks 512 MB. Beside most pairs stands a twin with the same numbers, with tokens first or in one
-piece, whose metrics must have the same digits. Prints the largest resident memory of each and
-fails where one is above the bound that specs/compare.md states, or where digits differ. The same of what further candidates
-take, which are many small tensors. Needs h5py and numpy.
+Each tensor is 64 MB a side, those in chunks 512 MB. Beside most pairs stands a twin with the same numbers, with tokens
+first or in one piece, whose metrics must have the same digits. Prints the largest resident memory of each and
+fails where one is above the bound that specs/compare.md states, or where digits differ. The same of what further
+candidates take, which are many small tensors. Needs h5py and numpy.
 """
 import json, math, os, shutil, subprocess, sys, tempfile, zlib
 
@@ -66,8 +67,10 @@ class Bench:
     def metrics(self, arguments, outside=False):
         """Metrics of every checkpoint, and MB."""
         report = self.path("report.json")
-        command = [self.vernier, "compare", *arguments, "--limits", self.path("none.yaml" if outside else "wide.yaml"), "--format", "json"]
-        out = subprocess.run([sys.executable, "-I", "-S", "-c", WATCH, report, *command], stdout=subprocess.PIPE, check=True).stdout.split()
+        command = [self.vernier, "compare", *arguments, "--limits", self.path("none.yaml" if outside else "wide.yaml"),
+                   "--format", "json"]
+        out = subprocess.run([sys.executable, "-I", "-S", "-c", WATCH, report, *command], stdout=subprocess.PIPE,
+                             check=True).stdout.split()
         if int(out[1]) != outside:
             sys.exit(f"{' '.join(command)}: status {out[1].decode()}")
         with open(report) as f:
@@ -94,20 +97,24 @@ class Bench:
 
     def largest(self, *arguments):
         command = [self.vernier, "compare", *arguments, "--limits", self.path("wide.yaml"), "-q"]
-        out = subprocess.run([sys.executable, "-I", "-S", "-c", WATCH, os.devnull, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.split()
+        out = subprocess.run([sys.executable, "-I", "-S", "-c", WATCH, os.devnull, *command], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, check=True).stdout.split()
         if int(out[1]):
             sys.exit(f"{' '.join(command)}: status {out[1].decode()}")
         return float(out[0]) * 1024
 
     def candidates(self, tensors=12000, bounds=(2.0, 0.3)):
-        """What each further candidate takes for each tensor, in KB: of the four that are held at a time, and of others."""
+        """What each further candidate takes for each tensor, in KB: of the four that are held at a time, and of
+        others."""
         some = [self.path(f"many{i}.h5") for i in range(9)]
         for path, by in zip(some, (0, 1)):
-            write(path, {f"layer{i}/t": (np.arange(8, dtype=np.float32)[None] + by, "token hidden") for i in range(tensors)}, tokens=1)
+            write(path, {f"layer{i}/t": (np.arange(8, dtype=np.float32)[None] + by, "token hidden")
+                         for i in range(tensors)}, tokens=1)
         for path in some[2:]:
             shutil.copy(some[1], path)
         one, four, eight = (self.largest(*some[:1 + n], "--threads", "2") for n in (1, 4, 8))
-        for what, kb, bound in zip(("each of four candidates", "each further candidate"), ((four - one) / 3, (eight - four) / 4), bounds):
+        for what, kb, bound in zip(("each of four candidates", "each further candidate"),
+                                   ((four - one) / 3, (eight - four) / 4), bounds):
             ok = kb / tensors <= bound
             self.missed += not ok
             print(f"{'ok' if ok else 'FAILED':6}  {kb / tensors:.2f} KB of {bound} for each tensor: {what}", flush=True)
@@ -115,7 +122,8 @@ class Bench:
 
 def close(x, y):
     """All but what is relative to rows of memory, which are others (metrics.h), to the last digits of sums."""
-    return x.keys() == y.keys() and all(math.isclose(x[k], y[k], rel_tol=1e-12, abs_tol=1e-12 if k.endswith("scale") else 0) for k in x if not k.endswith("_rel"))
+    return x.keys() == y.keys() and all(math.isclose(x[k], y[k], rel_tol=1e-12, abs_tol=1e-12 if k.endswith("scale")
+                                                     else 0) for k in x if not k.endswith("_rel"))
 
 
 def noisy(x, rng):
@@ -129,7 +137,8 @@ def main():
         a, c = b.path("a.h5"), [b.path(f"c{i}.h5") for i in range(4)]
 
         b.candidates()
-        scores = np.tile(rng.standard_normal((H, 8, S), dtype=np.float32), (1, T // 8, 1)) + np.arange(T, dtype=np.float32)[:, None] / T
+        scores = np.tile(rng.standard_normal((H, 8, S), dtype=np.float32),
+                         (1, T // 8, 1)) + np.arange(T, dtype=np.float32)[:, None] / T
         other = noisy(scores, rng)
         write(a, {"layer0.attn_scores": (scores, "head token key")})
         write(c[0], {"layer0.attn_scores": (other, "head token key")})
@@ -142,11 +151,13 @@ def main():
         b.check("axes in another order", (a, c[1]), (a, c[0]))
         b.check("axes in another order, outside its limits and told of", (a, c[1]), outside=True)
         for k in range(2):
-            write(c[2 + k], {"layer0.attn_scores": (other[H // 2 * k:H // 2 * (k + 1)], "head token key")}, rank=k, world_size=2)
+            write(c[2 + k], {"layer0.attn_scores": (other[H // 2 * k:H // 2 * (k + 1)], "head token key")}, rank=k,
+                  world_size=2)
         b.check("two ranks' heads", (a, "--shard", c[2], c[3]), (a, c[0]))
         del scores, other
 
-        part = np.tile(rng.standard_normal((8, WIDE), dtype=np.float32), (T // 8, 1)) + np.arange(T, dtype=np.float32)[:, None] / T
+        part = np.tile(rng.standard_normal((8, WIDE), dtype=np.float32),
+                       (T // 8, 1)) + np.arange(T, dtype=np.float32)[:, None] / T
         whole = (part.astype(np.float64) + 1.5).astype(np.float32)
         write(a, {"layer0.down_proj": (part, "token hidden")})
         write(c[0], {"layer0.down_proj": (whole, "token hidden")})
@@ -178,8 +189,10 @@ def main():
         write(c[1], {"layer0.attn_scores": (whole.reshape(16, 1, -1).transpose(2, 1, 0), "key token head")}, tokens=1)
         b.check("a large token, axes in another order", (a, c[1]), (a, c[0]))
 
-        for what, name, axes, shape, chunk in (("tokens first, in small chunks", "layer0.down_proj", "token hidden", (T, 1 << 18), (16, 8192)),
-                                               ("scores", "layer0.attn_scores", "head token key", (H, T, 1 << 14), (1, 64, 4096))):
+        for what, name, axes, shape, chunk in (("tokens first, in small chunks", "layer0.down_proj", "token hidden",
+                                                (T, 1 << 18), (16, 8192)),
+                                               ("scores", "layer0.attn_scores", "head token key", (H, T, 1 << 14),
+                                                (1, 64, 4096))):
             for path, salt in ((a, 0), (c[0], 0.5)):
                 write_packed(path, name, shape, chunk, axes, salt)
             b.check(f"512 MB of compressed chunks: {what}", (a, c[0]))

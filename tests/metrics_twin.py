@@ -167,7 +167,8 @@ def synthetic(d):
                 put(a, step, "logits", r[:, :width], rf, "token vocab", order)
                 put(b, step, "logits", c[:, :width], cf, "token vocab", order)
     x = rng.standard_normal((3, LONG))
-    for k, (r, c, axes) in enumerate(((x, x * 1.001, "token hidden"), (x, x + 1e-3, ""), (x.T.copy(), x.T * 0.999, "token hidden"))):
+    for k, (r, c, axes) in enumerate(((x, x * 1.001, "token hidden"), (x, x + 1e-3, ""),
+                                      (x.T.copy(), x.T * 0.999, "token hidden"))):
         put(a, None, f"long/{k}", r, "f32", axes, order + k)
         put(b, None, f"long/{k}", c, "f32" if k else "bf16", axes, order + k)
     a.close()
@@ -183,7 +184,8 @@ def compare(vernier, ref, cand, *more, kernel=None, threads=2):
     with open(limits, "w", encoding="utf-8") as f:
         f.write("version: 1\nname: any\ndefaults: { nmse: 1.0e+300 }\n")
     args = [] if "--bitwise" in more else ["--limits", limits]
-    done = subprocess.run([vernier, "compare", ref, cand, "--format", "json", "--threads", str(threads), "--allow", "precision,steps", *args, *more],
+    done = subprocess.run([vernier, "compare", ref, cand, "--format", "json", "--threads", str(threads), "--allow",
+                           "precision,steps", *args, *more],
                           capture_output=True, text=True, env=env)
     if done.returncode not in (0, 1):
         sys.exit(done.stderr)
@@ -222,7 +224,8 @@ def numbers(f, step, name):
     d = f[f"step.{step}/" + name.replace(".", "/")]
     mark = d.attrs.get("dtype", "")
     mark = mark.decode() if isinstance(mark, bytes) else mark
-    return decode(d[()], mark), mark or {"float16": "f16", "float32": "f32", "float64": "f64", "int32": "i32"}[d.dtype.name]
+    return decode(d[()], mark), mark or {"float16": "f16", "float32": "f32", "float64": "f64",
+                                         "int32": "i32"}[d.dtype.name]
 
 
 def check_all(label, report, ref, cand, bitwise=False):
@@ -258,8 +261,10 @@ def real(vernier, d, kernels):
     made, n = {}, 0
     for precision in ("f64", "f32", "f16", "bf16"):
         made[precision] = os.path.join(d, f"{precision}.h5")
-        subprocess.run([vernier, "capture", "ref", os.path.join(FIXTURES, MODEL), "--ids", "@" + os.path.join(FIXTURES, "prompts", "p017.ids"),
-                        "--points", "*", "--precision", precision, "-o", made[precision]], check=True, capture_output=True)
+        subprocess.run([vernier, "capture", "ref", os.path.join(FIXTURES, MODEL), "--ids",
+                        "@" + os.path.join(FIXTURES, "prompts", "p017.ids"),
+                        "--points", "*", "--precision", precision, "-o", made[precision]], check=True,
+                       capture_output=True)
     for a, b in (("f64", "f32"), ("f32", "f16"), ("f32", "bf16"), ("f16", "bf16")):
         report = compare(vernier, made[a], made[b])
         n += check_all(f"{MODEL} {a} {b}: ", report, made[a], made[b])
@@ -268,7 +273,8 @@ def real(vernier, d, kernels):
 
 
 def main(vernier):
-    refused = subprocess.run([vernier, "compare", "a", "b"], capture_output=True, text=True, env=dict(os.environ, VERNIER_KERNEL="?"))
+    refused = subprocess.run([vernier, "compare", "a", "b"], capture_output=True, text=True,
+                             env=dict(os.environ, VERNIER_KERNEL="?"))
     kernels = re.search(r"this processor has (.*)", refused.stderr).group(1).split(", ")
     with tempfile.TemporaryDirectory() as d:
         ref, cand = synthetic(d)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the tree.
+"""names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the
+tree.
 
-Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and union
-types, typedefs (of functions, too), enumerators, macros of headers. Left out: the files for other programs (capture/include, examples,
-llama.cpp), and `typedef struct vn_x vn_x;`, which only announces a type.
+Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and
+union types, typedefs (of functions, too), enumerators, macros of headers. Left out: the files for other programs
+(capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which only announces a type.
 
 Exit status 1: a name is defined twice.
 """

@@ -1,4 +1,5 @@
-"""needs_transformers.py: for scripts that run transformers: imported first, it ends them, skipped, in a Python without it."""
+"""needs_transformers.py: for scripts that run transformers: imported first, it ends them, skipped, in a Python without
+it."""
 import os
 import sys
 

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """net.py OLD NEW --folder FOLDER [--pairs GLOB] [--all] [--words] [--jobs N]: do two builds give the same answers?
 
-Both programs explain and compare the same pairs of recordings. Their JSON, their text and their exit statuses are to be equal,
-byte for byte. --words leaves the display sentences of explanations out, and the text: numbers, ids, findings and statuses remain.
+Both programs explain and compare the same pairs of recordings. Their JSON, their text and their exit statuses are to be
+equal, byte for byte. --words leaves the display sentences of explanations out, and the text: numbers, ids, findings and
+statuses remain.
 
 The pairs are made once, by OLD, in FOLDER:
   catalogue/FAMILY/FAULT   each fault of the catalogue, in each family that it fits: in f32, f16 or bf16, at once or in
                            steps, all checkpoints recorded or the projections alone or the layers' outputs alone
   healthy/FAMILY/FORMAT    no fault
-  SCRIPT/NUMBER            what tests/SCRIPT hands to `explain` and `compare --model`: dumps of another engine, ranks, edited files
-What OLD answers is kept there, too: a second run of the same OLD runs NEW alone. Default: every eighth pair of each group.
-Exit status 0: the same; 1: not.
+  SCRIPT/NUMBER            what tests/SCRIPT hands to `explain` and `compare --model`: dumps of another engine, ranks,
+                           edited files
+What OLD answers is kept there, too: a second run of the same OLD runs NEW alone. Default: every eighth pair of each
+group. Exit status 0: the same; 1: not.
 """
 import argparse
 import fnmatch
@@ -28,8 +30,10 @@ from concurrent.futures import ThreadPoolExecutor
 TESTS = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(os.path.dirname(TESTS), "fixtures")
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
-POINTS = ("*", "*", "{embed,*_proj,*_norm,*attn_context,*attn_out,*attn_residual,*mlp_act,*.output,logits}", "{embed,layer*.output,logits}")
-SCRIPTS = ("parity_explain_stranger.py", "parity_foreign.py", "cli/explain.sh", "cli/explain_vocabulary.sh", "cli/steps.sh", "cli/calls.sh", "cli/align.sh")
+POINTS = ("*", "*", "{embed,*_proj,*_norm,*attn_context,*attn_out,*attn_residual,*mlp_act,*.output,logits}",
+          "{embed,layer*.output,logits}")
+SCRIPTS = ("parity_explain_unrelated.py", "parity_foreign.py", "cli/explain.sh", "cli/explain_vocabulary.sh",
+           "cli/steps.sh", "cli/calls.sh", "cli/align.sh")
 SENTENCES = {"words", "details", "against", "separate", "looks"}  # of explanations
 
 
@@ -46,8 +50,10 @@ def ids(n):
 
 
 def capture(program, out, model, precision, steps, points, *more):
-    prompt = ["--ids", ",".join(ids(58)), "--force-ids", ",".join(ids(70)[58:])] if steps else ["--ids", ",".join(ids(70))]
-    done = run(program, "capture", "ref", model, *prompt, "--points", points, "--precision", precision, "--threads", "1", "--force", "-o", out, *more)
+    prompt = ["--ids", ",".join(ids(58)), "--force-ids",
+              ",".join(ids(70)[58:])] if steps else ["--ids", ",".join(ids(70))]
+    done = run(program, "capture", "ref", model, *prompt, "--points", points, "--precision", precision, "--threads",
+               "1", "--force", "-o", out, *more)
     return done.returncode == 0
 
 
@@ -67,7 +73,8 @@ def catalogue(program, folder, family):
             ref, out = os.path.join(home, f"ref.{steps}.h5"), os.path.join(home, f"{fault or precision}.h5")
             if not os.path.exists(ref):
                 capture(program, ref, model, "f32", steps, "*")
-            if capture(program, out, model, precision, steps, points, *(["--inject", f"{fault}@{middle[n % len(middle)]}"] if fault else [])):
+            if capture(program, out, model, precision, steps, points,
+                       *(["--inject", f"{fault}@{middle[n % len(middle)]}"] if fault else [])):
                 name = f"catalogue/{family}/{fault}" if fault else f"healthy/{family}/{precision}"
                 pairs[name] = [ref, out, "--model", model, "--allow", "missing"]
     return pairs
@@ -76,7 +83,8 @@ def catalogue(program, folder, family):
 def keep(store, path):
     """A file or a folder, kept under its digest."""
     digest = hashlib.sha1()
-    for at, _, files in sorted(os.walk(path)) if os.path.isdir(path) else [(os.path.dirname(path), [], [os.path.basename(path)])]:
+    for at, _, files in (sorted(os.walk(path)) if os.path.isdir(path)
+                         else [(os.path.dirname(path), [], [os.path.basename(path)])]):
         for name in sorted(files):
             digest.update(name.encode() if os.path.isdir(path) else b"")
             with open(os.path.join(at, name), "rb") as f:
@@ -96,7 +104,8 @@ def harvested(args):
             if skip or a in ("--format", "--threads", "-o", "--output", "--explain", "--replay", "--full"):
                 skip = not skip and a not in ("--explain", "--replay", "--full")
                 continue
-            kept.append(keep(store, a) if os.path.exists(a) and not os.path.abspath(a).startswith(FIXTURES) else os.path.abspath(a) if os.path.exists(a) else a)
+            kept.append(keep(store, a) if os.path.exists(a) and not os.path.abspath(a).startswith(FIXTURES)
+                        else os.path.abspath(a) if os.path.exists(a) else a)
         line = json.dumps(kept)
         with open(os.path.join(store, "pairs"), "a", encoding="utf-8") as f:
             f.write(line + "\n")
@@ -110,7 +119,8 @@ def of_script(program, folder, script):
     with open(stand_in, "w", encoding="utf-8") as f:
         f.write(f'#!/bin/sh\nexec "{sys.executable}" "{os.path.abspath(__file__)}" --harvest "$@"\n')
     os.chmod(stand_in, 0o755)
-    env = {**os.environ, "NET_STORE": store, "NET_PROGRAM": os.path.abspath(program), "VERNIER": stand_in, "PYTHON": sys.executable}
+    env = {**os.environ, "NET_STORE": store, "NET_PROGRAM": os.path.abspath(program), "VERNIER": stand_in,
+           "PYTHON": sys.executable}
     if script.endswith(".sh"):
         run("bash", os.path.join(TESTS, "cli", "check.sh"), os.path.basename(script)[:-3], env=env)
     else:
@@ -143,7 +153,8 @@ def answers(program, args):
     for command, more in forms:
         done = run(program, command, *args, "--threads", "1", *more)
         # The folder of limits is that of the source tree, or of the installation, that the program was built in.
-        said[f"{command} {' '.join(more)}".strip()] = [done.returncode, *(re.sub(r"/[^\s\"]*/limits/", "limits/", text) for text in (done.stdout, done.stderr))]
+        said[f"{command} {' '.join(more)}".strip()] = [done.returncode, *(re.sub(r"/[^\s\"]*/limits/", "limits/", text)
+                                                                          for text in (done.stdout, done.stderr))]
     return said
 
 
@@ -170,7 +181,8 @@ def first_difference(a, b):
     for form in a:
         if a[form] == b[form]:
             continue
-        x, y = (json.dumps(v, indent=1).splitlines() if not isinstance(v[1:2] and v[1], str) else [str(v[0]), *v[1].splitlines(), *v[2].splitlines()] for v in (a[form], b[form]))
+        x, y = (json.dumps(v, indent=1).splitlines() if not isinstance(v[1:2] and v[1], str)
+                else [str(v[0]), *v[1].splitlines(), *v[2].splitlines()] for v in (a[form], b[form]))
         n = next((i for i, (p, q) in enumerate(zip(x, y)) if p != q), min(len(x), len(y)))
         return f"{form}: line {n}:\n  - {' '.join(x[n:n + 1])}\n  + {' '.join(y[n:n + 1])}"
     return ""
@@ -187,7 +199,8 @@ def main():
     args.add_argument("--jobs", type=int, default=1)
     o = args.parse_args()
     path = os.path.join(o.folder, "pairs.json")
-    pairs = json.load(open(path, encoding="utf-8")) if os.path.exists(path) else record(o.old, os.path.abspath(o.folder), o.jobs)
+    pairs = (json.load(open(path, encoding="utf-8")) if os.path.exists(path)
+             else record(o.old, os.path.abspath(o.folder), o.jobs))
     with open(o.old, "rb") as f:
         known = os.path.join(o.folder, "answers", hashlib.sha1(f.read()).hexdigest()[:16])
     os.makedirs(known, exist_ok=True)
@@ -195,7 +208,8 @@ def main():
     groups = {}
     for name in sorted(pairs):
         groups.setdefault(os.path.dirname(name), []).append(name)
-    chosen = [n for names in groups.values() for i, n in enumerate(names) if fnmatch.fnmatch(n, o.pairs) and (o.all or o.pairs != "*" or i % 8 == 0)]
+    chosen = [n for names in groups.values() for i, n in enumerate(names) if fnmatch.fnmatch(n, o.pairs)
+              and (o.all or o.pairs != "*" or i % 8 == 0)]
 
     def one(name):
         at = os.path.join(known, name.replace("/", "__") + ".json")
@@ -206,7 +220,8 @@ def main():
             with open(at, "w", encoding="utf-8") as f:
                 json.dump(old, f)
         new = answers(o.new, pairs[name])
-        return name, first_difference(comparable(old, o.words), comparable(new, o.words)), len(json.loads(old["explain --format json"][1] or "{}").get("explanations", []))
+        return (name, first_difference(comparable(old, o.words), comparable(new, o.words)),
+                len(json.loads(old["explain --format json"][1] or "{}").get("explanations", [])))
 
     since, odd, explained = time.time(), 0, 0
     with ThreadPoolExecutor(o.jobs) as pool:

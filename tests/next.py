@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """next.py VERNIER [--faults N] [--least N] [--verbose]: does `next` lead from a failing compare to the mistake?
 
-N faults of the catalogue, drawn with a fixed seed over the families that they fit, are made one at a time on the reference
-(every fifth in float16). The walk begins with a plain `vernier compare REF CAND --format json` and then types the first
-command of the report's `next`, and nothing else, until a report has explanations: at most STEPS commands. It has reached
-the cause when the id of the fault is among the answers that these numbers cannot tell apart. A fault that changes nothing
-beyond rounding (the walk ends within limits with nothing more to type) is drawn again, and counted as silent.
+N faults of the catalogue, drawn with a fixed seed over the families that they fit, are made one at a time on the
+reference (every fifth in float16). The walk begins with a plain `vernier compare REF CAND --format json` and then types
+the first command of the report's `next`, and nothing else, until a report has explanations: at most STEPS commands. It
+has reached the cause when the id of the fault is among the answers that these numbers cannot tell apart. A fault that
+changes nothing beyond rounding (the walk ends within limits with nothing more to type) is drawn again, and counted as
+silent.
 
 The command that makes the mistake again, which the last report names, must run.
 
@@ -134,9 +135,11 @@ def main():
             reached += good
             refused += walk.refuses(report)
             if o.verbose or not good:
-                print(f"{'reached' if good else 'MISSED '}  {fault}@{name} of {family} in {precision}: {len(typed)} commands; "
+                print(f"{'reached' if good else 'MISSED '}  {fault}@{name} of {family} in {precision}: "
+                      f"{len(typed)} commands; "
                       f"{why or ' '.join(answers(report)) or 'no explanation'}")
-        print(f"{reached} of {len(tried)} faults reached by `next` alone, at least {least} wanted; {silent} silent ones passed over")
+        print(f"{reached} of {len(tried)} faults reached by `next` alone, at least {least} wanted; "
+              f"{silent} silent ones passed over")
         return 0 if len(tried) == o.faults and reached >= least and not refused else 1
 
 

@@ -1,8 +1,9 @@
-"""outside_alike.py: mistakes made in transformers from outside, as outside_faults.py has them, whose numbers are those of another mistake.
+"""outside_alike.py: mistakes made in transformers from outside, as outside_faults.py has them, whose numbers are those
+of another mistake.
 
-Probabilities that do not depend on queries and keys are the same in every layer, and look recorded twice. In 16 bits, two mistakes at
-one norm, or another theta without its scaling, are nearly what others leave. Behind an explosion, a correct norm gives 0.
-Roundings differ only in ties, or in the last step of a scale. Importing
+Probabilities that do not depend on queries and keys are the same in every layer, and look recorded twice. In 16 bits,
+two mistakes at one norm, or another theta without its scaling, are nearly what others leave. Behind an explosion, a
+correct norm gives 0. Roundings differ only in ties, or in the last step of a scale. Importing
 this module adds them to FAULTS.
 """
 import torch
@@ -73,9 +74,12 @@ def _(m):
     yield down, "forward", lambda x: F.linear(x, down.weight) * 1e20
 
 
-normed("alike_eps_plus_one", "llama mistral qwen2", "N1*+N6 N6+N1*", lambda m, n, x: rms(x, 0.05) * (1 + n.weight.float()))
-normed("alike_eps_centred", "llama mistral qwen2", "N1*+N3* N3*+N1*", lambda m, n, x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, 0.03))
-turned("alike_theta", LLAMAS, "R2*", lambda m, inv, pos: theta(m.model.config.rope_parameters["rope_theta"] * 1.2)(m, inv, pos))
+normed("alike_eps_plus_one", "llama mistral qwen2", "N1*+N6 N6+N1*", lambda m, n,
+       x: rms(x, 0.05) * (1 + n.weight.float()))
+normed("alike_eps_centred", "llama mistral qwen2", "N1*+N3* N3*+N1*", lambda m, n,
+       x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, 0.03))
+turned("alike_theta", LLAMAS, "R2*", lambda m, inv,
+       pos: theta(m.model.config.rope_parameters["rope_theta"] * 1.2)(m, inv, pos))
 
 changed("alike_int8_128", "llama qwen2", "{p}down_proj", "W15*", down, int8_of_128)
 
@@ -86,4 +90,5 @@ def _(m):
     yield head, "forward", lambda x: F.linear(tf32_away(x), tf32_away(head.weight)).to(x.dtype)
 
 
-SURE |= {"alike_" + name for name in "scale_zero first_key argmax mask_of_calls own_key nothing_appended eps_plus_one eps_centred theta int8_128".split()}
+SURE |= {"alike_" + name for name in "scale_zero first_key argmax mask_of_calls own_key nothing_appended eps_plus_one "
+         "eps_centred theta int8_128".split()}

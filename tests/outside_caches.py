@@ -1,7 +1,9 @@
-"""outside_caches.py: mistakes made in transformers from outside, as outside_faults.py has them, that only a cache and several calls show.
+"""outside_caches.py: mistakes made in transformers from outside, as outside_faults.py has them, that only a cache and
+several calls show.
 
-Prompts in calls of other lengths, with steps after them, or beside a reference in the same calls; one slot's key or value in a cache
-that is read step by step; positions of some tokens, or of single tokens. Importing this module adds them to FAULTS.
+Prompts in calls of other lengths, with steps after them, or beside a reference in the same calls; one slot's key or
+value in a cache that is read step by step; positions of some tokens, or of single tokens. Importing this module adds
+them to FAULTS.
 """
 import torch
 
@@ -19,11 +21,12 @@ def masked(a, seen):
     return torch.zeros(seen.shape).masked_fill(~seen, lowest(a.query))[None, None].to(a.query.dtype)
 
 
-# ---- calls of several tokens ----------------------------------------------------------------------------------------------
+# ---- calls of several tokens -----------------------------------------------------------------------------------------
 
 
 def in_calls(name, families, ids, f):
-    """f(a, positions of the queries, those of the keys, where the call begins) in calls of several tokens after the first."""
+    """f(a, positions of the queries, those of the keys, where the call begins) in calls of several tokens after the
+    first."""
     for more, call in CALLS.items():
 
         def make(m, a):
@@ -52,7 +55,8 @@ in_calls("mask_from_call", SOME, "A3.chunk", counted_from_call)
 in_calls("call_sees_future", SOME, "A2", sees_future)
 
 for more, call in CALLS.items():
-    turned(f"rope_from_zero_{more}", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1] if pos.shape[1] > 1 else pos), call)
+    turned(f"rope_from_zero_{more}", "llama qwen2", "R3*", lambda m, inv,
+           pos: (inv, pos - pos[:, :1] if pos.shape[1] > 1 else pos), call)
     SURE.add(f"rope_from_zero_{more}")
 
 
@@ -63,7 +67,7 @@ def _(m, a):
         own_tokens_alone(a, torch.arange(S - T, S)[:, None], torch.arange(S), S - T)
 
 
-# ---- one slot -------------------------------------------------------------------------------------------------------------
+# ---- one slot --------------------------------------------------------------------------------------------------------
 
 
 def slot(name, families, ids, f, sure=True):
@@ -92,19 +96,21 @@ slot("slot_key_of_neighbour", SOME, "", lambda a, S: put(a.key, 61, a.key[:, :, 
 slot("slot_value_of_neighbour", SOME, "", lambda a, S: put(a.value, 61, a.value[:, :, 60]))
 slot("slot_of_neighbour", SOME, "", lambda a, S: (put(a.key, 61, a.key[:, :, 60]), put(a.value, 61, a.value[:, :, 60])))
 slot("slot_key_of_later_step", SOME, "", lambda a, S: put(a.key, 64, a.key[:, :, 65]) if S > 66 else None)
-slot("slot_value_of_later_step", SOME, "", lambda a, S: put(a.value, 64, a.value[:, :, 65]) if S > 66 else None, sure=False)
+slot("slot_value_of_later_step", SOME, "", lambda a, S: put(a.value, 64, a.value[:, :, 65]) if S > 66 else None,
+     sure=False)
 slot("slot_key_stale", SOME, "", lambda a, S: put(a.key, 61, OTHER[: a.key.shape[-1]].to(a.key.dtype)))
 slot("slot_value_stale", "llama qwen3", "", lambda a, S: put(a.value, 61, OTHER[: a.value.shape[-1]].to(a.value.dtype)))
 slot("slot_value_scaled", "llama qwen3", "", lambda a, S: put(a.value, 61, 2 * a.value[:, :, 61]))
 slot("step_slot_key_lost", SOME, "", lambda a, S: put(a.key, 65, 0) if S > 66 else None)
 slot("newest_key_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.key, -1, a.key[:, :, -2]))
 slot("newest_value_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.value, -1, a.value[:, :, -2]))
-slot("newest_of_last_step", SOME, "C5*", lambda a, S: (put(a.key, -1, a.key[:, :, -2]), put(a.value, -1, a.value[:, :, -2])))
+slot("newest_of_last_step", SOME, "C5*", lambda a,
+     S: (put(a.key, -1, a.key[:, :, -2]), put(a.value, -1, a.value[:, :, -2])))
 slot("newest_key_zero", SOME, "C3* C5*", lambda a, S: put(a.key, -1, 0))
 slot("newest_value_zero", SOME, "C3* C5*", lambda a, S: put(a.value, -1, 0))
 
 
-# ---- positions of some tokens ---------------------------------------------------------------------------------------------
+# ---- positions of some tokens ----------------------------------------------------------------------------------------
 
 
 def moved(name, families, ids, change, call="whole", sure=True):
@@ -120,7 +126,8 @@ def within(pos, first, last):
 
 moved("rope_steps_stretched", SOME, "R5*", lambda pos: pos / 2 if pos.shape[1] == 1 else pos, "steps")
 moved("rope_steps_stretched_more", SOME, "R5*", lambda pos: pos * 1.25 if pos.shape[1] == 1 else pos, "steps")
-moved("rope_step_stretched", SOME, "R5*", lambda pos: torch.where(pos == 66, pos / 4, pos) if pos.shape[1] == 1 else pos, "steps")
+moved("rope_step_stretched", SOME, "R5*", lambda pos: torch.where(pos == 66, pos / 4, pos) if pos.shape[1] == 1
+      else pos, "steps")
 moved("rope_token_off", SOME, "", lambda pos: pos + 3 * within(pos, 20, 20))
 moved("rope_token_stretched", SOME, "", lambda pos: pos * (1 - 0.5 * within(pos, 21, 21)))
 moved("rope_run_off", SOME, "", lambda pos: pos - 2 * within(pos, 30, 45))

@@ -1,9 +1,9 @@
 """outside_faults.py: mistakes that are made in transformers' own modules and functions, from outside, as data.
 
-A mistake is a function of a Model that yields patches (object, attribute, value). Its row says in which families it can be made,
-how the model is called (whole, steps, chunks, padded), the checkpoint where the error begins (a glob), and which ids name it rightly
-(globs; "" is an arrangement, which has no id; none: no known mistake is meant). An answer that is not among them is a wrong name.
-Those in SURE are to be named in every format.
+A mistake is a function of a Model that yields patches (object, attribute, value). Its row says in which families it can
+be made, how the model is called (whole, steps, chunks, padded), the checkpoint where the error begins (a glob), and
+which ids name it rightly (globs; "" is an arrangement, which has no id; none: no known mistake is meant). An answer
+that is not among them is a wrong name. Those in SURE are to be named in every format.
 """
 import math
 import sys
@@ -20,12 +20,17 @@ ALL = "gpt2 " + ROTARY
 FAULTS = []
 UNKNOWN = set()  # no name is meant: the catalogue has no such mistake, and nothing fits it
 SURE = {"heads_innermost", "heads_before_tokens", "embed_of_positions", "embed_of_positions_in_steps",
-        "rope_by_ids", "rope_by_ids_in_steps", "steps_slot_early", "steps_slot_late", "steps_value_slot_early", "step_slot_late",
+        "rope_by_ids", "rope_by_ids_in_steps", "steps_slot_early", "steps_slot_late", "steps_value_slot_early",
+        "step_slot_late",
         "last_step_length_stale", "last_step_slot_stale", "rope_last_step_stale",
-        "padding_seen", "padding_seen_in_steps", "step_block_lost", "down_int8_rows", "down_int8_tensor", "down_int8_product", "down_tf32",
-        "down_tf32_cut", "down_bf16_product", "down_stored_bf16", "norm_stored_bf16", "scores_f16", "softmax_f16", "probs_f16", "probs_bf16",
-        "attention_tf32", "attention_tf32_cut", "attention_bf16", "attention_f16", "k_v_weights", "q_rows_swapped", "no_mask", "mask_ahead", "act_tanh",
-        "act_sigmoid", "act_hardswish", "act_gate_bit_clamped", "head_zero", "delta_no_l2", "delta_repeat", "delta_state_lost"}
+        "padding_seen", "padding_seen_in_steps", "step_block_lost", "down_int8_rows", "down_int8_tensor",
+        "down_int8_product", "down_tf32",
+        "down_tf32_cut", "down_bf16_product", "down_stored_bf16", "norm_stored_bf16", "scores_f16", "softmax_f16",
+        "probs_f16", "probs_bf16",
+        "attention_tf32", "attention_tf32_cut", "attention_bf16", "attention_f16", "k_v_weights", "q_rows_swapped",
+        "no_mask", "mask_ahead", "act_tanh",
+        "act_sigmoid", "act_hardswish", "act_gate_bit_clamped", "head_zero", "delta_no_l2", "delta_repeat",
+        "delta_state_lost"}
 
 
 class Model:
@@ -53,7 +58,8 @@ class Model:
         self.kv_heads = getattr(config, "num_key_value_heads", self.heads)
         self.width = self.attn.head_dim
         self.delta = next((l.linear_attn for l in reversed(self.layers) if hasattr(l, "linear_attn")), None)
-        self.delta_at = next((i for i in reversed(range(len(self.layers))) if hasattr(self.layers[i], "linear_attn")), None)
+        self.delta_at = next((i for i in reversed(range(len(self.layers))) if hasattr(self.layers[i], "linear_attn")),
+                             None)
 
     @property
     def p(self):
@@ -64,7 +70,8 @@ def fault(name, families, origin, ids, call="whole"):
     """origin: {p} is the last layer's, {d} that of the last delta net. ids: of one string, blanks between."""
 
     def add(f):
-        FAULTS.append(types.SimpleNamespace(name=name, families=families.split(), origin=origin.split(), ids=ids.split(), call=call, make=f))
+        FAULTS.append(types.SimpleNamespace(name=name, families=families.split(), origin=origin.split(),
+                                            ids=ids.split(), call=call, make=f))
         return f
 
     return add
@@ -85,7 +92,7 @@ def product(module, change):
     return module, "forward", linear(weight, module.bias)
 
 
-# ---- rotations ----------------------------------------------------------------------------------------------------------
+# ---- rotations -------------------------------------------------------------------------------------------------------
 
 
 def rotation(name, families, ids, call="whole", origin="layer*.q_rope layer*.k_rope"):
@@ -94,7 +101,8 @@ def rotation(name, families, ids, call="whole", origin="layer*.q_rope layer*.k_r
     def add(f):
         def make(m):
             original = m.source.apply_rotary_pos_emb
-            yield m.source, "apply_rotary_pos_emb", lambda q, k, cos, sin, unsqueeze_dim=1: f(m, original, q, k, cos, sin)
+            yield m.source, "apply_rotary_pos_emb", lambda q, k, cos, sin, unsqueeze_dim=1: f(
+                m, original, q, k, cos, sin)
 
         fault(name, families, origin, ids, call)(make)
         return f
@@ -156,7 +164,8 @@ def turned(name, families, ids, change, call="whole"):
             inv, pos = change(m, rotary.inv_freq.float(), positions.float())
             angles = pos[..., None].to(inv.dtype) * inv
             angles = torch.cat((angles, angles), -1).float()
-            return (angles.cos() * rotary.attention_scaling).to(x.dtype), (angles.sin() * rotary.attention_scaling).to(x.dtype)
+            return ((angles.cos() * rotary.attention_scaling).to(x.dtype),
+                    (angles.sin() * rotary.attention_scaling).to(x.dtype))
 
         yield rotary, "forward", forward
 
@@ -173,7 +182,8 @@ def theta(value):
 
 turned("rope_theta_20000", "mistral qwen2 qwen3", "R2*", theta(20000.0))
 turned("rope_theta_10000", "qwen2 qwen3", "R2*", theta(10000.0))
-turned("rope_llama3_ignored", "llama", "R5.all", lambda m, inv, pos: theta(m.model.config.rope_parameters["rope_theta"])(m, inv, pos))
+turned("rope_llama3_ignored", "llama", "R5.all", lambda m, inv,
+       pos: theta(m.model.config.rope_parameters["rope_theta"])(m, inv, pos))
 turned("rope_from_one", LLAMAS, "R3*", lambda m, inv, pos: (inv, pos + 1))
 turned("rope_from_minus_one", LLAMAS, "R3*", lambda m, inv, pos: (inv, pos - 1))
 turned("rope_stretched", LLAMAS, "R5*", lambda m, inv, pos: (inv, pos / 2))
@@ -182,15 +192,18 @@ turned("rope_angles_bf16", "llama mistral qwen2", "R13*", lambda m, inv, pos: (i
 turned("rope_positions_bf16", "mistral qwen2", "R13*", lambda m, inv, pos: (inv, pos.to(torch.bfloat16).float()))
 turned("rope_steps_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "steps")
 turned("rope_steps_one_late", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] > 0).float()), "steps")
-turned("rope_last_step_stale", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] == 69).float()), "steps")
+turned("rope_last_step_stale", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] == 69).float()),
+       "steps")
 turned("rope_chunks_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "chunks")
 IDS = torch.tensor(prompt("p070"))
 turned("rope_by_ids", LLAMAS, "", lambda m, inv, pos: (inv, IDS[pos.long()].float()))
-turned("rope_by_ids_in_steps", "llama qwen2", "", lambda m, inv, pos: (inv, IDS[pos.long()].float() if pos.shape[1] == 1 else pos), "steps")
-turned("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: (1.0 / m.model.config.rope_parameters["rope_theta"] ** (torch.arange(0, 2 * len(inv), 2).float() / (4 * len(inv))), pos))
+turned("rope_by_ids_in_steps", "llama qwen2", "", lambda m, inv,
+       pos: (inv, IDS[pos.long()].float() if pos.shape[1] == 1 else pos), "steps")
+turned("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: (1.0 / m.model.config.rope_parameters[
+    "rope_theta"] ** (torch.arange(0, 2 * len(inv), 2).float() / (4 * len(inv))), pos))
 
 
-# ---- norms ----------------------------------------------------------------------------------------------------------------
+# ---- norms -----------------------------------------------------------------------------------------------------------
 
 
 def normed(name, families, ids, f, which="norm", origin="{p}attn_norm", call="whole"):
@@ -213,29 +226,40 @@ def rms(x, eps):
 
 normed("norm_eps_1e-3", ROTARY, "N1*", lambda m, n, x: rms(x, 1e-3) * weight_of(m, n))
 normed("norm_eps_0.03", ROTARY, "N1*", lambda m, n, x: rms(x, 0.03) * weight_of(m, n))
-normed("norm_eps_outside", LLAMAS, "N2*", lambda m, n, x: x / (x.pow(2).mean(-1, keepdim=True).sqrt() + 1e-3) * weight_of(m, n))
+normed("norm_eps_outside", LLAMAS, "N2*", lambda m, n,
+       x: x / (x.pow(2).mean(-1, keepdim=True).sqrt() + 1e-3) * weight_of(m, n))
 normed("norm_no_weight", LLAMAS, "N7.weight", lambda m, n, x: rms(x, getattr(n, m.eps)))
 normed("norm_plus_one", LLAMAS, "N6", lambda m, n, x: rms(x, getattr(n, m.eps)) * (1 + n.weight.float()))
 normed("norm_no_plus_one", "qwen3_5_text", "N6", lambda m, n, x: rms(x, n.eps) * n.weight.float())
-normed("norm_sum", LLAMAS, "N5", lambda m, n, x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + getattr(n, m.eps)) * weight_of(m, n))
-normed("norm_unbiased", LLAMAS, "N4", lambda m, n, x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1) + getattr(n, m.eps)) * weight_of(m, n))
-normed("norm_centred", LLAMAS, "N3.layer", lambda m, n, x: F.layer_norm(x, x.shape[-1:], weight_of(m, n), None, getattr(n, m.eps)))
+normed("norm_sum", LLAMAS, "N5", lambda m, n, x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + getattr(n, m.eps))
+       * weight_of(m, n))
+normed("norm_unbiased", LLAMAS, "N4", lambda m, n,
+       x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1) + getattr(n, m.eps)) * weight_of(m, n))
+normed("norm_centred", LLAMAS, "N3.layer", lambda m, n,
+       x: F.layer_norm(x, x.shape[-1:], weight_of(m, n), None, getattr(n, m.eps)))
 normed("norm_stored_bf16", ROTARY, "", lambda m, n, x: (rms(x, getattr(n, m.eps)) * weight_of(m, n)).bfloat16().float())
-normed("norm_stored_f16", ROTARY, "P1* P3*", lambda m, n, x: (rms(x, getattr(n, m.eps)) * weight_of(m, n)).half().float())
+normed("norm_stored_f16", ROTARY, "P1* P3*", lambda m, n,
+       x: (rms(x, getattr(n, m.eps)) * weight_of(m, n)).half().float())
 normed("norm_l1", LLAMAS, "", lambda m, n, x: x / (x.abs().mean(-1, keepdim=True) + 1e-5) * weight_of(m, n))
 normed("norm_no_mean", "gpt2", "N3.rms", lambda m, n, x: rms(x, n.eps) * n.weight.float() + n.bias.float())
 normed("norm_no_bias", "gpt2", "N7.bias", lambda m, n, x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, n.eps))
-normed("norm_eps_and_variance", "gpt2", "N1*+N4* N4*+N1*", lambda m, n, x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, unbiased=True, keepdim=True) + 1e-3) * n.weight.float() + n.bias.float())
+normed("norm_eps_and_variance", "gpt2", "N1*+N4* N4*+N1*", lambda m, n, x: (x - x.mean(-1, keepdim=True))
+       / torch.sqrt(x.var(-1, unbiased=True, keepdim=True) + 1e-3) * n.weight.float() + n.bias.float())
 normed("norm_eps_no_weight", "llama qwen2", "N1*+N7* N7*+N1*", lambda m, n, x: rms(x, 0.02))
 normed("norm_final_skipped", LLAMAS, "N16.skipped", lambda m, n, x: x, "final", "final_norm")
-normed("norm_final_twice", LLAMAS, "N16.twice", lambda m, n, x: rms(rms(x, 1e-6) * weight_of(m, n), 1e-6) * weight_of(m, n), "final", "final_norm")
-normed("norm_mlp_of_attn", LLAMAS, "N12", lambda m, n, x: rms(x, getattr(n, m.eps)) * weight_of(m, m.norm), "mlp_norm", "{p}mlp_norm")
+normed("norm_final_twice", LLAMAS, "N16.twice", lambda m, n,
+       x: rms(rms(x, 1e-6) * weight_of(m, n), 1e-6) * weight_of(m, n), "final", "final_norm")
+normed("norm_mlp_of_attn", LLAMAS, "N12", lambda m, n, x: rms(x, getattr(n, m.eps)) * weight_of(m, m.norm), "mlp_norm",
+       "{p}mlp_norm")
 normed("norm_q_skipped", "qwen3 qwen3_5_text", "N8.skipped", lambda m, n, x: x, "q_norm", "{p}q_norm")
-normed("norm_q_of_k", "qwen3 qwen3_5_text", "N11", lambda m, n, x: rms(x, getattr(n, m.eps)) * weight_of(m, m.attn.k_norm), "q_norm", "{p}q_norm")
-normed("norm_channel_off", "llama gpt2", "", lambda m, n, x: (rms(x, 1e-5) if m.family != "gpt2" else F.layer_norm(x, x.shape[-1:], None, None, n.eps)) * n.weight.float() * torch.where(torch.arange(x.shape[-1]) == 7, 1.15, 1.0) + (n.bias.float() if m.family == "gpt2" else 0))
+normed("norm_q_of_k", "qwen3 qwen3_5_text", "N11", lambda m, n,
+       x: rms(x, getattr(n, m.eps)) * weight_of(m, m.attn.k_norm), "q_norm", "{p}q_norm")
+normed("norm_channel_off", "llama gpt2", "", lambda m, n,
+       x: (rms(x, 1e-5) if m.family != "gpt2" else F.layer_norm(x, x.shape[-1:], None, None, n.eps)) * n.weight.float()
+       * torch.where(torch.arange(x.shape[-1]) == 7, 1.15, 1.0) + (n.bias.float() if m.family == "gpt2" else 0))
 
 
-# ---- products -------------------------------------------------------------------------------------------------------------
+# ---- products --------------------------------------------------------------------------------------------------------
 
 
 def changed(name, families, origin, ids, which, change, call="whole"):
@@ -243,32 +267,49 @@ def changed(name, families, origin, ids, which, change, call="whole"):
 
 
 down, up, out = (lambda m: m.down), (lambda m: m.up), (lambda m: m.out)
-q, k, v, gate = (lambda m: m.attn.q_proj), (lambda m: m.attn.k_proj), (lambda m: m.attn.v_proj), (lambda m: m.mlp.gate_proj)
+q, k, v, gate = ((lambda m: m.attn.q_proj), (lambda m: m.attn.k_proj), (lambda m: m.attn.v_proj),
+                 (lambda m: m.mlp.gate_proj))
 
-changed("out_transposed", "gpt2 llama qwen2", "{p}attn_out", "W1", out, lambda w: w.T if w.shape[0] == w.shape[1] else w.flip(0))
-changed("down_bytes_transposed", ALL, "{p}down_proj", "W1b", down, lambda w: w.reshape(-1).reshape(w.shape[1], w.shape[0]).T)
-changed("down_bytes_transposed_once_more", ALL, "{p}down_proj", "W1b", down, lambda w: w.T.contiguous().reshape(w.shape))
-changed("up_bytes_transposed", LLAMAS, "{p}up_proj", "W1b", up, lambda w: w.reshape(-1).reshape(w.shape[1], w.shape[0]).T)
-changed("down_truncated_bf16", LLAMAS, "{p}down_proj", "W13", down, lambda w: (w.float().view(torch.int32) & -65536).view(torch.float32))
+changed("out_transposed", "gpt2 llama qwen2", "{p}attn_out", "W1", out, lambda w: w.T if w.shape[0] == w.shape[1]
+        else w.flip(0))
+changed("down_bytes_transposed", ALL, "{p}down_proj", "W1b", down,
+        lambda w: w.reshape(-1).reshape(w.shape[1], w.shape[0]).T)
+changed("down_bytes_transposed_once_more", ALL, "{p}down_proj", "W1b", down,
+        lambda w: w.T.contiguous().reshape(w.shape))
+changed("up_bytes_transposed", LLAMAS, "{p}up_proj", "W1b", up,
+        lambda w: w.reshape(-1).reshape(w.shape[1], w.shape[0]).T)
+changed("down_truncated_bf16", LLAMAS, "{p}down_proj", "W13", down,
+        lambda w: (w.float().view(torch.int32) & -65536).view(torch.float32))
 changed("down_rounded_bf16", ALL, "{p}down_proj", "W13", down, lambda w: w.bfloat16())
 changed("down_rounded_f16", "qwen2 qwen3_5_text gpt2", "{p}down_proj", "W13 W14", down, lambda w: w.half())
 changed("down_k_tail", ALL, "{p}down_proj", "", down, lambda w: torch.cat((w[:, :-8], torch.zeros_like(w[:, -8:])), 1))
-changed("down_ranks_swapped", ALL, "{p}down_proj", "P18.order P18* W19*", down, lambda w: torch.cat(w.chunk(2, 1)[::-1], 1))
-changed("down_rank_missing", ALL, "{p}down_proj", "P15", down, lambda w: torch.cat((w.chunk(2, 1)[0], 0 * w.chunk(2, 1)[1]), 1))
+changed("down_ranks_swapped", ALL, "{p}down_proj", "P18.order P18* W19*", down,
+        lambda w: torch.cat(w.chunk(2, 1)[::-1], 1))
+changed("down_rank_missing", ALL, "{p}down_proj", "P15", down,
+        lambda w: torch.cat((w.chunk(2, 1)[0], 0 * w.chunk(2, 1)[1]), 1))
 changed("out_ranks_swapped", LLAMAS, "{p}attn_out", "P18*", out, lambda w: torch.cat(w.chunk(2, 1)[::-1], 1))
-changed("down_random", ALL, "{p}down_proj", "", down, lambda w: 0.02 * torch.randn(w.shape, generator=torch.Generator().manual_seed(5)))
+changed("down_random", ALL, "{p}down_proj", "", down,
+        lambda w: 0.02 * torch.randn(w.shape, generator=torch.Generator().manual_seed(5)))
 changed("down_zero", ALL, "{p}down_proj", "W11 ", down, lambda w: 0 * w)
 changed("up_zero", LLAMAS, "{p}up_proj", "W11 ", up, lambda w: 0 * w)
 changed("down_scaled", ALL, "{p}down_proj", "", down, lambda w: 1.05 * w)
-changed("down_int8_rows", "llama qwen2 qwen3", "{p}down_proj", "W15*", down, lambda w: torch.round(w.float() / (w.float().abs().amax(1, True) / 127)) * (w.float().abs().amax(1, True) / 127))
-changed("down_int8_tensor", "llama qwen2 qwen3", "{p}down_proj", "W15*", down, lambda w: torch.round(w.float() / (w.float().abs().max() / 127)) * (w.float().abs().max() / 127))
-changed("down_e4m3", "llama qwen2 qwen3", "{p}down_proj", "W15*", down, lambda w: (w.float() * 448 / w.float().abs().max()).to(torch.float8_e4m3fn).float() * w.float().abs().max() / 448)
-changed("down_e4m3_plain", "llama qwen2 qwen3", "{p}down_proj", "W15*", down, lambda w: w.float().to(torch.float8_e4m3fn).float())
-changed("down_e5m2_plain", "llama qwen2 qwen3", "{p}down_proj", "W15*", down, lambda w: w.float().to(torch.float8_e5m2).float())
-changed("down_row_zero", ALL, "{p}down_proj", "", down, lambda w: torch.where(torch.arange(w.shape[0])[:, None] == 5, 0.0, w))
+changed("down_int8_rows", "llama qwen2 qwen3", "{p}down_proj", "W15*", down, lambda w:
+        torch.round(w.float() / (w.float().abs().amax(1, True) / 127)) * (w.float().abs().amax(1, True) / 127))
+changed("down_int8_tensor", "llama qwen2 qwen3", "{p}down_proj", "W15*", down,
+        lambda w: torch.round(w.float() / (w.float().abs().max() / 127)) * (w.float().abs().max() / 127))
+changed("down_e4m3", "llama qwen2 qwen3", "{p}down_proj", "W15*", down, lambda w:
+        (w.float() * 448 / w.float().abs().max()).to(torch.float8_e4m3fn).float() * w.float().abs().max() / 448)
+changed("down_e4m3_plain", "llama qwen2 qwen3", "{p}down_proj", "W15*", down,
+        lambda w: w.float().to(torch.float8_e4m3fn).float())
+changed("down_e5m2_plain", "llama qwen2 qwen3", "{p}down_proj", "W15*", down,
+        lambda w: w.float().to(torch.float8_e5m2).float())
+changed("down_row_zero", ALL, "{p}down_proj", "", down,
+        lambda w: torch.where(torch.arange(w.shape[0])[:, None] == 5, 0.0, w))
 changed("gate_of_up", LLAMAS, "{p}gate_proj", "W4.weights", gate, lambda w: w)
 changed("q_rows_swapped", LLAMAS, "{p}q_proj", "P18*", q, lambda w: torch.cat(w.chunk(2, 0)[::-1], 0))
-changed("q_permuted_llama", "llama mistral", "{p}q_proj", "", q, lambda w: w.view(-1, 2, w.shape[0] // (2 * (w.shape[0] // (8 if w.shape[0] == 48 else 20))), w.shape[1]).transpose(1, 2).reshape(w.shape))
+changed("q_permuted_llama", "llama mistral", "{p}q_proj", "", q,
+        lambda w: w.view(-1, 2, w.shape[0] // (2 * (w.shape[0] // (8 if w.shape[0] == 48 else 20))),
+                         w.shape[1]).transpose(1, 2).reshape(w.shape))
 
 
 @fault("gate_is_up", LLAMAS, "{p}gate_proj", "W4.weights")
@@ -348,33 +389,48 @@ def int8(x):
     return torch.round(x.float() / scale) * scale
 
 
-acting("down_tf32", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(tf32(x), tf32(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
-acting("down_bf16_product", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.bfloat16().float(), matrix(n).bfloat16().float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
-acting("down_f16_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear(x.half().float(), matrix(n).half().float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
-acting("down_input_int8", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear((torch.round(x.float() / (x.float().abs().amax(-1, True) / 127)) * (x.float().abs().amax(-1, True) / 127)), matrix(n).float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
-acting("down_tf32_cut", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(tf32_cut(x), tf32_cut(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
-acting("down_int8_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear(int8(x), int8(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
-acting("down_autocast", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.bfloat16(), matrix(n).bfloat16(), n.bias.bfloat16() if n.bias is not None else None).to(x.dtype))
-acting("down_autocast_f16", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x.half(), matrix(n).half(), n.bias.half() if n.bias is not None else None).to(x.dtype))
-acting("down_stored_bf16", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x, matrix(n), n.bias).bfloat16().to(x.dtype))
-acting("down_token_40_off", ALL, "{p}down_proj", "", lambda m, n, x: F.linear(x * torch.where(torch.arange(x.shape[1]) == 40, 1.2, 1.0)[:, None].to(x.dtype), matrix(n), n.bias))
+acting("down_tf32", ALL, "{p}down_proj", "", lambda m, n,
+       x: F.linear(tf32(x), tf32(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_bf16_product", ALL, "{p}down_proj", "", lambda m, n,
+       x: F.linear(x.bfloat16().float(), matrix(n).bfloat16().float(),
+                   n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_f16_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x:
+       F.linear(x.half().float(), matrix(n).half().float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_input_int8", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n, x: F.linear(
+    (torch.round(x.float() / (x.float().abs().amax(-1, True) / 127)) * (x.float().abs().amax(-1, True) / 127)),
+    matrix(n).float(), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_tf32_cut", ALL, "{p}down_proj", "", lambda m, n,
+       x: F.linear(tf32_cut(x), tf32_cut(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_int8_product", "qwen2 llama gpt2", "{p}down_proj", "", lambda m, n,
+       x: F.linear(int8(x), int8(matrix(n)), n.bias.float() if n.bias is not None else None).to(x.dtype))
+acting("down_autocast", ALL, "{p}down_proj", "", lambda m, n,
+       x: F.linear(x.bfloat16(), matrix(n).bfloat16(), n.bias.bfloat16() if n.bias is not None else None).to(x.dtype))
+acting("down_autocast_f16", ALL, "{p}down_proj", "", lambda m, n,
+       x: F.linear(x.half(), matrix(n).half(), n.bias.half() if n.bias is not None else None).to(x.dtype))
+acting("down_stored_bf16", ALL, "{p}down_proj", "", lambda m, n,
+       x: F.linear(x, matrix(n), n.bias).bfloat16().to(x.dtype))
+acting("down_token_40_off", ALL, "{p}down_proj", "", lambda m, n,
+       x: F.linear(x * torch.where(torch.arange(x.shape[1]) == 40, 1.2, 1.0)[:, None].to(x.dtype), matrix(n), n.bias))
 acting("down_twice", ALL, "{p}down_proj", "N14.twice P16* W7*", lambda m, n, x: 2 * F.linear(x, matrix(n), n.bias))
 acting("down_half", ALL, "{p}down_proj", "P16*", lambda m, n, x: 0.5 * F.linear(x, matrix(n), n.bias))
-acting("down_f16_saturated", "qwen2", "{p}down_proj", "P1*", lambda m, n, x: F.linear(x, 1e6 * matrix(n), n.bias).clamp(-65504, 65504))
+acting("down_f16_saturated", "qwen2", "{p}down_proj", "P1*", lambda m, n,
+       x: F.linear(x, 1e6 * matrix(n), n.bias).clamp(-65504, 65504))
 
 
 @fault("products_tf32", LLAMAS, "layer0.q_proj layer0.k_proj layer0.v_proj", "")
 def _(m):
     for n in m.model.modules():
         if isinstance(n, torch.nn.Linear):
-            yield n, "forward", lambda x, n=n: F.linear(tf32(x), tf32(n.weight), n.bias.float() if n.bias is not None else None).to(x.dtype)
+            yield n, "forward", lambda x, n=n: F.linear(tf32(x), tf32(n.weight),
+                                                        n.bias.float() if n.bias is not None else None).to(x.dtype)
 
 
-# ---- activations ---------------------------------------------------------------------------------------------------------
+# ---- activations -----------------------------------------------------------------------------------------------------
 
 
 def activated(name, ids, f, families=LLAMAS + " qwen3_5_text"):
-    fault(name, families, "{p}mlp_act {p}gate_act", ids)(lambda m: iter([(m.mlp.act if m.family == "gpt2" else m.mlp.act_fn, "forward", f)]))
+    fault(name, families, "{p}mlp_act {p}gate_act",
+          ids)(lambda m: iter([(m.mlp.act if m.family == "gpt2" else m.mlp.act_fn, "forward", f)]))
 
 
 activated("act_gelu", "M1.gelu", F.gelu)
@@ -417,11 +473,12 @@ def _(m):
     yield n, "forward", lambda x: n.down_proj((n.act_fn(n.gate_proj(x)) * n.up_proj(x)).clamp(-0.7, 0.7))
 
 
-# ---- attention -----------------------------------------------------------------------------------------------------------
+# ---- attention -------------------------------------------------------------------------------------------------------
 
 
 def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_context"):
-    """f(m, a) changes what attention is given and how it works: a namespace of query, key, value, mask, scaling, softmax, after."""
+    """f(m, a) changes what attention is given and how it works: a namespace of query, key, value, mask, scaling,
+    softmax, after."""
 
     def add(f):
         def make(m):
@@ -430,15 +487,19 @@ def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_co
             def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **more):
                 if layers == "last" and module is not m.attn:
                     return original(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **more)
-                a = types.SimpleNamespace(query=query, key=key, value=value, mask=attention_mask, scaling=scaling, module=module,
-                                          scores=lambda s: s, read=lambda w: w, repeat=lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1),
-                                          softmax=lambda s: torch.softmax(s.float(), -1).to(s.dtype), after=lambda o: o, before=query.shape[2] < key.shape[2])
+                a = types.SimpleNamespace(query=query, key=key, value=value, mask=attention_mask, scaling=scaling,
+                                          module=module,
+                                          scores=lambda s: s, read=lambda w: w,
+                                          repeat=lambda t: t.repeat_interleave(query.shape[1] // t.shape[1], 1),
+                                          softmax=lambda s: torch.softmax(s.float(), -1).to(s.dtype), after=lambda o: o,
+                                          before=query.shape[2] < key.shape[2])
                 f(m, a)
                 s = a.scores(torch.matmul(a.query, a.repeat(a.key).transpose(2, 3)) * a.scaling)
                 if a.mask is not None:
                     s = s + a.mask[..., : s.shape[-1]]
                 w = a.softmax(s)
-                return a.after(torch.matmul(a.read(w.to(a.value.dtype)), a.repeat(a.value))).transpose(1, 2).contiguous(), w
+                return a.after(torch.matmul(a.read(w.to(a.value.dtype)),
+                                            a.repeat(a.value))).transpose(1, 2).contiguous(), w
 
             yield m.source, "eager_attention_forward", attention
 
@@ -485,7 +546,8 @@ def _(m, a):
 def _(m, a):
     window, j = getattr(m.model.config, "sliding_window", None) or 1000, torch.arange(a.query.shape[2])
     i = j[:, None] + 1
-    a.mask = torch.zeros(len(j), len(j)).masked_fill(~((j <= i) & (j > i - window)), torch.finfo(a.query.dtype).min)[None, None].to(a.query.dtype)
+    a.mask = torch.zeros(len(j), len(j)).masked_fill(~((j <= i) & (j > i - window)),
+                                                     torch.finfo(a.query.dtype).min)[None, None].to(a.query.dtype)
 
 
 @attends("mask_zero", LLAMAS, "A4", origin="{p}attn_probs {p}attn_context")
@@ -504,7 +566,8 @@ def _(m, a):
 def _(m, a):
     T = a.query.shape[2]
     i, j = torch.arange(T)[:, None], torch.arange(T)
-    a.mask = torch.zeros(T, T).masked_fill(~((j <= i) & (j > i - 23)), torch.finfo(a.query.dtype).min)[None, None].to(a.query.dtype)
+    a.mask = torch.zeros(T, T).masked_fill(~((j <= i) & (j > i - 23)),
+                                           torch.finfo(a.query.dtype).min)[None, None].to(a.query.dtype)
 
 
 @attends("head_map", LLAMAS, "A6", origin=SOFTMAX)
@@ -573,7 +636,8 @@ attends_in("attention_f16", "llama gpt2", "", lambda x: x.half().to(x.dtype))
 
 @attends("heads_innermost", ALL, "A8")
 def _(m, a):
-    a.after = lambda o: o.transpose(1, 3).reshape(o.shape[0], o.shape[2], o.shape[3], o.shape[1]).reshape(o.shape[0], o.shape[2], -1).view(o.shape[0], o.shape[2], o.shape[1], o.shape[3]).transpose(1, 2)
+    a.after = lambda o: o.transpose(1, 3).reshape(o.shape[0], o.shape[2], o.shape[3], o.shape[1]).reshape(
+        o.shape[0], o.shape[2], -1).view(o.shape[0], o.shape[2], o.shape[1], o.shape[3]).transpose(1, 2)
 
 
 @attends("heads_before_tokens", ALL, "A9")
@@ -692,7 +756,9 @@ def cached(name, families, rounded):
 
 
 cached("step_cache_int8", LLAMAS, int8)
-cached("step_cache_f8_scaled", "llama qwen2", lambda t: (t.float() * 448 / t.float().abs().amax(-1, True)).to(torch.float8_e4m3fn).float() * t.float().abs().amax(-1, True) / 448)
+cached("step_cache_f8_scaled", "llama qwen2",
+       lambda t: (t.float() * 448 / t.float().abs().amax(-1, True)).to(torch.float8_e4m3fn).float()
+       * t.float().abs().amax(-1, True) / 448)
 cached("step_cache_bf16", "llama qwen2", lambda t: t.bfloat16())
 
 
@@ -703,13 +769,14 @@ def _(m, a):
     a.mask = torch.zeros(T, S).masked_fill(j > i, torch.finfo(a.query.dtype).min)[None, None].to(a.query.dtype)
 
 
-@attends("padding_seen_in_steps", "llama qwen2", "A14", "padded steps", "all", "step*layer0.attn_probs step*layer0.attn_context")
+@attends("padding_seen_in_steps", "llama qwen2", "A14", "padded steps", "all",
+         "step*layer0.attn_probs step*layer0.attn_context")
 def _(m, a):
     if a.query.shape[2] == 1:
         a.mask = None
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------------
+# ---- the whole -------------------------------------------------------------------------------------------------------
 
 
 @fault("residual_missing", LLAMAS, "{p}attn_residual", "N14.missing")
@@ -806,7 +873,8 @@ def _(m):
 
 @fault("nan_in_one_token", ALL, "{p}down_proj", "")
 def _(m):
-    yield m.down, "forward", lambda x: F.linear(x, matrix(m.down), m.down.bias).masked_fill((torch.arange(x.shape[1]) == 5)[:, None], float("nan"))
+    yield m.down, "forward", lambda x: F.linear(x, matrix(m.down), m.down.bias).masked_fill(
+        (torch.arange(x.shape[1]) == 5)[:, None], float("nan"))
 
 
 @fault("overflow_in_act", "qwen2 llama", "{p}mlp_act", "P1*")
@@ -820,7 +888,7 @@ def _(m):
     yield n, "forward", forward
 
 
-# ---- the delta rule ---------------------------------------------------------------------------------------------------------
+# ---- the delta rule --------------------------------------------------------------------------------------------------
 
 
 def rule(name, ids, origin, call="whole"):
@@ -830,7 +898,8 @@ def rule(name, ids, origin, call="whole"):
         def make(m):
             for at in ("torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule"):
                 original = getattr(m.source, at)
-                yield m.source, at, lambda query, key, value, original=original, **more: f(m, original, query, key, value, more)
+                yield m.source, at, lambda query, key, value, original=original, **more: f(
+                    m, original, query, key, value, more)
 
         fault(name, "qwen3_5_text", origin, ids, call)(make)
         return f

@@ -1,19 +1,24 @@
-"""outside_ports.py: more mistakes made in transformers from outside, as outside_faults.py has them: what ports to other engines get wrong.
+"""outside_ports.py: more mistakes made in transformers from outside, as outside_faults.py has them: what ports to other
+engines get wrong.
 
-Conventions of other engines (an exponent of two, a head width that is padded, a mask aligned to the first key), formats of a softmax
-and of logits, weights repacked or quantised in other ways, states and caches of a decode, inputs taken at the wrong place. Importing
-this module adds them to FAULTS.
+Conventions of other engines (an exponent of two, a head width that is padded, a mask aligned to the first key), formats
+of a softmax and of logits, weights repacked or quantised in other ways, states and caches of a decode, inputs taken at
+the wrong place. Importing this module adds them to FAULTS.
 """
 import math
 
 import torch
 import torch.nn.functional as F
 
-from outside_faults import (ALL, LLAMAS, ROTARY, SOFTMAX, SURE, activated, attends, changed, convolved, down, fault, gate, int8, linear,
+from outside_faults import (ALL, LLAMAS, ROTARY, SOFTMAX, SURE, activated, attends, changed, convolved, down, fault,
+                            gate, int8, linear,
                             matrix, normed, rms, rotation, rule, theta, turned, weight_of, UNKNOWN)
 
-SURE |= {"port_logits_bf16", "port_logits_bf16_product", "port_logits_transposed", "port_logits_transposed_back", "port_softmax_exponentials_f16",
-         "port_softmax_sum_f16", "port_rope_clamped", "port_rope_whole_halves", "port_rope_chunks_shifted", "port_rope_keys_late", "port_steps_value_stale", "port_chunk_sees_future", "port_softmax_wholly_f16", "port_softmax_plus_one",
+SURE |= {"port_logits_bf16", "port_logits_bf16_product", "port_logits_transposed", "port_logits_transposed_back",
+         "port_softmax_exponentials_f16",
+         "port_softmax_sum_f16", "port_rope_clamped", "port_rope_whole_halves", "port_rope_chunks_shifted",
+         "port_rope_keys_late", "port_steps_value_stale", "port_chunk_sees_future", "port_softmax_wholly_f16",
+         "port_softmax_plus_one",
          "port_delta_beta_twice", "port_delta_decay_sign", "port_delta_keys_unnormed", "port_norms_behind_rope"}
 UNKNOWN |= {"port_" + name for name in """
 rope_reversed norm_weight_squared norm_half_width norm_of_all_tokens
@@ -36,13 +41,14 @@ def masked(a, seen):
     return torch.zeros(seen.shape).masked_fill(~seen, lowest(a.query))[None, None].to(a.query.dtype)
 
 
-# ---- rotations and positions ----------------------------------------------------------------------------------------------
+# ---- rotations and positions -----------------------------------------------------------------------------------------
 
 
 def rotated(m, x, positions):
     """cos and sin without the module's hooks: the recorder does not see them."""
     p = positions[None]
-    return type(m.body.rotary_emb).forward(m.body.rotary_emb, x, p[None].expand(3, -1, -1) if m.family == "qwen3_5_text" else p)
+    return type(m.body.rotary_emb).forward(m.body.rotary_emb, x, p[None].expand(3, -1, -1) if m.family == "qwen3_5_text"
+                                           else p)
 
 
 @attends("port_values_rotated", ROTARY, "R9", origin=SOFTMAX)
@@ -71,15 +77,20 @@ def own_theta(m):
 
 
 turned("port_rope_from_two", "llama mistral qwen2 qwen3", "R3", lambda m, inv, pos: (inv, pos + 2))
-turned("port_rope_exponent_half", "mistral qwen2 qwen3", "R2* R4*", lambda m, inv, pos: (own_theta(m) ** -(torch.arange(0, 2 * len(inv), 2) / (4 * len(inv))), pos))
-turned("port_rope_next_exponent", "mistral qwen2 qwen3", "R5 R2*", lambda m, inv, pos: (own_theta(m) ** -((torch.arange(0, 2 * len(inv), 2) + 2) / (2 * len(inv))), pos))
-turned("port_rope_ntk", "mistral qwen2 qwen3", "R2* R5", lambda m, inv, pos: theta(own_theta(m) * 2 ** (len(inv) / (len(inv) - 1)))(m, inv, pos))
+turned("port_rope_exponent_half", "mistral qwen2 qwen3", "R2* R4*", lambda m, inv,
+       pos: (own_theta(m) ** -(torch.arange(0, 2 * len(inv), 2) / (4 * len(inv))), pos))
+turned("port_rope_next_exponent", "mistral qwen2 qwen3", "R5 R2*", lambda m, inv,
+       pos: (own_theta(m) ** -((torch.arange(0, 2 * len(inv), 2) + 2) / (2 * len(inv))), pos))
+turned("port_rope_ntk", "mistral qwen2 qwen3", "R2* R5", lambda m, inv,
+       pos: theta(own_theta(m) * 2 ** (len(inv) / (len(inv) - 1)))(m, inv, pos))
 turned("port_rope_ring_of_16", "mistral qwen2 qwen3", "R3b.zero", lambda m, inv, pos: (inv, pos % 16))
 turned("port_rope_clamped", "llama qwen2", "", lambda m, inv, pos: (inv, pos.clamp(max=32)))
 turned("port_rope_whole_halves", "llama qwen2", "", lambda m, inv, pos: (inv, (pos / 2).floor()))
 turned("port_rope_reversed", "llama qwen2", "", lambda m, inv, pos: (inv.flip(0), pos))
-turned("port_rope_steps_two_late", "llama qwen2 qwen3", "R3b", lambda m, inv, pos: (inv, pos - 2 * (pos[:, :1] > 0).float()), "steps")
-turned("port_rope_chunks_shifted", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - 3 * (pos[:, :1] > 0).float()), "chunks")
+turned("port_rope_steps_two_late", "llama qwen2 qwen3", "R3b", lambda m, inv,
+       pos: (inv, pos - 2 * (pos[:, :1] > 0).float()), "steps")
+turned("port_rope_chunks_shifted", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - 3 * (pos[:, :1] > 0).float()),
+       "chunks")
 
 
 @rotation("port_rope_one_head", LLAMAS, "R12", origin="layer*.q_rope")
@@ -99,26 +110,36 @@ def _(m):
     yield m.body.wpe, "forward", lambda ids: F.embedding(ids + 2, m.body.wpe.weight)
 
 
-# ---- norms ------------------------------------------------------------------------------------------------------------------
+# ---- norms -----------------------------------------------------------------------------------------------------------
 
 normed("port_norm_plus_one_twice", "qwen3_5_text", "", lambda m, n, x: rms(x, n.eps) * (2 + n.weight.float()))
 normed("port_norm_weight_squared", LLAMAS, "", lambda m, n, x: rms(x, getattr(n, m.eps)) * weight_of(m, n) ** 2)
-normed("port_norm_padded_width", ROTARY, "", lambda m, n, x: rms(F.pad(x, (0, 16)), getattr(n, m.eps))[..., : x.shape[-1]] * weight_of(m, n))
-normed("port_norm_half_width", LLAMAS, "", lambda m, n, x: x * torch.rsqrt(x[..., : x.shape[-1] // 2].pow(2).mean(-1, True) + 1e-6) * weight_of(m, n))
-normed("port_norm_of_all_tokens", LLAMAS, "", lambda m, n, x: x * torch.rsqrt(x.pow(2).mean((-1, -2), True) + 1e-6) * weight_of(m, n))
-normed("port_norm_of_row_before", LLAMAS, "", lambda m, n, x: x * torch.rsqrt(x.pow(2).mean(-1, True) + 1e-6).roll(1, 1) * weight_of(m, n))
-normed("port_q_norm_of_all_heads", "qwen3", "N9", lambda m, n, x: x * torch.rsqrt(x.pow(2).mean((-1, -2), True) + 1e-6) * n.weight.float(), "q_norm", "{p}q_norm")
-normed("port_q_norm_l2", "qwen3", "N5", lambda m, n, x: F.normalize(x, dim=-1) * n.weight.float(), "q_norm", "{p}q_norm")
-normed("port_layer_norm_ms", "gpt2", "", lambda m, n, x: (x - x.mean(-1, keepdim=True)) * torch.rsqrt(x.pow(2).mean(-1, True) + n.eps) * n.weight.float() + n.bias.float())
-normed("port_layer_norm_eps_outside", "gpt2", "N2*", lambda m, n, x: (x - x.mean(-1, True)) / (x.var(-1, unbiased=False, keepdim=True).sqrt() + 0.01) * n.weight.float() + n.bias.float())
-normed("port_layer_norm_bias_twice", "gpt2", "", lambda m, n, x: F.layer_norm(x, x.shape[-1:], n.weight.float(), 2 * n.bias.float(), n.eps))
+normed("port_norm_padded_width", ROTARY, "", lambda m, n,
+       x: rms(F.pad(x, (0, 16)), getattr(n, m.eps))[..., : x.shape[-1]] * weight_of(m, n))
+normed("port_norm_half_width", LLAMAS, "", lambda m, n,
+       x: x * torch.rsqrt(x[..., : x.shape[-1] // 2].pow(2).mean(-1, True) + 1e-6) * weight_of(m, n))
+normed("port_norm_of_all_tokens", LLAMAS, "", lambda m, n,
+       x: x * torch.rsqrt(x.pow(2).mean((-1, -2), True) + 1e-6) * weight_of(m, n))
+normed("port_norm_of_row_before", LLAMAS, "", lambda m, n,
+       x: x * torch.rsqrt(x.pow(2).mean(-1, True) + 1e-6).roll(1, 1) * weight_of(m, n))
+normed("port_q_norm_of_all_heads", "qwen3", "N9", lambda m, n,
+       x: x * torch.rsqrt(x.pow(2).mean((-1, -2), True) + 1e-6) * n.weight.float(), "q_norm", "{p}q_norm")
+normed("port_q_norm_l2", "qwen3", "N5", lambda m, n, x: F.normalize(x, dim=-1) * n.weight.float(), "q_norm",
+       "{p}q_norm")
+normed("port_layer_norm_ms", "gpt2", "", lambda m, n, x: (x - x.mean(-1, keepdim=True))
+       * torch.rsqrt(x.pow(2).mean(-1, True) + n.eps) * n.weight.float() + n.bias.float())
+normed("port_layer_norm_eps_outside", "gpt2", "N2*", lambda m, n, x: (x - x.mean(-1, True))
+       / (x.var(-1, unbiased=False, keepdim=True).sqrt() + 0.01) * n.weight.float() + n.bias.float())
+normed("port_layer_norm_bias_twice", "gpt2", "", lambda m, n,
+       x: F.layer_norm(x, x.shape[-1:], n.weight.float(), 2 * n.bias.float(), n.eps))
 
-# ---- products and logits ----------------------------------------------------------------------------------------------------
+# ---- products and logits ---------------------------------------------------------------------------------------------
 
 
 def scored(name, ids, f, families=ALL):
     """f(m, x, weight) in the place of the last product."""
-    fault(name, families, "logits", ids)(lambda m: iter([(m.model.lm_head, "forward", lambda x: f(m, x, m.model.lm_head.weight))]))
+    fault(name, families, "logits",
+          ids)(lambda m: iter([(m.model.lm_head, "forward", lambda x: f(m, x, m.model.lm_head.weight))]))
 
 
 scored("port_logits_bf16", "", lambda m, x, w: F.linear(x, w).bfloat16().to(x.dtype))
@@ -169,21 +190,25 @@ def grouped(w, group, bits):
     return ((g / scale).round() * scale).reshape(w.shape)
 
 
-changed("port_rows_packed_by_eights", "llama mistral qwen2", "{p}gate_proj", "P18*", gate, lambda w: w.view(-1, 8, w.shape[1])[:, [0, 2, 4, 6, 1, 3, 5, 7]].reshape(w.shape))
+changed("port_rows_packed_by_eights", "llama mistral qwen2", "{p}gate_proj", "P18*", gate,
+        lambda w: w.view(-1, 8, w.shape[1])[:, [0, 2, 4, 6, 1, 3, 5, 7]].reshape(w.shape))
 changed("port_zero_point_off", LLAMAS, "{p}gate_proj", "", gate, lambda w: w + w.abs().mean())
 changed("port_int4_groups", LLAMAS, "{p}gate_proj", "W15*", gate, lambda w: grouped(w, 8, 4))
 changed("port_int8_columns", LLAMAS, "{p}gate_proj", "W15*", gate, lambda w: grouped(w.T, w.shape[0], 8).T)
-changed("port_scales_of_next_row", LLAMAS, "{p}gate_proj", "", gate, lambda w: w / w.abs().amax(1, True) * w.abs().amax(1, True).roll(1, 0))
+changed("port_scales_of_next_row", LLAMAS, "{p}gate_proj", "", gate,
+        lambda w: w / w.abs().amax(1, True) * w.abs().amax(1, True).roll(1, 0))
 changed("port_last_rows_zero", LLAMAS, "{p}gate_proj", "", gate, lambda w: torch.cat((w[:-8], 0 * w[-8:])))
-changed("port_middle_of_sum_missing", "llama qwen2", "{p}down_proj", "P15", down, lambda w: w.view(w.shape[0], 4, -1).mul(torch.tensor([1, 0, 1, 1.0]).to(w.dtype)[:, None]).reshape(w.shape))
+changed("port_middle_of_sum_missing", "llama qwen2", "{p}down_proj", "P15", down,
+        lambda w: w.view(w.shape[0], 4, -1).mul(torch.tensor([1, 0, 1, 1.0]).to(w.dtype)[:, None]).reshape(w.shape))
 
 
 @fault("port_last_rows_unwritten", ALL, "{p}down_proj", "P9")
 def _(m):
-    yield m.down, "forward", lambda x: F.linear(x, matrix(m.down), m.down.bias) * (torch.arange(x.shape[1]) < x.shape[1] - 5)[:, None]
+    yield m.down, "forward", lambda x: F.linear(x, matrix(m.down),
+                                                m.down.bias) * (torch.arange(x.shape[1]) < x.shape[1] - 5)[:, None]
 
 
-# ---- activations ------------------------------------------------------------------------------------------------------------
+# ---- activations -----------------------------------------------------------------------------------------------------
 
 activated("port_act_beta", "", lambda x: x * torch.sigmoid(1.2 * x))
 activated("port_act_squared_relu", "M1", lambda x: F.relu(x) ** 2)
@@ -194,7 +219,8 @@ activated("port_act_tanh_without_cube", "", lambda x: 0.5 * x * (1 + torch.tanh(
 
 def combined(name, ids, f):
     """f(m's mlp, x) is what its last product reads."""
-    fault(name, ROTARY, "{p}mlp_act {p}gate_act {p}gate_proj {p}up_proj", ids)(lambda m: iter([(m.mlp, "forward", lambda x: m.mlp.down_proj(f(m.mlp, x)))]))
+    fault(name, ROTARY, "{p}mlp_act {p}gate_act {p}gate_proj {p}up_proj",
+          ids)(lambda m: iter([(m.mlp, "forward", lambda x: m.mlp.down_proj(f(m.mlp, x)))]))
 
 
 combined("port_up_plus_one", "", lambda n, x: n.act_fn(n.gate_proj(x)) * (n.up_proj(x) + 1))
@@ -203,7 +229,7 @@ combined("port_up_twice", "", lambda n, x: n.act_fn(n.gate_proj(x)) * n.up_proj(
 combined("port_gate_clamped", "", lambda n, x: n.act_fn(n.gate_proj(x).clamp(max=0.8)) * n.up_proj(x))
 
 
-# ---- attention --------------------------------------------------------------------------------------------------------------
+# ---- attention -------------------------------------------------------------------------------------------------------
 
 
 @attends("port_scale_of_padded_head", "gpt2 " + LLAMAS, "A1*", origin=SOFTMAX)
@@ -366,7 +392,7 @@ def _(m, a):
     a.key, a.value = a.key.flip(0), a.value.flip(0)
 
 
-# ---- the whole --------------------------------------------------------------------------------------------------------------
+# ---- the whole -------------------------------------------------------------------------------------------------------
 
 
 def block(name, ids, origin, f):
@@ -375,18 +401,24 @@ def block(name, ids, origin, f):
     @fault(name, LLAMAS, origin, ids)
     def _(m):
         attn, first, second, mlp = m.layer.self_attn, m.layer.input_layernorm, m.layer.post_attention_layernorm, m.mlp
-        yield m.layer, "forward", lambda hidden_states, **more: f(hidden_states, lambda x: attn(hidden_states=x, **more)[0], first, second, mlp)
+        yield m.layer, "forward", lambda hidden_states, **more: f(hidden_states, lambda x:
+                                                                  attn(hidden_states=x, **more)[0], first, second, mlp)
 
 
 def after(x, norm, mlp, sign=1):
     return x + sign * mlp(norm(x))
 
 
-block("port_residual_multiplier", "", "{p}attn_residual", lambda x, attn, first, second, mlp: after(x + 0.22 * attn(first(x)), second, mlp))
-block("port_residual_doubled", "N14*", "{p}attn_residual", lambda x, attn, first, second, mlp: after(2 * x + attn(first(x)), second, mlp))
-block("port_residual_bf16", "", "{p}attn_residual", lambda x, attn, first, second, mlp: after((x + attn(first(x))).bfloat16().to(x.dtype), second, mlp))
-block("port_branch_subtracted", "", "{p}output", lambda x, attn, first, second, mlp: after(x + attn(first(x)), second, mlp, -1))
-block("port_mlp_first", "N19", "{p}attn_norm {p}mlp_norm", lambda x, attn, first, second, mlp: (lambda y: y + attn(first(y)))(after(x, second, mlp)))
+block("port_residual_multiplier", "", "{p}attn_residual", lambda x, attn, first, second,
+      mlp: after(x + 0.22 * attn(first(x)), second, mlp))
+block("port_residual_doubled", "N14*", "{p}attn_residual", lambda x, attn, first, second,
+      mlp: after(2 * x + attn(first(x)), second, mlp))
+block("port_residual_bf16", "", "{p}attn_residual", lambda x, attn, first, second,
+      mlp: after((x + attn(first(x))).bfloat16().to(x.dtype), second, mlp))
+block("port_branch_subtracted", "", "{p}output", lambda x, attn, first, second,
+      mlp: after(x + attn(first(x)), second, mlp, -1))
+block("port_mlp_first", "N19", "{p}attn_norm {p}mlp_norm", lambda x, attn, first, second,
+      mlp: (lambda y: y + attn(first(y)))(after(x, second, mlp)))
 
 
 def embedded(name, ids, f):
@@ -398,7 +430,7 @@ embedded("port_embed_bf16", "", lambda x, w: F.embedding(x, w).bfloat16().to(w.d
 embedded("port_embed_int8", "W15*", lambda x, w: int8(F.embedding(x, w)).to(w.dtype))
 embedded("port_embed_small_vocabulary", "", lambda x, w: F.embedding(x.clamp(max=300), w))
 
-# ---- the delta rule ---------------------------------------------------------------------------------------------------------
+# ---- the delta rule --------------------------------------------------------------------------------------------------
 
 
 @rule("port_delta_beta_twice", "G4.two", "layer0.gdn_*")
@@ -428,7 +460,11 @@ def _(m, original, query, key, value, more):
     return original(query, key, value.flip(2), **more)
 
 
-convolved("port_conv_late", "P14 G13*", lambda original, x, weight, a, k: F.pad(original(x, weight, *a, **k), (1, 0))[..., :-1])
-convolved("port_conv_ahead", "G13 P14", lambda original, x, weight, a, k: original(F.pad(x, (0, 1)), weight, *a, **k)[..., 1:])
-convolved("port_conv_first_tap_lost", "", lambda original, x, weight, a, k: original(x, torch.cat((0 * weight[..., :1], weight[..., 1:]), -1), *a, **k))
-convolved("port_conv_relu", "", lambda original, x, weight, a, k: F.relu(original(x, weight, *a, **{**k, "activation": None})))
+convolved("port_conv_late", "P14 G13*", lambda original, x, weight, a,
+          k: F.pad(original(x, weight, *a, **k), (1, 0))[..., :-1])
+convolved("port_conv_ahead", "G13 P14", lambda original, x, weight, a,
+          k: original(F.pad(x, (0, 1)), weight, *a, **k)[..., 1:])
+convolved("port_conv_first_tap_lost", "", lambda original, x, weight, a,
+          k: original(x, torch.cat((0 * weight[..., :1], weight[..., 1:]), -1), *a, **k))
+convolved("port_conv_relu", "", lambda original, x, weight, a,
+          k: F.relu(original(x, weight, *a, **{**k, "activation": None})))

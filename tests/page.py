@@ -56,7 +56,8 @@ def make_pages():
     """The pairs, and a page of each: two faults, healthy, deep, decoded, hostile, several candidates."""
     capture("ref.h5")
     capture("half.h5", "--precision", "f16")
-    capture("stopped.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope", "--against", "ref.h5", "--stop-at-first")
+    capture("stopped.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope", "--against", "ref.h5",
+            "--stop-at-first")
     compare("ref.h5", "stopped.h5", "stopped.html", "--model", MODEL)
     capture("floor.h5", "--precision", "f16")  # the same bits, and not the candidate itself
 
@@ -84,9 +85,11 @@ def make_pages():
     compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
 
     capture("late.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope")
-    vernier("compare", "ref.h5", "half.h5", "bad.h5", "missing.h5", "late.h5", "floor.h5", "-q", "-o", "several.html", status=1)
+    vernier("compare", "ref.h5", "half.h5", "bad.h5", "missing.h5", "late.h5", "floor.h5", "-q", "-o", "several.html",
+            status=1)
     shutil.copy("half.h5", "half2.h5")
-    vernier("compare", "ref.h5", "half.h5", "half2.h5", "floor.h5", "late.h5", "missing.h5", "bad.h5", "-q", "-o", "worst.html", status=1)
+    vernier("compare", "ref.h5", "half.h5", "half2.h5", "floor.h5", "late.h5", "missing.h5", "bad.h5", "-q", "-o",
+            "worst.html", status=1)
     for name in "ref", "bad":
         shutil.copy(name + ".h5", name + "-bare.h5")
         with h5py.File(name + "-bare.h5", "r+") as f:
@@ -100,7 +103,8 @@ def make_pages():
     capture("deep-half.h5", "--precision", "f16", model="deep")
     capture("faulty.h5", "--precision", "f16", model="faulty")
     compare("deep.h5", "faulty.h5", "deep.html", "--floor", "deep-half.h5", "--allow", "weights")
-    with open("deep.json", encoding="utf-8") as f:  # what goes on through 72 layers near the limits starts nowhere again
+    # what goes on through 72 layers near the limits starts nowhere again
+    with open("deep.json", encoding="utf-8") as f:
         assert json.load(f)["origins"] == ["layer7.q_proj"]
 
     capture("steps.h5", "--force-ids", "5,6,7,8", model="deep")
@@ -152,7 +156,9 @@ def is_quiet_and_fits(b, name):
             assert contrast(b, selector) >= 4.5, (name, screen, selector, contrast(b, selector))
         # Tables of the details are read without a finger on them: on a phone, too.
         b.ask("document.querySelectorAll('#detail-body details').forEach((x) => { x.open = true; })")
-        wide = b.ask("[...document.querySelectorAll('#detail-body .scroll')].filter((x) => x.scrollWidth > x.clientWidth + 1).map((x) => x.innerText.slice(0, 40) + ' ' + x.scrollWidth + ' in ' + x.clientWidth)")
+        wide = b.ask("[...document.querySelectorAll('#detail-body .scroll')].filter((x) => x.scrollWidth > "
+                     "x.clientWidth + 1).map((x) => x.innerText.slice(0, 40) + ' ' + x.scrollWidth + ' in ' + "
+                     "x.clientWidth)")
         assert not wide, (name, screen, wide)
         if SHOTS:
             b.screen(look[0], min(4000, b.ask("document.documentElement.scrollHeight")), *look[2:])
@@ -164,15 +170,19 @@ def every_page_is_quiet_and_fits(b, name):
     with open(f"{name}.json", encoding="utf-8") as f:
         report = json.load(f)
     data = b.ask("JSON.parse(document.getElementById('report').textContent)")
-    assert [data[k] for k in ("schema", "verdict", "first_divergence", "origins")] == [report[k] for k in ("schema", "verdict", "first_divergence", "origins")]
-    assert text(b, "h1") == {"within": "within limits", "known": "no worse than the baseline"}.get(report["verdict"], "OUTSIDE limits")
-    cells = b.ask("document.querySelectorAll('#map td[data-at]').length + document.querySelectorAll('#strip button').length")
+    assert [data[k] for k in ("schema", "verdict", "first_divergence",
+                              "origins")] == [report[k] for k in ("schema", "verdict", "first_divergence", "origins")]
+    assert text(b, "h1") == {"within": "within limits",
+                             "known": "no worse than the baseline"}.get(report["verdict"], "OUTSIDE limits")
+    cells = b.ask("document.querySelectorAll('#map td[data-at]').length + document.querySelectorAll('#strip "
+                  "button').length")
     assert cells == len({c["name"] for c in report["checkpoints"]}), (name, cells)
 
 
 def what_the_baseline_knows_is_told_from_what_fails(b):
     b.open("known.html")
-    marks = b.ask("[...document.querySelectorAll('#map td[data-at], #strip button')].map((x) => x.textContent).join('')")
+    marks = b.ask("[...document.querySelectorAll('#map td[data-at], #strip button')].map((x) => "
+                  "x.textContent).join('')")
     assert marks.count("\u25cb") == 2 and "\u25c6" not in marks and "\u2022" not in marks, marks
     assert "\u25cb known" in text(b, "#legend") and "null" not in text(b, "#legend")
     assert "2 outside as before" in text(b, "header")
@@ -183,7 +193,8 @@ def what_the_baseline_knows_is_told_from_what_fails(b):
 def what_agreed_is_told_from_what_was_not_run(b):
     b.open("stopped.html")
     colour = lambda name: b.ask(f"document.querySelector(\"[aria-label^='{name}:']\").className")
-    assert [colour(x) for x in ("layer 0, output", "layer 1, k_proj", "layer 1, k_rope")] == ["agreed", "agreed", "absent"]
+    assert [colour(x)
+            for x in ("layer 0, output", "layer 1, k_proj", "layer 1, k_rope")] == ["agreed", "agreed", "absent"]
     legend = text(b, "#legend")
     assert "agreed" in legend and "in one recording" in legend and "no limit" not in legend, legend
     b.open("bad.html")
@@ -197,7 +208,8 @@ def a_click_opens_a_cell(b):
     assert "engine.py:123" in text(b, "#detail-body") and "recorded at (reference)" not in text(b, "#detail-body")
     b.click("[aria-label^='layer 1, mlp_act:']")
     assert text(b, "#detail-title") == "layer1.mlp_act"
-    for words in "OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "ffn 7: reference", "the NaN and infinities are in token 3 of 17", "layer1.gate_proj":
+    for words in ("OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "ffn 7: reference",
+                  "the NaN and infinities are in token 3 of 17", "layer1.gate_proj"):
         assert words in text(b, "#detail-body"), (words, text(b, "#detail-body"))
     assert b.ask("document.getElementById('growth-point').value") == "mlp_act"
     b.click("#detail-body li button.link")  # what it was computed from
@@ -206,17 +218,21 @@ def a_click_opens_a_cell(b):
     assert text(b, "#detail-title") == "layer0.q_rope"
     b.click("#strip button[data-label=logits]")
     assert text(b, "#detail-title") == "logits" and "kl_mean" in text(b, "#detail-body")
-    assert b.ask("[...document.querySelectorAll('svg[role=img]')].every((s) => s.getAttribute('aria-label').length > 20)")
+    assert b.ask("[...document.querySelectorAll('svg[role=img]')].every((s) => s.getAttribute('aria-label').length > "
+                 "20)")
 
 
 def what_an_operation_added_itself_is_told(b):
     b.open("replay.html")
-    assert "Local or inherited error" in text(b, "#detail-body") and "captured wrongly" in text(b, "#detail-body"), text(b, "#detail-body")
-    assert b.ask("document.querySelector('#growth path.local').getAttribute('d').length") > 5 and "replayed" in text(b, ".key")
+    assert "Local or inherited error" in text(b, "#detail-body") and "captured wrongly" in text(
+        b, "#detail-body"), text(b, "#detail-body")
+    assert b.ask("document.querySelector('#growth "
+                 "path.local').getAttribute('d').length") > 5 and "replayed" in text(b, ".key")
     b.click("[aria-label^='layer 1, q_rope:']")
     assert "local error" in text(b, "#detail-body") and "inherited" in text(b, "#detail-body")
     b.open("bad.html")
-    assert "local error" not in text(b, "#detail-body") and not b.ask("document.querySelector('.k-local').checkVisibility()")
+    assert "local error" not in text(b, "#detail-body") and not b.ask(
+        "document.querySelector('.k-local').checkVisibility()")
 
 
 def a_layer_that_is_missing_has_its_place(b):
@@ -224,9 +240,12 @@ def a_layer_that_is_missing_has_its_place(b):
     b.open("missing.html")
     b.click("[aria-label^='layer 1, q_proj:']")
     assert "not in the candidate" in text(b, "#detail-body"), text(b, "#detail-body")
-    here, axis = b.ask("(() => { const s = document.querySelector('#growth svg'), l = s.querySelector('.here').getAttribute('x1');"
-                       "return [Number(l), [...s.querySelectorAll('text')].filter((t) => t.getAttribute('text-anchor') === 'middle').map((t) => [t.textContent, Number(t.getAttribute('x'))])]; })()")
-    assert dict(axis) == {"0": 56, "1": here} and 56 < here <= b.ask("Number(document.querySelector('#growth svg').getAttribute('width'))"), (here, axis)
+    here, axis = b.ask("(() => { const s = document.querySelector('#growth svg'), "
+                       "l = s.querySelector('.here').getAttribute('x1');"
+                       "return [Number(l), [...s.querySelectorAll('text')].filter((t) => t.getAttribute('text-anchor') "
+                       "=== 'middle').map((t) => [t.textContent, Number(t.getAttribute('x'))])]; })()")
+    assert dict(axis) == {"0": 56, "1": here} and 56 < here <= b.ask("Number(document.querySelector('#growth "
+                                                                     "svg').getAttribute('width'))"), (here, axis)
 
 
 def keys_reach_every_cell(b):
@@ -239,7 +258,8 @@ def keys_reach_every_cell(b):
             break
     assert b.ask(active).startswith("layer 7, q_proj: OUTSIDE limits"), b.ask(active)
     assert b.ask("document.querySelectorAll('#map [tabindex=\"0\"]').length") == 1
-    for key, where in (("ArrowRight", "layer 8, q_proj"), ("ArrowDown", "layer 8, k_proj"), ("End", "layer 79, k_proj"), ("ArrowRight", "layer 79, k_proj"),
+    for key, where in (("ArrowRight", "layer 8, q_proj"), ("ArrowDown", "layer 8, k_proj"), ("End", "layer 79, k_proj"),
+                       ("ArrowRight", "layer 79, k_proj"),
                        ("Home", "layer 0, k_proj"), ("ArrowUp", "layer 0, q_proj"), ("ArrowLeft", "layer 0, q_proj")):
         b.key(key)
         assert b.ask(active).startswith(where + ":"), (key, b.ask(active))
@@ -271,13 +291,15 @@ def steps_can_be_chosen(b):
     b.screen(*SCREENS["light"])
     b.open("steps.html")
     assert text(b, "#detail-title") == "step.3/layer1.v_proj"
-    b.ask("(() => { const s = document.getElementById('step'); s.value = '1'; s.dispatchEvent(new Event('change')); })()")
+    b.ask("(() => { const s = document.getElementById('step'); s.value = '1'; s.dispatchEvent(new Event('change')); "
+          "})()")
     assert b.ask("document.querySelectorAll('#map td[aria-label*=OUTSIDE]').length") == 0
     b.click("[aria-label^='step 1, layer 0, k_proj:']")
     assert text(b, "#detail-title") == "step.1/layer0.k_proj" and "in step 1" in text(b, "#growth")
     assert "headroom" in text(b, "#detail-body") and "All metrics" in text(b, "#detail-body")
     # Of 6015 checkpoints those of the last step are there in short.
-    b.ask("(() => { const s = document.getElementById('step'); s.value = '4'; s.dispatchEvent(new Event('change')); })()")
+    b.ask("(() => { const s = document.getElementById('step'); s.value = '4'; s.dispatchEvent(new Event('change')); "
+          "})()")
     b.click("[aria-label^='step 4, layer 79, k_proj:']")
     assert "the page is brief about most checkpoints" in text(b, "#detail-body") and "nmse" in text(b, "#detail-body")
     assert "in step 4" in text(b, "#growth") and not b.complaints, b.complaints
@@ -327,15 +349,20 @@ def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
     b.open("bad.html")
     assert text(b, "#graph-title") == "Graph of layer 0"
     path = text(b, "#path")
-    assert path.startswith("From the origin to the logits: layer0.q_rope \u2192 attn_context \u2192") and path.endswith("\u2192 final_norm \u2192 logits") and "layers 1-1" in path, path
+    assert path.startswith("From the origin to the logits: layer0.q_rope \u2192 attn_context "
+                           "\u2192") and path.endswith("\u2192 final_norm \u2192 logits") and "layers 1-1" in path, path
     where = "document.querySelector('#graph .box[aria-label*=\"%s:\"] rect').%s"
-    assert b.ask(where % ("layer 0, q_rope", "classList.contains('m8')")), b.ask("document.getElementById('graph').innerHTML")
-    ys = [b.ask(where % (f"layer 0, {p}", "y.baseVal.value")) for p in ("attn_norm", "q_proj", "q_rope", "attn_context", "attn_out", "output")]
+    assert b.ask(where % ("layer 0, q_rope",
+                          "classList.contains('m8')")), b.ask("document.getElementById('graph').innerHTML")
+    ys = [b.ask(where % (f"layer 0, {p}", "y.baseVal.value"))
+          for p in ("attn_norm", "q_proj", "q_rope", "attn_context", "attn_out", "output")]
     assert ys == sorted(ys) and len(set(ys)) == len(ys), ys
     assert b.ask("document.querySelectorAll('#graph .edge.path').length") >= 8
-    assert b.ask("document.querySelectorAll('#graph .edge:not(.path)').length") >= 4  # q_proj, k_proj and v_proj are healthy
+    # q_proj, k_proj and v_proj are healthy
+    assert b.ask("document.querySelectorAll('#graph .edge:not(.path)').length") >= 4
     b.click("#graph .box[aria-label*='layer 0, k_rope:']")
-    assert text(b, "#detail-title") == "layer0.k_rope" and b.ask("document.querySelector('#graph .box.here').getAttribute('aria-label')").startswith("rope: layer 0, k_rope")
+    assert text(b, "#detail-title") == "layer0.k_rope" and b.ask(
+        "document.querySelector('#graph .box.here').getAttribute('aria-label')").startswith("rope: layer 0, k_rope")
     b.ask("document.querySelector('#graph .box[aria-label*=\"v_proj:\"]').focus()")
     b.key("Enter", 13)
     assert text(b, "#detail-title") == "layer0.v_proj"
@@ -350,8 +377,10 @@ def several_candidates_have_one_selection(b):
     assert b.ask("document.title") == "OUTSIDE limits: 5 candidates" and "floor.h5" in text(b, "header")
     assert b.ask("[...document.querySelectorAll('#map-box figcaption b')].map((x) => x.textContent).join('')") == "ABCD"
     # B is the first that is outside, and the same checkpoint is marked in all.
-    assert text(b, "#detail-title") == "layer0.q_rope" and "Candidate B: bad.h5" in text(b, "#detail-body"), text(b, "#detail-body")
-    marked = "[...document.querySelectorAll('#map-box [aria-selected=true]')].map((x) => x.getAttribute('aria-label').split(':')[0])"
+    assert text(b, "#detail-title") == "layer0.q_rope" and "Candidate B: bad.h5" in text(b, "#detail-body"), text(
+        b, "#detail-body")
+    marked = ("[...document.querySelectorAll('#map-box [aria-selected=true]')].map((x) => "
+              "x.getAttribute('aria-label').split(':')[0])")
     assert b.ask(marked) == [f"candidate {x}, layer 0, q_rope" for x in "ABCD"], b.ask(marked)
     rows = b.ask("[...document.querySelectorAll('#beside tbody tr')].slice(0, 4).map((x) => x.cells[1].textContent)")
     assert rows == ["within", "outside, origin", "within", "within"], rows
@@ -383,7 +412,8 @@ def several_candidates_have_one_selection(b):
     assert text(b, "h1") == "all within limits"
     b.call("Emulation.setScriptExecutionDisabled", value=True)
     b.open("several.html")
-    said = " ".join(n["name"]["value"] for n in b.call("Accessibility.getFullAXTree")["nodes"] if n.get("role", {}).get("value") == "StaticText")
+    said = " ".join(n["name"]["value"] for n in b.call("Accessibility.getFullAXTree")["nodes"]
+                    if n.get("role", {}).get("value") == "StaticText")
     for word in "OUTSIDE limits", "B leaves at layer0.q_rope", "D leaves at layer1.q_rope", "C leaves at":
         assert word in said, (word, said)
     b.call("Emulation.setScriptExecutionDisabled", value=False)
@@ -396,8 +426,10 @@ def names_stay_text(b):
     assert b.ask("document.images.length + document.querySelectorAll('b').length") == 0
     assert b.ask("document.scripts.length") == 2
     assert "onerror" in text(b, "#strip") and EVIL in text(b, "#runs") and "\\xff\\xfe" in text(b, "#strip")
-    b.ask("try { const s = document.createElement('script'); s.textContent = 'document.title = \"stolen\"'; document.body.append(s); } catch { 0 }")
-    b.ask("try { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">'); } catch { 0 }")
+    b.ask("try { const s = document.createElement('script'); s.textContent = 'document.title = \"stolen\"'; "
+          "document.body.append(s); } catch { 0 }")
+    b.ask("try { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">'); "
+          "} catch { 0 }")
     assert b.ask("document.title") == "OUTSIDE limits: evil.h5"
 
 
@@ -406,7 +438,8 @@ def of_more_than_four_candidates_the_worst_are_shown(b):
     b.screen(*SCREENS["light"])
     b.open("worst.html")
     assert b.ask("[...document.querySelectorAll('#map-box figcaption b')].map((x) => x.textContent).join('')") == "ADEF"
-    assert "Side by side below are A, D, E, F, the four worst" in text(b, "header") and "values of B, C compare them alone" in text(b, "header"), text(b, "header")
+    assert "Side by side below are A, D, E, F, the four worst" in text(
+        b, "header") and "values of B, C compare them alone" in text(b, "header"), text(b, "header")
 
 
 def the_model_gives_the_graph_where_no_file_has_a_plan(b):
@@ -422,10 +455,13 @@ def what_is_not_printable_is_marked(b):
     b.screen(*SCREENS["light"])
     b.open("hidden.html")
     codes = "\\u{1b}\\u{9b}\\u{202e}\\u{200b}\\u{2028}\\u{e0041}"
-    assert codes in text(b, "#runs") and "hidden" + codes[6:] in text(b, "#strip"), (text(b, "#runs"), text(b, "#strip"))
+    assert codes in text(b,
+                         "#runs") and "hidden" + codes[6:] in text(b, "#strip"), (text(b, "#runs"), text(b, "#strip"))
     shown = b.ask("[...document.querySelectorAll('#runs .unprintable')].map((x) => x.textContent).join('')")
     assert shown == codes, shown
-    everything = b.ask("[...document.querySelectorAll('body *:not(script)')].map((e) => [...e.attributes].map((a) => a.value).join(' ')).join(' ') + document.title + document.querySelector('header').textContent + document.querySelector('main').textContent")
+    everything = b.ask("[...document.querySelectorAll('body *:not(script)')].map((e) => [...e.attributes].map((a) => "
+                       "a.value).join(' ')).join(' ') + document.title + document.querySelector('header').textContent "
+                       "+ document.querySelector('main').textContent")
     assert not [c for c in HIDDEN if c in everything], [hex(ord(c)) for c in HIDDEN if c in everything]
     assert not b.complaints, b.complaints
 
@@ -446,7 +482,8 @@ def which_mistake_it_is_stands_with_the_details(b):
     assert "R1: RoPE pairs columns" in text(b, "header"), text(b, "header")
     b.click("[aria-label^='layer 1, q_rope:']")
     assert "Which mistake it is" in text(b, "#detail-body") and "R1: RoPE pairs columns" in text(b, "#detail-body")
-    b.ask("[...document.querySelectorAll('#detail-body summary')].find((x) => x.textContent.startsWith('The best of')).click()")
+    b.ask("[...document.querySelectorAll('#detail-body summary')].find((x) => x.textContent.startsWith('The best "
+          "of')).click()")
     assert "times worse" in text(b, "#detail-body") and "R12" in text(b, "#detail-body")
     assert not b.complaints, b.complaints
 
@@ -463,8 +500,14 @@ def main():
         try:
             for name in "bad", "replay", "explain", "healthy", "known", "missing", "stopped", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
-            for test in (what_the_baseline_knows_is_told_from_what_fails, what_agreed_is_told_from_what_was_not_run, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
-                         error_grows_over_steps_too, chips_leave_what_they_name, the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection, of_more_than_four_candidates_the_worst_are_shown, the_model_gives_the_graph_where_no_file_has_a_plan,
+            for test in (what_the_baseline_knows_is_told_from_what_fails, what_agreed_is_told_from_what_was_not_run,
+                         a_click_opens_a_cell, what_an_operation_added_itself_is_told,
+                         which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place,
+                         keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+                         error_grows_over_steps_too, chips_leave_what_they_name,
+                         the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
+                         of_more_than_four_candidates_the_worst_are_shown,
+                         the_model_gives_the_graph_where_no_file_has_a_plan,
                          names_stay_text, what_is_not_printable_is_marked, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")

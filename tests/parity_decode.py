@@ -9,9 +9,9 @@ On the trained fixture of every family, or of those named, 64 tokens behind a pr
   drawn       every token is the one that Philox4x32-10 and the recorded scores give, computed here once more (Qwen2's)
   by step     each row of each checkpoint is that of one prefill of all tokens: float32 to 3e-6 of the largest value
               (both engines); Qwen3.5, whose prefill and steps are other sums, to 4e-5
-  gpu f16     teacher-forced with the reference's ids: at most 4 times the floor at every checkpoint of every step, tensors
-              of fewer than 128 numbers over all steps together (specs/limits.md); `vernier compare` says so too; and a
-              paged cache gives the same bits
+  gpu f16     teacher-forced with the reference's ids: at most 4 times the floor at every checkpoint of every step,
+              tensors of fewer than 128 numbers over all steps together (specs/limits.md); `vernier compare` says so
+              too; and a paged cache gives the same bits
 
 Device tests on every suitable device; without one only the reference is tested.
 """
@@ -50,7 +50,8 @@ def listed(ids):
 
 
 def capture(vernier, engine, ids, out, *more, model=MODEL):
-    subprocess.run([vernier, "capture", engine[0], model, *engine[1:], "--ids", listed(ids), "-o", out, "--force", *more],
+    subprocess.run([vernier, "capture", engine[0], model, *engine[1:], "--ids", listed(ids), "-o", out, "--force",
+                    *more],
                    check=True, stderr=subprocess.DEVNULL)
     return out
 
@@ -106,7 +107,8 @@ def greedy(vernier, family, d):
     for g in golden:
         ids = prompt(g["prompt"])
         for precision in ("f32", "f64"):
-            out = capture(vernier, ["ref"], ids, os.path.join(d, "g"), "--decode", str(len(g["ids"])), "--points", "logits",
+            out = capture(vernier, ["ref"], ids, os.path.join(d, "g"), "--decode", str(len(g["ids"])), "--points",
+                          "logits",
                           "--precision", precision, model=model_of(family))
             same = ids_of(out) == ids + g["ids"]
             good &= same
@@ -132,7 +134,8 @@ def sampled(vernier, engine, d):
 def by_step(vernier, engine, family, d):
     ids, model = prompt("p017"), model_of(family)
     allowed = BY_STEP.get(family, BY_STEP_ELSE)
-    steps = capture(vernier, engine, ids, os.path.join(d, "a"), "--precision", "f32", "--decode", str(STEPS), model=model)
+    steps = capture(vernier, engine, ids, os.path.join(d, "a"), "--precision", "f32", "--decode", str(STEPS),
+                    model=model)
     whole = capture(vernier, engine, ids_of(steps), os.path.join(d, "b"), "--precision", "f32", model=model)
     truth, worst = {}, (0.0, "-")
     for name, data in tensors(whole).items():
@@ -149,7 +152,8 @@ def by_step(vernier, engine, family, d):
                 continue
             worst = max(worst, (float(np.max(np.abs(data[()].astype(np.float64) - rows))) / scale, f"step.{i}/{name}"))
     good = worst[0] <= allowed
-    print(f"{family}: {' '.join(engine)}: by step: at most {worst[0]:.1e} from a prefill ({worst[1]}), {allowed:.0e} allowed"
+    print(f"{family}: {' '.join(engine)}: by step: at most {worst[0]:.1e} from a prefill ({worst[1]}), "
+          f"{allowed:.0e} allowed"
           f"{'' if good else '   FAILED'}")
     return good
 
@@ -165,9 +169,11 @@ def forced(vernier, device, family, d):
     more = ["--points", "*", "--force-ids", listed(ids_of(ref)[len(ids):])]
     floor = capture(vernier, ["ref"], ids, at("f"), "--precision", "f16", *more, model=model)
     gpu = capture(vernier, ["gpu", "--device", device], ids, at("h"), "--precision", "f16", *more, model=model)
-    paged = capture(vernier, ["gpu", "--device", device], ids, at("p"), "--precision", "f16", *more, "--kv", "paged", model=model)
+    paged = capture(vernier, ["gpu", "--device", device], ids, at("p"), "--precision", "f16", *more, "--kv", "paged",
+                    model=model)
     truth, least, own, other = (recorded(x) for x in (ref, floor, gpu, paged))
-    good = set(truth) == set(least) == set(own) == set(other) and any(name.startswith(f"step.{STEPS}/") for name in truth)
+    good = set(truth) == set(least) == set(own) == set(other) and any(name.startswith(f"step.{STEPS}/")
+                                                                      for name in truth)
     for full, r in truth.items() if good else ():
         r, (step, name) = r.astype(np.float64), full.split("/", 1)
         e, f = (float(np.sum((x[full].astype(np.float64) - r) ** 2)) for x in (own, least))
@@ -180,8 +186,10 @@ def forced(vernier, device, family, d):
     same = good and all(own[x].tobytes() == other[x].tobytes() for x in own)
     run = subprocess.run([vernier, "compare", ref, gpu, "--floor", floor], capture_output=True, text=True)
     good &= single[0] <= 4.0 and together[0] <= 4.0 and same and run.returncode == 0
-    print(f"{family}: device {device}: forced: {len(truth)} checkpoints of {STEPS} steps; f16 at most {single[0]:.2f} times the floor "
-          f"({single[1]}), small tensors {together[0]:.2f} over all steps ({together[1]}) and {small[0]:.2f} at one ({small[1]}); "
+    print(f"{family}: device {device}: forced: {len(truth)} checkpoints of {STEPS} steps; f16 at most {single[0]:.2f} "
+          f"times the floor "
+          f"({single[1]}), small tensors {together[0]:.2f} over all steps ({together[1]}) and {small[0]:.2f} at one "
+          f"({small[1]}); "
           f"{'as paged' if same else 'OTHER BITS PAGED'}; {run.stdout.splitlines()[-1] if run.stdout else run.stderr}"
           f"{'' if good else '   FAILED'}")
     return good

@@ -4,8 +4,8 @@
     parity_evaluate.py VERNIER
 
   perplexity   of the reference: transformers' strided evaluation of the same ids (golden/*-trained.text.json) to 1e-5
-  the rest     losses, gap, standard errors, intervals, argmax, KL, echo, greedy decoding: numpy in float64 on the logits
-               that `vernier capture` records window by window, to 1e-9 (KL to 1e-9 absolute)
+  the rest     losses, gap, standard errors, intervals, argmax, KL, echo, greedy decoding: numpy in float64 on the
+               logits that `vernier capture` records window by window, to 1e-9 (KL to 1e-9 absolute)
 
 The candidate is the reference in float16, and the GPU on every suitable device.
 """
@@ -27,7 +27,8 @@ Z95 = 1.959963984540054
 
 
 def evaluate(vernier, ids, window, stride, *more, model=MODEL):
-    run = subprocess.run([vernier, "evaluate", model, "--ids", listed(ids), "--window", str(window), "--stride", str(stride),
+    run = subprocess.run([vernier, "evaluate", model, "--ids", listed(ids), "--window", str(window), "--stride",
+                          str(stride),
                           "--format", "json", *more], check=True, capture_output=True, text=True)
     return json.loads(run.stdout)
 
@@ -39,7 +40,8 @@ def golden(vernier, family):
     worst = (0.0, "-")
     for p in g["perplexity"]:
         ids = prompt(p["ids"]) + (said[p["ids"]] if p.get("greedy") else [])
-        j = evaluate(vernier, ids, p["window"], p["stride"], "--candidate", "ref", "--precision", "f32", "--decode", "0",
+        j = evaluate(vernier, ids, p["window"], p["stride"], "--candidate", "ref", "--precision", "f32", "--decode",
+                     "0",
                      model=model_of(family))
         if j["scored"] != p["scored"]:
             print(f"{p['ids']}: {j['scored']} tokens scored, transformers {p['scored']}   FAILED")
@@ -47,7 +49,8 @@ def golden(vernier, family):
         label = f"{p['ids']} {p['window']}/{p['stride']}"
         worst = max(worst, (abs(j["reference"]["perplexity"] / p["perplexity"] - 1), label))
     good = worst[0] <= 1e-5
-    print(f"{family}: perplexity: {len(g['perplexity'])} texts, at most {worst[0]:.1e} from transformers ({worst[1]}), 1e-05 allowed"
+    print(f"{family}: perplexity: {len(g['perplexity'])} texts, at most {worst[0]:.1e} from transformers ({worst[1]}), "
+          f"1e-05 allowed"
           f"{'' if good else '   FAILED'}")
     return good
 
@@ -100,12 +103,14 @@ def truth(vernier, candidate, ids, window, stride, d):
                  f"{name}.interval.0": math.exp(m - Z95 * e), f"{name}.interval.1": math.exp(m + Z95 * e),
                  f"{name}.echo": (best[s] == went_in).mean(), f"{name}.nonfinite": 0, f"{name}.echoes": False}
     m, e = mean_error(loss[1] - loss[0])
-    said |= {"gap.loss": m, "gap.loss_error": e, "gap.perplexity_ratio": math.exp(m), "gap.interval.0": math.exp(m - Z95 * e),
+    said |= {"gap.loss": m, "gap.loss_error": e, "gap.perplexity_ratio": math.exp(m),
+             "gap.interval.0": math.exp(m - Z95 * e),
              "gap.interval.1": math.exp(m + Z95 * e)}
     m, e = mean_error(kl)
     said |= {"kl.mean": m, "kl.error": e, "kl.max": kl.max(), "kl.max_at": at[kl.argmax()],
              "kl.p99": np.sort(kl)[max(math.ceil(0.99 * len(kl)), 1) - 1]}
-    said |= {"argmax.top5": np.mean(top5), "argmax.strict": (best[0] == best[1]).mean(), "repeats": (went_in == target).mean(), "scored": len(at), "tokens": len(ids)}
+    said |= {"argmax.top5": np.mean(top5), "argmax.strict": (best[0] == best[1]).mean(),
+             "repeats": (went_in == target).mean(), "scored": len(at), "tokens": len(ids)}
     if len(apart):
         said |= {"argmax.first_apart.at": at[apart[0]], "argmax.first_apart.reference": best[0][apart[0]],
                  "argmax.first_apart.candidate": best[1][apart[0]]}
@@ -126,13 +131,17 @@ def greedy(vernier, candidate, ids, window, d):
 
 
 def recorded(vernier, candidate, ids, window, stride, d):
-    """The same from recorded logits: the reference read each window in one call, the candidate half of it token by token."""
+    """The same from recorded logits: the reference read each window in one call, the candidate half of it token by
+    token."""
     for k, (begin, end, _) in enumerate(windows(len(ids), window, stride)):
         half = begin + max(1, (end - begin) // 2)
-        for side, engine, first, more in (("ref", ["ref"], end, []), ("cand", candidate, half, ["--force-ids", listed(ids[half:end])])):
+        for side, engine, first, more in (("ref", ["ref"], end, []),
+                                          ("cand", candidate, half, ["--force-ids", listed(ids[half:end])])):
             os.makedirs(os.path.join(d, side), exist_ok=True)
-            capture(vernier, engine, ids[begin:first], os.path.join(d, side, f"w{k}.h5"), "--points", "logits", *(more if first < end else []))
-    run = subprocess.run([vernier, "evaluate", "--recordings", os.path.join(d, "ref"), os.path.join(d, "cand"), "--stride", str(stride),
+            capture(vernier, engine, ids[begin:first], os.path.join(d, side, f"w{k}.h5"), "--points", "logits",
+                    *(more if first < end else []))
+    run = subprocess.run([vernier, "evaluate", "--recordings", os.path.join(d, "ref"), os.path.join(d, "cand"),
+                          "--stride", str(stride),
                           "--format", "json"], check=True, capture_output=True, text=True)
     return json.loads(run.stdout)
 
@@ -169,7 +178,8 @@ def check(vernier, candidate, more, label):
             of_text = truth(vernier, candidate, ids, window, stride, d)
             found = [(j, of_text | greedy(vernier, candidate, ids, window, d), f"{label}: {name}")]
             if candidate[0] == "ref":  # read token by token, a GPU's logits have other roundings than in one call
-                found.append((recorded(vernier, candidate, ids, window, stride, d), of_text, f"{label}: {name}, recorded"))
+                found.append((recorded(vernier, candidate, ids, window, stride, d), of_text,
+                              f"{label}: {name}, recorded"))
         for got, expected, what in found:
             bad, apart = differences(got, expected, what)
             wrong, worst, n = wrong + bad, max(worst, apart), n + len(expected)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """parity_explain.py VERNIER [--all] [--gpu] [--family F] [--fault GLOB]: are known mistakes called by their names?
 
-Every fault of the catalogue is made, one at a time, at an operation of a middle layer, on 70 tokens, in one of the families
-that it fits: on the reference in float32 and, where there is a device, every tenth on the GPU in float16 (--all: all in
-every family). `vernier explain` then has both recordings and the sound model. Counted are
+Every fault of the catalogue is made, one at a time, at an operation of a middle layer, on 70 tokens, in one of the
+families that it fits: on the reference in float32 and, where there is a device, every tenth on the GPU in float16
+(--all: all in every family). `vernier explain` then has both recordings and the sound model. Counted are
 
   seen      the fault moves its tensor beyond the floor (the rest is right to be passed over in silence)
   origin    the operation at fault is the first origin, and there is no other
@@ -42,7 +42,8 @@ class Bench:
 
     def capture(self, name, engine, model, *more, prompt=None):
         out = os.path.join(self.folder, name)
-        done = self.run("capture", engine, model, *(prompt or self.prompt), "--points", "*", "--threads", "1", "--force", "-o", out, *more)
+        done = self.run("capture", engine, model, *(prompt or self.prompt), "--points", "*", "--threads", "1",
+                        "--force", "-o", out, *more)
         return out if done.returncode == 0 else done.stderr.strip()
 
     def explain(self, ref, cand, model):
@@ -76,15 +77,20 @@ def judge(fault, name, report):
     # a fault of attention shows in the first thing that is recorded of it
     op = made[name]["op"]
     plain = lambda o: o.split("/")[-1]  # of whatever step
-    mine = [o for o in origins if plain(o) == name or (made[plain(o)]["layer"] == made[name]["layer"] and made[plain(o)]["op"] == op and op in ("attention", "delta_rule"))]
+    mine = [o for o in origins
+            if plain(o) == name or (made[plain(o)]["layer"] == made[name]["layer"] and made[plain(o)]["op"] == op
+                                    and op in ("attention", "delta_rule"))]
     told = [[a["id"] for a in dict(answers)[o]["answers"]] if o in dict(answers) else [] for o in mine]
     ids = next((i for i in told if fault not in i), told[0] if told else [])  # every step is to be explained
     # an operation that the fault changes too is an origin as well, by the same name
-    right = bool(mine) and all(o in mine or fault in [a["id"] for a in dict(answers)[o]["answers"]] for o in origins if o in dict(answers))
+    right = bool(mine) and all(o in mine or fault in [a["id"] for a in dict(answers)[o]["answers"]] for o in origins
+                               if o in dict(answers))
     alone = [(x["answers"][0]["id"], x) for _, x in answers if x["explained"] and x["answers"][0]["id"]]
-    wrong = any(fault not in [a["id"] for a in x["answers"]] and (x["margin"] is None or x["margin"] > 2) for i, x in alone)
+    wrong = any(fault not in [a["id"] for a in x["answers"]] and (x["margin"] is None or x["margin"] > 2) for i,
+                x in alone)
     words = [[(a["id"], a["words"]) for a in x["answers"]] for _, x in answers]
-    return dict(seen=True, twice=any(len(set(w)) < len(w) for w in words), origin=right, first=bool(ids) and fault in ids, named=fault in ids, wrong=wrong,
+    return dict(seen=True, twice=any(len(set(w)) < len(w) for w in words), origin=right,
+                first=bool(ids) and fault in ids, named=fault in ids, wrong=wrong,
                 called=" ".join(ids) if ids else "nothing" if mine else "elsewhere: " + " ".join(origins[:3]))
 
 
@@ -128,7 +134,8 @@ def main():
                 try:
                     found = judge(fault, name, bench.explain(ref, cand, model))
                     if not found["seen"] and not o.steps:  # some show in decoding alone
-                        cand = bench.capture(out, engine, model, "--precision", precision, "--inject", f"{fault}@{name}", prompt=bench.steps)
+                        cand = bench.capture(out, engine, model, "--precision", precision, "--inject",
+                                             f"{fault}@{name}", prompt=bench.steps)
                         ref = bench.capture(f"{out}.ref", "ref", model, prompt=bench.steps)
                         found = judge(fault, name, bench.explain(ref, cand, model))
                         os.unlink(ref)
@@ -141,7 +148,9 @@ def main():
             total, rows, silent = {}, {}, []
             for (family, _, _, fault, name), j, why in pool.map(one, jobs):
                 if j is None:
-                    if not any(s in why for s in ("leaves the weights there unchanged", "not f16 or bf16", "for other block formats", "no barrier stands right before it", "the reference engine has no barriers")):
+                    if not any(s in why for s in ("leaves the weights there unchanged", "not f16 or bf16",
+                                                  "for other block formats", "no barrier stands right before it",
+                                                  "the reference engine has no barriers")):
                         print(f"{family}: {fault}@{name}: {why}")
                         failed = True
                     continue
@@ -163,7 +172,8 @@ def main():
             if not seen:
                 continue
             share = {k: 100 * total[k] / seen for k in total}
-            print(f"{engine} {precision}: {seen} faults seen; origin right in {share['origin']:.1f} %, first in {share['first']:.1f} %, wrong {total['wrong']}, twice {total['twice']}")
+            print(f"{engine} {precision}: {seen} faults seen; origin right in {share['origin']:.1f} %, "
+                  f"first in {share['first']:.1f} %, wrong {total['wrong']}, twice {total['twice']}")
             failed = failed or share["origin"] < 98 or share["first"] < 95 or total["wrong"] + total["twice"] > 0
     return 1 if failed else 0
 

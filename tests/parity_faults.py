@@ -3,15 +3,15 @@
 
     parity_faults.py VERNIER [ID,ID...|--all]
 
-For each fault and two of the families that `vernier points --faults` says it fits (IDs, --all: every family), one run of
-the reference in float32 with the fault in the middle of the model (in a late layer that it fits, or outside layers), 70 tokens; of faults that show in later
-calls alone, and of some others, the last three of them one by one:
+For each fault and two of the families that `vernier points --faults` says it fits (IDs, --all: every family), one run
+of the reference in float32 with the fault in the middle of the model (in a late layer that it fits, or outside layers),
+70 tokens; of faults that show in later calls alone, and of some others, the last three of them one by one:
 
   - nothing before the first faulty node changes by a bit, and that node changes;
   - every faulty node makes of its inputs what tests/faults_truth.py predicts, to 1e-5 of the largest value.
 
-The sound formulas are held against a sound run first, so a wrong prediction is not taken for a fault. Exit status 1 when
-one fails. Its arithmetic is numpy's and shares nothing with the program.
+The sound formulas are held against a sound run first, so a wrong prediction is not taken for a fault. Exit status 1
+when one fails. Its arithmetic is numpy's and shares nothing with the program.
 """
 import json
 import os
@@ -35,13 +35,16 @@ BLOCKS = "W16", "W16.swapped", "W17", "W17.min"
 
 
 # They show behind the first call alone; these are tried there, too.
-DOUBLE = ("P1", "P1.saturated", "P3", "P5", "P5.bf16", "N18") # float64, or a number in the middle of two would be rounded otherwise
-LATER = ("G13.lost", "G15", "R3b.next", "R3b.last", "R3b.zero", "R10.cached", "R10.again", "R11", "R15.zero", "A3.chunk", "C5", "C5.before", "C7.f16", "C7.f8", "C7.e5m2", "C8")
-LATER_TOO = ("R1", "R3.plus", "A1.twice", "A5.narrow", "A6", "A10.heads", "A14", "C1", "C2", "C2.seen", "C3", "C6", "N4", "M2", "W2.heads", "W6", "M5.plus",
+# float64, or a number in the middle of two would be rounded otherwise
+DOUBLE = ("P1", "P1.saturated", "P3", "P5", "P5.bf16", "N18")
+LATER = ("G13.lost", "G15", "R3b.next", "R3b.last", "R3b.zero", "R10.cached", "R10.again", "R11", "R15.zero",
+         "A3.chunk", "C5", "C5.before", "C7.f16", "C7.f8", "C7.e5m2", "C8")
+LATER_TOO = ("R1", "R3.plus", "A1.twice", "A5.narrow", "A6", "A10.heads", "A14", "C1", "C2", "C2.seen", "C3", "C6",
+             "N4", "M2", "W2.heads", "W6", "M5.plus",
              "G4.k", "G7.none", "G8.memory", "G10", "G11", "G12", "G18.first")
 
-# Families again with other configs, and the faults of those: no fixture has yarn, a frequency in llama3's smooth band, or a
-# window in some layers.
+# Families again with other configs, and the faults of those: no fixture has yarn, a frequency in llama3's smooth band,
+# or a window in some layers.
 VARIANTS = (
     ("llama", "with yarn", "R5 R6", {"rope_parameters": {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24, "rope_theta": 100.0}}),
@@ -101,7 +104,8 @@ def variant(family, changes, out):
         elif name != "config.json":
             os.symlink(os.path.abspath(at[0]), at[1])
     config = json.load(open(os.path.join(source, "config.json")))
-    json.dump({**config, **{k: v for k, v in changes.items() if k != "louder"}}, open(os.path.join(out, "config.json"), "w"))
+    json.dump({**config, **{k: v for k, v in changes.items() if k != "louder"}},
+              open(os.path.join(out, "config.json"), "w"))
     return out
 
 
@@ -109,8 +113,10 @@ def run(vernier, model, out, *inject, steps=0, precision="f32", ids=None):
     """What each call recorded; or, refused, the complaint."""
     ids = (ids or open(IDS).read().strip()).split(",")
     cut = len(ids) - steps
-    done = subprocess.run([vernier, "capture", "ref", model, "--ids", ",".join(ids[:cut]), "--points", "*", "--threads", "1", "--precision", precision, "--force", "-o", out,
-                           *(a for i in inject for a in ("--inject", i)), *(("--force-ids", ",".join(ids[cut:])) if steps else ())],
+    done = subprocess.run([vernier, "capture", "ref", model, "--ids", ",".join(ids[:cut]), "--points", "*", "--threads",
+                           "1", "--precision", precision, "--force", "-o", out,
+                           *(a for i in inject for a in ("--inject", i)),
+                           *(("--force-ids", ",".join(ids[cut:])) if steps else ())],
                           stderr=subprocess.PIPE, text=True)
     if done.returncode:
         return done.stderr
@@ -138,7 +144,8 @@ def wrong(z, o):
 
 
 # No neighbours in a buffer: made on demand, stored wide, states, second names.
-ODD = ("attn_scores", "attn_probs", "gate_act", "k_cache", "v_cache", "gdn_q", "gdn_k", "gdn_g", "gdn_state", "gdn_conv_state", "input")
+ODD = ("attn_scores", "attn_probs", "gate_act", "k_cache", "v_cache", "gdn_q", "gdn_k", "gdn_g", "gdn_state",
+       "gdn_conv_state", "input")
 
 
 def taken_for(fault, name, sound):
@@ -177,7 +184,8 @@ def check_capture(vernier, model, fault, sound, out):
         if isinstance(faulty, str):
             return faulty.strip(), tried, 0.0
         faulty = faulty[0]
-        changed = [n for n in sound if n != "ids" and faulty[n].tobytes() != sound[n].tobytes() and not n.endswith(".input")]
+        changed = [n for n in sound if n != "ids" and faulty[n].tobytes() != sound[n].tobytes()
+                   and not n.endswith(".input")]
         if changed != [name] or faulty[name].tobytes() != recorded_as(fault, name, sound):
             return f"{name}: {', '.join(changed)} changed, or it is something else than predicted", tried, 0.0
         tried += 1
@@ -185,12 +193,15 @@ def check_capture(vernier, model, fault, sound, out):
 
 
 def recorder_fault(fault, calls, i, name, former):
-    """The numbers of a checkpoint of a call as a mistake of the recording has them. former: what a prompt before made."""
+    """The numbers of a checkpoint of a call as a mistake of the recording has them. former: what a prompt before
+    made."""
     x = calls[i][name]
     moved = (64 * b"\0" + x.tobytes())[:x.nbytes]
     rules = {
-        "P8": lambda: calls[i - 1][name] if i and calls[i - 1][name].shape == x.shape else x, "P12.swapped": lambda: x.byteswap(),
-        "P8.prompt": lambda: x if i else former[name], "P12.offset": lambda: np.frombuffer(moved, x.dtype).reshape(x.shape), "P13": lambda: x[-1:],
+        "P8": lambda: calls[i - 1][name] if i and calls[i - 1][name].shape == x.shape else x,
+        "P12.swapped": lambda: x.byteswap(),
+        "P8.prompt": lambda: x if i else former[name],
+        "P12.offset": lambda: np.frombuffer(moved, x.dtype).reshape(x.shape), "P13": lambda: x[-1:],
         "P13.padded": lambda: np.concatenate([x, np.zeros((-len(x) % 16, *x.shape[1:]), x.dtype)]),
         "M6": lambda: x[-1:] if name == "logits" else x, "P12.dtype": lambda: x.view(np.uint16),
     }
@@ -225,7 +236,8 @@ def check(vernier, model, truth, fault, sound, out):
     """What is wrong, or None; and how many nodes were looked at."""
     if fault in GPU_ALONE:
         said = run(vernier, model, out, fault + "@*")
-        return (None, 1, 0.0) if isinstance(said, str) and "the reference engine has no barriers" in said and said.count("\n") == 1 else ("the reference takes it", 0, 0.0)
+        return ((None, 1, 0.0) if isinstance(said, str) and "the reference engine has no barriers" in said
+                and said.count("\n") == 1 else ("the reference takes it", 0, 0.0))
     if fault in RECORDER_FAULTS:
         return check_recorder_fault(vernier, model, fault, out)
     if fault[:3] in ("P6", "P7", "P10", "P20", "P21", "P11"):
@@ -253,11 +265,13 @@ def check(vernier, model, truth, fault, sound, out):
             z = truth.predict(fault, n, faulty[:i + 1]) if inside(n) else None
             if z is not None:
                 predicted[n, i] = z
-    changed = [(n, i) for i in range(len(faulty)) for n in names if not n.endswith("_state") and faulty[i][n].tobytes() != sound[i][n].tobytes()]
+    changed = [(n, i) for i in range(len(faulty)) for n in names if not n.endswith("_state")
+               and faulty[i][n].tobytes() != sound[i][n].tobytes()]
     if not changed:
         return f"{where}: nothing changes", 0, 0.0
     if changed[0] not in predicted:
-        return f"{where}: the first to change is {changed[0]}, which no prediction is for ({', '.join(n for n, i in predicted)})", 0, 0.0
+        return (f"{where}: the first to change is {changed[0]}, which no prediction is for "
+                f"({', '.join(n for n, i in predicted)})", 0, 0.0)
     shows = next(i for n, i in changed if not n.endswith("_cache"))
     if shows != (fault in LATER):
         return f"{where}: it shows in call {shows}", 0, 0.0
@@ -321,10 +335,12 @@ def check_blocks(vernier, out, fault):
         z = faults_blocks.product(tensors, 0, point, sound, None)
         if not wrong(z, sound[where]) <= LEAST:
             return f"{where}: the sound formula is {wrong(z, sound[where]):.1e} off", n
-        z, faulty = faults_blocks.product(tensors, 0, point, sound, fault), run(vernier, model, out, f"{fault}@{where}", ids=SHORT)
+        z, faulty = faults_blocks.product(tensors, 0, point, sound,
+                                          fault), run(vernier, model, out, f"{fault}@{where}", ids=SHORT)
         if (z is None) != isinstance(faulty, str):
             return f"{where}: {faulty if z is None else 'it is made'}", n
-        if z is not None and (faulty[0][where].tobytes() == sound[where].tobytes() or not wrong(z, faulty[0][where]) <= LEAST):
+        if z is not None and (faulty[0][where].tobytes() == sound[where].tobytes()
+                              or not wrong(z, faulty[0][where]) <= LEAST):
             return f"{where}: it is {wrong(z, faulty[0][where]):.1e} off what is predicted", n
         n += z is not None
     return None, n
@@ -349,14 +365,16 @@ def main():
                       if f.split(".")[0] in chapters.split() and (not only or "--all" in only or f in only))
     for fault in BLOCKS:
         with tempfile.TemporaryDirectory() as d:
-            why, n = check_blocks(vernier, os.path.join(d, "r"), fault) if not only or "--all" in only or fault in only else (None, 0)
+            why, n = check_blocks(vernier, os.path.join(d, "r"),
+                                  fault) if not only or "--all" in only or fault in only else (None, 0)
         if n:
             seen.add(fault)
         if why:
             print(f"{fault}@{why}")
             failed += 1
     for f in families:
-        print(f"{f.name}: {f.faults} faults, {f.nodes} faulty nodes are as predicted, the farthest by {f.worst[0]:.1e} ({f.worst[1]})")
+        print(f"{f.name}: {f.faults} faults, {f.nodes} faulty nodes are as predicted, the farthest by {f.worst[0]:.1e} "
+              f"({f.worst[1]})")
     print(f"{len(seen)} faults seen")
     return 1 if failed else 0
 

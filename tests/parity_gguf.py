@@ -34,14 +34,16 @@ IDS = "1,2,3,39,7,9,11,0,5,5,5,2"
 
 def record(vernier, model, out):
     """Digests by name; a string instead when there is no such family."""
-    r = subprocess.run([vernier, "capture", "ref", model, "--ids", IDS, "--points", "*", "-o", out, "--force"], capture_output=True, text=True)
+    r = subprocess.run([vernier, "capture", "ref", model, "--ids", IDS, "--points", "*", "-o", out, "--force"],
+                       capture_output=True, text=True)
     if r.returncode:
         if "is not supported (known:" in r.stderr:
             return r.stderr.strip()
         sys.exit(r.stderr)
     found = {}
     with h5py.File(out) as f:
-        f["step.0"].visititems(lambda name, o: found.__setitem__(name, o.attrs["digest"]) if isinstance(o, h5py.Dataset) else None)
+        f["step.0"].visititems(lambda name, o: found.__setitem__(name, o.attrs["digest"]) if isinstance(o, h5py.Dataset)
+                               else None)
     return found
 
 
@@ -80,7 +82,8 @@ def main():
             models.append((name, os.path.join(d, name)))
             gguf_twins.random_directory(name, models[-1][1])
             # rows of 256 as well
-            wide = {"n_embd": 256, "n_inner": 512} if "n_embd" in config else {"hidden_size": 256, "intermediate_size": 512}
+            wide = {"n_embd": 256,
+                    "n_inner": 512} if "n_embd" in config else {"hidden_size": 256, "intermediate_size": 512}
             models.append((name + ", wide", os.path.join(d, name + ".wide")))
             gguf_twins.random_directory(name, models[-1][1], **wide)
         for label, directory in models:

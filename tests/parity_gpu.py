@@ -41,7 +41,8 @@ def devices(vernier):
 
 
 def record(vernier, engine, model, ids, precision, out, *more):
-    subprocess.run([vernier, "capture", engine, model, "--ids", ids, "--precision", precision, "--points", "*", "-o", out,
+    subprocess.run([vernier, "capture", engine, model, "--ids", ids, "--precision", precision, "--points", "*", "-o",
+                    out,
                     *more], check=True, stderr=subprocess.DEVNULL)
     return ({name: d[()].astype(np.float64) for name, d in tensors(out).items()},
             {name: str(d.attrs["axes"]).split() for name, d in tensors(out).items()})
@@ -77,7 +78,8 @@ def check(vernier, device, model, ids, label, cost={}, floors=FLOORS):
         half, _ = record(vernier, "gpu", model, ids, "f16", at("h"), "--device", device)
         single, _ = record(vernier, "gpu", model, ids, "f32", at("s"), "--device", device)
         double = {}
-        if set(truth) == set(single) and any(not relative(single[n], r) <= 1e-5 for n, r in truth.items() if single[n].shape == r.shape):
+        if set(truth) == set(single) and any(not relative(single[n], r) <= 1e-5 for n, r in truth.items()
+                                             if single[n].shape == r.shape):
             double, _ = record(vernier, "ref", model, ids, "f64", at("d"))
     if not (set(truth) == set(floor) == set(half) == set(single)):
         print(f"{label}: the engines record different checkpoints")
@@ -96,7 +98,8 @@ def check(vernier, device, model, ids, label, cost={}, floors=FLOORS):
         worst32 = max(worst32, (off, name))
         good &= ratio <= floors and token <= 16.0 and off <= allowed
     print(f"{label}: {len(truth)} checkpoints; f16 at most {worst16[0]:.2f} times the floor ({worst16[1]}), "
-          f"its worst token {token16[0]:.2f} times ({token16[1]}); f32 at most {worst32[0]:.1e} relative ({worst32[1]}){'' if good else '   FAILED'}")
+          f"its worst token {token16[0]:.2f} times ({token16[1]}); f32 at most {worst32[0]:.1e} relative "
+          f"({worst32[1]}){'' if good else '   FAILED'}")
     return good
 
 

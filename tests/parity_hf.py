@@ -67,7 +67,8 @@ def check(vernier, model, ids, gold32, gold64, label):
             truth = dataset[()]
             for ours in (ours32, ours64):
                 if name not in ours or ours[name].shape != truth.shape:
-                    print(f"{label}: {name}: {'missing' if name not in ours else ours[name].shape} against {truth.shape}")
+                    print(f"{label}: {name}: {'missing' if name not in ours else ours[name].shape} against "
+                          f"{truth.shape}")
                     return False
             scale = float(np.max(np.abs(truth)))
             relative = largest_error(ours64[name][()], truth) / scale

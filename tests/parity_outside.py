@@ -1,22 +1,25 @@
 #!/usr/bin/env python3
 """parity_outside.py: mistakes made in transformers from outside (outside_faults.py), recorded, and explained.
 
-    parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]... [--sample N] [--random] [--verbose]
+    parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]... [--sample N] [--random]
+    [--verbose]
 
-Needs a Python with torch and transformers (77, skipped, without). Each mistake is made in each of its families and formats, with
-70 tokens at once, as a prompt and single tokens, as calls of other lengths, or as a row of a batch that is padded left; `vernier explain`
-is given the recording. Of a mistake in 16 bits that leaves less than a healthy operation may, nothing is expected (below). Prints
+Needs a Python with torch and transformers (77, skipped, without). Each mistake is made in each of its families and
+formats, with 70 tokens at once, as a prompt and single tokens, as calls of other lengths, or as a row of a batch that
+is padded left; `vernier explain` is given the recording. Of a mistake in 16 bits that leaves less than a healthy
+operation may, nothing is expected (below). Prints
 
     found    a run that is outside its limits
     origin   the first origin is where the mistake was made
     named    by the right id; none: no name was given; half: a name that is one half of the right pair
     wrong    another name
 
-and of the runs in which the mistake leaves one of its operations at 4 floors or more, how many were found: all are asked for in
-float32, 97 % in 16 bits (of few numbers, as in a single token, a healthy operation may have 16). Exit status 1 where that is
-not so, where a wrong name was given, a mistake was not found or not where it is, one that is SURE has no name, or (of 100 or
-more that were found) fewer than 85 % were named, without those that no catalogue has (UNKNOWN).
---sample N: every Nth row, for a short run. --random: in models with random weights and other shapes than the trained ones.
+and of the runs in which the mistake leaves one of its operations at 4 floors or more, how many were found: all are
+asked for in float32, 97 % in 16 bits (of few numbers, as in a single token, a healthy operation may have 16). Exit
+status 1 where that is not so, where a wrong name was given, a mistake was not found or not where it is, one that is
+SURE has no name, or (of 100 or more that were found) fewer than 85 % were named, without those that no catalogue has
+(UNKNOWN). --sample N: every Nth row, for a short run. --random: in models with random weights and other shapes than the
+trained ones.
 """
 import argparse
 import contextlib
@@ -35,7 +38,7 @@ import outside_caches
 import outside_ports
 import random_model
 from outside_faults import FAULTS, SURE, UNKNOWN, Model
-from parity_healthy import full_name, used
+from parity_variants import full_name, used
 from record_help import BF16, F16, F32, FAMILIES, model_of, prompt, record
 from vernier_parity.wrapped import replace
 
@@ -64,7 +67,8 @@ def random_of(family, folder):
 
 def cuts(how, n):
     """How many tokens each call has."""
-    return {"whole": [n], "chunks": [35, n - 35], "uneven": [20, 30, n - 50], "same calls": [20, 30, n - 50], "steps": [n - STEPS] + [1] * STEPS,
+    return {"whole": [n], "chunks": [35, n - 35], "uneven": [20, 30, n - 50], "same calls": [20, 30, n - 50],
+            "steps": [n - STEPS] + [1] * STEPS,
             "chunks steps": [31, n - STEPS - 31] + [1] * STEPS}[how]
 
 
@@ -77,7 +81,8 @@ def call(model, how, ids):
             positions = (mask.cumsum(-1) - 1).clamp(min=0)
             padded, cache, at = torch.tensor([[0] * (len(ids) - len(r)) + r for r in rows]), None, 0
             for n in [len(ids)] if how == "padded" else [len(ids) - STEPS] + [1] * STEPS:
-                cache = model(padded[:, at : at + n], attention_mask=mask[:, : at + n], position_ids=positions[:, at : at + n], past_key_values=cache,
+                cache = model(padded[:, at : at + n], attention_mask=mask[:, : at + n],
+                              position_ids=positions[:, at : at + n], past_key_values=cache,
                               use_cache=True).past_key_values
                 at += n
             return
@@ -89,14 +94,16 @@ def call(model, how, ids):
 
 def reference(vernier, directory, how, ids, path):
     if how == "same calls":
-        model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=F32, attn_implementation="eager").eval()
+        model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=F32,
+                                                                  attn_implementation="eager").eval()
         with record(model, path, points="*"):
             call(model, how, ids)
         return
     ids = ids[:50] if how.startswith("padded") else ids
     cut = len(ids) - (STEPS if how.endswith("steps") else 0)
     more = ["--force-ids", ",".join(map(str, ids[cut:]))] if how.endswith("steps") else []
-    done = subprocess.run([vernier, "capture", "ref", directory, "--ids", ",".join(map(str, ids[:cut])), *more, "--points", "*", "--threads", "1",
+    done = subprocess.run([vernier, "capture", "ref", directory, "--ids", ",".join(map(str, ids[:cut])), *more,
+                           "--points", "*", "--threads", "1",
                            "--force", "-o", path], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
@@ -119,7 +126,8 @@ def judged(f, m, report):
     if not found and all(used(c) <= 1 for c in at):
         return "below", "-", "-", "", far
     first = origins[0] if origins else ""
-    told = [(e["checkpoint"], [a["id"] for a in e["answers"]], e["words"]) for e in report.get("explanations", []) if e["explained"]]
+    told = [(e["checkpoint"], [a["id"] for a in e["answers"]], e["words"]) for e in report.get("explanations", [])
+            if e["explained"]]
     ids = f.ids or [""]
     wrong = [t for t in told if not any(matches(i, ids) or i == "" for i in t[1])]
     halves = [t for t in wrong if any("+" in i and any(matches(part, i.split("+")) for part in t[1]) for i in f.ids)]
@@ -128,13 +136,15 @@ def judged(f, m, report):
     words = "; ".join(f"{t[0]}: {t[2]}" for t in (wrong or right)[:2])
     if named == "none":
         words = "; ".join(e["words"] for e in report.get("explanations", [])[:1])
-    return "found" if found else "MISSED", "origin" if matches(first, where) else f"ELSEWHERE {first}", named, words, far
+    return ("found" if found else "MISSED", "origin" if matches(first, where) else f"ELSEWHERE {first}", named, words,
+            far)
 
 
 def explained(vernier, job):
     f, m, dtype, ref, cand, directory = job
     more = ["--batch-row", "1"] if f.call.startswith("padded") else []
-    done = subprocess.run([vernier, "explain", ref, cand, "--model", directory, "--allow", "missing,extra", "--threads", "1", "--format", "json", *more],
+    done = subprocess.run([vernier, "explain", ref, cand, "--model", directory, "--allow", "missing,extra", "--threads",
+                           "1", "--format", "json", *more],
                           capture_output=True, text=True, check=False)
     os.unlink(cand)
     if done.returncode > 1:
@@ -163,7 +173,8 @@ def main():
             jobs, counts, n_far, far_found, no_name = [], {}, 0, 0, 0
             for family in a.family or FAMILIES:
                 directory = random_of(family, folder) if a.random else model_of(family)
-                m = Model(transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=DTYPES[dtype], attn_implementation="eager").eval(), family)
+                m = Model(transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=DTYPES[dtype],
+                                                                            attn_implementation="eager").eval(), family)
                 for f in FAULTS:
                     if family not in f.families or (a.fault and not matches(f.name, a.fault)):
                         continue
@@ -186,17 +197,21 @@ def main():
                 far_found += far and found == "found"
                 no_name += found == "found" and named == "none" and f.name in UNKNOWN
                 if far and found == "below":
-                    print(f"{m.family:12} {dtype:4} {f.name:28} is at {FLOORS:g} floors or more, and within", flush=True)
+                    print(f"{m.family:12} {dtype:4} {f.name:28} is at {FLOORS:g} floors or more, and within",
+                          flush=True)
                 for word in (found, origin.split()[0], named):
                     counts[word] = counts.get(word, 0) + 1
                 unnamed = f.name in SURE and named == "none"
                 bad += unnamed
                 if a.verbose or unnamed or found in ("MISSED", "REFUSED") or origin.startswith("E") or named == "WRONG":
-                    print(f"{m.family:12} {dtype:4} {f.name:28} {found:6} {origin:7} {named:5} {words[:300]}", flush=True)
+                    print(f"{m.family:12} {dtype:4} {f.name:28} {found:6} {origin:7} {named:5} {words[:300]}",
+                          flush=True)
             c = lambda word: counts.get(word, 0)
             seen = c("found") + c("MISSED")
-            print(f"{dtype}: {len(jobs)} runs, {c('below')} below the floor; of {seen} others {c('found')} found, {c('origin')} first origins right, "
-                  f"{c('named')} named, {c('half')} by half, {c('none')} none ({no_name} of these are of no known kind), {c('WRONG')} wrong names, {c('REFUSED')} refused", flush=True)
+            print(f"{dtype}: {len(jobs)} runs, {c('below')} below the floor; of {seen} others {c('found')} found, "
+                  f"{c('origin')} first origins right, "
+                  f"{c('named')} named, {c('half')} by half, {c('none')} none ({no_name} of these are of no known "
+                  f"kind), {c('WRONG')} wrong names, {c('REFUSED')} refused", flush=True)
             print(f"{dtype}: {n_far} leave an operation at {FLOORS:g} floors or more, {far_found} of these are found "
                   f"({100 * far_found / max(n_far, 1):.1f} %; {100 * SHARE[dtype]:g} % are asked for)", flush=True)
             bad += far_found < SHARE[dtype] * n_far

@@ -3,12 +3,13 @@
 
     parity_precision.py VERNIER [--dtype bf16|f16]... [--family F]...
 
-Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the trained
-models through transformers as from_pretrained(dtype=...) gives them, and prints how many floors each is off: NMSE against
-the float32 reference over the NMSE of the reference run in that format, of the worst checkpoint and of its worst token.
-`vernier compare` must find them within its own limits. Then what model.to(bfloat16) does, which rounds the frequencies of
-RoPE too: where that turns the last token by 0.01 radians or more it must be outside, and start at a rotated query or key.
-(Frequencies 1, 1/200, 1/5000 of llama and those of Qwen3.5 are rounded by too little for 200 tokens.)
+Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the
+trained models through transformers as from_pretrained(dtype=...) gives them, and prints how many floors each is off:
+NMSE against the float32 reference over the NMSE of the reference run in that format, of the worst checkpoint and of its
+worst token. `vernier compare` must find them within its own limits. Then what model.to(bfloat16) does, which rounds the
+frequencies of RoPE too: where that turns the last token by 0.01 radians or more it must be outside, and start at a
+rotated query or key. (Frequencies 1, 1/200, 1/5000 of llama and those of Qwen3.5 are rounded by too little for 200
+tokens.)
 """
 import argparse
 import contextlib
@@ -41,13 +42,15 @@ def golden_run(*args, **options):
 
 def ratios(run, ref, low, axes):
     """name -> (NMSE, NMSE of the worst token) over the floor's."""
-    return {name: [over(m(x), m(low[name])) for m in (lambda a: nmse(a, ref[name]), lambda a: worst_token(a, ref[name], axes[name]))]
+    return {name: [over(m(x), m(low[name]))
+                   for m in (lambda a: nmse(a, ref[name]), lambda a: worst_token(a, ref[name], axes[name]))]
             for name, x in run.items()}
 
 
 def judged(vernier, ref, cand, floor):
     """(exit status, first divergence) of `vernier compare`."""
-    run = subprocess.run([vernier, "compare", ref, cand, "--floor", floor, "--allow", "missing,extra"], capture_output=True, text=True,
+    run = subprocess.run([vernier, "compare", ref, cand, "--floor", floor, "--allow", "missing,extra"],
+                         capture_output=True, text=True,
                          check=False)
     first = [line.split()[1] for line in run.stdout.splitlines() if line.startswith("first ")]
     return run.returncode, first[0] if first else None, run.stderr
@@ -73,8 +76,10 @@ def cast(vernier, family, prompt, model, ids, at, runs):
     status, begins, said = judged(vernier, at("f32"), at("cast"), at("bf16"))
     found_out = status == 1 and begins in roped
     good = found_out == (angle > 0.01)
-    print(f"{family} {prompt} bf16, frequencies cast: turned by {angle:.4f} rad, rotated queries and keys of {roped[0].split('.')[0]} "
-          f"{min(first):.1f} to {max(first):.1f} floors; {f'starts at {begins}' if found_out else f'within {said}' if status == 0 else begins}"
+    print(f"{family} {prompt} bf16, frequencies cast: turned by {angle:.4f} rad, rotated queries and keys of "
+          f"{roped[0].split('.')[0]} "
+          f"{min(first):.1f} to {max(first):.1f} floors; "
+          f"{f'starts at {begins}' if found_out else f'within {said}' if status == 0 else begins}"
           f"{'' if good else '   FAILED'}")
     return good
 
@@ -111,7 +116,8 @@ def main():
         for dtype in a.dtype or sorted(golden.HALVES):
             runs = [run(a.vernier, f, dtype, p, folder) for f in a.family or FAMILIES for p in PROMPTS]
             good &= all(r[0] for r in runs)
-            print(f"{dtype}: at most {max(r[1] for r in runs):.1f} floors in nmse, {max(r[2] for r in runs):.1f} in single tokens")
+            print(f"{dtype}: at most {max(r[1] for r in runs):.1f} floors in nmse, {max(r[2] for r in runs):.1f} in "
+                  f"single tokens")
     print(f"{'1 passed, 0 failed' if good else '0 passed, 1 failed'}")
     sys.exit(0 if good else 1)
 

@@ -34,7 +34,8 @@ SCALINGS = {
 
 def longrope(pairs, original):
     return json.dumps({"rope_type": "longrope", "factor": 8.0, "original_max_position_embeddings": original,
-                       "short_factor": [1 + i / 8 for i in range(pairs)], "long_factor": [1 + i * i / 2 for i in range(pairs)]})
+                       "short_factor": [1 + i / 8 for i in range(pairs)],
+                       "long_factor": [1 + i * i / 2 for i in range(pairs)]})
 
 
 # name: tokens, arguments of random_model.py
@@ -55,17 +56,23 @@ CASES = {
     "qwen3-window": (70, "qwen3 --heads 4 --kv-heads 2 --head-dim 6 --window 1 --untied"),
     "qwen3-long": (600, "qwen3 --heads 2 --kv-heads 2 --head-dim 16 --hidden 24 --eps 1e-5"),
     "qwen3_5-taps-2": (65, "qwen3_5_text --head-dim 16 --layers 4 --linear 2,2,8,8 --taps 2 --untied"),
-    "qwen3_5-before-chunk": (63, "qwen3_5_text --head-dim 16 --layers 5 --kinds fllfl --linear 2,4,9,5 --taps 3 --untied"),
-    "qwen3_5-two-chunks": (128, "qwen3_5_text --hidden 40 --heads 5 --kv-heads 1 --head-dim 24 --layers 3 --kinds lfl --linear 3,3,11,16"
+    "qwen3_5-before-chunk": (63, "qwen3_5_text --head-dim 16 --layers 5 --kinds fllfl --linear 2,4,9,5 --taps 3 "
+                             "--untied"),
+    "qwen3_5-two-chunks": (128, "qwen3_5_text --hidden 40 --heads 5 --kv-heads 1 --head-dim 24 --layers 3 --kinds lfl "
+                           "--linear 3,3,11,16"
                                 " --attention-bias --multimodal --untied"),
-    "qwen3_5-odd": (130, "qwen3_5_text --hidden 37 --heads 3 --kv-heads 1 --head-dim 12 --partial 0.5 --layers 3 --linear 1,3,5,7 --taps 3"
+    "qwen3_5-odd": (130, "qwen3_5_text --hidden 37 --heads 3 --kv-heads 1 --head-dim 12 --partial 0.5 --layers 3 "
+                    "--linear 1,3,5,7 --taps 3"
                          " --interval 2 --attention-bias --dtype float16"),
-    "qwen3_5-multimodal": (64, "qwen3_5_text --hidden 33 --heads 2 --head-dim 8 --layers 5 --linear 3,6,3,9 --interval 3 --multimodal"
+    "qwen3_5-multimodal": (64, "qwen3_5_text --hidden 33 --heads 2 --head-dim 8 --layers 5 --linear 3,6,3,9 --interval "
+                           "3 --multimodal"
                                " --shards 2 --dtype bfloat16"),
-    "qwen3_5-long": (600, "qwen3_5_text --hidden 64 --heads 4 --kv-heads 2 --head-dim 32 --layers 4 --linear 2,6,16,8 --rope-spelling 4"),
+    "qwen3_5-long": (600, "qwen3_5_text --hidden 64 --heads 4 --kv-heads 2 --head-dim 32 --layers 4 --linear 2,6,16,8 "
+                     "--rope-spelling 4"),
     "qwen3_5-token": (1, "qwen3_5_text --head-dim 16 --layers 2 --linear 2,6,128,32 --interval 2"),
     "qwen3_5-attends": (20, "qwen3_5_text --head-dim 16 --layers 2 --interval 1"),
-    "qwen3_5-K-256": (257, "qwen3_5_text --heads 2 --kv-heads 1 --head-dim 256 --layers 2 --linear 1,2,64,128 --interval 2"
+    "qwen3_5-K-256": (257, "qwen3_5_text --heads 2 --kv-heads 1 --head-dim 256 --layers 2 --linear 1,2,64,128 "
+                      "--interval 2"
                            f" --rope-scaling '{SCALINGS['yarn']}'"),
     "qwen3_5-longrope": (66, "qwen3_5_text --head-dim 16 --layers 2 --interval 2 --context 512"
                              f" --rope-scaling '{longrope(2, 64)}'"),
@@ -81,11 +88,13 @@ CASES = {
     **{f"{f}-{s}": (n, f"{f} --kv-heads 2 --head-dim 16 --theta {t} --context {c} --rope-scaling '{SCALINGS[s]}'")
        for f, s, n, t, c in [
            ("qwen2", "linear", 50, 1e4, 256), ("qwen2", "yarn", 128, 1e6, 64), ("qwen3", "dynamic", 100, 1e4, 64),
-           ("llama", "dynamic", 64, 5e5, 64), ("llama", "llama3", 200, 5e5, 512), ("llama", "yarn-mscale", 66, 1e4, 640),
+           ("llama", "dynamic", 64, 5e5, 64), ("llama", "llama3", 200, 5e5, 512),
+           ("llama", "yarn-mscale", 66, 1e4, 640),
            ("mistral", "yarn", 97, 1e4, 128), ("qwen3", "llama3", 65, 1e6, 512), ("mistral", "dynamic", 600, 1e4, 96)]},
     "llama-longrope-short": (64, f"llama --kv-heads 2 --head-dim 16 --context 512 --rope-scaling '{longrope(8, 64)}'"),
     "llama-longrope-long": (65, f"llama --kv-heads 2 --head-dim 16 --context 512 --rope-scaling '{longrope(8, 64)}'"),
-    "qwen3-longrope": (600, f"qwen3 --kv-heads 2 --head-dim 12 --hidden 30 --heads 4 --context 1024 --rope-scaling '{longrope(6, 100)}'"),
+    "qwen3-longrope": (600, f"qwen3 --kv-heads 2 --head-dim 12 --hidden 30 --heads 4 --context 1024 --rope-scaling "
+                       f"'{longrope(6, 100)}'"),
 }
 
 
@@ -112,12 +121,16 @@ def of_chance(rng, family=None):
         a += ["--inverse-layer"] if rng.random() < 0.3 else []
         return tokens, a
     K = 2 * rng.randint(2, 12)
-    if family == "qwen3_5_text": # keys of one or two columns say nearly the same: too much for float64 in chunks, --check says
+    # keys of one or two columns say nearly the same: too much for float64 in chunks, --check says
+    if family == "qwen3_5_text":
         nk, K = rng.randint(1, 4), 8 * rng.randint(1, 4)
-        a += ["--linear", f"{nk},{nk * rng.randint(1, 4)},{rng.randint(3, 40)},{rng.randint(1, 40)}", "--taps", str(rng.randint(2, 6)),
-              *rng.choice([["--interval", str(rng.randint(1, 4))], ["--kinds", "".join(rng.choice("llf") for _ in range(layers))]]),
+        a += ["--linear", f"{nk},{nk * rng.randint(1, 4)},{rng.randint(3, 40)},{rng.randint(1, 40)}", "--taps",
+              str(rng.randint(2, 6)),
+              *rng.choice([["--interval", str(rng.randint(1, 4))],
+                           ["--kinds", "".join(rng.choice("llf") for _ in range(layers))]]),
               *rng.choice([[], ["--multimodal"]])]
-    a += ["--hidden", str(rng.randint(1, 12) * heads), "--head-dim", str(K), "--theta", rng.choice(["1e4", "5e5", "1e6", "12345"]),
+    a += ["--hidden", str(rng.randint(1, 12) * heads), "--head-dim", str(K), "--theta",
+          rng.choice(["1e4", "5e5", "1e6", "12345"]),
           "--kv-heads", str(rng.choice([g for g in range(1, heads + 1) if heads % g == 0]))]
     kind = rng.choice(["none", "longrope", *SCALINGS])
     pairs = K // 8 if family == "qwen3_5_text" else K // 2

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""parity_record.py VERNIER [FAMILY...]: vernier_parity.record() around HuggingFace transformers, against `vernier capture ref`.
+"""parity_record.py VERNIER [FAMILY...]: vernier_parity.record() around HuggingFace transformers, against `vernier
+capture ref`.
 
 Of every trained family, or of those named (77, skipped, in a Python without torch and transformers):
 
-  plain      float32, eager and sdpa attention, every point: all there, `vernier compare` says within fp32.yaml, the same
-             weights; and the default points, their axes, bases and operations are those of `vernier points`
+  plain      float32, eager and sdpa attention, every point: all there, `vernier compare` says within fp32.yaml, the
+             same weights; and the default points, their axes, bases and operations are those of `vernier points`
   probe      logits with recording on and off, and generated tokens: the same bits
   generate   12 tokens behind a prompt, every point of every step within
   16 bits    bfloat16 and float16 within, in units of the reference in that format
@@ -27,7 +28,7 @@ from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy
 from record_variants import odd
 from vernier_parity.wrapped import _probabilities
 
-# ---- healthy runs -------------------------------------------------------------------------------------------------------
+# ---- healthy runs ----------------------------------------------------------------------------------------------------
 
 
 def points_of(bench, family):
@@ -50,7 +51,8 @@ def plain(bench, family):
         with record(model, cand, points="*"):
             watched = run(model, ids)
         after = run(model, ids)
-        bench.say(f"{family} {attention} probe", torch.equal(bare, watched) and torch.equal(bare, after), "the same bits")
+        bench.say(f"{family} {attention} probe", torch.equal(bare, watched) and torch.equal(bare, after),
+                  "the same bits")
         bench.within(f"{family} {attention} plain", ref, cand)
         checked = bench.vernier("show", "--check", cand)
         bench.say(f"{family} {attention} alone", checked.returncode == 0, checked.stdout.splitlines()[-1])
@@ -63,9 +65,11 @@ def plain(bench, family):
         default = [n for n, p in said.items() if p[3] != "on demand"]
         facts = lambda n: tuple(r.attributes(n)[k] for k in ("axes", "basis", "op"))
         other = [n for n in default if n not in r or facts(n) != said[n][:3]]
-        bench.say(f"{family} default points", sorted(r.names()) == sorted(default) and not other, f"{len(default)} {other or ''}")
+        bench.say(f"{family} default points", sorted(r.names()) == sorted(default) and not other,
+                  f"{len(default)} {other or ''}")
     weights = bench.vernier("weights", ref, cand)
-    bench.say(f"{family} weights", weights.returncode == 0 and "all equal" in weights.stdout, weights.stdout.splitlines()[-1])
+    bench.say(f"{family} weights", weights.returncode == 0 and "all equal" in weights.stdout,
+              weights.stdout.splitlines()[-1])
 
 
 def generate(bench, family):
@@ -78,7 +82,8 @@ def generate(bench, family):
     ref = bench.reference(family, ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*")
     with vernier_parity.open(cand) as r:
         whole = r.token_ids.tolist() == tokens[:-1] and r.steps == 13 and r.step(12)["position"] == len(tokens) - 2
-    bench.say(f"{family} generate probe", torch.equal(bare, watched) and whole, f"{len(tokens) - len(ids) - 1} tokens behind the prompt")
+    bench.say(f"{family} generate probe", torch.equal(bare, watched) and whole,
+              f"{len(tokens) - len(ids) - 1} tokens behind the prompt")
     bench.within(f"{family} generate", ref, cand)
 
 
@@ -125,10 +130,11 @@ def batch(bench, family):
     with record(model, cand):
         run(model, [r + [0] * (longest - len(r)) for r in rows], attention_mask=mask.flip(-1))
     for i in (0, 2):
-        bench.within(f"{family} batch padded right, row {i}", bench.reference(family, rows[i]), cand, "--batch-row", str(i))
+        bench.within(f"{family} batch padded right, row {i}", bench.reference(family, rows[i]), cand, "--batch-row",
+                     str(i))
 
 
-# ---- mistakes -----------------------------------------------------------------------------------------------------------
+# ---- mistakes --------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -173,7 +179,8 @@ def faults(model, family):
     yield "no scale", p + "attn_context", ("A1.missing",), replaced(attn, "scaling", 1.0)
     first = 0 if family != "qwen3_5_text" else last
     masks = [n for n in ("create_sliding_window_causal_mask", "create_causal_mask") if hasattr(source, n)]
-    yield "no causal mask", f"layer{first}.attn_context", ("A2",), replaced(source, masks[0] if family == "mistral" else masks[-1], seen_ahead)
+    yield "no causal mask", f"layer{first}.attn_context", ("A2",), replaced(source, masks[0] if family == "mistral"
+                                                                            else masks[-1], seen_ahead)
     if gpt2:
         fc = layer.mlp.c_fc
         yield "a bias dropped", p + "up_proj", ("W6",), replaced(fc, "forward", lambda x: x @ fc.weight)
@@ -184,7 +191,8 @@ def faults(model, family):
         mlp, "forward", lambda x: mlp.down_proj(mlp.act_fn(mlp.up_proj(x)) * mlp.gate_proj(x)))
     if attn.k_proj.bias is not None:
         product = attn.k_proj
-        yield "a bias dropped", p + "k_proj", ("W6",), replaced(product, "forward", lambda x: torch.nn.functional.linear(x, product.weight))
+        yield "a bias dropped", p + "k_proj", ("W6",), replaced(product, "forward",
+                                                                lambda x: torch.nn.functional.linear(x, product.weight))
     if hasattr(attn, "q_norm"):
         yield "q_norm skipped", p + "q_norm", ("N8.skipped",), replaced(attn.q_norm, "forward", lambda x: x)
 
@@ -200,10 +208,11 @@ def planted(bench, family):
         origins = report.get("origins") or [report["summary"]]
         named = told.get(origin, [])
         right = status == OUTSIDE_LIMITS and origins[0] == origin and any(a["id"] in ids_of_fault for a in named)
-        bench.say(f"{family} {what}", right, f"{origins[0]}: {', '.join(a['id'] + ' ' + a['words'] for a in named[:2]) or 'none'}")
+        bench.say(f"{family} {what}", right,
+                  f"{origins[0]}: {', '.join(a['id'] + ' ' + a['words'] for a in named[:2]) or 'none'}")
 
 
-# ---- once ---------------------------------------------------------------------------------------------------------------
+# ---- once ------------------------------------------------------------------------------------------------------------
 
 
 def refused(bench, what, words, f):
@@ -220,7 +229,8 @@ def once(bench):
     with record(model, cand, "layer*.{q,k}_rope", layers=1, tokens="3-5", run={"purpose": "a selection"}):
         run(model, ids)
     with vernier_parity.open(cand) as r:
-        bench.say("layers, tokens, points", r.names() == ["layer1.q_rope", "layer1.k_rope"] and r["layer1.q_rope"].shape[0] == 3
+        bench.say("layers, tokens, points", r.names() == ["layer1.q_rope", "layer1.k_rope"]
+                  and r["layer1.q_rope"].shape[0] == 3
                   and (r.step(0)["first_row"], r.step(0)["rows"]) == (3, 3) and r.run["purpose"] == "a selection")
     bench.within("a selection", ref, cand, "--points", "layer1.{q,k}_rope", "--allow", "missing")
     with record(model, cand, "layer1.input"):
@@ -229,12 +239,14 @@ def once(bench):
     with record(model, cand, tokens="last"):
         greedy(model, ids, 3)
     with vernier_parity.open(cand) as r:
-        bench.say("the last token of each step", r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
+        bench.say("the last token of each step",
+                  r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
 
     # static caches have room behind the last token
     with record(model, cand, "*"):
         tokens = greedy(model, ids, 4, cache_implementation="static", disable_compile=True)[0].tolist()
-    decoded = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*", name="steps.h5")
+    decoded = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*",
+                              name="steps.h5")
     bench.within("a static cache", decoded, cand)
 
     # one prompt with padding is its row of a batch of one
@@ -252,7 +264,8 @@ def once(bench):
     given = dict(module=None, query=q, key=k, scaling=0.3)
     for window in (None, 3):
         told = _probabilities(types.SimpleNamespace(past=4), dict(given, sliding_window=window))
-        shown = _probabilities(types.SimpleNamespace(past=4), dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
+        shown = _probabilities(types.SimpleNamespace(past=4),
+                               dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
         bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
 
     odd(bench, ref, ids, cand)
@@ -269,10 +282,12 @@ def once(bench):
     except vernier_parity.Diverged as e:
         with vernier_parity.open(stop) as r:
             made = r.attributes("layer1.k_proj")["source_line"]
-            bench.say("a run stops where it differs", r.complete and (e.name, r.run["stopped"]) == ("layer1.k_proj",) * 2 and "layer1.v_proj" not in r)
+            bench.say("a run stops where it differs", r.complete and (e.name, r.run["stopped"]) == ("layer1.k_proj",)
+                      * 2 and "layer1.v_proj" not in r)
             bench.say("the line of transformers", made.startswith("transformers/models/qwen2/modeling_qwen2.py:"), made)
     compared = bench.vernier("compare", cand, stop)
-    bench.say("a stopped run is compared", compared.returncode == 1 and f"candidate {made}; reference {made}" in compared.stdout)
+    bench.say("a stopped run is compared", compared.returncode == 1
+              and f"candidate {made}; reference {made}" in compared.stdout)
 
     double = load("qwen2", torch.float64)
     with record(double, cand):
@@ -286,9 +301,12 @@ def once(bench):
     with record(model, cand):
         run(model, ids)
     differ = bench.vernier("weights", ref, cand)
-    bench.say("a changed weight", differ.returncode == 1 and "layer 1: mlp.up_proj.weight" in differ.stdout, differ.stdout.splitlines()[-1])
-    born = transformers.Qwen2ForCausalLM(load("qwen2").config.__class__(vocab_size=50, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
-                                                                         num_attention_heads=2, num_key_value_heads=1)).eval()
+    bench.say("a changed weight", differ.returncode == 1 and "layer 1: mlp.up_proj.weight" in differ.stdout,
+              differ.stdout.splitlines()[-1])
+    born = transformers.Qwen2ForCausalLM(load("qwen2").config.__class__(vocab_size=50, hidden_size=16,
+                                                                        intermediate_size=24, num_hidden_layers=1,
+                                                                         num_attention_heads=2,
+                                                                        num_key_value_heads=1)).eval()
     with record(born, cand):
         run(born, [1, 2, 3])
     shown = bench.vernier("show", cand)
@@ -298,7 +316,8 @@ def once(bench):
     with torch.autocast("cpu", dtype=BF16), record(born, cand):
         run(born, [1, 2, 3])
     with vernier_parity.open(cand) as r:
-        bench.say("autocast", r.run["precision"] == "autocast-bf16" and r.attributes("layer0.q_proj")["dtype"] == "bf16")
+        bench.say("autocast", r.run["precision"] == "autocast-bf16"
+                  and r.attributes("layer0.q_proj")["dtype"] == "bf16")
     born.model.layers[0].mlp.to(BF16)
     inner = born.model.layers[0].mlp.forward
     born.model.layers[0].mlp.forward = lambda x: inner(x.to(BF16)).float()
@@ -315,7 +334,8 @@ def wrong(bench):
         with record(model, cand, **more):
             f()
 
-    refused(bench, "a glob of nothing", "'layer*.q_rop' matches no checkpoint", lambda: block(points=["logits", "layer*.q_rop"]))
+    refused(bench, "a glob of nothing", "'layer*.q_rop' matches no checkpoint",
+            lambda: block(points=["logits", "layer*.q_rop"]))
     refused(bench, "braces", "braces do not match", lambda: block(points="layer*.{q,k_rope"))
     refused(bench, "layers", "the model has 2", lambda: block(layers="1-9"))
     refused(bench, "tokens", "A-B", lambda: block(tokens="7-3"))
@@ -333,7 +353,8 @@ def wrong(bench):
     refused(bench, "no model", "record() knows", lambda: record(None, cand).__enter__())
     refused(bench, "no such directory", "does not exist", lambda: record(model, "/nowhere/x.h5").__enter__())
 
-    refused(bench, "some logits", "logits_to_keep", lambda: block(lambda: run(model, ids, logits_to_keep=torch.tensor([2, 5]))))
+    refused(bench, "some logits", "logits_to_keep",
+            lambda: block(lambda: run(model, ids, logits_to_keep=torch.tensor([2, 5]))))
     refused(bench, "a beam search", "another order", lambda: block(lambda: greedy(model, ids, 4, num_beams=3)))
     refused(bench, "no such token", "the run has 17", lambda: block(tokens="30-40"))
     padded = torch.tensor([[1] * len(ids), [1] * 9 + [0] * (len(ids) - 9)])
@@ -355,9 +376,11 @@ def wrong(bench):
     with contextlib.suppress(Stop):
         block(fails)
     with vernier_parity.open(cand + ".partial") as r:
-        bench.say("an exception", not os.path.exists(cand) and not r.complete and r.token_ids.tolist() == ids and len(r.names()) > 30)
+        bench.say("an exception", not os.path.exists(cand) and not r.complete and r.token_ids.tolist() == ids
+                  and len(r.names()) > 30)
     hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
-    bench.say("nothing stays behind", hooks == 0 and "get_interface" not in vars(transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS))
+    bench.say("nothing stays behind",
+              hooks == 0 and "get_interface" not in vars(transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS))
 
 
 def main():

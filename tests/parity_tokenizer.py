@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """parity_tokenizer.py TOKENIZE [--seed N] [--texts N] [--sweep] [FILE|DIRECTORY...]
 
-Random texts (fixtures/tokenizer_texts.py) through tests/tokenize.c and through HuggingFace's `tokenizers`, which must be
-installed: the ids must be equal, token for token. Without files: those of fixtures/tokenizers and qwen2-trained.
+Random texts (fixtures/tokenizer_texts.py) through tests/tokenize.c and through HuggingFace's `tokenizers`, which must
+be installed: the ids must be equal, token for token. Without files: those of fixtures/tokenizers and qwen2-trained.
 --sweep: every code point there is, beside letters, digits, blanks and added tokens, and sequences of every mark.
 """
 
@@ -60,7 +60,8 @@ def compare(program, path, texts):
             if want != have:
                 differ += 1
                 if differ <= 5:
-                    print(f"  {text!r} {' '.join(f'{ord(c):04X}' for c in text[:12])}\n  theirs {want}\n  ours   {have}")
+                    print(f"  {text!r} {' '.join(f'{ord(c):04X}' for c in text[:12])}\n  theirs {want}\n"
+                          f"  ours   {have}")
         chunk.clear()
 
     for text in texts:
@@ -84,7 +85,8 @@ def main():
     bad = 0
     for path in files:
         total, differ = compare(a.program, path, sweep() if a.sweep else random_texts(a.seed, a.texts))
-        print(f"{os.path.basename(path)}: {'sweep' if a.sweep else f'seed {a.seed}'}: {total} texts, {differ} differ", flush=True)
+        print(f"{os.path.basename(path)}: {'sweep' if a.sweep else f'seed {a.seed}'}: {total} texts, {differ} differ",
+              flush=True)
         bad += differ
     sys.exit(1 if bad else 0)
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """python_recorder.py VERNIER: the Python package without torch: Recorder, open and globs.
 
-An engine in numpy (stranger.py, which shares no code with us) is recorded by vernier_parity.Recorder in float32, float16, bfloat16
-and float64, at once and in steps, and `vernier compare` judges it against the reference; `vernier show --check` finds
-nothing broken. vernier_parity.open reads what vernier writes, and what Recorder wrote. The points of each family are those of
-`vernier points`, globs select as `--points` does, and what is wrong is refused with one line that says so. 77: skipped.
+An engine in numpy (unrelated_run.py, which shares no code with us) is recorded by vernier_parity.Recorder in float32,
+float16, bfloat16 and float64, at once and in steps, and `vernier compare` judges it against the reference; `vernier
+show --check` finds nothing broken. vernier_parity.open reads what vernier writes, and what Recorder wrote. The points
+of each family are those of `vernier points`, globs select as `--points` does, and what is wrong is refused with one
+line that says so. 77: skipped.
 """
 import json
 import os
@@ -25,7 +26,7 @@ try:
 except ImportError as e:
     print(f"SKIPPED: no {e.name} in this Python")
     sys.exit(77)
-import stranger
+import unrelated_run
 
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 MODEL = os.path.join(FIXTURES, "qwen2-trained")
@@ -52,12 +53,14 @@ class Files(unittest.TestCase):
         return os.path.join(self.folder.name, name)
 
     def reference(self, name="ref.h5", model=MODEL, *more):
-        done = program("capture", "ref", model, "--ids", ",".join(map(str, IDS)), "-o", self.at(name), "--force", "--threads", "1", *more)
+        done = program("capture", "ref", model, "--ids", ",".join(map(str, IDS)), "-o", self.at(name), "--force",
+                       "--threads", "1", *more)
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.at(name)
 
     def recorder(self, name="cand.h5", **more):
-        return vernier_parity.Recorder(self.at(name), **{**dict(engine="numpy", precision="f32", token_ids=IDS, force=True), **more})
+        return vernier_parity.Recorder(self.at(name),
+                                       **{**dict(engine="numpy", precision="f32", token_ids=IDS, force=True), **more})
 
     def refuses(self, words, f, *args, **more):
         with self.assertRaises(vernier_parity.RecordingError) as e:
@@ -95,7 +98,8 @@ class Manners(Files):
 
     def test_a_name_that_is_nearly_ours_is_warned_of_once(self):
         with self.recorder() as r:
-            with self.assertWarnsRegex(UserWarning, "layer0.q_rop: no checkpoint has this name; did you mean layer0.q_rope"):
+            with self.assertWarnsRegex(UserWarning,
+                                       "layer0.q_rop: no checkpoint has this name; did you mean layer0.q_rope"):
                 r.put("layer0.q_rop", np.ones((len(IDS), 2, 4), "f4"), dims="token head dim")
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -106,10 +110,13 @@ class Manners(Files):
 
     def test_a_wrong_layer_prefix_is_warned_of(self):
         a = np.ones((len(IDS), 2, 4), "f4")
-        meant = {"layers0.q_proj": "layer0.q_proj", "Layer1.q_proj": "layer1.q_proj", "blk.2.q_proj": "layer2.q_proj", "layer.3.q_proj": "layer3.q_proj",
-                 "layer04.q_proj": "layer4.q_proj", "layer_5.q_prj": "layer5.q_proj", "model.layers.6.q_proj": "layer6.q_proj", "q_proj": "layer0.q_proj", "layer3.logits": "logits"}
+        meant = {"layers0.q_proj": "layer0.q_proj", "Layer1.q_proj": "layer1.q_proj", "blk.2.q_proj": "layer2.q_proj",
+                 "layer.3.q_proj": "layer3.q_proj",
+                 "layer04.q_proj": "layer4.q_proj", "layer_5.q_prj": "layer5.q_proj",
+                 "model.layers.6.q_proj": "layer6.q_proj", "q_proj": "layer0.q_proj", "layer3.logits": "logits"}
         for i, (name, said) in enumerate(meant.items()):
-            with self.recorder(f"{i}.h5") as r, self.assertWarnsRegex(UserWarning, f": {name}: no checkpoint has this name; did you mean {said}[?]") as w:
+            with self.recorder(f"{i}.h5") as r, self.assertWarnsRegex(UserWarning, f": {name}: no checkpoint has this "
+                                                                      f"name; did you mean {said}[?]") as w:
                 r.put(name, a, dims="token head dim")
             self.assertEqual(w.filename, __file__)
         with self.recorder() as r, self.assertWarnsRegex(UserWarning, "did you mean layer1.input"):
@@ -122,7 +129,8 @@ class Manners(Files):
         public = {n: getattr(vernier_parity, n) for n in vernier_parity.__all__}
         for kind in (vernier_parity.Recorder, vernier_parity.Recording):
             for n, f in vars(kind).items():
-                if (not n.startswith("_") or n in ("__init__", "__getitem__")) and (callable(f) or isinstance(f, property)):
+                if (not n.startswith("_")
+                    or n in ("__init__", "__getitem__")) and (callable(f) or isinstance(f, property)):
                     public[f"{kind.__name__}.{n}"] = f
         self.assertGreater(len(public), 15)
         for name, what in public.items():
@@ -130,7 +138,8 @@ class Manners(Files):
             source = inspect.getsource(what.fget if isinstance(what, property) else what)
             if not inspect.isclass(what) and "raise RecordingError" in source:
                 self.assertIn("RecordingError:", what.__doc__, name)
-        for n in ("Recorder.alias", "Recorder.begin_step", "Recorder.model", "Recorder.close", "open", "Recording.__init__"):
+        for n in ("Recorder.alias", "Recorder.begin_step", "Recorder.model", "Recorder.close", "open",
+                  "Recording.__init__"):
             self.assertIn("Raises RecordingError:", public[n].__doc__, n)
         self.assertIn("Raises KeyError:", public["Recording.__getitem__"].__doc__)
 
@@ -138,7 +147,8 @@ class Manners(Files):
         r = self.recorder()
         r.put("logits", np.ones((len(IDS), 8), "f4"))
         r.close()
-        for f, args in ((r.put, ("embed", np.ones((len(IDS), 8), "f4"))), (r.alias, ("layer0.input", "logits")), (r.begin_step, ()),
+        for f, args in ((r.put, ("embed", np.ones((len(IDS), 8), "f4"))), (r.alias, ("layer0.input", "logits")),
+                        (r.begin_step, ()),
                         (r.model, (MODEL,))):
             self.refuses("the recording is closed", f, *args)
         self.refuses("the recording is closed", r.fact, purpose="late")
@@ -154,7 +164,8 @@ class Manners(Files):
         self.assertEqual(os.listdir(self.folder.name), ["cand.h5.partial"])
 
     def test_a_full_disk_ends_the_recording_and_not_the_program(self):
-        """In a process of its own, since HDF5 that cannot write may end it later. A limit of the size of files stands for the disk."""
+        """In a process of its own, since HDF5 that cannot write may end it later. A limit of the size of files stands
+        for the disk."""
         script = """if True:
             import resource, sys, numpy, vernier_parity
             resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
@@ -169,7 +180,8 @@ class Manners(Files):
         where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
         def record(limit):
-            return subprocess.run([sys.executable, "-c", script, self.at("cand.h5"), str(limit)], capture_output=True, text=True, env=where)
+            return subprocess.run([sys.executable, "-c", script, self.at("cand.h5"), str(limit)], capture_output=True,
+                                  text=True, env=where)
 
         whole = record(1 << 30)
         self.assertEqual((whole.returncode, whole.stderr), (0, ""))
@@ -177,7 +189,8 @@ class Manners(Files):
         os.unlink(self.at("cand.h5"))
         for limit in (0, 1, 2000, 5000, size // 2, size - 3000, size - 1):
             done = record(limit)
-            self.assertEqual((done.returncode, done.stderr[:9], done.stderr.count("\n")), (1, "refused: ", 1), (limit, done.stderr))
+            self.assertEqual((done.returncode, done.stderr[:9], done.stderr.count("\n")), (1, "refused: ", 1),
+                             (limit, done.stderr))
             self.assertIn("cannot write", done.stderr)
             self.assertFalse(os.path.exists(self.at("cand.h5")))
         self.assertEqual(record(size).returncode, 0)
@@ -203,8 +216,10 @@ class Manners(Files):
         self.assertIn("no checkpoint named logit in step 0; did you mean logits?", wrong.stderr)
         wrong = module("compare", "a b.h5", "c.h5", "--model", "M")
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
-        self.assertTrue(wrong.stderr.endswith("no such file; commands are those of the program: vernier compare 'a b.h5' c.h5 --model M\n"), wrong.stderr)
-        with subprocess.Popen([sys.executable, "-m", "vernier_parity", self.at("cand.h5")], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        self.assertTrue(wrong.stderr.endswith("no such file; commands are those of the program: "
+                                              "vernier compare 'a b.h5' c.h5 --model M\n"), wrong.stderr)
+        with subprocess.Popen([sys.executable, "-m", "vernier_parity", self.at("cand.h5")], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE,
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as cut_short:
             cut_short.stdout.close()
             self.assertEqual((cut_short.stderr.read(), cut_short.wait()), (b"", 0))
@@ -219,7 +234,7 @@ class Manners(Files):
 class AnEngineInNumpy(Files):
     def record(self, precision, faults={}, calls=((0, 17),), **more):
         store = {"f32": np.float32, "f16": np.float16, "bf16": np.float32, "f64": np.float64}[precision]
-        made = stranger.engine(MODEL, IDS, faults, store)
+        made = unrelated_run.engine(MODEL, IDS, faults, store)
         with self.recorder(precision=precision, run={"made_by": "a test"}, **more) as r:
             r.model(MODEL)
             for first, last in calls:
@@ -254,7 +269,7 @@ class AnEngineInNumpy(Files):
                 np.testing.assert_array_equal(r["layer1.input"], r["layer0.output"])
 
     def test_a_run_of_mixed_formats_is_judged_by_the_coarser(self):
-        made, ref = stranger.engine(MODEL, IDS, {}, np.float32), self.reference()
+        made, ref = unrelated_run.engine(MODEL, IDS, {}, np.float32), self.reference()
         for rounded, refused in ((0, True), (3, False)):
             with self.recorder(precision="autocast-bf16") as r:
                 for i, (name, (a, axes)) in enumerate(made.items()):
@@ -272,7 +287,8 @@ class AnEngineInNumpy(Files):
     def test_in_steps_is_what_it_is_at_once(self):
         cand, made = self.record("f32", calls=((0, 12), (12, 13), (13, 17)))
         with vernier_parity.open(cand) as r:
-            self.assertEqual([(r.step(i)["position"], r.step(i)["tokens"]) for i in range(r.steps)], [(0, 12), (12, 1), (13, 4)])
+            self.assertEqual([(r.step(i)["position"], r.step(i)["tokens"]) for i in range(r.steps)],
+                             [(0, 12), (12, 1), (13, 4)])
             np.testing.assert_array_equal(np.concatenate([r[f"step.{i}/logits"] for i in range(3)]), made["logits"][0])
             self.assertEqual(r.token_ids.tolist(), IDS)
         self.assertEqual(program("show", "--check", cand).returncode, 0)
@@ -294,7 +310,8 @@ class AnEngineInNumpy(Files):
         self.assertIn("0 checkpoints compared, 33 judged while recorded and left out", done.stdout)
         near, _ = self.record("f32", against=self.reference())  # the program's own: equal but for rounding
         with vernier_parity.open(near) as r:
-            self.assertEqual(list(r.names()), ["layer1.output", "final_norm", "logits"])  # more of logits is judged than nmse; the others came before
+            # more of logits is judged than nmse; the others came before
+            self.assertEqual(list(r.names()), ["layer1.output", "final_norm", "logits"])
         done = program("compare", self.reference(), near)
         self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
         self.assertIn("not every metric was measured", done.stdout)
@@ -314,7 +331,8 @@ class AnEngineInNumpy(Files):
         done = program("compare", self.at("first.h5"), cand, "--explain", "--model", MODEL)
         self.assertEqual(done.returncode, OUTSIDE, done.stderr)
         self.assertIn("explained  layer1.q_rope: R1:", done.stdout)
-        steps, _ = self.record("f32", calls=((0, 12), (12, 17)), against=self.at("first.h5"))  # other calls: nothing of the same shape
+        # other calls: nothing of the same shape
+        steps, _ = self.record("f32", calls=((0, 12), (12, 17)), against=self.at("first.h5"))
         with vernier_parity.open(steps) as r:
             self.assertIn("step.1/logits", [f"step.{i}/{n}" for i in range(r.steps) for n in r.names(i)])
 
@@ -345,7 +363,8 @@ class AnEngineInNumpy(Files):
                     r.begin_step(2)
                     r.put("final_norm", last[15:])
                     continue
-                for again in (lambda: r.put("final_norm", last[12:15]), lambda: r.put("logits", last[12:15]), lambda: r.begin_step(2),
+                for again in (lambda: r.put("final_norm", last[12:15]), lambda: r.put("logits", last[12:15]),
+                              lambda: r.begin_step(2),
                               lambda: r.alias("layer0.input", "final_norm")):
                     with self.assertRaises(vernier_parity.Diverged) as e:
                         again()
@@ -359,10 +378,12 @@ class AnEngineInNumpy(Files):
         with self.recorder("first.h5") as r:
             r.put("embed", x)
         with self.assertRaises(vernier_parity.Diverged):
-            with self.recorder("whole.h5") as whole, self.recorder("cand.h5", against=self.at("first.h5"), stop_at_first=True) as r:
+            with self.recorder("whole.h5") as whole, self.recorder("cand.h5", against=self.at("first.h5"),
+                                                                   stop_at_first=True) as r:
                 whole.put("embed", x + 1)
                 r.put("embed", x + 1)
-        self.assertEqual([os.path.exists(self.at(n)) for n in ("whole.h5", "whole.h5.partial", "cand.h5")], [False, True, True])
+        self.assertEqual([os.path.exists(self.at(n)) for n in ("whole.h5", "whole.h5.partial", "cand.h5")],
+                         [False, True, True])
 
     def test_the_line_that_records_a_tensor_is_in_the_file_and_in_the_report_on_it(self):
         import inspect
@@ -377,11 +398,13 @@ class AnEngineInNumpy(Files):
                 r.put("final_norm", x + change); line = inspect.currentframe().f_lineno  # noqa: E702
                 r.put("logits", x, source_line="engine.cu:7")
         with vernier_parity.open(self.at("cand.h5")) as r:
-            self.assertEqual([r.attributes(n)["source_line"] for n in r.names()], [f"{here}:{line - 1}", f"{here}:{line}", "engine.cu:7"])
+            self.assertEqual([r.attributes(n)["source_line"] for n in r.names()],
+                             [f"{here}:{line - 1}", f"{here}:{line}", "engine.cu:7"])
         done = program("compare", self.at("first.h5"), self.at("cand.h5"), "--limits", "fp32.yaml")
         self.assertIn(f"\n  recorded at    candidate {here}:{line}; reference {here}:{line}\n", done.stdout)
         done = program("compare", self.at("first.h5"), self.at("cand.h5"), "--limits", "fp32.yaml", "--format", "json")
-        self.assertEqual([d[s]["source_line"] for d in json.loads(done.stdout)["divergences"] for s in ("reference", "candidate")], [f"{here}:{line}"] * 2)
+        self.assertEqual([d[s]["source_line"] for d in json.loads(done.stdout)["divergences"]
+                          for s in ("reference", "candidate")], [f"{here}:{line}"] * 2)
         self.assertIn(f"recorded at      {here}:{line}\n", program("show", self.at("cand.h5"), "final_norm").stdout)
         with self.recorder() as r:
             self.refuses("source_line has 127 printable bytes", r.put, "embed", x, source_line="x" * 128)
@@ -423,7 +446,8 @@ class AnEngineInNumpy(Files):
         self.assertIsNone(lines._shown("<string>", "/home/me"))
 
     def test_a_nan_anywhere_is_written_though_the_reference_has_it_too(self):
-        x = np.random.default_rng(0).standard_normal((len(IDS), 70000)).astype("f4")  # more than are looked at at a time
+        # more than are looked at at a time
+        x = np.random.default_rng(0).standard_normal((len(IDS), 70000)).astype("f4")
         x[-1, -1] = np.nan
         for name, against in (("first.h5", None), ("second.h5", self.at("first.h5"))):
             with self.recorder(name, against=against) as r:
@@ -458,7 +482,7 @@ class AnEngineInNumpy(Files):
         self.assertIn("bf16", program("show", self.at("cand.h5"), "embed").stdout)
 
     def test_a_batch_is_compared_row_by_row(self):
-        made = stranger.engine(MODEL, IDS, {}, np.float32)
+        made = unrelated_run.engine(MODEL, IDS, {}, np.float32)
         padded = np.zeros((2, 20, 48), np.float32)
         padded[0, :17], padded[1, 3:] = made["embed"][0], made["embed"][0]
         ids, positions = np.zeros((2, 20), int), np.full((2, 20), -1)
@@ -472,7 +496,7 @@ class AnEngineInNumpy(Files):
             self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
 
     def test_a_batch_of_one_is_dropped_where_the_ids_are_one_prompt(self):
-        made = stranger.engine(MODEL, IDS, {}, np.float32)
+        made = unrelated_run.engine(MODEL, IDS, {}, np.float32)
         embed, q = made["embed"][0], made["layer0.q_rope"][0]
         with self.recorder() as r:
             r.put("embed", embed[None])
@@ -509,14 +533,16 @@ class WhatVernierSays(Files):
 
     def test_globs_select_what_its_globs_select(self):
         names = [p.name for p in points.of_model("qwen2", 2)]
-        for pattern in ("layer*.{q,k}_rope", "layer?.*t", "*", "{embed,layer{0,1}.{q,k,v}_{proj,cache}}", "**_act", "{logits,}"):
+        for pattern in ("layer*.{q,k}_rope", "layer?.*t", "*", "{embed,layer{0,1}.{q,k,v}_{proj,cache}}", "**_act",
+                        "{logits,}"):
             with vernier_parity.open(self.reference("some.h5", MODEL, "--points", pattern)) as r:
                 chosen = {n for n in names if vernier_parity.match(pattern, n)}
                 first = {"embed", "layer0.output"}  # what an input is a second name of comes with it
                 self.assertEqual(set(r.names()) - first, chosen - first, pattern)
         names = [p.name for p in points.of_model("qwen2", 12)]
         self.assertEqual(globs.select("layer*.{q,k}_rope", names)[:2], ["layer0.q_rope", "layer0.k_rope"])
-        self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names), ["embed", "layer10.output", "layer11.output"])
+        self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names),
+                         ["embed", "layer10.output", "layer11.output"])
         self.assertFalse(vernier_parity.match("layer?.output", "layer10.output"))
         self.refuses("did you mean layer0.q_rope?", globs.select, "layer0.qrope", names)
         self.assertEqual(globs.hint("q_rope", names), "; did you mean layer0.q_rope?")
@@ -567,8 +593,10 @@ class WhatIsWrong(Files):
             self.refuses("nothing is recorded yet; put embed first", r.alias, "layer0.input", "embed")
             r.put("layer3.q_rope", a, dims="token head dim")
             self.refuses("unknown axis 'hiden'; did you mean hidden?", r.put, "final_norm", a[:, 0], dims="token hiden")
-            self.refuses("unknown axis 'tokens'; did you mean token?", r.put, "layer3.k_rope", a, dims="tokens kv_head dim")
-            self.refuses("unknown axis 'x'; layer3.k_rope has 'token kv_head dim'", r.put, "layer3.k_rope", a, dims="token kv_head x")
+            self.refuses("unknown axis 'tokens'; did you mean token?", r.put, "layer3.k_rope", a,
+                         dims="tokens kv_head dim")
+            self.refuses("unknown axis 'x'; layer3.k_rope has 'token kv_head dim'", r.put, "layer3.k_rope", a,
+                         dims="token kv_head x")
             self.refuses("layer3.q_rope: recorded twice in step 0", r.put, "layer3.q_rope", a, dims="token head dim")
             self.refuses("one word an axis", r.put, "layer3.k_rope", a, dims="token dim")
             self.refuses("none twice", r.put, "layer3.k_rope", a, dims="token dim dim")
@@ -581,7 +609,8 @@ class WhatIsWrong(Files):
             self.refuses("no empty axis", r.put, "embed", np.zeros((17, 0), np.float32))
             self.refuses("no slash", r.put, "layer3/k_rope", a, dims="token kv_head dim")
             self.refuses("printable", r.put, "x" * 200, a, dims="token kv_head dim")
-            self.refuses("a second name of layer3.q_rop, which step 0 does not have; did you mean layer3.q_rope?", r.alias, "layer3.q", "layer3.q_rop")
+            self.refuses("a second name of layer3.q_rop, which step 0 does not have; did you mean layer3.q_rope?",
+                         r.alias, "layer3.q", "layer3.q_rop")
             self.refuses("layer2.output, which step 0 does not have", r.alias, "layer3.input", "layer2.output")
             r.put("embed", np.zeros((17, 48), np.float32))
             self.refuses("50 hidden, and embed has 48", r.put, "final_norm", np.zeros((17, 50), np.float32))
@@ -598,7 +627,8 @@ class WhatIsWrong(Files):
     def test_what_no_command_would_open_is_refused(self):
         a = np.zeros((17, 6), np.float32)
         with self.recorder() as r:
-            for what, more in (("op has 31 printable", dict(op="o" * 32)), ("basis has 31", dict(basis="b" * 32)), ("order -1", dict(order=-1)),
+            for what, more in (("op has 31 printable", dict(op="o" * 32)), ("basis has 31", dict(basis="b" * 32)),
+                               ("order -1", dict(order=-1)),
                                ("more than 63 bytes", dict(dims="token " + "d" * 58))):
                 self.refuses(what, r.put, "mine", a, **{**dict(dims="token x"), **more})
             self.refuses("no array of numbers", r.put, "mine", [[1.0], [2.0, 3.0]], dims="token x")
@@ -608,7 +638,8 @@ class WhatIsWrong(Files):
             r.model(family="qwen2", config="{}")
             self.refuses("said before", r.model, family="qwen2", config="{}")
             self.refuses("-1, which is padding", r.set_positions, [-1, *range(16)])
-            names = {"model.layers.10.post_attention_layernorm": "token x", "layer0.something_that_only_this_engine_has": "token x",
+            names = {"model.layers.10.post_attention_layernorm": "token x",
+                     "layer0.something_that_only_this_engine_has": "token x",
                      "n" * 127: "token " + "d" * 57}
             for name, dims in names.items():
                 r.put(name, a, dims=dims, op="o" * 31)
@@ -622,7 +653,7 @@ class WhatIsWrong(Files):
             self.refuses("rows", self.recorder("x.h5").begin_step, 17, rows=rows)
 
     def test_names_of_huggingface_are_compared_by_their_map(self):
-        made = stranger.engine(MODEL, IDS, {}, np.float32)
+        made = unrelated_run.engine(MODEL, IDS, {}, np.float32)
         with self.recorder() as r:
             for n in range(2):
                 r.put(f"model.layers.{n}.post_attention_layernorm", made[f"layer{n}.mlp_norm"][0], dims="token hidden")
@@ -684,10 +715,12 @@ class WhatIsWrong(Files):
             self.refuses("config.json: not a JSON object", self.recorder(f"config{i}.h5").model, self.folder.name)
         with open(self.at("config.json"), "w", encoding="utf-8") as f:
             f.write("{}")
-        for i, header in enumerate((b"", b"\xff" * 8, (2).to_bytes(8, "little") + b"{x", (2).to_bytes(8, "little") + b"[]")):
+        for i, header in enumerate((b"", b"\xff" * 8, (2).to_bytes(8, "little") + b"{x",
+                                    (2).to_bytes(8, "little") + b"[]")):
             with open(self.at("model.safetensors"), "wb") as f:
                 f.write(header)
-            self.refuses("model.safetensors: not a safetensors file", self.recorder(f"weights{i}.h5").model, self.folder.name)
+            self.refuses("model.safetensors: not a safetensors file", self.recorder(f"weights{i}.h5").model,
+                         self.folder.name)
         self.assertFalse(os.path.exists(self.at("x.h5")))
 
     def test_numbers_that_their_digest_denies_are_refused(self):

@@ -1,4 +1,5 @@
-"""record_help.py: what the tests of vernier_parity.record() have in common: models, prompts, and `vernier compare` with a count of what held."""
+"""record_help.py: what the tests of vernier_parity.record() have in common: models, prompts, and `vernier compare` with
+a count of what held."""
 import functools
 import json
 import os
@@ -28,7 +29,8 @@ def prompt(name):
 
 
 def load(family, dtype=F32, attention="eager"):
-    model = transformers.AutoModelForCausalLM.from_pretrained(model_of(family), dtype=dtype, attn_implementation=attention)
+    model = transformers.AutoModelForCausalLM.from_pretrained(model_of(family), dtype=dtype,
+                                                              attn_implementation=attention)
     return model.eval()
 
 
@@ -48,7 +50,8 @@ class Bench:
         return subprocess.run([self.program, *args], capture_output=True, text=True)
 
     def reference(self, family, ids, *more, name="ref.h5"):
-        done = self.vernier("capture", "ref", model_of(family), "--ids", ",".join(map(str, ids)), "--threads", "1", "--force", "-o",
+        done = self.vernier("capture", "ref", model_of(family), "--ids", ",".join(map(str, ids)), "--threads", "1",
+                            "--force", "-o",
                             self.at(name), *more)
         if done.returncode:
             raise RuntimeError(done.stderr.strip())

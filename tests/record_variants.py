@@ -1,4 +1,5 @@
-"""record_variants.py: vernier_parity.record() of models that are not quite transformers' own; a part of parity_record.py."""
+"""record_variants.py: vernier_parity.record() of models that are not quite transformers' own; a part of
+parity_record.py."""
 import warnings
 
 from needs_transformers import torch, transformers
@@ -47,7 +48,8 @@ class Adapted(torch.nn.Module):
     def __init__(self, of):
         super().__init__()
         self.base_layer = of
-        self.lora_A, self.lora_B = (torch.nn.ModuleDict({"default": torch.nn.Linear(*n, bias=False)}) for n in ((of.in_features, 2), (2, of.out_features)))
+        self.lora_A, self.lora_B = (torch.nn.ModuleDict({"default": torch.nn.Linear(*n, bias=False)})
+                                    for n in ((of.in_features, 2), (2, of.out_features)))
         torch.nn.init.zeros_(self.lora_B.default.weight)
 
     def forward(self, x):
@@ -93,7 +95,8 @@ def elsewhere(bench, ref, ids, cand):
         run(model, ids)
     bench.within("an adapter that adds nothing", ref, cand, weights=False)
     said = bench.vernier("weights", ref, cand).stdout
-    bench.say("an adapter's weights", "4 of 30 differ" in said and "lora_A.default.weight" in said and "base_layer" not in said, said.splitlines()[0])
+    bench.say("an adapter's weights", "4 of 30 differ" in said and "lora_A.default.weight" in said
+              and "base_layer" not in said, said.splitlines()[0])
     model = load("qwen2")
     for linear in [m for m in model.model.layers.modules() if isinstance(m, torch.nn.Linear)]:
         fetched(linear)
@@ -102,7 +105,8 @@ def elsewhere(bench, ref, ids, cand):
         with record(model, cand):
             run(model, ids)
     told = [str(w.message) for w in said if "weights" in str(w.message)]
-    bench.say("weights on no device are said to be missing", len(told) == 1 and "on no device" in told[0], told[0] if told else "")
+    bench.say("weights on no device are said to be missing", len(told) == 1 and "on no device" in told[0],
+              told[0] if told else "")
     bench.within("weights that are fetched when they are needed", ref, cand, weights=False)
 
 
@@ -119,7 +123,8 @@ def shared(bench, ref, ids, cand):
         layers[1] = layers[0]
 
     for what, change, origins, fault in (
-            ("a norm", norm, ["layer0.mlp_norm"], "N12"), ("a feed-forward", mlp, ["layer1.gate_proj", "layer1.up_proj", "layer1.down_proj"], "W9.before"),
+            ("a norm", norm, ["layer0.mlp_norm"], "N12"),
+            ("a feed-forward", mlp, ["layer1.gate_proj", "layer1.up_proj", "layer1.down_proj"], "W9.before"),
             ("a layer", whole, ["layer1.attn_norm", "layer1.q_proj"], "W9.before")):
         model = load("qwen2")
         change(model.model.layers)
@@ -128,7 +133,8 @@ def shared(bench, ref, ids, cand):
         status, report = bench.compare(ref, cand, "--explain", "--model", model_of("qwen2"), "--allow", "weights")
         told = {e["checkpoint"]: [a["id"] for a in e["answers"]] for e in report.get("explanations", [])}
         found = (report.get("origins") or [report["summary"]])[: len(origins)]
-        bench.say(f"{what} in two places", status == OUTSIDE_LIMITS and found == origins and fault in told.get(found[0], []), f"{found} {told}")
+        bench.say(f"{what} in two places", status == OUTSIDE_LIMITS and found == origins
+                  and fault in told.get(found[0], []), f"{found} {told}")
 
 
 def odd(bench, ref, ids, cand):
@@ -161,7 +167,8 @@ def odd(bench, ref, ids, cand):
             run(model, ids)
     with vernier_parity.open(cand) as r:
         told = [str(w.message) for w in said if "layer0.gate_proj, layer0.up_proj" in str(w.message)]
-        bench.say("a fused feed-forward", len(told) == 1 and "layer1.up_proj" in r.run["not_hooked"] and "layer1.mlp_act" in r, told[0])
+        bench.say("a fused feed-forward", len(told) == 1 and "layer1.up_proj" in r.run["not_hooked"]
+                  and "layer1.mlp_act" in r, told[0])
     changed = transformers.AutoModelForCausalLM.from_pretrained(model_of("qwen2"), max_position_embeddings=64).eval()
     with record(changed, cand):
         run(changed, ids)

@@ -1,8 +1,8 @@
 """reference_variants.py: the ways in which transformers runs a model, all of them healthy, as data.
 
-A way is a row of WAYS: the attention it loads the model with, how it calls the model, and what else is set. watched() runs a
-model in one way while it is recorded, and returns what is to be judged: the row of the batch or None, its prompt, and the tokens
-that were decoded behind it.
+A way is a row of WAYS: the attention it loads the model with, how it calls the model, and what else is set. watched()
+runs a model in one way while it is recorded, and returns what is to be judged: the row of the batch or None, its
+prompt, and the tokens that were decoded behind it.
 """
 import contextlib
 import types
@@ -16,17 +16,20 @@ def way(attention, call, formats=("f32", "f16", "bf16", "f64"), autocast=None, t
     return types.SimpleNamespace(attention=attention, call=call, formats=formats, autocast=autocast, threads=threads)
 
 
-# In float64, eager attention of transformers makes NaN of a row that is masked wholly, as padding on the left is: its mask's
-# number is below what the float32 of its softmax holds.
+# In float64, eager attention of transformers makes NaN of a row that is masked wholly, as padding on the left is: its
+# mask's number is below what the float32 of its softmax holds.
 NOT_F64 = ("f32", "f16", "bf16")
 WAYS = {
     "eager": way("eager", "whole"), "sdpa": way("sdpa", "whole"), "flex": way("flex_attention", "whole", NOT_F64),
     "threads": way("sdpa", "whole", threads=2), "chunks": way("sdpa", "chunks"), "eager chunks": way("eager", "chunks"),
     "steps": way("sdpa", "steps"), "eager steps": way("eager", "steps"),
-    "padded": way("eager", "padded", NOT_F64), "sdpa padded": way("sdpa", "padded"), "padded steps": way("sdpa", "padded steps"),
-    "padded right": way("eager", "padded right"), "generate": way("sdpa", "generate"), "generate padded": way("eager", "generate padded", NOT_F64),
+    "padded": way("eager", "padded", NOT_F64), "sdpa padded": way("sdpa", "padded"),
+    "padded steps": way("sdpa", "padded steps"),
+    "padded right": way("eager", "padded right"), "generate": way("sdpa", "generate"),
+    "generate padded": way("eager", "generate padded", NOT_F64),
     "static": way("sdpa", "static"), "static padded": way("eager", "static padded", NOT_F64),
-    "autocast bf16": way("sdpa", "whole", ("f32",), torch.bfloat16), "autocast f16": way("sdpa", "whole", ("f32",), torch.float16),
+    "autocast bf16": way("sdpa", "whole", ("f32",), torch.bfloat16),
+    "autocast f16": way("sdpa", "whole", ("f32",), torch.float16),
     "autocast bf16 steps": way("eager", "steps", ("f32",), torch.bfloat16),
 }
 
@@ -35,13 +38,16 @@ def in_calls(model, ids, cuts, mask=None):
     """Forward passes of so many tokens each."""
     cache, at = None, 0
     for n in cuts:
-        more = {} if mask is None else {"attention_mask": mask[:, : at + n], "position_ids": (mask.cumsum(-1) - 1).clamp(min=0)[:, at : at + n]}
-        cache = model(torch.tensor([row[at : at + n] for row in ids]), past_key_values=cache, use_cache=True, **more).past_key_values
+        more = {} if mask is None else {"attention_mask": mask[:, : at + n],
+                                        "position_ids": (mask.cumsum(-1) - 1).clamp(min=0)[:, at : at + n]}
+        cache = model(torch.tensor([row[at : at + n] for row in ids]), past_key_values=cache, use_cache=True,
+                      **more).past_key_values
         at += n
 
 
 def generated(model, ids, mask, **more):
-    out = model.generate(torch.tensor(ids), attention_mask=mask, max_new_tokens=STEPS + 1, do_sample=False, eos_token_id=None, pad_token_id=0, **more)
+    out = model.generate(torch.tensor(ids), attention_mask=mask, max_new_tokens=STEPS + 1, do_sample=False,
+                         eos_token_id=None, pad_token_id=0, **more)
     return out[:, len(ids[0]) : -1].tolist()
 
 
@@ -60,7 +66,8 @@ def call(model, how, ids):
         prompt = len(rows[1]) - len(cuts) + 1
         return 1, rows[1][:prompt], rows[1][prompt:]
     if how in ("whole", "chunks", "steps"):
-        cuts = {"whole": [len(ids)], "chunks": [len(ids) // 2, len(ids) - len(ids) // 2], "steps": [cut] + [1] * STEPS}[how]
+        cuts = {"whole": [len(ids)], "chunks": [len(ids) // 2, len(ids) - len(ids) // 2],
+                "steps": [cut] + [1] * STEPS}[how]
         in_calls(model, [ids], cuts)
         return (None, ids[:cut], ids[cut:]) if how == "steps" else (None, ids, [])
     more = {"cache_implementation": "static", "disable_compile": True} if how.startswith("static") else {}

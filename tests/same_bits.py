@@ -4,10 +4,10 @@
     same_bits.py VERNIER [ref|gpu]... > DIGESTS
 
 For a change that is to change no result: run it with the program before and after, and compare the two outputs by diff.
-A line is a recording: engine, precision, family, the fault and where it is made, and the digest of its plan and of every
-number in it. The prompt is 70 tokens, the last three of them decoded one by one. The reference makes every fault at
-one node of the first two families that it fits, in f32 and in f16; the GPU, in f16, those that a shader knows of, at one
-node of the first family, and in f32 five of them in a run. Exit status 1 when nothing could be recorded.
+A line is a recording: engine, precision, family, the fault and where it is made, and the digest of its plan and of
+every number in it. The prompt is 70 tokens, the last three of them decoded one by one. The reference makes every fault
+at one node of the first two families that it fits, in f32 and in f16; the GPU, in f16, those that a shader knows of, at
+one node of the first family, and in f32 five of them in a run. Exit status 1 when nothing could be recorded.
 """
 import hashlib
 import os
@@ -44,8 +44,10 @@ def record(vernier, engine, precision, family, *faults):
     model = os.path.join(FIXTURES, family + "-trained")
     with tempfile.TemporaryDirectory() as d:
         out = os.path.join(d, "r")
-        done = subprocess.run([vernier, "capture", engine, model, "--ids", ",".join(ids[:-STEPS]), "--force-ids", ",".join(ids[-STEPS:]),
-                               "--points", "*", "--precision", precision, "-o", out, *(a for f in faults for a in ("--inject", f))],
+        done = subprocess.run([vernier, "capture", engine, model, "--ids", ",".join(ids[:-STEPS]), "--force-ids",
+                               ",".join(ids[-STEPS:]),
+                               "--points", "*", "--precision", precision, "-o", out,
+                               *(a for f in faults for a in ("--inject", f))],
                               capture_output=True, text=True)
         said = digest(out) if done.returncode == 0 else done.stderr.strip().replace(d, "")
     print(engine, precision, family, " ".join(faults) or "healthy", said, flush=True)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """scarcity.py VERNIER [--all] [--jobs N]: every command under a limit on memory (ulimit -v) and on threads (ulimit -u).
 
-A command that has too little ends within seconds, with the right answer, or with exit status 2 and a line that says so, or,
-where the loader itself cannot map the libraries, with the loader's 127. It never hangs, never crashes, never calls a good file
-damaged, and a file under the name that was asked for opens and holds the right numbers.
+A command that has too little ends within seconds, with the right answer, or with exit status 2 and a line that says so,
+or, where the loader itself cannot map the libraries, with the loader's 127. It never hangs, never crashes, never calls
+a good file damaged, and a file under the name that was asked for opens and holds the right numbers.
 
---all: limits in smaller steps, and the GPU engine. --jobs: so many commands at a time (default 1), each in a folder of its own.
+--all: limits in smaller steps, and the GPU engine. --jobs: so many commands at a time (default 1), each in a folder of
+its own.
 """
 import argparse
 import concurrent.futures
@@ -64,7 +65,8 @@ def commands():
         Command("capture", "ref", "model", *IDS, "--threads", "1", "-o", "new.h5", writes="new.h5"),
         Command("capture", "ref", "model", *IDS, "--threads", "2", "-o", "new.h5", writes="new.h5"),
         Command("capture", "ref", "model", *IDS, "--threads", "16", "-o", "new.h5", writes="new.h5"),
-        Command("capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1", "--against", "ref.h5", "-o", "new.h5", writes="new.h5"),
+        Command("capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1", "--against", "ref.h5",
+                "-o", "new.h5", writes="new.h5"),
     ]
     if ALL:
         table += [
@@ -96,7 +98,8 @@ def run(arguments, memory=None, threads=None):
             os.setgid(user)
             os.setuid(user)
 
-    child = subprocess.Popen([VERNIER, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    child = subprocess.Popen([VERNIER, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE,
                              preexec_fn=limit, start_new_session=True, text=True)
     try:
         out, err = child.communicate(timeout=SECONDS)
@@ -115,7 +118,8 @@ def content(name):
     if status:
         return f"does not open: {err}"
     told = json.loads(out)
-    checked = run(["show", name, "--check"])[1].splitlines()[-1:]  # of the numbers: the list repeats the digests of the file
+    # of the numbers: the list repeats the digests of the file
+    checked = run(["show", name, "--check"])[1].splitlines()[-1:]
     if checked and "digest" in checked[0] and not checked[0].endswith(" 0 wrong"):
         return f"numbers without their digest: {checked[0]}"
     return [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]]
@@ -147,8 +151,10 @@ def wrong(got, right):
         return f"fails and leaves a file under the name asked for: {str(written)[:200]}"
     if status == 127:
         return None if "error while loading shared libraries" in err else f"exit status 127: {err.strip()[-300:]}"
-    lines = [line for line in err.splitlines() if line and not line.startswith("libgomp: ")]  # OpenMP says its own beside
-    return None if len(lines) == 1 and lines[0].startswith("vernier") else f"exit status 2 and not one line: {err.strip()[-300:]!r}"
+    # OpenMP says its own beside
+    lines = [line for line in err.splitlines() if line and not line.startswith("libgomp: ")]
+    return (None if len(lines) == 1 and lines[0].startswith("vernier") else f"exit status 2 and not one line: "
+            f"{err.strip()[-300:]!r}")
 
 
 def sweep(command, limits, unit):
@@ -205,13 +211,15 @@ def main():
             for k in range(2):
                 shutil.copy(name, f"{side}/{k}.h5")
         for part in 1, 2:
-            subprocess.run([VERNIER, "compare", "refs", "cands", "-q", "--part", f"{part}/2", "--summary", f"part{part}.json"], check=True)
+            subprocess.run([VERNIER, "compare", "refs", "cands", "-q", "--part", f"{part}/2", "--summary",
+                            f"part{part}.json"], check=True)
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
         if os.getuid() != 0:
             print("threads: not tried: the limit does not bind this user alone (run as root)")
         with concurrent.futures.ProcessPoolExecutor(OPTIONS.jobs) as pool:
-            bad = sum(one.result() for one in [pool.submit(sweep_in, os.path.join(top, str(i)), folder, c, i) for i, c in enumerate(commands())])
+            bad = sum(one.result() for one in [pool.submit(sweep_in, os.path.join(top, str(i)), folder, c, i) for i,
+                                               c in enumerate(commands())])
     finally:
         os.chdir("/")
         shutil.rmtree(top)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """signal_at.py SIGNAL FILE COMMAND...: runs COMMAND and sends it SIGNAL as soon as FILE holds its first tensors.
 
-With SIGNAL_WHEN in the environment, a shell command, the signal also waits for that to succeed: time alone says nothing on
-a busy machine. Prints what the command said, and how it ended.
+With SIGNAL_WHEN in the environment, a shell command, the signal also waits for that to succeed: time alone says nothing
+on a busy machine. Prints what the command said, and how it ended.
 """
 import os
 import re

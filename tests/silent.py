@@ -32,7 +32,8 @@ def main():
         select.select([terminal], [], [])
         now = time.monotonic()
         if now - last > longest:
-            longest, after = now - last, said[-300:].decode("utf-8", "replace").replace("\r", "\n").strip().splitlines()[-1:]
+            longest, after = now - last, said[-300:].decode("utf-8",
+                                                            "replace").replace("\r", "\n").strip().splitlines()[-1:]
         last = now
         try:
             more = os.read(terminal, 65536)

@@ -3,10 +3,11 @@
 
   - two folders of recordings: `compare DIR DIR` judges each pair, and its memory does not grow with their number;
   - many compares in a row in one folder: the peak of the last ones is that of the first ones;
-  - after all of it no file is left in the folder, or in TMPDIR (--all: or a scratch file in /tmp or /var/tmp), and no command had a
-    descriptor open at its end but the standard ones.
+  - after all of it no file is left in the folder, or in TMPDIR (--all: or a scratch file in /tmp or /var/tmp), and no
+    command had a descriptor open at its end but the standard ones.
 
---all: 2,000 recordings in two folders and 1,000 compares, and the recordings of many_names.py --all (not with --without-names); it prints the numbers.
+--all: 2,000 recordings in two folders and 1,000 compares, and the recordings of many_names.py --all (not with
+--without-names); it prints the numbers.
 """
 import os
 import re
@@ -21,8 +22,8 @@ ALL = "--all" in sys.argv[2:]
 FILES, COMPARES = (1000, 1000) if ALL else (60, 60)  # files: in each folder
 IDS = ["--ids", "1,2,3"]
 
-# ru_maxrss of a child counts the memory of whoever started it by vfork, so a small program of one page stands between. It is
-# laid over the command, too: at the end it counts the descriptors that are open.
+# ru_maxrss of a child counts the memory of whoever started it by vfork, so a small program of one page stands between.
+# It is laid over the command, too: at the end it counts the descriptors that are open.
 HELPER = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +116,8 @@ class Runner:
 def files_of(*folders):
     found = {os.path.join(folder, name) for folder in folders for name in os.listdir(folder)}
     # Where other programs write, too, by its name (capture/recording/scratch.c).
-    common = {os.path.join(folder, name) for folder in ("/tmp", "/var/tmp") for name in os.listdir(folder) if re.fullmatch(r"vernier-\w{6}", name)}
+    common = {os.path.join(folder, name) for folder in ("/tmp", "/var/tmp") for name in os.listdir(folder)
+              if re.fullmatch(r"vernier-\w{6}", name)}
     return found | (common if ALL else set())
 
 
@@ -150,7 +152,8 @@ def many_compares(run, bad):
     tenth = max(COMPARES // 10, 1)
     first, last = max(s[0] for s in seen[:tenth]), max(s[0] for s in seen[-tenth:])
     middle = sorted(s[1] for s in seen)[len(seen) // 2]
-    print(f"{COMPARES} compares: peak {first} kB in the first tenth, {last} kB in the last; median {middle * 1e3:.0f} ms; "
+    print(f"{COMPARES} compares: peak {first} kB in the first tenth, {last} kB in the last; median {middle * 1e3:.0f} "
+          f"ms; "
           f"{max(s[2] for s in seen)} descriptors open at the end")
     if last > first * 1.05 + 512:
         bad.append(f"compares in a row: {first} kB at first, {last} kB at last")
@@ -167,7 +170,8 @@ def main():
         os.mkdir(os.environ["TMPDIR"])
         places = folder, os.environ["TMPDIR"]
         for name, precision in ("ref.h5", "f32"), ("cand.h5", "f16"):
-            run("capture", "ref", os.path.join(SOURCE, "fixtures", "qwen2-trained"), *IDS, "--precision", precision, "-o", name)
+            run("capture", "ref", os.path.join(SOURCE, "fixtures", "qwen2-trained"), *IDS, "--precision", precision,
+                "-o", name)
         before = files_of(*places)
         two_folders(run, bad)
         many_compares(run, bad)

@@ -58,7 +58,8 @@ def main():
         return struct.pack("<Q", len(s)) + s
 
     for part in range(n):
-        mine = [(head, data[begin + offset:begin + end]) for (head, offset), end in zip(tensors, ends)][part - 1::n - 1] if part else []
+        mine = [(head, data[begin + offset:begin + end]) for (head, offset),
+                end in zip(tensors, ends)][part - 1::n - 1] if part else []
         split = (text(b"split.no") + struct.pack("<IH", U16, part) + text(b"split.count") + struct.pack("<IH", U16, n) +
                  text(b"split.tensors.count") + struct.pack("<Ii", I32, n_tensors))
         out = b"GGUF" + struct.pack("<IQQ", 3, len(mine), 3 + (0 if part else n_keys)) + split + (b"" if part else keys)

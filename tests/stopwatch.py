@@ -25,7 +25,8 @@ class Run:
     """One run of a command: seconds by the clock and of processors, largest resident memory of a process in MB."""
 
     def __init__(self, command):
-        out = subprocess.run([*FIRST, sys.executable, "-I", "-S", "-c", STOPWATCH, *command], capture_output=True, text=True)
+        out = subprocess.run([*FIRST, sys.executable, "-I", "-S", "-c", STOPWATCH, *command], capture_output=True,
+                             text=True)
         if out.returncode:
             raise Failed(f"{command[0]}: {(out.stderr.strip().splitlines() or ['it could not be started'])[-1]}")
         self.clock, self.cpu, self.memory, status = map(float, out.stdout.split())

@@ -11,7 +11,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-Format = namedtuple("Format", "digits emin max least")  # bits behind the leading one, exponent of the smallest normal number
+# bits behind the leading one, exponent of the smallest normal number
+Format = namedtuple("Format", "digits emin max least")
 FORMATS = {
     "f16": Format(10, -14, 65504.0, 2.0 ** -24),
     "bf16": Format(7, -126, (2 - 2.0 ** -7) * 2.0 ** 127, 2.0 ** -133),
@@ -133,16 +134,19 @@ class Twin:
 
     def metric(self, name):
         """A tensor without one finite pair has no error, and reports say so; counts it has."""
-        return float("nan") if self.n == 0 and name in self.found and name not in ("nonfinite", "differing") else self.found.get(name)
+        return (float("nan") if self.n == 0 and name in self.found and name not in ("nonfinite", "differing")
+                else self.found.get(name))
 
     def sums(self):
-        rr, cc, rc, dd = (self.r * self.r).sum(), (self.c * self.c).sum(), (self.r * self.c).sum(), (self.d * self.d).sum()
+        rr, cc, rc, dd = ((self.r * self.r).sum(), (self.c * self.c).sum(), (self.r * self.c).sum(),
+                          (self.d * self.d).sum())
         n = max(self.n, 1)
         bad = ~self.good
         same = self.raw[0].view(np.int64) == self.raw[1].view(np.int64)
         with np.errstate(divide="ignore", over="ignore"):
             self.found.update(
-                cosine=self.cosine(rr, cc, rc), nmse=self.ratio(dd, rr), rmse=np.sqrt(dd / n), mean_abs=self.d.sum() / n,
+                cosine=self.cosine(rr, cc, rc), nmse=self.ratio(dd, rr), rmse=np.sqrt(dd / n),
+                mean_abs=self.d.sum() / n,
                 max_abs=np.abs(self.raw[1][self.good] - self.raw[0][self.good]).max() if self.n else 0.0,
                 norm_ratio=1.0 if rr == 0 and cc == 0 else np.sqrt(cc) / np.sqrt(rr),
                 scale=self.scale(rr, cc, rc, dd, n), nonfinite=bad.sum() if self.n else self.good.size,
@@ -208,8 +212,10 @@ class Twin:
             self.found["scale"] = max(self.found["scale"], abs(middle) - 6 * 1.2533 * deviation / np.sqrt(len(off)))
         if n >= 8:
             self.nmses_of_channels = dd / size
-            self.scales_of_channels = [max(0, min(self.beyond(abs(x), y, n), abs(x) - 6 * deviation)) for x, y in zip(off, dd / size)]
-            self.found.update(worst_channel_nmse=max(self.nmses_of_channels), worst_channel_scale=max(self.scales_of_channels))
+            self.scales_of_channels = [max(0, min(self.beyond(abs(x), y, n), abs(x) - 6 * deviation)) for x,
+                                       y in zip(off, dd / size)]
+            self.found.update(worst_channel_nmse=max(self.nmses_of_channels),
+                              worst_channel_scale=max(self.scales_of_channels))
 
     @staticmethod
     def row(i, rows, of):
@@ -241,7 +247,8 @@ class Twin:
     def ulps(self):
         r, c = (x[self.good] for x in self.raw)
         a, b = place(r, self.grid), place(c, self.grid)
-        far = np.sort(np.where(a > b, a.astype(np.uint64) - b.astype(np.uint64), b.astype(np.uint64) - a.astype(np.uint64)))
+        far = np.sort(np.where(a > b, a.astype(np.uint64) - b.astype(np.uint64),
+                               b.astype(np.uint64) - a.astype(np.uint64)))
         most = float(far[-1]) if self.n else 0.0
         for key, share in (("ulp_p50", 0.5), ("ulp_p99", 0.99)):
             self.found[key] = min(bucket_top(int(far[rank(self.n, share)])), most) if self.n else 0.0
@@ -263,11 +270,13 @@ class Twin:
             shared += len(top[0] & top[1])
         n = len(kl)
         order = sorted(kl, key=lambda x: math.inf if math.isnan(x) else x)
-        self.found.update(argmax_agreement=agree / n, top5_agreement=shared / (n * min(5, width)), kl_mean=math.fsum(kl) / n,
+        self.found.update(argmax_agreement=agree / n, top5_agreement=shared / (n * min(5, width)),
+                          kl_mean=math.fsum(kl) / n,
                           kl_p99=order[rank(n, 0.99)], kl_max=order[-1])
         self.beside = {"argmax_strict": strict / n}
         if n > 1 and not any(math.isnan(x) for x in kl):
-            self.beside["kl_mean_half"] = NormalDist().inv_cdf(0.975) * float(np.std(np.array(kl, np.longdouble), ddof=1)) / math.sqrt(n)
+            self.beside["kl_mean_half"] = (NormalDist().inv_cdf(0.975)
+                                           * float(np.std(np.array(kl, np.longdouble), ddof=1)) / math.sqrt(n))
 
     def places(self, point):
         """What is wrong with what stands beside the metrics: indices, the values there, counts."""
@@ -286,11 +295,13 @@ class Twin:
                 said.append(f"max_abs is at {at}, the twin finds it at {first}")
         if point.get("ulp_of") != self.grid:
             said.append(f"ulps of {point.get('ulp_of')}, not {self.grid}")
-        for key, values, end in (("worst_token", "cosines", "worst_token_cosine"), ("worst_nmse_token", "nmses", "worst_token_nmse"),
+        for key, values, end in (("worst_token", "cosines", "worst_token_cosine"),
+                                 ("worst_nmse_token", "nmses", "worst_token_nmse"),
                                  ("worst_nmse_channel", "nmses_of_channels", "worst_channel_nmse"),
                                  ("worst_scale_channel", "scales_of_channels", "worst_channel_scale")):
             if key in point and hasattr(self, values):
-                here, there = float(getattr(self, values)[point[key]]), float(self.found[end])  # beyond float64 all are inf
+                # beyond float64 all are inf
+                here, there = float(getattr(self, values)[point[key]]), float(self.found[end])
                 if not (here == there or abs(here - there) <= 1e-12 * max(1.0, abs(there))):
                     said.append(f"{key} {point[key]} has {here}, another {there}")
         counts = [[int(f(x).sum()) for x in self.raw] for f in (np.isnan, np.isinf)]

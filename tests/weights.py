@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""weights.py VERNIER [NAME...]: every kind of difference between two models' weights is named, and none between healthy twins.
+"""weights.py VERNIER [NAME...]: every kind of difference between two models' weights is named, and none between healthy
+twins.
 
-Models are changed here with numpy, by the definitions of specs/faults.md, chapter W; digests come from the xxHash library through ctypes.
-Each case is looked at three times: two directories (both sides' numbers are known), two recordings whose tables were written
-here (statistics and digests alone), and the same with --model (the reference's numbers).
+Models are changed here with numpy, by the definitions of specs/faults.md, chapter W; digests come from the xxHash
+library through ctypes. Each case is looked at three times: two directories (both sides' numbers are known), two
+recordings whose tables were written here (statistics and digests alone), and the same with --model (the reference's
+numbers).
 """
 import ctypes
 import ctypes.util
@@ -112,7 +114,8 @@ def write_table(base, path, tensors):
         for row, (name, t) in zip(rows, tensors.items()):
             x = values(t)
             good = x[np.isfinite(x)]
-            given = {"name": name, "dtype": t[0], "shape": "x".join(map(str, t[1].shape)), "digest": digest(np.ascontiguousarray(t[1]).tobytes()),
+            given = {"name": name, "dtype": t[0], "shape": "x".join(map(str, t[1].shape)),
+                     "digest": digest(np.ascontiguousarray(t[1]).tobytes()),
                      "min": good.min(), "max": good.max(), "mean": good.mean(), "rms": np.sqrt(np.mean(good * good)),
                      "nan": int(np.isnan(x).sum()), "inf": int(np.isinf(x).sum())}
             for key, value in given.items():
@@ -123,7 +126,8 @@ def write_table(base, path, tensors):
 
 
 def ask(*args):
-    p = subprocess.run([VERNIER, "weights", *args, "--format", "json", "--threads", "1"], capture_output=True, text=True)
+    p = subprocess.run([VERNIER, "weights", *args, "--format", "json", "--threads", "1"], capture_output=True,
+                       text=True)
     if p.returncode == 2:
         return p.stderr
     r = json.loads(p.stdout)
@@ -253,8 +257,8 @@ def fuse(order=(0, 1, 2), by_group=False):
 
 
 def case(name, family, kind, id_, change, likely=(), seen=None, base=None):
-    """kind, id_: what it is. likely: what statistics alone may say as well, (kind, id) each, and None: nothing. seen: what
-    numbers of both sides say, where no digest decides. base: makes the reference."""
+    """kind, id_: what it is. likely: what statistics alone may say as well, (kind, id) each, and None: nothing. seen:
+    what numbers of both sides say, where no digest decides. base: makes the reference."""
     CASES.append((name, family, (kind, id_), change, likely, seen or (kind, id_), base))
 
 
@@ -316,31 +320,43 @@ def put(name, f):
     return lambda m: {**m, name: f(m)}
 
 
-Q, K, O, UP = "layers.1.self_attn.q_proj.weight", "layers.1.self_attn.k_proj.weight", "layers.1.self_attn.o_proj.weight", "layers.1.mlp.up_proj.weight"
+Q, K, O, UP = ("layers.1.self_attn.q_proj.weight", "layers.1.self_attn.k_proj.weight",
+               "layers.1.self_attn.o_proj.weight", "layers.1.mlp.up_proj.weight")
 ORDER, REVISION, OTHER = [("order", None)], [("revision", None)], [("other", None)]
 
 case("zeros", "qwen2", "zeros", "W11", on(UP, number(lambda x: 0 * x)))
 case("bias zero", "qwen2", "zeros", "W6", on("q_proj.bias", number(lambda x: 0 * x)))
 case("ones", "qwen2", "constant", "W11", on("input_layernorm", number(lambda x: 0 * x + 1)))
 case("fresh", "qwen2", "random", "W11", on(O, number(lambda x: RNG.normal(0, 0.02, x.shape))))
-case("fresh uniform", "qwen3", "random", "W11", on(UP, number(lambda x: RNG.uniform(-1, 1, x.shape) / np.sqrt(x.shape[1]))))
-case("nan", "qwen2", "not-finite", None, on(O, each(lambda x: np.where(np.arange(x.size).reshape(x.shape) < 5, np.float32("nan"), x))))
+case("fresh uniform", "qwen3", "random", "W11",
+     on(UP, number(lambda x: RNG.uniform(-1, 1, x.shape) / np.sqrt(x.shape[1]))))
+case("nan", "qwen2", "not-finite", None,
+     on(O, each(lambda x: np.where(np.arange(x.size).reshape(x.shape) < 5, np.float32("nan"), x))))
 case("missing", "qwen2", "missing", None, lambda m: {n: t for n, t in m.items() if not n.endswith(UP)})
 case("extra", "qwen2", "extra", None, put("model.layers.0.extra.weight", lambda m: m["model.norm.weight"]))
 case("square turned", "qwen2", "transposed", "W1", on(O, each(np.transpose)))
 case("square q turned", "qwen2", "transposed", "W1", on(Q, each(np.transpose)), likely=ORDER)
-case("turned and widened", "llama", "transposed", "W1", on(O, lambda t: as_format(values((t[0], t[1].T.copy())), "F32")), likely=[None])
+case("turned and widened", "llama", "transposed", "W1",
+     on(O, lambda t: as_format(values((t[0], t[1].T.copy())), "F32")), likely=[None])
 case("turned", "qwen3", "transposed", "W1", on(UP, each(np.transpose)))
 case("turned bytes", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.T.reshape(x.shape))))
 case("taken for turned", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.reshape(x.shape[::-1]).T)))
-case("qkv turned before the split", "llama", "reinterpreted", "W1b", together(("q_proj", "k_proj", "v_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
-case("qkv taken for turned", "qwen3", "reinterpreted", "W1b", together(("q_proj", "k_proj", "v_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
-case("gate and up turned before the split", "qwen2", "reinterpreted", "W1b", together(("gate_proj", "up_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
-case("up and gate taken for turned", "mistral", "reinterpreted", "W1b", together(("up_proj", "gate_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
-case("qkv shuffled", "llama", "order", None, together(("q_proj", "k_proj", "v_proj"), lambda x: RNG.permutation(x.reshape(-1)).reshape(x.shape)))
-case("four shards", "llama", "shards", "P18.order", on("down_proj", joined((2, 0, 3, 1), 1)), likely=[("reinterpreted", "W1b")])
-case("three shards of rows", "mistral", "shards", "P18.order", on("o_proj", joined((1, 0, 2), 0)), likely=[("reinterpreted", "W1b"), ("transposed", "W1")])
-case("eight shards", "qwen3", "order", None, on(UP, joined((7, 1, 2, 3, 5, 4, 6, 0), 0)), likely=[("reinterpreted", "W1b")], seen=("shards", "P18.order"))
+case("qkv turned before the split", "llama", "reinterpreted", "W1b",
+     together(("q_proj", "k_proj", "v_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
+case("qkv taken for turned", "qwen3", "reinterpreted", "W1b",
+     together(("q_proj", "k_proj", "v_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
+case("gate and up turned before the split", "qwen2", "reinterpreted", "W1b",
+     together(("gate_proj", "up_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
+case("up and gate taken for turned", "mistral", "reinterpreted", "W1b",
+     together(("up_proj", "gate_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
+case("qkv shuffled", "llama", "order", None,
+     together(("q_proj", "k_proj", "v_proj"), lambda x: RNG.permutation(x.reshape(-1)).reshape(x.shape)))
+case("four shards", "llama", "shards", "P18.order", on("down_proj", joined((2, 0, 3, 1), 1)),
+     likely=[("reinterpreted", "W1b")])
+case("three shards of rows", "mistral", "shards", "P18.order", on("o_proj", joined((1, 0, 2), 0)),
+     likely=[("reinterpreted", "W1b"), ("transposed", "W1")])
+case("eight shards", "qwen3", "order", None, on(UP, joined((7, 1, 2, 3, 5, 4, 6, 0), 0)),
+     likely=[("reinterpreted", "W1b")], seen=("shards", "P18.order"))
 case("same bytes", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.reshape(x.shape[::-1]))))
 case("rope rows q", "qwen2", "rope-rows", "R1b", on("q_proj", each(pairs(8))), likely=ORDER)
 case("rope rows k", "qwen2", "rope-rows", "R1b", on("k_proj", each(pairs(8))), likely=ORDER)
@@ -351,12 +367,14 @@ case("parts", "gpt2", "parts", "W2", on("c_attn", each(lambda x: parts((0, 2, 1)
 case("parts by head", "gpt2", "parts", "W2", on("c_attn", each(lambda x: by_head(6, x.ndim - 1)(x))), likely=ORDER)
 case("halves", "qwen3_5_text", "halves", "W3", on("q_proj", each(halves(4, 16))), likely=ORDER)
 case("gate and up", "qwen2", "exchanged", "W4", swap("gate_proj", "up_proj"))
-case("up for gate", "llama", "other-weight", "W4", put("model.layers.0.mlp.gate_proj.weight", lambda m: m["model.layers.0.mlp.up_proj.weight"]))
+case("up for gate", "llama", "other-weight", "W4",
+     put("model.layers.0.mlp.gate_proj.weight", lambda m: m["model.layers.0.mlp.up_proj.weight"]))
 case("interleaved", "qwen2", "interleaved", "W5", interleave, likely=ORDER)
 case("keys and values", "qwen2", "exchanged", "W4", swap("k_proj.weight", "v_proj.weight"))
 case("bias of v", "qwen2", "exchanged", "W8", swap("k_proj.bias", "v_proj.bias"))
 case("layer before", "qwen3", "layer", "W9", shift_layers)
-case("embedding for head", "qwen3", "other-weight", "W10", put("lm_head.weight", lambda m: m["model.embed_tokens.weight"]))
+case("embedding for head", "qwen3", "other-weight", "W10",
+     put("lm_head.weight", lambda m: m["model.embed_tokens.weight"]))
 case("q and k norms", "qwen3", "exchanged", "N11", swap("q_norm", "k_norm"))
 case("block norms", "qwen3", "exchanged", "N12", swap("input_layernorm", "post_attention_layernorm"))
 case("b and a", "qwen3_5_text", "exchanged", "G3", swap("in_proj_b", "in_proj_a"))
@@ -366,16 +384,22 @@ case("value heads out", "qwen3_5_text", "value-heads", "G10", on("out_proj", eac
 case("taps", "qwen3_5_text", "taps", "G11", on("conv1d", each(lambda x: x[:, :, ::-1])), likely=ORDER)
 case("conv parts", "qwen3_5_text", "parts", "G14", on("conv1d", each(parts((2, 0, 1), 0, [16, 16, 36]))), likely=ORDER)
 case("misread", "mistral", "misread", "W12", on(UP, lambda t: ("BF16", t[1].view(np.uint16))))
-case("misread and widened", "mistral", "misread", "W12", on(UP, lambda t: as_format(values(("BF16", t[1].view(np.uint16))), "F32")))
+case("misread and widened", "mistral", "misread", "W12",
+     on(UP, lambda t: as_format(values(("BF16", t[1].view(np.uint16))), "F32")))
 case("cut", "qwen2", "truncated", "W13", on("_proj.weight", lambda t: ("BF16", bf16_bits(values(t), cut=True))))
-case("cut and widened", "qwen2", "truncated", "W13", on("_proj.weight", lambda t: as_format(values(("BF16", bf16_bits(values(t), cut=True))), "F32")))
-case("rounded on the way", "qwen2", "rounded", None, on("_proj.weight", lambda t: as_format(values(as_format(values(t), "BF16")), "F32")))
+case("cut and widened", "qwen2", "truncated", "W13",
+     on("_proj.weight", lambda t: as_format(values(("BF16", bf16_bits(values(t), cut=True))), "F32")))
+case("rounded on the way", "qwen2", "rounded", None,
+     on("_proj.weight", lambda t: as_format(values(as_format(values(t), "BF16")), "F32")))
 LARGE = on(UP, number(lambda x: x * 1e6))
-case("saturated", "qwen2", "saturated", "W14", on(UP, lambda t: as_format(np.clip(values(t), -65504, 65504), "F16")), base=LARGE)
+case("saturated", "qwen2", "saturated", "W14", on(UP, lambda t: as_format(np.clip(values(t), -65504, 65504), "F16")),
+     base=LARGE)
 warnings.simplefilter("ignore", RuntimeWarning)  # that numbers overflow is what is wanted
 case("overflowed", "qwen2", "overflowed", "W13", on(UP, lambda t: as_format(values(t), "F16")), base=LARGE)
 SMALL = on(UP, number(lambda x: x * 1e-4))
-case("flushed", "qwen2", "flushed", "W14", on(UP, lambda t: as_format(np.where(np.abs(values(t)) < 2.0 ** -14, 0, values(t)), "F16")), base=SMALL, likely=OTHER + REVISION)
+case("flushed", "qwen2", "flushed", "W14",
+     on(UP, lambda t: as_format(np.where(np.abs(values(t)) < 2.0 ** -14, 0, values(t)), "F16")), base=SMALL,
+     likely=OTHER + REVISION)
 for kind in ("q8_0", "q4_0", "q5_0", "q4_1", "q5_1"):
     case(kind, "qwen2", "quantised", "W15", on("down_proj", requantised(kind)), likely=REVISION)
 case("plus one", "qwen3_5_text", "plus-one", "N6", on("input_layernorm", number(lambda x: x + 1)))
@@ -384,11 +408,14 @@ case("by sqrt(K)", "qwen2", "scaled", None, on(Q, number(lambda x: x / np.sqrt(8
 case("by 1.01", "qwen2", "scaled", None, on("norm.weight", number(lambda x: x * 1.01)))
 case("negated", "qwen2", "scaled", None, on(O, number(lambda x: -x)))
 case("by 1.25 in bf16", "llama", "scaled", None, on(O, number(lambda x: x * 1.25)))
-case("revision", "qwen2", "revision", None, on("_proj.weight", number(lambda x: x + RNG.normal(0, 3e-3, x.shape) * x.std())))
-case("shuffled", "qwen3", "order", None, on("layers.1.mlp.down_proj", each(lambda x: RNG.permutation(x.reshape(-1)).reshape(x.shape))),
+case("revision", "qwen2", "revision", None,
+     on("_proj.weight", number(lambda x: x + RNG.normal(0, 3e-3, x.shape) * x.std())))
+case("shuffled", "qwen3", "order", None,
+     on("layers.1.mlp.down_proj", each(lambda x: RNG.permutation(x.reshape(-1)).reshape(x.shape))),
      likely=[("reinterpreted", "W1b")])
 case("stride", "qwen3", "stride", "W18", on(UP, each(sheared(64))), likely=OTHER)
-case("shards", "qwen2", "shards", "W19", on("embed_tokens", each(lambda x: np.concatenate([x[256:], x[:256]]))), likely=ORDER)
+case("shards", "qwen2", "shards", "W19", on("embed_tokens", each(lambda x: np.concatenate([x[256:], x[:256]]))),
+     likely=ORDER)
 FUSED = [("fused", None)]
 case("fused in another order", "qwen2", "parts", "W2", fuse((0, 2, 1)), likely=FUSED)
 case("fused by group", "llama", "parts", "W2", fuse(by_group=True), likely=FUSED)
@@ -399,8 +426,8 @@ UNSURE = {"revision", "order", "other", "random"}  # no digest says these
 
 
 def check(wrong, what, got, want, sure=False):
-    """want: of each weight that differs the pairs (kind, id) that may be said, the true one first. What is certain is true;
-    sure: and what is true is certain."""
+    """want: of each weight that differs the pairs (kind, id) that may be said, the true one first. What is certain is
+    true; sure: and what is true is certain."""
     if isinstance(got, str):
         return wrong.append(f"{what}: {got.strip()}")
     for n in sorted({*got, *want}):
@@ -417,7 +444,8 @@ def check(wrong, what, got, want, sure=False):
 
 
 def packed(sound):
-    """Cases of one family that touch different weights share a model: [family, reference, candidate, {name: (case...)}]."""
+    """Cases of one family that touch different weights share a model: [family, reference, candidate, {name:
+    (case...)}]."""
     out = []
     for c in CASES:
         if sys.argv[2:] and c[0] not in sys.argv[2:]:
@@ -466,14 +494,16 @@ def try_twins(work, models, sound, recorded, wrong):
             twin = {k: as_format(values(t), word) for k, t in wide.items()}
             path = write_model(models[family], os.path.join(work, f"{family}-{word}"), twin)
             check(wrong, f"{family} in {word}", ask(base, path), {})
-            check(wrong, f"{family} in {word}, recorded", ask(write_table(recorded[family], path + ".h5", twin), tables), {})
+            check(wrong, f"{family} in {word}, recorded",
+                  ask(write_table(recorded[family], path + ".h5", twin), tables), {})
     # What a GGUF file holds as 1 + w and -exp(A_log), undone; of no GGUF file it is another revision.
     wide = {k: as_format(values(t), "F32") for k, t in sound["qwen3_5_text"].items()}
     one = np.float32(1)
     undone = {k: ("F32", np.log(np.exp(t[1])).astype(np.float32)) if "A_log" in k else
               ("F32", (t[1] * np.float32(1.0001) + one) - one) if "layernorm" in k else t for k, t in wide.items()}
     wide = {k: ("F32", t[1] * np.float32(1.0001)) if "layernorm" in k else t for k, t in wide.items()}
-    a, b = write_table(recorded["qwen3_5_text"], os.path.join(work, "a.h5"), wide), write_table(recorded["qwen3_5_text"], os.path.join(work, "b.h5"), undone)
+    a, b = write_table(recorded["qwen3_5_text"], os.path.join(work, "a.h5"),
+                       wide), write_table(recorded["qwen3_5_text"], os.path.join(work, "b.h5"), undone)
     differ = {k: REVISION for k in wide if wide[k][1].tobytes() != undone[k][1].tobytes()}
     assert len(differ) > 8
     check(wrong, "undone, of no GGUF", ask(a, b), differ)
@@ -491,18 +521,21 @@ def try_twins(work, models, sound, recorded, wrong):
         check(wrong, f"{family}, other prefix", ask(models[family], path), {})
         check(wrong, f"{family}, other prefix before", ask(path, models[family]), {})
     for kind in ("f32", "f16"):
-        check(wrong, f"GGUF {kind}", ask(models["qwen2"], os.path.join(FIXTURES, "gguf", f"qwen2-trained.{kind}.gguf")), {})
+        check(wrong, f"GGUF {kind}", ask(models["qwen2"], os.path.join(FIXTURES, "gguf", f"qwen2-trained.{kind}.gguf")),
+              {})
 
 
 def main():
     wrong = []
     with tempfile.TemporaryDirectory() as work:
-        models = {f: os.path.join(FIXTURES, f"{f}-trained") for f in ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")}
+        models = {f: os.path.join(FIXTURES, f"{f}-trained")
+                  for f in ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")}
         sound = {f: read_model(p) for f, p in models.items()}
         recorded = {}
         for f, p in models.items():
             recorded[f] = os.path.join(work, f"{f}.h5")
-            subprocess.run([VERNIER, "capture", "ref", p, "--ids", "1", "--points", "embed", "-o", recorded[f]], check=True, capture_output=True)
+            subprocess.run([VERNIER, "capture", "ref", p, "--ids", "1", "--points", "embed", "-o", recorded[f]],
+                           check=True, capture_output=True)
         try_cases(work, models, sound, recorded, wrong)
         if not sys.argv[2:]:
             try_twins(work, models, sound, recorded, wrong)

@@ -25,7 +25,7 @@ typedef struct vn_explain_trial {
 	vn_recompute         *recompute; /* positioned at the checkpoint, as is site */
 	const vn_site        *site;
 	vn_explanation       *x;
-	vn_replayed           variants; /* floors of the other healthy variants against the unmodified operation */
+	vn_replayed           variants; /* floors of the other reference variants against the unmodified operation */
 	/* what the unmodified operation makes, in the candidate's precision and more precisely */
 	vn_tensor             own, fine;
 	int64_t               elements;

@@ -8,8 +8,8 @@
 
     vernier_parity.open("cand.h5")["layer3.q_rope"]  # a numpy array
 
-`vernier compare ref.h5 cand.h5` compares two recordings. The package needs h5py and numpy; record() also needs torch and
-transformers. With xxhash, recordings have digests and a table of the model's weights; without, they do not.
+`vernier compare ref.h5 cand.h5` compares two recordings. The package needs h5py and numpy; record() also needs torch
+and transformers. With xxhash, recordings have digests and a table of the model's weights; without, they do not.
 """
 
 import os
@@ -42,37 +42,38 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     tokens      only the rows of these tokens, from 0: "A-B" (both included) or "last"
     weights     also record a digest and statistics of each weight, which reads all of them once, also those that
                 accelerate offloaded. If a weight cannot be read, a warning says so, and the table is left out
-    statistics  also store minimum, maximum, mean and so on of each tensor, for `vernier show`. This takes a tenth of the
-                time of a forward pass over few tokens; comparisons do not need it
+    statistics  also store minimum, maximum, mean and so on of each tensor, for `vernier show`. This takes a tenth of
+                the time of a forward pass over few tokens; comparisons do not need it
     run         your own facts about the run: strings and numbers by name
     force       replace an existing recording; other files are never replaced
-    against     a recording to judge this one by while it is made: only tensors that differ from it are written, each with
-                what was recorded before it in its layer. `vernier compare` knows what was left out. Needs xxhash
+    against     a recording to judge this one by while it is made: only tensors that differ from it are written, each
+                with what was recorded before it in its layer. `vernier compare` knows what was left out. Needs xxhash
     keep_above  the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
                 Logits are left out only if they are equal; tensors with NaN or infinities never
     stop_at_first  raise Diverged at the first tensor that differs from `against`, from inside the model's forward pass.
                 The recording is completed first: PATH holds the tensor and the tensors recorded before it in its layer,
                 and the fact `stopped` names it
 
-    The block gets a Session: `names` lists the checkpoints that each call records, `fact(name=value)` adds facts, `differs`
-    names the first tensor that differed from `against`.
+    The block gets a Session: `names` lists the checkpoints that each call records, `fact(name=value)` adds facts,
+    `differs` names the first tensor that differed from `against`.
 
     Raises Diverged: see stop_at_first. RecordingError: the file exists; a model of another kind; a model compiled by
-    torch.compile; a glob or range that selects nothing; a call without token ids; a beam search; no call inside the block.
-    Then there is no file PATH; an interrupted run leaves PATH.partial.
+    torch.compile; a glob or range that selects nothing; a call without token ids; a beam search; no call inside the
+    block. Then there is no file PATH; an interrupted run leaves PATH.partial.
 
     Checkpoints for which the model has no module are left out with a warning, and listed in the fact not_hooked.
 
     A batch is recorded with its padding, on either side. Padding at the end of a row also changes the states that Gated
     DeltaNet layers return; the state after the row's last token is recomputed and recorded instead.
 
-    Recording does not change the results. Hooks only read; functions that hooks cannot see (RoPE, attention, delta rule)
-    are wrapped inside the block. The attribute `how` of each tensor says which way it was captured: hook, patched, or
-    recomputed from what was captured.
+    Recording does not change the results. Hooks only read; functions that hooks cannot see (RoPE, attention, delta
+    rule) are wrapped inside the block. The attribute `how` of each tensor says which way it was captured: hook,
+    patched, or recomputed from what was captured.
     """
     if isinstance(model, (str, os.PathLike)):
         raise RecordingError("record(model, path): the model comes first")
     from .session import session  # torch is needed only here
 
-    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run or {}, force=force,
+    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics,
+                   run=run or {}, force=force,
                    against=against, keep_above=keep_above, stop_at_first=stop_at_first)

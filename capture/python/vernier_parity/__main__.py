@@ -13,14 +13,16 @@ from . import RecordingError, __version__, open as open_recording
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Returns 0, or 2 after one line on stderr."""
-    args = argparse.ArgumentParser(prog="python -m vernier_parity", description="Show what a recording holds, or one tensor of it. "
+    args = argparse.ArgumentParser(prog="python -m vernier_parity",
+                                   description="Show what a recording holds, or one tensor of it. "
                                    "To compare two recordings, use `vernier compare`.")
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0].isalpha() and not os.path.exists(words[0]):  # probably a command of the program vernier
-        print(f"vernier_parity: {words[0]}: no such file; commands are those of the program: vernier {shlex.join(words)}", file=sys.stderr)
+        print(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
+              f"vernier {shlex.join(words)}", file=sys.stderr)
         return 2
     o = args.parse_args(words)
     try:
@@ -30,7 +32,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
                 print(o.name, a.dtype, a.shape, rec.attributes(o.name).get("axes", ""))
                 print(np.array2string(a, threshold=64, precision=6))
                 return 0
-            print(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; {rec.steps} step{'' if rec.steps == 1 else 's'}, "
+            print(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; "
+                  f"{rec.steps} step{'' if rec.steps == 1 else 's'}, "
                   f"{rec.token_ids.shape[-1]} tokens")
             for key, value in rec.run.items():
                 print(f"  {key:<16} {value}")

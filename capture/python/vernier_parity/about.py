@@ -10,7 +10,8 @@ import torch
 from . import h5, weights as table
 
 WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
-ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type", "use_cache"}
+ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type",
+             "use_cache"}
 
 
 def directory_of(model: Any) -> Optional[str]:
@@ -21,7 +22,8 @@ def directory_of(model: Any) -> Optional[str]:
     try:
         from transformers.utils import cached_file
 
-        found = cached_file(name, "config.json", local_files_only=True, revision=getattr(model.config, "_commit_hash", None))
+        found = cached_file(name, "config.json", local_files_only=True,
+                            revision=getattr(model.config, "_commit_hash", None))
     except Exception:  # not in the cache
         return None
     return os.path.dirname(found) if found else None
@@ -52,8 +54,10 @@ def facts_of(model: Any) -> Dict[str, h5.Fact]:
     """The facts that are known before the first call."""
     import transformers
 
-    return dict(engine="transformers", precision=plain_word(model), engine_version=transformers.__version__, torch_version=torch.__version__,
-                attn_implementation=str(getattr(model.config, "_attn_implementation", "")), threads=torch.get_num_threads())
+    return dict(engine="transformers", precision=plain_word(model), engine_version=transformers.__version__,
+                torch_version=torch.__version__,
+                attn_implementation=str(getattr(model.config, "_attn_implementation", "")),
+                threads=torch.get_num_threads())
 
 
 def plain_word(model: Any) -> str:
@@ -69,8 +73,8 @@ def call_word(device: Any) -> Optional[str]:
 
 
 def run_word(word: str, seen: Set[Any]) -> str:
-    """The precision of a run whose weights have the precision `word`, given the formats of its tensors. A run of f32 with some
-    tensors in 16 bits (modules of another format, autocast around a few) is "mixed-bf16"."""
+    """The precision of a run whose weights have the precision `word`, given the formats of its tensors. A run of f32
+    with some tensors in 16 bits (modules of another format, autocast around a few) is "mixed-bf16"."""
     narrow = [WORDS[d] for d in (torch.bfloat16, torch.float16) if d in seen]
     return "mixed-" + narrow[0] if narrow and word in ("f32", "f64") else word
 

@@ -1,8 +1,9 @@
-"""against.py: judges the tensors of a run by a reference during recording, so that only tensors that differ are written.
+"""against.py: judges the tensors of a run by a reference during recording, so that only tensors that differ are
+written.
 
-Tensors with equal digests agree. If the root mean squares are too far apart, the tensors differ. Otherwise the numbers of
-the reference are read, and the nmse, sum (c - r)^2 / sum r^2, decides. This only selects what is written: the verdict is
-that of `vernier compare`, which judges the numbers measured here by its limits.
+Tensors with equal digests agree. If the root mean squares are too far apart, the tensors differ. Otherwise the numbers
+of the reference are read, and the nmse, sum (c - r)^2 / sum r^2, decides. This only selects what is written: the
+verdict is that of `vernier compare`, which judges the numbers measured here by its limits.
 """
 
 import json
@@ -42,7 +43,8 @@ def nmse(c: np.ndarray, word: str, r: np.ndarray, ref_word: str) -> Tuple[float,
     for at in range(0, c.size, BLOCK):
         x = values(r[at : at + BLOCK], ref_word).astype(np.float64)
         d = values(c[at : at + BLOCK], word).astype(np.float64) - x
-        error, square, most = error + float(np.dot(d, d)), square + float(np.dot(x, x)), max(most, float(np.abs(d).max(initial=0.0)))
+        error, square, most = (error + float(np.dot(d, d)), square + float(np.dot(x, x)),
+                               max(most, float(np.abs(d).max(initial=0.0))))
     return (error / square if square else math.nan if math.isnan(error) else math.inf if error else 0.0), most
 
 
@@ -56,7 +58,8 @@ class Against:
         if keep_above is not None and not 0 <= keep_above < 1:
             raise RecordingError(f"keep_above: {keep_above}; an nmse from 0 to 1 is needed")
         self.file = h5.opened(self.path, "against: ")
-        if h5.text_of(self.file.attrs.get("format", "")) != "vernier-checkpoint" or self.file.attrs.get("complete") != 1:
+        if (h5.text_of(self.file.attrs.get("format", "")) != "vernier-checkpoint"
+            or self.file.attrs.get("complete") != 1):
             self.file.close()
             raise RecordingError(f"against: {self.path}: not a complete recording")
         self.lines: List[str] = []
@@ -71,7 +74,8 @@ class Against:
         return 1e-9 if word in ("f32", "f64", "i32") else 1e-5
 
     def judge(self, step: int, place: str, name: str, a: np.ndarray, word: str, own: str) -> Tuple[Optional[bool], str]:
-        """(agrees, line): agrees is None if the tensor cannot be judged; line is its line of left_out. place: path in the step's group."""
+        """(agrees, line): agrees is None if the tensor cannot be judged; line is its line of left_out. place: path in
+        the step's group."""
         d = self.file.get(f"step.{step}/{place}")
         if not isinstance(d, h5py.Dataset):
             return None, ""
@@ -89,13 +93,15 @@ class Against:
             if name.rpartition(".")[2] == SCORES:
                 return False, ""
             x = values(a.reshape(-1), word).astype(np.float64)
-            if abs(math.sqrt(float(np.dot(x, x)) / x.size) - rms) > math.sqrt(limit) * rms:  # then the nmse is above the limit, too
+            # then the nmse is above the limit, too
+            if abs(math.sqrt(float(np.dot(x, x)) / x.size) - rms) > math.sqrt(limit) * rms:
                 return False, ""
             off, most = nmse(a, word, d[()], ref_word)
             if not off <= limit:
                 return False, ""
             measured = {"nmse": off, "max_abs": most, "nonfinite": 0}
-        return True, json.dumps({"step": step, "name": name, "dtype": word, "shape": list(a.shape), "digest": own, "reference": ref,
+        return True, json.dumps({"step": step, "name": name, "dtype": word, "shape": list(a.shape), "digest": own,
+                                 "reference": ref,
                                  "measured": measured}, ensure_ascii=False)
 
     def leave_out(self, but: Optional[int] = None) -> None:
@@ -111,9 +117,10 @@ class Against:
                 self.lines.append(w.line)
                 self.left.add(w.name)
 
-    def put(self, recorder: Any, layer: int, step: int, name: str, agrees: Optional[bool], line: str, write: Any) -> None:
-        """Write a tensor, or let it wait if it agrees. Before a tensor that differs, write the waiting tensors of its layer and the
-        layer's input."""
+    def put(self, recorder: Any, layer: int, step: int, name: str, agrees: Optional[bool], line: str,
+            write: Any) -> None:
+        """Write a tensor, or let it wait if it agrees. Before a tensor that differs, write the waiting tensors of its
+        layer and the layer's input."""
         self.judged += agrees is not None
         self.leave_out(but=layer)
         if agrees:
@@ -146,5 +153,6 @@ class Against:
             d.attrs["digest"] = digest(b"".join(line.encode() + b"\0" for line in self.lines))
 
     def facts(self) -> Dict[str, h5.Fact]:
-        said = "nmse at most " + (f"{self.keep_above:g}" if self.keep_above is not None else "1e-09 (f32), 1e-05 (16 bits)")
+        said = "nmse at most " + (f"{self.keep_above:g}" if self.keep_above is not None
+                                  else "1e-09 (f32), 1e-05 (16 bits)")
         return {"against": self.path, "against_limits": said, "judged": self.judged}

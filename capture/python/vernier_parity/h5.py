@@ -1,8 +1,8 @@
 """h5.py: groups, datasets and attributes by h5py's low-level calls.
 
-A recording has about a hundred tensors per call, with fifteen attributes each. h5py's dictionary of attributes takes 0.1 ms
-for one attribute, longer than a small model takes to compute the tensor. The functions here take a tenth of that. Strings
-have a fixed length, because HDF5 stores strings of variable length in a heap, away from their object.
+A recording has about a hundred tensors per call, with fifteen attributes each. h5py's dictionary of attributes takes
+0.1 ms for one attribute, longer than a small model takes to compute the tensor. The functions here take a tenth of
+that. Strings have a fixed length, because HDF5 stores strings of variable length in a heap, away from their object.
 """
 
 import os
@@ -42,7 +42,8 @@ def opened(path: str, of: str = "") -> h5py.File:
 
 
 def put_attribute(where: Any, name: str, value: Fact, new: bool = False) -> None:
-    """Write an attribute. where: a low-level object (h5py's `.id`). An existing attribute is replaced; new: none exists."""
+    """Write an attribute. where: a low-level object (h5py's `.id`). An existing attribute is replaced; new: none
+    exists."""
     key = name.encode()
     if not new and h5a.exists(where, key):
         h5a.delete(where, key)
@@ -56,12 +57,14 @@ def put_attribute(where: Any, name: str, value: Fact, new: bool = False) -> None
     h5a.create(where, key, kind, _SCALAR).write(data, mtype=kind)
 
 
-_TYPES = {"<f2": h5t.IEEE_F16LE, "<f4": h5t.IEEE_F32LE, "<f8": h5t.IEEE_F64LE, "<u2": h5t.STD_U16LE, "|u1": h5t.STD_U8LE,
+_TYPES = {"<f2": h5t.IEEE_F16LE, "<f4": h5t.IEEE_F32LE, "<f8": h5t.IEEE_F64LE, "<u2": h5t.STD_U16LE,
+          "|u1": h5t.STD_U8LE,
           "<i4": h5t.STD_I32LE}
 
 
 def put_array(where: Any, name: str, a: np.ndarray, disk: Disk) -> Any:
-    """Write an array of one of the six types as a contiguous dataset; returns its low-level object. A failure leaves nothing."""
+    """Write an array of one of the six types as a contiguous dataset; returns its low-level object. A failure leaves
+    nothing."""
     key, kind = name.encode(), _TYPES[a.dtype.str]
     how = h5p.create(h5p.DATASET_CREATE)
     how.set_obj_track_times(False)

@@ -59,12 +59,13 @@ def parts_of(model: Any) -> Parts:
 
 
 def _unknown(kind: str) -> RecordingError:
-    return RecordingError(f"a model of type {kind}; record() knows {', '.join(FAMILIES)} (any other engine: vernier_parity.Recorder)")
+    return RecordingError(f"a model of type {kind}; record() knows {', '.join(FAMILIES)} (any other engine: "
+                          f"vernier_parity.Recorder)")
 
 
 def _owner(model: Any, body: Any) -> Any:
-    """The outermost module of transformers that holds the body. A user's own module around it has neither config nor head;
-    PEFT's module returns those of the model inside."""
+    """The outermost module of transformers that holds the body. A user's own module around it has neither config nor
+    head; PEFT's module returns those of the model inside."""
     for m in model.modules():
         if hasattr(type(m), "get_output_embeddings") and hasattr(getattr(m, "config", None), "get_text_config") and \
                 any(x is body for x in m.modules()):

@@ -38,7 +38,8 @@ def wrong_with(name: str) -> Optional[str]:
 
 
 def meant_by(name: str) -> Optional[Tuple[str, str]]:
-    """(matching part, checkpoint name) if the name resembles a checkpoint name; None if it is one, or resembles none."""
+    """(matching part, checkpoint name) if the name resembles a checkpoint name; None if it is one, or resembles
+    none."""
     layer, point = place_of(name)
     if point in points.known() and (point in points.OUTSIDE) == (layer < 0):
         return None

@@ -1,4 +1,5 @@
-"""numbers.py: converts arrays of any engine to the numbers of a checkpoint file; their format, digest and statistics."""
+"""numbers.py: converts arrays of any engine to the numbers of a checkpoint file; their format, digest and
+statistics."""
 
 import math
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
@@ -22,12 +23,13 @@ ROWS, ROW = 16, 8192
 
 
 class RecordingError(ValueError):
-    """A recording, or an argument of the recorder, is not valid. One line: file, checkpoint, what is wrong, what was expected."""
+    """A recording, or an argument of the recorder, is not valid. One line: file, checkpoint, what is wrong, what was
+    expected."""
 
 
 class Diverged(Exception):
-    """A run that is judged during recording differs from its reference (stop_at_first). name: the first tensor that differs,
-    "step.2/layer3.q_rope"; path: the recording, which is complete up to there; against: the reference."""
+    """A run that is judged during recording differs from its reference (stop_at_first). name: the first tensor that
+    differs, "step.2/layer3.q_rope"; path: the recording, which is complete up to there; against: the reference."""
 
     def __init__(self, name: str, path: str, against: str) -> None:
         super().__init__(f"{path}: {name} differs from {against}; the run was stopped there")
@@ -56,7 +58,8 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
     if hasattr(x, "detach"):  # a torch tensor: formats that numpy does not have
         x = x.detach()
         kind = str(x.dtype).rpartition(".")[2]
-        narrow = {"bfloat16": ("bf16", "int16"), "float8_e4m3fn": ("f8_e4m3", "uint8"), "float8_e5m2": ("f8_e5m2", "uint8")}
+        narrow = {"bfloat16": ("bf16", "int16"), "float8_e4m3fn": ("f8_e4m3", "uint8"),
+                  "float8_e5m2": ("f8_e5m2", "uint8")}
         if kind in narrow:
             import torch
 
@@ -81,7 +84,8 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
         a = a.astype("<i4")  # token ids; `vernier import` converts them, too
     known = {np.dtype(v): k for k, v in STORED.items() if k not in SAID}
     if a.dtype not in known or word not in (None, known[a.dtype]):
-        raise RecordingError(f"{a.dtype}{f' as {word}' if word else ''}; a file holds float16, bfloat16, float32, float64, float8 and int32")
+        raise RecordingError(f"{a.dtype}{f' as {word}' if word else ''}; a file holds float16, bfloat16, float32, "
+                             f"float64, float8 and int32")
     return a, known[a.dtype]
 
 

@@ -1,8 +1,8 @@
 """padding.py: finds the padding tokens of a call from the mask that the body of a transformers model gets.
 
-The mask is either the user's, (B, tokens so far) with 0 at padding, or one that transformers made from it, as generate()
-does for a static cache: (B, 1, T, keys) with False or the least number where a query does not see a key, a BlockMask, or one
-mask for each kind of layer. In the latter, a token that does not see itself is padding.
+The mask is either the user's, (B, tokens so far) with 0 at padding, or one that transformers made from it, as
+generate() does for a static cache: (B, 1, T, keys) with False or the least number where a query does not see a key, a
+BlockMask, or one mask for each kind of layer. In the latter, a token that does not see itself is padding.
 """
 
 from typing import Any, Optional
@@ -18,12 +18,14 @@ def hidden(mask: Any, past: int, tokens: int) -> Optional[Any]:
         found = [hidden(m, past, tokens) for m in mask.values()]
         return next((m for m in found if m is not None), None)
     if hasattr(mask, "mask_mod"):
-        rows, at = torch.arange(mask.shape[0], device=mask.kv_indices.device)[:, None], torch.arange(tokens, device=mask.kv_indices.device)
+        rows, at = (torch.arange(mask.shape[0], device=mask.kv_indices.device)[:, None],
+                    torch.arange(tokens, device=mask.kv_indices.device))
         return ~mask.mask_mod(rows, torch.zeros_like(at), at, past + at)
     if not isinstance(mask, torch.Tensor) or mask.ndim not in (2, 4):
         return None
     keys = mask.shape[-1]
-    first = past if keys >= past + tokens else keys - tokens  # a static cache has unused slots at the end; a cache with a window dropped the first keys
+    # a static cache has unused slots at the end; a cache with a window dropped the first keys
+    first = past if keys >= past + tokens else keys - tokens
     if first < 0 or (mask.ndim == 4 and mask.shape[-2] != tokens):
         return None
     if mask.ndim == 2:

@@ -69,7 +69,8 @@ class Recording:
         return self._facts(self._file["model"]).get("config") if "model" in self._file else None
 
     def step(self, n: int) -> Dict[str, Any]:
-        """Facts about a step: position (tokens in the cache before it), tokens, and first_row and rows if only some were kept.
+        """Facts about a step: position (tokens in the cache before it), tokens, and first_row and rows if only some
+        were kept.
 
         Raises RecordingError: the file has no such step.
         """
@@ -79,7 +80,8 @@ class Recording:
         """The checkpoint names of a step, in execution order. Raises RecordingError: the file has no such step."""
         found: List[Tuple[float, int, str]] = []
         group = self._group(step)
-        for where, inside in [("", group), *((self._prefix(k, g), g) for k, g in group.items() if isinstance(g, h5py.Group))]:
+        for where, inside in [("", group),
+                              *((self._prefix(k, g), g) for k, g in group.items() if isinstance(g, h5py.Group))]:
             for k, d in inside.items():
                 if isinstance(d, h5py.Dataset):
                     found.append((float(d.attrs.get("order", np.inf)), len(found), where + k))
@@ -91,7 +93,8 @@ class Recording:
         return "" if group.attrs.get("continues") == 1 else name + "."
 
     def attributes(self, name: str, step: int = 0) -> Dict[str, Any]:
-        """Facts about a tensor by name: axes, basis, op, how, digest, statistics (min, max, mean, rms, absmax, nan, inf).
+        """Facts about a tensor by name: axes, basis, op, how, digest, statistics (min, max, mean, rms, absmax, nan,
+        inf).
 
         Raises KeyError: no such checkpoint; RecordingError: the file has no such step.
         """
@@ -99,7 +102,8 @@ class Recording:
 
     def _group(self, step: int) -> Any:
         if not 0 <= step < self.steps:
-            has = "no steps" if not self.steps else "step 0 alone" if self.steps == 1 else f"steps 0 to {self.steps - 1}"
+            has = ("no steps" if not self.steps else "step 0 alone" if self.steps == 1
+                   else f"steps 0 to {self.steps - 1}")
             raise RecordingError(f"{self.path}: there is no step {step}; the file has {has}")
         return self._file[f"step.{step}"]
 
@@ -123,7 +127,8 @@ class Recording:
         said = text_of(dataset.attrs.get("digest", ""))
         found = digest(np.ascontiguousarray(a, a.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)) if said else said
         if found not in (said, None):
-            raise RecordingError(f"{self.path}: {name}: its numbers do not match their digest: the file was changed or is damaged")
+            raise RecordingError(f"{self.path}: {name}: its numbers do not match their digest: the file was changed or "
+                                 f"is damaged")
         return a
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -157,10 +162,12 @@ class Recording:
     def __enter__(self) -> "Recording":
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         self.close()
 
 
 def open(path: str) -> Recording:
-    """Open a checkpoint file to read it. Raises RecordingError: it does not exist, or is not a vernier checkpoint file."""
+    """Open a checkpoint file to read it. Raises RecordingError: it does not exist, or is not a vernier checkpoint
+    file."""
     return Recording(path)

@@ -11,8 +11,8 @@ In a run of several calls, begin_step marks the beginning of each call, and give
             rec.begin_step(token_ids=tokens)
             rec.put("logits", scores)
 
-The file gets its name only when the block ends without an exception. An exception leaves PATH.partial, a readable file with
-complete = 0. `vernier help checkpoint.md` describes the format, `vernier help points.md` names, dims and bases.
+The file gets its name only when the block ends without an exception. An exception leaves PATH.partial, a readable file
+with complete = 0. `vernier help checkpoint.md` describes the format, `vernier help points.md` names, dims and bases.
 """
 
 import os
@@ -32,7 +32,8 @@ from .numbers import SAID, Diverged, Ids, RecordingError, digest, ids_array, sta
 from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 
 MOST_AXES, MOST_FACTS = 6, 64
-LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 stores at most 64 KiB of attributes with an object
+# bytes; HDF5 stores at most 64 KiB of attributes with an object
+LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000
 RESERVED = {"engine": "give the argument engine=", "precision": "give the argument precision=",
             "tokens": "give the argument token_ids=", "positions": "give the argument positions="}
 SAME = ("hidden", "vocab")  # axes that have the same length in every tensor of a run
@@ -53,8 +54,10 @@ class Recorder:
     number format. A call that raises RecordingError records nothing; the recording can go on.
     """
 
-    def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
-                 tool: str = "vernier_parity", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
+    def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None,
+                 positions: Optional[Ids] = None,
+                 tool: str = "vernier_parity", tool_version: str = "0.1.0", created: Optional[str] = None,
+                 statistics: bool = True,
                  run: Optional[Mapping[str, h5.Fact]] = None, force: bool = False, against: Optional[str] = None,
                  keep_above: Optional[float] = None, stop_at_first: bool = False) -> None:
         """Begin a recording.
@@ -70,11 +73,12 @@ class Recorder:
         statistics    also store minimum, maximum, mean and so on of each tensor, for `vernier show`
         run           your own facts about the run: strings and numbers by name
         force         replace an existing recording; other files are never replaced
-        against       a recording to judge this one by while it is made: only tensors that differ from it are written, each
-                      with what was put before it in its layer. `vernier compare` knows what was left out
-        keep_above    the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
-                      Logits are left out only if they are equal; tensors with NaN or infinities never
-        stop_at_first  raise Diverged at the first tensor that differs from against, after it was written. Nothing can be
+        against       a recording to judge this one by while it is made: only tensors that differ from it are written,
+                      each with what was put before it in its layer. `vernier compare` knows what was left out
+        keep_above    the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower
+                      formats. Logits are left out only if they are equal; tensors with NaN or infinities never
+        stop_at_first  raise Diverged at the first tensor that differs from against, after it was written. Nothing can
+                       be
                       put after that; at the end of the block the recording is complete, and the fact `stopped` names
                       the tensor
 
@@ -97,7 +101,8 @@ class Recorder:
         if not force and os.path.exists(self.path):
             raise RecordingError(f"{self.path}: exists already; force=True replaces it")
         if os.path.exists(self.path) and not _replaceable(self.path):
-            raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings; remove the file first, or give another name")
+            raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings; "
+                                 f"remove the file first, or give another name")
         if against is None and keep_above is not None:
             raise RecordingError("keep_above: against is needed, the recording to judge this one by")
         if against is None and stop_at_first:
@@ -127,7 +132,8 @@ class Recorder:
         except OSError as e:
             raise RecordingError(f"{self.partial}: cannot write: {e}") from None
         now = created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        about: Dict[str, h5.Fact] = dict(format="vernier-checkpoint", format_version=1, complete=0, created=now, tool=tool,
+        about: Dict[str, h5.Fact] = dict(format="vernier-checkpoint", format_version=1, complete=0, created=now,
+                                         tool=tool,
                                          tool_version=tool_version)
         for name, value in about.items():
             h5.put_attribute(self._file.id, name, value)
@@ -139,8 +145,8 @@ class Recorder:
     def fact(self, **run: h5.Fact) -> None:
         """Add facts about the run: strings and numbers by name, attributes of /run. An earlier value is replaced.
 
-        Raises RecordingError: a value is neither a string nor a number; more than 64 facts; a name of more than 31 bytes
-        or a value of more than 60000; the recording is closed.
+        Raises RecordingError: a value is neither a string nor a number; more than 64 facts; a name of more than 31
+        bytes or a value of more than 60000; the recording is closed.
         """
         self._open("fact")
         for name, value in run.items():
@@ -148,8 +154,10 @@ class Recorder:
                 raise RecordingError(f"run: {name} is of type {type(value).__name__}; a string or a number is needed")
             if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
                 raise RecordingError(f"run: {name}: a number of more than 64 bits")
-            if not name.isprintable() or len(name.encode()) > LONGEST_WORD or len(str(value).encode("utf-8", "replace")) > LONGEST_FACT:
-                raise RecordingError(f"run: {name[:40]}: a fact has a name of {LONGEST_WORD} printable bytes and a value of {LONGEST_FACT} at most")
+            if (not name.isprintable() or len(name.encode()) > LONGEST_WORD
+                or len(str(value).encode("utf-8", "replace")) > LONGEST_FACT):
+                raise RecordingError(f"run: {name[:40]}: a fact has a name of {LONGEST_WORD} printable bytes and a "
+                                     f"value of {LONGEST_FACT} at most")
             h5.put_attribute(self._run.id, name, value)
         if len(self._run.attrs) > MOST_FACTS:
             raise RecordingError(f"run: more than {MOST_FACTS} attributes")
@@ -174,7 +182,8 @@ class Recorder:
         if isinstance(weights, Mapping):
             for name in weights:
                 if not name or len(name.encode()) > names.LONGEST_NAME or not name.isprintable():
-                    raise RecordingError(f"{self.path}: model: weight {name[:60]!r}: a name has 1 to {names.LONGEST_NAME} printable bytes")
+                    raise RecordingError(f"{self.path}: model: weight {name[:60]!r}: "
+                                         f"a name has 1 to {names.LONGEST_NAME} printable bytes")
         if directory is not None and not (family and config):
             config = table.config_of(directory)
             family = table.family_of(directory, config)
@@ -195,7 +204,8 @@ class Recorder:
 
     # ---- steps ------------------------------------------------------------------------------------------------------
 
-    def begin_step(self, tokens: Optional[int] = None, *, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
+    def begin_step(self, tokens: Optional[int] = None, *, token_ids: Optional[Ids] = None,
+                   positions: Optional[Ids] = None,
                    rows: Optional[Tuple[int, int]] = None) -> int:
         """Begin the next call of the engine; returns the number of its step, from 0. Step 0 is the prompt.
 
@@ -206,8 +216,8 @@ class Recorder:
 
         A recording of one call needs no begin_step: the first put begins step 0 with all token_ids.
 
-        Raises RecordingError: no token_ids here or in Recorder, or in both; more tokens than are left; ids, positions and
-        batch do not have the same shape; rows outside the call's tokens; the recording is closed.
+        Raises RecordingError: no token_ids here or in Recorder, or in both; more tokens than are left; ids, positions
+        and batch do not have the same shape; rows outside the call's tokens; the recording is closed.
         """
         self._going_on("begin_step")
         at = sum(c[0].shape[-1] for c in self._calls)
@@ -217,9 +227,12 @@ class Recorder:
             ids = ids_array("token_ids", token_ids)
             where = np.broadcast_to(np.arange(at, at + ids.shape[-1], dtype="<i4"), ids.shape)
             where = where if positions is None else ids_array("positions", positions)
-            if ids.min() < 0 or where.shape != ids.shape or (self._calls and self._calls[0][0].shape[:-1] != ids.shape[:-1]):
-                raise RecordingError(f"begin_step: ids of 0 or more, with positions and a batch of the same shape, are needed; ids are {ids.shape}, "
-                                     f"positions {where.shape}, and the first step's ids {self._calls[0][0].shape if self._calls else ids.shape}")
+            if ids.min() < 0 or where.shape != ids.shape or (self._calls
+                                                             and self._calls[0][0].shape[:-1] != ids.shape[:-1]):
+                raise RecordingError(f"begin_step: ids of 0 or more, with positions and a batch of the same shape, "
+                                     f"are needed; ids are {ids.shape}, "
+                                     f"positions {where.shape}, and the first step's ids "
+                                     f"{self._calls[0][0].shape if self._calls else ids.shape}")
             self._no_padding_alone(where)
         elif self._ids is None:
             raise RecordingError("begin_step: token_ids are needed, here or in Recorder")
@@ -262,35 +275,40 @@ class Recorder:
 
     def _no_padding_alone(self, where: np.ndarray) -> None:
         if where.ndim == 1 and where.min() < 0:
-            raise RecordingError(f"{self.path}: positions: -1, which is padding, in a single prompt; ids and positions of (1, N) are a batch of one")
+            raise RecordingError(f"{self.path}: positions: -1, which is padding, in a single prompt; "
+                                 f"ids and positions of (1, N) are a batch of one")
 
     # ---- tensors ----------------------------------------------------------------------------------------------------
 
-    def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None, op: Optional[str] = None,
+    def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None,
+            op: Optional[str] = None,
             dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None,
             source_line: Optional[str] = None, stacklevel: int = 1) -> None:
         """Record one tensor of this step, in the number format that the engine computed in.
 
-        name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name, which
-               `vernier compare --names` maps. A name that is nearly a checkpoint name gets a warning
+        name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name,
+               which `vernier compare --names` maps. A name that is nearly a checkpoint name gets a warning
         array  numpy, torch on any device, or lists of numbers; copied at once. Its shape is that of the dims: (T, H, K)
                for "token head dim", where T is the number of rows of this step. If token_ids are one prompt, (N), a
                batch axis of length 1 in front is dropped
-        dims   one word per axis, outermost first: "token head dim"; several axes in one: "token (head dim)". Default: the
-               dims that `vernier points MODEL` lists. In dims of a checkpoint name, an unknown word is an error
+        dims   one word per axis, outermost first: "token head dim"; several axes in one: "token (head dim)". Default:
+               the dims that `vernier points MODEL` lists. In dims of a checkpoint name, an unknown word is an error
         basis  the space that the last axes span, "head"; default: as `vernier points MODEL` lists it
         op     the operation that made the tensor, "rope"; default: as `vernier points MODEL` lists it
-        dtype  "bf16" if the array is float32 with bfloat16 values; "bf16", "f8_e4m3" or "f8_e5m2" if it holds their bits
+        dtype  "bf16" if the array is float32 with bfloat16 values; "bf16", "f8_e4m3" or "f8_e5m2" if it holds their
+               bits
         how    how a recorder that watches another program got the tensor: "hook", "patched" or "recomputed"
         order  the place in execution order, from 0; default: after the tensor put last
-        source_line  where the engine made the tensor, "model.py:123", which reports show; default: the line that calls put
-        stacklevel  which line of your program that is, as in warnings.warn: 1 calls put, 2 calls the function that calls
+        source_line  where the engine made the tensor, "model.py:123", which reports show; default: the line that calls
+                     put
+        stacklevel  which line of your program that is, as in warnings.warn: 1 calls put, 2 calls the function that
+                    calls
                put, so give 2 in a function of your own around put
 
         Raises Diverged: the tensor is the first that differs from `against`, and stop_at_first was given; also at later
-        tensors. RecordingError: the name is already in this step, or is not a valid name; the shape does not fit the dims,
-        the step's tokens or an earlier step; the dims are not valid; the number format cannot be stored; the disk is
-        full; the recording is closed.
+        tensors. RecordingError: the name is already in this step, or is not a valid name; the shape does not fit the
+        dims, the step's tokens or an earlier step; the dims are not valid; the number format cannot be stored; the disk
+        is full; the recording is closed.
         """
         self._going_on(name)
         if stacklevel < 1:
@@ -308,7 +326,8 @@ class Recorder:
         if axes.split()[:1] == ["batch"] and a.shape[:1] == (1,) and self._calls[-1][0].ndim == 1:
             a, axes = a[0], axes.split(None, 1)[-1]
         self._check(name, point, a, axes, row)
-        for what, said, longest in (("op", op, LONGEST_WORD), ("basis", basis, LONGEST_WORD), ("source_line", source_line, LONGEST_LINE)):
+        for what, said, longest in (("op", op, LONGEST_WORD), ("basis", basis, LONGEST_WORD),
+                                    ("source_line", source_line, LONGEST_LINE)):
             if said and (not said.isprintable() or len(said.encode()) > longest):
                 raise RecordingError(f"{self.path}: {name}: {what} has {longest} printable bytes at most")
         if order is not None and order < 0:
@@ -316,14 +335,18 @@ class Recorder:
         place = self._order if order is None else order
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=place, point=point if row else None, op=op or (row[3] if row else None),
-            basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None), axes=" ".join(axes.split()),
-            dtype=word if word in SAID else None, how=how, source_line=source_line or line_of_caller(self._folder, stacklevel), digest=digest(a.reshape(-1).view(np.uint8)))
+            basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None),
+            axes=" ".join(axes.split()),
+            dtype=word if word in SAID else None, how=how, source_line=source_line
+            or line_of_caller(self._folder, stacklevel), digest=digest(a.reshape(-1).view(np.uint8)))
         if self.statistics and word != "i32":
             facts.update(statistics(a, word))
         if self._against:
             kept = a.copy()  # it may be written later, after the caller changed it
-            agrees, line = self._against.judge(self.steps - 1, names.path_of(name), name, kept, word, str(facts["digest"]))
-            self._against.put(self, layer, self.steps - 1, name, agrees, line, lambda: self._write(name, point, kept, facts))
+            agrees, line = self._against.judge(self.steps - 1, names.path_of(name), name, kept, word,
+                                               str(facts["digest"]))
+            self._against.put(self, layer, self.steps - 1, name, agrees, line,
+                              lambda: self._write(name, point, kept, facts))
         else:
             self._write(name, point, a, facts)
         self._order = max(self._order, place) + 1
@@ -347,20 +370,23 @@ class Recorder:
 
     @property
     def differs(self) -> Optional[str]:
-        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None if none differed."""
+        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None if none
+        differed."""
         return self._against.first if self._against else None
 
     def alias(self, name: str, of: str) -> None:
         """Give a tensor of this step a second name: alias("layer1.input", "layer0.output").
 
-        Raises RecordingError: `of` is not recorded in this step; `name` is, or is not a valid name; the recording is closed.
+        Raises RecordingError: `of` is not recorded in this step; `name` is, or is not a valid name; the recording is
+        closed.
         """
         self._going_on(name)
         self._place(name)
         if not self.steps:
             raise RecordingError(f"{self.path}: {name}: nothing is recorded yet; put {of} first, then its second name")
         if of not in self._names:
-            raise RecordingError(f"{self.path}: {name}: a second name of {of}, which step {self.steps - 1} does not have{hint(of, self._names)}")
+            raise RecordingError(f"{self.path}: {name}: a second name of {of}, which step {self.steps - 1} does not "
+                                 f"have{hint(of, self._names)}")
         self._doubt(name)
         if not (self._against and self._against.alias(name, of)):
             self._link(name, of)
@@ -378,11 +404,13 @@ class Recorder:
         return names.place_of(name)
 
     def _doubt(self, name: str, stacklevel: int = 1) -> None:
-        """Warn, once per point, about a name that resembles a checkpoint name: no checkpoint would be compared with it."""
+        """Warn, once per point, about a name that resembles a checkpoint name: no checkpoint would be compared with
+        it."""
         meant = names.meant_by(name)
         if meant and meant[0] not in self._doubted:
             self._doubted.add(meant[0])
-            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?", stacklevel=2 + stacklevel)
+            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?",
+                          stacklevel=2 + stacklevel)
 
     def _open(self, what: str) -> None:
         if not self._file.id.valid:
@@ -401,7 +429,8 @@ class Recorder:
 
     def _own_axes(self, name: str, a: np.ndarray, row: Optional[points.Row]) -> str:
         if row is None:
-            raise RecordingError(f"{self.path}: {name}: not a checkpoint that vernier knows, so its dims are needed: \"token head dim\"")
+            raise RecordingError(f"{self.path}: {name}: not a checkpoint that vernier knows, so its dims are needed: "
+                                 f"\"token head dim\"")
         n = len(row[1].split())
         if a.ndim not in (n, n + 1):
             raise RecordingError(f"{self.path}: {name}: rank {a.ndim}, expected {n} ({row[1]})")
@@ -420,8 +449,10 @@ class Recorder:
         if len(" ".join(axes.split()).encode()) > LONGEST_DIMS:
             raise RecordingError(f"{what}: dims of more than {LONGEST_DIMS} bytes")
         if axes != axes.lower() or re.search(r"[()]", re.sub(r"\([^()]*\)", "", axes)):
-            raise RecordingError(f"{what}: dims '{axes}': words in small letters, several of one axis in brackets, are needed")
-        for word in re.findall(r"[^\s()]+", axes) if row else ():  # compare identifies the axes of a checkpoint by these words
+            raise RecordingError(f"{what}: dims '{axes}': words in small letters, several of one axis in brackets, "
+                                 f"are needed")
+        # compare identifies the axes of a checkpoint by these words
+        for word in re.findall(r"[^\s()]+", axes) if row else ():
             if not word.isdecimal() and word not in points.words():
                 has = hint(word, points.words()) or f"; {name} has '{row[1]}'"
                 raise RecordingError(f"{what}: dims '{axes}': unknown axis '{word}'{has}")
@@ -432,7 +463,8 @@ class Recorder:
                 raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, expected {expected}")
             if word in SAME and self._sizes.setdefault(word, (size, name))[0] != size:
                 first = self._sizes[word]
-                raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, and {first[1]} has {first[0]}")
+                raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, "
+                                     f"and {first[1]} has {first[0]}")
         fixed = tuple(s for w, s in zip(words, a.shape) if w not in ("token", "key", "block", "slot"))
         if self._shapes.setdefault(name, fixed) != fixed:
             raise RecordingError(f"{what}: shape {a.shape} as '{axes}' is not that of an earlier step")
@@ -464,7 +496,8 @@ class Recorder:
     def close(self, well: bool = True) -> None:
         """End the recording; the end of a `with` block does it. A second call does nothing.
 
-        well  True: the recording is complete, and PATH.partial becomes PATH. False: PATH.partial stays, marked incomplete
+        well  True: the recording is complete, and PATH.partial becomes PATH. False: PATH.partial stays, marked
+              incomplete
 
         Raises RecordingError: nothing was recorded; the steps took fewer tokens than token_ids has; the disk is full.
         PATH.partial stays then.
@@ -488,7 +521,8 @@ class Recorder:
     def __enter__(self) -> "Recorder":
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         if kind is None or (issubclass(kind, Diverged) and self._stopped):  # raised by this recorder, not by another
             self.close()
             return

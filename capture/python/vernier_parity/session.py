@@ -39,10 +39,12 @@ class Session:
         inside = read_range("layers", layers) if layers is not None else (0, len(self.parts.layers) - 1)
         if inside[1] >= len(self.parts.layers):
             raise RecordingError(f"layers: {layers}; the model has {len(self.parts.layers)}")
-        chosen = [p.name for p in every if not p.on_demand] if wanted is None else globs.select(wanted, [p.name for p in every])
+        chosen = [p.name for p in every
+                  if not p.on_demand] if wanted is None else globs.select(wanted, [p.name for p in every])
         keep = set(chosen)
         self.points: Dict[str, Tuple[int, points.Point]] = {
-            p.name: (i, p) for i, p in enumerate(every) if p.name in keep and (p.layer < 0 or inside[0] <= p.layer <= inside[1])}
+            p.name: (i, p) for i, p in enumerate(every) if p.name in keep
+            and (p.layer < 0 or inside[0] <= p.layer <= inside[1])}
         if not self.points:
             raise RecordingError(f"points: nothing of {wanted!r} is in layers {layers}")
         self.missing = [h.name for h in self._places() if h.module is None and h.name in self.points]
@@ -56,7 +58,8 @@ class Session:
         self.turn = _turns(self._places())
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
-        self.history: Dict[str, Tuple[Any, Any]] = {}  # keys and values of layers with a window, if they are to be recorded
+        # keys and values of layers with a window, if they are to be recorded
+        self.history: Dict[str, Tuple[Any, Any]] = {}
         self.said: Optional[h5.Fact] = None  # the precision that the caller gave
         self.word: Optional[str] = None  # the precision found in the calls
         self.formats: Set[Any] = set()
@@ -75,17 +78,19 @@ class Session:
         return list(self.points)
 
     def fact(self, **run: h5.Fact) -> None:
-        """Add facts about the run, strings and numbers by name, to those given to record(). Raises RecordingError: another type."""
+        """Add facts about the run, strings and numbers by name, to those given to record(). Raises RecordingError:
+        another type."""
         assert self.recorder is not None
         self.recorder.fact(**run)
 
     @property
     def differs(self) -> Optional[str]:
-        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None if none differed."""
+        """The first tensor that differed from the recording `against`, "step.2/layer3.q_rope"; None if none
+        differed."""
         assert self.recorder is not None
         return self.recorder.differs
 
-    # ---- one call -----------------------------------------------------------------------------------------------------
+    # ---- one call ----------------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
         self.waiting: Set[str] = set()  # checkpoints that this call has not recorded yet
@@ -122,7 +127,8 @@ class Session:
         if _compiled():
             raise RecordingError(f"{self.path}: {COMPILED}")
         if self.moved:
-            raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a beam search?); a "
+            raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a "
+                                 f"beam search?); a "
                                  "recording takes row i of every call for one sequence")
         self._forget()
         given = inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments
@@ -148,12 +154,14 @@ class Session:
         self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
         done = sum(c[0].shape[-1] for c in self.recorder._calls)
         if self.past != done:
-            raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; a recording is one run, "
+            raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; "
+                                 f"a recording is one run, "
                                  "whose calls go on with the same cache")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
             if self.trailing is not None:
-                raise RecordingError(f"{self.path}: tokens: 'last', and a row that ends in padding; its last token is another")
+                raise RecordingError(f"{self.path}: tokens: 'last', and a row that ends in padding; "
+                                     f"its last token is another")
             first = self.past + self.tokens - 1
         low, high = max(first - self.past, 0), min(last - self.past + 1, self.tokens)
         self.rows = (low, max(high - low, 0)) if high > low else (0, 0)
@@ -174,7 +182,8 @@ class Session:
         self._watch(getattr(out, "past_key_values", None))
         left = [n for n in self.points if n in self.waiting and n != "logits"]
         if left:
-            raise RecordingError(f"{self.path}: {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}: the model's forward pass "
+            raise RecordingError(f"{self.path}: {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}: "
+                                 f"the model's forward pass "
                                  "did not come where it is recorded (compiled, or replaced by a kernel?)")
 
     def _ends_alone(self) -> bool:
@@ -188,14 +197,16 @@ class Session:
         where = self.recorder._calls[-1][1]
         ends = [i for i in range(self.tokens) if i + 1 == self.tokens or where[i + 1] == 0] if where.ndim == 1 else []
         if kept != ends or self.rows != (0, self.tokens):
-            raise RecordingError(f"{self.path}: logits: logits_to_keep is a tensor of some tokens; a file has the scores of every token, or "
+            raise RecordingError(f"{self.path}: logits: logits_to_keep is a tensor of some tokens; "
+                                 f"a file has the scores of every token, or "
                                  "of the last one: leave it out, or record without logits")
         return True
 
-    # ---- one tensor ---------------------------------------------------------------------------------------------------
+    # ---- one tensor --------------------------------------------------------------------------------------------------
 
     def put(self, name: str, tensor: Callable[[], Any], how: str) -> None:
-        """Record a tensor that a hook or wrapper got, batch first, if this call has not recorded it yet. It is copied at once."""
+        """Record a tensor that a hook or wrapper got, batch first, if this call has not recorded it yet. It is copied
+        at once."""
         if name not in self.waiting:
             return
         self.waiting.discard(name)
@@ -230,7 +241,8 @@ class Session:
         if self.word is None:
             self.fact(device=about.device_name(device))
         elif word != self.word:
-            raise RecordingError(f"{self.path}: a call in {word} behind one in {self.word}; a recording is one run, in one precision")
+            raise RecordingError(f"{self.path}: a call in {word} behind one in {self.word}; a recording is one run, "
+                                 f"in one precision")
         self.word = word
 
     def precision(self) -> Optional[str]:
@@ -238,7 +250,8 @@ class Session:
         return None if self.said is not None or self.word is None else about.run_word(self.word, self.formats)
 
     def _hook(self, h: modules.Hook, t: Any) -> None:
-        if h.layer != (-1 if self.inside is None else self.inside) or self.turn.get(h.name, 1) != self.calls.get(id(h.module), 1):
+        if h.layer != (-1 if self.inside is None
+                       else self.inside) or self.turn.get(h.name, 1) != self.calls.get(id(h.module), 1):
             return  # this call of the module is for another checkpoint
         t = t[0] if isinstance(t, (tuple, list)) else t
         if h.name in ("embed",) or h.name.endswith(".output"):
@@ -262,14 +275,15 @@ class Session:
         """Record the input of layer n: a second name of the tensor before it, unless that was changed in between."""
         name = f"layer{n}.input"
         before, stream, version = self.stream
-        if name in self.waiting and before in self.points and before not in self.waiting and stream is t and version == _version(t):
+        if (name in self.waiting and before in self.points and before not in self.waiting and stream is t
+            and version == _version(t)):
             self.waiting.discard(name)
             assert self.recorder is not None
             self.recorder.alias(name, before)
         else:
             self.put(name, lambda: t, "hook")
 
-    # ---- hooks --------------------------------------------------------------------------------------------------------
+    # ---- hooks -------------------------------------------------------------------------------------------------------
 
     def _mixer(self, mixer: Any, delta: bool) -> List[Any]:
         def enter(m: Any, args: Any) -> None:
@@ -295,7 +309,8 @@ class Session:
         layers = {id(layer): layer for layer in parts.layers}  # a module may occur more than once
         for layer in layers.values():
             numbers = [n for n, x in enumerate(parts.layers) if x is layer]
-            made.append(layer.register_forward_pre_hook(lambda m, a, k, n=numbers: self._enter(n, m, a, k), with_kwargs=True))
+            made.append(layer.register_forward_pre_hook(lambda m, a, k, n=numbers: self._enter(n, m, a, k),
+                                                        with_kwargs=True))
         for mixer, delta in {id(x[0]): x for x in map(modules.mixer_of, layers.values())}.values():
             made += self._mixer(mixer, delta)
         places = [h for h in self._places() if h.name in self.points]
@@ -349,22 +364,26 @@ def _short(names: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
-            run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float], stop_at_first: bool) -> Iterator[Session]:
+def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool,
+            statistics: bool,
+            run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float],
+            stop_at_first: bool) -> Iterator[Session]:
     """See vernier_parity.record()."""
     s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
     directory = about.directory_of(model)
     config, changed = about.config_of(model, directory)
     said = {**about.facts_of(model), **run}
-    with Recorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")), statistics=statistics, run=said, force=force,
+    with Recorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")), statistics=statistics,
+                  run=said, force=force,
                   against=against, keep_above=keep_above, stop_at_first=stop_at_first) as recorder:
         s.recorder, s.said = recorder, run.get("precision")
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:
             recorder.fact(not_hooked=_short(s.missing))
-            warnings.warn(f"vernier_parity: {s.path}: not recorded, since the model has no module for it: {_short(s.missing)}", stacklevel=4)
+            warnings.warn(f"vernier_parity: {s.path}: not recorded, since the model has no module for it: "
+                          f"{_short(s.missing)}", stacklevel=4)
         if changed:
             recorder.fact(config_changed=changed)
         made: List[Any] = []
@@ -389,7 +408,8 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
         if not recorder.steps:
             raise RecordingError(f"{s.path}: the model was not called inside the block")
         if not s.recorded:
-            raise RecordingError(f"{s.path}: nothing was recorded: tokens: '{s.asked}', and the run has {recorder.position + recorder.tokens}")
+            raise RecordingError(f"{s.path}: nothing was recorded: tokens: '{s.asked}', "
+                                 f"and the run has {recorder.position + recorder.tokens}")
         kind = s.precision()
         if kind is not None:
             recorder.fact(precision=kind)

@@ -1,7 +1,7 @@
 """weights.py: the table of a model's weights: dtype, shape, digest of the stored bytes, and statistics of each.
 
-The digests are those that vernier itself computes from the safetensors files. A weight in memory gets the row of the file
-if its numbers are those of the file, converted to the model's dtype. Otherwise it gets a row of its own, so that a
+The digests are those that vernier itself computes from the safetensors files. A weight in memory gets the row of the
+file if its numbers are those of the file, converted to the model's dtype. Otherwise it gets a row of its own, so that a
 comparison shows a weight that was changed, dropped or never loaded.
 """
 
@@ -35,12 +35,14 @@ def row_of(name: str, x: Any) -> Row:
 def raw_row(name: str, dtype: str, a: np.ndarray) -> Row:
     """The row of a weight whose bits are in a. dtype: its name in safetensors."""
     s = statistics(a, FORMATS[dtype])
-    return (name, dtype, "x".join(map(str, a.shape)), digest(a.reshape(-1).view(np.uint8)) or "", s["min"], s["max"], s["mean"],
+    return (name, dtype, "x".join(map(str, a.shape)), digest(a.reshape(-1).view(np.uint8)) or "", s["min"], s["max"],
+            s["mean"],
             s["rms"], int(s["nan"]), int(s["inf"]))
 
 
 def files_of(directory: str) -> List[str]:
-    """The paths of a model's safetensors files: the single file, or those that the index names. Empty if there are none."""
+    """The paths of a model's safetensors files: the single file, or those that the index names. Empty if there are
+    none."""
     one, index = (os.path.join(directory, n) for n in ("model.safetensors", "model.safetensors.index.json"))
     if os.path.exists(one):
         return [one]
@@ -54,7 +56,8 @@ def stored_weights(directory: str) -> Iterator[Tuple[str, str, np.ndarray]]:
     """Yield (name, dtype, stored bits, mapped from the file) of every tensor in a floating-point format."""
     for path in files_of(directory):
         try:
-            data = np.memmap(path, dtype=np.uint8, mode="c")  # copy-on-write, because torch needs writable memory; nothing is written
+            # copy-on-write, because torch needs writable memory; nothing is written
+            data = np.memmap(path, dtype=np.uint8, mode="c")
             n = int.from_bytes(data[:8].tobytes(), "little")
             header = json.loads(data[8 : 8 + n].tobytes()) if n <= data.size - 8 else None
         except ValueError:  # also raised for an empty file
@@ -64,7 +67,8 @@ def stored_weights(directory: str) -> Iterator[Tuple[str, str, np.ndarray]]:
         for name, t in sorted(header.items()):
             if name != "__metadata__" and t["dtype"] in NUMPY:
                 begin, end = (8 + n + x for x in t["data_offsets"])
-                yield name, t["dtype"], np.ascontiguousarray(data[begin:end]).view(NUMPY[t["dtype"]]).reshape(t["shape"])
+                yield name, t["dtype"], np.ascontiguousarray(data[begin:end]).view(NUMPY[t["dtype"]]).reshape(
+                    t["shape"])
 
 
 def config_of(directory: str) -> str:
@@ -86,7 +90,8 @@ def family_of(directory: str, config: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A weight's name without the parts that PEFT adds: .base_layer of an adapted module, .modules_to_save.* of a kept one."""
+    """A weight's name without the parts that PEFT adds: .base_layer of an adapted module, .modules_to_save.* of a kept
+    one."""
     return re.sub(r"\.modules_to_save\.[^.]+\.", ".", name.replace(".base_layer.", "."))
 
 
@@ -106,7 +111,8 @@ def _there(model: Any, name: str, t: Any) -> Optional[Any]:
 
 
 def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
-    """The rows of a torch model's weights. A weight that equals the one in the directory's files gets the row of the file."""
+    """The rows of a torch model's weights. A weight that equals the one in the directory's files gets the row of the
+    file."""
     import torch
 
     state = model.state_dict(keep_vars=False)  # a quantised module also has values that are not tensors
@@ -145,7 +151,8 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         if found is not None:
             rows.append(row_of(k, found))
     if gone:  # in a partial table, the other weights would count as missing from the model
-        warnings.warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, and their storage is not known: recorded "
+        warnings.warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, "
+                      f"and their storage is not known: recorded "
                       "without a table of weights", stacklevel=6)
         return []
     return sorted(rows)
@@ -153,7 +160,8 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
 
 @lru_cache(maxsize=None)
 def _say_without() -> None:
-    warnings.warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of weights, and a comparison "
+    warnings.warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of "
+                  "weights, and a comparison "
                   "cannot tell a wrong checkpoint from a wrong engine", stacklevel=4)
 
 
@@ -165,7 +173,8 @@ def put(group: h5py.Group, rows: List[Row]) -> None:
         _say_without()
         return
     widths = [max(len(str(r[i]).encode()) for r in rows) for i in range(4)]
-    kind = np.dtype([(k, h5py.string_dtype("utf-8", max(w, 1))) for k, w in zip(("name", "dtype", "shape", "digest"), widths)]
+    kind = np.dtype([(k, h5py.string_dtype("utf-8", max(w, 1))) for k,
+                     w in zip(("name", "dtype", "shape", "digest"), widths)]
                     + [(k, "<f8") for k in ("min", "max", "mean", "rms")] + [("nan", "<i8"), ("inf", "<i8")])
     table = np.array([tuple(v.encode() if isinstance(v, str) else v for v in r) for r in rows], dtype=kind)
     d = group.create_dataset("weights", data=table, track_times=False)

@@ -39,7 +39,8 @@ def replace(undo: contextlib.ExitStack, where: Any, name: str, make: Callable[[A
 
 
 def source_of(mixer: Any) -> Any:
-    """The Python module whose functions a mixer calls: that of the class that defines forward, not of one that inherits it."""
+    """The Python module whose functions a mixer calls: that of the class that defines forward, not of one that inherits
+    it."""
     return sys.modules[next(c for c in type(mixer).__mro__ if "forward" in vars(c)).__module__]
 
 
@@ -51,7 +52,8 @@ def functions(s: "Session") -> Iterator[None]:
         for layer in s.parts.layers:
             mixer, delta = mixer_of(layer)
             if hasattr(mixer, "_upcast_and_reordered_attn"):  # GPT-2's other attention, used if the config asks for it
-                replace(undo, mixer, "_upcast_and_reordered_attn", lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
+                replace(undo, mixer, "_upcast_and_reordered_attn",
+                        lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
             source = source_of(mixer)
             if (source, delta) in seen:
                 continue
@@ -95,7 +97,7 @@ def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     return apply_rotary_pos_emb
 
 
-# ---- attention --------------------------------------------------------------------------------------------------------
+# ---- attention -------------------------------------------------------------------------------------------------------
 
 
 def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None) -> Callable[..., Any]:
@@ -115,19 +117,23 @@ def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None)
 
 
 def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
-    """Record one attention. given: arguments of transformers' attention functions; out: (context (B,T,H,K), probabilities or None)."""
+    """Record one attention. given: arguments of transformers' attention functions; out: (context (B,T,H,K),
+    probabilities or None)."""
     query, key, value = given["query"], given["key"], given["value"]  # (B,H,T,K), (B,G,S,K): the cached keys
     T, S = query.shape[2], s.past + query.shape[2]
     held = key.shape[2]
-    new = slice(s.past, S) if held >= S else slice(held - T, held)  # a static cache has unused slots after the last token
+    # a static cache has unused slots after the last token
+    new = slice(s.past, S) if held >= S else slice(held - T, held)
     for name, t in (("q_rope", query), ("k_rope", key[:, :, new])):
         if p + name in s.waiting:  # apply_rotary_pos_emb was not called
             s.put(p + name, lambda: t.transpose(1, 2), "patched")
-    if s.parts.family.startswith("qwen3_5"):  # in other families it is the input of the output projection, which a hook records
+    # in other families it is the input of the output projection, which a hook records
+    if s.parts.family.startswith("qwen3_5"):
         s.put(p + "attn_context", lambda: out[0], "patched")
     if not any(p + name in s.waiting for name in ("k_cache", "v_cache", "attn_scores", "attn_probs")):
         return
-    probabilities = out[1] if len(out) > 1 and isinstance(out[1], torch.Tensor) and out[1].ndim == 4 else None  # flex attention returns log-sums
+    # flex attention returns log-sums
+    probabilities = out[1] if len(out) > 1 and isinstance(out[1], torch.Tensor) and out[1].ndim == 4 else None
     how = "patched"
     if given.get("sliding_window"):  # such a cache drops old keys: keep each key from the call that made it
         before = s.history.setdefault(p, (key[:, :, :0], value[:, :, :0]))
@@ -140,7 +146,8 @@ def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
     s.put(p + "v_cache", lambda: values.transpose(1, 2), how)
     s.put(p + "attn_scores", lambda: _scores(given, keys), "recomputed")
     how = "recomputed" if probabilities is None else "patched"
-    s.put(p + "attn_probs", lambda: _every_key(_probabilities(s, given) if probabilities is None else probabilities, S), how)
+    s.put(p + "attn_probs", lambda: _every_key(_probabilities(s, given) if probabilities is None else probabilities, S),
+          how)
 
 
 def _scores(given: Dict[str, Any], keys: Any) -> Any:
@@ -172,12 +179,13 @@ def _probabilities(s: "Session", given: Dict[str, Any]) -> Any:
 
 
 def _every_key(probabilities: Any, S: int) -> Any:
-    """Probabilities of all S keys: 0 for keys that a cache with a window dropped; unused slots of a static cache are cut off."""
+    """Probabilities of all S keys: 0 for keys that a cache with a window dropped; unused slots of a static cache are
+    cut off."""
     missing = S - probabilities.shape[-1]
     return torch.nn.functional.pad(probabilities, (missing, 0)) if missing > 0 else probabilities[..., :S]
 
 
-# ---- Gated DeltaNet ---------------------------------------------------------------------------------------------------
+# ---- Gated DeltaNet --------------------------------------------------------------------------------------------------
 
 
 def _convolution(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,16 +225,18 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def _own_state(s: "Session", f: Callable[..., Any], args: Any, kwargs: Dict[str, Any], state: Any) -> Tuple[Callable[[], Any], str]:
-    """(function that returns the state after the last token of each row, how it was captured). Padding at the end of a row
-    changes the state that the call returns; then the rule runs again with beta 0 (writes nothing) and g 0 (forgets nothing)
-    at the padding."""
+def _own_state(s: "Session", f: Callable[..., Any], args: Any, kwargs: Dict[str, Any],
+               state: Any) -> Tuple[Callable[[], Any], str]:
+    """(function that returns the state after the last token of each row, how it was captured). Padding at the end of a
+    row changes the state that the call returns; then the rule runs again with beta 0 (writes nothing) and g 0 (forgets
+    nothing) at the padding."""
     if s.trailing is None:
         return lambda: state, "patched"
     shown = (~s.trailing).to(kwargs["g"].device)[..., None]
 
     def again() -> Any:
-        return f(*args, **{**kwargs, "g": kwargs["g"] * shown, "beta": kwargs["beta"] * shown, "output_final_state": True})[1]
+        return f(*args,
+                 **{**kwargs, "g": kwargs["g"] * shown, "beta": kwargs["beta"] * shown, "output_final_state": True})[1]
 
     return again, "recomputed"
 
@@ -247,11 +257,14 @@ def _length_one(t: Any) -> Any:
 
 
 def conv_state(s: "Session", n: int, net: Any, cache: Optional[Any]) -> None:
-    """Record gdn_conv_state, the last J - 1 rows of gdn_qkv: from the cache of the call, or from the rows of gdn_qkv."""
+    """Record gdn_conv_state, the last J - 1 rows of gdn_qkv: from the cache of the call, or from the rows of
+    gdn_qkv."""
     name, rows = f"layer{n}.gdn_conv_state", net.conv_kernel_size - 1
     if s.trailing is not None and s.past and name in s.waiting:
-        raise RecordingError(f"{s.path}: {name}: a later call with padding behind its rows; record without *.gdn_conv_state")
-    if s.trailing is not None and s.qkv is not None:  # the call keeps rows of the padding; the row's own last rows are before them
+        raise RecordingError(f"{s.path}: {name}: a later call with padding behind its rows; "
+                             f"record without *.gdn_conv_state")
+    # the call keeps rows of the padding; the row's own last rows are before them
+    if s.trailing is not None and s.qkv is not None:
         last = s.tokens - s.trailing.sum(-1)
         at = last[:, None] + torch.arange(rows, device=last.device)  # index into the rows that are padded in front
         padded = torch.nn.functional.pad(s.qkv, (0, 0, rows, 0))

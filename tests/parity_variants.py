@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""parity_healthy.py: does anybody accuse transformers, which is healthy?
+"""parity_variants.py: does anybody accuse transformers, which is healthy?
 
-    parity_healthy.py VERNIER [--dtype f32|f16|bf16|f64]... [--family F]... [--prompt NAME]... [--way NAME]... [--random N] [--all] [--verbose]
+    parity_variants.py VERNIER [--dtype f32|f16|bf16|f64]... [--family F]... [--prompt NAME]... [--way NAME]...
+    [--random N] [--all] [--verbose]
 
-Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the trained
-models through transformers in float32, float16, bfloat16 and float64, on prompts of the kinds that float differently: text, tokens at
-random, a phrase again and again, one token again and again, three tokens, one. `vernier explain` then replays each against
-the reference. Whatever it calls an origin is a false accusation, and fails; so does a run that it calls outside. With
---random N, so do N models with random weights of every family, deeper than the trained ones. With --way the prompts are left
-out, and vernier_parity.record() records transformers in the ways of reference_variants.py (eager, sdpa, flex, chunks, padded batches,
-static caches, generate, autocast, threads), each on trained and on random weights. --all: every prompt and every way, more than
-850 recordings in 5 minutes. Prints for every format how many runs, checkpoints and origins there were, how many runs were within
-by operation alone (their accumulated error is beyond a limit), and which operation came nearest to its limit.
+Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the
+trained models through transformers in float32, float16, bfloat16 and float64, on prompts of the kinds that float
+differently: text, tokens at random, a phrase again and again, one token again and again, three tokens, one. `vernier
+explain` then replays each against the reference. Whatever it calls an origin is a false accusation, and fails; so does
+a run that it calls outside. With --random N, so do N models with random weights of every family, deeper than the
+trained ones. With --way the prompts are left out, and vernier_parity.record() records transformers in the ways of
+reference_variants.py (eager, sdpa, flex, chunks, padded batches, static caches, generate, autocast, threads), each on
+trained and on random weights. --all: every prompt and every way, more than 850 recordings in 5 minutes. Prints for
+every format how many runs, checkpoints and origins there were, how many runs were within by operation alone (their
+accumulated error is beyond a limit), and which operation came nearest to its limit.
 """
 import argparse
 import json
@@ -29,14 +31,16 @@ from record_help import record as recorder
 from parity_hf import FAMILIES, FIXTURES
 
 DTYPES = ("f32", "f16", "bf16", "f64")
-WHOLE, PEAK = 4.0, 16.0  # floors that a tensor's nmse may be off; its worst token's, and the square of its worst element's
+# floors that a tensor's nmse may be off; its worst token's, and the square of its worst element's
+WHOLE, PEAK = 4.0, 16.0
 
 
 def prompts():
     dice = random.Random(11)
     draw = lambda n: [dice.randrange(512) for _ in range(n)]
     phrase = draw(7)
-    found = {"text": golden.read_ids("@" + os.path.join(FIXTURES, "prompts", "p070.ids")), "random130": draw(130), "random200": draw(200),
+    found = {"text": golden.read_ids("@" + os.path.join(FIXTURES, "prompts", "p070.ids")), "random130": draw(130),
+             "random200": draw(200),
              "phrase": (phrase * 20)[:130], "pair": draw(2) * 40, "three": draw(3), "one": draw(1)}
     for n, length in enumerate((20, 70, 130, 200)):
         for token in draw(2):
@@ -54,7 +58,8 @@ def used(c):
 def reference(vernier, model, ids, more, path):
     numbers = lambda x: ",".join(map(str, x))
     forced = ["--force-ids", numbers(more)] if more else []
-    run = subprocess.run([vernier, "capture", "ref", model, "--ids", numbers(ids), *forced, "--points", "*", "--threads", "1", "-o", path],
+    run = subprocess.run([vernier, "capture", "ref", model, "--ids", numbers(ids), *forced, "--points", "*",
+                          "--threads", "1", "-o", path],
                          capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(run.stderr)
@@ -66,7 +71,8 @@ def full_name(c):
 
 
 def explained(vernier, ref, cand, model, *more):
-    run = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", "missing,extra", "--threads", "1", "--format", "json", *more],
+    run = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", "missing,extra", "--threads", "1",
+                          "--format", "json", *more],
                          capture_output=True, text=True, check=False)
     if run.returncode > 1:
         sys.exit(run.stderr)
@@ -75,7 +81,8 @@ def explained(vernier, ref, cand, model, *more):
 
 def record(model, run, family, dtype, ids, path):
     values = golden.capture(family, run, ids)
-    golden.write(path, model, ids, dtype, values, run.config.num_hidden_layers, command="parity_healthy.py", provenance="trained",
+    golden.write(path, model, ids, dtype, values, run.config.num_hidden_layers, command="parity_variants.py",
+                 provenance="trained",
                  points="*", prompt=None)
 
 
@@ -87,7 +94,8 @@ class Sum:
 
     def add(self, where, report):
         replayed = [c for c in report["checkpoints"] if "replay" in c]
-        called = {e["checkpoint"]: e["answers"][0]["id"] or "by its look" for e in report.get("explanations", []) if e["explained"]}
+        called = {e["checkpoint"]: e["answers"][0]["id"] or "by its look" for e in report.get("explanations", [])
+                  if e["explained"]}
         self.runs += 1
         self.checkpoints += len(replayed)
         self.origins += len(report["origins"])
@@ -100,8 +108,10 @@ class Sum:
             self.by_point[point] = max(self.by_point.get(point, (0.0, "")), (u, at))
             if full_name(c) in report["origins"]:
                 r = c["replay"]
-                whole, token, most = (r[k] or 0.0 for k in ("local_over_floor", "worst_token_over_floor", "max_abs_over_floor"))
-                print(f"ACCUSED {at}: nmse {whole:.2f} floors, worst token {token:.2f}, largest {most ** 2:.2f}, called {called.get(full_name(c), 'nothing')}", flush=True)
+                whole, token, most = (r[k] or 0.0
+                                      for k in ("local_over_floor", "worst_token_over_floor", "max_abs_over_floor"))
+                print(f"ACCUSED {at}: nmse {whole:.2f} floors, worst token {token:.2f}, largest {most ** 2:.2f}, "
+                      f"called {called.get(full_name(c), 'nothing')}", flush=True)
             elif u > self.most:
                 self.most, self.at = u, at
 
@@ -132,7 +142,8 @@ def in_prompts(vernier, folder, pool, models, dtype, names, total):
 
         jobs = []
         for name in names:
-            record(model, run, golden.family_of(model)[1], dtype, found[name], os.path.join(folder, f"{f}.{dtype}.{name}.hf.h5"))
+            record(model, run, golden.family_of(model)[1], dtype, found[name],
+                   os.path.join(folder, f"{f}.{dtype}.{name}.hf.h5"))
             jobs.append(pool.submit(one, name))
         for j in jobs:
             name, report = j.result()
@@ -160,10 +171,12 @@ def in_ways(vernier, folder, pool, models, dtype, names, total):
                 continue  # transformers has none for them
             if w.attention not in runs:
                 runs[w.attention] = transformers.AutoModelForCausalLM.from_pretrained(
-                    model, dtype={"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}[dtype], attn_implementation=w.attention).eval()
+                    model, dtype={"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+                                  "f64": torch.float64}[dtype], attn_implementation=w.attention).eval()
             cand = os.path.join(folder, f"{f}.{dtype}.{name}.h5")
             row, prompt, more = watched(runs[w.attention], w, ids, recorder, cand)
-            jobs.append(pool.submit(one, f"{f} {dtype} {name}", row, prompt, more, cand, os.path.join(folder, f"{f}.{dtype}.{name}.ref.h5")))
+            jobs.append(pool.submit(one, f"{f} {dtype} {name}", row, prompt, more, cand,
+                                    os.path.join(folder, f"{f}.{dtype}.{name}.ref.h5")))
         for j in jobs:
             total.add(*j.result())
 
@@ -187,11 +200,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         families = a.family or FAMILIES
         trained = [(f + "-trained", os.path.join(FIXTURES, f + "-trained")) for f in families]
-        of_chance = list(random_models(a.random or (1 if a.way or a.all else 0), 8 if a.random else 4, families, folder))
+        of_chance = list(random_models(a.random or (1 if a.way or a.all else 0), 8 if a.random else 4, families,
+                                       folder))
         for dtype in a.dtype or DTYPES:
             total = Sum()
             if a.all or a.prompt or not a.way:
-                in_prompts(vernier, folder, pool, of_chance if a.random else trained, dtype, a.prompt or prompts(), total)
+                in_prompts(vernier, folder, pool, of_chance if a.random else trained, dtype, a.prompt or prompts(),
+                           total)
             if a.all or a.way:
                 in_ways(vernier, folder, pool, trained + of_chance, dtype, a.way or WAYS, total)
             bad += total.origins + total.outside
@@ -199,8 +214,10 @@ def main():
             if a.verbose:
                 for point, (u, where) in sorted(total.by_point.items(), key=lambda kv: -kv[1][0]):
                     print(f"  {point:16} {u:.2f} of the limit ({where})")
-            print(f"{dtype}: {total.runs} runs, {total.checkpoints} checkpoints, {total.origins} accused, {total.outside} outside, "
-                  f"{total.by_operation} within by operation; of the others at most {total.most:.2f} of what is allowed ({total.at})", flush=True)
+            print(f"{dtype}: {total.runs} runs, {total.checkpoints} checkpoints, {total.origins} accused, "
+                  f"{total.outside} outside, "
+                  f"{total.by_operation} within by operation; of the others at most {total.most:.2f} of what is "
+                  f"allowed ({total.at})", flush=True)
     if a.all and runs < 500 and not (a.dtype or a.family or a.prompt or a.way):
         print(f"{runs} runs, at least 500 are meant")
         bad += 1

@@ -1,4 +1,4 @@
-"""stranger.py: an engine of somebody else's, and its recordings.
+"""unrelated_run.py: an engine of somebody else's, and its recordings.
 
 A Qwen2 or Qwen3 in numpy that computes in float64, stores float16 or float32, shares no code with vernier and writes
 hardly more than specs/checkpoint.md asks for. It makes the mistakes it is told to: {checkpoint name: fault}.
@@ -14,7 +14,8 @@ import numpy as np
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
 TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
 
-# What can go wrong with the operation that makes a checkpoint of this name. Each is large enough that no rounding explains it.
+# What can go wrong with the operation that makes a checkpoint of this name. Each is large enough that no rounding
+# explains it.
 FAULTS = {
     "embed": ("scaled", "one token"),
     "attn_norm": ("no weight", "no mean square", "centred", "one channel"),
@@ -54,7 +55,8 @@ def load(model):
     for name, t in json.loads(data[8 : 8 + n]).items():
         if name != "__metadata__":
             raw = data[8 + n + t["data_offsets"][0] : 8 + n + t["data_offsets"][1]]
-            x = (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4") if t["dtype"] == "BF16" else np.frombuffer(raw, TYPES[t["dtype"]])
+            x = ((np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4") if t["dtype"] == "BF16"
+                 else np.frombuffer(raw, TYPES[t["dtype"]]))
             weights[name] = x.astype("f8").reshape(t["shape"])
     return config, weights
 
@@ -78,7 +80,8 @@ def frequencies(K, theta, scaling):
     """scaling: None, or Llama 3's: long wavelengths are stretched, between the two bands a blend."""
     f = theta ** -(np.arange(0, K, 2) / K)
     if scaling:
-        low, high, factor, context = (scaling[k] for k in ("low_freq_factor", "high_freq_factor", "factor", "original_max_position_embeddings"))
+        low, high, factor, context = (scaling[k] for k in ("low_freq_factor", "high_freq_factor", "factor",
+                                                           "original_max_position_embeddings"))
         keep = np.clip((context * f / (2 * np.pi) - low) / (high - low), 0, 1)
         f = keep * f + (1 - keep) * f / factor
     return f
@@ -103,7 +106,9 @@ def norm(x, weight, eps, f=None, store="<f4", first=False):
         return weight * stored(z, store).astype("f8")
     if f in ("centred", "centred, no weight"):
         x = x - x.mean(-1, keepdims=True)
-    x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean((-2, -1) if f == "all heads" else -1, keepdims=True)) + number(f, "eps", eps * (10 if f == "eps" else 1)))
+    x = x / np.sqrt((1.0 if f == "no mean square"
+                     else (x * x).mean((-2, -1) if f == "all heads" else -1, keepdims=True))
+                    + number(f, "eps", eps * (10 if f == "eps" else 1)))
     return x if f in ("no weight", "centred, no weight") else weight * x
 
 
@@ -139,7 +144,8 @@ def rope(x, theta, f=None, scaling=None):
     T = len(x)
     if isinstance(f, str) and f.startswith("heads "):  # "heads 2 interleaved": the first two alone
         _, n, rest = f.split(" ", 2)
-        return np.concatenate([rope(x[:, : int(n)], theta, rest, scaling), rope(x[:, int(n) :], theta, None, scaling)], 1)
+        return np.concatenate([rope(x[:, : int(n)], theta, rest, scaling), rope(x[:, int(n) :], theta, None, scaling)],
+                              1)
     if f == "left out":
         return x
     if f == "position + 1, turned back":
@@ -148,11 +154,14 @@ def rope(x, theta, f=None, scaling=None):
         _, what, n = f.split(" ")
         return rotate(x, theta, np.arange(T), scaling={**scaling, what: float(n)})
     if isinstance(f, str) and f.startswith("interleaved, "):
-        return rotate(x, number(f, "interleaved, theta", theta), np.arange(T) + number(f, "interleaved, from", 0), "interleaved", scaling)
+        return rotate(x, number(f, "interleaved, theta", theta), np.arange(T) + number(f, "interleaved, from", 0),
+                      "interleaved", scaling)
     if isinstance(f, str) and f.startswith("columns "):
         n = int(number(f, "columns", 0))
         return np.concatenate([rotate(x[..., :n], theta, np.arange(T), scaling=scaling), x[..., n:]], -1)
-    y = rotate(x, 1e4 if f == "theta" else number(f, "theta", theta), {"position + 1": np.arange(1, T + 1), "last position": np.full(T, T - 1)}.get(f, np.arange(T) + number(f, "from", 0)) * number(f, "stretch", 1),
+    y = rotate(x, 1e4 if f == "theta" else number(f, "theta", theta),
+               {"position + 1": np.arange(1, T + 1), "last position":
+                np.full(T, T - 1)}.get(f, np.arange(T) + number(f, "from", 0)) * number(f, "stretch", 1),
                "interleaved" if f == "interleaved" else "half", scaling)
     if f == "first head alone":
         y[:, 1:] = x[:, 1:]
@@ -164,7 +173,8 @@ def slots(x, f, of):
     if isinstance(f, str) and f.startswith(f"table {of} "):  # "table values 16 1 0 2": blocks of 16 in that order
         n, *order = (int(i) for i in f.split(" ")[2:])
         j = np.arange(len(x))
-        return np.concatenate([x, np.zeros_like(x)])[np.array(order + list(range(len(order), len(x))))[j // n] * n + j % n]
+        return np.concatenate([x, np.zeros_like(x)])[np.array(order + list(range(len(order), len(x))))[j // n] * n + j
+                                                     % n]
     how, which, n = f.split(" ") if isinstance(f, str) and f.count(" ") == 2 else ("", "", 0)
     if how not in ("slots", "blocks") or which not in (of, "both"):
         return x
@@ -176,7 +186,8 @@ def slots(x, f, of):
 
 
 def attend(q, k, v, store, f=None, written=False):
-    """(context, probabilities). written: scores are kept as they are stored, as products and again when they are scaled."""
+    """(context, probabilities). written: scores are kept as they are stored, as products and again when they are
+    scaled."""
     T, H, K = q.shape
     G, y, p = k.shape[1], np.empty_like(q), np.empty((H, T, T))
     k, v = slots(k, f, "keys"), slots(v, f, "values")
@@ -199,7 +210,8 @@ def attend(q, k, v, store, f=None, written=False):
         s = kept(kept(q[:, h] @ k[:, g].T) / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))))
         s = np.where(seen, s, -np.inf)
         e = np.exp(s - s.max(-1, keepdims=True))
-        p[h] = stored(e / (e.sum(-1, keepdims=True) + number(f, "padding", 0) * np.exp(-s.max(-1, keepdims=True))), store).astype("f8")
+        p[h] = stored(e / (e.sum(-1, keepdims=True) + number(f, "padding", 0) * np.exp(-s.max(-1, keepdims=True))),
+                      store).astype("f8")
         y[:, h] = p[h] @ v[:, g]
     return y, p
 
@@ -256,15 +268,18 @@ def spoilt(x, f):
 
 
 def engine(model, ids, faults, store, since=0, written=False, first=False):
-    """{name: (array, axes)}. Rows before `since` are computed without the faults. written: attend's, and probabilities are recorded. first: norm's."""
+    """{name: (array, axes)}. Rows before `since` are computed without the faults. written: attend's, and probabilities
+    are recorded. first: norm's."""
     c, w = load(model)
     r, T = {}, len(ids)
     K, eps = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"], c["rms_norm_eps"]
     theta = c.get("rope_theta") or c["rope_parameters"]["rope_theta"]
     scaling = c.get("rope_parameters", {}) if c.get("rope_parameters", {}).get("rope_type") == "llama3" else None
     w = {n: stored(t, store).astype("f8") for n, t in w.items()}
-    other = lambda f, x: r[f[6:]][0].astype("f8").reshape(x.shape) if isinstance(f, str) and f.startswith("reads ") else x
-    of = lambda f, name: re.sub(r"layers\.\d+", "layers.%d" % number(f, "weights of", 0), name) if number(f, "weights of", -1) >= 0 else name
+    other = (lambda f, x: r[f[6:]][0].astype("f8").reshape(x.shape) if isinstance(f, str) and f.startswith("reads ")
+             else x)
+    of = lambda f, name: re.sub(r"layers\.\d+", "layers.%d" % number(f, "weights of", 0),
+                                name) if number(f, "weights of", -1) >= 0 else name
 
     def put(name, axes, make):
         f = faults.get(name, faults.get("*"))
@@ -282,10 +297,12 @@ def engine(model, ids, faults, store, since=0, written=False, first=False):
         return put(name, axes, lambda f: norm(other(f, x), w[of(f, weight) + ".weight"], eps, f, store, first))
 
     def product(name, axes, x, weight, *shape):
-        return put(name, axes, lambda f: linear(other(f, x), w[of(f, weight) + ".weight"], w.get(of(f, weight) + ".bias", 0.0), f).reshape(T, *(shape or (-1,))))
+        return put(name, axes, lambda f: linear(other(f, x), w[of(f, weight) + ".weight"],
+                                                w.get(of(f, weight) + ".bias", 0.0), f).reshape(T, *(shape or (-1,))))
 
     hidden = "token hidden"
-    x = put("embed", hidden, lambda f: w["model.embed_tokens.weight"][ids if f != "token before" else [*ids[:1], *ids[:-1]]])
+    x = put("embed", hidden,
+            lambda f: w["model.embed_tokens.weight"][ids if f != "token before" else [*ids[:1], *ids[:-1]]])
     for n in range(c["num_hidden_layers"]):
         m, p = f"model.layers.{n}.", f"layer{n}."
         a = scaled_norm(p + "attn_norm", hidden, x, m + "input_layernorm")
@@ -296,21 +313,27 @@ def engine(model, ids, faults, store, since=0, written=False, first=False):
             q = scaled_norm(p + "q_norm", "token head dim", q, m + "self_attn.q_norm")
             k = scaled_norm(p + "k_norm", "token kv_head dim", k, m + "self_attn.k_norm")
         q = put(p + "q_rope", "token head dim",
-                lambda f: norm(rope(q, theta, scaling=scaling), w[m + "self_attn.q_norm.weight"], eps) if f and late else rope(q, theta, f, scaling))
+                lambda f: norm(rope(q, theta, scaling=scaling), w[m + "self_attn.q_norm.weight"], eps) if f
+                and late else rope(q, theta, f, scaling))
         k = put(p + "k_rope", "token kv_head dim", lambda f: rope(k, theta, f, scaling))
         if written:
             wrong = faults.get(p + "attn_context")
             put(p + "attn_probs", "head token key", lambda f: attend(q, k, v, store, wrong, True)[1])
-        cache = lambda f, own, kind, name: r[f"layer{f.split()[-1]}.{name}"][0].astype("f8") if isinstance(f, str) and re.match(kind, f) else own
-        y = put(p + "attn_context", "token head dim", lambda f: attend(q, cache(f, k, "(cache|keys) of", "k_rope"), cache(f, v, "(cache|values) of", "v_proj"), store, f, written)[0])
+        cache = (lambda f, own, kind, name: r[f"layer{f.split()[-1]}.{name}"][0].astype("f8") if isinstance(f, str)
+                 and re.match(kind, f) else own)
+        y = put(p + "attn_context", "token head dim",
+                lambda f: attend(q, cache(f, k, "(cache|keys) of", "k_rope"),
+                                 cache(f, v, "(cache|values) of", "v_proj"), store, f, written)[0])
         y = product(p + "attn_out", hidden, y.reshape(T, -1), m + "self_attn.o_proj")
         x = put(p + "attn_residual", hidden, lambda f: add(other(f, x), y, f))
         a = scaled_norm(p + "mlp_norm", hidden, x, m + "post_attention_layernorm")
         gate, up = (product(p + s, "token ffn", a, m + "mlp." + s) for s in ("gate_proj", "up_proj"))
         for s, half in (("gate_proj", 0), ("up_proj", 1)):
             if number(faults.get(p + s), "shards", 0):
-                both = joined(*(w[m + f"mlp.{s}.weight"] for s in ("gate_proj", "up_proj")), int(number(faults[p + s], "shards", 0)))
-                gate, up = (put(p + s, "token ffn", lambda f: a @ both[half].T) if half == i else y for i, y in enumerate((gate, up)))
+                both = joined(*(w[m + f"mlp.{s}.weight"] for s in ("gate_proj", "up_proj")),
+                              int(number(faults[p + s], "shards", 0)))
+                gate, up = (put(p + s, "token ffn", lambda f: a @ both[half].T) if half == i else y for i,
+                            y in enumerate((gate, up)))
         act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, store, f))
         y = product(p + "down_proj", hidden, act, m + "mlp.down_proj")
         x = put(p + "output", hidden, lambda f: add(other(f, x), y, f))
@@ -320,7 +343,8 @@ def engine(model, ids, faults, store, since=0, written=False, first=False):
 
 
 def write(path, model, ids, tensors, precision, calls=None, rows=None, position=0):
-    """calls: tokens of each step. rows: only so many, the last, of each. position: of the first token, as the file says."""
+    """calls: tokens of each step. rows: only so many, the last, of each. position: of the first token, as the file
+    says."""
     calls = calls or [len(ids)]
     with h5py.File(path, "w") as f:
         f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
@@ -336,5 +360,6 @@ def write(path, model, ids, tensors, precision, calls=None, rows=None, position=
             for order, (name, (x, axes)) in enumerate(tensors.items()):
                 x = x[past + first : past + tokens]
                 step[name.replace(".", "/")] = (x.view("<u4") >> 16).astype("<u2") if precision == "bf16" else x
-                step[name.replace(".", "/")].attrs.update(order=order, axes=axes, **({"dtype": "bf16"} if precision == "bf16" else {}))
+                step[name.replace(".", "/")].attrs.update(order=order, axes=axes,
+                                                          **({"dtype": "bf16"} if precision == "bf16" else {}))
             past += tokens

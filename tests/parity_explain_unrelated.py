@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""parity_explain_stranger.py VERNIER [--all] [--group NAME]: explanations of mistakes that vernier did not make itself.
+"""parity_explain_unrelated.py VERNIER [--all] [--group NAME]: explanations of mistakes that vernier did not make
+itself.
 
-The engine is somebody else's (stranger.py, numpy in float64). Of each of its known mistakes the right id is to be named,
-of those with a parameter the parameter; of mistakes that no catalogue has (signs of one head turned by chance, channels mixed
-by a random rotation, a tile dropped...) the answer is to be that none fits, with the head, the tile or the channels. Two
-mistakes at once are to be found both. A healthy run is to be passed over in silence. Exit status 1 when a share is
-missed: known 95 %, unknown 95 %, two at once 90 %; or at one wrong id, or one word about a healthy run.
+The engine is somebody else's (unrelated_run.py, numpy in float64). Of each of its known mistakes the right id is to be
+named, of those with a parameter the parameter; of mistakes that no catalogue has (signs of one head turned by chance,
+channels mixed by a random rotation, a tile dropped...) the answer is to be that none fits, with the head, the tile or
+the channels. Two mistakes at once are to be found both. An unmodified run is to be passed over in silence. Exit status
+1 when a share is missed: known 95 %, unknown 95 %, two at once 90 %; or at one wrong id, or one word about an
+unmodified run.
 """
 import json
 import os
@@ -20,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 try:
     import h5py  # noqa: F401
     import numpy as np
-    import stranger
+    import unrelated_run
 except ImportError as e:
-    print(f"parity_explain_stranger.py: no {e.name}; skipped")
+    print(f"parity_explain_unrelated.py: no {e.name}; skipped")
     sys.exit(77)
 
 import parity_replay
@@ -38,12 +40,16 @@ def model_of(family):
 
 
 rng = random.Random(11)
-# What the stranger's mistakes are called; a word of the answer where they have no id of their own; None: none fits.
+# What the unrelated engine's mistakes are called; a word of the answer where they have no id of their own; None: none
+# fits.
 CALLED = {
-    "scaled": "multiplied by 1.05", "one token": None, "one channel": None, "no weight": "N7.weight", "no mean square": None,
+    "scaled": "multiplied by 1.05", "one token": None, "one channel": None, "no weight": "N7.weight",
+    "no mean square": None,
     "centred": "N3.layer", "no bias": "W6", "two biases": "W7", "transposed": "W1|W1b", "heads exchanged": "P18.order",
-    "interleaved": "R1", "theta": "R2.1e4", "position + 1": "R3.plus|R3b.q|R3b.k", "last position": "every token is rotated as token 69", "first head alone": "RoPE skipped, in head",
-    "head map": "A6", "no scale": "A1.missing", "no mask": "A2", "window": "a sliding window of 16 keys", "gelu": "M1.tanh",
+    "interleaved": "R1", "theta": "R2.1e4", "position + 1": "R3.plus|R3b.q|R3b.k",
+    "last position": "every token is rotated as token 69", "first head alone": "RoPE skipped, in head",
+    "head map": "A6", "no scale": "A1.missing", "no mask": "A2", "window": "a sliding window of 16 keys",
+    "gelu": "M1.tanh",
     "exchanged": "W4.act", "twice": "N14.twice", "left out": "N8.skipped|R12|N14.added", "all heads": "N9",
 }
 
@@ -84,19 +90,22 @@ def noisy_token(x):
 # What the words must name.
 UNKNOWN = {
     turned_signs: ("q_rope attn_context k_norm q_norm", r"\bhead \d+ of"),
-    mixed_channels: ("q_proj v_proj attn_out up_proj mlp_act attn_norm down_proj mlp_norm output", r"\b(channels?|dims?|ffn channels?|heads?)\b"),
+    mixed_channels: ("q_proj v_proj attn_out up_proj mlp_act attn_norm down_proj mlp_norm output",
+                     r"\b(channels?|dims?|ffn channels?|heads?)\b"),
     dropped_tile: ("v_proj attn_out gate_proj mlp_act down_proj attn_residual", r"\btokens 32-47 of"),
     noisy_token: ("q_proj attn_context mlp_act down_proj", r"\btoken 40 of"),
 }
 # Mistakes with a number, which is to be found.
 NUMBERS = {
-    "q_rope": (("theta 20000", "RoPE with theta 20000"), ("theta 123456", "RoPE with theta 123"), ("from 5", "positions count from 5"),
+    "q_rope": (("theta 20000", "RoPE with theta 20000"), ("theta 123456", "RoPE with theta 123"),
+               ("from 5", "positions count from 5"),
                ("from -3", "positions count from -3"), ("stretch 0.25", "0.25 times"), ("columns 4", "turns 4 of")),
     "k_rope": (("theta 777", "RoPE with theta 777"), ("from 300", "positions count from 300")),
     "down_proj": (("scaled 0.996", "multiplied by 0.99"),),
     "attn_norm": (("eps 0.3", "eps is 0.3"),),
     "mlp_norm": (("eps 0.05", "eps is 0.05"),),
-    "attn_context": (("scale 0.3", "scaled by 0.3"), ("scale 2", "scaled by 2"), ("window 23", "window of 23 keys"), ("window 5", "window of 5 keys")),
+    "attn_context": (("scale 0.3", "scaled by 0.3"), ("scale 2", "scaled by 2"), ("window 23", "window of 23 keys"),
+                     ("window 5", "window of 5 keys")),
     "attn_out": (("scaled 0.25", "average of 4 ranks"),),
     "down_proj": (("scaled 0.996", "multiplied by 0.996"), ("scaled 3", "ranks is taken 3 times")),
     "logits": (("scaled 1.25", "temperature of 0.8"), ("scaled 0.77", "temperature of 1.2987")),
@@ -120,12 +129,16 @@ READ = [
     ("llama", "layer1.attn_context", "slots both -5", "C1.after: tokens are written 5 slots after their own"),
     ("qwen2", "layer1.attn_context", "blocks both 8", "C4: blocks of 8 tokens exchanged in pairs"),
     ("qwen2", "layer1.attn_context", "blocks values 4", "C4: blocks of 4 tokens exchanged in pairs, values only"),
-    ("llama", "layer1.attn_context", "table values 16 1 3 0 2", "C4: blocks of 16 tokens of values are in another order: 1 3 0 2 4"),
-    ("qwen2", "layer1.attn_context", "table keys 8 2 0 1", "C4: blocks of 8 tokens of keys are in another order: 2 0 1 3 4 5 6 7 8"),
+    ("llama", "layer1.attn_context", "table values 16 1 3 0 2",
+     "C4: blocks of 16 tokens of values are in another order: 1 3 0 2 4"),
+    ("qwen2", "layer1.attn_context", "table keys 8 2 0 1", "C4: blocks of 8 tokens of keys are in another order: "
+     "2 0 1 3 4 5 6 7 8"),
     ("llama", "layer1.q_rope", "llama3 factor 32", "R6: RoPE with llama3 scaling by factor 32"),
     ("llama", "layer1.k_rope", "llama3 factor 2", "R6: RoPE with llama3 scaling by factor 2"),
-    ("llama", "layer1.q_rope", "llama3 original_max_position_embeddings 512", "R6: RoPE with llama3 scaling from an original context of 512"),
-    ("qwen2", "layer1.q_rope", "interleaved, theta 20000", "R1+R2: RoPE with theta 20000; and pairs columns 2i and 2i + 1"),
+    ("llama", "layer1.q_rope", "llama3 original_max_position_embeddings 512",
+     "R6: RoPE with llama3 scaling from an original context of 512"),
+    ("qwen2", "layer1.q_rope", "interleaved, theta 20000",
+     "R1+R2: RoPE with theta 20000; and pairs columns 2i and 2i + 1"),
     ("qwen3", "layer1.k_rope", "interleaved, from 5", "R1+R3: positions count from 5; and pairs columns 2i and 2i + 1"),
     # two at one operation
     ("qwen2", "layer1.q_rope", "position + 1, turned back", "R3.plus+R8: |R8+R3.plus: "),
@@ -133,16 +146,21 @@ READ = [
     ("llama", "layer1.mlp_norm", "centred, no weight", "N3.layer+N7.weight: "),
     ("qwen3", "layer1.q_norm", "centred, no weight", "N3.layer+N7.weight: "),
     # one tile that was not written
-    ("llama", "layer1.up_proj", "rows 32 64 layer1.gate_proj", "P9: partly written: tokens 32-63 are another checkpoint's, bit for bit"),
-    ("qwen2", "layer1.down_proj", "rows 5 12 layer1.attn_out", "P9: partly written: tokens 5-11 are another checkpoint's, bit for bit"),
+    ("llama", "layer1.up_proj", "rows 32 64 layer1.gate_proj",
+     "P9: partly written: tokens 32-63 are another checkpoint's, bit for bit"),
+    ("qwen2", "layer1.down_proj", "rows 5 12 layer1.attn_out",
+     "P9: partly written: tokens 5-11 are another checkpoint's, bit for bit"),
     ("llama", "logits", "cap 50", "M9: logits capped: 50 tanh(x / 50)"),
     ("qwen2", "logits", "cap 10", "M9: logits capped: 10 tanh(x / 10)"),
 ]
 # In float16 the two gelus are told apart by less than what engines round in between.
-READ += [(family, f"layer{n}.mlp_act", kind, words) for family, n in (("llama", 0), ("qwen2", 1), ("qwen3", 0)) for kind, words in
+READ += [(family, f"layer{n}.mlp_act", kind, words) for family, n in (("llama", 0), ("qwen2", 1), ("qwen3", 0))
+         for kind, words in
          (("gelu by erf, stored", "M1.gelu: "), ("gelu, stored", "M1.tanh: "))]
-# In float16 the first tokens that lose keys hardly listened to them: windows beside the right one fit as well, and are said.
-FAINT = (("qwen3", "window 40"), ("qwen2", "window 33"), ("qwen2", "window 40"), ("qwen3", "window 23"), ("llama", "window 41"))
+# In float16 the first tokens that lose keys hardly listened to them: windows beside the right one fit as well, and are
+# said.
+FAINT = (("qwen3", "window 40"), ("qwen2", "window 33"), ("qwen2", "window 40"), ("qwen3", "window 23"),
+         ("llama", "window 41"))
 # Of a model whose frequencies are scaled.
 SCALED = {"q_rope": (("theta 33333", "RoPE with theta 33"),), "k_rope": (("theta 800000", "RoPE with theta 800000"),)}
 
@@ -151,12 +169,14 @@ SCALED = {"q_rope": (("theta 33333", "RoPE with theta 33"),), "k_rope": (("theta
 KEPT = {"no scale": "A1.missing", "scale 0.2625": "scores scaled by 0.262", "head map": "A6", "no mask": "A2"}
 
 
-# One mistake made on queries and keys, where what it makes is not recorded: what transformers' modules give, and what layers give.
+# One mistake made on queries and keys, where what it makes is not recorded: what transformers' modules give, and what
+# layers give.
 SPARSE = {
     "modules": r"embed|layer\d\.(\w+_proj|\w+_norm|attn_(context|out|residual)|mlp_act|output)|final_norm|logits",
     "layers": r"embed|layer\d\.output|logits",
 }
-BOTH = {"interleaved": ("rope", "R1"), "theta": ("rope", "R2.1e4"), "left out": ("rope", "R12"), "all heads": ("norm", "N9"), "no weight": ("norm", "N7.weight")}
+BOTH = {"interleaved": ("rope", "R1"), "theta": ("rope", "R2.1e4"), "left out": ("rope", "R12"),
+        "all heads": ("norm", "N9"), "no weight": ("norm", "N7.weight")}
 
 
 # The same with a number, and at one operation behind what was recorded: (mistakes, what is recorded, words).
@@ -169,10 +189,12 @@ FAR = [
     ({"layer1.attn_context": "window 23"}, "layers", "A5: a sliding window of"),
     (dict.fromkeys(Q_AND_K, "last position"), "modules", "R12: RoPE skipped, at layer1.q_rope and layer1.k_rope"),
     # some heads alone
-    ({"layer1.q_rope": "heads 2 interleaved"}, None, "R1: RoPE pairs columns 2i and 2i + 1, not i and i + R/2, in heads 0-1 of"),
+    ({"layer1.q_rope": "heads 2 interleaved"}, None, "R1: RoPE pairs columns 2i and 2i + 1, not i and i + R/2, "
+     "in heads 0-1 of"),
     ({"layer1.q_rope": "heads 2 theta 20000"}, None, "R2: RoPE with theta 20000, in heads 0-1 of"),
     ({"layer1.q_rope": "heads 1 from 5"}, None, "R3: positions count from 5, in head 0 of"),
-    ({"layer1.q_rope": "heads 2 interleaved"}, "modules", "R1: RoPE pairs columns 2i and 2i + 1, not i and i + R/2, in heads 0-1 of"),
+    ({"layer1.q_rope": "heads 2 interleaved"}, "modules", "R1: RoPE pairs columns 2i and 2i + 1, not i and i + R/2, "
+     "in heads 0-1 of"),
 ]
 # Of 58 tokens at once and 12 steps of one, from some token on: every step is to have the words, and no other answer.
 CALLS = [58] + [1] * 12
@@ -197,14 +219,20 @@ LATER = [
 ]
 # An operation that is right, and reads what is another's: of a model of four layers, the words.
 ELSEWHERE = (
-    ("layer1.up_proj", "weights of 3", "W9: weights of layer 3"), ("layer1.mlp_norm", "weights of 3", "W9: weights of layer 3"),
-    ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"), ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in place of the keys"),
-    ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"), ("layer2.attn_context", "cache of 1", "C9: keys and values of the previous layer"),
-    ("layer2.attn_norm", "reads layer0.output", "P22: the previous layer's tensor is read"), ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
-    ("layer2.output", "reads layer1.output", "N14.input"), ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in place of layer2.attn_norm"),
+    ("layer1.up_proj", "weights of 3", "W9: weights of layer 3"),
+    ("layer1.mlp_norm", "weights of 3", "W9: weights of layer 3"),
+    ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"),
+    ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in place of the keys"),
+    ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"),
+    ("layer2.attn_context", "cache of 1", "C9: keys and values of the previous layer"),
+    ("layer2.attn_norm", "reads layer0.output", "P22: the previous layer's tensor is read"),
+    ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
+    ("layer2.output", "reads layer1.output", "N14.input"),
+    ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in place of layer2.attn_norm"),
 )
 # Norms that round before the weight, in 16 bits.
-FIRST = (("one less", "N4: the variance divided by one column fewer"), ("outside 0.02", "N2: eps is added outside the square root, and is 0.02"))
+FIRST = (("one less", "N4: the variance divided by one column fewer"),
+         ("outside 0.02", "N2: eps is added outside the square root, and is 0.02"))
 SINKS = ((4, 24), (1, 16), (2, 40))
 
 
@@ -222,7 +250,8 @@ def deep(model, out):
     config = json.load(open(os.path.join(model, "config.json"), encoding="utf-8"))
     os.unlink(os.path.join(out, "config.json"))
     with open(os.path.join(out, "config.json"), "w", encoding="utf-8") as f:
-        json.dump({**config, "num_hidden_layers": 4, **({"layer_types": 2 * config["layer_types"]} if config.get("layer_types") else {})}, f)
+        json.dump({**config, "num_hidden_layers": 4,
+                   **({"layer_types": 2 * config["layer_types"]} if config.get("layer_types") else {})}, f)
     os.unlink(os.path.join(out, "model.safetensors"))
     write(os.path.join(out, "model.safetensors"), header, bytes(data))
     MODELS["deep"] = out
@@ -242,17 +271,21 @@ class Bench:
         out = os.path.join(self.folder, f"{family}.{len(calls or [1])}.h5")
         if not os.path.exists(out):
             n = calls[0] if calls else len(IDS)
-            subprocess.run([self.vernier, "capture", "ref", model_of(family), "--ids", ids(IDS[:n]), *(("--force-ids", ids(IDS[n:])) if calls else ()), "--points", "*",
+            subprocess.run([self.vernier, "capture", "ref", model_of(family), "--ids", ids(IDS[:n]),
+                            *(("--force-ids", ids(IDS[n:])) if calls else ()), "--points", "*",
                             "-o", out], check=True, stderr=subprocess.DEVNULL)
         return out
 
-    def explain(self, family, precision, faults, written=False, points=".*", calls=None, since=0, first=False, position=0):
-        r = stranger.engine(model_of(family), IDS, faults, STORES.get(precision, precision), since=since, written=written, first=first)
+    def explain(self, family, precision, faults, written=False, points=".*", calls=None, since=0, first=False,
+                position=0):
+        r = unrelated_run.engine(model_of(family), IDS, faults, STORES.get(precision, precision), since=since,
+                                 written=written, first=first)
         r = {n: x for n, x in r.items() if re.fullmatch(points, n)}
         self.n += 1
         out = os.path.join(self.folder, f"cand.{self.n}.h5")
-        stranger.write(out, model_of(family), IDS, r, precision, calls, position=position)
-        done = subprocess.run([self.vernier, "explain", self.reference(family, calls), out, "--model", model_of(family), "--allow", "missing,weights,config" + (",positions" if position else ""),
+        unrelated_run.write(out, model_of(family), IDS, r, precision, calls, position=position)
+        done = subprocess.run([self.vernier, "explain", self.reference(family, calls), out, "--model", model_of(family),
+                               "--allow", "missing,weights,config" + (",positions" if position else ""),
                                "--format", "json", "--threads", "1"], capture_output=True, text=True)
         os.unlink(out)
         if done.returncode == 2:
@@ -276,19 +309,24 @@ def learned(b, by):
     with open(path, "wb") as f:
         f.write(data)
     ref, cand = b.reference("gpt2"), os.path.join(b.folder, "moved.h5")
-    subprocess.run([b.vernier, "capture", "ref", moved, "--ids", ids(IDS), "--points", "*", "-o", cand], check=True, stderr=subprocess.DEVNULL)
-    done = subprocess.run([b.vernier, "explain", ref, cand, "--model", model, "--allow", "weights", "--format", "json", "--threads", "1"], capture_output=True, text=True)
+    subprocess.run([b.vernier, "capture", "ref", moved, "--ids", ids(IDS), "--points", "*", "-o", cand], check=True,
+                   stderr=subprocess.DEVNULL)
+    done = subprocess.run([b.vernier, "explain", ref, cand, "--model", model, "--allow", "weights", "--format", "json",
+                           "--threads", "1"], capture_output=True, text=True)
     return json.loads(done.stdout)
 
 
 def healthy_long(b):
     """Qwen3 over 500 tokens in float32, its angles in float64 where the reference's are products of float32."""
-    model, long = model_of("qwen3"), (stranger.prompt("p200") * 3)[:500]
+    model, long = model_of("qwen3"), (unrelated_run.prompt("p200") * 3)[:500]
     ref, cand = os.path.join(b.folder, "long.h5"), os.path.join(b.folder, "wide.h5")
-    subprocess.run([b.vernier, "capture", "ref", model, "--ids", ids(long), "--points", "*rope*", "--points", "*norm*", "-o", ref], check=True, stderr=subprocess.DEVNULL)
-    keep = {n: x for n, x in stranger.engine(model, long, {}, STORES["f32"]).items() if re.search("rope|[qk]_norm", n)}
-    stranger.write(cand, model, long, keep, "f32")
-    done = subprocess.run([b.vernier, "explain", ref, cand, "--model", model, "--allow", "missing,weights,config", "--format", "json", "--threads", "1"], capture_output=True, text=True)
+    subprocess.run([b.vernier, "capture", "ref", model, "--ids", ids(long), "--points", "*rope*", "--points", "*norm*",
+                    "-o", ref], check=True, stderr=subprocess.DEVNULL)
+    keep = {n: x for n, x in unrelated_run.engine(model, long, {}, STORES["f32"]).items()
+            if re.search("rope|[qk]_norm", n)}
+    unrelated_run.write(cand, model, long, keep, "f32")
+    done = subprocess.run([b.vernier, "explain", ref, cand, "--model", model, "--allow", "missing,weights,config",
+                           "--format", "json", "--threads", "1"], capture_output=True, text=True)
     return json.loads(done.stdout)
 
 
@@ -323,46 +361,58 @@ def main():
         deep(parity_replay.model_of("llama"), os.path.join(b.folder, "deep"))
         b.reference("deep")
         jobs = [("ring", "qwen2", p, "layer1.attn_context", "ring 48", None) for p in STORES]
-        jobs += [("elsewhere", "deep", precision, name, (kind, words), None) for name, kind, words in ELSEWHERE for precision in STORES]
-        jobs += [("first", family, "bf16", "layer1.mlp_norm", kind, None) for family in ("qwen2", "qwen3", "llama") for kind in FIRST]
-        jobs += [("sinks", ("qwen3", "llama")[i % 2], precision, "layer1.attn_context", kind, None) for i, kind in enumerate(SINKS) for precision in STORES if (i, precision) != (2, "f16")]
-        jobs += [("scaled", family, "f32", "embed", "scaled 3", None) for family in ("qwen2", "llama")]  # as many queries as keys have heads: no reason here
-        jobs += [("moved", "qwen2", precision, "layer0.q_rope", calls, None) for precision in STORES for calls in (None, CALLS)]
-        jobs += [("healthy first", family, "bf16", None, None, None) for family in ("qwen2", "llama")]
-        jobs += [("healthy later", "qwen2", "f16", None, None, None), ("healthy long", "qwen3", "f32", None, None, None)]
+        jobs += [("elsewhere", "deep", precision, name, (kind, words), None) for name, kind, words in ELSEWHERE
+                 for precision in STORES]
+        jobs += [("first", family, "bf16", "layer1.mlp_norm", kind, None) for family in ("qwen2", "qwen3", "llama")
+                 for kind in FIRST]
+        jobs += [("sinks", ("qwen3", "llama")[i % 2], precision, "layer1.attn_context", kind, None) for i,
+                 kind in enumerate(SINKS) for precision in STORES if (i, precision) != (2, "f16")]
+        # as many queries as keys have heads: no reason here
+        jobs += [("scaled", family, "f32", "embed", "scaled 3", None) for family in ("qwen2", "llama")]
+        jobs += [("moved", "qwen2", precision, "layer0.q_rope", calls, None) for precision in STORES
+                 for calls in (None, CALLS)]
+        jobs += [("unmodified first", family, "bf16", None, None, None) for family in ("qwen2", "llama")]
+        jobs += [("unmodified later", "qwen2", "f16", None, None, None),
+                 ("unmodified long", "qwen3", "f32", None, None, None)]
         for i, (faults, points, words) in enumerate(FAR):
-            jobs += [("far", ("qwen2", "qwen3")[i % 2], precision, points, (faults, words), None) for precision in STORES]
+            jobs += [("far", ("qwen2", "qwen3")[i % 2], precision, points, (faults, words), None)
+                     for precision in STORES]
         jobs.append(("learned", "gpt2", "f32", "pos_embed", 3, None))
         for i, (faults, since, words) in enumerate(LATER):
             jobs.append(("later", "qwen2", list(STORES)[i % 2], since, (faults, words), None))
         for precision, store in STORES.items():
-            healthy = stranger.engine(model_of("llama"), IDS, {}, store)
-            jobs.append(("healthy", "llama", precision, None, None, healthy))
-            jobs.extend(("number", "llama", precision, "layer1." + point, kind, healthy) for point, some in SCALED.items() for kind, _ in some)
+            unmodified = unrelated_run.engine(model_of("llama"), IDS, {}, store)
+            jobs.append(("unmodified", "llama", precision, None, None, unmodified))
+            jobs.extend(("number", "llama", precision, "layer1." + point, kind, unmodified) for point,
+                        some in SCALED.items() for kind, _ in some)
         for family in ("qwen2", "qwen3"):
             for precision, store in STORES.items():
-                healthy = stranger.engine(model_of(family), IDS, {}, store)
-                jobs.append(("healthy", family, precision, None, None, healthy))
-                jobs.append(("healthy", family, precision, None, "scores kept as stored", healthy))
+                unmodified = unrelated_run.engine(model_of(family), IDS, {}, store)
+                jobs.append(("unmodified", family, precision, None, None, unmodified))
+                jobs.append(("unmodified", family, precision, None, "scores kept as stored", unmodified))
                 if precision == "f16":
-                    jobs.extend(("kept", family, precision, "layer1.attn_probs", kind, healthy) for kind in KEPT)
+                    jobs.extend(("kept", family, precision, "layer1.attn_probs", kind, unmodified) for kind in KEPT)
                 for name, kinds in names_of(family, 1):
-                    jobs.extend(("known", family, precision, name, kind, healthy) for kind in kinds)
+                    jobs.extend(("known", family, precision, name, kind, unmodified) for kind in kinds)
                 for kind, (of, _) in BOTH.items():
                     if of == "rope" or family == "qwen3":
-                        jobs.extend(("sparse", family, precision, points, kind, healthy) for points in SPARSE if of == "rope" or points == "layers")
+                        jobs.extend(("sparse", family, precision, points, kind, unmodified) for points in SPARSE
+                                    if of == "rope" or points == "layers")
                 if precision == "f16":
-                    jobs.extend(("sums", family, precision, "layer1." + point, "half sums", healthy) for point in ("q_proj", "up_proj", "down_proj"))
+                    jobs.extend(("sums", family, precision, "layer1." + point, "half sums", unmodified)
+                                for point in ("q_proj", "up_proj", "down_proj"))
                 for point, some in NUMBERS.items():
-                    jobs.extend(("number", family, precision, point if point == "logits" else "layer1." + point, kind, healthy) for kind, _ in some)
+                    jobs.extend(("number", family, precision, point if point == "logits" else "layer1." + point, kind,
+                                 unmodified) for kind, _ in some)
                 for f, (points, word) in UNKNOWN.items():
                     for point in points.split():
                         if point.endswith("_norm") and point[0] in "qk" and family == "qwen2":
                             continue
-                        jobs.append(("unknown", family, precision, "layer1." + point, f, healthy))
+                        jobs.append(("unknown", family, precision, "layer1." + point, f, unmodified))
         for i, (family, name, kind, _) in enumerate(READ):
             precision = "f16" if "gelu" in kind else list(STORES)[i % 2]
-            jobs.append(("read", family, precision, name, kind, stranger.engine(model_of(family), IDS, {}, STORES[precision])))
+            jobs.append(("read", family, precision, name, kind,
+                         unrelated_run.engine(model_of(family), IDS, {}, STORES[precision])))
         jobs.extend(("faint", family, "f16", "layer1.attn_context", kind, None) for family, kind in FAINT)
         known = [(j[1], j[2], j[3], j[4]) for j in jobs if j[0] == "known"]
         if "--all" not in sys.argv:  # every other of these, in turn of family and precision
@@ -370,39 +420,46 @@ def main():
         for _ in range(pairs):
             family, precision, one, how = rng.choice(known)
             _, _, two, also = rng.choice([k for k in known if k[0] == family and k[1] == precision and k[2] != one])
-            jobs.append(("two", family, precision, one, (how, two, also), stranger.engine(model_of(family), IDS, {}, STORES[precision])))
+            jobs.append(("two", family, precision, one, (how, two, also),
+                         unrelated_run.engine(model_of(family), IDS, {}, STORES[precision])))
 
         if "--group" in sys.argv:
             jobs = [j for j in jobs if j[0] == sys.argv[sys.argv.index("--group") + 1]]
 
         def one(job):
-            group, family, precision, name, kind, healthy = job
-            faults = {} if group == "healthy" else {"layer1.attn_context": kind} if group == "kept" else {name: kind} if group != "two" else {name: kind[0], kind[1]: kind[2]}
-            if group == "healthy long":
+            group, family, precision, name, kind, unmodified = job
+            faults = ({} if group == "unmodified" else {"layer1.attn_context": kind} if group == "kept"
+                      else {name: kind} if group != "two" else {name: kind[0], kind[1]: kind[2]})
+            if group == "unmodified long":
                 report = healthy_long(b)
                 return job, not report["origins"] and not report["explanations"], report["origins"]
-            if group == "healthy later":
+            if group == "unmodified later":
                 report, _ = b.explain(family, precision, {}, calls=CALLS)
                 return job, not report["origins"] and not report["explanations"], report["origins"]
             if group == "moved":
-                report, _ = b.explain(family, precision, {f"layer{n}.{x}_rope": "from 7" for n in (0, 1) for x in "qk"}, calls=kind, position=7)
+                report, _ = b.explain(family, precision, {f"layer{n}.{x}_rope": "from 7" for n in (0, 1) for x in "qk"},
+                                      calls=kind, position=7)
                 told = report["explanations"]
-                good = len(told) == 4 * len(kind or [1]) and all(e["words"] == "R3: positions count from 7" and any("a convention" in d for d in e["details"]) for e in told)
+                good = len(told) == 4 * len(kind or [1]) and all(e["words"] == "R3: positions count from 7" and any(
+                    "a convention" in d for d in e["details"]) for e in told)
                 return job, good, "; ".join(show(e) for e in told[:2])
             if group == "scaled":
                 only, e = answer(b.explain(family, precision, {name: kind})[0], name)
                 return job, bool(only and e and e["words"] == "every element is multiplied by 3"), show(e)
-            if group == "healthy first":
+            if group == "unmodified first":
                 report, _ = b.explain(family, precision, {}, first=True)
                 return job, not report["origins"] and not report["explanations"], report["origins"]
             if group in ("elsewhere", "first"):
                 only, e = answer(b.explain(family, precision, {name: kind[0]}, first=group == "first")[0], name)
-                return job, bool(only and e and e["words"].startswith(kind[1]) and (e["margin"] is None or e["margin"] > 2)), show(e)
+                return job, bool(only and e and e["words"].startswith(kind[1])
+                                 and (e["margin"] is None or e["margin"] > 2)), show(e)
             if group == "sinks":
                 only, e = answer(b.explain(family, precision, {name: "sinks %d %d" % kind})[0], name)
-                said = re.fullmatch(r"A5: a sliding window of (\d+)(?: (?:or|to) (\d+))? keys and the first (\d+)(?: (?:or|to) (\d+))? keys \(attention sinks\)", e["words"] if e else "")
+                said = re.fullmatch(r"A5: a sliding window of (\d+)(?: (?:or|to) (\d+))? keys and the first (\d+)(?: "
+                                    r"(?:or|to) (\d+))? keys \(attention sinks\)", e["words"] if e else "")
                 low, high, few, more = (int(n or 0) for n in said.groups()) if said else (0, 0, 0, 0)
-                return job, bool(only and low <= kind[1] <= max(low, high) and few <= kind[0] <= max(few, more)), show(e)
+                return job, bool(only and low <= kind[1] <= max(low, high)
+                                 and few <= kind[0] <= max(few, more)), show(e)
             if group == "learned":
                 only, e = answer(learned(b, kind), name)
                 return job, bool(only and e and "R15: learned positions count from 3" == e["words"]), show(e)
@@ -413,47 +470,59 @@ def main():
                 if "window" in kind[1]:
                     good = good and any(low <= 23 <= high for low, high in windows(e))
                 if "last position" in kind[0].values():  # as good: every token turned alike; and what would tell
-                    good = good and any("at one and the same position" in a["words"] for a in e["answers"]) and "layer1.q_rope" in e["separate"]
+                    good = good and any("at one and the same position" in a["words"]
+                                        for a in e["answers"]) and "layer1.q_rope" in e["separate"]
                 return job, bool(good), show(e)
             if group == "later":
                 report, _ = b.explain(family, precision, kind[0], calls=CALLS, since=name)
                 steps = [e for e in report["explanations"] if e["words"].startswith(kind[1])]
-                held = not name or "theta" in kind[1] or kind[1][:2] in ("M5", "P8", "C5") or "never written" in kind[1] or "R3b" in kind[1] or "not seen" in kind[1] or all(any("not in every step: step 0 is right" in d for d in e["details"]) for e in steps)
-                told = [e for e in report["explanations"] if e["explained"] or "not seen" not in kind[1]]  # a step that is off by few floors may have no answer
-                return job, bool(steps) and len(steps) == len(told) and held, "; ".join(show(e) for e in report["explanations"][:2])
+                held = (not name or "theta" in kind[1] or kind[1][:2] in ("M5", "P8", "C5")
+                        or "never written" in kind[1] or "R3b" in kind[1] or "not seen" in kind[1]
+                        or all(any("not in every step: step 0 is right" in d for d in e["details"]) for e in steps))
+                # a step that is off by few floors may have no answer
+                told = [e for e in report["explanations"] if e["explained"] or "not seen" not in kind[1]]
+                return (job, bool(steps) and len(steps) == len(told) and held,
+                        "; ".join(show(e) for e in report["explanations"][:2]))
             if group == "ring":  # a window of 11 keys, then of 12, 13...: none of them is the mistake
                 report, _ = b.explain(family, precision, {name: kind}, calls=CALLS)
-                return job, bool(report["explanations"]) and not any(e["explained"] for e in report["explanations"]), "; ".join(show(e) for e in report["explanations"] if e["explained"])
+                return (job, bool(report["explanations"]) and not any(e["explained"] for e in report["explanations"]),
+                        "; ".join(show(e) for e in report["explanations"] if e["explained"]))
             if group == "sparse":
                 of, wanted = BOTH[kind]
                 report, _ = b.explain(family, precision, {f"layer1.{x}_{of}": kind for x in "qk"}, points=SPARSE[name])
                 e = report["explanations"][0] if report["explanations"] else None
                 return job, bool(len(report["origins"]) == 1 and e and called(e, wanted)), show(e)
             report, r = b.explain(family, precision, faults, written=group == "kept" or kind == "scores kept as stored")
-            if group == "healthy":
+            if group == "unmodified":
                 return job, not report["origins"] and not report["explanations"], report["origins"]
             if group == "two":
-                seen = [n for n in faults if visible(healthy, stranger.engine(model_of(family), IDS, {n: faults[n]}, STORES[precision]), n)]
+                seen = [n for n in faults if visible(
+                    unmodified, unrelated_run.engine(model_of(family), IDS, {n: faults[n]}, STORES[precision]), n)]
                 return job, None if len(seen) < 2 else sorted(report["origins"]) == sorted(faults), report["origins"]
-            if group not in ("kept", "faint", "sums") and not visible(healthy, r, name):
+            if group not in ("kept", "faint", "sums") and not visible(unmodified, r, name):
                 return job, None, ""
             only, e = answer(report, name)
             if group == "kept":
                 return job, bool(only and e and called(e, KEPT[kind])), show(e)
             if group == "faint":
                 right = int(kind.split()[1])
-                return job, bool(only and e and e["explained"] and any(low <= right <= high for low, high in windows(e))), show(e)
+                return job, bool(only and e and e["explained"]
+                                 and any(low <= right <= high for low, high in windows(e))), show(e)
             if group == "known":
                 return job, bool(only and e and called(e, CALLED[kind])), show(e)
             if group == "number":
                 wanted = dict((SCALED if family == "llama" else NUMBERS)[name.split(".")[-1]])[kind]
-                return job, bool(only and e and e["explained"] and any(wanted in a["words"] for a in e["answers"])), show(e)
+                return (job, bool(only and e and e["explained"] and any(wanted in a["words"] for a in e["answers"])),
+                        show(e))
             if group == "read":
                 wanted = next(words for f, n, k, words in READ if (f, n, k) == (family, name, kind))
-                return job, bool(only and e and e["explained"] and any(f"{a['id']}: {a['words']}".startswith(tuple(wanted.split("|"))) for a in e["answers"])), show(e)
+                return job, bool(only and e and e["explained"]
+                                 and any(f"{a['id']}: {a['words']}".startswith(tuple(wanted.split("|")))
+                                         for a in e["answers"])), show(e)
             words = " ".join(e["looks"]) if e else ""
             if group == "sums":
-                return job, bool(only and e and not e["explained"] and "sums kept in float16 (P4)" in words), show(e) + words
+                return job, bool(only and e and not e["explained"]
+                                 and "sums kept in float16 (P4)" in words), show(e) + words
             return job, bool(only and e and not e["explained"] and re.search(UNKNOWN[kind][1], words)), show(e)
 
         count, misnamed = {}, 0
@@ -468,7 +537,10 @@ def main():
                 print(f"{group}: {family} {precision} {name} {getattr(kind, '__name__', kind)}: {what}")
         for group, (good, n) in count.items():
             print(f"{group:8} {good} of {n}: {100 * good / n:.1f} %")
-        least = {"healthy": 100, "kept": 100, "known": 95, "number": 95, "read": 100, "ring": 100, "faint": 100, "far": 100, "later": 100, "learned": 100, "healthy later": 100, "healthy long": 100, "sparse": 95, "sums": 95, "unknown": 95, "two": 90, "moved": 100, "scaled": 100, "healthy first": 100, "elsewhere": 100, "first": 100, "sinks": 100}
+        least = {"unmodified": 100, "kept": 100, "known": 95, "number": 95, "read": 100, "ring": 100, "faint": 100,
+                 "far": 100, "later": 100, "learned": 100, "unmodified later": 100, "unmodified long": 100,
+                 "sparse": 95, "sums": 95, "unknown": 95, "two": 90, "moved": 100, "scaled": 100,
+                 "unmodified first": 100, "elsewhere": 100, "first": 100, "sinks": 100}
         failed = any(100 * good < least[g] * n for g, (good, n) in count.items())
     return 1 if failed else 0
 
