@@ -31,7 +31,7 @@ static vn_replayed measure(void)
 
 static void a_fourth_tensor_is_measured_beside_the_others(void)
 {
-	make();
+	make_tensors();
 	c[7] += 0.5f;
 	const vn_replayed alone = measure();
 	const vn_shape    s = { 2, { T, D } };
