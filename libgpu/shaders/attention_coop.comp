@@ -34,7 +34,7 @@
 // A lane has 64 numbers of the context at most.
 #define SHARES (MM * WIDTH > 64 * SUBGROUP ? MM * WIDTH / (64 * SUBGROUP) : 1)
 const uint  SUBGROUPS = 4 * SHARES, LANES = SUBGROUPS * SUBGROUP, QUERIES = 4 * MM, KEYS = SHARES > 1 ? 32 : 64;
-const uint  SLICE = KEYS / SHARES, WIDTHS = WIDTH / KEYS; // WIDTHS: so many SLICEs are a subgroup's columns
+const uint  SLICE = KEYS / SHARES, WIDTHS = WIDTH / KEYS; // WIDTHS: SLICEs in a subgroup's columns
 const uint  BESIDE = SUBGROUP / MM, PARTS = SHARES * BESIDE;
 const uint  OWN = KEYS / 4 / PARTS;                       // fours of KEYS that a lane has
 const uint  ROW = WIDTH / 8, PITCH = ROW + 1;             // of keys or values, 8 halves to a uvec4

@@ -26,7 +26,7 @@ PUSH_BLOCK {
 #endif
 } PUSHED;
 
-// How far the two columns of a pair are apart; whether column d is the first; of which pair.
+// The distance of the two columns of a pair; whether column d is the first of its pair; the index of its pair.
 #if EXPERIMENT
 uint apart()      { return p.pairing == 1 ? 1 : p.pairing == 2 ? p.K / 2 : p.R / 2; }
 bool low(uint d)  { return p.pairing == 1 ? d % 2 == 0 : d < apart(); }
