@@ -43,10 +43,11 @@ static vn_option_taker take_precision;
 static const vn_option known[] = {
 	VN_GROUP("What to run"),
 	{ "prompt", 0, VN_INTO(options, source.text), .argument = "TEXT|@FILE",
-	  .help = "Run this text, or the contents of a file or pipe, through the model's tokenizer: tokenizer.json, "
-	          "vocab.json with merges.txt, or the vocabulary of the GGUF file. Every byte of a file counts, a final "
-	          "newline too. Write a leading @ of TEXT twice. Bytes that are not UTF-8 become tokens too. Special "
-	          "tokens written in the text are special tokens." },
+	  .help =
+	      "Run this text, or the contents of a file or pipe, through the model's tokenizer: tokenizer.json, "
+	      "vocab.json with merges.txt, or the vocabulary of the GGUF file. Every byte of a file counts, a final "
+	      "newline too. If TEXT itself begins with @, write @@. Bytes that are not UTF-8 become tokens too. Special "
+	      "tokens written in the text are special tokens." },
 	{ "no-special-tokens", 0, VN_INTO(options, source.no_special),
 	  .help =
 	      "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama "

@@ -35,7 +35,7 @@ static const vn_option known[] = {
 	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their "
 	          "names say, rotations keep lengths, probabilities add up to 1 and exclude later keys, the first token's "
 	          "context is its v, tokens of one id have one embedding row. Exit status 1 if something does not hold. "
-	          "Warns if the logits peak at their input token, or if the chosen tokens look like no text. vernier "
+	          "Warns if the logits peak at their input token, or if the chosen tokens do not look like text. vernier "
 	          "compare makes the checks other than digests in both files, where the divergence starts, or everywhere "
 	          "if nothing diverges, and warns. It checks the digest of every tensor that it reads." },
 	VN_REPORTING_OPTIONS(options, report, ""),

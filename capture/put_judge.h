@@ -2,9 +2,9 @@
  * vernier_capture_against in include/vernier_capture.h.
  *
  * Equal digests of finite numbers agree. Else the statistics in the reference may show that the
- * numbers are too far off. Else they are read, and their nmse decides. Without a plan, nothing
- * tells the inputs of an operation; so the tensors that agree are kept in memory while their layer
- * lasts, and the one before it, and are written in front of one that does not agree.
+ * numbers are too far off. Else they are read, and their nmse decides. Without a plan, the
+ * inputs of an operation are unknown. So tensors that agree stay in memory until the next layer
+ * ends, and are written if one that disagrees follows.
  *
  * Owner   vn_put_judge_close frees it. The store is borrowed for the call.
  * Threads one at a time.

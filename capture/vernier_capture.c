@@ -19,7 +19,7 @@ struct vernier_capture {
 	vn_store     *store;
 	vn_put_judge *judge; /* NULL: every tensor is written */
 	vn_dump       run;
-	int64_t       room, listed, told; /* entries in the lists: room, had at first, with an id */
+	int64_t       room, listed, with_id; /* entries in the lists: in all, known at first, with an id */
 	bool          done, stop_at_first, stopped;
 	char          source_line[128]; /* of the next tensor */
 	vn_status     st;
@@ -125,23 +125,23 @@ static vn_status list_tokens(vernier_capture *c)
 	const vn_status st = vn_store_run(c->store, &r->run, list, list + n, n, &c->err);
 	free(list);
 	c->room = n;
-	c->listed = c->told = known;
+	c->listed = c->with_id = known;
 	return st;
 }
 
 /* Writes the tokens of a new step, so that a recording that is cut off can be read. Uses the spare room if they
  * are few and their positions match. */
-static vn_status tell_tokens(vernier_capture *c)
+static vn_status write_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
-	bool           fits = r->n_ids < c->room && r->n_ids - c->told <= WRITTEN_ALONE;
+	bool           fits = r->n_ids < c->room && r->n_ids - c->with_id <= WRITTEN_ALONE;
 	vn_status      st = VN_OK;
-	for (int64_t i = c->told; fits && i < r->n_ids; i++)
+	for (int64_t i = c->with_id; fits && i < r->n_ids; i++)
 		fits = r->positions[i] == r->positions[c->listed - 1] + 1 + i - c->listed;
 	if (!fits)
 		return list_tokens(c);
-	for (; c->told < r->n_ids && !st; c->told++)
-		st = vn_store_token(c->store, c->told, r->ids[c->told], &c->err);
+	for (; c->with_id < r->n_ids && !st; c->with_id++)
+		st = vn_store_token(c->store, c->with_id, r->ids[c->with_id], &c->err);
 	return st;
 }
 
@@ -164,7 +164,7 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 	if (!st && !(st = vn_dump_ids(&c->run, ids, positions, (int64_t)n, &c->err)) &&
 	    !(st = vn_dump_step(&c->run, (int64_t)n, &c->err))) {
 		const vn_step *s = &c->run.step[c->run.n_steps - 1];
-		if (!(st = tell_tokens(c)))
+		if (!(st = write_tokens(c)))
 			st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
 		if (!st && c->judge)
 			st = vn_put_judge_step(c->judge, s->number, s->position, ids, (int64_t)n, &c->err);

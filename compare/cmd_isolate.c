@@ -63,8 +63,8 @@ static const vn_option options[] = {
 	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help = "Make this fault in the GPU run, to see it found. Only faults of vernier points --faults that leave the "
-	          "nodes as they are can be used." },
+	  .help = "Make this fault in the GPU run, to see it found. Only faults that change neither the nodes nor their "
+	          "inputs can be used (vernier points --faults)." },
 	VN_GROUP("Another engine"),
 	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
 	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the "

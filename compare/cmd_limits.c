@@ -104,9 +104,10 @@ typedef struct command {
 
 static const vn_option options[] = {
 	{ "recording", 0, VN_INTO(command, recording), .argument = "REC",
-	  .help = "For each rule, print which checkpoints of REC it matches, and at how many of them it applies in the "
-	          "end. Warn of rules that match nothing, of limits that a tensor of zeros meets, and of limits that "
-	          "rounding alone breaks. Default: print the limits." },
+	  .help =
+	      "For each rule, print which checkpoints of REC it matches, and for how many it is the last "
+	      "matching rule. Warn of rules that match nothing, of limits that a tensor of zeros meets, and of limits that "
+	      "rounding alone breaks. Default: print the limits." },
 	{ "dtype", 0, VN_INTO(command, dtype_text), .argument = "D",
 	  .help = "The candidate's format, for the rounding test: f16, bf16, f32, f8_e4m3... Default: REC's own." },
 	VN_NAMES_OPTION(command, map, n_maps, "REC's"),

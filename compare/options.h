@@ -69,8 +69,8 @@ typedef struct vn_comparing {
 	{ \
 		"points", 0, VN_COLLECT(type, how.point, how.o.n_points), \
 			.argument = "GLOB", \
-			.help = \
-				"Compare only these checkpoints, on both sides. A GLOB that matches nothing is trouble. Default: all." \
+			.help = "Compare only these checkpoints, on both sides. A GLOB that matches nothing is an error (exit " \
+					"status 2). Default: all." \
 	}
 #define VN_ALLOW_OPTION(type, how) \
 	{ \

@@ -1,14 +1,15 @@
 /* arena.h: where the values of one call are on the device. Inside libgpu only.
  *
- * A value holds a slot from the node that makes it to the last node that reads it; then another
- * value may use the slot. Not before the next barrier, however: nodes that need none between them,
- * such as the products of one input, would get one from a slot that the first reads and the second
- * writes. With guard, every value has a slot of its own with its own name, so that each can be
+ * A value holds a slot from the node that makes it to the last node that reads it. Another value
+ * may use the slot after the next barrier, not earlier: two nodes that need no barrier between
+ * them, such as products of one input, would need one if the second wrote into a slot that the
+ * first reads. With guard, every value has a slot of its own with its own name, so that each can be
  * checked at the end.
  *
  * Some values have no slot: streamed ones (vn_value_streams) pass through the scratch buffer in
- * pieces (pieces.h), and those that show a state are in the cache (cache.h). Keys and values of a
- * call are made in the cache, where attention reads them, if it is neither guarded nor paged.
+ * pieces (pieces.h), and those that are a state are in the cache (cache.h). Keys and values of a
+ * call are computed directly into the cache, where attention reads them, if the cache is neither
+ * guarded nor paged.
  */
 #ifndef VN_LIBGPU_ARENA_H
 #define VN_LIBGPU_ARENA_H

@@ -1,4 +1,4 @@
-/* commands.h: the subcommand that lives in libgpu/.
+/* commands.h: the subcommand that libgpu/ implements: vernier devices.
  *
  * argv[0] is the command's name. Exit status: 0 done, 2 trouble. Results go to stdout, messages to
  * stderr. */

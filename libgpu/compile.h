@@ -1,13 +1,13 @@
 /* compile.h: builds the pipelines of a call before the call is recorded. Inside libgpu only.
  *
- * A pipeline may take a second to compile. Built one by one while a call is recorded, pipelines
- * keep one processor busy, and their time counts as the call's. Here, the nodes are encoded twice:
- * the first time only lists the shaders that they use. Threads, one per processor, build those that
- * are missing. Each is then used once, over no workgroup, since some drivers (lavapipe) compile at
- * the first use.
+ * A pipeline may take a second to compile. If pipelines were built one by one while a call is
+ * recorded, only one processor would work, and the call would seem slow. So nodes are encoded
+ * twice: the first time only lists the shaders that they use. Threads, one per processor, build
+ * those that are missing. Then each is dispatched once with zero workgroups, since some drivers
+ * (lavapipe) compile at the first use.
  *
- * A shader that the list lacks is built when it is recorded: the time is counted, but nothing else
- * is built beside it.
+ * A shader that is not on the list is built when it is recorded, by one thread; its time counts as
+ * the call's.
  */
 #ifndef VN_LIBGPU_COMPILE_H
 #define VN_LIBGPU_COMPILE_H

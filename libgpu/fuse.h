@@ -1,9 +1,9 @@
-/* fuse.h: nodes that follow one another and are computed by one command. Inside libgpu only.
+/* fuse.h: finds consecutive nodes that one command can compute. Inside libgpu only.
  *
- * A fused command stores every value that its nodes make, each rounded as it is stored, and goes on
- * with the stored number. So its bits are those of the nodes one by one, every value can be tapped,
- * and whether nodes are fused does not depend on what is tapped. What it saves is the barriers
- * between them, and reading the values again.
+ * A fused command stores every value that its nodes make, rounded, and continues with the stored
+ * number. So its bits are those of the nodes run one by one, every value can be tapped, and whether
+ * nodes are fused does not depend on the taps. Fusing saves the barriers between the nodes, and
+ * reading the values again.
  *
  * The patterns are a table in fuse.c: operations in a row, and what must hold for them.
  */

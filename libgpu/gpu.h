@@ -2,19 +2,19 @@
  *
  * It has the functions of every engine (libref/plan/engine.h), and shares no arithmetic with the
  * reference (libref/exec/ref.h). A forward pass is recorded into one command buffer; a long one
- * into two, the first of which runs while the other is recorded. Taps are copies, behind a barrier,
+ * into two: the first runs while the second is recorded. Taps are copies, behind a barrier,
  * into a staging buffer that is read after the fence. If they exceed the staging budget, the pass
  * is submitted in several pieces.
  *
  * Owner    plan and weights are borrowed; weights only during create.
  * Threads  one thread at a time per engine.
  * Memory   On the device: weights in the storage format; the arena of live values of one call; the
- *          states, of which growing ones double from 256 tokens up to the context (paged: in whole
- *          blocks, found through one table of 4 bytes per block) and those of fixed size are held
- *          twice; a scratch buffer of at most the staging budget, through which logits, tapped
- *          scores and paged states pass in pieces; partial sums of products with divided inputs;
- *          ids and rope tables; if few workgroups share many keys, float sums of attention in up to
- *          64 parts. For the host: twice the staging budget. vn_gpu_facts states the bytes of each:
+ *          states: growing ones double from 256 tokens up to the context (paged: in whole blocks,
+ *          found through one table of 4 bytes per block), those of fixed size are held twice; a
+ *          scratch buffer of at most the staging budget, through which logits, tapped scores and
+ *          paged states pass in pieces; partial sums of products with divided inputs; ids and rope
+ *          tables; if few workgroups share many keys, float sums of attention in up to 64 parts.
+ *          For the host: twice the staging budget. vn_gpu_facts states the bytes of each:
  *          bytes_weights, bytes_arena (with scratch, sums and tables), bytes_cache, bytes_staging.
  */
 #ifndef VN_LIBGPU_GPU_H
@@ -50,7 +50,7 @@ typedef struct vn_gpu_options {
 	bool      guard; /* poison every buffer, guard zones around each, checked after the fence;
 	                          * values then share no memory, and all of them are read back */
 	/* The cache of keys and values (all growing states): contiguous, or in pools of blocks (blocks,
-	 * kv_heads, block, head_dim) found through a table. The bits are the same. */
+	 * kv_heads, block, head_dim) found through a table. The bits of results are the same. */
 	bool      paged;
 	int       block;   /* tokens per block; 0: 16 */
 	uint64_t  scatter; /* for tests: if not 0, blocks are taken in an order drawn from it */

@@ -1,8 +1,8 @@
 /* guard.h: finds writes outside of buffers. Inside libgpu only.
  *
  * Poison (memory.h) is placed before and after every guarded buffer and between weights. After the
- * pass it is read back, and the owner of overwritten poison is named. Values that were never
- * written are found in staging.c, which reads their bytes anyway.
+ * pass it is read back, and the owner of overwritten poison is named. staging.c finds
+ * values that were never written, because it reads their bytes anyway.
  */
 #ifndef VN_LIBGPU_GUARD_H
 #define VN_LIBGPU_GUARD_H

@@ -1,9 +1,10 @@
 /* kernels.h: the shaders as pipelines, and the C struct of each push block. Inside libgpu only.
  *
- * A shader has a name, code for each precision policy, and a push block. Those of kernels.def need
- * no more; the others are rows of the table in kernels.c. A faster variant for some device is
- * another row. So is the shader of an operation for experiments (vn_variant), compiled from the
- * same source: it follows the usual one, and an engine whose plan has no experiment lacks it.
+ * A shader has a name, code for each precision policy, and a push block. Shaders that need no more
+ * are rows of kernels.def; the others are rows of the table in kernels.c. A faster variant for some
+ * device is a row of its own. So is the variant of an operation for experiments (vn_variant), which
+ * is compiled from the same source: its row follows that of the usual shader, and an engine whose
+ * plan has no experiment does not load it.
  *
  * Only pipelines that are needed are built (compile.h): some drivers take seconds for all of them,
  * and a run needs only a few.
@@ -44,8 +45,8 @@ typedef enum vn_kernel {
 	/* code chosen by the widest head of the plan; the experiment is another shader */
 	VN_K_ATTENTION,
 	VN_K_ATTENTION_EXPERIMENT,
-	/* with cooperative matrices, if the device has them and the plan such heads: at most that wide and wider than those
-	 * before, up to 128 a multiple of 8 */
+	/* with cooperative matrices, if the device has them and the plan such heads: at most that wide
+	 * and wider than those before, up to 128 a multiple of 8 */
 	VN_K_ATTENTION_COOP_64,
 	VN_K_ATTENTION_COOP_128,
 	VN_K_ATTENTION_COOP_256,

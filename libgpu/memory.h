@@ -1,12 +1,13 @@
 /* memory.h: a buffer: named memory on the device, with guard zones. Inside libgpu only.
  *
- * There are three places: on the device for shaders; for upload, written by the host; for reading
- * back, read by the host after the fence. A guarded buffer has VN_ZONE bytes of poison before its
- * first byte and at least as many after its last; guard.c finds whatever writes there.
+ * There are three kinds of memory: on the device, for shaders; for upload, which the host writes;
+ * for reading back, which the host reads after the fence. A guarded buffer has VN_ZONE bytes of
+ * poison before its first byte and at least as many after its last; guard.c finds whatever writes
+ * there.
  *
  * Poison is the byte FF throughout: a NaN in half and in float, with a payload that no arithmetic
- * makes (hardware makes 7FFF, 7E00, FE00 or, in float, 7FFFFFFF, 7FC00000, FFC00000). Only a model
- * whose file contains exactly that pattern could be mistaken for unwritten.
+ * makes (hardware makes the NaNs 7FFF, 7E00, FE00 or, in float, 7FFFFFFF, 7FC00000, FFC00000). Only
+ * a model whose file contains exactly that pattern could be mistaken for unwritten.
  */
 #ifndef VN_LIBGPU_MEMORY_H
 #define VN_LIBGPU_MEMORY_H

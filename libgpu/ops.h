@@ -1,7 +1,7 @@
 /* ops.h: one function per operation, which records it into the command buffer. Inside libgpu only.
  *
- * Each splits its work so that a dispatch stays below 2^31 elements of any operand
- * (shaders/real.glsl).
+ * Each function splits its work so that no operand of a dispatch has 2^31 elements or more, because
+ * shaders index with 32 bits (shaders/real.glsl).
  */
 #ifndef VN_LIBGPU_OPS_H
 #define VN_LIBGPU_OPS_H

@@ -1,5 +1,5 @@
-/* ops_internal.h: where the operands of a node are, and how much fits into one dispatch. Inside
- * libgpu only, shared by ops.c, ops_attention.c and ops_gdn.c.
+/* ops_internal.h: tells where the operands of a node are, and how much fits into one dispatch.
+ * Shared by ops.c, ops_attention.c and ops_gdn.c only.
  */
 #ifndef VN_LIBGPU_OPS_INTERNAL_H
 #define VN_LIBGPU_OPS_INTERNAL_H

@@ -1,9 +1,10 @@
 /* pages.h: which block of a paged cache holds which tokens. Inside libgpu only.
  *
  * Growing states may be stored in pools of blocks, each pool (blocks, heads, block, width): a block
- * holds a fixed number of tokens of every head. One table for all pools, which grow together, says
- * which block holds tokens [i * block, (i + 1) * block); shaders read it. Blocks that a call frees
- * are reused first, last one first. Room grows by doubling, from 256 tokens up to the context.
+ * holds a fixed number of tokens of every head. All pools grow together and share one table, which
+ * says which block holds tokens [i * block, (i + 1) * block); shaders read it. Blocks that a call
+ * frees are reused first, the last one freed before the others. Room grows by doubling, from 256
+ * tokens up to the context.
  */
 #ifndef VN_LIBGPU_PAGES_H
 #define VN_LIBGPU_PAGES_H
@@ -22,8 +23,8 @@ typedef struct vn_pages {
 
 void vn_pages_destroy(vn_device *d, vn_pages *p); /* p may be zeroed */
 
-/* Assigns blocks to tokens [0, upto), of which the first `keep` belong to kept calls. most: how
- * many blocks a pool may have, at least as many as are needed. */
+/* Assigns blocks to tokens [0, upto); the first `keep` belong to kept calls. most: how many blocks
+ * a pool may have, at least as many as are needed. */
 vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, int64_t most, bool guard,
                          vn_error *err);
 

@@ -1,4 +1,5 @@
-/* pieces.h: values that are never held whole. Inside libgpu only.
+/* pieces.h: computes values that are too large to be in memory as a whole, piece by piece. Inside
+ * libgpu only.
  *
  * Logits, and scores, probabilities and activations made for a tap, pass through the scratch buffer
  * piece by piece in row-major order: whole rows if they fit, else parts of one row. Logits are

@@ -1,8 +1,8 @@
 /* product.h: computes x w^T + bias: selects the shader, and records it into the command buffer.
  * Inside libgpu only.
  *
- * The selection depends on the number of tokens of the call and the shape of the weight, never on a
- * part of either, so the bits of a product do not depend on how it was split.
+ * The selection depends on the number of tokens of the whole call and the shape of the whole
+ * weight, even if the product is split. So its bits do not depend on how it was split.
  */
 #ifndef VN_LIBGPU_PRODUCT_H
 #define VN_LIBGPU_PRODUCT_H

@@ -2,8 +2,8 @@
  *
  * There are two staging buffers, one for each command buffer of the encoder. A tap is a copy into
  * the open one. When it is full, the commands so far are submitted, and recording continues with
- * the other. The other's fence is waited for, and its bytes are handed over, while the device works
- * on the rest.
+ * the other buffer, after its fence was waited for and its bytes were passed to the sink. Meanwhile
+ * the device works on the commands that were submitted.
  *
  * With guard, every value is copied out, tapped or not, and checked for poison before any of it is
  * handed over.

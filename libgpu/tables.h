@@ -1,8 +1,8 @@
-/* tables.h: cosines and sines of rope's angles, kept from call to call. Inside libgpu only.
+/* tables.h: keeps the cosines and sines of rope's angles from call to call. Inside libgpu only.
  *
- * A row belongs to a position, so the calls of a decode, and calls that start again, share rows;
- * computing 65000 cosines takes longer than a token. If the angles depend on more than the
- * position, the table is recomputed.
+ * A row belongs to a position, so later calls of a run, and runs that start again at position 0,
+ * reuse rows: computing 65,000 cosines takes longer than computing a token. If the angles depend on
+ * more than the position, the table is recomputed.
  */
 #ifndef VN_LIBGPU_TABLES_H
 #define VN_LIBGPU_TABLES_H

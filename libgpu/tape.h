@@ -1,12 +1,12 @@
-/* tape.h: recorded command buffers, which are submitted again. Inside libgpu only.
+/* tape.h: records command buffers, and submits them again where possible. Inside libgpu only.
  *
  * Commands are first listed on a tape. If a command buffer already holds the same commands, it is
- * submitted again; else one is recorded from the tape. One decoded token after the other lists the
- * same commands, since what changes from token to token is part of no command: some shaders read
- * their push block from memory (vn_kernel_in_memory), and this memory is filled before each submit.
+ * submitted again; else one is recorded from the tape. Consecutive decoded tokens list the same
+ * commands, because nothing that changes from token to token is part of a command: shaders read
+ * such values from memory (vn_kernel_in_memory), which is filled before each submit.
  *
- * A destroyed buffer makes all command buffers invalid: the handle may come back as that of
- * another buffer.
+ * When a buffer is destroyed, all command buffers become invalid, because Vulkan may give its
+ * handle to another buffer.
  */
 #ifndef VN_LIBGPU_TAPE_H
 #define VN_LIBGPU_TAPE_H

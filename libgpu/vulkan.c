@@ -15,7 +15,7 @@ enum { ROOM = 1 << 30 };
 vn_vulkan vn_vk;
 
 /* ISO C converts no object pointer to a function pointer. The first name that is not there goes to missing. */
-static void find(void *library, const char *name, void *function, const char **missing)
+static void find_function(void *library, const char *name, void *function, const char **missing)
 {
 	void *symbol = dlsym(library, name);
 
@@ -41,7 +41,7 @@ vn_status vn_vulkan_load(vn_error *err)
 			"no Vulkan device: the Vulkan loader cannot be loaded: %s (install it and a driver: " VN_VULKAN_PACKAGES
 			")",
 			dlerror());
-#define X(name) find(library, "vk" #name, &vn_vk.name, &missing);
+#define X(name) find_function(library, "vk" #name, &vn_vk.name, &missing);
 	VN_VULKAN_FUNCTIONS(X)
 #undef X
 	if (!missing)

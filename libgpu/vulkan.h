@@ -1,7 +1,6 @@
-/* vulkan.h: the functions of Vulkan, from the loader, which is opened when a device is first
- * needed.
+/* vulkan.h: the functions of Vulkan. The loader is opened when a device is first needed.
  *
- * So a command that uses no GPU does not load it, and the program starts on machines without it.
+ * So commands that use no GPU do not load it, and the program starts on machines without Vulkan.
  *
  * Threads  call vn_vulkan_load from one thread at a time; for the functions, see Vulkan's rules.
  */

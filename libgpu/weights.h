@@ -1,12 +1,12 @@
 /* weights.h: the weights of a plan on the device, in the storage format. Inside libgpu only.
  *
- * They are in blocks of 256 MiB, or, for a larger tensor, in a block of its own, because devices
- * limit single allocations. With guard, zones of poison separate them. A matrix that is stored
- * transposed (vn_consts.linear) is transposed on the way, so that every product finds its rows of
- * inputs. Threads convert the weights, straight into device memory where the
- * host can write it; bfloat16 becomes half on the device (halves.h), unless that is a software
- * device, which takes twelve times as long as the host. Nothing of the caller's is kept after
- * create.
+ * Memory is allocated in blocks of 256 MiB, because devices limit single allocations; a larger
+ *        tensor has a block of its own. With guard, zones of poison separate the weights. A matrix
+ *        that the file stores transposed (vn_consts.linear) is transposed during the upload, so
+ *        that every matrix has rows of inputs. Threads convert the weights, straight into device
+ *        memory if the host can write it. bfloat16 is converted to float16 on the device
+ *        (halves.h), except on a software device, which takes twelve times as long as the host.
+ *        After create, nothing of the caller's is used.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H

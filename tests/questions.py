@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """questions.py VERNIER: what specs/questions.md says is told, is told.
 
-Cases have the numbers of the page, and of questions that it had before. The candidate is an engine of somebody else's
-(unrelated_run.py) that makes one known mistake at a time. A healthy one must be within limits.
+A case begins with the numbers of its questions: 1 TensorRT#4443, 3 TensorRT#1262, 5 TensorRT-Edge-LLM#40, 6
+aprender#2091, 7 vllm-metal#659, 8 lattice#96, 9 llama.cpp#3018, 10 aprender#2079, 11 1bit-MONSTER#2052, 12
+llama.cpp#15852, 13 llama.cpp#13607, 15 llama.cpp#4456, 21 vllm#33167, 25 transformers#38026, 26 imp#1275, 28
+ms-swift#8196; the page has left out the others. The candidate is an engine that shares no code with vernier
+(unrelated_run.py) and makes one known mistake at a time. A healthy one must be within limits.
 """
 import os
 import re

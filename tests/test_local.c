@@ -98,7 +98,7 @@ static void an_error_of_four_floors_is_the_limit(void)
 	off = vn_local_ratio(&l);
 	CU_ASSERT_DOUBLE_EQUAL(off, 3.9, 0.01);
 	CU_ASSERT(vn_local_limit_fraction(&l, N) <= 1);
-	CU_ASSERT(vn_local_limit_fraction(&l, VN_FEW_NUMBERS - 1) <= 0.25); /* of few numbers four times as much */
+	CU_ASSERT(vn_local_limit_fraction(&l, VN_SMALL_SAMPLE - 1) <= 0.25); /* of few numbers four times as much */
 	for (int i = 0; i < N; i++)
 		c[i] = a[i] + (float)(sqrt(4.1 * healthy.floor * sum / N) * (i % 2 ? 1 : -1));
 	l = measure();

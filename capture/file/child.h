@@ -6,12 +6,11 @@
  * Whatever happens to the child, the parent gets frames, which it checks, or one clear error.
  *
  * What reads untrusted bytes, and where:
- *   HDF5 and object_header.c (recordings), libzip and zlib (.npz)    in a child
- *   our own readers (safetensors, GGUF, .npy, frames), fuzzed        in the parent
- *   jansson (config.json, manifests, indices, tokenizer.json)        in the parent: a small grammar, fuzzed here too
- *   PCRE2 (patterns of a tokenizer.json)                             in the parent: it gets our own form of a pattern
- *                                                                    (libref/text/pattern.h)
- *   libyaml (limits, name maps)                                      in the parent: the user's own files
+ *   HDF5 and object_header.c (recordings), libzip and zlib (.npz) in a child
+ *   our own readers (safetensors, GGUF, .npy, frames)            in the parent: fuzzed
+ *   jansson (config.json, manifests, indices, tokenizer.json)    in the parent: fuzzed here too
+ *   PCRE2 (patterns of a tokenizer.json)                         in the parent: rewritten (pattern.h)
+ *   libyaml (limits, name maps)                                  in the parent: the user's own
  */
 #ifndef VN_CAPTURE_CHILD_H
 #define VN_CAPTURE_CHILD_H

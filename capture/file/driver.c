@@ -23,7 +23,7 @@ struct vn_driver {
 	int         fd;
 	const char *path;
 	haddr_t     eoa, eof; /* in HDF5's view of the file */
-	haddr_t     length;   /* the file on disk has at least so many bytes */
+	haddr_t     length;   /* the file on disk has at least this many bytes */
 	bool        passes;   /* nothing is kept */
 	haddr_t     held;     /* bytes on disk before this offset stay unchanged; 0: none */
 	pending    *log;      /* in write order */

@@ -26,7 +26,7 @@ typedef struct vn_map_rule {
 	char  *each; /* one name per index of that axis, which is then {n}; NULL */
 	/* dims strings, with groups: "batch token (head dim)"; NULL: from the file or the point */
 	char  *axes, *to_axes;
-	char  *cut;         /* an axis of which only the first indices are used; NULL */
+	char  *cut;         /* an axis; only its first indices are used; NULL */
 	char  *op, *family; /* globs: applies only to this operation, in this family; NULL: any */
 	bool   ignore;      /* the tensor is dropped */
 	bool   fallback;    /* applies only if no other tensor is that checkpoint */

@@ -127,7 +127,7 @@ const char          *vn_entry_axes(const vn_entry *e);
 /* Is it computed after the last layer? Engines that only need the next token compute logits, and
  * what they come from, for the last row only. */
 bool                 vn_entry_last(const vn_entry *e);
-/* Is it such a checkpoint, with one row, in a step of which `rows` rows are kept? */
+/* Is it such a checkpoint, with one row, although its step keeps `rows` rows? */
 bool                 vn_entry_last_alone(const vn_entry *e, int64_t rows);
 /* Finds an entry by name, also by aliases of the plan; -1 if absent. */
 int                  vn_recording_find(const vn_recording *r, int step, const char *name);

@@ -119,8 +119,9 @@ struct vn_recording {
 	int             *by_name; /* (n_entries), sorted by step, then name */
 	vn_recording   **base;    /* sources of a derived recording (derive.h) */
 	int              n_bases;
-	/* of a row of a batch (batched.h): which it is, and the columns of the first call that are
-	 * padding, (n), `before` of them in front of the prompt; row NULL: it is none */
+	/* for a recording that is one row of a batch (batched.h): which prompt, and the n columns of
+	 * the first call that are padding, `before` of them in front of the prompt; row NULL: not such
+	 * a recording */
 	struct {
 		int64_t prompt, *row, n, before;
 	} padding;

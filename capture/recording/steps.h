@@ -2,8 +2,8 @@
  *
  * /run lists every token of the run, and each step states which of them it processed. So a single
  * file can show that a step was lost, copied, or stored under another number. A comparison would
- * not show it if both recorders make the same mistake. A step of which nothing was kept is a group
- * without tensors.
+ * not show it if both recorders make the same mistake. A step that kept nothing is a group without
+ * tensors.
  */
 #ifndef VN_CAPTURE_STEPS_H
 #define VN_CAPTURE_STEPS_H

@@ -1,6 +1,6 @@
 /* against.h: the judge of a run while it is recorded (`capture --against`).
  *
- * The judge knows limits and metrics, which this room does not; compare/against implements it, and
+ * capture/ knows neither limits nor metrics; compare/against implements the judge, and
  * compare/main.c hands it to cmd_capture.
  */
 #ifndef VN_CAPTURE_AGAINST_H

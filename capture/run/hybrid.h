@@ -1,4 +1,4 @@
-/* hybrid.h: an engine made of several engines, its sides, each of which runs some of the nodes.
+/* hybrid.h: an engine made of several engines, its sides. Each side runs some of the nodes.
  *
  * A side is the GPU engine, or the reference, in one precision. The plan is run in stretches of
  * consecutive nodes of one side. Before a stretch, its side receives the values that it reads and

@@ -36,9 +36,9 @@ void vn_prompts_say(const char *path, const vn_recorded *done)
 {
 	char size[24];
 
-	if (done->unsound_weights)
-		vn_warn("capture", "%s%s", done->unsound,
-		        done->unsound_weights > 1 ? "; the weights differ too (vernier show)" : "");
+	if (done->nonfinite_weights)
+		vn_warn("capture", "%s%s", done->nonfinite,
+		        done->nonfinite_weights > 1 ? "; the weights differ too (vernier show)" : "");
 	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (", path, done->tensors, done->tensors == 1 ? "" : "s",
 	        vn_text_bytes(done->bytes, size), done->seconds);
 	if (done->compiling >= 0.005)

@@ -161,9 +161,10 @@ static void count_unsound(const vn_weight_row *rows, int n, vn_recorded *done)
 	for (int i = 0; i < n; i++) {
 		if (rows[i].stats.nan + rows[i].stats.inf == 0)
 			continue;
-		if (done->unsound_weights++ == 0)
-			snprintf(done->unsound, sizeof done->unsound, "%s holds %" PRId64 " NaN and %" PRId64 " infinite values",
-			         rows[i].name, rows[i].stats.nan, rows[i].stats.inf);
+		if (done->nonfinite_weights++ == 0)
+			snprintf(done->nonfinite, sizeof done->nonfinite,
+			         "%s holds %" PRId64 " NaN and %" PRId64 " infinite values", rows[i].name, rows[i].stats.nan,
+			         rows[i].stats.inf);
 	}
 }
 

@@ -49,8 +49,8 @@ typedef struct vn_recorded {
 	double  compiling, computing; /* inside the engine: its code for the device; the rest */
 	bool    compiled;             /* no earlier run had left that code */
 	/* weight tensors that hold NaN or infinities; recorded nevertheless */
-	int     unsound_weights;
-	char    unsound[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
+	int     nonfinite_weights;
+	char    nonfinite[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
 	/* of a judged run: how many tensors were judged, left out, and outside; the first of these in
 	 * words */
 	int64_t judged, left_out, outside;

@@ -22,7 +22,7 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
                          vn_screen **s, vn_error *err);
 void      vn_screen_close(vn_screen *s); /* NULL is allowed */
 
-/* Returns the sink. Tensors go to `to`, which must be as those of vn_store_sink. */
+/* Returns the sink. Tensors go to `to`, a sink made by vn_store_sink. */
 vn_sink   vn_screen_sink(vn_screen *s, const vn_sink *to);
 /* Begins a step; the step before it has ended. */
 vn_status vn_screen_step(vn_screen *s, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err);

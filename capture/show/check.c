@@ -27,8 +27,8 @@ __attribute__((format(printf, 2, 0))) static char *worded(vn_file_check *c, cons
 	return NULL;
 }
 
-__attribute__((format(printf, 4, 5))) static void find(vn_file_check *c, bool damaged, const vn_entry *of,
-                                                       const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void add_finding(vn_file_check *c, bool damaged, const vn_entry *of,
+                                                              const char *format, ...)
 {
 	vn_file_finding *all = realloc(c->finding, (size_t)(c->n + 1) * sizeof *all);
 	va_list          args;
@@ -99,16 +99,17 @@ static vn_status check_tensor(vn_recording *r, int i, numbers *found, vn_error *
 
 static void find_damage(vn_file_check *c, const vn_entry *e, const numbers *found)
 {
-	find(c, true, e, "%s: the numbers were changed after they were written: their digest is %s, the file records %s",
-	     e->name, found->digest.hex, vn_entry_digest(e).hex);
+	add_finding(c, true, e,
+	            "%s: the numbers were changed after they were written: their digest is %s, the file records %s",
+	            e->name, found->digest.hex, vn_entry_digest(e).hex);
 }
 
 static void find_statistics(vn_file_check *c, const vn_entry *e, const vn_stats *said, const vn_stats *found)
 {
-	find(c, false, e,
-	     "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; "
-	     "the file records %.6g, %.6g, %.6g, %" PRId64,
-	     e->name, found->min, found->max, found->rms, found->nan, said->min, said->max, said->rms, said->nan);
+	add_finding(c, false, e,
+	            "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; "
+	            "the file records %.6g, %.6g, %.6g, %" PRId64,
+	            e->name, found->min, found->max, found->rms, found->nan, said->min, said->max, said->rms, said->nan);
 }
 
 /* Checks the digests, and the statistics that `show` prints without reading tensors. */
@@ -150,10 +151,10 @@ static vn_status check_steps(const vn_recording *r, vn_file_check *c, vn_error *
 	int64_t missing;
 
 	if (vn_steps_disorder(r, words))
-		find(c, false, NULL, "%s", words);
+		add_finding(c, false, NULL, "%s", words);
 	const vn_status st = vn_steps_gap(&r, 1, &missing, words, err);
 	if (!st && missing)
-		find(c, false, NULL, "no step has %s", words);
+		add_finding(c, false, NULL, "no step has %s", words);
 	return st;
 }
 
@@ -164,8 +165,8 @@ static void check_rows(const vn_recording *r, vn_file_check *c)
 		const vn_entry *e = vn_recording_entry(r, i);
 		char            shape[VN_SHAPE_TEXT];
 		if (e->rows_off)
-			find(c, false, e, "%s: axes '%s' of %s, and rows of its step: %" PRId64, e->name, e->axes,
-			     vn_shape_text(&e->shape, shape), vn_recording_step(r, e->step)->rows);
+			add_finding(c, false, e, "%s: axes '%s' of %s, and rows of its step: %" PRId64, e->name, e->axes,
+			            vn_shape_text(&e->shape, shape), vn_recording_step(r, e->step)->rows);
 	}
 }
 
@@ -220,7 +221,7 @@ static vn_status check_identities(vn_recording *r, vn_file_check *c, vn_error *e
 	c->identities = x.checked;
 	c->identities_broken = x.n;
 	for (int i = 0; !st && i < x.n; i++) {
-		find(c, false, NULL, "%s", x.broken[i].words);
+		add_finding(c, false, NULL, "%s", x.broken[i].words);
 		if (!c->lost)
 			c->finding[c->n - 1].step = x.broken[i].step;
 	}

@@ -2,9 +2,9 @@
  *
  * HDF5 1.10 crashes, or exits silently, if it gets no memory. So it runs in a child process of the
  * store, which has the file open, executes requests (scribe_file.c, scribe_about.c), and answers.
- * Whatever happens to it, the store gets an answer or one clear error. The final name of the file
- * is not its business: the store renames it (place.h). The numbers of tensors do not pass through
- * here either; the store writes them itself, at the place that the answer names.
+ * Whatever happens to it, the store gets an answer or one clear error. The store, not the scribe,
+ * renames the file (place.h). The store also writes the numbers of tensors itself, at the place
+ * that the answer names.
  *
  * If the store's process ends, the scribe is killed at once (PR_SET_PDEATHSIG), and the file stays
  * as it was last published. The kernel regards the thread that forked it as its parent, so start it

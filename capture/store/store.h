@@ -47,7 +47,7 @@ vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err);
 /* Writes /model and, if the store has a plan, /plan. rows: (n_weights of the model's plan); NULL:
  * no table of weights. */
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err);
-/* Same for a model of which only these texts are known; NULL: left out. */
+/* Same for a model that only these texts describe; NULL: left out. */
 typedef struct vn_model_words {
 	const char *family, *config, *provenance, *format, *path;
 } vn_model_words;
@@ -63,7 +63,8 @@ vn_sink   vn_store_sink(vn_store *s);
 vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err);
 vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_error *err);
 vn_status vn_store_end(vn_store *s, vn_error *err);
-/* Sets who copies numbers that are written: copy(to, from, bytes, threads). Default: memcpy by the caller's thread. */
+/* Sets who copies numbers that are written: copy(to, from, bytes, threads). Default: memcpy by the
+ * caller's thread. */
 void vn_store_copier(vn_store *s, void (*copy)(void *to, const void *from, size_t bytes, int threads), int threads);
 /* Writes second names that were asked for (want: as in vn_taps, aliases unresolved), as hard links
  * to what this step wrote. */

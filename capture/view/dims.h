@@ -1,6 +1,6 @@
 /* dims.h: dims strings with groups, and the conversion of one tensor's layout to another's.
  *
- * "batch token (head dim)" is three axes, the last of which consists of heads of dim numbers each.
+ * "batch token (head dim)" is three axes; the last consists of heads of dim numbers each.
  * A word may be a number, which is its length: "token head (freq 2)". From two dims strings over
  * the same words follow the boxes (derive.h) that make one tensor from the other: axes regrouped,
  * permuted, dropped if they have length one.

@@ -14,7 +14,7 @@ enum { VN_LIKE_WORDS = 64 };
 typedef struct vn_like {
 	const vn_recording *recording; /* NULL: none */
 	const vn_plan      *plan;      /* NULL: none */
-	/* number of ranks, one of which holds the tensors in question; 1: whole */
+	/* number of ranks; one of them holds the tensors in question. 1: they are whole */
 	int                 ranks;
 	/* axes with one length everywhere; -1: it differs */
 	struct {

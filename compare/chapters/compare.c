@@ -2,6 +2,8 @@
 #include "compare/judge/count.h"
 #include "compare/chapters/by_itself.h"
 #include "compare/chapters/compare.h"
+#include "compare/chapters/digests.h"
+#include "compare/chapters/notes.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/floor/floor.h"
@@ -24,10 +26,6 @@
 #include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
 
-#include <inttypes.h>
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,18 +48,7 @@ static void set_unreadable(vn_checkpoint *p, const char *why)
 	p->fails = true;
 	vn_checkpoint_say(p, "%s", why);
 }
-
-/* Warns of user-written rules that match no checkpoint: most likely a misspelt name. */
-static void unused_rules(vn_comparison *c)
-{
-	if (c->request.options->n_points)
-		return;
-	for (int i = 0; i < c->request.limits->n_rules; i++) {
-		const vn_rule *r = c->request.limits->rule[i];
-		if (r->match && !r->hit && !r->shipped)
-			vn_lines_add(&c->result.warnings, "%s:%d: no checkpoint matches '%s'", r->file, r->line, r->match);
-	}
-}
+/* ---- the verdict -------------------------------------------------------------------- */
 
 static void count_statuses(vn_comparison *c)
 {
@@ -81,7 +68,7 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 {
 	vn_demand_not_run(c);
 	count_statuses(c);
-	unused_rules(c);
+	vn_warn_unused_rules(c);
 	/* Fails the comparison when every checkpoint is missing by permission: at least one must have been judged. */
 	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
 	                                      c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_AGREED] +
@@ -96,81 +83,7 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
-/* ---- digests ------------------------------------------------------------------- */
-
-enum { WRONG_NAMED = 8 };
-
-typedef struct wrong {
-	vn_lines *to;
-	bool      allowed;
-	int       n;
-} wrong;
-
-static void say_wrong(void *context, const char *words)
-{
-	wrong *w = context;
-	if (w->n++ >= WRONG_NAMED)
-		return;
-	if (w->allowed)
-		vn_lines_add(w->to, "allowed (digest): %s", words);
-	else
-		vn_lines_refuse(w->to, "digest", "%s", words);
-}
-
-static void tell_wrong(const vn_comparison *c, wrong *w)
-{
-	const vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
-	for (int i = 0; i < 3; i++)
-		if (r[i])
-			vn_recording_wrong(r[i], say_wrong, w);
-	if (w->n > WRONG_NAMED)
-		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->allowed ? "allowed (digest): " : "",
-		             w->n - WRONG_NAMED);
-}
-
-static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
-{
-	wrong w = { .to = &c->result.refusals };
-	tell_wrong(c, &w);
-	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
-	                     vn_recording_path(c->opened.cand))
-	           : VN_OK;
-}
-
-/* Checks the digests of everything read so far of the first n of the files, and notes what was skipped on reading. */
-static vn_status check_digests(vn_comparison *c, int n, vn_error *err)
-{
-	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
-	vn_status     st = VN_OK;
-	c->result.digests = (vn_verified) { 0 };
-	for (int i = 0; i < n && !st; i++)
-		if (r[i] && !(st = vn_recording_verify(r[i], err)))
-			vn_recording_verified(r[i], &c->result.digests);
-	return st || !c->result.digests.wrong || (c->request.options->allow & VN_ALLOW_DIGEST) ? st : refuse_wrong(c, err);
-}
-
-static void warn_wrong(vn_comparison *c)
-{
-	wrong w = { .to = &c->result.warnings, .allowed = true };
-	tell_wrong(c, &w);
-}
-
-/* Minus infinity on both sides is an attention mask. The report must say that such scores were not compared. */
-static void note_masks(vn_comparison *c)
-{
-	long long n = 0;
-	int       points = 0;
-	for (int i = 0; i < c->result.n_points; i++) {
-		n += c->result.point[i].m.masked;
-		points += c->result.point[i].m.masked > 0;
-	}
-	if (n)
-		vn_lines_add(
-			&c->result.notes,
-			"attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides; these are masks, and are "
-			"left out",
-			n, points, points == 1 ? "" : "s");
-}
+/* ---- helpers of single chapters ----------------------------------------------------- */
 
 static vn_status run_explain(vn_comparison *c, vn_error *err)
 {
@@ -193,21 +106,6 @@ static int layers_of(const vn_comparison *c)
 	return c->opened.plan ? c->opened.plan->layers : last + 1;
 }
 
-/* With one token attention returns v whatever q, k, rotation and mask are. A wrong RoPE pairing shows from a
- * few tokens on, a wrong theta from about ten. */
-enum { ENOUGH_TO_JUDGE = 16 };
-
-/* Warns of content that the reader ignored, because its author may expect it to be judged. */
-static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
-{
-	const char *name[VN_UNREAD_NAMED];
-	const int   n = vn_recording_unread(r, name);
-	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
-		vn_lines_add(&c->result.warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
-	if (n > VN_UNREAD_NAMED)
-		vn_lines_add(&c->result.warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
-}
-
 /* Checks what the files hold besides tensors. */
 static vn_status look_beside(vn_comparison *c, vn_error *err)
 {
@@ -215,7 +113,7 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	vn_status                st = vn_check_steps(c, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
-		warn_unread(c, who[i], r[i]);
+		vn_warn_unread(c, who[i], r[i]);
 		st = vn_check_precision(c, who[i], r[i], err);
 	}
 	if (!st)
@@ -223,91 +121,6 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 	if (!st && c->result.refusals.n)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
 		             vn_recording_path(c->opened.cand));
-	return st;
-}
-
-/* Number of different ids among n, counted up to VN_CHANNEL_FEWEST. */
-static int count_different(const int32_t *id, long long n)
-{
-	int32_t seen[VN_CHANNEL_FEWEST];
-	int     k = 0;
-	for (long long i = 0; i < n && k < VN_CHANNEL_FEWEST; i++) {
-		int old = 0;
-		while (old < k && seen[old] != id[i])
-			old++;
-		if (old == k)
-			seen[k++] = id[i];
-	}
-	return k;
-}
-
-/* Here, or by the candidate's run, or by its digests. */
-static bool was_compared(const vn_checkpoint *p)
-{
-	return p->m.n || p->status == VN_AGREED || p->status == VN_EQUAL;
-}
-
-/* Notes that the recordings cover part of a longer run or a deeper model: a fault elsewhere, or at later
- * positions, cannot show. */
-static void note_part(vn_comparison *c)
-{
-	const vn_step *step;
-	const int      steps = vn_recording_steps(c->opened.cand, &step);
-	const int64_t  all = vn_recording_tokens(c->opened.cand, NULL, NULL);
-	int64_t        first = all, last = -1;
-	int            low = INT_MAX, high = -1;
-
-	for (int i = 0; i < steps; i++) {
-		const int64_t from = step[i].position + step[i].first_row;
-		first = from < first ? from : first;
-		last = from + step[i].rows - 1 > last ? from + step[i].rows - 1 : last;
-	}
-	for (int i = 0; i < c->result.n_points; i++)
-		if (was_compared(&c->result.point[i]) && c->result.point[i].layer >= 0) {
-			low = c->result.point[i].layer < low ? c->result.point[i].layer : low;
-			high = c->result.point[i].layer > high ? c->result.point[i].layer : high;
-		}
-	if (last >= 0 && (first > 0 || last < all - 1))
-		vn_lines_add(&c->result.notes,
-		             "tokens %" PRId64 "-%" PRId64 " of %" PRId64
-		             " are compared: a fault that affects only other tokens is not found%s",
-		             first, last, all,
-		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
-	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
-		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not found", low,
-		             high, c->opened.plan->layers);
-}
-
-static void note_few_tokens(vn_comparison *c)
-{
-	const int32_t  *id, *at;
-	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
-	const int       of = count_different(id, n);
-	if (n < ENOUGH_TO_JUDGE)
-		vn_lines_add(&c->result.notes,
-		             "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
-		             n == 1 ? "" : "s", ENOUGH_TO_JUDGE);
-	if (n > 0 && of < VN_CHANNEL_FEWEST)
-		vn_lines_add(&c->result.notes,
-		             "%d different token%s: faults in single channels may be invisible in fewer than %d", of,
-		             of == 1 ? "" : "s", VN_CHANNEL_FEWEST);
-}
-
-vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
-{
-	const char *const path[] = { ref, cand, floor };
-	vn_recording     *r[3] = { NULL };
-	const vn_status   st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
-
-	c->opened.ref = r[0];
-	c->opened.cand = r[1];
-	c->opened.floor = r[2];
-	for (int i = 0; i < 3 && !st; i++)
-		if (r[i]) {
-			vn_comparison_allow(c, r[i]);
-			if (!vn_trusts(c))
-				vn_recording_drop_stats(r[i]);
-		}
 	return st;
 }
 
@@ -322,21 +135,6 @@ static void begin_result(vn_comparison *c)
 		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warning[i]);
 }
 
-vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
-{
-	const bool missing = vn_recording_count(c->opened.cand) == 0;
-	vn_status  st;
-
-	begin_result(c);
-	vn_lines_add(&c->result.warnings, "the %s does not exist (%s): nothing was compared",
-	             missing ? "candidate" : "reference", vn_recording_path(missing ? c->opened.cand : c->opened.ref));
-	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
-		return st;
-	count_statuses(c);
-	judge_all(c);
-	return VN_OK;
-}
-
 /* The digests of a floor's file are checked while it is measured, so what its numbers are refused for comes second. */
 static vn_status floor_of(vn_comparison *c, vn_error *err)
 {
@@ -344,7 +142,7 @@ static vn_status floor_of(vn_comparison *c, vn_error *err)
 	               : c->request.options->model ? vn_floor_run(c, err)
 	                                           : VN_OK;
 	vn_error  why = { "" };
-	vn_status damaged = c->opened.floor && !vn_status_ends_job(st) ? check_digests(c, 3, &why) : VN_OK;
+	vn_status damaged = c->opened.floor && !vn_status_ends_job(st) ? vn_digests_check(c, 3, &why) : VN_OK;
 	if (damaged && err)
 		*err = why;
 	st = damaged ? damaged : st;
@@ -373,8 +171,10 @@ static vn_status judge_points(vn_comparison *c, vn_error *err)
 /* A digest that does not match is noted where it is found, and refused in words here. */
 static vn_status refuse_damage(vn_comparison *c, vn_status st, vn_error *err)
 {
-	return st == VN_ERR_DAMAGED ? refuse_wrong(c, err) : st;
+	return st == VN_ERR_DAMAGED ? vn_digests_refuse(c, err) : st;
 }
+
+/* ---- the chapters, in their order ---------------------------------------------------- */
 
 /* Runs the chapters before the numbers are read. */
 static vn_status match_checkpoints(vn_comparison *c, vn_error *err)
@@ -386,7 +186,7 @@ static vn_status match_checkpoints(vn_comparison *c, vn_error *err)
 	    (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err)) ||
 	    (st = vn_judge_left_out(c, err)) || (st = vn_match_names(c, err)) || (st = vn_count_neither(c, err)))
 		return st;
-	note_few_tokens(c);
+	vn_note_few_tokens(c);
 	if (vn_trusts(c))
 		vn_trust_digests(c);
 	c->result.hidden = vn_count_hidden(c);
@@ -419,17 +219,17 @@ static vn_status judge_checkpoints(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = check_digests(c, 2, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
+	if ((st = vn_digests_check(c, 2, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
 	    (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
-	note_masks(c);
-	note_part(c);
+	vn_note_masks(c);
+	vn_note_part(c);
 	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_find_overwritten(c, err)) ||
 	    (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) ||
 	    (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = run_explain(c, err)) ||
 	    (st = vn_check_alone(c, err)) || (st = vn_check_echo(c, err)) || (st = vn_check_garbage(c, err)))
 		return st;
-	return check_digests(c, 3, err);
+	return vn_digests_check(c, 3, err);
 }
 
 vn_status vn_compare_end(vn_comparison *c, vn_error *err)
@@ -437,7 +237,7 @@ vn_status vn_compare_end(vn_comparison *c, vn_error *err)
 	const vn_status st = refuse_damage(c, judge_checkpoints(c, err), err);
 	if (st)
 		return st;
-	warn_wrong(c);
+	vn_digests_warn(c);
 	return sum_up(c, err);
 }
 
@@ -452,6 +252,41 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	if (st && err)
 		*err = why;
 	return st ? st : vn_compare_end(c, err);
+}
+
+vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
+{
+	const bool missing = vn_recording_count(c->opened.cand) == 0;
+	vn_status  st;
+
+	begin_result(c);
+	vn_lines_add(&c->result.warnings, "the %s does not exist (%s): nothing was compared",
+	             missing ? "candidate" : "reference", vn_recording_path(missing ? c->opened.cand : c->opened.ref));
+	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
+		return st;
+	count_statuses(c);
+	judge_all(c);
+	return VN_OK;
+}
+
+/* ---- opening and closing ------------------------------------------------------------ */
+
+vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
+{
+	const char *const path[] = { ref, cand, floor };
+	vn_recording     *r[3] = { NULL };
+	const vn_status   st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
+
+	c->opened.ref = r[0];
+	c->opened.cand = r[1];
+	c->opened.floor = r[2];
+	for (int i = 0; i < 3 && !st; i++)
+		if (r[i]) {
+			vn_comparison_allow(c, r[i]);
+			if (!vn_trusts(c))
+				vn_recording_drop_stats(r[i]);
+		}
+	return st;
 }
 
 void vn_comparison_finish(vn_comparison *c)

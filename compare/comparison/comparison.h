@@ -192,7 +192,7 @@ typedef struct vn_pool {
  * none of 3700 is over 3.4. A larger row that is computed from fewer numbers (the hidden size of a
  * small model) varies as much. So the single-token steps of such a tensor are judged together,
  * once, in limits that are multiples of the floor. */
-enum { VN_FEW_NUMBERS = 128 };
+enum { VN_SMALL_SAMPLE = 128 };
 
 typedef struct vn_pooled_small {
 	int     n;                                        /* steps */

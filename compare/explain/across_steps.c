@@ -80,14 +80,14 @@ static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict
 	return st;
 }
 
-static vn_status used_there(group *g, const vn_hypothesis *h, int point, double *used, vn_error *err)
+static vn_status fraction_there(group *g, const vn_hypothesis *h, int point, double *limit_fraction, vn_error *err)
 {
 	verdict   v = { .h = *h, .point = point, .limit_fraction = (double)NAN };
 	vn_status st;
 
 	for (int i = 0; i < g->n_known; i++)
 		if (g->known[i].point == point && vn_hypothesis_same_place(&g->known[i].h, h)) {
-			*used = g->known[i].limit_fraction;
+			*limit_fraction = g->known[i].limit_fraction;
 			return VN_OK;
 		}
 	verdict *more = vn_grown(g->known, (size_t)g->n_known, sizeof *more);
@@ -96,7 +96,7 @@ static vn_status used_there(group *g, const vn_hypothesis *h, int point, double 
 	g->known = more;
 	if (!(st = make_there(g->t, h, &v, err)))
 		g->known[g->n_known++] = v;
-	*used = v.limit_fraction;
+	*limit_fraction = v.limit_fraction;
 	return st;
 }
 
@@ -153,10 +153,11 @@ static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const 
 /* Does y stay wrong under h? NaN: h cannot be tested there. Calls of the same number of tokens
  * should share their mistake. */
 static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x,
-                        const vn_hypothesis *h, double used)
+                        const vn_hypothesis *h, double limit_fraction)
 {
-	if (!vn_hypothesis_is_fitted(h) || !isnan(used))
-		return used > BEYOND || (vn_hypothesis_is_fitted(h) && used > fmax(1, y->unmodified.limit_fraction / 2));
+	if (!vn_hypothesis_is_fitted(h) || !isnan(limit_fraction))
+		return limit_fraction > BEYOND ||
+		       (vn_hypothesis_is_fitted(h) && limit_fraction > fmax(1, y->unmodified.limit_fraction / 2));
 	return !h->change.later && h->change.kind != VN_BY_STEP && one_token(c, y->point) == one_token(c, x->point);
 }
 
@@ -164,7 +165,7 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 {
 	const vn_comparison *c = g->t->c;
 	int                  point[RIGHT];
-	double               used;
+	double               limit_fraction;
 	int                  otherwise = 0;
 	vn_status            st = VN_OK;
 
@@ -172,8 +173,8 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 		const vn_explanation *y = g->x[i];
 		if (!has_a_say(c, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
 			continue;
-		st = used_there(g, h, y->point, &used, err);
-		if (!st && stays_wrong(c, y, x, h, used)) {
+		st = fraction_there(g, h, y->point, &limit_fraction, err);
+		if (!st && stays_wrong(c, y, x, h, limit_fraction)) {
 			h->refuted = true;
 			h->speaks_against = VN_WRONG_OTHERWISE;
 			h->against_step = c->result.point[y->point].step;
@@ -181,8 +182,8 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 	}
 	bool another = !of_one_query(c, x, h);
 	for (int i = 0; !st && !h->refuted && !another && i < g->n; i++) {
-		if (g->x[i] != x && !*g->x[i]->why_not && !(st = used_there(g, h, g->x[i]->point, &used, err)))
-			another = used <= 1;
+		if (g->x[i] != x && !*g->x[i]->why_not && !(st = fraction_there(g, h, g->x[i]->point, &limit_fraction, err)))
+			another = limit_fraction <= 1;
 	}
 	if (!another && !h->refuted) {
 		h->refuted = true;
@@ -190,8 +191,8 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 	}
 	const int n = h->refuted ? 0 : right_ones(c, x, point);
 	for (int i = 0; !st && !h->speaks_against && i < n; i++) {
-		st = used_there(g, h, point[i], &used, err);
-		if (!st && used > BEYOND) {
+		st = fraction_there(g, h, point[i], &limit_fraction, err);
+		if (!st && limit_fraction > BEYOND) {
 			h->speaks_against = VN_RIGHT_THERE;
 			h->against_step = c->result.point[point[i]].step;
 		}
@@ -296,9 +297,9 @@ static vn_status lend_hypothesis(group *g, int which, vn_error *err)
 	for (int i = 0; !st && !x->n_fit && i < g->n; i++)
 		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
 			const vn_hypothesis *h = &g->x[i]->by[k];
-			double               used;
-			if (!vn_hypothesis_is_fitted(h) || h->heads || (st = used_there(g, h, x->point, &used, err)) ||
-			    !(used <= 1))
+			double               limit_fraction;
+			if (!vn_hypothesis_is_fitted(h) || h->heads ||
+			    (st = fraction_there(g, h, x->point, &limit_fraction, err)) || !(limit_fraction <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
@@ -318,12 +319,12 @@ static vn_status share_answer(group *g, int which, vn_error *err)
 
 	for (int i = 0; !st && x->n_fit && !x->fitted && i < g->n; i++) {
 		const vn_explanation *y = g->x[i];
-		double                used;
+		double                limit_fraction;
 		if (!y->n_fit || !y->fitted || y->by[0].heads || answers_with(x, &y->by[0]) ||
 		    !vn_hypothesis_is_fitted(&y->by[0]) || answers_with(y, &x->by[0]))
 			continue;
-		if ((st = used_there(g, &y->by[0], x->point, &used, err)) || !(used <= 1) ||
-		    !(used <= x->unmodified.limit_fraction / 16))
+		if ((st = fraction_there(g, &y->by[0], x->point, &limit_fraction, err)) || !(limit_fraction <= 1) ||
+		    !(limit_fraction <= x->unmodified.limit_fraction / 16))
 			continue;
 		g->t->x = x;
 		if (!(st = vn_explain_with(g->t, &y->by[0], err)))

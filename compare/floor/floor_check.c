@@ -111,7 +111,7 @@ static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double l
 	const vn_metric_kind kind = vn_metric_get(m)->kind;
 	const bool           squared = kind == VN_KIND_SQUARES || kind == VN_KIND_COSINE || kind == VN_KIND_DIVERGENCE;
 	const bool           factor = kind == VN_KIND_FACTOR; /* accounts for the number of elements */
-	return vn_check_used(&k) <= (squared ? 25 : !factor ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1);
+	return vn_check_used(&k) <= (squared ? 25 : !factor ? 5 : p->m.n < VN_SMALL_SAMPLE ? 4 : 1);
 }
 
 static bool speaks_of_error(int m)
@@ -215,7 +215,7 @@ static bool is_own(const vn_checkpoint *p, const double own[2], double least)
  * whose errors vary by chance. */
 static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_ref)
 {
-	const double times = p->m.n < VN_FEW_NUMBERS ? 16 : 4, least = storage_rounding(of_ref);
+	const double times = p->m.n < VN_SMALL_SAMPLE ? 16 : 4, least = storage_rounding(of_ref);
 	return own[0] <= fmax(times * p->floor[VN_M_NMSE], least) &&
 	       own[1] <= fmax(4 * times * p->floor[VN_M_WORST_TOKEN_NMSE], 100 * least);
 }
@@ -269,7 +269,7 @@ void vn_floor_drop_equal(vn_comparison *c)
 		vn_checkpoint *p = &c->result.point[i];
 		/* A few numbers may be equal by chance. They are judged together with those of other steps
 		 * (pooled_small.c). */
-		if (!is_equal(p, floor) || (p->m.n < VN_FEW_NUMBERS && 2 * equal <= known))
+		if (!is_equal(p, floor) || (p->m.n < VN_SMALL_SAMPLE && 2 * equal <= known))
 			continue;
 		p->has_floor = false;
 		first = first ? first : p;

@@ -26,7 +26,7 @@ static const vn_metric kind[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
 static double allowed_floor(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const bool probs = vn_entry_point(vn_recording_entry(c->opened.ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
-	return VN_FLOOR_NEAR * (p->m.n < VN_FEW_NUMBERS ? 4 : 1) * (probs ? 100 : 1);
+	return VN_FLOOR_NEAR * (p->m.n < VN_SMALL_SAMPLE ? 4 : 1) * (probs ? 100 : 1);
 }
 
 typedef struct around {

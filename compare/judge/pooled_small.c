@@ -19,7 +19,7 @@ typedef struct member {
 
 static bool belongs_to_pool(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
-	if (p->m.n == 0 || !p->has_floor || vn_count_independent(c, p, width) >= VN_FEW_NUMBERS)
+	if (p->m.n == 0 || !p->has_floor || vn_count_independent(c, p, width) >= VN_SMALL_SAMPLE)
 		return false;
 	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
 	return s && s->rows == 1;

@@ -2,7 +2,8 @@
  * field `sides` of the JSON report (specs/compare.md), by which a baseline knows it again. The
  * sentence in `detail` is for people only.
  *
- * Reads  opened.ref, opened.cand, opened.plan; one checkpoint
+ * Reads   opened.ref, opened.cand, opened.plan; one checkpoint
+ * Fills   a JSON array of the caller's
  */
 #ifndef VN_COMPARE_UNMEASURED_H
 #define VN_COMPARE_UNMEASURED_H

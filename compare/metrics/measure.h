@@ -61,8 +61,8 @@ void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_
 void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
 
 /* Measures one slice, n <= VN_SLICE elements from `at`: fills *s, and adds ULP distances to spread
- * (its other fields are scratch). ahead: what to fetch meanwhile, or NULL. scores: the row of scores
- * that the slice is a part of, whose blocks are swept too, or NULL. */
+ * (its other fields are scratch). ahead: what to fetch meanwhile, or NULL. scores: the row of
+ * scores that contains the slice; its blocks are swept too. Or NULL. */
 struct vn_ahead;
 struct vn_score_sweep;
 void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
@@ -96,23 +96,25 @@ typedef struct vn_top {
 	int64_t at[VN_TOP];
 } vn_top;
 
-/* A row and the results of its first sweep: the highest scores, and the reference's deviation. Whoever
- * measures the row gives its blocks, in order, while they are in the cache; vn_score_end sums the
+/* A row and the results of its first sweep: the highest scores, and the reference's deviation. The
+ * caller passes the blocks of the row in order, while they are in the cache; vn_score_end sums the
  * exponentials, in one more sweep. */
 typedef struct vn_score_sweep {
 	const vn_metric_kernel *k;
 	const vn_pair          *p;
 	int64_t                 at, width;
-	bool   as_is;  /* the row is swept directly in the file's bytes: all finite, in a format the kernels load */
-	bool   finite; /* except for minus infinity on both sides */
-	vn_top top[2];
-	/* over the reference's weighted scores, less the first of them, so that a common offset costs no precision */
-	double n, first[2], sum, squares; /* first of both sides, for the kernels */
+	/* the row is swept directly in the file's bytes: all finite, in a format that kernels load */
+	bool                    as_is;
+	bool                    finite; /* except for minus infinity on both sides */
+	vn_top                  top[2];
+	/* over the reference's weighted scores, less the first of them, so that a common offset costs
+	 * no precision */
+	double                  n, first[2], sum, squares; /* first of both sides, for the kernels */
 } vn_score_sweep;
 
 vn_score_sweep vn_score_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
-/* Sweeps scores [i, i + n) of the row, n <= VN_BLOCK. Nothing, once a score is not finite: vn_score_end then sweeps
- * the row anew. */
+/* Sweeps scores [i, i + n) of the row, n <= VN_BLOCK. Does nothing after a score that is not
+ * finite: vn_score_end then sweeps the whole row. */
 void           vn_score_block(vn_score_sweep *w, int64_t i, size_t n);
 vn_score_row   vn_score_end(const vn_score_sweep *w);
 vn_score_row   vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);

@@ -14,11 +14,12 @@ int vn_team_size(void);
  * a common counter. */
 void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx);
 
-/* From now on this process shares its threads with others: *spare, in memory of all, are those that none of them uses.
- * vn_team_run takes what it wants beyond the caller's own, as far as there are, and gives them back. NULL: it is
- * alone. */
+/* From now on this process shares its threads with other processes. *spare, in memory that all of
+ * them share, is the number of threads that none of them uses. vn_team_run takes from it as many as
+ * it wants besides the caller's thread, and gives them back. NULL: this process shares with
+ * none. */
 void vn_team_among(_Atomic int *spare);
-/* Returns how many of so many threads vn_team_run would use now. */
+/* Returns how many threads vn_team_run would use now if asked for this many. */
 int  vn_team_now(int threads);
 
 /* Runs one(ctx, i) for i from 0 to n-1, each on the next free thread. threads 0: one per

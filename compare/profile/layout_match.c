@@ -49,9 +49,9 @@ static int64_t map_index(const map *m, int64_t at)
 {
 	const vn_shape *shape = m->s->shape;
 	int64_t         inner = 1;
-	if (m->kind == VN_LIKE_OTHER)
+	if (m->kind == VN_LAYOUT_MATCH_OTHER)
 		return at;
-	if (m->kind == VN_LIKE_PERMUTED)
+	if (m->kind == VN_LAYOUT_MATCH_PERMUTED)
 		return vn_permuted(&m->axes, at);
 	for (int i = m->axis + 1; i < shape->rank; i++)
 		inner *= shape->dim[i];
@@ -74,8 +74,9 @@ static double drawn_nmse(const map *m, vn_numbers *ref)
  * usually even), because each element is read separately. */
 static double whole_nmse(const map *m, vn_numbers *ref)
 {
-	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / VN_DRAWN_SAMPLED | 1
-	                                                                                    : 1;
+	const int64_t step = m->kind == VN_LAYOUT_MATCH_PERMUTED && !vn_numbers_are_few(m->s->cand)
+	                         ? m->s->n / VN_DRAWN_SAMPLED | 1
+	                         : 1;
 	vn_drawn      x = { 0 };
 	for (int64_t i = 0; i < m->s->n; i += step) {
 		const int64_t to = map_index(m, i);
@@ -88,7 +89,7 @@ static double whole_nmse(const map *m, vn_numbers *ref)
 /* Whether a match is good enough to report and better than the best so far. */
 static bool is_better(const search *s, const map *m, vn_numbers *ref, double *nmse)
 {
-	const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
+	const double limit = fmin(s->limit, s->best->kind == VN_LAYOUT_MATCH_NOTHING ? s->limit : s->best->nmse / 2);
 	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
 }
 
@@ -117,7 +118,7 @@ static void write_label(const vn_entry *e, char text[VN_LABEL])
 static vn_status try_others(search *s, vn_error *err)
 {
 	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; each read loads its neighbours too */
-	const map m = { .kind = VN_LIKE_OTHER, .s = s };
+	const map m = { .kind = VN_LAYOUT_MATCH_OTHER, .s = s };
 	int64_t   looked = 0;
 	char      text[VN_LABEL];
 	vn_status st = VN_OK;
@@ -131,8 +132,8 @@ static vn_status try_others(search *s, vn_error *err)
 			return VN_ERR_NOMEM;
 		if (is_better(s, &m, t, &nmse)) {
 			write_label(e, text);
-			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text,
-			     nmse, s->own);
+			tell(s, VN_LAYOUT_MATCH_OTHER, nmse,
+			     "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text, nmse, s->own);
 			s->best->entry = i;
 		}
 		st = t->st;
@@ -162,7 +163,7 @@ static void try_own(search *s)
 		    same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
 			continue;
 		write_label(e, text);
-		tell(s, VN_LIKE_OWN, 0,
+		tell(s, VN_LAYOUT_MATCH_OWN, 0,
 		     "equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written",
 		     text);
 		s->best->entry = i;
@@ -193,7 +194,7 @@ static void try_permuted(search *s)
 	const vn_shape *shape = s->shape;
 	char            names[96];
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
-		map    m = { .kind = VN_LIKE_PERMUTED, .s = s };
+		map    m = { .kind = VN_LAYOUT_MATCH_PERMUTED, .s = s };
 		double nmse;
 		bool   fits = shape->rank > 1 && shape->rank <= TURNED, moves = false;
 		for (int i = 0; i < TURNED; i++)
@@ -206,8 +207,8 @@ static void try_permuted(search *s)
 		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
 		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
-		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names,
-		     nmse, s->own);
+		tell(s, VN_LAYOUT_MATCH_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)",
+		     names, nmse, s->own);
 		memcpy(s->best->order, orders[k], sizeof orders[k]);
 	}
 }
@@ -220,14 +221,15 @@ static void try_regrouped(search *s)
 	char          text[240];
 	double        nmse;
 	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
-		const map m = { .kind = VN_LIKE_COLUMNS,
+		const map m = { .kind = VN_LAYOUT_MATCH_COLUMNS,
 			            .s = s,
 			            .axis = s->shape->rank - 1,
 			            .along = vn_columns_arranged((vn_column_order)lie, width) };
 		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
 		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
-		tell(s, VN_LIKE_COLUMNS, nmse, "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
+		tell(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
+		     "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
 		     vn_columns_name((vn_column_order)lie), nmse, s->own, text);
 		s->best->order[0] = lie;
 	}
@@ -240,17 +242,21 @@ static void try_shifted(search *s)
 	if (axis < 0)
 		return;
 	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
-		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .along = { VN_ARRANGE_MOVED, .a = -shift } };
+		const map m = {
+			.kind = VN_LAYOUT_MATCH_SHIFTED, .s = s, .axis = axis, .along = { VN_ARRANGE_MOVED, .a = -shift }
+		};
 		if (!shift || !is_better(s, &m, s->ref, &nmse))
 			continue;
-		tell(s, VN_LIKE_SHIFTED, nmse,
+		tell(s, VN_LAYOUT_MATCH_SHIFTED, nmse,
 		     "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
 		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
 		s->best->shift = shift;
 	}
-	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 } };
+	const map m = {
+		.kind = VN_LAYOUT_MATCH_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 }
+	};
 	if (is_better(s, &m, s->ref, &nmse))
-		tell(s, VN_LIKE_REVERSED, nmse,
+		tell(s, VN_LAYOUT_MATCH_REVERSED, nmse,
 		     "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
 }
 
@@ -297,10 +303,10 @@ static vn_status try_heads(search *s, vn_error *err)
 	char                     text[80];
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		const int axis = vn_axes_find(vn_entry_axes(s->re), names[k]);
-		if (axis < 0 || axis >= shape->rank || shape->dim[axis] < 2 || shape->dim[axis] > VN_LIKE_HEADS_MAX)
+		if (axis < 0 || axis >= shape->rank || shape->dim[axis] < 2 || shape->dim[axis] > VN_LAYOUT_MATCH_HEADS_MAX)
 			continue;
 		const int n = (int)shape->dim[axis];
-		int       order[VN_LIKE_HEADS_MAX] = { 0 };
+		int       order[VN_LAYOUT_MATCH_HEADS_MAX] = { 0 };
 		double    worst = 0;
 		bool      moved = false;
 		int64_t   count;
@@ -320,11 +326,11 @@ static vn_status try_heads(search *s, vn_error *err)
 			moved = moved || order[h] != h;
 		}
 		free(x);
-		const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
+		const double limit = fmin(s->limit, s->best->kind == VN_LAYOUT_MATCH_NOTHING ? s->limit : s->best->nmse / 2);
 		if (!moved || worst > limit)
 			continue;
 		say_order(order, n, text, sizeof text);
-		tell(s, VN_LIKE_HEADS, worst,
+		tell(s, VN_LAYOUT_MATCH_HEADS, worst,
 		     "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst,
 		     s->own);
 		memcpy(s->best->order, order, sizeof order);

@@ -23,25 +23,25 @@
 #include "compare/comparison/comparison.h"
 
 typedef enum vn_layout_kind {
-	VN_LIKE_NOTHING,
-	VN_LIKE_OTHER, /* the reference's checkpoint `entry` */
+	VN_LAYOUT_MATCH_NOTHING,
+	VN_LAYOUT_MATCH_OTHER, /* the reference's checkpoint `entry` */
 	/* bit for bit the candidate's own checkpoint `entry`, unlike in the reference */
-	VN_LIKE_OWN,
-	VN_LIKE_PERMUTED, /* axes in the order of `order` */
-	VN_LIKE_SHIFTED,  /* row t holds the reference's row t + shift */
-	VN_LIKE_REVERSED, /* its token rows are in reverse order */
-	VN_LIKE_COLUMNS,  /* its columns are in the order order[0], a vn_column_order */
-	VN_LIKE_HEADS     /* head h is the reference's head order[h] */
+	VN_LAYOUT_MATCH_OWN,
+	VN_LAYOUT_MATCH_PERMUTED, /* axes in the order of `order` */
+	VN_LAYOUT_MATCH_SHIFTED,  /* row t holds the reference's row t + shift */
+	VN_LAYOUT_MATCH_REVERSED, /* its token rows are in reverse order */
+	VN_LAYOUT_MATCH_COLUMNS,  /* its columns are in the order order[0], a vn_column_order */
+	VN_LAYOUT_MATCH_HEADS     /* head h is the reference's head order[h] */
 } vn_layout_kind;
 
-#define VN_LIKE_HEADS_MAX 128
+#define VN_LAYOUT_MATCH_HEADS_MAX 128
 
 typedef struct vn_layout_match {
 	vn_layout_kind kind;
-	int            entry; /* in the reference, or (VN_LIKE_OWN) in the candidate */
+	int            entry; /* in the reference, or (VN_LAYOUT_MATCH_OWN) in the candidate */
 	int            shift;
-	int            order[VN_LIKE_HEADS_MAX]; /* of axes or of heads */
-	double         nmse;                     /* against what it resembles */
+	int            order[VN_LAYOUT_MATCH_HEADS_MAX]; /* of axes or of heads */
+	double         nmse;                             /* against what it resembles */
 	/* "the numbers are those of layer1.attn_context ..."; "": no resemblance */
 	char           words[300];
 } vn_layout_match;

@@ -18,7 +18,7 @@
 
 /* Bounds, because a comparison should read its files once: misshapen tensors examined, tensors compared with
  * other checkpoints, and numbers read for all of them. */
-enum { TOLD = 256, TOLD_OTHERS = 32, MOST_NUMBERS = 1 << 26, FEWEST = 16 };
+enum { MOST_EXAMINED = 256, MOST_MATCHED = 32, MOST_NUMBERS = 1 << 26, FEWEST = 16 };
 
 /* The nmse below which two tensors count as alike when no limit on nmse applies. */
 #define SHAPE_NMSE 0.01
@@ -124,7 +124,7 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 }
 
 /* Nothing can be recognised in other rows or steps, in integers, or where the reference has no valid axes. */
-static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
+static bool may_be_examined(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref), *f = vn_recording_entry(c->opened.cand, p->cand);
 	const vn_step  *r = vn_recording_step(c->opened.ref, p->step), *d = vn_recording_step(c->opened.cand, p->step);
@@ -138,19 +138,19 @@ static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
 vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 {
 	int64_t numbers = 0;
-	int     told = 0;
-	for (int i = 0; i < c->result.n_points && told < TOLD; i++) {
+	int     examined = 0;
+	for (int i = 0; i < c->result.n_points && examined < MOST_EXAMINED; i++) {
 		vn_checkpoint *p = &c->result.point[i];
 		vn_error       why;
-		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_told(c, p))
+		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_examined(c, p))
 			continue;
-		const vn_status st = look_at(c, p, told++ < TOLD_OTHERS, &numbers, &why);
+		const vn_status st = look_at(c, p, examined++ < MOST_MATCHED, &numbers, &why);
 		if (vn_status_ends_job(st)) {
 			*err = why;
 			return st;
 		}
 	}
-	if (told) {
+	if (examined) {
 		vn_recording_forget(c->opened.ref); /* the pages examined would accumulate */
 		vn_recording_forget(c->opened.cand);
 	}

@@ -10,6 +10,9 @@
  * elements, whose energies scatter by chance), and not all indices are above it. With a floor,
  * relative errors that the floor explains count as none, so that small roundings are not set apart
  * from exact zeros.
+ *
+ * Reads   a pair of tensors
+ * Fills   a vn_profile of the caller's
  */
 #ifndef VN_COMPARE_PROFILE_H
 #define VN_COMPARE_PROFILE_H

@@ -1,5 +1,9 @@
 /* candidate.h: reads the candidate's numbers of a checkpoint, with columns in the reference's
- * order. */
+ * order.
+ *
+ * Reads   opened.cand; a matched checkpoint
+ * Fills   a vn_tensor of the caller's
+ */
 #ifndef VN_COMPARE_CANDIDATE_H
 #define VN_COMPARE_CANDIDATE_H
 

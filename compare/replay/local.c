@@ -138,7 +138,7 @@ double vn_local_worst(const vn_replayed *l)
 
 double vn_local_slack(int64_t n)
 {
-	return n < VN_FEW_NUMBERS ? 4 : 1;
+	return n < VN_SMALL_SAMPLE ? 4 : 1;
 }
 
 double vn_local_limit_fraction(const vn_replayed *l, int64_t n)

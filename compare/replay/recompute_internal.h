@@ -8,7 +8,8 @@
 #include "libref/exec/eval.h"
 #include "libref/plan/fault.h"
 
-enum { VN_RECOMPUTE_SAMPLE = 64 }; /* the most rows of logits in a first look, or of many logits at all */
+/* The most rows of logits in a first look, or of many logits at all. */
+enum { VN_RECOMPUTE_SAMPLE = 64 };
 
 typedef struct vn_recompute_width {
 	vn_policy      policy;
@@ -16,7 +17,8 @@ typedef struct vn_recompute_width {
 	size_t         size; /* bytes per number */
 	/* (values): captured, or made by the unmodified plan; NULL: not yet */
 	void         **unmodified;
-	void          *sampled; /* the sampled rows of the checkpoint, made by the unmodified plan; NULL: not yet */
+	/* the sampled rows of the checkpoint, made by the unmodified plan; NULL: not yet */
+	void          *sampled;
 } vn_recompute_width;
 
 struct vn_recompute {
@@ -33,13 +35,14 @@ struct vn_recompute {
 	int                disregarded; /* a value that is not taken from the recording; -1: none */
 	int64_t            rows;        /* rows of the checkpoint among the site's tokens */
 	int64_t            sample[VN_RECOMPUTE_SAMPLE];
-	int          n_sample; /* rows of a product's output for a first look; if site.sampled, the only ones computed */
-	vn_some_rows some;     /* of logits: the columns of a first look; n 0: not chosen */
-	double       some_off; /* the nmse there that the unmodified plan leaves */
-	void        *own;      /* data of site.cand, unless it lies in the file */
+	/* rows of a product's output for a first look; if site.sampled, the only ones computed */
+	int                n_sample;
+	vn_some_rows       some;     /* of logits: the columns of a first look; n 0: not chosen */
+	double             some_off; /* the nmse there that the unmodified plan leaves */
+	void              *own;      /* data of site.cand, unless it lies in the file */
 	/* (nodes): marks of the search for the span: seen, and seen for all tokens */
-	signed char *seen;
-	bool         narrow; /* no operation of the span needs tokens that were not captured */
+	signed char       *seen;
+	bool               narrow; /* no operation of the span needs tokens that were not captured */
 };
 
 /* A plan that is tried: what it computes differently from the unmodified one. */
@@ -52,7 +55,7 @@ typedef struct vn_recompute_plan {
 	void              **made;    /* (values of the plan) that are touched */
 } vn_recompute_plan;
 
-/* ---- recompute.c: what was captured ------------------------------------------------------------- */
+/* ---- recompute.c: what was captured ---------------------------------------------------------- */
 
 /* Where row i of the look lies in site.cand and in what a plan makes of it. */
 int64_t vn_recompute_row(const vn_recompute *p, int i);
@@ -69,7 +72,7 @@ bool      vn_recompute_known(const vn_recompute *p, int root);
  * frees it. */
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err);
 
-/* ---- recompute_touched.c: what a plan computes otherwise ------------------------------------------ */
+/* ---- recompute_touched.c: what a plan computes otherwise ------------------------------------- */
 
 /* Does it compute this value otherwise than the unmodified plan? Not if the value is taken from the
  * recording. */
@@ -79,7 +82,7 @@ bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
  * longest of the model, is computed once for all of them. */
 bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
 
-/* ---- recompute_run.c: computing a value by a plan ------------------------------------------------ */
+/* ---- recompute_run.c: computing a value by a plan -------------------------------------------- */
 
 /* Call vn_recompute_end in any case. */
 vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,

@@ -7,6 +7,7 @@
  * hundredth of the allowed error away, a run has to tell how far.
  *
  * Reads   opened.ref, opened.model, request.options, result.point
+ * Fills   nothing of the comparison
  */
 #ifndef VN_COMPARE_REFERENCE_ROWS_H
 #define VN_COMPARE_REFERENCE_ROWS_H

@@ -9,7 +9,8 @@
 #include "capture/recording/scratch.h"
 #include "libref/exec/ref.h"
 
-enum { VN_REPLAY_OWN, VN_REPLAY_FINE, VN_N_ENGINES }; /* in the candidate's precision; more precisely */
+/* The two engines: in the candidate's precision; more precise. */
+enum { VN_REPLAY_OWN, VN_REPLAY_FINE, VN_N_ENGINES };
 
 /* One output of a node. */
 typedef struct vn_node_output {
@@ -48,8 +49,9 @@ typedef struct vn_saved {
 
 typedef struct vn_replay {
 	vn_comparison   *c;
-	const vn_plan   *plan;  /* the model's */
-	vn_plan         *other; /* a copy for engine VN_REPLAY_OWN: vn_replay_allow changes a node of it */
+	const vn_plan   *plan; /* the model's */
+	/* a copy for engine VN_REPLAY_OWN: vn_replay_allow changes a node of it */
+	vn_plan         *other;
 	vn_names         names;
 	vn_replay_engine e[VN_N_ENGINES];
 	vn_trace         trace;
@@ -57,7 +59,8 @@ typedef struct vn_replay {
 	/* (values) checkpoint in this step that is measured and in the plan; -1 */
 	int             *point;
 	double          *error; /* (values): relative error of the candidate; NaN: not known */
-	bool            *last;  /* (values) of several rows in this step, only the last was compared (align.c) */
+	/* (values): of several rows in this step, only the last was compared (align.c) */
+	bool            *last;
 	const vn_step   *step;
 	int              at; /* the step, counted from 0 */
 	vn_saved         saved[VN_SAVED];
@@ -66,16 +69,18 @@ typedef struct vn_replay {
 	vn_column_order  proven[VN_N_POINTS];
 	vn_column_order  assumed[VN_N_POINTS]; /* orders that an earlier walk proved */
 	bool             again;                /* there was an earlier walk */
-	unsigned char   *put;                  /* (room_put) bytes: numbers on their way into an engine */
+	/* room_put bytes: numbers on their way into an engine */
+	unsigned char   *put;
 	size_t           room_put;
 } vn_replay;
 
 static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
 {
-	return vn_value_shape(&r->plan->value[value], r->step->tokens, r->step->position + r->step->tokens);
+	const int64_t keys = r->step->position + r->step->tokens;
+	return vn_value_shape(&r->plan->value[value], r->step->tokens, keys);
 }
 
-/* ---- replay_made.c: what a node hands over ----------------------------------------------------------- */
+/* ---- replay_made.c: what a node hands over --------------------------------------------------- */
 
 /* Returns the sink that stores the outputs of engine e. */
 vn_sink               vn_replay_sink(vn_replay_engine *e);
@@ -83,7 +88,7 @@ vn_sink               vn_replay_sink(vn_replay_engine *e);
 const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value);
 void                  vn_node_output_free(vn_node_output *m);
 
-/* ---- replay_measure.c: the steps of one node ---------------------------------------------------- */
+/* ---- replay_measure.c: the steps of one node ------------------------------------------------- */
 
 /* Runs node k of the step in both engines. */
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
@@ -99,20 +104,20 @@ vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, v
  * follows from other values. */
 bool      vn_replay_no_place(const vn_plan *plan, int value);
 
-/* ---- replay_node.c: one node ---------------------------------------------------------------- */
+/* ---- replay_node.c: one node ----------------------------------------------------------------- */
 
 /* Handles node k of the step: runs it in both engines, judges it, and replaces its outputs by the
  * candidate's numbers. */
 vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 
-/* ---- reference_variants.c: what other healthy implementations do ------------------------------------------ */
+/* ---- reference_variants.c: what other healthy implementations do ----------------------------- */
 
 /* Judges a value that is beyond its floor by the variants. own: what the node made; cand: the
  * candidate's numbers. Runs the node again, and afterwards restores its outputs. */
 vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
                           const char *axes, vn_replayed *l, vn_error *err);
 
-/* ---- replay_columns.c: columns in another order --------------------------------------------------- */
+/* ---- replay_columns.c: columns in another order ---------------------------------------------- */
 
 /* Is node k right except for the order of its columns? If not, inputs whose columns were reordered
  * are restored to the captured order, unless another layer proves the order for that point. */
@@ -121,7 +126,7 @@ vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err);
  * order for such a point that was not yet assumed? Then fills `assumed` for another walk. */
 bool      vn_replay_columns_again(const vn_replay *r, vn_column_order assumed[VN_N_POINTS]);
 
-/* ---- replay_captured.c: a capture that the rest of the run did not use ---------------------- */
+/* ---- replay_captured.c: a capture that the rest of the run did not use ----------------------- */
 
 /* Keeps the correct content of a value that is wrong in the candidate and that node k has just
  * made. */

@@ -1,4 +1,8 @@
-/* replay_words.h: what a replay found for one checkpoint, in words. */
+/* replay_words.h: what a replay found for one checkpoint, in words.
+ *
+ * Reads   opened.ref, opened.cand, opened.model, result.point
+ * Fills   the caller's text
+ */
 #ifndef VN_COMPARE_REPLAY_WORDS_H
 #define VN_COMPARE_REPLAY_WORDS_H
 

@@ -68,17 +68,18 @@ static json_t *energies_json(const double *x, int64_t n, int64_t run)
 static json_t *layout_match_json(const vn_comparison *c, const vn_layout_match *like)
 {
 	static const char *const kinds[] = {
-		[VN_LIKE_OTHER] = "other",     [VN_LIKE_OWN] = "own",           [VN_LIKE_PERMUTED] = "permuted",
-		[VN_LIKE_SHIFTED] = "shifted", [VN_LIKE_REVERSED] = "reversed", [VN_LIKE_COLUMNS] = "columns",
-		[VN_LIKE_HEADS] = "heads",
+		[VN_LAYOUT_MATCH_OTHER] = "other",       [VN_LAYOUT_MATCH_OWN] = "own",
+		[VN_LAYOUT_MATCH_PERMUTED] = "permuted", [VN_LAYOUT_MATCH_SHIFTED] = "shifted",
+		[VN_LAYOUT_MATCH_REVERSED] = "reversed", [VN_LAYOUT_MATCH_COLUMNS] = "columns",
+		[VN_LAYOUT_MATCH_HEADS] = "heads",
 	};
 	const vn_entry *e;
-	if (like->kind == VN_LIKE_NOTHING)
+	if (like->kind == VN_LAYOUT_MATCH_NOTHING)
 		return json_null();
 	json_t *j = json_pack("{s:s, s:f, s:o}", "as", kinds[like->kind], "nmse", like->nmse, "words",
 	                      vn_json_text(like->words));
 	if (like->entry >= 0) {
-		e = vn_recording_entry(like->kind == VN_LIKE_OWN ? c->opened.cand : c->opened.ref, like->entry);
+		e = vn_recording_entry(like->kind == VN_LAYOUT_MATCH_OWN ? c->opened.cand : c->opened.ref, like->entry);
 		json_object_set_new(j, "step", json_integer(e->step));
 		json_object_set_new(j, "checkpoint", vn_json_text(e->name));
 	}

@@ -116,7 +116,7 @@ static void put_number(FILE *out, double x)
 bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out)
 {
 	const json_int_t kind = vn_page_number(k->index, k->kind, kind_of(c, p));
-	double           used = NAN;
+	double           limit_fraction = NAN;
 	int              most = -1;
 
 	if (kind < 0)
@@ -124,15 +124,15 @@ bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_check
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check check = vn_check_at(p, i);
 		const double   x = vn_check_used(&check);
-		if (most < 0 || x > used) {
+		if (most < 0 || x > limit_fraction) {
 			most = i;
-			used = x;
+			limit_fraction = x;
 		}
 	}
 	fprintf(out, "%d,%lld,%d,%d", at, (long long)kind, p->step, p->order);
 	put_number(out, vn_metric_shown(p, VN_M_NMSE));
 	put_number(out, p->has_floor ? vn_floor_value(p, VN_M_NMSE) : NAN);
-	put_number(out, used);
+	put_number(out, limit_fraction);
 	fprintf(out, ",%d,%d", most, p->layer);
 	return true;
 }

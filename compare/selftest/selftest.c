@@ -172,8 +172,9 @@ static vn_status judge_mutation(const vn_comparison *c, const vn_mutation *mutat
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
 		/* Without digests a tensor is not looked up among the candidate's own. */
-		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*vn_entry_digest(target).hex ? VN_LIKE_OTHER
-		                                                                                       : w->like;
+		const vn_layout_kind instead = w->like == VN_LAYOUT_MATCH_OWN && !*vn_entry_digest(target).hex
+		                                   ? VN_LAYOUT_MATCH_OTHER
+		                                   : w->like;
 		if (like.kind != w->like && like.kind != instead) {
 			good = false;
 			snprintf(o->found, sizeof o->found, "outside, but not recognised: %.200s",

@@ -175,7 +175,7 @@ const vn_mutation vn_selftest_names[] = {
 	{ "step-misspelt", "a step called step.01", VN_NEEDS_STEPS, .edit = step_misspelt,
 	  .want = FAILS(VN_ERR_FORMAT, "is not the name of a step") },
 	{ "buffers-swapped", "two points of a layer exchanged", VN_NEEDS_PAIR, .edit = numbers_swapped,
-	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .like = VN_LIKE_OTHER } },
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .like = VN_LAYOUT_MATCH_OTHER } },
 	{ "names-swapped", "two tensors with exchanged names", VN_NEEDS_PAIR, .plan = true, .edit = swapped,
 	  .want = REFUSED("claims", "its point is") },
 	{ "layers-swapped", "two layers with exchanged names", VN_NEEDS_LAYERS, .plan = true, .edit = layers_swapped,

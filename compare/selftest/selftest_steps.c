@@ -52,7 +52,7 @@ const vn_mutation vn_selftest_steps[] = {
 	LATER("heads-swapped", "two heads exchanged", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped,
 	      .want = BY(VN_M_NMSE)), /* the metric varies, because a single token has few numbers */
 	LATER("other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS,
-	      .numbers = vn_change_to_others, .want = AS(VN_LIKE_OWN)),
+	      .numbers = vn_change_to_others, .want = AS(VN_LAYOUT_MATCH_OWN)),
 	{ "last-stale", "the numbers of the step before, in the last step", VN_NEEDS_STEPS, .when = VN_LAST_STEP,
 	  .numbers = vn_change_to_others, .want = ANY },
 	{ "last-stale-in-both", "the numbers of the step before on both sides, in the last step", VN_NEEDS_STEPS,

@@ -11,6 +11,8 @@
  *   numbers     measured on the numbers of both sides. Certain or likely, as stated.
  *   statistics  minimum, maximum, mean and rms agree. Likely.
  *
+ * Reads    the two sides
+ * Fills    a vn_weights of the caller's (result.weights: match/contract.h)
  * Owner    sides, their rows and numbers are borrowed and must outlive the result.
  * Threads  call from one thread at a time; the computation itself uses several.
  */

@@ -3,7 +3,7 @@
 //
 //   a, b (n) real in     y (n) real out
 //   push      vn_push_map
-//   dispatch  any x; one lane eight elements, or one, in strides of the grid
+//   dispatch  any x; a lane takes eight elements, or one, in strides of the grid
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "map.glsl"

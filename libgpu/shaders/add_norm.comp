@@ -5,12 +5,12 @@
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //
 //   a, b (R,N) real in     g (N) real in     x, y (R,N) real out
-//   shares > 0: b is out, too, and as linear_join makes it of sums and bias
+//   shares > 0: first computes b from partial sums and bias, as linear_join does, and writes it
 //   push      vn_push_add_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// The bits are those of linear_join, add and rms_norm one by one: each value is rounded as it is stored, and lanes sum
-// and fold as there. A lane scales the numbers that it has stored itself.
+// The bits are those of linear_join, add and rms_norm run one by one: each value is rounded when it is stored, and the
+// lanes sum and fold in the same order. A lane scales only numbers that it stored itself.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "stored.glsl"

@@ -1,14 +1,14 @@
 #version 460
-// append: the rows of a call at their place in a state that grows.
+// append: copies the rows of a call to their place in a growing state.
 //
 //   to[e] = from[e]
 //
 //   from (n) real in     to (n) real out
 //   push      vn_push_append
-//   dispatch  any x; one lane eight elements, or one, in strides of the grid
+//   dispatch  any x; a lane takes eight elements, or one, in strides of the grid
 //
-// Bits are copied, not numbers. A copy command would cost more than the dispatch, for its barrier is another kind of
-// one.
+// Bits are copied, not numbers. A copy command would cost more than this dispatch, because it needs another kind of
+// barrier.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"

@@ -12,16 +12,16 @@
 // rescaled when the maximum grows (online softmax), all in float, and a score or a
 // probability is never stored. Tiles start at multiples of KEYS, so the order of a
 // query's sums does not depend on the block it is in. Tiles that no query of the
-// block sees are passed over.
+// block sees are skipped.
 //
 // A lane keeps scores of 8 queries x 4 keys in registers, later 8 queries x 4
-// columns of each slice of 64; its rows are those of lane / 16, its keys or columns
-// those of lane % 16. Operands pass through shared memory as float, queries and
-// keys turned, STEP columns at a time. Exactly 32 KiB of it: scores' operands, the
-// folds of a row and values take turns in `panel`.
+// columns of each slice of 64. lane / 16 selects its queries, lane % 16 its keys or
+// columns. Operands pass through shared memory as float, STEP columns at a time,
+// queries and keys transposed. Shared memory is exactly 32 KiB: the operands of the
+// scores, the folds of a row, and the values use `panel` one after the other.
 //
-// Forbidden keys are not multiplied by 0 but left out: what a later token holds,
-// NaN even, must not reach an earlier one. Their weight is marked by HIDDEN.
+// Forbidden keys are left out, not multiplied by 0: numbers of a later token, even
+// NaN, must not reach an earlier one. HIDDEN marks the weight of such a key.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"
@@ -127,7 +127,7 @@ void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 		s[r] = vec4(scaled(s[r].x), scaled(s[r].y), scaled(s[r].z), scaled(s[r].w));
 }
 
-// The keys of a tile before `to` that query i sees: those from first on, so many.
+// The keys before `to` that query i sees: n of them, from `first` on.
 void seen_of(uint i, uint to, out uint first, out uint n)
 {
 	first = keys_begin(i);

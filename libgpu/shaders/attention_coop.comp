@@ -5,22 +5,24 @@
 //   push      vn_push_attention
 //   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
 //
-// K is at most WIDTH, and a multiple of 8 where that is 128 or less; columns past it are 0. MM queries have SHARES
-// subgroups, each of which makes the scores of its part of a tile's keys, and its part of the context's columns, which
-// stay in matrices. A lane has a PARTS-th of a row of scores, in registers and in float. Between the two stands a strip
-// of shared memory for the MM queries, of which each subgroup writes its own slice: scores, then weights; at the end
-// the context.
+// K is at most WIDTH, and a multiple of 8 if WIDTH is 128 or less; columns past K are 0. SHARES subgroups share MM
+// queries. Each subgroup computes the scores of its share of a tile's keys, and its share of the context's columns,
+// which stay in cooperative matrices. A lane holds 1 / PARTS of a row of scores, in registers, as float. Scores and
+// weights pass between matrices and lanes through a strip of shared memory for the MM queries; each subgroup writes its
+// own slice of it. At the end the context passes through it too.
 //
-// Weights are powers of 2, relative to a base, the largest score of the row in some tile. It moves when a score
-// exceeds it by more than SLACK, for the context passes through the strip then: in the first tile and seldom again. A
-// row moves by itself and is multiplied by 1 where another moves: its bits are its own.
+// Weights are powers of 2 relative to a base: the largest score of the row in some tile. The base moves only when a
+// score exceeds it by more than SLACK, because the context must then pass through the strip to be rescaled: in the
+// first tile, and seldom later. Each row has its own base. A row whose base stays is multiplied by 1 when another's
+// moves, so its bits do not depend on other rows.
 //
-// A weight is not rounded to half: it goes as the sum of two halves, times SCALE, which keeps 22 bits of it, and 2^-31
-// of the base at least, and the sum of weights is kept times SCALE, too. Products of halves are exact, so what differs
-// from attention.comp is the order of sums, and the device's exp2, which is good to 20 bits where a weight counts.
+// A weight is not rounded to half. It is multiplied by SCALE and split into the sum of two halves, which keeps 22 bits
+// of it, down to 2^-31 of the base; the sum of weights is kept times SCALE, too. Products of halves are exact, so only
+// two things differ from attention.comp: the order of sums, and the device's exp2, which is accurate to 20 bits for
+// weights that count.
 //
-// Forbidden keys weigh 0. That is not enough where a value is infinite or NaN: a tile that holds such a one is
-// summed key by key, those left out that a query does not see.
+// Forbidden keys have weight 0. That does not suffice if a value is infinite or NaN: a tile with such a value is summed
+// key by key, without the keys that a query does not see.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "coop.glsl"
@@ -32,7 +34,7 @@
 // A lane has 64 numbers of the context at most.
 #define SHARES (MM * WIDTH > 64 * SUBGROUP ? MM * WIDTH / (64 * SUBGROUP) : 1)
 const uint  SUBGROUPS = 4 * SHARES, LANES = SUBGROUPS * SUBGROUP, QUERIES = 4 * MM, KEYS = SHARES > 1 ? 32 : 64;
-const uint  SLICE = KEYS / SHARES, WIDTHS = WIDTH / KEYS; // WIDTHS: so many SLICEs are a subgroup's columns
+const uint  SLICE = KEYS / SHARES, WIDTHS = WIDTH / KEYS; // WIDTHS: SLICEs in a subgroup's columns
 const uint  BESIDE = SUBGROUP / MM, PARTS = SHARES * BESIDE;
 const uint  OWN = KEYS / 4 / PARTS;                       // fours of KEYS that a lane has
 const uint  ROW = WIDTH / 8, PITCH = ROW + 1;             // of keys or values, 8 halves to a uvec4

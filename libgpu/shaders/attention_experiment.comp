@@ -13,9 +13,9 @@
 // rescaled when the maximum grows (online softmax), all in float, and a score
 // or a probability is never stored. Tiles start at multiples of KEYS, so the
 // order of a query's sums does not depend on the block it is in.
-// A lane makes scores of one key for four queries, later two columns of the
-// context for all. Forbidden keys are not multiplied by 0 but left out: what a
-// later token holds, NaN even, must not reach an earlier one.
+// A lane computes the scores of one key for four queries, later two columns of
+// the context for all queries. Forbidden keys are left out, not multiplied by 0:
+// numbers of a later token, even NaN, must not reach an earlier one.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"

@@ -1,9 +1,9 @@
-// attention_experiment.glsl: context of one query of one head, with a softmax that is no family's.
+// attention_experiment.glsl: context of one query of one head, with a softmax that no family has.
 //
 //   y[i,h,:] = sum_j p[i,j] v[j,g,:]     p: softmax_experiment.glsl
 //
-// q holds the queries of the whole call. The row's maximum and sum first; then keys pass in tiles: a lane makes the
-// probability of one, later two columns of the context.
+// q holds the queries of the whole call. First come the row's maximum and sum. Then keys are taken in tiles: a lane
+// computes the probability of one key, later two columns of the context.
 shared float tops[LANES], sums[LANES];
 
 #include "softmax_experiment.glsl"

@@ -7,11 +7,11 @@
 //   push      vn_push_attention
 //   dispatch  x: parts of each query, y: heads; both in strides of the grid
 //
-// For calls of few tokens, where a workgroup to a block of queries (attention.comp) would
-// leave most of a device idle. K is at most 256. LANES keys at a time: a lane makes the
-// score of one; then lanes make columns of the context, four a lane and in several groups
-// of keys where K is a multiple of four. All in float, with the running maximum of an
-// online softmax. The keys that a query sees are one range, so no mask is needed inside it.
+// For calls of few tokens: with one workgroup per block of queries (attention.comp), most of a
+// device would be idle. K is at most 256. Keys are taken LANES at a time: a lane computes the score
+// of one key; then the lanes compute columns of the context, four columns per lane and several
+// groups of keys if K is a multiple of four. All in float, with the running maximum of an online
+// softmax. The keys that a query sees are one range, so no mask is needed inside it.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"

@@ -1,5 +1,5 @@
 #version 460
-// attention_join: the parts of a query's keys become its context.
+// attention_join: joins the partial contexts of a query (parts.glsl) to its context.
 //
 //   y[i,h,:] = sum_s exp(top_s - top) context_s / sum_s exp(top_s - top) sum_s     top: the largest top_s
 //
@@ -7,7 +7,7 @@
 //   push      vn_push_attention; k and v are not read
 //   dispatch  any x; a workgroup takes a head of a query, in strides of the grid
 //
-// Parts are summed in their order.
+// Parts are summed in ascending order.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"

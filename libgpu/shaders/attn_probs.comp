@@ -6,11 +6,12 @@
 //   q (T,H,K) real in     k real in, the cache (mask.glsl)
 //   y (T,n_keys) real out: all T rows of head h0, keys j0 to j0+n_keys
 //   push      vn_push_attention (mask.glsl); v is not read
-//   dispatch  any x; a workgroup a row, in strides of the grid
+//   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// Two passes over the keys: maximum and sum first, by lane and then folded in
-// halves; then the probabilities of the piece, from scores made anew. Runs only
-// only when the probabilities are tapped; rounds once, from float.
+// Two passes over the keys: the first computes maximum and sum, per lane and then
+// folded in halves; the second computes the scores again, and from them the
+// probabilities of the piece. Runs only when the probabilities are tapped; rounds
+// once, from float.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"

@@ -7,7 +7,8 @@
 //   push      vn_push_causal_conv
 //   dispatch  any x; one lane an element, in strides of the grid
 //
-// The last tap falls on the newest token. What the next call needs of x is copied, not made here.
+// The last of the J weights belongs to the newest token. This shader does not store the rows of x that the next call
+// needs: they are copied.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 

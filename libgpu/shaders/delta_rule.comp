@@ -1,5 +1,5 @@
 #version 460
-// delta_rule: the gated delta rule, token after token, a few columns of one head's state a workgroup.
+// delta_rule: the gated delta rule, token after token. A workgroup takes a few columns of one head's state.
 //
 //   S = exp(g[t,h]) S     m = k[t]^T S     d = beta[t,h] (v[t,h] - m)     S = S + k[t] d^T
 //   y[t,h] = scale * q[t]^T S                        q, k of head h / (nv/nk)
@@ -9,10 +9,10 @@
 //   push      vn_push_delta_rule
 //   dispatch  x: blocks of COLS columns, y: value heads; both in strides of the grid
 //
-// dk is at most 256. Columns of a state never meet. A lane keeps fours of rows of one column in registers,
-// every PARTS'th four; the PARTS lanes of a column add what they have in a fixed order, so the order of a sum
-// depends on PARTS alone and a device repeats itself bit for bit. What the next AHEAD tokens need is on its
-// way while these are summed. One barrier a token, for the sum m; outputs are folded AHEAD tokens at a time.
+// dk is at most 256. Columns of a state are independent. PARTS lanes share a column; a lane keeps every PARTS'th
+// group of four rows in registers. The lanes of a column add their sums in a fixed order, so the order of a sum
+// depends on PARTS alone, and a device repeats itself bit for bit. The inputs of the next AHEAD tokens are loaded
+// while these are summed. There is one barrier per token, for the sum m; outputs are folded AHEAD tokens at a time.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 

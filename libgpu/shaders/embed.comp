@@ -7,8 +7,8 @@
 //   push      vn_push_embed
 //   dispatch  any x; one lane an element, in strides of the grid
 //
-// The row's address is made in 64 bits, by hand: V D may pass 2^31 and a device
-// need not have 64-bit integers.
+// The row's address is computed in 64 bits, from two 32-bit words: V D may exceed
+// 2^31, and a device need not have 64-bit integers.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #include "real.glsl"

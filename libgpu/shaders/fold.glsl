@@ -1,7 +1,7 @@
-// fold.glsl: one number of each of LANES lanes, folded over the workgroup.
+// fold.glsl: folds one number of each of LANES lanes over the workgroup.
 //
-// LANES / 8 lanes fold eight each, then every lane folds what they made: two
-// barriers. The order depends on LANES alone, so a device repeats itself bit for
+// LANES / 8 lanes fold eight numbers each, then every lane folds their results:
+// two barriers. The order depends on LANES alone, so a device repeats itself bit for
 // bit. Calls may follow one another without a barrier between them.
 shared float fold_one[LANES], fold_eight[LANES / 8];
 

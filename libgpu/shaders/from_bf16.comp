@@ -1,12 +1,12 @@
 #version 460
-// from_bf16: numbers of bfloat16 become halves, where they are, to nearest, ties to even; as vn_f32_to_f16.
+// from_bf16: converts bfloat16 to half in place, to nearest, ties to even, as vn_f32_to_f16 does.
 //
 //   x (n) in place     over (groups) out: how many finite ones became infinite
 //   push      vn_push_from_bf16
-//   dispatch  x: groups; one lane eight elements, or one, in strides of the grid
+//   dispatch  x: groups; a lane takes eight elements, or one, in strides of the grid
 //
-// Bits are computed, not numbers: a device may flush subnormals and change the payload of a NaN. Each group has a count
-// of its own, for an atomic sum needs the Vulkan memory model's device scope where that model is in use (coop.h).
+// It computes bits, not numbers: a device may flush subnormals and change the payload of a NaN. Each workgroup has a
+// count of its own, because an atomic sum would need the device scope of the Vulkan memory model (coop.h).
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"

@@ -5,7 +5,7 @@
 //
 //   a: gate (n) real in     b: up (n) real in     y (n) real out
 //   push      vn_push_map
-//   dispatch  any x; one lane eight elements, or one, in strides of the grid
+//   dispatch  any x; a lane takes eight elements, or one, in strides of the grid
 //
 // One rounding: the activated gate stays in float.
 #extension GL_GOOGLE_include_directive : require

@@ -11,7 +11,7 @@
 PUSH_BLOCK {
 	Real  x, w, b, y;
 	uint  T, M, N, y_stride;
-	uint  has_bias, width; // width: x, w and their rows start at multiples of so many elements: 8, 4 or 1
+	uint  has_bias, width; // width: 8, 4 or 1; x, w and their rows start at multiples of it
 	Float sums;            // of the shares of N
 	uint  shares;
 	uint  y_wide;          // 1: y and its rows start at multiples of 16 bytes

@@ -9,14 +9,14 @@
 //   push      vn_push_linear
 //   dispatch  any x: tiles of TILE_M x TILE_N matrices of outputs, times shares, in strides of the grid
 //
-// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
-// those of the gate, the others the same of w_up. shares is 1.
+// GATED: two products of one shape and their gated product, as in linear_vec.comp. Half of a tile's columns are columns
+// of the gate, the other half the same columns of w_up. shares is 1.
 //
-// A subgroup makes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next
-// panel is under way in registers while this one is multiplied. STAGES 2: it has a place of its own there, which saves
-// a barrier. Rows of a panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M
-// are the last one again and are not stored; inputs past N are 0 times 0. The sum of an output begins at +0 and takes N
-// in steps of MK, in order, for any place of it in a tile: its bits depend on N, the shares and the device.
+// A subgroup computes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next
+// panel is loaded into registers while this one is multiplied. STAGES 2: shared memory has room for both panels, which
+// saves a barrier. Rows of a panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past
+// T or M repeat the last row and are not stored; inputs past N are 0. The sum of an output begins at +0 and adds the N
+// inputs in steps of MK, in order, wherever the output is in a tile: its bits depend on N, the shares and the device.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "coop.glsl"

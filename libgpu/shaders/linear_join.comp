@@ -1,12 +1,12 @@
 #version 460
-// linear_join: the partial sums of a product whose inputs were shared out, added in order; bias.
+// linear_join: adds the partial sums of a product whose inputs were divided into shares, in order, and the bias.
 //
 //   y[t,m] = sum_z sums[z,t,m] + b[m]
 //
 //   sums (shares,T,M') float in, M' = M rounded up to 8     b (M) real in, or none
 //   y (T,M) real out, rows y_stride apart
 //   push      vn_push_linear
-//   dispatch  any x; one lane a column of a token, in strides of the grid
+//   dispatch  any x; a lane takes a column of a token, in strides of the grid
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"

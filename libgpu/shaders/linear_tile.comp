@@ -8,19 +8,19 @@
 //   push      vn_push_linear
 //   dispatch  x: tiles of TT tokens, times shares, y: tiles of TM columns; both in strides of the grid
 //
-// Workgroups that follow one another read the same rows of w, which are many; those of x are few and stay near.
+// Consecutive workgroups read the same rows of w, which are many; the rows of x are few and stay in the cache.
 //
-// A lane keeps EACH_T tokens by EACH_M columns in registers, fours of either that lie TT or TM / EACH * 4 apart, so
-// that neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
-// transposed, while the next one is under way in registers; AT_ONCE of its inputs are unrolled. Each output is one
-// running sum over n = 0, 1, ... in order, for any tile, or one for each share of them: the bits of an output do not
-// depend on where the matrix was cut.
+// A lane keeps EACH_T tokens by EACH_M columns in registers, in groups of four that are TT or TM / EACH * 4 apart, so
+// that neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through shared memory,
+// transposed, while the next panel is loaded into registers; AT_ONCE inputs of a panel are unrolled. Each output is one
+// running sum over n = 0, 1, ... in order, or one such sum per share. So the bits of an output do not depend on its
+// tile.
 //
-// GATED: two products of one shape and what the gate makes of them, as in linear_vec.comp. Half of a tile's columns are
-// those of the gate, the others the same of w_up: a lane has fours of either. shares is 1.
+// GATED: two products of one shape and their gated product, as in linear_vec.comp. Half of a tile's columns are columns
+// of the gate, the other half the same columns of w_up; a lane has groups of both. shares is 1.
 //
-// No load stands in a branch, which would keep the next one waiting: rows and inputs past the end are the last ones
-// again, whose sums nobody stores or takes.
+// No load is in a branch, because a branch would delay the next load. Rows and inputs past the end repeat the last one;
+// their sums are not used.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"
@@ -56,7 +56,8 @@ shared sum4 xs[2 * STEP * X_ROW], ws[2 * STEP * W_ROW];
 sum4 x_next[X_MINE], w_next[W_MINE];
 uint x_row[X_MINE], w_row[W_MINE]; // where those rows begin
 
-// The e-th four of a panel of so many rows: two lanes share a sector of memory, and neighbours go down the rows.
+// Row of the e-th group of four inputs in a panel of `rows` rows: two lanes share a sector of memory, the next two take
+// the next row.
 uint row_of(uint e, uint rows)
 {
 	return e / 2 % rows;

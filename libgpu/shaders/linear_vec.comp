@@ -5,14 +5,14 @@
 //
 //   x (N) real in     w (M,N) real in     b (M) real in, or none     y (M) real out
 //   push      vn_push_linear (T is 1); shares: lanes that share an output, a power of two
-//   dispatch  any x: a workgroup makes 128 / shares outputs, in strides of the grid
+//   dispatch  any x: a workgroup computes 128 / shares outputs, in strides of the grid
 //
-// GATED: two products, w_up (M,N), b_up, up (M) those of the second, and gated[m] = f(y[m]) * up[m], f:
-// activation.glsl; push vn_push_linear_gated. The bits are those of one after the other: what is stored goes on.
+// GATED: a second product up[m] with w_up (M,N) and b_up, and gated[m] = f(y[m]) * up[m] (f: activation.glsl); push
+// vn_push_linear_gated. The bits are those of separate shaders, because each continues with the stored numbers.
 //
-// Lane i of an output sums pieces of 16 bytes i, i + shares, ... of a row, each by itself before it joins the others;
-// then the lanes fold in halves. Rows that cannot be read so wide are read number by number in the same order, so
-// the bits do not depend on it.
+// Lane i of an output takes the pieces of 16 bytes i, i + shares, ... of a row. It sums each piece by itself, then adds
+// it to the others; then the lanes fold in halves. Rows that are not aligned to 16 bytes are read number by number in
+// the same order, so the bits do not depend on alignment.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"

@@ -1,5 +1,5 @@
 #version 460
-// log_decay: how much a state forgets, as a logarithm.
+// log_decay: the logarithm of the factor by which a state decays.
 //
 //   y[t,n] = -exp(A[n]) * softplus(x[t,n] + dt[n])      softplus(u) = log(1 + exp(u))
 //

@@ -1,13 +1,14 @@
-// mask.glsl: what the attention shaders share: operands, where a key lies and who
-// sees whom.
+// mask.glsl: shared by the attention shaders: operands, the address of a key, and
+// which query sees which key.
 //
 // Keys and values lie token by token, (S,G,K), or with PAGED in the blocks of a
-// pool, (blocks, G, B, K), table[j/B] being that of key j. Nothing else differs:
-// sums run over j in either case.
+// pool, (blocks, G, B, K): key j is in block table[j/B]. Nothing else differs:
+// sums run over j in both cases.
 //
-// Query i of this dispatch stands at position P + i and sees key j when
+// Query i of this dispatch has position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
-// What an experiment changes of it, and its part of the push block: mask_experiment.glsl.
+// mask_experiment.glsl has the rules that an experiment changes, and its part of
+// the push block.
 #include "push.glsl"
 
 PUSH_BLOCK {

@@ -3,13 +3,13 @@
 // token.
 //
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
-//   z[r,:] = y[r,:], turned as by rope.comp for token r / H
+//   z[r,:] = y[r,:], rotated as by rope.comp for token r / H
 //
 //   x (T H,K) real in     g (K) real in     table (T,R/2,2) float in: c, s     y, z (T H,K) real out
 //   push      vn_push_norm_rope
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// The bits are those of rms_norm and rope one by one: what is turned is the norm as it is stored. K is at most WIDEST.
+// The bits are those of rms_norm and rope run one by one: the stored (rounded) norm is rotated. K is at most WIDEST.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"

@@ -1,5 +1,5 @@
 #version 460
-// pages: numbers on their way between token-major order and the blocks of a pool.
+// pages: copies numbers between token-major order and the blocks of a pool.
 //
 //   GET 0, paged_put   pool[table[p/B], g, p mod B, d] = rows[e]
 //   GET 1, paged_get   rows[e] = pool[table[p/B], g, p mod B, d]

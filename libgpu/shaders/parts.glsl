@@ -1,10 +1,11 @@
-// parts.glsl: the keys of attention in parts, for several workgroups to share a query.
+// parts.glsl: divides the keys of attention into parts, so that several workgroups share a query.
 //
 // Part s holds keys [j0 + s n_keys, j0 + (s+1) n_keys), s < h0. With one part a
-// context is written to y, as real. With more, y is float, (T,H,parts,K+2): sums
-// that are not divided yet, then the maximum that they are relative to and the sum
-// of weights. Only parts that hold a key that some query of the workgroup may see
-// are written; attention_join reads those of them that its own query sees.
+// context is written to y, as real. With more, y is float, (T,H,parts,K+2): K
+// weighted sums that are not yet divided by the sum of weights, then the maximum
+// that the weights are relative to, and the sum of weights. Only parts that hold a
+// key that some query of the workgroup may see are written; attention_join reads
+// those of them that its own query sees.
 uint parts()           { return p.h0; }
 uint part_begin(uint s) { return p.j0 + s * p.n_keys; }
 uint part_end(uint s)   { return p.j0 + (s + 1) * p.n_keys; }

@@ -77,8 +77,8 @@ float as_bf16(float x)
 	return (u & 0x7FFFFFFFu) > 0x7F800000u ? x : uintBitsToFloat(u + 0x7FFFu + (u >> 16 & 1u) & 0xFFFF0000u);
 }
 
-// As float8, to nearest, ties to even, with so many digits: e4m3 at most 448, e5m2 at most 57344. least: the exponent
-// below which all numbers are as far apart (2^-6: 121; 2^-14: 113).
+// Rounds x to float8, to nearest, ties to even. most: the largest number (e4m3: 448, e5m2: 57344); digits: mantissa
+// bits; least: the biased exponent below which the spacing of numbers stays the same (2^-6: 121; 2^-14: 113).
 float as_f8(float x, float most, uint least, uint digits)
 {
 	const float a = min(abs(x), most);

@@ -7,7 +7,7 @@
 //   push      vn_push_rms_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// Stored as real, computed in float: 256 squared already overflows half. Lane i
+// Stored as real, computed in float: 256 squared overflows half. Lane i
 // sums n = i, i+LANES, ..., or eights of them where N is a multiple of 8.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"

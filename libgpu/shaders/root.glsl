@@ -1,5 +1,5 @@
-// root.glsl: what a norm divides by: the root of its mean square (l2_norm: of its sum) and eps; usual: the columns of
-// that mean.
+// root.glsl: the divisor of a norm: sqrt(mean square + eps), or for l2_norm sqrt(sum of squares + eps). usual: the
+// number of columns in that mean.
 #if EXPERIMENT
 // flags: 1 eps is outside the root, 2 the sum of squares is a half, 4 what is normed is one before it meets the weight.
 float root_of(float sum, float usual)

@@ -1,10 +1,10 @@
 #version 460
-// rows: the rows of a call as an experiment has them (vn_rows_form), a workgroup a row.
+// rows: rearranges the rows of a call for an experiment (vn_rows_form).
 //
-//   1  y[t] = x[t + by] in the first call, 0 where there is none
-//   2  the numbers of y in their order: those of x with its columns in parts of `inner`, the parts first
-//   3  y[t]: the rows of x's first half and of its second in turn
-//   4  y[t] = other[t] where t / by is odd, or inner - 1 where inner is not 0
+//   1  y[t] = x[t + by] in the first call, 0 if x has no such row
+//   2  y holds x as (parts,T,inner): its columns cut into parts of `inner`, part after part
+//   3  y takes a row of x's first half and a row of its second half in turn
+//   4  y[t] = other[t] if t / by is odd, or inner - 1 if inner is not 0
 //   5  y[t] = x[t] - log(sum exp(x[t]))
 //   6  y[t,n] = x[t, (n + by) mod N]
 //

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int find(const vn_facts *f, const char *key)
+static int find_key(const vn_facts *f, const char *key)
 {
 	for (int i = 0; i < f->n; i++)
 		if (strcmp(f->fact[i].key, key) == 0)
@@ -16,7 +16,7 @@ static int find(const vn_facts *f, const char *key)
 
 void vn_facts_set(vn_facts *f, const char *key, const char *format, ...)
 {
-	int i = find(f, key);
+	int i = find_key(f, key);
 	if (i < 0) {
 		assert(f->n < VN_FACTS_MAX);
 		if (f->n == VN_FACTS_MAX)
@@ -32,6 +32,6 @@ void vn_facts_set(vn_facts *f, const char *key, const char *format, ...)
 
 const char *vn_facts_get(const vn_facts *f, const char *key)
 {
-	int i = find(f, key);
+	int i = find_key(f, key);
 	return i < 0 ? NULL : f->fact[i].value;
 }

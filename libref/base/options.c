@@ -71,7 +71,7 @@ static void describe(const vn_command *c, described *d)
 }
 
 /* The option for a code from getopt; NULL: none. */
-static const vn_option *find(const vn_command *c, const described *d, int code)
+static const vn_option *find_option(const vn_command *c, const described *d, int code)
 {
 	if (code >= FIRST)
 		return &c->option[code - FIRST];
@@ -281,7 +281,7 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 			vn_options_help(c, stdout);
 			return 1;
 		}
-		const vn_option *o = find(c, &d, code);
+		const vn_option *o = find_option(c, &d, code);
 		if (!o)
 			return code == ':' ? vn_complain(c->name, "%s needs a value", argv[optind - 1])
 			                   : complain_unknown(c, unknown_argument(argv, argc));

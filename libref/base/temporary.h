@@ -24,7 +24,7 @@ void        vn_temporary_forget(const char *path); /* call when it is removed, o
 void        vn_temporary_clear(const char *path);
 /* "PATH cannot be removed" of the last such path; NULL: there is none */
 const char *vn_temporary_left(void);
-/* Is that the text that vn_trouble_since gives? */
+/* Does that text stand in vn_trouble_since's answer already? */
 bool        vn_temporary_left_noted(void);
 
 /* From now on this signal removes everything on the list and ends the program. Safe in a signal

@@ -190,7 +190,7 @@ vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
 }
 
 /* Finds a value's numbers and their count; NULL after an error. to_write: the caller will write them. */
-static void *find(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err)
+static void *find_value(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err)
 {
 	if (!r->call.open) {
 		vn_fail(err, VN_ERR_USAGE, "no call is begun");
@@ -229,7 +229,7 @@ vn_status vn_ref_read(void *ref, int value, void *data, vn_error *err)
 {
 	vn_ref     *r = ref;
 	int64_t     n;
-	const void *at = find(r, value, false, &n, err);
+	const void *at = find_value(r, value, false, &n, err);
 
 	if (!at)
 		return VN_ERR_USAGE;
@@ -242,7 +242,7 @@ vn_status vn_ref_write(void *ref, int value, const void *data, vn_error *err)
 {
 	vn_ref *r = ref;
 	int64_t n;
-	void   *at = find(r, value, true, &n, err);
+	void   *at = find_value(r, value, true, &n, err);
 
 	if (!at)
 		return VN_ERR_USAGE;

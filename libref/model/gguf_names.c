@@ -97,7 +97,7 @@ static const struct {
 };
 
 /* The row of a name; *suffix: the part that both sides share. */
-static const row *find(const row *r, const char *name, const char **suffix)
+static const row *find_weight(const row *r, const char *name, const char **suffix)
 {
 	for (; r->gguf; r++) {
 		const size_t n = strlen(r->gguf);
@@ -132,7 +132,7 @@ vn_gguf_change vn_gguf_name(const char *arch, int64_t layers, int64_t extra, con
 		if (strcmp(known[i].arch, arch) != 0)
 			continue;
 		const int64_t layer = layer_of(name, &rest);
-		const row    *r = find(layer < 0 ? known[i].trunk : known[i].layer, rest, &suffix);
+		const row    *r = find_weight(layer < 0 ? known[i].trunk : known[i].layer, rest, &suffix);
 		if (layer >= layers && layer < layers + extra) {
 			snprintf(hf, room, "mtp.%s", name);
 			return VN_GGUF_AS_IT_WAS;

@@ -42,7 +42,7 @@ static bool fits(search *s, double factor, double high, int64_t original)
 
 /* Tries published settings first: when several fit, they give the same numbers. Factors of 2 and 8 and a
  * context of 4096 equal 1, 4 and 2048, because low is always 1. */
-static bool find(search *s, int64_t original)
+static bool find_scaling(search *s, int64_t original)
 {
 	static const double factors[] = { 0 /* the largest divisor */, 8, 32, 2, 4, 16, 64 }, highs[] = { 4, 2, 8, 16, 32 };
 	double              largest = 1;
@@ -83,7 +83,7 @@ vn_status vn_gguf_llama3(const vn_gguf_tensor *t, json_t *rope, int64_t pairs, i
 	vn_rope_frequencies(&s.rope, NULL, 0, room + n, &attention);
 	for (size_t i = 0; i < n; i++)
 		good = good && room[i] >= 1.0f && room[i] <= 1e6f;
-	if (!good || !find(&s, original)) {
+	if (!good || !find_scaling(&s, original)) {
 		st = vn_fail(err, VN_ERR_UNSUPPORTED,
 		             "%s: %s: its divisors match no usual setting of the RoPE scaling 'llama3'", t->path, t->name);
 	} else {

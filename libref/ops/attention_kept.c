@@ -34,7 +34,7 @@ int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a)
 }
 
 /* Replaces (*j, *g) by the token and key head to read instead. A result beyond the last token means no entry. */
-static void find(const REAL(vn_attend) * a, int form, int64_t *j, int64_t *g)
+static void redirect_key(const REAL(vn_attend) * a, int form, int64_t *j, int64_t *g)
 {
 	const int64_t S = a->past + a->tokens, B = X(a).cache_block, G = ATTN(a).kv_heads;
 
@@ -79,7 +79,7 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 
 	if (X(a).head_map == VN_HEADS_FLAT)
 		j += head / G;
-	find(a, form, &j, &g);
+	redirect_key(a, form, &j, &g);
 	for (int64_t d = 0; d < K; d++)
 		dst[d] = j < S && g < G ? narrowed(form, (double)src[(j * G + g) * K + d]) : 0.0;
 }

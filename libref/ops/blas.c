@@ -109,7 +109,7 @@ static void *open_single(const char *core)
 }
 
 /* ISO C does not convert an object pointer to a function pointer. */
-static void find(const char *name, void *function)
+static void find_symbol(const char *name, void *function)
 {
 	void *symbol = dlsym(blas.library, name);
 
@@ -118,12 +118,12 @@ static void find(const char *name, void *function)
 
 static bool find_functions(void)
 {
-	find(TEXT(BLAS(cblas_dgemm)), &blas.dgemm);
-	find(TEXT(BLAS(openblas_get_corename)), &blas.core);
-	find(TEXT(BLAS(openblas_get_config)), &blas.version);
-	find(TEXT(BLAS(openblas_set_num_threads)), &blas.set_threads);
-	find("blas_memory_alloc", &blas.memory_alloc);
-	find("blas_memory_free", &blas.memory_free);
+	find_symbol(TEXT(BLAS(cblas_dgemm)), &blas.dgemm);
+	find_symbol(TEXT(BLAS(openblas_get_corename)), &blas.core);
+	find_symbol(TEXT(BLAS(openblas_get_config)), &blas.version);
+	find_symbol(TEXT(BLAS(openblas_set_num_threads)), &blas.set_threads);
+	find_symbol("blas_memory_alloc", &blas.memory_alloc);
+	find_symbol("blas_memory_free", &blas.memory_free);
 	return blas.dgemm && blas.core && blas.version && blas.set_threads;
 }
 

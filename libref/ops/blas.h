@@ -16,8 +16,8 @@
 #include "libref/base/error.h"
 
 /* Call before products. Loads OpenBLAS once, with one thread of its own (ours are OpenMP's), and
- * makes it reserve the working memory for this many threads: address space, of which products touch
- * only what they need. Fails if OpenBLAS is not installed, or if there is no address space for it
+ * makes it reserve the working memory for this many threads: address space; products touch only
+ * what they need. Fails if OpenBLAS is not installed, or if there is no address space for it
  * or for the threads' stacks. */
 vn_status vn_blas_prepare(int threads, vn_error *err);
 

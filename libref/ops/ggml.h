@@ -6,8 +6,10 @@
  *
  *   weight F32                  x as it is
  *   F16, BF16                   x rounded to that format
- *   Q4_0 Q4_1 Q5_0 Q5_1 Q8_0    32 numbers: m = max |x|   q = round(127/m x)    x becomes f16(m/127) q
- *   Q4_K Q5_K Q6_K              256:        m = x of the largest |x|   q = round(-127/m x)   x becomes 1/(-127/m) q
+ *   Q4_0 Q4_1 Q5_0 Q5_1 Q8_0    blocks of 32:  m = max |x|             q = round(127/m x)
+ *                                              x becomes f16(m/127) q
+ *   Q4_K Q5_K Q6_K              blocks of 256: m = x of the largest |x|  q = round(-127/m x)
+ *                                              x becomes 1/(-127/m) q
  *
  * round: to nearest, ties to even. For Q4_1 and Q5_1, the sum of a block's x, which is multiplied
  * by their minimum, is f16((m/127) sum q). Other processors differ as vn_ggml_scale says. (Read in

@@ -1,12 +1,15 @@
-/* tile.h: blocks of a product in float32, y = x w^T, from weights that are interleaved.
+/* tile.h: the inner loops of the matrix product y = x w^T in float32: x (tokens, inputs), w
+ * (outputs, inputs).
  *
- * STRIP rows of weights lie in a strip number by number, so that one vector holds the same input of
- * several rows. A strip of a few hundred inputs stays in the second cache while it meets all
- * tokens.
+ * Before it is multiplied, w is copied into strips. A strip holds `strip` rows of w, interleaved:
+ * first input 0 of each row, then input 1 of each row, and so on. One vector load then reads the
+ * same input of several rows. The caller passes a few hundred inputs at a time, so that a strip
+ * stays in the second-level cache while it is multiplied with all tokens.
  *
- * Each element of y is a sum of chains, in their order: a chain adds the products of VN_TILE_CHAIN
- * inputs in their order, with fused multiply-adds. So bits depend neither on the sizes of a block
- * nor on the width of vectors (except on x86-64 without FMA, where products are rounded).
+ * The order of additions is fixed: each VN_TILE_CHAIN consecutive inputs are summed with fused
+ * multiply-adds (a chain), and the chains are added in order. So the bits of y depend neither on
+ * block sizes nor on the width of vectors (except on x86-64 without FMA, where each product is
+ * rounded).
  */
 #ifndef VN_LIBREF_OPS_TILE_H
 #define VN_LIBREF_OPS_TILE_H
@@ -18,21 +21,22 @@
 typedef struct vn_tile_kernel {
 	int strip; /* rows of weights in a strip: at most VN_MOST_STRIP */
 
-	/* Interleaves n words of 4 bytes of `strip` rows, which are `apart` bytes apart: to (n,strip).
-	 * pairs: a word is two bfloat16, to (2n,strip) in float32. */
+	/* Makes a strip. rows: `strip` rows of n words of 4 bytes, which begin `apart` bytes apart.
+	 * to: (n,strip). pairs: each word holds two bfloat16, and to is (2n,strip) in float32. */
 	void (*interleave)(float *to, const void *rows, size_t apart, int64_t n, bool pairs);
-	/* y[t,m] = sum_k x[t,k] w[m,k] for k < n, or += if add.   x (T,n) in rows of N   y (T,M'), M' = m,
-	 * in rows of M   w: strips of (n,strip), one after the other, the last one whole */
+	/* Computes y[t,i] = sum_k x[t,k] w[i,k] for t < T, i < m, k < n; with add, += instead of =.
+	 * Rows of x are N numbers apart, rows of y M. w: strips (n,strip), one after the other; the
+	 * last one is whole. */
 	void (*multiply)(float *y, int64_t M, const float *x, int64_t N, const float *w, int64_t T, int64_t m, int64_t n,
 	                 bool add);
 } vn_tile_kernel;
 
 enum {
 	VN_MOST_STRIP = 32,
-	VN_TILE_CHAIN = 256, /* inputs of a chain */
+	VN_TILE_CHAIN = 256, /* inputs per chain */
 };
 
-/* The best for this processor is 0; worse ones follow; NULL after the last. */
+/* Returns the i-th best kernel for this processor, from 0; NULL after the last. */
 const vn_tile_kernel *vn_tile_kernel_get(int i);
 
 extern const vn_tile_kernel vn_tile_avx512, vn_tile_avx2, vn_tile_plain;

@@ -77,7 +77,7 @@ int vn_op_from_name(const char *name, vn_op *op)
 	return 0;
 }
 
-static const row *find(vn_op op, int i)
+static const row *find_const(vn_op op, int i)
 {
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
 		if (table[j].op == op && i-- == 0)
@@ -87,13 +87,13 @@ static const row *find(vn_op op, int i)
 
 const char *vn_const_name(vn_op op, int i)
 {
-	const row *r = find(op, i);
+	const row *r = find_const(op, i);
 	return r ? r->name : NULL;
 }
 
 bool vn_const_is_list(vn_op op, int i)
 {
-	return find(op, i)->kind == LIST;
+	return find_const(op, i)->kind == LIST;
 }
 
 bool vn_const_is_optional(vn_op op, int i)
@@ -101,7 +101,7 @@ bool vn_const_is_optional(vn_op op, int i)
 	static const char *const later[] = { "transposed", "short_factor", "long_factor", "pairing",
 		                                 "offset",     "turn",         "half_angles", "step_offset",
 		                                 "step_zero",  "sections",     "one_position" };
-	const row               *r = find(op, i);
+	const row               *r = find_const(op, i);
 	bool                     is = r->at >= offsetof(vn_node, x) || op == VN_OP_ROWS;
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
@@ -111,7 +111,7 @@ bool vn_const_is_optional(vn_op op, int i)
 
 double vn_const_get(const vn_node *n, int i)
 {
-	const row  *r = find(n->op, i);
+	const row  *r = find_const(n->op, i);
 	const char *p = (const char *)n + r->at;
 	double      real;
 	int         whole;

@@ -445,7 +445,7 @@ typedef struct vn_op_info {
 	/* slots of a node; weights from must_w on may be absent (-1) */
 	int         n_in, n_w, must_w, n_out;
 	const char *state[VN_MAX_STATE]; /* what it keeps between calls, in words; NULL */
-	/* inputs (bits) of which a token of the output reads the rows of other tokens, too */
+	/* inputs (bits) where a row of the output reads the rows of other tokens, too */
 	unsigned    mixes;
 	bool        by_position; /* depends on the token's position or id; no effect on other tokens */
 	bool        is_norm;     /* divides each row by its size */

@@ -1,0 +1,61 @@
+/* digests.c: see digests.h. */
+#include "compare/chapters/digests.h"
+
+#include "compare/comparison/checkpoint.h"
+
+enum { WRONG_NAMED = 8 };
+
+typedef struct wrong {
+	vn_lines *to;
+	bool      allowed;
+	int       n;
+} wrong;
+
+static void say_wrong(void *context, const char *words)
+{
+	wrong *w = context;
+	if (w->n++ >= WRONG_NAMED)
+		return;
+	if (w->allowed)
+		vn_lines_add(w->to, "allowed (digest): %s", words);
+	else
+		vn_lines_refuse(w->to, "digest", "%s", words);
+}
+
+static void tell_wrong(const vn_comparison *c, wrong *w)
+{
+	const vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	for (int i = 0; i < 3; i++)
+		if (r[i])
+			vn_recording_wrong(r[i], say_wrong, w);
+	if (w->n > WRONG_NAMED)
+		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->allowed ? "allowed (digest): " : "",
+		             w->n - WRONG_NAMED);
+}
+
+vn_status vn_digests_refuse(vn_comparison *c, vn_error *err)
+{
+	wrong w = { .to = &c->result.refusals };
+	tell_wrong(c, &w);
+	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
+	                     vn_recording_path(c->opened.cand))
+	           : VN_OK;
+}
+
+vn_status vn_digests_check(vn_comparison *c, int n, vn_error *err)
+{
+	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	vn_status     st = VN_OK;
+	c->result.digests = (vn_verified) { 0 };
+	for (int i = 0; i < n && !st; i++)
+		if (r[i] && !(st = vn_recording_verify(r[i], err)))
+			vn_recording_verified(r[i], &c->result.digests);
+	return st || !c->result.digests.wrong || (c->request.options->allow & VN_ALLOW_DIGEST) ? st
+	                                                                                       : vn_digests_refuse(c, err);
+}
+
+void vn_digests_warn(vn_comparison *c)
+{
+	wrong w = { .to = &c->result.warnings, .allowed = true };
+	tell_wrong(c, &w);
+}

@@ -1,0 +1,114 @@
+/* notes.c: see notes.h. */
+#include "compare/chapters/notes.h"
+
+#include "compare/comparison/checkpoint.h"
+#include "compare/metrics/channels.h"
+
+#include <inttypes.h>
+#include <limits.h>
+
+void vn_warn_unused_rules(vn_comparison *c)
+{
+	if (c->request.options->n_points)
+		return;
+	for (int i = 0; i < c->request.limits->n_rules; i++) {
+		const vn_rule *r = c->request.limits->rule[i];
+		if (r->match && !r->hit && !r->shipped)
+			vn_lines_add(&c->result.warnings, "%s:%d: no checkpoint matches '%s'", r->file, r->line, r->match);
+	}
+}
+
+void vn_note_masks(vn_comparison *c)
+{
+	long long n = 0;
+	int       points = 0;
+	for (int i = 0; i < c->result.n_points; i++) {
+		n += c->result.point[i].m.masked;
+		points += c->result.point[i].m.masked > 0;
+	}
+	if (n)
+		vn_lines_add(
+			&c->result.notes,
+			"attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides; these are masks, and are "
+			"left out",
+			n, points, points == 1 ? "" : "s");
+}
+
+/* With one token attention returns v whatever q, k, rotation and mask are. A wrong RoPE pairing shows from a
+ * few tokens on, a wrong theta from about ten. */
+enum { ENOUGH_TO_JUDGE = 16 };
+
+void vn_warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
+{
+	const char *name[VN_UNREAD_NAMED];
+	const int   n = vn_recording_unread(r, name);
+	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
+		vn_lines_add(&c->result.warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
+	if (n > VN_UNREAD_NAMED)
+		vn_lines_add(&c->result.warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
+}
+
+/* Number of different ids among n, counted up to VN_CHANNEL_FEWEST. */
+static int count_different(const int32_t *id, long long n)
+{
+	int32_t seen[VN_CHANNEL_FEWEST];
+	int     k = 0;
+	for (long long i = 0; i < n && k < VN_CHANNEL_FEWEST; i++) {
+		int old = 0;
+		while (old < k && seen[old] != id[i])
+			old++;
+		if (old == k)
+			seen[k++] = id[i];
+	}
+	return k;
+}
+
+/* Here, or by the candidate's run, or by its digests. */
+static bool was_compared(const vn_checkpoint *p)
+{
+	return p->m.n || p->status == VN_AGREED || p->status == VN_EQUAL;
+}
+
+void vn_note_part(vn_comparison *c)
+{
+	const vn_step *step;
+	const int      steps = vn_recording_steps(c->opened.cand, &step);
+	const int64_t  all = vn_recording_tokens(c->opened.cand, NULL, NULL);
+	int64_t        first = all, last = -1;
+	int            low = INT_MAX, high = -1;
+
+	for (int i = 0; i < steps; i++) {
+		const int64_t from = step[i].position + step[i].first_row;
+		first = from < first ? from : first;
+		last = from + step[i].rows - 1 > last ? from + step[i].rows - 1 : last;
+	}
+	for (int i = 0; i < c->result.n_points; i++)
+		if (was_compared(&c->result.point[i]) && c->result.point[i].layer >= 0) {
+			low = c->result.point[i].layer < low ? c->result.point[i].layer : low;
+			high = c->result.point[i].layer > high ? c->result.point[i].layer : high;
+		}
+	if (last >= 0 && (first > 0 || last < all - 1))
+		vn_lines_add(&c->result.notes,
+		             "tokens %" PRId64 "-%" PRId64 " of %" PRId64
+		             " are compared: a fault that affects only other tokens is not found%s",
+		             first, last, all,
+		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
+	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
+		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not found", low,
+		             high, c->opened.plan->layers);
+}
+
+void vn_note_few_tokens(vn_comparison *c)
+{
+	const int32_t  *id, *at;
+	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
+	const int       of = count_different(id, n);
+	if (n < ENOUGH_TO_JUDGE)
+		vn_lines_add(&c->result.notes,
+		             "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
+		             n == 1 ? "" : "s", ENOUGH_TO_JUDGE);
+	if (n > 0 && of < VN_CHANNEL_FEWEST)
+		vn_lines_add(&c->result.notes,
+		             "%d different token%s: faults in single channels may be invisible in fewer than %d", of,
+		             of == 1 ? "" : "s", VN_CHANNEL_FEWEST);
+}

@@ -1,0 +1,27 @@
+/* notes.h: tells the user what a comparison cannot show: what was ignored, left out or not covered.
+ *
+ * Reads   request.options, request.limits, opened.ref, opened.cand, opened.plan, result.point
+ * Fills   lines of result.notes and warnings
+ */
+#ifndef VN_COMPARE_NOTES_H
+#define VN_COMPARE_NOTES_H
+
+#include "compare/comparison/comparison.h"
+
+/* Warns of content of a file that the reader ignored, because its author may expect it to be
+ * judged. who: "reference", "candidate", "floor". */
+void vn_warn_unread(vn_comparison *c, const char *who, const vn_recording *r);
+/* Warns of rules of the user's limits file that match no checkpoint: most likely a misspelt
+ * name. */
+void vn_warn_unused_rules(vn_comparison *c);
+
+/* Notes a run of few tokens, or of few different ones: some faults are invisible there. */
+void vn_note_few_tokens(vn_comparison *c);
+/* Notes how many attention scores were left out because they are minus infinity on both sides (a
+ * mask). */
+void vn_note_masks(vn_comparison *c);
+/* Notes that the recordings cover part of a longer run or a deeper model: a fault elsewhere is not
+ * found. */
+void vn_note_part(vn_comparison *c);
+
+#endif
