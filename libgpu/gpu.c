@@ -49,6 +49,13 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 }
 
 /* Nodes with the same settings share one table. */
+/* Do both rotate by the same angles, of the same pairs? */
+static bool same_angles(const vn_node *a, const vn_node *b)
+{
+	return memcmp(&a->c.rope, &b->c.rope, sizeof a->c.rope) == 0 &&
+	       memcmp(&a->x.rope, &b->x.rope, sizeof a->x.rope) == 0;
+}
+
 static vn_status find_ropes(vn_gpu *g, vn_error *err)
 {
 	const vn_plan *p = g->plan;
@@ -80,8 +87,7 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 		}
 		if (p->node[i].op != VN_OP_ROPE)
 			continue;
-		while (r < g->n_ropes && (g->rope_past[r] || memcmp(&p->node[g->rope_node[r]].c.rope.rope,
-		                                                    &p->node[i].c.rope.rope, sizeof(vn_rope))))
+		while (r < g->n_ropes && (g->rope_past[r] || !same_angles(&p->node[g->rope_node[r]], &p->node[i])))
 			r++;
 		if (r == g->n_ropes)
 			g->rope_node[g->n_ropes++] = i;

@@ -236,7 +236,7 @@ static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, 
 	                                     .H = (uint32_t)H,
 	                                     .K = (uint32_t)K,
 	                                     .R = (uint32_t)R,
-	                                     .pairing = (uint32_t)n->c.rope.rope.pairing },
+	                                     .pairing = (uint32_t)n->x.rope.pairing },
 	                   groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 }
 
@@ -368,9 +368,9 @@ static void rows(vn_gpu_pass *w, const vn_node *n)
 	                                     .T = (uint32_t)w->tokens,
 	                                     .N = (uint32_t)N,
 	                                     .P = (uint32_t)w->past,
-	                                     .form = (uint32_t)n->c.rows.form,
-	                                     .by = n->c.rows.by,
-	                                     .inner = (uint32_t)n->c.rows.inner },
+	                                     .form = (uint32_t)n->x.rows.form,
+	                                     .by = n->x.rows.by,
+	                                     .inner = (uint32_t)n->x.rows.inner },
 	                   w->tokens, 1);
 }
 

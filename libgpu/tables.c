@@ -12,11 +12,12 @@ void vn_rope_table_free(vn_rope_table *t)
 	*t = (vn_rope_table) { 0 };
 }
 
-static void compute(const vn_rope *r, const float *freq, float factor, float *row, int64_t past, int64_t tokens)
+static void compute(const vn_rope *r, const vn_rope_variant *e, const float *freq, float factor, float *row,
+                    int64_t past, int64_t tokens)
 {
 	for (int64_t t = 0; t < tokens; t++)
 		for (int i = 0; i < r->rotary_dim / 2; i++) {
-			const float angle = vn_rope_angle(r, freq[i], i, past, t);
+			const float angle = vn_rope_angle(e, freq[i], i, past, t);
 			*row++ = (float)cos((double)angle) * factor;
 			*row++ = (float)sin((double)angle) * factor;
 		}
@@ -39,8 +40,8 @@ static bool make_room(vn_rope_table *t, int64_t upto, int width)
 	return true;
 }
 
-vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_list *lists, float *table, int64_t past,
-                             int64_t tokens, vn_error *err)
+vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rope_variant *e, const vn_list *lists,
+                             float *table, int64_t past, int64_t tokens, vn_error *err)
 {
 	const int    R = r->rotary_dim;
 	const size_t bytes = (size_t)(R / 2) * sizeof(float);
@@ -56,11 +57,11 @@ vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_lis
 		kept->factor = factor;
 		kept->upto = 0;
 	}
-	if (r->one_position || r->step_zero || r->step_offset || past > kept->upto || !make_room(kept, past + tokens, R)) {
-		compute(r, freq, factor, table, past, tokens);
+	if (vn_rope_varies_by_call(e) || past > kept->upto || !make_room(kept, past + tokens, R)) {
+		compute(r, e, freq, factor, table, past, tokens);
 	} else {
 		if (past + tokens > kept->upto) {
-			compute(r, freq, factor, kept->row + kept->upto * R, kept->upto, past + tokens - kept->upto);
+			compute(r, e, freq, factor, kept->row + kept->upto * R, kept->upto, past + tokens - kept->upto);
 			kept->upto = past + tokens;
 		}
 		memcpy(table, kept->row + past * R, (size_t)(tokens * R) * sizeof(*table));

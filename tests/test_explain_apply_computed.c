@@ -17,8 +17,7 @@ static double *rotated(const vn_rotate_edit *edit, const int32_t *ids, int64_t f
 {
 	static const int64_t begins[] = { -1, -1, -1, -1, -1, 5, 5, -1 }; /* a call of 5, of 2, and of 1 token */
 	const vn_plan        p = { 0 };
-	const vn_node        rope = { .op = VN_OP_ROPE,
-		                          .c.rope.rope = { .theta = 10000, .rotary_dim = 4, .pairing = VN_PAIR_HALVES } };
+	const vn_node        rope = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 10000, .rotary_dim = 4 } };
 
 	CU_ASSERT_TRUE_FATAL(vn_rotate_rows(&p, &rope, edit, ids, begins, turned, first, n, first + n, HEADS, COLUMNS, y));
 	return y;

@@ -156,7 +156,7 @@ static void rotate_to(const vn_plan *p, const double *at)
 				float       *y = rope + (t * H + h) * K;
 				int64_t      a, b;
 				const double c = cos(at[t] * (double)f[i]), s = sin(at[t] * (double)f[i]);
-				vn_rope_pair(r, K, i, &a, &b);
+				vn_rope_pair(r, NULL, K, i, &a, &b);
 				y[a] = (float)((double)x[a] * c - (double)x[b] * s);
 				y[b] = (float)((double)x[b] * c + (double)x[a] * s);
 			}

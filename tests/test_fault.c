@@ -187,7 +187,7 @@ static void faults_add_up(void)
 	const vn_plan *p = vn_faulty_plan(f);
 	const vn_node *k = &p->node[p->value[vn_plan_find(p, "layer1.k_rope")].node],
 				  *q = &p->node[p->value[vn_plan_find(p, "layer1.q_rope")].node];
-	CU_ASSERT(q->c.rope.rope.pairing == VN_PAIR_NEIGHBOURS && k->c.rope.rope.pairing == VN_PAIR_NEIGHBOURS);
+	CU_ASSERT(q->x.rope.pairing == VN_PAIR_NEIGHBOURS && k->x.rope.pairing == VN_PAIR_NEIGHBOURS);
 	CU_ASSERT(q->c.rope.rope.theta == 1e4 && k->c.rope.rope.theta == 1e6);
 	vn_error e;
 	CU_ASSERT_EQUAL(vn_faulty_inject(f, "R1@layer1.*", &e), VN_ERR_USAGE); /* it is so already */

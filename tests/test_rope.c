@@ -1,6 +1,6 @@
 /* test_rope.c: the rotary frequencies and tables, against HuggingFace's bits. */
 #include "libref/ops/rope_table.h"
-#include "libref/plan/rope.h"
+#include "libref/plan/plan.h"
 #include "tests/rope_bits.h"
 #include "tests/float_bits.h"
 #include "tests/suite.h"
@@ -152,6 +152,40 @@ static void an_angle_that_is_no_number_gives_none(void)
 	CU_ASSERT(isnan(vn_rope_sin(-INFINITY)));
 }
 
+static void an_experiment_that_changes_nothing_is_none(void)
+{
+	const vn_rope         r = { .theta = 1e4, .rotary_dim = 8 };
+	const vn_rope_variant nothing = { 0 };
+
+	for (int64_t i = 0; i < 4; i++) {
+		int64_t a[2], b[2];
+		for (int64_t past = 0; past < 40000; past = 3 * past + 1)
+			CU_ASSERT_EQUAL(to_bits(vn_rope_angle(NULL, 0.3f, i, past, 5)),
+			                to_bits(vn_rope_angle(&nothing, 0.3f, i, past, 5)));
+		vn_rope_pair(&r, NULL, 16, i, &a[0], &a[1]);
+		vn_rope_pair(&r, &nothing, 16, i, &b[0], &b[1]);
+		CU_ASSERT(a[0] == i && a[1] == i + 4 && memcmp(a, b, sizeof a) == 0);
+	}
+}
+
+static void every_constant_of_an_experiment_makes_a_variant(void)
+{
+	static const struct {
+		const char *name;
+		double      x;
+	} set[] = { { "pairing", 2 },     { "offset", -1 },   { "turn", 0.5 },   { "half_angles", 1 },
+		        { "step_offset", 1 }, { "step_zero", 1 }, { "sections", 1 }, { "one_position", 1 } };
+	const vn_node model = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = 8, .factor = 2 } };
+
+	CU_ASSERT_PTR_NULL(vn_node_rope_variant(&model));
+	for (size_t k = 0; k < COUNT(set); k++) {
+		vn_node n = model;
+		CU_ASSERT_EQUAL(vn_const_set(&n, set[k].name, set[k].x, NULL), VN_OK);
+		CU_ASSERT(memcmp(&n.c, &model.c, sizeof n.c.rope) == 0);
+		CU_ASSERT_PTR_EQUAL(vn_node_rope_variant(&n), &n.x.rope);
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -163,6 +197,8 @@ int main(void)
 		TEST(from_ten_thousand_on_they_are_within_one_ulp_of_torch),
 		TEST(the_sign_of_the_angle_turns_sin_and_not_cos),
 		TEST(an_angle_that_is_no_number_gives_none),
+		TEST(an_experiment_that_changes_nothing_is_none),
+		TEST(every_constant_of_an_experiment_makes_a_variant),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("rope", tests);

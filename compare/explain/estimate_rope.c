@@ -23,6 +23,7 @@ enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is me
 
 typedef struct turning {
 	vn_rope         rope;
+	vn_rope_variant variant;
 	int             pairs;
 	int64_t         tokens;
 	double complex *z;                /* (tokens) of one pair */
@@ -43,7 +44,7 @@ static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, c
 	int64_t        a, b;
 	double complex all = 0, apart = 0;
 
-	vn_rope_pair(&r->rope, K, i, &a, &b);
+	vn_rope_pair(&r->rope, &r->variant, K, i, &a, &b);
 	for (int64_t p = 0; p < r->tokens; p++) {
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
@@ -108,14 +109,14 @@ static vn_status measure_turns(vn_explain_trial *t, turning *r, const float *unm
 
 /* ---- what may have made such turns ------------------------------------------------------------------ */
 
-static void put_rope(vn_hypothesis *h, const vn_rope *rope)
+static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_variant *variant)
 {
 	vn_constant_put(h, "type", (double)rope->type);
 	vn_constant_put(h, "rotary_dim", rope->rotary_dim);
-	vn_constant_put(h, "pairing", rope->pairing);
-	vn_constant_put(h, "one_position", rope->one_position);
-	vn_constant_put(h, "step_offset", rope->step_offset);
-	vn_constant_put(h, "turn", rope->turn);
+	vn_constant_put(h, "pairing", variant->pairing);
+	vn_constant_put(h, "one_position", variant->one_position);
+	vn_constant_put(h, "step_offset", variant->step_offset);
+	vn_constant_put(h, "turn", variant->turn);
 	vn_constant_put(h, "theta", rope->theta);
 	vn_constant_put(h, "factor", rope->factor);
 	if (rope->type == VN_ROPE_LLAMA3) {
@@ -123,22 +124,22 @@ static void put_rope(vn_hypothesis *h, const vn_rope *rope)
 		vn_constant_put(h, "high_freq_factor", rope->high_freq_factor);
 		vn_constant_put(h, "original_context", rope->original_context);
 	}
-	vn_constant_put(h, "offset", rope->offset);
+	vn_constant_put(h, "offset", variant->offset);
 }
 
 /* Does the rotation also pair other columns? That is a mistake of its own. */
-static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope *rope)
+static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope_variant *variant)
 {
-	return rope->pairing != t->site->plan->node[node].c.rope.rope.pairing;
+	return variant->pairing != t->site->plan->node[node].x.rope.pairing;
 }
 
-static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h,
-                          vn_error *err)
+static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, const vn_rope_variant *variant,
+                          vn_finding finding, vn_hypothesis *h, vn_error *err)
 {
 	h->finding = finding;
-	h->paired = paired_otherwise(t, node, rope);
+	h->paired = paired_otherwise(t, node, variant);
 	h->node = node;
-	put_rope(h, rope);
+	put_rope(h, rope, variant);
 	return vn_try(t, h, err);
 }
 
@@ -251,7 +252,8 @@ static double theta_of_one(const turning *r, const vn_list *lists, const float *
 	return theta < THETA_LIKELY ? theta : 0;
 }
 
-static vn_status try_theta(vn_explain_trial *t, int node, vn_rope rope, double theta, vn_finding finding, vn_error *err)
+static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_rope rope, double theta,
+                           vn_finding finding, vn_error *err)
 {
 	vn_status st = VN_OK;
 	bool      fits = false;
@@ -262,24 +264,25 @@ static vn_status try_theta(vn_explain_trial *t, int node, vn_rope rope, double t
 		vn_hypothesis h = { 0 };
 		if (!vn_may_be_meant(theta, digits, &rope.theta))
 			continue;
-		st = try_rope(t, node, &rope, finding, &h, err);
+		st = try_rope(t, node, &rope, &r->variant, finding, &h, err);
 		fits = vn_fits(t, &h);
 	}
 	return st;
 }
 
 /* Tries one number that differs from the model's. *fits: is it within the floor? */
-static vn_status try_scaled(vn_explain_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits,
+static vn_status try_scaled(vn_explain_trial *t, int node, const turning *r, scaled_by what, double x, bool *fits,
                             vn_error *err)
 {
 	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
+	vn_rope                 rope = r->rope;
 	vn_hypothesis           h = { 0 };
 	vn_status               st;
 
 	if (x == scaling_of(&rope, what))
 		return VN_OK;
 	set_scaling(&rope, what, x);
-	st = try_rope(t, node, &rope, finding_of[what], &h, err);
+	st = try_rope(t, node, &rope, &r->variant, finding_of[what], &h, err);
 	*fits = vn_fits(t, &h);
 	return st;
 }
@@ -297,10 +300,10 @@ static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, co
 		bool         fits = false;
 		double       meant;
 		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
-			st = try_scaled(t, node, r->rope, what, two, &fits, err);
+			st = try_scaled(t, node, r, what, two, &fits, err);
 		for (int digits = 1; !st && digits <= 4 && !fits; digits++)
 			if (vn_may_be_meant(x, digits, &meant))
-				st = try_scaled(t, node, r->rope, what, what == BY_CONTEXT ? round(meant) : meant, &fits, err);
+				st = try_scaled(t, node, r, what, what == BY_CONTEXT ? round(meant) : meant, &fits, err);
 	}
 	return st;
 }
@@ -310,24 +313,25 @@ static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, cons
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
 	vn_rope    plain = r->rope;
-	vn_status st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err) : VN_OK;
+	vn_status  st = scaled ? try_theta(t, node, r, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err)
+	                       : VN_OK;
 
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
 	/* In 16 bits, a scaling by nearly 1 fits where there is none. So both are tried; the better one is the answer. */
-	return st ? st : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
+	return st ? st : try_theta(t, node, r, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
 }
 
 /* Positions that are c too high, for all tokens or for those after the first call. unmodified:
  * (pairs). */
 static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
-	vn_rope       rope = r->rope;
-	int           best = 0;
-	double        least = (double)INFINITY;
-	vn_status     st;
+	vn_hypothesis   h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
+	vn_rope_variant variant = r->variant;
+	int             best = 0;
+	double          least = (double)INFINITY;
+	vn_status       st;
 
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
@@ -340,22 +344,22 @@ static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, con
 	}
 	if (best == 0)
 		return VN_OK;
-	put_rope(&h, &rope);
-	h.paired = paired_otherwise(t, node, &rope);
-	if ((st = vn_fit_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, err)) ||
+	put_rope(&h, &r->rope, &variant);
+	h.paired = paired_otherwise(t, node, &variant);
+	if ((st = vn_fit_whole(t, &h, variant.offset + best, variant.offset - OFFSETS, variant.offset + OFFSETS, err)) ||
 	    r->first == 0)
 		return st;
-	rope.step_offset = best;
-	return try_rope(t, node, &rope, VN_OFFSET_LATER, &later, err);
+	variant.step_offset = best;
+	return try_rope(t, node, &r->rope, &variant, VN_OFFSET_LATER, &later, err);
 }
 
 /* All tokens are rotated by the same angle: of which position? Not of 0, which is no rotation
  * (R12). unmodified: (pairs). */
 static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
-	vn_rope       rope = r->rope;
-	vn_hypothesis h = { 0 };
-	double        least = (double)INFINITY;
+	vn_rope_variant variant = r->variant;
+	vn_hypothesis   h = { 0 };
+	double          least = (double)INFINITY;
 
 	for (int i = 0; i < r->pairs; i++)
 		if (fabs(r->f[i]) * (double)r->tokens > STILL)
@@ -366,19 +370,19 @@ static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, c
 			miss += 1 - cos(r->start[i] - c * (double)unmodified[i]);
 		if (miss < least) {
 			least = miss;
-			rope.offset = c;
+			variant.offset = c;
 		}
 	}
-	if (!rope.offset)
+	if (!variant.offset)
 		return VN_OK;
-	rope.one_position = 1;
-	return try_rope(t, node, &rope, VN_ONE_POSITION, &h, err);
+	variant.one_position = 1;
+	return try_rope(t, node, &r->rope, &variant, VN_ONE_POSITION, &h, err);
 }
 
 static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
-	vn_rope rope = r->rope;
-	double  xy = 0, xx = 0;
+	vn_rope_variant variant = r->variant;
+	double          xy = 0, xx = 0;
 
 	for (int i = 0; i < r->pairs; i++) {
 		xy += r->f[i] * (double)unmodified[i];
@@ -392,8 +396,8 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 	vn_status    st = VN_OK;
 	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_answered(t); i++) {
 		vn_hypothesis h = { 0 };
-		rope.turn = (r->rope.turn != 0 ? r->rope.turn : 1) * as[i];
-		st = try_rope(t, node, &rope, VN_STRETCH, &h, err);
+		variant.turn = (r->variant.turn != 0 ? r->variant.turn : 1) * as[i];
+		st = try_rope(t, node, &r->rope, &variant, VN_STRETCH, &h, err);
 	}
 	return st;
 }
@@ -411,7 +415,7 @@ static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
 		rope.rotary_dim = K * part / 8;
 		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
 			continue;
-		st = try_rope(t, node, &rope, VN_ROTARY_WIDTH, &h, err);
+		st = try_rope(t, node, &rope, &p->node[node].x.rope, VN_ROTARY_WIDTH, &h, err);
 	}
 	return st;
 }
@@ -429,7 +433,8 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
 	     pairing++) {
 		r->rope = p->node[node].c.rope.rope;
-		r->rope.pairing = pairing;
+		r->variant = p->node[node].x.rope;
+		r->variant.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
 		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, unmodified, &af);
 		if ((st = measure_turns(t, r, unmodified, err)) || r->coherence < COHERENT)
@@ -441,7 +446,7 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 		if (!(st = fit_offset(t, node, r, unmodified, err)) && r->tokens >= SEVERAL)
 			st = fit_stretch(t, node, r, unmodified, err);
 		else if (!st && r->tokens == 1 && r->first > 0 && !vn_answered(t))
-			st = try_theta(t, node, r->rope, theta_of_one(r, p->list, unmodified, room), VN_THETA, err);
+			st = try_theta(t, node, r, r->rope, theta_of_one(r, p->list, unmodified, room), VN_THETA, err);
 	}
 	free(unmodified);
 	free(room);

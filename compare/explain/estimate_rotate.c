@@ -113,11 +113,12 @@ enum {
 #define NEAR_POSITION 0.05 /* a position this near to what is expected is that */
 
 typedef struct turned {
-	const vn_rope  *rope;
-	const vn_tensor x; /* (S,H,K) */
-	const double   *y; /* (T,H,K) */
-	int64_t         first, S;
-	float           f[PAIRS_MAX];
+	const vn_rope         *rope;
+	const vn_rope_variant *variant;
+	const vn_tensor        x; /* (S,H,K) */
+	const double          *y; /* (T,H,K) */
+	int64_t                first, S;
+	float                  f[PAIRS_MAX];
 } turned;
 
 /* How well rotation to position p agrees. */
@@ -141,7 +142,7 @@ static double position_of(const turned *r, int64_t t)
 
 	for (int i = 0; i < half; i++) {
 		int64_t j, k;
-		vn_rope_pair(r->rope, K, i, &j, &k);
+		vn_rope_pair(r->rope, r->variant, K, i, &j, &k);
 		z[i] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        from = ((r->first + t) * H + h) * K, to = (t * H + h) * K;
@@ -200,7 +201,12 @@ static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, dou
 	if (!(*y = malloc(n * sizeof **y + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	vn_to_f64(*y, t->site->cand.data, t->site->cand.dtype, n);
-	turned is = { .rope = &p->node[node].c.rope.rope, .x = x, .y = *y, .first = t->site->first, .S = t->site->tokens };
+	turned is = { .rope = &p->node[node].c.rope.rope,
+		          .variant = vn_node_rope_variant(&p->node[node]),
+		          .x = x,
+		          .y = *y,
+		          .first = t->site->first,
+		          .S = t->site->tokens };
 	vn_rope_frequencies(is.rope, p->list, is.S, is.f, &af);
 	memcpy(r, &is, sizeof is);
 	return VN_OK;
@@ -365,9 +371,9 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 	if (!st && t->site->cand.shape.dim[0] == 1 && t->site->first > 0)
 		st = open_turned(t, at->node, r, &y, err);
 	if (!st && y) {
-		const vn_rope *rope = &t->site->plan->node[at->node].c.rope.rope;
-		const double   is = position_of(r, 0), by = is / (double)t->site->first;
-		bool           done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
+		const double turn = t->site->plan->node[at->node].x.rope.turn;
+		const double is = position_of(r, 0), by = is / (double)t->site->first;
+		bool         done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
 		/* One position in the place of another is an offset as well, so only a number that a person wrote is a
 		 * factor. */
 		for (int digits = 1; !st && digits <= 3 && !done; digits++)
@@ -377,7 +383,7 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 					const double  as = round_number(by, digits, way);
 					if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))
 						continue;
-					vn_constant_put(&h, "turn", (rope->turn != 0 ? rope->turn : 1) * as);
+					vn_constant_put(&h, "turn", (turn != 0 ? turn : 1) * as);
 					st = vn_try(t, &h, err);
 					done = done || (!st && vn_fits(t, &h));
 				}

@@ -186,7 +186,7 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 static bool goes_alone(const vn_node *n)
 {
 	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT ||
-	       (n->op == VN_OP_ROWS && n->c.rows.form == VN_ROWS_LOG_SOFTMAX);
+	       (n->op == VN_OP_ROWS && n->x.rows.form == VN_ROWS_LOG_SOFTMAX);
 }
 
 /* Computes the sampled rows of a value into *out, which the caller frees. Values as wide as the

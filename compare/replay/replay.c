@@ -78,6 +78,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 		/* What could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.behind < 0) || p->overflow.reached > 0 : p->origin;
 		p->origin = p->origin || (p->overwritten && p->fails);
+		p->origin = p->origin && (p->fails || !c->request.options->baseline); /* what it knows is no news */
 		if (p->origin)
 			list[n++] = i;
 	}

@@ -160,7 +160,8 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_slice)(out, a->in[0], count / n->c.slice.width, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		break;
 	case VN_OP_ROPE:
-		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, a->lists, a->past, a->tokens, row / dim, dim, a->threads);
+		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, vn_node_rope_variant(n), a->lists, a->past, a->tokens,
+		                     row / dim, dim, a->threads);
 		break;
 	case VN_OP_ATTENTION: {
 		REAL(vn_attend) at = attend(n, a);
@@ -178,7 +179,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	case VN_OP_CAUSAL_CONV: ok = conv(n, a, out); break;
 	case VN_OP_L2_NORM: REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, &n->x, a->threads); break;
 	case VN_OP_LOG_DECAY: ok = log_decay(n, a, row, out); break;
-	case VN_OP_ROWS: REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->c); break;
+	case VN_OP_ROWS: REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->x); break;
 	case VN_OP_DELTA_RULE: ok = delta_rule(n, a, out); break;
 	case VN_N_OPS: assert(0);
 	}

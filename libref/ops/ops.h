@@ -101,10 +101,10 @@ void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int6
  *   for i < R/2, a = float(position) * f[i]:
  *   y[i]       = x[i] cos a - x[i + R/2] sin a
  *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R
- * or with the pairs and angles that rope specifies (vn_rope_pair, vn_rope_angle). Returns false
- * without memory. */
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T,
-                     int64_t H, int64_t K, int threads);
+ * e, NULL in a model: other pairs and angles (vn_rope_pair, vn_rope_angle). Returns false without
+ * memory. */
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_variant *e, const vn_list *lists,
+                     int64_t past, int64_t T, int64_t H, int64_t K, int threads);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
  *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G), or as head_map says
@@ -179,7 +179,7 @@ void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)
 
 /* Rearranges rows for an experiment: vn_rows_form.   x, other, y (T,N), after `past` rows of
  * earlier calls */
-void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N, const vn_consts *c);
+void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N, const vn_variant *e);
 
 #if VN_REAL == 32
 /* linear in double, rounded once, for small products (linear_wide.c). */

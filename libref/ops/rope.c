@@ -15,15 +15,15 @@
 
 /* cos and sin (R/2) of one token, as another implementation computes them (vn_angles). kept, stretch:
  * vn_rope_frequencies_wide. */
-static void other_angles(const vn_rope *rope, double base, const double *kept, const double *stretch, int64_t past,
-                         int64_t t, float *c, float *s)
+static void other_angles(const vn_rope *rope, const vn_rope_variant *e, double base, const double *kept,
+                         const double *stretch, int64_t past, int64_t t, float *c, float *s)
 {
 	const float step = (float)pow(base, -2.0 / rope->rotary_dim);
 	float       chain = 1.0f;
 
 	for (int64_t i = 0; i < rope->rotary_dim / 2; i++) {
-		const float at = vn_rope_angle(rope, 1.0f, i, past, t); /* the position */
-		chain = i ? chain * step : vn_rope_angle(rope, 1.0f, 0, past, t);
+		const float at = vn_rope_angle(e, 1.0f, i, past, t); /* the position */
+		chain = i ? chain * step : vn_rope_angle(e, 1.0f, 0, past, t);
 		const double angle = rope->angles == VN_ANGLES_WIDE   ? (double)at * (kept[i] * stretch[i])
 		                     : rope->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
 		                                                      : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
@@ -33,14 +33,15 @@ static void other_angles(const vn_rope *rope, double base, const double *kept, c
 }
 
 /* Rotates one head x (K) into y. */
-static void rotate_head(real *y, const real *x, const vn_rope *rope, int64_t K, const float *c, const float *s)
+static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_rope_variant *e, int64_t K,
+                        const float *c, const float *s)
 {
 	const int64_t half = rope->rotary_dim / 2;
 	const int     rounding = rope->rounding;
 	int64_t       j, k, next, unused;
 
-	vn_rope_pair(rope, K, 0, &j, &k);
-	vn_rope_pair(rope, K, 1, &next, &unused);
+	vn_rope_pair(rope, e, K, 0, &j, &k);
+	vn_rope_pair(rope, e, K, 1, &next, &unused);
 	memcpy(y, x, (size_t)K * sizeof *y);
 	for (int64_t i = 0, step = next - j; i < half; i++, j += step, k += step) {
 		const double a = (double)x[j], b = (double)x[k];
@@ -51,11 +52,11 @@ static void rotate_head(real *y, const real *x, const vn_rope *rope, int64_t K, 
 	}
 }
 
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T,
-                     int64_t H, int64_t K, int threads)
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_variant *e, const vn_list *lists,
+                     int64_t past, int64_t T, int64_t H, int64_t K, int threads)
 {
 	const int64_t half = rope->rotary_dim / 2;
-	const bool    other = rope->angles != VN_ANGLES_TORCH && !rope->half_angles;
+	const bool    other = rope->angles != VN_ANGLES_TORCH && !(e && e->half_angles);
 	double       *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(1 + 3 * T) * sizeof(float))),
 		   *stretch = kept + half;                                /* (half) each */
 	float *f = (float *)(stretch + half), *tables = f + half, af; /* (half), (T,3,half) */
@@ -72,9 +73,9 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 		float *c = tables + 3 * t * half, *s = c + half, *angle = s + half;
 
 		if (other)
-			other_angles(rope, base, kept, stretch, past, t, c, s);
+			other_angles(rope, e, base, kept, stretch, past, t, c, s);
 		for (int64_t i = 0; !other && i < half; i++)
-			angle[i] = vn_rope_angle(rope, f[i], i, past, t);
+			angle[i] = vn_rope_angle(e, f[i], i, past, t);
 		if (!other)
 			vn_rope_row(c, s, angle, half);
 		for (int64_t i = 0; i < half; i++) {
@@ -82,7 +83,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 			s[i] = (float)vn_round_intermediate((double)(s[i] * af), rope->rounding);
 		}
 		for (int64_t h = 0; h < H; h++)
-			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, rope, K, c, s);
+			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, rope, e, K, c, s);
 	}
 	free(kept);
 	return true;

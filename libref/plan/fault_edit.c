@@ -105,7 +105,7 @@ vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err)
 vn_node vn_fault_rows(int layer, int form, int by, int inner, int value)
 {
 	return (
-		vn_node) { .op = VN_OP_ROWS, .layer = layer, .c.rows = { form, by, inner }, .n_in = 2, .in = { value, value } };
+		vn_node) { .op = VN_OP_ROWS, .layer = layer, .x.rows = { form, by, inner }, .n_in = 2, .in = { value, value } };
 }
 
 vn_node vn_fault_act(int layer, vn_act act, int value)

@@ -91,6 +91,11 @@ const char *vn_const_name(vn_op op, int i)
 	return r ? r->name : NULL;
 }
 
+static bool is_experimental(const row *r)
+{
+	return r->at >= offsetof(vn_node, x);
+}
+
 bool vn_const_is_list(vn_op op, int i)
 {
 	return find_const(op, i)->kind == LIST;
@@ -98,20 +103,17 @@ bool vn_const_is_list(vn_op op, int i)
 
 bool vn_const_is_optional(vn_op op, int i)
 {
-	static const char *const later[] = { "transposed", "short_factor", "long_factor", "pairing",
-		                                 "offset",     "turn",         "half_angles", "step_offset",
-		                                 "step_zero",  "sections",     "one_position" };
+	static const char *const later[] = { "transposed", "offset", "short_factor", "long_factor" };
 	const row               *r = find_const(op, i);
-	bool                     is = r->at >= offsetof(vn_node, x) || op == VN_OP_ROWS;
+	bool                     is = is_experimental(r);
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
 		is = is || strcmp(later[k], r->name) == 0;
 	return is;
 }
 
-double vn_const_get(const vn_node *n, int i)
+static double value(const vn_node *n, const row *r)
 {
-	const row  *r = find_const(n->op, i);
 	const char *p = (const char *)n + r->at;
 	double      real;
 	int         whole;
@@ -122,6 +124,11 @@ double vn_const_get(const vn_node *n, int i)
 	if (r->kind == TRUTH)
 		return memcpy(&truth, p, sizeof truth), truth;
 	return memcpy(&whole, p, sizeof whole), whole; /* enums are ints here */
+}
+
+double vn_const_get(const vn_node *n, int i)
+{
+	return value(n, find_const(n->op, i));
 }
 
 vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err)
@@ -153,12 +160,14 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 
 bool vn_node_is_variant(const vn_node *n)
 {
-	const vn_rope *r = &n->c.rope.rope;
 	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU);
 
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
-		is = is || (table[j].op == n->op && table[j].at >= offsetof(vn_node, x) &&
-		            *(const int *)(const void *)((const char *)n + table[j].at) != 0);
-	return is || (n->op == VN_OP_ROPE && (r->pairing || r->offset || r->turn != 0 || r->half_angles || r->step_offset ||
-	                                      r->step_zero || r->sections || r->one_position));
+		is = is || (table[j].op == n->op && is_experimental(&table[j]) && value(n, &table[j]) != 0);
+	return is;
+}
+
+const vn_rope_variant *vn_node_rope_variant(const vn_node *n)
+{
+	return vn_node_is_variant(n) ? &n->x.rope : NULL;
 }

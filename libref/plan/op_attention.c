@@ -53,8 +53,10 @@ vn_status vn_check_rope(const vn_plan_walk *w, int i)
 	if (R < 2 || R % 2 || R > x->size[2])
 		return vn_check_fail(w, i, "rotary_dim is %d, expected an even number from 2 to the head width %d", R,
 		                     x->size[2]);
-	char why[VN_ROPE_WHY];
-	return vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) ? VN_OK : vn_check_fail(w, i, "%s", why);
+	char       why[VN_ROPE_WHY];
+	const bool good = vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) &&
+	                  vn_rope_variant_check(&n->x.rope, why);
+	return good ? VN_OK : vn_check_fail(w, i, "%s", why);
 }
 
 vn_status vn_check_attention(const vn_plan_walk *w, int i)

@@ -71,10 +71,10 @@ vn_status vn_check_rows(const vn_plan_walk *w, int i)
 
 	if (!vn_check_row(x) || vn_check_row(x) != vn_check_row(&p->value[n->in[1]]) || !vn_check_same(x, y))
 		return vn_check_unfit(w, i);
-	if ((unsigned)n->c.rows.form >= VN_N_ROWS_FORMS || abs(n->c.rows.by) > 1 << 24 ||
-	    (n->c.rows.form == VN_ROWS_TILES && n->c.rows.by < 1) ||
-	    (n->c.rows.form == VN_ROWS_ROUND && (n->c.rows.by < 0 || n->c.rows.by >= vn_check_row(x))) ||
-	    (n->c.rows.form == VN_ROWS_PARTS_FIRST && (n->c.rows.inner < 1 || vn_check_row(x) % n->c.rows.inner)))
-		return vn_check_fail(w, i, "invalid form %d, by %d or inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
+	if ((unsigned)n->x.rows.form >= VN_N_ROWS_FORMS || abs(n->x.rows.by) > 1 << 24 ||
+	    (n->x.rows.form == VN_ROWS_TILES && n->x.rows.by < 1) ||
+	    (n->x.rows.form == VN_ROWS_ROUND && (n->x.rows.by < 0 || n->x.rows.by >= vn_check_row(x))) ||
+	    (n->x.rows.form == VN_ROWS_PARTS_FIRST && (n->x.rows.inner < 1 || vn_check_row(x) % n->x.rows.inner)))
+		return vn_check_fail(w, i, "invalid form %d, by %d or inner %d", n->x.rows.form, n->x.rows.by, n->x.rows.inner);
 	return VN_OK;
 }

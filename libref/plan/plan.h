@@ -180,14 +180,15 @@ enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* The input slots of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
-/* Constants of a model, by operation. Constants that only an experiment sets are in vn_variant. */
+/* Constants of a model, by operation, and the arithmetic that a replay sets. Constants that only an
+ * experiment sets are in vn_variant. */
 typedef union vn_consts {
 	vn_norm norm;
 	struct {
 		int transposed; /* 1: w is stored (N,M), as GPT-2's files have it */
 		/* 1 + vn_dtype of w in the model's file; 0: its present format. Used by vn_products */
 		int kept;
-		int inverse; /* vn_ggml_scale; 0 in every model */
+		int inverse; /* set by a replay: vn_ggml_scale */
 	} linear;
 	/* Takes columns [from, from + width) of every `stride` columns of x. If a row has several such
 	 * blocks (heads), the results follow each other. */
@@ -218,9 +219,6 @@ typedef union vn_consts {
 		int rounding, formula;
 	} conv;
 	struct {
-		int form, by, inner;
-	} rows; /* vn_rows_form */
-	struct {
 		double scale; /* multiplies q; key_dim^-1/2 */
 		int    key_heads, value_heads, key_dim, value_dim;
 		int    chunked; /* set by a replay: 1: chunks of VN_DELTA_CHUNK tokens in float32 */
@@ -228,7 +226,7 @@ typedef union vn_consts {
 } vn_consts;
 
 /* What an experiment (fault.h) changes in the formula of an operation. All 0 in every model: the
- * usual formula, bit for bit. The variants of VN_OP_ROPE are in vn_rope. */
+ * usual formula, bit for bit. */
 typedef union vn_variant {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */
@@ -246,6 +244,10 @@ typedef union vn_variant {
 	struct {
 		int step_zero;
 	} positions; /* 1: every call counts positions from 0 */
+	vn_rope_variant rope;
+	struct {
+		int form, by, inner;
+	} rows; /* vn_rows_form */
 	struct {
 		int sinks;       /* this many first keys are never hidden by a window */
 		int ahead;       /* causal: key j is visible to query i when j <= i + ahead */
@@ -477,7 +479,10 @@ bool        vn_const_is_optional(vn_op op, int i); /* older files lack it: 0 */
 double      vn_const_get(const vn_node *n, int i);
 vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *err);
 /* Does a node compute something that no supported model does: an experiment's constant that is not
- * 0, or an activation, pairing or operation of experiments only? */
+ * 0, or an activation or operation of experiments only? */
 bool        vn_node_is_variant(const vn_node *n);
+
+/* What an experiment changes in a rope; NULL: nothing. */
+const vn_rope_variant *vn_node_rope_variant(const vn_node *n);
 
 #endif

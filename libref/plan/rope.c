@@ -277,24 +277,36 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
 	return base;
 }
 
-float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t)
+static float experimental_angle(const vn_rope_variant *e, float f, int64_t i, int64_t past, int64_t t)
 {
-	const int64_t at = (r->one_position ? 0 : t + (r->step_zero ? 0 : past)) + r->offset +
-	                   (past > 0 ? r->step_offset : 0);
-	float p = r->sections && i % 3 ? 0.0f : (float)at;
+	const int64_t at = (e->one_position ? 0 : t + (e->step_zero ? 0 : past)) + e->offset +
+	                   (past > 0 ? e->step_offset : 0);
+	float p = e->sections && i % 3 ? 0.0f : (float)at;
 
-	if (r->half_angles) {
+	if (e->half_angles) {
 		p = vn_f16_to_f32(vn_f32_to_f16(p));
 		f = vn_f16_to_f32(vn_f32_to_f16(f));
-		return vn_f16_to_f32(vn_f32_to_f16(p * f)) * (r->turn != 0.0 ? (float)r->turn : 1.0f);
+		return vn_f16_to_f32(vn_f32_to_f16(p * f)) * (e->turn != 0.0 ? (float)e->turn : 1.0f);
 	}
-	return p * f * (r->turn != 0.0 ? (float)r->turn : 1.0f);
+	return p * f * (e->turn != 0.0 ? (float)e->turn : 1.0f);
 }
 
-void vn_rope_pair(const vn_rope *r, int64_t K, int64_t i, int64_t *first, int64_t *second)
+float vn_rope_angle(const vn_rope_variant *e, float f, int64_t i, int64_t past, int64_t t)
 {
-	*first = r->pairing == VN_PAIR_NEIGHBOURS ? 2 * i : i;
-	*second = r->pairing == VN_PAIR_NEIGHBOURS ? 2 * i + 1 : i + (r->pairing == VN_PAIR_ACROSS ? K : r->rotary_dim) / 2;
+	return e ? experimental_angle(e, f, i, past, t) : (float)(past + t) * f;
+}
+
+void vn_rope_pair(const vn_rope *r, const vn_rope_variant *e, int64_t K, int64_t i, int64_t *first, int64_t *second)
+{
+	const bool neighbours = e && e->pairing == VN_PAIR_NEIGHBOURS, across = e && e->pairing == VN_PAIR_ACROSS;
+
+	*first = neighbours ? 2 * i : i;
+	*second = neighbours ? 2 * i + 1 : i + (across ? K : r->rotary_dim) / 2;
+}
+
+bool vn_rope_varies_by_call(const vn_rope_variant *e)
+{
+	return e && (e->one_position || e->step_zero || e->step_offset);
 }
 
 /* ---- are its constants in range? --------------------------------------------------------------- */
@@ -344,12 +356,6 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 		return say_why(why, "unknown kind of RoPE");
 	if (r->short_factor < 0 || r->short_factor > n_lists || r->long_factor < 0 || r->long_factor > n_lists)
 		return say_why(why, "short_factor or long_factor names a list that does not exist");
-	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
-		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", r->pairing, r->half_angles, r->turn);
-	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1) ||
-	    (r->one_position & ~1))
-		return say_why(why, "invalid offset %d, step_offset %d, step_zero %d or sections %d", r->offset, r->step_offset,
-		               r->step_zero, r->sections);
 	if (!((float)r->theta > 1.0f))
 		return say_why(why, "theta is %g and must be above 1", r->theta);
 	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) &&
@@ -369,4 +375,15 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 			why, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)",
 			r->max_context, r->rotary_dim);
 	return r->type == VN_ROPE_LONGROPE ? longrope_is_sound(r, lists, why) : true;
+}
+
+bool vn_rope_variant_check(const vn_rope_variant *e, char why[VN_ROPE_WHY])
+{
+	if ((unsigned)e->pairing >= VN_N_PAIRINGS || (e->half_angles & ~1) || !isfinite(e->turn))
+		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", e->pairing, e->half_angles, e->turn);
+	if (abs(e->offset) > 1 << 24 || abs(e->step_offset) > 1 << 24 || (e->step_zero & ~1) || (e->sections & ~1) ||
+	    (e->one_position & ~1))
+		return say_why(why, "invalid offset %d, step_offset %d, step_zero %d or sections %d", e->offset, e->step_offset,
+		               e->step_zero, e->sections);
+	return true;
 }

@@ -73,19 +73,22 @@ typedef struct vn_rope {
 	int          pow_block;   /* exponents per vector step of the torch that made the
 	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
 	                             0 means 32 */
-	/* For experiments: */
-	int          pairing;     /* vn_pairing */
-	int          offset;      /* added to every position */
-	double       turn;        /* multiplies every angle; 0 means 1 */
-	int          half_angles; /* 1: position, frequency and their product are rounded to f16 */
-	int          step_offset; /* added to every position after the first call */
-	int          step_zero;   /* 1: every call counts positions from 0 */
-	int          sections;    /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	/* set by a replay: vn_intermediate_rounding of cos, sin and both products */
 	int          rounding;
-	int          one_position; /* 1: every token has position `offset` */
-	int          angles;       /* set by a replay: vn_angles */
+	int          angles; /* set by a replay: vn_angles */
 } vn_rope;
+
+/* What an experiment changes in pairs and angles. All 0: nothing. */
+typedef struct vn_rope_variant {
+	int    pairing;      /* vn_pairing */
+	int    offset;       /* added to every position */
+	double turn;         /* multiplies every angle; 0 means 1 */
+	int    half_angles;  /* 1: position, frequency and their product are rounded to f16 */
+	int    step_offset;  /* added to every position after the first call */
+	int    step_zero;    /* 1: every call counts positions from 0 */
+	int    sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
+	int    one_position; /* 1: every token has position `offset` */
+} vn_rope_variant;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,
  * which multiplies cos and sin in float; 1 except for yarn and longrope. lists: the plan's, used by
@@ -103,11 +106,15 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
  * zero? If not, writes why. rotary_dim is even, and at least 2. */
 enum { VN_ROPE_WHY = 256 };
 bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY]);
+bool vn_rope_variant_check(const vn_rope_variant *e, char why[VN_ROPE_WHY]); /* is it in range? */
 
+/* In these, e is NULL for every model. */
 /* Returns the angle in radians, a product of floats, of pair i with frequency f for token t of a
  * call after `past` tokens. */
-float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t);
+float vn_rope_angle(const vn_rope_variant *e, float f, int64_t i, int64_t past, int64_t t);
 /* Sets the two columns of pair i in a head of width K. */
-void  vn_rope_pair(const vn_rope *r, int64_t K, int64_t i, int64_t *first, int64_t *second);
+void  vn_rope_pair(const vn_rope *r, const vn_rope_variant *e, int64_t K, int64_t i, int64_t *first, int64_t *second);
+/* Does a position have other angles in another call? */
+bool  vn_rope_varies_by_call(const vn_rope_variant *e);
 
 #endif

@@ -106,6 +106,17 @@ $PYTHON -c "
 import json
 r = json.load(open('known.json'))
 print(r['verdict'], r['first_divergence'], r['summary'])"
+echo "== an origin that the baseline knows is none, and one that is worse is"
+vernier compare ref.h5 was.h5 --model "$M" -q -o replayed.json 2>/dev/null
+damage half now 'channel("layer0.v_proj", 1.6)'
+for cand in was now; do
+	vernier compare ref.h5 $cand.h5 --model "$M" --baseline replayed.json -q -o replayed-$cand.json 2>/dev/null
+	echo "[$?]"
+	$PYTHON -c "
+import json
+was, r = json.load(open('replayed.json')), json.load(open('replayed-$cand.json'))
+print(was['origins'], r['verdict'], r['origins'], [p['name'] for p in r['checkpoints'] if p['origin']])"
+done
 echo "== steps that are judged together, whichever is charged"
 vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids --decode 12 -o deep.h5 2>/dev/null
 vernier show deep.h5 --format json |
