@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# bench_gpu.sh BUILD [--shape NAME] [--torch PYTHON] [--json FILE] [--speed] [TOKENS...]: `capture gpu` of a shape of
-# `vernier synth`: qwen2-0.5b, or NAME; qwen3.5-0.8b has heads of 256, and three layers of four of the gated delta rule.
+# bench_gpu.sh BUILD [--shape NAME] [--torch PYTHON] [--json FILE] [--speed] [--precision f16|f32] [TOKENS...]:
+# `capture gpu` of a shape of `vernier synth`: qwen2-0.5b, or NAME; qwen3.5-0.8b has heads of 256, and three layers of
+# four of the gated delta rule.
 #
 # For every number of tokens: records the reference in float32, the floor (the reference in float16) and the GPU, and
 # holds every default checkpoint to 1.7 times the floor (not with --speed); the first number also with float16 sums
-# (f16-acc16) and their floor. Then bench_gpu.py: milliseconds, GB/s, TFLOP/s and the share of the device's limit for
-# each operation, beside torch where --torch names its Python.
+# (f16-acc16) and their floor. Then bench_gpu.py, in --precision: milliseconds, GB/s, TFLOP/s and the share of the
+# device's limit for each operation, beside torch where --torch names its Python.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
@@ -14,8 +15,18 @@ options=() sizes=() parity=1 shape=qwen2-0.5b
 while [ $# -gt 0 ]; do
 	case $1 in
 	--torch | --json) options+=("$1" "$2"); shift ;;
+	--precision)
+		case ${2-} in
+		f16 | f32) options+=("$1" "$2"); shift ;;
+		*) echo "bench_gpu.sh: --precision: f16 or f32" >&2; exit 2 ;;
+		esac
+		;;
 	--speed) parity= ;;
 	--shape) shape=$2; shift ;;
+	'' | *[!0-9]* | 0*)
+		echo "bench_gpu.sh: $1: neither an option nor a number of tokens" >&2
+		exit 2
+		;;
 	*) sizes+=("$1") ;;
 	esac
 	shift

@@ -90,8 +90,8 @@ vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *don
 
 	*done = (vn_recorded) { 0 };
 	r.inject = s->n_inject ? s->injected : NULL;
-	if (s->run.gpu)
-		start_table(s, true); /* while the device is opened and loads the same weights */
+	if (s->run.gpu && s->run.threads == 0)
+		start_table(s, true); /* while the device is opened and loads the same weights, by as many threads */
 	if ((st = make_recorder_fault(s, &f, err)) || (!s->e.self && (st = vn_engine_open(&s->e, s->m, &s->run, err))))
 		goto done;
 	s->e.ops->reset(s->e.self);

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,11 +24,13 @@ typedef struct head {
 	int status, bytes[VN_CLUSTER_SENT];
 } head;
 
-enum { ENDING_MS = 5000 };
+enum { ENDING_MS = 5000, SIGNALS = 3 };
+
+static const int ending[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
 
 typedef struct worker {
 	pid_t pid;     /* -1: it has ended */
-	int   talk;    /* a socket: pieces to it, answers from it */
+	int   talk;    /* a socket: pieces to it, answers from it; -1: closed */
 	int   said[2]; /* pipes from its stdout and stderr; said[1] is -1 where both are one file */
 	int   turn;    /* the index in the order of the piece that it does; -1: none */
 } worker;
@@ -37,15 +38,24 @@ typedef struct worker {
 typedef struct crew {
 	const vn_cluster_job *job;
 	worker                w[VN_MOST_WORKERS];
-	int                   workers, signals; /* signals: a descriptor that tells of them */
-	sigset_t              before;           /* the signals blocked before */
-	vn_cluster_answer    *answer;           /* (n), like all below by turn */
-	size_t (*bytes)[2];                     /* of VN_CLUSTER_OUT and VN_CLUSTER_ERR so far */
+	int                   workers;
+	struct sigaction      was[SIGNALS]; /* what the signals did before */
+	sigset_t              before;       /* those blocked before */
+	vn_cluster_answer    *answer;       /* (n), like all below by turn */
+	size_t (*bytes)[2];                 /* of VN_CLUSTER_OUT and VN_CLUSTER_ERR so far */
 	bool       *complete;
 	int         next, told; /* the next turn to hand out; turns whose answers were given to `done` */
 	vn_progress bar;
 	vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err);
 } crew;
+
+static crew *led; /* for the signal handler */
+
+static void restore_signals(const crew *c)
+{
+	for (int i = 0; i < SIGNALS; i++)
+		sigaction(ending[i], &c->was[i], NULL);
+}
 
 /* ---- a worker ------------------------------------------------------------------------------ */
 
@@ -66,6 +76,9 @@ static void work(const crew *c, int talk, const int said[2])
 {
 	int turn;
 
+	vn_trouble_spare(false); /* the start of a worker can be spared, but not what it does */
+	restore_signals(c);
+	sigprocmask(SIG_SETMASK, &c->before, NULL);
 	if (dup2(said[0], STDOUT_FILENO) < 0 || dup2(said[1] < 0 ? said[0] : said[1], STDERR_FILENO) < 0)
 		_exit(2);
 	for (int k = 0; k < c->workers; k++) {
@@ -74,8 +87,6 @@ static void work(const crew *c, int talk, const int said[2])
 		if (c->w[k].said[1] >= 0)
 			close(c->w[k].said[1]);
 	}
-	close(c->signals);
-	sigprocmask(SIG_SETMASK, &c->before, NULL);
 	vn_progress_off();
 	while (vn_socket_get(talk, &turn, sizeof turn)) {
 		vn_cluster_answer a = { 0 };
@@ -193,51 +204,81 @@ static vn_status tell(crew *c, vn_error *err)
 	return st;
 }
 
-static void end_workers(crew *c, int signal)
+static void set_blocked(bool block, sigset_t *before)
 {
-	for (int k = 0; k < c->workers; k++) {
-		worker *w = &c->w[k];
-		close(w->talk);
-		if (signal && w->pid > 0) /* -1, of one that has ended, is every process there is */
-			kill(w->pid, signal);
-	}
-	for (int k = 0; k < c->workers; k++) {
-		worker *w = &c->w[k];
-		while (w->pid > 0 && waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		close_both(w->said);
-	}
-	c->workers = 0;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaddset(&set, ending[i]);
+	sigprocmask(block ? SIG_BLOCK : SIG_SETMASK, block ? &set : before, block ? before : NULL);
 }
 
-/* Ends the workers, and then this process, by a signal. */
-static void end_by(crew *c, int number)
-{
-	vn_progress_stop(&c->bar);
-	end_workers(c, number);
-	sigprocmask(SIG_SETMASK, &c->before, NULL);
-	raise(number);
-}
-
-static const char *name_of(const crew *c, const worker *w)
-{
-	return w->turn < 0 ? "its next piece" : c->job->name(c->job->context, c->job->order[w->turn]);
-}
-
-/* One that has closed its socket may still remove its temporary files; one that lives on has not closed it. */
+/* One that has closed its socket may still remove its temporary files; one that lives on has not closed it. Returns
+ * how it ended. */
 static int wait_for(worker *w)
 {
 	int how = 0;
 
 	for (int ms = 0; w->pid > 0; ms++) {
+		sigset_t before;
+		set_blocked(true, &before); /* the handler must not signal a number that is free again */
 		const pid_t ended = waitpid(w->pid, &how, WNOHANG);
 		if (ended > 0 || (ended < 0 && errno != EINTR))
 			w->pid = -1;
-		else if (ms == ENDING_MS)
+		set_blocked(false, &before); /* a signal to the whole group is here by now */
+		if (ms == ENDING_MS && w->pid > 0)
 			kill(w->pid, SIGKILL);
 		nanosleep(&(struct timespec) { .tv_nsec = ended ? 0 : 1000000 }, NULL);
 	}
 	return how;
+}
+
+/* Also called by the handler. */
+static void end_workers(crew *c, int signal)
+{
+	for (int k = 0; k < c->workers; k++) {
+		worker *w = &c->w[k];
+		if (w->talk >= 0)
+			close(w->talk);
+		w->talk = -1;
+		if (signal && w->pid > 0) /* -1, of one that has ended, is every process there is */
+			kill(w->pid, signal);
+	}
+	for (int k = 0; k < c->workers; k++)
+		wait_for(&c->w[k]);
+}
+
+/* Ends the workers, and then this process, as the signal would have without them. A handler, because a write to stdout
+ * may wait for its reader for ever. */
+static void pass_on(int number)
+{
+	const int before = errno;
+
+	end_workers(led, number);
+	restore_signals(led);
+	raise(number); /* comes when the handler returns */
+	errno = before;
+}
+
+/* Unless this process ignores them. They are blocked until set_blocked(false, &c->before). */
+static void catch_signals(crew *c)
+{
+	struct sigaction now = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+
+	sigemptyset(&now.sa_mask);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaddset(&now.sa_mask, ending[i]);
+	set_blocked(true, &c->before);
+	led = c;
+	for (int i = 0; i < SIGNALS; i++)
+		if (sigaction(ending[i], NULL, &c->was[i]) == 0 && c->was[i].sa_handler != SIG_IGN)
+			sigaction(ending[i], &now, NULL);
+}
+
+static const char *name_of(const crew *c, const worker *w)
+{
+	return c->job->name(c->job->context, c->job->order[w->turn]);
 }
 
 /* Says how a worker ended, behind what was printed before. */
@@ -245,11 +286,9 @@ static vn_status tell_end(crew *c, worker *w, vn_error *err)
 {
 	const int how = wait_for(w);
 	const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
-	if (number == SIGINT || number == SIGTERM || number == SIGHUP) /* this process gets it too, or would have */
-		end_by(c, number);
 	vn_status st = hear(c, w, err);
 	vn_progress_stop(&c->bar);
-	for (int k = 0; !st && w->turn >= 0 && k < 2; k++) {
+	for (int k = 0; !st && k < 2; k++) {
 		const char *text = c->answer[w->turn].text[VN_CLUSTER_OUT + k];
 		fputs(text ? text : "", k ? stderr : stdout);
 		fflush(k ? stderr : stdout);
@@ -272,6 +311,12 @@ static vn_status take_answer(crew *c, worker *w, vn_error *err)
 {
 	head h;
 
+	if (w->turn < 0) { /* it has ended, but all that it was given has been answered */
+		close(w->talk);
+		w->talk = -1;
+		wait_for(w);
+		return VN_OK;
+	}
 	if (!vn_socket_get(w->talk, &h, sizeof h))
 		return errno ? not_reached(c, w, err) : tell_end(c, w, err);
 	vn_cluster_answer *a = &c->answer[w->turn];
@@ -292,7 +337,7 @@ static vn_status take_answer(crew *c, worker *w, vn_error *err)
 
 static vn_status begin_next(crew *c, worker *w, vn_error *err)
 {
-	if (w->turn >= 0 || c->next == c->job->n)
+	if (w->turn >= 0 || w->talk < 0 || c->next == c->job->n)
 		return VN_OK;
 	w->turn = c->next++;
 	if (!vn_socket_put(w->talk, &w->turn, sizeof w->turn) && errno) /* of one that is gone, the socket says so */
@@ -302,9 +347,8 @@ static vn_status begin_next(crew *c, worker *w, vn_error *err)
 
 static vn_status lead(crew *c, vn_error *err)
 {
-	struct pollfd           on[3 * VN_MOST_WORKERS + 1];
-	struct signalfd_siginfo signal;
-	vn_status               st = VN_OK;
+	struct pollfd on[3 * VN_MOST_WORKERS];
+	vn_status     st = VN_OK;
 
 	vn_progress_start(&c->bar, "pair", c->job->n);
 	while (!st && c->told < c->job->n) {
@@ -315,16 +359,13 @@ static vn_status lead(crew *c, vn_error *err)
 			for (int i = 0; i < 2; i++) /* a pipe may be at its end while its worker is still there */
 				on[3 * k + 1 + i] = (struct pollfd) { .fd = c->w[k].turn < 0 ? -1 : c->w[k].said[i], .events = POLLIN };
 		}
-		on[3 * c->workers] = (struct pollfd) { .fd = c->signals, .events = POLLIN };
 		if (st)
 			break;
-		if (poll(on, 3 * (nfds_t)c->workers + 1, -1) < 0) {
+		if (poll(on, 3 * (nfds_t)c->workers, -1) < 0) {
 			if (errno != EINTR)
 				st = vn_fail(err, VN_ERR_NOMEM, "nothing can be received from a process: %s", strerror(errno));
 			continue;
 		}
-		if (on[3 * c->workers].revents && read(c->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
-			end_by(c, (int)signal.ssi_signo);
 		for (int k = 0; !st && k < c->workers; k++) {
 			if (on[3 * k + 1].revents || on[3 * k + 2].revents)
 				st = hear(c, &c->w[k], err);
@@ -341,21 +382,6 @@ static bool same_output(void)
 	struct stat a, b;
 	return fstat(STDOUT_FILENO, &a) == 0 && fstat(STDERR_FILENO, &b) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
-}
-
-/* Blocks the signals that end this process, unless it ignores them, and opens a descriptor that tells of them. */
-static bool watch_signals(crew *c)
-{
-	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction now;
-	sigset_t         set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		if (sigaction(list[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-			sigaddset(&set, list[i]);
-	sigprocmask(SIG_BLOCK, &set, &c->before);
-	return (c->signals = signalfd(-1, &set, SFD_CLOEXEC)) >= 0;
 }
 
 vn_status vn_crew_share(const vn_cluster_job *job, int workers,
@@ -376,9 +402,11 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 		c->answer = calloc(n, sizeof *c->answer);
 		c->bytes = calloc(n, sizeof *c->bytes);
 		c->complete = calloc(n, sizeof *c->complete);
-		const bool room = watch_signals(c) && c->answer && c->bytes && c->complete;
+		const bool room = c->answer && c->bytes && c->complete;
+		catch_signals(c);
 		while (room && c->workers < workers && c->workers < VN_MOST_WORKERS && start_worker(c, one))
 			;
+		set_blocked(false, &c->before);
 	}
 	vn_trouble_spare(false);
 	if (c && c->workers > 1)
@@ -387,9 +415,9 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 		vn_fail(err, st, "fewer than two processes could be started");
 	if (c) {
 		end_workers(c, st ? SIGTERM : 0);
-		if (c->signals >= 0)
-			close(c->signals);
-		sigprocmask(SIG_SETMASK, &c->before, NULL);
+		restore_signals(c);
+		for (int k = 0; k < c->workers; k++)
+			close_both(c->w[k].said);
 		for (size_t i = 0; c->answer && i < n; i++)
 			for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
 				free(c->answer[i].text[k]);

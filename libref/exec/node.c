@@ -322,10 +322,10 @@ static bool are_equal(const char *a, const char *b, size_t bytes, int threads)
 {
 	enum { SHARE = 64 << 10 };
 	const int64_t shares = (int64_t)(bytes / SHARE) + 1;
-	const int     use = shares < threads ? (int)shares : threads;
 	int           differ = 0;
 
-#pragma omp parallel for num_threads(use) schedule(static) reduction(| : differ)
+/* All or one: see convert.c. */
+#pragma omp parallel for num_threads(shares > 1 ? threads : 1) schedule(static) reduction(| : differ)
 	for (int64_t i = 0; i < shares; i++) {
 		const size_t at = (size_t)i * SHARE;
 		differ |= memcmp(a + at, b + at, bytes - at < SHARE ? bytes - at : SHARE) != 0;
