@@ -91,9 +91,7 @@ static void work(const crew *c, int talk, const int said[2])
 	while (vn_socket_get(talk, &turn, sizeof turn)) {
 		vn_cluster_answer a = { 0 };
 		c->job->piece(c->job->context, c->job->order[turn], &a);
-		fflush(stdout);
-		fflush(stderr);
-		if (!send_answer(talk, &a))
+		if (fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || !send_answer(talk, &a))
 			_exit(2);
 		for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
 			free(a.text[k]);
@@ -393,10 +391,9 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 	vn_status    st = VN_ERR_UNSUPPORTED;
 	const bool   one = same_output();
 
-	fflush(stdout);
-	fflush(stderr);
-	vn_trouble_spare(true); /* one process can do it all */
-	if ((c = calloc(1, sizeof *c))) {
+	vn_trouble_spare(true);                                          /* one process can do it all */
+	const bool flushed = fflush(stdout) == 0 && fflush(stderr) == 0; /* else each worker would print it again */
+	if (flushed && (c = calloc(1, sizeof *c))) {
 		c->job = job;
 		c->done = done;
 		c->answer = calloc(n, sizeof *c->answer);
