@@ -193,13 +193,31 @@ static hid_t member_type(hid_t dset, const char *member)
 	return i < 0 ? H5I_INVALID_HID : H5Tget_member_type(table, (unsigned)i);
 }
 
-static void read_member(const vn_scan *s, hid_t dset, const char *object, const char *member, hid_t type, void *to)
+/* Whole rows are read, and the member is converted by itself: where memory runs out while HDF5 prepares to read one
+ * member of a table, it may return the first bytes of each row as that member, and no error. */
+static void read_member(const vn_scan *s, hid_t dset, const char *object, const char *member, hid_t as, int64_t n,
+                        void *to)
 {
-	hid_t one = H5Tcreate(H5T_COMPOUND, H5Tget_size(type));
-	if (one < 0 || H5Tinsert(one, member, 0, type) < 0)
+	const hid_t    table = H5Dget_type(dset), type = member_type(dset, member);
+	const int      i = table >= 0 ? H5Tget_member_index(table, member) : -1;
+	const size_t   row = table >= 0 ? H5Tget_size(table) : 0, size = type >= 0 ? H5Tget_size(type) : 0;
+	const size_t   wide = H5Tget_size(as) > size ? H5Tget_size(as) : size;
+	unsigned char *rows = vn_scan_room(s, object, (size_t)n, row), *one = vn_scan_room(s, object, (size_t)n, wide);
+
+	if (i < 0 || size == 0)
 		vn_refuse(s, object, "column %s cannot be read", member);
-	read_all(s, dset, one, object, to);
-	H5Tclose(one);
+	const size_t at = H5Tget_member_offset(table, (unsigned)i);
+	read_all(s, dset, table, object, rows);
+	for (int64_t k = 0; k < n; k++)
+		memcpy(one + (size_t)k * size, rows + (size_t)k * row + at, size);
+	const htri_t same = H5Tequal(type, as);
+	if (same < 0 || (!same && H5Tconvert(type, as, (size_t)n, one, NULL, H5P_DEFAULT) < 0))
+		vn_refuse(s, object, "column %s cannot be read", member);
+	memcpy(to, one, (size_t)n * H5Tget_size(as));
+	free(one);
+	free(rows);
+	H5Tclose(type);
+	H5Tclose(table);
 }
 
 char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room)
@@ -213,7 +231,7 @@ char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, cons
 		vn_refuse(s, object, "column %s does not hold strings", member);
 	bool  variable = H5Tis_variable_str(type) > 0;
 	char *raw = vn_scan_room(s, object, (size_t)n, width), *all = vn_scan_room(s, object, (size_t)n, room);
-	read_member(s, dset, object, member, type, raw);
+	read_member(s, dset, object, member, type, n, raw);
 	for (int64_t i = 0; i < n; i++) {
 		char *one = raw + (size_t)i * width, *own = NULL;
 		if (variable) {
@@ -243,6 +261,6 @@ double *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, co
 	if (c != H5T_FLOAT && c != H5T_INTEGER)
 		vn_refuse(s, object, "column %s does not hold numbers", member);
 	double *all = vn_scan_room(s, object, (size_t)n, sizeof *all);
-	read_member(s, dset, object, member, H5T_NATIVE_DOUBLE, all);
+	read_member(s, dset, object, member, H5T_NATIVE_DOUBLE, n, all);
 	return all;
 }
