@@ -122,9 +122,9 @@ static pid_t start(deed what)
 	}
 	close(ends[1]);
 	wait_until(&all->done, 1);
-	if (full) /* the pipe is open, and stays full */
+	if (what == STUCK)
 		wait_until(&all->pid[1], 1);
-	else
+	if (!full) /* else the pipe stays open, and full */
 		close(ends[0]);
 	return child;
 }
