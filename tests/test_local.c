@@ -3,6 +3,7 @@
 #include "tests/suite.h"
 
 #include <math.h>
+#include <stddef.h>
 
 enum { T = 16, D = 32, N = T * D };
 
@@ -44,7 +45,8 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 	for (int threads = 1; threads <= 8; threads *= 2) {
 		CU_ASSERT_EQUAL(vn_local_measure_with(&x, &y, &z, "token hidden", VN_F16, false, threads, &z, &given, &l, &err),
 		                VN_OK);
-		CU_ASSERT_EQUAL(memcmp(&l, &alone, sizeof l), 0);
+		CU_ASSERT_EQUAL(memcmp(&l, &alone, offsetof(vn_replayed, gain)), 0); /* all of these are double */
+		CU_ASSERT(l.bad == alone.bad && l.none == alone.none && l.numbers == alone.numbers);
 		CU_ASSERT_EQUAL(given.value[VN_M_NMSE], want.value[VN_M_NMSE]);
 	}
 }
