@@ -6,7 +6,7 @@
 #include "capture/run/engine.h"
 #include "capture/run/run.h"
 #include "capture/store/store.h"
-#include "compare/explain/score.h"
+#include "compare/hypothesis/score.h"
 #include "libref/exec/ref.h"
 #include "libref/plan/fault.h"
 #include "tests/suite.h"
