@@ -56,26 +56,26 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 	                                                               : VN_ROUNDING_F32;
 
 	switch (n->op) {
-	case VN_OP_LINEAR: n->c.linear.inverse = VN_GGML_INVERTED; break;
-	case VN_OP_DELTA_RULE: n->c.delta.chunked = 1; break;
-	case VN_OP_ATTENTION: n->c.attention.rounding = (int)rounding; break;
+	case VN_OP_LINEAR: n->x.linear.inverse = VN_GGML_INVERTED; break;
+	case VN_OP_DELTA_RULE: n->x.delta.chunked = 1; break;
+	case VN_OP_ATTENTION: n->x.attention.rounding = (int)rounding; break;
 	case VN_OP_ROPE:
 		if (is_narrow(storage) && i == 0)
-			n->c.rope.rope.rounding = (int)rounding;
+			n->x.rope.rounding = (int)rounding;
 		else
-			n->c.rope.rope.angles = i + !is_narrow(storage);
+			n->x.rope.angles = i + !is_narrow(storage);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
-	case VN_OP_L2_NORM: n->c.norm.rounding = (int)rounding; break;
+	case VN_OP_L2_NORM: n->x.norm.rounding = (int)rounding; break;
 	case VN_OP_ACT:
 	case VN_OP_GATED:
-		n->c.act.rounding = (int)rounding;
-		n->c.act.formula = i + (n->op == VN_OP_ACT);
+		n->x.act.rounding = (int)rounding;
+		n->x.act.formula = i + (n->op == VN_OP_ACT);
 		break;
 	case VN_OP_CAUSAL_CONV:
-		n->c.conv.rounding = (int)rounding;
-		n->c.conv.formula = i > 0;
+		n->x.conv.rounding = (int)rounding;
+		n->x.conv.formula = i > 0;
 		break;
 	default: break;
 	}

@@ -115,7 +115,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
                           int64_t S)
 {
 	const int H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int rounding = a->c->attention.rounding,
+	const int rounding = a->x->attention.rounding,
 			  first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
 	const double scale = a->c->attention.scale;
 
