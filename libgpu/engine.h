@@ -29,6 +29,8 @@ struct vn_gpu {
 	vn_policy      policy;
 	bool           guard, validate, progress;
 	int            threads; /* as in vn_gpu_options */
+	const int     *early;   /* (n_early), as there */
+	int            n_early;
 	int64_t        position;
 
 	vn_device      device;
@@ -85,6 +87,15 @@ vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
 /* Skips the nodes up to `to`. Rows that are appended to their states still are, if they exist,
  * since a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
+
+/* Do the commands of a node not wait for earlier ones? */
+static inline bool vn_gpu_is_early(const vn_gpu *g, int node)
+{
+	for (int i = 0; i < g->n_early; i++)
+		if (g->early[i] == g->plan->node[node].out[0])
+			return true;
+	return false;
+}
 
 /* Returns where a value of the call is; NULL: it is made in pieces, or shows a state. */
 static inline vn_buffer *vn_place_of(vn_gpu *g, int value)

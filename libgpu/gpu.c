@@ -119,6 +119,8 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	g->validate = o->validate;
 	g->progress = o->progress;
 	g->threads = o->threads;
+	g->early = o->early;
+	g->n_early = o->n_early;
 	g->break_skip = g->break_overrun = -1;
 	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
 	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||

@@ -41,21 +41,26 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
 typedef struct vn_gpu vn_gpu;
 
 typedef struct vn_gpu_options {
-	vn_policy policy;  /* f16, f16-acc16, f32; f64 is refused */
-	int       device;  /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
+	vn_policy  policy;  /* f16, f16-acc16, f32; f64 is refused */
+	int        device;  /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
 	                          * suitable one (discrete, integrated, virtual, cpu) */
-	int64_t   staging; /* bytes per staging buffer; 0: 64 MiB */
+	int64_t    staging; /* bytes per staging buffer; 0: 64 MiB */
 	/* Khronos validation with synchronisation validation; a message fails the call */
-	bool      validate;
-	bool      guard; /* poison every buffer, guard zones around each, checked after the fence;
+	bool       validate;
+	bool       guard; /* poison every buffer, guard zones around each, checked after the fence;
 	                          * values then share no memory, and all of them are read back */
 	/* The cache of keys and values (all growing states): contiguous, or in pools of blocks (blocks,
 	 * kv_heads, block, head_dim) found through a table. The bits of results are the same. */
-	bool      paged;
-	int       block;   /* tokens per block; 0: 16 */
-	uint64_t  scatter; /* for tests: if not 0, blocks are taken in an order drawn from it */
-	bool      progress;
-	int       threads; /* that convert weights or compile shaders; 0: one per processor */
+	bool       paged;
+	int        block;   /* tokens per block; 0: 16 */
+	uint64_t   scatter; /* for tests: if not 0, blocks are taken in an order drawn from it */
+	/* For an experiment: the first outputs (n_early) of nodes whose commands do not wait for earlier
+	 * ones, because the barriers before them are left out. Borrowed like the plan. A call without
+	 * such a barrier is refused: VN_ERR_USAGE. */
+	const int *early;
+	int        n_early;
+	bool       progress;
+	int        threads; /* that convert weights or compile shaders; 0: one per processor */
 	/* Asked before every node and, while the device works, ten times a second; true ends the call,
 	 * or create, with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
 	bool (*stop)(void *ctx);

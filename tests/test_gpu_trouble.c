@@ -263,7 +263,7 @@ static void a_barrier_left_out_is_reported_by_validation(void)
 		int32_t *ids = some_ids(T, small.V);
 		o.guard = true; /* fills and copies: shaders reach memory by address, which the layer does not follow */
 		vn_gpu *g = engine(&m, o);
-		g->encoder.break_barriers = true;
+		g->encoder.omit = true;
 		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
 		CU_ASSERT_TRUE(g->device.complaints > 0);
 		CU_ASSERT_PTR_NOT_NULL(strstr(g->device.complaint, "SYNC-HAZARD"));

@@ -299,8 +299,6 @@ typedef struct vn_node {
 	int        w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
 	int        out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not use */
 	int        state[VN_MAX_STATE];
-	/* for experiments, only on the GPU: its commands do not wait for earlier ones */
-	bool       early;
 } vn_node;
 
 typedef struct vn_value {
