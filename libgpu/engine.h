@@ -45,7 +45,7 @@ struct vn_gpu {
 	/* partial sums of products with divided inputs, and of attention with divided keys */
 	vn_buffer      sums;
 	vn_buffer      upload;  /* ids, then the tables of rope */
-	vn_buffer      foreign; /* staging of values from vn_gpu_write */
+	vn_buffer      foreign; /* staging of values that are written */
 	VkDeviceSize   foreign_used;
 	vn_buffer      counter; /* on a software device: how many nodes of the call are computed, for progress */
 
@@ -79,6 +79,15 @@ struct vn_gpu {
 	int  break_skip, break_overrun;
 	bool break_fusion; /* for tests: every node by itself */
 };
+
+/* Functions of vn_gpu_ops; gpu: a vn_gpu. pass.c: */
+vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err);
+vn_status vn_pass_end(void *gpu, bool keep, vn_error *err);
+/* exchange.c: */
+vn_status vn_pass_read(void *gpu, int value, void *data, vn_error *err);
+vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err);
+vn_status vn_pass_flush(void *gpu, vn_error *err);
 
 /* pass.c */
 void      vn_pass_give_up(vn_gpu *g);              /* g may have no open pass */

@@ -14,7 +14,7 @@
  *          scratch buffer of at most the staging budget, through which logits, tapped scores and
  *          paged states pass in pieces; partial sums of products with divided inputs; ids and rope
  *          tables; if few workgroups share many keys, float sums of attention in up to 64 parts.
- *          For the host: twice the staging budget. vn_gpu_facts states the bytes of each:
+ *          For the host: twice the staging budget. `facts` states the bytes of each:
  *          bytes_weights, bytes_arena (with scratch, sums and tables), bytes_cache, bytes_staging.
  */
 #ifndef VN_LIBGPU_GPU_H
@@ -41,52 +41,39 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
 typedef struct vn_gpu vn_gpu;
 
 typedef struct vn_gpu_options {
-	vn_policy  policy;  /* f16, f16-acc16, f32; f64 is refused */
-	int        device;  /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
+	vn_policy policy;  /* f16, f16-acc16, f32; f64 is refused */
+	int       device;  /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
 	                          * suitable one (discrete, integrated, virtual, cpu) */
-	int64_t    staging; /* bytes per staging buffer; 0: 64 MiB */
+	int64_t   staging; /* bytes per staging buffer; 0: 64 MiB */
 	/* Khronos validation with synchronisation validation; a message fails the call */
-	bool       validate;
-	bool       guard; /* poison every buffer, guard zones around each, checked after the fence;
+	bool      validate;
+	bool      guard; /* poison every buffer, guard zones around each, checked after the fence;
 	                          * values then share no memory, and all of them are read back */
 	/* The cache of keys and values (all growing states): contiguous, or in pools of blocks (blocks,
 	 * kv_heads, block, head_dim) found through a table. The bits of results are the same. */
-	bool       paged;
-	int        block;   /* tokens per block; 0: 16 */
-	uint64_t   scatter; /* for tests: if not 0, blocks are taken in an order drawn from it */
-	/* For an experiment: the first outputs (n_early) of nodes whose commands do not wait for earlier
-	 * ones, because the barriers before them are left out. Borrowed like the plan. A call without
-	 * such a barrier is refused: VN_ERR_USAGE. */
-	const int *early;
-	int        n_early;
-	bool       progress;
-	int        threads; /* that convert weights or compile shaders; 0: one per processor */
+	bool      paged;
+	int       block;   /* tokens per block; 0: 16 */
+	uint64_t  scatter; /* for tests: if not 0, blocks are taken in an order drawn from it */
+	bool      progress;
+	int       threads; /* that convert weights or compile shaders; 0: one per processor */
 	/* Asked before every node and, while the device works, ten times a second; true ends the call,
 	 * or create, with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
 	bool (*stop)(void *ctx);
 	void       *stop_ctx;
 	/* of the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
 	const char *cache_dir;
+	/* For an experiment: the first outputs (n_early) of nodes whose commands do not wait for earlier
+	 * ones, because the barriers before them are left out. Borrowed like the plan. A call without
+	 * such a barrier is refused: VN_ERR_USAGE. */
+	const int  *early;
+	int         n_early;
 } vn_gpu_options;
 
 /* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. */
 vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o, vn_gpu **gpu,
                         vn_error *err);
 
-/* The functions of vn_engine_ops (libref/plan/engine.h). gpu: a vn_gpu. */
-vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err);
-vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err);
-vn_status vn_gpu_write(void *gpu, int value, const void *data, vn_error *err);
-vn_status vn_gpu_flush(void *gpu, vn_error *err);
-vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err);
-int64_t   vn_gpu_position(const void *gpu);
-void      vn_gpu_reset(void *gpu);
-vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err);
-double    vn_gpu_compiling(const void *gpu);
-void      vn_gpu_facts(const void *gpu, vn_facts *f);
-void      vn_gpu_destroy(void *gpu);
+/* What every engine can do: libref/plan/engine.h. self: a vn_gpu. */
 extern const vn_engine_ops vn_gpu_ops;
 
 /* Details of this engine. With validate or guard, a finding is VN_ERR_DEVICE: "layer3.q_rope was

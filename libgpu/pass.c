@@ -237,7 +237,7 @@ static vn_status start_progress(vn_gpu *g, vn_error *err)
 	return st;
 }
 
-vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	vn_gpu      *g = gpu;
 	vn_gpu_pass *w = &g->walk;
@@ -399,7 +399,7 @@ static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
 	return st;
 }
 
-vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
+vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err)
 {
 	vn_gpu   *g = gpu;
 	vn_status st;
@@ -433,7 +433,7 @@ static vn_status check_early(const vn_gpu *g, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err)
+vn_status vn_pass_end(void *gpu, bool keep, vn_error *err)
 {
 	vn_gpu   *g = gpu;
 	vn_status st;
@@ -458,14 +458,4 @@ vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err)
 		vn_cache_keep(&g->cache, g->position);
 	}
 	return VN_OK;
-}
-
-vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
-{
-	vn_gpu   *g = gpu;
-	vn_status st;
-
-	if ((st = vn_gpu_begin(g, ids, tokens, taps, err)) || (st = vn_gpu_run(g, 0, g->plan->n_nodes, err)))
-		return st;
-	return vn_gpu_end(g, true, err);
 }
