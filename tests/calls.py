@@ -31,7 +31,7 @@ compare/against compare/floor compare/profile
 compare/replay compare/explain compare/report compare/folders compare/chapters compare/many compare/table
 compare/evaluate compare/isolate compare/selftest compare
 """.split()
-STRICT = {"capture/run", "compare/explain"}
+STRICT = {folder for folder in ORDER if folder.startswith("lib")} | {"capture/run", "compare/explain"}
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FEWEST = 300  # object files: fewer mean that BUILD is not what we think it is
 
