@@ -3,7 +3,7 @@
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
-#include "compare/explain/score.h"
+#include "compare/hypothesis/score.h"
 #include "libref/base/grow.h"
 
 #include <math.h>

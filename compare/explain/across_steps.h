@@ -17,7 +17,7 @@
 #ifndef VN_COMPARE_ACROSS_STEPS_H
 #define VN_COMPARE_ACROSS_STEPS_H
 
-#include "compare/explain/trial.h"
+#include "compare/hypothesis/trial.h"
 
 vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_error *err);
 

@@ -6,8 +6,8 @@
  * not known. Then it is compared with what other tokens have.
  */
 #include "compare/explain/cache_one_slot.h"
-#include "compare/explain/trial.h"
-#include "compare/explain/score.h"
+#include "compare/hypothesis/trial.h"
+#include "compare/hypothesis/score.h"
 
 #include <math.h>
 #include <stdlib.h>

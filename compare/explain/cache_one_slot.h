@@ -7,7 +7,7 @@
 #ifndef VN_COMPARE_CACHE_ONE_SLOT_H
 #define VN_COMPARE_CACHE_ONE_SLOT_H
 
-#include "compare/explain/trial.h"
+#include "compare/hypothesis/trial.h"
 
 /* In the list of a VN_CACHE_ONE_ALONE: what the slot holds is no known token's. */
 enum { VN_CACHE_UNKNOWN = -1 };

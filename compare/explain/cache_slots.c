@@ -8,8 +8,8 @@
  * from before and after the range, and may be small compared to it, so it is summed from both ends.
  */
 #include "compare/explain/cache_slots.h"
-#include "compare/explain/score.h"
-#include "compare/explain/hypothesis_apply.h"
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/hypothesis_apply.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef VN_COMPARE_CACHE_SLOTS_H
 #define VN_COMPARE_CACHE_SLOTS_H
 
-#include "compare/explain/trial.h"
+#include "compare/hypothesis/trial.h"
 
 /* In the list of a VN_CACHE_EMPTY: values alone, or keys alone, are zero. */
 enum { VN_CACHE_NO_VALUES = -3, VN_CACHE_NO_KEYS = -4 };

@@ -3,7 +3,7 @@
 #ifndef VN_COMPARE_ERROR_SHAPE_H
 #define VN_COMPARE_ERROR_SHAPE_H
 
-#include "compare/explain/trial.h"
+#include "compare/hypothesis/trial.h"
 
 /* Adds the description to t->x->looks. */
 vn_status vn_error_shape(vn_explain_trial *t, vn_error *err);

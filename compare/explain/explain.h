@@ -30,7 +30,7 @@
 #ifndef VN_COMPARE_EXPLAIN_H
 #define VN_COMPARE_EXPLAIN_H
 
-#include "compare/explain/explanation.h"
+#include "compare/hypothesis/explanation.h"
 
 /* Explains c's origins. Call after vn_replay_run; needs opened.model. Call vn_explanations_free
  * afterwards, also after a failure. */

@@ -1,20 +1,20 @@
 /* explain_point.c: see explain_point.h. A new kind of mistake needs a finding (hypothesis.h), its
  * words, and a row in the table of strategies here or in that of estimate.c. */
 #include "compare/explain/explain_point.h"
-#include "compare/explain/catalogue.h"
+#include "compare/hypothesis/catalogue.h"
 #include "compare/explain/error_shape.h"
-#include "compare/explain/estimate.h"
-#include "compare/explain/estimate_arithmetic.h"
-#include "compare/explain/estimate_attention.h"
-#include "compare/explain/estimate_cache.h"
-#include "compare/explain/estimate_linear.h"
-#include "compare/explain/estimate_rotate.h"
-#include "compare/explain/trial.h"
-#include "compare/explain/rearrange.h"
-#include "compare/explain/rearrange_rows.h"
-#include "compare/explain/redirect.h"
-#include "compare/explain/hypothesis_apply.h"
-#include "compare/explain/score.h"
+#include "compare/estimate/estimate.h"
+#include "compare/estimate/estimate_arithmetic.h"
+#include "compare/estimate/estimate_attention.h"
+#include "compare/estimate/estimate_cache.h"
+#include "compare/estimate/estimate_linear.h"
+#include "compare/estimate/estimate_rotate.h"
+#include "compare/hypothesis/trial.h"
+#include "compare/rearrange/rearrange.h"
+#include "compare/rearrange/rearrange_rows.h"
+#include "compare/rearrange/redirect.h"
+#include "compare/hypothesis/hypothesis_apply.h"
+#include "compare/hypothesis/score.h"
 
 #include <stdio.h>
 #include <string.h>

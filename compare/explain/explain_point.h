@@ -3,7 +3,7 @@
 #ifndef VN_COMPARE_EXPLAIN_POINT_H
 #define VN_COMPARE_EXPLAIN_POINT_H
 
-#include "compare/explain/trial.h"
+#include "compare/hypothesis/trial.h"
 
 /* Tries every strategy; if like is not NULL, only the answers and the runner-up of that other
  * checkpoint. */

@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_EXPLAIN_WORDS_H
 #define VN_COMPARE_EXPLAIN_WORDS_H
 
-#include "compare/explain/explanation.h"
+#include "compare/hypothesis/explanation.h"
 
 #define VN_EXPLAINED 900
 

@@ -3,7 +3,7 @@
 #ifndef VN_COMPARE_SENTENCES_H
 #define VN_COMPARE_SENTENCES_H
 
-#include "compare/explain/explanation.h"
+#include "compare/hypothesis/explanation.h"
 
 /* Fills id, words, also, in_part and against of every hypothesis, and `separate` of every
  * explanation. */

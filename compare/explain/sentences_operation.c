@@ -1,6 +1,6 @@
 /* sentences_operation.c: see sentences_operation.h: its constants, its matrix, its formats, what it reads. */
 #include "compare/explain/sentences_operation.h"
-#include "compare/explain/apply_computed.h"
+#include "compare/hypothesis/apply_computed.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"

@@ -3,7 +3,7 @@
 #ifndef VN_COMPARE_SENTENCES_OPERATION_H
 #define VN_COMPARE_SENTENCES_OPERATION_H
 
-#include "compare/explain/explanation.h"
+#include "compare/hypothesis/explanation.h"
 
 #include "libref/plan/fault.h"
 

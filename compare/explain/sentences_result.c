@@ -2,7 +2,7 @@
 #include "compare/explain/sentences_result.h"
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
-#include "compare/explain/rearrange_number.h"
+#include "compare/rearrange/rearrange_number.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"

@@ -1,7 +1,7 @@
 /* next.c: see next.h. */
 #include "compare/report/next.h"
 
-#include "compare/explain/explanation.h"
+#include "compare/hypothesis/explanation.h"
 #include "compare/floor/precision.h"
 #include "libref/base/shell.h"
 

@@ -1,0 +1,292 @@
+/* estimate.c: see estimate.h. First, each operation near the checkpoint is tried in its own way.
+ * If others lie between the checkpoint and captured values, an engine may use one number for
+ * several of them: it is fitted for all of a kind, for those of a layer, and for one alone. */
+#include "compare/estimate/estimate.h"
+#include "compare/estimate/estimate_attention.h"
+#include "compare/estimate/estimate_rope.h"
+#include "compare/estimate/estimate_rotate.h"
+#include "compare/hypothesis/fit.h"
+#include "compare/hypothesis/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
+enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
+enum { KINDS = 8 };
+
+typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
+
+#define OF(op) (UINT64_C(1) << VN_OP_##op)
+#define NORMS  (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
+
+/* ---- learned positions --------------------------------------------------------------------------------------- */
+
+enum { ASKED = 8 }; /* the most tokens that are compared with the rows of the table */
+
+/* The squared error of the candidate's token `at` if its position is `by` rows further on. own:
+ * with the unmodified table. */
+static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position,
+                         int64_t by, double *room)
+{
+	const int64_t    D = table->shape.dim[1];
+	const int64_t    from[4] = { at * D, at * D, position * D, (position + by) * D };
+	const vn_tensor *of[4] = { own, c, table, table };
+	double           sum = 0;
+
+	for (int i = 0; i < 4; i++)
+		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype,
+		          (size_t)D);
+	for (int64_t d = 0; d < D; d++) {
+		const double e = room[d] - room[2 * D + d] + room[3 * D + d] - room[D + d];
+		sum += e * e;
+	}
+	return sum;
+}
+
+/* The shift that leaves least. 0: none does. */
+static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, double *room)
+{
+	const vn_tensor *c = &t->site->cand;
+	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first,
+				  some = rows < ASKED ? rows : ASKED;
+	double  least = (double)INFINITY;
+	int64_t best = 0;
+
+	for (int64_t by = -first - rows; by < C - first; by++) {
+		double sum = 0;
+		for (int64_t i = 0; i < some; i++) {
+			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
+			/* A row outside the table stays as it is, as where the shift is applied. */
+			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
+		}
+		if (sum < least) {
+			least = sum;
+			best = by;
+		}
+	}
+	return best;
+}
+
+/* Estimates which row of the table of learned positions each token was given. at->node must look up learned
+ * positions. */
+static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const vn_plan   *p = t->site->plan;
+	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
+	const int64_t    past = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step)->position;
+	vn_hypothesis    h = { .finding = VN_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
+	vn_status        st = VN_OK;
+
+	/* The checkpoint must be a row of the table, alone or added to something. */
+	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
+	    t->x->unmodified.local.bad)
+		return VN_OK;
+	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
+	if (!room)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a row of positions");
+	const int64_t by = shift_of(t, table, room);
+	free(room);
+	h.change.rows = later.change.rows = (int)by;
+	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
+		return st;
+	later.finding = VN_TABLE_OFFSET_LATER;
+	later.change.later = true;
+	return vn_try(t, &later, err);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------- */
+
+/* A later call begins with an empty state. */
+static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	vn_hypothesis  h = *at;
+
+	if (!s || s->position == 0 || (s->tokens > 1 && s->tokens > s->position))
+		return VN_OK;
+	h.finding = VN_STATE_LOST;
+	vn_constant_put(&h, "restart", s->tokens == 1 ? 1 : (double)s->position);
+	h.change.later = true;
+	return vn_try(t, &h, err);
+}
+
+/* What is fitted at an operation: a function that reads the number off, or a constant and its
+ * range: for an operation alone, and with other operations in between (no steps: not fitted).
+ * The rows of an operation are tried in order until one answers; a row with `beside` is always
+ * tried. */
+static const struct row {
+	uint64_t    ops;
+	vn_finding  finding;
+	const char *constant;
+	vn_range    alone, among;
+	bool        times_own; /* the range is from the model's number / high to the model's number * high */
+	bool        beside;
+	reader      read_alone, read_among;
+} table[] = {
+	{ OF(ROPE), .read_alone = vn_estimate_rope },
+	{ OF(ROPE), .read_alone = vn_estimate_stretch_of_one, .beside = true },
+	{ OF(ROPE), VN_THETA, "theta", .among = { 10, 1e9, 73, true } },
+	{ OF(POSITIONS), .read_alone = estimate_positions },
+	{ NORMS, VN_EPS, "eps", { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },
+	/* eps outside the root: for rows of similar size it equals another eps under the root */
+	{ NORMS, VN_EPS_OUTSIDE, "eps", { 1e-13, 10, 17, false }, .beside = true },
+	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
+	{ OF(ATTENTION), VN_SCORE_SCALE, "scale", { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
+	{ OF(DELTA_RULE), VN_DELTA_SCALE, "scale", { 0, 100, 17, false }, .times_own = true },
+	{ OF(DELTA_RULE), .read_alone = lost_state },
+};
+
+static double own_scale(const vn_node *n)
+{
+	return n->op == VN_OP_ATTENTION ? n->c.attention.scale : n->c.delta.scale;
+}
+
+static vn_status fit_row(vn_explain_trial *t, const struct row *r, const vn_hypothesis *at, vn_range in, vn_error *err)
+{
+	vn_hypothesis h = *at;
+
+	h.finding = r->finding;
+	if (r->times_own) {
+		const double own = own_scale(&t->site->plan->node[at->node]);
+		in.low = own / in.high;
+		in.high = own * in.high;
+	}
+	if (r->finding == VN_EPS_OUTSIDE)
+		vn_constant_put(&h, "eps_outside", 1);
+	const vn_status st = vn_fit_constant(t, &h, r->constant, in, err);
+	if (st || !r->times_own || vn_answered(t))
+		return st;
+	vn_number_put(&h, 0); /* which no range of logarithms contains */
+	return vn_try(t, &h, err);
+}
+
+/* The rows of the operation at `at`. among: other operations lie in between. */
+static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
+{
+	const vn_op op = t->site->plan->node[at->node].op;
+	vn_status   st = VN_OK;
+
+	for (size_t i = 0; !st && i < sizeof table / sizeof *table; i++) {
+		const struct row *r = &table[i];
+		const vn_range    in = among ? r->among : r->alone;
+		const reader      read = among ? r->read_among : r->read_alone;
+		if (!(r->ops >> op & 1) || (vn_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
+			continue;
+		st = read ? read(t, at, err) : in.steps ? fit_row(t, r, at, in, err) : VN_OK;
+	}
+	return st;
+}
+
+/* ---- several at once ------------------------------------------------------------------------------------ */
+
+/* Is one number of it taken for several? */
+static bool is_shared(vn_op op)
+{
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (table[i].ops >> op & 1 && (table[i].among.steps || table[i].read_among))
+			return true;
+	return false;
+}
+
+/* Counts how many operations of the span h changes, and how many it could. */
+static void count_places(vn_explain_trial *t, vn_hypothesis *h)
+{
+	const vn_plan        *p = t->site->plan;
+	const vn_node        *a = &p->node[h->node];
+	const vn_change_reach reach = h->change.constants.reach;
+	const int             n = t->site->n_span, *span = t->site->span;
+
+	h->places = 0;
+	for (int i = 0; i < n; i++) {
+		const vn_node *b = &p->node[span[i]];
+		if (b->op != a->op || (reach == VN_IN_LAYER && b->layer != a->layer) || (reach == VN_AT_NODE && b != a))
+			continue;
+		h->other = span[i] != h->node ? span[i] : h->other;
+		h->places++;
+	}
+	if (h->places < 2)
+		h->places = h->other = 0;
+}
+
+/* The first operation of each kind in the span: of one layer, or (-1) of all. */
+static int first_of_kinds(vn_explain_trial *t, int layer, int node[KINDS])
+{
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            some = 0;
+
+	for (int i = 0; i < n; i++) {
+		const vn_node *a = &p->node[span[i]];
+		bool           known = (layer >= 0 && a->layer != layer) || !is_shared(a->op);
+		for (int k = 0; k < some; k++)
+			known = known || p->node[node[k]].op == a->op;
+		if (!known && some < KINDS)
+			node[some++] = span[i];
+	}
+	return some;
+}
+
+static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
+{
+	int       node[KINDS];
+	const int n = first_of_kinds(t, layer, node);
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
+		vn_hypothesis h = { .node = node[i],
+			                .change = { .kind = VN_BY_CONSTANTS,
+			                            .constants.reach = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+		count_places(t, &h);
+		if (h.places)
+			st = fit_rows(t, &h, true, err);
+	}
+	return st;
+}
+
+/* Fits the operations after those that were tried in their own way, each alone, if they are few. */
+static vn_status fit_each_alone(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            of[VN_N_OPS] = { 0 };
+	vn_status      st = VN_OK;
+
+	for (int i = 0; i < n; i++)
+		of[p->node[span[i]].op]++;
+	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
+		const vn_op op = p->node[span[i]].op;
+		if (is_shared(op) && of[op] <= TRIED_ALONE && (i >= ALONE || (op == VN_OP_ROPE && i)))
+			st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, true, err);
+	}
+	return st;
+}
+
+static vn_status fit_together(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            low = p->layers, high = -1;
+	vn_status      st;
+
+	for (int i = 0; i < n; i++) {
+		const int layer = p->node[span[i]].layer;
+		low = layer >= 0 && layer < low ? layer : low;
+		high = layer > high ? layer : high;
+	}
+	st = fit_each_kind(t, -1, err);
+	for (int layer = low; !st && high > low && high - low < TRIED_ALONE && layer <= high && !vn_answered(t); layer++)
+		st = fit_each_kind(t, layer, err);
+	return st || vn_answered(t) ? st : fit_each_alone(t, err);
+}
+
+vn_status vn_estimate(vn_explain_trial *t, vn_error *err)
+{
+	const int n = t->site->n_span, *span = t->site->span;
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < n && i < ALONE; i++)
+		st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, false, err);
+	return st || vn_answered(t) || n < 2 || t->brief ? st : fit_together(t, err);
+}

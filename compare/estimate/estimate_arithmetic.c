@@ -1,0 +1,179 @@
+/* estimate_arithmetic.c: see estimate_arithmetic.h. */
+#include "compare/estimate/estimate_arithmetic.h"
+#include "compare/hypothesis/apply_computed.h"
+#include "compare/hypothesis/edit_matrix.h"
+#include "compare/hypothesis/score.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- squares beyond float32 ---------------------------------------------------------------------------------- */
+
+static bool is_too_large(const vn_tensor *in, int64_t from, int64_t C)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < C; i++) {
+		const double x = vn_number_at(in, from + i);
+		sum += x * x;
+	}
+	return isfinite(sum) && sum > (double)FLT_MAX;
+}
+
+/* Fills *made with the unmodified result, and 0 (or the bias) in the rows whose squares pass float32. Returns how many
+ * rows that are. */
+static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_tensor *in, int64_t C, vn_made *made)
+{
+	const vn_tensor *bias = n->op == VN_OP_LAYER_NORM && n->w[1] >= 0 ? &t->site->weights[n->w[1]] : NULL;
+	const int64_t    all = vn_shape_count(&t->site->cand.shape);
+	const int64_t    before = t->site->first * (all / t->site->cand.shape.dim[0]);
+	double          *own = (double *)made->own.data, *fine = (double *)made->fine.data;
+	int64_t          rows = 0;
+
+	vn_to_f64(own, t->own.data, t->own.dtype, (size_t)all);
+	vn_to_f64(fine, t->fine.data, t->fine.dtype, (size_t)all);
+	for (int64_t at = 0; at < all; at += C) {
+		if (!is_too_large(in, before + at, C))
+			continue;
+		rows++;
+		for (int64_t i = 0; i < C; i++)
+			own[at + i] = fine[at + i] = bias ? vn_number_at(bias, i) : 0;
+	}
+	return rows;
+}
+
+vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      node = p->value[t->site->target].node;
+	const vn_node *n = &p->node[node];
+	vn_hypothesis  h = { .finding = VN_SQUARES_OVERFLOW, .node = node, .change.kind = VN_BY_RESULT };
+	vn_made        made = { 0 };
+	vn_tensor      in;
+	vn_status      st;
+
+	if ((n->op != VN_OP_RMS_NORM && n->op != VN_OP_LAYER_NORM) || t->site->n_span != 1)
+		return VN_OK;
+	const vn_value *out = &p->value[t->site->target];
+	const int64_t   C = out->size[out->rank - 1], numbers = vn_shape_count(&t->site->cand.shape);
+	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
+		return st;
+	if (C <= 0 || numbers % C || numbers / t->site->cand.shape.dim[0] * t->site->tokens != vn_shape_count(&in.shape))
+		return VN_OK;
+	if (!(st = vn_made_room(t, &made, err)) && make_rows(t, n, &in, C, &made) &&
+	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_fits(t, &h))
+		vn_keep(t->x, &h);
+	vn_made_finish(&made);
+	return st;
+}
+
+/* ---- a narrower format --------------------------------------------------------------------------------------- */
+
+static bool has_format(const vn_tensor *x, vn_weight_format format)
+{
+	const int64_t n = vn_shape_count(&x->shape);
+	double        y;
+
+	for (int64_t i = 0; i < n; i++) {
+		vn_to_f64(&y, (const char *)x->data + (size_t)i * vn_dtype_size(x->dtype), x->dtype, 1);
+		if (!(vn_in_format(y, format) == y))
+			return false;
+	}
+	return true;
+}
+
+/* The result alone, or the operation with all it reads: whichever has fewer numbers off. */
+static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double *y, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_NARROW,
+		                .node = t->site->plan->value[t->site->target].node,
+		                .capture = t->consumed == VN_CONSUMED_OTHERS,
+		                .change = { .kind = VN_BY_NARROW } };
+	int64_t       least = -1, off;
+	vn_status     st = VN_OK;
+	vn_error      none = { "" };
+
+	for (int whole = 0; !st && whole < (t->site->n_span == 1 && !h.capture ? 2 : 1); whole++) {
+		const vn_narrow_edit edit = { .format = format, .whole = whole };
+		st = vn_narrow_make(t, &edit, y, &off, &none);
+		if (st || off < 0 || (least >= 0 && off >= least))
+			continue;
+		least = off;
+		h.change.narrow = edit;
+	}
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st && st != VN_ERR_UNSUPPORTED ? st : least < 0 ? VN_OK : vn_try(t, &h, err);
+}
+
+vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
+{
+	static const vn_weight_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
+	const vn_dtype                storage = t->c->opened.policy.storage;
+	const vn_tensor              *cand = &t->site->cand;
+	/* what is stored in 16 bits can only have fewer of bfloat16's */
+	const int                     n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
+	vn_status                     st = VN_OK;
+
+	const vn_node *node = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	if (t->part || t->x->unmodified.local.bad || !n || node->out[0] != t->site->target)
+		return VN_OK; /* scores and probabilities in another format: estimate_attention.c */
+	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);
+	if (!y)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)vn_shape_count(&cand->shape));
+	for (int i = 0; !st && i < n && !vn_answered(t); i++)
+		if (has_format(cand, formats[i]))
+			st = try_format(t, formats[i], y, err);
+	free(y);
+	return st;
+}
+
+/* ---- another activation -------------------------------------------------------------------------------------- */
+
+enum { ASKED = 4096 }; /* numbers that select the likely one */
+#define PROMISES 0.1   /* of the error: the most that a likely one may leave */
+
+static double square_distance(const vn_tensor *is, const double *y, const vn_tensor *own, int64_t n, int64_t stride)
+{
+	double dd = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		const double d = (y ? y[i] : vn_number_at(own, i * stride)) - vn_number_at(is, i * stride);
+		dd += d * d;
+	}
+	return dd;
+}
+
+vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
+{
+	const vn_tensor *cand = &t->site->cand;
+	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / ASKED, n = (all + stride - 1) / stride;
+	vn_hypothesis    h = { .finding = VN_OTHER_ACTIVATION,
+		                   .node = t->site->plan->value[t->site->target].node,
+		                   .change.kind = VN_BY_ACTIVATION };
+	double           least = (double)INFINITY;
+	vn_error         none = { "" };
+	vn_status        st = VN_OK;
+
+	if (t->part || t->x->unmodified.local.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_is_activation(t))
+		return VN_OK;
+	double *y = malloc((size_t)n * sizeof *y + 1);
+	if (!y)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)n);
+	for (int i = 0; !st && i < vn_n_activations(); i++) {
+		if ((st = vn_activation_make(t, i, n, stride, y, &none)))
+			break;
+		const double left = square_distance(cand, y, NULL, n, stride);
+		h.change.activation = left < least ? i : h.change.activation;
+		least = fmin(left, least);
+	}
+	free(y);
+	if (st == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st) {
+		*err = none;
+		return st;
+	}
+	return least <= PROMISES * square_distance(cand, NULL, &t->own, n, stride) ? vn_try(t, &h, err) : VN_OK;
+}

@@ -1,0 +1,389 @@
+/* estimate_attention.c: see estimate_attention.h.
+ *
+ * A sliding window, also with first keys that stay visible: with `keys` first keys and a window of `width`, the first
+ * token that loses a key is at keys + width. With few digits that token may still come out right; then the first wrong
+ * one is later.
+ *
+ * Of the mistakes that no constant expresses, a few queries select the likely one, which is then computed in full.
+ */
+#include "compare/estimate/estimate_attention.h"
+#include "compare/hypothesis/attend.h"
+#include "compare/hypothesis/fit.h"
+#include "compare/hypothesis/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a window ------------------------------------------------------------------------------------------------ */
+
+/* The first row of the checkpoint that differs. -1: none does, or there is no token axis. */
+static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *axes, double noise)
+{
+	int64_t outer = 1, inner = 1, first = -1;
+	int     axis = 0;
+	size_t  n;
+
+	for (const char *word; (word = vn_axes_word(axes, axis, &n)),
+	                       n && axis < c->shape.rank && !(n == 5 && strncmp(word, "token", 5) == 0);
+	     axis++)
+		outer *= c->shape.dim[axis];
+	if (axis >= c->shape.rank || !n)
+		return -1;
+	for (int i = axis + 1; i < c->shape.rank; i++)
+		inner *= c->shape.dim[i];
+	const int64_t rows = c->shape.dim[axis];
+	double       *x = malloc((size_t)(2 * inner) * sizeof *x);
+	for (int64_t t = 0; x && t < rows && first < 0; t++) {
+		double dd = 0, rr = 0;
+		for (int64_t o = 0; o < outer; o++) {
+			const size_t at = (size_t)((o * rows + t) * inner);
+			vn_to_f64(x, (const char *)z->data + at * vn_dtype_size(z->dtype), z->dtype, (size_t)inner);
+			vn_to_f64(x + inner, (const char *)c->data + at * vn_dtype_size(c->dtype), c->dtype, (size_t)inner);
+			for (int64_t k = 0; k < inner; k++)
+				if (isfinite(x[k]) && isfinite(x[inner + k])) {
+					dd += (x[k] - x[inner + k]) * (x[k] - x[inner + k]);
+					rr += x[k] * x[k];
+				} else {
+					dd += x[k] == x[inner + k] ? 0 : 1;
+				}
+		}
+		first = dd > noise * rr ? t : first;
+	}
+	free(x);
+	return first;
+}
+
+/* ---- the first keys (attention sinks) -------------------------------------------------------------------- */
+
+enum { MOST = 128, ROUNDS = 4 }; /* the most first keys that stay visible; rounds of fitting each number in turn */
+#define GOOD          0.25       /* used: a window that leaves no more than this needs no second number */
+#define WINDOW_LEAVES 0.5        /* of the error: what two numbers that are nearly right leave at most */
+
+typedef struct sinks {
+	int64_t width, keys;
+	double  error; /* nmse */
+} sinks;
+
+/* Both constants in one hypothesis; the one that is searched for comes last. */
+static vn_hypothesis with_both_numbers(const vn_hypothesis *of, const sinks *s, bool width_last)
+{
+	vn_hypothesis h = *of;
+
+	vn_constant_put(&h, width_last ? "sinks" : "window", (double)(width_last ? s->keys : s->width));
+	vn_constant_put(&h, width_last ? "window" : "sinks", (double)(width_last ? s->width : s->keys));
+	return h;
+}
+
+/* The best value of one number between low and high, with the other fixed. */
+static vn_status improve_sinks(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low,
+                               int64_t high, vn_error *err)
+{
+	vn_hypothesis h = with_both_numbers(of, s, width);
+	int64_t       best;
+	double        error;
+	vn_status     st = high < low ? VN_OK : vn_best_whole(t, &h, low, high, &best, &error, err);
+
+	if (st || high < low || !(error < s->error))
+		return st;
+	*(width ? &s->width : &s->keys) = best;
+	s->error = error;
+	return VN_OK;
+}
+
+/* Where the search begins: numbers that add up to the first token in error, or the model's own
+ * window. With a single token, any window. */
+static vn_status begin_search(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
+{
+	const int64_t own = t->site->plan->node[of->node].c.attention.window;
+	const bool    single = t->site->cand.shape.dim[0] == 1 || t->site->first == first;
+	vn_status     st = VN_OK;
+
+	*best = (sinks) { .error = (double)INFINITY };
+	for (int64_t keys = 1; !st && keys <= MOST && keys < first; keys *= 2) {
+		sinks s = { own && first >= own ? own : first - keys, keys, (double)INFINITY };
+		if (!(st = improve_sinks(t, of, &s, true, single ? 1 : s.width, s.width, err)) && s.error < best->error)
+			*best = s;
+	}
+	return st;
+}
+
+static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, vn_error *err)
+{
+	const double  plain = vn_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
+	const int64_t tokens = t->site->tokens;
+	double        before = (double)INFINITY;
+	sinks         s;
+	vn_status     st;
+
+	if (t->brief || plain <= GOOD || first < 2)
+		return VN_OK;
+	if ((st = begin_search(t, of, first, &s, err)) || !(s.error < WINDOW_LEAVES * t->x->unmodified.local.local))
+		return st;
+	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
+		before = s.error;
+		if (!(st = improve_sinks(t, of, &s, false, 1, MOST < first ? MOST : first - 1, err)))
+			st = improve_sinks(t, of, &s, true, 1, first, err);
+	}
+	/* At least two of several queries must lose keys: one query shows which keys it lost, not
+	 * that the window moves. */
+	if (t->site->cand.shape.dim[0] > 1 && tokens - s.width - s.keys < 2)
+		return st;
+	vn_hypothesis h = with_both_numbers(of, &s, true), other = with_both_numbers(of, &s, false);
+	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) ||
+	    !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
+		return st;
+	if ((st = vn_as_good(t, &h, s.width, 1, tokens, &h.first, &h.last, err)) ||
+	    (st = vn_as_good(t, &other, s.keys, 0, MOST, &h.first_also, &h.last_also, err)))
+		return st;
+	h.finding = VN_WINDOW_AND_SINKS;
+	vn_keep(t->x, &h);
+	return VN_OK;
+}
+
+/* ---- a window -------------------------------------------------------------------------------------------- */
+
+/* Tokens before the window's end see all keys, so the window is no wider than the first token in
+ * error. Of a window wider than the model's own, only that it is wider is known. */
+vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const vn_tensor *c = &t->site->cand;
+	const int64_t    own = t->site->plan->node[at->node].c.attention.window;
+	int64_t          best = 0;
+	int64_t          first;
+	double           error;
+	vn_status        st = VN_OK;
+
+	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.local.floor_token)) < 0)
+		return VN_OK;
+	first += t->site->first;
+	/* With a narrower window the first tokens affected may still come out right, because they
+	 * give little weight to what they lost. */
+	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_answered(t); narrower++) {
+		vn_hypothesis one = *at;
+		const int64_t low = narrower ? 1 : own + 1, high = !narrower             ? t->site->tokens
+		                                                   : own && first >= own ? own - 1
+		                                                                         : first;
+		one.finding = VN_WINDOW;
+		vn_constant_put(&one, "window", (double)low);
+		if (high >= low && !(st = vn_best_whole(t, &one, low, high, &best, &error, err)) && isfinite(error))
+			st = vn_fit_whole(t, &one, best, low, high, err);
+	}
+	return st ? st : fit_sinks(t, at, first, err);
+}
+
+/* ---- mistakes that no constant expresses --------------------------------------------------------------------- */
+
+enum { ATTEND_QUERIES = 12 }; /* queries that are asked */
+#define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
+#define EDIT_LEAVES            0.25 /* of the error: the most that a likely mistake may leave */
+
+typedef struct asked {
+	vn_explain_trial *t;
+	vn_attend         a;
+	double           *y, *is;      /* (width) each: a row made, and recorded */
+	int64_t           T, R, width; /* width: of a row, all heads */
+} asked;
+
+static void row_of(const asked *x, const vn_tensor *t, int64_t row, double *y)
+{
+	const int64_t each = vn_attend_width(&x->a);
+
+	for (int h = 0; h < x->a.n->c.attention.heads; h++)
+		vn_to_f64(y + h * each,
+		          (const char *)t->data + (size_t)vn_attend_at(&x->a, x->T, row, h) * vn_dtype_size(t->dtype), t->dtype,
+		          (size_t)each);
+}
+
+/* The error of the selected rows under the edit. NULL: of the unmodified operation. */
+static double left_with(asked *x, const vn_attend_edit *edit)
+{
+	double left = 0;
+
+	for (int64_t r = 0; r < x->R; r++) {
+		const int64_t row = x->R < 2 ? 0 : (x->T - 1) * (r + 1) / x->R;
+		if (edit)
+			vn_attend_row(&x->a, edit, x->t->site->first + row, NULL, x->y);
+		else
+			row_of(x, &x->t->own, row, x->y);
+		row_of(x, &x->t->site->cand, row, x->is);
+		for (int64_t i = 0; i < x->width; i++)
+			left += (x->y[i] - x->is[i]) * (x->y[i] - x->is[i]);
+	}
+	return left;
+}
+
+/* The first row in error: where the second call began. 0: none, or the first row. */
+static int64_t first_off(asked *x)
+{
+	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token;
+
+	for (int64_t row = 0; row < x->T; row++) {
+		double dd = 0, yy = 0;
+		row_of(x, &x->t->own, row, x->y);
+		row_of(x, &x->t->site->cand, row, x->is);
+		for (int64_t i = 0; i < x->width; i++) {
+			dd += (x->y[i] - x->is[i]) * (x->y[i] - x->is[i]);
+			yy += x->y[i] * x->y[i];
+		}
+		if (!(dd <= limit * yy))
+			return row;
+	}
+	return 0;
+}
+
+/* The edits that are tried; those of calls only where it is known how many tokens a call has, which they get. */
+static const struct {
+	vn_finding     finding;
+	vn_attend_edit edit;
+} edits[] = {
+	{ VN_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
+	{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO } },
+	{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE } },
+	{ VN_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE } },
+	{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
+	{ VN_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } },
+	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16, .probs = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_F16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_BF16 } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_F16) } },
+	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_BF16) } },
+	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
+	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_AWAY } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_CUT } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_F16 } },
+	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_BF16 } },
+	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_BF16 } },
+	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
+	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
+};
+enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 3 };
+
+static bool is_of_calls(int i)
+{
+	return i >= FIRST_OF_CALLS && i <= LAST_OF_CALLS;
+}
+
+static vn_attend_edit edit_for(int i, int call)
+{
+	vn_attend_edit edit = edits[i].edit;
+	edit.call = is_of_calls(i) ? call : 0;
+	return edit;
+}
+
+/* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
+static vn_status find_best(asked *x, int call, int *best, double *least, vn_error *err)
+{
+	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
+	const bool     later = own && own->position > 0; /* calls that read what others cached */
+
+	*best = PADDING;
+	*least = (double)INFINITY;
+	for (int i = 0; i < N_EDITS; i++) {
+		if ((i == PADDING && !x->a.padding) || (is_of_calls(i) && !call) ||
+		    (edits[i].finding == VN_CACHE_ROUNDED && !later))
+			continue;
+		const vn_attend_edit edit = edit_for(i, call);
+		const vn_status      st = vn_attend_prepare(&x->a, &edit, err);
+		if (st)
+			return st;
+		const double left = left_with(x, &edit);
+		*best = left < *least ? i : *best;
+		*least = fmin(*least, left);
+	}
+	return VN_OK;
+}
+
+static vn_status try_best(asked *x, vn_error *err)
+{
+	const vn_step *step;
+	/* A recording that knows of one call may be of several. */
+	const int64_t  off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
+	const int      call = x->a.later ? VN_OWN_CALLS : off > 1 ? (int)off : 0;
+	int            best;
+	double         least;
+	vn_status      st = find_best(x, call, &best, &least, err);
+
+	if (st || !(least <= EDIT_LEAVES * left_with(x, NULL)))
+		return st;
+	vn_hypothesis h = { .finding = edits[best].finding,
+		                .node = x->t->site->plan->value[x->t->site->target].node,
+		                .change = { .kind = VN_BY_ATTEND,
+		                            .attend = edit_for(best, call),
+		                            .later = edits[best].finding == VN_CACHE_ROUNDED } };
+	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
+}
+
+static bool may_attend_otherwise(const vn_explain_trial *t, int node)
+{
+	const vn_node *n = &t->site->plan->node[node];
+
+	return n->op == VN_OP_ATTENTION && n->c.attention.causal && !t->part && t->consumed != VN_CONSUMED_OTHERS &&
+	       !t->x->unmodified.local.bad;
+}
+
+vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
+{
+	static const struct {
+		vn_finding     finding;
+		vn_attend_kind kind;
+		bool           later;
+	} ways[] = {
+		{ VN_LARGEST_ALONE, VN_ATTEND_LARGEST, false },      { VN_FIRST_KEY_ALONE, VN_ATTEND_FIRST_KEY, false },
+		{ VN_CALLS_ALONE, VN_ATTEND_ONE_OWN, true },         { VN_MASK_FROM_CALL, VN_ATTEND_ONE_FIRST, true },
+		{ VN_NOTHING_APPENDED, VN_ATTEND_ONE_PROMPT, true },
+	};
+	const int node = t->site->plan->value[t->site->target].node;
+	vn_status st = VN_OK;
+
+	for (size_t i = 0; !st && may_attend_otherwise(t, node) && i < sizeof ways / sizeof *ways; i++) {
+		vn_hypothesis h = { .finding = ways[i].finding,
+			                .node = node,
+			                .change = { .kind = VN_BY_ATTEND, .attend.kind = ways[i].kind, .later = ways[i].later } };
+		st = vn_try(t, &h, err);
+	}
+	if (!st && vn_answered(t) && t->x->by[0].change.kind == VN_BY_ATTEND &&
+	    t->x->by[0].change.attend.kind == VN_ATTEND_ONE_OWN) {
+		vn_hypothesis window = { .finding = VN_WINDOW, .node = node };
+		vn_constant_put(&window, "window", 1);
+		st = vn_try(t, &window, err);
+	}
+	return st;
+}
+
+vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      node = p->value[t->site->target].node;
+	asked          x = { .t = t };
+	bool           made;
+	vn_status      st;
+
+	if (!may_attend_otherwise(t, node))
+		return VN_OK;
+	if ((st = vn_attend_open(&x.a, t, node, &made, err)) || !made)
+		return st;
+	x.width = x.a.n->c.attention.heads * vn_attend_width(&x.a);
+	x.T = vn_shape_count(&t->site->cand.shape) / x.width;
+	x.R = x.T < ATTEND_QUERIES ? x.T : ATTEND_QUERIES;
+	x.y = malloc((size_t)x.width * sizeof *x.y + 1);
+	x.is = malloc((size_t)x.width * sizeof *x.is + 1);
+	st = x.y && x.is ? try_best(&x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
+	free(x.y);
+	free(x.is);
+	vn_attend_close(&x.a);
+	return st;
+}

@@ -1,0 +1,400 @@
+/* estimate_cache.c: see estimate_cache.h. Numbers that the catalogue does not list: slots moved by several, blocks of
+ * another size exchanged in pairs or in any order, keys of padding. A few queries select the likely mistake, which is
+ * then computed in full. */
+#include "compare/estimate/estimate_cache.h"
+#include "compare/hypothesis/fit.h"
+#include "compare/hypothesis/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { QUERIES_ASKED = 4, HEADS = 8 }; /* queries that are asked, heads of each */
+enum { MOVED = 64, MOST_BLOCK = 256 }; /* slots, and tokens of a block, at most */
+enum { PADDING = 1 << 20 };
+#define CACHE_LEAVES 0.05 /* of the error: more than the right answer leaves */
+
+/* What a slot holds, numbered as the constants of VN_OP_ATTENTION are: keys and values (0), keys
+ * (1), values (2). */
+typedef struct held {
+	int form, of, by;
+} held;
+
+typedef struct keys {
+	vn_explain_trial *t;
+	const vn_node    *n;
+	int               node;
+	int64_t           S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
+	int               H, head[HEADS];
+	double           *q, *k, *v; /* (R, heads, K)  (S, G, K) each */
+	double           *s;         /* (R, H, S): scores of tokens */
+	double           *is, *own;  /* (R, H, K): found, expected */
+	double            error;     /* squares of what is otherwise */
+	double           *e;         /* (S): room */
+	int64_t          *slot;      /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
+} keys;
+
+static int key_head(const keys *x, int head)
+{
+	return head / (x->n->c.attention.heads / x->n->c.attention.kv_heads);
+}
+
+/* The first and the last key that the query of row r sees. */
+static void seen_keys(const keys *x, int64_t r, int64_t *first, int64_t *last)
+{
+	const int64_t window = x->n->c.attention.window;
+
+	*last = x->t->site->first + x->row[r];
+	*first = window && *last + 1 > window ? *last + 1 - window : 0;
+}
+
+/* Slots hold that. */
+static void fill_keys(keys *x, held as)
+{
+	for (int values = 0; values < 2; values++)
+		for (int64_t j = 0; j < x->S; j++) {
+			const int64_t from = as.form == VN_CACHE_NEXT   ? j + as.by
+			                     : as.form == VN_CACHE_PAST ? j - as.by
+			                                                : (j / as.by ^ 1) * as.by + j % as.by;
+			x->slot[values * x->S + j] = as.of && as.of != 1 + values ? j : from < x->S ? from : -1;
+		}
+}
+
+/* The error of one query with the slots as they are in x. */
+static double error_of(const keys *x, int64_t r, int h)
+{
+	const int     K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads, g = key_head(x, x->head[h]);
+	const double *s = x->s + (r * x->H + h) * x->S;
+	double        top = -(double)INFINITY, sum = 0, dd = 0;
+	int64_t       first, last;
+
+	seen_keys(x, r, &first, &last);
+	for (int64_t j = first; j <= last; j++) {
+		const int64_t from = x->slot[j];
+		x->e[j] = from < 0 ? 0 : s[from];
+		top = fmax(top, x->e[j]);
+	}
+	for (int64_t j = first; j <= last; j++)
+		sum += x->e[j] = exp(x->e[j] - top);
+	for (int d = 0; d < K; d++) {
+		double y = 0;
+		for (int64_t j = first; j <= last; j++) {
+			const int64_t from = x->slot[x->S + j];
+			y += from < 0 ? 0 : x->e[j] * x->v[(from * G + g) * K + d];
+		}
+		y = y / sum - x->is[(r * x->H + h) * K + d];
+		dd += y * y;
+	}
+	return dd;
+}
+
+/* Do these slot contents explain the error? Stops as soon as they do not. */
+static bool tells_apart(keys *x, held as)
+{
+	double left = 0;
+
+	fill_keys(x, as);
+	for (int64_t r = 0; r < x->R; r++)
+		for (int h = 0; h < x->H; h++)
+			if (!((left += error_of(x, r, h)) <= CACHE_LEAVES * x->error))
+				return false;
+	return true;
+}
+
+static vn_status try_held(keys *x, held as, vn_error *err)
+{
+	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_BLOCKS_EXCHANGED : VN_SLOTS_MOVED,
+		                .node = x->node };
+
+	vn_constant_put(&h, "cache_form", as.form);
+	vn_constant_put(&h, "cache_of", as.of);
+	vn_constant_put(&h, "cache_block", as.by);
+	return vn_try(x->t, &h, err);
+}
+
+static vn_status fit_slots(keys *x, vn_error *err)
+{
+	static const int forms[] = { VN_CACHE_NEXT, VN_CACHE_PAST, VN_CACHE_SWAPPED };
+	vn_status        st = VN_OK;
+
+	for (int of = 0; of < 3; of++)
+		for (int form = 0; form < 3; form++)
+			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
+				const held as = { forms[form], of, by };
+				if (!vn_answered(x->t) && tells_apart(x, as))
+					st = try_held(x, as, err);
+			}
+	return st;
+}
+
+/* ---- a table of blocks ------------------------------------------------------------------------------------ */
+
+/* Puts the tokens of block `from` into block i, of keys, of values or of both. */
+static void put_block(keys *x, const vn_block_table *b, int i, int from)
+{
+	for (int values = 0; values < 2; values++)
+		for (int64_t j = (int64_t)i * b->block;
+		     j < x->S && j < (int64_t)(i + 1) * b->block && (!b->of || b->of == 1 + values); j++) {
+			const int64_t token = j + (int64_t)(from - i) * b->block;
+			x->slot[values * x->S + j] = token < x->S ? token : -1;
+		}
+}
+
+static double row_error(const keys *x, int64_t r)
+{
+	double sum = 0;
+	for (int h = 0; h < x->H; h++)
+		sum += error_of(x, r, h);
+	return sum;
+}
+
+/* The last query of a block sees that block and those before it, so it identifies the block once
+ * the earlier ones are known. Returns false if there is none. x: one row per block. */
+static bool read_table(keys *x, vn_block_table *b, bool *moved)
+{
+	const size_t row = (size_t)x->H * (size_t)x->n->c.attention.head_dim;
+
+	*moved = false;
+	for (int i = 0; i < b->n; i++) {
+		double size = 0, least = (double)INFINITY, own = 0;
+		put_block(x, b, i, i);
+		own = row_error(x, i);
+		for (size_t k = 0; k < row; k++)
+			size += x->is[(size_t)i * row + k] * x->is[(size_t)i * row + k];
+		const double enough = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token * size;
+		b->from[i] = (short)i;
+		/* A sharp attention gives little weight to a block, so an arrangement within the floor
+		 * may not be the best yet. */
+		for (int k = 0; k < b->n && !(own <= x->t->x->unmodified.local.floor * size); k++) {
+			put_block(x, b, i, k);
+			const double e = row_error(x, i);
+			if (e < least) {
+				least = e;
+				b->from[i] = (short)k;
+			}
+		}
+		if (own <= VN_LOCAL_LIMIT * least)
+			b->from[i] = (short)i;
+		if (!(own <= enough) && !(least <= enough) && !(least <= CACHE_LEAVES * CACHE_LEAVES * own))
+			return false;
+		put_block(x, b, i, b->from[i]);
+		*moved = *moved || b->from[i] != i;
+	}
+	return *moved;
+}
+
+static vn_status read_keys(keys *x, vn_error *err);
+static void      end_keys(keys *x);
+
+/* For a call that holds the whole sequence: every block has a query that sees it last. */
+static vn_status fit_table(const keys *of, vn_error *err)
+{
+	vn_status st = VN_OK;
+	bool      moved;
+
+	if (of->t->site->first || of->t->site->cand.shape.dim[0] != of->S || of->n->c.attention.window)
+		return VN_OK;
+	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_answered(of->t); B /= 2) { /* as few blocks as will do */
+		keys           x = { .t = of->t, .n = of->n, .node = of->node };
+		vn_block_table b = { .block = B, .n = (int)((of->S + B - 1) / B) };
+		if (b.n < 2 || b.n > VN_BLOCKS_MOST)
+			continue;
+		x.R = b.n;
+		for (int i = 0; i < b.n; i++)
+			x.row[i] = (i + 1) * (int64_t)B < of->S ? (i + 1) * (int64_t)B - 1 : of->S - 1;
+		st = read_keys(&x, err);
+		for (b.of = 0; !st && b.of < 3 && !vn_answered(of->t); b.of++) {
+			for (int64_t j = 0; j < x.S; j++)
+				x.slot[j] = x.slot[x.S + j] = j;
+			if (read_table(&x, &b, &moved))
+				st = vn_try(of->t,
+				            &(vn_hypothesis) { .finding = VN_BLOCKS_REORDERED,
+				                               .node = of->node,
+				                               .change = { .kind = VN_BY_BLOCKS, .blocks = b } },
+				            err);
+		}
+		end_keys(&x);
+	}
+	return st;
+}
+
+/* ---- padding ------------------------------------------------------------------------------------------------ */
+
+/* Keys of padding have the score 0 and their values are 0: with E the sum of a query's
+ * exponentials, n padding keys scale its context by E / (E + n). */
+static vn_status fit_padding(keys *x, vn_error *err)
+{
+	const int K = x->n->c.attention.head_dim;
+	double    left = 0, gu = 0, gg = 0;
+	int64_t   first, last;
+
+	for (int64_t r = 0; r < x->R; r++)
+		for (int h = 0; h < x->H; h++) {
+			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + (r * x->H + h) * K,
+						 *is = x->is + (r * x->H + h) * K;
+			double E = 0, oo = 0, oi = 0;
+			seen_keys(x, r, &first, &last);
+			for (int64_t j = first; j <= last; j++)
+				E += exp(s[j]);
+			for (int d = 0; d < K; d++) {
+				oo += own[d] * own[d];
+				oi += own[d] * is[d];
+			}
+			for (int d = 0; d < K; d++)
+				left += (is[d] - oi / oo * own[d]) * (is[d] - oi / oo * own[d]);
+			gu += (oo / oi - 1) / E;
+			gg += 1 / (E * E);
+		}
+	const double n = gu / gg;
+	if (!(left <= CACHE_LEAVES * x->error) || !(n >= 0.5 && n < PADDING))
+		return VN_OK;
+	vn_hypothesis h = { .finding = VN_KEYS_OF_PADDING, .node = x->node };
+	vn_constant_put(&h, "padding", 0);
+	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
+}
+
+/* ---- what is looked at ----------------------------------------------------------------------------------- */
+
+static double *part_of(const vn_tensor *t, int64_t from, int64_t n)
+{
+	double *x = malloc((size_t)n * sizeof *x + 1);
+
+	if (x)
+		vn_to_f64(x, (const char *)t->data + (size_t)from * vn_dtype_size(t->dtype), t->dtype, (size_t)n);
+	return x;
+}
+
+static void pick_queries(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
+{
+	const int    heads = x->n->c.attention.heads, K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
+	const size_t of[3] = { vn_dtype_size(c->dtype), vn_dtype_size(own->dtype), vn_dtype_size(q->dtype) };
+
+	for (int64_t r = 0; r < x->R; r++)
+		for (int h = 0; h < x->H; h++) {
+			const int64_t to = (r * x->H + h) * K, at = (x->row[r] * heads + x->head[h]) * K;
+			const double *q0 = x->q + to;
+			vn_to_f64(x->is + to, (const char *)c->data + (size_t)at * of[0], c->dtype, (size_t)K);
+			vn_to_f64(x->own + to, (const char *)own->data + (size_t)at * of[1], own->dtype, (size_t)K);
+			vn_to_f64(x->q + to, (const char *)q->data + (size_t)(at + x->t->site->first * heads * K) * of[2], q->dtype,
+			          (size_t)K);
+			for (int d = 0; d < K; d++)
+				x->error += (x->is[to + d] - x->own[to + d]) * (x->is[to + d] - x->own[to + d]);
+			for (int64_t j = 0; j < x->S; j++) {
+				double dot = 0;
+				for (int d = 0; d < K; d++)
+					dot += q0[d] * x->k[(j * G + key_head(x, x->head[h])) * K + d];
+				x->s[(r * x->H + h) * x->S + j] = dot * x->n->c.attention.scale;
+			}
+		}
+}
+
+static vn_status read_keys(keys *x, vn_error *err)
+{
+	const int64_t K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
+	vn_tensor     q, k, v;
+	vn_status     st;
+
+	x->S = x->t->site->tokens;
+	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
+	for (int h = 0; h < x->H; h++)
+		x->head[h] = x->n->c.attention.heads * h / x->H;
+	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) ||
+	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
+	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
+		return st;
+	const size_t some = (size_t)(x->R * x->H * K) * sizeof(double) + 1;
+	x->k = part_of(&k, 0, x->S * G * K);
+	x->v = part_of(&v, 0, x->S * G * K);
+	x->q = malloc(some);
+	x->is = malloc(some);
+	x->own = malloc(some);
+	x->s = malloc((size_t)(x->R * x->H * x->S) * sizeof *x->s + 1);
+	x->e = malloc((size_t)x->S * sizeof *x->e + 1);
+	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
+	if (!x->slot || !x->k || !x->v || !x->q || !x->is || !x->own || !x->s || !x->e)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	pick_queries(x, &x->t->own, &x->t->site->cand, &q);
+	return VN_OK;
+}
+
+static void end_keys(keys *x)
+{
+	free(x->q);
+	free(x->k);
+	free(x->v);
+	free(x->s);
+	free(x->e);
+	free(x->is);
+	free(x->own);
+	free(x->slot);
+}
+
+/* Keys alone, or values alone, of the call's own tokens are not in the cache yet; both are faults of the catalogue. */
+static vn_status fit_not_cached(vn_explain_trial *t, int node, vn_error *err)
+{
+	static const int forms[] = { VN_CACHE_LATE, VN_CACHE_STALE };
+	vn_status        st = VN_OK;
+
+	for (int of = 1; of <= 2; of++)
+		for (int form = 0; !st && form < 2; form++) {
+			vn_hypothesis h = { .finding = VN_NEW_NOT_CACHED, .node = node, .change.later = true };
+			vn_constant_put(&h, "cache_block", 1);
+			vn_constant_put(&h, "cache_of", of);
+			vn_constant_put(&h, "cache_form", forms[form]);
+			st = vn_try(t, &h, err);
+		}
+	return st;
+}
+
+vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
+{
+	/* If only the newest token is late, it is not in the cache yet (C5). */
+	static const struct {
+		int  by;
+		bool newest;
+	} moved[] = { { -1, false }, { -1, true }, { 1, false } };
+	const vn_plan *p = t->site->plan;
+	const int      node = p->value[t->site->target].node;
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	vn_status      st = VN_OK;
+
+	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad)
+		return VN_OK;
+	if (s->position > 0)
+		st = fit_not_cached(t, node, err);
+	for (int of = 0; of < 3; of++)
+		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
+			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };
+			st = vn_try(t,
+			            &(vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED,
+			                               .node = node,
+			                               .change = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } },
+			            err);
+		}
+	return st;
+}
+
+vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      target = t->site->target;
+	keys           x = { .t = t, .node = p->value[target].node, .n = &p->node[p->value[target].node] };
+	vn_status      st = VN_OK;
+
+	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part ||
+	    t->x->unmodified.local.bad)
+		return VN_OK;
+	const int64_t T = t->site->cand.shape.dim[0];
+	x.R = T < QUERIES_ASKED ? T : QUERIES_ASKED;
+	for (int64_t r = 0; r < x.R; r++)
+		x.row[r] = (T - 1) * (r + 1) / x.R; /* the last, and not the first of several */
+	st = read_keys(&x, err);
+	if (!st)
+		st = fit_slots(&x, err);
+	if (!st && !vn_answered(t))
+		st = fit_padding(&x, err);
+	if (!st && !vn_answered(t))
+		st = fit_table(&x, err);
+	end_keys(&x);
+	return st;
+}

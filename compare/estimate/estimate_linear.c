@@ -1,0 +1,376 @@
+/* estimate_linear.c: see estimate_linear.h. */
+#include "compare/estimate/estimate_linear.h"
+#include "compare/estimate/estimate_matrix.h"
+#include "compare/hypothesis/fit.h"
+#include "compare/estimate/linear_product.h"
+#include "compare/hypothesis/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 32, PADDED = 512 }; /* the most that are tried */
+#define NUMBER_LEAVES 0.05         /* of the error: more than a number that was read off leaves */
+
+/* ---- a bias ------------------------------------------------------------------------------------------- */
+
+static vn_status fit_bias(vn_tested_product *p, vn_error *err)
+{
+	double eb = 0, bb = 0, ee = 0;
+
+	if (!p->bias)
+		return VN_OK;
+	for (int64_t m = 0; m < p->M; m++) {
+		const double b = vn_number_at(p->bias, m);
+		for (int64_t t = 0; t < p->T; t++) {
+			const double e = vn_product_error(p, t, m);
+			eb += e * b;
+			bb += b * b;
+			ee += e * e;
+		}
+	}
+	const double more = eb / bb;
+	if (!(ee - more * eb <= NUMBER_LEAVES * ee))
+		return VN_OK;
+	vn_hypothesis h = vn_product_with(p, VN_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
+	return vn_fit_digits(p->t, &h, 1 + more, err);
+}
+
+/* ---- ranks that are there ----------------------------------------------------------------------------- */
+
+/* The part of each of n ranks' sums, and last of the bias, that is missing, by least squares.
+ * part: (n + 1). */
+static bool solve_missing(const vn_tested_product *p, int n, double missing[RANKS + 1])
+{
+	const int     k = n + (p->bias != NULL);
+	const int64_t each = p->N / n;
+	double        a[(RANKS + 1) * (RANKS + 1)] = { 0 }, part[RANKS + 1];
+
+	memset(missing, 0, (size_t)(n + 1) * sizeof *missing);
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t c = 0; c < p->C; c++) {
+			for (int i = 0; i < n; i++) {
+				part[i] = 0;
+				for (int64_t j = i * each; j < (i + 1) * each; j++)
+					part[i] += p->x[r * p->N + j] * p->wc[c * p->N + j];
+			}
+			part[n] = p->bias ? vn_number_at(p->bias, vn_product_channel(p, c)) : 0;
+			for (int i = 0; i < k; i++) {
+				missing[i] -= part[i] * p->error[r * p->C + c];
+				for (int j = 0; j < k; j++)
+					a[i * k + j] += part[i] * part[j];
+			}
+		}
+	return vn_solve(a, missing, k);
+}
+
+/* ---- inputs that are not in the sum -------------------------------------------------------------------- */
+
+/* What is left of the error if the last `tail` inputs were not added. part: (R, C), the
+ * contribution of the inputs after j. */
+static double add_input(const vn_tested_product *p, int64_t j, double *part)
+{
+	double left = 0;
+
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t c = 0; c < p->C; c++) {
+			double *s = &part[r * p->C + c];
+			*s += p->x[r * p->N + j] * p->wc[c * p->N + j];
+			left += (p->error[r * p->C + c] + *s) * (p->error[r * p->C + c] + *s);
+		}
+	return left;
+}
+
+/* With this many ranks, the last rank's part looks like the end of a sum. */
+enum { RANKS_LIKELY = 8 };
+
+static vn_status fit_tail(vn_tested_product *p, vn_error *err)
+{
+	double *part = calloc((size_t)(p->R * p->C) + 1, sizeof *part), least = (double)INFINITY;
+	int64_t best = 0;
+
+	if (!part)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the end of a product");
+	for (int64_t tail = 1; tail <= p->N / 2; tail++) {
+		const double left = add_input(p, p->N - tail, part);
+		best = left < least ? tail : best;
+		least = fmin(least, left);
+	}
+	free(part);
+	if (!(least <= NUMBER_LEAVES * vn_product_error_sum(p)))
+		return VN_OK;
+	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_product_may_have(p, VN_MISTAKE_P15)) {
+		const int     n = (int)(p->N / best);
+		vn_hypothesis rank = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
+		                                     VN_RANKS_MOST * (ldexp(1, n - 1) - 1) + n);
+		rank.capture = p->t->consumed == VN_CONSUMED_OTHERS;
+		const vn_status st = vn_try(p->t, &rank, err);
+		if (st)
+			return st;
+	}
+	vn_hypothesis h = { .finding = VN_INPUTS_MISSING,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = (int)best } } };
+	return vn_try(p->t, &h, err);
+}
+
+static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int n = 2; !st && n <= RANKS && vn_product_may_have(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
+		double gone[RANKS + 1], mask = 0;
+		int    there = 0;
+		bool   clear = p->N % n == 0 && n < p->R * p->C && solve_missing(p, n, gone);
+		for (int i = 0; clear && i <= n; i++) {
+			clear = vn_is_whole(gone[i]);
+			there += i < n && gone[i] < 0.5;
+			mask += i < n && gone[i] < 0.5 ? ldexp(1, i) : 0;
+		}
+		if (!clear || !there || there == n)
+			continue;
+		vn_hypothesis h = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
+		                                  (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
+		h.capture = p->t->consumed == VN_CONSUMED_OTHERS;
+		st = vn_try(p->t, &h, err);
+	}
+	return st;
+}
+
+/* ---- shards joined ------------------------------------------------------------------------------------ */
+
+static bool channel_is_off(const vn_tested_product *p, int64_t channel)
+{
+	double dd = 0, yy = 0;
+
+	for (int64_t t = 0; t < p->T; t++) {
+		const double e = vn_product_error(p, t, channel), y = vn_number_at(p->own, t * p->M + channel);
+		dd += e * e;
+		yy += y * y;
+	}
+	return !(dd <= VN_PEAK_LIMIT * p->t->x->unmodified.local.floor_token * yy);
+}
+
+/* A rank's shard of a fused product is correct up to its own length: from the first channel on,
+ * or (in the second half) to the last. */
+static vn_status fit_shards(vn_tested_product *p, vn_error *err)
+{
+	const bool gate = vn_product_may_have(p, VN_MISTAKE_P17_GATE), last = p->point == VN_POINT_UP_PROJ;
+	int64_t    right = 0;
+
+	if (!gate && !vn_product_may_have(p, VN_MISTAKE_P17))
+		return VN_OK;
+	while (right < p->M && !channel_is_off(p, last ? p->M - 1 - right : right))
+		right++;
+	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
+	if (ranks < 2 || ranks > RANKS || p->M % ranks)
+		return VN_OK;
+	vn_hypothesis h = vn_product_with(p, VN_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17, (double)ranks);
+	return vn_try(p->t, &h, err);
+}
+
+/* The element at row t, channel c if the outputs of n ranks were joined along the tokens. */
+static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t, int64_t c)
+{
+	const int64_t each = p->M / n, e = t * p->M + c, rank = e / (each * p->T);
+	return e / each % p->T * p->M + rank * each + e % each;
+}
+
+static vn_status fit_axis(vn_tested_product *p, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.point[p->t->x->point].step);
+	double         ee = 0;
+
+	if (!vn_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
+		return VN_OK;
+	for (int64_t i = 0; i < p->R * p->C; i++)
+		ee += p->error[i] * p->error[i];
+	for (int64_t n = 2; n <= RANKS; n++) {
+		double dd = 0;
+		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
+			for (int64_t c = 0; c < p->C; c++) {
+				const int64_t t = vn_product_row(p, r), m = vn_product_channel(p, c);
+				const double  d = vn_number_at(p->cand, t * p->M + m) -
+				                 vn_number_at(p->own, index_of_joined(p, n, t, m));
+				dd += d * d;
+			}
+		if (p->M % n || !(dd <= NUMBER_LEAVES * ee))
+			continue;
+		vn_hypothesis h = vn_product_with(p, VN_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
+		return vn_try(p->t, &h, err);
+	}
+	return VN_OK;
+}
+
+/* For each of n blocks of channels, the block that is nearest to it: the ranks in another order.
+ * less: without the bias, which stays where it is. */
+static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, int from[RANKS])
+{
+	const int64_t each = p->M / n;
+	double        left = 0;
+
+	for (int i = 0; i < n; i++) {
+		double least = (double)INFINITY;
+		from[i] = i;
+		for (int j = 0; j < n; j++) {
+			double dd = 0;
+			for (int64_t r = 0; r < p->R && dd < least; r++)
+				for (int64_t m = 0; m < each; m++) {
+					const int64_t row = vn_product_row(p, r) * p->M;
+					const double bias = less ? vn_number_at(p->bias, i * each + m) - vn_number_at(p->bias, j * each + m)
+					                         : 0,
+								 d = vn_number_at(p->cand, row + i * each + m) -
+					                 vn_number_at(p->own, row + j * each + m) - bias;
+					dd += d * d;
+				}
+			if (dd < least) {
+				least = dd;
+				from[i] = j;
+			}
+		}
+		left += least;
+	}
+	return left;
+}
+
+/* The numbers of own or fine with their blocks in that order. NULL: no memory. */
+static void *in_order(const vn_tested_product *p, const vn_tensor *z, int n, const int *from)
+{
+	const size_t each = (size_t)(p->M / n) * vn_dtype_size(z->dtype);
+	char        *x = malloc((size_t)(p->T * n) * each + 1);
+
+	for (int64_t i = 0; x && i < p->T * n; i++)
+		memcpy(x + (size_t)i * each, (const char *)z->data + (size_t)(i / n * n + from[i % n]) * each, each);
+	return x;
+}
+
+static vn_status try_rows(vn_tested_product *p, int n, const int *from, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_ROWS_REORDERED,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_ROWS, .n = n } } };
+
+	memcpy(h.change.matrix.from, from, (size_t)n * sizeof *from);
+	return vn_try(p->t, &h, err);
+}
+
+static vn_status try_order(vn_tested_product *p, int n, const int *from, vn_error *err)
+{
+	vn_tensor     own = *p->own, fine = *p->fine;
+	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_RESULT, .result.n = n } };
+	void         *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
+	vn_status     st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
+
+	memcpy(h.change.result.list, from, (size_t)n * sizeof *from);
+	own.data = a;
+	fine.data = b;
+	st = st ? st : vn_try_numbers(p->t, &own, &fine, &h, err);
+	free(a);
+	free(b);
+	return st;
+}
+
+static vn_status fit_order(vn_tested_product *p, vn_error *err)
+{
+	const vn_value *y = &p->t->site->plan->value[p->n->out[0]];
+	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1
+	                                                           : RANKS; /* by heads: blocks of one head each */
+	vn_status       st = VN_OK;
+	double          ee = 0;
+
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t m = 0; m < p->M; m++)
+			ee += vn_product_error(p, vn_product_row(p, r), m) * vn_product_error(p, vn_product_row(p, r), m);
+	for (int n = 2; !st && n <= most && vn_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t); n++) {
+		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
+			int  from[RANKS];
+			bool moved = false;
+			if (!(find_nearest_blocks(p, n, less, from) <= NUMBER_LEAVES * ee))
+				continue;
+			for (int i = 0; i < n; i++)
+				moved = moved || from[i] != i;
+			st = !moved ? VN_OK : less ? try_rows(p, n, from, err) : try_order(p, n, from, err);
+		}
+	}
+	return st;
+}
+
+/* ---- padded rows -------------------------------------------------------------------------------------- */
+
+/* Row i of a matrix whose rows are padded in memory by `by` elements but read as if they were
+ * not: its first rows, or (transposed) all of them, in w. */
+static double number_of_padded(const double *w, int64_t width, int64_t by, int64_t i)
+{
+	const int64_t stride = width + by;
+	return i % stride < width ? w[i / stride * width + i % stride] : 0;
+}
+
+static vn_status fit_padding(vn_tested_product *p, vn_error *err)
+{
+	enum { LOOKED_AT = 4 };
+	const bool    turned = p->n->c.linear.transposed;
+	const int64_t width = turned ? p->M : p->N, rows = turned ? p->N : LOOKED_AT < p->M ? LOOKED_AT : p->M;
+	double        least = (double)INFINITY, ee = 0;
+	int64_t       best = 0;
+
+	if (!vn_product_may_have(p, VN_MISTAKE_W18) || rows * width > VN_PRODUCT_MATRIX_MOST || p->M < LOOKED_AT)
+		return VN_OK;
+	double *w = malloc((size_t)(rows * width) * sizeof *w);
+	if (!w)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a matrix");
+	vn_to_f64(w, p->w->data, p->w->dtype, (size_t)(rows * width));
+	for (int64_t by = 0; by <= PADDED; by++) { /* 0: as it should be */
+		double dd = 0;
+		for (int64_t m = 1; m < LOOKED_AT; m++)
+			for (int64_t r = 0; r < p->R; r++) {
+				double y = p->bias ? vn_number_at(p->bias, m) : 0;
+				for (int64_t k = 0; k < p->N; k++)
+					y += p->x[r * p->N + k] * number_of_padded(w, width, by, turned ? k * width + m : m * width + k);
+				y -= vn_number_at(p->cand, vn_product_row(p, r) * p->M + m);
+				dd += y * y;
+			}
+		ee = by ? ee : dd;
+		if (by && dd < least) {
+			least = dd;
+			best = by;
+		}
+	}
+	free(w);
+	if (!(least <= NUMBER_LEAVES * ee))
+		return VN_OK;
+	vn_hypothesis h = vn_product_with(p, VN_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
+	return vn_try(p->t, &h, err);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------- */
+
+vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
+{
+	static vn_status (*const fits[])(vn_tested_product *, vn_error *) = {
+		fit_bias,
+		fit_tail,
+		fit_ranks,
+		fit_shards,
+		fit_axis,
+		fit_order,
+		fit_padding,
+		vn_estimate_crossed_ranks,
+		vn_estimate_matrix_edit,
+		vn_estimate_matrix_factor,
+	};
+	const vn_plan    *plan = t->site->plan;
+	vn_tested_product p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
+	vn_status         st;
+
+	if (!vn_product_open(&p, plan->value[t->site->target].node))
+		return VN_OK;
+	st = vn_product_read(&p, err);
+	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_answered(t); i++)
+		st = fits[i](&p, err);
+	free(p.x);
+	free(p.wc);
+	free(p.error);
+	return st;
+}

@@ -1,0 +1,14 @@
+/* estimate_linear.h: estimates mistakes of a linear product whose number is not in the catalogue:
+ * how often the bias was added, which of how many ranks are present, how shards were joined, how
+ * far rows are padded; and changes of the matrix or the input (edit_matrix.h): transposed, not
+ * loaded, rounded to another format. */
+#ifndef VN_COMPARE_ESTIMATE_LINEAR_H
+#define VN_COMPARE_ESTIMATE_LINEAR_H
+
+#include "compare/hypothesis/trial.h"
+
+/* Applies if the checkpoint is a linear product. The number is estimated from some rows and
+ * channels and then tried. */
+vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err);
+
+#endif

@@ -1,0 +1,200 @@
+/* estimate_matrix.c: see estimate_matrix.h. */
+#include "compare/estimate/estimate_matrix.h"
+#include "compare/hypothesis/edit_matrix.h"
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CROSSED_LEAVES 0.05 /* of the error: more than a number that was read off leaves */
+
+/* What is left of the error under the edit, on the tested rows and channels. */
+static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, double *x, double *w)
+{
+	vn_edited e;
+	double    left = 0;
+
+	if (!vn_edited_open(&e, p->t->site->plan, p->t->site->weights, p->node, edit->fused,
+	                    p->t->c->opened.policy.storage))
+		return (double)INFINITY;
+	memcpy(x, p->x, (size_t)(p->R * p->N) * sizeof *x);
+	for (int64_t r = 0; r < p->R; r++)
+		vn_edited_input(edit, 0, x + r * p->N, p->N);
+	for (int64_t c = 0; c < p->C; c++) {
+		const int64_t m = vn_product_channel(p, c);
+		const double  b = p->bias ? vn_number_at(p->bias, m) : 0;
+		vn_edited_row(&e, edit, m, w);
+		for (int64_t r = 0; r < p->R; r++) {
+			double y = b - vn_number_at(p->cand, vn_product_row(p, r) * p->M + m);
+			for (int64_t k = 0; k < p->N; k++)
+				y += x[r * p->N + k] * w[k];
+			left += y * y;
+		}
+	}
+	return left;
+}
+
+/* In which order the shards of n ranks met their inputs: finds, by least squares over all pairs,
+ * the rank whose weights multiplied the inputs of rank i. Returns false if no order stands out. */
+static bool find_crossed_ranks(const vn_tested_product *p, int n, int from[VN_CROSSED_MOST])
+{
+	enum { PAIRS = VN_CROSSED_MOST * VN_CROSSED_MOST };
+	const int     k = n * n;
+	const int64_t each = p->N / n;
+	double        a[PAIRS * PAIRS] = { 0 }, b[PAIRS] = { 0 }, part[PAIRS];
+	bool          clear = true, moved = false;
+
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t c = 0; c < p->C; c++) {
+			const double bias = p->bias ? vn_number_at(p->bias, vn_product_channel(p, c)) : 0,
+						 y = vn_number_at(p->cand, vn_product_row(p, r) * p->M + vn_product_channel(p, c)) - bias;
+			for (int i = 0; i < k; i++) {
+				part[i] = 0;
+				for (int64_t j = 0; j < each; j++)
+					part[i] += p->x[r * p->N + i / n * each + j] * p->wc[c * p->N + i % n * each + j];
+			}
+			for (int i = 0; i < k; i++) {
+				b[i] += part[i] * y;
+				for (int j = 0; j < k; j++)
+					a[i * k + j] += part[i] * part[j];
+			}
+		}
+	if (!vn_solve(a, b, k))
+		return false;
+	for (int i = 0; i < n && clear; i++) {
+		int met = 0;
+		for (int j = 0; j < n; j++) {
+			const bool there = b[i * n + j] > 0.5;
+			clear = clear && vn_is_whole(b[i * n + j]);
+			met += there;
+			from[i] = there ? j : from[i];
+		}
+		clear = clear && met == 1;
+		moved = moved || from[i] != i;
+	}
+	return clear && moved;
+}
+
+vn_status vn_estimate_crossed_ranks(vn_tested_product *p, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int n = 2; !st && n <= VN_CROSSED_MOST && !vn_answered(p->t); n++) {
+		vn_hypothesis h = { .finding = VN_RANKS_CROSSED,
+			                .node = p->node,
+			                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
+		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && find_crossed_ranks(p, n, h.change.matrix.from))
+			st = vn_try(p->t, &h, err);
+	}
+	return st;
+}
+
+static const struct {
+	vn_finding     finding;
+	vn_matrix_edit edit;
+} edits[] = {
+#define ROUNDED(finding, number_format, which, scale) \
+	{ \
+		finding, \
+		{ \
+			.kind = VN_EDIT_FORMAT, .format = number_format, .of = which, .scaled = scale \
+		} \
+	}
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } },
+	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK, .fused = true } },
+	{ VN_NEVER_LOADED, { .kind = VN_EDIT_ZERO } },
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_BF16, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_F16, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_TF32, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_TF32_AWAY, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_NO_SCALE),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ALL),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E4M3, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ALL),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_E5M2, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ALL),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8_128, VN_OF_WEIGHTS, VN_SCALE_OF_ALL),
+	ROUNDED(VN_WEIGHTS_QUANTISED, VN_FORMAT_INT8_128, VN_OF_WEIGHTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32_AWAY, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32_AWAY, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_TF32_CUT, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_BF16, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_F16, VN_OF_INPUTS, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ALL),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_INPUTS, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_E4M3, VN_OF_BOTH, VN_NO_SCALE),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ALL),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_BOTH, VN_SCALE_OF_ROWS),
+	ROUNDED(VN_PRODUCT_ROUNDED, VN_FORMAT_INT8, VN_OF_INPUTS, VN_SCALE_OF_ROWS),
+#undef ROUNDED
+};
+
+/* The weights times a number, in a product whose bias is not multiplied. */
+vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
+{
+	enum { DIGITS = 6 };
+	vn_hypothesis h = { .finding = VN_WEIGHTS_SCALED,
+		                .node = p->node,
+		                .change = { .kind = VN_BY_MATRIX, .matrix.kind = VN_EDIT_FACTOR } };
+	double        xy = 0, xx = 0, ee = 0;
+	vn_status     st = VN_OK;
+
+	for (int64_t t = 0; p->bias && t < p->T; t++)
+		for (int64_t m = 0; m < p->M; m++) {
+			const double x = vn_number_at(p->own, t * p->M + m) - vn_number_at(p->bias, m),
+						 e = vn_product_error(p, t, m);
+			xy += x * (x + e);
+			xx += x * x;
+			ee += e * e;
+		}
+	const double f = xy / xx, left = ee - (f - 1) * (f - 1) * xx;
+	const bool   likely = fabs(f) > CROSSED_LEAVES && left <= CROSSED_LEAVES * ee;
+	for (int digits = 2; !st && likely && digits <= DIGITS && !vn_answered(p->t); digits++) {
+		h.change.matrix.factor = vn_in_digits(f, digits);
+		st = vn_try(p->t, &h, err);
+	}
+	return st;
+}
+
+/* The edit that leaves least of the tested numbers. Of formats that leave the same, the first,
+ * which changes less. */
+vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
+{
+	enum { N_EDITS = sizeof edits / sizeof *edits };
+	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1),
+		   least = (double)INFINITY;
+	const vn_dtype storage = p->t->c->opened.policy.storage;
+	vn_hypothesis  h = { .node = p->node, .change.kind = VN_BY_MATRIX };
+
+	/* An engine that stores weights in 16 bits may have rounded those, or what it read. */
+	for (int i = 0; x && w && i < N_EDITS; i++)
+		for (int stored = 0; stored < (storage == VN_F16 || storage == VN_BF16 ? 2 : 1); stored++) {
+			vn_matrix_edit edit = edits[i].edit;
+			edit.stored = stored;
+			const double left = left_with(p, &edit, x, w);
+			if (!(left < 0.99 * least))
+				continue;
+			least = left;
+			h.finding = edits[i].finding;
+			h.change.matrix = edit;
+		}
+	free(x);
+	free(w);
+	if (!x || !w)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
+	if (!(least < vn_product_error_sum(p) / 4))
+		return VN_OK;
+	return vn_try_format(p->t, &h, &h.change.matrix.format,
+	                     h.change.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32, err);
+}

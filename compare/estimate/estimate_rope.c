@@ -1,0 +1,455 @@
+/* estimate_rope.c: see estimate_rope.h.
+ *
+ * A pair of columns is a complex number; output / input is af e^(i p f), where p is the position
+ * (specs/models.md 9.1). The sum over the heads of a token is z[p]. Its phase advances by f from
+ * token to token, as long as f is below pi; longer and longer lags make f more precise. With a
+ * single token, theta is the value that explains the phases of all its pairs.
+ */
+#include "compare/estimate/estimate_rope.h"
+#include "compare/hypothesis/fit.h"
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/search.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define TURN     6.283185307179586
+#define COHERENT 0.98 /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
+#define SLOWEST  1e-7 /* a lower frequency counts as 0 */
+#define STILL    0.1  /* radians from first to last token; below it, all tokens are rotated alike */
+enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
+enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */
+
+typedef struct turning {
+	vn_rope         rope;
+	vn_rope_variant variant;
+	int             pairs;
+	int64_t         tokens;
+	double complex *z;                /* (tokens) of one pair */
+	double          f[PAIRS_MAX];     /* radians a token */
+	double          start[PAIRS_MAX]; /* and at the first of the tokens */
+	double          apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
+	int64_t         first;            /* index of that token in the rotation's input */
+	double          coherence;        /* the least of all pairs */
+} turning;
+
+/* The rotations of pair i from x to y, both (tokens, heads, K), y in double. unmodified: the
+ * expected radians per token. */
+static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
+                     double unmodified)
+{
+	const int64_t  H = x->shape.dim[1], K = x->shape.dim[2];
+	double         ex = 0, ey = 0, sum = 0;
+	int64_t        a, b;
+	double complex all = 0, apart = 0;
+
+	vn_rope_pair(&r->rope, &r->variant, K, i, &a, &b);
+	for (int64_t p = 0; p < r->tokens; p++) {
+		r->z[p] = 0;
+		for (int64_t h = 0; h < H; h++) {
+			const int64_t        at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
+			const double complex u = vn_number_at(x, at + a) + I * vn_number_at(x, at + b),
+								 v = y[to + a] + I * y[to + b];
+			if (part && !part->in[h])
+				continue;
+			r->z[p] += v * conj(u);
+			ex += creal(u * conj(u));
+			ey += creal(v * conj(v));
+		}
+		sum += cabs(r->z[p]);
+		apart += r->z[p] * cexp(-I * unmodified * (double)(r->first + p));
+	}
+	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
+	r->apart[i] = carg(apart);
+	double f = 0;
+	for (int64_t lag = 1; lag < r->tokens; lag *= 2) {
+		double complex turn = 0;
+		for (int64_t p = 0; p + lag < r->tokens; p++)
+			turn += r->z[p + lag] * conj(r->z[p]);
+		const double seen = carg(turn);
+		f = (seen + TURN * round((f * (double)lag - seen) / TURN)) / (double)lag;
+	}
+	r->f[i] = f;
+	for (int64_t p = 0; p < r->tokens; p++)
+		all += r->z[p] * cexp(-I * f * (double)p);
+	r->start[i] = carg(all);
+}
+
+/* unmodified: (pairs). */
+static vn_status measure_turns(vn_explain_trial *t, turning *r, const float *unmodified, vn_error *err)
+{
+	const vn_tensor *c = &t->site->cand;
+	const size_t     n = (size_t)vn_shape_count(&c->shape);
+	vn_tensor        x;
+	vn_status        st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err);
+
+	if (st)
+		return st;
+	r->coherence = 0;
+	r->first = t->site->first;
+	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] ||
+	    x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX || r->first + c->shape.dim[0] > x.shape.dim[0])
+		return VN_OK;
+	r->tokens = c->shape.dim[0];
+	double *y = malloc(n * sizeof *y);
+	r->z = malloc((size_t)r->tokens * sizeof *r->z);
+	if (!y || !r->z)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	else {
+		vn_to_f64(y, c->data, c->dtype, n);
+		r->coherence = 1;
+		for (int i = 0; i < r->pairs; i++)
+			one_pair(r, t->part, &x, y, i, (double)unmodified[i]);
+	}
+	free(y);
+	free(r->z);
+	return st;
+}
+
+/* ---- what may have made such turns ------------------------------------------------------------------ */
+
+static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_variant *variant)
+{
+	vn_constant_put(h, "type", (double)rope->type);
+	vn_constant_put(h, "rotary_dim", rope->rotary_dim);
+	vn_constant_put(h, "pairing", variant->pairing);
+	vn_constant_put(h, "one_position", variant->one_position);
+	vn_constant_put(h, "step_offset", variant->step_offset);
+	vn_constant_put(h, "turn", variant->turn);
+	vn_constant_put(h, "theta", rope->theta);
+	vn_constant_put(h, "factor", rope->factor);
+	if (rope->type == VN_ROPE_LLAMA3) {
+		vn_constant_put(h, "low_freq_factor", rope->low_freq_factor);
+		vn_constant_put(h, "high_freq_factor", rope->high_freq_factor);
+		vn_constant_put(h, "original_context", rope->original_context);
+	}
+	vn_constant_put(h, "offset", variant->offset);
+}
+
+/* Does the rotation also pair other columns? That is a mistake of its own. */
+static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope_variant *variant)
+{
+	return variant->pairing != t->site->plan->node[node].x.rope.pairing;
+}
+
+static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, const vn_rope_variant *variant,
+                          vn_finding finding, vn_hypothesis *h, vn_error *err)
+{
+	h->finding = finding;
+	h->paired = paired_otherwise(t, node, variant);
+	h->node = node;
+	put_rope(h, rope, variant);
+	return vn_try(t, h, err);
+}
+
+/* Without scaling log f is linear in i. */
+static double plain_theta(const turning *r)
+{
+	double xy = 0, xx = 0;
+
+	for (int i = 1; i < r->pairs; i++)
+		if (r->f[i] > SLOWEST) {
+			const double x = 2.0 * i / r->rope.rotary_dim, w = r->f[i] * r->f[i]; /* what turns fast is known best */
+			xy -= w * x * log(r->f[i]);
+			xx += w * x * x;
+		}
+	return xx > 0 ? exp(xy / xx) : 0;
+}
+
+/* The numbers of a scaling that can be read off the frequencies. */
+typedef enum scaled_by { BY_THETA, BY_FACTOR, BY_CONTEXT, BY_LOW, BY_HIGH, N_SCALED_BY } scaled_by;
+
+static void set_scaling(vn_rope *rope, scaled_by what, double x)
+{
+	double *const at[] = { &rope->theta, &rope->factor, NULL, &rope->low_freq_factor, &rope->high_freq_factor };
+
+	if (at[what])
+		*at[what] = x;
+	else
+		rope->original_context = (int)lround(x);
+}
+
+static double scaling_of(const vn_rope *rope, scaled_by what)
+{
+	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor,
+		                 rope->high_freq_factor };
+	return x[what];
+}
+
+#define THETA_MIN    1.01
+#define THETA_MAX    1e12
+#define THETA_LIKELY 1e9 /* far above models' values; any theta large enough fits pairs that hardly rotate */
+#define FROM_TWO     0.3 /* a context this near to a power of two (in log2) is that power; */
+#define NEAR_TWO     0.1 /* so is a factor */
+
+/* What the observed rotations are compared with. unmodified, room: (pairs) */
+typedef struct asked {
+	const turning *r;
+	const vn_list *lists;
+	scaled_by      what;
+	const float   *unmodified;
+	float         *room;
+} asked;
+
+/* How far the frequencies under this number are from the observed ones: a sum of squares. */
+static double off_by(const void *of, double x)
+{
+	const asked *a = of;
+	vn_rope      rope = a->r->rope;
+	double       sum = 0;
+	float        af;
+
+	set_scaling(&rope, a->what, x);
+	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
+		return (double)INFINITY;
+	vn_rope_frequencies(&rope, a->lists, a->r->tokens, a->room, &af);
+	for (int i = 0; i < a->r->pairs; i++)
+		sum += (a->r->f[i] - (double)a->room[i]) * (a->r->f[i] - (double)a->room[i]);
+	return sum;
+}
+
+/* Which frequencies are scaled depends on theta, so theta is searched for; the numbers of Llama
+ * 3's scaling likewise. */
+static double scaled_number(const turning *r, const vn_list *lists, scaled_by what, float *room)
+{
+	enum { GRID = 512, FINER = 3 };
+	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
+						most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
+
+	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
+	                      GRID)
+	    .x;
+}
+
+/* By how much the pairs of the single token differ from their rotation under this theta, not
+ * counting whole turns. */
+static double off_by_turns(const void *of, double theta)
+{
+	const asked   *a = of;
+	const turning *r = a->r;
+	vn_rope        rope = r->rope;
+	double         miss = 0;
+	float          af;
+
+	rope.theta = theta;
+	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
+	for (int f = 0; f < r->pairs; f++)
+		miss += 1 - cos(r->apart[f] - ((double)a->room[f] - (double)a->unmodified[f]) * (double)r->first);
+	return miss;
+}
+
+/* The theta that agrees best with the pairs at the single token's position. 0: none in the range
+ * of models. */
+static double theta_of_one(const turning *r, const vn_list *lists, const float *unmodified, float *room)
+{
+	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
+	/* searched to the upper end, so that a minimum inside it is seen as one */
+	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
+	                                    THETA_MAX, GRID, FINER, FEWER)
+	                         .x;
+
+	return theta < THETA_LIKELY ? theta : 0;
+}
+
+static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_rope rope, double theta,
+                           vn_finding finding, vn_error *err)
+{
+	vn_status st = VN_OK;
+	bool      fits = false;
+
+	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
+		return VN_OK;
+	for (int digits = 1; !st && digits <= 6 && !fits; digits++) { /* as few as will do: a person wrote it */
+		vn_hypothesis h = { 0 };
+		if (!vn_may_be_meant(theta, digits, &rope.theta))
+			continue;
+		st = try_rope(t, node, &rope, &r->variant, finding, &h, err);
+		fits = vn_fits(t, &h);
+	}
+	return st;
+}
+
+/* Tries one number that differs from the model's. *fits: is it within the floor? */
+static vn_status try_scaled(vn_explain_trial *t, int node, const turning *r, scaled_by what, double x, bool *fits,
+                            vn_error *err)
+{
+	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
+	vn_rope                 rope = r->rope;
+	vn_hypothesis           h = { 0 };
+	vn_status               st;
+
+	if (x == scaling_of(&rope, what))
+		return VN_OK;
+	set_scaling(&rope, what, x);
+	st = try_rope(t, node, &rope, &r->variant, finding_of[what], &h, err);
+	*fits = vn_fits(t, &h);
+	return st;
+}
+
+/* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
+ * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
+ * another theta or another of these numbers fits as well, so all are tried. */
+static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room,
+                             vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (scaled_by what = BY_FACTOR; !st && what < N_SCALED_BY; what++) {
+		const double x = scaled_number(r, lists, what, room), two = exp2(round(log2(x)));
+		bool         fits = false;
+		double       meant;
+		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
+			st = try_scaled(t, node, r, what, two, &fits, err);
+		for (int digits = 1; !st && digits <= 4 && !fits; digits++)
+			if (vn_may_be_meant(x, digits, &meant))
+				st = try_scaled(t, node, r, what, what == BY_CONTEXT ? round(meant) : meant, &fits, err);
+	}
+	return st;
+}
+
+static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room,
+                           vn_error *err)
+{
+	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
+	vn_rope    plain = r->rope;
+	vn_status  st = scaled ? try_theta(t, node, r, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err)
+	                       : VN_OK;
+
+	if (!st && r->rope.type == VN_ROPE_LLAMA3)
+		st = fit_scaling(t, node, r, lists, room, err);
+	plain.type = VN_ROPE_DEFAULT;
+	/* In 16 bits, a scaling by nearly 1 fits where there is none. So both are tried; the better one is the answer. */
+	return st ? st : try_theta(t, node, r, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
+}
+
+/* Positions that are c too high, for all tokens or for those after the first call. unmodified:
+ * (pairs). */
+static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
+{
+	vn_hypothesis   h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
+	vn_rope_variant variant = r->variant;
+	int             best = 0;
+	double          least = (double)INFINITY;
+	vn_status       st;
+
+	for (int c = -OFFSETS; c <= OFFSETS; c++) {
+		double miss = 0;
+		for (int i = 0; i < r->pairs; i++)
+			miss += 1 - cos(r->apart[i] - c * (double)unmodified[i]);
+		if (miss < least - 1e-9) {
+			least = miss;
+			best = c;
+		}
+	}
+	if (best == 0)
+		return VN_OK;
+	put_rope(&h, &r->rope, &variant);
+	h.paired = paired_otherwise(t, node, &variant);
+	if ((st = vn_fit_whole(t, &h, variant.offset + best, variant.offset - OFFSETS, variant.offset + OFFSETS, err)) ||
+	    r->first == 0)
+		return st;
+	variant.step_offset = best;
+	return try_rope(t, node, &r->rope, &variant, VN_OFFSET_LATER, &later, err);
+}
+
+/* All tokens are rotated by the same angle: of which position? Not of 0, which is no rotation
+ * (R12). unmodified: (pairs). */
+static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
+{
+	vn_rope_variant variant = r->variant;
+	vn_hypothesis   h = { 0 };
+	double          least = (double)INFINITY;
+
+	for (int i = 0; i < r->pairs; i++)
+		if (fabs(r->f[i]) * (double)r->tokens > STILL)
+			return VN_OK;
+	for (int c = 0; c <= OFFSETS; c++) {
+		double miss = 0;
+		for (int i = 0; i < r->pairs; i++)
+			miss += 1 - cos(r->start[i] - c * (double)unmodified[i]);
+		if (miss < least) {
+			least = miss;
+			variant.offset = c;
+		}
+	}
+	if (!variant.offset)
+		return VN_OK;
+	variant.one_position = 1;
+	return try_rope(t, node, &r->rope, &variant, VN_ONE_POSITION, &h, err);
+}
+
+static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
+{
+	vn_rope_variant variant = r->variant;
+	double          xy = 0, xx = 0;
+
+	for (int i = 0; i < r->pairs; i++) {
+		xy += r->f[i] * (double)unmodified[i];
+		xx += (double)unmodified[i] * (double)unmodified[i];
+	}
+	const double by = xy / xx;
+	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
+		return VN_OK;
+	/* A number that a person wrote, or 1 divided by one; else as measured. */
+	const double as[] = { vn_in_digits(by, 3), 1 / vn_in_digits(1 / by, 3), by };
+	vn_status    st = VN_OK;
+	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_answered(t); i++) {
+		vn_hypothesis h = { 0 };
+		variant.turn = (r->variant.turn != 0 ? r->variant.turn : 1) * as[i];
+		st = try_rope(t, node, &r->rope, &variant, VN_STRETCH, &h, err);
+	}
+	return st;
+}
+
+/* Fewer columns rotated, or more. A rotated part of K is usually a half or a quarter. */
+static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
+	vn_status      st = VN_OK;
+
+	for (int part = 1; !st && part <= 8; part++) {
+		vn_rope       rope = p->node[node].c.rope.rope;
+		vn_hypothesis h = { 0 };
+		rope.rotary_dim = K * part / 8;
+		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
+			continue;
+		st = try_rope(t, node, &rope, &p->node[node].x.rope, VN_ROTARY_WIDTH, &h, err);
+	}
+	return st;
+}
+
+vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const int      node = at->node;
+	const vn_plan *p = t->site->plan;
+	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.point[t->x->point].name));
+	turning       *r = calloc(1, sizeof *r);
+	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
+	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+
+	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node &&
+	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
+	     pairing++) {
+		r->rope = p->node[node].c.rope.rope;
+		r->variant = p->node[node].x.rope;
+		r->variant.pairing = pairing;
+		r->pairs = r->rope.rotary_dim / 2;
+		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, unmodified, &af);
+		if ((st = measure_turns(t, r, unmodified, err)) || r->coherence < COHERENT)
+			continue;
+		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
+			break;
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, unmodified, err)) || vn_answered(t)))
+			break;
+		if (!(st = fit_offset(t, node, r, unmodified, err)) && r->tokens >= SEVERAL)
+			st = fit_stretch(t, node, r, unmodified, err);
+		else if (!st && r->tokens == 1 && r->first > 0 && !vn_answered(t))
+			st = try_theta(t, node, r, r->rope, theta_of_one(r, p->list, unmodified, room), VN_THETA, err);
+	}
+	free(unmodified);
+	free(room);
+	free(r);
+	return st ? st : fit_width(t, node, err);
+}

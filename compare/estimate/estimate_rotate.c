@@ -1,0 +1,394 @@
+/* estimate_rotate.c: see estimate_rotate.h. */
+#include "compare/estimate/estimate_rotate.h"
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/search.h"
+#include "compare/hypothesis/trial.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first token in error: where the second call began. 0: none, or the first token. */
+static int first_off(const vn_explain_trial *t)
+{
+	const vn_tensor *own = &t->own, *cand = &t->site->cand;
+	const int64_t    row = cand->shape.dim[1] * cand->shape.dim[2];
+	const double     limit = VN_PEAK_LIMIT * t->x->unmodified.local.floor_token;
+	double          *x = malloc((size_t)(2 * row) * sizeof *x + 1);
+	int              at = 0;
+
+	for (int64_t i = 0; x && i < cand->shape.dim[0] && !at; i++) {
+		double dd = 0, yy = 0;
+		vn_to_f64(x, (const char *)own->data + (size_t)(i * row) * vn_dtype_size(own->dtype), own->dtype, (size_t)row);
+		vn_to_f64(x + row, (const char *)cand->data + (size_t)(i * row) * vn_dtype_size(cand->dtype), cand->dtype,
+		          (size_t)row);
+		for (int64_t k = 0; k < row; k++) {
+			dd += (x[k] - x[row + k]) * (x[k] - x[row + k]);
+			yy += x[k] * x[k];
+		}
+		at = dd <= limit * yy ? 0 : (int)i;
+	}
+	free(x);
+	return at;
+}
+
+static bool can_be_made(const vn_explain_trial *t)
+{
+	const vn_plan *p = t->site->plan;
+
+	return p->node[p->value[t->site->target].node].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part &&
+	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.local.bad;
+}
+
+vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
+{
+	const int      node = t->site->plan->value[t->site->target].node;
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step), *all;
+	/* For a single token, rotation by its id equals rotation at some offset; other steps tell
+	 * which. */
+	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->c->opened.cand, &all) > 2;
+	vn_status      st = VN_OK;
+
+	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
+		vn_hypothesis h = { .finding = VN_TURNED_BY_IDS,
+			                .node = node,
+			                .change = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
+		st = vn_try(t, &h, err);
+	}
+	return st;
+}
+
+vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
+{
+	const int node = t->site->plan->value[t->site->target].node;
+
+	if (!can_be_made(t))
+		return VN_OK;
+	const vn_step *step;
+	bool           later;
+	int64_t       *begins = vn_own_calls(t, &later);
+	const int      off = later                                                                  ? VN_OWN_CALLS
+	                     : vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t)
+	                                                                                            : 0;
+	free(begins);
+	if (!begins)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
+	/* clang-format off */
+	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
+		{ VN_CALLS_FROM_ZERO, { .call = off > 1 || later ? off : 0 } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
+#define ROUNDED(format) \
+		{ VN_ANGLES_ROUNDED, { .frequencies = format } }, { VN_ANGLES_ROUNDED, { .positions = format } }, \
+		{ VN_ANGLES_ROUNDED, { .table = format } }, { VN_ANGLES_ROUNDED, { .angles = format } }, \
+		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format } }, \
+		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format, .angles = format } }, \
+		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format, .angles = format, .table = format } }
+		ROUNDED(VN_FORMAT_BF16), ROUNDED(VN_FORMAT_F16),
+#undef ROUNDED
+	};
+	/* clang-format on */
+	vn_status st = VN_OK;
+
+	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {
+		vn_hypothesis h = { .finding = edits[i].finding,
+			                .node = node,
+			                .change = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };
+		st = vn_try(t, &h, err);
+	}
+	return st;
+}
+
+/* ---- single tokens ------------------------------------------------------------------------------------------- */
+
+/* A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token is rotated by the
+ * position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. It need not be a whole number. Of the
+ * tokens in error, some are asked, and a map from their positions to those found is tried in full. */
+
+enum { PAIRS_MAX = 1024, ASKED = 16 };
+enum {
+	STEPS = 4,
+	FINER = 16,
+	ROUNDS = 4
+};                         /* positions are looked at 4 times a radian, then in steps of a sixteenth of that */
+#define NEAR_POSITION 0.05 /* a position this near to what is expected is that */
+
+typedef struct turned {
+	const vn_rope         *rope;
+	const vn_rope_variant *variant;
+	const vn_tensor        x; /* (S,H,K) */
+	const double          *y; /* (T,H,K) */
+	int64_t                first, S;
+	float                  f[PAIRS_MAX];
+} turned;
+
+/* How well rotation to position p agrees. */
+static double agreement_at(const turned *r, const double complex *z, double p)
+{
+	double sum = 0;
+
+	for (int i = 0; i < r->rope->rotary_dim / 2; i++)
+		sum += creal(z[i] * cexp(-I * p * (double)r->f[i]));
+	return sum;
+}
+
+/* The position that row t is rotated by. NAN: it is no rotation. */
+static double position_of(const turned *r, int64_t t)
+{
+	const int64_t  H = r->x.shape.dim[1], K = r->x.shape.dim[2];
+	const int      half = r->rope->rotary_dim / 2;
+	double complex z[PAIRS_MAX], at[PAIRS_MAX], by[PAIRS_MAX];
+	const double   low = -2.0 * (double)r->S - 64, high = 4.0 * (double)r->S + 64;
+	double         best = 0, most = -(double)INFINITY, size = 0;
+
+	for (int i = 0; i < half; i++) {
+		int64_t j, k;
+		vn_rope_pair(r->rope, r->variant, K, i, &j, &k);
+		z[i] = 0;
+		for (int64_t h = 0; h < H; h++) {
+			const int64_t        from = ((r->first + t) * H + h) * K, to = (t * H + h) * K;
+			const double complex u = vn_number_at(&r->x, from + j) + I * vn_number_at(&r->x, from + k),
+								 v = r->y[to + j] + I * r->y[to + k];
+			z[i] += v * conj(u);
+		}
+		size += cabs(z[i]);
+		at[i] = z[i] * cexp(-I * low * (double)r->f[i]);
+		by[i] = cexp(-I * (double)r->f[i] / STEPS);
+	}
+	for (int64_t n = 0; (double)n / STEPS <= high - low; n++) {
+		double sum = 0;
+		for (int i = 0; i < half; i++) {
+			sum += creal(at[i]);
+			at[i] *= by[i];
+		}
+		if (sum > most) {
+			most = sum;
+			best = low + (double)n / STEPS;
+		}
+	}
+	double step = 1.0 / STEPS;
+	for (int round = 0; round < ROUNDS; round++) {
+		const double middle = best;
+		step /= FINER / 2;
+		for (int n = -FINER; n <= FINER; n++) {
+			const double sum = agreement_at(r, z, middle + n * step);
+			best = sum > most ? middle + n * step : best;
+			most = fmax(sum, most);
+		}
+	}
+	return most > 0.98 * size ? best : (double)NAN;
+}
+
+/* Opens the rotation of the checkpoint. *y is freed by the caller; NULL: there is none. */
+static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, double **y, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_shape s = t->site->cand.shape;
+	const size_t   n = (size_t)vn_shape_count(&s);
+	float          af;
+	vn_tensor      x;
+	vn_status      st;
+
+	*y = NULL;
+	if (p->node[node].op != VN_OP_ROPE || p->node[node].out[0] != t->site->target || s.rank != 3 || t->part ||
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad ||
+	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
+		return VN_OK;
+	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
+		return st;
+	if (x.shape.rank != 3 || x.shape.dim[1] != s.dim[1] || x.shape.dim[2] != s.dim[2] ||
+	    t->site->first + s.dim[0] > x.shape.dim[0])
+		return VN_OK;
+	if (!(*y = malloc(n * sizeof **y + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	vn_to_f64(*y, t->site->cand.data, t->site->cand.dtype, n);
+	turned is = { .rope = &p->node[node].c.rope.rope,
+		          .variant = vn_node_rope_variant(&p->node[node]),
+		          .x = x,
+		          .y = *y,
+		          .first = t->site->first,
+		          .S = t->site->tokens };
+	vn_rope_frequencies(is.rope, p->list, is.S, is.f, &af);
+	memcpy(r, &is, sizeof is);
+	return VN_OK;
+}
+
+/* Is row t in error? */
+static bool is_off(const vn_explain_trial *t, const double *y, int64_t row)
+{
+	const vn_tensor *own = &t->own;
+	const int64_t    n = t->site->cand.shape.dim[1] * t->site->cand.shape.dim[2];
+	double           dd = 0, xx = 0;
+
+	for (int64_t i = row * n; i < (row + 1) * n; i++) {
+		const double x = vn_number_at(own, i);
+		dd += (x - y[i]) * (x - y[i]);
+		xx += x * x;
+	}
+	return !(dd <= VN_PEAK_LIMIT * t->x->unmodified.local.floor_token * xx);
+}
+
+/* ---- maps ---------------------------------------------------------------------------------------------------- */
+
+typedef struct asked {
+	double at[ASKED], is[ASKED];
+	int    n;
+} asked;
+
+static bool maps_all(const asked *a, const vn_position_map *m)
+{
+	bool all = true;
+
+	for (int i = 0; i < a->n; i++) {
+		const double p = m->times * a->at[i] + m->plus;
+		all = all && fabs((m->whole ? floor(p) : p) - a->is[i]) < NEAR_POSITION;
+	}
+	return all;
+}
+
+static vn_status try_map(vn_explain_trial *t, const asked *a, vn_position_map m, bool *done, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_POSITIONS_OF_SOME,
+		                .node = t->site->plan->value[t->site->target].node,
+		                .change = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = m } } };
+
+	if (*done || !maps_all(a, &m))
+		return VN_OK;
+	const vn_status st = vn_try(t, &h, err);
+	*done = !st && vn_fits(t, &h);
+	return st;
+}
+
+/* The numbers that a person may have written for a measured factor: of few digits, or 1 divided by one. */
+static double round_number(double x, int digits, bool inverse)
+{
+	return inverse ? 1 / vn_in_digits(1 / x, digits) : vn_in_digits(x, digits);
+}
+
+/* A factor that stretches from position 0 on, or from the first token of the run or the one before. */
+static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_map m, double factor, bool *done,
+                             vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	if (!(fabs(factor) > 1e-4))
+		return VN_OK;
+	for (int digits = 1; !st && digits <= 3; digits++)
+		for (int way = 0; !st && way < 2; way++) {
+			const double by = round_number(factor, digits, way), from[] = { 0, (double)m.first, (double)m.first - 1 };
+			m.times = by;
+			for (int i = 0; !st && i < 3; i++) {
+				m.plus = from[i] * (1 - by);
+				m.whole = false;
+				st = try_map(t, a, m, done, err);
+			}
+			m.plus = 0;
+			m.whole = true;
+			if (!st)
+				st = try_map(t, a, m, done, err);
+		}
+	return st;
+}
+
+/* The slope of positions found over those asked. */
+static double slope_of(const asked *a)
+{
+	double x = 0, y = 0, xy = 0, xx = 0;
+
+	for (int i = 0; i < a->n; i++) {
+		x += a->at[i] / a->n;
+		y += a->is[i] / a->n;
+	}
+	for (int i = 0; i < a->n; i++) {
+		xy += (a->at[i] - x) * (a->is[i] - y);
+		xx += (a->at[i] - x) * (a->at[i] - x);
+	}
+	return xx > 0 ? xy / xx : 0;
+}
+
+static vn_status try_maps(vn_explain_trial *t, const asked *a, vn_position_map m, vn_error *err)
+{
+	bool      done = false;
+	vn_status st;
+
+	m.times = 1;
+	m.plus = round(a->is[0] - a->at[0]);
+	if ((st = m.plus != 0 ? try_map(t, a, m, &done, err) : VN_OK))
+		return st;
+	m.times = 0;
+	m.plus = round(a->is[0]);
+	if (a->n > 1 && (st = try_map(t, a, m, &done, err)))
+		return st;
+	if ((st = try_factors(t, a, m, a->n > 1 ? slope_of(a) : a->is[0] / a->at[0], &done, err)))
+		return st;
+	m.times = 0;
+	m.plus = vn_in_digits(a->is[0], 4);
+	return a->n > 1 ? VN_OK : try_map(t, a, m, &done, err);
+}
+
+vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err)
+{
+	const int64_t  T = t->site->cand.shape.dim[0];
+	const vn_step *step;
+	turned        *r = malloc(sizeof *r);
+	double        *y = NULL;
+	int64_t        first = -1, last = -1;
+	asked          a = { .n = 0 };
+	vn_status      st = r ? open_turned(t, t->site->plan->value[t->site->target].node, r, &y, err)
+	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+
+	for (int64_t i = 0; !st && y && i < T && T > 1; i++)
+		if (is_off(t, y, i)) {
+			first = first < 0 ? i : first;
+			last = i;
+		}
+	const int64_t many = first < 0 ? 0 : last - first + 1;
+	bool          good = many > 0;
+	for (int64_t i = 0; good && i < many && i < ASKED; i++) {
+		const int64_t row = first + (many <= ASKED ? i : (many - 1) * i / (ASKED - 1));
+		a.at[a.n] = (double)(t->site->first + row);
+		a.is[a.n] = position_of(r, row);
+		good = !isnan(a.is[a.n++]);
+	}
+	if (good && !st)
+		st = try_maps(t, &a,
+		              (vn_position_map) { .first = t->site->first + first,
+		                                  .last = t->site->first + last,
+		                                  .open = last == T - 1 && vn_recording_steps(t->c->opened.cand, &step) == 1 },
+		              err);
+	free(r);
+	free(y);
+	return st;
+}
+
+/* ---- a single token --------------------------------------------------------------------------------------------- */
+
+vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	turned   *r = malloc(sizeof *r);
+	double   *y = NULL;
+	vn_status st = r ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+
+	if (!st && t->site->cand.shape.dim[0] == 1 && t->site->first > 0)
+		st = open_turned(t, at->node, r, &y, err);
+	if (!st && y) {
+		const double turn = t->site->plan->node[at->node].x.rope.turn;
+		const double is = position_of(r, 0), by = is / (double)t->site->first;
+		bool         done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
+		/* One position in the place of another is an offset as well, so only a number that a person wrote is a
+		 * factor. */
+		for (int digits = 1; !st && digits <= 3 && !done; digits++)
+			for (int way = 0; !st && way < 2 && !done; way++)
+				for (int later = 1; !st && later >= 0; later--) {
+					vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
+					const double  as = round_number(by, digits, way);
+					if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))
+						continue;
+					vn_constant_put(&h, "turn", (turn != 0 ? turn : 1) * as);
+					st = vn_try(t, &h, err);
+					done = done || (!st && vn_fits(t, &h));
+				}
+	}
+	free(r);
+	free(y);
+	return st;
+}

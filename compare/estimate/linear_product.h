@@ -1,0 +1,47 @@
+/* linear_product.h: a sample of a linear product whose result is the checkpoint. Estimators read
+ * numbers off the sampled rows and channels. */
+#ifndef VN_COMPARE_LINEAR_PRODUCT_H
+#define VN_COMPARE_LINEAR_PRODUCT_H
+
+#include "compare/hypothesis/trial.h"
+#include "libref/plan/fault.h"
+
+enum { VN_PRODUCT_MATRIX_MOST = 1 << 24 }; /* the most numbers of a matrix that is tested whole */
+
+typedef struct vn_tested_product {
+	vn_explain_trial *t;
+	const vn_node    *n;
+	const vn_tensor  *own, *fine, *cand, *w, *bias; /* bias NULL: none */
+	int               node;
+	vn_point          point;
+	int64_t           T, N, M; /* rows of the checkpoint, columns of its input, channels */
+	int64_t           R, C;    /* of them are looked at */
+	double           *x, *wc;  /* (R, N)  (C, N) */
+	double           *error;   /* (R, C): found less expected */
+} vn_tested_product;
+
+/* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are
+ * set. */
+bool      vn_product_open(vn_tested_product *p, int node);
+/* Reads what is looked at: x, wc and error, which the caller frees. */
+vn_status vn_product_read(vn_tested_product *p, vn_error *err);
+
+/* The token, or the channel, of the i-th row, or channel, that is looked at. */
+int64_t vn_product_row(const vn_tested_product *p, int64_t i);
+int64_t vn_product_channel(const vn_tested_product *p, int64_t c);
+/* Found less expected; and the sum of the squares of what is looked at. */
+double  vn_product_error(const vn_tested_product *p, int64_t row, int64_t channel);
+double  vn_product_error_sum(const vn_tested_product *p);
+
+/* The hypothesis that a row of the catalogue makes with this number; does that row fit the
+ * product? */
+vn_hypothesis vn_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number);
+bool          vn_product_may_have(const vn_tested_product *p, vn_mistake fault);
+
+/* Solves the n equations a x = b, whose x is left in b. Returns false if they do not determine
+ * x. */
+bool vn_solve(double *a, double *b, int n);
+/* Is a coefficient so near to 0 or 1 that a rank is missing, or present? */
+bool vn_is_whole(double x);
+
+#endif

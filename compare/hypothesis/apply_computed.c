@@ -1,0 +1,372 @@
+/* apply_computed.c: see apply_computed.h. */
+#include "compare/hypothesis/apply_computed.h"
+#include "compare/hypothesis/attend.h"
+#include "compare/hypothesis/edit_matrix.h"
+#include "compare/hypothesis/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- attention ----------------------------------------------------------------------------------------------- */
+
+/* Attention is computed here, in double, from everything that it read. */
+vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_attend_edit *edit = &h->change.attend;
+	bool                  makes;
+	vn_attend             a;
+	vn_status             st = vn_attend_open(&a, t, h->node, &makes, err);
+
+	if (st || !makes)
+		return st;
+	const int64_t width = vn_attend_width(&a), H = a.n->c.attention.heads,
+				  T = vn_shape_count(&t->site->cand.shape) / (width * H);
+	double *y = malloc((size_t)(width * H) * sizeof *y + 1), *is = malloc((size_t)(width * H) * sizeof *is + 1);
+	if (!y || !is)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
+	else if (vn_attend_applies(&a, edit) && !(st = vn_attend_prepare(&a, edit, err)) &&
+	         !(st = vn_made_room(t, made, err))) {
+		double *all = (double *)made->fine.data;
+		for (int64_t row = 0; row < T; row++) {
+			for (int head = 0; head < (int)H; head++)
+				vn_to_f64(is + head * width,
+				          (const char *)t->site->cand.data +
+				              (size_t)vn_attend_at(&a, T, row, head) * vn_dtype_size(t->site->cand.dtype),
+				          t->site->cand.dtype, (size_t)width);
+			vn_attend_row(&a, edit, t->site->first + row, is, y);
+			for (int head = 0; head < (int)H; head++)
+				memcpy(all + vn_attend_at(&a, T, row, head), y + head * width, (size_t)width * sizeof *y);
+		}
+		vn_made_round(t, made);
+	}
+	free(y);
+	free(is);
+	vn_attend_close(&a);
+	return st;
+}
+
+/* ---- a rotation ---------------------------------------------------------------------------------------------- */
+
+/* The position that is rotated by in the place of `at`. */
+static double map_position(const vn_position_map *m, int64_t at)
+{
+	const double p = m->times * (double)at + m->plus;
+
+	return at < m->first || (at > m->last && !m->open) ? (double)at : m->whole ? floor(p) : p;
+}
+
+/* The angle of pair i for one radian a position, which may lie between two. */
+static double angle_at(const vn_rope_variant *e, int64_t i, double at)
+{
+	const double low = floor(at), p = (double)vn_rope_angle(e, 1.0f, i, 0, (int64_t)low);
+
+	return at == low ? p : p + (at - low) * ((double)vn_rope_angle(e, 1.0f, i, 0, (int64_t)low + 1) - p);
+}
+
+/* The sine and cosine of pair i at that position. */
+static void table_at(const vn_rope_variant *variant, const vn_rotate_edit *e, float frequency, float factor, int64_t i,
+                     double at, double *c, double *s)
+{
+	const double p = vn_in_format(angle_at(variant, i, at), e->positions);
+	const float  f = (float)vn_in_format((double)frequency, e->frequencies);
+	const double angle = vn_in_format((double)((float)p * f), e->angles);
+	const double cosine = vn_in_format(cos(angle) * (double)factor, e->table),
+				 sine = vn_in_format(sin(angle) * (double)factor, e->table);
+
+	*c = e->exchanged ? sine : cosine;
+	*s = e->exchanged ? cosine : sine;
+}
+
+bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *edit, const int32_t *ids,
+                    const int64_t *begins, const double *x, int64_t first, int64_t T, int64_t S, int64_t H, int64_t K,
+                    double *y)
+{
+	const vn_rope         *r = &n->c.rope.rope;
+	const vn_rope_variant *variant = vn_node_rope_variant(n);
+	const int64_t          half = r->rotary_dim / 2;
+	float                 *f = malloc((size_t)half * sizeof *f + 1), factor = 1;
+
+	if (!f)
+		return false;
+	vn_rope_frequencies(r, p->list, S, f, &factor);
+	memcpy(y, x, (size_t)(T * H * K) * sizeof *y);
+	for (int64_t t = 0; t < T; t++) {
+		const int64_t from = edit->call ? vn_call_of(begins, edit->call, first + t) : -1;
+		const double  at = edit->by_ids  ? (double)ids[t]
+		                   : edit->moved ? map_position(&edit->map, first + t)
+		                                 : (double)(first + t - (from > 0 ? from : 0));
+		for (int64_t i = 0; i < half; i++) {
+			double  c, s;
+			int64_t j, k;
+			table_at(variant, edit, f[i], factor, i, at, &c, &s);
+			vn_rope_pair(r, variant, K, i, &j, &k);
+			for (int64_t h = 0; h < H; h++) {
+				const double *xh = x + (t * H + h) * K;
+				double       *yh = y + (t * H + h) * K;
+				yh[j] = xh[j] * c - xh[k] * s;
+				yh[k] = xh[k] * c + xh[j] * s;
+			}
+		}
+	}
+	free(f);
+	return true;
+}
+
+/* Does the edit change any row of the checkpoint? */
+static bool moves_some(const vn_explain_trial *t, const vn_rotate_edit *e, bool later)
+{
+	return e->moved ? e->map.first < t->site->first + t->site->cand.shape.dim[0] &&
+	                      (e->map.open || e->map.last >= t->site->first)
+	                : e->call != VN_OWN_CALLS || later;
+}
+
+vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[h->node];
+	const vn_shape s = t->site->cand.shape;
+	const int32_t *ids;
+	vn_tensor      in;
+	vn_status      st;
+
+	if (n->op != VN_OP_ROPE || n->out[0] != t->site->target || s.rank != 3)
+		return VN_OK;
+	if (vn_recording_tokens(t->c->opened.cand, &ids, NULL) < t->site->first + s.dim[0])
+		return VN_OK;
+	bool     later;
+	int64_t *begins = vn_own_calls(t, &later);
+	st = begins ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
+	if (st || !moves_some(t, &h->change.rotate, later) ||
+	    (st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = vn_made_room(t, made, err))) {
+		free(begins);
+		return st;
+	}
+	const size_t row = (size_t)(s.dim[1] * s.dim[2]), all = (size_t)s.dim[0] * row;
+	double      *x = malloc(all * sizeof *x + 1);
+	if (x)
+		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
+	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, begins, x, t->site->first, s.dim[0],
+	                          t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	else
+		vn_made_round(t, made);
+	free(x);
+	free(begins);
+	return st;
+}
+
+/* ---- an activation ------------------------------------------------------------------------------------------- */
+
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static double softplus(double x)
+{
+	return x > 30 ? x : log1p(exp(x));
+}
+
+static double in_sigmoid(double x)
+{
+	return sigmoid(x);
+}
+static double in_tanh(double x)
+{
+	return tanh(x);
+}
+static double in_softplus(double x)
+{
+	return softplus(x);
+}
+static double in_mish(double x)
+{
+	return x * tanh(softplus(x));
+}
+static double in_elu(double x)
+{
+	return x > 0 ? x : expm1(x);
+}
+static double in_selu(double x)
+{
+	return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
+}
+static double in_leaky(double x)
+{
+	return x > 0 ? x : 0.01 * x;
+}
+static double in_relu6(double x)
+{
+	return fmin(fmax(x, 0), 6);
+}
+static double in_relu2(double x)
+{
+	return x > 0 ? x * x : 0;
+}
+static double in_hardsigm(double x)
+{
+	return fmin(fmax(x / 6 + 0.5, 0), 1);
+}
+static double in_hardswish(double x)
+{
+	return x * in_hardsigm(x);
+}
+static double in_softsign(double x)
+{
+	return x / (1 + fabs(x));
+}
+static double in_exp(double x)
+{
+	return exp(x);
+}
+
+/* clang-format off */
+static const struct { const char *name; double (*of)(double x); } known[] = {
+	{ "sigmoid", in_sigmoid }, { "tanh", in_tanh }, { "softplus", in_softplus }, { "mish", in_mish }, { "elu", in_elu },
+	{ "selu", in_selu }, { "leaky relu (0.01)", in_leaky }, { "relu6", in_relu6 }, { "squared relu", in_relu2 },
+	{ "hard sigmoid", in_hardsigm }, { "hard swish", in_hardswish }, { "softsign", in_softsign }, { "exp", in_exp },
+};
+/* clang-format on */
+int vn_n_activations(void)
+{
+	return (int)(sizeof known / sizeof *known);
+}
+
+const char *vn_activation_name(int which)
+{
+	return known[which].name;
+}
+
+bool vn_is_activation(const vn_explain_trial *t)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[p->value[t->site->target].node];
+
+	/* A wide one is a fault's: a cap, or a format. */
+	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
+	       (n->op == VN_OP_ACT || n->x.act.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
+}
+
+vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y, vn_error *err)
+{
+	const vn_tensor *cand = &t->site->cand;
+	vn_tensor        gate, up = { 0 };
+	vn_status        st;
+
+	if (!vn_is_activation(t) || cand->shape.rank < 2)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "not an activation");
+	const bool    gated = t->site->plan->node[t->site->plan->value[t->site->target].node].op == VN_OP_GATED;
+	const int64_t first = t->site->first * (vn_shape_count(&cand->shape) / cand->shape.dim[0]);
+	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &gate, err)) ||
+	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
+		return st;
+	for (int64_t i = 0; i < n; i++)
+		y[i] = known[which].of(vn_number_at(&gate, first + i * stride)) *
+		       (gated ? vn_number_at(&up, first + i * stride) : 1);
+	return VN_OK;
+}
+
+vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&t->site->cand.shape);
+	vn_error      none = { "" };
+	vn_status     st = vn_made_room(t, made, err);
+
+	if (st)
+		return st;
+	if (!(st = vn_activation_make(t, h->change.activation, n, 1, (double *)made->fine.data, &none)))
+		vn_made_round(t, made);
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+/* ---- a narrower format --------------------------------------------------------------------------------------- */
+
+enum { OFF_BY_ONE_IN = 4 }; /* at most one number in 4 may be off by one last place */
+
+/* The distance between numbers of the format near x. */
+static double last_place(double x, vn_weight_format format)
+{
+	int e;
+
+	frexp(x, &e);
+	return ldexp(1, format == VN_FORMAT_BF16 ? e - 8 : (e < -13 ? -13 : e) - 11);
+}
+
+/* How far two engines in float32 may be apart before they round, in a sum that nearly cancels: a few times the largest
+ * difference between the operation in float32 and in float64. Of an operation in 16 bits: 0. */
+static double cancelled_error(const vn_explain_trial *t)
+{
+	enum { TIMES = 4 };
+	const vn_dtype own = t->own.dtype, fine = t->fine.dtype;
+	const int64_t  n = vn_shape_count(&t->own.shape);
+	double         most = 0, x, y;
+
+	for (int64_t i = 0; t->c->opened.policy.storage == VN_F32 && i < n; i++) {
+		vn_to_f64(&x, (const char *)t->own.data + (size_t)i * vn_dtype_size(own), own, 1);
+		vn_to_f64(&y, (const char *)t->fine.data + (size_t)i * vn_dtype_size(fine), fine, 1);
+		most = fmax(most, fabs(x - y));
+	}
+	return isfinite(most) ? TIMES * most : 0;
+}
+
+/* *off as in vn_narrow_make. */
+static void settle_ties(const double *is, vn_weight_format format, int64_t n, double slack, double *y, int64_t *off)
+{
+	*off = 0;
+	for (int64_t i = 0; i < n && *off >= 0; i++) {
+		if (is[i] == y[i])
+			continue;
+		*off = fabs(is[i] - y[i]) <= last_place(fmax(fabs(is[i]), fabs(y[i])), format) + slack ? *off + 1 : -1;
+	}
+	*off = *off > n / OFF_BY_ONE_IN ? -1 : *off;
+	for (int64_t i = 0; *off > 0 && i < n; i++)
+		y[i] = is[i];
+}
+
+vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err)
+{
+	const vn_tensor      *cand = &t->site->cand;
+	const size_t          n = (size_t)vn_shape_count(&cand->shape);
+	const vn_recompute_as as = edit->format == VN_FORMAT_BF16 ? VN_IN_BF16 : VN_IN_F16;
+	vn_tensor             z = t->own;
+	vn_status             st = VN_OK;
+
+	if (edit->whole && (st = vn_recompute_run(t->recompute, t->site->plan, t->site->weights, as, &z, err)))
+		return st;
+	double *is = malloc(n * sizeof *is + 1);
+	if (!is)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
+	else {
+		vn_to_f64(is, cand->data, cand->dtype, n);
+		vn_to_f64(y, z.data, z.dtype, n);
+		for (size_t i = 0; i < n; i++)
+			y[i] = vn_in_format(y[i], edit->format);
+		settle_ties(is, edit->format, (int64_t)n, cancelled_error(t), y, off);
+	}
+	free(is);
+	if (edit->whole)
+		vn_tensor_free(&z);
+	return st;
+}
+
+vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	vn_error  none = { "" };
+	int64_t   off;
+	vn_status st = vn_made_room(t, made, err);
+
+	if (st)
+		return st;
+	if ((st = vn_narrow_make(t, &h->change.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
+		memcpy((double *)made->fine.data, made->own.data, (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
+	else
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}

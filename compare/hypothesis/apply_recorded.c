@@ -1,0 +1,218 @@
+/* apply_recorded.c: see apply_recorded.h. */
+#include "compare/hypothesis/apply_recorded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The token whose numbers slot j holds. Blocks that are missing in the table are in their own
+ * place. */
+static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
+{
+	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
+	return at < S ? at : -1;
+}
+
+vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_block_table *b = &h->change.blocks;
+	const vn_plan        *p = t->site->plan;
+	const vn_node        *n = &p->node[h->node];
+	const int64_t         S = t->site->tokens;
+	int64_t              *token;
+	vn_status             st;
+
+	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target)
+		return VN_OK;
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	for (int64_t j = 0; j < S; j++)
+		token[j] = token_of(b, j, S);
+	const int64_t *keys = b->of == 2 ? NULL : token, *values = b->of == 1 ? NULL : token;
+	if (!(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err)))
+		st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	free(token);
+	return st;
+}
+
+/* The token whose numbers slot j holds if the tokens from `from` on are written elsewhere. -1:
+ * none. */
+static int64_t token_in_slot(const vn_slot_change *c, int64_t j, int64_t from, int64_t S)
+{
+	if (c->by < 0)
+		return j < from - 1 ? j : j + 1 < S ? j + 1 : -1;
+	return j < from ? j : j > from ? j - 1 : -1;
+}
+
+vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_slot_change *c = &h->change.slots;
+	const vn_plan        *p = t->site->plan;
+	const int64_t         S = t->site->tokens;
+	const vn_step        *step;
+	int64_t              *token;
+	vn_status             st;
+
+	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || p->value[t->site->target].node != h->node ||
+	    vn_recording_steps(t->c->opened.cand, &step) < 2)
+		return VN_OK;
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	for (int64_t j = 0; j < S; j++)
+		token[j] = token_in_slot(c, j, c->newest ? S - 1 : step[1].position, S);
+	const int64_t *keys = c->of == 2 ? NULL : token, *values = c->of == 1 ? NULL : token;
+	if (!(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err)))
+		st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	free(token);
+	return st;
+}
+
+/* The same checkpoint, with the same shape, in the step before. -1: none. */
+static int point_before(const vn_comparison *c, int point)
+{
+	const vn_checkpoint *me = &c->result.point[point];
+	const vn_step       *step;
+	const int            n = vn_recording_steps(c->opened.cand, &step);
+	int                  before = -1;
+
+	for (int i = 1; i < n; i++)
+		before = step[i].number == me->step ? step[i - 1].number : before;
+	for (int i = 0; before >= 0 && i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0 &&
+		    vn_shape_equal(&vn_recording_entry(c->opened.cand, p->cand)->shape,
+		                   &vn_recording_entry(c->opened.cand, me->cand)->shape))
+			return i;
+	}
+	return -1;
+}
+
+static vn_status same_bits(const vn_comparison *c, int a, int b, bool *same, vn_error *err)
+{
+	const int entry[] = { c->result.point[a].cand, c->result.point[b].cand };
+	vn_tensor x, y;
+	vn_status st = vn_entry_tensor(c->opened.cand, entry[0], &x, err);
+
+	*same = false;
+	if (st)
+		return st;
+	if (!(st = vn_entry_tensor(c->opened.cand, entry[1], &y, err))) {
+		*same = x.dtype == y.dtype &&
+		        memcmp(x.data, y.data, vn_dtype_bytes(x.dtype, (size_t)vn_shape_count(&x.shape))) == 0;
+		vn_recording_release(c->opened.cand, entry[1]);
+	}
+	vn_recording_release(c->opened.cand, entry[0]);
+	return st;
+}
+
+/* A stale value is that of a step in which it was right, maybe some steps ago. If it never was, one mistake makes the
+ * same numbers in each of these steps (as a query that sees the first key alone). */
+static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_error *err)
+{
+	bool      same = true;
+	vn_status st = VN_OK;
+
+	while (!st && same && vn_local_beyond(&c->result.point[point])) {
+		const int before = point_before(c, point);
+		same = before >= 0;
+		if (same && !(st = same_bits(c, point, before, &same, err)))
+			point = before;
+	}
+	*right = same;
+	return st;
+}
+
+/* One number everywhere, usually 0, means a buffer that is not written, in each step anew. */
+static bool is_one_number(const double *x, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (!(x[i] == x[0]))
+			return false;
+	return true;
+}
+
+static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
+{
+	const int entry = t->c->result.point[point].cand;
+	vn_tensor x;
+	vn_status st = vn_entry_tensor(t->c->opened.cand, entry, &x, err);
+
+	if (st)
+		return st;
+	const size_t n = (size_t)vn_shape_count(&x.shape);
+	double      *copy = malloc(n * sizeof *copy + 1);
+	if (!copy)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tensors of the step before");
+	else
+		vn_to_f64(copy, x.data, x.dtype, n);
+	if (!st && vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, n))
+		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
+	else
+		free(copy);
+	vn_recording_release(t->c->opened.cand, entry);
+	return st;
+}
+
+/* What the operation should have made at another point: moves the recomputation there and back. */
+static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	vn_error       none = { "" };
+	vn_status      st = vn_recompute_at(t->recompute, point, &none);
+
+	if (!st && !(st = vn_recompute_run(t->recompute, p, made->weights, VN_OWN_WIDTH, &made->own, &none)))
+		st = vn_recompute_run(t->recompute, p, made->weights, VN_FINE_WIDTH, &made->fine, &none);
+	const vn_status back = vn_recompute_at(t->recompute, t->x->point, err);
+	if (st || back || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return back ? back : st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const int before = point_before(t->c, t->x->point);
+	bool      right = true;
+	vn_status st = before < 0 || h->change.step.due ? VN_OK : was_right(t->c, before, &right, err);
+
+	if (st || before < 0 || !right)
+		return st;
+	return h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
+}
+
+/* Rows of the table for the tokens `by` places further on, or for positions instead of ids; 0
+ * outside the text. x: the rows of the checkpoint. */
+static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, const vn_hypothesis *h, double *x)
+{
+	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
+	const int32_t *ids;
+	const int64_t  n = vn_recording_tokens(t->c->opened.cand, &ids, NULL);
+
+	for (int64_t i = 0; i < rows; i++) {
+		const int64_t at = t->site->first + i + h->change.tokens, row = h->finding == VN_POSITION_FOR_ID ? at
+		                                                                : at >= 0 && at < n              ? ids[at]
+		                                                                                                 : -1;
+		if (row >= 0 && row < V)
+			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(row * D)),
+			          table->dtype, (size_t)D);
+		else
+			memset(x + i * D, 0, (size_t)D * sizeof *x);
+	}
+}
+
+vn_status vn_apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan   *p = t->site->plan;
+	const vn_node   *node = &p->node[p->value[t->site->target].node];
+	const vn_tensor *table = &made->weights[node->w[0]];
+	const vn_shape   s = t->site->cand.shape;
+	vn_status        st;
+
+	if (node->op != VN_OP_EMBED || s.rank != 2 || table->shape.dim[1] != s.dim[1])
+		return VN_OK; /* the checkpoint is not made from a table by token ids alone */
+	if ((st = vn_made_room(t, made, err)))
+		return st;
+	embed_tokens(t, table, h, (double *)made->fine.data);
+	vn_made_round(t, made);
+	return VN_OK;
+}

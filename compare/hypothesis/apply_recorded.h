@@ -1,0 +1,16 @@
+/* apply_recorded.h: applies hypotheses about what an operation found: other tokens in the slots of
+ * a cache, the step before, or other rows of the embedding.
+ *
+ * Each function fills *made, or leaves it empty if the hypothesis does not apply to the checkpoint.
+ */
+#ifndef VN_COMPARE_APPLY_RECORDED_H
+#define VN_COMPARE_APPLY_RECORDED_H
+
+#include "compare/hypothesis/trial.h"
+
+vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+vn_status vn_apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+
+#endif

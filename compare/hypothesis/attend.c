@@ -1,0 +1,468 @@
+/* attend.c: see attend.h. */
+#include "compare/hypothesis/attend.h"
+#include "compare/hypothesis/edit_matrix.h"
+#include "compare/hypothesis/trial.h"
+
+#include "capture/view/batched.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what it reads ----------------------------------------------------------------------------------------- */
+
+static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads, int64_t padding, const vn_attend *a,
+                            double **x, vn_error *err)
+{
+	const int64_t row = heads * a->n->c.attention.head_dim;
+	vn_tensor     in;
+	vn_status     st = vn_recompute_input(t->recompute, input, VN_FINE_WIDTH, &in, err);
+
+	if (st)
+		return st;
+	if (!(*x = malloc((size_t)((a->S + padding) * row) * sizeof **x + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+	vn_to_f64(*x, in.data, in.dtype, (size_t)(a->S * row));
+	return VN_OK;
+}
+
+/* Reads the keys or values of padding that this call may see. *n is 0 if none were recorded. */
+static vn_status read_padding(const vn_explain_trial *t, const vn_attend *a, int input, double **x, int64_t *n,
+                              vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const char    *name = p->value[vn_plan_root(p, a->n->in[input])].name;
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	const int      entry = s ? vn_recording_find(t->c->opened.cand, s->number, name) : -1;
+
+	*x = NULL;
+	*n = 0;
+	/* A window counts cache columns, including padding. */
+	if (entry < 0 || a->n->c.attention.window ||
+	    vn_shape_count(&vn_recording_entry(t->c->opened.cand, entry)->shape) !=
+	        s->rows * a->n->c.attention.kv_heads * a->n->c.attention.head_dim)
+		return VN_OK;
+	return vn_batched_padding(t->c->opened.cand, name, s->position > 0, x, n, err);
+}
+
+static void read_calls(vn_attend *a, const vn_explain_trial *t)
+{
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step), *all;
+
+	a->one = s && s->position > 0 && s->tokens == 1;
+	a->prompt = vn_recording_steps(t->c->opened.cand, &all) > 1 ? all[1].position : 0;
+}
+
+static vn_status read_inputs(vn_attend *a, const vn_explain_trial *t, vn_error *err)
+{
+	static const int of[] = { VN_ATTN_K, VN_ATTN_V };
+	const int64_t    G = a->n->c.attention.kv_heads, row = G * a->n->c.attention.head_dim;
+	double          *pad[2] = { NULL }, **to[2] = { &a->k, &a->v };
+	int64_t          n[2] = { 0 };
+	vn_status        st = read_input(t, VN_ATTN_Q, a->n->c.attention.heads, 0, a, &a->q, err);
+
+	for (int i = 0; !st && i < 2; i++)
+		st = read_padding(t, a, of[i], &pad[i], &n[i], err);
+	a->padding = n[0] == n[1] ? n[0] : 0;
+	for (int i = 0; !st && i < 2; i++)
+		if (!(st = read_input(t, of[i], G, a->padding, a, to[i], err)) && a->padding)
+			memcpy(*to[i] + a->S * row, pad[i], (size_t)(a->padding * row) * sizeof **to[i]);
+	free(pad[0]);
+	free(pad[1]);
+	a->s = malloc((size_t)(a->S + a->padding) * sizeof *a->s + 1);
+	a->other = malloc((size_t)(a->S + a->padding) * sizeof *a->other + 1);
+	a->p = malloc((size_t)(a->S + a->padding) * sizeof *a->p + 1);
+	a->flipped = calloc((size_t)(a->S + a->padding) + 1, 1);
+	a->begins = vn_own_calls(t, &a->later);
+	if (!st && (!a->s || !a->other || !a->p || !a->flipped || !a->begins))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+	return st;
+}
+
+vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
+{
+	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
+
+	*a = (vn_attend) { .n = &t->site->plan->node[node], .S = t->site->tokens, .storage = t->c->opened.policy.storage };
+	*made = false;
+	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && a->n->op == VN_OP_ATTENTION && !*made; i++) {
+		a->output = outputs[i];
+		*made = a->n->out[outputs[i]] == t->site->target;
+	}
+	const vn_status st = *made ? read_inputs(a, t, err) : VN_OK;
+	read_calls(a, t);
+	if (st)
+		vn_attend_close(a);
+	return st;
+}
+
+void vn_attend_close(vn_attend *a)
+{
+	free(a->q);
+	free(a->k);
+	free(a->v);
+	free(a->s);
+	free(a->other);
+	free(a->p);
+	free(a->flipped);
+	free(a->begins);
+	for (int i = 0; i < 3; i++)
+		free(a->rounded[i]);
+	*a = (vn_attend) { 0 };
+}
+
+/* ---- as the edit rounds it ---------------------------------------------------------------------------------- */
+
+static bool has_rounding(const vn_attend_edit *e)
+{
+	return e->inputs || e->cache;
+}
+
+/* Queries (0), keys (1) or values (2), as vn_attend_prepare rounded them. */
+static const double *read_of(const vn_attend *a, int which)
+{
+	const double *const own[] = { a->q, a->k, a->v };
+	return has_rounding(&a->formats) ? a->rounded[which] : own[which];
+}
+
+vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *err)
+{
+	const int     K = a->n->c.attention.head_dim;
+	const double *own[] = { a->q, a->k, a->v };
+	const int64_t heads[] = { a->n->c.attention.heads, a->n->c.attention.kv_heads, a->n->c.attention.kv_heads };
+
+	a->formats = *edit;
+	for (int i = 0; i < 3 && has_rounding(edit); i++) {
+		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
+		double       *x = a->rounded[i] ? a->rounded[i] : malloc((size_t)(rows * K) * sizeof *x + 1);
+		if (!(a->rounded[i] = x)) {
+			a->formats = (vn_attend_edit) { 0 };
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+		}
+		for (int64_t r = 0; r < rows; r++, x += K) {
+			memcpy(x, own[i] + r * K, (size_t)K * sizeof *x);
+			if (i && edit->cache && edit->scaled)
+				vn_in_format_scaled(x, K, edit->cache);
+			for (int d = 0; edit->cache && (a->storage == VN_F16 || a->storage == VN_BF16) && d < K; d++) {
+				float f = (float)x[d];
+				vn_round_f32(&f, a->storage, 1);
+				x[d] = (double)f;
+			}
+			for (int d = 0; d < K; d++)
+				x[d] = vn_in_format(i && !edit->scaled ? vn_in_format(x[d], edit->cache) : x[d], edit->inputs);
+		}
+	}
+	return VN_OK;
+}
+
+/* ---- what it makes ----------------------------------------------------------------------------------------- */
+
+/* Scores are recorded as they are before the mask and the softmax. */
+static bool is_of_softmax(vn_attend_kind kind)
+{
+	return kind == VN_ATTEND_FIRST_KEY || kind == VN_ATTEND_LARGEST;
+}
+
+static bool is_of_one(vn_attend_kind kind)
+{
+	return kind == VN_ATTEND_ONE_OWN || kind == VN_ATTEND_ONE_FIRST || kind == VN_ATTEND_ONE_PROMPT;
+}
+
+bool vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit)
+{
+	return (edit->kind != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) &&
+	       (!is_of_one(edit->kind) || (a->one && a->output != VN_ATTN_SCORES)) &&
+	       (!is_of_softmax(edit->kind) || a->output != VN_ATTN_SCORES);
+}
+
+/* The keys that the query at position i sees: *first to *last. */
+static void seen_keys(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
+{
+	const int64_t window = a->n->c.attention.window, from = edit->call ? vn_call_of(a->begins, edit->call, i) : -1;
+
+	*last = from >= 0 && edit->kind == VN_ATTEND_CALLS_FROM_ZERO ? i - from : i;
+	*first = window && *last + 1 > window ? *last + 1 - window : 0;
+	if (edit->kind == VN_ATTEND_FIRST_KEY)
+		*first = *last = 0;
+	if (edit->kind == VN_ATTEND_ONE_OWN)
+		*first = *last;
+	if (edit->kind == VN_ATTEND_ONE_FIRST)
+		*last = *first;
+	if (edit->kind == VN_ATTEND_ONE_PROMPT) {
+		*last = a->prompt - 1;
+		*first = window && a->prompt + 1 > window ? a->prompt + 1 - window : 0; /* beside the query's own key */
+	}
+	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < from)
+		*first = from;
+	while (from >= 0 && edit->kind == VN_ATTEND_CALLS_FUTURE && *last + 1 < a->S &&
+	       vn_call_of(a->begins, edit->call, *last + 1) == from)
+		++*last;
+}
+
+/* How far an engine's number in float32 may be from ours: of a score, relative to the sum of its
+ * products' sizes; of a probability, relative to itself. */
+#define SCORE_SLACK ldexp(1, -22)
+#define PROB_SLACK  ldexp(1, -20)
+
+/* *slack: how far an engine's own may be from it. */
+static double score_key(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j, double *slack)
+{
+	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	const double *q = read_of(a, 0) + (i * H + h) * K, *k = read_of(a, 1) + (j * G + h / (H / G)) * K;
+	double        dot = 0, size = 0;
+
+	for (int d = 0; d < K; d++) {
+		dot += q[d] * k[d];
+		size += fabs(q[d] * k[d]);
+	}
+	dot *= a->n->c.attention.scale;
+	*slack = SCORE_SLACK * size * fabs(a->n->c.attention.scale);
+	if (edit->kind == VN_ATTEND_CAP)
+		dot = edit->number * tanh(dot / edit->number);
+	return dot;
+}
+
+/* The j-th key that a query sees: first the n keys from `first` on, then padding. */
+static int64_t key_index(const vn_attend *a, int64_t j, int64_t first, int64_t n)
+{
+	return j < n ? first + j : a->S + j - n;
+}
+
+/* x in a format: of the two numbers that an engine may have rounded it to, the one nearer to
+ * *is. */
+static double settle_rounding(double x, double slack, vn_weight_format format, const double *is)
+{
+	const double low = vn_in_format(x - slack, format), high = vn_in_format(x + slack, format);
+
+	return !is || !format || low == high ? vn_in_format(x, format) : fabs(low - *is) < fabs(high - *is) ? low : high;
+}
+
+/* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
+ * probabilities may be from ours. */
+typedef struct query {
+	const vn_attend      *a;
+	const vn_attend_edit *edit;
+	int                   h;
+	int64_t               first, n, padding;
+	double                loose;
+} query;
+
+/* Writes the scores into a->s and a->other. */
+static void score_all(query *x, int64_t i)
+{
+	const vn_weight_format format = x->edit->scores;
+	double                 slack;
+
+	x->loose = PROB_SLACK;
+	for (int64_t j = 0; j < x->n + x->padding; j++) {
+		const double s = score_key(x->a, x->edit, i, x->h, key_index(x->a, j, x->first, x->n), &slack);
+		const double low = vn_in_format(s - slack, format), high = vn_in_format(s + slack, format);
+		x->a->s[j] = vn_in_format(s, format);
+		x->a->other[j] = low == high || !format ? x->a->s[j] : x->a->s[j] == low ? high : low;
+		x->loose = format ? x->loose : fmax(x->loose, 2 * slack);
+	}
+}
+
+/* x in a format, rounded to the nearest or, if it may be the middle of two numbers, to the other one. *may: it may. */
+static double round_either_way(double x, double slack, vn_weight_format format, bool flipped, bool *may)
+{
+	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
+				 high = vn_in_format(x + slack, format);
+
+	*may = format && low != high;
+	return !flipped || !*may ? y : y == low ? high : low;
+}
+
+/* Writes the probabilities of the scores a->s into a->p. Returns whether exponential `asked` (x->n + x->padding: the
+ * sum) may be rounded in two ways. */
+static bool softmax_scores(const query *x, int64_t asked)
+{
+	const vn_attend_edit *e = x->edit;
+	const double         *s = x->a->s;
+	double               *p = x->a->p, top = e->kind == VN_ATTEND_SINK ? e->number : -(double)INFINITY, sum = 0;
+	const int64_t         n = x->n + x->padding;
+	bool                  may, yes = false;
+
+	for (int64_t j = 0; j < n; j++)
+		top = fmax(top, s[j]);
+	for (int64_t j = 0; j < n; j++) {
+		const double by = vn_in_format(s[j] - top, e->exps ? e->scores : VN_FORMAT_NONE), z = exp(by);
+		sum += p[j] = round_either_way(z, x->loose * z, e->exps, x->a->flipped[j], &may);
+		yes = yes || (may && j == asked);
+	}
+	sum += e->kind == VN_ATTEND_SINK ? exp(e->number - top) : e->kind == VN_ATTEND_SUM_PLUS ? e->number : 0;
+	sum = round_either_way(sum, x->loose * sum, e->sum, x->a->flipped[n], &may);
+	for (int64_t j = 0; j < n; j++)
+		p[j] /= sum;
+	return yes || (may && asked == n);
+}
+
+static double square_distance(const double *y, const double *is, int64_t n)
+{
+	double dd = 0;
+
+	for (int64_t i = 0; is && i < n; i++)
+		dd += (y[i] - is[i]) * (y[i] - is[i]);
+	return dd;
+}
+
+/* The probabilities as they are stored. Returns how far they are from *is. */
+static double store_probs(const query *x, const double *is, double *y)
+{
+	for (int64_t j = 0; j < x->n; j++)
+		y[x->first + j] = settle_rounding(x->a->p[j], x->loose * x->a->p[j], x->edit->probs,
+		                                  is ? &is[x->first + j] : NULL);
+	return square_distance(y + x->first, is ? is + x->first : NULL, x->n);
+}
+
+/* The sum of values, each times its probability in the formats of the edit. Returns how far it is
+ * from *is. */
+static double add_values(const query *x, const double *is, double *y)
+{
+	const vn_attend *a = x->a;
+	const int        K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	double           error;
+
+	for (int d = 0; d < K; d++)
+		y[d] = 0;
+	for (int64_t j = 0; j < x->n + x->padding; j++) {
+		const double *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+					 p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
+		for (int d = 0; d < K; d++)
+			y[d] += p * v[d];
+	}
+	error = square_distance(y, is, K);
+	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
+		const vn_weight_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
+		const double          *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
+					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
+		double with = 0;
+		for (int d = 0; by != 0 && d < K; d++)
+			with += (y[d] + by * v[d] - is[d]) * (y[d] + by * v[d] - is[d]);
+		for (int d = 0; by != 0 && with < error && d < K; d++)
+			y[d] += by * v[d];
+		error = by != 0 ? fmin(error, with) : error;
+	}
+	return error;
+}
+
+static double make_output(const query *x, const double *is, double *y)
+{
+	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
+}
+
+/* All of the weight on the largest score. Of scores that an engine's rounding may have made equal or exchanged, on the
+ * one that fits *is best. */
+static void attend_to_largest(const query *x, const double *is, double *y)
+{
+	const double *s = x->a->s;
+	double       *p = x->a->p, top = -(double)INFINITY, least = (double)INFINITY;
+	const int64_t n = x->n + x->padding;
+	int64_t       best = 0;
+
+	for (int64_t j = 0; j < n; j++)
+		top = fmax(top, s[j]);
+	const double near = top - fabs(top) * ldexp(1, 1 - vn_dtype_digits(x->a->storage));
+	memset(p, 0, (size_t)n * sizeof *p);
+	for (int64_t j = 0; j < n; j++) {
+		if (!(is ? s[j] >= near : s[j] == top))
+			continue;
+		p[j] = 1;
+		const double error = make_output(x, is, y);
+		p[j] = 0;
+		best = error < least ? j : best;
+		least = fmin(error, least);
+	}
+	p[best] = 1;
+	make_output(x, is, y);
+}
+
+static double finish_query(const query *x, const double *is, double *y)
+{
+	softmax_scores(x, -1);
+	return make_output(x, is, y);
+}
+
+/* Rounds each score, each exponential and their sum that is near the middle to the side that fits *is better. */
+static void settle_scores(const query *x, const double *is, double *y)
+{
+	const int64_t n = x->n + x->padding;
+	double       *s = x->a->s, *other = x->a->other, error;
+	bool          stale = false;
+
+	memset(x->a->flipped, 0, (size_t)n + 1);
+	error = finish_query(x, is, y);
+
+	for (int64_t j = 0; is && j < x->n + x->padding; j++) {
+		const double was = s[j];
+		if (other[j] == was)
+			continue;
+		s[j] = other[j];
+		const double with = finish_query(x, is, y);
+		stale = !(with < error);
+		s[j] = stale ? was : s[j];
+		error = fmin(error, with);
+	}
+	for (int64_t j = 0; is && (x->edit->exps || x->edit->sum) && j <= n; j++) {
+		if (!softmax_scores(x, j))
+			continue;
+		x->a->flipped[j] = 1;
+		const double with = finish_query(x, is, y);
+		x->a->flipped[j] = with < error;
+		error = fmin(error, with);
+	}
+	if (stale || x->edit->exps || x->edit->sum)
+		finish_query(x, is, y);
+}
+
+/* Recorders of probabilities put those of fewer keys than tokens last, as in a window. Moves y (S), of the keys of the
+ * first call, there if the candidate has a probability in the last column. */
+static void put_last(const vn_attend *a, const double *is, double *y)
+{
+	const int64_t by = a->S - a->prompt;
+
+	if (by <= 0 || !is || is[a->S - 1] == 0)
+		return;
+	memmove(y + by, y, (size_t)a->prompt * sizeof *y);
+	memset(y, 0, (size_t)by * sizeof *y);
+}
+
+void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y)
+{
+	const int     H = a->n->c.attention.heads;
+	const int64_t width = vn_attend_width(a);
+	query         x = { .a = a, .edit = edit, .padding = edit->kind == VN_ATTEND_PADDING ? a->padding : 0 };
+	int64_t       last;
+	double        slack;
+
+	seen_keys(a, edit, i, &x.first, &last);
+	x.n = last + 1 - x.first;
+	for (int64_t k = 0; k < H * width; k++)
+		y[k] = 0;
+	for (; x.h < H; x.h++, y += width, is = is ? is + width : NULL) {
+		for (int64_t j = 0; a->output == VN_ATTN_SCORES && j < a->S; j++) {
+			const double s = score_key(a, edit, i, x.h, j, &slack);
+			y[j] = settle_rounding(s, slack, edit->scores, is ? &is[j] : NULL);
+		}
+		if (a->output != VN_ATTN_SCORES) {
+			score_all(&x, i);
+			if (edit->kind == VN_ATTEND_LARGEST)
+				attend_to_largest(&x, is, y);
+			else
+				settle_scores(&x, is, y);
+			if (edit->kind == VN_ATTEND_ONE_PROMPT && a->output == VN_ATTN_PROBS)
+				put_last(a, is, y);
+		}
+	}
+}
+
+int64_t vn_attend_width(const vn_attend *a)
+{
+	return a->output == VN_ATTN_CONTEXT ? a->n->c.attention.head_dim : a->S;
+}
+
+int64_t vn_attend_at(const vn_attend *a, int64_t T, int64_t row, int h)
+{
+	return (a->output == VN_ATTN_CONTEXT ? row * a->n->c.attention.heads + h : h * T + row) * vn_attend_width(a);
+}

@@ -1,0 +1,489 @@
+/* catalogue.c: see catalogue.h. */
+#include "compare/hypothesis/catalogue.h"
+#include "compare/hypothesis/fit.h"
+#include "compare/hypothesis/score.h"
+
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_read(const vn_plan *p, int root)
+{
+	for (int i = 0; i < p->n_nodes; i++)
+		for (int k = 0; k < p->node[i].n_in; k++)
+			if (vn_plan_root(p, p->node[i].in[k]) == root)
+				return true;
+	return false;
+}
+
+/* A number format can be told from the bits: an operation that rounds to it produces no other
+ * numbers. */
+static bool could_be(const vn_explain_trial *t, const vn_node *made)
+{
+	const vn_tensor *cand = &t->site->cand;
+	const vn_act     as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
+	const vn_dtype   format = as == VN_AS_BF16_CUT ? VN_BF16 : VN_F16;
+
+	if (as != VN_AS_BF16_CUT && as != VN_AS_F16_CUT)
+		return true;
+	const vn_shape *s = &cand->shape;
+	const int64_t   n = vn_shape_count(s);
+	float           x[256], y[256];
+	for (int64_t at = 0; at < n; at += 256) {
+		const size_t some = (size_t)(n - at < 256 ? n - at : 256);
+		vn_to_f32(x, (const char *)cand->data + (size_t)at * vn_dtype_size(cand->dtype), cand->dtype, some);
+		memcpy(y, x, sizeof y);
+		vn_round_f32(y, format, some);
+		for (size_t i = 0; i < some; i++)
+			if (isfinite(x[i]) && x[i] != y[i])
+				return false;
+	}
+	return true;
+}
+
+/* Records whose numbers a value holds, if the faulty plan copies another value to it. */
+static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
+{
+	const vn_node *n = &faulty->node[faulty->value[root].node];
+
+	if (h->capture && n->op == VN_OP_SLICE && n->c.slice.from == 0 && n->c.slice.width == n->c.slice.stride)
+		snprintf(h->holds, sizeof h->holds, "%s", faulty->value[n->in[0]].name);
+}
+
+/* A hypothesis that leaves more than this share of the error in the columns of a first look does not explain it:
+ * an answer must leave less than half (vn_fits). */
+#define LEAVES 0.75
+
+/* Looks at some columns of a hypothesis: *settled says that it leaves so much that the rest is not computed. */
+static vn_status look_at_columns(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                                 bool *settled, vn_error *err)
+{
+	const vn_replayed *unmodified = &t->x->unmodified.local;
+	vn_error           none = { "" };
+	double             share;
+	vn_status          st;
+
+	if (!vn_recompute_touched(t->recompute, plan, weights)) {
+		*settled = true; /* it changes nothing here */
+		return VN_OK;
+	}
+	st = vn_recompute_look(t->recompute, plan, weights, &share, &none);
+	if (st == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st) {
+		*err = none;
+		return st;
+	}
+	if (share <= LEAVES)
+		return VN_OK;
+	*settled = true;
+	h->estimated = true;
+	h->local = *unmodified;
+	h->local.local = share * unmodified->local;
+	h->limit_fraction = share * t->x->unmodified.limit_fraction;
+	vn_keep(t->x, h);
+	return VN_OK;
+}
+
+/* One fault at n nodes at once. some: it is made in these columns only, for a first look; NULL: whole. */
+static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n, const vn_some_rows *some,
+                          bool *settled, vn_error *err)
+{
+	const vn_plan *plan = t->site->plan;
+	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.point[t->x->point].name));
+	vn_hypothesis  h = {
+		 .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
+	};
+	char       what[VN_NAME_MAX + 40];
+	vn_faulty *f;
+	vn_status  st = vn_faulty_create(plan, t->site->weights, &f, err);
+
+	if (st)
+		return st;
+	vn_faulty_make_some(f, some);
+	for (int i = 0; !st && i < n; i++) {
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), plan->value[plan->node[node[i]].out[0]].name);
+		st = vn_faulty_inject(f, what, err);
+	}
+	if (st == VN_ERR_USAGE) { /* the weights do not change, or the fault does not apply to their format */
+		st = VN_OK;
+		*settled = true;
+	} else if (!st) {
+		const vn_plan *made = vn_faulty_plan(f);
+		h.capture = is_read(plan, root) && !is_read(made, root);
+		put_held(made, root, &h);
+		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.capture == (t->consumed == VN_CONSUMED_OTHERS)) &&
+		    could_be(t, &made->node[made->value[root].node]))
+			st = some ? look_at_columns(t, made, vn_faulty_weights(f), &h, settled, err)
+			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
+		else
+			*settled = true;
+	}
+	vn_faulty_destroy(f);
+	return st;
+}
+
+static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
+{
+	const vn_plan  *p = t->site->plan;
+	const bool      by_column = t->some && n == 1 && vn_value_row(&p->value[p->node[node[0]].out[0]]) == t->some->of;
+	bool            settled = false;
+	const vn_status st = by_column ? try_made(t, fault, node, n, t->some, &settled, err) : VN_OK;
+
+	return st || settled ? st : try_made(t, fault, node, n, NULL, &settled, err);
+}
+
+vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	vn_status       st = VN_OK;
+
+	while (!st && x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places &&
+	       x->by[x->n_alias].local.local < x->unmodified.local.local) {
+		const vn_hypothesis h = x->by[x->n_alias];
+		bool                settled = false;
+		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
+		x->n--;
+		st = try_made(t, vn_hypothesis_row(&h), &h.node, 1, NULL, &settled, err);
+		vn_conclude(t);
+	}
+	return st;
+}
+
+static bool of_query_or_key(const vn_plan *p, int node)
+{
+	switch (p->value[p->node[node].out[0]].point) {
+	case VN_POINT_Q_PROJ:
+	case VN_POINT_K_PROJ:
+	case VN_POINT_Q_NORM:
+	case VN_POINT_K_NORM:
+	case VN_POINT_Q_ROPE:
+	case VN_POINT_K_ROPE: return true;
+	default: return false;
+	}
+}
+
+/* An engine repeats a mistake wherever it does the same. Tries the fault at all n nodes that it
+ * fits, in each layer, and at each layer's queries and keys. */
+static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, int n, vn_error *err)
+{
+	enum { FEW_LAYERS = 4 }; /* the most layers between captured tensors whose parts are tried */
+	const vn_plan *plan = t->site->plan;
+	int           *some = malloc(((size_t)n + 1) * sizeof *some), low = plan->layers, high = 0;
+	vn_status      st = n < 2  ? VN_OK
+	                    : some ? try_fault(t, fault, fit, n, err)
+	                           : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", n);
+
+	for (int i = 0; i < n; i++) {
+		const int layer = plan->node[fit[i]].layer;
+		low = layer >= 0 && layer < low ? layer : low;
+		high = layer > high ? layer : high;
+	}
+	for (int layer = low; !st && n >= 2 && layer <= high && high - low < FEW_LAYERS; layer++)
+		for (int pair = 0; !st && pair < 2; pair++) {
+			int k = 0, all = 0;
+			for (int i = 0; i < n; i++) {
+				const bool here = plan->node[fit[i]].layer == layer;
+				all += here;
+				if (here && (!pair || of_query_or_key(plan, fit[i])))
+					some[k++] = fit[i];
+			}
+			if (k >= 2 && k < n && !(pair && k == all))
+				st = try_fault(t, fault, some, k, err);
+		}
+	free(some);
+	return st;
+}
+
+/* A fault at one operation may change another (a norm moved behind the sum is missing in front
+ * of it). Adds the operations of the layer's other origins after the first n of `place`. */
+static int and_origins(const vn_explain_trial *t, int *place, int n)
+{
+	const vn_comparison *c = t->c;
+	const vn_checkpoint *me = &c->result.point[t->x->point];
+	const vn_plan       *plan = t->site->plan;
+
+	for (int i = 0; i < c->result.n_origins && n < plan->n_nodes; i++) {
+		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
+		const int            v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
+		bool                 there = v < 0;
+		for (int k = 0; !there && k < n; k++)
+			there = place[k] == plan->value[vn_plan_root(plan, v)].node;
+		if (!there)
+			place[n++] = plan->value[vn_plan_root(plan, v)].node;
+	}
+	return n;
+}
+
+vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error *err)
+{
+	const vn_plan *plan = t->site->plan;
+	const int      spanned = t->site->n_span;
+	int            n = spanned;
+	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place),
+		*fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
+	vn_status st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
+
+	if (place) {
+		memcpy(place, t->site->span, (size_t)n * sizeof *place);
+		n = and_origins(t, place, n);
+	}
+	for (int f = 0; !st && f < vn_n_faults(); f++) {
+		bool wanted = !only;
+		int  fits = 0;
+		for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
+			wanted = wanted || vn_hypothesis_row(&only->by[i]) == f;
+		for (int k = 0; !st && wanted && k < n; k++) {
+			if (vn_fault_why_not(f, plan, place[k]))
+				continue;
+			fit[fits++] = place[k];
+			st = try_fault(t, f, &place[k], 1, err);
+		}
+		t->x->n_tried += fits > 0;
+		if (!st && spanned > 1 && fits > 1)
+			st = try_together(t, f, fit, fits, err);
+	}
+	free(fit);
+	free(place);
+	return st;
+}
+
+vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int f = 0; !st && f < vn_n_faults(); f++) {
+		if (vn_fault_why_not(f, t->site->plan, node))
+			continue;
+		t->x->n_tried++;
+		st = try_fault(t, f, &node, 1, err);
+	}
+	return st;
+}
+
+/* ---- two at one operation --------------------------------------------------------------------------------- */
+
+/* Operations that are cheap enough to recompute some hundred times, and that engines get wrong
+ * in several ways. */
+static bool is_cheap(vn_op op)
+{
+	return op == VN_OP_ROPE || vn_op_get(op)->is_norm;
+}
+
+/* Mistakes of arithmetic and of weights. Two mistakes of buffers or formats at once are
+ * improbable. */
+static bool may_join(const vn_explain_trial *t, int fault, int node)
+{
+	return strchr("RNWG", vn_fault_chapter(fault)) && !vn_fault_why_not(fault, t->site->plan, node);
+}
+
+static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error *err)
+{
+	const vn_plan *plan = t->site->plan;
+	vn_hypothesis  h = { .fault = { 1 + a, 1 + b }, .node = node };
+	char           what[VN_NAME_MAX + 40];
+	vn_faulty     *f;
+	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
+
+	if (st)
+		return st;
+	for (int i = 0; !st && i < 2; i++) {
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(i ? b : a), plan->value[plan->node[node].out[0]].name);
+		st = vn_faulty_inject(f, what, err);
+	}
+	if (!st)
+		st = vn_try_plan(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
+	else if (st == VN_ERR_USAGE)
+		st = VN_OK; /* the second fault does not fit what the first one left */
+	vn_faulty_destroy(f);
+	return st;
+}
+
+/* An eps of any size together with this mistake of a norm. */
+static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
+{
+	const vn_range within = { 1e-9, 10, 33, true };
+	const int      node = t->site->span[0];
+	const vn_op    op = t->site->plan->node[node].op;
+	vn_hypothesis  h = { .finding = VN_EPS,
+		                 .node = node,
+		                 .fault = { 1 + fault },
+		                 .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
+
+	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
+	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
+		return VN_OK;
+	return vn_fit_constant(t, &h, "eps", within, err);
+}
+
+/* An eps of any size together with each other mistake of the norm: of several that fit, the best is the answer. */
+static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int f = 0; !st && f < vn_n_faults(); f++)
+		st = try_eps_and(t, f, err);
+	return st;
+}
+
+vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err)
+{
+	const vn_hypothesis *h = &t->x->by[0];
+
+	return t->site->n_span != 1 || t->part || h->finding != VN_FAULT || h->fault[1] || h->node != t->site->span[0]
+	           ? VN_OK
+	           : try_eps_and(t, h->fault[0] - 1, err);
+}
+
+/* Pairs at operations that are not cheap: one mistake in the mask changes both of its ends. */
+static const struct {
+	vn_mistake first, second;
+} known_pairs[] = {
+	{ VN_MISTAKE_A2, VN_MISTAKE_A5_MISSING },
+	/* a mask one row ahead: the window ends a key later, and begins a key later */
+	{ VN_MISTAKE_A3_AHEAD, VN_MISTAKE_A5_NARROW },
+};
+
+enum { N_KNOWN_PAIRS = sizeof known_pairs / sizeof *known_pairs };
+
+static bool fits_pair(const vn_explain_trial *t, int i, int node)
+{
+	const vn_plan *p = t->site->plan;
+	return !vn_fault_why_not(vn_mistake_fault(known_pairs[i].first), p, node) &&
+	       !vn_fault_why_not(vn_mistake_fault(known_pairs[i].second), p, node);
+}
+
+bool vn_catalogue_has_pairs(const vn_explain_trial *t)
+{
+	const vn_site *s = t->site;
+	bool           known = false;
+
+	if (s->n_span != 1 || t->brief || t->part || t->consumed == VN_CONSUMED_OTHERS)
+		return false;
+	for (int i = 0; i < N_KNOWN_PAIRS; i++)
+		known = known || fits_pair(t, i, s->span[0]);
+	return known || is_cheap(s->plan->node[s->span[0]].op);
+}
+
+vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
+{
+	const int node = t->site->span[0];
+	vn_status st = VN_OK;
+
+	/* A fault of frequencies applies to all of them, so two faults of a rotation are tried in
+	 * either order. */
+	const bool either = t->site->plan->node[node].op == VN_OP_ROPE;
+	for (int i = 0; !st && i < N_KNOWN_PAIRS; i++)
+		if (fits_pair(t, i, node))
+			st = try_pair(t, vn_mistake_fault(known_pairs[i].first), vn_mistake_fault(known_pairs[i].second), node,
+			              err);
+	if (st || vn_answered(t) || !is_cheap(t->site->plan->node[node].op))
+		return st;
+	for (int a = 0; !st && a < vn_n_faults(); a++)
+		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
+			if (b != a && may_join(t, b, node))
+				st = try_pair(t, a, b, node, err);
+	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right, and leaves far less. */
+	return st || (vn_answered(t) && !(vn_hypothesis_left(&t->x->by[0]) > VN_EXPLAIN_LEAST)) ? st
+	                                                                                        : try_eps_and_fault(t, err);
+}
+
+/* ---- what does the same ----------------------------------------------------------------------------------- */
+
+static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
+{
+	return vn_hypothesis_row(h) == vn_mistake_fault(fault);
+}
+
+/* A query that does not see its own key points to the mask, or to a cache that does not hold the
+ * key yet; the latter occurs only after the first call. In a call of several tokens the cache
+ * would lack all of their keys. */
+static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	vn_hypothesis  h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
+	vn_status      st = VN_OK;
+
+	vn_constant_put(&h, "ahead", -1);
+	bool tried = !s || s->tokens != 1; /* or as what explains another step */
+	for (int i = 0; i < t->x->n; i++)
+		tried = tried || t->x->by[i].finding == h.finding;
+	for (int i = 0; !tried && i < t->x->n_alias; i++)
+		if (is_fault(&t->x->by[i], VN_MISTAKE_A3_STRICT) && !t->x->by[i].places && !t->x->by[i].heads) {
+			h.node = t->x->by[i].node;
+			tried = true;
+			if (!(st = vn_try(t, &h, err)))
+				vn_conclude(t);
+		}
+	return st;
+}
+
+/* If queries and keys are rotated by the same angle, the products are those of no rotation. So
+ * this fault also explains whatever skipping the rotation explains after both. */
+static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	vn_status      st = VN_OK;
+	const int      n = t->x->n_alias;
+	bool           found = false;
+
+	for (int i = 0; !st && i < n && !found; i++) {
+		const vn_hypothesis *skipped = &t->x->by[i];
+		vn_hypothesis        h = {
+				   .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other
+		};
+		if (!is_fault(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
+			continue;
+		found = true;
+		vn_constant_put(&h, "one_position", 1);
+		vn_constant_put(&h, "offset", 1);
+		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
+		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
+			continue;
+		h.limit_fraction = skipped->limit_fraction; /* the same, but for rounding */
+		vn_keep(t->x, &h);
+	}
+	if (found)
+		vn_conclude(t);
+	return st;
+}
+
+/* Adds the range of numbers that fit as well to an answer of the catalogue, as fitted answers
+ * have it. */
+static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
+{
+	vn_hypothesis *h = &t->x->by[0];
+	const vn_plan *p = t->site->plan;
+	vn_hypothesis  as = { .node = h->node };
+	const bool     fault = t->x->n_fit && h->finding == VN_FAULT && !h->fault[1];
+	const bool     wide = fault && is_fault(h, VN_MISTAKE_A5_WIDE), narrow = fault && is_fault(h, VN_MISTAKE_A5_NARROW);
+	const bool     window = wide || narrow ||
+	                    (fault && (is_fault(h, VN_MISTAKE_A5_SINKS) || is_fault(h, VN_MISTAKE_A5_LAYER)));
+	int64_t   first, last, now = 0;
+	vn_status st;
+
+	if (h->places || !window || p->node[h->node].op != VN_OP_ATTENTION)
+		return VN_OK;
+	now = p->node[h->node].c.attention.window;
+	for (int i = 0; !now && i < p->n_nodes; i++)
+		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
+	now += wide ? 1 : narrow ? -1 : 0;
+	vn_constant_put(&as, "window", (double)now);
+	if ((st = vn_as_good(t, &as, now, 1, t->site->tokens, &first, &last, err)) || first == last)
+		return st;
+	h->first = first;
+	h->last = last;
+	return VN_OK;
+}
+
+vn_status vn_catalogue_alike(vn_explain_trial *t, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = find_windows_beside(t, err)) || (st = try_turned_alike(t, err)))
+		return st;
+	return try_not_yet(t, err);
+}

@@ -1,0 +1,483 @@
+/* edit_matrix.c: see edit_matrix.h. */
+#include "compare/hypothesis/edit_matrix.h"
+#include "compare/hypothesis/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the matrix as the file has it -------------------------------------------------------------- */
+
+static bool is_plain(const vn_tensor *w)
+{
+	return w->shape.rank == 2 && (w->dtype == VN_F32 || w->dtype == VN_F16 || w->dtype == VN_BF16);
+}
+
+static void add_part(vn_edited *e, const vn_tensor *w)
+{
+	e->w[e->n] = w;
+	e->rows[e->n++] = w->shape.dim[e->transposed ? 1 : 0];
+}
+
+bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage)
+{
+	const vn_node *n = &p->node[node];
+
+	*e = (vn_edited) { .storage = storage };
+	if (n->op != VN_OP_LINEAR || n->w[0] < 0 || !is_plain(&weights[n->w[0]]))
+		return false;
+	e->transposed = n->c.linear.transposed;
+	e->M = weights[n->w[0]].shape.dim[e->transposed ? 1 : 0];
+	e->N = weights[n->w[0]].shape.dim[e->transposed ? 0 : 1];
+	for (int i = 0; fused && i < p->n_nodes && e->n < VN_FUSED_MOST; i++) {
+		const vn_node *o = &p->node[i];
+		if (o->op != VN_OP_LINEAR || o->layer != n->layer || o->in[0] != n->in[0] || !is_plain(&weights[o->w[0]]) ||
+		    o->c.linear.transposed)
+			continue;
+		if (i == node)
+			e->own = e->n;
+		add_part(e, &weights[o->w[0]]);
+	}
+	if (!fused)
+		add_part(e, &weights[n->w[0]]);
+	return !fused || (e->n > 1 && !e->transposed);
+}
+
+/* The element at row m and column n of the fused matrix. */
+static double element_at(const vn_edited *e, int64_t m, int64_t n)
+{
+	int k = 0;
+
+	while (k + 1 < e->n && m >= e->rows[k])
+		m -= e->rows[k++];
+	return vn_number_at(e->w[k], e->transposed ? n * e->M + m : m * e->N + n);
+}
+
+/* ---- formats --------------------------------------------------------------------------------------- */
+
+/* TF32: ten bits after the leading one, and float32's exponent. */
+static double as_tf32(double x)
+{
+	int e;
+	if (!isfinite(x) || x == 0)
+		return x;
+	x = frexp(x, &e);
+	return ldexp(nearbyint(ldexp(x, 11)), e - 11);
+}
+
+static double as_tf32_away(double x)
+{
+	int e;
+	if (!isfinite(x) || x == 0)
+		return x;
+	x = frexp(x, &e);
+	return ldexp(round(ldexp(x, 11)), e - 11);
+}
+
+static double as_tf32_cut(double x)
+{
+	int e;
+	if (!isfinite(x) || x == 0)
+		return x;
+	x = frexp(x, &e);
+	return ldexp(trunc(ldexp(x, 11)), e - 11);
+}
+
+double vn_in_format(double x, vn_weight_format format)
+{
+	float f = (float)x;
+
+	switch (format) {
+	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
+	case VN_FORMAT_F16: vn_round_f32(&f, VN_F16, 1); return (double)f;
+	case VN_FORMAT_TF32: return as_tf32(x);
+	case VN_FORMAT_TF32_AWAY: return as_tf32_away(x);
+	case VN_FORMAT_TF32_CUT: return as_tf32_cut(x);
+	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
+	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
+	case VN_FORMAT_INT8: return nearbyint(x);
+	case VN_FORMAT_INT8_128: return fmin(nearbyint(x), 127);
+	default: return x;
+	}
+}
+
+/* What the largest number of a scaled group becomes. */
+static double full_scale(vn_weight_format format)
+{
+	return format == VN_FORMAT_INT8       ? 127
+	       : format == VN_FORMAT_INT8_128 ? 128
+	                                      : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
+}
+
+/* most: the largest number of the group that shares a scale; 0: there is no scale. nudge: see
+ * vn_edited. */
+static void round_row(double *x, int64_t n, vn_weight_format format, double most, double nudge)
+{
+	const double scale = most > 0 ? most / full_scale(format) : 1;
+
+	for (int64_t i = 0; i < n; i++)
+		x[i] = vn_in_format(x[i] / scale * (1 + nudge), format) * scale;
+}
+
+static double largest_in(const double *x, int64_t n)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		most = fmax(most, fabs(x[i]));
+	return most;
+}
+
+void vn_in_format_scaled(double *x, int64_t n, vn_weight_format format)
+{
+	round_row(x, n, format, largest_in(x, n), 0);
+}
+
+static double as_stored(const vn_edited *e, double x)
+{
+	float f = (float)x;
+	if (e->storage != VN_F16 && e->storage != VN_BF16)
+		return x;
+	vn_round_f32(&f, e->storage, 1);
+	return (double)f;
+}
+
+static double largest_of(const vn_edited *e, bool stored)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < e->M * e->N; i++)
+		most = fmax(most, fabs(vn_number_at(e->w[e->own], i)));
+	return stored ? as_stored(e, most) : most;
+}
+
+static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
+{
+	double most = 0;
+
+	for (int64_t i = 0; edit->stored && i < e->N; i++)
+		row[i] = as_stored(e, row[i]);
+	if (edit->scaled == VN_SCALE_OF_ROWS)
+		most = largest_in(row, e->N);
+	else if (edit->scaled == VN_SCALE_OF_ALL)
+		most = e->largest = e->largest > 0 ? e->largest : largest_of(e, edit->stored);
+	round_row(row, e->N, edit->format, most, e->nudge);
+	for (int64_t i = 0; i < e->N; i++) /* numbers read from 8 bits are stored as the engine stores weights */
+		row[i] = as_stored(e, row[i]);
+}
+
+/* ---- edits --------------------------------------------------------------------------------------------- */
+
+void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row)
+{
+	const int64_t N = e->N, each = edit->n ? N / edit->n : 0, block = edit->n ? e->M / edit->n : 0;
+	int64_t       at = m, all = 0;
+
+	for (int k = 0; k < e->n; k++) {
+		at += k < e->own ? e->rows[k] : 0;
+		all += e->rows[k];
+	}
+	for (int64_t n = 0; n < N; n++) {
+		const int64_t turned = n * all + at, back = at * N + n;
+		switch (edit->kind) {
+		case VN_EDIT_TURNED: row[n] = element_at(e, turned / N, turned % N); break;
+		case VN_EDIT_BACK: row[n] = element_at(e, back % all, back / all); break;
+		case VN_EDIT_TAIL: row[n] = n < N - edit->n ? element_at(e, at, n) : 0; break;
+		case VN_EDIT_RANKS:
+			row[n] = n < each * edit->n ? element_at(e, at, edit->from[n / each] * each + n % each)
+			                            : element_at(e, at, n);
+			break;
+		case VN_EDIT_ROWS:
+			row[n] = element_at(e, at < block * edit->n ? edit->from[at / block] * block + at % block : at, n);
+			break;
+		case VN_EDIT_ZERO: row[n] = 0; break;
+		case VN_EDIT_FACTOR: row[n] = edit->factor * element_at(e, at, n); break;
+		default: row[n] = element_at(e, at, n); break;
+		}
+	}
+	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_INPUTS)
+		put_format(e, edit, row);
+}
+
+void vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N)
+{
+	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_WEIGHTS)
+		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0, edit->scaled ? nudge : 0);
+}
+
+/* ---- the product with it ------------------------------------------------------------------------------------- */
+
+/* The table of weights with another tensor in the place of weight w. */
+static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error *err)
+{
+	const vn_status st = vn_made_copy_table(made, p, err);
+	if (st)
+		return st;
+	made->table[w].data = made->rows;
+	made->table[w].dtype = VN_F32;
+	return VN_OK;
+}
+
+/* Where the candidate's product can be compared: T rows of input and result. x NULL: nowhere. */
+typedef struct product_rows {
+	double          *x; /* (T,N) */
+	int64_t          T;
+	const vn_tensor *bias, *cand;
+} product_rows;
+
+/* How much of the error of channel m changing weight n by `by` removes; if it does, `off` (T)
+ * changes. */
+static bool improves_rows(const product_rows *p, int64_t N, int64_t n, double by, double *off)
+{
+	double before = 0, after = 0;
+
+	for (int64_t t = 0; t < p->T; t++) {
+		const double with = off[t] + by * p->x[t * N + n];
+		before += off[t] * off[t];
+		after += with * with;
+	}
+	for (int64_t t = 0; after < before && t < p->T; t++)
+		off[t] += by * p->x[t * N + n];
+	return after < before;
+}
+
+/* Row m of the edited matrix. Weights that lie so near the middle between two numbers of a format
+ * that an engine's last bit decides are rounded to what fits the candidate better. row: (N); room:
+ * (2 N + T) */
+static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, const product_rows *p, double *row,
+                        double *room)
+{
+	double *low = room, *high = room + e->N, *off = room + 2 * e->N;
+	bool    ties = false;
+
+	vn_edited_row(e, edit, m, row);
+	if (!p->x || edit->kind != VN_EDIT_FORMAT || !edit->scaled || edit->of == VN_OF_INPUTS)
+		return;
+	e->nudge = -VN_NUDGE;
+	vn_edited_row(e, edit, m, low);
+	e->nudge = VN_NUDGE;
+	vn_edited_row(e, edit, m, high);
+	e->nudge = 0;
+	for (int64_t n = 0; n < e->N && !ties; n++)
+		ties = low[n] != high[n];
+	for (int64_t t = 0; ties && t < p->T; t++) {
+		off[t] = (p->bias ? vn_number_at(p->bias, m) : 0) - vn_number_at(p->cand, t * e->M + m);
+		for (int64_t n = 0; n < e->N; n++)
+			off[t] += p->x[t * e->N + n] * row[n];
+	}
+	for (int64_t n = 0; ties && n < e->N; n++) {
+		const double other = row[n] == low[n] ? high[n] : low[n];
+		if (other != row[n] && improves_rows(p, e->N, n, other - row[n], off))
+			row[n] = other;
+	}
+}
+
+/* Reads the inputs of the product, if its result is the checkpoint. The caller frees p->x. */
+static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64_t N, int64_t M, product_rows *p,
+                           vn_error *err)
+{
+	vn_tensor in;
+	vn_status st;
+
+	*p = (product_rows) { .T = t->site->cand.shape.dim[0],
+		                  .cand = &t->site->cand,
+		                  .bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL };
+	if (p->T * M != vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target ||
+	    t->site->first + p->T > t->site->tokens)
+		return VN_OK;
+	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
+		return st;
+	if (!(p->x = malloc((size_t)(p->T * N) * sizeof *p->x + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
+	vn_to_f64(p->x, (const char *)in.data + (size_t)(t->site->first * N) * vn_dtype_size(in.dtype), in.dtype,
+	          (size_t)(p->T * N));
+	return VN_OK;
+}
+
+static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
+                                  vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	product_rows   rows;
+	vn_status      st = read_rows(t, &p->node[h->node], e->N, e->M, &rows, err);
+	double        *row = malloc((size_t)(3 * e->N + rows.T) * sizeof *row + 1);
+	float         *x = made->rows = malloc((size_t)(e->M * e->N) * sizeof *x + 1);
+
+	for (int64_t m = 0; !st && row && x && m < e->M; m++) {
+		settled_row(e, &h->change.matrix, m, &rows, row, row + e->N);
+		for (int64_t n = 0; n < e->N; n++)
+			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
+	}
+	free(row);
+	free(rows.x);
+	return st         ? st
+	       : row && x ? replace_weight(p, p->node[h->node].w[0], made, err)
+	                  : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
+}
+
+/* y = x w for all rows, in double. w: room for settled_row. */
+static void multiply_rows(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
+{
+	for (int64_t m = 0; m < e->M; m++) {
+		const double b = p->bias ? vn_number_at(p->bias, m) : 0;
+		settled_row(e, edit, m, p, w, w + e->N);
+		for (int64_t t = 0; t < p->T; t++) {
+			double s = 0;
+			for (int64_t n = 0; n < e->N; n++)
+				s += p->x[t * e->N + n] * w[n];
+			y[t * e->M + m] = s + b;
+		}
+	}
+}
+
+/* TOGETHER: that many ties of one token, at most, are settled together. */
+enum { TOGETHER = 8 };
+
+/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's last bit
+ * decides: it would be greater by `by`. error, errors: half of what that adds to the squared error of its token,
+ * times the error that is there, and times what another tie adds. */
+typedef struct input_tie {
+	int64_t t, n;
+	double  by, error, errors[TOGETHER];
+	bool    chosen;
+} input_tie;
+
+typedef struct input_ties {
+	input_tie *of;
+	size_t     n, room;
+} input_ties;
+
+static vn_status add_tie(input_ties *list, input_tie tie, vn_error *err)
+{
+	if (list->n == list->room) {
+		const size_t room = list->room ? 2 * list->room : 64;
+		input_tie   *more = realloc(list->of, room * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", room);
+		list->of = more;
+		list->room = room;
+	}
+	list->of[list->n++] = tie;
+	return VN_OK;
+}
+
+/* Edits the inputs, and lists the ties. room: (2 N) */
+static vn_status edit_inputs(const vn_matrix_edit *edit, int64_t N, product_rows *p, double *room, input_ties *ties,
+                             vn_error *err)
+{
+	double   *low = room, *high = room + N;
+	vn_status st = VN_OK;
+
+	for (int64_t t = 0; t < p->T; t++) {
+		double *x = p->x + t * N;
+		memcpy(low, x, (size_t)N * sizeof *x);
+		memcpy(high, x, (size_t)N * sizeof *x);
+		vn_edited_input(edit, 0, x, N);
+		vn_edited_input(edit, -VN_NUDGE, low, N);
+		vn_edited_input(edit, VN_NUDGE, high, N);
+		for (int64_t n = 0; !st && n < N; n++)
+			if (low[n] != high[n])
+				st = add_tie(ties, (input_tie) { .t = t, .n = n, .by = (x[n] == low[n] ? high[n] : low[n]) - x[n] },
+				             err);
+	}
+	return st;
+}
+
+/* The end of the ties that are settled together with tie k, the first of them. */
+static size_t end_of(const input_ties *ties, size_t k)
+{
+	size_t end = k;
+
+	while (end < ties->n && end - k < TOGETHER && ties->of[end].t == ties->of[k].t)
+		end++;
+	return end;
+}
+
+/* Adds what ties k to end - 1 change of a channel. w: its weights; off: its error. */
+static void add_errors(const input_ties *ties, size_t k, size_t end, const double *w, double off)
+{
+	for (size_t i = k; i < end; i++) {
+		input_tie   *tie = &ties->of[i];
+		const double step = tie->by * w[tie->n];
+		tie->error += step * off;
+		for (size_t j = k; j < end; j++)
+			tie->errors[j - k] += step * ties->of[j].by * w[ties->of[j].n];
+	}
+}
+
+/* Chooses those of ties k to end - 1 that leave the least error if they are rounded to the other side. */
+static void choose_ties(const input_ties *ties, size_t k, size_t end)
+{
+	unsigned best = 0;
+	double   least = 0;
+
+	for (unsigned set = 1; set < 1u << (end - k); set++) {
+		double sum = 0;
+		for (size_t i = 0; i < end - k; i++) {
+			sum += set >> i & 1 ? 2 * ties->of[k + i].error : 0;
+			for (size_t j = 0; j < end - k; j++)
+				sum += set >> i & set >> j & 1 ? ties->of[k + i].errors[j] : 0;
+		}
+		best = sum < least ? set : best;
+		least = fmin(sum, least);
+	}
+	for (size_t i = k; i < end; i++)
+		ties->of[i].chosen = best >> (i - k) & 1;
+}
+
+/* Rounds the tied inputs to what fits the candidate better, and changes y accordingly. w: room for settled_row. */
+static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, const input_ties *ties,
+                          double *w, double *y)
+{
+	for (int64_t m = 0; ties->n && m < e->M; m++) {
+		settled_row(e, edit, m, p, w, w + e->N);
+		for (size_t k = 0, end; k < ties->n; k = end) {
+			const int64_t at = ties->of[k].t * e->M + m;
+			end = end_of(ties, k);
+			add_errors(ties, k, end, w, y[at] - vn_number_at(p->cand, at));
+		}
+	}
+	for (size_t k = 0, end; k < ties->n; k = end)
+		choose_ties(ties, k, end = end_of(ties, k));
+	for (int64_t m = 0; ties->n && m < e->M; m++) {
+		settled_row(e, edit, m, p, w, w + e->N);
+		for (size_t k = 0; k < ties->n; k++)
+			if (ties->of[k].chosen)
+				y[ties->of[k].t * e->M + m] += ties->of[k].by * w[ties->of[k].n];
+	}
+}
+
+/* The hypothesis changes the inputs, which no plan expresses, so the product is computed here. */
+static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
+                                 vn_error *err)
+{
+	const vn_matrix_edit *edit = &h->change.matrix;
+	input_ties            ties = { 0 };
+	product_rows          p;
+	vn_status             st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
+
+	if (st || !p.x)
+		return st;
+	double *w = malloc((size_t)(3 * e->N + p.T) * sizeof *w + 1);
+	st = w ? vn_made_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
+	if (!st && !(st = edit_inputs(edit, e->N, &p, w, &ties, err))) {
+		multiply_rows(e, edit, &p, w, (double *)made->fine.data);
+		settle_inputs(e, edit, &p, &ties, w, (double *)made->fine.data);
+		vn_made_round(t, made);
+	}
+	free(ties.of);
+	free(p.x);
+	free(w);
+	return st;
+}
+
+vn_status vn_apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	vn_edited e;
+
+	if (!vn_edited_open(&e, t->site->plan, t->site->weights, h->node, h->change.matrix.fused,
+	                    t->c->opened.policy.storage))
+		return VN_OK;
+	return h->change.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err)
+	                                            : apply_to_inputs(t, h, &e, made, err);
+}

@@ -1,0 +1,46 @@
+/* edit_matrix.h: changes the matrix of a linear product, or its input, as a mistake in loading or
+ * in number formats would.
+ *
+ * Rows of the matrix are outputs, (M,N), however the file stores it. Matrices quantised in blocks
+ * (Q8_0) cannot be edited.
+ */
+#ifndef VN_COMPARE_EDIT_MATRIX_H
+#define VN_COMPARE_EDIT_MATRIX_H
+
+#include "compare/hypothesis/trial.h"
+
+/* Returns x after a round trip through a format; int8: the nearest integer. */
+double vn_in_format(double x, vn_weight_format format);
+/* The same as vn_in_format for n numbers that share a scale: the largest becomes the format's
+ * largest. */
+void   vn_in_format_scaled(double *x, int64_t n, vn_weight_format format);
+
+#define VN_NUDGE 2.4e-7 /* two roundings of float32 */
+
+typedef struct vn_edited {
+	/* the matrices of a fused product, including the product's own; else only its own */
+	const vn_tensor *w[VN_FUSED_MOST];
+	int64_t          rows[VN_FUSED_MOST]; /* rows of each */
+	int              n, own;
+	bool             transposed; /* the file has (N,M) */
+	int64_t          M, N;
+	double           largest; /* the largest |weight|; 0: not yet known */
+	vn_dtype         storage; /* the format in which the engine keeps weights */
+	/* 0, or VN_NUDGE or -VN_NUDGE: scaled numbers are multiplied by 1 + nudge before they are
+	 * rounded. One that becomes another number then lies so near the middle between two of the
+	 * format that the last bits of an engine's arithmetic decide. */
+	double           nudge;
+} vn_edited;
+
+/* Opens the matrix of a node. fused: together with the other products of the same input in its
+ * layer. Returns false if it cannot be edited, or if there is nothing to fuse. */
+bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage);
+/* Computes row m (N numbers) of the edited matrix. */
+void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row);
+/* Fills *made with the product of the edited matrix, or the edited input; leaves it empty if the
+ * hypothesis does not apply to the checkpoint. */
+vn_status vn_apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+/* Edits one row of the input (N numbers) in place. nudge: as in vn_edited. */
+void      vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N);
+
+#endif

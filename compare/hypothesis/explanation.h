@@ -1,0 +1,45 @@
+/* explanation.h: what explain finds at one origin: the hypotheses that explain the checkpoint, from
+ * the best. */
+#ifndef VN_COMPARE_EXPLANATION_H
+#define VN_COMPARE_EXPLANATION_H
+
+#include "compare/hypothesis/hypothesis.h"
+
+/* Hypotheses that leave less than this many times the residual of the best cannot be told from it:
+ * aliases. */
+#define VN_EXPLAIN_APART 2.0
+/* Residuals below this many floors count as equal: reproducing the bits is no better than agreeing
+ * up to rounding. */
+#define VN_EXPLAIN_LEAST 0.25
+
+typedef struct vn_explanation {
+	int            point;
+	vn_hypothesis *by; /* hypotheses by increasing residual, at most VN_EXPLAIN_KEPT */
+	int            n;
+	int            n_tried; /* how many faults of the catalogue apply at some place */
+	int            n_fit;   /* how many hypotheses explain it */
+	int            n_alias; /* how many of those, from the first, are aliases; 1: a clear answer */
+	/* residual of the first hypothesis that is not an alias / residual of the best; INFINITY: all
+	 * are aliases */
+	double         margin;
+	bool           fitted;        /* no fault of the catalogue explains it without fitting */
+	vn_hypothesis  unmodified;    /* its residual is that of the unmodified operation */
+	char           separate[240]; /* the input that would separate the aliases; "" */
+	char           why_not[200];  /* why the checkpoint cannot be recomputed; "" */
+	/* index of the explanation that holds here too, so that little else was tried; -1 */
+	int            like;
+	vn_lines       looks; /* description of the error, if nothing fits */
+} vn_explanation;
+
+enum { VN_EXPLAIN_KEPT = 8 };
+
+typedef struct vn_explanations {
+	vn_explanation *of; /* one for each origin, in their order */
+	int             n;
+	int             left_out; /* origins that were not examined, because there are too many */
+} vn_explanations;
+
+/* Returns the residual in floors. A healthy operation leaves at most 4. */
+double vn_hypothesis_left(const vn_hypothesis *h);
+
+#endif

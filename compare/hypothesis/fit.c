@@ -1,0 +1,155 @@
+/* fit.c: see fit.h. */
+#include "compare/hypothesis/fit.h"
+#include "compare/hypothesis/trial.h"
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/hypothesis_apply.h"
+#include "compare/hypothesis/search.h"
+
+#include <math.h>
+
+/* ---- by looking for the least error ----------------------------------------------------------------- */
+
+typedef struct fit {
+	vn_explain_trial *t;
+	vn_hypothesis    *h;
+} fit;
+
+/* What the constant leaves of the checkpoint's error, as nmse. */
+static vn_status error_at(void *of, double x, double *error, vn_error *err)
+{
+	const fit        *f = of;
+	vn_explain_trial *t = f->t;
+	vn_made           made;
+	vn_tensor         z;
+	vn_measured       m;
+	vn_status         st;
+
+	*error = (double)INFINITY;
+	vn_number_put(f->h, x);
+	if ((st = vn_hypothesis_apply(t, f->h, &made, err)) || !made.plan) {
+		vn_made_finish(&made);
+		return st;
+	}
+	if (!(st = vn_recompute_run(t->recompute, made.plan, made.weights, VN_OWN_WIDTH, &z, err))) {
+		if (t->part)
+			vn_head_part_splice(t->part, &z, &t->own);
+		st = vn_measure_brief(&z, &t->site->cand, t->site->axes, false, t->c->request.options->threads, &m, err);
+		vn_tensor_free(&z);
+		/* relative to the candidate's size, so that a prediction of enormous numbers does not
+		 * look good */
+		*error = !st && m.finite ? m.value[VN_M_NMSE] : (double)INFINITY;
+	}
+	vn_made_finish(&made);
+	return st;
+}
+
+#define NEARER 0.75 /* what the best point of a grid may leave of the error to be refined */
+
+vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range in, vn_error *err)
+{
+	const double enough = in.vague ? NEARER * t->x->unmodified.local.local : (double)INFINITY;
+	vn_least     least;
+	vn_status    st;
+
+	vn_constant_put(h, name, in.low);
+	st = vn_search_scale(error_at, &(fit) { t, h }, in.low, in.high, in.steps, enough, &least, err);
+	return st || !isfinite(least.error) ? st : vn_fit_digits(t, h, least.x, err);
+}
+
+vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error,
+                        vn_error *err)
+{
+	vn_least        least;
+	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, &least, err);
+
+	*best = (int64_t)least.x;
+	*error = least.error;
+	vn_number_put(h, least.x);
+	return st;
+}
+
+/* ---- whole numbers ------------------------------------------------------------------------------------ */
+
+enum { BESIDE = 64 }; /* numbers on each side that are looked at */
+
+static vn_status score_with(vn_explain_trial *t, const vn_hypothesis *h, double number, vn_hypothesis *with,
+                            vn_error *err)
+{
+	*with = *h;
+	vn_number_put(with, number);
+	return vn_score(t, with, err);
+}
+
+/* How far whole numbers, starting at `from`, fit as well in that direction. *last: the last that
+ * does. */
+static vn_status go_on(vn_explain_trial *t, const vn_hypothesis *h, int64_t from, int64_t to, int64_t *last,
+                       vn_error *err)
+{
+	const int     by = to < from ? -1 : 1;
+	vn_hypothesis with;
+	vn_status     st = VN_OK;
+
+	*last = from;
+	for (int64_t n = from; n != to && (n - from) * by < BESIDE;) {
+		n += by;
+		if ((st = score_with(t, h, (double)n, &with, err)) || !(with.limit_fraction <= 1))
+			break;
+		*last = n;
+	}
+	return st;
+}
+
+vn_status vn_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high, int64_t *first,
+                     int64_t *last, vn_error *err)
+{
+	const vn_status st = go_on(t, h, at, low, first, err);
+	return st ? st : go_on(t, h, at, high, last, err);
+}
+
+vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, vn_error *err)
+{
+	vn_hypothesis with, least = { .limit_fraction = (double)INFINITY };
+	int64_t       at = best, first, last;
+	vn_status     st = VN_OK;
+
+	for (int64_t n = best - 1; !st && n <= best + 1; n++)
+		if (n >= low && n <= high && !(st = score_with(t, h, (double)n, &with, err)) &&
+		    with.limit_fraction < least.limit_fraction) {
+			least = with;
+			at = n;
+		}
+	first = last = at;
+	if (!st && least.limit_fraction <= 1)
+		st = vn_as_good(t, &least, at, low, high, &first, &last, err);
+	if (st || !isfinite(least.limit_fraction))
+		return st;
+	*h = least;
+	h->first = first != last ? first : 0;
+	h->last = first != last ? last : 0;
+	vn_keep(t->x, h);
+	return VN_OK;
+}
+
+/* ---- numbers of some digits --------------------------------------------------------------------------- */
+
+vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_error *err)
+{
+	vn_hypothesis exact, with;
+	double        meant;
+	vn_status     st = score_with(t, h, x, &exact, err);
+
+	if (st || isnan(exact.limit_fraction))
+		return st;
+	const double most = VN_EXPLAIN_APART * fmax(exact.limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
+	*h = exact;
+	for (int digits = 1; !st && digits <= 6; digits++) { /* a person wrote it */
+		if (!vn_may_be_meant(x, digits, &meant) || (st = score_with(t, &exact, meant, &with, err)) ||
+		    !(with.limit_fraction < most))
+			continue;
+		*h = with;
+		break;
+	}
+	if (!st)
+		vn_keep(t->x, h);
+	return st;
+}

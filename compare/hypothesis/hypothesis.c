@@ -1,0 +1,235 @@
+/* hypothesis.c: see hypothesis.h: a mistake as data. What it makes of a checkpoint is in hypothesis_apply.c. */
+#include "compare/hypothesis/hypothesis.h"
+#include "compare/hypothesis/search.h"
+
+#include "libref/plan/fault.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what it is ----------------------------------------------------------------------------------------- */
+
+/* The catalogue id, and the number of digits in which its number is printed; numbers with equal
+ * digits count as the same. */
+/* clang-format off */
+static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
+#define IS(name, digits) { VN_MISTAKE_##name, digits }
+	[VN_THETA] = IS(R2, 6), [VN_THETA_PLAIN] = IS(R2, 6), [VN_ROPE_FACTOR] = IS(R6, 6), [VN_ROPE_CONTEXT] = IS(R6, 6),
+	[VN_ROPE_LOW] = IS(R6, 6), [VN_ROPE_HIGH] = IS(R6, 6), [VN_OFFSET] = IS(R3, 6), [VN_OFFSET_LATER] = IS(R3B, 6),
+	[VN_ONE_POSITION] = IS(R3, 6), [VN_ANY_POSITION] = IS(R3, 6), [VN_STRETCH] = IS(R5, 5),
+		[VN_ROTARY_WIDTH] = IS(R4, 6),
+	[VN_TABLE_OFFSET] = IS(R15, 6), [VN_TABLE_OFFSET_LATER] = IS(R15, 6), [VN_EPS] = IS(N1, 4),
+		[VN_EPS_OUTSIDE] = IS(N2, 4),
+	[VN_SCORE_SCALE] = IS(A1, 6), [VN_DELTA_SCALE] = IS(G6, 6), [VN_WINDOW] = IS(A5, 6),
+		[VN_WINDOW_AND_SINKS] = IS(A5, 6),
+	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_PADDING_SEEN] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6),
+		[VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
+	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6),
+		[VN_SUM_TIMES] = IS(P16, 6),
+	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6),
+		[VN_AXES_RECORDED] = IS(P11, 6),
+	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6),
+		[VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
+	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_PARTNERS_MATRIX] = IS(W4, 6),
+		[VN_UNNORMED] = IS(G5_MISSING, 6),
+		[VN_OTHER_CACHE] = IS(C9, 6),
+		[VN_OTHER_KEYS] = IS(C9, 6),
+	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6),
+		[VN_STEP_LATE] = IS(P8, 6),
+	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_POSITION_FOR_ID] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6),
+		[VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_ROWS_REORDERED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
+	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
+	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
+	[VN_CACHE_ROUNDED] = IS(C7, 6), [VN_OTHER_ACTIVATION] = IS(M1, 6),
+};
+/* clang-format on */
+
+static vn_mistake slots_id(bool alone, bool after)
+{
+	return after ? alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER : alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
+}
+
+/* Moved cache slots: of tokens, or of keys or values alone. */
+static vn_mistake moved_slots(const vn_hypothesis *h)
+{
+	const bool alone = vn_constant_of(h, "cache_of") > 0;
+
+	return slots_id(alone, vn_constant_of(h, "cache_form") == VN_CACHE_PAST);
+}
+
+vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
+{
+	if (h->finding == VN_FAULT)
+		return h->fault[1] ? VN_NO_MISTAKE : vn_fault_mistake(h->fault[0] - 1);
+	if (h->change.kind == VN_BY_NUMBER)
+		return vn_fault_mistake(h->change.number.row);
+	if (h->finding == VN_SLOTS_MOVED)
+		return moved_slots(h);
+	if (h->finding == VN_NEW_NOT_CACHED)
+		return vn_constant_of(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
+	if (h->finding == VN_NEW_SLOTS_MOVED)
+		return slots_id(h->change.slots.of > 0, h->change.slots.by > 0);
+	if (h->finding == VN_PROBS_ROUNDED)
+		return h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
+	if (h->finding == VN_NARROW)
+		return !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16 ? VN_MISTAKE_P1 : VN_NO_MISTAKE;
+	return h->fault[0] || h->paired ? VN_NO_MISTAKE : findings[h->finding].id;
+}
+
+const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
+{
+	const vn_mistake one = vn_hypothesis_mistake(h);
+
+	if (one || h->finding == VN_NARROW)
+		snprintf(id, VN_ID, "%s", vn_mistake_id(one));
+	else if (h->finding == VN_FAULT)
+		snprintf(id, VN_ID, "%s+%s", vn_fault_id(h->fault[0] - 1), vn_fault_id(h->fault[1] - 1));
+	else if (h->fault[0])
+		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
+	else
+		snprintf(id, VN_ID, "%s%s%s", h->paired ? vn_mistake_id(VN_MISTAKE_R1) : "", h->paired ? "+" : "",
+		         vn_mistake_id(findings[h->finding].id));
+	return id;
+}
+
+int vn_hypothesis_row(const vn_hypothesis *h)
+{
+	return vn_mistake_fault(vn_hypothesis_mistake(h));
+}
+
+bool vn_hypothesis_is_fitted(const vn_hypothesis *h)
+{
+	return h->change.kind != VN_BY_CATALOGUE && h->change.kind != VN_BY_RESULT;
+}
+
+/* ---- sameness ----------------------------------------------------------------------------------------------- */
+
+static bool same_number(double a, double b, int digits)
+{
+	return vn_in_digits(a, digits) == vn_in_digits(b, digits);
+}
+
+static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int digits)
+{
+	const vn_change *x = &a->change, *y = &b->change;
+	bool             same = x->constants.reach == y->constants.reach && x->constants.n == y->constants.n;
+
+	for (int i = 0; same && i < x->constants.n; i++)
+		same = strcmp(x->constants.set[i].name, y->constants.set[i].name) == 0 &&
+		       (a->last || same_number(x->constants.set[i].value, y->constants.set[i].value, digits));
+	return same;
+}
+
+static bool same_rotation(const vn_rotate_edit *a, const vn_rotate_edit *b)
+{
+	const vn_position_map *m = &a->map, *n = &b->map;
+
+	return a->positions == b->positions && a->frequencies == b->frequencies && a->angles == b->angles &&
+	       a->table == b->table && a->call == b->call && a->moved == b->moved && a->exchanged == b->exchanged &&
+	       a->by_ids == b->by_ids && m->first == n->first && m->last == n->last && m->open == n->open &&
+	       m->whole == n->whole && m->times == n->times && m->plus == n->plus;
+}
+
+static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	const vn_change *x = &a->change, *y = &b->change;
+	const int        digits = findings[a->finding].digits ? findings[a->finding].digits : 6;
+
+	if (x->kind != y->kind || x->later != y->later)
+		return false;
+	switch (x->kind) {
+	case VN_BY_NUMBER: return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
+	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
+	case VN_BY_ROWS: return a->last || x->rows == y->rows;
+	case VN_BY_MATRIX: return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
+	case VN_BY_ROTATION: return same_rotation(&x->rotate, &y->rotate);
+	case VN_BY_ATTEND:
+		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
+		       x->attend.scores == y->attend.scores && x->attend.exps == y->attend.exps &&
+		       x->attend.sum == y->attend.sum && x->attend.probs == y->attend.probs &&
+		       x->attend.inputs == y->attend.inputs && x->attend.cache == y->attend.cache &&
+		       x->attend.scaled == y->attend.scaled && same_number(x->attend.number, y->attend.number, digits);
+	case VN_BY_ACTIVATION: return x->activation == y->activation;
+	case VN_BY_NARROW: return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
+	case VN_BY_READS: return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
+	case VN_BY_BLOCKS:
+		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n &&
+		       memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
+	case VN_BY_SLOTS:
+		return x->slots.of == y->slots.of && x->slots.by == y->slots.by && x->slots.newest == y->slots.newest;
+	case VN_BY_STEP: return x->step.due == y->step.due;
+	case VN_BY_TOKENS: return x->tokens == y->tokens;
+	case VN_BY_RESULT:
+		return same_number(x->result.number, y->result.number, digits) && x->result.n == y->result.n &&
+		       memcmp(x->result.list, y->result.list, (size_t)x->result.n * sizeof *x->result.list) == 0;
+	default: return true;
+	}
+}
+
+static bool same_part(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	return a->heads == b->heads && memcmp(a->part, b->part, sizeof a->part) == 0;
+}
+
+bool vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	return a->finding == b->finding && a->paired == b->paired && a->fault[0] == b->fault[0] &&
+	       a->fault[1] == b->fault[1] && a->first == b->first && a->last == b->last && a->first_also == b->first_also &&
+	       a->last_also == b->last_also && same_part(a, b) && same_change(a, b);
+}
+
+bool vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	char id[VN_ID], other[VN_ID];
+
+	if (a->node != b->node || (a->finding == VN_FAULT) == (b->finding == VN_FAULT) || !same_part(a, b))
+		return false;
+	vn_hypothesis_id(a, id);
+	return *id && strcmp(id, vn_hypothesis_id(b, other)) == 0;
+}
+
+bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	const bool fitted = vn_hypothesis_is_fitted(a);
+	char       id[VN_ID], other[VN_ID];
+
+	if (a->node != b->node || a->places != b->places || (a->places == 2 && a->other != b->other) ||
+	    fitted != vn_hypothesis_is_fitted(b) || !same_part(a, b))
+		return false;
+	return fitted ? vn_hypothesis_same(a, b) : strcmp(vn_hypothesis_id(a, id), vn_hypothesis_id(b, other)) == 0;
+}
+
+/* ---- its numbers ---------------------------------------------------------------------------------------------- */
+
+void vn_constant_put(vn_hypothesis *h, const char *name, double value)
+{
+	int i = 0;
+
+	h->change.kind = VN_BY_CONSTANTS;
+	while (i < h->change.constants.n && strcmp(h->change.constants.set[i].name, name) != 0)
+		i++;
+	assert(i < VN_CONSTANTS_MOST);
+	h->change.constants.set[i].name = name;
+	h->change.constants.set[i].value = value;
+	h->change.constants.n = i == h->change.constants.n ? i + 1 : h->change.constants.n;
+}
+
+double vn_constant_of(const vn_hypothesis *h, const char *name)
+{
+	for (int i = 0; h->change.kind == VN_BY_CONSTANTS && i < h->change.constants.n; i++)
+		if (strcmp(h->change.constants.set[i].name, name) == 0)
+			return h->change.constants.set[i].value;
+	return (double)NAN;
+}
+
+void vn_number_put(vn_hypothesis *h, double number)
+{
+	if (h->change.kind == VN_BY_NUMBER)
+		h->change.number.value = number;
+	else if (h->change.kind == VN_BY_CONSTANTS)
+		h->change.constants.set[h->change.constants.n - 1].value = number;
+	else if (h->change.kind == VN_BY_ROWS)
+		h->change.rows = (int)number;
+}

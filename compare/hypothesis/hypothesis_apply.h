@@ -1,0 +1,22 @@
+/* hypothesis_apply.h: reproduces a hypothesis: what the checkpoint would be if it were true. */
+#ifndef VN_COMPARE_HYPOTHESIS_APPLY_H
+#define VN_COMPARE_HYPOTHESIS_APPLY_H
+
+#include "compare/hypothesis/trial.h"
+
+/* Fills *made with a plan and weights to run, or with numbers; leaves both out if h changes nothing
+ * at this checkpoint, if its number does not fit the operation, or if it is VN_BY_CATALOGUE or
+ * VN_BY_RESULT: the strategies that propose those also score them. t: positioned at the checkpoint.
+ * Call vn_made_finish afterwards, also after a failure. */
+vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+/* Makes the plan of a hypothesis VN_BY_CONSTANTS or VN_BY_READS. VN_ERR_USAGE: a constant is out of
+ * its range. */
+vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err);
+/* Moves h from another layer's node to this one; what it reads moves by as many layers. Returns
+ * false if that does not exist. */
+bool      vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node);
+/* May this input of node n have been that value: was it recorded, did it exist when n ran, does the
+ * shape fit? */
+bool      vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value);
+
+#endif

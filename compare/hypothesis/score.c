@@ -1,0 +1,385 @@
+/* score.c: see score.h. */
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/hypothesis_apply.h"
+#include "compare/hypothesis/trial.h"
+#include "compare/replay/reference_variants.h"
+
+#include <math.h>
+#include <string.h>
+
+double vn_hypothesis_left(const vn_hypothesis *h)
+{
+	return h->limit_fraction * VN_LOCAL_LIMIT;
+}
+
+static double residual_shown(const vn_hypothesis *h)
+{
+	const double left = vn_hypothesis_left(h);
+	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
+}
+
+bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
+{
+	/* An error of only a few floors is easily halved by a wrong hypothesis too. */
+	return h->limit_fraction <= 1 &&
+	       !(h->limit_fraction >
+	         t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
+	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor of its own is no layout match */
+}
+
+bool vn_answered(const vn_explain_trial *t)
+{
+	return t->x->n && vn_fits(t, &t->x->by[0]);
+}
+
+/* ---- one hypothesis ------------------------------------------------------------------------- */
+
+/* Inserts h into the list, which is sorted by what is left, least first, and limited in length. */
+void vn_keep(vn_explanation *x, const vn_hypothesis *h)
+{
+	int at = x->n;
+
+	while (at > 0 && (h->limit_fraction < x->by[at - 1].limit_fraction || isnan(x->by[at - 1].limit_fraction)))
+		at--;
+	if (at == VN_EXPLAIN_KEPT)
+		return;
+	const int move = (x->n < VN_EXPLAIN_KEPT ? x->n : VN_EXPLAIN_KEPT - 1) - at;
+	memmove(x->by + at + 1, x->by + at, (size_t)move * sizeof *x->by);
+	x->by[at] = *h;
+	x->n += x->n < VN_EXPLAIN_KEPT;
+}
+
+/* Masked keys have probability 0 in every implementation, without rounding. Counts keys that a hypothesis masks (own is
+ * 0, and was not without it) although the candidate gives them a probability that did not underflow, in its own format
+ * or, whatever the file holds, in that of its run, to which own is rounded. */
+static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
+{
+	enum { SUMMED_AT_ONCE = 512 };
+	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
+	const vn_node   *n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	const bool       half = cand->dtype == VN_F16 || t->c->opened.policy.storage == VN_F16;
+	const double     least = half ? 0x1p-14 : 0x1p-100;
+	const int64_t    all = vn_shape_count(&cand->shape);
+	double           x[3][SUMMED_AT_ONCE];
+	int64_t          count = 0;
+
+	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_PROBS] != t->site->target || !t->own.data ||
+	    own->data == t->own.data)
+		return 0;
+	for (int64_t at = 0; at < all; at += SUMMED_AT_ONCE) {
+		const size_t some = (size_t)(all - at < SUMMED_AT_ONCE ? all - at : SUMMED_AT_ONCE);
+		for (int i = 0; i < 3; i++)
+			vn_to_f64(x[i], (const char *)from[i]->data + (size_t)at * vn_dtype_size(from[i]->dtype), from[i]->dtype,
+			          some);
+		for (size_t i = 0; i < some; i++)
+			count += x[0][i] == 0 && x[1][i] > 0 && x[2][i] >= least;
+	}
+	return count;
+}
+
+vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                           vn_error *err)
+{
+	const vn_plan  *p = t->site->plan;
+	const vn_dtype  format = vn_local_format(&p->node[p->value[t->site->target].node], t->site->target, t->site->n_span,
+	                                         t->c->opened.policy.storage);
+	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format,
+	                                      t->c->request.options->threads, &h->local, err);
+	if (!st)
+		h->local.bad += count_unmasked(t, own);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	return st;
+}
+
+/* A plan's node of a node of the span. */
+static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
+{
+	const int value = t->site->plan->node[span]
+	                      .out[0]; /* a changed plan has the same values but may have additional nodes */
+	return plan->value[value].node;
+}
+
+/* Widens the floor of h by the plan as the other healthy implementation i computes it; nodes
+ * without an implementation i use the last one they have. own: the plan's result computed as the
+ * reference does. */
+static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i,
+                               const vn_tensor *own, vn_replayed *l, vn_replayed *most, vn_error *err)
+{
+	const vn_policy policy = t->c->opened.policy;
+	const int       threads = t->c->request.options->threads;
+	bool            alone = false;
+	const int       n = t->site->n_span, *span = t->site->span;
+	vn_plan        *other;
+	vn_tensor       z;
+	vn_status       st = vn_plan_clone(plan, &other, err);
+
+	for (int k = 0; !st && k < n; k++) {
+		vn_node  *node = &other->node[node_in(t, plan, span[k])];
+		const int others = vn_variants_count(node, policy);
+		const int which = i < others ? i : others - 1;
+		if (!others)
+			continue;
+		alone = alone || vn_variant_judges_alone(node, which);
+		vn_variant_put(node, policy, which);
+	}
+	if (st)
+		return st;
+	if (!(st = vn_recompute_run(t->recompute, other, weights, VN_OWN_WIDTH, &z, err))) {
+		if (t->part)
+			vn_head_part_splice(t->part, &z, own);
+		/* If the numbers are exactly those of this implementation, it is the candidate's own.
+		 * The floor of a format with few digits could hide a mistake; exact numbers do not. */
+		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
+			st = vn_local_other(&z, own, t->site->axes, threads, most, err);
+		vn_tensor_free(&z);
+	}
+	vn_plan_destroy(other);
+	return st;
+}
+
+/* Widens the floor of h by all other healthy implementations: the candidate may be one of them
+ * with the same mistake. own: the plan's result computed as the reference does. */
+static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights,
+                                const vn_tensor *own, vn_hypothesis *h, vn_replayed *variants, vn_error *err)
+{
+	const vn_replayed *r = &t->c->result.point[t->x->point].replay;
+	vn_replayed        most = { 0 };
+	vn_error           why = { "" };
+	vn_status          st = VN_OK;
+	const int         *span = t->site->span, n = t->site->n_span;
+	int                others = 0;
+
+	for (int k = 0; k < n; k++) {
+		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
+		others = of > others ? of : others;
+	}
+	for (int i = 0; !st && i < others; i++)
+		st = allow_variant(t, plan, weights, i, own, &h->local, &most, &why);
+	if (st && st != VN_ERR_UNSUPPORTED) {
+		*err = why;
+		return st;
+	}
+	vn_local_allow(&h->local, &most);
+	if (variants)
+		*variants = most;
+	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
+		if (!others)
+			vn_local_allow(&h->local, &t->variants);
+		/* The floor is at least the one that the replay found with its inputs rounded anew. */
+		h->local.floor = fmax(h->local.floor, r->floor);
+		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
+		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
+	}
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	return VN_OK;
+}
+
+vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                         vn_error *err)
+{
+	const vn_status st = vn_score_numbers(t, own, fine, h, err);
+	if (!st)
+		vn_keep(t->x, h);
+	return st;
+}
+
+vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                          vn_error *err)
+{
+	const vn_status st = vn_score_numbers(t, own, fine, h, err);
+	if (st)
+		return st;
+	vn_local_allow(&h->local, &t->variants);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	vn_keep(t->x, h);
+	return VN_OK;
+}
+
+/* a hypothesis that leaves this many times more than the unmodified floor needs no floor of its
+ * own */
+#define FAR 1e4
+
+static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                            vn_error *err)
+{
+	vn_tensor own, fine;
+	vn_status st;
+
+	h->limit_fraction = (double)NAN;
+	if (!vn_recompute_touched(t->recompute, plan, weights))
+		return VN_OK;
+	st = vn_recompute_run(t->recompute, plan, weights, VN_OWN_WIDTH, &own, err);
+	if (st == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st)
+		return st;
+	if (t->part) {
+		vn_head_part_splice(t->part, &own, &t->own);
+		memcpy(h->part, t->part->in, sizeof h->part);
+		h->heads = t->part->heads;
+	}
+	/* First with itself as the more precise numbers, which gives the smallest possible floor. */
+	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor &&
+	    !h->local.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
+		if (t->part)
+			vn_head_part_splice(t->part, &fine, &t->fine);
+		/* Also if it already fits: hypotheses are compared, and one with a wider floor leaves
+		 * less by that alone. */
+		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
+			st = allow_variants(t, plan, weights, &own, h, NULL, err);
+		vn_tensor_free(&fine);
+	}
+	vn_tensor_free(&own);
+	return st;
+}
+
+vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	vn_made   made;
+	vn_status st = vn_hypothesis_apply(t, h, &made, err);
+
+	h->limit_fraction = (double)NAN;
+	if (!st && made.plan)
+		st = score_plan(t, made.plan, made.weights, h, err);
+	else if (!st && made.own.data)
+		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
+	if (!st && made.own.data &&
+	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION ||
+	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION)) {
+		/* Its sums were computed in double, so the operation's own rounding is that of the
+		 * unmodified one. */
+		vn_local_allow(&h->local, &t->x->unmodified.local);
+		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	}
+	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS) {
+		/* Another healthy softmax rounds differently, whatever keys it sees. */
+		vn_local_allow(&h->local, &t->variants);
+		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	}
+	vn_made_finish(&made);
+	return st;
+}
+
+static vn_status keep_scored(vn_explain_trial *t, const vn_hypothesis *h, vn_status st)
+{
+	if (!st && !isnan(h->limit_fraction))
+		vn_keep(t->x, h);
+	return st;
+}
+
+vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	return keep_scored(t, h, vn_score(t, h, err));
+}
+
+vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
+                        vn_error *err)
+{
+	vn_status st;
+
+	if (*format != VN_FORMAT_TF32 && *format != VN_FORMAT_F16)
+		return vn_try(t, h, err);
+	*format = likely;
+	if ((st = vn_try(t, h, err)))
+		return st;
+	const double left = vn_hypothesis_left(h);
+	if (likely == VN_FORMAT_TF32 && left > VN_EXPLAIN_LEAST) {
+		*format = VN_FORMAT_TF32_AWAY;
+		if ((st = vn_try(t, h, err)))
+			return st;
+	}
+	*format = likely == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
+	st = vn_score(t, h, err);
+	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_left(h) < left)
+		h->limit_fraction = left / VN_LOCAL_LIMIT; /* both fit */
+	return keep_scored(t, h, st);
+}
+
+vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                      vn_error *err)
+{
+	return keep_scored(t, h, score_plan(t, plan, weights, h, err));
+}
+
+vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
+{
+	vn_hypothesis  *h = &t->x->unmodified;
+	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
+	t->variants = (vn_replayed) { 0 };
+	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, &t->variants, err);
+}
+
+/* ---- which of them explain it ------------------------------------------------------------------ */
+
+static void drop_hypothesis(vn_explanation *x, int i)
+{
+	memmove(x->by + i, x->by + i + 1, (size_t)(x->n - i - 1) * sizeof *x->by);
+	x->n--;
+}
+
+/* Is the result of its operation recorded, or the checkpoint itself? */
+static bool place_is_recorded(const vn_explain_trial *t, const vn_hypothesis *h)
+{
+	const vn_plan *p = t->site->plan;
+	const int      value = vn_plan_root(p, p->node[h->node].out[0]);
+
+	return value == t->site->target || vn_recompute_has(t->recompute, value);
+}
+
+/* One mistake of the catalogue made at either of two recorded operations: no recording tells
+ * them apart. */
+static bool same_beside(const vn_explain_trial *t, const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	return a->finding == VN_FAULT && vn_hypothesis_same(a, b) && a->node != b->node && !a->places && !b->places &&
+	       place_is_recorded(t, a) && place_is_recorded(t, b);
+}
+
+/* If two answers are one mistake (at either place, or one read off and one from the catalogue),
+ * keeps the one that leaves less. */
+static void drop_repeated(const vn_explain_trial *t, int n)
+{
+	vn_explanation *x = t->x;
+
+	for (int i = 1; i < n && i < x->n; i++)
+		for (int k = 0; k < i; k++)
+			if (vn_hypothesis_same_mistake(&x->by[i], &x->by[k]) || same_beside(t, &x->by[i], &x->by[k])) {
+				drop_hypothesis(x, i--);
+				n--;
+				break;
+			}
+}
+
+static int count_fitting(const vn_explain_trial *t)
+{
+	const vn_explanation *x = t->x;
+	int                   n = 0;
+
+	while (n < x->n && !x->by[n].refuted && vn_fits(t, &x->by[n]))
+		n++;
+	return n;
+}
+
+void vn_conclude(vn_explain_trial *t)
+{
+	vn_explanation *x = t->x;
+	const double    best = x->n ? residual_shown(&x->by[0]) : 0;
+
+	drop_repeated(t, count_fitting(t));
+	x->n_fit = count_fitting(t);
+	x->n_alias = 0;
+	x->margin = (double)INFINITY;
+	while (x->n_alias < x->n_fit && residual_shown(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
+		x->n_alias++;
+	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
+		x->margin = residual_shown(&x->by[x->n_alias]) / best;
+}
+
+void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
+{
+	vn_local_allow(&h->local, &t->x->unmodified.local);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	vn_keep(t->x, h);
+	vn_conclude(t);
+	if (t->x->n_fit)
+		vn_lines_free(&t->x->looks);
+}

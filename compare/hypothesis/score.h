@@ -1,0 +1,48 @@
+/* score.h: computes the residual of a hypothesis at a checkpoint, and decides whether that explains
+ * it.
+ *
+ * The residual is a local error (local.h) in floors; a correct operation leaves at most
+ * VN_LOCAL_LIMIT.
+ */
+#ifndef VN_COMPARE_SCORE_H
+#define VN_COMPARE_SCORE_H
+
+#include "compare/hypothesis/trial.h"
+
+/* Score a hypothesis: fill local, limit_fraction and, if it affects only some heads, part.
+ * limit_fraction is NaN if it changes nothing here, or makes another shape. */
+vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err);
+/* own, fine: its numbers in the candidate's shape. */
+vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                           vn_error *err);
+/* Same, and add it to t->x unless it changes nothing. */
+vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err);
+vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                      vn_error *err);
+vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                         vn_error *err);
+/* As vn_try_numbers, of the operation's own numbers in another order: it has the floors of the
+ * other healthy variants, too. */
+vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
+                          vn_error *err);
+/* vn_try; if *format, which must be part of h, is TF32 or float16, of both, the likely one first:
+ * they have the same ten bits, and differ in numbers that are very small or large only. If TF32
+ * does not fit, of the other rounding of its ties as well. */
+vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
+                        vn_error *err);
+/* Fills t->x->unmodified with the residual of the unmodified operation. */
+vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err);
+
+/* Inserts h into x, sorted by residual. */
+void vn_keep(vn_explanation *x, const vn_hypothesis *h);
+/* Does it explain the checkpoint? */
+bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h);
+/* Does any hypothesis that was tried explain it? */
+bool vn_answered(const vn_explain_trial *t);
+/* Decides which of t->x->by explain the checkpoint, and which are aliases. */
+void vn_conclude(vn_explain_trial *t);
+/* Keeps h, which was scored, and decides anew. h may leave what another healthy implementation of
+ * the unmodified operation leaves: its softmax rounds differently, whatever keys it sees. */
+void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h);
+
+#endif

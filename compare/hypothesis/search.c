@@ -1,0 +1,120 @@
+/* search.c: see search.h. */
+#include "compare/hypothesis/search.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COARSE = 17, FINE = 36 };
+#define GOLDEN 0.6180339887498949
+
+typedef struct search {
+	vn_error_of error_of;
+	void       *of;
+	vn_least    best;
+} search;
+
+static vn_status evaluate_at(search *s, double x, double *error, vn_error *err)
+{
+	const vn_status st = s->error_of(s->of, x, error, err);
+
+	if (!st && *error < s->best.error)
+		s->best = (vn_least) { x, *error };
+	return st;
+}
+
+/* u between a and b is log x. */
+static vn_status by_golden_section(search *s, double a, double b, vn_error *err)
+{
+	double    u = b - GOLDEN * (b - a), v = a + GOLDEN * (b - a), at_u, at_v;
+	vn_status st;
+
+	if ((st = evaluate_at(s, exp(u), &at_u, err)) || (st = evaluate_at(s, exp(v), &at_v, err)))
+		return st;
+	for (int i = 0; !st && i < FINE; i++)
+		if (at_u < at_v) {
+			b = v, v = u, at_v = at_u, u = b - GOLDEN * (b - a);
+			st = evaluate_at(s, exp(u), &at_u, err);
+		} else {
+			a = u, u = v, at_u = at_v, v = a + GOLDEN * (b - a);
+			st = evaluate_at(s, exp(v), &at_v, err);
+		}
+	return st;
+}
+
+vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough,
+                          vn_least *least, vn_error *err)
+{
+	const double from = log(low), step = (log(high) - from) / (steps - 1);
+	search       s = { error_of, of, { 0, (double)INFINITY } };
+	double       error, best = from;
+	vn_status    st = VN_OK;
+
+	for (int i = 0; !st && i < steps; i++) {
+		const double before = s.best.error;
+		st = evaluate_at(&s, exp(from + i * step), &error, err);
+		best = s.best.error < before ? from + i * step : best;
+	}
+	if (!st && s.best.error < enough)
+		st = by_golden_section(&s, best - step, best + step, err);
+	else
+		s.best.error = (double)INFINITY;
+	*least = s.best;
+	return st;
+}
+
+vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high, vn_least *least, vn_error *err)
+{
+	search    s = { error_of, of, { (double)low, (double)INFINITY } };
+	double    error;
+	vn_status st = VN_OK;
+
+	for (int64_t step = 0; !st && step != 1;) {
+		step = (high - low) / COARSE + 1;
+		s.best.error = (double)INFINITY;
+		for (int64_t n = low; !st && n <= high; n += step)
+			st = evaluate_at(&s, (double)n, &error, err);
+		const int64_t best = (int64_t)s.best.x;
+		low = best - step > low ? best - step : low;
+		high = best + step < high ? best + step : high;
+	}
+	*least = s.best;
+	return st;
+}
+
+vn_least vn_search_grid(vn_cheap_error_of error_of, const void *of, double low, double high, int steps, int finer,
+                        int fewer)
+{
+	const double from = log(low), to = log(high);
+	double       a = from, b = to, best = from, least = (double)INFINITY;
+
+	for (int k = 0; k <= finer; k++) {
+		const int    n = k ? fewer : steps;
+		const double step = (b - a) / (n - 1);
+		least = (double)INFINITY;
+		for (int i = 0; i < n; i++) {
+			const double error = error_of(of, exp(a + i * step));
+			if (error < least) {
+				least = error;
+				best = a + i * step;
+			}
+		}
+		a = fmax(best - 2 * step, from);
+		b = fmin(best + 2 * step, to);
+	}
+	return (vn_least) { exp(best), least };
+}
+
+double vn_in_digits(double x, int digits)
+{
+	char text[40];
+
+	snprintf(text, sizeof text, "%.*g", digits, x);
+	return atof(text);
+}
+
+bool vn_may_be_meant(double x, int digits, double *meant)
+{
+	*meant = vn_in_digits(x, digits);
+	return fabs(*meant / x - 1) <= 0.02;
+}

@@ -1,0 +1,206 @@
+/* trial.c: see trial.h. */
+#include "compare/hypothesis/trial.h"
+
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- heads --------------------------------------------------------------------------------------------------- */
+
+/* The axis of heads. Returns false if there is none, one head only, or too many heads. */
+static bool heads_of(const vn_explain_trial *t, vn_head_part *part)
+{
+	const vn_shape *s = &t->site->cand.shape;
+	const char     *axes = t->site->axes;
+	int             axis = vn_axes_find(axes, "head");
+
+	axis = axis < 0 ? vn_axes_find(axes, "kv_head") : axis;
+	if (axis < 0 || axis >= s->rank || s->dim[axis] < 2 || s->dim[axis] > VN_HEADS_MOST)
+		return false;
+	part->heads = (int)s->dim[axis];
+	part->outer = part->inner = 1;
+	for (int i = 0; i < s->rank; i++)
+		if (i != axis)
+			*(i < axis ? &part->outer : &part->inner) *= s->dim[i];
+	return true;
+}
+
+void vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified)
+{
+	const size_t block = (size_t)part->inner * vn_dtype_size(z->dtype);
+
+	for (int64_t o = 0; o < part->outer; o++)
+		for (int h = 0; h < part->heads; h++) {
+			const size_t at = (size_t)(o * part->heads + h) * block;
+			if (!part->in[h])
+				memcpy((char *)(uintptr_t)z->data + at, (const char *)unmodified->data + at, block);
+		}
+}
+
+#define BEYOND 16.0 /* a head with an error of this many floors is in error */
+
+/* Adds up for head h the squared errors of the candidate and of the more precise numbers, and
+ * the squares of the expected numbers. */
+static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int h, double *x, double *dd, double *ff,
+                        double *rr)
+{
+	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
+	const size_t     n = (size_t)part->inner;
+
+	*dd = *ff = *rr = 0;
+	for (int64_t o = 0; o < part->outer; o++) {
+		for (int i = 0; i < 3; i++)
+			vn_to_f64(x + (size_t)i * n,
+			          (const char *)of[i]->data + (size_t)(o * part->heads + h) * n * vn_dtype_size(of[i]->dtype),
+			          of[i]->dtype, n);
+		for (size_t i = 0; i < n; i++) {
+			const double r = x[i], f = x[n + i] - r, d = x[2 * n + i] - r;
+			if (isfinite(r) && isfinite(f)) {
+				*dd += isfinite(d) ? d * d : 1 + r * r;
+				*ff += f * f;
+				*rr += r * r;
+			}
+		}
+	}
+}
+
+vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err)
+{
+	int n = 0;
+
+	*part = (vn_head_part) { 0 };
+	*some = false;
+	if (!heads_of(t, part))
+		return VN_OK;
+	double *x = malloc((size_t)(3 * part->inner) * sizeof *x + 1);
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a head");
+	for (int h = 0; h < part->heads; h++) {
+		double dd, ff, rr;
+		add_squares(t, part, h, x, &dd, &ff, &rr);
+		part->in[h] = dd > BEYOND * fmax(ff, t->x->unmodified.local.floor * rr);
+		n += part->in[h];
+	}
+	free(x);
+	*some = n > 0 && n < part->heads;
+	return VN_OK;
+}
+
+bool vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part)
+{
+	*part = (vn_head_part) { 0 };
+	if (!h->heads || !heads_of(t, part))
+		return false;
+	memcpy(part->in, h->part, sizeof part->in);
+	return true;
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------------- */
+
+int64_t *vn_own_calls(const vn_explain_trial *t, bool *later)
+{
+	const int64_t  S = t->site->tokens;
+	const vn_step *call;
+	const int      n = vn_recording_calls(t->c->opened.cand, &call);
+	int64_t       *begins = malloc((size_t)S * sizeof *begins + 1);
+
+	*later = false;
+	for (int64_t i = 0; begins && i < S; i++)
+		begins[i] = -1;
+	for (int k = 1; begins && k < n; k++)
+		for (int64_t i = call[k].position; call[k].tokens > 1 && i < call[k].position + call[k].tokens && i < S; i++) {
+			begins[i] = call[k].position;
+			*later = *later || i >= t->site->first;
+		}
+	return begins;
+}
+
+int64_t vn_call_of(const int64_t *begins, int call, int64_t i)
+{
+	return call == VN_OWN_CALLS ? begins[i] : i < call ? -1 : i - i % call;
+}
+
+/* ---- what the run continued with ----------------------------------------------------------------------------- */
+
+/* The consumer of this point, as the model's plan defines it, is right on the recorded numbers:
+ * the run continued with them. */
+static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
+{
+	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.point[point].name));
+
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		if (p->step != c->result.point[point].step || !p->replayed || vn_local_beyond(p))
+			continue;
+		const int      v = vn_plan_find(plan, p->name);
+		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
+		for (int k = 0; n && k < n->n_in; k++)
+			if (vn_plan_root(plan, n->in[k]) == root)
+				return true;
+	}
+	return false;
+}
+
+bool vn_consumed_as_recorded(const vn_explain_trial *t)
+{
+	return consumed_as_recorded(t->c, t->site->plan, t->x->point);
+}
+
+vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
+{
+	const vn_checkpoint *p = &t->c->result.point[t->x->point];
+	return p->replay.captured                                       ? VN_CONSUMED_OTHERS
+	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_CONSUMED_AS_RECORDED
+	                                                                : VN_CONSUMED_UNKNOWN;
+}
+
+/* ---- what a hypothesis makes --------------------------------------------------------------------------------- */
+
+vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err)
+{
+	const size_t bytes = (size_t)p->n_weights * sizeof *made->table;
+
+	if (!(made->table = malloc(bytes)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
+	memcpy(made->table, made->weights, bytes);
+	made->weights = made->table;
+	made->plan = p;
+	return VN_OK;
+}
+
+vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err)
+{
+	const size_t n = (size_t)vn_shape_count(&t->site->cand.shape);
+
+	made->own = (vn_tensor) { VN_F64, t->site->cand.shape, malloc(n * sizeof(double) + 1) };
+	made->fine = (vn_tensor) { VN_F64, t->site->cand.shape, malloc(n * sizeof(double) + 1) };
+	return made->own.data && made->fine.data ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
+}
+
+void vn_made_round(const vn_explain_trial *t, vn_made *made)
+{
+	const size_t   n = (size_t)vn_shape_count(&t->site->cand.shape);
+	const vn_dtype as = t->c->opened.policy.storage;
+	const double  *fine = made->fine.data;
+	double        *own = (double *)made->own.data;
+
+	for (size_t i = 0; i < n; i++) {
+		float f = (float)fine[i];
+		vn_round_f32(&f, as, as != VN_F64);
+		own[i] = as == VN_F64 ? fine[i] : (double)f;
+	}
+}
+
+void vn_made_finish(vn_made *made)
+{
+	if (made->fine.data != made->own.data)
+		vn_tensor_free(&made->fine);
+	vn_tensor_free(&made->own);
+	free(made->rows);
+	free(made->table);
+	vn_plan_destroy(made->copy);
+	vn_faulty_destroy(made->faulty);
+	*made = (vn_made) { 0 };
+}

@@ -1,0 +1,261 @@
+/* rearrange_number.c: see rearrange_number.h. */
+#include "compare/rearrange/rearrange_number.h"
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one number ------------------------------------------------------------------------------------- */
+
+/* Does the checkpoint consist of heads, or of what was computed from them? Elsewhere, a factor
+ * that matches a head size is a coincidence. */
+static bool about_heads(const vn_explain_trial *t)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_point at = p->value[t->site->target].point;
+	const char    *axes = t->site->axes;
+
+	return vn_axes_find(axes, "head") >= 0 || vn_axes_find(axes, "kv_head") >= 0 || at == VN_POINT_ATTN_OUT ||
+	       at == VN_POINT_C_ATTN;
+}
+
+/* The nearest factor made of this model's sizes, or power of two, if x is near enough. *name:
+ * its vn_factor_name; 0: none. */
+static double near_named(const vn_explain_trial *t, double x, int *name)
+{
+	const vn_plan *p = t->site->plan;
+	double         K = 0, D = 0, group = 0;
+
+	for (int i = 0; about_heads(t) && i < p->n_nodes; i++)
+		if (p->node[i].op == VN_OP_ATTENTION) {
+			K = p->node[i].c.attention.head_dim;
+			group = (double)p->node[i].c.attention.heads / p->node[i].c.attention.kv_heads;
+			break;
+		}
+	for (int i = 0; i < p->n_nodes; i++)
+		if (p->node[i].op == VN_OP_EMBED)
+			D = p->value[p->node[i].out[0]].size[1];
+	/* clang-format off */
+	const struct { double x; vn_factor_name name; } known[] = {
+		{ 2, VN_PLAIN_FACTOR }, { 0.5, VN_PLAIN_FACTOR }, { 4, VN_PLAIN_FACTOR }, { 0.25, VN_PLAIN_FACTOR },
+		  { 8, VN_PLAIN_FACTOR }, { 0.125, VN_PLAIN_FACTOR },
+		{ -1, VN_PLAIN_FACTOR }, { K, VN_HEAD_WIDTH }, { 1 / K, VN_OVER_HEAD_WIDTH }, { sqrt(K), VN_ROOT_HEAD_WIDTH },
+		  { 1 / sqrt(K), VN_OVER_ROOT_HEAD_WIDTH },
+		{ D, VN_MODEL_WIDTH }, { 1 / D, VN_OVER_MODEL_WIDTH }, { sqrt(D), VN_ROOT_MODEL_WIDTH },
+		  { 1 / sqrt(D), VN_OVER_ROOT_MODEL_WIDTH },
+		{ sqrt(D / K), VN_ROOT_MODEL_OVER_HEAD }, { sqrt(K / D), VN_ROOT_HEAD_OVER_MODEL }, { group, VN_QUERY_HEADS },
+		  { 1 / group, VN_OVER_QUERY_HEADS },
+		{ 127.0 / 128, VN_127_OVER_128 }, { 128.0 / 127, VN_128_OVER_127 },
+		  { 1.0 / (p->layers + 1), VN_OVER_LAYERS_AND_ONE },
+		{ 1.4142135623730951, VN_ROOT_2 }, { 0.7071067811865476, VN_OVER_ROOT_2 },
+	};
+	/* clang-format on */
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (isfinite(known[i].x) && known[i].x != 1 && fabs(x / known[i].x - 1) < 2e-3) {
+			*name = (int)known[i].name;
+			return known[i].x;
+		}
+	*name = VN_NO_NAME;
+	return x;
+}
+
+/* Is the factor a mistake of its own at this point: a temperature of the logits, ranks added too
+ * often or averaged? f: its exact value. */
+static bool round_number(const vn_explain_trial *t, double by, double *f, vn_hypothesis *h)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_point at = p->value[t->site->target].point;
+	const double   over = 1 / by, plain = vn_in_digits(over, 3), ranks = round(by > 1 ? by : over);
+
+	if (at == VN_POINT_LOGITS && by > 0) {
+		const double tau = fabs(over / plain - 1) < 2e-4 ? plain : over;
+		*f = 1 / tau;
+		h->finding = VN_TEMPERATURE;
+		return true;
+	}
+	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) ||
+	    !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
+		return false;
+	*f = by > 1 ? ranks : 1 / ranks;
+	h->finding = by > 1 ? VN_SUM_TIMES : VN_AVERAGE;
+	return true;
+}
+
+/* Everything times f. */
+static vn_status try_scaled(vn_rearranged *r, double f, vn_hypothesis *h, vn_error *err)
+{
+	h->change.result.number = f;
+	for (int64_t i = 0; i < r->n; i++) {
+		r->a[i] = f * r->own[i];
+		r->b[i] = f * r->fine[i];
+	}
+	return vn_rearranged_judge(r, h, err);
+}
+
+static vn_status try_factor(vn_rearranged *r, vn_error *err)
+{
+	vn_hypothesis own = { 0 };
+	double        xy = 0, xx = 0, exact;
+	int           name;
+	vn_status     st = VN_OK;
+
+	for (int64_t i = 0; i < r->n; i++)
+		if (isfinite(r->own[i]) && isfinite(r->cand[i])) {
+			xy += r->own[i] * r->cand[i];
+			xx += r->own[i] * r->own[i];
+		}
+	if (!(xx > 0))
+		return VN_OK;
+	const double by = xy / xx;
+	if (round_number(r->t, by, &exact, &own) && ((st = try_scaled(r, exact, &own, err)) || vn_fits(r->t, &own)))
+		return st;
+	exact = near_named(r->t, by, &name);
+	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
+		vn_hypothesis h = { .finding = VN_FACTOR,
+			                .change.result = { .n = 1, .list = { exactly ? name : VN_NO_NAME } } };
+		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
+			break; /* a person wrote that number; it was not fitted */
+	}
+	return st;
+}
+
+static vn_status try_offset(vn_rearranged *r, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_ADDEND };
+	double        sum = 0;
+	int64_t       n = 0;
+
+	for (int64_t i = 0; i < r->n; i++)
+		if (isfinite(r->own[i]) && isfinite(r->cand[i])) {
+			sum += r->cand[i] - r->own[i];
+			n++;
+		}
+	if (!n || sum == 0)
+		return VN_OK;
+	for (int64_t i = 0; i < r->n; i++) {
+		r->a[i] = r->own[i] + sum / (double)n;
+		r->b[i] = r->fine[i] + sum / (double)n;
+	}
+	h.change.result.number = sum / (double)n;
+	return vn_rearranged_judge(r, &h, err);
+}
+
+static double clamp_number(double x, double low, double high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/* All numbers above a limit, below one, or of more than one size are cut to it. At least two must be. */
+static vn_status try_clamp(vn_rearranged *r, vn_error *err)
+{
+	double low = (double)INFINITY, high = -(double)INFINITY, own_low = low, own_high = high;
+	int    at_low = 0, at_high = 0;
+
+	for (int64_t i = 0; i < r->n; i++) {
+		if (!isfinite(r->own[i]) || !isfinite(r->cand[i]))
+			return VN_OK;
+		low = fmin(low, r->cand[i]);
+		high = fmax(high, r->cand[i]);
+		own_low = fmin(own_low, r->own[i]);
+		own_high = fmax(own_high, r->own[i]);
+	}
+	for (int64_t i = 0; i < r->n; i++) {
+		at_low += r->cand[i] == low;
+		at_high += r->cand[i] == high;
+	}
+	const bool above = high < own_high && at_high > 1, below = low > own_low && at_low > 1;
+	if ((!above && !below) || (above && below && low != -high))
+		return VN_OK;
+	for (int64_t i = 0; i < r->n; i++) {
+		r->a[i] = clamp_number(r->own[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
+		r->b[i] = clamp_number(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
+	}
+	vn_hypothesis h = { .finding = VN_CLAMPED,
+		                .change.result = {
+							.number = above ? high : low, .n = 1, .list = { above && below ? 2 : below } } };
+	return vn_rearranged_judge(r, &h, err);
+}
+
+vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
+{
+	vn_hypothesis h = { .finding = r->cand[0] == 0 ? VN_ZERO : VN_ONE_VALUE, .change.result.number = r->cand[0] };
+
+	for (int64_t i = 0; i < r->n; i++) {
+		if (!(r->cand[i] == r->cand[0]))
+			return VN_OK;
+		r->a[i] = r->b[i] = r->cand[0];
+	}
+	return vn_rearranged_judge(r, &h, err);
+}
+
+/* ---- a cap: logits c tanh(x / c) ----------------------------------------------------------------------- */
+
+enum { ASKED = 1 << 16 }; /* logits that the cap is read off, about */
+enum { GRID = 64, FINER = 5, DIGITS = 4 };
+#define WIDEST     100.0 /* times the largest logit; a wider cap changes nothing */
+#define CAP_LEAVES 0.1   /* of the error: the most that the best cap may leave */
+
+typedef struct curve {
+	const double *own, *cand; /* (n): as they should be, as they are */
+	int64_t       n;
+} curve;
+
+/* Squares of what the cap leaves. */
+static double error_of(const void *of, double c)
+{
+	const curve *x = of;
+	double       sum = 0;
+
+	for (int64_t i = 0; i < x->n; i += 1 + x->n / ASKED) {
+		const double d = c * tanh(x->own[i] / c) - x->cand[i];
+		sum += d * d;
+	}
+	return sum;
+}
+
+/* The cap that leaves least. 0: none leaves little. */
+static double best_cap(const curve *x)
+{
+	double whole = 0, top = 0;
+
+	for (int64_t i = 0; i < x->n; i += 1 + x->n / ASKED)
+		whole += (x->own[i] - x->cand[i]) * (x->own[i] - x->cand[i]);
+	for (int64_t i = 0; i < x->n; i++)
+		top = fabs(x->cand[i]) > top ? fabs(x->cand[i]) : top;
+	if (!(top > 0))
+		return 0;
+	const vn_least least = vn_search_grid(error_of, x, top, WIDEST * top, GRID, FINER, GRID);
+	return least.error < CAP_LEAVES * whole ? least.x : 0;
+}
+
+static vn_status try_cap(vn_rearranged *r, vn_error *err)
+{
+	const vn_plan *p = r->t->site->plan;
+	const curve    x = { r->own, r->cand, r->n };
+	const double   c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad
+	                       ? best_cap(&x)
+	                       : 0;
+	vn_status      st = VN_OK;
+
+	for (int digits = 1; !st && c > 0 && digits <= DIGITS && !vn_answered(r->t); digits++) { /* a person wrote it */
+		const double  said = vn_in_digits(c, digits);
+		vn_hypothesis h = { .finding = VN_CAP, .change.result.number = said };
+		for (int64_t i = 0; i < r->n; i++) {
+			r->a[i] = said * tanh(r->own[i] / said);
+			r->b[i] = said * tanh(r->fine[i] / said);
+		}
+		st = vn_rearranged_judge(r, &h, err);
+	}
+	return st;
+}
+
+vn_status vn_rearrange_numbers(vn_rearranged *r, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = try_clamp(r, err)) || (st = try_factor(r, err)) || (st = try_cap(r, err)))
+		return st;
+	return try_offset(r, err);
+}

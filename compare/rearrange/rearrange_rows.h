@@ -1,0 +1,10 @@
+/* rearrange_rows.h: tries rows that were not written: they hold earlier content, another
+ * checkpoint's numbers, or 0. */
+#ifndef VN_COMPARE_REARRANGE_ROWS_H
+#define VN_COMPARE_REARRANGE_ROWS_H
+
+#include "compare/hypothesis/trial.h"
+
+vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err);
+
+#endif

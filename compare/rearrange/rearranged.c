@@ -1,0 +1,73 @@
+/* rearranged.c: see rearranged.h. */
+#include "compare/rearrange/rearranged.h"
+#include "compare/hypothesis/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double *vn_doubles_of(const vn_tensor *t)
+{
+	const size_t n = (size_t)vn_shape_count(&t->shape);
+	double      *x = malloc((n + 1) * sizeof *x);
+	if (x)
+		vn_to_f64(x, t->data, t->dtype, n);
+	return x;
+}
+
+static vn_status judge_as(vn_rearranged *r, bool order, vn_hypothesis *h, vn_error *err)
+{
+	const vn_explain_trial *t = r->t;
+	const vn_dtype          as = t->c->opened.policy.storage;
+	const vn_plan          *plan = t->site->plan;
+	const int               v = t->site->target;
+
+	h->node = plan->value[v].node;
+	h->change.kind = VN_BY_RESULT;
+	if (as != VN_F64 && !vn_value_wide(plan, v))
+		for (int64_t i = 0; i < r->n; i++) {
+			float x = (float)r->a[i];
+			vn_round_f32(&x, as, 1);
+			r->a[i] = (double)x;
+		}
+	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
+	return order ? vn_try_arranged(r->t, &a, &b, h, err) : vn_try_numbers(r->t, &a, &b, h, err);
+}
+
+vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err)
+{
+	return judge_as(r, false, h, err);
+}
+
+vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error *err)
+{
+	return judge_as(r, true, h, err);
+}
+
+bool vn_is_made_of(const vn_plan *p, int v, int of)
+{
+	const vn_node *n = &p->node[p->value[v].node];
+	if (v == of)
+		return true;
+	if (p->value[v].node < p->value[of].node)
+		return false;
+	for (int i = 0; i < n->n_in; i++)
+		if (vn_is_made_of(p, vn_plan_root(p, n->in[i]), of))
+			return true;
+	return false;
+}
+
+bool vn_is_wrong_itself(const vn_comparison *c, int entry)
+{
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].cand == entry && vn_local_beyond(&c->result.point[i]))
+			return true;
+	return false;
+}
+
+bool vn_any_finite(const double *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (isfinite(x[i]))
+			return true;
+	return false;
+}

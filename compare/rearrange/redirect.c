@@ -1,0 +1,268 @@
+/* redirect.c: see redirect.h. */
+#include "compare/rearrange/redirect.h"
+#include "compare/hypothesis/catalogue.h"
+#include "compare/hypothesis/score.h"
+#include "compare/hypothesis/hypothesis_apply.h"
+
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { NEAREST = 3 }; /* that are computed in full */
+enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured values that are tried */
+#define LEAVES 0.25   /* of the error of the rows: the most that a redirected read may leave */
+
+typedef struct nearest {
+	vn_explain_trial *t;
+	double            unmodified; /* nmse of the rows, as they should be */
+	double            off[NEAREST];
+	vn_hypothesis     h[NEAREST];
+	int               n;
+} nearest;
+
+static vn_status glance_at(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
+{
+	vn_error  none = { "" };
+	vn_plan  *p;
+	vn_status st = vn_hypothesis_plan(t, h, &p, err);
+
+	*off = (double)NAN;
+	if (st)
+		return st;
+	st = vn_recompute_glance(t->recompute, p, t->site->weights, off, &none);
+	vn_plan_destroy(p);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+static vn_status rank_hypothesis(nearest *near, const vn_hypothesis *h, vn_error *err)
+{
+	double          off;
+	const vn_status st = glance_at(near->t, h, &off, err);
+	int             at = near->n;
+
+	if (st || !(off < LEAVES * near->unmodified))
+		return st;
+	while (at > 0 && off < near->off[at - 1])
+		at--;
+	if (at == NEAREST)
+		return VN_OK;
+	near->n += near->n < NEAREST;
+	for (int i = near->n - 1; i > at; i--) {
+		near->off[i] = near->off[i - 1];
+		near->h[i] = near->h[i - 1];
+	}
+	near->off[at] = off;
+	near->h[at] = *h;
+	return VN_OK;
+}
+
+/* ---- what it may read --------------------------------------------------------------------------------- */
+
+static vn_finding input_finding(const vn_node *n, int input)
+{
+	return n->op != VN_OP_ATTENTION || !input ? VN_OTHER_INPUT : input == VN_ATTN_V ? VN_OTHER_VALUES : VN_OTHER_KEYS;
+}
+
+static vn_status other_inputs(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && i < n->n_in; i++)
+		for (int v = 0; !st && v < p->n_values; v++) {
+			vn_hypothesis h = { .finding = input_finding(n, i), .node = node, .change.kind = VN_BY_READS };
+			if (!vn_could_read(near->t, n, i, v))
+				continue;
+			h.change.reads.in[i] = 1 + v;
+			st = rank_hypothesis(near, &h, err);
+		}
+	return st;
+}
+
+/* For attentions, reads keys and values of other layers together. */
+static vn_status other_cache(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && i < node; i++) {
+		const vn_node *o = &p->node[i];
+		vn_hypothesis  h = { .finding = VN_OTHER_CACHE, .node = node, .change.kind = VN_BY_READS };
+		if (o->op != VN_OP_ATTENTION)
+			continue;
+		const int k = vn_plan_root(p, o->in[VN_ATTN_K]), v = vn_plan_root(p, o->in[VN_ATTN_V]);
+		if (!vn_could_read(near->t, n, VN_ATTN_K, k) || !vn_could_read(near->t, n, VN_ATTN_V, v))
+			continue;
+		h.change.reads.in[VN_ATTN_K] = 1 + k;
+		h.change.reads.in[VN_ATTN_V] = 1 + v;
+		st = rank_hypothesis(near, &h, err);
+	}
+	return st;
+}
+
+/* A kernel that norms queries and keys itself: what is recorded as normed is not what it used. */
+static vn_status try_unnormed(vn_explain_trial *t, int node, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_hypothesis  h = { .finding = VN_UNNORMED, .node = node, .change.kind = VN_BY_READS };
+
+	for (int i = VN_DELTA_Q; i <= VN_DELTA_K; i++) {
+		const vn_node *norm = &p->node[p->value[vn_plan_root(p, n->in[i])].node];
+		const int      raw = norm->op == VN_OP_L2_NORM ? vn_plan_root(p, norm->in[0]) : -1;
+		if (raw < 0 || !vn_could_read(t, n, i, raw))
+			return VN_OK;
+		h.change.reads.in[i] = 1 + raw;
+	}
+	return vn_try(t, &h, err);
+}
+
+/* A kernel that makes decay or beta, or norms queries or keys, by itself: what is recorded is what they should be. */
+static vn_status made_inside(vn_explain_trial *t, int node, vn_error *err)
+{
+	static const int of[] = { VN_DELTA_G, VN_DELTA_BETA, VN_DELTA_Q, VN_DELTA_K };
+	const vn_plan   *p = t->site->plan;
+	vn_status        st = VN_OK;
+
+	for (size_t i = 0; !st && i < sizeof of / sizeof *of && !vn_answered(t); i++) {
+		const int made = vn_plan_root(p, p->node[node].in[of[i]]);
+		vn_recompute_disregard(t->recompute, made);
+		if (p->value[made].node >= 0)
+			st = vn_catalogue_at(t, p->value[made].node, err);
+	}
+	vn_recompute_disregard(t->recompute, -1);
+	return st;
+}
+
+static vn_status other_weights(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	vn_status      st = VN_OK;
+
+	for (int layer = 0; !st && p->node[node].n_w && layer < p->layers; layer++) {
+		const vn_node *twin = vn_fault_twin(p, &p->node[node], layer);
+		vn_hypothesis  h = { .finding = VN_OTHER_WEIGHTS, .node = node, .change.kind = VN_BY_READS };
+		if (!twin)
+			continue;
+		h.change.reads.weights = 1 + (int)(twin - p->node);
+		st = rank_hypothesis(near, &h, err);
+		h.change.reads.matrix = true;
+		if (!st && twin->op == VN_OP_LINEAR && twin->w[1] >= 0)
+			st = rank_hypothesis(near, &h, err);
+	}
+	return st;
+}
+
+static bool are_partners(vn_point a, vn_point b)
+{
+	return (a == VN_POINT_K_PROJ && b == VN_POINT_V_PROJ) || (a == VN_POINT_GATE_PROJ && b == VN_POINT_UP_PROJ);
+}
+
+/* The matrix of another product of its layer, with the product's own bias. */
+static vn_status other_matrices(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && n->op == VN_OP_LINEAR && i < p->n_nodes; i++) {
+		const vn_node *o = &p->node[i];
+		if (i == node || o->op != VN_OP_LINEAR || o->layer != n->layer || o->w[0] == n->w[0] ||
+		    o->c.linear.transposed != n->c.linear.transposed ||
+		    !vn_shape_equal(&p->weight[o->w[0]].shape, &p->weight[n->w[0]].shape))
+			continue;
+		const vn_point at = p->value[n->out[0]].point, of = p->value[o->out[0]].point;
+		vn_hypothesis  h = { .node = node,
+			                 .change = { .kind = VN_BY_READS, .reads = { .weights = 1 + i, .matrix = true } } };
+		h.finding = are_partners(at, of) || are_partners(of, at) ? VN_PARTNERS_MATRIX : VN_OTHER_MATRIX;
+		st = rank_hypothesis(near, &h, err);
+	}
+	return st;
+}
+
+vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	nearest        near = { .t = t };
+	const int      n = t->site->n_span, *span = t->site->span;
+	vn_error       none = { "" };
+	vn_status      st;
+
+	if (t->consumed == VN_CONSUMED_OTHERS)
+		return VN_OK;
+	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
+		return (st = try_unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
+	if ((st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none)) == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st)
+		*err = none;
+	for (int i = 0; !st && i < n && i < SPANNED; i++) {
+		if (i && vn_op_get(p->node[span[i]].op)->is_costly)
+			continue; /* except at the checkpoint's own operation, each try computes all of the result */
+		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) &&
+		    !(st = other_matrices(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
+			st = other_cache(&near, span[i], err);
+	}
+	for (int i = 0; !st && i < near.n; i++)
+		st = vn_try(t, &near.h[i], err);
+	return st;
+}
+
+/* ---- in time ------------------------------------------------------------------------------------------------ */
+
+/* AWAY: the most tokens that an embedding may be before or behind its own. SOME: of these, the
+ * nearest that fit. */
+enum { AWAY = 16, SOME = 3 };
+
+/* Adds the other distances that fit as well, which repeated ids cause; other steps tell which it
+ * is. */
+static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
+{
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+
+	for (int later = 0; later < (s && s->position > 0 ? 2 : 1); later++) {
+		h->change.later = later;
+		vn_keep(t->x, h);
+	}
+}
+
+static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
+{
+	const int     node = t->site->plan->value[t->site->target].node;
+	vn_hypothesis of_position = { .finding = VN_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
+	vn_status     st = vn_score(t, &of_position, err);
+	int           n = 0;
+
+	if (!st && of_position.limit_fraction <= 1)
+		keep_tokens(t, &of_position);
+	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 behind, 2 before... */
+		vn_hypothesis h = { .finding = VN_OTHER_TOKEN,
+			                .node = node,
+			                .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
+		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
+			continue;
+		n++;
+		keep_tokens(t, &h);
+	}
+	return st;
+}
+
+vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
+{
+	const int node = t->site->plan->value[t->site->target].node;
+	vn_status st = VN_OK;
+
+	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
+		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE,
+			                .node = node,
+			                .capture = t->consumed == VN_CONSUMED_OTHERS,
+			                .change = { .kind = VN_BY_STEP, .step.due = due } };
+		st = vn_try(t, &h, err);
+	}
+	return st ? st : try_tokens(t, err); /* single tokens show the same, in the first step too */
+}

@@ -1,0 +1,222 @@
+/* test_hypothesis.c: tests compare/hypothesis/hypothesis.c. */
+#include "compare/hypothesis/hypothesis_apply.h"
+#include "tests/explain_help.h"
+
+#include <math.h>
+
+static vn_hypothesis theta(int node, vn_change_reach reach, double value)
+{
+	vn_hypothesis h = { .finding = VN_THETA, .node = node };
+
+	vn_constant_put(&h, "theta", value);
+	h.change.constants.reach = reach;
+	return h;
+}
+
+static void ids_are_those_of_the_catalogue(void)
+{
+	char          id[VN_ID];
+	vn_hypothesis one = { .fault = { 1 + vn_fault_find("R3.plus") } }, two = one, moved = { .finding = VN_SLOTS_MOVED },
+				  paired = theta(0, VN_AT_NODE, 10);
+
+	two.fault[1] = 1 + vn_fault_find("R8");
+	paired.paired = true;
+	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&one, id), "R3.plus");
+	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&two, id), "R3.plus+R8");
+	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&paired, id), "R1+R2");
+	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_FACTOR, .change.kind = VN_BY_RESULT }, id),
+	                       "");
+	for (int of = 0; of < 3; of++)
+		for (int past = 0; past < 2; past++) {
+			vn_constant_put(&moved, "cache_of", of);
+			vn_constant_put(&moved, "cache_form", past ? VN_CACHE_PAST : VN_CACHE_NEXT);
+			CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&moved, id), of     ? past ? "C3.after" : "C3"
+			                                                     : past ? "C1.after"
+			                                                            : "C1.before");
+		}
+	CU_ASSERT_EQUAL(vn_hypothesis_row(&one), one.fault[0] - 1);
+	CU_ASSERT_EQUAL(vn_hypothesis_row(&two), -1);
+	CU_ASSERT_EQUAL(vn_hypothesis_row(&paired), -1);
+}
+
+/* One for each id that may be an arrangement's. */
+static void every_finding_but_an_arrangement_has_an_id(void)
+{
+	char id[VN_ID];
+
+	for (int f = VN_FAULT + 1; f < VN_N_FINDINGS; f++) {
+		const vn_hypothesis h = { .finding = (vn_finding)f };
+		const bool          by_row = f >= VN_BIAS_TIMES && f <= VN_SHARDS_ALONG_TOKENS;
+		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_ONE_ALONE) || f == VN_FACTOR || f == VN_CLAMPED ||
+		                   f == VN_CHANNELS_ZERO || f == VN_SQUARES_OVERFLOW || f == VN_ADDEND || f == VN_ONE_VALUE ||
+		                   f == VN_ZERO || f == VN_HEADS_REORDERED || f == VN_AXES || f == VN_INPUTS_MISSING ||
+		                   f == VN_WEIGHTS_SCALED || f == VN_PRODUCT_ROUNDED ||
+		                   (f >= VN_CALLS_ALONE && f <= VN_ATTENTION_ROUNDED) || f == VN_NARROW || f == VN_STATE_LOST ||
+		                   f == VN_OTHER_MATRIX || f == VN_SINE_FOR_COSINE || f == VN_TURNED_BY_IDS ||
+		                   f == VN_POSITIONS_OF_SOME;
+		if (!by_row && f != VN_ROWS_PADDED)
+			CU_ASSERT_EQUAL(*vn_hypothesis_id(&h, id) == '\0', plain);
+	}
+}
+
+static void numbers_are_the_same_in_the_digits_that_are_said(void)
+{
+	vn_hypothesis a = theta(3, VN_AT_NODE, 20000), b = theta(9, VN_AT_NODE, 20000.001), c = theta(3, VN_AT_NODE, 20001);
+	vn_hypothesis wide = { .finding = VN_WINDOW, .first = 40, .last = 42 }, other = wide;
+
+	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
+	CU_ASSERT_FALSE(vn_hypothesis_same_place(&a, &b));
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &c));
+	c = a;
+	c.finding = VN_THETA_PLAIN;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &c));
+	c = a;
+	c.heads = 4;
+	c.part[2] = true;
+	CU_ASSERT_FALSE(vn_hypothesis_same_place(&a, &c));
+	c = a;
+	c.change.later = true;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &c));
+	/* any of 40 to 42 is the same as any other of them */
+	vn_constant_put(&wide, "window", 41);
+	vn_constant_put(&other, "window", 40);
+	CU_ASSERT_TRUE(vn_hypothesis_same(&wide, &other));
+	other.last = 43;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&wide, &other));
+	wide.first = wide.last = other.first = other.last = 0;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&wide, &other));
+}
+
+static void what_is_not_fitted_is_the_same_by_its_id(void)
+{
+	vn_hypothesis a = { .finding = VN_TEMPERATURE, .change = { .kind = VN_BY_RESULT, .result.number = 1.25 } }, b = a;
+
+	b.change.result.number = 0.8;
+	CU_ASSERT_TRUE(vn_hypothesis_same_place(&a, &b));
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &b));
+	b.places = 2;
+	CU_ASSERT_FALSE(vn_hypothesis_same_place(&a, &b));
+	CU_ASSERT_FALSE(vn_hypothesis_is_fitted(&a));
+}
+
+static void a_constant_is_put_once_and_the_last_is_its_number(void)
+{
+	vn_hypothesis h = theta(0, VN_AT_NODE, 10);
+
+	vn_constant_put(&h, "offset", 3);
+	vn_constant_put(&h, "theta", 20);
+	CU_ASSERT_EQUAL(h.change.constants.n, 2);
+	CU_ASSERT_EQUAL(vn_constant_of(&h, "theta"), 20);
+	CU_ASSERT_TRUE(isnan(vn_constant_of(&h, "eps")));
+	vn_number_put(&h, 4);
+	CU_ASSERT_EQUAL(vn_constant_of(&h, "offset"), 4);
+	CU_ASSERT_TRUE(vn_hypothesis_is_fitted(&h));
+}
+
+/* ---- at a checkpoint ------------------------------------------------------------------------------------ */
+
+static int reached(const explained *e, vn_change_reach reach)
+{
+	const vn_hypothesis h = theta(node_named(e, "layer1.q_rope"), reach, 77);
+	vn_error            err = { "" };
+	vn_made             made;
+	int                 n = 0;
+
+	CU_ASSERT_EQUAL_FATAL(vn_hypothesis_apply(&e->t, &h, &made, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(made.plan);
+	for (int i = 0; i < made.plan->n_nodes; i++)
+		n += made.plan->node[i].op == VN_OP_ROPE && made.plan->node[i].c.rope.rope.theta == 77;
+	vn_made_finish(&made);
+	return n;
+}
+
+static void a_constant_reaches_its_node_its_layer_or_all(void)
+{
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 0);
+	CU_ASSERT_EQUAL(reached(&e, VN_AT_NODE), 1);
+	CU_ASSERT_EQUAL(reached(&e, VN_IN_LAYER), 2);
+	CU_ASSERT_EQUAL(reached(&e, VN_EVERYWHERE), 2 * e.t.site->plan->layers);
+	end_explained(&e);
+}
+
+static void what_comes_later_makes_nothing_in_the_first_call(void)
+{
+	vn_hypothesis h;
+	vn_made       made;
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	for (int step = 0; step < 2; step++) {
+		stand_at(&e, "layer1.q_rope", step);
+		h = theta(node_named(&e, "layer1.q_rope"), VN_AT_NODE, 77);
+		h.change.later = true;
+		CU_ASSERT_EQUAL(vn_hypothesis_apply(&e.t, &h, &made, &e.err), VN_OK);
+		CU_ASSERT_EQUAL(made.plan != NULL, step > 0);
+		vn_made_finish(&made);
+		if (!step)
+			leave_stand(&e);
+	}
+	end_explained(&e);
+}
+
+static void a_constant_that_it_may_not_be_makes_nothing(void)
+{
+	vn_hypothesis h = { .finding = VN_ROTARY_WIDTH };
+	vn_made       made;
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 0);
+	h.node = node_named(&e, "layer1.q_rope");
+	vn_constant_put(&h, "no such constant", -3);
+	CU_ASSERT_EQUAL(vn_hypothesis_apply(&e.t, &h, &made, &e.err), VN_OK);
+	CU_ASSERT_PTR_NULL(made.plan);
+	vn_made_finish(&made);
+	end_explained(&e);
+}
+
+static void what_is_read_moves_with_its_layer_or_not_at_all(void)
+{
+	vn_hypothesis h = { .finding = VN_OTHER_WEIGHTS, .change = { .kind = VN_BY_READS } };
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 0);
+	const int here = node_named(&e, "layer1.q_proj"), below = node_named(&e, "layer0.q_proj");
+	h.node = below;
+	h.change.reads.weights = 1 + here;
+	vn_hypothesis up = h;
+	CU_ASSERT_FALSE(vn_hypothesis_move(&e.t, &up, here)); /* there is no layer 2 */
+	const vn_plan *p = e.t.site->plan;
+	const int      up_proj[] = { node_named(&e, "layer0.up_proj"), node_named(&e, "layer1.up_proj") };
+	h = (vn_hypothesis) { .node = up_proj[1],
+		                  .change = { .kind = VN_BY_READS,
+		                              .reads.in = { 1 + vn_plan_root(p, vn_plan_find(p, "layer1.attn_norm")) } } };
+	CU_ASSERT_TRUE(vn_hypothesis_move(&e.t, &h, up_proj[0]));
+	CU_ASSERT_EQUAL(h.change.reads.in[0], 1 + vn_plan_root(p, vn_plan_find(p, "layer0.attn_norm")));
+	CU_ASSERT_EQUAL(h.node, up_proj[0]);
+	end_explained(&e);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(ids_are_those_of_the_catalogue),
+		TEST(every_finding_but_an_arrangement_has_an_id),
+		TEST(numbers_are_the_same_in_the_digits_that_are_said),
+		TEST(what_is_not_fitted_is_the_same_by_its_id),
+		TEST(a_constant_is_put_once_and_the_last_is_its_number),
+		TEST(a_constant_reaches_its_node_its_layer_or_all),
+		TEST(what_comes_later_makes_nothing_in_the_first_call),
+		TEST(a_constant_that_it_may_not_be_makes_nothing),
+		TEST(what_is_read_moves_with_its_layer_or_not_at_all),
+		CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("hypothesis", tests);
+	return !remove_folder() || failed;
+}

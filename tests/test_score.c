@@ -1,0 +1,245 @@
+/* test_score.c: tests compare/hypothesis/score.c. */
+#include "compare/explain/explain_words.h"
+#include "tests/explain_help.h"
+
+#include <math.h>
+
+static vn_hypothesis leaving(double limit_fraction, double nmse)
+{
+	return (vn_hypothesis) { .limit_fraction = limit_fraction, .local.local = nmse };
+}
+
+static void those_that_leave_least_stand_first_and_the_rest_are_dropped(void)
+{
+	vn_hypothesis  by[VN_EXPLAIN_KEPT];
+	vn_explanation x = { .by = by };
+	const double   in_turn[] = { 5, (double)NAN, 3, 9, 1, 7, 2, 8, 4, 6, 0.5, 1 };
+
+	for (size_t i = 0; i < sizeof in_turn / sizeof *in_turn; i++) {
+		const vn_hypothesis h = leaving(in_turn[i], 0);
+		vn_keep(&x, &h);
+	}
+	const double kept[] = { 0.5, 1, 1, 2, 3, 4, 5, 6 };
+	CU_ASSERT_EQUAL_FATAL(x.n, VN_EXPLAIN_KEPT);
+	for (int i = 0; i < x.n; i++)
+		CU_ASSERT_EQUAL(by[i].limit_fraction, kept[i]);
+}
+
+/* With what the sound operation leaves, does what is left explain it? */
+static bool fits(double sound, bool fitted, double left, double share_of_nmse)
+{
+	vn_explanation         x = { .fitted = fitted, .unmodified = leaving(sound, 1) };
+	const vn_explain_trial t = { .x = &x };
+	const vn_hypothesis    h = leaving(left, share_of_nmse);
+
+	return vn_fits(&t, &h);
+}
+
+static void an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error(void)
+{
+	CU_ASSERT_TRUE(fits(1e6, false, 1, 0.1));
+	CU_ASSERT_FALSE(fits(1e6, false, 1.01, 0.1));
+	CU_ASSERT_FALSE(fits(1e6, false, (double)NAN, 0.1));
+	CU_ASSERT_FALSE(fits(1e6, false, 0.5, 0.6)); /* a wide floor of its own */
+	CU_ASSERT_TRUE(fits(4, false, 1, 0.1));      /* a quarter */
+	CU_ASSERT_FALSE(fits(4, true, 1, 0.1));      /* a sixteenth of what is fitted */
+	CU_ASSERT_TRUE(fits(4, true, 0.25, 0.1));
+	CU_ASSERT_FALSE(fits(3.9, false, 0.9, 0.1)); /* and of little */
+}
+
+static void aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none(void)
+{
+	vn_hypothesis    by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.5, 0), leaving(0.7, 0), leaving(30, 0) };
+	vn_explanation   x = { .by = by, .n = 4, .unmodified = leaving(1e6, 1) };
+	vn_explain_trial t = { .x = &x };
+
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_fit, 3);
+	CU_ASSERT_EQUAL(x.n_alias, 2);
+	CU_ASSERT_DOUBLE_EQUAL(x.margin, 0.7 / 0.3, 1e-12);
+	CU_ASSERT_TRUE(vn_answered(&t));
+	by[1].refuted = true;
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_fit, 1);
+	by[0].limit_fraction = 2;
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_fit, 0);
+	CU_ASSERT_FALSE(vn_answered(&t));
+	/* what is next to nothing is not told apart from nothing */
+	by[0] = leaving(0, 0);
+	by[1] = leaving(0.1, 0);
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_alias, 2);
+}
+
+static void one_mistake_made_and_read_off_the_numbers_is_one_answer(void)
+{
+	vn_hypothesis    by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.4, 0), leaving(0.5, 0) };
+	vn_explanation   x = { .by = by, .n = 3, .unmodified = leaving(1e6, 1) };
+	vn_explain_trial t = { .x = &x };
+
+	by[0].fault[0] = 1 + vn_fault_find("A9");
+	by[1].finding = VN_AXES_BEFORE_TOKENS;
+	by[2].finding = VN_AXES_BEFORE_TOKENS;
+	by[2].node = 7; /* elsewhere */
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL_FATAL(x.n, 2);
+	CU_ASSERT_EQUAL(by[0].finding, VN_FAULT);
+	CU_ASSERT_EQUAL(by[1].node, 7);
+	CU_ASSERT_EQUAL(x.n_alias, 2);
+}
+
+static void a_key_that_has_a_probability_is_not_masked(void)
+{
+	vn_hypothesis window = { .finding = VN_WINDOW }, scale = { .finding = VN_SCORE_SCALE };
+	explained     e;
+
+	compare_llama(&e, "A1.missing@layer1.attn_context", false);
+	stand_at(&e, "layer1.attn_probs", 0);
+	window.node = scale.node = node_named(&e, "layer1.attn_probs");
+	vn_constant_put(&window, "window", PROMPT - 1); /* the last query does not see the first key */
+	vn_constant_put(&scale, "scale", 1);
+	CU_ASSERT_EQUAL(vn_score(&e.t, &window, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(window.local.bad, e.t.site->plan->node[window.node].c.attention.heads);
+	CU_ASSERT_TRUE(isinf(window.limit_fraction));
+	CU_ASSERT_EQUAL(vn_score(&e.t, &scale, &e.err), VN_OK);
+	CU_ASSERT_TRUE(scale.local.bad == 0 && scale.limit_fraction <= 1);
+	end_explained(&e);
+}
+
+/* In 16 bits the softmax of another healthy engine rounds otherwise than the reference's: in any order. */
+static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
+{
+	vn_hypothesis plain = { .finding = VN_AXES_BEFORE_TOKENS, .change.kind = VN_BY_RESULT }, h = plain;
+	explained     e;
+
+	compare_llama(&e, "A9@layer1.attn_context", false);
+	stand_at(&e, "layer1.attn_context", 0);
+	e.t.variants.floor = e.t.variants.floor_token = 1;
+	e.t.variants.floor_max = 1e3;
+	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, &plain, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_try_arranged(&e.t, &e.t.own, &e.t.fine, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(plain.limit_fraction > 1000);
+	CU_ASSERT_TRUE(h.limit_fraction <= 1);
+	end_explained(&e);
+}
+
+static void what_fits_but_for_a_little_says_how_much_it_explains(void)
+{
+	vn_lines  lines = { 0 };
+	explained e;
+
+	compare_llama(&e, "A9@layer1.attn_context", false);
+	stand_at(&e, "layer1.attn_context", 0);
+	vn_hypothesis h = { .limit_fraction = 1.2, .local.local = 1e-5, .id = "A9", .words = "heads before tokens" };
+	e.x.unmodified = leaving(1e6, 1);
+	vn_keep(&e.x, &h);
+	vn_conclude(&e.t);
+	vn_say_explained_more(&e.compared.c, &e.x, &lines);
+	CU_ASSERT_FATAL(lines.n > 0);
+	CU_ASSERT_STRING_EQUAL(
+		lines.line[0],
+		"nearest: A9, heads before tokens; explains 99.99 % of the error; residual 4.8 floors (was 4e+06, limit 4)");
+	vn_lines_free(&lines);
+	end_explained(&e);
+}
+
+static void the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much(void)
+{
+	vn_hypothesis right = { .finding = VN_THETA }, wrong;
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 0);
+	right.node = node_named(&e, "layer1.q_rope");
+	vn_constant_put(&right, "theta", 1e4);
+	wrong = right;
+	vn_constant_put(&wrong, "theta", 1e3);
+	CU_ASSERT_TRUE(e.x.unmodified.limit_fraction > 1000);
+	CU_ASSERT_EQUAL(vn_try(&e.t, &wrong, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_try(&e.t, &right, &e.err), VN_OK);
+	CU_ASSERT_TRUE(right.limit_fraction <= 1 && wrong.limit_fraction > 1000);
+	CU_ASSERT_EQUAL(e.x.n, 2);
+	vn_conclude(&e.t);
+	CU_ASSERT_EQUAL(e.x.n_alias, 1);
+	CU_ASSERT_EQUAL(vn_constant_of(&e.x.by[0], "theta"), 1e4);
+	end_explained(&e);
+}
+
+static void what_changes_nothing_here_is_no_hypothesis(void)
+{
+	vn_hypothesis h = { .finding = VN_EPS };
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 0);
+	h.node = node_named(&e, "layer1.mlp_norm"); /* behind it */
+	vn_constant_put(&h, "eps", 3);
+	CU_ASSERT_EQUAL(vn_try(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(isnan(h.limit_fraction));
+	CU_ASSERT_EQUAL(e.x.n, 0);
+	end_explained(&e);
+}
+
+static void what_the_step_before_recorded_is_held_against_this_one(void)
+{
+	vn_hypothesis h = { .finding = VN_STEP_STALE, .change.kind = VN_BY_STEP };
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 2);
+	h.node = node_named(&e, "layer1.q_rope");
+	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(isnan(h.limit_fraction)); /* the step before is wrong, too */
+	end_explained(&e);
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer0.q_rope", 2);
+	h.node = node_named(&e, "layer0.q_rope");
+	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(h.limit_fraction > 1000);
+	h.change.step.due = true;
+	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(h.limit_fraction > 1000);
+	CU_ASSERT_TRUE(e.t.site->first == TOKENS - 1); /* and the recomputation is back */
+	end_explained(&e);
+}
+
+/* All of it: a comparison that is asked to explain. */
+static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
+{
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", true);
+	const vn_explanations *why = e.compared.c.result.why;
+	CU_ASSERT_EQUAL_FATAL(why->n, 3);
+	for (int i = 0; i < why->n; i++) {
+		const vn_hypothesis *best = &why->of[i].by[0];
+		CU_ASSERT_EQUAL(why->of[i].n_alias, 1);
+		CU_ASSERT_STRING_EQUAL(best->id, "R2.1e4");
+		CU_ASSERT_STRING_EQUAL(best->words, "RoPE with theta 10000");
+		CU_ASSERT_EQUAL(best->speaks_against, VN_NOTHING_AGAINST);
+	}
+	finish(&e.compared);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(those_that_leave_least_stand_first_and_the_rest_are_dropped),
+		TEST(an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error),
+		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none),
+		TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer),
+		TEST(a_key_that_has_a_probability_is_not_masked),
+		TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
+		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
+		TEST(the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much),
+		TEST(what_changes_nothing_here_is_no_hypothesis),
+		TEST(what_the_step_before_recorded_is_held_against_this_one),
+		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words),
+		CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("score", tests);
+	return !remove_folder() || failed;
+}

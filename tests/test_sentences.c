@@ -1,0 +1,291 @@
+/* test_sentences.c: tests compare/explain/sentences.c, with the sentences of both tables. */
+#include "compare/explain/cache_one_slot.h"
+#include "compare/rearrange/rearrange_number.h"
+#include "compare/explain/sentences.h"
+#include "tests/explain_help.h"
+
+#include <math.h>
+
+static explained e;
+
+/* The explanation of a checkpoint, in words. */
+static vn_explanation of_point(const char *name, int step, vn_hypothesis *by, int n)
+{
+	return (vn_explanation) { .point = (int)(checkpoint_at(&e, name, step) - e.compared.c.result.point),
+		                      .by = by,
+		                      .n = n,
+		                      .n_fit = n,
+		                      .n_alias = n };
+}
+
+static void put_sentences(vn_explanation *x, int n)
+{
+	vn_put_sentences(&e.compared.c, &(vn_explanations) { .of = x, .n = n });
+}
+
+/* A hypothesis at a value is told in these words. */
+static void told(vn_hypothesis h, const char *name, const char *want)
+{
+	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
+
+	h.node = p->value[vn_plan_root(p, vn_plan_find(p, name))].node;
+	vn_explanation x = of_point(name, 0, &h, 1);
+	put_sentences(&x, 1);
+	CU_ASSERT_STRING_EQUAL(h.words, want);
+}
+
+/* A constant, as a fit leaves it. */
+static vn_hypothesis with(vn_finding finding, const char *constant, double value)
+{
+	vn_hypothesis h = { .finding = finding };
+	vn_constant_put(&h, constant, value);
+	return h;
+}
+
+static vn_hypothesis number(vn_finding finding, double x)
+{
+	return (vn_hypothesis) { .finding = finding, .change = { .kind = VN_BY_NUMBER, .number.value = x } };
+}
+
+static void numbers_of_operations_are_told(void)
+{
+	vn_hypothesis h;
+
+	told(with(VN_THETA, "theta", 10000), "layer1.q_rope", "RoPE with theta 10000");
+	told(with(VN_STRETCH, "turn", 0.25), "layer1.q_rope", "every angle is 0.25 times the right angle");
+	told(with(VN_ROTARY_WIDTH, "rotary_dim", 4), "layer1.q_rope", "RoPE turns 4 of 8 columns");
+	told(with(VN_EPS, "eps", 1e-3), "layer1.attn_norm", "eps is 0.001");
+	told(with(VN_OFFSET_LATER, "step_offset", -2), "layer1.q_rope", "positions after the first call are 2 too low");
+	h = with(VN_WINDOW, "window", 40);
+	told(h, "layer1.attn_context", "a sliding window of 40 keys");
+	h.first = 40;
+	h.last = 41;
+	told(h, "layer1.attn_context", "a sliding window of 40 or 41 keys");
+	h.last = 44;
+	told(h, "layer1.attn_context", "a sliding window of 40 to 44 keys");
+	h.finding = VN_WINDOW_AND_SINKS;
+	h.first_also = h.last_also = 4;
+	told(h, "layer1.attn_context", "a sliding window of 40 to 44 keys and the first 4 keys (attention sinks)");
+	h = with(VN_THETA, "theta", 1e6);
+	h.paired = true;
+	told(h, "layer1.q_rope", "RoPE with theta 1e+06; and pairs columns 2i and 2i + 1");
+}
+
+static void changes_of_a_matrix_are_told(void)
+{
+	vn_hypothesis h = { .finding = VN_INPUTS_MISSING,
+		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = 5 } } };
+
+	told(h, "layer1.down_proj", "the last 5 of 128 inputs are not in the sum");
+	h.finding = VN_RANKS_CROSSED;
+	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_RANKS, .n = 3, .from = { 2, 0, 1 } };
+	told(h, "layer1.down_proj",
+	     "shards of 3 ranks are in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights of ranks "
+	     "2, 0, 1");
+	h.finding = VN_PRODUCT_ROUNDED;
+	h.change.matrix = (vn_matrix_edit) {
+		.kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_BOTH, .scaled = VN_SCALE_OF_ROWS
+	};
+	told(h, "layer1.down_proj",
+	     "inputs and weights rounded to int8, with one scale for each output channel and one scale for each token");
+	h.finding = VN_MATRIX_TURNED;
+	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TURNED, .fused = true };
+	told(
+		h, "layer1.gate_proj",
+		"the fused matrix of gate_proj, up_proj is read as its transpose before it was split: the bytes are right, the "
+		"axes exchanged");
+}
+
+static void changes_of_attention_are_told(void)
+{
+	vn_hypothesis h = {
+		.finding = VN_SOFTMAX_ROUNDED,
+		.change = { .kind = VN_BY_ATTEND,
+		            .attend = { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } }
+	};
+
+	told(h, "layer1.attn_context", "scores and probabilities rounded to float16");
+	h.change.attend.exps = h.change.attend.sum = VN_FORMAT_F16;
+	told(h, "layer1.attn_context",
+	     "softmax wholly in float16: scores, exponentials, their sum and probabilities are rounded");
+	h.finding = VN_CACHE_ROUNDED;
+	h.change.attend = (vn_attend_edit) { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true };
+	told(h, "layer1.attn_context",
+	     "a cache in float8 (e4m3), with one scale for each token and head, read after the first call");
+	h.finding = VN_SCORE_CAP;
+	h.change.attend = (vn_attend_edit) { .kind = VN_ATTEND_CAP, .number = 30 };
+	told(h, "layer1.attn_context", "scores capped: 30 tanh(score / 30)");
+}
+
+static void one_slot_is_told(void)
+{
+	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
+		                .change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { 3, 1, 64, 0 } } } };
+
+	told(h, "layer1.attn_context",
+	     "the cache holds the key of token 64 in place of token 3's; token 3's value is right");
+	told(h, "layer1.attn_scores", "the cache holds the key of token 64 in place of token 3's");
+	h.change.result.list[1] = 2;
+	h.change.result.list[3] = 2;
+	told(h, "layer1.attn_context",
+	     "the cache holds the value of token 64 or one of 2 others in place of token 3's; token 3's key is right");
+	h.change.result.list[2] = VN_CACHE_UNKNOWN;
+	told(
+		h, "layer1.attn_context",
+		"the cache holds a value of no token of this run in place of token 3's: stale or overwritten; token 3's key is "
+		"right");
+}
+
+static void positions_of_some_tokens_are_told(void)
+{
+	vn_hypothesis    h = { .finding = VN_POSITIONS_OF_SOME, .change = { .kind = VN_BY_ROTATION } };
+	vn_position_map *m = &h.change.rotate.map;
+	h.change.rotate.moved = true;
+	*m = (vn_position_map) { .first = 20, .last = 20, .times = 1, .plus = 3 };
+
+	told(h, "layer1.q_rope", "token 20 is rotated as if 3 positions later");
+	m->last = 45;
+	m->plus = -1;
+	told(h, "layer1.q_rope", "tokens 20-45 are rotated as if 1 position earlier");
+	*m = (vn_position_map) { .first = 48, .last = 60, .open = true, .times = 0.25, .plus = 36 };
+	told(h, "layer1.q_rope", "tokens from 48 on are rotated as if 0.25 times as far from position 48");
+	m->plus = 0;
+	m->whole = true;
+	told(h, "layer1.q_rope", "tokens from 48 on are rotated as if at 0.25 times their positions, rounded down");
+	*m = (vn_position_map) { .first = 30, .last = 45, .plus = 30 };
+	told(h, "layer1.q_rope", "tokens 30-45 are rotated as if at position 30");
+}
+
+static void what_was_read_instead_is_told(void)
+{
+	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
+	vn_hypothesis  h = { .finding = VN_OTHER_INPUT, .change.kind = VN_BY_READS };
+
+	h.change.reads.in[0] = 1 + vn_plan_find(p, "layer0.attn_norm");
+	told(h, "layer1.q_proj", "it reads layer0.attn_norm in place of layer1.attn_norm");
+	h = (vn_hypothesis) { .finding = VN_OTHER_WEIGHTS, .change.kind = VN_BY_READS };
+	h.change.reads.weights = 1 + p->value[vn_plan_find(p, "layer0.q_proj")].node;
+	told(h, "layer1.q_proj", "weights of layer 0");
+	h = (vn_hypothesis) { .finding = VN_OTHER_TOKEN, .change = { .kind = VN_BY_TOKENS, .tokens = -1 } };
+	told(h, "embed", "the embedding of the previous token");
+	h.change.tokens = 3;
+	h.change.later = true;
+	told(h, "embed", "the embedding of the token 3 places after, after the first call");
+}
+
+static void ranks_blocks_and_slots_are_told(void)
+{
+	vn_hypothesis h = number(VN_RANKS_SUMMED, 64 * 0xd + 4); /* ranks 0, 2 and 3 of 4 */
+
+	told(h, "layer1.down_proj", "the sum without the part of rank 1 of 4");
+	h.change.number.value = 64 * 0x2 + 4;
+	told(h, "layer1.down_proj", "the part of rank 1 of 4, not the sum");
+	h.change.number.value = -(64 * 0x12 + 8); /* ranks 1 and 4 of 8 */
+	told(h, "layer1.down_proj", "the parts of ranks 1, 4 of 8, not the sum, and no bias");
+	h = (vn_hypothesis) { .finding = VN_BLOCKS_REORDERED,
+		                  .change = { .kind = VN_BY_BLOCKS,
+		                              .blocks = { .block = 4, .of = 1, .n = 3, .from = { 2, 0, 1 } } } };
+	told(h, "layer1.attn_context", "blocks of 4 tokens of keys are in another order: 2 0 1");
+	h = (vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED,
+		                  .change = { .kind = VN_BY_SLOTS, .slots = { .of = 2, .by = -1, .newest = true } } };
+	told(h, "layer1.attn_context",
+	     "values of the newest token are written one slot early, and a slot that is read holds nothing");
+}
+
+static void changes_of_a_result_are_told(void)
+{
+	vn_hypothesis h = { .finding = VN_FACTOR,
+		                .change = { .kind = VN_BY_RESULT,
+		                            .result = { .number = sqrt(8.0), .n = 1, .list = { VN_ROOT_HEAD_WIDTH } } } };
+
+	told(h, "layer1.attn_out", "every element is multiplied by 2.82843, which is sqrt(head width)");
+	h.finding = VN_CLAMPED;
+	h.change.result.number = 3;
+	h.change.result.list[0] = 2;
+	told(h, "layer1.attn_out", "clamped: numbers beyond +-3 become that");
+	h.finding = VN_AVERAGE;
+	h.change.result.number = 0.25;
+	told(h, "layer1.attn_out", "the average of 4 ranks, not their sum");
+	h.finding = VN_TOKENS_MOVED;
+	h.change.result.number = -1;
+	told(h, "layer1.attn_out", "token t has the values of token t -1");
+	h = (vn_hypothesis) { .finding = VN_PARTLY_ZERO,
+		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { 3, 5, 9, 9 } } } };
+	told(h, "layer1.attn_out", "partly written: tokens 3-5, 9 are 0");
+	h = (vn_hypothesis) { .finding = VN_AXES_OF_HEADS,
+		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 3, .list = { 0, 2, 1 } } } };
+	told(h, "layer1.q_proj",
+	     "its elements are in the order (token dim head): heads are joined innermost: column k H + h");
+}
+
+static void where_else_and_in_which_heads_is_told(void)
+{
+	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
+	vn_hypothesis  h = with(VN_THETA, "theta", 1e4);
+
+	h.node = p->value[vn_plan_find(p, "layer1.q_rope")].node;
+	h.other = p->value[vn_plan_find(p, "layer1.k_rope")].node;
+	h.places = 2;
+	h.heads = 8;
+	h.part[1] = h.part[4] = h.part[5] = h.part[6] = true;
+	vn_explanation x = of_point("layer1.q_rope", 0, &h, 1);
+	put_sentences(&x, 1);
+	CU_ASSERT_STRING_EQUAL(h.also, " and layer1.k_rope");
+	CU_ASSERT_STRING_EQUAL(h.in_part, "in heads 1, 4-6 of 8 only");
+	CU_ASSERT_STRING_EQUAL(h.id, "R2");
+	h.places = 4;
+	put_sentences(&x, 1);
+	CU_ASSERT_STRING_EQUAL(h.also, " and 3 more operations");
+}
+
+/* Of a rotation of queries, the keys tell more. */
+static void what_would_separate_two_answers_is_told(void)
+{
+	vn_hypothesis  by[2] = { with(VN_THETA, "theta", 1e4), with(VN_OFFSET, "offset", 2) };
+	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
+
+	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.q_rope")].node;
+	vn_explanation x = of_point("layer1.q_rope", 0, by, 2);
+	put_sentences(&x, 1);
+	CU_ASSERT_STRING_EQUAL(x.separate, "layer1.k_rope, which is right here");
+	by[1].node = p->value[vn_plan_find(p, "layer1.q_proj")].node;
+	put_sentences(&x, 1);
+	CU_ASSERT_STRING_EQUAL(x.separate, "a recording that includes layer1.q_proj");
+	x = of_point("layer1.attn_norm", 0, by, 2);
+	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.attn_norm")].node;
+	put_sentences(&x, 1);
+	CU_ASSERT_STRING_EQUAL(x.separate, "a prompt of 70 tokens or more"); /* of 19 */
+	x = of_point("layer1.attn_norm", 0, by, 1);
+	put_sentences(&x, 1);
+	CU_ASSERT_STRING_EQUAL(x.separate, ""); /* one answer */
+}
+
+static void what_speaks_against_it_is_told(void)
+{
+	vn_hypothesis a = { .finding = VN_FACTOR,
+		                .change = { .kind = VN_BY_RESULT, .result.number = 1.5 },
+		                .speaks_against = VN_ANOTHER_NUMBER,
+		                .against_step = 1 },
+				  b = a;
+	vn_explanation x[2] = { of_point("layer1.attn_out", 0, &a, 1), of_point("layer1.attn_out", 1, &b, 1) };
+
+	b.change.result.number = 1.75;
+	b.speaks_against = VN_RIGHT_THERE;
+	b.against_step = 2;
+	put_sentences(x, 2);
+	CU_ASSERT_STRING_EQUAL(a.against, "different in step 1: every element is multiplied by 1.75");
+	CU_ASSERT_STRING_EQUAL(b.against, "step 2 is right, but this mistake would change it");
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(numbers_of_operations_are_told),        TEST(changes_of_a_matrix_are_told),
+		TEST(changes_of_attention_are_told),         TEST(one_slot_is_told),
+		TEST(positions_of_some_tokens_are_told),     TEST(what_was_read_instead_is_told),
+		TEST(ranks_blocks_and_slots_are_told),       TEST(changes_of_a_result_are_told),
+		TEST(where_else_and_in_which_heads_is_told), TEST(what_would_separate_two_answers_is_told),
+		TEST(what_speaks_against_it_is_told),        CU_TEST_INFO_NULL,
+	};
+	return run_suite_of_healthy("sentences", tests, &e);
+}

@@ -1,0 +1,97 @@
+/* test_sentences_result.c: tests compare/explain/sentences_result.c. */
+#include "compare/explain/sentences_result.h"
+#include "compare/explain/cache_one_slot.h"
+#include "compare/rearrange/rearrange_number.h"
+#include "libref/plan/fault.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+/* A comparison of one checkpoint, and the plan of one attention that makes it. */
+static vn_checkpoint point = { .name = "attn_context" };
+static vn_value      value[] = { { .name = "attn_context" } };
+static vn_node       node = { .op = VN_OP_ATTENTION };
+
+/* A hypothesis is told in these words. */
+static void says(vn_hypothesis h, const char *want)
+{
+	const vn_plan        p = { .n_nodes = 1, .node = &node, .n_values = 1, .value = value };
+	const vn_comparison  c = { .result = { .n_points = 1, .point = &point } };
+	const vn_explanation x = { .point = 0 };
+	char                 text[200] = "";
+
+	vn_sentences_of_results[h.finding].say(&(vn_sentence) { &c, &x, &p, &h, text, sizeof text });
+	CU_ASSERT_STRING_EQUAL(text, want);
+}
+
+static vn_hypothesis result(vn_finding finding, int n, const int *list)
+{
+	vn_hypothesis h = { .finding = finding, .change = { .kind = VN_BY_RESULT, .result.n = n } };
+
+	memcpy(h.change.result.list, list, (size_t)n * sizeof *list);
+	return h;
+}
+
+static void slots_of_a_cache_are_told(void)
+{
+	says((vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .change.slots = { .by = -1, .newest = true } },
+	     "the newest token is written one slot early, and a slot that is read holds nothing");
+	says((vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .change.slots = { .by = 1, .of = 2 } },
+	     "values of tokens after the first call are written one slot late, and a slot that is read holds nothing");
+	says(result(VN_KEYS_UNSEEN, 4, (const int[]) { 3, 2, 0, 0 }),
+	     "keys 3-4 are not seen: masked, evicted, or overwritten with keys that no query attends to");
+	says(result(VN_CACHE_ONE_ALONE, 4, (const int[]) { 3, 1, 64, 0 }),
+	     "the cache holds the key of token 64 in place of token 3's; token 3's value is right");
+	says(
+		result(VN_CACHE_ONE_ALONE, 4, (const int[]) { 3, 2, VN_CACHE_UNKNOWN, 0 }),
+		"the cache holds a value of no token of this run in place of token 3's: stale or overwritten; token 3's key is "
+		"right");
+}
+
+/* 4 ranks of which those of the mask are in the sum; few are listed, of many those that are missing. */
+static void ranks_are_listed_from_the_shorter_side(void)
+{
+	vn_hypothesis h = { .finding = VN_RANKS_SUMMED, .change = { .kind = VN_BY_NUMBER } };
+
+	h.change.number.value = 4 + (double)VN_RANKS_MOST * 2; /* rank 1 */
+	says(h, "the part of rank 1 of 4, not the sum");
+	h.change.number.value = -(4 + (double)VN_RANKS_MOST * 7); /* all but rank 3 */
+	says(h, "the sum without the part of rank 3 of 4, and no bias");
+}
+
+static void rows_and_channels_are_runs(void)
+{
+	vn_hypothesis h = result(VN_CHANNELS_ZERO, 2, (const int[]) { 0, 7 });
+
+	says(result(VN_PARTLY_ZERO, 4, (const int[]) { 3, 5, 9, 9 }), "partly written: tokens 3-5, 9 are 0");
+	h.change.result.number = 48;
+	says(h, "partly written: channels 0-7 of 48 are 0 in every token");
+	h = result(VN_CHANNELS_ZERO, 2, (const int[]) { 7, 7 });
+	h.change.result.number = 48;
+	says(h, "partly written: channel 7 of 48 is 0 in every token");
+}
+
+static void a_factor_has_its_name(void)
+{
+	vn_hypothesis h = result(VN_FACTOR, 1, (const int[]) { VN_OVER_QUERY_HEADS });
+
+	h.change.result.number = 0.5;
+	says(h, "every element is multiplied by 0.5, which is 1 / query heads per key head");
+	h.change.result.list[0] = VN_NO_NAME;
+	says(h, "every element is multiplied by 0.5");
+	h = result(VN_CLAMPED, 1, (const int[]) { 2 });
+	h.change.result.number = 100;
+	says(h, "clamped: numbers beyond +-100 become that");
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(slots_of_a_cache_are_told),
+		TEST(ranks_are_listed_from_the_shorter_side),
+		TEST(rows_and_channels_are_runs),
+		TEST(a_factor_has_its_name),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("sentences_result", tests);
+}

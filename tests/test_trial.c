@@ -1,0 +1,269 @@
+/* test_trial.c: tests compare/hypothesis/trial.c. */
+#include "compare/hypothesis/trial.h"
+#include "tests/explain_help.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- heads --------------------------------------------------------------------------------------------------- */
+
+/* Two tokens, three heads, two columns; each head of the sound operation has the squares 1 + 4 + 9 + 16 = 30. */
+enum { T = 2, H = 3, K = 2, ALL = T * H * K };
+
+static const double sound[ALL] = { 1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4 };
+static double       fine[ALL], cand[ALL];
+
+static vn_tensor numbers(const double *x)
+{
+	return (vn_tensor) { VN_F64, { 3, { T, H, K } }, x };
+}
+
+static double *of_head(double *x, int token, int head)
+{
+	return x + (token * H + head) * K;
+}
+
+typedef struct stand {
+	vn_site          site;
+	vn_explanation   x;
+	vn_explain_trial t;
+	vn_head_part     part;
+	bool             some;
+} stand;
+
+/* All heads are right. floor: of the unmodified operation. */
+static void begin(stand *s, double floor)
+{
+	*s = (stand) { .site = { .cand = numbers(cand), .axes = "token head channel" } };
+	memcpy(fine, sound, sizeof fine);
+	memcpy(cand, sound, sizeof cand);
+	s->x.unmodified.local.floor = floor;
+	s->t = (vn_explain_trial) { .site = &s->site, .x = &s->x, .own = numbers(sound), .fine = numbers(fine) };
+}
+
+static void find_part(stand *s)
+{
+	vn_error err = { "" };
+	CU_ASSERT_EQUAL(vn_head_part_find(&s->t, &s->part, &s->some, &err), VN_OK);
+}
+
+static void the_heads_in_error_are_found(void)
+{
+	stand s;
+
+	begin(&s, 1e-6);
+	find_part(&s);
+	CU_ASSERT_FALSE(s.some);
+	of_head(cand, 1, 1)[0] += 1;
+	find_part(&s);
+	CU_ASSERT_TRUE(s.some);
+	CU_ASSERT_EQUAL(s.part.heads, H);
+	CU_ASSERT_TRUE(!s.part.in[0] && s.part.in[1] && !s.part.in[2]);
+	of_head(cand, 0, 0)[1] -= 1;
+	of_head(cand, 0, 2)[1] -= 1;
+	find_part(&s);
+	CU_ASSERT_FALSE(s.some); /* in all */
+}
+
+/* The limit is 16 floors, of 0.01 x 30, or 16 times the error of the precision, 0.5. */
+static void an_error_within_sixteen_floors_is_none(void)
+{
+	stand s;
+
+	begin(&s, 0.01);
+	of_head(cand, 0, 2)[0] += sqrt(16 * 0.3) - 1e-6;
+	find_part(&s);
+	CU_ASSERT_FALSE(s.some);
+	of_head(cand, 0, 2)[0] += 2e-6;
+	find_part(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[2]);
+	begin(&s, 0);
+	of_head(fine, 0, 2)[1] += sqrt(0.5);
+	of_head(cand, 1, 2)[0] += sqrt(8) - 1e-6;
+	find_part(&s);
+	CU_ASSERT_FALSE(s.some);
+	of_head(cand, 1, 2)[0] += 2e-6;
+	find_part(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[2]);
+}
+
+static void a_nan_is_an_error_unless_the_operation_has_it_too(void)
+{
+	double own[ALL];
+	stand  s;
+
+	begin(&s, 1e-6);
+	of_head(cand, 0, 1)[0] = (double)NAN;
+	find_part(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[1]);
+	memcpy(own, sound, sizeof own);
+	of_head(own, 0, 1)[0] = (double)NAN;
+	s.t.own = numbers(own);
+	find_part(&s);
+	CU_ASSERT_FALSE(s.some);
+}
+
+static void what_has_no_heads_or_one_has_no_part(void)
+{
+	static const char *const axes[] = { "token hidden", "token channel head_dim", "token hidden head" };
+	vn_hypothesis            h = { .heads = H };
+	stand                    s;
+
+	for (int i = 0; i < 3; i++) {
+		begin(&s, 1e-6);
+		of_head(cand, 1, 1)[0] += 1;
+		s.site.axes = axes[i];
+		s.site.cand.shape = i == 2 ? (vn_shape) { 3, { T, H * K, 1 } } : (vn_shape) { 3, { T, H, K } };
+		find_part(&s);
+		CU_ASSERT_FALSE(s.some);
+		CU_ASSERT_FALSE(vn_head_part_of(&s.t, &h, &s.part));
+	}
+	begin(&s, 1e-6);
+	s.site.cand.shape = (vn_shape) { 3, { 1, VN_HEADS_MOST + 1, 0 } };
+	find_part(&s);
+	CU_ASSERT_EQUAL(s.part.heads, 0);
+	begin(&s, 1e-6);
+	of_head(cand, 1, 1)[0] += 1;
+	s.site.axes = "token kv_head channel"; /* of keys and values */
+	find_part(&s);
+	CU_ASSERT_TRUE(s.some && s.part.in[1]);
+}
+
+static void a_hypothesis_says_its_heads(void)
+{
+	vn_hypothesis h = { .heads = H, .part = { true, false, true } };
+	stand         s;
+
+	begin(&s, 1e-6);
+	CU_ASSERT_TRUE(vn_head_part_of(&s.t, &h, &s.part));
+	CU_ASSERT_TRUE(s.part.heads == H && s.part.outer == T && s.part.inner == K);
+	CU_ASSERT_TRUE(s.part.in[0] && !s.part.in[1] && s.part.in[2]);
+	h.heads = 0;
+	CU_ASSERT_FALSE(vn_head_part_of(&s.t, &h, &s.part));
+}
+
+static void the_other_heads_are_put_back(void)
+{
+	const double       want[ALL] = { -1, -2, 1, 2, 1, 2, -7, -8, 3, 4, 3, 4 };
+	double             made[ALL];
+	const vn_head_part part = { .in = { true }, .heads = H, .outer = T, .inner = K };
+	const vn_tensor    z = numbers(made), own = numbers(sound);
+
+	for (int i = 0; i < ALL; i++)
+		made[i] = -1 - i;
+	vn_head_part_splice(&part, &z, &own);
+	for (int i = 0; i < ALL; i++)
+		CU_ASSERT_EQUAL(made[i], want[i]);
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------------- */
+
+static void calls_of_one_length_begin_at_its_multiples(void)
+{
+	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 4), -1); /* the first call */
+	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 5), 5);
+	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 14), 10);
+}
+
+static void other_calls_are_those_of_the_recording(void)
+{
+	const int64_t begins[] = { -1, -1, 2, 2, 2, -1 };
+
+	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 1), -1);
+	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 4), 2);
+	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 5), -1);
+}
+
+/* A run of a prompt and two steps of one token. */
+static int64_t *begins_of(const char *name, int step, bool *later)
+{
+	explained e;
+
+	compare_llama(&e, "R1@layer1.q_rope", false);
+	stand_at(&e, name, step);
+	int64_t *begins = vn_own_calls(&e.t, later);
+	end_explained(&e);
+	return begins;
+}
+
+static void a_prompt_and_steps_of_one_token_have_no_later_calls(void)
+{
+	for (int step = 0; step < 3; step++) {
+		bool     later = true;
+		int64_t *begins = begins_of("layer1.q_rope", step, &later);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(begins);
+		CU_ASSERT_FALSE(later);
+		for (int i = 0; i < PROMPT + step; i++)
+			CU_ASSERT_EQUAL(begins[i], -1);
+		free(begins);
+	}
+}
+
+/* ---- what a hypothesis makes ------------------------------------------------------------------------------------- */
+
+/* A checkpoint of two numbers in an engine that stores float16. */
+static void made_numbers_are_rounded_to_the_storage(void)
+{
+	static const struct {
+		vn_dtype storage;
+		double   want;
+	} of[] = { { VN_F16, 1 + 0x1p-10 },
+		       { VN_F32, 1 + 0x1p-10 + 0x1p-20 },
+		       { VN_F64, 1 + 0x1p-10 + 0x1p-20 + 0x1p-40 } };
+
+	for (int i = 0; i < 3; i++) {
+		vn_comparison    c = { .opened.policy.storage = of[i].storage };
+		vn_site          site = { .cand = { VN_F32, { 1, { 2 } }, NULL } };
+		vn_explain_trial t = { .c = &c, .site = &site };
+		vn_made          made = { 0 };
+		vn_error         err = { "" };
+
+		CU_ASSERT_EQUAL_FATAL(vn_made_room(&t, &made, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_shape_count(&made.own.shape), 2);
+		((double *)made.fine.data)[0] = 1 + 0x1p-10 + 0x1p-20 + 0x1p-40;
+		((double *)made.fine.data)[1] = -3;
+		vn_made_round(&t, &made);
+		CU_ASSERT_EQUAL(((const double *)made.own.data)[0], of[i].want);
+		CU_ASSERT_EQUAL(((const double *)made.own.data)[1], -3);
+		vn_made_finish(&made);
+		CU_ASSERT_PTR_NULL(made.own.data);
+	}
+}
+
+static void a_table_of_its_own_leaves_the_weights_alone(void)
+{
+	const vn_tensor weights[] = { { .dtype = VN_F16 }, { .dtype = VN_F32 } };
+	const vn_plan   p = { .n_weights = 2 };
+	vn_made         made = { .weights = weights };
+	vn_error        err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_made_copy_table(&made, &p, &err), VN_OK);
+	CU_ASSERT_PTR_EQUAL(made.weights, made.table);
+	CU_ASSERT_PTR_EQUAL(made.plan, &p);
+	made.table[0].dtype = VN_F64;
+	CU_ASSERT_EQUAL(weights[0].dtype, VN_F16);
+	CU_ASSERT_EQUAL(made.table[1].dtype, VN_F32);
+	vn_made_finish(&made);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(the_heads_in_error_are_found),
+		TEST(an_error_within_sixteen_floors_is_none),
+		TEST(a_nan_is_an_error_unless_the_operation_has_it_too),
+		TEST(what_has_no_heads_or_one_has_no_part),
+		TEST(a_hypothesis_says_its_heads),
+		TEST(the_other_heads_are_put_back),
+		TEST(calls_of_one_length_begin_at_its_multiples),
+		TEST(other_calls_are_those_of_the_recording),
+		TEST(a_prompt_and_steps_of_one_token_have_no_later_calls),
+		TEST(made_numbers_are_rounded_to_the_storage),
+		TEST(a_table_of_its_own_leaves_the_weights_alone),
+		CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("trial", tests);
+	return !remove_folder() || failed;
+}
