@@ -148,7 +148,7 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 
 /* ---- nodes --------------------------------------------------------------------------- */
 
-/* Of a piece, which starts at token i: hands over the rows of [first, first + count). */
+/* Hands over those rows of a piece, which starts at token i, that are in [first, first + count). */
 static vn_status write_piece(vn_ref *r, int value, const char *piece, int64_t i, int64_t tokens, int64_t first,
                              int64_t count, vn_error *err)
 {
@@ -333,7 +333,7 @@ static bool are_equal(const char *a, const char *b, size_t bytes, int threads)
 	return !differ;
 }
 
-/* Do both engines want the same of this node, a product, and read the same numbers? */
+/* Is this node a product with equal inputs in both engines, and tapped in both or in neither? */
 static bool shares(const vn_ref *r, const vn_ref *also, int node)
 {
 	const vn_node *n = &r->plan->node[node], *m = &also->plan->node[node];

@@ -18,7 +18,7 @@ enum { PIECE = VN_STATS_BLOCK, PART = 4 * PIECE, STACK = 256 * 1024 };
 
 size_t vn_weight_table_least = 4 << 20;
 
-/* What a thread does at a time: all of a weight, its digest, or the sums of a part of it. */
+/* A unit of work: a whole weight, the digest of one, or the sums of a part of one. */
 typedef enum task { WHOLE, DIGEST, SUMS } task;
 
 typedef struct unit {
@@ -218,7 +218,7 @@ void vn_weight_table_finish(vn_weight_table *t, bool drop)
 	free_table(t);
 }
 
-/* By OpenMP's threads: an engine on the CPU, which runs next, has them already. */
+/* Uses OpenMP's threads, which the CPU engine that runs next needs anyway. */
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 {
 	const int        most = threads_of(threads);

@@ -39,7 +39,7 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
  *   at last:   y / S */
 void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
                         int64_t S);
-/* Does its softmax sum over other rows than a query's own? */
+/* Does the softmax sum over rows of other queries or heads (an experiment)? */
 bool REAL(vn_softmax_others)(const REAL(vn_attend) * a);
 
 /* Returns the key head that a query head reads. */
@@ -48,8 +48,8 @@ int64_t REAL(vn_key_head)(const REAL(vn_attend) * a, int64_t head);
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a);
 /* Does an experiment read keys at other places? */
 bool    REAL(vn_kept_elsewhere)(const REAL(vn_attend) * a);
-/* Copies to dst (K) the key of token j for a query head (of VN_ATTN_KEYS), or its value
- * (VN_ATTN_VALUES). */
+/* Copies to dst (K) the key (of: VN_ATTN_KEYS) or the value (VN_ATTN_VALUES) of token j for a query
+ * head. */
 void    REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head);
 
 #endif

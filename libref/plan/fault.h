@@ -4,9 +4,9 @@
  * the catalogue has several ("A1.twice"), and one line of description. Every fault is data: a
  * changed copy of a plan and of its table of weights (a constant, a variant, an operation, an
  * input, a weight). So anything that runs a plan can run a faulty one, on the reference and on the
- * GPU. Engines do not know faults. They compute what a node says, whatever sets it. No model has
- * what only experiments use (plan.h): a vn_variant, VN_OP_ROWS, activations from VN_RELU on, the
- * input VN_ATTN_KEPT, vn_node.early.
+ * GPU. Engines know nothing about faults: they compute what a node says. Some parts of a plan exist
+ * only for faults, and no model's plan uses them (plan.h): vn_variant, VN_OP_ROWS, activations from
+ * VN_RELU on, the input VN_ATTN_KEPT, vn_node.early.
  *
  * A faulty plan has the values of the original plan under the same numbers, and possibly further
  * ones after them, which are not checkpoints. So a recording is made as if the plan were the
@@ -34,7 +34,7 @@ typedef enum vn_mistake {
 } vn_mistake;
 
 const char *vn_mistake_id(vn_mistake m); /* "R2.1e4"; "" for VN_NO_MISTAKE */
-/* its index as a fault, for the functions below; -1: not a fault */
+/* Returns its index as a fault, for the functions below; -1: it is not a fault. */
 int         vn_mistake_fault(vn_mistake m);
 vn_mistake  vn_fault_mistake(int fault); /* the reverse */
 
@@ -42,7 +42,7 @@ int         vn_n_faults(void);
 const char *vn_fault_id(int fault);      /* "R1", "A1.twice" */
 const char *vn_fault_means(int fault);   /* description in one line */
 char        vn_fault_chapter(int fault); /* 'R', 'A'...: its section of specs/faults.md */
-/* Is it made by setting this constant of a node? */
+/* Does the fault consist in setting this constant of a node? */
 bool        vn_fault_sets(int fault, const char *constant);
 /* Returns the fault with this id; an id without its variant finds the first variant. -1: none. */
 int         vn_fault_find(const char *id);
@@ -74,8 +74,9 @@ typedef struct vn_some_rows {
 	int     n;
 } vn_some_rows;
 
-/* For a first look: from now on, changed matrices of rows->of stored rows have these rows only; the
- * others are undefined, and a change of none of these rows counts as none. rows is borrowed. */
+/* For a quick estimate: from now on, a changed matrix with rows->of stored rows is made in these
+ * rows only. The others are undefined, and a change outside these rows counts as no change. rows is
+ * borrowed. */
 void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows);
 
 /* Injects "ID@GLOB": at every node that makes a checkpoint matching GLOB ("layer2.q_rope", or
@@ -92,8 +93,8 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 enum { VN_RANKS_MOST = 64 };
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 
-/* Do its nodes read and make the same values as the original plan's, so that either plan can run a
- * node for the other? */
+/* Do the nodes of the faulty plan read and make the same values as the original plan's? Then a node
+ * of one plan can be run in the place of the other's. */
 bool             vn_faulty_keeps_nodes(const vn_faulty *f);
 const vn_plan   *vn_faulty_plan(const vn_faulty *f);
 const vn_tensor *vn_faulty_weights(const vn_faulty *f); /* (n_weights of that plan) */

@@ -24,7 +24,8 @@ static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
 		               .alpha = 1 };
 }
 
-/* Of one query head: q (T,K) k (S,K)^T. Heads lie side by side in a row of q, k and v. */
+/* The product of one query head: q (T,K) k (S,K)^T. A row of q, k or v holds all heads, one after
+ * the other. */
 static vn_gemm of_scores(const vn_node *node)
 {
 	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
@@ -42,7 +43,7 @@ static vn_gemm of_scores(const vn_node *node)
 		               .alpha = node->c.attention.scale };
 }
 
-/* Of one query head: probs (T,S) v (S,K). */
+/* The product of one query head: probs (T,S) v (S,K). */
 static vn_gemm of_context(const vn_node *node)
 {
 	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
@@ -97,7 +98,7 @@ vn_gemm vn_gemm_at(const vn_gemm *g, int64_t tokens, int64_t keys)
 
 void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *share)
 {
-	enum { OTHER = 4096 }; /* what is no product takes about as long as so many multiplications a token */
+	enum { OTHER = 4096 }; /* a node without a product takes about as long as this many multiplications per token */
 
 	share[0] = 0;
 	for (int i = 0; i < p->n_nodes; i++) {
