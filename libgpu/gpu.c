@@ -1,4 +1,4 @@
-/* gpu.c: the engine under test: what it is made of and says of itself. The pass: pass.c. */
+/* gpu.c: creates and destroys the GPU engine, and states its facts. The pass: pass.c. */
 #include "libgpu/engine.h"
 #include "libgpu/fuse.h"
 
@@ -26,7 +26,7 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 	return VN_OK;
 }
 
-/* What the shaders ask beyond the rules of a plan. */
+/* Checks what the shaders require beyond the rules of a plan. */
 static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 {
 	vn_status st = vn_plan_check(p, err);
@@ -148,7 +148,7 @@ void vn_gpu_destroy(void *gpu)
 		return;
 	vn_pass_give_up(g);
 	if (g->encoder.stuck)
-		return; /* its threads may wake, and use all of this */
+		return; /* its threads may wake, and use all that was created */
 	vn_encoder_destroy(&g->encoder);
 	vn_guard_destroy(&g->device, &g->zones);
 	if (g->scratch.buffer)
@@ -198,7 +198,7 @@ void vn_gpu_reset(void *gpu)
 	g->position = 0;
 }
 
-/* What states hold of later tokens does not count any more: vn_cache_begin. */
+/* vn_cache_begin discards the rows of later tokens. */
 vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err)
 {
 	vn_gpu         *g = gpu;

@@ -3,7 +3,7 @@
 
 #include "libgpu/ops.h"
 
-/* The matrices a value is made of: heads of rows of some length. */
+/* The matrices that a value consists of: heads, each of rows of one length. */
 typedef struct form {
 	int64_t heads, row;
 	int64_t from, to; /* rows that are made, of each head */
@@ -36,7 +36,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 		if (w->g->cache.slot[i].grows && whole > bytes)
 			bytes = whole;
 	}
-	for (int i = 0; i < w->g->plan->n_nodes; i++) { /* an experiment's keys, turned */
+	for (int i = 0; i < w->g->plan->n_nodes; i++) { /* keys that an experiment rotates again */
 		const vn_node *n = &w->g->plan->node[i];
 		if (n->op == VN_OP_ATTENTION && n->x.attention.again &&
 		    w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes > bytes)

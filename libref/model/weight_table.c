@@ -187,7 +187,7 @@ vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight
 	if (!t)
 		return NULL;
 	vn_trouble_spare(true);
-	/* Signals are for the threads that were there before. */
+	/* The new threads block all signals, so that older threads handle them. */
 	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&small);
