@@ -386,7 +386,7 @@ static vn_status take_all(vn_recording *r, vn_recording *const *same, int n, int
 	return st ? st : take_data(r, kind, data, bytes, err);
 }
 
-/* One file at hand. */
+/* A file whose frames are being received. */
 typedef struct incoming {
 	vn_recording        *r;
 	vn_recording *const *same; /* (n_same) the other recordings of this file */

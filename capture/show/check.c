@@ -195,7 +195,7 @@ static vn_status check_echo(vn_recording *r, vn_file_check *c, vn_error *err)
 	return VN_OK;
 }
 
-/* Nor does a synthetic model write a text. */
+/* A synthetic model does not write text either. */
 static vn_status check_garbage(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_garbage      g = { 0 };
