@@ -4,7 +4,7 @@
  *
  *   plain   the run as it is
  *   whole   with everything replaced
- *   yours   with what the person's own VERNIER_FORCE_REF replaces
+ *   yours   with what the user's VERNIER_FORCE_REF replaces
  *   found   the smallest sets of replacements that repair the run (isolate.h)
  *   check   a found set without one of its members; the worst other operations, each replaced alone
  *   curve   the repair curve: divergence of the logits after replacing the k worst operations
@@ -62,12 +62,12 @@ typedef struct vn_repair {
 	int              n_curve;
 } vn_repair;
 
-/* Makes the runs. If runs are not compared, only the search is made. yours: the person's own list
- * of globs; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
+/* Makes the runs. If runs are not compared, only the search is made. yours: the value of the user's
+ * VERNIER_FORCE_REF; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
 vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
-/* Half a sentence on what a set says about its members, and a check about its toggle. */
+/* Return half a sentence: what a set says about its members; what a check says about its toggle. */
 const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int set);
 const char *vn_repair_says_check(const vn_repair_check *p);
 

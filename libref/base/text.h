@@ -24,7 +24,8 @@ __attribute__((format(printf, 3, 4))) void vn_text_add(char *text, size_t size, 
 size_t vn_text_put(char *line, size_t at, const char *text);
 
 /* Escapes unprintable characters (vn_utf8_printable) in place, within `room` bytes, as \n,
- * \u{202e}, \xff. Applying it twice changes nothing more. What does not fit is cut off. Returns text. */
+ * \u{202e}, \xff. Applying it twice changes nothing more. What does not fit is cut off. Returns
+ * text. */
 char                                       *vn_text_clean(char *text, size_t room);
 /* vsnprintf, then vn_text_clean. */
 __attribute__((format(printf, 3, 0))) char *vn_text_print(char *text, size_t room, const char *format, va_list args);
