@@ -1,4 +1,5 @@
-/* sentences_operation.c: see sentences_operation.h: its constants, its matrix, its formats, what it reads. */
+/* sentences_operation.c: see sentences_operation.h: sentences about an operation's constants,
+ * matrix, formats and inputs. */
 #include "compare/explain/sentences_operation.h"
 #include "compare/hypothesis/apply_computed.h"
 

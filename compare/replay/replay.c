@@ -29,7 +29,7 @@ static void find_points(vn_replay *r)
 		                     : -1;
 		if (root < 0 || (r->point[root] >= 0 && c->result.point[r->point[root]].status == VN_OUTSIDE))
 			continue;
-		r->point[root] = i; /* of two names the one outside counts */
+		r->point[root] = i; /* if a value has two names, the one outside counts */
 		r->want[root] = true;
 		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, c->result.point[i].cand), r->step->rows);
 	}
