@@ -12,7 +12,7 @@ static vn_checkpoint point = { .name = "attn_context" };
 static vn_value      value[] = { { .name = "attn_context" } };
 static vn_node       node = { .op = VN_OP_ATTENTION };
 
-/* A hypothesis is told in these words. */
+/* Checks that a hypothesis has these words. */
 static void says(vn_hypothesis h, const char *want)
 {
 	const vn_plan        p = { .n_nodes = 1, .node = &node, .n_values = 1, .value = value };
@@ -48,7 +48,8 @@ static void slots_of_a_cache_are_told(void)
 		"right");
 }
 
-/* 4 ranks of which those of the mask are in the sum; few are listed, of many those that are missing. */
+/* A sum of those of 4 ranks that are in the mask. A few present ranks are listed; else the missing
+ * ones. */
 static void ranks_are_listed_from_the_shorter_side(void)
 {
 	vn_hypothesis h = { .finding = VN_RANKS_SUMMED, .change = { .kind = VN_BY_NUMBER } };

@@ -1,6 +1,5 @@
-/* test_verify.c: numbers against the digests that their file has of them
- * (capture/recording/verify.h), and trouble of the system while they are read. mmap and pread fail
- * when they are told to. */
+/* test_verify.c: checks numbers against their file's digests (capture/recording/verify.h), also
+ * with failing system calls: mmap and pread fail on request. */
 #include "capture/recording/derive.h"
 #include "capture/recording/verify.h"
 #include "capture/view/box.h"
@@ -426,7 +425,7 @@ static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 	reads_fail = true;
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_ERR_IO);
 	const vn_status st = a_part_of(
-		r, "packed"); /* by HDF5, in another process, which does not say what the system refused */
+		r, "packed"); /* HDF5 reads in another process, which does not report what the system refused */
 	CU_ASSERT(st == VN_ERR_IO || st == VN_ERR_NOMEM);
 	reads_fail = false;
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK); /* no failure is kept */
