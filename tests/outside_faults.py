@@ -96,7 +96,7 @@ def product(module, change):
 
 
 def rotation(name, families, ids, call="whole", origin="layer*.q_rope layer*.k_rope"):
-    """f(m, original, q, k, cos, sin) in the place of apply_rotary_pos_emb."""
+    """Calls f(m, original, q, k, cos, sin) instead of apply_rotary_pos_emb."""
 
     def add(f):
         def make(m):
@@ -207,7 +207,7 @@ turned("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: 
 
 
 def normed(name, families, ids, f, which="norm", origin="{p}attn_norm", call="whole"):
-    """f(m, norm, x in float32) -> in float32, in the place of a norm's forward."""
+    """Calls f(m, norm, x in float32), which returns float32, instead of a norm's forward."""
 
     def make(m):
         norm = getattr(m, which) if which != "q_norm" else m.attn.q_norm
@@ -369,7 +369,7 @@ def _(m):
 
 
 def acting(name, families, origin, ids, f):
-    """f(m, module, x) in the place of a product's forward."""
+    """Calls f(m, module, x) instead of a product's forward."""
     fault(name, families, origin, ids)(lambda m: iter([(m.down, "forward", lambda x: f(m, m.down, x))]))
 
 
@@ -477,8 +477,8 @@ def _(m):
 
 
 def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_context"):
-    """f(m, a) changes what attention is given and how it works: a namespace of query, key, value, mask, scaling,
-    softmax, after."""
+    """f(m, a) changes attention's inputs and its computation. a: a namespace of query, key, value,
+    mask, scaling, softmax, after."""
 
     def add(f):
         def make(m):
@@ -686,7 +686,7 @@ def _(m, a):
 
 @attends("steps_slot_early", "llama qwen2 qwen3", "C1* C3* ", "steps", "last", "step*")
 def _(m, a):
-    if a.query.shape[2] == 1:  # as in a cache that lives on: 62 tokens are the prompt
+    if a.query.shape[2] == 1:  # as in a cache kept from before: 62 tokens are the prompt
         a.key, a.value = (torch.cat((t[:, :, :61], t[:, :, 62:], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
 
 
@@ -704,7 +704,7 @@ def _(m, a):
 
 @attends("step_slot_late", LLAMAS, "C1* C3* C5* ", "steps", "last", "step*")
 def _(m, a):
-    if a.query.shape[2] == 1:  # what was never written is 0
+    if a.query.shape[2] == 1:  # slots never written are 0
         a.key, a.value = (torch.cat((t[:, :, :-1], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
 
 
@@ -892,7 +892,7 @@ def _(m):
 
 
 def rule(name, ids, origin, call="whole"):
-    """f(m, original, query, key, value, more) in the place of the delta rule, in every layer that has one."""
+    """Calls f(m, original, query, key, value, more) instead of the delta rule, in every layer that has one."""
 
     def add(f):
         def make(m):
