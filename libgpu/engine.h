@@ -86,8 +86,7 @@ vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
  * are still appended, because a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
 
-/* Returns the buffer that holds a value of the call; NULL: the value is made in pieces, or shows a
- * state. */
+/* Returns where a value of the call is; NULL: it is made in pieces, or shows a state. */
 static inline vn_buffer *vn_place_of(vn_gpu *g, int value)
 {
 	if (g->arena.state_of[value] >= 0)

@@ -148,7 +148,7 @@ void vn_gpu_destroy(void *gpu)
 		return;
 	vn_pass_give_up(g);
 	if (g->encoder.stuck)
-		return; /* its threads may wake, and use all that was created */
+		return; /* its threads may wake, and use all of this */
 	vn_encoder_destroy(&g->encoder);
 	vn_guard_destroy(&g->device, &g->zones);
 	if (g->scratch.buffer)
@@ -198,7 +198,7 @@ void vn_gpu_reset(void *gpu)
 	g->position = 0;
 }
 
-/* vn_cache_begin discards the rows of later tokens. */
+/* What states hold of later tokens does not count any more: vn_cache_begin. */
 vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err)
 {
 	vn_gpu         *g = gpu;

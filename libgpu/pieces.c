@@ -36,7 +36,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 		if (w->g->cache.slot[i].grows && whole > bytes)
 			bytes = whole;
 	}
-	for (int i = 0; i < w->g->plan->n_nodes; i++) { /* keys that an experiment rotates again */
+	for (int i = 0; i < w->g->plan->n_nodes; i++) { /* an experiment's keys, turned */
 		const vn_node *n = &w->g->plan->node[i];
 		if (n->op == VN_OP_ATTENTION && n->x.attention.again &&
 		    w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes > bytes)

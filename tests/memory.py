@@ -2,11 +2,10 @@
 """memory.py VERNIER: how much memory vernier compare needs for tensors whose order in the file
 differs from the order of measuring.
 
-Each tensor is 64 MB a side, those in chunks 512 MB. Most pairs have a twin with the same numbers,
-with tokens first or in one piece, whose metrics must have the same digits. Prints the largest
-resident memory of each and fails where one is above the bound that specs/compare.md states, or
-where digits differ. Measures the same for further candidates, which are many small tensors. Needs
-h5py and numpy.
+Each tensor is 64 MB a side, those in chunks 512 MB. Beside most pairs stands a twin with the same numbers, with tokens
+first or in one piece, whose metrics must have the same digits. Prints the largest resident memory of each and
+fails where one is above the bound that specs/compare.md states, or where digits differ. The same of what further
+candidates take, which are many small tensors. Needs h5py and numpy.
 """
 import json, math, os, shutil, subprocess, sys, tempfile, zlib
 

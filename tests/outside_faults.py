@@ -477,8 +477,8 @@ def _(m):
 
 
 def attends(name, families, ids, call="whole", layers="last", origin="{p}attn_context"):
-    """f(m, a) changes attention's inputs and its computation. a: a namespace of query, key, value,
-    mask, scaling, softmax, after."""
+    """f(m, a) changes what attention is given and how it works: a namespace of query, key, value, mask, scaling,
+    softmax, after."""
 
     def add(f):
         def make(m):
@@ -686,7 +686,7 @@ def _(m, a):
 
 @attends("steps_slot_early", "llama qwen2 qwen3", "C1* C3* ", "steps", "last", "step*")
 def _(m, a):
-    if a.query.shape[2] == 1:  # as in a cache kept from before: 62 tokens are the prompt
+    if a.query.shape[2] == 1:  # as in a cache that lives on: 62 tokens are the prompt
         a.key, a.value = (torch.cat((t[:, :, :61], t[:, :, 62:], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
 
 
@@ -704,7 +704,7 @@ def _(m, a):
 
 @attends("step_slot_late", LLAMAS, "C1* C3* C5* ", "steps", "last", "step*")
 def _(m, a):
-    if a.query.shape[2] == 1:  # slots never written are 0
+    if a.query.shape[2] == 1:  # what was never written is 0
         a.key, a.value = (torch.cat((t[:, :, :-1], 0 * t[:, :, -1:]), 2) for t in (a.key, a.value))
 
 
@@ -892,7 +892,7 @@ def _(m):
 
 
 def rule(name, ids, origin, call="whole"):
-    """Calls f(m, original, query, key, value, more) instead of the delta rule, in every layer that has one."""
+    """f(m, original, query, key, value, more) in the place of the delta rule, in every layer that has one."""
 
     def add(f):
         def make(m):

@@ -256,7 +256,7 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	CU_ASSERT_EQUAL(vn_ref_read(r, vn_plan_find(p, "layer0.attn_probs"), x, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_write(r, vn_plan_find(p, "logits"), x, &e), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_ref_run(r, out + 1, p->n_nodes, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_read(r, q, x, &e), VN_ERR_USAGE); /* another value uses its memory by now */
+	CU_ASSERT_EQUAL(vn_ref_read(r, q, x, &e), VN_ERR_USAGE); /* its memory is another's by now */
 	vn_ref_end(r, false, NULL);
 	CU_ASSERT_EQUAL(vn_ref_position(r), 0);
 

@@ -1,5 +1,6 @@
-/* test_verify.c: checks numbers against their file's digests (capture/recording/verify.h), also
- * with failing system calls: mmap and pread fail on request. */
+/* test_verify.c: numbers against the digests that their file has of them
+ * (capture/recording/verify.h), and trouble of the system while they are read. mmap and pread fail
+ * when they are told to. */
 #include "capture/recording/derive.h"
 #include "capture/recording/verify.h"
 #include "capture/view/box.h"

@@ -1,5 +1,4 @@
-/* test_weights_change.c: tests compare/weights/weights_change.c, changes that may have been made to
- * each number of a weight. */
+/* test_weights_change.c: tests compare/weights/weights_change.c, what may have happened to each number of a weight. */
 #include "compare/weights/weights_internal.h"
 #include "tests/suite.h"
 

@@ -19,7 +19,7 @@ typedef struct asking {
 	vn_repair     *r;
 	past_run      *past;
 	int            n_past;
-	bool          *on;   /* (n) scratch: the next set to run */
+	bool          *on;   /* (n) for whoever makes up a set */
 	int            left; /* runs that the search foresees */
 	int            more; /* runs foreseen after the search */
 } asking;
@@ -344,7 +344,7 @@ void vn_repair_finish(vn_repair *r)
 
 /* ---- in words --------------------------------------------------------------------------- */
 
-/* Do all toggles of the set belong to one component? */
+/* Is the set of one component? */
 static bool one_component(const vn_experiment *x, const bool *on)
 {
 	int component = -1;

@@ -62,12 +62,12 @@ typedef struct vn_repair {
 	int              n_curve;
 } vn_repair;
 
-/* Makes the runs. If runs are not compared, only the search is made. yours: the value of the user's
- * VERNIER_FORCE_REF; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
+/* Makes the runs. If runs are not compared, only the search is made. yours: the person's own list
+ * of globs; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
 vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
-/* Return half a sentence: what a set says about its members; what a check says about its toggle. */
+/* Half a sentence on what a set says about its members, and a check about its toggle. */
 const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int set);
 const char *vn_repair_says_check(const vn_repair_check *p);
 

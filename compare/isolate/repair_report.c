@@ -47,7 +47,7 @@ static void put_trial(const vn_experiment *x, const char *what, const vn_isolate
 	fputc('\n', out);
 }
 
-/* Writes the variable with which a person repeats a run. */
+/* What a person sets to make a run again. */
 static void put_switch(const vn_experiment *x, const bool *on, FILE *out)
 {
 	char *globs = vn_experiment_switch(x, on);

@@ -12,7 +12,7 @@
 
 /* Does the entry hold logits? */
 bool          vn_match_scores(const vn_entry *e);
-/* Returns a checkpoint for this entry, with nothing measured yet. */
+/* A checkpoint of this entry, of which nothing is known yet. */
 vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand);
 
 /* Fills result.point and n_points. */

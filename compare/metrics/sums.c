@@ -1,4 +1,4 @@
-/* sums.c: joins the sums of units and computes the metrics; see measure.h. */
+/* sums.c: the sums of units joined, and the metrics they come to; see measure.h. */
 #include "compare/metrics/average.h"
 #include "compare/metrics/measure.h"
 

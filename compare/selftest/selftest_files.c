@@ -132,7 +132,7 @@ static void external(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_point(e, p->at, VN_EDIT_EXTERNAL, vn_recording_path(p->healthy));
 }
 
-/* Makes a group that contains itself. */
+/* A group that contains itself. */
 static void circle(vn_edit *e, const vn_mutation_context *p)
 {
 	char step[VN_EDIT_PATH], in[VN_EDIT_PATH + 16];
@@ -141,7 +141,7 @@ static void circle(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_point(e, in, VN_EDIT_HARD, step);
 }
 
-/* Changes bytes under the old digest, as if after the run. */
+/* Bytes that changed after the run, under the old digest. */
 static void rot(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_tensor t = p->t;

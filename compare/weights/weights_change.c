@@ -1,5 +1,5 @@
-/* weights_change.c: changes that may have been made to each number of a weight (specs/faults.md:
- * W12 to W15, N6, G1). */
+/* weights_change.c: what may have happened to each number of a weight
+ * (specs/faults.md: W12 to W15, N6, G1). */
 #include "compare/weights/weights_internal.h"
 
 #include "libref/base/quantise.h"

@@ -1,5 +1,5 @@
-/* weights_internal.h: shared by the files of weights.h: the part that a weight has in a model, the
- * orders in which its numbers may be stored, and the changes that may have been made to them. */
+/* weights_internal.h: shared by the files of weights.h: what part a weight plays, the orders that
+ * its numbers may be in, the changes that they may have gone through. */
 #ifndef VN_COMPARE_WEIGHTS_INTERNAL_H
 #define VN_COMPARE_WEIGHTS_INTERNAL_H
 
@@ -85,7 +85,7 @@ typedef struct vn_weight_order {
 	bool                 back; /* the inverse of this order */
 	int64_t              p[8]; /* parameters of the kind */
 	vn_weight_finding    found;
-	vn_mistake           id; /* the catalogue's id; for parts of some matrices it is not the finding's */
+	vn_mistake           id; /* in parts of some matrices another than the finding's */
 	char                 says[VN_WEIGHT_WORDS];
 } vn_weight_order;
 
@@ -94,7 +94,7 @@ enum { VN_MOST_ORDERS = 64 };
  * correct one. other: the other side's shape. Returns how many. */
 int     vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
                             const vn_weight_heads *h, vn_weight_order list[VN_MOST_ORDERS]);
-/* Returns the index, of an axis of length n, that index i comes from. */
+/* Returns which index of an axis of length n goes to index i. */
 int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n);
 
 /* ---- changes (weights_change.c) -------------------------------------------------- */
@@ -192,7 +192,7 @@ const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weigh
                                       vn_weight_part part);
 /* Are q, k and v, or gate and up, the rows of one fused matrix that was transposed as a whole? */
 bool                 vn_weight_turned_together(const vn_weight_trial *t, vn_weight_difference *d);
-/* Are they such rows in an unknown order, judged by statistics? */
+/* Are they such rows in an unknown order, as far as statistics show? */
 bool                 vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d);
 /* Are blocks of its rows or columns, the shards of several ranks, in another order? m: the numbers
  * of side from. */
@@ -201,8 +201,8 @@ bool vn_weight_by_shards(const vn_weight_trial *t, int from, const vn_weight_num
  * fused one. *same: the numbers are equal. */
 bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *same);
 /* Do both sides have the same numbers up to a conversion of format, even if the digests differ?
- * ALIKE: the formats differ and the statistics agree, but the numbers that would decide are not
- * available. */
+ * ALIKE: in two formats, and the numbers that would tell are not at hand; their statistics
+ * agree. */
 typedef enum vn_weight_fate { VN_WEIGHT_SAME, VN_WEIGHT_ROUNDED, VN_WEIGHT_ALIKE, VN_WEIGHT_DIFFERS } vn_weight_fate;
 vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t);
 

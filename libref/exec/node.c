@@ -333,7 +333,7 @@ static bool are_equal(const char *a, const char *b, size_t bytes, int threads)
 	return !differ;
 }
 
-/* Is this node a product with equal inputs in both engines, and tapped in both or in neither? */
+/* Do both engines want the same of this node, a product, and read the same numbers? */
 static bool shares(const vn_ref *r, const vn_ref *also, int node)
 {
 	const vn_node *n = &r->plan->node[node], *m = &also->plan->node[node];

@@ -48,8 +48,8 @@ int64_t REAL(vn_key_head)(const REAL(vn_attend) * a, int64_t head);
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a);
 /* Does an experiment read keys at other places? */
 bool    REAL(vn_kept_elsewhere)(const REAL(vn_attend) * a);
-/* Copies to dst (K) the key (of: VN_ATTN_KEYS) or the value (VN_ATTN_VALUES) of token j for a query
- * head. */
+/* Copies to dst (K) the key of token j for a query head (of VN_ATTN_KEYS), or its value
+ * (VN_ATTN_VALUES). */
 void    REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head);
 
 #endif

@@ -20,7 +20,7 @@ struct vn_faulty {
 	void              **own;    /* data of weights that we allocated */
 	int                 n_own;
 	int                 kept; /* weights that a change left equal */
-	const vn_some_rows *some; /* only these rows of a large matrix are made (vn_faulty_make_some); NULL: all */
+	const vn_some_rows *some; /* of a large matrix only these rows are made; NULL: all */
 };
 
 typedef struct vn_fault_row vn_fault_row;

@@ -24,8 +24,7 @@ static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
 		               .alpha = 1 };
 }
 
-/* The product of one query head: q (T,K) k (S,K)^T. A row of q, k or v holds all heads, one after
- * the other. */
+/* Of one query head: q (T,K) k (S,K)^T. Heads lie side by side in a row of q, k and v. */
 static vn_gemm of_scores(const vn_node *node)
 {
 	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
@@ -43,7 +42,7 @@ static vn_gemm of_scores(const vn_node *node)
 		               .alpha = node->c.attention.scale };
 }
 
-/* The product of one query head: probs (T,S) v (S,K). */
+/* Of one query head: probs (T,S) v (S,K). */
 static vn_gemm of_context(const vn_node *node)
 {
 	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;

@@ -1,6 +1,6 @@
-// The report (vernier help compare.md, vernier-compare/1), and the functions by which the page reads it. Every string
-// in it comes from an untrusted file: it becomes text of the page, never markup. Unprintable characters are shown by
-// their code points, as everywhere (utf8.h).
+// The report (vernier help compare.md, vernier-compare/1), and what the rest of the page asks of it.
+// Every string in it comes from somebody's file: it becomes text of the page, never markup.
+// What is not printable is shown by its code point, as everywhere (utf8.h).
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 const printable = (text) => text.replace(hidden, (c) => escaped[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
 const isObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
@@ -14,8 +14,8 @@ const given = JSON.parse(source);
 
 const labelOf = (c) => (c.step ? `step.${c.step}/${c.name}` : c.name);
 
-// A checkpoint that the page has only as a row: place, kind, step, order, nmse, floor, share of the limit used, the
-// limit used most, layer. There may be a hundred thousand of them.
+// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor, used, which of the limits uses most, layer.
+// There may be a hundred thousand of them.
 const ROW = 9;
 class Brief {
 	constructor(rows, from, kinds) {
@@ -81,7 +81,7 @@ class Side {
 	}
 }
 
-// The only candidate, or several (vernier-compare-many/1) with their letters. A checkpoint names its candidate.
+// Of one candidate, or of the first of several (vernier-compare-many/1) with their letters. A checkpoint says which it is of.
 const sides = (given.candidates ?? [{ letter: "", report: given }]).map((x, of) => new Side(x, of));
 const several = sides.length > 1;
 let side, report; // the selected candidate and its report
