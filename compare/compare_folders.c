@@ -357,7 +357,7 @@ static vn_status divide_pairs(const vn_compare_line *k, const vn_folder_pairs *p
 	s.spare = page;
 	*s.spare = threads;
 	vn_team_among(s.spare);
-	vn_colours(); /* what stdout is here */
+	vn_colours(); /* asks this process's stdout, before workers replace it */
 	const vn_status st = vn_crew_share(&job, workers, add_answer, err);
 	vn_team_among(NULL);
 	munmap(page, sizeof *s.spare);

@@ -113,7 +113,7 @@ static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, 
 	return VN_OK;
 }
 
-/* Of both the same. */
+/* Takes the number of rows of ids or positions, which must be the same for both. */
 static vn_status take_batch(vn_recording *r, const void *data, size_t bytes, vn_error *err)
 {
 	int64_t batch;

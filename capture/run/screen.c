@@ -29,13 +29,13 @@ struct vn_screen {
 	vn_tensor           now;
 	void               *data;
 	size_t              at, room;
-	/* Of the step: (n_values). */
+	/* The state of a step: (n_values). */
 	held               *held;
 	int                 oldest; /* no value before it is held */
 	bool               *written;
 	bool               *asked;  /* for the inputs of the tensor being received */
 	int                *reader; /* (n_values) the last operation whose recorded result depends on it */
-	/* Of the run. */
+	/* The state of the run. */
 	char              **line;
 	int64_t             n_lines, judged, outside;
 	char                first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];

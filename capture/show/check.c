@@ -71,7 +71,7 @@ static bool statistics_hold(const vn_stats *said, const vn_stats *found)
 	       is_near(said->rms, found->rms, room);
 }
 
-/* Of one tensor. */
+/* What was computed from a tensor's numbers. */
 typedef struct numbers {
 	vn_digest digest; /* set if it differs from the one in the file */
 	vn_stats  stats;  /* set if they differ from those in the file */

@@ -43,7 +43,7 @@ typedef struct sums {
 typedef struct step_of {
 	const vn_node *n;
 	const double  *q, *cand;       /* (H, K): the last query; the candidate's context, or (H, S) its scores or probs */
-	int            output;         /* of which slot */
+	int            output;         /* which of the attention's outputs */
 	const double  *k, *v;          /* (S, G, K) */
 	int64_t        S, past, first; /* the keys; the keys of earlier calls; the first key that the query sees */
 	bool           single;         /* it is the only query */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what it is ----------------------------------------------------------------------------------------- */
+/* ---- the catalogue id ------------------------------------------------------------------------------------ */
 
 /* The catalogue id, and the number of digits in which its number is printed; numbers with equal
  * digits count as the same. */

@@ -42,7 +42,7 @@ static vn_status remember_test(search *s, bool good, vn_error *err)
 	return VN_OK;
 }
 
-/* Of the set in s->on. */
+/* Asks the oracle about the set in s->on, unless its answer is known. */
 static vn_status test_set(search *s, bool *good, vn_error *err)
 {
 	vn_status st;

@@ -36,7 +36,7 @@ bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_met
 	return p->channels >= 0 && vn_channel_metric(m) >= 0 && vn_channel_steps(c, p, m) == 0;
 }
 
-/* ---- who belongs together -------------------------------------------------------------- */
+/* ---- which belong together -------------------------------------------------------------- */
 
 typedef struct member {
 	const char *name;

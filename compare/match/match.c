@@ -100,13 +100,13 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		                  vn_shape_text(&e->shape, a), d->rows_off ? "candidate" : "reference",
 		                  (d->rows_off ? ds : rs)->rows);
 	} else if (is_whole(p, r, "reference") || is_whole(p, d, "candidate")) {
-		; /* told */
+		; /* already reported */
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
 		set_unfit(p, VN_MISFIT_SHAPE);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate", vn_shape_text(&r->shape, a),
 		                  vn_shape_text(&d->shape, b));
 	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
-		; /* told */
+		; /* already reported */
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
 		set_unfit(p, VN_MISFIT_AXES);
 		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);

@@ -16,7 +16,7 @@ typedef vn_recompute_plan run;
  * from those of the current call. */
 typedef struct call {
 	const vn_node *n;
-	vn_args        a;              /* of the call at hand */
+	vn_args        a;              /* of the current call */
 	const void    *in[VN_MAX_IN];  /* for all tokens */
 	int64_t        row[VN_MAX_IN]; /* elements of one token's row of each input */
 	/* States of fixed size. Those that grow are read from what the calls leave, not kept. */

@@ -162,7 +162,7 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 	return st;
 }
 
-/* ---- who was captured wrongly -------------------------------------------------------------------- */
+/* ---- which was captured wrongly ------------------------------------------------------------------ */
 
 static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {

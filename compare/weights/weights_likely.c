@@ -172,7 +172,7 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 	return false;
 }
 
-/* ---- both at hand ------------------------------------------------------------------------ */
+/* ---- both known ------------------------------------------------------------------------ */
 
 static bool judge_unrelated(const vn_weight_trial *t, const vn_weight_fit *f, vn_weight_difference *d)
 {

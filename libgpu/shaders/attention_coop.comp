@@ -70,7 +70,7 @@ uint eights() { return p.K % 8 == 0 ? p.K : 0; }
 uint eights() { return p.K; }
 #endif
 
-// Of the subgroups that share queries.
+// Synchronises the subgroups that share queries.
 void rows_barrier()
 {
 	if (SHARES > 1)

@@ -50,7 +50,7 @@ uint  place(uint h, uint row, uint col)                          { return (h * p
 // The row of a lane's i-th number.
 uint row_of(uint i, uint part) { return (i / 4 * PARTS + part) * 4 + i % 4; }
 
-// Of AHEAD tokens, and of the AHEAD after them.
+// Data of AHEAD tokens, and of the AHEAD tokens after them.
 shared vec4  qs[2][AHEAD][DKMAX / 4], ks[2][AHEAD][DKMAX / 4];
 shared float vs[2][AHEAD][COLS], betas[2][AHEAD], firsts[2][AHEAD], lates[2][AHEAD];
 shared float fold_m[2][LANES], fold_o[AHEAD][LANES];

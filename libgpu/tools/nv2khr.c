@@ -176,7 +176,7 @@ static void put_capability(uint32_t which)
 	put_word(which);
 }
 
-/* Of 16-bit numbers. */
+/* Writes an execution mode for 16-bit numbers. */
 static void put_mode(uint32_t entry, uint32_t mode)
 {
 	put_word(4u << 16 | OP_EXECUTION_MODE);

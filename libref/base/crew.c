@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What precedes the texts of an answer. What the piece prints goes through pipes. */
+/* The head of an answer, before its texts. The piece's output goes through pipes. */
 typedef struct head {
 	int status, bytes[VN_CLUSTER_SENT];
 } head;
