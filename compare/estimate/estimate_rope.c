@@ -260,7 +260,7 @@ static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_r
 
 	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
 		return VN_OK;
-	for (int digits = 1; !st && digits <= 6 && !fits; digits++) { /* as few digits as fit: a person wrote the number */
+	for (int digits = 1; !st && digits <= 6 && !fits; digits++) { /* as few as will do: a person wrote it */
 		vn_hypothesis h = { 0 };
 		if (!vn_may_be_meant(theta, digits, &rope.theta))
 			continue;

@@ -260,15 +260,13 @@ static vn_status try_map(vn_explain_trial *t, const asked *a, vn_position_map m,
 	return st;
 }
 
-/* The number that a person may have written for a measured factor x: x in few digits, or 1 divided
- * by 1 / x in few digits. */
+/* The numbers that a person may have written for a measured factor: of few digits, or 1 divided by one. */
 static double round_number(double x, int digits, bool inverse)
 {
 	return inverse ? 1 / vn_in_digits(1 / x, digits) : vn_in_digits(x, digits);
 }
 
-/* Tries a factor that stretches positions from 0, from the first token of the run, or from the
- * token before it. */
+/* A factor that stretches from position 0 on, or from the first token of the run or the one before. */
 static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_map m, double factor, bool *done,
                              vn_error *err)
 {
@@ -378,8 +376,8 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 		const double turn = t->site->plan->node[at->node].x.rope.turn;
 		const double is = position_of(r, 0), by = is / (double)t->site->first;
 		bool         done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
-		/* A single wrong position is also explained by an offset, so a factor must be a number that
-		 * a person may have written. */
+		/* One position in the place of another is an offset as well, so only a number that a person wrote is a
+		 * factor. */
 		for (int digits = 1; !st && digits <= 3 && !done; digits++)
 			for (int way = 0; !st && way < 2 && !done; way++)
 				for (int later = 1; !st && later >= 0; later--) {

@@ -93,8 +93,8 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Returns how many of n titles belong together with the first: they share its first two or its last
- * three words. *start, *end: lengths of the beginning and end that all of them share. */
+/* Of n titles, those that go together with the first one share its first two or its last three words. Returns how
+ * many; *start, *end: what all of them share. */
 static int titles_together(const entry *const *e, int n, size_t *start, size_t *end)
 {
 	const char *title = e[0]->title;
