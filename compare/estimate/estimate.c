@@ -58,7 +58,7 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, doubl
 		double sum = 0;
 		for (int64_t i = 0; i < some; i++) {
 			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
-			/* A row outside the table stays as it is, as vn_apply does it. */
+			/* A row outside the table stays as it is, as in hypothesis_apply.c. */
 			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
 		}
 		if (sum < least) {
