@@ -165,8 +165,7 @@ FAINT = (("qwen3", "window 40"), ("qwen2", "window 33"), ("qwen2", "window 40"),
 SCALED = {"q_rope": (("theta 33333", "RoPE with theta 33"),), "k_rope": (("theta 800000", "RoPE with theta 800000"),)}
 
 
-# Mistakes in an engine that rounds its scores to the storage format: a mistake shows in the
-# probabilities first.
+# Of an engine that keeps its scores as they are stored: what is at fault shows in the probabilities first.
 KEPT = {"no scale": "A1.missing", "scale 0.2625": "scores scaled by 0.262", "head map": "A6", "no mask": "A2"}
 
 

@@ -28,7 +28,7 @@ static void a_sentence_with_a_number_has_a_place_for_it(void)
 		}
 }
 
-/* Checks that a hypothesis has these words, which need neither a plan nor a comparison. */
+/* A hypothesis is told in these words, which need neither a plan nor a comparison. */
 static void says(vn_hypothesis h, const char *want)
 {
 	char text[200] = "";

@@ -12,7 +12,7 @@ static vn_checkpoint point = { .name = "attn_context" };
 static vn_value      value[] = { { .name = "attn_context" } };
 static vn_node       node = { .op = VN_OP_ATTENTION };
 
-/* Checks that a hypothesis has these words. */
+/* A hypothesis is told in these words. */
 static void says(vn_hypothesis h, const char *want)
 {
 	const vn_plan        p = { .n_nodes = 1, .node = &node, .n_values = 1, .value = value };

@@ -113,9 +113,9 @@ static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 }
 
 /* What is fitted at an operation: a function that reads the number off, or a constant and its
- * range. `alone` and read_alone: for an operation by itself; `among` and read_among: with other
- * operations between it and the checkpoint. No steps: not fitted. The rows of an operation are
- * tried in order until one answers; a row with `beside` is always tried. */
+ * range: for an operation alone, and with other operations in between (no steps: not fitted).
+ * The rows of an operation are tried in order until one answers; a row with `beside` is always
+ * tried. */
 static const struct row {
 	uint64_t    ops;
 	vn_finding  finding;

@@ -1,5 +1,4 @@
-/* sentences_operation.c: see sentences_operation.h: sentences about an operation's constants,
- * matrix, formats and inputs. */
+/* sentences_operation.c: see sentences_operation.h: its constants, its matrix, its formats, what it reads. */
 #include "compare/explain/sentences_operation.h"
 #include "compare/hypothesis/apply_computed.h"
 

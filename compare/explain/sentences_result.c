@@ -117,7 +117,7 @@ static void say_not_cached(const vn_sentence *s)
 	       late ? "zeros" : "the previous token's are read");
 }
 
-/* Writes which of the ranks are present if these are few, else which are missing. */
+/* Which ranks of how many: the present ones if these are few, else the missing ones. */
 static void say_ranks(const vn_sentence *s)
 {
 	const double number = s->h->change.number.value;

@@ -34,7 +34,7 @@ typedef enum vn_mistake {
 } vn_mistake;
 
 const char *vn_mistake_id(vn_mistake m); /* "R2.1e4"; "" for VN_NO_MISTAKE */
-/* Returns its index as a fault, for the functions below; -1: it is not a fault. */
+/* its index as a fault, for the functions below; -1: not a fault */
 int         vn_mistake_fault(vn_mistake m);
 vn_mistake  vn_fault_mistake(int fault); /* the reverse */
 
