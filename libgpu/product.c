@@ -29,16 +29,16 @@ static const vn_kernel gated[VN_N_KERNELS] = {
 	[VN_K_COOP_2X2] = VN_K_COOP_2X2_GATED,
 };
 
-static int64_t cut(int64_t n, int64_t each)
+static int64_t divide_up(int64_t n, int64_t each)
 {
 	return (n + each - 1) / each;
 }
 
-static int64_t tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
+static int64_t count_tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
 {
 	if (coop[kernel].tokens)
-		return cut(T, coop[kernel].tokens * k->side) * cut(M, coop[kernel].columns * k->side);
-	return cut(T, plain[kernel].tokens) * cut(M, plain[kernel].columns);
+		return divide_up(T, coop[kernel].tokens * k->side) * divide_up(M, coop[kernel].columns * k->side);
+	return divide_up(T, plain[kernel].tokens) * divide_up(M, plain[kernel].columns);
 }
 
 /* Returns the number of shares into which the inputs of long rows are divided, for at most this many workgroups. */
@@ -61,19 +61,19 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	const bool is_long = N >= LONG;
 	vn_kernel  kernel = VN_K_COOP_2X2;
 
-	if (T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= (is_long ? ONE_EACH / 20 : ONE_EACH))
+	if (T > 4 * k->side && count_tiles(k, VN_K_COOP_8X8, T, M) >= (is_long ? ONE_EACH / 20 : ONE_EACH))
 		return (vn_way) { VN_K_COOP_8X8, !is_long ? 1
-			                                      : shares_of(tiles(k, VN_K_COOP_8X8, T, M),
+			                                      : shares_of(count_tiles(k, VN_K_COOP_8X8, T, M),
 			                                                  N < VERY_LONG ? ONE_EACH : 2 * ONE_EACH) };
 	if (T <= k->side)
 		kernel = VN_K_COOP_1X2;
-	else if (!is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X4, T, M) >= 200)
+	else if (!is_long && T > 4 * k->side && count_tiles(k, VN_K_COOP_8X4, T, M) >= 200)
 		kernel = VN_K_COOP_8X4;
-	else if (T > 2 * k->side && (is_long || tiles(k, VN_K_COOP_4X4, T, M) >= 300))
+	else if (T > 2 * k->side && (is_long || count_tiles(k, VN_K_COOP_4X4, T, M) >= 300))
 		kernel = VN_K_COOP_4X4;
-	else if (tiles(k, VN_K_COOP_2X4, T, M) >= 400)
+	else if (count_tiles(k, VN_K_COOP_2X4, T, M) >= 400)
 		kernel = VN_K_COOP_2X4;
-	return (vn_way) { kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
+	return (vn_way) { kernel, is_long ? shares_of(count_tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
 /* Same for the kernels without cooperative matrices, on an H100. Inputs are not divided if sums are
@@ -81,7 +81,7 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	enum { LONG = 512, VERY_LONG = 2048 };
-	const int64_t large = tiles(k, VN_K_LINEAR_64X128, T, M), middle = tiles(k, VN_K_LINEAR_64X64, T, M);
+	const int64_t large = count_tiles(k, VN_K_LINEAR_64X128, T, M), middle = count_tiles(k, VN_K_LINEAR_64X64, T, M);
 	const bool    is_long = k->float_sums && N >= VERY_LONG;
 	vn_kernel     kernel = VN_K_LINEAR_32X32;
 	int64_t       workgroups = is_long ? 1024 : 800; /* at most, in shares */
@@ -99,7 +99,7 @@ static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 		kernel = VN_K_LINEAR_64X64;
 		workgroups = 640;
 	}
-	return (vn_way) { kernel, k->float_sums && N >= LONG ? shares_of(tiles(k, kernel, T, M), workgroups) : 1 };
+	return (vn_way) { kernel, k->float_sums && N >= LONG ? shares_of(count_tiles(k, kernel, T, M), workgroups) : 1 };
 }
 
 /* Uses as few lanes per output as keep the device busy: with too few, each reads a long chain of
@@ -134,10 +134,10 @@ bool vn_product_is_joined(vn_way way)
 
 VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M)
 {
-	return vn_product_is_joined(way) ? (VkDeviceSize)(way.shares * T * cut(M, 8) * 8) * sizeof(float) : 0;
+	return vn_product_is_joined(way) ? (VkDeviceSize)(way.shares * T * divide_up(M, 8) * 8) * sizeof(float) : 0;
 }
 
-static void uses(vn_encoder *e, const vn_product *p, vn_buffer *in, vn_buffer *out)
+static void encode_uses(vn_encoder *e, const vn_product *p, vn_buffer *in, vn_buffer *out)
 {
 	vn_encode_reads(e, in);
 	if (in == p->x)
@@ -163,15 +163,15 @@ void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, siz
 {
 	const vn_push_linear push = push_of(way, p, element);
 
-	uses(e, p, p->x, vn_product_is_joined(way) ? p->sums : p->y);
+	encode_uses(e, p, p->x, vn_product_is_joined(way) ? p->sums : p->y);
 	if (way.kernel == VN_K_LINEAR_VEC)
 		vn_encode_dispatch(e, p->y->of ? VN_K_LINEAR_VEC_KEPT : VN_K_LINEAR_VEC, &push,
-		                   cut(push.M, VEC_LANES / way.shares), 1);
+		                   divide_up(push.M, VEC_LANES / way.shares), 1);
 	else if (coop[way.kernel].tokens)
-		vn_encode_dispatch(e, way.kernel, &push, tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
+		vn_encode_dispatch(e, way.kernel, &push, count_tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
 	else
-		vn_encode_dispatch(e, way.kernel, &push, cut(push.T, plain[way.kernel].tokens) * way.shares,
-		                   cut(push.M, plain[way.kernel].columns));
+		vn_encode_dispatch(e, way.kernel, &push, divide_up(push.T, plain[way.kernel].tokens) * way.shares,
+		                   divide_up(push.M, plain[way.kernel].columns));
 }
 
 void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element)
@@ -183,8 +183,8 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 		return;
 	const bool omit = e->omit;
 	e->omit = false; /* an experiment leaves out what stands before the product, not what stands inside */
-	uses(e, p, p->sums, p->y);
-	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, cut((int64_t)push.T * cut(push.M, 8) * 8, 128), 1);
+	encode_uses(e, p, p->sums, p->y);
+	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, divide_up((int64_t)push.T * divide_up(push.M, 8) * 8, 128), 1);
 	e->omit = omit;
 }
 
@@ -208,12 +208,12 @@ void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, 
 		vn_encode_reads(e, up->b);
 	vn_encode_writes(e, up->y);
 	vn_encode_writes(e, y);
-	uses(e, gate, gate->x, gate->y);
+	encode_uses(e, gate, gate->x, gate->y);
 	if (way.kernel == VN_K_LINEAR_VEC)
-		vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, cut(M, VEC_LANES / way.shares), 1);
+		vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, divide_up(M, VEC_LANES / way.shares), 1);
 	else if (coop[way.kernel].tokens)
-		vn_encode_dispatch(e, gated[way.kernel], &push, tiles(e->k, way.kernel, T, 2 * M), 1);
+		vn_encode_dispatch(e, gated[way.kernel], &push, count_tiles(e->k, way.kernel, T, 2 * M), 1);
 	else
-		vn_encode_dispatch(e, gated[way.kernel], &push, cut(T, plain[way.kernel].tokens),
-		                   cut(M, plain[way.kernel].columns / 2));
+		vn_encode_dispatch(e, gated[way.kernel], &push, divide_up(T, plain[way.kernel].tokens),
+		                   divide_up(M, plain[way.kernel].columns / 2));
 }

@@ -115,7 +115,7 @@ static bool serve_errand(vn_desk *d, int socket)
 	return send_all(socket, &a, sizeof a, NULL, 0);
 }
 
-__attribute__((noreturn)) static void work(int socket, const vn_place *place, pid_t parent)
+__attribute__((noreturn)) static void run_scribe(int socket, const vn_place *place, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -144,7 +144,7 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	s->pid = fork();
 	if (s->pid == 0) {
 		close(ends[0]);
-		work(ends[1], place, parent);
+		run_scribe(ends[1], place, parent);
 	}
 	close(ends[1]);
 	s->socket = ends[0];
