@@ -7,7 +7,7 @@
 #ifndef VN_COMPARE_PAGES_H
 #define VN_COMPARE_PAGES_H
 
-#include "compare/metrics/measure.h"
+#include "compare/metrics/pair.h"
 
 typedef struct vn_stretches {
 	int64_t          all, units; /* total units; units per stretch, 0: nothing is released */
