@@ -17,7 +17,7 @@ static const char *op_of(const vn_experiment *x, int toggle)
 
 static const char *verdict_words(const vn_repair *r)
 {
-	return r->found.healthy ? "healthy" : r->found.helps ? "isolated" : "not_isolated";
+	return r->found.healthy ? "good" : r->found.helps ? "isolated" : "not_isolated";
 }
 
 /* ---- for a person ------------------------------------------------------------------ */
@@ -197,7 +197,7 @@ static json_t *sets_json(const vn_experiment *x, const vn_repair *r)
 				json_array_append_new(names, vn_json_text(x->name[i]));
 		json_array_append_new(
 			list, json_pack("{s:s, s:o, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced",
-		                    names, "switch", vn_json_text(globs), "says", vn_repair_says_set(x, &r->found, s)));
+		                    names, "switch", vn_json_text(globs), "words", vn_repair_says_set(x, &r->found, s)));
 		free(globs);
 	}
 	return list;
@@ -230,7 +230,7 @@ static json_t *checks_json(const vn_experiment *x, const vn_repair *r)
 		                                      vn_json_text(x->name[p->toggle]), "op", op_of(x, p->toggle),
 		                                      "left_out_of", p->set < 0 ? json_null() : json_integer(p->set),
 		                                      "own_within", p->own, "outside", p->outside, "kl_mean",
-		                                      vn_json_real(p->kl), "says", vn_repair_says_check(p)));
+		                                      vn_json_real(p->kl), "words", vn_repair_says_check(p)));
 	}
 	return list;
 }
@@ -253,7 +253,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_t  *j = json_object();
 	vn_lines next = { 0 };
 
-	json_object_set_new(j, "schema", json_string("vernier-isolate/1"));
+	json_object_set_new(j, "schema", json_string("vernier-isolate/2"));
 	json_object_set_new(j, "verdict", json_string(verdict_words(r)));
 	json_object_set_new(j, "model", vn_json_text(a->model));
 	json_object_set_new(j, "candidate", vn_json_text(a->candidate));
@@ -264,12 +264,12 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "limits", x->limits[0] ? vn_json_text(x->limits) : json_null());
 	json_object_set_new(j, "operations", json_integer(x->n));
 	json_object_set_new(j, "runs", json_integer(x->runs));
-	json_object_set_new(j, "as_it_is", trial_json(x, &r->plain));
+	json_object_set_new(j, "unchanged", trial_json(x, &r->plain));
 	json_object_set_new(j, "all_replaced", r->whole.bad ? trial_json(x, &r->whole) : json_null());
-	json_object_set_new(j, "yours", yours_json(x, r));
+	json_object_set_new(j, "own_switches", yours_json(x, r));
 	json_object_set_new(j, "sets", sets_json(x, r));
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
-	json_object_set_new(j, "probes", checks_json(x, r));
+	json_object_set_new(j, "by_itself", checks_json(x, r));
 	json_object_set_new(j, "curve", curve_json(x, r));
 	if (!r->found.healthy)
 		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);

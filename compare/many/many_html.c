@@ -204,7 +204,7 @@ static vn_status print_data(const void *context, FILE *out, vn_error *err)
 	int            n = 0;
 
 	vn_many_shown(m, shown);
-	fputs("{\"schema\": \"vernier-compare-many/1\", \"candidates\": [", out);
+	fputs("{\"schema\": \"vernier-compare-many/2\", \"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++)
 		if (shown[i]) {
 			fprintf(out, "%s\n{\"letter\": \"%c\", \"report\": ", n++ ? "," : "", vn_many_letter(i));

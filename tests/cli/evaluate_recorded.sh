@@ -17,7 +17,7 @@ import json, sys
 j = json.load(open(sys.argv[1]))
 for key in ('model', 'text', 'next', 'greedy', 'weights', 'window', 'unscored', 'stride'): del j[key]
 for s in ('reference', 'candidate'): del j[s]['run'], j[s]['path']
-if j['argmax']['first_apart']: del j['argmax']['first_apart']['reference_text'], j['argmax']['first_apart'][
+if j['argmax']['first_difference']: del j['argmax']['first_difference']['reference_text'], j['argmax']['first_difference'][
     'candidate_text']
 print(json.dumps(j, sort_keys=True))" "$1"; }
 

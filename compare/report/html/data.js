@@ -1,4 +1,4 @@
-// The report (vernier help compare.md, vernier-compare/1), and what the rest of the page asks of it.
+// The report (vernier help compare.md, vernier-compare/2), and what the rest of the page asks of it.
 // Every string in it comes from somebody's file: it becomes text of the page, never markup.
 // What is not printable is shown by its code point, as everywhere (utf8.h).
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
@@ -33,7 +33,7 @@ class Brief {
 	get floor() { return this.rows[this.from + 5] === null ? undefined : { nmse: this.rows[this.from + 5] }; }
 	get limits() {
 		const most = this.rows[this.from + 7];
-		return most < 0 ? [] : [{ metric: this.kind.limited[most], used: this.rows[this.from + 6] }];
+		return most < 0 ? [] : [{ metric: this.kind.limited[most], limit_fraction: this.rows[this.from + 6] }];
 	}
 }
 for (const key of ["of", "point", "op", "shape", "axes", "elements", "status", "fails", "origin", "since"])
@@ -81,7 +81,7 @@ class Side {
 	}
 }
 
-// Of one candidate, or of the first of several (vernier-compare-many/1) with their letters. A checkpoint says which it is of.
+// Of one candidate, or of the first of several (vernier-compare-many/2) with their letters. A checkpoint says which it is of.
 const sides = (given.candidates ?? [{ letter: "", report: given }]).map((x, of) => new Side(x, of));
 const several = sides.length > 1;
 let side, report; // what is looked at
@@ -95,7 +95,7 @@ lookAt(0);
 // How much of its tightest limit a checkpoint uses: 1 is the limit. NaN: nothing limits it.
 function usedOf(c) {
 	if (c.worstUsed === undefined) {
-		const used = c.limits.map((l) => l.used ?? Infinity);
+		const used = c.limits.map((l) => l.limit_fraction ?? Infinity);
 		c.worstUsed = used.length ? Math.max(...used) : c.fails ? Infinity : NaN;
 	}
 	return c.worstUsed;
@@ -144,7 +144,7 @@ function times(used) {
 function describe(c) {
 	const where = (several ? `candidate ${sides[c.of].letter}, ` : "") + (c.step ? `step ${c.step}, ` : "") + (c.layer >= 0 ? `layer ${c.layer}, ${c.point}` : c.name);
 	const used = usedOf(c);
-	const tightest = c.limits.find((l) => (l.used === null ? Infinity : l.used) === used);
+	const tightest = c.limits.find((l) => (l.limit_fraction === null ? Infinity : l.limit_fraction) === used);
 	const status = c.status === "outside" ? "OUTSIDE limits" : c.status === "within" ? "within limits" : c.status;
 	return `${where}: ${status}` + (c.since ? ` (${c.since})` : "") + (tightest ? `, ${times(used)} (${tightest.metric})` : "") + (c.origin ? ", an origin" : "");
 }
