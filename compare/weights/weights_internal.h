@@ -29,10 +29,8 @@ vn_weight_name       vn_weight_name_of(const char *name);
 bool                 vn_weight_part_is_norm(vn_weight_part p);
 /* Returns the mistake of exchanging two weights or two biases of a layer, or VN_NO_MISTAKE. */
 vn_mistake           vn_weight_exchange(const vn_weight_name *x, const vn_weight_name *y);
-/* Returns the row of this name, or NULL. */
-const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name);
-
-/* Same, but prefixes may differ: model.language_model.norm.weight is model.norm.weight. */
+/* Returns the row of this name, or NULL. Prefixes may differ: model.language_model.norm.weight is
+ * model.norm.weight. */
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name);
 
 /* ---- findings ------------------------------------------------------------------- */
