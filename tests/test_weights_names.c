@@ -1,5 +1,5 @@
 /* test_weights_names.c: tests compare/weights/weights_names.c, the part of a weight by its name. */
-#include "compare/weights/weights_internal.h"
+#include "compare/weights/weights_names.h"
 #include "tests/suite.h"
 
 #include <string.h>

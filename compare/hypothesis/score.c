@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-double vn_hypothesis_left(const vn_hypothesis *h)
+double vn_hypothesis_residual(const vn_hypothesis *h)
 {
 	return h->limit_fraction * VN_LOCAL_LIMIT;
 }
 
 static double residual_shown(const vn_hypothesis *h)
 {
-	const double left = vn_hypothesis_left(h);
+	const double left = vn_hypothesis_residual(h);
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
@@ -282,7 +282,7 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format 
 	*format = likely;
 	if ((st = vn_try(t, h, err)))
 		return st;
-	const double left = vn_hypothesis_left(h);
+	const double left = vn_hypothesis_residual(h);
 	if (likely == VN_FORMAT_TF32 && left > VN_EXPLAIN_LEAST) {
 		*format = VN_FORMAT_TF32_AWAY;
 		if ((st = vn_try(t, h, err)))
@@ -290,7 +290,7 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format 
 	}
 	*format = likely == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
 	st = vn_score(t, h, err);
-	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_left(h) < left)
+	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_residual(h) < left)
 		h->limit_fraction = left / VN_LOCAL_LIMIT; /* both fit */
 	return keep_scored(t, h, st);
 }

@@ -1,5 +1,5 @@
 /* experiment.c: see experiment.h. The command of another engine: experiment_check.c. */
-#include "compare/isolate/experiment_internal.h"
+#include "compare/isolate/experiment_check.h"
 
 #include "capture/run/engine_choice.h"
 #include "capture/run/hybrid.h"

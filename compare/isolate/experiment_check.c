@@ -1,5 +1,5 @@
-/* experiment_check.c: the command that drives another engine. */
-#include "compare/isolate/experiment_internal.h"
+/* experiment_check.c: see experiment_check.h. */
+#include "compare/isolate/experiment_check.h"
 
 #include <errno.h>
 #include <fcntl.h>

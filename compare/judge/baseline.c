@@ -1,6 +1,7 @@
 /* baseline.c: see baseline.h. */
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
+#include "compare/judge/subject.h"
 #include "compare/judge/unmeasured.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"

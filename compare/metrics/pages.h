@@ -33,7 +33,5 @@ bool vn_pair_gives_back(const vn_pair *p);
 
 /* Releases elements from..to, which are not needed soon. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
-/* Releases both tensors of a job, which have data in mappings of files. */
-void vn_job_give_back(const vn_job *job);
 
 #endif

@@ -60,8 +60,8 @@ void vn_scores_add(vn_scores *s, int64_t row, const vn_score_row *x);
 void vn_scores_end(vn_scores *s, vn_measured *m);
 void vn_scores_free(vn_scores *s);
 
-/* Measures all rows of a job whose rows are not measured one by one anyway. windows: (threads), for
- * a job that is read in parts. */
+/* Measures the rows of scores of a job, if the sweep over its numbers did not measure them row by
+ * row. windows: (threads), for a job that is read in parts. */
 vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job,
                             vn_error *err);
 

@@ -16,7 +16,7 @@ typedef struct vn_squares {
 
 void vn_squares_add(vn_squares *to, const vn_squares *s);
 
-/* Both sides zero: 1; one of them zero: 0. */
+/* Returns the cosine; 1 if both sides are zero, 0 if one is. */
 double vn_cosine(const vn_squares *s);
 double vn_nmse(const vn_squares *s);
 /* Returns the distance from 1 of the factor a = r.c / r.r, less 6 standard errors sqrt((nmse -
@@ -24,7 +24,8 @@ double vn_nmse(const vn_squares *s);
  * explain. n: positions. */
 double vn_scale(const vn_squares *s, double n);
 
-/* Returns what is left of `off`, a factor's distance from 1, over n positions with this nmse. */
+/* Returns the part of `off`, a factor's distance from 1, beyond 6 standard errors for n positions
+ * with this nmse. */
 double vn_beyond(double off, double nmse, double n);
 
 /* Computes the metrics of single tokens from n > 0 rows. size: (n), scratch. */

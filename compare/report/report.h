@@ -19,7 +19,7 @@ typedef struct vn_report_options {
 	bool        colour; /* text: use terminal colours */
 	bool        all;    /* text: a line for every checkpoint */
 	/* json: the form that the HTML page embeds: 9 digits, the plan, and rows for most checkpoints
-	 * of a long run (page.h) */
+	 * of a long run (report_page.h) */
 	bool        page;
 	const char *limits_chosen; /* how the limits were chosen: "--limits", "the candidate's precision f16" */
 } vn_report_options;

@@ -1,6 +1,7 @@
 /* report_json.c: a comparison as JSON, schema vernier-compare/2. report_json_detail.c writes
  * divergences in full. */
 #include "compare/judge/baseline.h"
+#include "compare/judge/subject.h"
 #include "compare/judge/unmeasured.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
@@ -9,7 +10,7 @@
 
 #include "compare/replay/replay.h"
 #include "compare/replay/replay_words.h"
-#include "compare/report/page.h"
+#include "compare/report/report_page.h"
 #include "compare/report/report_json_detail.h"
 #include "compare/report/report_json_explain.h"
 #include "compare/weights/weights_report.h"

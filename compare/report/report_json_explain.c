@@ -1,5 +1,6 @@
 /* report_json_explain.c: explanations as JSON. */
 #include "compare/explain/explain_words.h"
+#include "compare/hypothesis/score.h"
 #include "compare/report/report_json_detail.h"
 #include "compare/report/report_json_explain.h"
 
@@ -22,7 +23,7 @@ static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
 		json_object_set_new(j, "recorded_instead", vn_json_text(h->holds));
 	if (*h->against)
 		json_object_set_new(j, "contradicted_by", json_string(h->against));
-	vn_json_put_real(j, "residual", vn_hypothesis_left(h), flags);
+	vn_json_put_real(j, "residual", vn_hypothesis_residual(h), flags);
 	if (h->estimated)
 		json_object_set_new(j, "estimated", json_true());
 	vn_json_put_flags(j, "not_finite", flags);
@@ -53,7 +54,7 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 	json_object_set_new(j, "others", hypotheses_json(c, x, x->n_alias, x->n));
 	json_object_set_new(j, "tried", json_integer(x->n_tried));
 	vn_json_put_real(j, "margin", x->margin, flags);
-	vn_json_put_real(j, "residual_unmodified", vn_hypothesis_left(&x->unmodified), flags);
+	vn_json_put_real(j, "residual_unmodified", vn_hypothesis_residual(&x->unmodified), flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	if (*x->separate)
 		json_object_set_new(j, "separating_input", vn_json_text(x->separate));

@@ -1,8 +1,8 @@
-/* report_page.c: see page.h. */
+/* report_page.c: see report_page.h. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/baseline.h"
-#include "compare/report/page.h"
+#include "compare/report/report_page.h"
 
 #include "libref/model/model.h"
 #include "libref/plan/plan.h"

@@ -1,5 +1,5 @@
 /* weights_names.c: the part a weight plays, by its name in a HuggingFace directory. */
-#include "compare/weights/weights_internal.h"
+#include "compare/weights/weights_names.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
-/* experiment_internal.h: internals of experiments. */
-#ifndef VN_COMPARE_EXPERIMENT_INTERNAL_H
-#define VN_COMPARE_EXPERIMENT_INTERNAL_H
+/* experiment_check.h: the command that drives another engine. */
+#ifndef VN_COMPARE_EXPERIMENT_CHECK_H
+#define VN_COMPARE_EXPERIMENT_CHECK_H
 
 #include "compare/isolate/experiment.h"
 #include "compare/report/report.h"
