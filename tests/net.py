@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""net.py OLD NEW --folder FOLDER [--pairs GLOB] [--all] [--words] [--renamed FILE] [--jobs N]: do two builds give the same answers?
+"""net.py OLD NEW --folder FOLDER [--pairs GLOB] [--all] [--words] [--renamed FILE] [--jobs N]: do two builds give the
+same answers?
 
 Both programs explain and compare the same pairs of recordings. Their JSON, their text and their exit statuses are to be
 equal, byte for byte. --words leaves the display sentences of explanations out, and the text: numbers, ids, findings and
-statuses remain. --renamed: fields that NEW names otherwise, in a JSON object {"checkpoints.limits.used": "limit_fraction"};
-the version of the schema may differ, too, and nothing else.
+statuses remain. --renamed: fields that NEW names otherwise, as a JSON object such as {"checkpoints.limits.used":
+"limit_fraction"}; the version of the schema may differ, too, and nothing else.
 
 The pairs are made once, by OLD, in FOLDER:
   catalogue/FAMILY/FAULT   each fault of the catalogue, in each family that it fits: in f32, f16 or bf16, at once or in
@@ -175,8 +176,8 @@ def with_names(x, names, at=""):
 
 
 def renamed(said, names):
-    return {form: [status, json.dumps(with_names(json.loads(text), names), indent=1), error]
-            if form.endswith("json") and text else [status, text, error] for form, (status, text, error) in said.items()}
+    return {form: [status, json.dumps(with_names(json.loads(text), names), indent=1)
+                   if form.endswith("json") and text else text, error] for form, (status, text, error) in said.items()}
 
 
 def comparable(said, words, names):

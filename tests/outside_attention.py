@@ -1,5 +1,5 @@
-"""outside_attention.py: mistakes made in transformers from outside, as outside_faults.py has them: what attention is given,
-its mask, softmax and formats, and what it reads from a cache. Importing this module adds them to FAULTS.
+"""outside_attention.py: mistakes made in transformers from outside, as outside_faults.py has them: what attention is
+given, its mask, softmax and formats, and what it reads from a cache. Importing this module adds them to FAULTS.
 """
 import types
 

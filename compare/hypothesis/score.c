@@ -115,12 +115,12 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 
 	for (int k = 0; !st && k < n; k++) {
 		vn_node  *node = &other->node[node_in(t, plan, span[k])];
-		const int others = vn_variants_count(node, policy);
+		const int others = vn_reference_variants_count(node, policy);
 		const int which = i < others ? i : others - 1;
 		if (!others)
 			continue;
-		alone = alone || vn_variant_judges_alone(node, which);
-		vn_variant_put(node, policy, which);
+		alone = alone || vn_reference_variant_judges_alone(node, which);
+		vn_reference_variant_put(node, policy, which);
 	}
 	if (st)
 		return st;
@@ -150,7 +150,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	int                others = 0;
 
 	for (int k = 0; k < n; k++) {
-		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
+		const int of = vn_reference_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)
