@@ -91,8 +91,7 @@ const vn_command vn_isolate_command = {
 			 "(vernier help isolate.md). The candidate is the GPU, or any engine that a command drives. If "
 			 "VERNIER_FORCE_REF is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of "
 			 "the report.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.model = true,
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
 };

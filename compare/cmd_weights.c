@@ -44,8 +44,7 @@ const vn_command vn_weights_command = {
 		"permuted for RoPE, taken from another "
 		"layer, truncated, quantised, another revision (vernier help weights.md).\n"
 		"A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 the same weights, 1 some differ (or a warning with --strict), 2 trouble",
 };
 

@@ -255,7 +255,7 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 static bool is_farther(const vn_checkpoint *c, const vn_check *k)
 {
 	const vn_check worst = vn_check_at(c, c->worst);
-	return vn_check_used(k) > vn_check_used(&worst);
+	return vn_check_limit_fraction(k) > vn_check_limit_fraction(&worst);
 }
 
 /* The worst of its broken limits decides; among equals, the one farthest beyond its limit. */

@@ -36,7 +36,7 @@ static json_t *limit_json(const vn_check *k, const vn_page_shared *page)
 	char    key[VN_KEY_TEXT];
 	json_t *j = json_object();
 	json_object_set_new(j, "metric", json_string(vn_limit_key(k->form, k->metric, key)));
-	json_object_set_new(j, "limit_fraction", vn_json_real(vn_check_used(k)));
+	json_object_set_new(j, "limit_fraction", vn_json_real(vn_check_limit_fraction(k)));
 	json_object_set_new(j, "limit", json_real(k->limit));
 	json_object_set_new(j, "value", vn_json_real(k->value));
 	if (k->has_best)

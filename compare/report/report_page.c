@@ -123,7 +123,7 @@ bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_check
 		return false;
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check check = vn_check_at(p, i);
-		const double   x = vn_check_used(&check);
+		const double   x = vn_check_limit_fraction(&check);
 		if (most < 0 || x > limit_fraction) {
 			most = i;
 			limit_fraction = x;

@@ -2,7 +2,7 @@
 let selected = null;
 
 function limitsTable(c) {
-	return table(["metric", "value", "limit", "used", "rule"], c.limits.map((l) => ({
+	return table(["metric", "value", "limit", "of the limit", "rule"], c.limits.map((l) => ({
 		class: l.holds ? undefined : "broken",
 		cells: [
 			l.metric + (l.steps ? ` over ${l.steps} steps` : ""),
@@ -16,7 +16,7 @@ function limitsTable(c) {
 
 // Of most checkpoints of a long run there is the limit that is used most.
 function briefTable(c) {
-	return make("div", {}, table(["metric", "used"], c.limits.map((l) => ({ cells: [l.metric, l.limit_fraction === null ? "beyond" : Number(l.limit_fraction.toPrecision(3))] }))),
+	return make("div", {}, table(["metric", "of the limit"], c.limits.map((l) => ({ cells: [l.metric, l.limit_fraction === null ? "beyond" : Number(l.limit_fraction.toPrecision(3))] }))),
 		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about most checkpoints; --format json has every field.`));
 }
 
@@ -35,9 +35,9 @@ function besideTable() {
 		cells: !c ? [s.letter, "has no such checkpoint", "", "", "", "", ""] : [
 			goTo(c, s.letter), make("span", { class: c.fails ? "outside" : "within" }, c.status + (c.origin ? ", origin" : "")), c.metrics.nmse ?? "–",
 			c.floor?.nmse > 0 ? Number((c.metrics.nmse / c.floor.nmse).toPrecision(3)) : "–", c.metrics.cosine ?? "–", c.metrics.max_abs ?? "–",
-			Number.isNaN(usedOf(c)) ? "–" : times(usedOf(c))],
+			Number.isNaN(fractionOf(c)) ? "–" : times(fractionOf(c))],
 	})), { class: "stack" }),
-	make("div", { class: "side" }, ...rows.filter(([s, c]) => c && s.toldOf.has(labelOf(c))).map(([s]) => make("div", {}, make("h3", {}, `${s.letter}: values`), valuesTable(s.toldOf.get(labelOf(selected)))))));
+	make("div", { class: "side" }, ...rows.filter(([s, c]) => c && s.detailOf.has(labelOf(c))).map(([s]) => make("div", {}, make("h3", {}, `${s.letter}: values`), valuesTable(s.detailOf.get(labelOf(selected)))))));
 }
 
 function valuesTable(d) {
@@ -105,7 +105,7 @@ function untold(c) {
 }
 
 function drawDetail() {
-	const c = selected, d = side.toldOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
+	const c = selected, d = side.detailOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
 	byId("detail-title").replaceChildren(make("code", {}, labelOf(c)));
 	const facts = [["status", describe(c)], ["op", c.op], ["shape", `${c.shape.join(" × ")}  ${c.axes}`]];
 	if (c.detail)
@@ -188,4 +188,4 @@ byId("detail").addEventListener("keydown", (event) => {
 // Where it starts, in the first candidate that is outside, or else what comes nearest to a limit.
 const out = sides.find((s) => s.find(s.report.first_divergence));
 select(out ? out.find(out.report.first_divergence)
-	: sides.flatMap((s) => s.report.checkpoints).reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));
+	: sides.flatMap((s) => s.report.checkpoints).reduce((a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a)));

@@ -48,7 +48,7 @@ const pointOf = (name) => name.replace(/^layer\d+\./, "");
 // Of an operation with several outputs, or an output with two names, the one that is farthest out.
 function shownAs(n) {
 	const there = n.out.map(checkpointOf).filter((c) => c);
-	return there.length ? there.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)) : null;
+	return there.length ? there.reduce((a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a)) : null;
 }
 
 function originsHere(by) {
