@@ -13,6 +13,7 @@ accept=
 [ "${1:-}" = --accept ] && { accept=1; shift; }
 name=$1
 here=$(cd "$(dirname "$0")" && pwd)
+[ -f "$here/$name.sh" ] || { echo "check.sh: no $here/$name.sh" >&2; exit 2; }
 VERNIER=$(realpath -e "${VERNIER:?the program to test}") || exit 1
 : "${PYTHON:?a Python with numpy and h5py}"
 export VERNIER FIXTURES=${FIXTURES:-$here/../../fixtures} TESTS=$here/..
