@@ -111,9 +111,7 @@ if [ "$what" = all ]; then
 	long+='|(selftest|selftest_families|explain_vocabulary)$))'
 	other='^(hostile_text|flips|bench_rows|cli_selftest_own|calls|includes|binaries|headers|format'
 	other+='|questions|manual|points_page|elsewhere|action|story_.*'
-	# cli_next_names: two threads read foreign files through children, and this sanitizer's allocator (gcc 12) may wait
-	# for ever in a process that was forked while another thread had its lock.
-	other+='|cli_(next_names|explain|against_gpu|prompts_file|evaluate|evaluate_recorded|prompts|same_bits_ref'
+	other+='|cli_(explain|against_gpu|prompts_file|evaluate|evaluate_recorded|prompts|same_bits_ref'
 	other+='|interrupted|shortened_gpu|force|csv|mpi))$'
 	# CMake 3.25 takes nine pairs of parentheses; of more it complains, and would leave out nothing.
 	if ctest --preset asan -N -E "$long|$other" 2>&1 | grep -q RegularExpression; then

@@ -1,6 +1,6 @@
 /* test_verify.c: numbers against the digests that their file has of them
- * (capture/recording/verify.h), and trouble of the system while they are read. mmap and pread fail
- * when they are told to. */
+ * (capture/recording/verify.h), trouble of the system while they are read, and the processes that
+ * read them. mmap and pread fail when they are told to. */
 #include "capture/recording/derive.h"
 #include "capture/recording/verify.h"
 #include "capture/view/box.h"
@@ -8,6 +8,7 @@
 #include "compare/chapters/compare.h"
 #include "tests/recording_help.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,6 +40,27 @@ ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at)
 		return -1;
 	}
 	return __real_pread(fd, to, n, at);
+}
+
+static int forks, accompanied; /* how many of them while there were other threads */
+
+static int count_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int  n = -2; /* . and .. */
+	while (d && readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+pid_t __wrap_fork(void)
+{
+	forks++;
+	accompanied += count_threads() > 1;
+	return __real_fork();
 }
 
 /* ---- files ------------------------------------------------------------------------------------- */
@@ -469,6 +491,55 @@ static void trouble_ends_a_comparison_and_is_no_finding(void)
 	}
 }
 
+/* Fills a file with logits, and a tensor that is measured in parts: compressed. */
+static void make_packed(const char *name, float first)
+{
+	enum { HEADS = 2, ROWS = 2, WIDTH = 1100000, VOCAB = 4 };
+	const hsize_t parts[] = { HEADS, ROWS, WIDTH }, rows[] = { ROWS, VOCAB };
+	const float   logits[ROWS * VOCAB] = { first, 2, 3, 4, 5, 6, 7, 8 };
+	hid_t         step, f = make_file(&step), how = H5Pcreate(H5P_DATASET_CREATE), d;
+	float        *x = calloc((size_t)HEADS * ROWS * WIDTH, sizeof *x);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+	x[0] = first;
+	H5Pset_chunk(how, 3, (hsize_t[]) { 1, ROWS, WIDTH });
+	H5Pset_deflate(how, 1);
+	d = put_data(step, "parts", H5T_IEEE_F32LE, 3, parts, how, x);
+	put_text(d, "axes", "head token dim");
+	H5Dclose(d);
+	H5Pset_chunk(how, 2, rows);
+	H5Dclose(put_data(step, "logits", H5T_IEEE_F32LE, 2, rows, how, logits));
+	H5Pclose(how);
+	close_file(f, step);
+	CU_ASSERT_EQUAL(rename(path, name), 0);
+	free(x);
+}
+
+/* It would inherit what the others had locked. */
+static void no_process_is_made_beside_a_thread(void)
+{
+	static const char        limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
+	const vn_compare_options o = { .threads = 3 };
+	char                     name[2][sizeof path + 4];
+	vn_comparison            c = { .request.options = &o };
+	vn_error                 err = { "" };
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(name[i], sizeof name[i], "%s.%d", path, i);
+		make_packed(name[i], i ? 100 : 1);
+	}
+	forks = accompanied = 0;
+	CU_ASSERT_EQUAL_FATAL(vn_comparison_open(&c, name[0], name[1], NULL, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.request.limits, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_compare(&c, &err), VN_OK);
+	CU_ASSERT_EQUAL(c.result.n_fails, 2);
+	CU_ASSERT_TRUE(forks >= 6); /* to open both; parts and logits of both */
+	CU_ASSERT_EQUAL(accompanied, 0);
+	vn_comparison_close(&c);
+	for (int i = 0; i < 2; i++)
+		unlink(name[i]);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = { TEST(numbers_that_contradict_their_digest_are_not_handed_out),
@@ -488,6 +559,7 @@ int main(void)
 		                           TEST(a_map_or_a_read_that_the_system_refuses_is_trouble),
 		                           TEST(a_file_that_changes_while_it_is_read_is_trouble),
 		                           TEST(trouble_ends_a_comparison_and_is_no_finding),
+		                           TEST(no_process_is_made_beside_a_thread),
 		                           CU_TEST_INFO_NULL };
 	return run_recordings("verify", tests);
 }

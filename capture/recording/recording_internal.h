@@ -156,9 +156,12 @@ static inline int vn_recording_primary(const vn_recording *r, int i)
 
 /* Reads a primary entry that HDF5 must read, as a whole (scratch.h), until vn_recording_release.
  * Any thread. */
-vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
+vn_status         vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
+/* Calls each for the stored tensors that entry i is made of, until one fails. r, i: in its file, and primary. */
+typedef vn_status vn_stored_do(vn_recording *r, int i, vn_error *err);
+vn_status         vn_recording_each_stored(vn_recording *r, int i, vn_stored_do *each, vn_error *err);
 /* Frees what was gathered or loaded; s may be empty. */
-void      vn_recording_end(vn_recording *r, vn_scratch *s);
+void              vn_recording_end(vn_recording *r, vn_scratch *s);
 
 /* Call once the entries of a checkpoint file are in order. */
 vn_status vn_proofs_make(vn_recording *r, vn_error *err);

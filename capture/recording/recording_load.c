@@ -212,6 +212,51 @@ vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error 
 	return st;
 }
 
+vn_status vn_recording_each_stored(vn_recording *r, int i, vn_stored_do *each, vn_error *err)
+{
+	const vn_gathered *g = r->source[i = vn_recording_primary(r, i)].gathered;
+	vn_status          st = VN_OK;
+
+	if (!g)
+		return each(r, i, err);
+	if (g->whole)
+		return vn_recording_each_stored(r->base[g->base], g->entry, each, err);
+	for (int k = 0; k < g->n && !st; k++)
+		st = vn_recording_each_stored(r->base[g->piece[k].base], g->piece[k].entry, each, err);
+	return st;
+}
+
+static bool needs_process(const vn_recording *r, int i)
+{
+	const vn_entry_source *s = &r->source[i];
+	return s->bytes > 0 && s->offset < 0 && !(s->foreign && s->parts);
+}
+
+static vn_status load_stored(vn_recording *r, int i, vn_error *err)
+{
+	const void *data;
+	return needs_process(r, i) ? vn_recording_load(r, i, &data, err) : VN_OK;
+}
+
+vn_status vn_recording_fetch(vn_recording *r, int i, vn_error *err)
+{
+	return vn_recording_each_stored(r, i, load_stored, err);
+}
+
+static vn_status refuse_process(vn_recording *r, int i, vn_error *err)
+{
+	(void)err;
+	return needs_process(r, i) ? VN_ERR_UNSUPPORTED : VN_OK;
+}
+
+bool vn_recording_direct(vn_recording *r)
+{
+	bool direct = true;
+	for (int i = 0; i < r->n_entries && direct; i++)
+		direct = vn_recording_each_stored(r, i, refuse_process, NULL) == VN_OK;
+	return direct;
+}
+
 void vn_recording_end(vn_recording *r, vn_scratch *s)
 {
 	pthread_mutex_lock(&one);

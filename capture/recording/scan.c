@@ -139,19 +139,28 @@ static void scan_unread(const vn_scan *s, hid_t group, const char *object, const
 
 /* ---- /run, /model, /plan ------------------------------------------------------------- */
 
+/* Numbers and rows may have a digest, of the bytes as read. */
+static void check_digest(const vn_scan *s, hid_t d, const void *data, size_t bytes, const char *object)
+{
+	char said[64];
+
+	if (!vn_scan_text(s, d, object, "digest", said, sizeof said))
+		return;
+	const vn_digest have = vn_digest_of(data, bytes);
+	if (strcmp(said, have.hex) != 0)
+		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, said);
+}
+
 static void scan_ids(const walk *w, hid_t run, const char *name, const char *object, int frame)
 {
 	const vn_scan *s = w->s;
 	int64_t        n, batch;
-	char           digest[64];
 	hid_t          d = child_of(s, run, name, H5I_DATASET, object);
 
 	if (d < 0)
 		return;
-	int32_t  *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
-	vn_digest have = vn_digest_of(list, (size_t)n * sizeof *list);
-	if (vn_scan_text(s, d, object, "digest", digest, sizeof digest) && strcmp(digest, have.hex) != 0)
-		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, digest);
+	int32_t *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
+	check_digest(s, d, list, (size_t)n * sizeof *list, object);
 	vn_child_send(s->pipe, VN_FRAME_BATCH, &batch, sizeof batch);
 	vn_child_send(s->pipe, frame, list, (size_t)n * sizeof *list);
 	free(list);
@@ -208,22 +217,6 @@ static void scan_run(walk *w)
 	H5Oclose(run);
 }
 
-/* Checks the row type as stored. */
-static void check_table(const vn_scan *s, hid_t d, hid_t type, const vn_extent *e, const char *object)
-{
-	char said[64];
-	if (!vn_scan_text(s, d, object, "digest", said, sizeof said))
-		return;
-	const size_t bytes = (size_t)e->count * e->width;
-	void        *rows = vn_scan_room(s, object, bytes, 1);
-	if (H5Dread(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0)
-		vn_refuse(s, object, "it cannot be read");
-	const vn_digest have = vn_digest_of(rows, bytes);
-	if (strcmp(said, have.hex) != 0)
-		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, said);
-	free(rows);
-}
-
 static void scan_weights(const vn_scan *s, hid_t model)
 {
 	static const char object[] = "/model/weights";
@@ -239,7 +232,8 @@ static void scan_weights(const vn_scan *s, hid_t model)
 		vn_refuse(s, object, "rank %d with %" PRId64 " rows", e.rank, e.count);
 	if (e.count == 0)
 		return;
-	check_table(s, d, type, &e, object);
+	const vn_scan_table t = vn_scan_rows(s, d, type, &e, object);
+	check_digest(s, d, t.rows, (size_t)e.count * e.width, object);
 	enum { NAME, DTYPE, SHAPE, DIGEST, WORDS };
 	static const char *const word[] = { "name", "dtype", "shape", "digest" };
 	static const char *const number[] = { "min", "max", "mean", "rms", "nan", "inf" };
@@ -247,9 +241,9 @@ static void scan_weights(const vn_scan *s, hid_t model)
 	char                    *text[WORDS];
 	double                  *real[6];
 	for (int i = 0; i < WORDS; i++)
-		text[i] = vn_scan_member_text(s, d, object, word[i], e.count, room[i]);
+		text[i] = vn_scan_column_text(s, &t, word[i], room[i]);
 	for (int i = 0; i < 6; i++)
-		real[i] = vn_scan_member_real(s, d, object, number[i], e.count);
+		real[i] = vn_scan_column_real(s, &t, number[i]);
 	if (!text[NAME] || !text[DTYPE] || !text[SHAPE])
 		vn_refuse(s, object, "no column %s", !text[NAME] ? "name" : !text[DTYPE] ? "dtype" : "shape");
 	for (int64_t i = 0; i < e.count; i++) {

@@ -1,4 +1,4 @@
-/* scan_data.c: reads datasets: how they are stored, lists, one member of a table; see
+/* scan_data.c: reads datasets: how they are stored, lists, tables; see
  * scan_read.h. */
 #include "capture/recording/scan_read.h"
 
@@ -184,83 +184,77 @@ int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_
 	return list;
 }
 
-/* ---- one member of a table ---------------------------------------------------------- */
+/* ---- a table ------------------------------------------------------------------------ */
 
-static hid_t member_type(hid_t dset, const char *member)
+/* Whole rows, once: where memory runs out while HDF5 prepares to read one member of a table, it may return the first
+ * bytes of each row as that member, and no error. */
+vn_scan_table vn_scan_rows(const vn_scan *s, hid_t dset, hid_t type, const vn_extent *e, const char *object)
 {
-	hid_t table = H5Dget_type(dset);
-	int   i = table >= 0 ? H5Tget_member_index(table, member) : -1;
-	return i < 0 ? H5I_INVALID_HID : H5Tget_member_type(table, (unsigned)i);
+	vn_scan_table t = { object, type, e->count, e->width, vn_scan_room(s, object, (size_t)e->count, e->width) };
+	read_all(s, dset, type, object, t.rows);
+	return t;
 }
 
-/* Whole rows are read, and the member is converted by itself: where memory runs out while HDF5 prepares to read one
- * member of a table, it may return the first bytes of each row as that member, and no error. */
-static void read_member(const vn_scan *s, hid_t dset, const char *object, const char *member, hid_t as, int64_t n,
-                        void *to)
+/* The column in the first row, and its type; NULL: there is none. */
+static const char *column_of(const vn_scan *s, const vn_scan_table *t, const char *name, hid_t *type)
 {
-	const hid_t    table = H5Dget_type(dset), type = member_type(dset, member);
-	const int      i = table >= 0 ? H5Tget_member_index(table, member) : -1;
-	const size_t   row = table >= 0 ? H5Tget_size(table) : 0, size = type >= 0 ? H5Tget_size(type) : 0;
-	const size_t   wide = H5Tget_size(as) > size ? H5Tget_size(as) : size;
-	unsigned char *rows = vn_scan_room(s, object, (size_t)n, row), *one = vn_scan_room(s, object, (size_t)n, wide);
+	const int i = H5Tget_member_index(t->type, name);
 
-	if (i < 0 || size == 0)
-		vn_refuse(s, object, "column %s cannot be read", member);
-	const size_t at = H5Tget_member_offset(table, (unsigned)i);
-	read_all(s, dset, table, object, rows);
-	for (int64_t k = 0; k < n; k++)
-		memcpy(one + (size_t)k * size, rows + (size_t)k * row + at, size);
-	const htri_t same = H5Tequal(type, as);
-	if (same < 0 || (!same && H5Tconvert(type, as, (size_t)n, one, NULL, H5P_DEFAULT) < 0))
-		vn_refuse(s, object, "column %s cannot be read", member);
-	memcpy(to, one, (size_t)n * H5Tget_size(as));
-	free(one);
-	free(rows);
-	H5Tclose(type);
-	H5Tclose(table);
-}
-
-char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room)
-{
-	hid_t  type = member_type(dset, member);
-	size_t width = type >= 0 ? H5Tget_size(type) : 0;
-
-	if (type < 0)
+	if (i < 0)
 		return NULL;
-	if (H5Tget_class(type) != H5T_STRING || width == 0 || width > 65536)
-		vn_refuse(s, object, "column %s does not hold strings", member);
-	bool  variable = H5Tis_variable_str(type) > 0;
-	char *raw = vn_scan_room(s, object, (size_t)n, width), *all = vn_scan_room(s, object, (size_t)n, room);
-	read_member(s, dset, object, member, type, n, raw);
-	for (int64_t i = 0; i < n; i++) {
-		char *one = raw + (size_t)i * width, *own = NULL;
-		if (variable) {
-			memcpy(&one, raw + (size_t)i * width, sizeof one);
-		} else {
-			own = one = memcpy(vn_scan_room(s, object, width + 1, 1), one, width);
+	const size_t at = H5Tget_member_offset(t->type, (unsigned)i);
+	*type = H5Tget_member_type(t->type, (unsigned)i);
+	const size_t width = *type < 0 ? 0 : H5Tget_size(*type);
+	if (width == 0 || at > t->width || width > t->width - at)
+		vn_refuse(s, t->object, "column %s cannot be read", name);
+	return t->rows + at;
+}
+
+char *vn_scan_column_text(const vn_scan *s, const vn_scan_table *t, const char *name, size_t room)
+{
+	hid_t       type;
+	const char *from = column_of(s, t, name, &type);
+
+	if (!from)
+		return NULL;
+	const size_t width = H5Tget_size(type);
+	if (H5Tget_class(type) != H5T_STRING || width > 65536)
+		vn_refuse(s, t->object, "column %s does not hold strings", name);
+	const bool variable = H5Tis_variable_str(type) > 0;
+	char      *all = vn_scan_room(s, t->object, (size_t)t->n, room), *own = vn_scan_room(s, t->object, width + 1, 1);
+	for (int64_t i = 0; i < t->n; i++, from += t->width) {
+		char *one = memcpy(own, from, width);
+		if (variable)
+			memcpy(&one, from, sizeof one);
+		else
 			vn_scan_end_text(type, one, width);
-		}
 		if (one && strlen(one) >= room)
-			vn_refuse(s, object, "row %" PRId64 ": %s has more than %zu bytes", i, member, room - 1);
+			vn_refuse(s, t->object, "row %" PRId64 ": %s has more than %zu bytes", i, name, room - 1);
 		if (one)
 			strcpy(all + (size_t)i * room, one);
 		vn_utf8_clean(all + (size_t)i * room);
-		free(own);
 	}
-	free(raw);
+	free(own);
+	H5Tclose(type);
 	return all;
 }
 
-double *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n)
+double *vn_scan_column_real(const vn_scan *s, const vn_scan_table *t, const char *name)
 {
-	hid_t       type = member_type(dset, member);
-	H5T_class_t c = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+	hid_t       type;
+	const char *from = column_of(s, t, name, &type);
 
-	if (type < 0)
+	if (!from)
 		return NULL;
+	const H5T_class_t c = H5Tget_class(type);
 	if (c != H5T_FLOAT && c != H5T_INTEGER)
-		vn_refuse(s, object, "column %s does not hold numbers", member);
-	double *all = vn_scan_room(s, object, (size_t)n, sizeof *all);
-	read_member(s, dset, object, member, H5T_NATIVE_DOUBLE, n, all);
-	return all;
+		vn_refuse(s, t->object, "column %s does not hold numbers", name);
+	const size_t width = H5Tget_size(type), wider = width > sizeof(double) ? width : sizeof(double);
+	char        *all = vn_scan_room(s, t->object, (size_t)t->n, wider);
+	for (int64_t i = 0; i < t->n; i++)
+		memcpy(all + (size_t)i * width, from + (size_t)i * t->width, width);
+	if (H5Tconvert(type, H5T_NATIVE_DOUBLE, (size_t)t->n, all, NULL, H5P_DEFAULT) < 0)
+		vn_refuse(s, t->object, "column %s cannot be read", name);
+	H5Tclose(type);
+	return (double *)(void *)all;
 }

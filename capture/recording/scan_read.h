@@ -43,9 +43,17 @@ vn_extent vn_scan_extent(const vn_scan *s, hid_t dset, hid_t type, const char *o
  * two-dimensional dataset, padded with -1; 0: it is one-dimensional. */
 char   **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *n);
 int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n, int64_t *batch);
-/* Read one member of a compound dataset, as text of `room` bytes each, or as doubles. Return NULL
- * if it is absent. */
-char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room);
-double *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n);
+/* The rows of a compound dataset with one axis, as stored. */
+typedef struct vn_scan_table {
+	const char *object;
+	hid_t       type;
+	int64_t     n;
+	size_t      width;
+	char       *rows; /* (n, width) */
+} vn_scan_table;
+vn_scan_table vn_scan_rows(const vn_scan *s, hid_t dset, hid_t type, const vn_extent *e, const char *object);
+/* Return one column, as text of `room` bytes each, or as doubles; NULL: there is none of that name. */
+char         *vn_scan_column_text(const vn_scan *s, const vn_scan_table *t, const char *name, size_t room);
+double       *vn_scan_column_real(const vn_scan *s, const vn_scan_table *t, const char *name);
 
 #endif

@@ -36,18 +36,15 @@ bool vn_recording_trust(vn_recording *r, int i)
 	return p != NULL;
 }
 
+/* Data loaded by HDF5 is checked when it is loaded. */
+static vn_status verify_stored(vn_recording *r, int i, vn_error *err)
+{
+	return r->source[i].offset >= 0 ? vn_proof_ask(r, i, err) : VN_OK;
+}
+
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err)
 {
-	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
-	const vn_gathered     *g = s->gathered;
-	vn_status              st = VN_OK;
-	if (!g)
-		return s->offset >= 0 ? vn_proof_ask(r, i, err) : VN_OK; /* data loaded by HDF5 is checked when it is loaded */
-	if (g->whole)
-		return vn_recording_verify_entry(r->base[g->base], g->entry, err);
-	for (int k = 0; k < g->n && !st; k++)
-		st = vn_recording_verify_entry(r->base[g->piece[k].base], g->piece[k].entry, err);
-	return st;
+	return vn_recording_each_stored(r, i, verify_stored, err);
 }
 
 vn_status vn_recording_found(vn_recording *r, int i, vn_digest *found, vn_error *err)

@@ -29,7 +29,6 @@ static bool has_divergence(void *context, int step, int layer)
 /* What threads find in one recording together; the failure is that of the first layer that failed. */
 typedef struct side {
 	vn_identities_shared shared;
-	int                  threads;
 	pthread_mutex_t      lock;
 	vn_identities        found;
 	int64_t              failed_at;
@@ -37,29 +36,33 @@ typedef struct side {
 	vn_error             why;
 } side;
 
-static void take_share(void *ctx, int thread)
+static void take_share(side *s)
 {
-	side *both = ctx;
-	for (int i = 0; i < 2; i++) {
-		side         *s = &both[i];
-		vn_identities found;
-		vn_error      why = { "" };
-		int64_t       turn;
-		if (thread >= s->threads)
-			continue;
-		vn_status st = vn_identities_share(&s->shared, &found, &turn, &why);
-		pthread_mutex_lock(&s->lock);
-		if (!st && (st = vn_identities_join(&s->found, &found, &why)))
-			turn = -1;
-		else if (st)
-			vn_identities_free(&found);
-		if (st && (!s->st || turn < s->failed_at)) {
-			s->st = st;
-			s->why = why;
-			s->failed_at = turn;
-		}
-		pthread_mutex_unlock(&s->lock);
+	vn_identities found;
+	vn_error      why = { "" };
+	int64_t       turn;
+	vn_status     st = vn_identities_share(&s->shared, &found, &turn, &why);
+
+	pthread_mutex_lock(&s->lock);
+	if (!st && (st = vn_identities_join(&s->found, &found, &why)))
+		turn = -1;
+	else if (st)
+		vn_identities_free(&found);
+	if (st && (!s->st || turn < s->failed_at)) {
+		s->st = st;
+		s->why = why;
+		s->failed_at = turn;
 	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Of the sides that threads may share. */
+static void take_shares(void *both, int thread)
+{
+	(void)thread;
+	for (side *s = both; s < (side *)both + 2; s++)
+		if (s->shared.threads > 1)
+			take_share(s);
 }
 
 static vn_status tell_one_side(vn_comparison *c, const char *who, const side *s, vn_error *err)
@@ -90,11 +93,13 @@ vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
 		both[i] = (side) { .shared = { r[i], c->opened.plan, has_divergence, c, n, 0 },
-			               .threads = n,
 			               .lock = PTHREAD_MUTEX_INITIALIZER };
 		most = n > most ? n : most;
 	}
-	vn_team_run(most, take_share, both);
+	vn_team_run(most, take_shares, both);
+	for (int i = 0; i < 2; i++) /* may start processes (vn_recording_direct) */
+		if (both[i].shared.threads == 1)
+			take_share(&both[i]);
 	st = tell_one_side(c, "the reference", &both[0], err);
 	if (!st)
 		st = tell_one_side(c, "the candidate", &both[1], err);
@@ -154,7 +159,8 @@ vn_status vn_check_echo(vn_comparison *c, vn_error *err)
 
 	if (!logits_fail(c))
 		return VN_OK;
-	vn_team_each(c->request.options->threads, 2, echo_of_side, &x);
+	const bool direct = vn_recording_direct(x.r[0]) && vn_recording_direct(x.r[1]);
+	vn_team_each(direct ? c->request.options->threads : 1, 2, echo_of_side, &x);
 	for (int i = 0; i < 2; i++)
 		if (x.st[i]) /* what cannot be read was judged before */
 			return vn_status_ends_job(x.st[i]) ? vn_fail(err, x.st[i], "%s", x.why[i].text) : VN_OK;

@@ -149,6 +149,8 @@ static vn_status load_pair(const pending *p, vn_job *job, vn_error *why)
 		job->from[0].entry = p->point->ref;
 		job->from[1].recording = b->other;
 		job->from[1].entry = p->entry;
+		if (!(st = vn_recording_fetch(c->opened.ref, p->point->ref, why)))
+			st = vn_recording_fetch(b->other, p->entry, why);
 	} else if (!(st = vn_recording_lend(c->opened.ref, p->point->ref, &job->ref.data, &job->digest[0], why))) {
 		st = vn_recording_lend(b->other, p->entry, &job->cand.data, &job->digest[1], why);
 	}

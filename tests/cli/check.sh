@@ -11,7 +11,7 @@
 set -u
 accept=
 [ "${1:-}" = --accept ] && { accept=1; shift; }
-name=$1
+name=${1:?the name of a script of tests/cli, without .sh}
 here=$(cd "$(dirname "$0")" && pwd)
 [ -f "$here/$name.sh" ] || { echo "check.sh: no $here/$name.sh" >&2; exit 2; }
 VERNIER=$(realpath -e "${VERNIER:?the program to test}") || exit 1
