@@ -82,7 +82,7 @@ static const vn_option options[] = {
 	          "Each pair is compared, with the finer precision as the reference.",
 	  .only = "compare" },
 	{ "part", 0, .kind = VN_TAKE, .take = take_part, .argument = "I/N|N",
-	  .help = "Of folders, compare only part I of N. N processes divide the pairs, so that each reads about the "
+	  .help = "For folders: compare only part I of N. N processes divide the pairs, so that each reads about the "
 	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
 	          "OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or JOB_COMPLETION_INDEX. Default: all pairs." },
 	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
@@ -99,7 +99,7 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
-	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
+	  .help = "For folders: write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
 	          "joins the files of all parts. Default: none." },
 	VN_REPORTING_FORCE(vn_compare_line, force, "report"),
 	{ "all", 0, VN_INTO(vn_compare_line, all),
@@ -136,8 +136,8 @@ const vn_command vn_explain_command = COMMAND(
 	"--explain, --floor, --no-replay, --replay and --vote.",
 	"", "--model MODEL ");
 
-/* --format opens a report and -o gives the path of the last one. -o alone opens a report by its suffix; a --format
- * behind -o - names its form. */
+/* --format opens a report and -o gives the path of the last one. -o alone opens a report by its
+ * suffix; a --format after "-o -" names its form. */
 static vn_status add_form(vn_compare_line *k, const vn_report_form *form, vn_error *err)
 {
 	if (k->n_reports == VN_COMPARE_REPORTS)
@@ -376,7 +376,7 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	return 0;
 }
 
-/* A folder and something else. */
+/* Reports that one path is a folder and the other is not. Returns 2. */
 static int one_folder(const vn_compare_line *k)
 {
 	const char *folder = vn_is_folder(k->ref) ? k->ref : k->cand, *other = folder == k->ref ? k->cand : k->ref;

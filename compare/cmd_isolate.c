@@ -58,13 +58,14 @@ static const vn_option options[] = {
 	  .help = "Precision of the replaced operations and of the floor. Default: the run's own." },
 	VN_GROUP("The GPU"),
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
-	  .help = "Precision of the GPU run. P@GLOB: of the nodes that make these checkpoints. Default: f16." },
+	  .help = "Precision of the GPU run. P@GLOB: of the operations that make these checkpoints. Default: f16." },
 	VN_DEVICE_OPTION(command, o.cand.device),
 	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help = "Make this fault in the GPU run, to see it found. Only faults that change neither the nodes nor their "
-	          "inputs can be used (vernier points --faults)." },
+	  .help =
+	      "Make this fault in the GPU run, to see it found. Only faults that change neither the list of operations nor "
+	      "their inputs can be used (vernier points --faults)." },
 	VN_GROUP("Another engine"),
 	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
 	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the "
@@ -103,7 +104,7 @@ static vn_status take_precision(void *to, const vn_option *option, const char *v
 	return vn_take_precision(value, &k->precision, k->precise, &k->o.cand.n_precise, MOST, err);
 }
 
-/* An option that is for the GPU of this process alone; NULL: none is given. */
+/* The name of an option that applies only to this process's own GPU; NULL: none is given. */
 static const char *gpu_alone(const command *k)
 {
 	return k->as                                 ? "--reference-precision"
@@ -114,7 +115,7 @@ static const char *gpu_alone(const command *k)
 	                                             : NULL;
 }
 
-/* Each GLOB of --points is one. */
+/* Checks each GLOB of --points. Returns 0, or 2 after an error message. */
 static int check_points(const command *k)
 {
 	vn_error err;
@@ -124,7 +125,7 @@ static int check_points(const command *k)
 	return 0;
 }
 
-/* What the options say together. */
+/* Checks the options against each other. */
 static int check_options(command *k, int argc, char **argv)
 {
 	vn_error err;
@@ -183,7 +184,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-/* The options that make a GPU run of `capture` this one. */
+/* The options with which `capture` repeats this GPU run. */
 static void say_gpu(const command *k, char line[VN_SHELL_LINE])
 {
 	vn_shell_begin(line);
@@ -217,9 +218,9 @@ static vn_status print_report(const command *k, const vn_runner *x, const vn_rep
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &s, err);
 	if (!st && k->report.path)
 		printf("%s. Written: %s\n",
-		       r->found.good    ? "Good"
-		       : r->found.helps ? "Bad; isolated"
-		                        : "Bad; not isolated",
+		       r->found.good    ? "The run is good: nothing to isolate"
+		       : r->found.helps ? "The run is bad; isolated"
+		                        : "The run is bad; not isolated",
 		       k->report.path);
 	return st;
 }
@@ -238,7 +239,7 @@ static vn_status isolate_cause(command *k, bool *good, vn_error *err)
 	return st;
 }
 
-/* A faulty copy of the model for the GPU; what is replaced is unmodified. */
+/* Makes a faulty copy of the model for the GPU. Replaced operations use the unmodified model. */
 static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
 {
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
@@ -252,7 +253,8 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	if (!st && *f && !vn_faulty_keeps_nodes(*f))
 		return vn_fail(
 			err, VN_ERR_UNSUPPORTED,
-			"--inject: a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
+			"--inject: a fault that adds operations or changes their inputs cannot be combined with the correct "
+			"reference");
 	k->o.cand.faulty = *f;
 	return st;
 }

@@ -30,7 +30,7 @@ capture/base capture/file capture/recording capture/view capture/names capture/s
 capture/show capture/edit capture
 """.split()
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FEWEST = 300  # object files: fewer mean that BUILD is not what we think it is
+FEWEST = 300  # object files: with fewer, BUILD is not a complete build
 
 
 def compare_folders():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # manual.sh [--write] VERNIER: compare/vernier.1 lists the options that the program has.
 #
-# The manual holds a section for each command whose options are in a table:
+# The manual has a section for each command with a table of options:
 #
 #	.\" options of COMMAND
 #	...

@@ -55,7 +55,7 @@ CALLED = {
 
 
 def turned_signs(x):
-    """Of one head, by chance; the same channels in all tokens."""
+    """Channels of one head, at random; the same in all tokens."""
     n = len(x[0])
     h = x.shape[1] // 2 if x.ndim == 3 else None
     r = np.random.default_rng(3)
@@ -153,7 +153,7 @@ READ = [
     ("llama", "logits", "cap 50", "M9: logits capped: 50 tanh(x / 50)"),
     ("qwen2", "logits", "cap 10", "M9: logits capped: 10 tanh(x / 10)"),
 ]
-# In float16 the two gelus are told apart by less than what engines round in between.
+# In float16 the two gelus differ by less than the roundings of engines.
 READ += [(family, f"layer{n}.mlp_act", kind, words) for family, n in (("llama", 0), ("qwen2", 1), ("qwen3", 0))
          for kind, words in
          (("gelu by erf, stored", "M1.gelu: "), ("gelu, stored", "M1.tanh: "))]
@@ -161,7 +161,7 @@ READ += [(family, f"layer{n}.mlp_act", kind, words) for family, n in (("llama", 
 # said.
 FAINT = (("qwen3", "window 40"), ("qwen2", "window 33"), ("qwen2", "window 40"), ("qwen3", "window 23"),
          ("llama", "window 41"))
-# Of a model whose frequencies are scaled.
+# Mistakes in a model with scaled frequencies.
 SCALED = {"q_rope": (("theta 33333", "RoPE with theta 33"),), "k_rope": (("theta 800000", "RoPE with theta 800000"),)}
 
 
@@ -196,7 +196,8 @@ FAR = [
     ({"layer1.q_rope": "heads 2 interleaved"}, "modules", "R1: RoPE pairs columns 2i and 2i + 1, not i and i + R/2, "
      "in heads 0-1 of"),
 ]
-# Of 58 tokens at once and 12 steps of one, from some token on: every step is to have the words, and no other answer.
+# With 58 tokens at once and 12 steps of one, from some token on: every step must have the words,
+# and no other answer.
 CALLS = [58] + [1] * 12
 LATER = [
     (dict.fromkeys(Q_AND_K, "from 5"), 58, "R3b: positions after the first call are 5 too high"),
@@ -224,14 +225,14 @@ ELSEWHERE = (
     ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"),
     ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in place of the keys"),
     ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"),
-    ("layer2.attn_context", "cache of 1", "C9: keys and values of the previous layer"),
+    ("layer2.attn_context", "cache of 1", "C9: attention reads keys and values of the previous layer"),
     ("layer2.attn_norm", "reads layer0.output", "P22: the previous layer's tensor is read"),
     ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
     ("layer2.output", "reads layer1.output", "N14.input"),
     ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in place of layer2.attn_norm"),
 )
 # Norms that round before the weight, in 16 bits.
-FIRST = (("one less", "N4: the variance divided by one column fewer"),
+FIRST = (("one less", "N4: the variance is divided by D - 1, not D"),
          ("outside 0.02", "N2: eps is added outside the square root, and is 0.02"))
 SINKS = ((4, 24), (1, 16), (2, 40))
 

@@ -93,7 +93,7 @@ static void patterns_select_and_must_select_something(void)
 	end_matched(&m);
 }
 
-/* Records the second of two sides with this shape, axes and step, and returns what is said of `mine`. */
+/* Records the second side with this shape, axes and step. Returns the text about `mine`. */
 static void other_is(int64_t rows, int64_t columns, const char *axes, int64_t position, const char *detail)
 {
 	matched   m = { .o = { .threads = 1 } };
@@ -120,7 +120,7 @@ static void nothing_is_reshaped_to_make_it_fit(void)
 	other_is(T, D, "token hidden", 0, "");
 	other_is(T, 2 * D, "token hidden", 0, "shape (3, 4) in the reference, (3, 8) in the candidate");
 	other_is(T, D, "token channel", 0, "axes 'token hidden' in the reference, 'token channel' in the candidate");
-	other_is(T, D, "token token", 0, "axes 'token token' of (3, 4) in the candidate: a word twice");
+	other_is(T, D, "token token", 0, "axes 'token token' of (3, 4) in the candidate: a repeated word");
 	other_is(T, D, "token hidden", 2, "step 0 is 3 tokens after 0 in the reference, 3 after 2 in the candidate");
 }
 

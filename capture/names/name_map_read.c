@@ -1,4 +1,4 @@
-/* name_map_read.c: the text of a name map into rules (specs/names.md). */
+/* name_map_read.c: parses the text of a name map into rules (specs/names.md). */
 #include "capture/names/name_map.h"
 
 #include "capture/view/dims.h"
@@ -91,7 +91,8 @@ static vn_status read_names(reader *r, const char *key, char ***list, int *n, in
 		if ((st = read_new_name(r, key, &(*list)[(*n)++])))
 			return st;
 	}
-	return *n < least ? vn_yaml_fail_at(r->y, line, column, "%s: %d of at least %d names", key, *n, least) : VN_OK;
+	return *n < least ? vn_yaml_fail_at(r->y, line, column, "%s: %d of at least %d names given", key, *n, least)
+	                  : VN_OK;
 }
 
 static vn_status read_flag(reader *r, const char *key, bool *had, bool *to)

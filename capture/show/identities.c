@@ -205,9 +205,9 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 			most = fmax(most, off / q);
 			first = first < 0 ? i : first;
 		}
-		char by[40] = ""; /* of a length of 0, or that is no number, nothing can be a part */
+		char by[40] = ""; /* no error is a fraction of a length that is 0 or not finite */
 		if (isfinite(most) && most > 0)
-			snprintf(by, sizeof by, ", by up to %.3g of it", most);
+			snprintf(by, sizeof by, ", by a fraction of up to %.3g", most);
 		if (count)
 			broken(w, count, rows,
 			       "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
@@ -293,7 +293,7 @@ static void first_row(vn_identity_walk *w)
 		if (count)
 			broken(w, count, H,
 			       "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
-			       " heads: another head map, a mask, or another v",
+			       " heads: wrong head map, mask or v",
 			       w->layer, count, H);
 	}
 	vn_parts_done(w, &s);
@@ -382,8 +382,8 @@ static void check_rows(vn_identity_walk *w)
 		const int64_t count = have > 1 ? other_rows(w, &s, D, ids + from, have) : 0;
 		if (count)
 			broken(w, count, T,
-			       "embed has other rows for one token id in %" PRId64 " of %" PRId64
-			       " rows: other tokens, or another order",
+			       "embed has different rows for equal token ids in %" PRId64 " of %" PRId64
+			       " rows: wrong tokens, or wrong order",
 			       count, T);
 	}
 	vn_parts_done(w, &s);
@@ -424,7 +424,7 @@ vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int6
 	return count_differing(r, other, entry, n, differing, first, err);
 }
 
-/* Second recordings of this step's checkpoints, of every layer: they are few. */
+/* Checks the second recordings of this step, in every layer, because they are few. */
 static void check_again(vn_identity_walk *w)
 {
 	for (int i = 0; i < vn_recording_count(w->r) && !w->st; i++) {

@@ -26,7 +26,8 @@ static bool has_divergence(void *context, int step, int layer)
 	return false;
 }
 
-/* What threads find in one recording together; the failure is that of the first layer that failed. */
+/* What several threads find in one recording. The failure kept is that of the first layer that
+ * failed. */
 typedef struct side {
 	vn_identities_shared shared;
 	pthread_mutex_t      lock;
@@ -69,14 +70,14 @@ static vn_status tell_one_side(vn_comparison *c, const char *who, const side *s,
 {
 	const vn_identities *x = &s->found;
 	if (s->st && !vn_status_ends_job(s->st)) /* an unreadable tensor is reported where it is compared */
-		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, s->why.text);
+		vn_lines_add(&c->result.warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
 	else if (s->st)
 		*err = s->why;
 	for (int i = 0; !s->st && i < x->n && i < SAID_ALONE; i++)
-		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
+		vn_lines_add(&c->result.warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
 		             x->broken[i].step, x->broken[i].step ? "/" : "", x->broken[i].words);
 	if (!s->st && x->n > SAID_ALONE)
-		vn_lines_add(&c->result.warnings, "%s by itself: %d more checks fail (vernier show --check)", who,
+		vn_lines_add(&c->result.warnings, "check of %s alone: %d more checks fail (vernier show --check)", who,
 		             x->n - SAID_ALONE);
 	return vn_status_ends_job(s->st) ? s->st : VN_OK;
 }
@@ -87,7 +88,7 @@ vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 	side          both[2];
 	vn_status     st;
 	if (vn_trusts(c))
-		return VN_OK; /* that would read every number */
+		return VN_OK; /* that check would read every number */
 	const int wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
 	int       most = 1;
 	for (int i = 0; i < 2; i++) {
@@ -178,7 +179,8 @@ vn_status vn_check_echo(vn_comparison *c, vn_error *err)
 
 /* ---- garbage ------------------------------------------------------------------------ */
 
-/* Do both have the same tokens, and the same texts of these as far as both have texts? */
+/* Do both recordings have the same tokens, and the same texts of these tokens where both record
+ * texts? */
 static bool same_text(const vn_comparison *c)
 {
 	const int32_t *a, *b;

@@ -22,9 +22,9 @@ typedef struct vn_sentence {
 /* The title of a fault of the catalogue. */
 #define VN_TITLE(name) vn_fault_means(vn_mistake_fault(VN_MISTAKE_##name))
 
-/* A text with a place for one number: that of a constant, or (no name) that of the change.
- * VN_INVERSE: 1 divided by it. VN_WITH_RANGE: with the whole numbers that fit as well. Or a
- * function that writes it. */
+/* How a finding is written: `words`, a printf format with a place for one number, or the function
+ * `say`. The number is that of `constant`, or of the change if constant is NULL. VN_INVERSE: 1 /
+ * the number; VN_WITH_RANGE: the range of integers that fit as well. */
 typedef struct vn_sentence_row {
 	const char *words;
 	enum { VN_NO_NUMBER, VN_NUMBER, VN_INVERSE, VN_WITH_RANGE } with;
@@ -32,7 +32,7 @@ typedef struct vn_sentence_row {
 	void (*say)(const vn_sentence *s);
 } vn_sentence_row;
 
-/* By finding; empty where a result says more (sentences_result.h). */
+/* Indexed by finding; a row is empty if sentences_result.h has it. */
 extern const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS];
 
 /* "40", "40 or 41", "40 to 42" */

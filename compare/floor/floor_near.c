@@ -20,9 +20,10 @@ enum { N_KINDS = 2 };
 
 static const vn_metric kind[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
 
-/* How far it may exceed them. The floor of few numbers varies by chance. An error in a score becomes a factor
- * in a probability, and where the values are alike, as for one repeated token, none of it reaches the context:
- * a ratio of 45 was measured there, without an upper bound. */
+/* By what factor a floor may exceed those around it. The floor of few numbers varies by chance. An
+ * error in a score becomes a factor in a probability, and where the values are alike, as for one
+ * repeated token, none of it reaches the context: a ratio of 45 was measured there, without an
+ * upper bound. */
 static double allowed_floor(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const bool probs = vn_entry_point(vn_recording_entry(c->opened.ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
@@ -75,9 +76,10 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 			const double most = fmax(near[i].most[k], rounding);
 			if (p->floor[kind[k]] <= allowed_floor(c, p) * most)
 				continue;
-			vn_floor_reject(c, p,
-			                "the floor is not a run of this reference: %s %.3g, but its neighbours have at most %.3g",
-			                vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
+			vn_floor_reject(
+				c, p,
+				"the floor is not a run of this reference: %s %.3g, but at the neighbouring checkpoints at most %.3g",
+				vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
 		}
 	}
 	free(near);

@@ -70,16 +70,16 @@ typedef struct vn_isolate_trial {
  * failure. */
 vn_status vn_runner_open(vn_runner *x, const vn_runner_options *o, vn_error *err);
 void      vn_runner_close(vn_runner *x);
-/* Are runs compared as recordings, or is the only answer good or bad? */
+/* Are runs compared as recordings? If not, the only answer is good or bad. */
 bool      vn_runner_compares(const vn_runner *x);
 
 /* Sets on[i] (n) for the toggles that a comma-separated list of globs selects. */
 vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err);
-/* The shortest list of globs that selects these toggles: "*.q_rope,layer{0,3}.k_rope". By malloc;
- * NULL: no memory. */
+/* Returns the shortest list of globs that selects these toggles: "*.q_rope,layer{0,3}.k_rope". The
+ * caller frees it; NULL: no memory. */
 char     *vn_runner_switch(const vn_runner *x, const bool *on);
 
-/* About how many runs follow the next one, for the progress that the terminal shows. */
+/* States about how many runs follow the next one, for the progress on the terminal. */
 void      vn_runner_foresee(vn_runner *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
  * vn_trial_finish afterwards. */

@@ -53,7 +53,7 @@ const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p
 	return l;
 }
 
-/* Was it judged by the numbers that the reference has now? */
+/* Was the tensor judged by the numbers that the reference has now? */
 static bool same_reference(const vn_entry *e, const vn_left_out *l)
 {
 	return e->has_digest && !e->viewed && strcmp(vn_entry_digest(e).hex, l->reference.hex) == 0 &&
@@ -97,7 +97,7 @@ typedef struct tally {
 	double nmse; /* the largest */
 } tally;
 
-/* Without a measure of each metric, the nmse must say how far it is off. */
+/* If some metric was not measured, the nmse must tell how far the tensor is off. */
 static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t,
                                 vn_error *err)
 {
@@ -111,7 +111,7 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 	for (int i = 0; i < VN_N_METRICS; i++)
 		few = few || (!m.has[i] && i != VN_M_DIFFERING && (p->scores || !vn_metric_get((vn_metric)i)->scores));
 	if (!equal && (!m.has[VN_M_NMSE] || !m.has[VN_M_NONFINITE] || (few && p->scores))) {
-		vn_checkpoint_say(p, "left out of the candidate, which does not say how far it is off");
+		vn_checkpoint_say(p, "left out of the candidate, without a measured error");
 		return VN_OK;
 	}
 	if (!equal && (st = vn_judge_measured(c, p, &m, few, words, &holds, err)))
@@ -217,7 +217,7 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 		if (l && same_reference(e, l))
 			st = judge_left_out(c, p, e, l, &t, err);
 		else if (l)
-			vn_checkpoint_say(p, "left out of the candidate, which was judged by other numbers than this reference's");
+			vn_checkpoint_say(p, "left out of the candidate, which was judged by another reference");
 		else if (behind) {
 			vn_checkpoint_say(p, "not run: the recording stops at %s",
 			                  vn_facts_get(vn_recording_run(c->opened.cand), "stopped"));

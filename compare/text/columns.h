@@ -1,4 +1,5 @@
-/* columns.h: two orders of a tensor's columns that hold the same numbers.
+/* columns.h: the two orders in which engines store the columns of rotated pairs, and of gate and
+ * up.
  *
  * The two columns of a rotated pair are half a head apart (HuggingFace) or adjacent (GGUF's Llama);
  * gate and up are two halves, or alternate. In a name map, the columns of the last axis are "(2
@@ -20,7 +21,7 @@ typedef enum vn_column_order { VN_COLUMNS_SAME, VN_COLUMNS_PAIRS, VN_COLUMNS_HAL
 vn_arrange  vn_columns_arranged(vn_column_order lie, int64_t width);
 /* Returns "(freq 2)" or "(2 freq)". */
 const char *vn_columns_name(vn_column_order lie);
-/* Writes the words for a name map: say so in a name map with axes: "token head (freq 2)", to_axes:
+/* Writes the words for a name map: declare this order in a name map with axes: "token head (freq 2)", to_axes:
  * "token head (2 freq)". axes: the dims string, or "". */
 void        vn_say_columns(vn_column_order lie, const char *axes, int rank, char *text, size_t room);
 
