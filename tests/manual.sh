@@ -40,6 +40,9 @@ for command in $("$vernier" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
 	[ "$command" = help ] || [ "$command" = explain ] && continue
 	"$vernier" help --man "$command" >"$made" 2>&1 || continue
 	grep -qFx ".\\\" options of $command" "$page" || { echo "no options of $command in $page"; exit 1; }
+	for option in $("$vernier" "$command" --help | sed '/^$/q' | grep -o -- '--[a-z-]*' | sort -u); do
+		grep -qF "\\fB$option\\fR" "$made" || { echo "usage of $command: $option is not in its table"; exit 1; }
+	done
 	commands=$((commands + 1))
 done
 [ "$commands" -gt 0 ]
