@@ -71,7 +71,7 @@ static void add_norm(vn_gpu_pass *w, int add, int linear)
 						   .N = (uint32_t)N,
 						   .eps = (float)norm->c.norm.eps,
 						   .offset = (float)norm->c.norm.offset,
-						   .shares = linear < 0 ? 0 : (uint32_t)vn_ops_linear_way(w, &p->node[linear]).shares,
+						   .shares = linear < 0 ? 0 : (uint32_t)vn_ops_linear_choice(w, &p->node[linear]).shares,
 						   .has_bias = bias >= 0,
 					   },
 	                   w->tokens, 1);
@@ -95,7 +95,8 @@ static bool is_joined(const vn_gpu_pass *w, int node)
 	const vn_node *n = &w->g->plan->node[node];
 	vn_product     p;
 
-	return vn_product_is_joined(vn_ops_linear_way(w, n)) && vn_ops_linear_whole(w, n, &p) && in_one_dispatch(w, node);
+	return vn_product_is_joined(vn_ops_linear_choice(w, n)) && vn_ops_linear_whole(w, n, &p) &&
+	       in_one_dispatch(w, node);
 }
 
 static void encode_linear_add_norm(vn_gpu_pass *w, int node)
@@ -104,7 +105,7 @@ static void encode_linear_add_norm(vn_gpu_pass *w, int node)
 	vn_product     p;
 
 	if (vn_ops_linear_whole(w, n, &p))
-		vn_product_encode_parts(&w->g->encoder, vn_ops_linear_way(w, n), &p, element_bytes(w));
+		vn_product_encode_parts(&w->g->encoder, vn_ops_linear_choice(w, n), &p, element_bytes(w));
 	add_norm(w, node + 1, node);
 }
 
@@ -120,30 +121,30 @@ static bool are_gate_and_up(const vn_plan *p, int node)
 	       (act < 0 || (p->value[act].on_demand && vn_value_streams(p, act)));
 }
 
-static bool gated_way(const vn_gpu_pass *w, int node, vn_way *way)
+static bool choose_gated(const vn_gpu_pass *w, int node, vn_product_choice *choice)
 {
 	const vn_plan *p = w->g->plan;
 
-	return vn_product_gated_way(&w->g->kernels, w->tokens, vn_value_row(&p->value[p->node[node].out[0]]),
-	                            vn_value_row(&p->value[p->node[node].in[0]]), way);
+	return vn_product_choose_gated(&w->g->kernels, w->tokens, vn_value_row(&p->value[p->node[node].out[0]]),
+	                               vn_value_row(&p->value[p->node[node].in[0]]), choice);
 }
 
 static bool is_gated_pair(const vn_gpu_pass *w, int node)
 {
-	vn_product p;
-	vn_way     way;
+	vn_product        p;
+	vn_product_choice choice;
 
-	return gated_way(w, node, &way) && vn_ops_linear_whole(w, &w->g->plan->node[node], &p);
+	return choose_gated(w, node, &choice) && vn_ops_linear_whole(w, &w->g->plan->node[node], &p);
 }
 
 static void encode_gated_pair(vn_gpu_pass *w, int node)
 {
-	const vn_node *n = &w->g->plan->node[node], *gated = n[2].op == VN_OP_GATED ? n + 2 : n + 3;
-	vn_product     gate, up;
-	vn_way         way;
+	const vn_node    *n = &w->g->plan->node[node], *gated = n[2].op == VN_OP_GATED ? n + 2 : n + 3;
+	vn_product        gate, up;
+	vn_product_choice choice;
 
-	if (gated_way(w, node, &way) && vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
-		vn_product_encode_gated(&w->g->encoder, way, &gate, &up, gated->c.act.act, buffer_of(w, gated->out[0]),
+	if (choose_gated(w, node, &choice) && vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
+		vn_product_encode_gated(&w->g->encoder, choice, &gate, &up, gated->c.act.act, buffer_of(w, gated->out[0]),
 		                        element_bytes(w));
 }
 

@@ -127,10 +127,10 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
-vn_way vn_ops_linear_way(const vn_gpu_pass *w, const vn_node *n)
+vn_product_choice vn_ops_linear_choice(const vn_gpu_pass *w, const vn_node *n)
 {
-	return vn_product_way(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
-	                      vn_value_row(&w->g->plan->value[n->in[0]]));
+	return vn_product_choose(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
+	                         vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
 /* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
@@ -175,14 +175,14 @@ static int64_t col_step(const vn_gpu_pass *w, const vn_node *n)
 static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
                    int64_t y_stride)
 {
-	const int64_t down = row_step(w, n, y_stride), across = col_step(w, n);
-	const vn_way  way = vn_ops_linear_way(w, n);
+	const int64_t           down = row_step(w, n, y_stride), across = col_step(w, n);
+	const vn_product_choice choice = vn_ops_linear_choice(w, n);
 
 	for (int64_t r = 0; r < rows; r += down)
 		for (int64_t c = 0; c < cols; c += across) {
 			const vn_product part = product_of(w, n, row + r, smaller(down, rows - r), col + c,
 			                                   smaller(across, cols - c), y, r * y_stride + c, y_stride);
-			vn_product_encode(&w->g->encoder, way, &part, element_bytes(w));
+			vn_product_encode(&w->g->encoder, choice, &part, element_bytes(w));
 		}
 }
 
@@ -204,7 +204,7 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
 		const vn_node *n = &w->g->plan->node[i];
 		if (n->op != VN_OP_LINEAR)
 			continue;
-		const VkDeviceSize bytes = vn_product_sums(vn_ops_linear_way(w, n), w->tokens,
+		const VkDeviceSize bytes = vn_product_sums(vn_ops_linear_choice(w, n), w->tokens,
 		                                           vn_value_row(&w->g->plan->value[n->out[0]]));
 		most = bytes > most ? bytes : most;
 	}

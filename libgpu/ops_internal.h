@@ -81,10 +81,10 @@ static inline uint32_t norm_flags(const vn_node *n)
 	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);
 }
 
-/* Returns how the product of a node is computed. */
-vn_way vn_ops_linear_way(const vn_gpu_pass *w, const vn_node *n);
+/* Chooses how the product of a node is computed. */
+vn_product_choice vn_ops_linear_choice(const vn_gpu_pass *w, const vn_node *n);
 /* Sets p to that product, if one dispatch takes all of it; else returns false. */
-bool   vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p);
+bool              vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p);
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n);
 

@@ -192,7 +192,7 @@ static vn_status read_tensor(const line *l)
 		return VN_ERR_FORMAT;
 	a->step = l->d->n_steps - 1;
 	a->line = l->number;
-	a->laid.dtype = type;
+	a->layout.dtype = type;
 	a->shape = shape;
 	if (source && !(a->source_line = strdup(source)))
 		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);

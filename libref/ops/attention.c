@@ -83,7 +83,7 @@ static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_at
 	REAL(vn_softmax)(m, a, head, row, rows, keys);
 	vn_attn_halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
 	const double *values = REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
-	vn_gemm_f64(VN_AS_IT_LIES, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
+	vn_gemm_f64(VN_BLAS_AS_STORED, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
 	for (int64_t r = 0; m->bad < keys && r < rows; r++) {
 		int64_t from, to;
 

@@ -165,7 +165,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 	gather_head(m->q, a->q + row * H * K, rows, H, head, K);
 	vn_attn_halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || REAL(vn_flashes)(a));
 	const double *keys = REAL(vn_attn_kept)(m, a, VN_ATTN_KEYS, head, S);
-	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
+	vn_gemm_f64(VN_BLAS_TRANSPOSED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
 		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, rounding);
 }
