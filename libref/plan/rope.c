@@ -330,7 +330,7 @@ static bool check_divisors(const vn_list *l, int n)
 	return good;
 }
 
-static bool longrope_is_sound(const vn_rope *r, const vn_list *lists, char why[VN_ROPE_WHY])
+static bool check_longrope(const vn_rope *r, const vn_list *lists, char why[VN_ROPE_WHY])
 {
 	const int n = r->rotary_dim / 2;
 
@@ -374,7 +374,7 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 		return say_why(
 			why, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)",
 			r->max_context, r->rotary_dim);
-	return r->type == VN_ROPE_LONGROPE ? longrope_is_sound(r, lists, why) : true;
+	return r->type == VN_ROPE_LONGROPE ? check_longrope(r, lists, why) : true;
 }
 
 bool vn_rope_variant_check(const vn_rope_variant *e, char why[VN_ROPE_WHY])
