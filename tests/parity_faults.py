@@ -10,8 +10,8 @@ of the reference in float32 with the fault in the middle of the model (in a late
   - nothing before the first faulty node changes by a bit, and that node changes;
   - every faulty node makes of its inputs what tests/faults_truth.py predicts, to 1e-5 of the largest value.
 
-The unmodified formulas are checked against an unmodified run first, so a wrong prediction is not taken for a fault. Exit
-status 1 when one fails. Its arithmetic is numpy's and shares nothing with the program.
+The unmodified formulas are checked against an unmodified run first, so a wrong prediction is not taken for a fault.
+Exit status 1 when one fails. Its arithmetic is numpy's and shares nothing with the program.
 """
 import json
 import os

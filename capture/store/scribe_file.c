@@ -412,10 +412,11 @@ vn_scribe_file *vn_scribe_file_create(int fd, const char *path)
 vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
 {
 	/* clang-format off */
-	static vn_status (*const execute[VN_N_SCRIBE_REQUESTS])(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err) = {
-		[VN_SCRIBE_CREATE] = create_file, [VN_SCRIBE_RUN] = vn_scribe_file_run, [VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest,
-		[VN_SCRIBE_TOKEN_TEXT] = vn_scribe_file_token_text, [VN_SCRIBE_LEFT_OUT] = vn_scribe_file_left_out,
-		[VN_SCRIBE_FACTS] = vn_scribe_file_facts, [VN_SCRIBE_MODEL] = vn_scribe_file_model, [VN_SCRIBE_STEP] = begin_step,
+	static vn_status (*const execute[])(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err) = {
+		[VN_SCRIBE_CREATE] = create_file, [VN_SCRIBE_RUN] = vn_scribe_file_run,
+		[VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest, [VN_SCRIBE_TOKEN_TEXT] = vn_scribe_file_token_text,
+		[VN_SCRIBE_LEFT_OUT] = vn_scribe_file_left_out, [VN_SCRIBE_FACTS] = vn_scribe_file_facts,
+		[VN_SCRIBE_MODEL] = vn_scribe_file_model, [VN_SCRIBE_STEP] = begin_step,
 		[VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor, [VN_SCRIBE_FINISH] = finish_tensor,
 		[VN_SCRIBE_CLOSE] = close_file,
 	};
