@@ -79,6 +79,7 @@ static inline void one_line(const vn_lines *l, const char *want)
 static inline void close_sides(vn_comparison *c)
 {
 	free(c->result.point);
+	vn_limits_destroy(c->request.limits);
 	vn_lines_free(&c->result.notes);
 	vn_lines_free(&c->result.warnings);
 	vn_lines_free(&c->result.refusals);
