@@ -78,6 +78,8 @@ static inline void one_line(const vn_lines *l, const char *want)
 /* Closes what a suite of compare/match opened, and frees what it matched. */
 static inline void close_sides(vn_comparison *c)
 {
+	for (int i = 0; i < c->result.n_points; i++)
+		free(c->result.point[i].detail);
 	free(c->result.point);
 	vn_limits_destroy(c->request.limits);
 	vn_lines_free(&c->result.notes);
