@@ -57,7 +57,7 @@ static const vn_option known[] = {
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
 	          "model is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", "
 	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
-	          "\"prompt\". A prompt without a name is called by its number, 001. A recording that is there already, "
+	          "\"prompt\". A prompt without a name is named by its number, 001. A recording that is there already, "
 	          "complete and of the same command, prompt and weights, is kept: the same command continues an "
 	          "interrupted run." },
 	VN_GROUP("What to record"),
@@ -86,19 +86,21 @@ static const vn_option known[] = {
 	  .help = "Record only the rows of these tokens. Default: all tokens." },
 	VN_GROUP("How to run it"),
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
-	  .help = "The format for storing and accumulating. On the CPU, f16, f16-acc16 and bf16 emulate an engine that "
-	          "stores these formats (-acc16: and accumulates in half); this run is the floor. The ggml precisions "
-	          "emulate llama.cpp's CPU backend, which rounds the inputs of a product to suit the format of the weight "
-	          "(-kv16: keys and values in f16; -flash16: flash attention too). The GPU has f16, f16-acc16 and f32. "
-	          "Default: f32 on the CPU, f16 on the GPU. P@GLOB: run the nodes that make these checkpoints in P, "
-	          "weights included; if several match a node, the last applies. Their inputs are converted once to P. "
-	          "Values pass unchanged between neighbours in P and are rounded for the next node of another precision. "
-	          "On the GPU, a second precision stores all weights a second time, and values pass through the host." },
+	  .help =
+	      "The format for storing and accumulating. On the CPU, f16, f16-acc16 and bf16 emulate an engine that "
+	      "stores these formats (-acc16: and accumulates in half); this run is the floor. The ggml precisions "
+	      "emulate llama.cpp's CPU backend, which rounds the inputs of a product to suit the format of the weight "
+	      "(-kv16: keys and values in f16; -flash16: flash attention too). The GPU has f16, f16-acc16 and f32. "
+	      "Default: f32 on the CPU, f16 on the GPU. P@GLOB: run the operations that make these checkpoints in P, "
+	      "weights included; if several match an operation, the last applies. Inputs are converted once to P. "
+	      "Values pass unchanged between neighbours in P and are rounded for the next operation of another precision. "
+	      "On the GPU, a second precision stores all weights a second time, and values pass through the host." },
 	VN_THREADS_OPTION(options, run.threads),
 	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help = "Make a known mistake on purpose, in the nodes that make these checkpoints: R1@layer2.*, or R1@layer2 "
-	          "for every node of the layer that the fault fits. vernier points --faults lists the faults. Some are "
-	          "mistakes of recording: the run stays correct, and the recording is wrong." },
+	  .help =
+	      "Make a known mistake on purpose, in the operations that make these checkpoints: R1@layer2.*, or R1@layer2 "
+	      "for every operation of the layer that the fault fits. vernier points --faults lists the faults. Some are "
+	      "mistakes of recording: the run stays correct, and the recording is wrong." },
 	VN_STRICT_OPTION(options, strict, ". The recording is written all the same"),
 	VN_GROUP("Decoding"),
 	{ "decode", 0, VN_INTO(options, recipe.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
@@ -126,8 +128,8 @@ static const vn_option known[] = {
 	{ "block-size", 0, VN_INTO(options, run.block), VN_RANGE(1, 65536), .argument = "N",
 	  .help = "Tokens per block, with --kv paged. Default: 16." },
 	{ "force-ref", 0, VN_COLLECT(options, forced, run.n_force_ref), .argument = "GLOB",
-	  .help = "In a GPU run, compute the nodes that make these checkpoints on the CPU reference, in the run's "
-	          "precision. All other nodes run on the GPU. If all nodes are forced, the result is the reference run, "
+	  .help = "In a GPU run, compute the operations that make these checkpoints on the CPU reference, in the run's "
+	          "precision. All other operations run on the GPU. If all are forced, the result is the reference run, "
 	          "bit for bit. A GLOB that matches nothing is refused. See also the environment variable "
 	          "VERNIER_FORCE_REF." },
 	{ "validate", 0, VN_INTO(options, run.validate),

@@ -125,9 +125,8 @@ static void warn_of_import(const vn_import *i)
 			"whole, ask the engine for the logits of every token (in llama.cpp, set batch.logits[i] of each)",
 			i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
 	if (i->n_misshapen)
-		vn_warn("import", "%d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s", i->n_misshapen,
-		        one ? " has" : "s have", one ? "its" : "their", one ? "" : "s", i->misshapen,
-		        i->plan ? "" : " (with --model lengths of axes are known)");
+		vn_warn("import", "%d tensor%s axes or lengths unlike the checkpoint's: %s%s", i->n_misshapen,
+		        one ? " has" : "s have", i->misshapen, i->plan ? "" : " (--model gives the lengths of axes)");
 }
 
 int cmd_import(int argc, char **argv)

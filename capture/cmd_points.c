@@ -24,9 +24,9 @@ typedef struct options {
 static const vn_option known[] = {
 	{ "faults", 0, VN_MAYBE(options, faults), .argument = "GLOB",
 	  .help =
-	      "List the faults that vernier capture --inject makes, as help faults.md does; with MODEL, one a line, and "
-	      "how many of its nodes each fault fits, or why it fits no node. With a GLOB of ids, list the checkpoints of "
-	      "MODEL where each fault can be made. Default: list checkpoints." },
+	      "List the faults that vernier capture --inject makes (vernier help faults.md). With MODEL, say how many of "
+	      "its operations each fault fits, or why it fits none. With a GLOB of ids, list the checkpoints of MODEL "
+	      "where each fault can be made. Default: list checkpoints." },
 	{ "verbose", 0, VN_INTO(options, verbose),
 	  .help = "With MODEL: below each checkpoint that matrix products make, their sizes and leading dimensions, as a "
 	          "call of BLAS takes them." },

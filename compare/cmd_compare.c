@@ -82,7 +82,7 @@ static const vn_option options[] = {
 	          "Each pair is compared, with the finer precision as the reference.",
 	  .only = "compare" },
 	{ "part", 0, .kind = VN_TAKE, .take = take_part, .argument = "I/N|N",
-	  .help = "Of folders, compare only part I of N. N processes divide the pairs, so that each reads about the "
+	  .help = "For folders: compare only part I of N. N processes divide the pairs, so that each reads about the "
 	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
 	          "OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or JOB_COMPLETION_INDEX. Default: all pairs." },
 	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
@@ -99,7 +99,7 @@ static const vn_option options[] = {
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
-	  .help = "Of folders, write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
+	  .help = "For folders: write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
 	          "joins the files of all parts. Default: none." },
 	VN_REPORTING_FORCE(vn_compare_line, force, "report"),
 	{ "all", 0, VN_INTO(vn_compare_line, all),

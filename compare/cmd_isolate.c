@@ -58,13 +58,14 @@ static const vn_option options[] = {
 	  .help = "Precision of the replaced operations and of the floor. Default: the run's own." },
 	VN_GROUP("The GPU"),
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
-	  .help = "Precision of the GPU run. P@GLOB: of the nodes that make these checkpoints. Default: f16." },
+	  .help = "Precision of the GPU run. P@GLOB: of the operations that make these checkpoints. Default: f16." },
 	VN_DEVICE_OPTION(command, o.cand.device),
 	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
-	  .help = "Make this fault in the GPU run, to see it found. Only faults that change neither the nodes nor their "
-	          "inputs can be used (vernier points --faults)." },
+	  .help =
+	      "Make this fault in the GPU run, to see it found. Only faults that change neither the list of operations nor "
+	      "their inputs can be used (vernier points --faults)." },
 	VN_GROUP("Another engine"),
 	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
 	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the "
@@ -253,7 +254,8 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	if (!st && *f && !vn_faulty_keeps_nodes(*f))
 		return vn_fail(
 			err, VN_ERR_UNSUPPORTED,
-			"--inject: a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
+			"--inject: a fault that adds operations or changes their inputs cannot be combined with the correct "
+			"reference");
 	k->o.cand.faulty = *f;
 	return st;
 }

@@ -95,7 +95,7 @@ static void print_usage(FILE *to)
 		{ "  vernier capture ref MODEL --prompt TEXT -o ref.h5", 4 },
 		{ "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html", 4 },
 		{ "  vernier explain ref.h5 cand.h5 --model MODEL", 4 },
-		{ "vernier help COMMAND: its options; vernier help usage.md: the guide; --version.", 0 },
+		{ "vernier help COMMAND: options; usage.md: guide; compare.md: terms of reports.", 0 },
 		{ "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.", 0 },
 	};
 
@@ -301,8 +301,7 @@ static int run_command(const char *name, int argc, char **argv)
 			vn_nearest_settle(&near, elsewhere[i].is);
 	const bool option = *name == '-' && !vn_nearest_found(&near);
 	fprintf(stderr, "vernier: no command '%.40s'%s; %s\n", name, vn_nearest_hint(&near),
-	        option ? "options stand behind the command: vernier COMMAND [OPTION]..."
-	               : "vernier help lists the commands");
+	        option ? "options come after the command: vernier COMMAND [OPTION]..." : "vernier help lists the commands");
 	return 2;
 }
 

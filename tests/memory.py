@@ -4,7 +4,7 @@ measured.
 
 Each tensor is 64 MB a side, those in chunks 512 MB. Beside most pairs stands a twin with the same numbers, with tokens
 first or in one piece, whose metrics must have the same digits. Prints the largest resident memory of each and
-fails where one is above the bound that specs/compare.md states, or where digits differ. The same of what further
+fails where one is above the bound that specs/performance.md states, or where digits differ. The same of what further
 candidates take, which are many small tensors. Needs h5py and numpy.
 """
 import json, math, os, shutil, subprocess, sys, tempfile, zlib
@@ -15,7 +15,7 @@ try:
 except ImportError:
     sys.exit(77)
 
-BOUND = 100  # MB on two cores, where specs/compare.md promises 200
+BOUND = 100  # MB on two cores, where specs/performance.md promises 200
 T, H, S, D = 512, 16, 2048, 128  # tokens, heads, keys; D: numbers of a head
 WIDE = H * S
 WATCH = r"""

@@ -224,14 +224,14 @@ ELSEWHERE = (
     ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"),
     ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in place of the keys"),
     ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"),
-    ("layer2.attn_context", "cache of 1", "C9: keys and values of the previous layer"),
+    ("layer2.attn_context", "cache of 1", "C9: attention reads keys and values of the previous layer"),
     ("layer2.attn_norm", "reads layer0.output", "P22: the previous layer's tensor is read"),
     ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
     ("layer2.output", "reads layer1.output", "N14.input"),
     ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in place of layer2.attn_norm"),
 )
 # Norms that round before the weight, in 16 bits.
-FIRST = (("one less", "N4: the variance divided by one column fewer"),
+FIRST = (("one less", "N4: the variance is divided by D - 1, not D"),
          ("outside 0.02", "N2: eps is added outside the square root, and is 0.02"))
 SINKS = ((4, 24), (1, 16), (2, 40))
 

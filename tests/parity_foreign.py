@@ -362,7 +362,7 @@ def ranks():
         del step["logits"]
     q = write_ranks("llama", g, 2, numbered=False)
     expect("logits that no rank gathered", 1, "llama.h5", "--shard", *q, *bare,
-           says="logits (256 + 256): every rank has a shard of the vocabulary, and no rank all of it")
+           says="logits (256 + 256): every rank has a shard of the vocabulary, and no rank has all of it")
     expect("logits that no rank gathered, allowed", 0, "llama.h5", "--shard", *q, *keep, "--strict",
            says="is not recorded: allowed (ranks)")
 

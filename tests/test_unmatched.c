@@ -40,14 +40,14 @@ static void names_of_another_engine_are_told_with_their_map(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(t.c.result.cand_map);
 	CU_ASSERT_STRING_EQUAL(t.c.result.cand_map, "hf");
 	CU_ASSERT_PTR_NULL(t.c.result.ref_map);
-	one_line(&names, "names: 3 of 4 names that only the candidate has are known to the name map hf: --names hf");
+	one_line(&names, "names: 3 of 4 names that only the candidate has are known to the name map hf: add --names hf");
 	finish(&t);
 	vn_lines_free(&names);
 	compare(&t, hf, 3, own, 3, &names);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(t.c.result.ref_map);
 	CU_ASSERT_STRING_EQUAL(t.c.result.ref_map, "hf");
 	CU_ASSERT_PTR_NULL(t.c.result.cand_map);
-	one_line(&names, "names: 3 of 3 names that only the reference has are known to the name map hf: --ref-names hf");
+	one_line(&names, "names: 3 of 3 names that only the reference has are known to the name map hf: add --ref-names hf");
 	finish(&t);
 	vn_lines_free(&names);
 }

@@ -289,7 +289,7 @@ static void equal_statistics_are_another_order(void)
 	pair("model.layers.0.mlp.gate_up_proj.weight", VN_F32, VN_F32, ROWS, COLS); /* several are */
 	without_numbers();
 	expect_likely("order", "", VN_BY_STATISTICS, false,
-	              "the same numbers in another order (W4 or W5 or W1b: the numbers decide, give --model)");
+	              "the same numbers in another order (W4 or W5 or W1b: give --model to decide)");
 }
 
 /* In bf16, of a reference in f32: another layer's, or another weight's of this layer. */

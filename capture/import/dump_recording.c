@@ -55,7 +55,7 @@ static vn_status check_dims(const vn_dump *d, const vn_array *a, vn_error *err)
 	const char *why;
 	char        text[VN_SHAPE_TEXT];
 	if (*a->axes && vn_dims_parse(a->axes, &dims, &why) && dims.rank != a->shape.rank)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: its dims '%s' are %d axes, its shape %s has %d", d->path, a->name,
+		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: its dims '%s' name %d axes, its shape %s has %d", d->path, a->name,
 		               a->axes, dims.rank, vn_shape_text(&a->shape, text), a->shape.rank);
 	if (a->step >= d->n_steps)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is in step %d, but the tokens of that step are not given", d->path,

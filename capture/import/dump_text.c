@@ -72,7 +72,7 @@ static vn_status read_number(reader *t, const char *from, size_t n, vn_error *er
 		x = strtod(text, &end);
 	if (!good || *end) {
 		vn_text_clean(text, sizeof text);
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.40s' is no number", t->path, t->line, text);
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.40s' is not a number", t->path, t->line, text);
 	}
 	return append_number(t, x, err);
 }

@@ -84,8 +84,8 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 		return VN_OK;
 	word = vn_axes_word(p->axes, axis, &n);
 	return vn_fail(err, VN_ERR_FORMAT,
-	               "%s/manifest.jsonl:%d: %s: its dims '%s' say of its shape %s that %.*s is %" PRId64
-	               ", the model's is %" PRId64 "; %s has '%s'",
+	               "%s/manifest.jsonl:%d: %s: by its dims '%s', the shape %s has %.*s = %" PRId64
+	               ", the model has %" PRId64 "; %s has '%s'",
 	               d->path, line, from->name, from->axes, vn_shape_text(&from->shape, shape), (int)n, word,
 	               e->shape.dim[axis], own.dim[axis], e->name, p->axes);
 }

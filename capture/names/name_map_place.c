@@ -222,7 +222,7 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 		const int64_t n = *w.axes && target_dims(&from, w.axes, &to, text, sizeof text) ? part_size(&w, &from, &to)
 		                                                                                : -1;
 		if (n < 0)
-			return vn_map_fail(j, o->rule, "cannot tell how much of %s is %s: %s", e->name, name,
+			return vn_map_fail(j, o->rule, "how much of %s is %s is unknown: %s", e->name, name,
 			                   j->use->like->recording ? "the other recording has neither that tensor nor a plan"
 			                                           : "give --model MODEL");
 		before += i < o->part ? n : 0;

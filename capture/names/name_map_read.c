@@ -91,7 +91,8 @@ static vn_status read_names(reader *r, const char *key, char ***list, int *n, in
 		if ((st = read_new_name(r, key, &(*list)[(*n)++])))
 			return st;
 	}
-	return *n < least ? vn_yaml_fail_at(r->y, line, column, "%s: %d of at least %d names", key, *n, least) : VN_OK;
+	return *n < least ? vn_yaml_fail_at(r->y, line, column, "%s: %d of at least %d names given", key, *n, least)
+	                  : VN_OK;
 }
 
 static vn_status read_flag(reader *r, const char *key, bool *had, bool *to)

@@ -179,7 +179,7 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but %" PRId64 " positions", r->path,
 		               r->n_ids, r->n_positions);
 	if (r->token_text && r->n_texts != r->n_ids)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but the text of %d", r->path, r->n_ids,
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but %d token texts", r->path, r->n_ids,
 		               r->n_texts);
 	for (int i = 0; i < r->n_steps; i++)
 		if (r->step[i].position + r->step[i].tokens > r->n_ids)

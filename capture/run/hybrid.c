@@ -302,7 +302,8 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	if (o->faulty && o->n_force_ref && !vn_faulty_keeps_nodes(o->faulty)) {
 		destroy_hybrid(h);
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
-		               "a fault that adds nodes or changes their inputs cannot be combined with the healthy reference");
+		               "a fault that adds operations or changes their inputs cannot be combined with the correct "
+		               "reference");
 	}
 	h->plan = vn_engine_plan(m, o);
 	h->o = *o;

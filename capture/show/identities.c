@@ -207,7 +207,7 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 		}
 		char by[40] = ""; /* of a length of 0, or that is no number, nothing can be a part */
 		if (isfinite(most) && most > 0)
-			snprintf(by, sizeof by, ", by up to %.3g of it", most);
+			snprintf(by, sizeof by, ", by a fraction of up to %.3g", most);
 		if (count)
 			broken(w, count, rows,
 			       "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
@@ -293,7 +293,7 @@ static void first_row(vn_identity_walk *w)
 		if (count)
 			broken(w, count, H,
 			       "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
-			       " heads: another head map, a mask, or another v",
+			       " heads: wrong head map, mask or v",
 			       w->layer, count, H);
 	}
 	vn_parts_done(w, &s);
@@ -382,8 +382,8 @@ static void check_rows(vn_identity_walk *w)
 		const int64_t count = have > 1 ? other_rows(w, &s, D, ids + from, have) : 0;
 		if (count)
 			broken(w, count, T,
-			       "embed has other rows for one token id in %" PRId64 " of %" PRId64
-			       " rows: other tokens, or another order",
+			       "embed has different rows for equal token ids in %" PRId64 " of %" PRId64
+			       " rows: wrong tokens, or wrong order",
 			       count, T);
 	}
 	vn_parts_done(w, &s);

@@ -32,14 +32,14 @@ bool vn_dims_parse(const char *text, vn_dims *d, const char **why)
 		while (isalnum((unsigned char)p[n]) || p[n] == '_')
 			n++;
 		if (n == 0)
-			return *why = "a word of an axis is letters, digits and _", false;
+			return *why = "an axis word has only letters, digits and _", false;
 		vn_atom *a = &d->atom[d->n];
 		if (n >= sizeof a->word || d->n == VN_MOST_ATOMS)
 			return *why = "too long", false;
 		memcpy(a->word, p, n);
 		a->word[n] = '\0';
 		if (vn_dims_find(d, a->word) >= 0)
-			return *why = "a word twice", false;
+			return *why = "a repeated word", false;
 		d->rank += !group;
 		a->axis = d->rank - 1;
 		a->size = -1;

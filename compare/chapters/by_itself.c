@@ -69,14 +69,14 @@ static vn_status tell_one_side(vn_comparison *c, const char *who, const side *s,
 {
 	const vn_identities *x = &s->found;
 	if (s->st && !vn_status_ends_job(s->st)) /* an unreadable tensor is reported where it is compared */
-		vn_lines_add(&c->result.warnings, "%s by itself: some checks could not be made: %s", who, s->why.text);
+		vn_lines_add(&c->result.warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
 	else if (s->st)
 		*err = s->why;
 	for (int i = 0; !s->st && i < x->n && i < SAID_ALONE; i++)
-		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
+		vn_lines_add(&c->result.warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
 		             x->broken[i].step, x->broken[i].step ? "/" : "", x->broken[i].words);
 	if (!s->st && x->n > SAID_ALONE)
-		vn_lines_add(&c->result.warnings, "%s by itself: %d more checks fail (vernier show --check)", who,
+		vn_lines_add(&c->result.warnings, "check of %s alone: %d more checks fail (vernier show --check)", who,
 		             x->n - SAID_ALONE);
 	return vn_status_ends_job(s->st) ? s->st : VN_OK;
 }

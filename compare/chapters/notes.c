@@ -104,11 +104,9 @@ void vn_note_few_tokens(vn_comparison *c)
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
 	const int       of = count_different(id, n);
 	if (n < ENOUGH_TO_JUDGE)
-		vn_lines_add(&c->result.notes,
-		             "%lld token%s: faults in rotations, masks and caches may be invisible in fewer than %d", n,
-		             n == 1 ? "" : "s", ENOUGH_TO_JUDGE);
+		vn_lines_add(&c->result.notes, "%lld token%s: below %d, faults in rotations, masks and caches may be invisible",
+		             n, n == 1 ? "" : "s", ENOUGH_TO_JUDGE);
 	if (n > 0 && of < VN_CHANNEL_FEWEST)
-		vn_lines_add(&c->result.notes,
-		             "%d different token%s: faults in single channels may be invisible in fewer than %d", of,
+		vn_lines_add(&c->result.notes, "%d different token%s: below %d, faults in single channels may be invisible", of,
 		             of == 1 ? "" : "s", VN_CHANNEL_FEWEST);
 }

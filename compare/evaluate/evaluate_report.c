@@ -44,7 +44,7 @@ static void print_choice(const vn_evaluated *x, const int32_t *token, bool tie, 
 		if (s)
 			fputs(" against ", out);
 		if (token[s] < 0)
-			fputs("nothing", out);
+			fputs("no token (scores not finite)", out);
 		else
 			fprintf(out, "%" PRId32, token[s]);
 		if (word)
@@ -157,7 +157,7 @@ static void print_choices(const vn_evaluated *x, FILE *out)
 	}
 	fprintf(out, "\n%-11s ", "divergence");
 	if (isnan(e->kl.mean))
-		fprintf(out, "none; the first token without is %" PRId64 "\n", e->kl_max_at);
+		fprintf(out, "none; token %" PRId64 " is the first without one\n", e->kl_max_at);
 	else {
 		char error[32] = ""; /* one token alone has none */
 		if (!isnan(e->kl.error))

@@ -75,9 +75,10 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 			const double most = fmax(near[i].most[k], rounding);
 			if (p->floor[kind[k]] <= allowed_floor(c, p) * most)
 				continue;
-			vn_floor_reject(c, p,
-			                "the floor is not a run of this reference: %s %.3g, but its neighbours have at most %.3g",
-			                vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
+			vn_floor_reject(
+				c, p,
+				"the floor is not a run of this reference: %s %.3g, but at the neighbouring checkpoints at most %.3g",
+				vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
 		}
 	}
 	free(near);

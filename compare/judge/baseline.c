@@ -152,12 +152,11 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 			snprintf(text + strlen(text), sizeof text - strlen(text), " ('%.20s' there, '%.20s' here)", was,
 			         now.value[i]);
 	}
-	return *text
-	           ? vn_fail(err, VN_ERR_MISMATCH,
-	                     "%s is not a baseline for this comparison: it has other %.400s; compare as when it was made, "
-	                     "or make it again",
-	                     b->path, text)
-	           : VN_OK;
+	return *text ? vn_fail(err, VN_ERR_MISMATCH,
+	                       "%s is not a baseline for this comparison: it was made with other %.400s; compare under "
+	                       "the same conditions, or make a new baseline",
+	                       b->path, text)
+	             : VN_OK;
 }
 
 /* ---- one checkpoint ------------------------------------------------------------------ */

@@ -111,7 +111,7 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 	for (int i = 0; i < VN_N_METRICS; i++)
 		few = few || (!m.has[i] && i != VN_M_DIFFERING && (p->scores || !vn_metric_get((vn_metric)i)->scores));
 	if (!equal && (!m.has[VN_M_NMSE] || !m.has[VN_M_NONFINITE] || (few && p->scores))) {
-		vn_checkpoint_say(p, "left out of the candidate, which does not say how far it is off");
+		vn_checkpoint_say(p, "left out of the candidate, without a measured error");
 		return VN_OK;
 	}
 	if (!equal && (st = vn_judge_measured(c, p, &m, few, words, &holds, err)))
@@ -217,7 +217,7 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 		if (l && same_reference(e, l))
 			st = judge_left_out(c, p, e, l, &t, err);
 		else if (l)
-			vn_checkpoint_say(p, "left out of the candidate, which was judged by other numbers than this reference's");
+			vn_checkpoint_say(p, "left out of the candidate, which was judged by another reference");
 		else if (behind) {
 			vn_checkpoint_say(p, "not run: the recording stops at %s",
 			                  vn_facts_get(vn_recording_run(c->opened.cand), "stopped"));

@@ -115,7 +115,8 @@ bool vn_many_send(const vn_many *m, FILE *out)
 static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first, vn_error *err)
 {
 	int       n = 0;
-	vn_status st = get_bytes(in, &n, sizeof n) ? VN_OK : vn_fail(err, VN_ERR_IO, "what a process found cannot be read");
+	vn_status st = get_bytes(in, &n, sizeof n) ? VN_OK
+	                                           : vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
 
 	if (!st && n)
 		st = vn_many_cells(m, x, n, err);
@@ -126,7 +127,7 @@ static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first,
 		    get_bytes(in, &row.layer, sizeof row.layer) && get_bytes(in, &cell, sizeof cell))
 			st = vn_many_put(m, x, &row, &cell, i == first, err);
 		else
-			st = vn_fail(err, VN_ERR_IO, "what a process found cannot be read");
+			st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
 		free(row.label);
 		free(row.name);
 	}
@@ -152,7 +153,7 @@ vn_status vn_many_receive(vn_many *m, const char *path, FILE *in, vn_error *err)
 
 	*x = (vn_many_candidate) { .path = path, .first = -1 };
 	if (fseek(in, 0, SEEK_SET) != 0 || !get_words(in, x, &first))
-		st = vn_fail(err, VN_ERR_IO, "what a process found cannot be read: %s", strerror(errno));
+		st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read: %s", strerror(errno));
 	if (!st)
 		st = get_rows(in, m, x, first, err);
 	if (!st && (!get_report(in, m, &x->json) || !get_report(in, m, &x->page)))

@@ -142,8 +142,8 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	const bool allowed = s->c->request.options->allow & VN_ALLOW_RANKS;
 	if (!st && *use.not_gathered)
 		vn_lines_add(allowed ? &s->c->result.notes : &s->c->result.warnings,
-		             "candidate: %s: every rank has a shard of the vocabulary, and no rank all of it. vernier joined "
-		             "them; that the engine does so before it samples is not recorded%s",
+		             "candidate: %s: every rank has a shard of the vocabulary, and no rank has all of it. vernier "
+		             "joined them; whether the engine gathers them before it samples is not recorded%s",
 		             use.not_gathered, allowed ? ": allowed (ranks)" : ": outside (--allow ranks, if it does)");
 	if (!st)
 		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n,

@@ -46,8 +46,9 @@ static vn_status find_map(vn_comparison *c, const alone *a, const char *who, con
 	const vn_status st = a->n < FEWEST_NAMES ? VN_OK : vn_name_map_fit(a->name, a->n, map, &fits, err);
 
 	if (!st && *map)
-		vn_lines_add(&c->result.notes, "names: %d of %d names that only the %s has are known to the name map %s: %s %s",
-		             fits, a->n, who, *map, option, *map);
+		vn_lines_add(&c->result.notes,
+		             "names: %d of %d names that only the %s has are known to the name map %s: add %s %s", fits, a->n,
+		             who, *map, option, *map);
 	return st;
 }
 

@@ -77,15 +77,16 @@ static void say_map(const vn_layout *l, char *text, size_t room)
 	if (!*l->axes)
 		snprintf(text, room, "; its shape was recorded wrongly");
 	else if (*l->to_axes)
-		snprintf(text, room, ": say so in a name map with axes: \"%s\", to_axes: \"%s\"", l->axes, l->to_axes);
+		snprintf(text, room, ": declare this order in a name map with axes: \"%s\", to_axes: \"%s\"", l->axes,
+		         l->to_axes);
 	else
-		snprintf(text, room, ": say so in a name map with axes: \"%s\"", l->axes);
+		snprintf(text, room, ": declare this order in a name map with axes: \"%s\"", l->axes);
 }
 
 static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const found *f)
 {
 	const vn_layout *l = &f->how;
-	char             map[240] = "", text[512];
+	char             map[256] = "", text[512];
 	if (f->entry != p->ref) {
 		if (!l->same)
 			snprintf(map, sizeof map, ", in the order '%s'", l->order);
@@ -93,8 +94,8 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 		         vn_recording_entry(c->opened.ref, f->entry)->name, map, l->nmse);
 	} else {
 		say_map(l, map, sizeof map);
-		snprintf(text, sizeof text, "it holds the reference's numbers in the order '%s'%s (nmse %.2g)%s", l->order,
-		         l->same ? ", its own" : "", l->nmse, map);
+		snprintf(text, sizeof text, "it holds the reference's numbers in the %sorder '%s' (nmse %.2g)%s",
+		         l->same ? "same " : "", l->order, l->nmse, map);
 	}
 	free(p->holds);
 	p->reordered = f->entry == p->ref || !l->same;

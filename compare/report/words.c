@@ -171,8 +171,8 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	else if (c->result.first >= 0 && vn_fails_ungathered(&c->result.point[c->result.first]))
 		vn_text_add(
 			text, VN_WORDS,
-			"First outside: %s; vernier joined the shards, and that the engine does so before it samples is not "
-			"recorded (--allow ranks, if it does).",
+			"First outside: %s; vernier joined the shards; whether the engine gathers them before it samples is "
+			"not recorded (--allow ranks, if it does).",
 			vn_label(&c->result.point[c->result.first], label));
 	else if (c->result.n_origins && c->result.first < 0)
 		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.",
@@ -193,7 +193,7 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 		several_origins(c, text);
 	else if (c->result.first >= 0 && c->result.replayed && not_recomputed(c))
 		vn_text_add(text, VN_WORDS,
-		            "First outside: %s; %d of these could not be recomputed; what was is within its precision.",
+		            "First outside: %s; %d of these could not be recomputed; the others are within their precision.",
 		            vn_label(&c->result.point[c->result.first], label), not_recomputed(c));
 	else if (c->result.first >= 0 && c->result.replayed)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
@@ -266,11 +266,11 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 	for (int i = 0; i < n; i++)
 		vn_lines_add(
 			lines,
-			"%s only magnifies the error of its inputs, %.2g times; the reference engine does the same on these "
-			"inputs: the factor is healthy",
+			"%s only magnifies the error of its inputs, %.2g times, as the reference engine does on these inputs",
 			vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
 	if (all > n)
-		vn_lines_add(lines, "%d more operations only magnify the error of their inputs, by healthy factors", all - n);
+		vn_lines_add(lines, "%d more operations only magnify the error of their inputs, as the reference engine does",
+		             all - n);
 }
 
 /* ---- the baseline ------------------------------------------------------------------- */

@@ -39,5 +39,5 @@ void vn_say_columns(vn_column_order lie, const char *axes, int rank, char *text,
 	char is[96], should[96];
 	name_axes(lie, axes, rank, is);
 	name_axes(lie == VN_COLUMNS_PAIRS ? VN_COLUMNS_HALVES : VN_COLUMNS_PAIRS, axes, rank, should);
-	snprintf(text, room, "say so in a name map with axes: \"%s\", to_axes: \"%s\"", is, should);
+	snprintf(text, room, "declare this order in a name map with axes: \"%s\", to_axes: \"%s\"", is, should);
 }

@@ -244,7 +244,7 @@ static void say_ids(const vn_weight_order *list, int n, char text[64])
 		used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " or " : " (", vn_mistake_id(said));
 	}
 	if (used)
-		snprintf(text + used, 64 - used, ": the numbers decide, give --model)");
+		snprintf(text + used, 64 - used, ": give --model to decide)");
 }
 
 static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)

@@ -52,8 +52,7 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
  * right kind are excluded, the reason for the last one; or why there are no such nodes. */
 int         vn_fault_count(int fault, const vn_plan *p, const char **why);
 
-/* Prints the catalogue as specs/faults.md shows it: by chapter, an id with its variants in one
- * sentence. */
+/* Prints the catalogue as specs/faults.md shows it: by chapter, one line per fault. */
 void vn_fault_page(FILE *to);
 
 /* Returns the node of another layer that corresponds to n, or NULL if there is none with weights of

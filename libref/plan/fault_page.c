@@ -6,18 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT = 5 };
+enum { INDENT = 15 };
 
-/* A row that has a title. */
 typedef struct entry {
 	const char *id, *title;
-	const char *before; /* words before the title */
 	int         row;
 } entry;
 
 static const entry entries[] = {
-#define FAULT(name, id, title, ...)          { id, title, "", __LINE__ },
-#define RECORDER_FAULT(name, id, title, ...) { id, title, "recorder fault:", __LINE__ },
+#define FAULT(name, id, title, ...)          { id, title, __LINE__ },
+#define RECORDER_FAULT(name, id, title, ...) { id, title, __LINE__ },
 #include "libref/plan/catalogue.def"
 };
 enum { N_ENTRIES = sizeof entries / sizeof *entries };
@@ -61,80 +59,33 @@ static int compare_entries(const void *a, const void *b)
 	return number ? number : length ? length : variant ? variant : x->row - y->row;
 }
 
-/* How many bytes two titles have in common, in whole words: at the start, the spaces behind included; at the end, those
- * before. Fewer words than `least` are none. */
-static size_t shared_start(const char *a, const char *b, int least)
+/* Prints the signs of an id below its row. Of an id with variants, `last` is the last one: the id stands before the
+ * words. */
+static void print_signs(const entry *e, bool last, bool variants, FILE *to)
 {
-	size_t shared = 0;
+	const int family = family_length(e->id);
 
-	for (size_t i = 0; a[i] && a[i] == b[i]; i++)
-		if (a[i] == ' ') {
-			shared = i + 1;
-			least--;
-		}
-	return least > 0 ? 0 : shared;
-}
-
-static size_t shared_end(const char *a, const char *b, int least)
-{
-	const size_t a_end = strlen(a), b_end = strlen(b);
-	size_t       shared = 0;
-
-	for (size_t i = 1; i <= a_end && i <= b_end && a[a_end - i] == b[b_end - i]; i++)
-		if (a[a_end - i] == ' ') {
-			shared = i;
-			least--;
-		}
-	return least > 0 ? 0 : shared;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Of n titles, those that go together with the first one share its first two or its last three words. Returns how
- * many; *start, *end: what all of them share. */
-static int titles_together(const entry *const *e, int n, size_t *start, size_t *end)
-{
-	const char *title = e[0]->title;
-	int         k = 1;
-
-	*start = *end = SIZE_MAX;
-	for (; k < n && (shared_start(title, e[k]->title, 2) || shared_end(title, e[k]->title, 3)); k++) {
-		*start = smaller(*start, shared_start(title, e[k]->title, 2));
-		*end = smaller(*end, shared_end(title, e[k]->title, 1));
+	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+		const bool own = variants && strchr(e->id, '.') && strcmp(signs[i].id, e->id) == 0;
+		const bool all = last && (int)strlen(signs[i].id) == family && strncmp(signs[i].id, e->id, (size_t)family) == 0;
+		if (!own && !all)
+			continue;
+		int at = fprintf(to, "%*s> ", INDENT, "");
+		if (all && variants)
+			at += fprintf(to, "%s:", signs[i].id);
+		vn_options_wrap(to, signs[i].words, at, INDENT + 2);
+		fputc('\n', to);
 	}
-	return k;
 }
 
-/* Prints an id with its variants, n rows. The words that titles share stand in the first of them only. */
+/* Prints an id with its variants, n rows. */
 static void print_family(const entry *const *e, int n, FILE *to)
 {
-	int at = fprintf(to, "%-*.*s", INDENT, family_length(e[0]->id), e[0]->id);
-
-	at = vn_options_wrap(to, e[0]->before, at, INDENT);
-	for (int from = 0, next; from < n; from = next) {
-		size_t start, end;
-		next = from + titles_together(e + from, n - from, &start, &end);
-		for (int i = from; i < next; i++) {
-			const char  *title = e[i]->title, *variant = strchr(e[i]->id, '.');
-			const size_t first = i > from ? start : 0;
-			size_t       last = strlen(title) - (i > from ? end : 0);
-			char         text[256];
-			last -= title[last - 1] == ',';
-			snprintf(text, sizeof text, "%.*s%s%s%s%s", (int)(last - first), title + first, variant ? " (" : "",
-			         variant ? variant : "", variant ? ")" : "", i + 1 < n ? ";" : "");
-			at = vn_options_wrap(to, text, at, INDENT);
-		}
+	for (int i = 0; i < n; i++) {
+		vn_options_wrap(to, e[i]->title, fprintf(to, "%-*s", INDENT, e[i]->id), INDENT);
+		fputc('\n', to);
+		print_signs(e[i], i + 1 == n, n > 1, to);
 	}
-	fputc('\n', to);
-	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-		if (is_family(signs[i].id, e[0]->id)) {
-			fprintf(to, "%*s> ", INDENT, "");
-			vn_options_wrap(to, signs[i].words, INDENT + 2, INDENT + 2);
-			fputc('\n', to);
-		}
 }
 
 void vn_fault_page(FILE *to)

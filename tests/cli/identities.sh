@@ -6,7 +6,7 @@ for family in gpt2 qwen2 qwen3 llama mistral qwen3_5_text; do
 			--precision $precision -o x.h5 --force 2>/dev/null
 		vernier show x.h5 --check >said
 		echo "$family $precision [$?] $(tail -n 1 said)"
-		vernier compare x.h5 x.h5 --allow itself | grep 'by itself'
+		vernier compare x.h5 x.h5 --allow itself | grep 'alone: '
 	done
 	vernier show "$FIXTURES/golden/$family-trained.p017.f32.h5" --check >said
 	echo "transformers' $family [$?] $(tail -n 1 said)"
@@ -59,9 +59,9 @@ $PYTHON -c "
 import h5py
 f = h5py.File('bad.h5', 'r+')
 f['step.0/layer1/attn_out'][...] = f['step.0/layer1/down_proj'][()]"
-vernier compare q.h5 bad.h5 | grep 'by itself'
+vernier compare q.h5 bad.h5 | grep 'alone: '
 echo "== in both alike, where nothing diverges"
-vernier compare bad.h5 bad.h5 --allow itself | grep -E 'by itself|^verdict +within limits'
+vernier compare bad.h5 bad.h5 --allow itself | grep -E 'alone: |^verdict +within limits'
 echo "[${PIPESTATUS[0]}]"
 echo "== the same lines in the same order, however many threads share the layers"
 $PYTHON -c "
@@ -71,7 +71,7 @@ for layer in 0, 1:
     f[f'step.0/layer{layer}/q_rope'][...] *= 1.5
     f[f'step.0/layer{layer}/output'][...] += 1"
 for threads in 1 2 7; do
-	vernier compare bad.h5 bad.h5 --allow itself,digest --threads $threads | grep 'by itself' >said.$threads
+	vernier compare bad.h5 bad.h5 --allow itself,digest --threads $threads | grep 'alone: ' >said.$threads
 done
 cat said.1
 cmp said.1 said.2 && cmp said.1 said.7 && echo "the same"
@@ -90,8 +90,8 @@ for name in 'q_proj', 'k_proj', 'v_proj', 'q_rope', 'k_rope', 'attn_context':
                        if isinstance(marks['axes'], bytes) else ' '.join(marks['axes'].split()[i] for i in (0, 2, 1)))
     del z.attrs['digest']"
 vernier show bad.h5 --check | tail -n 1
-vernier compare bad.h5 bad.h5 --allow itself | grep -E 'by itself|^verdict +within limits'
-vernier compare q.h5 bad.h5 | grep -E 'by itself|^verdict +within limits'
+vernier compare bad.h5 bad.h5 --allow itself | grep -E 'alone: |^verdict +within limits'
+vernier compare q.h5 bad.h5 | grep -E 'alone: |^verdict +within limits'
 vernier show q.h5 --check --weights 2>&1 | sed -n 1p
 vernier show nowhere.h5 --check
 echo "[$?]"
