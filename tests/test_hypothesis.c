@@ -87,6 +87,40 @@ static void numbers_are_the_same_in_the_digits_that_are_said(void)
 	CU_ASSERT_FALSE(vn_hypothesis_same(&wide, &other));
 }
 
+/* Two equal answers whose unused bytes differ are one answer. */
+static void bytes_that_hold_no_field_do_not_count(void)
+{
+	vn_hypothesis a, b;
+
+	memset(&a, 0, sizeof a);
+	memset(&b, 0xff, sizeof b);
+	memset(b.part, 0, sizeof b.part);
+	b.finding = a.finding = VN_MATRIX_TURNED;
+	b.paired = b.change.later = false;
+	b.fault[0] = b.fault[1] = b.heads = 0;
+	b.first = b.last = b.first_also = b.last_also = 0;
+	a.change.kind = b.change.kind = VN_BY_MATRIX;
+	b.change.matrix.kind = VN_EDIT_TURNED;
+	b.change.matrix.fused = b.change.matrix.stored = false;
+	b.change.matrix.n = 0;
+	memset(b.change.matrix.from, 0, sizeof b.change.matrix.from);
+	b.change.matrix.factor = 0;
+	b.change.matrix.format = VN_FORMAT_NONE;
+	b.change.matrix.of = VN_OF_WEIGHTS;
+	b.change.matrix.scaled = VN_NO_SCALE;
+	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
+	b.change.matrix.stored = true;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &b));
+	a.change.kind = b.change.kind = VN_BY_READS;
+	a.change.reads.weights = b.change.reads.weights = 3;
+	a.change.reads.matrix = b.change.reads.matrix = false;
+	memset(a.change.reads.in, 0, sizeof a.change.reads.in);
+	memset(b.change.reads.in, 0, sizeof b.change.reads.in);
+	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
+	b.change.reads.matrix = true;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &b));
+}
+
 static void what_is_not_fitted_is_the_same_by_its_id(void)
 {
 	vn_hypothesis a = { .finding = VN_TEMPERATURE, .change = { .kind = VN_BY_RESULT, .result.number = 1.25 } }, b = a;
@@ -207,6 +241,7 @@ int main(void)
 		TEST(ids_are_those_of_the_catalogue),
 		TEST(every_finding_but_an_arrangement_has_an_id),
 		TEST(numbers_are_the_same_in_the_digits_that_are_said),
+		TEST(bytes_that_hold_no_field_do_not_count),
 		TEST(what_is_not_fitted_is_the_same_by_its_id),
 		TEST(a_constant_is_put_once_and_the_last_is_its_number),
 		TEST(a_constant_reaches_its_node_its_layer_or_all),

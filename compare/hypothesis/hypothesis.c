@@ -122,6 +122,13 @@ static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int d
 	return same;
 }
 
+static bool same_matrix(const vn_matrix_edit *a, const vn_matrix_edit *b)
+{
+	return a->kind == b->kind && a->fused == b->fused && a->n == b->n &&
+	       memcmp(a->from, b->from, sizeof a->from) == 0 && a->factor == b->factor && a->format == b->format &&
+	       a->of == b->of && a->scaled == b->scaled && a->stored == b->stored;
+}
+
 static bool same_rotation(const vn_rotate_edit *a, const vn_rotate_edit *b)
 {
 	const vn_position_map *m = &a->map, *n = &b->map;
@@ -143,7 +150,7 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_NUMBER: return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
 	case VN_BY_ROWS: return a->last || x->rows == y->rows;
-	case VN_BY_MATRIX: return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
+	case VN_BY_MATRIX: return same_matrix(&x->matrix, &y->matrix);
 	case VN_BY_ROTATION: return same_rotation(&x->rotate, &y->rotate);
 	case VN_BY_ATTEND:
 		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
@@ -153,7 +160,9 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 		       x->attend.scaled == y->attend.scaled && same_number(x->attend.number, y->attend.number, digits);
 	case VN_BY_ACTIVATION: return x->activation == y->activation;
 	case VN_BY_NARROW: return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
-	case VN_BY_READS: return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
+	case VN_BY_READS:
+		return memcmp(x->reads.in, y->reads.in, sizeof x->reads.in) == 0 && x->reads.weights == y->reads.weights &&
+		       x->reads.matrix == y->reads.matrix;
 	case VN_BY_BLOCKS:
 		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n &&
 		       memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
