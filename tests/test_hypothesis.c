@@ -34,29 +34,10 @@ static void ids_are_those_of_the_catalogue(void)
 			                                                     : past ? "C1.after"
 			                                                            : "C1.before");
 		}
+	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_NARROW }, id), "");
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&one), one.fault[0] - 1);
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&two), -1);
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&paired), -1);
-}
-
-/* One for each id that may be an arrangement's. */
-static void every_finding_but_an_arrangement_has_an_id(void)
-{
-	char id[VN_ID];
-
-	for (int f = VN_FAULT + 1; f < VN_N_FINDINGS; f++) {
-		const vn_hypothesis h = { .finding = (vn_finding)f };
-		const bool          by_row = f >= VN_BIAS_TIMES && f <= VN_SHARDS_ALONG_TOKENS;
-		const bool plain = (f >= VN_KEYS_UNSEEN && f <= VN_CACHE_ONE_ALONE) || f == VN_FACTOR || f == VN_CLAMPED ||
-		                   f == VN_CHANNELS_ZERO || f == VN_SQUARES_OVERFLOW || f == VN_ADDEND || f == VN_ONE_VALUE ||
-		                   f == VN_ZERO || f == VN_HEADS_REORDERED || f == VN_AXES || f == VN_INPUTS_MISSING ||
-		                   f == VN_WEIGHTS_SCALED || f == VN_PRODUCT_ROUNDED ||
-		                   (f >= VN_CALLS_ALONE && f <= VN_ATTENTION_ROUNDED) || f == VN_NARROW || f == VN_STATE_LOST ||
-		                   f == VN_OTHER_MATRIX || f == VN_SINE_FOR_COSINE || f == VN_TURNED_BY_IDS ||
-		                   f == VN_POSITIONS_OF_SOME;
-		if (!by_row && f != VN_ROWS_PADDED)
-			CU_ASSERT_EQUAL(*vn_hypothesis_id(&h, id) == '\0', plain);
-	}
 }
 
 static void numbers_are_the_same_in_the_digits_that_are_said(void)
@@ -239,7 +220,6 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(ids_are_those_of_the_catalogue),
-		TEST(every_finding_but_an_arrangement_has_an_id),
 		TEST(numbers_are_the_same_in_the_digits_that_are_said),
 		TEST(bytes_that_hold_no_field_do_not_count),
 		TEST(what_is_not_fitted_is_the_same_by_its_id),
