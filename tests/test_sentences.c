@@ -148,10 +148,9 @@ static void changes_of_a_matrix_are_told(void)
 	told(h, "layer1.down_proj", "the last 5 of 128 inputs are not in the sum");
 	h.finding = VN_RANKS_CROSSED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_RANKS, .n = 3, .from = { 2, 0, 1 } };
-	told(
-		h, "layer1.down_proj",
-		"shards of 3 ranks are joined in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights of ranks "
-		"2, 0, 1");
+	told(h, "layer1.down_proj",
+	     "shards of 3 ranks are joined in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights "
+	     "of ranks 2, 0, 1");
 	h.finding = VN_PRODUCT_ROUNDED;
 	h.change.matrix = (vn_matrix_edit) {
 		.kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_BOTH, .scaled = VN_SCALE_OF_ROWS

@@ -122,11 +122,10 @@ void vn_sentence_crossed_ranks(const vn_sentence *s)
 {
 	const int n = s->h->change.matrix.n;
 
-	VN_PUT(
-		s,
-		"shards of %d ranks are joined in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of "
-		"ranks ",
-		n, n - 1);
+	VN_PUT(s,
+	       "shards of %d ranks are joined in the wrong order: the inputs of ranks 0 to %d are multiplied by the "
+	       "weights of ranks ",
+	       n, n - 1);
 	put_shard_order(s);
 }
 
