@@ -219,9 +219,9 @@ static vn_status print_report(const command *k, const vn_experiment *x, const vn
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &s, err);
 	if (!st && k->report.path)
 		printf("%s. Written: %s\n",
-		       r->found.healthy ? "Healthy"
-		       : r->found.helps ? "Not healthy; isolated"
-		                        : "Not healthy; not isolated",
+		       r->found.healthy ? "The run is good: nothing to isolate"
+		       : r->found.helps ? "The run is bad; isolated"
+		                        : "The run is bad; not isolated",
 		       k->report.path);
 	return st;
 }

@@ -65,7 +65,7 @@ static void print_limits(vn_limits *l, const char *name)
 
 static void show_metrics(void)
 {
-	printf("\nwhat can be limited (floor: METRIC_over_floor, too):\n");
+	printf("\nwhat can be limited (floor: also METRIC_over_floor, in units of the number format's own error):\n");
 	for (int m = 0; m < VN_N_METRICS; m++) {
 		const vn_metric_info *i = vn_metric_get((vn_metric)m);
 		const int             at = printf("  %-20s %s %-6s", i->name,

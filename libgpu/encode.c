@@ -178,8 +178,8 @@ static void add_needed_barrier(vn_encoder *e)
 {
 	const bool need = vn_encode_note_uses(e);
 
-	e->left_out += need && e->early;
-	if (need && !e->early && !e->break_barriers) {
+	e->left_out += need && e->omit;
+	if (need && !e->omit) {
 		add_barrier(e);
 		e->barriers++;
 	}

@@ -44,11 +44,10 @@ typedef struct vn_encoder {
 	uint32_t    n_queries;
 	int         submits;  /* in the last pass */
 	int         barriers; /* between its commands */
-	/* for experiments: omit the barriers before the next commands */
-	bool        early;
-	int         left_out;       /* how many barriers were omitted */
-	bool        break_barriers; /* for tests: omit barriers between commands */
-	bool (*stop)(void *ctx);    /* NULL: never asked */
+	/* for experiments and tests: the barriers before the next commands are left out */
+	bool        omit;
+	int         left_out;    /* how many were */
+	bool (*stop)(void *ctx); /* NULL: never asked */
 	void     *stop_ctx;
 	bool      listing;
 	bool      listed[VN_N_KERNELS];

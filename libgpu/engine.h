@@ -29,6 +29,8 @@ struct vn_gpu {
 	vn_policy      policy;
 	bool           guard, validate, progress;
 	int            threads; /* as in vn_gpu_options */
+	const int     *early;   /* (n_early), as there */
+	int            n_early;
 	int64_t        position;
 
 	vn_device      device;
@@ -43,7 +45,7 @@ struct vn_gpu {
 	/* partial sums of products with divided inputs, and of attention with divided keys */
 	vn_buffer      sums;
 	vn_buffer      upload;  /* ids, then the tables of rope */
-	vn_buffer      foreign; /* staging of values from vn_gpu_write */
+	vn_buffer      foreign; /* staging of values that are written */
 	VkDeviceSize   foreign_used;
 	vn_buffer      counter; /* on a software device: how many nodes of the call are computed, for progress */
 
@@ -78,6 +80,15 @@ struct vn_gpu {
 	bool break_fusion; /* for tests: every node by itself */
 };
 
+/* Functions of vn_gpu_ops; gpu: a vn_gpu. pass.c: */
+vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err);
+vn_status vn_pass_end(void *gpu, bool keep, vn_error *err);
+/* exchange.c: */
+vn_status vn_pass_read(void *gpu, int value, void *data, vn_error *err);
+vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err);
+vn_status vn_pass_flush(void *gpu, vn_error *err);
+
 /* pass.c */
 void      vn_pass_give_up(vn_gpu *g);              /* g may have no open pass */
 vn_status vn_pass_failed(vn_gpu *g, vn_status st); /* gives up; returns st */
@@ -85,6 +96,15 @@ vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
 /* Skips the nodes up to `to`. Rows that are appended to their states still are, if they exist,
  * since a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
+
+/* Do the commands of a node not wait for earlier ones? */
+static inline bool vn_gpu_is_early(const vn_gpu *g, int node)
+{
+	for (int i = 0; i < g->n_early; i++)
+		if (g->early[i] == g->plan->node[node].out[0])
+			return true;
+	return false;
+}
 
 /* Returns where a value of the call is; NULL: it is made in pieces, or shows a state. */
 static inline vn_buffer *vn_place_of(vn_gpu *g, int value)

@@ -43,7 +43,7 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 	return vn_place_of(g, root);
 }
 
-vn_status vn_gpu_flush(void *gpu, vn_error *err)
+vn_status vn_pass_flush(void *gpu, vn_error *err)
 {
 	vn_gpu   *g = gpu;
 	vn_status st;
@@ -56,7 +56,7 @@ vn_status vn_gpu_flush(void *gpu, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err)
+vn_status vn_pass_read(void *gpu, int value, void *data, vn_error *err)
 {
 	vn_gpu    *g = gpu;
 	vn_buffer *b;
@@ -74,7 +74,7 @@ vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err)
 		st = vn_pieces_state(&g->walk, root, b, false, data, err);
 	else
 		st = vn_staging_bring(&g->walk, root, b, 0, vn_walk_elements(&g->walk, root), data, err);
-	return st ? vn_pass_failed(g, st) : vn_gpu_flush(g, err);
+	return st ? vn_pass_failed(g, st) : vn_pass_flush(g, err);
 }
 
 /* Returns room for this many bytes that no pending copy reads. */
@@ -95,7 +95,7 @@ static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 	                        "values from elsewhere", err);
 }
 
-vn_status vn_gpu_write(void *gpu, int value, const void *data, vn_error *err)
+vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err)
 {
 	vn_gpu    *g = gpu;
 	vn_buffer *b;

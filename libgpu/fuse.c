@@ -226,7 +226,7 @@ enum { PATTERNS = sizeof table / sizeof *table };
 
 static bool is_plain(const vn_plan *p, const vn_node *n)
 {
-	return !vn_node_is_variant(n) && !n->early && !vn_value_wide(p, n->out[0]) &&
+	return !vn_node_is_variant(n) && !vn_value_wide(p, n->out[0]) &&
 	       (n->op == VN_OP_ACT || !vn_value_streams(p, n->out[0]));
 }
 
@@ -259,7 +259,10 @@ unsigned vn_fuse_fitting(const vn_plan *plan, int node)
 
 static bool leaves_one_out(const vn_gpu *g, int node, int n)
 {
-	return g->break_skip >= node && g->break_skip < node + n;
+	for (int i = node; i < node + n; i++)
+		if (i == g->break_skip || vn_gpu_is_early(g, i))
+			return true;
+	return false;
 }
 
 static const struct pattern *pattern_of(const vn_gpu_pass *w, int node, int to)

@@ -96,52 +96,7 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o, vn_gpu **gpu,
-                        vn_error *err)
-{
-	const bool half_sums = o->policy.sums == VN_F16;
-	const int  block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
-	vn_gpu    *g;
-	vn_status  st;
-
-	*gpu = NULL;
-	if ((o->policy.products || !(o->policy.storage == VN_F32 && o->policy.sums == VN_F32)) &&
-	    !(o->policy.storage == VN_F16 && (half_sums || o->policy.sums == VN_F32)))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in f16, f16-acc16 and f32, not in %s",
-		               vn_policy_name(o->policy));
-	if (block < 0 || block > BLOCK_MAX)
-		return vn_fail(err, VN_ERR_USAGE, "blocks of %d tokens: 1 to %d can be had", block, BLOCK_MAX);
-	if (!(g = calloc(1, sizeof(*g))))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
-	g->plan = plan;
-	g->policy = o->policy;
-	g->guard = o->guard;
-	g->validate = o->validate;
-	g->progress = o->progress;
-	g->threads = o->threads;
-	g->break_skip = g->break_overrun = -1;
-	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
-	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
-	    (st = vn_kernels_create(&g->device, &g->kernels, plan, o->policy, o->paged, o->cache_dir, err)) ||
-	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
-		vn_gpu_destroy(g);
-		return st;
-	}
-	g->encoder.stop = o->stop;
-	g->encoder.stop_ctx = o->stop_ctx;
-	if ((st = vn_arena_create(&g->arena, plan, err)) ||
-	    (st = vn_cache_create(&g->cache, plan, o->policy, block, o->scatter, err)) ||
-	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
-	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o, err)) ||
-	    (st = vn_device_complaint(&g->device, err))) {
-		vn_gpu_destroy(g);
-		return st;
-	}
-	*gpu = g;
-	return VN_OK;
-}
-
-void vn_gpu_destroy(void *gpu)
+static void destroy(void *gpu)
 {
 	vn_gpu *g = gpu;
 	if (!g)
@@ -185,13 +140,70 @@ void vn_gpu_destroy(void *gpu)
 	free(g);
 }
 
-int64_t vn_gpu_position(const void *gpu)
+vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o, vn_gpu **gpu,
+                        vn_error *err)
+{
+	const bool half_sums = o->policy.sums == VN_F16;
+	const int  block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
+	vn_gpu    *g;
+	vn_status  st;
+
+	*gpu = NULL;
+	if ((o->policy.products || !(o->policy.storage == VN_F32 && o->policy.sums == VN_F32)) &&
+	    !(o->policy.storage == VN_F16 && (half_sums || o->policy.sums == VN_F32)))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in f16, f16-acc16 and f32, not in %s",
+		               vn_policy_name(o->policy));
+	if (block < 0 || block > BLOCK_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "blocks of %d tokens: 1 to %d can be had", block, BLOCK_MAX);
+	if (!(g = calloc(1, sizeof(*g))))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
+	g->plan = plan;
+	g->policy = o->policy;
+	g->guard = o->guard;
+	g->validate = o->validate;
+	g->progress = o->progress;
+	g->threads = o->threads;
+	g->early = o->early;
+	g->n_early = o->n_early;
+	g->break_skip = g->break_overrun = -1;
+	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
+	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
+	    (st = vn_kernels_create(&g->device, &g->kernels, plan, o->policy, o->paged, o->cache_dir, err)) ||
+	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
+		destroy(g);
+		return st;
+	}
+	g->encoder.stop = o->stop;
+	g->encoder.stop_ctx = o->stop_ctx;
+	if ((st = vn_arena_create(&g->arena, plan, err)) ||
+	    (st = vn_cache_create(&g->cache, plan, o->policy, block, o->scatter, err)) ||
+	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
+	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o, err)) ||
+	    (st = vn_device_complaint(&g->device, err))) {
+		destroy(g);
+		return st;
+	}
+	*gpu = g;
+	return VN_OK;
+}
+
+static vn_status forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+{
+	vn_gpu   *g = gpu;
+	vn_status st;
+
+	if ((st = vn_pass_begin(g, ids, tokens, taps, err)) || (st = vn_pass_run(g, 0, g->plan->n_nodes, err)))
+		return st;
+	return vn_pass_end(g, true, err);
+}
+
+static int64_t position_of(const void *gpu)
 {
 	const vn_gpu *g = gpu;
 	return g->position;
 }
 
-void vn_gpu_reset(void *gpu)
+static void reset_run(void *gpu)
 {
 	vn_gpu *g = gpu;
 	vn_pass_give_up(g);
@@ -199,16 +211,14 @@ void vn_gpu_reset(void *gpu)
 }
 
 /* What states hold of later tokens does not count any more: vn_cache_begin. */
-vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err)
+static vn_status rewind_run(void *gpu, int64_t position, vn_error *err)
 {
 	vn_gpu         *g = gpu;
-	const vn_status st = vn_plan_can_rewind(g->plan, g->position, position, err);
+	const vn_status st = vn_plan_rewind(g->plan, &g->position, position, err);
 
-	if (st)
-		return st;
-	vn_pass_give_up(g);
-	g->position = position;
-	return VN_OK;
+	if (!st)
+		vn_pass_give_up(g);
+	return st;
 }
 
 bool vn_gpu_compiles(const vn_gpu *g)
@@ -216,13 +226,13 @@ bool vn_gpu_compiles(const vn_gpu *g)
 	return !g->kernels.cache_hit;
 }
 
-double vn_gpu_compiling(const void *gpu)
+static double compiling(const void *gpu)
 {
 	const vn_gpu *g = gpu;
 	return g->kernels.seconds;
 }
 
-void vn_gpu_facts(const void *gpu, vn_facts *f)
+static void write_facts(const void *gpu, vn_facts *f)
 {
 	const vn_gpu        *g = gpu;
 	const vn_gpu_device *d = &g->device.info;
@@ -264,10 +274,9 @@ const double *vn_gpu_node_ms(const vn_gpu *g, double *total)
 
 /* clang-format off */
 const vn_engine_ops vn_gpu_ops = {
-	.forward = vn_gpu_forward, .position = vn_gpu_position, .reset = vn_gpu_reset, .facts = vn_gpu_facts,
-		.destroy = vn_gpu_destroy,
-	.begin = vn_gpu_begin, .run = vn_gpu_run, .read = vn_gpu_read, .write = vn_gpu_write, .flush = vn_gpu_flush,
-		.end = vn_gpu_end,
-	.rewind = vn_gpu_rewind, .compiling = vn_gpu_compiling,
+	.forward = forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy,
+	.begin = vn_pass_begin, .run = vn_pass_run, .read = vn_pass_read, .write = vn_pass_write, .flush = vn_pass_flush,
+		.end = vn_pass_end,
+	.rewind = rewind_run, .compiling = compiling,
 };
 /* clang-format on */

@@ -14,7 +14,7 @@
  *          scratch buffer of at most the staging budget, through which logits, tapped scores and
  *          paged states pass in pieces; partial sums of products with divided inputs; ids and rope
  *          tables; if few workgroups share many keys, float sums of attention in up to 64 parts.
- *          For the host: twice the staging budget. vn_gpu_facts states the bytes of each:
+ *          For the host: twice the staging budget. `facts` states the bytes of each:
  *          bytes_weights, bytes_arena (with scratch, sums and tables), bytes_cache, bytes_staging.
  */
 #ifndef VN_LIBGPU_GPU_H
@@ -62,26 +62,18 @@ typedef struct vn_gpu_options {
 	void       *stop_ctx;
 	/* of the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
 	const char *cache_dir;
+	/* For an experiment: the first outputs (n_early) of nodes whose commands do not wait for earlier
+	 * ones, because the barriers before them are left out. Borrowed like the plan. A call without
+	 * such a barrier is refused: VN_ERR_USAGE. */
+	const int  *early;
+	int         n_early;
 } vn_gpu_options;
 
 /* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. */
 vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o, vn_gpu **gpu,
                         vn_error *err);
 
-/* The functions of vn_engine_ops (libref/plan/engine.h). gpu: a vn_gpu. */
-vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err);
-vn_status vn_gpu_read(void *gpu, int value, void *data, vn_error *err);
-vn_status vn_gpu_write(void *gpu, int value, const void *data, vn_error *err);
-vn_status vn_gpu_flush(void *gpu, vn_error *err);
-vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err);
-int64_t   vn_gpu_position(const void *gpu);
-void      vn_gpu_reset(void *gpu);
-vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err);
-double    vn_gpu_compiling(const void *gpu);
-void      vn_gpu_facts(const void *gpu, vn_facts *f);
-void      vn_gpu_destroy(void *gpu);
+/* What every engine can do: libref/plan/engine.h. self: a vn_gpu. */
 extern const vn_engine_ops vn_gpu_ops;
 
 /* Details of this engine. With validate or guard, a finding is VN_ERR_DEVICE: "layer3.q_rope was

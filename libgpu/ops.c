@@ -402,8 +402,8 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 			    0, all);
 		break;
 	case VN_OP_GATED:
-		map(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.gated.form, buffer_of(w, n->in[0]),
-		    buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		map(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.act.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]),
+		    0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_ROWS: rows(w, n); break;
 	case VN_OP_ADD:

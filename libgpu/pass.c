@@ -237,7 +237,7 @@ static vn_status start_progress(vn_gpu *g, vn_error *err)
 	return st;
 }
 
-vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	vn_gpu      *g = gpu;
 	vn_gpu_pass *w = &g->walk;
@@ -328,16 +328,17 @@ static int first_part(const vn_gpu *g)
 	enum { LONG = 100 };
 	const int n = g->plan->n_nodes < LONG ? 0 : g->plan->n_nodes / 3;
 
-	return n && !g->plan->node[n].early && !g->encoder.break_barriers ? n : 0;
+	return n && !vn_gpu_is_early(g, n) && !g->encoder.omit ? n : 0;
 }
 
 static void encode_node(vn_gpu *g, int node)
 {
 	const vn_node *n = &g->plan->node[node];
+	const bool     omit = g->encoder.omit;
 
-	g->encoder.early = n->early;
+	g->encoder.omit = omit || vn_gpu_is_early(g, node);
 	vn_ops_encode(&g->walk, node);
-	g->encoder.early = false;
+	g->encoder.omit = omit;
 	for (int k = 0; k < n->n_state; k++)
 		if (g->plan->state[n->state[k]].input >= 0)
 			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
@@ -398,7 +399,7 @@ static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
 	return st;
 }
 
-vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
+vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err)
 {
 	vn_gpu   *g = gpu;
 	vn_status st;
@@ -422,17 +423,17 @@ vn_status vn_gpu_run(void *gpu, int from, int to, vn_error *err)
 /* An experiment that leaves nothing out shows nothing. */
 static vn_status check_early(const vn_gpu *g, vn_error *err)
 {
-	for (int i = 0; i < g->plan->n_nodes && !g->encoder.left_out; i++)
-		if (g->plan->node[i].early && g->made[g->plan->node[i].out[0]])
+	for (int i = 0; i < g->n_early && !g->encoder.left_out; i++)
+		if (g->made[g->early[i]])
 			return vn_fail(
 				err, VN_ERR_USAGE,
 				"%s: no barrier stands right before it: an earlier barrier, of another reader or of the capture, "
 				"already waits for its inputs",
-				g->plan->value[g->plan->node[i].out[0]].name);
+				g->plan->value[g->early[i]].name);
 	return VN_OK;
 }
 
-vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err)
+vn_status vn_pass_end(void *gpu, bool keep, vn_error *err)
 {
 	vn_gpu   *g = gpu;
 	vn_status st;
@@ -457,14 +458,4 @@ vn_status vn_gpu_end(void *gpu, bool keep, vn_error *err)
 		vn_cache_keep(&g->cache, g->position);
 	}
 	return VN_OK;
-}
-
-vn_status vn_gpu_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
-{
-	vn_gpu   *g = gpu;
-	vn_status st;
-
-	if ((st = vn_gpu_begin(g, ids, tokens, taps, err)) || (st = vn_gpu_run(g, 0, g->plan->n_nodes, err)))
-		return st;
-	return vn_gpu_end(g, true, err);
 }

@@ -36,11 +36,11 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 		if (w->g->cache.slot[i].grows && whole > bytes)
 			bytes = whole;
 	}
-	for (int i = 0; i < w->g->plan->n_nodes; i++) { /* an experiment's keys, turned */
-		const vn_node *n = &w->g->plan->node[i];
-		if (n->op == VN_OP_ATTENTION && n->x.attention.again &&
-		    w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes > bytes)
-			bytes = w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes;
+	for (int r = 0; r < w->g->n_ropes; r++) { /* a row of an experiment's keys, turned */
+		const int          v = w->g->plan->node[w->g->rope_node[r]].out[0];
+		const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[v]) * element;
+		if (w->g->rope_past[r] && row > bytes)
+			bytes = row;
 	}
 	for (int v = 0; v < w->g->plan->n_values; v++) {
 		if (w->g->plan->value[v].alias_of >= 0 || !vn_value_streams(w->g->plan, v))

@@ -180,11 +180,11 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 	vn_product_encode_parts(e, way, p, element);
 	if (!vn_product_is_joined(way))
 		return;
-	const bool early = e->early;
-	e->early = false; /* an experiment leaves out what stands before the product, not what stands inside */
+	const bool omit = e->omit;
+	e->omit = false; /* an experiment leaves out what stands before the product, not what stands inside */
 	uses(e, p, p->sums, p->y);
 	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, cut((int64_t)push.T * cut(push.M, 8) * 8, 128), 1);
-	e->early = early;
+	e->omit = omit;
 }
 
 void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, const vn_product *up, vn_act act,

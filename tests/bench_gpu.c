@@ -104,8 +104,8 @@ static void go_back(vn_gpu *g, const int32_t *ids, int64_t past)
 {
 	vn_error err = { "" };
 
-	if (vn_gpu_rewind(g, past, &err) &&
-	    (vn_gpu_rewind(g, 0, &err) || (past && vn_gpu_forward(g, ids, past, NULL, &err))))
+	if (vn_gpu_ops.rewind(g, past, &err) &&
+	    (vn_gpu_ops.rewind(g, 0, &err) || (past && vn_gpu_ops.forward(g, ids, past, NULL, &err))))
 		fail(&err);
 }
 
@@ -125,7 +125,7 @@ static void time_operations(vn_gpu *g, const vn_plan *p, const int32_t *ids, int
 	vn_gpu_time_nodes(g, true);
 	for (int i = 0; i < rounds; i++) {
 		go_back(g, ids, past);
-		if (vn_gpu_forward(g, ids, T, NULL, &err))
+		if (vn_gpu_ops.forward(g, ids, T, NULL, &err))
 			fail(&err);
 		const double *node = vn_gpu_node_ms(g, NULL);
 		for (int n = 0; node && n < p->n_nodes; n++) {
@@ -194,10 +194,10 @@ static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, 
 	for (int i = -3; i < rounds; i++) { /* the first warm up */
 		go_back(g, ids, past);
 		const double start = vn_seconds();
-		if (vn_gpu_begin(g, ids, T, NULL, &err) || vn_gpu_run(g, 0, p->n_nodes, &err))
+		if (vn_gpu_ops.begin(g, ids, T, NULL, &err) || vn_gpu_ops.run(g, 0, p->n_nodes, &err))
 			fail(&err);
 		const double listed = vn_seconds();
-		if (vn_gpu_end(g, true, &err))
+		if (vn_gpu_ops.end(g, true, &err))
 			fail(&err);
 		if (i >= 0) {
 			wall[i] = (vn_seconds() - start) * 1e3;
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
 	if (vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &o, &g, &err))
 		fail(&err);
 	const double created = vn_seconds() - start;
-	vn_gpu_facts(g, &facts);
+	vn_gpu_ops.facts(g, &facts);
 	const double gigabytes = atof(vn_facts_get(&facts, "bytes_weights")) * 1e-9;
 	if (!json) {
 		printf("%s on %s, %s\n", argv[1], vn_facts_get(&facts, "device"), vn_policy_name(o.policy));
@@ -272,13 +272,13 @@ int main(int argc, char **argv)
 	json_t *said = !json ? NULL
 	                     : json_pack("{s:s, s:s, s:f, s:f, s:f, s:o}", "device", vn_facts_get(&facts, "device"),
 	                                 "precision", vn_policy_name(o.policy), "created_s", created, "weights_gb",
-	                                 gigabytes, "compiling_s", vn_gpu_compiling(g), "calls", calls);
+	                                 gigabytes, "compiling_s", vn_gpu_ops.compiling(g), "calls", calls);
 	if (!json)
-		printf("shaders: %.3f s, %s a cache\n", vn_gpu_compiling(g), vn_gpu_compiles(g) ? "without" : "with");
+		printf("shaders: %.3f s, %s a cache\n", vn_gpu_ops.compiling(g), vn_gpu_compiles(g) ? "without" : "with");
 	else if (!vn_json_print(said, stdout, JSON_INDENT(1)))
 		return 2;
 	json_decref(said);
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	vn_model_close(m);
 	return 0;
 }

@@ -96,7 +96,7 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 	vn_taps        taps = { .want = want, .rows = VN_ROWS_ALL };
 	double         start = vn_seconds();
 
-	vn_ref_reset(r);
+	vn_ref_ops.reset(r);
 	if (record) {
 		if (vn_taps_choose(p, NULL, 0, -1, -1, want, &err) || vn_store_create(path, true, p, &store, &err) ||
 		    vn_store_step(store, 0, 0, T, 0, T, &err))
@@ -104,7 +104,7 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 		vn_store_copier(store, vn_copy, threads);
 		taps.sink = vn_store_sink(store);
 	}
-	if (vn_ref_forward(r, ids, T, record ? &taps : NULL, &err))
+	if (vn_ref_ops.forward(r, ids, T, record ? &taps : NULL, &err))
 		fail(&err);
 	if (record && vn_store_commit(&store, &err))
 		fail(&err);
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 		       rounds);
 		kept = print_text(&t, rounds, record);
 	}
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	vn_model_close(m);
 	free(ids);
 	return kept ? 0 : 1;

@@ -29,7 +29,8 @@ libgpu
 capture/base capture/file capture/recording capture/view capture/names capture/store capture/run capture/import
 capture/show capture/edit capture
 """.split()
-STRICT = {"capture/run", "compare/hypothesis", "compare/estimate", "compare/rearrange", "compare/explain"}
+STRICT = {folder for folder in ORDER if folder.startswith("lib")} | {
+    "capture/run", "compare/hypothesis", "compare/estimate", "compare/rearrange", "compare/explain"}
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FEWEST = 300  # object files: fewer mean that BUILD is not what we think it is
 

@@ -62,7 +62,7 @@ static inline vn_status record_llama_in(const char *precision, const char *name,
 			st = vn_record(&r, m, &e, &done, err);
 		}
 	}
-	vn_ref_destroy(ref);
+	vn_ref_ops.destroy(ref);
 	vn_faulty_destroy(f);
 	vn_model_close(m);
 	return st;

@@ -121,7 +121,7 @@ static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan,
 	for (int step = 0; !st && step <= f->decode; step++) {
 		const int64_t n = step ? 1 : TOKENS;
 		if (!(st = vn_store_step(s, step, done, n, 0, n, err)))
-			st = vn_ref_forward(ref, ids + done, n, &taps, err);
+			st = vn_ref_ops.forward(ref, ids + done, n, &taps, err);
 		if (!st && f->link)
 			st = vn_store_aliases(s, links, err);
 		done += n;
@@ -184,7 +184,7 @@ static inline void record(const char *name, const fault *f)
 		printf("\n    %s\n", err.text);
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 	rows[0] = first;
-	vn_ref_destroy(ref);
+	vn_ref_ops.destroy(ref);
 	vn_plan_destroy(plan);
 	free(w);
 }

@@ -598,14 +598,14 @@ class WhatIsWrong(Files):
             self.refuses("unknown axis 'x'; layer3.k_rope has 'token kv_head dim'", r.put, "layer3.k_rope", a,
                          dims="token kv_head x")
             self.refuses("layer3.q_rope: recorded twice in step 0", r.put, "layer3.q_rope", a, dims="token head dim")
-            self.refuses("one word an axis", r.put, "layer3.k_rope", a, dims="token dim")
-            self.refuses("none twice", r.put, "layer3.k_rope", a, dims="token dim dim")
+            self.refuses("one word per axis", r.put, "layer3.k_rope", a, dims="token dim")
+            self.refuses("no word twice", r.put, "layer3.k_rope", a, dims="token dim dim")
             self.refuses("16 token, expected 17", r.put, "layer3.k_rope", a[:16], dims="token kv_head dim")
             self.refuses("rank 2, expected 3 (token kv_head dim)", r.put, "layer3.k_rope", a[:, 0])
             self.refuses("so its dims are needed", r.put, "blk.3.rope", a)
             self.refuses("a file holds float16", r.put, "layer3.k_rope", a.astype(complex))
             self.refuses("a file holds float16", r.put, "layer3.k_rope", np.array([[["x"]]]))
-            self.refuses("not all bfloat16's", r.put, "layer3.k_rope", a + np.float32(1.0000001), dtype="bf16")
+            self.refuses("not all are bfloat16 values", r.put, "layer3.k_rope", a + np.float32(1.0000001), dtype="bf16")
             self.refuses("no empty axis", r.put, "embed", np.zeros((17, 0), np.float32))
             self.refuses("no slash", r.put, "layer3/k_rope", a, dims="token kv_head dim")
             self.refuses("printable", r.put, "x" * 200, a, dims="token kv_head dim")
@@ -631,12 +631,12 @@ class WhatIsWrong(Files):
                                ("order -1", dict(order=-1)),
                                ("more than 63 bytes", dict(dims="token " + "d" * 58))):
                 self.refuses(what, r.put, "mine", a, **{**dict(dims="token x"), **more})
-            self.refuses("no array of numbers", r.put, "mine", [[1.0], [2.0, 3.0]], dims="token x")
+            self.refuses("not an array of numbers", r.put, "mine", [[1.0], [2.0, 3.0]], dims="token x")
             self.refuses("64 bits", r.fact, big=1 << 70)
             self.refuses("60000", r.fact, big="x" * 70000)
             self.refuses("127 printable bytes", r.model, family="qwen2", config="{}", weights={"w" * 128: a})
             r.model(family="qwen2", config="{}")
-            self.refuses("said before", r.model, family="qwen2", config="{}")
+            self.refuses("given before", r.model, family="qwen2", config="{}")
             self.refuses("-1, which is padding", r.set_positions, [-1, *range(16)])
             names = {"model.layers.10.post_attention_layernorm": "token x",
                      "layer0.something_that_only_this_engine_has": "token x",
@@ -700,7 +700,7 @@ class WhatIsWrong(Files):
                     r.begin_step(**s)
         self.refuses("nothing was recorded", of)
         self.refuses("the steps have 5 tokens, token_ids 17", of, dict(tokens=5))
-        self.refuses("18 tokens, and 17 of token_ids are left", of, dict(tokens=18))
+        self.refuses("18 tokens, but token_ids has only 17 left", of, dict(tokens=18))
         self.refuses("token_ids are needed", of, dict(tokens=5), token_ids=None)
         self.refuses("given to Recorder already", of, dict(token_ids=[1]))
         self.refuses("an id below 0", of, token_ids=[1, -1])

@@ -192,7 +192,7 @@ static inline void forward(vn_ref *r, const int32_t *id, int64_t n, keep *k)
 
 	if (k)
 		keep_clear(k);
-	CU_ASSERT_EQUAL(vn_ref_forward(r, id, n, k ? &t : NULL, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.forward(r, id, n, k ? &t : NULL, &e), VN_OK);
 	if (k)
 		CU_ASSERT_EQUAL(k->protocol_errors, 0);
 }
@@ -204,7 +204,7 @@ static inline void run(keep *k, vn_policy policy, int threads, const char *glob,
 
 	keep_start(k, vn_model_plan(model), glob);
 	forward(r, id, n, k);
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 }
 
 static inline void long_ids(int32_t *id, int n)

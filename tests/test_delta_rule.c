@@ -244,8 +244,8 @@ static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int
 		                             .key_heads = (int)nk,
 		                             .value_heads = (int)nv,
 		                             .key_dim = (int)dk,
-		                             .value_dim = (int)dv,
-		                             .chunked = chunks } };
+		                             .value_dim = (int)dv },
+		                .x.delta.chunked = chunks };
 	const double *in[] = { p->q + from * nk * dk, p->k + from * nk * dk, p->v + from * nv * dv, p->g + from * nv,
 		                   p->beta + from * nv };
 

@@ -111,7 +111,7 @@ static void a_changed_constant_changes_its_own_node_and_nothing_beside_it(void)
 			if (c->value[v].alias_of < 0 && !follows[v])
 				CU_ASSERT(same_bits(&a, &b, c->value[v].name));
 		CU_ASSERT_FALSE(same_bits(&a, &b, "logits"));
-		vn_ref_destroy(r);
+		vn_ref_ops.destroy(r);
 		keep_clear(&b);
 		vn_plan_destroy(c);
 	}
@@ -133,7 +133,7 @@ static void compute(vn_ref *r, const vn_plan *p, int node, vn_policy policy, uns
 	const bool           half = policy.storage == VN_F16;
 
 	for (int i = 0; i < n->n_in; i++) {
-		CU_ASSERT_EQUAL_FATAL(vn_ref_read(r, n->in[i], stored[i], NULL), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_ref_ops.read(r, n->in[i], stored[i], NULL), VN_OK);
 		if (half)
 			vn_to_f32((float *)(void *)real[i], stored[i], VN_F16, (size_t)(T * vn_value_row(&p->value[n->in[i]])));
 		a.in[i] = half ? real[i] : stored[i];
@@ -162,26 +162,26 @@ static void a_node_computed_elsewhere_and_written_gives_the_same_bits(void)
 		for (int n = 0; n < p->n_nodes; n++) {
 			if (vn_value_streams(p, p->node[n].out[0]))
 				continue;
-			vn_ref_reset(r);
+			vn_ref_ops.reset(r);
 			keep_start(&b, p, "logits");
 			const vn_taps t = taps_of(&b);
 			const size_t  bytes = (size_t)(T * vn_value_row(&p->value[p->node[n].out[0]])) *
 			                     vn_dtype_size(all_policies[i].storage);
-			CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r, ids, T, &t, NULL), VN_OK);
-			CU_ASSERT_EQUAL(vn_ref_run(r, 0, n, NULL), VN_OK);
+			CU_ASSERT_EQUAL_FATAL(vn_ref_ops.begin(r, ids, T, &t, NULL), VN_OK);
+			CU_ASSERT_EQUAL(vn_ref_ops.run(r, 0, n, NULL), VN_OK);
 			compute(r, p, n, all_policies[i], made);
-			CU_ASSERT_EQUAL(vn_ref_write(r, p->node[n].out[0], made, NULL), VN_OK);
-			CU_ASSERT_EQUAL(vn_ref_read(r, p->node[n].out[0], back, NULL), VN_OK);
+			CU_ASSERT_EQUAL(vn_ref_ops.write(r, p->node[n].out[0], made, NULL), VN_OK);
+			CU_ASSERT_EQUAL(vn_ref_ops.read(r, p->node[n].out[0], back, NULL), VN_OK);
 			CU_ASSERT_EQUAL(memcmp(made, back, bytes), 0);
-			CU_ASSERT_EQUAL(vn_ref_run(r, n + 1, p->n_nodes, NULL), VN_OK);
-			vn_ref_end(r, true, NULL);
-			CU_ASSERT_EQUAL(vn_ref_position(r), T);
+			CU_ASSERT_EQUAL(vn_ref_ops.run(r, n + 1, p->n_nodes, NULL), VN_OK);
+			vn_ref_ops.end(r, true, NULL);
+			CU_ASSERT_EQUAL(vn_ref_ops.position(r), T);
 			CU_ASSERT(same_bits(&whole, &b, "logits"));
 			forward(r, ids, 1, &b);
 			CU_ASSERT(same_bits(&after, &b, "logits"));
 			keep_clear(&b);
 		}
-		vn_ref_destroy(r);
+		vn_ref_ops.destroy(r);
 		keep_clear(&whole);
 		keep_clear(&after);
 	}
@@ -198,13 +198,13 @@ static void a_changed_value_changes_exactly_what_follows(void)
 	run(&a, F32, 2, "*", ids, T);
 	keep_start(&b, p, "*");
 	const vn_taps t = taps_of(&b);
-	CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r, ids, T, &t, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_run(r, 0, n, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.begin(r, ids, T, &t, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, 0, n, NULL), VN_OK);
 	memcpy(x, a.value[v].data, sizeof x);
 	x[5 * TOY_D + 3] += 1.0f; /* of token 5 */
-	CU_ASSERT_EQUAL(vn_ref_write(r, v, x, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_run(r, n + 1, p->n_nodes, NULL), VN_OK);
-	vn_ref_end(r, true, NULL);
+	CU_ASSERT_EQUAL(vn_ref_ops.write(r, v, x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, n + 1, p->n_nodes, NULL), VN_OK);
+	vn_ref_ops.end(r, true, NULL);
 	CU_ASSERT_PTR_NULL(b.value[v].data); /* a tap shows what a node makes */
 	for (int i = 0; i < p->n_values; i++) {
 		if (p->value[i].alias_of >= 0 || i == v)
@@ -216,7 +216,7 @@ static void a_changed_value_changes_exactly_what_follows(void)
 			CU_ASSERT(rows_same(&a, &b, i, 5));
 		}
 	}
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	keep_clear(&a);
 	keep_clear(&b);
 }
@@ -231,43 +231,43 @@ static void what_is_not_there_is_refused_and_never_made_up(void)
 	unsigned char x[MOST_ROW] = { 0 };
 	vn_error      e;
 
-	vn_ref_end(r, true, NULL); /* nothing is begun: nothing happens */
-	CU_ASSERT_EQUAL(vn_ref_position(r), 0);
-	CU_ASSERT_EQUAL(vn_ref_run(r, 0, 1, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_write(r, embed, x, &e), VN_ERR_USAGE);
+	vn_ref_ops.end(r, true, NULL); /* nothing is begun: nothing happens */
+	CU_ASSERT_EQUAL(vn_ref_ops.position(r), 0);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, 0, 1, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.read(r, embed, x, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.write(r, embed, x, &e), VN_ERR_USAGE);
 
-	CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r, ids, T, NULL, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_begin(r, ids, T, NULL, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_forward(r, ids, T, NULL, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_run(r, -1, 1, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_run(r, 0, p->n_nodes + 1, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_run(r, 1, 2, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.begin(r, ids, T, NULL, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.begin(r, ids, T, NULL, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.forward(r, ids, T, NULL, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, -1, 1, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, 0, p->n_nodes + 1, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.read(r, embed, x, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, 1, 2, &e), VN_ERR_USAGE);
 	CU_ASSERT_STRING_EQUAL(
 		e.text,
 		"layer0.attn_norm: its input embed is not in memory: it was neither computed nor written, or is already freed");
-	CU_ASSERT_EQUAL(vn_ref_run(r, 0, out + 1, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_read(r, embed, x, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_read(r, vn_plan_find(p, "layer0.input"), x, NULL), VN_OK); /* its second name */
-	CU_ASSERT_EQUAL(vn_ref_read(r, p->n_values, x, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_read(r, vn_plan_find(p, "layer0.attn_probs"), x, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_write(r, vn_plan_find(p, "logits"), x, &e), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(vn_ref_run(r, out + 1, p->n_nodes, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_read(r, q, x, &e), VN_ERR_USAGE); /* its memory is another's by now */
-	vn_ref_end(r, false, NULL);
-	CU_ASSERT_EQUAL(vn_ref_position(r), 0);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, 0, out + 1, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.read(r, embed, x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.read(r, vn_plan_find(p, "layer0.input"), x, NULL), VN_OK); /* its second name */
+	CU_ASSERT_EQUAL(vn_ref_ops.read(r, p->n_values, x, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.read(r, vn_plan_find(p, "layer0.attn_probs"), x, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.write(r, vn_plan_find(p, "logits"), x, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, out + 1, p->n_nodes, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.read(r, q, x, &e), VN_ERR_USAGE); /* its memory is another's by now */
+	vn_ref_ops.end(r, false, NULL);
+	CU_ASSERT_EQUAL(vn_ref_ops.position(r), 0);
 
 	/* keys of a kept call that nobody made: refused when they are needed */
-	CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r, ids, T, NULL, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_run(r, 0, p->value[k].node, NULL), VN_OK);
-	vn_ref_end(r, true, NULL);
-	CU_ASSERT_EQUAL(vn_ref_forward(r, ids, 1, NULL, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.begin(r, ids, T, NULL, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_ref_ops.run(r, 0, p->value[k].node, NULL), VN_OK);
+	vn_ref_ops.end(r, true, NULL);
+	CU_ASSERT_EQUAL(vn_ref_ops.forward(r, ids, 1, NULL, &e), VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "layer0.attn_context: its input layer0.k_rope is not in memory"));
-	CU_ASSERT_EQUAL(vn_ref_position(r), T);
-	vn_ref_reset(r);
+	CU_ASSERT_EQUAL(vn_ref_ops.position(r), T);
+	vn_ref_ops.reset(r);
 	forward(r, ids, T, NULL);
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 }
 
 int main(void)

@@ -69,7 +69,7 @@ static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node
 	} else {
 		const vn_plan *q = vn_faulty_plan(f);
 		CU_ASSERT_EQUAL(vn_plan_check(q, NULL), VN_OK);
-		CU_ASSERT(!vn_plan_equal(q, p) || other_weights(f, p) || q->node[node].early);
+		CU_ASSERT(!vn_plan_equal(q, p) || other_weights(f, p) || vn_faulty_early(f, &(const int *) { NULL }));
 		CU_ASSERT(q->n_values >= p->n_values);
 		for (int v = 0; v < p->n_values; v++)
 			CU_ASSERT_STRING_EQUAL(q->value[v].name, p->value[v].name);
@@ -152,6 +152,24 @@ static void what_cannot_be_is_refused_by_saying_what_can(void)
 	refuse("qwen2", "W12@layer0.q_proj", "not f16 or bf16");
 }
 
+static void a_node_that_waits_for_nothing_is_named_once(void)
+{
+	vn_model  *m = open_fixture("qwen2");
+	vn_faulty *f = NULL;
+	vn_error   e;
+	const int *early;
+
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_faulty_early(f, &early), 0);
+	CU_ASSERT_EQUAL(vn_faulty_inject(f, "P9.barrier@layer1.output", NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_early(f, &early), 1);
+	CU_ASSERT_EQUAL(early[0], vn_plan_find(vn_model_plan(m), "layer1.output"));
+	CU_ASSERT_EQUAL(vn_faulty_inject(f, "P9.barrier@layer1.*", &e), VN_ERR_USAGE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "layer1.output: it already waits for nothing"));
+	vn_faulty_destroy(f);
+	vn_model_close(m);
+}
+
 /* The shards of a fused product of queries, keys and values, for 2 ranks and more. */
 static void a_number_of_ranks_has_to_divide_the_rows(void)
 {
@@ -207,6 +225,7 @@ int main(void)
 		                    TEST(every_mistake_has_an_id_of_its_own_and_faults_come_first),
 		                    TEST(every_fault_is_made_where_it_fits_and_refused_elsewhere),
 		                    TEST(what_cannot_be_is_refused_by_saying_what_can),
+		                    TEST(a_node_that_waits_for_nothing_is_named_once),
 		                    TEST(a_number_of_ranks_has_to_divide_the_rows),
 		                    TEST(faults_add_up),
 		                    CU_TEST_INFO_NULL };

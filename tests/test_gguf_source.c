@@ -233,7 +233,8 @@ static void only_what_was_changed_is_copied(void)
 			high = (const unsigned char *)t->t.data + t->bytes > high ? (const unsigned char *)t->t.data + t->bytes
 			                                                          : high;
 		}
-		CU_ASSERT_EQUAL_FATAL(vn_source_of_gguf(f, &s, NULL), VN_OK);
+		s = calloc(1, sizeof *s);
+		CU_ASSERT_EQUAL_FATAL(vn_source_of_gguf(f, s, NULL), VN_OK);
 		for (size_t k = 0; k < s->n; k++)
 			if (s->tensor[k].data < low || s->tensor[k].data >= high) {
 				CU_ASSERT_PTR_NOT_NULL_FATAL(row[i].copied[next]);
@@ -279,8 +280,14 @@ static vn_status source_of(toy_gguf *g, vn_source **s, vn_error *e)
 	memcpy(kept, g->p, g->n);
 	e->text[0] = '\0';
 	*s = NULL;
-	if (!(st = vn_gguf_parse("x.gguf", kept, g->n, &f, e)))
-		st = vn_source_of_gguf(f, s, e);
+	if (!(st = vn_gguf_parse("x.gguf", kept, g->n, &f, e))) {
+		vn_source *made = calloc(1, sizeof *made);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(made);
+		if ((st = vn_source_of_gguf(f, made, e)))
+			vn_source_close(made);
+		else
+			*s = made;
+	}
 	gg_free(g);
 	return st;
 }

@@ -33,7 +33,7 @@ static void decode(const vn_plan *p, const vn_tensor *weight, vn_gpu_options o, 
 			run->after[i] = g->encoder.buffers.recorded;
 		}
 	}
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	free(want);
 	free(ids);
 }

@@ -97,7 +97,7 @@ static bool run(const model *m, vn_gpu_options o, int64_t past, int64_t tokens, 
 	good = good && (past == 0 || forward(g, ids, past, &before) == VN_OK);
 	keep_next(k, m->plan);
 	good = good && forward(g, ids + past, tokens, &taps) == VN_OK;
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	free(ids);
 	free(last);
 	free(want);

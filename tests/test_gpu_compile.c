@@ -103,7 +103,7 @@ static void shaders_are_compiled_at_the_same_time(void)
 		unwatch();
 		CU_ASSERT_TRUE(seen_.built > 5);
 		CU_ASSERT_TRUE(processors() > 1 && !o.threads ? seen_.most_at_once > 1 : seen_.most_at_once == 1);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}
@@ -120,23 +120,23 @@ static void calls_compile_what_they_use(vn_gpu_options o, const model *m, bool t
 	vn_gpu *g = watched(m, o, 0);
 
 	for (int call = 0; call < 2; call++) {
-		const double before = vn_gpu_compiling(g);
+		const double before = vn_gpu_ops.compiling(g);
 		const int    built = seen_.built;
 		seen_.dispatched = false;
 		forward(g, ids + (call ? T : 0), call ? 1 : T, tapped ? &taps : NULL);
 		CU_ASSERT_TRUE(seen_.built > built);
-		CU_ASSERT_TRUE(vn_gpu_compiling(g) > before);
+		CU_ASSERT_TRUE(vn_gpu_ops.compiling(g) > before);
 		CU_ASSERT_EQUAL(seen_.late, 0);
 		CU_ASSERT_EQUAL(seen_.used, seen_.built);
 		keep_next(&k, m->plan);
 	}
-	const double before = vn_gpu_compiling(g);
+	const double before = vn_gpu_ops.compiling(g);
 	const int    built = seen_.built;
 	forward(g, ids, 1, tapped ? &taps : NULL);
 	CU_ASSERT_EQUAL(seen_.built, built);
-	CU_ASSERT_EQUAL(vn_gpu_compiling(g), before);
+	CU_ASSERT_EQUAL(vn_gpu_ops.compiling(g), before);
 	unwatch();
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	keep_stop(&k);
 	free(want);
 	free(ids);
@@ -176,7 +176,7 @@ static void the_bits_are_those_of_shaders_compiled_one_by_one(void)
 					CU_ASSERT_EQUAL(vn_kernel_pipeline(&g->kernels, (vn_kernel)s, &pipeline, &err), VN_OK);
 			}
 			forward(g, ids, T, &taps);
-			vn_gpu_destroy(g);
+			vn_gpu_ops.destroy(g);
 		}
 		CU_ASSERT_EQUAL(different(&k[0], &k[1], want), 0);
 		keep_stop(&k[0]);
@@ -203,17 +203,17 @@ static void compiling_can_be_interrupted_and_goes_on_in_the_next_call(void)
 		vn_gpu  *g = watched(&m, on(d, F16), 50);
 		g->encoder.stop = from_the_third_on; /* loading weights asks, too */
 		g->encoder.stop_ctx = &asked;
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_INTERRUPTED);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, T, NULL, &err), VN_ERR_INTERRUPTED);
 		const int built = seen_.built;
 		CU_ASSERT_FALSE(seen_.dispatched);
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
 		g->encoder.stop = NULL;
 		forward(g, ids, T, NULL);
 		unwatch();
 		CU_ASSERT_TRUE(processors() > 2 || seen_.built > built);
 		CU_ASSERT_EQUAL(seen_.late, 0);
 		CU_ASSERT_EQUAL(seen_.used, seen_.built);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}

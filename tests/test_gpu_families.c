@@ -108,7 +108,7 @@ static void activations_are_right_for_any_number(void)
 					CU_ASSERT_EQUAL(wrong(&m, &k, y, policy, ids, 0, N), 0);
 					CU_ASSERT_EQUAL(wrong(&m, &k, z, policy, ids, 0, N), 0);
 				}
-				vn_gpu_destroy(g);
+				vn_gpu_ops.destroy(g);
 				free(ids);
 				free(want);
 				keep_stop(&k);
@@ -150,7 +150,7 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 				vn_gpu *g = engine(&m, o);
 				if (g)
 					forward(g, ids, T, &taps);
-				vn_gpu_destroy(g);
+				vn_gpu_ops.destroy(g);
 				free(ids);
 				free(want);
 				model_stop(&m);
@@ -195,15 +195,15 @@ static void the_guard_names_what_gpt2_leaves_unwritten(void)
 		model_start(&m, plan_of(GPT2 "\"tie_word_embeddings\":true}"), VN_F16);
 		vn_gpu *g = engine(&m, o);
 		for (int i = -1; g && i < m.plan->n_nodes; i++) {
-			vn_gpu_reset(g);
+			vn_gpu_ops.reset(g);
 			g->break_skip = i;
-			const vn_status st = vn_gpu_forward(g, ids, 9, NULL, &e);
+			const vn_status st = vn_gpu_ops.forward(g, ids, 9, NULL, &e);
 			CU_ASSERT_EQUAL(st, i < 0 ? VN_OK : VN_ERR_DEVICE);
 			if (i >= 0) {
 				CU_ASSERT_PTR_NOT_NULL(strstr(e.text, m.plan->value[m.plan->node[i].out[0]].name));
 			}
 		}
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}

@@ -32,7 +32,7 @@ static void run(const vn_plan *p, const vn_tensor *weight, vn_gpu_options o, boo
 		for (int i = 0; i < VN_N_KERNELS; i++)
 			built_[i] = built_[i] || g->kernels.pipeline[i];
 	}
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	free(want);
 	free(ids);
 }
@@ -181,7 +181,7 @@ static int barriers(int d, shape_of s, int64_t past, int64_t tokens, bool fused)
 		forward(g, ids + past, tokens, NULL);
 		n = g->encoder.barriers;
 	}
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	model_stop(&m);
 	free(ids);
 	return n;

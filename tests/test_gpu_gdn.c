@@ -249,7 +249,7 @@ static void check(gdn s, vn_policy policy, const int64_t *parts, int n)
 			CU_ASSERT_EQUAL(wrong_decay(&m, &k, s, policy, from, past), 0);
 			CU_ASSERT_EQUAL(wrong_rule(&m, &k, s, policy, from, past), 0);
 		}
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		free(want);
 		keep_stop(&k);
@@ -310,18 +310,18 @@ static void states_are_those_of_kept_calls_and_zero_at_the_start(void)
 						  tb = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&b) };
 			forward(g, ids, 9, NULL);
 			forward(g, ids + 9, 5, &ta);
-			vn_gpu_reset(g);
+			vn_gpu_ops.reset(g);
 			forward(g, ids, 9, NULL);
-			CU_ASSERT_EQUAL(vn_gpu_begin(g, ids + 20, 8, NULL, &err), VN_OK);
-			CU_ASSERT_EQUAL(vn_gpu_run(g, 0, m.plan->n_nodes, &err), VN_OK);
-			CU_ASSERT_EQUAL(vn_gpu_end(g, false, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.begin(g, ids + 20, 8, NULL, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, m.plan->n_nodes, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.end(g, false, &err), VN_OK);
 			forward(g, ids + 9, 5, &tb);
 			CU_ASSERT_EQUAL(different(&a, &b, want), 0);
-			vn_gpu_reset(g);
+			vn_gpu_ops.reset(g);
 			keep_stop(&a);
 			keep_stop(&b);
 		}
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		free(want);
 		model_stop(&m);

@@ -262,7 +262,7 @@ static inline bool sums_in_half(int d)
 static inline vn_status forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps)
 {
 	vn_error  err = { "" };
-	vn_status st = vn_gpu_forward(g, ids, tokens, taps, &err);
+	vn_status st = vn_gpu_ops.forward(g, ids, tokens, taps, &err);
 	CU_ASSERT_EQUAL(st, VN_OK);
 	if (st)
 		printf("\n  forward: %s\n", err.text);
@@ -314,7 +314,7 @@ static inline void gpu_run(const model *m, vn_gpu_options o, const bool *want, v
 			keep_next(k, m->plan);
 		forward(g, ids + split, tokens - split, &taps);
 	}
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	free(ids);
 }
 

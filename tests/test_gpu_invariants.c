@@ -59,7 +59,7 @@ static void sixty_four_steps_on(const subject *s)
 		for (int i = 0; i < 2; i++) {
 			const vn_taps taps = { .want = want,
 				                   .sink = { .ctx = &ref[i], .begin = see_begin, .write = see_write, .end = see_end } };
-			must(vn_ref_forward(r[i], ids, t ? 1 : PROMPT, &taps, &why), &why);
+			must(vn_ref_ops.forward(r[i], ids, t ? 1 : PROMPT, &taps, &why), &why);
 		}
 		for (int v = 0; v < s->plan->n_values; v++) {
 			if (s->plan->value[v].alias_of >= 0 || t < PROMPT + STEPS - 16)
@@ -76,7 +76,7 @@ static void sixty_four_steps_on(const subject *s)
 			worst = fmax(worst, floor_[v] > 0.0 ? err[v] / floor_[v] : 0.0);
 		}
 	printf("%s: worst %.2f floors ", s->name, worst);
-	vn_ref_destroy(r[0]), vn_ref_destroy(r[1]);
+	vn_ref_ops.destroy(r[0]), vn_ref_ops.destroy(r[1]);
 	forget(&gpu), forget(&ref[0]), forget(&ref[1]);
 	free(err), free(floor_), free(want);
 	e.calls->destroy(e.self);

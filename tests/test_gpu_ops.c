@@ -123,7 +123,7 @@ static void elementwise(int T, int D)
 			if (g && forward(g, ids, T, &taps) == VN_OK)
 				for (int v = 0; v < m.plan->n_values; v++)
 					CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, 0, T), 0);
-			vn_gpu_destroy(g);
+			vn_gpu_ops.destroy(g);
 			free(ids);
 			free(want);
 			keep_stop(&k);
@@ -208,7 +208,7 @@ static void a_store_rounds_once_to_nearest_bit_for_bit(void)
 		CU_ASSERT_EQUAL(bad_product, 0);
 		CU_ASSERT_EQUAL(bad_sum, 0);
 		CU_ASSERT_TRUE(ties > 1000);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		free(want);
 		keep_stop(&k);
@@ -240,7 +240,7 @@ static void a_number_too_large_for_half_becomes_infinite(void)
 		if (g && forward(g, (int32_t[]) { 0 }, 1, &taps) == VN_OK)
 			for (int i = 0; i < 5; i++)
 				CU_ASSERT_TRUE(k.v[v].x[i] == expect[i]);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(want);
 		keep_stop(&k);
 		model_stop(&m);
@@ -288,7 +288,7 @@ static void a_nan_reaches_later_tokens_and_no_earlier_one(void)
 			CU_ASSERT_TRUE(isfinite(probs->x[(bad - 1) * T + bad]));
 			CU_ASSERT_TRUE(isnan(probs->x[bad * T + bad]));
 		}
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(want);
 		keep_stop(&k);
 		model_stop(&m);

@@ -141,7 +141,7 @@ static void scattered_blocks_give_the_same_bits(void)
 				CU_ASSERT_EQUAL(different(&a, &b, want), 0);
 				keep_stop(&b);
 			}
-			vn_gpu_destroy(g);
+			vn_gpu_ops.destroy(g);
 		}
 		keep_stop(&a);
 		free(want);
@@ -166,7 +166,7 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 					  taps_b = { .want = want, .sink = keep_sink(&b) };
 		forward(fresh, ids, T, &taps_a);
 		forward(used, ids + 30, 70, NULL);
-		vn_gpu_reset(used);
+		vn_gpu_ops.reset(used);
 		forward(used, ids, T, &taps_b);
 		CU_ASSERT_FALSE(in_order(used));
 		CU_ASSERT_TRUE(sound(used));
@@ -174,12 +174,12 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 		for (int i = 0; i < 20; i++) { /* whatever happens to a pool, it grows no more than tokens ask */
 			vn_error err;
 			forward(used, ids, 7 + i, NULL);
-			CU_ASSERT_EQUAL(vn_gpu_rewind(used, 5 * i, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.rewind(used, 5 * i, &err), VN_OK);
 			CU_ASSERT_TRUE(sound(used));
 		}
 		CU_ASSERT_EQUAL(used->cache.pages.room, 64);
-		vn_gpu_destroy(used);
-		vn_gpu_destroy(fresh);
+		vn_gpu_ops.destroy(used);
+		vn_gpu_ops.destroy(fresh);
 		keep_stop(&a);
 		keep_stop(&b);
 		free(want);
@@ -212,7 +212,7 @@ static void a_wrong_table_shows_in_the_cache(void)
 				g->cache.pages.taken[5] = was;
 			}
 			forward(g, ids + T - 1, 1, &taps);
-			vn_gpu_destroy(g);
+			vn_gpu_ops.destroy(g);
 		}
 		const size_t part = (size_t)(4 * row);
 		CU_ASSERT_EQUAL(memcmp(a.v[k].x + 2 * part, b.v[k].x + 5 * part, part * sizeof(float)), 0);
@@ -267,12 +267,12 @@ static void a_read_gathers(void)
 			vn_gpu *g = engine(&m, o);
 			x[i] = malloc(bytes);
 			forward(g, ids, T, NULL);
-			CU_ASSERT_EQUAL(vn_gpu_begin(g, ids + T, 3, NULL, &err), VN_OK);
-			CU_ASSERT_EQUAL(vn_gpu_run(g, 0, node + 1, &err), VN_OK);
-			CU_ASSERT_EQUAL(vn_gpu_read(g, k, x[i], &err), VN_OK);
-			CU_ASSERT_EQUAL(vn_gpu_run(g, node + 1, m.plan->n_nodes, &err), VN_OK);
-			CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_OK);
-			vn_gpu_destroy(g);
+			CU_ASSERT_EQUAL(vn_gpu_ops.begin(g, ids + T, 3, NULL, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, node + 1, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.read(g, k, x[i], &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.run(g, node + 1, m.plan->n_nodes, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.end(g, true, &err), VN_OK);
+			vn_gpu_ops.destroy(g);
 			CU_ASSERT_EQUAL(memcmp(x[0], x[i], bytes), 0);
 		}
 		for (int i = 0; i < 3; i++)
@@ -292,16 +292,16 @@ static void an_engine_says_how_it_keeps_and_what_it_cannot(void)
 		vn_error         err = { "" };
 		model_start(&m, block_plan(shapes[1]), VN_F16);
 		g = engine(&m, paged(d, F16, 0, 0));
-		vn_gpu_facts(g, &f);
+		vn_gpu_ops.facts(g, &f);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "kv"), "paged");
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "block_size"), "16");
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		g = engine(&m, on(d, F16));
 		f = (vn_facts) { 0 };
-		vn_gpu_facts(g, &f);
+		vn_gpu_ops.facts(g, &f);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "kv"), "contiguous");
 		CU_ASSERT_PTR_NULL(vn_facts_get(&f, "block_size"));
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		for (size_t i = 0; i < COUNT(bad); i++) {
 			vn_gpu_options o = paged(d, F16, bad[i], 0);
 			CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_USAGE);

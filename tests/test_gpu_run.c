@@ -29,8 +29,8 @@ static void ref_run(const model *m, vn_policy policy, const bool *want, int64_t 
 	vn_taps taps = { .want = want, .sink = keep_sink(k) };
 	CU_ASSERT_EQUAL_FATAL(
 		vn_ref_create(m->plan, m->weight, &(vn_ref_options) { .policy = policy, .threads = 1 }, &r, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_ref_forward(r, ids, tokens, &taps, &err), VN_OK);
-	vn_ref_destroy(r);
+	CU_ASSERT_EQUAL(vn_ref_ops.forward(r, ids, tokens, &taps, &err), VN_OK);
+	vn_ref_ops.destroy(r);
 	free(ids);
 }
 
@@ -266,20 +266,20 @@ static void a_long_pass_goes_in_two_parts_to_the_same_bits(void)
 		keep_start(&by_node, m.plan);
 		for (int call = 0; call < 2; call++) {
 			forward(g, ids + call * TOKENS, TOKENS, &(vn_taps) { .want = want, .sink = keep_sink(&at_once) });
-			CU_ASSERT_EQUAL(vn_gpu_begin(h, ids + call * TOKENS, TOKENS,
-			                             &(vn_taps) { .want = want, .sink = keep_sink(&by_node) }, &err),
+			CU_ASSERT_EQUAL(vn_gpu_ops.begin(h, ids + call * TOKENS, TOKENS,
+			                                 &(vn_taps) { .want = want, .sink = keep_sink(&by_node) }, &err),
 			                VN_OK);
 			for (int n = 0; n < m.plan->n_nodes; n++) {
-				CU_ASSERT_EQUAL(vn_gpu_run(h, n, n + 1, &err), VN_OK);
-				CU_ASSERT_EQUAL(vn_gpu_flush(h, &err), VN_OK);
+				CU_ASSERT_EQUAL(vn_gpu_ops.run(h, n, n + 1, &err), VN_OK);
+				CU_ASSERT_EQUAL(vn_gpu_ops.flush(h, &err), VN_OK);
 			}
-			CU_ASSERT_EQUAL(vn_gpu_end(h, true, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.end(h, true, &err), VN_OK);
 		}
 		CU_ASSERT_EQUAL(different(&at_once, &by_node, want), 0);
-		vn_gpu_facts(g, &facts);
+		vn_gpu_ops.facts(g, &facts);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "submits"), "2");
-		vn_gpu_destroy(g);
-		vn_gpu_destroy(h);
+		vn_gpu_ops.destroy(g);
+		vn_gpu_ops.destroy(h);
 		keep_stop(&at_once);
 		keep_stop(&by_node);
 		free(ids);
@@ -303,14 +303,14 @@ static void a_pass_is_one_submit_and_every_node_has_its_time(void)
 		vn_taps taps = { .want = want, .sink = keep_sink(&k) };
 		CU_ASSERT_PTR_NULL(vn_gpu_node_ms(g, &total));
 		forward(g, ids, T, &taps);
-		vn_gpu_facts(g, &facts);
+		vn_gpu_ops.facts(g, &facts);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "submits"), "1");
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), "0");
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "device"), devices_[d].name);
 		CU_ASSERT_PTR_NULL(vn_gpu_node_ms(g, &total)); /* nobody asked for them */
 		CU_ASSERT_TRUE(total > 0.0 || !vn_facts_get(&facts, "device_ms"));
 		vn_gpu_time_nodes(g, true);
-		vn_gpu_reset(g);
+		vn_gpu_ops.reset(g);
 		forward(g, ids, T, &taps);
 		const double *ms = vn_gpu_node_ms(g, &total);
 		CU_ASSERT_TRUE(ms || !vn_facts_get(&facts, "device_ms"));
@@ -324,7 +324,7 @@ static void a_pass_is_one_submit_and_every_node_has_its_time(void)
 			CU_ASSERT_TRUE(total > 0.0 && fabs(sum - total) <= 1e-9 * total + 1e-9);
 			CU_ASSERT_TRUE(joined > 0 && ms[0] > 0.0);
 		}
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		keep_stop(&k);
 		free(ids);
 		free(want);
@@ -349,7 +349,7 @@ static void memory_of_values_is_used_again(void)
 				all += 2 * 300 * vn_value_row(&m.plan->value[v]);
 		CU_ASSERT_TRUE(g->arena.bytes <= 2 * g->arena.peak);
 		CU_ASSERT_TRUE(g->arena.bytes * 10 <= all);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}
@@ -378,13 +378,13 @@ static void hybrid(const model *m, int d, const char *name, const keep *whole, b
 	keep_start(k, p);
 	bool   *want = want_all(p, true);
 	vn_taps taps = { .want = want, .sink = keep_sink(k) };
-	CU_ASSERT_EQUAL(vn_gpu_begin(g, ids, T, &taps, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_gpu_run(g, 0, p->value[out].node, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_ops.begin(g, ids, T, &taps, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, p->value[out].node, &err), VN_OK);
 	for (int i = 0; i < n->n_in; i++) {
 		const int64_t elements = T * vn_value_row(&p->value[n->in[i]]);
 		uint16_t     *h = malloc((size_t)elements * sizeof *h);
 		a.in[i] = in[i] = malloc((size_t)elements * sizeof *in[i]);
-		CU_ASSERT_EQUAL(vn_gpu_read(g, n->in[i], h, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.read(g, n->in[i], h, &err), VN_OK);
 		vn_to_f32(in[i], h, VN_F16, (size_t)elements);
 		const int root = vn_plan_root(p, n->in[i]);
 		CU_ASSERT_EQUAL(memcmp(in[i], whole->v[root].x, (size_t)elements * sizeof(float)), 0);
@@ -397,18 +397,18 @@ static void hybrid(const model *m, int d, const char *name, const keep *whole, b
 		a.state[i] = in[p->state[n->state[i]].input];
 	CU_ASSERT_EQUAL(vn_eval_for(F16)->node(n, &a, row, p->value[out].size[p->value[out].rank - 1], y, &err), VN_OK);
 	vn_from_f32(half, VN_F16, own ? whole->v[out].x : y, (size_t)count);
-	CU_ASSERT_EQUAL(vn_gpu_write(g, out, half, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_ops.write(g, out, half, &err), VN_OK);
 	memset(half, 0xFF, (size_t)count * sizeof *half);
-	CU_ASSERT_EQUAL(vn_gpu_run(g, p->value[out].node + 1, p->n_nodes, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
-	CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_gpu_position(g), T);
+	CU_ASSERT_EQUAL(vn_gpu_ops.run(g, p->value[out].node + 1, p->n_nodes, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
+	CU_ASSERT_EQUAL(vn_gpu_ops.end(g, true, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_ops.position(g), T);
 	CU_ASSERT_EQUAL(k->v[out].n, 0);
 	keep_next(k, p);
 	forward(g, ids + T, 2, &taps);
 	if (err.text[0])
 		printf("\n  %s: %s\n", name, err.text);
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	for (int i = 0; i < n->n_in; i++)
 		free(in[i]);
 	free(want);
@@ -435,7 +435,7 @@ static void a_node_may_be_computed_elsewhere(void)
 		forward(g, ids, T, &taps);
 		keep_next(&whole, m.plan);
 		forward(g, ids + T, 2, &taps);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		ref_run(&m, F32, logits, T + 2, &ref);
 		ref_run(&m, F16, logits, T + 2, &floor_);
 		for (size_t i = 0; i < COUNT(name); i++)
@@ -471,50 +471,50 @@ static void parts_out_of_order_are_refused(void)
 		int32_t       *ids = some_ids(T, p->vocab);
 		vn_gpu        *g = engine(&m, on(d, F16));
 #define NODE(v) (p->value[v].node)
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 1, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, 1, &err), VN_ERR_USAGE);
 		CU_ASSERT_STRING_EQUAL(err.text, "no call is begun");
-		CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_ERR_USAGE);
-		CU_ASSERT_EQUAL(vn_gpu_end(g, false, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.end(g, true, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.end(g, false, &err), VN_OK);
 		/* an input is missing */
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(gate), &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, NODE(up), NODE(act) + 1, &err), VN_ERR_USAGE);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, NODE(gate), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, NODE(up), NODE(act) + 1, &err), VN_ERR_USAGE);
 		CU_ASSERT_STRING_EQUAL(err.text, "layer0.mlp_act reads layer0.gate_proj, which was neither run nor written");
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 1, &err), VN_ERR_USAGE); /* the call has ended */
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, 1, &err), VN_ERR_USAGE); /* the call has ended */
 		/* written late, which is no fault; read before and after its time, which is */
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(gate), &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, NODE(gate) + 1, NODE(act), &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_write(g, gate, some, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, NODE(act), NODE(act) + 1, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_read(g, act, some, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_read(g, gate, some, &err), VN_ERR_USAGE);
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_read(g, gate, some, &err), VN_ERR_USAGE);
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_write(g, gate, some, &err), VN_ERR_USAGE);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, NODE(gate), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, NODE(gate) + 1, NODE(act), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.write(g, gate, some, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, NODE(act), NODE(act) + 1, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.read(g, act, some, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.read(g, gate, some, &err), VN_ERR_USAGE);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.read(g, gate, some, &err), VN_ERR_USAGE);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.write(g, gate, some, &err), VN_ERR_USAGE);
 		/* backwards, past the end */
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 3, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 2, 4, &err), VN_ERR_USAGE);
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, p->n_nodes + 1, &err), VN_ERR_USAGE);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, 3, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 2, 4, &err), VN_ERR_USAGE);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, p->n_nodes + 1, &err), VN_ERR_USAGE);
 		/* nothing kept, then an attention without the keys of an earlier call */
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 3, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_end(g, false, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
-		vn_gpu_begin(g, ids, T, NULL, &err);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(act), &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_begin(g, ids, 2, NULL, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(ctx) + 1, &err), VN_ERR_USAGE);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, 3, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.end(g, false, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
+		vn_gpu_ops.begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, NODE(act), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.end(g, true, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.begin(g, ids, 2, NULL, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, NODE(ctx) + 1, &err), VN_ERR_USAGE);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layer1.attn_context was run elsewhere"));
-		vn_gpu_reset(g);
+		vn_gpu_ops.reset(g);
 		forward(g, ids, T, NULL);
-		vn_gpu_begin(g, ids, 2, NULL, &err);
+		vn_gpu_ops.begin(g, ids, 2, NULL, &err);
 #undef NODE
-		vn_gpu_destroy(g); /* a call still open */
+		vn_gpu_ops.destroy(g); /* a call still open */
 		free(ids);
 		model_stop(&m);
 	}

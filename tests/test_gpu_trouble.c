@@ -45,14 +45,14 @@ static void guard_says(const char *value, bool skip, const char *expect)
 		o.guard = true;
 		vn_gpu *g = engine(&m, o);
 		*(skip ? &g->break_skip : &g->break_overrun) = m.plan->value[vn_plan_find(m.plan, value)].node;
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
 		if (strcmp(err.text, expect) != 0)
 			printf("\n  guard: %s\n", err.text);
 		CU_ASSERT_STRING_EQUAL(err.text, expect);
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
 		g->break_skip = g->break_overrun = -1;
 		forward(g, ids, T, NULL);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}
@@ -91,15 +91,15 @@ static void a_sink_that_fails_ends_the_run_and_leaves_the_position(void)
 				keep_start(&b, m.plan);
 				a.fail_after = after;
 				vn_taps taps = { .want = want, .sink = keep_sink(&a) };
-				CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, &taps, &err), VN_ERR_IO);
+				CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, T, &taps, &err), VN_ERR_IO);
 				CU_ASSERT_STRING_EQUAL(err.text, "disk full");
-				CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+				CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
 				taps.sink = keep_sink(&b);
 				forward(g, ids, T, &taps); /* and the engine still works */
 				keep_stop(&a);
 				gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, T, 0, &a);
 				CU_ASSERT_EQUAL(different(&a, &b, want), 0);
-				vn_gpu_destroy(g);
+				vn_gpu_ops.destroy(g);
 				keep_stop(&a);
 				keep_stop(&b);
 				free(ids);
@@ -117,21 +117,21 @@ static void bad_calls_are_refused_and_change_nothing(void)
 		model_start(&m, block_plan(small), VN_F16);
 		int32_t *ids = some_ids(701, small.V);
 		vn_gpu  *g = engine(&m, on(d, F16));
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 0, NULL, &err), VN_ERR_USAGE);
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 701, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 0, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 701, NULL, &err), VN_ERR_USAGE);
 		ids[1] = small.V;
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 2, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 2, NULL, &err), VN_ERR_USAGE);
 		CU_ASSERT_STRING_EQUAL(err.text, "token 1: id 211 is outside the vocabulary of 211");
 		ids[1] = -1;
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 2, NULL, &err), VN_ERR_USAGE);
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 2, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
 		ids[1] = 1;
 		forward(g, ids, 4, NULL);
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 697, NULL, &err), VN_ERR_USAGE);
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 4);
-		vn_gpu_reset(g);
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
-		vn_gpu_destroy(g);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 697, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 4);
+		vn_gpu_ops.reset(g);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
+		vn_gpu_ops.destroy(g);
 
 		vn_gpu_options o = on(d, (vn_policy) { VN_F64, VN_F64, 0 });
 		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &none, &err), VN_ERR_UNSUPPORTED);
@@ -184,16 +184,16 @@ static void every_gap_between_weights_is_watched(void)
 			const vn_weight_place *a = &g->weights.at[apart];
 			vn_buffer             *b = &g->weights.block[a->block];
 			char                   expect[512];
-			vn_gpu_begin(g, ids, T, NULL, &err);
+			vn_gpu_ops.begin(g, ids, T, NULL, &err);
 			vn_encode_copy(&g->encoder, &g->upload, 0, b, a->offset + a->bytes + 8, 4);
-			CU_ASSERT_EQUAL(vn_gpu_run(g, 0, m.plan->n_nodes, &err), VN_OK);
-			CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_ERR_DEVICE);
+			CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, m.plan->n_nodes, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_ops.end(g, true, &err), VN_ERR_DEVICE);
 			snprintf(expect, sizeof expect, "something wrote between %s and %s, 8 bytes after the end of the first",
 			         m.plan->weight[apart].name, m.plan->weight[next].name);
 			CU_ASSERT_STRING_EQUAL(err.text, expect);
 		}
 		vn_weights_block = usual;
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}
@@ -211,10 +211,10 @@ static void a_cache_is_refused_by_what_is_asked_for(void)
 		int32_t *ids = some_ids(1 << 17, s.V);
 		vn_gpu  *g = engine(&m, on(d, F16));
 		forward(g, ids, 3, NULL);
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, (1 << 17) - 3, NULL, &err), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, (1 << 17) - 3, NULL, &err), VN_ERR_UNSUPPORTED);
 		CU_ASSERT_STRING_EQUAL(err.text, "layer0.attn_context: the keys of 131072 tokens are over 2^31 elements");
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 3);
-		vn_gpu_destroy(g);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 3);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}
@@ -263,11 +263,11 @@ static void a_barrier_left_out_is_reported_by_validation(void)
 		int32_t *ids = some_ids(T, small.V);
 		o.guard = true; /* fills and copies: shaders reach memory by address, which the layer does not follow */
 		vn_gpu *g = engine(&m, o);
-		g->encoder.break_barriers = true;
-		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
+		g->encoder.omit = true;
+		CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
 		CU_ASSERT_TRUE(g->device.complaints > 0);
 		CU_ASSERT_PTR_NOT_NULL(strstr(g->device.complaint, "SYNC-HAZARD"));
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);
 	}
@@ -287,7 +287,7 @@ static void validation_that_cannot_watch_synchronisation_is_refused(void)
 	o.validate = false;
 	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
 	vn_device_old_layer = false;
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	model_stop(&m);
 }
 
@@ -323,24 +323,24 @@ static void an_interrupted_call_leaves_the_position(void)
 		vn_gpu *g = engine(&m, o);
 		for (size_t i = 0; i < COUNT(limit); i++) {
 			p = (patience) { 0, limit[i] };
-			CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 7, NULL, &err),
+			CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 7, NULL, &err),
 			                limit[i] < m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
 			CU_ASSERT_TRUE(limit[i] < m.plan->n_nodes ? p.asked == limit[i] + 1 : p.asked >= m.plan->n_nodes);
 		}
 		CU_ASSERT_STRING_EQUAL(err.text, "interrupted");
-		CU_ASSERT_EQUAL(vn_gpu_position(g), 7);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 7);
 		p = (patience) { 0, m.plan->n_nodes }; /* every node, then no longer: where the device takes its time */
-		const vn_status st = vn_gpu_forward(g, ids, 600, NULL, &err);
+		const vn_status st = vn_gpu_ops.forward(g, ids, 600, NULL, &err);
 		CU_ASSERT_EQUAL(st, p.asked > m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
-		CU_ASSERT_EQUAL(vn_gpu_position(g), st ? 7 : 607);
+		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), st ? 7 : 607);
 		if (strcmp(devices_[d].type, "cpu") == 0)
 			CU_ASSERT_EQUAL(st, VN_ERR_INTERRUPTED);
-		vn_gpu_reset(g);
+		vn_gpu_ops.reset(g);
 		p = (patience) { 0, 10000 };
 		keep_start(&a, m.plan);
 		vn_taps taps = { .want = want, .sink = keep_sink(&a) };
 		forward(g, ids, 9, &taps); /* and the engine still works */
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, 9, 0, &b);
 		CU_ASSERT_EQUAL(different(&a, &b, want), 0);
 		keep_stop(&a);
@@ -375,7 +375,7 @@ static void the_environment_names_a_device(void)
 	model_start(&m, block_plan(small), VN_F16);
 	setenv("VERNIER_DEVICE", devices_[0].name, 1);
 	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	setenv("VERNIER_DEVICE", "no such thing", 1);
 	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_DEVICE);
 	CU_ASSERT_STRING_EQUAL(err.text, "no Vulkan device has \"no such thing\" in its name (VERNIER_DEVICE)");
@@ -383,7 +383,7 @@ static void the_environment_names_a_device(void)
 	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_DEVICE);
 	unsetenv("VERNIER_DEVICE");
 	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	model_stop(&m);
 }
 
@@ -419,7 +419,7 @@ static void a_bad_pipeline_cache_is_ignored(void)
 	vn_gpu_options o = { .policy = F16, .device = devices_[0].index, .cache_dir = "/proc/nowhere" };
 	model_start(&m, block_plan(small), VN_F16);
 	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
 	o.cache_dir = dir;
 	static const struct {
@@ -444,7 +444,7 @@ static void a_bad_pipeline_cache_is_ignored(void)
 		forward(g, (const int32_t[]) { 1, 2 }, 2, NULL); /* what it compiles is kept */
 		vn_vk.GetPipelineCacheData(g->device.device, g->kernels.cache, &bytes, data);
 		keeps = bytes == sizeof data;
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 	}
 	if (!keeps)
 		printf("skipped: the driver's pipeline cache has no whole header ");
@@ -470,7 +470,7 @@ static void a_plan_without_an_experiment_has_no_shader_of_one(void)
 		CU_ASSERT_PTR_NOT_NULL(g->kernels.shader[VN_K_ATTENTION].words);
 		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ATTENTION_EXPERIMENT].words != NULL, leak);
 		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ROWS].words != NULL, leak);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 	}
 	model_stop(&m);
 }
@@ -494,13 +494,13 @@ static void a_shader_that_cannot_be_built_fails_the_call(void)
 	model_start(&m, block_plan(small), VN_F16);
 	vn_gpu *g = engine(&m, on(0, F16));
 	vn_vk.CreateComputePipelines = no_pipelines;
-	CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 3, NULL, &err), VN_ERR_DEVICE);
+	CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 3, NULL, &err), VN_ERR_DEVICE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "embed"));
-	CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+	CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
 	vn_vk.CreateComputePipelines = build;
 	CU_ASSERT_EQUAL(forward(g, ids, 3, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_gpu_position(g), 3);
-	vn_gpu_destroy(g);
+	CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 3);
+	vn_gpu_ops.destroy(g);
 	model_stop(&m);
 }
 

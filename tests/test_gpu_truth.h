@@ -279,10 +279,10 @@ static inline void check_run(const vn_plan *plan, vn_policy policy, int64_t past
 						CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, past, tokens), 0);
 						CU_ASSERT_EQUAL(k.v[v].begun, k.v[v].ended);
 					}
-				CU_ASSERT_EQUAL(vn_gpu_position(g), past + tokens);
+				CU_ASSERT_EQUAL(vn_gpu_ops.position(g), past + tokens);
 			}
 		}
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		free(ids);
 		free(want);
 		keep_stop(&k);

@@ -96,13 +96,13 @@ static void check_bf16(vn_gpu_options o, const bool *bf16, const char *first)
 	if (g) {
 		for (int i = 0; i < 3; i++)
 			CU_ASSERT_EQUAL(wrong_halves(g, &m, i, i == 1, &overflowed), 0);
-		vn_gpu_facts(g, &facts);
+		vn_gpu_ops.facts(g, &facts);
 		snprintf(count, sizeof count, "%lld", (long long)overflowed);
 		CU_ASSERT_TRUE(overflowed > 1);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), count);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed_in"), first);
 	}
-	vn_gpu_destroy(g);
+	vn_gpu_ops.destroy(g);
 	model_stop(&m);
 }
 
@@ -144,10 +144,10 @@ static void weights_too_large_for_half_are_counted(void)
 		w[9] = -1e30f;
 		w[11] = INFINITY; /* was no number before */
 		vn_gpu *g = engine(&m, on(d, F16));
-		vn_gpu_facts(g, &facts);
+		vn_gpu_ops.facts(g, &facts);
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), "2");
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed_in"), m.plan->weight[2].name);
-		vn_gpu_destroy(g);
+		vn_gpu_ops.destroy(g);
 		model_stop(&m);
 	}
 }
@@ -195,10 +195,10 @@ static void weights_in_double_are_rounded_once_and_counted(void)
 				for (int i = 0; i < D; i++)
 					CU_ASSERT_TRUE(isnan(x[i]) ? isnan(k.v[0].x[i]) : memcmp(&k.v[0].x[i], &expect[i], 4) == 0);
 				CU_ASSERT_TRUE(!half || k.v[0].x[0] == 1.0f + 0x1p-10f);
-				vn_gpu_facts(g, &facts);
+				vn_gpu_ops.facts(g, &facts);
 				CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), half ? "3" : "2");
 			}
-			vn_gpu_destroy(g);
+			vn_gpu_ops.destroy(g);
 			keep_stop(&k);
 			vn_plan_destroy(p);
 		}

@@ -89,7 +89,7 @@ static void expect(const operation *o, const struct truth *t)
 	free(raw), free(in), free(also), free(state), free(y);
 }
 
-#define ROUNDS(kind) offsetof(vn_node, c.kind.rounding)
+#define ROUNDS(kind) offsetof(vn_node, x.kind.rounding)
 #define WANT(field)  offsetof(struct truth, field)
 #define EXPECT(...) \
 	do { \
@@ -101,7 +101,7 @@ static void expect(const operation *o, const struct truth *t)
 static void activations_round_as_torch_does_one_operation_after_the_other(void)
 {
 	EXPECT({ "gelu_new",
-	         { .op = VN_OP_ACT, .c.act = { .act = VN_GELU_TANH, .formula = 1 } },
+	         { .op = VN_OP_ACT, .c.act.act = VN_GELU_TANH, .x.act.formula = 1 },
 	         ROUNDS(act),
 	         WANT(gelu_new),
 	         NULL,
@@ -115,7 +115,7 @@ static void activations_round_as_torch_does_one_operation_after_the_other(void)
 	         1,
 	         false },
 	       { "silu's formula",
-	         { .op = VN_OP_GATED, .c.act = { .act = VN_SILU, .formula = 1 } },
+	         { .op = VN_OP_GATED, .c.act.act = VN_SILU, .x.act.formula = 1 },
 	         ROUNDS(act),
 	         WANT(formula),
 	         NULL,
@@ -154,7 +154,7 @@ static void a_rotation_and_a_convolution_round_on_the_way_as_torch_does(void)
 {
 	EXPECT({ "rope",
 	         { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = N } },
-	         ROUNDS(rope.rope),
+	         ROUNDS(rope),
 	         WANT(rope),
 	         NULL,
 	         1,

@@ -216,10 +216,10 @@ static void change(vn_ref *r, int value, int64_t at)
 {
 	static float embedded[T * N];
 
-	CU_ASSERT_EQUAL_FATAL(vn_ref_read(r, value, embedded, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.read(r, value, embedded, NULL), VN_OK);
 	if (at >= 0)
 		embedded[at]++;
-	CU_ASSERT_EQUAL_FATAL(vn_ref_write(r, value, embedded, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.write(r, value, embedded, NULL), VN_OK);
 }
 
 /* Embeds, and multiplies with the logits' weights: in both engines together, or one after the other. at: the number
@@ -242,7 +242,7 @@ static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool togethe
 			                  .sink = { .ctx = &k[i], .begin = begin, .write = take_numbers, .end = end } };
 		const vn_ref_options o = { .policy = policy[i], .threads = threads };
 		CU_ASSERT_EQUAL_FATAL(vn_ref_create(p, weights, &o, &r[i], NULL), VN_OK);
-		CU_ASSERT_EQUAL_FATAL(vn_ref_begin(r[i], ids, T, &taps[i], NULL), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_ref_ops.begin(r[i], ids, T, &taps[i], NULL), VN_OK);
 	}
 	for (int n = 0; n < p->n_nodes; n++) {
 		if (n == 1)
@@ -250,12 +250,12 @@ static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool togethe
 		if (together)
 			CU_ASSERT_EQUAL(vn_ref_run_both(r[0], r[1], n, NULL), VN_OK);
 		for (int i = 0; !together && i < 2; i++)
-			CU_ASSERT_EQUAL(vn_ref_run(r[i], n, n + 1, NULL), VN_OK);
+			CU_ASSERT_EQUAL(vn_ref_ops.run(r[i], n, n + 1, NULL), VN_OK);
 	}
 	for (int i = 0; i < 2; i++) {
 		CU_ASSERT_EQUAL(k[i].n, T * M);
-		vn_ref_end(r[i], false, NULL);
-		vn_ref_destroy(r[i]);
+		vn_ref_ops.end(r[i], false, NULL);
+		vn_ref_ops.destroy(r[i]);
 	}
 }
 

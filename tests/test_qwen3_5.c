@@ -278,8 +278,8 @@ static kept run(const toy *t, vn_policy policy, const int32_t *ids, const int64_
 	CU_ASSERT_EQUAL_FATAL(
 		vn_ref_create(t->plan, t->weight, &(vn_ref_options) { .policy = policy, .threads = threads }, &r, &e), VN_OK);
 	for (int i = 0; i < n; at = ends[i++])
-		CU_ASSERT_EQUAL(vn_ref_forward(r, ids + at, ends[i] - at, &taps, &e), VN_OK);
-	vn_ref_destroy(r);
+		CU_ASSERT_EQUAL(vn_ref_ops.forward(r, ids + at, ends[i] - at, &taps, &e), VN_OK);
+	vn_ref_ops.destroy(r);
 	free(want);
 	return k;
 }

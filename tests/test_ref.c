@@ -182,13 +182,13 @@ static void an_engine_says_what_it_is(void)
 	vn_ref  *r = engine(vn_model_plan(model), ACC16, 3);
 	vn_facts f = { 0 };
 
-	vn_ref_facts(r, &f);
+	vn_ref_ops.facts(r, &f);
 	CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "engine"), "ref");
 	CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "precision"), "f16-acc16");
 	CU_ASSERT_STRING_EQUAL(vn_facts_get(&f, "threads"), "3");
 	CU_ASSERT_PTR_NOT_NULL(vn_facts_get(&f, "blas_kernel"));
-	vn_ref_destroy(r);
-	vn_ref_destroy(NULL);
+	vn_ref_ops.destroy(r);
+	vn_ref_ops.destroy(NULL);
 }
 
 static void a_window_in_a_clone_hides_the_keys_before_it(void)
@@ -210,7 +210,7 @@ static void a_window_in_a_clone_hides_the_keys_before_it(void)
 			for (int j = 0; j < T; j++)
 				CU_ASSERT_EQUAL(p[(h * T + i) * T + j] > 0, j <= i && j > i - 3);
 	free(p);
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	keep_clear(&k);
 	vn_plan_destroy(c);
 }

@@ -39,7 +39,7 @@ static void numbers_that_the_engine_stores_itself_are_those_it_writes(void)
 				CU_ASSERT(same_bits(&a, &b, a.plan->value[a.order[k]].name));
 			keep_clear(&a);
 			keep_clear(&b);
-			vn_ref_destroy(r);
+			vn_ref_ops.destroy(r);
 		}
 }
 
@@ -66,8 +66,8 @@ static void taps_change_no_bit_of_the_logits(void)
 		forward(tapped, ids + T - 1, 1, &a);
 		forward(silent, ids + T - 1, 1, &b);
 		CU_ASSERT(same_bits(&a, &b, "logits"));
-		vn_ref_destroy(tapped);
-		vn_ref_destroy(silent);
+		vn_ref_ops.destroy(tapped);
+		vn_ref_ops.destroy(silent);
 		keep_clear(&a);
 		keep_clear(&b);
 	}
@@ -83,13 +83,13 @@ static void a_second_run_and_a_reset_give_the_same_bits(void)
 	run(&a, F32, 2, "*", ids, T);
 	keep_start(&b, vn_model_plan(model), "*");
 	forward(r, long_id, 64, NULL); /* something else first: memory and cache are used */
-	vn_ref_reset(r);
-	CU_ASSERT_EQUAL(vn_ref_position(r), 0);
+	vn_ref_ops.reset(r);
+	CU_ASSERT_EQUAL(vn_ref_ops.position(r), 0);
 	forward(r, ids, T, &b);
 	for (int v = 0; v < a.plan->n_values; v++)
 		if (a.plan->value[v].alias_of < 0)
 			CU_ASSERT(same_bits(&a, &b, a.plan->value[v].name));
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	keep_clear(&a);
 	keep_clear(&b);
 }
@@ -139,12 +139,12 @@ static void a_nan_in_the_last_token_reaches_nothing_before_it(void)
 		keep_start(&a, vn_model_plan(model), "*");
 		keep_start(&b, vn_model_plan(model), "*");
 		forward(r, one, 64, &a);
-		vn_ref_reset(r);
+		vn_ref_ops.reset(r);
 		forward(r, two, 64, &b);
 		for (int v = 0; v < a.plan->n_values; v++)
 			if (a.plan->value[v].alias_of < 0 && a.plan->value[v].point != VN_POINT_LOGITS)
 				CU_ASSERT(rows_same(&a, &b, v, 63));
-		vn_ref_destroy(r);
+		vn_ref_ops.destroy(r);
 		keep_clear(&a);
 		keep_clear(&b);
 	}
@@ -177,12 +177,12 @@ static void any_split_of_a_prompt_gives_the_logits_of_one_prefill(void)
 				for (size_t j = 0; j < m; j++)
 					worst = fmax(worst, fabs(part[j] - whole[(size_t)t * TOY_V + j]));
 				free(part);
-				CU_ASSERT_EQUAL(vn_ref_position(r), t + here);
+				CU_ASSERT_EQUAL(vn_ref_ops.position(r), t + here);
 			}
 			CU_ASSERT(worst <= tolerance[i]);
 			if (!(worst <= tolerance[i]))
 				fprintf(stderr, "steps of %d: %g\n", step, worst);
-			vn_ref_destroy(r);
+			vn_ref_ops.destroy(r);
 			free(whole);
 			keep_clear(&a);
 			keep_clear(&b);
@@ -227,7 +227,7 @@ static void selected_rows_are_those_of_the_whole_and_no_others(void)
 				                0);
 		}
 		keep_clear(&b);
-		vn_ref_destroy(r);
+		vn_ref_ops.destroy(r);
 	}
 	keep_clear(&a);
 }
@@ -244,7 +244,7 @@ static void rows_outside_the_call_are_not_handed_over(void)
 	forward(r, ids + 4, 4, &k);
 	CU_ASSERT(k.n > 0);
 	CU_ASSERT_EQUAL(k.value[vn_plan_find(k.plan, "embed")].shape.dim[0], 1);
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	keep_clear(&k);
 }
 
@@ -267,14 +267,14 @@ static void values_come_in_execution_order_and_aliases_once(void)
 
 static void refused(vn_ref *r, const int32_t *id, int64_t n, const char *word)
 {
-	const int64_t before = vn_ref_position(r);
+	const int64_t before = vn_ref_ops.position(r);
 	vn_error      e = { "" };
 
-	CU_ASSERT_EQUAL(vn_ref_forward(r, id, n, NULL, &e), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_ref_ops.forward(r, id, n, NULL, &e), VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, word));
 	if (!strstr(e.text, word))
 		fprintf(stderr, "wanted '%s', have '%s'\n", word, e.text);
-	CU_ASSERT_EQUAL(vn_ref_position(r), before);
+	CU_ASSERT_EQUAL(vn_ref_ops.position(r), before);
 }
 
 static void calls_that_cannot_be_are_refused_and_change_nothing(void)
@@ -303,7 +303,7 @@ static void calls_that_cannot_be_are_refused_and_change_nothing(void)
 	CU_ASSERT(nmse(&b, &b, "logits") == 0.0);
 	CU_ASSERT(golden_near((double)((float *)(void *)b.value[vn_plan_find(b.plan, "logits")].data)[4 * TOY_V - 1],
 	                      -0.02487613));
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	keep_clear(&a);
 	keep_clear(&b);
 }
@@ -316,11 +316,11 @@ static void the_whole_context_may_be_used_and_no_more(void)
 	long_ids(long_id, LONG);
 	forward(r, long_id, 63, NULL);
 	forward(r, long_id + 63, 1, NULL);
-	CU_ASSERT_EQUAL(vn_ref_position(r), 64);
+	CU_ASSERT_EQUAL(vn_ref_ops.position(r), 64);
 	refused(r, long_id, 1, "65 tokens");
-	vn_ref_reset(r);
+	vn_ref_ops.reset(r);
 	forward(r, long_id, 64, NULL);
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 }
 
 static void a_sink_that_fails_ends_the_run_with_its_error(void)
@@ -337,16 +337,16 @@ static void a_sink_that_fails_ends_the_run_with_its_error(void)
 		k.fail_at = i;
 		const vn_taps t = taps_of(&k);
 		vn_error      e = { "" };
-		CU_ASSERT_EQUAL(vn_ref_forward(r, ids, T, &t, &e), VN_ERR_IO);
+		CU_ASSERT_EQUAL(vn_ref_ops.forward(r, ids, T, &t, &e), VN_ERR_IO);
 		CU_ASSERT_STRING_EQUAL(e.text, "the sink is full");
-		CU_ASSERT_EQUAL(vn_ref_position(r), 0);
+		CU_ASSERT_EQUAL(vn_ref_ops.position(r), 0);
 		CU_ASSERT_EQUAL(k.calls, i + 1); /* nothing is handed over after that */
 		keep_clear(&k);
 	}
 	keep_start(&after, vn_model_plan(model), "*");
 	forward(r, ids, T, &after);
 	CU_ASSERT(same_bits(&good, &after, "logits"));
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	keep_clear(&good);
 	keep_clear(&after);
 }
@@ -381,17 +381,17 @@ static void a_run_can_be_stopped_before_every_node_and_changes_nothing(void)
 	for (int i = 0; i <= p->n_nodes; i++) {
 		vn_error e = { "" };
 		until = (patience) { .left = i };
-		CU_ASSERT_EQUAL(vn_ref_forward(r, ids + 4, 4, NULL, &e), VN_ERR_INTERRUPTED);
+		CU_ASSERT_EQUAL(vn_ref_ops.forward(r, ids + 4, 4, NULL, &e), VN_ERR_INTERRUPTED);
 		CU_ASSERT_STRING_EQUAL(e.text, "interrupted");
 		CU_ASSERT_EQUAL(until.asked, i + 1);
-		CU_ASSERT_EQUAL(vn_ref_position(r), 4);
+		CU_ASSERT_EQUAL(vn_ref_ops.position(r), 4);
 	}
 	until.left = 1000;
-	vn_ref_reset(r);
+	vn_ref_ops.reset(r);
 	keep_start(&b, p, "logits");
 	forward(r, ids, T, &b);
 	CU_ASSERT(same_bits(&a, &b, "logits"));
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	keep_clear(&a);
 	keep_clear(&b);
 }

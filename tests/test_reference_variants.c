@@ -40,7 +40,7 @@ static void gelu_tanh_may_round_its_square_in_bfloat16(void)
 	CU_ASSERT_EQUAL(vn_variants_count(&n, bf16), 2);
 	CU_ASSERT_EQUAL(vn_variants_count(&n, f16), 1);
 	vn_variant_put(&n, bf16, 1);
-	CU_ASSERT_EQUAL(n.c.act.formula, 2);
+	CU_ASSERT_EQUAL(n.x.act.formula, 2);
 	n.c.act.act = VN_GELU;
 	CU_ASSERT_EQUAL(vn_variants_count(&n, bf16), 1);
 }
@@ -99,15 +99,15 @@ static void angles_are_rounded_in_each_way_but_the_references(void)
 	for (int i = 0; i < 3; i++) {
 		vn_node n = { .op = VN_OP_ROPE };
 		vn_variant_put(&n, f32, i);
-		CU_ASSERT_EQUAL(n.c.rope.rope.rounding, 0);
-		seen[n.c.rope.rope.angles] = true;
+		CU_ASSERT_EQUAL(n.x.rope.rounding, 0);
+		seen[n.x.rope.angles] = true;
 	}
 	CU_ASSERT_TRUE(!seen[VN_ANGLES_TORCH] && seen[VN_ANGLES_WIDE] && seen[VN_ANGLES_ONCE] && seen[VN_ANGLES_CHAIN]);
 	for (int i = 0; i < 4; i++) {
 		vn_node n = { .op = VN_OP_ROPE };
 		vn_variant_put(&n, bf16, i);
-		CU_ASSERT_EQUAL(n.c.rope.rope.rounding != 0, i == 0);
-		CU_ASSERT_EQUAL(n.c.rope.rope.angles, i); /* 0: torch's */
+		CU_ASSERT_EQUAL(n.x.rope.rounding != 0, i == 0);
+		CU_ASSERT_EQUAL(n.x.rope.angles, i); /* 0: torch's */
 	}
 }
 

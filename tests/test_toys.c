@@ -213,7 +213,7 @@ static void check_toy(const toy *t)
 		                   .sink = { .ctx = &k, .begin = keep_begin, .write = keep_write, .end = keep_end } };
 	CU_ASSERT_EQUAL_FATAL(
 		vn_ref_create(p, w, &(vn_ref_options) { .policy = { VN_F64, VN_F64, 0 }, .threads = 2 }, &r, NULL), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_ref_forward(r, ids, T, &taps, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.forward(r, ids, T, &taps, NULL), VN_OK);
 
 	for (const entry *e = t->rows; e->name; e++)
 		check_row(p, &k, e);
@@ -229,7 +229,7 @@ static void check_toy(const toy *t)
 		CU_ASSERT_EQUAL(best, t->argmax[row]);
 	}
 
-	vn_ref_destroy(r);
+	vn_ref_ops.destroy(r);
 	for (int v = 0; v < 128; v++)
 		free(k.x[v]);
 	for (int i = 0; i < p->n_weights; i++)

@@ -47,7 +47,8 @@ static void names_of_another_engine_are_told_with_their_map(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(t.c.result.ref_map);
 	CU_ASSERT_STRING_EQUAL(t.c.result.ref_map, "hf");
 	CU_ASSERT_PTR_NULL(t.c.result.cand_map);
-	one_line(&names, "names: 3 of 3 names that only the reference has are known to the name map hf: add --ref-names hf");
+	one_line(&names, "names: 3 of 3 names that only the reference has are known to the name map hf: add "
+	                 "--ref-names hf");
 	finish(&t);
 	vn_lines_free(&names);
 }

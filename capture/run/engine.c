@@ -28,10 +28,15 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 	const vn_ref_options ro = {
 		.policy = o->policy, .threads = o->threads, .progress = !o->quiet, .stop = stop_requested
 	};
-	vn_ref   *ref;
-	vn_status st = vn_ref_create(vn_engine_plan(m, o), weights_of(m, o), &ro, &ref, err);
+	const int *early;
+	vn_ref    *ref;
+	vn_status  st;
 
-	if (!st)
+	if (o->faulty && vn_faulty_early(o->faulty, &early))
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: this fault omits a barrier on the GPU: the reference engine has no barriers",
+		               vn_engine_plan(m, o)->value[early[0]].name);
+	if (!(st = vn_ref_create(vn_engine_plan(m, o), weights_of(m, o), &ro, &ref, err)))
 		*e = (vn_engine) { "ref", ref, &vn_ref_ops, vn_engine_plan(m, o)->n_values, false };
 	return st;
 }
@@ -39,6 +44,8 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 #ifdef VERNIER_GPU
 static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
+	const int           *early = NULL;
+	const int            n_early = o->faulty ? vn_faulty_early(o->faulty, &early) : 0;
 	const vn_gpu_options go = { .policy = o->policy,
 		                        .device = o->device,
 		                        .validate = o->validate,
@@ -47,7 +54,9 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 		                        .block = o->block,
 		                        .progress = !o->quiet,
 		                        .threads = o->threads,
-		                        .stop = stop_requested };
+		                        .stop = stop_requested,
+		                        .early = early,
+		                        .n_early = n_early };
 	vn_gpu              *gpu;
 	vn_status            st = vn_gpu_create(vn_engine_plan(m, o), weights_of(m, o), &go, &gpu, err);
 

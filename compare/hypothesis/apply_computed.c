@@ -245,7 +245,7 @@ bool vn_is_activation(const vn_explain_trial *t)
 
 	/* A wide one is a fault's: a cap, or a format. */
 	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
-	       (n->op == VN_OP_ACT || n->x.gated.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
+	       (n->op == VN_OP_ACT || n->x.act.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
 }
 
 vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y, vn_error *err)

@@ -209,18 +209,18 @@ static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_e
 			                  .first = first,
 			                  .last = first + step->rows - 1,
 			                  .sink = vn_replay_sink(&s->e[i]) };
-		st = vn_ref_begin(s->e[i].ref, ids + step->position, step->tokens, wanted ? &taps[i] : NULL, err);
+		st = vn_ref_ops.begin(s->e[i].ref, ids + step->position, step->tokens, wanted ? &taps[i] : NULL, err);
 	}
 	for (int k = 0; !st && k < s->names->plan->n_nodes; k++) {
 		for (int i = 0; !st && i < s->n; i++) {
 			s->e[i].n_out = 0;
-			st = vn_ref_run(s->e[i].ref, k, k + 1, err);
+			st = vn_ref_ops.run(s->e[i].ref, k, k + 1, err);
 		}
 		if (!st)
 			st = measure_made(s, err);
 	}
 	for (int i = 0; i < s->n; i++)
-		vn_ref_end(s->e[i].ref, !st, NULL);
+		vn_ref_ops.end(s->e[i].ref, !st, NULL);
 	return st;
 }
 
@@ -232,7 +232,7 @@ static vn_status run_steps(pass *s, vn_error *err)
 	const vn_step *step;
 	const int      n = vn_recording_steps(c->opened.ref, &step);
 	for (int i = 0; i < n; i++) {
-		if (step[i].position != vn_ref_position(s->e[0].ref) || step[i].tokens <= 0 ||
+		if (step[i].position != vn_ref_ops.position(s->e[0].ref) || step[i].tokens <= 0 ||
 		    step[i].tokens > n_ids - step[i].position)
 			return vn_fail(err, VN_ERR_UNSUPPORTED,
 			               "%s: step %d does not start where the step before it ended: no floor can be measured",
@@ -269,7 +269,7 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 	if (!st)
 		st = run_steps(s, err);
 	for (int i = 0; i < s->n; i++) {
-		vn_ref_destroy(s->e[i].ref);
+		vn_ref_ops.destroy(s->e[i].ref);
 		s->e[i].ref = NULL;
 	}
 	if (!st && (fine || !s->own))

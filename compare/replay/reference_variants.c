@@ -56,26 +56,26 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 	                                                               : VN_ROUNDING_F32;
 
 	switch (n->op) {
-	case VN_OP_LINEAR: n->c.linear.inverse = VN_GGML_INVERTED; break;
-	case VN_OP_DELTA_RULE: n->c.delta.chunked = 1; break;
-	case VN_OP_ATTENTION: n->c.attention.rounding = (int)rounding; break;
+	case VN_OP_LINEAR: n->x.linear.inverse = VN_GGML_INVERTED; break;
+	case VN_OP_DELTA_RULE: n->x.delta.chunked = 1; break;
+	case VN_OP_ATTENTION: n->x.attention.rounding = (int)rounding; break;
 	case VN_OP_ROPE:
 		if (is_narrow(storage) && i == 0)
-			n->c.rope.rope.rounding = (int)rounding;
+			n->x.rope.rounding = (int)rounding;
 		else
-			n->c.rope.rope.angles = i + !is_narrow(storage);
+			n->x.rope.angles = i + !is_narrow(storage);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
-	case VN_OP_L2_NORM: n->c.norm.rounding = (int)rounding; break;
+	case VN_OP_L2_NORM: n->x.norm.rounding = (int)rounding; break;
 	case VN_OP_ACT:
 	case VN_OP_GATED:
-		n->c.act.rounding = (int)rounding;
-		n->c.act.formula = i + (n->op == VN_OP_ACT);
+		n->x.act.rounding = (int)rounding;
+		n->x.act.formula = i + (n->op == VN_OP_ACT);
 		break;
 	case VN_OP_CAUSAL_CONV:
-		n->c.conv.rounding = (int)rounding;
-		n->c.conv.formula = i > 0;
+		n->x.conv.rounding = (int)rounding;
+		n->x.conv.formula = i > 0;
 		break;
 	default: break;
 	}
@@ -139,7 +139,7 @@ static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_e
 		const vn_shape s = vn_replay_shape(r, v);
 		const size_t   n = (size_t)vn_shape_count(&s);
 		d[i] = (drawn) { v, n, malloc(n * sizeof(float) + 1), malloc(n * sizeof(float) + 1) };
-		st = d[i].was && d[i].now ? vn_ref_read(r->e[VN_REPLAY_OWN].ref, v, d[i].was, err)
+		st = d[i].was && d[i].now ? vn_ref_ops.read(r->e[VN_REPLAY_OWN].ref, v, d[i].was, err)
 		                          : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
 	}
 	return st;
@@ -152,7 +152,7 @@ static vn_status draw_again(vn_replay *r, drawn d[2], size_t width, uint32_t see
 	for (int i = 0; !st && i < 2 && d[i].n; i++) {
 		memcpy(d[i].now, d[i].was, d[i].n * sizeof(float));
 		redraw_roundings(d[i].now, d[i].n, width, r->e[VN_REPLAY_OWN].policy.storage, seed);
-		st = vn_ref_write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].now, err);
+		st = vn_ref_ops.write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].now, err);
 	}
 	return st;
 }
@@ -163,7 +163,7 @@ static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
 
 	for (int i = 0; i < 2; i++) {
 		if (d[i].n && !st)
-			st = vn_ref_write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].was, err);
+			st = vn_ref_ops.write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].was, err);
 		free(d[i].was);
 		free(d[i].now);
 	}
@@ -173,7 +173,7 @@ static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
 static vn_status run_own(vn_replay *r, int k, vn_error *err)
 {
 	r->e[VN_REPLAY_OWN].n_out = 0;
-	return vn_ref_run(r->e[VN_REPLAY_OWN].ref, k, k + 1, err);
+	return vn_ref_ops.run(r->e[VN_REPLAY_OWN].ref, k, k + 1, err);
 }
 
 static const vn_node_output *find_made(const vn_replay_engine *e, int value)

@@ -51,12 +51,12 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 			                  .first = first,
 			                  .last = first + s->rows - 1,
 			                  .sink = vn_replay_sink(&r->e[i]) };
-		st = vn_ref_begin(r->e[i].ref, ids + s->position, s->tokens, &taps[i], err);
+		st = vn_ref_ops.begin(r->e[i].ref, ids + s->position, s->tokens, &taps[i], err);
 	}
 	for (int k = 0; !st && k < r->plan->n_nodes; k++)
 		st = vn_replay_node(r, k, err);
 	for (int i = 0; i < VN_N_ENGINES; i++)
-		vn_ref_end(r->e[i].ref, !st, NULL);
+		vn_ref_ops.end(r->e[i].ref, !st, NULL);
 	vn_replay_forget(r);
 	return st;
 }
@@ -136,7 +136,7 @@ static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 static void close_engines(vn_replay *r)
 {
 	for (int i = 0; i < VN_N_ENGINES; i++) {
-		vn_ref_destroy(r->e[i].ref);
+		vn_ref_ops.destroy(r->e[i].ref);
 		for (size_t k = 0; k < sizeof r->e[i].out / sizeof *r->e[i].out; k++)
 			vn_node_output_free(&r->e[i].out[k]);
 	}

@@ -64,7 +64,7 @@ static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_should as, vn_e
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		const vn_dtype t = vn_policy_dtype(r->e[i].policy, vn_value_wide(r->plan, s->value));
 		s->data[as][i] = malloc((size_t)vn_shape_count(&whole) * vn_dtype_size(t) + 1);
-		st = s->data[as][i] ? vn_ref_read(r->e[i].ref, s->value, s->data[as][i], err)
+		st = s->data[as][i] ? vn_ref_ops.read(r->e[i].ref, s->value, s->data[as][i], err)
 		                    : vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[s->value].name);
 	}
 	return st;
@@ -110,7 +110,7 @@ static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_replay_sho
 		if (want == VN_AS_CAPTURED)
 			st = vn_replay_take(r, v->value, err);
 		for (int e = 0; !st && want != VN_AS_CAPTURED && e < VN_N_ENGINES; e++)
-			st = vn_ref_write(r->e[e].ref, v->value, v->data[want][e], err);
+			st = vn_ref_ops.write(r->e[e].ref, v->value, v->data[want][e], err);
 		s->now[i] = want;
 	}
 	return st ? st : vn_replay_run_node(r, s->k, err);

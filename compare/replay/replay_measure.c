@@ -145,13 +145,14 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	vn_status      st = VN_OK;
 
 	if (n == all && t->dtype == as)
-		return vn_ref_write(e->ref, value, t->data, err);
+		return vn_ref_ops.write(e->ref, value, t->data, err);
 	if (!make_room(r, (all + 1) * vn_dtype_size(as)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[value].name);
-	if (n < all && (st = vn_ref_read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
+	if (n < all &&
+	    (st = vn_ref_ops.read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
 		return st;
 	vn_convert(r->put + from * vn_dtype_size(as), as, t->data, t->dtype, n, r->c->request.options->threads);
-	return vn_ref_write(e->ref, value, r->put, err);
+	return vn_ref_ops.write(e->ref, value, r->put, err);
 }
 
 /* Does an operation read it, or (a state) the next call? */

@@ -57,7 +57,9 @@ static void print_properties(const vn_comparison *c, const vn_report_options *o,
 		print_property(out, "", "origin", vn_label(&c->result.point[c->result.origins[i]], label));
 	print_property(out, "", "limits", c->request.limits->path);
 	print_property(out, "", "limits_chosen", o->limits_chosen);
-	print_property(out, "", "floor", *c->result.floor_from ? c->result.floor_from : "none");
+	char floor[sizeof c->result.floor_from + 64];
+	snprintf(floor, sizeof floor, "%s (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
+	print_property(out, "", "floor", floor);
 	if (c->request.options->baseline)
 		print_property(out, "", "baseline", c->request.options->baseline);
 	for (int i = 0; i < c->result.warnings.n; i++)

@@ -1,6 +1,8 @@
 /* trouble.c: see trouble.h. */
 #include "libref/base/trouble.h"
 
+#include "libref/base/text.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,12 +60,20 @@ void vn_trouble_program(void)
 
 vn_status vn_trouble_since(unsigned mark, const char *what, vn_error *err)
 {
+	vn_error own;
+
 	if (atomic_load(&count) == mark)
 		return VN_OK;
+	if (!err)
+		err = &own;
 	if (atomic_load(&readable))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because something failed: %.800s", what,
-		               first);
-	return vn_fail(err, VN_ERR_NOMEM, "%s: the result is unreliable, because memory ran out", what);
+		snprintf(err->text, sizeof err->text, "%s: the result is unreliable, because something failed: %.800s", what,
+		         first);
+	else
+		snprintf(err->text, sizeof err->text, "%s: the result is unreliable, because memory ran out", what);
+	vn_text_clean(err->text, sizeof err->text);
+	vn_trouble_note(err->text);
+	return VN_ERR_NOMEM;
 }
 
 const char *vn_trouble_text(void)

@@ -59,7 +59,7 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 	float          *sums = NULL;
 
 	if (ok && rounds)
-		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, (vn_ggml_scale)n->c.linear.inverse, a->tokens, a->threads, &x,
+		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, (vn_ggml_scale)n->x.linear.inverse, a->tokens, a->threads, &x,
 		                         &sums);
 	ok = ok && product(a, rounds ? x : a->in[0], &w, bias, out);
 	if (ok && sums)
@@ -131,7 +131,7 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 	                             a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads,
 	                             n->c.delta.value_heads, n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale,
 	                             a->past, n->x.delta.form, n->x.delta.head_map, n->x.delta.turned, n->x.delta.restart,
-	                             n->c.delta.chunked, a->threads });
+	                             n->x.delta.chunked, a->threads });
 }
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
@@ -170,7 +170,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	}
 	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, &n->x, count, a->threads);
 #if VN_REAL == 32
-		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->c.act.rounding)
+		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->x.act.rounding)
 			vn_ggml_gelu(out, a->in[0], count);
 #endif
 		break;

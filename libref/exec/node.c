@@ -261,8 +261,7 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	return VN_OK;
 }
 
-/* also: an engine that shares the node, or NULL. */
-static vn_status run_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
+vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 {
 	const vn_node  *n = &r->plan->node[node];
 	const vn_taps  *t = r->call.taps;
@@ -313,11 +312,6 @@ static vn_status run_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	return hand_over_states(r, t, n, false, err);
 }
 
-vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
-{
-	return run_node(r, NULL, node, err);
-}
-
 static bool are_equal(const char *a, const char *b, size_t bytes, int threads)
 {
 	enum { SHARE = 64 << 10 };
@@ -333,8 +327,7 @@ static bool are_equal(const char *a, const char *b, size_t bytes, int threads)
 	return !differ;
 }
 
-/* Do both engines want the same of this node, a product, and read the same numbers? */
-static bool shares(const vn_ref *r, const vn_ref *also, int node)
+bool vn_ref_shares(const vn_ref *r, const vn_ref *also, int node)
 {
 	const vn_node *n = &r->plan->node[node], *m = &also->plan->node[node];
 	const int      in = n->in[0], out = n->out[0];
@@ -348,18 +341,4 @@ static bool shares(const vn_ref *r, const vn_ref *also, int node)
 	       vn_ref_holds(also, in) &&
 	       are_equal(vn_ref_at(r, in), vn_ref_at(also, in),
 	                 (size_t)(r->call.tokens * vn_value_row(&r->plan->value[in])) * r->size, r->threads);
-}
-
-vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err)
-{
-	vn_status st;
-
-	if (r->call.open && also->call.open && node >= 0 && node < r->plan->n_nodes && node < also->plan->n_nodes &&
-	    shares(r, also, node)) {
-		if (!(st = vn_ref_interrupted(r, err)))
-			st = run_node(r, also, node, err);
-		vn_progress_at(&r->call.progress, node + 1);
-		return st;
-	}
-	return (st = vn_ref_run(r, node, node + 1, err)) ? st : vn_ref_run(also, node, node + 1, err);
 }

@@ -12,109 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o, vn_ref **ref,
-                        vn_error *err)
-{
-	vn_status st = vn_plan_check(plan, err);
-	vn_ref   *r;
-
-	*ref = NULL;
-	for (int i = 0; !st && i < plan->n_nodes; i++)
-		if (plan->node[i].early)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED,
-			             "%s: this fault omits a barrier on the GPU: the reference engine has no barriers",
-			             plan->value[plan->node[i].out[0]].name);
-	if (st)
-		return st;
-	if (!(r = *ref = calloc(1, sizeof *r)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory");
-	r->plan = plan;
-	r->weights = weights;
-	r->policy = o->policy;
-	r->eval = vn_eval_for(o->policy);
-	r->size = vn_dtype_size(r->eval->width);
-	r->threads = o->threads > 0 ? o->threads : omp_get_num_procs();
-	r->progress = o->progress;
-	r->stop = o->stop;
-	r->stop_ctx = o->stop_ctx;
-	r->convert = malloc((size_t)VN_REF_CONVERT * 8);
-	if ((st = vn_states_create(&r->states, plan, r->size, err)))
-		goto fail;
-	if (!r->convert || !vn_slots_assign(&r->slots, plan) ||
-	    !(r->holder = malloc(((size_t)r->slots.n + 1) * sizeof *r->holder)) ||
-	    !(r->share = malloc(((size_t)plan->n_nodes + 1) * sizeof *r->share))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory");
-		goto fail;
-	}
-	if ((st = vn_blas_prepare(r->threads, err)))
-		goto fail;
-	return VN_OK;
-fail:
-	vn_ref_destroy(r);
-	*ref = NULL;
-	return st;
-}
-
-void vn_ref_destroy(void *ref)
-{
-	vn_ref *r = ref;
-	if (!r)
-		return;
-	vn_ref_end(r, false, NULL);
-	vn_states_destroy(&r->states);
-	free(r->convert);
-	free(r->holder);
-	free(r->share);
-	free(r->memory);
-	free(r->piece);
-	vn_slots_finish(&r->slots);
-	free(r);
-}
-
-void vn_ref_products(vn_ref *r, vn_products products)
-{
-	r->policy.products = products;
-}
-
-int64_t vn_ref_position(const void *ref)
-{
-	const vn_ref *r = ref;
-	return r->position;
-}
-
-void vn_ref_reset(void *ref)
-{
-	vn_ref *r = ref;
-	vn_ref_end(r, false, NULL);
-	r->position = 0;
-}
-
-/* Entries of later tokens in the states become invalid: vn_states_begin. */
-vn_status vn_ref_rewind(void *ref, int64_t position, vn_error *err)
-{
-	vn_ref         *r = ref;
-	const vn_status st = vn_plan_can_rewind(r->plan, r->position, position, err);
-
-	if (st)
-		return st;
-	vn_ref_end(r, false, NULL);
-	r->position = position;
-	return VN_OK;
-}
-
-void vn_ref_facts(const void *ref, vn_facts *f)
-{
-	const vn_ref *r = ref;
-	vn_facts_set(f, "engine", "ref");
-	vn_facts_set(f, "engine_version", "%s", VERNIER_VERSION);
-	vn_facts_set(f, "device", "cpu");
-	vn_facts_set(f, "precision", "%s", vn_policy_name(r->policy));
-	vn_facts_set(f, "threads", "%d", r->threads);
-	vn_facts_set(f, "blas", "%s", vn_blas_version());
-	vn_facts_set(f, "blas_kernel", "%s", vn_blas_core());
-	vn_facts_set(f, "rope_angles", "float32");
-}
-
 /* ---- calls --------------------------------------------------------------------------- */
 
 static vn_status make_room(vn_ref *r, int64_t tokens, vn_error *err)
@@ -147,7 +44,7 @@ static vn_status check_call(const vn_ref *r, const int32_t *ids, int64_t tokens,
 	return VN_OK;
 }
 
-vn_status vn_ref_begin(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+static vn_status begin_call(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	vn_ref   *r = ref;
 	vn_status st;
@@ -171,7 +68,7 @@ vn_status vn_ref_begin(void *ref, const int32_t *ids, int64_t tokens, const vn_t
 	return VN_OK;
 }
 
-vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
+static vn_status run_nodes(void *ref, int from, int to, vn_error *err)
 {
 	vn_ref   *r = ref;
 	vn_status st = VN_OK;
@@ -183,7 +80,7 @@ vn_status vn_ref_run(void *ref, int from, int to, vn_error *err)
 		               r->plan->n_nodes);
 	for (int i = from; !st && i < to; i++) {
 		if (!(st = vn_ref_interrupted(r, err)))
-			st = vn_ref_node(r, i, err);
+			st = vn_ref_node(r, NULL, i, err);
 		vn_progress_at(&r->call.progress, i + 1);
 	}
 	return st;
@@ -225,7 +122,7 @@ static void *find_value(vn_ref *r, int value, bool to_write, int64_t *n, vn_erro
 	return (void *)(uintptr_t)now;
 }
 
-vn_status vn_ref_read(void *ref, int value, void *data, vn_error *err)
+static vn_status read_value(void *ref, int value, void *data, vn_error *err)
 {
 	vn_ref     *r = ref;
 	int64_t     n;
@@ -238,7 +135,7 @@ vn_status vn_ref_read(void *ref, int value, void *data, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_ref_write(void *ref, int value, const void *data, vn_error *err)
+static vn_status write_value(void *ref, int value, const void *data, vn_error *err)
 {
 	vn_ref *r = ref;
 	int64_t n;
@@ -257,13 +154,13 @@ vn_status vn_ref_write(void *ref, int value, const void *data, vn_error *err)
 }
 
 /* Taps are handed over immediately, so there is nothing to do. */
-vn_status vn_ref_flush(void *ref, vn_error *err)
+static vn_status flush_taps(void *ref, vn_error *err)
 {
 	(void)ref, (void)err;
 	return VN_OK;
 }
 
-vn_status vn_ref_end(void *ref, bool keep, vn_error *err)
+static vn_status end_call(void *ref, bool keep, vn_error *err)
 {
 	vn_ref *r = ref;
 	(void)err;
@@ -277,24 +174,135 @@ vn_status vn_ref_end(void *ref, bool keep, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_ref_forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+static vn_status forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	vn_ref   *r = ref;
-	vn_status st = vn_ref_begin(r, ids, tokens, taps, err);
+	vn_status st = begin_call(r, ids, tokens, taps, err);
 
 	if (st)
 		return st;
-	st = vn_ref_run(r, 0, r->plan->n_nodes, err);
-	vn_ref_end(r, !st, NULL);
+	st = run_nodes(r, 0, r->plan->n_nodes, err);
+	end_call(r, !st, NULL);
+	return st;
+}
+
+vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err)
+{
+	vn_status st;
+
+	if (r->call.open && also->call.open && node >= 0 && node < r->plan->n_nodes && node < also->plan->n_nodes &&
+	    vn_ref_shares(r, also, node)) {
+		if (!(st = vn_ref_interrupted(r, err)))
+			st = vn_ref_node(r, also, node, err);
+		vn_progress_at(&r->call.progress, node + 1);
+		return st;
+	}
+	return (st = run_nodes(r, node, node + 1, err)) ? st : run_nodes(also, node, node + 1, err);
+}
+
+/* ---- the engine ---------------------------------------------------------------------- */
+
+static int64_t position_of(const void *ref)
+{
+	const vn_ref *r = ref;
+	return r->position;
+}
+
+static void reset_run(void *ref)
+{
+	vn_ref *r = ref;
+	end_call(r, false, NULL);
+	r->position = 0;
+}
+
+/* Entries of later tokens in the states become invalid: vn_states_begin. */
+static vn_status rewind_run(void *ref, int64_t position, vn_error *err)
+{
+	vn_ref         *r = ref;
+	const vn_status st = vn_plan_rewind(r->plan, &r->position, position, err);
+
+	if (!st)
+		end_call(r, false, NULL);
+	return st;
+}
+
+static void write_facts(const void *ref, vn_facts *f)
+{
+	const vn_ref *r = ref;
+	vn_facts_set(f, "engine", "ref");
+	vn_facts_set(f, "engine_version", "%s", VERNIER_VERSION);
+	vn_facts_set(f, "device", "cpu");
+	vn_facts_set(f, "precision", "%s", vn_policy_name(r->policy));
+	vn_facts_set(f, "threads", "%d", r->threads);
+	vn_facts_set(f, "blas", "%s", vn_blas_version());
+	vn_facts_set(f, "blas_kernel", "%s", vn_blas_core());
+	vn_facts_set(f, "rope_angles", "float32");
+}
+
+void vn_ref_products(vn_ref *r, vn_products products)
+{
+	r->policy.products = products;
+}
+
+static void destroy(void *ref)
+{
+	vn_ref *r = ref;
+	if (!r)
+		return;
+	end_call(r, false, NULL);
+	vn_states_destroy(&r->states);
+	free(r->convert);
+	free(r->holder);
+	free(r->share);
+	free(r->memory);
+	free(r->piece);
+	vn_slots_finish(&r->slots);
+	free(r);
+}
+
+vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o, vn_ref **ref,
+                        vn_error *err)
+{
+	vn_status st = vn_plan_check(plan, err);
+	vn_ref   *r;
+
+	*ref = NULL;
+	if (st)
+		return st;
+	if (!(r = *ref = calloc(1, sizeof *r)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory");
+	r->plan = plan;
+	r->weights = weights;
+	r->policy = o->policy;
+	r->eval = vn_eval_for(o->policy);
+	r->size = vn_dtype_size(r->eval->width);
+	r->threads = o->threads > 0 ? o->threads : omp_get_num_procs();
+	r->progress = o->progress;
+	r->stop = o->stop;
+	r->stop_ctx = o->stop_ctx;
+	r->convert = malloc((size_t)VN_REF_CONVERT * 8);
+	if ((st = vn_states_create(&r->states, plan, r->size, err)))
+		goto fail;
+	if (!r->convert || !vn_slots_assign(&r->slots, plan) ||
+	    !(r->holder = malloc(((size_t)r->slots.n + 1) * sizeof *r->holder)) ||
+	    !(r->share = malloc(((size_t)plan->n_nodes + 1) * sizeof *r->share))) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory");
+		goto fail;
+	}
+	if ((st = vn_blas_prepare(r->threads, err)))
+		goto fail;
+	return VN_OK;
+fail:
+	destroy(r);
+	*ref = NULL;
 	return st;
 }
 
 /* clang-format off */
 const vn_engine_ops vn_ref_ops = {
-	.forward = vn_ref_forward, .position = vn_ref_position, .reset = vn_ref_reset, .facts = vn_ref_facts,
-		.destroy = vn_ref_destroy,
-	.begin = vn_ref_begin, .run = vn_ref_run, .read = vn_ref_read, .write = vn_ref_write, .flush = vn_ref_flush,
-		.end = vn_ref_end,
-	.rewind = vn_ref_rewind,
+	.forward = forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy,
+	.begin = begin_call, .run = run_nodes, .read = read_value, .write = write_value, .flush = flush_taps,
+		.end = end_call,
+	.rewind = rewind_run,
 };
 /* clang-format on */

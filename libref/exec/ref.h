@@ -40,19 +40,7 @@ typedef struct vn_ref_options {
 vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o, vn_ref **ref,
                         vn_error *err);
 
-/* The functions of vn_engine_ops (libref/plan/engine.h). ref: a vn_ref. */
-vn_status vn_ref_forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_ref_begin(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_ref_run(void *ref, int from, int to, vn_error *err);
-vn_status vn_ref_read(void *ref, int value, void *data, vn_error *err);
-vn_status vn_ref_write(void *ref, int value, const void *data, vn_error *err);
-vn_status vn_ref_flush(void *ref, vn_error *err);
-vn_status vn_ref_end(void *ref, bool keep, vn_error *err);
-int64_t   vn_ref_position(const void *ref);
-void      vn_ref_reset(void *ref);
-vn_status vn_ref_rewind(void *ref, int64_t position, vn_error *err);
-void      vn_ref_facts(const void *ref, vn_facts *f);
-void      vn_ref_destroy(void *ref);
+/* What every engine can do: libref/plan/engine.h. self: a vn_ref. */
 extern const vn_engine_ops vn_ref_ops;
 
 /* Details of this engine. Values share memory: a value exists from its node until its last reader
@@ -61,9 +49,8 @@ extern const vn_engine_ops vn_ref_ops;
  * scores) is never in memory as a whole; use taps. A failed run leaves the call begun. flush does
  * nothing: taps are handed over at once. */
 
-/* Runs one node in two engines whose open calls have the same tokens, as two times vn_ref_run. A
- * product of equal inputs with weights that both policies store alike is computed once
- * (vn_linear_also). */
+/* Runs one node in two engines whose open calls have the same tokens, like `run` in each. A product
+ * of equal inputs with weights that both policies store alike is computed once (vn_linear_also). */
 vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err);
 
 /* Changes what products round from now on; the rest of the policy stays. */

@@ -58,7 +58,10 @@ static inline bool vn_ref_holds(const vn_ref *r, int value)
 /* Records that the value's memory now holds it. */
 void      vn_ref_placed(vn_ref *r, int value);
 vn_status vn_ref_interrupted(const vn_ref *r, vn_error *err);
-/* Evaluates a node of the open call and hands its tapped outputs to the sink. */
-vn_status vn_ref_node(vn_ref *r, int node, vn_error *err);
+/* Evaluates a node of the open call and hands its tapped outputs to the sink. also: an engine that
+ * shares the node, or NULL. */
+vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err);
+/* Do both engines want the same of this node, a product, and read the same numbers? */
+bool      vn_ref_shares(const vn_ref *r, const vn_ref *also, int node);
 
 #endif

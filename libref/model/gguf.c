@@ -71,21 +71,12 @@ static vn_status take_bytes(reader *r, uint64_t bytes, const unsigned char **p)
 }
 
 /* Little-endian, like this machine. */
-static vn_status take_u32(reader *r, uint32_t *x)
+static vn_status take_number(reader *r, void *x, size_t bytes)
 {
 	const unsigned char *p = NULL;
-	const vn_status      st = take_bytes(r, sizeof *x, &p);
+	const vn_status      st = take_bytes(r, bytes, &p);
 	if (!st)
-		memcpy(x, p, sizeof *x);
-	return st;
-}
-
-static vn_status take_u64(reader *r, uint64_t *x)
-{
-	const unsigned char *p = NULL;
-	const vn_status      st = take_bytes(r, sizeof *x, &p);
-	if (!st)
-		memcpy(x, p, sizeof *x);
+		memcpy(x, p, bytes);
 	return st;
 }
 
@@ -93,7 +84,7 @@ static vn_status take_text(reader *r, vn_gguf_text *t)
 {
 	const unsigned char *p = NULL;
 	uint64_t             n = 0;
-	vn_status            st = take_u64(r, &n);
+	vn_status            st = take_number(r, &n, sizeof n);
 
 	if (st)
 		return st;
@@ -147,11 +138,11 @@ static vn_status take_value(reader *r, vn_gguf_value *v)
 	vn_status st = take_name(r, STRING_MAX, "metadata", &key);
 
 	v->key = key;
-	if (st || (st = take_u32(r, &type)))
+	if (st || (st = take_number(r, &type, sizeof type)))
 		return st;
 	if (type == VN_GGUF_ARRAY) {
 		v->array = true;
-		if ((st = take_u32(r, &type)) || (st = take_u64(r, &n)))
+		if ((st = take_number(r, &type, sizeof type)) || (st = take_number(r, &n, sizeof n)))
 			return st;
 		if (type == VN_GGUF_ARRAY)
 			return BAD(r, "an array of arrays is not supported");
@@ -219,19 +210,19 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 
 	t->name = name;
 	t->path = r->path;
-	if (st || (st = take_u32(r, &rank)))
+	if (st || (st = take_number(r, &rank, sizeof rank)))
 		return st;
 	if (rank > GGUF_MAX_RANK)
 		return BAD(r, "rank %" PRIu32 ", at most %d is supported", rank, GGUF_MAX_RANK);
 	t->t.shape.rank = (int)rank;
 	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost axis first */
-		if ((st = take_u64(r, &dim)))
+		if ((st = take_number(r, &dim, sizeof dim)))
 			return st;
 		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim, &count) || count > INT64_MAX)
 			return BAD(r, "the product of its sizes overflows");
 		t->t.shape.dim[i - 1] = (int64_t)dim;
 	}
-	if ((st = take_u32(r, &type)) || (st = take_u64(r, offset)))
+	if ((st = take_number(r, &type, sizeof type)) || (st = take_number(r, offset, sizeof *offset)))
 		return st;
 	if (type >= sizeof ggml / sizeof *ggml || !ggml[type].name)
 		return bad(r, VN_ERR_UNSUPPORTED, "ggml type %" PRIu32 " is unknown", type);
@@ -328,13 +319,13 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 		           ? BAD(r, "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
 		           : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2],
 		                 magic[3]);
-	if ((st = take_u32(r, &version)))
+	if ((st = take_number(r, &version, sizeof version)))
 		return st;
 	if (version != 0 && (version & 0xffff) == 0)
 		return bad(r, VN_ERR_UNSUPPORTED, "a big-endian file is not supported");
 	if (version != 2 && version != 3)
 		return bad(r, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (supported: 2, 3)", version);
-	if ((st = take_u64(r, n_tensors)) || (st = take_u64(r, n_values)))
+	if ((st = take_number(r, n_tensors, sizeof *n_tensors)) || (st = take_number(r, n_values, sizeof *n_values)))
 		return st;
 	if (*n_values > (r->size - r->at) / LEAST_VALUE || *n_tensors > (r->size - r->at) / LEAST_TENSOR)
 		return BAD(r, "%" PRIu64 " tensors and %" PRIu64 " keys do not fit into a file of %zu bytes", *n_tensors,

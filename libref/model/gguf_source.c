@@ -170,19 +170,16 @@ static void describe(vn_source *s, const vn_gguf *f)
 	}
 }
 
-vn_status vn_source_of_gguf(vn_gguf *f, vn_source **source, vn_error *err)
+vn_status vn_source_of_gguf(vn_gguf *f, vn_source *s, vn_error *err)
 {
-	vn_source *s = calloc(1, sizeof *s);
-	files     *own = calloc(1, sizeof *own);
-	json_t    *config = NULL;
-	vn_status  st;
+	files    *own = calloc(1, sizeof *own);
+	json_t   *config = NULL;
+	vn_status st;
 
-	*source = NULL;
-	if (!s || !own) {
+	if (!own) {
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
-		free(own);
 		vn_gguf_close(f);
-		goto done;
+		return st;
 	}
 	own->gguf = f;
 	s->files = own;
@@ -195,10 +192,7 @@ vn_status vn_source_of_gguf(vn_gguf *f, vn_source **source, vn_error *err)
 	const vn_gguf_value *said = vn_gguf_get(f, "vernier.provenance");
 	s->provenance = vn_gguf_is(said, "trained") ? "trained" : vn_gguf_is(said, "synthetic") ? "synthetic" : NULL;
 	describe(s, f);
-	*source = s;
-	s = NULL;
 done:
 	json_decref(config);
-	vn_source_close(s);
 	return st;
 }

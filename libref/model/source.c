@@ -110,12 +110,12 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status open_gguf(const char *path, vn_source **source, vn_error *err)
+static vn_status open_gguf(vn_source *s, const char *path, vn_error *err)
 {
 	vn_gguf  *f;
 	vn_status st = vn_gguf_open(path, &f, err);
 
-	return st ? st : vn_source_of_gguf(f, source, err);
+	return st ? st : vn_source_of_gguf(f, s, err);
 }
 
 /* "owner/name" is how a hub names a model. */
@@ -142,11 +142,9 @@ vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
 	*source = NULL;
 	if (stat(path, &file) != 0)
 		return not_there(path, err);
-	if (!S_ISDIR(file.st_mode))
-		return open_gguf(path, source, err);
 	if (!(s = calloc(1, sizeof *s)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	if ((st = open_directory(s, path, err)))
+	if ((st = S_ISDIR(file.st_mode) ? open_directory(s, path, err) : open_gguf(s, path, err)))
 		vn_source_close(s);
 	else
 		*source = s;

@@ -7,7 +7,6 @@
  */
 #include "libref/ops/attention_internal.h"
 
-#include "libref/base/clones.h"
 #include "libref/ops/blas.h"
 
 #include <stdlib.h>
@@ -37,94 +36,6 @@ static void room_destroy(REAL(vn_attn_room) * r)
 	free(r->s);
 	free(r->ctx);
 	free(r->others);
-}
-
-/* Copies the rows of one head out of (R, heads, K), as doubles. */
-VN_CLONES
-static void gather(double *dst, const real *src, int64_t rows, int64_t heads, int64_t head, int64_t K)
-{
-	for (int64_t r = 0; r < rows; r++)
-		for (int64_t d = 0; d < K; d++)
-			dst[r * K + d] = (double)src[(r * heads + head) * K + d];
-}
-
-/* Rounds n numbers to half if the policy does. */
-static void halve(double *x, int64_t n, bool rounds)
-{
-	for (int64_t i = 0; rounds && i < n; i++)
-		x[i] = vn_as_f16(x[i]);
-}
-
-/* From this many tokens on, flash attention keeps queries and sums in float32. */
-enum { TILE = 64 };
-
-static bool flashes(const REAL(vn_attend) * a)
-{
-	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
-}
-
-/* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A later key has
- * probability 0, but 0 times NaN is NaN: one bad token would spoil all earlier ones, and the report would point
- * at the wrong row. */
-VN_CLONES
-static int64_t hide_bad(double *v, int64_t keys, int64_t K)
-{
-	enum { LANES = 8 };
-	int64_t first = keys;
-	for (int64_t j = keys - 1; j >= 0; j--) {
-		double bad[LANES] = { 0 }, all = 0.0; /* 0 if all numbers are finite */
-		for (int64_t d = 0; d < K / LANES * LANES; d += LANES)
-			for (int l = 0; l < LANES; l++)
-				bad[l] += v[j * K + d + l] - v[j * K + d + l];
-		for (int64_t d = K / LANES * LANES; d < K; d++)
-			all += v[j * K + d] - v[j * K + d];
-		for (int l = 0; l < LANES; l++)
-			all += bad[l];
-		if (all == 0.0)
-			continue;
-		memset(v + j * K, 0, (size_t)K * 8);
-		first = j;
-	}
-	return first;
-}
-
-/* The keys [0, S), or their values, that a query head reads, as doubles. Consecutive blocks of rows read the same. */
-static const double *keep(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int of, int64_t head, int64_t S)
-{
-	const int     G = a->c->attention.kv_heads, K = a->c->attention.head_dim, i = of == VN_ATTN_VALUES;
-	const bool    elsewhere = REAL(vn_kept_elsewhere)(a);
-	const int64_t g = REAL(vn_key_head)(a, head);
-	double       *dst = m->kept[i];
-
-	if (!elsewhere && m->head[i] == g && m->count[i] >= S)
-		return dst;
-	if (!elsewhere)
-		gather(dst, i ? a->v : a->k, S, G, g, K);
-	else
-		for (int64_t j = 0; j < S; j++)
-			REAL(vn_kept_row)(dst + j * K, a, of, j, head);
-	halve(dst, S * K, a->products >= VN_PRODUCTS_GGML_KV16);
-	if (i && !flashes(a))
-		m->bad = hide_bad(dst, S, K);
-	m->head[i] = elsewhere ? -1 : g;
-	m->count[i] = S;
-	return dst;
-}
-
-void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
-                          int64_t S)
-{
-	const int H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int rounding = a->c->attention.rounding,
-			  first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
-	const double scale = a->c->attention.scale;
-
-	gather(m->q, a->q + row * H * K, rows, H, head, K);
-	halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || flashes(a));
-	const double *keys = keep(m, a, VN_ATTN_KEYS, head, S);
-	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
-	for (int64_t i = 0; first && i < rows * S; i++)
-		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, rounding);
 }
 
 /* Number of keys that the queries of these rows may see. */
@@ -162,15 +73,15 @@ static void block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) *
 	const int64_t rows = a->tokens - row < VN_ATTN_ROWS ? a->tokens - row : VN_ATTN_ROWS, keys = reach(a, row, rows);
 
 	REAL(vn_attn_scores)(m, a, head, row, rows, keys);
-	if (flashes(a)) {
-		keep(m, a, VN_ATTN_VALUES, head, keys);
+	if (REAL(vn_flashes)(a)) {
+		REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
 		for (int64_t r = 0; r < rows; r++)
 			REAL(vn_flash_row)(context + ((row + r) * H + head) * K, m, a, row + r, r, keys);
 		return;
 	}
 	REAL(vn_softmax)(m, a, head, row, rows, keys);
-	halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
-	const double *values = keep(m, a, VN_ATTN_VALUES, head, keys);
+	vn_attn_halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
+	const double *values = REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
 	vn_gemm_f64(VN_AS_IT_LIES, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
 	for (int64_t r = 0; m->bad < keys && r < rows; r++) {
 		int64_t from, to;

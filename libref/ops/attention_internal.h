@@ -1,8 +1,8 @@
 /* attention_internal.h: shared by the files of attention, inside libref/ops only. Built in both
  * widths (real.h).
  *
- * attention.c has the blocks and the products, attention_softmax.c the mask and the softmax,
- * attention_kept.c the places of keys.
+ * attention.c has the blocks, attention_softmax.c the mask and the softmax, attention_kept.c what a
+ * block reads: the places of keys, and the scores.
  */
 #ifndef VN_LIBREF_OPS_ATTENTION_INTERNAL_H
 #define VN_LIBREF_OPS_ATTENTION_INTERNAL_H
@@ -21,6 +21,18 @@ typedef struct REAL(vn_attn_room) {
 	int64_t bad;               /* the first value that is not all finite, which is held as 0; `count`: none */
 } REAL(vn_attn_room);
 
+/* Rounds n numbers to half if the policy does. */
+static inline void vn_attn_halve(double *x, int64_t n, bool rounds)
+{
+	for (int64_t i = 0; rounds && i < n; i++)
+		x[i] = vn_as_f16(x[i]);
+}
+
+/* Does the policy sum as ggml's flash attention does (vn_flash_row)? */
+bool          REAL(vn_flashes)(const REAL(vn_attend) * a);
+/* Returns the keys [0, S) (VN_ATTN_KEYS) that a query head reads, or their values (VN_ATTN_VALUES),
+ * as doubles, in m->kept. Consecutive blocks of rows read the same. */
+const double *REAL(vn_attn_kept)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int of, int64_t head, int64_t S);
 /* Fills m->s (rows, S) with the scores of queries [row, row + rows) against keys [0, S). */
 void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
                           int64_t S);
@@ -42,12 +54,8 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_att
 /* Does its softmax sum over other rows than a query's own? */
 bool REAL(vn_softmax_others)(const REAL(vn_attend) * a);
 
-/* Returns the key head that a query head reads. */
-int64_t REAL(vn_key_head)(const REAL(vn_attend) * a, int64_t head);
 /* Returns the number of keys: the tokens, plus those that an experiment adds. */
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a);
-/* Does an experiment read keys at other places? */
-bool    REAL(vn_kept_elsewhere)(const REAL(vn_attend) * a);
 /* Copies to dst (K) the key of token j for a query head (of VN_ATTN_KEYS), or its value
  * (VN_ATTN_VALUES). */
 void    REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head);

@@ -1,12 +1,16 @@
-/* attention_kept.c: where an attention finds the key and the value of a token. */
+/* attention_kept.c: what a block of attention reads: where the key and the value of a token are, and the scores. */
 #include "libref/ops/attention_internal.h"
 
+#include "libref/base/clones.h"
+#include "libref/ops/blas.h"
+
 #include <math.h>
+#include <string.h>
 
 #define ATTN(a) ((a)->c->attention)
 #define X(a)    ((a)->x->attention)
 
-int64_t REAL(vn_key_head)(const REAL(vn_attend) * a, int64_t head)
+static int64_t key_head(const REAL(vn_attend) * a, int64_t head)
 {
 	const int H = ATTN(a).heads, G = ATTN(a).kv_heads;
 
@@ -21,7 +25,7 @@ static int form_of(const REAL(vn_attend) * a, int of)
 	return here && !(X(a).cache_steps && a->past == 0) ? X(a).cache : VN_CACHE_USUAL;
 }
 
-bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) * a)
+static bool kept_elsewhere(const REAL(vn_attend) * a)
 {
 	return X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES);
 }
@@ -75,11 +79,93 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 	const int64_t G = ATTN(a).kv_heads, K = ATTN(a).head_dim, S = a->past + a->tokens;
 	const real   *src = of == VN_ATTN_KEYS ? a->k : a->v;
 	const int     form = form_of(a, of);
-	int64_t       g = REAL(vn_key_head)(a, head);
+	int64_t       g = key_head(a, head);
 
 	if (X(a).head_map == VN_HEADS_FLAT)
 		j += head / G;
 	redirect_key(a, form, &j, &g);
 	for (int64_t d = 0; d < K; d++)
 		dst[d] = j < S && g < G ? narrowed(form, (double)src[(j * G + g) * K + d]) : 0.0;
+}
+
+/* ---- the heads of a block, as doubles ---------------------------------------------------- */
+
+/* Copies the rows of one head out of (R, heads, K), as doubles. */
+VN_CLONES
+static void gather(double *dst, const real *src, int64_t rows, int64_t heads, int64_t head, int64_t K)
+{
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t d = 0; d < K; d++)
+			dst[r * K + d] = (double)src[(r * heads + head) * K + d];
+}
+
+/* From this many tokens on, flash attention keeps queries and sums in float32. */
+enum { TILE = 64 };
+
+bool REAL(vn_flashes)(const REAL(vn_attend) * a)
+{
+	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
+}
+
+/* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A later key has
+ * probability 0, but 0 times NaN is NaN: one bad token would spoil all earlier ones, and the report would point
+ * at the wrong row. */
+VN_CLONES
+static int64_t hide_bad(double *v, int64_t keys, int64_t K)
+{
+	enum { LANES = 8 };
+	int64_t first = keys;
+	for (int64_t j = keys - 1; j >= 0; j--) {
+		double bad[LANES] = { 0 }, all = 0.0; /* 0 if all numbers are finite */
+		for (int64_t d = 0; d < K / LANES * LANES; d += LANES)
+			for (int l = 0; l < LANES; l++)
+				bad[l] += v[j * K + d + l] - v[j * K + d + l];
+		for (int64_t d = K / LANES * LANES; d < K; d++)
+			all += v[j * K + d] - v[j * K + d];
+		for (int l = 0; l < LANES; l++)
+			all += bad[l];
+		if (all == 0.0)
+			continue;
+		memset(v + j * K, 0, (size_t)K * 8);
+		first = j;
+	}
+	return first;
+}
+
+const double *REAL(vn_attn_kept)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int of, int64_t head, int64_t S)
+{
+	const int     G = a->c->attention.kv_heads, K = a->c->attention.head_dim, i = of == VN_ATTN_VALUES;
+	const bool    elsewhere = kept_elsewhere(a);
+	const int64_t g = key_head(a, head);
+	double       *dst = m->kept[i];
+
+	if (!elsewhere && m->head[i] == g && m->count[i] >= S)
+		return dst;
+	if (!elsewhere)
+		gather(dst, i ? a->v : a->k, S, G, g, K);
+	else
+		for (int64_t j = 0; j < S; j++)
+			REAL(vn_kept_row)(dst + j * K, a, of, j, head);
+	vn_attn_halve(dst, S * K, a->products >= VN_PRODUCTS_GGML_KV16);
+	if (i && !REAL(vn_flashes)(a))
+		m->bad = hide_bad(dst, S, K);
+	m->head[i] = elsewhere ? -1 : g;
+	m->count[i] = S;
+	return dst;
+}
+
+void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
+                          int64_t S)
+{
+	const int H = a->c->attention.heads, K = a->c->attention.head_dim;
+	const int rounding = a->x->attention.rounding,
+			  first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
+	const double scale = a->c->attention.scale;
+
+	gather(m->q, a->q + row * H * K, rows, H, head, K);
+	vn_attn_halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || REAL(vn_flashes)(a));
+	const double *keys = REAL(vn_attn_kept)(m, a, VN_ATTN_KEYS, head, S);
+	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
+	for (int64_t i = 0; first && i < rows * S; i++)
+		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, rounding);
 }

@@ -215,7 +215,7 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
 			rounded(s + from, to - from,
 			        form == VN_ATTN_PROBS_F16    ? VN_ROUNDING_F16
 			        : form == VN_ATTN_PROBS_BF16 ? VN_ROUNDING_BF16
-			                                     : ATTN(a).rounding);
+			                                     : X(a).rounding);
 		}
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);

@@ -14,12 +14,12 @@ enum { SHARE = 512 }; /* channels at a time, whose sums stay in the L1 cache */
 /* y (n): silu of the sums, with the intermediate rounding of other implementations. Sums without activation are
  * rounded like any output. */
 /* The first `silu` channels are activated. */
-static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, const vn_consts *c)
+static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, const vn_variant *e)
 {
 	for (int64_t i = 0; i < n; i++) {
-		const double u = vn_round_intermediate(sum[i], c->conv.rounding);
+		const double u = vn_round_intermediate(sum[i], e->conv.rounding);
 		y[i] = (real)(i >= silu         ? u
-		              : c->conv.formula ? vn_act_rounded(u, VN_SILU, c->conv.rounding, false)
+		              : e->conv.formula ? vn_act_rounded(u, VN_SILU, e->conv.rounding, false)
 		                                : u / (1.0 + exp(-u)));
 	}
 }
@@ -42,8 +42,8 @@ static void channels(real *y, const real *const *x, const double *w, const vn_co
 			sum[c] += wj[c] * (double)xj[c];
 	}
 	const int64_t silu = !linear ? n : linear - 1 < from ? 0 : linear - 1 - from < n ? linear - 1 - from : n;
-	if (k->conv.rounding) {
-		act_rounded(y + from, sum, silu, n, k);
+	if (e->conv.rounding) {
+		act_rounded(y + from, sum, silu, n, e);
 		return;
 	}
 	for (int64_t c = silu; c < n; c++)

@@ -126,37 +126,37 @@ void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threa
 	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, &(vn_variant) { 0 }, n, threads);
 }
 
-static double value_rounded(double u, const vn_consts *c)
+static double value_rounded(double u, vn_act act, const vn_variant *e)
 {
 	const real x = (real)u;
 	real       y;
 
-	if (c->act.formula && vn_act_has_formula(c->act.act))
-		return vn_act_rounded(u, c->act.act, c->act.rounding, c->act.formula == 2);
-	share(&y, &x, NULL, c->act.act, 1);
-	return vn_round_intermediate((double)y, c->act.rounding);
+	if (e->act.formula && vn_act_has_formula(act))
+		return vn_act_rounded(u, act, e->act.rounding, e->act.formula == 2);
+	share(&y, &x, NULL, act, 1);
+	return vn_round_intermediate((double)y, e->act.rounding);
 }
 
-/* Element by element: only variants in an experiment are computed this way. */
-static void share_rounded(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
+/* Element by element, with the intermediate rounding of other implementations. */
+static void share_rounded(real *y, const real *gate, const real *up, vn_act act, const vn_variant *e, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
-		if (e->gated.form == VN_GATE_PRODUCT)
-			y[i] = (real)value_rounded(vn_round_intermediate(g * u, c->act.rounding), c);
+		if (e->act.form == VN_GATE_PRODUCT)
+			y[i] = (real)value_rounded(vn_round_intermediate(g * u, e->act.rounding), act, e);
 		else
-			y[i] = (real)(value_rounded(g, c) * (e->gated.form == VN_GATE_BOTH ? value_rounded(u, c) : u));
+			y[i] = (real)(value_rounded(g, act, e) * (e->act.form == VN_GATE_BOTH ? value_rounded(u, act, e) : u));
 	}
 }
 
 /* In these variants intermediate results are rounded to real. */
 static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
 {
-	if (c->act.rounding) {
-		share_rounded(y, gate, up, c, e, n);
-	} else if (e->gated.form == VN_GATE_USUAL) {
+	if (e->act.rounding) {
+		share_rounded(y, gate, up, c->act.act, e, n);
+	} else if (e->act.form == VN_GATE_USUAL) {
 		share(y, gate, up, c->act.act, n);
-	} else if (e->gated.form == VN_GATE_BOTH) {
+	} else if (e->act.form == VN_GATE_BOTH) {
 		share(y, up, NULL, c->act.act, n);
 		share(y, gate, y, c->act.act, n);
 	} else {

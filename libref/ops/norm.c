@@ -47,7 +47,7 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 		const real  *xr = x + r * N; /* (N) */
 		real        *yr = y + r * N; /* (N) */
 		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c, e);
-		const int    first = e->norm.first_f16 ? VN_ROUNDING_F16 : c->rounding;
+		const int    first = e->norm.first_f16 ? VN_ROUNDING_F16 : e->norm.rounding;
 
 		if (!first)
 			scale_row(yr, xr, g, N, scale, (real)c->offset);
@@ -75,8 +75,8 @@ static void other_gated_row(real *y, const real *x, const real *z, const real *g
 	const double scale = 1.0 / root(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
 	for (int64_t n = 0; n < N; n++) {
 		const double normed = vn_round_intermediate((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale,
-		                                            c->rounding);
-		y[n] = (real)(vn_round_intermediate(normed * (double)g[n], c->rounding) *
+		                                            e->norm.rounding);
+		y[n] = (real)(vn_round_intermediate(normed * (double)g[n], e->norm.rounding) *
 		              (e->norm.gate_first ? 1.0 : (double)y[n]));
 	}
 }
@@ -86,7 +86,7 @@ void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, i
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
-		if (e->norm.gate != VN_SILU || e->norm.gate_first || c->rounding)
+		if (e->norm.gate != VN_SILU || e->norm.gate_first || e->norm.rounding)
 			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c, e);
 		else
 			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c, e));
@@ -95,7 +95,7 @@ void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, i
 /* The factor that scales a row to length one, rounded after every operation. */
 static double factor_rounded(const real *x, int64_t N, const vn_norm *c, const vn_variant *e)
 {
-	const int s = c->rounding;
+	const int s = e->norm.rounding;
 	double    ss = 0.0;
 
 	for (int64_t n = 0; n < N; n++)
@@ -110,10 +110,11 @@ void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_nor
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N;
-		const double scale = c->rounding ? factor_rounded(xr, N, c, e) : 1.0 / root(sum_of_squares(xr, N), 1, c, e);
+		const double scale = e->norm.rounding ? factor_rounded(xr, N, c, e)
+		                                      : 1.0 / root(sum_of_squares(xr, N), 1, c, e);
 
 		for (int64_t n = 0; n < N; n++)
-			y[r * N + n] = (real)vn_round_intermediate((double)xr[n] * scale, c->rounding);
+			y[r * N + n] = (real)vn_round_intermediate((double)xr[n] * scale, e->norm.rounding);
 	}
 }
 

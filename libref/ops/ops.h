@@ -170,7 +170,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a);
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
 
 /* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless
- * c->act.rounding says otherwise. */
+ * e->act.rounding says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
 /* A gated product, as c->act says. up NULL: only f(gate). */
 void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n,

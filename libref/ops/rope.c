@@ -24,9 +24,9 @@ static void other_angles(const vn_rope *rope, const vn_rope_variant *e, double b
 	for (int64_t i = 0; i < rope->rotary_dim / 2; i++) {
 		const float at = vn_rope_angle(e, 1.0f, i, past, t); /* the position */
 		chain = i ? chain * step : vn_rope_angle(e, 1.0f, 0, past, t);
-		const double angle = rope->angles == VN_ANGLES_WIDE   ? (double)at * (kept[i] * stretch[i])
-		                     : rope->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
-		                                                      : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
+		const double angle = e->angles == VN_ANGLES_WIDE   ? (double)at * (kept[i] * stretch[i])
+		                     : e->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
+		                                                   : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
 		c[i] = (float)cos(angle);
 		s[i] = (float)sin(angle);
 	}
@@ -37,7 +37,7 @@ static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_ro
                         const float *c, const float *s)
 {
 	const int64_t half = rope->rotary_dim / 2;
-	const int     rounding = rope->rounding;
+	const int     rounding = e ? e->rounding : VN_ROUNDING_WIDE;
 	int64_t       j, k, next, unused;
 
 	vn_rope_pair(rope, e, K, 0, &j, &k);
@@ -56,7 +56,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_
                      int64_t past, int64_t T, int64_t H, int64_t K, int threads)
 {
 	const int64_t half = rope->rotary_dim / 2;
-	const bool    other = rope->angles != VN_ANGLES_TORCH && !(e && e->half_angles);
+	const int     rounding = e ? e->rounding : VN_ROUNDING_WIDE;
+	const bool    other = e && e->angles != VN_ANGLES_TORCH && !e->half_angles;
 	double       *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(1 + 3 * T) * sizeof(float))),
 		   *stretch = kept + half;                                /* (half) each */
 	float *f = (float *)(stretch + half), *tables = f + half, af; /* (half), (T,3,half) */
@@ -79,8 +80,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_
 		if (!other)
 			vn_rope_row(c, s, angle, half);
 		for (int64_t i = 0; i < half; i++) {
-			c[i] = (float)vn_round_intermediate((double)(c[i] * af), rope->rounding);
-			s[i] = (float)vn_round_intermediate((double)(s[i] * af), rope->rounding);
+			c[i] = (float)vn_round_intermediate((double)(c[i] * af), rounding);
+			s[i] = (float)vn_round_intermediate((double)(s[i] * af), rounding);
 		}
 		for (int64_t h = 0; h < H; h++)
 			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, rope, e, K, c, s);

@@ -1,8 +1,8 @@
 /* engine.h: what every engine that executes a plan can do, as one table of functions.
  *
  * The reference (libref/exec/ref.h) and the GPU (libgpu/gpu.h) each export a table. `self` is the
- * engine: a vn_ref or a vn_gpu. The functions are also declared under their own names, for callers
- * that know which engine they have.
+ * engine: a vn_ref or a vn_gpu. Callers that know which engine they have call through its table, too:
+ * vn_ref_ops.forward(ref, ...).
  *
  * forward    Executes the whole plan on `tokens` ids, which follow those of earlier calls. The
  *            states (cached keys and values, for example) stay for the next call: one call with the
@@ -34,7 +34,7 @@
  * position   Returns the number of tokens of all kept calls.
  * reset      Resets the states to those at the start. Ends a call.
  * rewind     Goes back to `position` tokens, as if the later ones had never come. Ends a call.
- *            Error: vn_plan_can_rewind refuses; then nothing changes.
+ *            Error: vn_plan_rewind refuses; then nothing changes.
  * facts      States facts about the engine, for a recording.
  * compiling  Returns the seconds that calls have spent so far on compiling code for the device.
  * destroy    Frees the engine; ends a call.

@@ -191,6 +191,7 @@ void vn_faulty_destroy(vn_faulty *f)
 		free(f->own[i]);
 	free(f->own);
 	free(f->weight);
+	free(f->early);
 	free(f);
 }
 
@@ -206,6 +207,12 @@ const vn_plan *vn_faulty_plan(const vn_faulty *f)
 const vn_tensor *vn_faulty_weights(const vn_faulty *f)
 {
 	return f->weight;
+}
+
+int vn_faulty_early(const vn_faulty *f, const int **value)
+{
+	*value = f->early;
+	return f->n_early;
 }
 
 bool vn_faulty_keeps_nodes(const vn_faulty *f)

@@ -6,7 +6,7 @@
  * input, a weight). So anything that runs a plan can run a faulty one, on the reference and on the
  * GPU. Engines do not know faults. They compute what a node says, whatever sets it. No model has
  * what only experiments use (plan.h): a vn_variant, VN_OP_ROWS, activations from VN_RELU on, the
- * input VN_ATTN_KEPT, vn_node.early.
+ * input VN_ATTN_KEPT. One fault changes no plan, but how the GPU executes it: vn_faulty_early.
  *
  * A faulty plan has the values of the original plan under the same numbers, and possibly further
  * ones after them, which are not checkpoints. So a recording is made as if the plan were the
@@ -98,5 +98,8 @@ vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_er
 bool             vn_faulty_keeps_nodes(const vn_faulty *f);
 const vn_plan   *vn_faulty_plan(const vn_faulty *f);
 const vn_tensor *vn_faulty_weights(const vn_faulty *f); /* (n_weights of that plan) */
+/* Returns how many nodes must not wait for earlier commands (P9.barrier), which only a GPU engine
+ * can do. *value: the first output of each, valid until the next change of f. */
+int              vn_faulty_early(const vn_faulty *f, const int **value);
 
 #endif

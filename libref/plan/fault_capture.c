@@ -6,6 +6,7 @@
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool alike(const vn_plan *p, int a, int b)
@@ -70,8 +71,17 @@ vn_status vn_make_record_turned(const vn_fault_row *r, vn_faulty *f, int node, v
 
 vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	(void)r, (void)err;
-	f->plan->node[node].early = true;
+	const int v = f->plan->node[node].out[0];
+	int      *more;
+
+	(void)r;
+	for (int i = 0; i < f->n_early; i++)
+		if (f->early[i] == v)
+			return vn_fail(err, VN_ERR_USAGE, "it already waits for nothing");
+	if (!(more = realloc(f->early, ((size_t)f->n_early + 1) * sizeof *more)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a fault");
+	f->early = more;
+	f->early[f->n_early++] = v;
 	return VN_OK;
 }
 

@@ -19,8 +19,9 @@ struct vn_faulty {
 	vn_tensor          *weight; /* (n_weights of the copy) */
 	void              **own;    /* data of weights that we allocated */
 	int                 n_own;
-	int                 kept; /* weights that a change left equal */
-	const vn_some_rows *some; /* of a large matrix only these rows are made; NULL: all */
+	int                 kept;           /* weights that a change left equal */
+	const vn_some_rows *some;           /* of a large matrix only these rows are made; NULL: all */
+	int                *early, n_early; /* vn_faulty_early */
 };
 
 typedef struct vn_fault_row vn_fault_row;

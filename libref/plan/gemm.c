@@ -24,39 +24,24 @@ static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
 		               .alpha = 1 };
 }
 
-/* Of one query head: q (T,K) k (S,K)^T. Heads lie side by side in a row of q, k and v. */
-static vn_gemm of_scores(const vn_node *node)
+/* Of one query head: the scores q (T,K) k (S,K)^T, or the context, probs (T,S) v (S,K). Heads lie side by side in a
+ * row of q, k, v and the context. */
+static vn_gemm of_attention(const vn_node *node, bool scores)
 {
-	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
+	const int     H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
+	const int64_t row = (int64_t)H * K;
 
-	return (vn_gemm) { .of = "scores",
+	return (vn_gemm) { .of = scores ? "scores" : "context",
 		               .m = VN_T,
-		               .n = VN_S,
-		               .k = K,
-		               .transposed = true,
-		               .lda = (int64_t)H * K,
+		               .n = scores ? VN_S : K,
+		               .k = scores ? K : VN_S,
+		               .transposed = scores,
+		               .lda = scores ? row : VN_S,
 		               .ldb = (int64_t)G * K,
-		               .ldc = VN_S,
+		               .ldc = scores ? VN_S : row,
 		               .batch = H,
 		               .share = H / G,
-		               .alpha = node->c.attention.scale };
-}
-
-/* Of one query head: probs (T,S) v (S,K). */
-static vn_gemm of_context(const vn_node *node)
-{
-	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
-
-	return (vn_gemm) { .of = "context",
-		               .m = VN_T,
-		               .n = K,
-		               .k = VN_S,
-		               .lda = VN_S,
-		               .ldb = (int64_t)G * K,
-		               .ldc = (int64_t)H * K,
-		               .batch = H,
-		               .share = H / G,
-		               .alpha = 1 };
+		               .alpha = scores ? node->c.attention.scale : 1 };
 }
 
 int vn_gemms_of(const vn_plan *p, int value, vn_gemm g[VN_MAX_GEMM])
@@ -70,10 +55,10 @@ int vn_gemms_of(const vn_plan *p, int value, vn_gemm g[VN_MAX_GEMM])
 	}
 	if (node->op != VN_OP_ATTENTION || (v->slot != VN_ATTN_CONTEXT && v->slot != VN_ATTN_SCORES))
 		return 0;
-	g[0] = of_scores(node);
+	g[0] = of_attention(node, true);
 	if (v->slot == VN_ATTN_SCORES)
 		return 1;
-	g[1] = of_context(node);
+	g[1] = of_attention(node, false);
 	return 2;
 }
 

@@ -169,5 +169,5 @@ bool vn_node_is_variant(const vn_node *n)
 
 const vn_rope_variant *vn_node_rope_variant(const vn_node *n)
 {
-	return vn_node_is_variant(n) ? &n->x.rope : NULL;
+	return vn_node_is_variant(n) || n->x.rope.rounding || n->x.rope.angles ? &n->x.rope : NULL;
 }

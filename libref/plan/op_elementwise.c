@@ -48,7 +48,7 @@ vn_status vn_check_act(const vn_plan_walk *w, int i)
 		return vn_check_unfit(w, i);
 	if ((unsigned)n->c.act.act >= VN_N_ACTS)
 		return vn_check_fail(w, i, "unknown activation");
-	if ((unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
+	if ((unsigned)n->x.act.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
 		return vn_check_fail(w, i, "unknown form of a gated product");
 	return VN_OK;
 }

@@ -166,10 +166,6 @@ enum { VN_DELTA_CHUNK = 64 };
 typedef struct vn_norm {
 	double eps;
 	double offset; /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
-	/* Set by a replay: vn_intermediate_rounding. rms_norm and gated_norm: of the normalised input;
-	 * gated_norm: also of its product with the weight; l2_norm: of the squares, their sum, the sum
-	 * with eps, and the factor. */
-	int    rounding;
 } vn_norm;
 
 /* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
@@ -180,15 +176,13 @@ enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* The input slots of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
-/* Constants of a model, by operation, and the arithmetic that a replay sets. Constants that only an
- * experiment sets are in vn_variant. */
+/* The constants of a model, by operation. */
 typedef union vn_consts {
 	vn_norm norm;
 	struct {
 		int transposed; /* 1: w is stored (N,M), as GPT-2's files have it */
 		/* 1 + vn_dtype of w in the model's file; 0: its present format. Used by vn_products */
 		int kept;
-		int inverse; /* set by a replay: vn_ggml_scale */
 	} linear;
 	/* Takes columns [from, from + width) of every `stride` columns of x. If a row has several such
 	 * blocks (heads), the results follow each other. */
@@ -203,30 +197,24 @@ typedef union vn_consts {
 		int    heads, kv_heads, head_dim;
 		int    causal; /* 1: key j is visible to query i when j <= i */
 		int    window; /* keys that a query sees, including its own; 0: all */
-		/* set by a replay: vn_intermediate_rounding of products, scores and probabilities */
-		int    rounding;
 	} attention;
 	struct {
 		vn_act act;
-		/* Set by a replay: */
-		int    rounding; /* vn_intermediate_rounding of f(...) before the product with up */
-		int    formula;  /* 1: also of every operation of f's formula (ops/intermediate.h); 2: and of its squares */
-	} act;               /* VN_OP_ACT and VN_OP_GATED */
+	} act; /* VN_OP_ACT and VN_OP_GATED */
 	struct {
 		int channels, taps;
-		/* Set by a replay, as for an activation: rounding of the convolution before silu; of silu's
-		 * formula. */
-		int rounding, formula;
 	} conv;
 	struct {
 		double scale; /* multiplies q; key_dim^-1/2 */
 		int    key_heads, value_heads, key_dim, value_dim;
-		int    chunked; /* set by a replay: 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
 } vn_consts;
 
-/* What an experiment (fault.h) changes in the formula of an operation. All 0 in every model: the
- * usual formula, bit for bit. */
+/* How a node computes its operation otherwise than usual. All 0 in every model: the usual formula,
+ * bit for bit. An experiment (fault.h) changes the formula. A replay sets how another correct
+ * implementation rounds it, or in which order it computes (compare/replay/reference_variants.h):
+ * the members `rounding`, `formula`, `angles`, `inverse` and `chunked`, which the reference engine
+ * computes. */
 typedef union vn_variant {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */
@@ -240,10 +228,17 @@ typedef union vn_variant {
 		int first_f16;
 		/* rms_norm: columns normed together, with the weight repeated; 0: the last axis */
 		int width;
+		/* vn_intermediate_rounding. rms_norm and gated_norm: of the normalised input; gated_norm:
+		 * also of its product with the weight; l2_norm: of the squares, their sum, the sum with
+		 * eps, and the factor */
+		int rounding;
 	} norm;
 	struct {
 		int step_zero;
 	} positions; /* 1: every call counts positions from 0 */
+	struct {
+		int inverse;
+	} linear; /* vn_ggml_scale */
 	vn_rope_variant rope;
 	struct {
 		int form, by, inner;
@@ -262,17 +257,22 @@ typedef union vn_variant {
 		int cache_of;    /* 0: keys and values; 1: only keys; 2: only values */
 		int cache_steps; /* 1: only after the first call */
 		/* 1: after every call, keys of earlier calls are passed again through the node that makes
-		 * `kept`, a rope */
+		 * `kept`, a rope. A constant of this node, because no other node can change its state */
 		int again;
+		int rounding; /* vn_intermediate_rounding of products, scores and probabilities */
 	} attention;
 	struct {
-		int form;
-	} gated; /* vn_gate_form */
+		int form;     /* vn_gate_form, of VN_OP_GATED */
+		int rounding; /* vn_intermediate_rounding of f(...) before the product with up */
+		int formula;  /* 1: also of every operation of f's formula (ops/intermediate.h); 2: and of its squares */
+	} act;            /* VN_OP_ACT and VN_OP_GATED */
 	struct {
 		int linear;  /* silu is omitted from channel linear - 1 on; 0: nowhere */
 		int forgets; /* 1: the state of earlier calls is 0 */
 		/* the last tap is this many tokens ahead, 0 after the last token of the call */
 		int ahead;
+		/* as for an activation: of the convolution before silu; of silu's formula */
+		int rounding, formula;
 	} conv;
 	struct {
 		int form;
@@ -285,6 +285,7 @@ typedef union vn_variant {
 		int turned;
 		/* the state is lost before every token whose position is a multiple of this; 0: never */
 		int restart;
+		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
 } vn_variant;
 
@@ -292,14 +293,12 @@ typedef struct vn_node {
 	vn_op      op;
 	int        layer; /* -1 outside layers */
 	vn_consts  c;
-	vn_variant x; /* all 0: none */
+	vn_variant x; /* all 0: as usual */
 	int        n_in, n_w, n_out, n_state;
 	int        in[VN_MAX_IN];   /* values */
 	int        w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
 	int        out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not use */
 	int        state[VN_MAX_STATE];
-	/* for experiments, only on the GPU: its commands do not wait for earlier ones */
-	bool       early;
 } vn_node;
 
 typedef struct vn_value {
@@ -437,9 +436,10 @@ int         vn_node_states(const vn_plan *p, int node, vn_state *s);
 const char *vn_state_word(const vn_plan *p, int state); /* "keys", for messages */
 /* Returns the elements of one row of a growing state, or of the whole of one of fixed size. */
 int64_t     vn_state_row(const vn_state *s);
-/* Can a run of `tokens` tokens go back to `to` tokens? VN_ERR_USAGE: there are fewer.
- * VN_ERR_UNSUPPORTED: the plan has a state of fixed size, whose past is lost. */
-vn_status   vn_plan_can_rewind(const vn_plan *p, int64_t tokens, int64_t to, vn_error *err);
+/* Sets *tokens, the tokens of a run so far, back to `to`. After an error, *tokens is as before.
+ * VN_ERR_USAGE: there are fewer. VN_ERR_UNSUPPORTED: the plan has a state of fixed size, whose past
+ * is lost. */
+vn_status   vn_plan_rewind(const vn_plan *p, int64_t *tokens, int64_t to, vn_error *err);
 
 /* What holds for every node of an operation (a row of op.def). */
 typedef struct vn_op_info {
@@ -482,7 +482,7 @@ vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *e
  * 0, or an activation or operation of experiments only? */
 bool        vn_node_is_variant(const vn_node *n);
 
-/* What an experiment changes in a rope; NULL: nothing. */
+/* How a rope computes otherwise than usual; NULL: as usual. */
 const vn_rope_variant *vn_node_rope_variant(const vn_node *n);
 
 #endif

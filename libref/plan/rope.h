@@ -73,12 +73,9 @@ typedef struct vn_rope {
 	int          pow_block;   /* exponents per vector step of the torch that made the
 	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
 	                             0 means 32 */
-	/* set by a replay: vn_intermediate_rounding of cos, sin and both products */
-	int          rounding;
-	int          angles; /* set by a replay: vn_angles */
 } vn_rope;
 
-/* What an experiment changes in pairs and angles. All 0: nothing. */
+/* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */
 typedef struct vn_rope_variant {
 	int    pairing;      /* vn_pairing */
 	int    offset;       /* added to every position */
@@ -88,6 +85,8 @@ typedef struct vn_rope_variant {
 	int    step_zero;    /* 1: every call counts positions from 0 */
 	int    sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	int    one_position; /* 1: every token has position `offset` */
+	int    rounding;     /* vn_intermediate_rounding of cos, sin and both products */
+	int    angles;       /* vn_angles */
 } vn_rope_variant;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,

@@ -159,27 +159,34 @@ static vn_status read_merges(const reader *r, const json_t *merges)
 
 /* ---- normalizer, pre_tokenizer ------------------------------------------------------- */
 
-static vn_status read_normalizer(const reader *r, const json_t *o, const char *place, int depth)
+/* Reads each of a Sequence's parts, which are under `name`, by `read`. */
+static vn_status read_sequence(reader *r, const json_t *o, const char *place, const char *name, int depth,
+                               vn_status (*read)(reader *r, const json_t *o, const char *place, int depth))
 {
 	json_t   *list, *one;
 	size_t    i;
 	char      inner[PLACE];
-	vn_status st;
+	vn_status st = list_of(r, o, place, name, depth, &list);
 
+	if (st)
+		return st;
+	json_array_foreach(list, i, one)
+	{
+		below(inner, place, name, i);
+		if ((st = read(r, one, inner, depth + 1)))
+			return st;
+	}
+	return VN_OK;
+}
+
+static vn_status read_normalizer(reader *r, const json_t *o, const char *place, int depth)
+{
 	if (!is_type(o, "Sequence")) {
 		r->t->nfc = is_type(o, "NFC");
 		return r->t->nfc ? VN_OK
 		                 : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)", type_of(o));
 	}
-	if ((st = list_of(r, o, place, "normalizers", depth, &list)))
-		return st;
-	json_array_foreach(list, i, one)
-	{
-		below(inner, place, "normalizers", i);
-		if ((st = read_normalizer(r, one, inner, depth + 1)))
-			return st;
-	}
-	return VN_OK;
+	return read_sequence(r, o, place, "normalizers", depth, read_normalizer);
 }
 
 static vn_status read_split(const reader *r, const json_t *o, const char *place)
@@ -219,11 +226,6 @@ static vn_status read_byte_level(reader *r, const json_t *o, const char *place)
 
 static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *place, int depth)
 {
-	json_t   *list, *one;
-	size_t    i;
-	char      inner[PLACE];
-	vn_status st;
-
 	if (r->byte_level) /* the steps after it would see byte-level characters */
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
 	if (is_type(o, "ByteLevel"))
@@ -233,15 +235,7 @@ static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *plac
 	if (!is_type(o, "Sequence"))
 		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)",
 		             type_of(o));
-	if ((st = list_of(r, o, place, "pretokenizers", depth, &list)))
-		return st;
-	json_array_foreach(list, i, one)
-	{
-		below(inner, place, "pretokenizers", i);
-		if ((st = read_pre_tokenizer(r, one, inner, depth + 1)))
-			return st;
-	}
-	return VN_OK;
+	return read_sequence(r, o, place, "pretokenizers", depth, read_pre_tokenizer);
 }
 
 /* ---- added_tokens, post_processor ------------------------------------------------------ */
@@ -334,13 +328,8 @@ static vn_status read_template(const reader *r, const json_t *o, const char *pla
 	                          "a template that holds the text %zu times is not supported (expected once)", texts);
 }
 
-static vn_status read_post_processor(const reader *r, const json_t *o, const char *place, int depth)
+static vn_status read_post_processor(reader *r, const json_t *o, const char *place, int depth)
 {
-	json_t   *list, *one;
-	size_t    i;
-	char      inner[PLACE];
-	vn_status st;
-
 	if (is_type(o, "ByteLevel")) /* offsets only */
 		return VN_OK;
 	if (is_type(o, "TemplateProcessing"))
@@ -348,15 +337,7 @@ static vn_status read_post_processor(const reader *r, const json_t *o, const cha
 	if (!is_type(o, "Sequence"))
 		return wrong(r, VN_ERR_UNSUPPORTED, place,
 		             "'%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)", type_of(o));
-	if ((st = list_of(r, o, place, "processors", depth, &list)))
-		return st;
-	json_array_foreach(list, i, one)
-	{
-		below(inner, place, "processors", i);
-		if ((st = read_post_processor(r, one, inner, depth + 1)))
-			return st;
-	}
-	return VN_OK;
+	return read_sequence(r, o, place, "processors", depth, read_post_processor);
 }
 
 /* ---- the file -------------------------------------------------------------------------- */

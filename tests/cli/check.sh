@@ -8,7 +8,7 @@
 set -u
 accept=
 [ "${1:-}" = --accept ] && { accept=1; shift; }
-name=$1
+name=${1:?the name of a script of tests/cli, without .sh}
 here=$(cd "$(dirname "$0")" && pwd)
 VERNIER=$(realpath -e "${VERNIER:?the program to test}") || exit 1
 : "${PYTHON:?a Python with numpy and h5py}"

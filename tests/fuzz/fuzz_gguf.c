@@ -93,9 +93,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_tensors(f, data, size);
 	read_metadata(f);
 	e.text[0] = '\0';
-	st = vn_source_of_gguf(f, &s, &e);
-	line(st, &e, s);
-	if (!st)
+	if (!(s = calloc(1, sizeof *s)))
+		exit(2);
+	st = vn_source_of_gguf(f, s, &e);
+	line(st, &e, st ? NULL : s);
+	if (st)
+		vn_source_close(s);
+	else
 		read_model(s);
 	return 0;
 }

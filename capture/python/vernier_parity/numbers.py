@@ -51,7 +51,7 @@ def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
     except RecordingError:
         raise
     except (ValueError, TypeError, RuntimeError, NotImplementedError) as e:  # ragged, sparse, quantised, on no device
-        raise RecordingError(f"no array of numbers: {' '.join(str(e).split())[:160]}") from None
+        raise RecordingError(f"not an array of numbers: {' '.join(str(e).split())[:160]}") from None
 
 
 def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
@@ -76,7 +76,7 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
     if word == "bf16" and a.dtype == np.dtype("<f4"):
         bits32 = a.view("<u4")
         if (bits32 & 0xFFFF).any():
-            raise RecordingError("float32 numbers that are not all bfloat16's")
+            raise RecordingError("float32 numbers, but not all are bfloat16 values")
         return (bits32 >> 16).astype("<u2"), "bf16"
     if word in SAID and a.dtype == np.dtype(STORED[word]):
         return a, word

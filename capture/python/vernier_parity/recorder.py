@@ -88,7 +88,7 @@ class Recorder:
         """
         taken = sorted(set(run or {}) & set(RESERVED))
         if taken:
-            raise RecordingError(f"run: {taken[0]} has another place: {RESERVED[taken[0]]}")
+            raise RecordingError(f"run: {taken[0]} is not given here: {RESERVED[taken[0]]}")
         self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
         # The last: a rename would replace a device file.
@@ -178,7 +178,7 @@ class Recorder:
         """
         self._open("model")
         if "model" in self._file:
-            raise RecordingError(f"{self.path}: model: it was said before")
+            raise RecordingError(f"{self.path}: model: it was given before")
         if isinstance(weights, Mapping):
             for name in weights:
                 if not name or len(name.encode()) > names.LONGEST_NAME or not name.isprintable():
@@ -240,7 +240,7 @@ class Recorder:
             left = self._ids.shape[-1] - at
             n = left if tokens is None else tokens
             if not 0 < n <= left:
-                raise RecordingError(f"begin_step: {n} tokens, and {left} of token_ids are left")
+                raise RecordingError(f"begin_step: {n} tokens, but token_ids has only {left} left")
             ids = self._ids[..., at : at + n]
             every = np.broadcast_to(np.arange(self._ids.shape[-1], dtype="<i4"), self._ids.shape)
             where = (every if self._positions is None else self._positions)[..., at : at + n]
@@ -443,7 +443,8 @@ class Recorder:
     def _check(self, name: str, point: str, a: np.ndarray, axes: str, row: Optional[points.Row]) -> None:
         words, what = names.words_of(axes), f"{self.path}: {name}"
         if len(words) != a.ndim or not words or len(set(words)) != len(words):
-            raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word an axis, none twice")
+            raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word per axis, "
+                                 "no word twice")
         if a.size == 0 or a.ndim > MOST_AXES:
             raise RecordingError(f"{what}: shape {a.shape}; no empty axis and at most {MOST_AXES} axes")
         if len(" ".join(axes.split()).encode()) > LONGEST_DIMS:
