@@ -17,7 +17,7 @@ static const struct row {
 } rows[VN_N_FINDINGS] = {
 #define FINDING(name, mistake, digits, with, constant, words) [VN_##name] = { false, mistake, with, words, NULL },
 #define TITLED(name, mistake, digits, with, constant, words)  [VN_##name] = { true, mistake, with, words, NULL },
-#define SAID(name, mistake, digits, say)                      [VN_##name] = { .say = vn_sentence_##say },
+#define SAID(name, mistake, digits, writer)                   [VN_##name] = { .say = vn_sentence_##writer },
 #include "compare/hypothesis/findings.def"
 };
 
