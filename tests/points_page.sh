@@ -56,5 +56,6 @@ of_faults='^(FAULT|RECORDER_FAULT|FAMILY)\('
 	sed -nE "s/$of_faults[^\"]*(\"[^\"]*\"), (\"[^\"]*\").*/\2\n\3/p" <<<"$rows"
 } >"$made"
 literals=$(grep -rn '"' "$specs/../compare" --include='*.[ch]' --include='*.def' |
-	grep -vE ':[0-9]+:\s*(/\*| \*)' | sed 's,/\*.*,,' | grep -Ff "$made") && { printf '%s\nan id or a title of catalogue.def as a literal\n' "$literals"; exit 1; }
+	grep -vE ':[0-9]+:\s*(/\*| \*)' | sed 's,/\*.*,,' | grep -Ff "$made") &&
+	{ printf '%s\nan id or a title of catalogue.def as a literal\n' "$literals"; exit 1; }
 echo "compare/ has no literal of an id or title of the catalogue"
