@@ -196,7 +196,7 @@ static bool is_engine(const char *word)
 	return strcmp(word, "ref") == 0 || strcmp(word, "gpu") == 0;
 }
 
-/* With --prompts nothing else gives tokens. */
+/* With --prompts, no other option may give tokens. */
 static vn_status check_prompts(const options *o, vn_error *err)
 {
 	const char *other = o->source.text        ? "--prompt"

@@ -35,7 +35,7 @@ static const vn_option known[] = {
 
 const vn_command vn_points_command = {
 	.name = "points",
-	.synopsis = "[--faults[=GLOB]] [--verbose] [MODEL]",
+	.synopsis = "[MODEL] [OPTION]...",
 	.about = "List the checkpoints of MODEL, or all checkpoints that any model can have.",
 	.option = known,
 	.n = sizeof known / sizeof *known,

@@ -53,7 +53,7 @@ const vn_command vn_show_command = {
 	.status = "0 shown (with --check: every check holds), 1 a check does not hold, 2 trouble",
 };
 
-/* The step that a name such as "step.3" stands for; NULL if it is no step name. */
+/* Returns the step called "step.3"; NULL: the name is not a step's. */
 static const vn_step *step_named(const vn_recording *r, const char *name)
 {
 	const vn_step *step;
@@ -127,7 +127,7 @@ static vn_status not_written(vn_error *err)
 	               vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
 }
 
-/* What is written of a recording. */
+/* The part of a recording that is written to a file. */
 typedef struct shown {
 	const options       *o;
 	vn_recording        *r;
@@ -178,7 +178,8 @@ static vn_status print_report(const shown *s, vn_error *err)
 	return VN_OK;
 }
 
-/* The token ids and positions are of the whole run. Returns false for another name. */
+/* Writes the token ids or positions, which are those of the whole run. Returns false for another
+ * name. */
 static bool write_tokens(const shown *s, const char *name, vn_status *st, vn_error *err)
 {
 	const int32_t *ids, *positions;

@@ -156,7 +156,7 @@ static vn_status judge_tensor(vn_put_judge *j, const vn_tensor_label *l, const v
 		*o = AGREES;
 		return VN_OK;
 	}
-	/* More than the nmse of logits is judged. */
+	/* For logits, the nmse is not all that a comparison judges, so they must be equal. */
 	if (strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) == 0)
 		return VN_OK;
 	return measure_tensor(j, entry, t, &own, about, o, err);
@@ -181,7 +181,8 @@ static vn_status leave_out(vn_put_judge *j, vn_error *err)
 	return VN_OK;
 }
 
-/* Leaves out what is kept back, but not what is of this layer, and the one before it. layer -2: all of it. */
+/* Leaves out the tensors kept back, except those of this layer and the one directly before them.
+ * layer -2: leaves out all. */
 static vn_status leave_out_but(vn_put_judge *j, int layer, vn_error *err)
 {
 	vn_status st = VN_OK;

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens and facts are kept in a dump until the end. Meanwhile the file has token lists with spare room: ids
- * not known yet are -1, and their positions continue. */
+/* Tokens and facts are kept in a dump until the end. Until then the token lists in the file have
+ * spare room, with id -1 and consecutive positions. */
 struct vernier_capture {
 	vn_store     *store;
 	vn_put_judge *judge; /* NULL: every tensor is written */

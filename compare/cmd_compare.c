@@ -137,8 +137,8 @@ const vn_command vn_explain_command = COMMAND(
 	"--explain, --floor, --no-replay, --replay and --vote.",
 	"", "--model MODEL ");
 
-/* --format opens a report and -o gives the path of the last one. -o alone opens a report by its suffix; a --format
- * behind -o - names its form. */
+/* --format opens a report and -o gives the path of the last one. -o alone opens a report by its
+ * suffix; a --format after "-o -" names its form. */
 static vn_status add_form(vn_compare_line *k, const vn_report_form *form, vn_error *err)
 {
 	if (k->n_reports == VN_COMPARE_REPORTS)
@@ -377,7 +377,7 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	return 0;
 }
 
-/* A folder and something else. */
+/* Reports that one path is a folder and the other is not. Returns 2. */
 static int one_folder(const vn_compare_line *k)
 {
 	const char *folder = vn_is_folder(k->ref) ? k->ref : k->cand, *other = folder == k->ref ? k->cand : k->ref;

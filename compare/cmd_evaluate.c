@@ -1,5 +1,5 @@
-/* cmd_evaluate.c: vernier evaluate: a text through the reference and the engine under test, or what two
- * engines recorded of one. */
+/* cmd_evaluate.c: vernier evaluate: a text through the reference and the engine under test, or the
+ * recordings that two engines made of one text. */
 #include "compare/commands.h"
 #include "compare/evaluate/evaluate_report.h"
 #include "compare/evaluate/recorded_text.h"
@@ -26,10 +26,10 @@ enum { MOST_RECORDED = 2048 }; /* tokens of a text that the report proposes to r
 
 typedef struct command {
 	const char         *model, *text, *precision;
-	vn_prompt_source    source; /* but for the text */
+	vn_prompt_source    source; /* without the text */
 	int                 candidate;
 	bool                no_special, recordings;
-	int64_t             window, stride; /* 0: unsaid */
+	int64_t             window, stride; /* 0: not given */
 	const char         *inject[MOST_FAULTS];
 	int                 n_inject;
 	char                injected[VN_FACT_VALUE]; /* all of them */
@@ -351,7 +351,7 @@ typedef struct recorded {
 	bool             shows[VN_N_GARBAGE_SIGNS];
 } recorded;
 
-/* Of many windows the first that shows a sign is named. What cannot be read fails elsewhere. */
+/* If many windows show a sign, the first is named. A window that cannot be read fails elsewhere. */
 static vn_status look_for_garbage(vn_recording *const r[2], recorded *x, vn_error *err)
 {
 	vn_garbage g[2];

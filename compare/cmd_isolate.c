@@ -105,7 +105,7 @@ static vn_status take_precision(void *to, const vn_option *option, const char *v
 	return vn_take_precision(value, &k->precision, k->precise, &k->o.cand.n_precise, MOST, err);
 }
 
-/* An option that is for the GPU of this process alone; NULL: none is given. */
+/* The name of an option that applies only to this process's own GPU; NULL: none is given. */
 static const char *gpu_alone(const command *k)
 {
 	return k->as                                 ? "--reference-precision"
@@ -116,7 +116,7 @@ static const char *gpu_alone(const command *k)
 	                                             : NULL;
 }
 
-/* Each GLOB of --points is one. */
+/* Checks each GLOB of --points. Returns 0, or 2 after an error message. */
 static int check_points(const command *k)
 {
 	vn_error err;
@@ -126,7 +126,7 @@ static int check_points(const command *k)
 	return 0;
 }
 
-/* What the options say together. */
+/* Checks the options against each other. */
 static int check_options(command *k, int argc, char **argv)
 {
 	vn_error err;
@@ -185,7 +185,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-/* The options that make a GPU run of `capture` this one. */
+/* The options with which `capture` repeats this GPU run. */
 static void say_gpu(const command *k, char line[VN_SHELL_LINE])
 {
 	vn_shell_begin(line);
@@ -240,7 +240,7 @@ static vn_status isolate_cause(command *k, bool *healthy, vn_error *err)
 	return st;
 }
 
-/* A faulty copy of the model for the GPU; what is replaced is unmodified. */
+/* Makes a faulty copy of the model for the GPU. Replaced operations use the unmodified model. */
 static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
 {
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;

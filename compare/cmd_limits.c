@@ -145,7 +145,7 @@ static int parse_arguments(command *k, int argc, char **argv)
 	return 0;
 }
 
-/* Limits apply to any name, so a misspelt one gets those of all others. */
+/* Limits apply to any name, so a misspelt name gets the default limits. */
 static void warn_of_name(const char *name)
 {
 	const char *bare = strchr(name, '/') ? strchr(name, '/') + 1 : name, *dot = strchr(bare, '.');

@@ -170,7 +170,7 @@ static vn_status write_table(const void *context, FILE *out, vn_error *err)
 	return vn_table_write(context, out, err);
 }
 
-/* Some call must have the token that is to be shown. */
+/* Some call must have the token to show. */
 static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
 {
 	const vn_step *step;

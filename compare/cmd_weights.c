@@ -62,7 +62,8 @@ static int parse_arguments(command *k, int argc, char **argv)
 	return vn_reporting_choose("weights", &k->report);
 }
 
-/* Takes numbers from the model's files for sides that have none, if the files are those of the side. */
+/* Takes numbers from the model's files for a side without numbers, if the files hold that side's
+ * weights. */
 static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_weights w[2], vn_tensor *numbers[2],
                               vn_error *err)
 {
@@ -93,7 +94,7 @@ static void add_command(vn_lines *next, const char *const *word, int n)
 		vn_lines_add(next, "%s", line);
 }
 
-/* Whether compare takes these two recordings: of one family, and of the same tokens. */
+/* Does compare accept these two recordings? They must be of one family and of the same tokens. */
 static bool are_comparable(const vn_recording *a, const vn_recording *b)
 {
 	const int32_t *ids[2], *positions;
@@ -104,8 +105,8 @@ static bool are_comparable(const vn_recording *a, const vn_recording *b)
 	       (n <= 0 || memcmp(ids[0], ids[1], (size_t)n * sizeof **ids) == 0);
 }
 
-/* What the differences do: a side that is a model is recorded, with the tokens of the other side if that is a
- * recording, and both are compared. */
+/* Proposes the command that shows what the differences do to a run: it records a side that is a
+ * model, with the tokens of the other side if that is a recording, and compares both. */
 static void suggest_commands(const command *k, const vn_opened_weights w[2], vn_lines *next)
 {
 	char        to[2][VN_SHELL_FILE] = { "reference.h5", "candidate.h5" };

@@ -1,7 +1,7 @@
 /* compare_each.c: several comparisons, some at a time.
  *
- * They are opened and measured together, in this process: what they share of a reference is read
- * once. The chapters behind it use one processor for much of their time, so they run in a process for
+ * They are opened and measured together in this process, which reads a shared reference once. The
+ * chapters after measuring use one processor for much of their time, so they run in a process for
  * each comparison, several at once. A process that ends without a result costs time only: its
  * comparison is ended here.
  */
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { AT_ONCE = VN_COMPARE_TOGETHER }; /* the bound of memory: each holds what one comparison does */
+enum { AT_ONCE = VN_COMPARE_TOGETHER }; /* bounds memory: each holds the data of one comparison */
 
 /* One comparison that is being made. */
 typedef struct running {
@@ -36,8 +36,9 @@ typedef struct running {
 
 /* ---- together ------------------------------------------------------------------------ */
 
-/* Opens the files of all comparisons at once, if each has one candidate file. Without success nothing is
- * opened: each comparison opens its own files, and says what is wrong with them. */
+/* Opens the files of all comparisons at once, if each has one candidate file. If that fails,
+ * nothing is opened: each comparison then opens its own files and reports what is wrong with
+ * them. */
 static void open_files(const vn_compare_line *k, int n, vn_recording *opened[AT_ONCE][2])
 {
 	const char *path[2 * AT_ONCE];
@@ -61,7 +62,7 @@ static void begin_pair(running *r, const vn_compare_line *k, vn_recording *opene
 	*r = (running) { .line = k, .pid = -1 };
 	r->c.request.options = &r->line->how.o;
 	vn_compare_again(k, r->again);
-	/* no other options bring back a file that is absent */
+	/* no option can bring back an absent file */
 	r->c.request.again = *r->again && !k->absent ? r->again : NULL;
 	r->st = vn_compare_check_itself(k, &r->c, &r->why);
 	if (r->st) {
@@ -169,7 +170,7 @@ static void end_pair(running *r)
 /* Makes at most AT_ONCE comparisons. */
 static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_many *m, vn_progress *bar, vn_error *err)
 {
-	/* threads were started in this process, which fork does not copy: from now on, all is done here */
+	/* fork does not copy the threads started here: from now on, this process does all */
 	static bool   busy;
 	vn_recording *opened[AT_ONCE][2] = { { NULL } };
 	running      *r = calloc(AT_ONCE, sizeof *r);

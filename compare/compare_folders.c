@@ -47,7 +47,7 @@ static const char *candidate_folder(const vn_compare_line *k, int i)
 	return k->many ? k->many[i] : k->cand;
 }
 
-/* Whether the reference's folder has it, and that of a candidate. */
+/* Do the reference's folder and a candidate's folder have the pair's file? */
 static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
 {
 	for (int i = 0; i < count_candidates(k); i++)
@@ -56,7 +56,8 @@ static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
 	return false;
 }
 
-/* Judges the recording that the reference, or candidate i, alone has: limits may allow it, warnings forbid it. */
+/* Judges a recording that only the reference or only candidate i has. It passes if the limits allow
+ * it and no warning fails it. */
 static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair *p, int i, int *status, vn_error *err)
 {
 	vn_compare_line one = *k;
@@ -77,7 +78,7 @@ static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair 
 	return st;
 }
 
-/* Of several candidates, a name that the reference's folder lacks, or that it alone has. */
+/* Judges a name that only the reference's folder has, or that it lacks, with several candidates. */
 static vn_pair_outcome judge_absent(const vn_compare_line *k, const vn_folder_pair *p)
 {
 	const bool      extra = !p->there[0];
@@ -101,7 +102,7 @@ static vn_pair_outcome judge_absent(const vn_compare_line *k, const vn_folder_pa
 	return o;
 }
 
-/* Compares all candidates that have it with the reference, in one report. */
+/* Compares all candidates that have the pair's file with the reference, in one report. */
 static vn_pair_outcome compare_several(vn_compare_line *one, const vn_folder_pair *p)
 {
 	static char     path[VN_MANY_MOST][PATH_MAX];
@@ -154,8 +155,8 @@ static void say_word(FILE *asked, const char *path)
 	say_words(asked, &path, path ? 1 : 0);
 }
 
-/* Everything on the command line that changes a verdict: parts that were asked something else are not joined. Returns
- * text to be freed; NULL without memory. */
+/* Everything on the command line that changes a verdict: parts made with another text are not
+ * joined. Returns text to be freed; NULL without memory. */
 static char *say_asked(const vn_compare_line *k)
 {
 	const vn_comparing *how = &k->how;
@@ -184,7 +185,7 @@ static char *say_asked(const vn_compare_line *k)
 	return NULL;
 }
 
-/* Checks where the reports of all pairs go, before the first is compared. */
+/* Checks the report paths of all pairs before the first pair is compared. */
 static vn_status check_report(const vn_report_form *form, const char *path, vn_error *err)
 {
 	if (!path)
@@ -232,7 +233,7 @@ static bool is_transient(const vn_pair_outcome *o)
 	return o->why == VN_ERR_NOMEM || o->why == VN_ERR_INTERRUPTED;
 }
 
-/* The pairs of folders, to be shared by several processes, and their outcome. */
+/* The pairs of folders, which several processes may share, and their outcome. */
 typedef struct shared {
 	const vn_compare_line *k;
 	const vn_folder_pairs *p;
@@ -243,8 +244,8 @@ typedef struct shared {
 
 enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
 
-/* The words of an outcome for another process, as add_answer reads them: lines. Returns text to be freed; NULL without
- * memory. */
+/* An outcome as lines of text for another process, as add_answer reads them. Returns text to be
+ * freed; NULL without memory. */
 static char *pack_words(const vn_compare_line *k, const vn_pair_outcome *o)
 {
 	char  *text = NULL;
@@ -305,7 +306,8 @@ static vn_status add_answer(void *context, int i, vn_cluster_answer *a, vn_error
 	           : vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s", p->name);
 }
 
-/* Compares the pairs together with the other processes that mpirun started. Only the first has any in *t. */
+/* Compares the pairs together with the other processes that mpirun started. Only the first process
+ * has outcomes in *t. */
 static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *order, vn_together *t,
                              bool *first, bool *transient, vn_error *err)
 {
@@ -355,7 +357,7 @@ static vn_status divide_pairs(const vn_compare_line *k, const vn_folder_pairs *p
 	s.spare = page;
 	*s.spare = threads;
 	vn_team_among(s.spare);
-	vn_colours(); /* what stdout is here */
+	vn_colours(); /* asks this process's stdout, before workers replace it */
 	const vn_status st = vn_crew_share(&job, workers, add_answer, err);
 	vn_team_among(NULL);
 	munmap(page, sizeof *s.spare);

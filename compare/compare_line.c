@@ -98,7 +98,7 @@ static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *c
 		snprintf(chosen, room, "--limits");
 		return vn_limits_open(k->limits, &c->request.limits, err);
 	}
-	/* Without a candidate, use the reference's precision, weights and model. */
+	/* Without a candidate, takes the reference's precision, weights and model. */
 	const char         *who = k->absent == VN_NO_CANDIDATE ? "reference" : "candidate";
 	const vn_recording *by = k->absent == VN_NO_CANDIDATE ? c->opened.ref : c->opened.cand;
 	const char         *precision = vn_facts_get(vn_recording_run(by), "precision");
@@ -226,7 +226,7 @@ void vn_compare_print_files(const vn_compare_line *k)
 
 bool vn_colours(void)
 {
-	static int  known = -1; /* of the first call: a worker's stdout is another */
+	static int  known = -1; /* the first call's answer: a worker has another stdout */
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 	if (known < 0)
 		known = isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);

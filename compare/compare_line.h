@@ -36,7 +36,7 @@ typedef struct vn_compare_line {
 	bool force, all, quiet, shard, vote, replay, no_replay;
 	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_folder_part part;                                              /* of the pairs of two folders */
-	const char    *summary;                                           /* where their outcomes go; or NULL */
+	const char    *summary;                                           /* file for the outcomes of all pairs; or NULL */
 	vn_sides       sides;                                             /* names and rows; the files are listed above */
 	vn_comparing   how;
 } vn_compare_line;
@@ -70,10 +70,11 @@ void      vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
  * limits, for reports. */
 vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recording *const opened[2], char *chosen,
                           size_t room, vn_error *err);
-/* Opens the files (of a pair with one absent, the other) and the limits, and compares. */
+/* Opens the files and the limits, and compares. If one file of the pair is absent, opens the
+ * other. */
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
-/* Refuse a comparison of a file with itself, outputs that cannot be written or are inputs, and
- * report i if its file is that of an earlier report. */
+/* Refuse: a comparison of a file with itself; outputs that cannot be written, or that are inputs;
+ * report i if an earlier report has the same file. */
 vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn_error *err);
 vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err);
 vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err);

@@ -120,7 +120,8 @@ static vn_status write_refused(const void *context, FILE *out, vn_error *err)
 	return vn_report_refused(r->c, r->why, out, err);
 }
 
-/* A program that reads stdout learns why there is no verdict. Files are written of a comparison only. */
+/* A program that reads stdout learns why there is no verdict. Report files are written only for a
+ * comparison. */
 static void report_refused(const vn_compare_line *k, const vn_comparison *c, const char *why)
 {
 	vn_error err;

@@ -64,7 +64,7 @@ static bool is_foreign(char name[NAME])
 {
 	void     *frame[FRAMES];
 	const int n = backtrace(frame, FRAMES);
-	bool      passed = false; /* whether the handler and its caller were passed */
+	bool      passed = false; /* the handler and its caller were passed */
 
 	for (int i = 0; i < n; i++) {
 		search s = { .at = (uintptr_t)frame[i] };

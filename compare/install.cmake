@@ -1,6 +1,6 @@
-# What `cmake --install` gives: the program with its manual, completions and contracts; and libvernier-capture for other
-# engines, of which only the public headers are installed. Nothing in it names the prefix: it may be given at
-# installation.
+# `cmake --install` installs the program with its manual, completions and contracts; and
+# libvernier-capture for other engines, with its public headers only. No file contains the prefix,
+# which may be chosen at installation.
 set(data ${CMAKE_INSTALL_DATADIR}/vernier)
 install(TARGETS vernier RUNTIME)
 if(SKBUILD) # a wheel (capture/python): commands that start the program, OpenBLAS, and what it must say of others' work

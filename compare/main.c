@@ -1,4 +1,4 @@
-/* main.c: the door: a table of commands and a loop. */
+/* main.c: finds the command in a table and runs it. */
 #include "capture/base/shipped.h"
 #include "capture/commands.h"
 #include "capture/file/child.h"
@@ -201,7 +201,7 @@ static int print_page(const char *name)
 	return whole ? 0 : vn_complain("help", "%s: cannot be read", path);
 }
 
-/* The values of a command's first argument; NULL: files. */
+/* The possible values of a command's first argument; NULL: file names. */
 static const char *first_values(const char *name, const char *limits, const char *shapes)
 {
 #ifdef VERNIER_GPU
@@ -268,7 +268,7 @@ static bool runs_model(int argc, char **argv)
 	return false;
 }
 
-/* What other programs call our commands. */
+/* The names that other programs give to our commands. */
 static const struct {
 	const char *word, *is;
 } elsewhere[] = {
@@ -317,7 +317,7 @@ static int finish_streams(int status)
 			fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 		return 2;
 	}
-	const char *left = vn_temporary_left(); /* for the user to remove, whatever else is wrong */
+	const char *left = vn_temporary_left(); /* the user must remove it, whatever else is wrong */
 	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		left = vn_temporary_left_noted() ? NULL : left;

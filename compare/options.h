@@ -50,8 +50,8 @@ void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
 /* Parses the precision given to option --NAME. Returns 0, or 2 after an error message. */
 int  vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
 
-/* The options of every command that compares: how it compares, not what. o points into the struct,
- * so it must not move while o is in use. */
+/* The options that all comparing commands share: how to compare, not which files. o points into
+ * this struct, so do not move it while o is in use. */
 typedef struct vn_comparing {
 	vn_compare_options o;
 	const char        *precision; /* value of --floor-precision; NULL: not given */

@@ -30,7 +30,7 @@ and which known mistake caused it.")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libvernier-capture${PROJECT_VERSION_MAJOR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-# cpack's own would come with scripts that call ldconfig, where Debian wants a trigger.
+# cpack would add scripts that call ldconfig, where Debian requires a trigger.
 set(library libvernier-capture)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/control/shlibs
 	"${library} ${PROJECT_VERSION_MAJOR} ${library}${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})\n")

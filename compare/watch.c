@@ -69,7 +69,7 @@ static void *note_if_null(void *p, size_t n)
 	{ \
 		va_list list; \
 		va_start(list, flags); \
-		const int mode = va_arg(list, int); /* the mode is read only when there is one */ \
+		const int mode = va_arg(list, int); /* callees read it only if one was passed */ \
 		va_end(list); \
 		const int r = (int)TEMP_FAILURE_RETRY(__real_##name arguments), number = errno; \
 		if (r < 0) \

@@ -62,7 +62,7 @@ static VkDeviceSize bytes_of(const vn_plan *plan, int value, vn_policy policy, i
 	return (VkDeviceSize)vn_shape_count(&shape) * vn_dtype_size(vn_policy_dtype(policy, vn_value_wide(plan, value)));
 }
 
-/* Does one of n nodes read what another one before them made in this level? */
+/* Does one of n nodes read a value that another node has made in this level? */
 static bool waits(const vn_arena *a, const vn_plan *plan, int first, int n, int level)
 {
 	bool reads = false;
@@ -91,7 +91,7 @@ static void find_levels(vn_arena *a, const vn_plan *plan)
 	}
 }
 
-/* Not of an experiment, which may keep other rows than those that attention reads. */
+/* Not for an experiment, which may keep other rows than those that attention reads. */
 static void find_states(vn_arena *a, const vn_plan *plan)
 {
 	for (int v = 0; v < a->n_values; v++)
@@ -170,7 +170,7 @@ vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_pol
 	assign(a, plan, policy, tokens, guard);
 	measure_peak(a, plan, policy, tokens);
 	for (int s = 0; s < a->n_slots; s++) {
-		/* Guarded: the size exactly, for the zone to begin at the last byte's heels. */
+		/* With guard the size is exact, so that the zone begins directly after the last byte. */
 		if (a->slot[s].buffer && (guard ? a->slot[s].size == a->need[s] : a->slot[s].size >= a->need[s]))
 			continue;
 		snprintf(name, sizeof(name), "arena slot %d", s);

@@ -96,7 +96,7 @@ int64_t vn_cache_reach(const vn_cache *c, int state, int64_t tokens)
 	return tokens > INT64_MAX / 2 / row - B ? INT64_MAX : (tokens + B - 1) / B * B * row;
 }
 
-/* Of the context, or as many as shaders can count elements of. */
+/* The tokens of the context, or as many as have elements that a shader can count. */
 static int64_t most_blocks(const vn_cache *c)
 {
 	int64_t most = (c->plan->context + c->pages.block - 1) / c->pages.block;
@@ -117,7 +117,7 @@ static vn_status make_room(vn_encoder *e, vn_cache *c, int i, int64_t past, int6
 
 	if (!s->grows)
 		return fix(e, c, i, guard, err);
-	if (pool > 0) /* what is in use may lie anywhere in it */
+	if (pool > 0) /* the blocks in use may be anywhere in it */
 		return s->rows == pool ? VN_OK : grow(e, c, i, pool, past ? s->rows : 0, guard, err);
 	if (past + tokens <= s->rows)
 		return VN_OK;
@@ -154,7 +154,7 @@ vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t token
 		c->bytes += (int64_t)(s->now.held + s->next.held + (i ? 0 : c->pages.table.held));
 		s->made = false;
 		if (s->upto > past && (s->grows || past == 0))
-			s->upto = past; /* of a call that did not count, or before a reset */
+			s->upto = past; /* of a call that was not kept, or before a reset */
 	}
 	return st;
 }

@@ -6,7 +6,7 @@
 #include "libgpu/pieces.h"
 #include "libgpu/workers.h"
 
-/* Shaders to build, and what came of it. */
+/* The shaders to build, and the results. */
 typedef struct job {
 	vn_kernels *k;
 	vn_kernel   kernel[VN_N_KERNELS];
@@ -47,7 +47,8 @@ static void list_taps(vn_gpu_pass *w, int node)
 	vn_ops_keep(w, n);
 }
 
-/* Were n nodes, fused if n > 1, listed for a call like this one? They are from now on. */
+/* Were the shaders of n nodes (n > 1: fused) listed for a call like this one? Marks them as
+ * listed. */
 static bool is_listed(vn_gpu_pass *w, int node, int n)
 {
 	bool listed = true;

@@ -17,8 +17,8 @@ enum { SIZE_LISTED = 1000506001, FLOAT16 = 0, FLOAT32 = 1, SCOPE_SUBGROUP = 3 };
 
 typedef VkResult(VKAPI_PTR *list_sizes)(VkPhysicalDevice, uint32_t *, size_listed *);
 
-/* shared: bytes that the build lets a workgroup have; halves: its shaders have the device round to half
- * (CMakeLists.txt). */
+/* shared: bytes of shared memory that the build allows a workgroup; halves: the shaders let the
+ * device round to half (CMakeLists.txt). */
 static const struct {
 	uint32_t side, subgroup, shared;
 	bool     halves;
@@ -66,7 +66,8 @@ static bool has_features(VkPhysicalDevice p)
 	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl &&
 	       v13.computeFullSubgroups;
 }
-/* Conversions to half can be had to nearest and with subnormals, whatever those of other numbers do. */
+/* Can conversions to half round to nearest and keep subnormals, whatever conversions of other
+ * numbers do? */
 static bool rounds_halves(VkPhysicalDevice p)
 {
 	VkPhysicalDeviceVulkan12Properties v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES };

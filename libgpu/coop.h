@@ -1,5 +1,5 @@
-/* coop.h: declares VK_KHR_cooperative_matrix, which the headers of Vulkan 1.3.239 lack, and tells
- * which sizes a device supports. Inside libgpu only.
+/* coop.h: declares VK_KHR_cooperative_matrix, which the headers of Vulkan 1.3.239 lack, and finds
+ * the size that a device supports. Inside libgpu only.
  *
  * Cooperative matrices are small matrices that the lanes of a subgroup hold and multiply together;
  * shaders/coop.glsl uses them. Shaders are compiled for each size below. A device needs one of

@@ -133,7 +133,7 @@ static vn_status check_validation(bool installed, vn_error *err)
 {
 	if (!installed)
 		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
-	/* Without it the layer looks at calls and not at what they race for. */
+	/* Without it the layer checks calls, but not data races between them. */
 	if (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
 		return vn_fail(err, VN_ERR_DEVICE,
 		               "validation was asked for and this " VALIDATION
@@ -217,7 +217,7 @@ static bool holds(const char *text, const char *part)
 	return false;
 }
 
-/* What the person asked for, by option or environment; -1: nothing. */
+/* The device that the user asked for, by option or environment; -1: none. */
 static vn_status wanted(const vn_physical *list, int n, int index, int *found, vn_error *err)
 {
 	const char *name = getenv("VERNIER_DEVICE");
@@ -266,7 +266,7 @@ static vn_status choose(vn_device *d, int index, vn_error *err)
 					best = j;
 		}
 	if (best < 0)
-		best = 0; /* none is suitable: the first one's lack is as good as any */
+		best = 0; /* none is suitable: report what the first one lacks */
 	d->physical = list[best].physical;
 	d->info = list[best].info;
 	d->family = list[best].family;
@@ -305,7 +305,7 @@ static void read_properties(vn_device *d)
 		d->tick_mask = bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
 	}
 
-	/* A small window into device memory (256 MiB on older machines) does not count. */
+	/* A small window into device memory (256 MiB on older machines) is not enough. */
 	VkDeviceSize largest = 0;
 	for (uint32_t i = 0; i < d->memory.memoryHeapCount; i++)
 		if (d->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && d->memory.memoryHeaps[i].size > largest)

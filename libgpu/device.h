@@ -50,7 +50,7 @@ extern _Thread_local bool vn_device_unheard;
 
 /* For tests: devices opened from now on hide their memory from the host, like a discrete GPU. */
 extern bool vn_device_hide_memory;
-/* For tests: they have no cooperative matrices. */
+/* For tests: devices opened from now on have no cooperative matrices. */
 extern bool vn_device_no_coop;
 /* For tests: the validation layer lacks synchronisation validation. */
 extern bool vn_device_old_layer;

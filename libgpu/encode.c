@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#define SLICE 100000000 /* ns of waiting between two questions */
+#define SLICE 100000000 /* nanoseconds between two checks */
 static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 {
 	vn_device *d = e->d;
@@ -327,7 +327,7 @@ vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err)
 	return e->stop && e->stop(e->stop_ctx) ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : VN_OK;
 }
 
-/* Without workgroups the shader reads nothing of the push block, but validation wants one. */
+/* Without workgroups the shader reads no push block, but validation requires one. */
 vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err)
 {
 	static const uint8_t  push[128];
@@ -390,7 +390,8 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 
 	if (!e->flying[i])
 		return VN_OK;
-	/* Forever: a pass on a software device may take hours, and a lost one says so. */
+	/* No time limit: a pass on a software device may take hours, and a lost device reports
+	 * itself. */
 	while ((r = vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, SLICE)) == VK_TIMEOUT)
 		if ((st = vn_encode_asked_to_stop(e, err)))
 			return st;

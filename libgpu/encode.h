@@ -27,7 +27,7 @@ typedef struct vn_encoder {
 	VkCommandPool   pool;
 	VkCommandBuffer aside;
 	vn_tape_buffers buffers;
-	vn_tape_buffer *sent[3]; /* what flies; none in the third place */
+	vn_tape_buffer *sent[3]; /* the submitted buffer in each place; NULL in the third */
 	VkFence         fence[3];
 	bool            flying[3]; /* submitted and not yet waited for */
 	bool            stuck;     /* a software device has stopped computing: do not wait for it */

@@ -49,7 +49,7 @@ struct vn_gpu {
 	VkDeviceSize   foreign_used;
 	vn_buffer      counter; /* on a software device: how many nodes of the call are computed, for progress */
 
-	/* The call between begin and end. */
+	/* The open call. */
 	bool        open;
 	vn_gpu_pass walk;
 	vn_taps     taps;    /* the target of walk.taps */
@@ -93,8 +93,8 @@ vn_status vn_pass_flush(void *gpu, vn_error *err);
 void      vn_pass_give_up(vn_gpu *g);              /* g may have no open pass */
 vn_status vn_pass_failed(vn_gpu *g, vn_status st); /* gives up; returns st */
 vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
-/* Skips the nodes up to `to`. Rows that are appended to their states still are, if they exist,
- * since a later call may run the attention. */
+/* Skips the nodes before `to`. If the rows that these nodes append to a growing state exist, they
+ * are still appended, because a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
 
 /* Do the commands of a node not wait for earlier ones? */

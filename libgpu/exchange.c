@@ -7,7 +7,7 @@
 
 #define FOREIGN ((VkDeviceSize)1 << 20) /* least room for values from elsewhere */
 
-/* Where a state is read or written; NULL after saying what is wrong. */
+/* Returns the buffer in which a state is read or written; NULL: it sets *err. */
 static vn_buffer *state_slot(vn_gpu *g, int value, bool write, vn_error *err)
 {
 	const int      state = g->plan->value[value].state;
@@ -23,7 +23,7 @@ static vn_buffer *state_slot(vn_gpu *g, int value, bool write, vn_error *err)
 	return now;
 }
 
-/* The slot of a value that a node from g->next on reads; NULL after saying what is wrong. */
+/* Returns the slot of a value that a node from g->next on reads; NULL: it sets *err. */
 static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 {
 	const vn_plan *p = g->plan;

@@ -35,7 +35,7 @@ static bool in_one_dispatch(const vn_gpu_pass *w, int node)
 	return w->tokens <= rows_at_once(vn_value_row(&w->g->plan->value[w->g->plan->node[node].out[0]]));
 }
 
-/* linear: the product whose parts are joined here, too; -1: none. */
+/* linear: the product whose partial sums are joined here too; -1: none. */
 static void add_norm(vn_gpu_pass *w, int add, int linear)
 {
 	const vn_plan *p = w->g->plan;

@@ -16,12 +16,12 @@ struct vn_gpu_pass;
 
 #define VN_FUSE_MOST 4 /* nodes */
 
-/* Returns how many nodes from this one on a call of some number of tokens may fuse; 1: only itself.
- * None of them changes its operation for an experiment. Their outputs must not share memory with
- * their inputs (arena.c). */
+/* Returns the largest number of nodes, from this one on, that any call may fuse; 1: none. None of
+ * these nodes is changed by an experiment. Their outputs must not share memory with their inputs
+ * (arena.c). */
 int      vn_fuse_most(const vn_plan *plan, int node);
-/* Returns one bit for each pattern of the plan that begins at the node. Depends on the plan alone:
- * asked once for all calls, since asking takes as long as listing the commands. */
+/* Returns a bit mask of the patterns that match at this node. It depends on the plan alone. Call it
+ * once per plan: it takes as long as listing the commands of a call. */
 unsigned vn_fuse_fitting(const vn_plan *plan, int node);
 
 /* Returns how many nodes from this one on, all before `to`, are fused in this call. */

@@ -1,4 +1,4 @@
-/* gpu.c: the engine under test: what it is made of and says of itself. The pass: pass.c. */
+/* gpu.c: creates and destroys the GPU engine, and states its facts. The pass: pass.c. */
 #include "libgpu/engine.h"
 #include "libgpu/fuse.h"
 
@@ -26,7 +26,7 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 	return VN_OK;
 }
 
-/* What the shaders ask beyond the rules of a plan. */
+/* Checks what the shaders require beyond the rules of a plan. */
 static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 {
 	vn_status st = vn_plan_check(p, err);

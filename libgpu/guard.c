@@ -1,4 +1,4 @@
-/* guard.c: finding what was written where nothing should be. */
+/* guard.c: finds writes outside of buffers; see guard.h. */
 #include "libgpu/guard.h"
 #include "libref/base/grow.h"
 
@@ -58,8 +58,8 @@ void vn_guard_encode(vn_encoder *e, vn_guard *g)
 
 	for (int i = 0; i < g->n; i++) {
 		const vn_zone *z = &g->zone[i];
-		/* Offsets of the encoder count from inside the zones; modulo 2^64
-		 * the sum is right before them too. */
+		/* The encoder counts offsets from the first byte inside the zones; modulo 2^64 the sum is
+		 * also right for bytes before it. */
 		vn_encode_copy_out(e, z->b, z->at - z->b->offset, &g->readback, to, z->bytes);
 		to += z->bytes;
 	}

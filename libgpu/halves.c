@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* LANES: of shaders/from_bf16.comp. As many groups as keep the memory of a large device busy; each has a count. */
+/* LANES: as in shaders/from_bf16.comp. GROUPS: enough to keep the memory of a large device busy;
+ * each has a count of its own. */
 enum { LANES = 128, GROUPS = 1024, COUNTS = GROUPS * sizeof(uint32_t) };
 
 static void convert_weight(vn_encoder *e, vn_gpu_weights *w, int weight, const vn_buffer *counts)

@@ -1,4 +1,4 @@
-/* kernels.c: the table of shaders, and the pipelines made of it. */
+/* kernels.c: the table of shaders, and the pipelines made from it. */
 #include "libgpu/kernels.h"
 
 #include "libgpu/pipeline_cache.h"
@@ -138,7 +138,8 @@ static const struct row {
 };
 /* clang-format on */
 
-/* Compiled with PUSH_IN_MEMORY: of those that a decoded token needs, all whose block says where in the cache. */
+/* Compiled with PUSH_IN_MEMORY: the shaders that a decoded token needs and whose block contains a
+ * place in the cache. */
 static const bool in_memory[VN_N_KERNELS] = {
 #define IN_MEMORY(NAME, name) [VN_K_##NAME] = true,
 #include "libgpu/kernels.def"
@@ -146,7 +147,7 @@ static const bool in_memory[VN_N_KERNELS] = {
 	[VN_K_PAGED_PUT] = true,
 };
 
-/* With a paged cache these are the code; where it is nothing, the table above. */
+/* The code with a paged cache; a shader without an entry has the code of the table above. */
 /* clang-format off */
 static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 #define PAGED(name) { CODE(name##_paged_f16), CODE(name##_paged_f32) }
@@ -181,7 +182,7 @@ static code attention_code(const vn_plan *p, bool f32, bool paged)
 	for (int n = 0; n < p->n_nodes; n++)
 		if (p->node[n].op == VN_OP_ATTENTION && p->node[n].c.attention.head_dim > widest)
 			widest = p->node[n].c.attention.head_dim;
-	while (by_width[i].width < widest) /* at most the last: gpu.c has asked */
+	while (by_width[i].width < widest) /* at most the last: gpu.c has checked */
 		i++;
 	return paged ? f32 ? by_width[i].paged_f32 : by_width[i].paged_f16 : f32 ? by_width[i].f32 : by_width[i].f16;
 }
@@ -198,7 +199,7 @@ static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
 	return f32 ? t->f32 : policy.sums == VN_F16 ? t->acc16 : t->f16;
 }
 
-/* Halves summed in float, where the device has cooperative matrices of that size. */
+/* Code for half precision with float sums, by the size of the device's cooperative matrices. */
 static const struct {
 	code of[VN_N_COOPS];
 } coop_code[VN_N_KERNELS] = {
@@ -219,7 +220,7 @@ static const struct {
 	ATTENTION_BY_SIZE(64, _paged), ATTENTION_BY_SIZE(128, _paged), ATTENTION_BY_SIZE(256, _paged),
 };
 
-/* That of the heads of a width, if the device has it; VN_K_ATTENTION has none of them. */
+/* The shader with cooperative matrices for heads of a width; VN_K_ATTENTION: there is none. */
 static vn_kernel coop_attention(int head_dim)
 {
 	return head_dim > 128  ? VN_K_ATTENTION_COOP_256
@@ -275,7 +276,7 @@ static bool has_experiment(const vn_plan *p)
 	return has;
 }
 
-/* Of cooperative matrices: these say how many lanes a subgroup has to have. */
+/* Cooperative matrices require a subgroup of this many lanes. */
 vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err)
 {
 	vn_device                                                *d = k->d;

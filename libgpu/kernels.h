@@ -42,11 +42,11 @@ typedef enum vn_kernel {
 	VN_K_COOP_4X4_GATED,
 	VN_K_COOP_2X4_GATED,
 	VN_K_COOP_2X2_GATED,
-	/* code chosen by the widest head of the plan; the experiment is another shader */
+	/* the code is chosen by the widest head of the plan; an experiment has another shader */
 	VN_K_ATTENTION,
 	VN_K_ATTENTION_EXPERIMENT,
-	/* with cooperative matrices, if the device has them and the plan such heads: at most that wide
-	 * and wider than those before, up to 128 a multiple of 8 */
+	/* with cooperative matrices, for heads of at most this width (up to 128: multiples of 8);
+	 * loaded if the device has the matrices and the plan has such heads */
 	VN_K_ATTENTION_COOP_64,
 	VN_K_ATTENTION_COOP_128,
 	VN_K_ATTENTION_COOP_256,
@@ -71,7 +71,7 @@ typedef struct vn_kernels {
 	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not needed so far */
 	bool             cache_hit;              /* a valid cache file was read */
 	double           seconds;                /* spent on building pipelines */
-	/* of the cooperative matrices; 0: the policy or the device has none */
+	/* rows of a cooperative matrix; 0: the policy or the device has none */
 	int              side;
 	bool             float_sums;
 } vn_kernels;
@@ -87,7 +87,7 @@ vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
  * an error. */
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
                             const char *cache_dir, vn_error *err);
-/* Saves what was compiled for the next run. k may be zeroed. */
+/* Saves the compiled shaders for the next run. k may be zeroed. */
 void      vn_kernels_destroy(vn_kernels *k);
 
 /* Builds a shader's pipeline, which must not exist yet. */
@@ -97,12 +97,13 @@ vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipelin
 
 const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);
-/* Does the shader read its push block from memory, and get its address only (push.glsl)? So do
- * those whose block changes from one decoded token to the next: commands stay the same (tape.h). */
+/* Does the shader read its push block from memory, so that only the block's address is pushed
+ * (push.glsl)? True for shaders whose block changes from one decoded token to the next: the
+ * commands then stay the same (tape.h). */
 bool        vn_kernel_in_memory(vn_kernel k);
 
 /* The push blocks, with letters as in the head of each shader. Addresses are VkDeviceAddress. None
- * is over 128 bytes, the minimum that a device must support. Fields after a comment "experiment"
+ * exceeds 128 bytes, the minimum that a device must support. Fields after a comment "experiment"
  * are pushed only to the experiment's shader. */
 
 typedef struct vn_push_embed {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The memory type of the allowed ones that has all of `need` and most of `like`;
- * UINT32_MAX when none has. */
+/* Of the allowed memory types that have all of `need`, returns the one with most of `like`;
+ * UINT32_MAX: there is none. */
 static uint32_t memory_type(const vn_device *d, uint32_t allowed, VkMemoryPropertyFlags need,
                             VkMemoryPropertyFlags like)
 {

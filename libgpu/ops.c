@@ -1,4 +1,4 @@
-/* ops.c: one function per operation to put it into the command buffer. */
+/* ops.c: records operations into the command buffer, one function each. */
 #include "libgpu/ops.h"
 
 #include "libgpu/ops_internal.h"
@@ -83,7 +83,7 @@ static void layer_norm(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
-/* n numbers, as they are stored. */
+/* Appends n numbers bit by bit. */
 static void move(vn_gpu_pass *w, vn_buffer *from, uint64_t from_at, vn_buffer *to, uint64_t to_at, int64_t n)
 {
 	vn_push_append push = { .from = from_at, .to = to_at, .n = (uint32_t)n };
@@ -159,7 +159,7 @@ static vn_product product(const vn_gpu_pass *w, const vn_node *n, int64_t row, i
 	};
 }
 
-/* How many rows and columns of y go into one dispatch. */
+/* Returns how many rows and columns of y one dispatch computes. */
 static int64_t row_step(const vn_gpu_pass *w, const vn_node *n, int64_t y_stride)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
@@ -216,7 +216,7 @@ void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int
 	linear(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
 }
 
-/* Of rows [from, from + rows) of x, for which the table of a node is, into y from its first row on. */
+/* Rotates rows [from, from + rows) of x, with the table of a node, into y from its first row on. */
 static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y,
                  int64_t from, int64_t rows, int64_t to)
 {
@@ -240,7 +240,7 @@ static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, 
 	                   groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 }
 
-/* All rows of x, into y; y NULL: back into x, by way of the scratch buffer. */
+/* Rotates all rows of x into y; y NULL: back into x, through the scratch buffer. */
 static void turn_all(vn_gpu_pass *w, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t tokens)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(v) * vn_dtype_size(w->g->policy.storage);
@@ -260,7 +260,8 @@ static void rope(vn_gpu_pass *w, const vn_node *n, int node)
 	turn_all(w, &w->g->plan->value[n->out[0]], node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
 }
 
-/* Between token-major rows and the pool of a state: n elements, from element `at` of the whole on. */
+/* Copies between token-major rows and the pool of a state: n elements, from element `at` of the
+ * whole state on. */
 static void page(vn_gpu_pass *w, vn_kernel kernel, int state, vn_buffer *rows, int64_t at, int64_t n)
 {
 	const vn_state *s = &w->g->plan->state[state];
@@ -288,7 +289,7 @@ void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n)
 	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
-/* Of a state that grows: the rows of the call become those of a value. */
+/* Writes the rows of a value into a growing state, in the place of the call's rows. */
 static void put_rows(vn_gpu_pass *w, int state, int value)
 {
 	const int64_t  row = vn_state_row(&w->g->plan->state[state]);
@@ -314,13 +315,13 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 {
 	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
 		return;
-	if (n->x.attention.again) /* the keys of earlier calls become what their rope makes of them */
+	if (n->x.attention.again) /* rotates the keys of earlier calls once more */
 		turn_all(w, &w->g->plan->value[n->in[VN_ATTN_KEPT]], (int)(n - w->g->plan->node),
 		         &w->g->cache.slot[n->state[VN_ATTN_KEYS]].now, NULL, w->past);
 	put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
 }
 
-/* y[e] of a and b (NULL: none) from element `at` on, n of them. */
+/* Computes y[e] from a[e] and b[e] (b NULL: none) for n elements from `at` on. */
 static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at,
                 vn_buffer *y, int64_t y_at, int64_t n)
 {
@@ -352,7 +353,7 @@ void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_
 	    rows * cols);
 }
 
-/* In one dispatch, for a row of it may be any other's: an experiment's calls are short. */
+/* One dispatch, because a row may come from any other row. An experiment's calls are short. */
 static void rows(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->out[0]]);
@@ -379,7 +380,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 	const vn_node  *n = &w->g->plan->node[node];
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   row = vn_value_row(v), all = w->tokens * row;
-	const bool      here = vn_place_of(w->g, n->out[0]); /* else in pieces, by pieces.c */
+	const bool      here = vn_place_of(w->g, n->out[0]); /* otherwise pieces.c computes it in pieces */
 
 	for (int k = 0; k < n->n_state; k++)
 		if (w->g->plan->state[n->state[k]].input >= 0)
@@ -412,6 +413,6 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		break;
 	default:
 		if (!vn_ops_gdn(w, n))
-			assert(0); /* vn_plan_check lets no other through */
+			assert(0); /* vn_plan_check refuses any other */
 	}
 }

@@ -11,9 +11,8 @@
 /* Records a node with all outputs that are in the arena. */
 void vn_ops_encode(vn_gpu_pass *w, int node);
 
-/* Appends the rows of this call to a growing state, unless they were made in it (arena.h);
- * vn_ops_encode does this too. Both leave upto of
- * the state (cache.h) to the caller. */
+/* Appends the rows of this call to a growing state, unless they were computed in it (arena.h).
+ * vn_ops_encode does this too. The caller updates the state's `upto` (cache.h). */
 void vn_ops_append(vn_gpu_pass *w, int state);
 /* Replaces this call's keys in the cache by those that later calls find, if they differ. Call after
  * everything that reads them. */

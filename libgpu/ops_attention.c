@@ -1,4 +1,4 @@
-/* ops_attention.c: attention into the command buffer. */
+/* ops_attention.c: records attention into the command buffer. */
 #include "libgpu/ops.h"
 
 #include "libgpu/ops_internal.h"
@@ -7,18 +7,19 @@
 #define QUERIES     64  /* of a block, and keys of a tile: attention.comp */
 #define PARTS_MAX   64  /* attention_join.comp */
 #define CHUNK       128 /* keys of a part at least; of cooperative matrices twice as many, as joining takes time, too */
-/* Workgroups that keep a big device busy (an H200 has 132 processors): below the first, keys are parted for up to the
- * second. Constants, not the device's own numbers: the bits of a run depend on its tokens alone. */
+/* Workgroups that keep a big device busy (an H200 has 132 processors). With fewer than the first
+ * number, keys are divided into parts, for up to the second number. These are constants, not the
+ * device's own numbers, so that the bits of a run depend on its tokens alone. */
 #define BUSY      256
 #define BUSY_MOST 512
 
-/* A softmax of an experiment, which goes row by row. */
+/* Does an experiment change the softmax? It is then computed row by row. */
 static bool other_softmax(const vn_node *n)
 {
 	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
 }
 
-/* What an experiment changes, in one word (mask.glsl). */
+/* Packs an experiment's changes into one word (mask.glsl). */
 static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
 {
 	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
@@ -28,7 +29,7 @@ static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
 	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
 }
 
-/* What the attention shaders share, for queries from row `row` on. */
+/* Returns the push block of the attention shaders, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
@@ -64,12 +65,12 @@ static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
 		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
 }
 
-/* How the keys of a call are parted (shaders/parts.glsl). */
+/* How the keys of a call are divided into parts (shaders/parts.glsl). */
 typedef struct key_parts {
 	int64_t first, keys, n;
 } key_parts;
 
-/* By the tokens and keys of the call and nothing else: never by what is tapped. */
+/* The division depends only on the tokens and keys of the call, never on taps. */
 static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t S = w->past + w->tokens, window = n->c.attention.window;
@@ -85,7 +86,7 @@ static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 	return (key_parts) { first, keys, groups(S - first, keys) };
 }
 
-/* Floats of a head of a query: its sums, their maximum and the sum of weights. */
+/* Number of floats for one head of a query: its sums, their maximum and the sum of weights. */
 static int64_t part_floats(const vn_node *n)
 {
 	return n->c.attention.head_dim + 2;

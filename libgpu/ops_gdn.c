@@ -1,7 +1,7 @@
-/* ops_gdn.c: the operations of Gated DeltaNet into the command buffer.
+/* ops_gdn.c: records the operations of Gated DeltaNet into the command buffer.
  *
- * Which of their operands are float32 whatever the storage format, the shaders
- * say and gpu.c checks: gdn_q, gdn_k, gdn_g and the state of the rule. */
+ * Some operands are float32 in every storage format: gdn_q, gdn_k, gdn_g and the state of the delta
+ * rule. The shaders define this, and gpu.c checks it. */
 #include "libgpu/ops_internal.h"
 
 static uint64_t in_floats(const vn_buffer *b, int64_t at)
@@ -9,13 +9,13 @@ static uint64_t in_floats(const vn_buffer *b, int64_t at)
 	return b->address + (uint64_t)at * sizeof(float);
 }
 
-/* The rows of x that precede what follows it, for the next call: x's own and,
- * when there are not enough, the last of those before it. */
+/* Saves the rows that precede the next call: the last rows of x and, if x has too few, the last
+ * rows before x. */
 static void keep_rows(vn_gpu_pass *w, const vn_node *n, vn_buffer *x)
 {
 	vn_cache_slot     *c = &w->g->cache.slot[n->state[0]];
 	const int64_t      rows = n->c.conv.taps - 1, mine = smaller(rows, w->tokens);
-	const VkDeviceSize row = c->row_bytes / (VkDeviceSize)rows; /* row_bytes: all of the state */
+	const VkDeviceSize row = c->row_bytes / (VkDeviceSize)rows; /* row_bytes is the size of the whole state */
 
 	vn_encode_copy(&w->g->encoder, &c->now, (VkDeviceSize)mine * row, &c->next, 0, (VkDeviceSize)(rows - mine) * row);
 	vn_encode_copy(&w->g->encoder, x, (VkDeviceSize)(w->tokens - mine) * row, &c->next,
@@ -108,7 +108,7 @@ static void delta_rule(vn_gpu_pass *w, const vn_node *n)
 	for (int k = 0; k < 5; k++)
 		in[k] = buffer_of(w, n->in[k]);
 	for (int64_t t = 0; t < w->tokens; t += step) {
-		vn_buffer *before = t ? next : state_of(w, n, 0); /* a later part goes on from the one before it */
+		vn_buffer *before = t ? next : state_of(w, n, 0); /* a later part continues from the previous one */
 		for (int k = 0; k < 5; k++)
 			vn_encode_reads(&w->g->encoder, in[k]);
 		vn_encode_reads(&w->g->encoder, before);

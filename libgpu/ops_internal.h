@@ -69,7 +69,7 @@ static inline int64_t groups_of_lanes(int64_t n, bool eights)
 	return groups(n, eights ? 512 : 64);
 }
 
-/* Returns what a norm over rows of n divides the sum of squares by. */
+/* Returns the divisor of the sum of squares in a norm; usual: the width of its rows. */
 static inline float norm_divisor(const vn_node *n, int64_t usual)
 {
 	return (float)(n->x.norm.divisor ? n->x.norm.divisor : usual);

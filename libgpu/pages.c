@@ -26,7 +26,7 @@ static uint32_t draw(uint64_t *x, uint32_t below)
 	return (uint32_t)((*x >> 32) % below);
 }
 
-/* Blocks [from, to) are new. They go under those that are free already. */
+/* Adds blocks [from, to), which are new. They are used after the blocks that are already free. */
 static void add(vn_pages *p, int64_t from, int64_t to)
 {
 	const int64_t n = to - from, had = from - p->used;

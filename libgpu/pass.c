@@ -1,4 +1,5 @@
-/* pass.c: one call: begun, run node by node, ended. Values in and out: exchange.c. */
+/* pass.c: one call: begins it, runs it node by node, and ends it. Reading and writing of values:
+ * exchange.c. */
 #include "libgpu/engine.h"
 
 #include "libgpu/compile.h"
@@ -21,7 +22,7 @@ static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSiz
 	return vn_buffer_create(&g->device, b, place, bytes, g->guard, name, err);
 }
 
-/* What the host gives to a pass: ids and tables. */
+/* Uploads the host's inputs of a pass: ids and tables. */
 static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 {
 	vn_gpu      *g = w->g;
@@ -72,7 +73,7 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 	for (int i = 0; i < g->weights.n; i++) {
 		const vn_weight_place *a = &g->weights.at[i], *b;
 		vn_buffer             *block = &g->weights.block[a->block];
-		int                    k = i + 1; /* the next in its block; one with a block of its own may stand between */
+		int                    k = i + 1; /* the next weight in its block; others may be between */
 		while (k < g->weights.n && g->weights.at[k].block != a->block)
 			k++;
 		if (k == g->weights.n || a->bytes > vn_weights_block)
@@ -98,7 +99,7 @@ static void poison(vn_gpu *g)
 	vn_encode_poison(&g->encoder, &g->sums);
 }
 
-/* For the tests of the guard: four bytes right behind an output. */
+/* For tests of the guard: writes four bytes directly after an output. */
 static void overrun(vn_gpu_pass *w, int node)
 {
 	vn_buffer *b = vn_place_of(w->g, w->g->plan->node[node].out[0]);
@@ -118,7 +119,7 @@ static vn_status tap_state(vn_gpu_pass *w, int value, vn_error *err)
 	return st;
 }
 
-/* A node's outputs in the order of the plan's values, which is that of execution. */
+/* Taps a node's outputs in the order of the plan's values, which is the order of execution. */
 static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 {
 	const vn_node *n = &w->g->plan->node[node];
@@ -150,7 +151,7 @@ static bool stamps(vn_gpu *g, uint32_t from, uint32_t n)
 	                                 VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT) == VK_SUCCESS;
 }
 
-/* Behind a node; the last one's stamp is there in any case. */
+/* Records a timestamp after a node; after the last node in any case. */
 static void stamp(vn_gpu *g, int node)
 {
 	if (g->times_nodes || node + 1 == g->plan->n_nodes)
@@ -216,8 +217,8 @@ vn_status vn_pass_failed(vn_gpu *g, vn_status st)
 	return st;
 }
 
-/* A call is recorded long before it is computed. On a software device, where that takes minutes, the device itself
- * counts what it has done. */
+/* A call is recorded long before it is computed. On a software device, which may compute for
+ * minutes, the device itself counts the nodes that are done. */
 static vn_status start_progress(vn_gpu *g, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -269,7 +270,7 @@ vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_
 	g->next = 0;
 	g->times_nodes = g->time_nodes;
 	g->foreign_used = 0;
-	g->encoder.cur = 0; /* nothing flies: taps go where those of the last call went */
+	g->encoder.cur = 0; /* nothing is running: taps use the buffer that the last call used */
 	vn_encode_begin(&g->encoder);
 	g->open = true;
 	if (g->guard)
@@ -320,9 +321,9 @@ static vn_status check_inputs(const vn_gpu *g, int node, vn_error *err)
 	return VN_OK;
 }
 
-/* The device starts on the first nodes of a long call while the others are recorded: as many of
- * them as keep it busy so long. 0: all go together. The command buffer behind them begins with a
- * barrier, which an experiment may have left out. */
+/* The device starts on the first nodes of a long call while the others are recorded. Returns how
+ * many nodes keep it busy for that time; 0: the call is submitted as a whole. The next command
+ * buffer begins with a barrier, so a call whose barriers an experiment omits is not divided. */
 static int first_part(const vn_gpu *g)
 {
 	enum { LONG = 100 };
@@ -344,7 +345,7 @@ static void encode_node(vn_gpu *g, int node)
 			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
 }
 
-/* A node's outputs will be there for the nodes behind it. */
+/* Checks a node before it runs, and marks its outputs as made. */
 static vn_status check_node(vn_gpu *g, int node, vn_error *err)
 {
 	const vn_node *n = &g->plan->node[node];
@@ -358,7 +359,7 @@ static vn_status check_node(vn_gpu *g, int node, vn_error *err)
 	return VN_OK;
 }
 
-/* What follows the commands of a node. */
+/* Does what follows the commands of a node: taps, timestamp, progress. */
 static vn_status finish_node(vn_gpu *g, int node, vn_error *err)
 {
 	const vn_node *n = &g->plan->node[node];
@@ -369,7 +370,7 @@ static vn_status finish_node(vn_gpu *g, int node, vn_error *err)
 	if (node == g->break_overrun)
 		overrun(&g->walk, node);
 	if ((st = taps_of(&g->walk, node, err)))
-		return st; /* there may be nothing to record into */
+		return st; /* there may be no command buffer to record into */
 	vn_ops_keep(&g->walk, n);
 	stamp(g, node);
 	if (g->bar.count)
@@ -381,7 +382,8 @@ static vn_status finish_node(vn_gpu *g, int node, vn_error *err)
 	return VN_OK;
 }
 
-/* One node, or as many as are fused. Of those, the time of the command is the first one's. */
+/* Runs one node, or n fused ones. The first of fused nodes is charged with the time of their
+ * command. */
 static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -420,7 +422,7 @@ vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err)
 	return VN_OK;
 }
 
-/* An experiment that leaves nothing out shows nothing. */
+/* An experiment that omits no barrier shows nothing. */
 static vn_status check_early(const vn_gpu *g, vn_error *err)
 {
 	for (int i = 0; i < g->n_early && !g->encoder.left_out; i++)

@@ -3,7 +3,7 @@
 
 #include "libgpu/ops.h"
 
-/* The matrices a value is made of: heads of rows of some length. */
+/* The matrices that a value consists of: heads, each of rows of one length. */
 typedef struct form {
 	int64_t heads, row;
 	int64_t from, to; /* rows that are made, of each head */

@@ -1,7 +1,7 @@
 /* pipeline_cache.c: compiled shaders kept on disk between runs.
  *
- * The file is our head, then the driver's bytes. Drivers check their own head
- * and trust the rest, so ours carries length and digest. */
+ * The file has our header, then the driver's bytes. Drivers check their own header and trust the
+ * rest, so ours has a length and a digest. */
 #include "libgpu/pipeline_cache.h"
 
 #include "libref/base/digest.h"

@@ -1,9 +1,9 @@
-/* product.c: x w^T + bias: the way it is computed, and the commands. */
+/* product.c: x w^T + bias: selects the shader, and records the commands. */
 #include "libgpu/product.h"
 
 enum { VEC_LANES = 128 }; /* linear_vec.comp */
 
-/* Tiles: tokens by columns; of cooperative matrices, matrices by matrices. */
+/* Sizes of tiles: tokens by columns; with cooperative matrices, matrices by matrices. */
 static const struct tile {
 	int tokens, columns;
 } plain[VN_N_KERNELS] = {
@@ -20,8 +20,9 @@ static const struct tile {
 	[VN_K_COOP_1X2] = { 1, 2 },
 };
 
-/* The same tile of two products that are gated (fuse.h). Not the two largest of cooperative matrices: in the largest, a
- * processor has few workgroups, which wait for their activations, and a pass takes longer (specs/performance.md). */
+/* For each tile, the shader that computes two products and gates them (fuse.h). The two largest
+ * tiles of cooperative matrices have none: in the largest, a processor has few workgroups, which
+ * wait for their activations, and a pass takes longer (specs/performance.md). */
 static const vn_kernel gated[VN_N_KERNELS] = {
 	[VN_K_LINEAR_64X128] = VN_K_LINEAR_64X128_GATED, [VN_K_LINEAR_64X64] = VN_K_LINEAR_64X64_GATED,
 	[VN_K_COOP_4X4] = VN_K_COOP_4X4_GATED,           [VN_K_COOP_2X4] = VN_K_COOP_2X4_GATED,
@@ -75,8 +76,8 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	return (vn_way) { kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
-/* The same, of the plain kernels, on an H100. Half sums are not shared out: each of their additions rounds, in one
- * order. */
+/* Same for the kernels without cooperative matrices, on an H100. Inputs are not divided if sums are
+ * in half: every addition rounds, so their order must stay. */
 static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	enum { LONG = 512, VERY_LONG = 2048 };
@@ -101,8 +102,8 @@ static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	return (vn_way) { kernel, k->float_sums && N >= LONG ? shares_of(tiles(k, kernel, T, M), workgroups) : 1 };
 }
 
-/* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait
- * for one another. */
+/* Uses as few lanes per output as keep the device busy: with too few, each reads a long chain of
+ * loads; with too many, lanes wait for each other. */
 static vn_way vector_way(int64_t M, int64_t N)
 {
 	const int64_t busy = N > 1024 ? 100000 : 65536;

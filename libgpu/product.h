@@ -2,7 +2,7 @@
  * Inside libgpu only.
  *
  * The selection depends on the number of tokens of the whole call and the shape of the whole
- * weight, even if the product is split. So its bits do not depend on how it was split.
+ * weight, even if the product is split into several dispatches. So the split changes no bit.
  */
 #ifndef VN_LIBGPU_PRODUCT_H
 #define VN_LIBGPU_PRODUCT_H
@@ -19,13 +19,13 @@ typedef struct vn_way {
 /* Selects the shader for x (T,N), w (M,N), among those that the device has. */
 vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
 
-/* Sets *way to the one of two such products that are gated. Returns false if one command cannot
- * make them. Their bits are those of vn_product_way. */
+/* Selects the shader that computes two such products, gate and up, and their gated product in one
+ * command. Returns false if there is none. The bits are those of separate commands. */
 bool vn_product_gated_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_way *way);
 
-/* Are there sums to be joined afterwards? */
+/* Does this way leave partial sums, which a second dispatch must join? */
 bool         vn_product_is_joined(vn_way way);
-/* Returns the bytes of the sums to be joined afterwards; 0: none. */
+/* Returns the bytes of those partial sums; 0: none. */
 VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M);
 
 typedef struct vn_product {
@@ -38,10 +38,10 @@ typedef struct vn_product {
  * elements from an address aligned to 256. */
 void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
 
-/* The same without joining the sums. */
+/* Same, without the dispatch that joins the sums. */
 void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
-/* Two products of one shape, by a way for two of them; y: the activated first times the second. All
- * three are stored. */
+/* Two products of one shape, by a way from vn_product_gated_way; y: the activated first times the
+ * second. All three results are stored. */
 void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, const vn_product *up, vn_act act,
                              vn_buffer *y, size_t element);
 

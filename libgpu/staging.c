@@ -1,4 +1,4 @@
-/* staging.c: from the device to the sink of a tap. */
+/* staging.c: copies tapped values from the device to the sink; see staging.h. */
 #include "libgpu/staging.h"
 
 #include "libgpu/engine.h"
@@ -59,7 +59,7 @@ static vn_dtype dtype_of(const vn_gpu_pass *w, int value)
 	return vn_policy_dtype(w->g->policy, vn_value_wide(w->g->plan, value));
 }
 
-/* Elements before the token axis, and behind it. */
+/* Elements before the token axis, and after it. */
 static void around(const vn_gpu_pass *w, int value, int64_t *outer, int64_t *inner)
 {
 	const vn_value *v = &w->g->plan->value[value];

@@ -20,7 +20,7 @@ typedef struct vn_transfer_part {
 	bool    hand;   /* handed to the sink; else only checked */
 	char   *to;     /* memory to copy it to; NULL: none */
 	size_t  offset; /* in the staging buffer */
-	int64_t start;  /* first element, counted in what is handed over, else in the value */
+	int64_t start;  /* index of the first element: among the elements handed over, else in the value */
 	int64_t elements;
 } vn_transfer_part;
 

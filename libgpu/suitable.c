@@ -17,8 +17,8 @@ static const struct {
 	{ VK_PHYSICAL_DEVICE_TYPE_CPU, 4, "cpu" },
 };
 
-/* The family with compute that also draws least: on big devices a pure compute
- * family exists, and any compute family can copy. UINT32_MAX: none. */
+/* Returns the queue family for compute, if possible one without graphics; any compute family can
+ * also copy. UINT32_MAX: there is none. */
 static uint32_t compute_family(VkPhysicalDevice p)
 {
 	VkQueueFamilyProperties family[16];
@@ -43,7 +43,7 @@ void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT])
 {
 	missing[0] = '\0';
 	if (a->api < VK_API_VERSION_1_3) {
-		lacks(missing, "Vulkan 1.3"); /* the rest cannot be asked of it */
+		lacks(missing, "Vulkan 1.3"); /* older devices have no queries for the rest */
 		return;
 	}
 	if (!a->storage16)

@@ -20,8 +20,8 @@ typedef struct vn_physical {
 	int              rank;   /* 0 discrete, 1 integrated, 2 virtual, 3 other, 4 cpu: lower is better */
 } vn_physical;
 
-/* What a device reports, and which requirements that leaves open, as in vn_gpu_device. Separate
- * from the queries, so that it can be tested. */
+/* What a device reports. vn_abilities_missing lists the requirements that it does not meet, as in
+ * vn_gpu_device.missing; it makes no query, so that it can be tested. */
 typedef struct vn_abilities {
 	uint32_t api;
 	bool     storage16, addresses, synchronization2, compute;

@@ -1,4 +1,4 @@
-/* tables.c: cosines and sines of the angles of rope. */
+/* tables.c: cosines and sines of RoPE's angles; see tables.h. */
 #include "libgpu/tables.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void compute(const vn_rope *r, const vn_rope_variant *e, const float *fre
 		}
 }
 
-/* Room for rows up to `upto`. False: no memory, and nothing has changed. */
+/* Makes room for rows up to `upto`. False: no memory; nothing has changed. */
 static bool make_room(vn_rope_table *t, int64_t upto, int width)
 {
 	int64_t room = t->room ? t->room : 256;

@@ -1,4 +1,4 @@
-/* tables.h: keeps the cosines and sines of rope's angles from call to call. Inside libgpu only.
+/* tables.h: caches the cosines and sines of RoPE's angles between calls. Inside libgpu only.
  *
  * A row belongs to a position, so later calls of a run, and runs that start again at position 0,
  * reuse rows: computing 65,000 cosines takes longer than computing a token. If the angles depend on

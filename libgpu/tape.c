@@ -170,7 +170,7 @@ static bool holds(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_
 	       memcmp(rec->tape.bytes, tape->bytes, tape->n) == 0;
 }
 
-/* The one that was not submitted for the longest time. Two at most are flying. */
+/* The command buffer that was not submitted for the longest time. At most two are running. */
 static vn_tape_buffer *oldest(vn_tape_buffers *r)
 {
 	vn_tape_buffer *found = NULL;

@@ -6,7 +6,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* The name under which every Linux has it. Without a slash: the loader's own folders, never the current one. */
+/* The loader's name on every Linux. It has no slash, so only the loader's own folders are searched,
+ * never the current one. */
 #define LOADER "libvulkan.so.1"
 
 /* Bytes of address space. lavapipe crashes in LLVM where it gets no memory: seen with up to 600 MB left. */
@@ -14,7 +15,8 @@ enum { ROOM = 1 << 30 };
 
 vn_vulkan vn_vk;
 
-/* ISO C converts no object pointer to a function pointer. The first name that is not there goes to missing. */
+/* ISO C does not convert an object pointer to a function pointer. missing: the first name that the
+ * library lacks. */
 static void find_function(void *library, const char *name, void *function, const char **missing)
 {
 	void *symbol = dlsym(library, name);
@@ -26,7 +28,7 @@ static void find_function(void *library, const char *name, void *function, const
 
 vn_status vn_vulkan_load(vn_error *err)
 {
-	static void *library; /* to the end: drivers keep threads of their own */
+	static void *library; /* never unloaded: drivers have threads of their own */
 	const char  *missing = NULL;
 
 	if (library)

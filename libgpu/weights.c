@@ -16,12 +16,13 @@ VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20, vn_weights_upload = (Vk
 int64_t      vn_weights_panel = 256 * 1024; /* 2 MiB of double stay in cache */
 bool         vn_weights_halves_there;
 
-/* The place and size of a part of a matrix (M,N), as it will lie: whole rows, or a piece of one. */
+/* A part of a matrix (M,N) on the device, with its size: whole rows, or a piece of one. */
 typedef struct part {
 	int64_t row, rows, col, cols;
 } part;
 
-/* What one worker converts at a time. A weight that is not turned over is a matrix of one row. */
+/* A piece: what a worker converts at a time. A weight that is not transposed counts as a matrix of
+ * one row. */
 typedef struct piece {
 	int          weight;
 	part         p;
@@ -42,15 +43,15 @@ typedef struct load {
 	vn_gpu_weights  *w;
 	const vn_tensor *from;
 	vn_dtype         storage;
-	bool            *over; /* (n_weights): matrices to turn over */
-	bool            *bf16; /* (n_weights): the device makes halves of them */
+	bool            *over; /* (n_weights): matrices to transpose */
+	bool            *bf16; /* (n_weights): the device converts them to half */
 	panels           panels[VN_WORKERS_MAX];
 	int              workers;
 	vn_buffer        upload; /* only when the host cannot write device memory */
 	/* the next piece: its weight, and where it begins there */
 	int              weight;
 	int64_t          row, col;
-	piece           *batch; /* (VN_WORK_MAX): what is on its way */
+	piece           *batch; /* (VN_WORK_MAX): pieces being converted */
 	int              n;
 } load;
 
@@ -83,7 +84,7 @@ static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element,
 	return n;
 }
 
-/* As a rule none is, and this loop becomes a vector's. */
+/* Usually no number is, and the compiler vectorises this loop. */
 static bool any_infinite(const char *stored, vn_dtype storage, size_t n)
 {
 	unsigned any = 0;
@@ -129,8 +130,8 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* That part of one that is stored (N,M), in `turned`. In squares of 16, so that neither side
- * skips through memory. */
+/* Transposes that part of a matrix stored as (N,M) into `turned`, in squares of 16, so that neither
+ * side skips through memory. */
 static const char *turn_over(char *turned, const vn_tensor *t, const part *p)
 {
 	enum { SIDE = 16 };
@@ -159,8 +160,8 @@ static char *piece_place(const load *l, const piece *q)
 	return block ? block + at->offset + (size_t)q->at * vn_dtype_size(l->storage) : (char *)l->upload.map + q->up;
 }
 
-/* A double goes straight to the storage format: by way of float it would be rounded twice, to
- * another number than the reference has. */
+/* A double is converted directly to the storage format: through float it would be rounded twice,
+ * and differ from the reference. */
 static void convert(const load *l, panels *own, const char *src, piece *q)
 {
 	const vn_dtype from = l->from[q->weight].dtype;
@@ -176,7 +177,7 @@ static void convert(const load *l, panels *own, const char *src, piece *q)
 	q->over = overflows(own->wide, from, own->stored, l->storage, n);
 }
 
-/* One piece of the batch, to where the device finds it. */
+/* Converts one piece of the batch into device memory or the upload buffer. */
 static bool bring(void *ctx, int which, int worker)
 {
 	load            *l = ctx;
@@ -268,7 +269,7 @@ static void count_overflows(load *l)
 		add_overflows(l->w, l->batch[i].weight, l->batch[i].over);
 }
 
-/* From the upload buffer to the device. */
+/* Copies from the upload buffer to the device. */
 static vn_status copy_batch(load *l, vn_error *err)
 {
 	const size_t size = vn_dtype_size(l->storage);
@@ -312,7 +313,7 @@ static vn_status load_all(load *l, bool progress, vn_error *err)
 	return st;
 }
 
-/* Of the weights that came as bfloat16. */
+/* Converts the weights that were uploaded as bfloat16. */
 static vn_status make_halves(load *l, vn_error *err)
 {
 	int64_t        *over = calloc((size_t)l->w->n + 1, sizeof *over);
@@ -325,7 +326,7 @@ static vn_status make_halves(load *l, vn_error *err)
 	return st;
 }
 
-/* over (n_weights): the matrices that every reader wants turned over. */
+/* over (n_weights): set for matrices that every reader needs transposed. */
 static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 {
 	for (int pass = 0; pass < 2; pass++)
@@ -346,8 +347,8 @@ static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 	return VN_OK;
 }
 
-/* All of a block. A mapped one without zones is left to poison_gap: filled by one thread, it would
- * take as long as the weights do. */
+/* Poisons a whole block. A mapped block without zones is left to poison_gap: filling it with one
+ * thread would take as long as converting the weights. */
 static void poison(load *l, vn_buffer *b, bool guard)
 {
 	if (b->map && guard)
@@ -359,7 +360,7 @@ static void poison(load *l, vn_buffer *b, bool guard)
 	vn_encode_poison(l->e, b);
 }
 
-/* From the end of a weight to where the next one may begin. */
+/* Poisons the gap from the end of a weight to the place where the next one may begin. */
 static void poison_gap(vn_gpu_weights *w, int weight)
 {
 	const vn_weight_place *at = &w->at[weight];

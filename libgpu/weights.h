@@ -6,7 +6,7 @@
  *        that every matrix has rows of inputs. Threads convert the weights, straight into device
  *        memory if the host can write it. bfloat16 is converted to float16 on the device
  *        (halves.h), except on a software device, which takes twelve times as long as the host.
- *        After create, nothing of the caller's is used.
+ *        After create, the caller's tensors are not used any more.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H
@@ -33,7 +33,7 @@ typedef struct vn_gpu_weights {
 extern VkDeviceSize vn_weights_block;  /* bytes per block */
 extern VkDeviceSize vn_weights_upload; /* bytes of the upload buffer; at least those of a panel and VN_ZONE */
 extern int64_t      vn_weights_panel;  /* elements that a thread converts at a time: a multiple of 256 */
-/* True only in tests: a software device, too, makes halves of bfloat16 itself. */
+/* True only in tests: a software device also converts bfloat16 on the device. */
 extern bool         vn_weights_halves_there;
 
 /* VN_ERR_INTERRUPTED: the engine's owner wants to stop. */

@@ -44,7 +44,7 @@ static void *run(void *ctx)
 	return NULL;
 }
 
-/* Signals are for the threads that were there before. */
+/* The new threads block all signals, so that older threads handle them. */
 void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx, int piece, int worker), void *ctx)
 {
 	const int want = vn_workers_count(n, threads);

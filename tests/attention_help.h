@@ -1,4 +1,5 @@
-/* attention_help.h: layer1's attention of the llama, which a suite computes itself. */
+/* attention_help.h: layer1's attention of the llama model, computed by the suite with or without a
+ * mistake. */
 #ifndef VN_TESTS_ATTENTION_HELP_H
 #define VN_TESTS_ATTENTION_HELP_H
 
@@ -10,14 +11,14 @@ enum { H = 6, G = 2, K = 8 }; /* heads, of keys, their width */
 
 static float q[TOKENS * H * K], k[TOKENS * G * K], v[TOKENS * G * K], context[TOKENS * H * K];
 
-/* What a query does otherwise; 0: as it should. */
+/* The mistake of a query's computation. 0 in a field: no mistake of that kind. */
 typedef struct mistake {
-	int    first, last; /* the keys it sees; 0, 0: all up to its own */
-	int    early;       /* it also sees so many first keys */
+	int    first, last; /* first and last key that it sees; 0, 0: all up to its own */
+	int    early;       /* number of first keys that it sees in addition */
 	double times, cap;  /* the scale of scores is multiplied by it; scores are capped */
-	double sink, plus;  /* one more score, whose value is 0 (0: none); added to the sum, whose largest term is 1 */
+	double sink, plus;  /* a further score of value 0 (0: none); added to the sum, whose largest term is 1 */
 	double (*score)(double), (*prob)(double); /* rounded */
-	int *key, *value;                         /* (tokens): which token's key and value a slot holds; -1: zeros */
+	int *key, *value;                         /* (tokens): the token whose key and value each slot holds; -1: zeros */
 } mistake;
 
 static inline void make_up_inputs(void)
@@ -92,8 +93,8 @@ static inline void stand_at_context(explained *e, int call, int decode, int step
 	stand_at(e, "layer1.attn_context", step);
 }
 
-/* Rotates a head's row (K) of token t as the llama does, whose pairs are slower than theta says
- * where they take longer than 16 to 64 tokens for a turn. */
+/* Rotates a head's row (K) of token t as the llama does: its scaling slows down pairs that take
+ * more than 16 to 64 tokens for a turn. */
 static inline void rotate_row(float *row, int t, double theta)
 {
 	const double turn = 6.283185307179586;

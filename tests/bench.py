@@ -71,7 +71,7 @@ RATIOS = {  # at most so many times as long as the first peer
 # that a goal is for
 CORES = {"floor": 16, "big-floor": 16, "forward": 2, "transformers": 2, "explain": 2, "big-forward": 16,
          "big-replay": 16}
-SECONDS = {  # at most so many seconds, whatever a peer takes; with tokens where they matter
+SECONDS = {  # at most this many seconds, independent of peers; with the number of tokens if it matters
     "explain": 15.0, "small": 3.0, "big-load": 1.5, ("gpu", 128): 3.5e-3, ("gpu", 512): 6e-3, ("gpu", 2048): 15e-3,
     ("gpu-next", 128): 1.9e-3, ("gpu-next", 512): 1.9e-3, ("gpu-next", 2048): 1.9e-3, ("gpu-f32", 128): 15e-3,
     ("gpu-f32", 512): 20e-3,

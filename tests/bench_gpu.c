@@ -3,14 +3,16 @@
  *   bench_gpu [--json] MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1
  *                                                                  after each
  *
- * Per number of tokens, and for one decoded token behind them: the device's own time (first timestamp to last), the
- * wall time of the call, and that until the host has nothing to do but to end the call; without taps. Then, in calls
- * that time every node, by operation: milliseconds, share of the whole, the rate at which operands pass (each once,
- * cached keys and values included), and the arithmetic of products, attention and the delta rule. Nodes that one
- * command computes are one operation, that of the first; what only passes between them is written, not read. First: how
- * long it took to open the device and load the weights; 0 rounds: nothing else. At the end: the seconds that calls
- * spent on compiling shaders, which are part of no other number. Prints medians; --json prints every round
- * (tests/bench_gpu.py reads it). */
+ * First prints how long it took to open the device and load the weights; with 0 rounds, nothing
+ * else. Then, for each number of tokens and for one decoded token after them, without taps: the
+ * device's own time (first timestamp to last), the wall time of the call, and the time until the
+ * host has recorded the call. Then, in calls that time every node, for each operation:
+ * milliseconds, share of the whole, the rate of operands (each counted once, including cached keys
+ * and values), and the arithmetic rate of products, attention and the delta rule. Nodes that one
+ * command computes count as one operation, that of the first node; values that only pass between
+ * them count as written, not as read. Last, the seconds that calls spent on compiling shaders,
+ * which no other number contains. Prints medians; --json prints every round (tests/bench_gpu.py
+ * reads it). */
 #include "libgpu/gpu.h"
 #include "libref/base/json.h"
 #include "libref/base/progress.h"
@@ -23,7 +25,7 @@
 
 enum { MAX_ROUNDS = 31 };
 
-static json_t *calls; /* with --json, in place of text */
+static json_t *calls; /* with --json, instead of text */
 
 static void fail(const vn_error *err)
 {
@@ -43,7 +45,7 @@ static json_t *all_of(const double *x, int n)
 /* One operation in a pass. */
 typedef struct work {
 	double ms[MAX_ROUNDS], bytes, flops;
-	int    nodes, of[VN_N_OPS]; /* nodes of the operation; of each, those that its commands compute */
+	int    nodes, of[VN_N_OPS]; /* number of nodes; of[]: nodes by operation that its commands compute */
 } work;
 
 static double elements(const vn_plan *p, int value, int64_t T, int64_t S)
@@ -53,7 +55,8 @@ static double elements(const vn_plan *p, int value, int64_t T, int64_t S)
 	return p->value[value].on_demand ? 0.0 : (double)vn_shape_count(&s);
 }
 
-/* Of T queries behind `past` tokens: which keys they see, together and each once. */
+/* Adds the work of T queries after `past` tokens: pairs of query and key, and cached keys and
+ * values, counted once. */
 static void count_attention(const vn_node *n, int64_t T, int64_t past, double element, work *w)
 {
 	const int64_t window = n->c.attention.window ? n->c.attention.window : INT64_MAX;
@@ -68,7 +71,7 @@ static void count_attention(const vn_node *n, int64_t T, int64_t past, double el
 	            n->c.attention.head_dim;
 }
 
-/* For each token a state is read by k, changed, and read by q. */
+/* For each token, a state is multiplied by k, updated, and multiplied by q. */
 static void count_rule(const vn_node *n, int64_t T, work *w)
 {
 	const double state = (double)n->c.delta.value_heads * n->c.delta.key_dim * n->c.delta.value_dim;
@@ -77,7 +80,7 @@ static void count_rule(const vn_node *n, int64_t T, work *w)
 	w->bytes += 2 * sizeof(float) * state;
 }
 
-/* What node i of the command that begins with the node `first` reads and writes, and multiplies. */
+/* Adds the operands and the arithmetic of node i to the command that begins with node `first`. */
 static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, double element, work *w)
 {
 	const vn_node *n = &p->node[i];
@@ -99,7 +102,8 @@ static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, d
 		count_rule(n, T, w);
 }
 
-/* To `past` tokens, the first of ids. What keeps a state has no way back but to the start. */
+/* Goes back to `past` tokens, the first of ids. An engine with states of fixed size can only
+ * restart and run them again. */
 static void go_back(vn_gpu *g, const int32_t *ids, int64_t past)
 {
 	vn_error err = { "" };

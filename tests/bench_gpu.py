@@ -45,7 +45,7 @@ def tool(build, name):
 
 
 def device(build, software=False):
-    """Raises Missing unless there is a device whose speed says something."""
+    """Raises Missing unless there is a hardware device, whose speed is meaningful."""
     try:
         out = subprocess.run([os.path.join(build, "compare", "vernier"), "devices"], capture_output=True, text=True)
     except OSError as e:

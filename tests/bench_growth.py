@@ -34,7 +34,7 @@ FAULT = "M9@logits"  # a cap on the logits
 
 
 def cut(model, to, rows):
-    """A copy of a model whose vocabulary is its first rows."""
+    """A copy of a model with only the first rows of its vocabulary."""
     os.makedirs(to, exist_ok=True)
     with open(os.path.join(model, "config.json")) as f:
         config = json.load(f)

@@ -1,8 +1,8 @@
 /* bench_header.c [FOLDER [MB]]: what vernier_record.h writes a second, against plain write(2) of the same bytes to the
  * same disk.
  *
- * Tensors of 4 MB; both ways in turn, several times, the medians compared: the ratio is the number (at least 0.7 is
- * promised). Both end with sync. */
+ * Writes tensors of 4 MB both ways in turn, several times. The result is the ratio of the medians
+ * (at least 0.7 is promised). Both ways end with sync. */
 #define VERNIER_RECORD_IMPLEMENTATION
 #include "vernier_record.h"
 

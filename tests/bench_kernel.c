@@ -1,4 +1,4 @@
-/* bench_kernel [NAME]: what the sweeps of a comparison cost alone, float32 against float16.
+/* bench_kernel [NAME]: the cost of each sweep of a comparison, float32 against float16.
  * bench_kernel --read FILE...: how fast threads read files from the page cache.
  *
  * Each sweep of compare/metrics/kernel.h, and the digest, runs over numbers that are in the cache: the limit of
@@ -79,7 +79,7 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Nanoseconds a number; within: the numbers it goes over, again and again. */
+/* Nanoseconds for each number. within: size of the data that the sweep goes over repeatedly. */
 static double cost(const char *name, void (*sweep)(size_t at), size_t within)
 {
 	double best = INFINITY;
@@ -98,14 +98,14 @@ static double cost(const char *name, void (*sweep)(size_t at), size_t within)
 
 enum { PIECE = 256 << 10, MOST_FILES = 8, GIVEN_BACK = 16 << 20 };
 
-/* What the threads share; a piece is of one file. */
+/* The state that the threads share. Each piece is part of one file. */
 typedef struct reading {
 	bool             mapped;
 	int              n, fd[MOST_FILES];
 	size_t           bytes[MOST_FILES];
 	unsigned char   *map[MOST_FILES];
 	_Atomic size_t   next;
-	_Atomic uint64_t sum; /* so that nothing is left out */
+	_Atomic uint64_t sum; /* so that no read is optimised away */
 } reading;
 
 static uint64_t one_of_each_line(const unsigned char *p, size_t n)
@@ -118,7 +118,7 @@ static uint64_t one_of_each_line(const unsigned char *p, size_t n)
 	return sum;
 }
 
-/* Pages are given back now and then, so that reading needs the memory that comparing does. */
+/* Gives pages back now and then, so that reading needs as much memory as comparing. */
 static void read_pieces(void *ctx, int thread)
 {
 	reading       *w = ctx;
@@ -158,7 +158,7 @@ static double read_all(reading *w, bool mapped, int threads)
 	return best;
 }
 
-/* What is behind the last whole piece of a file is left out. */
+/* Leaves out the bytes after the last whole piece of a file. */
 static int read_files(char *const *path, int n)
 {
 	reading w = { .n = n < MOST_FILES ? n : MOST_FILES };

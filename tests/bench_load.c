@@ -2,11 +2,10 @@
  *
  *   bench_load MODEL [THREADS [ROUNDS]]
  *
- * In one run and turn about, everything in the page cache: read(2) of every
- * byte of the model's files on one thread, vn_model_open alone (after it a
- * reference engine can run: weights stay mapped), and open with the table of
- * weights that a recording carries (digest and statistics of every number).
- * Prints the median of each and the ratios to the reading. */
+ * Measures in turn, in one run, with everything in the page cache: read(2) of every byte of the
+ * model's files on one thread, vn_model_open alone (after it a reference engine can run: weights
+ * stay mapped), and open with the table of weights that a recording carries (digest and statistics
+ * of every number). Prints the median of each and the ratios to the reading. */
 #include "libref/base/progress.h"
 #include "libref/model/model.h"
 #include "tests/median.h"

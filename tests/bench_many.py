@@ -10,7 +10,7 @@ not reached.
 import argparse, os, resource, subprocess, sys, tempfile, time
 
 GOAL = 2.8
-FIRST = []  # what begins each command that is timed
+FIRST = []  # the beginning of each timed command
 
 
 def timed(*command):

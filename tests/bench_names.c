@@ -1,7 +1,7 @@
-/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: a recording of so many small tensors
- * in each of so many steps, all of other numbers, multiples of VALUE, written through
- * vernier_capture.h as an engine would; flat: all names of a step in one group. Prints seconds and
- * peak memory of both processes. */
+/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: writes a recording of TENSORS small
+ * tensors in each of STEPS steps through vernier_capture.h, as an engine would. All numbers differ
+ * and are multiples of VALUE. flat: all names of a step in one group. Prints seconds and peak
+ * memory of both processes. */
 #include "capture/include/vernier_capture.h"
 
 #include <stdbool.h>

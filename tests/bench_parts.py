@@ -47,7 +47,7 @@ def main():
         subprocess.run([vernier, "synth", "qwen2-0.5b", "-o", "model", "--layers", "6"], check=True,
                        stdout=subprocess.DEVNULL)
         os.mkdir("refs"), os.mkdir("cands")
-        tokens = max(16, a.mb * 1000000 // 1500000)  # of 6 layers and logits, in float32 and float16: 1.5 MB a token
+        tokens = max(16, a.mb * 1000000 // 1500000)  # 6 layers and logits in float32 and float16: 1.5 MB for each token
         for i in range(a.pairs):
             ids = ",".join(str(17 * t + 3 + i) for t in range(tokens))
             for folder, *how in ("refs",), ("cands", "--precision", "f16"):

@@ -2,9 +2,10 @@
  *
  *   bench_products [--json] [PRECISION [best|all [TOKENS...]]]      default: f16 best, calls of 1 to 2048 tokens
  *
- * Per shape of a weight and number of tokens: what the engine chooses, and with `all` every other way. Each product
- * stands behind a barrier, and the weights go round more memory than the device caches. The device's own time, the
- * least of some rounds. --json: an object of each product on a line of its own, after one of the device. */
+ * For each shape of a weight and number of tokens: the kernel and share that the engine chooses
+ * and, with `all`, every other one. A barrier is before each product, and the weights take turns in
+ * more memory than the device caches. Prints the device's own time, the least of some rounds.
+ * --json: an object of each product on a line of its own, after one of the device. */
 #include "libgpu/engine.h"
 #include "libref/base/progress.h"
 #include "libref/plan/plan.h"
@@ -50,10 +51,10 @@ static vn_plan *small_plan(void)
 	return p;
 }
 
-/* Microseconds of one; the best round. */
+/* Microseconds of one product, of the best round. */
 static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
 {
-	const int64_t all = (int64_t)(WEIGHTS / element) / (M * N); /* weights of this shape that there is room for */
+	const int64_t all = (int64_t)(WEIGHTS / element) / (M * N); /* weights of this shape that fit in memory */
 	double        best = 1e30;
 	vn_error      err = { "" };
 

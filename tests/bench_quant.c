@@ -1,6 +1,6 @@
 /* bench_quant.c: how fast blocks of quantised weights become floats, on one core.
  *
- *   bench_quant          GB/s of float32 written, a line a format, beside memcpy
+ *   bench_quant          prints GB/s of float32 written, a line for each format, and for memcpy
  *
  * The output is a panel as libref/ops/linear.c has them, 8 MiB, written again and
  * again; the best of several rounds counts. */

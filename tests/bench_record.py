@@ -39,7 +39,8 @@ def busy():
 
 
 def plain_write(path, sizes):
-    """As many bytes, a write(2) for each tensor, none of them twice: what is in a cache already is written faster."""
+    """Writes as many bytes, with a write(2) for each tensor and none of them twice: bytes that are in a cache already
+    are written faster."""
     data, at = memoryview(bytearray(os.urandom(1 << 20)) * (sum(sizes) // (1 << 20) + 1)), 0
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
@@ -89,7 +90,7 @@ def measure(model, tokens, repeat, folder, crowd):
 
 
 def decoding(model, n, folder):
-    """Of generate, what a token takes more."""
+    """The additional time of a token in generate."""
     ids, out = torch.arange(17)[None], os.path.join(folder, "rec.h5")
     step = lambda: model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0,
                                   attention_mask=torch.ones_like(ids))

@@ -2,14 +2,13 @@
  *
  *   bench_ref [--json] [--pass] MODEL [TOKENS [THREADS [ROUNDS]]]
  *
- * In one run and turn about: cblas_sgemm on every shape the plan's linear nodes
- * have (float32 operands ready in memory, OpenBLAS's own threads), the forward
- * pass without taps, the forward pass recording every default point, and a plain
- * write of as many bytes as it recorded, synced as a recording is (fsync). Then the
- * last two once more in memory (/dev/shm), which no disk slows down. --pass: only
- * the first two. The recording goes into the folder where this runs.
- * Prints the median of each, the ratios and the peak memory; --json prints every
- * round. Exit status 1: a limit is exceeded. */
+ * Measures in turn, in one run: cblas_sgemm on every shape the plan's linear nodes have (float32
+ * operands ready in memory, OpenBLAS's own threads), the forward pass without taps, the forward
+ * pass recording every default point, and a plain write of as many bytes as it recorded, synced as
+ * a recording is (fsync). Then the last two once more in memory (/dev/shm), which no disk slows
+ * down. --pass: only the first two. The recording goes into the folder where this runs. Prints the
+ * median of each, the ratios and the peak memory; --json prints every round. Exit status 1: a limit
+ * is exceeded. */
 #include "capture/store/store.h"
 #include "libref/base/json.h"
 #include "libref/base/progress.h"
@@ -32,7 +31,7 @@
 
 enum { MAX_ROUNDS = 9 };
 
-static const double RECORDING = 1.3; /* times pass and write, as of tests/bench_record.py */
+static const double RECORDING = 1.3; /* times pass and write, as in tests/bench_record.py */
 
 static void fail(const vn_error *err)
 {
@@ -158,9 +157,9 @@ static json_t *all_of(const double *x, int n)
 	return list;
 }
 
-/* The OpenBLAS that is linked for the bare products has chosen its kernels by now. vernier loads
- * one that has chosen badly once more (libref/ops/blas.c); here the whole program begins again with
- * that choice. */
+/* The OpenBLAS linked for the bare products has chosen its kernels before main. vernier loads
+ * OpenBLAS again if it chose badly (libref/ops/blas.c); here the whole program restarts with the
+ * better choice. */
 static void choose_kernels(char **argv)
 {
 #if defined(__x86_64__)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """bench_rows.py BUILD: the tables of bench.py and bench_gpu.py, with tiny models and peers that only print numbers.
 
-Each row is the least of numbers that a program printed, and the ratio of two of them, or says why it was not measured;
-goals are judged as their rows say. What the times are is not tested. Exit status 1: a table is wrong.
+Each row has the least of the numbers that a program printed and the ratio of two of them, or says
+why it was not measured; goals are judged by their rows. The times themselves are not tested. Exit
+status 1: a table is wrong.
 """
 import contextlib
 import io

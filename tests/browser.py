@@ -1,6 +1,7 @@
 """browser.py: a headless Chromium, driven through its own pipe; only Python's own library.
 
-The DevTools protocol: https://chromedevtools.github.io/devtools-protocol/. Messages are JSON with a NUL behind each.
+The DevTools protocol: https://chromedevtools.github.io/devtools-protocol/. Messages are JSON, each
+followed by a NUL.
 """
 import base64
 import json

@@ -32,7 +32,7 @@ capture/show capture/edit capture
 STRICT = {folder for folder in ORDER if folder.startswith("lib")} | {
     "capture/run", "compare/hypothesis", "compare/estimate", "compare/rearrange", "compare/explain"}
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FEWEST = 300  # object files: fewer mean that BUILD is not what we think it is
+FEWEST = 300  # object files: with fewer, BUILD is not a complete build
 
 
 def compare_folders():

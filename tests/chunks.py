@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""chunks.py VERNIER: tensors in chunks of every shape, compressed or not, hold the same numbers as one behind the
-other.
+"""chunks.py VERNIER: tensors in chunks of every shape, compressed or not, are read as the same numbers as
+contiguous ones.
 
-h5py writes both, so what is read owes nothing to the code that reads it. Each tensor has more than the 16 MB from
-which on it is read in parts, but for those that are none: a single number, no number, rank 6; and for many small ones,
-which a process must not be started for each. Then the reports of
-what is wrong with a tensor are the same, and what is damaged is told in one line. Needs h5py and numpy.
+h5py writes both, so the test shares no code with the reader. Each tensor has more than the 16 MB from which on it is
+read in parts, except single numbers, empty tensors and those of rank 6; and except many small ones, for which no
+process of their own may be started. The reports about a wrong tensor must be the same too, and a damaged file gives one
+line. Needs h5py and numpy.
 """
 import os, re, resource, subprocess, sys, tempfile
 
@@ -29,7 +29,7 @@ TENSORS = [
     ((16, T, 1088), "<f2",
      [{"chunks": (16, 1, 1088), **PACKED}, {"chunks": (1, T, 1088), **PACKED}, {"chunks": (3, 100, 64)}]),
     ((T * 8704,), "<f4", [{"chunks": True, **PACKED}, {"chunks": (T * 8704,), **PACKED}, {"chunks": (50000,)}]),
-    ((4200000, 2), "<u2", [{"chunks": (2100000, 1), **PACKED}]),  # as bf16
+    ((4200000, 2), "<u2", [{"chunks": (2100000, 1), **PACKED}]),  # stored as bf16
     ((T, 4352), ">f8", [{}, {"chunks": (T, 100), **PACKED}]),
     ((3, 2, 2, 3, 5, 7), "<i4", [{"chunks": (2, 1, 2, 2, 3, 4), **PACKED}]),
     ((0, 5), "<f4", [{"chunks": (1, 5), "maxshape": (None, 5), **PACKED}]),
@@ -38,7 +38,7 @@ TENSORS = [
 
 
 def numbers(shape, dtype):
-    """No two neighbours alike, nor two chunks; and soon compressed."""
+    """Numbers whose neighbours and chunks all differ, and that compress fast."""
     n = int(np.prod(shape))
     x = (np.arange(n, dtype=np.uint32) >> 6) * 3 % 40009 + np.tile(np.arange(64, dtype=np.uint32), n // 64 + 1)[:n]
     return x.astype("<u2").reshape(shape) if dtype == "<u2" else (x % 2048 if dtype == "<f2"
@@ -92,7 +92,8 @@ def same_numbers(b):
 
 
 def same_reports(b):
-    """Of what is outside its limits: metrics, words, profiles, whatever looks anywhere in a tensor."""
+    """The parts of a report about checkpoints outside their limits: metrics, words, profiles, all that is read from a
+    tensor."""
     x = numbers((16, T, 544), "<f4")
     y = x * np.float32(1.001)
     y[3, 100:110] = x[4, 100:110]
@@ -112,8 +113,8 @@ def same_reports(b):
 
 
 def many_small(b):
-    """A process for each would take 20 s of computing. In one of them a checksum is wrong: that one alone is told
-    of."""
+    """A process for each tensor would take 20 s. One tensor has a wrong checksum: only that one is
+    reported."""
     n, bad, large = 1500, 700, 30000
     some = {f"layer{i}.output": numbers((large, 5) if i % 100 == 48 else (3, 5 + i % 7), "<f4") + np.float32(i)
             for i in range(n)}

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""deep_model.py MODEL LAYERS OUT [LAYER]: a small model of many layers, those of MODEL over and over.
+"""deep_model.py MODEL LAYERS OUT [LAYER]: a small model of many layers, which repeat those of
+MODEL.
 
-With LAYER, the weights of that layer's q_proj are too large by half for a quarter of the heads: a fault that begins in
-one place and goes on through all layers behind it. Only Python's own library.
+With LAYER, the weights of that layer's q_proj are too large by half for a quarter of the heads: a
+fault that begins in one place and continues through all later layers. Only Python's own library.
 """
 import json
 import os
@@ -17,7 +18,7 @@ WIDTH = {"F32": 4, "F16": 2, "BF16": 2}
 
 
 def grown(header, data, layers):
-    """The header and the data of a model of so many layers."""
+    """The header and the data of a model of this many layers."""
     there = 1 + max(int(m[1]) for m in (re.search(r"layers\.(\d+)\.", name) for name in header) if m)
     out, parts, at = {}, [], 0
 

@@ -43,7 +43,7 @@ class File(real.File):
 
 
 def flip(path, name):
-    """Changes a bit of a tensor's numbers where they lie in the file, so that its digest is wrong."""
+    """Changes a bit of a tensor's numbers in the file, so that its digest is wrong."""
     with real.File(path, "r") as f:
         at = f[name].id.get_offset() + 40
     with open(path, "r+b") as f:
@@ -55,7 +55,7 @@ def flip(path, name):
 
 @atexit.register
 def _settle_all():
-    """Of files that nobody closed: a group keeps one open."""
+    """Handles files that were not closed: a group keeps a file open."""
     for path in _opened:
         if os.path.exists(path):
             with real.File(path, "r+") as f:

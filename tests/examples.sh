@@ -110,7 +110,8 @@ grep -q 'holds no tensor' said
 ! ./capture . half.h5 2>/dev/null
 test ! -e half.h5
 
-# A full disk, as a limit on the size of files: told, and nothing is complete; what is whole can be had.
+# A full disk, imitated by a limit on file sizes: it is reported, no file is marked complete, and
+# whole tensors can be read.
 full() { (ulimit -f 16; trap '' XFSZ; "$@" 2>said) && exit 1; grep -q 'File too large' said; }
 rm -rf dump direct.h5*
 full ./record "$model" dump
@@ -121,7 +122,7 @@ grep -q 'full.h5: 32 tensors.*incomplete' said
 full ./capture "$model" direct.h5
 test ! -e direct.h5
 
-# What a program does wrong is told by the first failure.
+# The first failure reports what the program did wrong.
 cat >wrong.c <<'C'
 #include "vernier_capture.h"
 #define VERNIER_RECORD_IMPLEMENTATION

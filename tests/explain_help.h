@@ -1,5 +1,5 @@
-/* explain_help.h: a run of the trained llama with a fault, compared, and a trial that stands at one
- * of its checkpoints. */
+/* explain_help.h: compares a run of the trained llama with a fault, and opens a trial at one of its
+ * checkpoints. */
 #ifndef VN_TESTS_EXPLAIN_HELP_H
 #define VN_TESTS_EXPLAIN_HELP_H
 
@@ -73,8 +73,8 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 	return record_llama_in("f32", name, fault, err);
 }
 
-/* The numbers of a weight (0), or a bias (1), of what makes a value; the caller frees them. *n: how
- * many. */
+/* The numbers of the weight (0) or bias (1) of the operation that makes a value; the caller frees
+ * them. *n: how many. */
 static inline double *given_weight(const char *of, int which, int64_t *n)
 {
 	vn_error  err = { "" };
@@ -97,16 +97,16 @@ static inline double *given_weight(const char *of, int which, int64_t *n)
 
 enum { GIVEN_MOST = 160 }; /* tokens of record_given */
 
-/* Numbers that a recording of the llama shall hold under a name: rows of all its tokens. */
+/* Numbers to record under a name: rows of all tokens. */
 typedef struct given {
 	const char  *name;
 	const float *x;
 } given;
 
-/* A step that record_given leaves out, as a recorder that stopped for a while; 0: none. */
+/* A step that record_given leaves out, as a recorder would that stopped for a while; 0: none. */
 static int given_gap;
 
-/* Files these values, and no others, of a prompt of `prompt` tokens with ids 5, 6, ... and `decode`
+/* Records only these values, of a prompt of `prompt` tokens with ids 5, 6, ... and of `decode`
  * steps. */
 static inline vn_status record_given(const char *name, int prompt, int decode, const given *of, int n, vn_error *err)
 {
@@ -162,7 +162,7 @@ typedef struct explained {
 	vn_error         err;
 } explained;
 
-/* Compares a run with that fault with a sound one. explain: vn_compare does that, too. */
+/* Compares a run with that fault with an unmodified one. explain: vn_compare also explains. */
 static inline void compare_llama(explained *e, const char *fault, bool explain)
 {
 	*e = (explained) { .compared.o = { .model = LLAMA, .replay = true, .explain = explain, .threads = 1 } };
@@ -207,7 +207,7 @@ static inline const vn_checkpoint *checkpoint_at(const explained *e, const char 
 	return NULL;
 }
 
-/* A trial that stands at that checkpoint of a step, with what the sound operation makes. */
+/* Opens a trial at that checkpoint of a step, with the result of the unmodified operation. */
 static inline void stand_at(explained *e, const char *name, int step)
 {
 	vn_comparison *c = &e->compared.c;
@@ -230,7 +230,7 @@ static inline void stand_at(explained *e, const char *name, int step)
 	CU_ASSERT_EQUAL_FATAL(vn_score_unmodified(&e->t, &e->err), VN_OK);
 }
 
-/* The best answer so far; a suite fails if there is none within its limits. */
+/* The best answer so far. The test fails if no answer is within its limits. */
 static inline vn_hypothesis answer_of(const explained *e)
 {
 	CU_ASSERT_FATAL(e->x.n > 0);
@@ -251,7 +251,7 @@ static inline int node_named(const explained *e, const char *name)
 	return v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 }
 
-/* Ends stand_at. */
+/* Closes the trial that stand_at opened. */
 static inline void leave_stand(explained *e)
 {
 	vn_tensor_free(&e->t.own);

@@ -1,6 +1,7 @@
 /* fault_shim.c: the n-th call of malloc, read, rename... fails. For LD_PRELOAD; tests/fault_sweep.py drives it.
  *
- * Everything before main passes, and so does what the dynamic loader asks for. The environment says what fails:
+ * Calls before main and calls of the dynamic loader never fail. The environment selects the calls
+ * that fail:
  *
  *   VN_FAULT_CALL      names of calls, by commas, or a family: memory, file, process. Unset: nothing fails
  *   VN_FAULT_AT        which of these calls, from 1 on, over all processes together
@@ -14,7 +15,8 @@
  *   VN_FAULT_TRACE     a file that gets the stack of the first call that failed
  *   VN_FAULT_LIST=1    print the table's names and end
  *
- * A call that fails sets errno as the kernel would; one that has an effect although it fails (close) has it.
+ * A call that fails sets errno as the kernel would. A call with an effect despite its failure
+ * (close) has that effect.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -52,8 +54,8 @@ void *__libc_memalign(size_t align, size_t n);
 
 enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
 
-/* Of NAME_part, less than was asked for is read or written; of NAME_again, a signal interrupts the call; of NAME_end,
- * the file or the pipe ends early. */
+/* NAME_part: the call reads or writes less than asked for. NAME_again: a signal interrupts it.
+ * NAME_end: the file or the pipe ends early. */
 /* clang-format off */
 #define CALLS(X) \
 	X(malloc, MEMORY, ENOMEM) X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) \
@@ -110,7 +112,7 @@ static struct tally own_tally, *tally = &own_tally;
 static bool         active, selected[N_CALLS], sticky, children, child, own;
 static uint64_t     at, percent, seed;
 static time_t       fixed_time;
-static uintptr_t    loader_from, loader_to;   /* where the dynamic loader's code is */
+static uintptr_t    loader_from, loader_to;   /* the address range of the dynamic loader's code */
 static uintptr_t    program_from, program_to; /* and the program's */
 
 static uint64_t mix(uint64_t x)
@@ -125,7 +127,7 @@ static _Thread_local bool tracing;
 
 static _Atomic int being_traced;
 
-/* By system calls of its own: what it calls must neither fail nor be counted. */
+/* Uses system calls directly, which must neither fail nor be counted. */
 static void write_trace(void)
 {
 	void *frame[40];
@@ -139,7 +141,7 @@ static void write_trace(void)
 	tracing = false;
 }
 
-/* Does this call fail? from: where it was made. */
+/* Does this call fail? from: the caller's address. */
 static bool fails(enum call c, const void *from)
 {
 	if (!active || tracing || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
@@ -215,7 +217,7 @@ void *mmap64(void *where, size_t n, int prot, int flags, int fd, off64_t from)
 	return FAILS(mmap) ? MAP_FAILED : next_(where, n, prot, flags, fd, from);
 }
 
-/* The usual call, failing or passed on. */
+/* A wrapper that fails or passes the call on. */
 #define PASS(result, name, as, parameters, arguments, failure) \
 	result name parameters \
 	{ \
@@ -279,7 +281,7 @@ ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t from, size_t room);
 READS(__read_chk, read, (int fd, void *to, size_t n, size_t room), (fd, to, n, room))
 READS(__pread_chk, pread, (int fd, void *to, size_t n, off_t from, size_t room), (fd, to, n, from, room))
 READS(__pread64_chk, pread, (int fd, void *to, size_t n, off64_t from, size_t room), (fd, to, n, from, room))
-/* What cannot be said on stderr cannot be told at all. */
+/* Writes to stderr never fail: errors could not be reported. */
 ssize_t write(int fd, const void *from, size_t n)
 {
 	NEXT(write);
@@ -302,7 +304,7 @@ ssize_t pwrite64(int fd, const void *from, size_t n, off64_t to)
 READS(recv, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags))
 PASS(ssize_t, send, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags), -1)
 
-/* A part: half of the first piece. */
+/* sendmsg_part sends half of the first piece. */
 ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {
 	NEXT(sendmsg);
@@ -384,7 +386,8 @@ int close(int fd)
 	return bad ? -1 : r;
 }
 
-/* Streams: the C library's own reads and writes do not pass by the functions above. */
+/* Streams need their own wrappers: the C library's reads and writes do not go through the functions
+ * above. */
 static void mark_error(FILE *f)
 {
 	enum { ERROR_SEEN = 0x20 }; /* _IO_ERR_SEEN; ferror() reads it */
@@ -530,7 +533,7 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		x[i] = va_arg(more, long);
 	va_end(more);
-	/* A driver waits for its threads by it. */
+	/* Only the program's own calls fail: drivers wait for threads by syscall(). */
 	const uintptr_t from = (uintptr_t)__builtin_return_address(0);
 	const bool      ours = from >= program_from && from < program_to;
 	return ours && FAILS(syscall) ? -1 : next_(number, x[0], x[1], x[2], x[3], x[4], x[5]);
@@ -602,7 +605,7 @@ static uint64_t number_of(const char *name)
 	return s ? strtoull(s, NULL, 10) : 0;
 }
 
-/* Is the word in a list by commas? */
+/* Is the word in a comma-separated list? */
 static bool listed(const char *list, const char *word)
 {
 	const size_t n = strlen(word);
@@ -646,7 +649,7 @@ static void read_settings(void)
 	own = number_of("VN_FAULT_OWN");
 	dl_iterate_phdr(find_code, &(int) { 0 });
 	if ((trace = getenv("VN_FAULT_TRACE")))
-		backtrace(&(void *) { NULL }, 1); /* loads what it needs now, not when memory fails */
+		backtrace(&(void *) { NULL }, 1); /* loads the unwinder now, not when memory fails */
 }
 
 static int (*real_main)(int, char **, char **);

@@ -226,7 +226,7 @@ class Sweep:
                     XDG_CACHE_HOME=os.path.join(place, "cache"), HOME=place, OMP_NUM_THREADS="2",
                     OPENBLAS_NUM_THREADS="1",
                     LC_ALL="C.UTF-8")
-        if command != "capture":  # that one starts the program again (libref/ops/blas.h); once is enough
+        if command != "capture":  # this call restarts the program (libref/ops/blas.h); once is enough
             env |= dict(OPENBLAS_CORETYPE="Haswell", OMP_WAIT_POLICY="passive")
         if fault:
             env["VN_FAULT_TRACE"] = trace
@@ -438,15 +438,15 @@ def unwarned(said, status):
 
 
 def verdicts(said):
-    """The verdicts on a standard output: in text, JSON, Markdown. One of trouble is none; a last line may be cut
-    short."""
+    """The verdicts on standard output, in text, JSON or Markdown. Trouble is no verdict; the last
+    line may be cut short."""
     found = re.findall(rb'^verdict .*\n|^(?:within|OUTSIDE) limits.*\n|"verdict": ?"\w+"|^### .*\n', masked(said), re.M)
     return {v for v in found if not re.search(rb"trouble|not compared|not all could|refused|not comparable", v)}
 
 
 def troubled(path, base):
-    """Two summaries of folders that differ only in pairs without a verdict: HDF5 may crash for want of memory, which is
-    said of the pair."""
+    """Do two summaries of folders differ only in pairs without a verdict? HDF5 may crash if memory
+    is short, which is reported for the pair."""
     import json
 
     with open(path) as a, open(base) as b:
@@ -459,9 +459,8 @@ def troubled(path, base):
 
 
 def tells_trouble(path, base):
-    """A report on several candidates, of which one could not be read: is what it says of the others what the
-    undisturbed one says? In another form than JSON, which stands beside it, the row of a candidate is its line with the
-    letter."""
+    """One of several candidates could not be read: does the report say the same about the others as the undisturbed
+    one? In forms other than JSON, which is written beside it, a candidate's row is the line with its letter."""
     import json
 
     beside = [os.path.splitext(p)[0] + ".json" for p in (path, base)]

@@ -79,7 +79,7 @@ def by_256(rows, columns, kind, data, fault):
 
 
 def numbers(tensor, fault=None):
-    """A matrix as floats; with a fault that is none of its format: None."""
+    """A matrix as floats; None if the fault does not apply to its format."""
     rows, columns, kind, data = tensor
     fits = {None: (Q4_0, Q4_1, Q4_K, Q5_K), "W16": (Q4_0, Q4_1), "W16.swapped": (Q4_0, Q4_1, Q4_K), "W17": (Q4_K, Q5_K),
             "W17.min": (Q4_K, Q5_K)}

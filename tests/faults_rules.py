@@ -1,5 +1,5 @@
-"""faults_rules.py: the faults themselves, for faults_truth.py: per operation, the sound formula and what each fault
-makes of it."""
+"""faults_rules.py: the faults themselves, for faults_truth.py: for each operation, the correct
+formula and that of each fault."""
 import math
 
 import numpy as np
@@ -98,7 +98,7 @@ def earlier(x, n):
 
 
 def exchanged(x):
-    """Blocks of sixteen tokens in pairs; what lies behind the last token is 0."""
+    """Exchanges blocks of sixteen tokens in pairs; positions after the last token are 0."""
     blocks = np.concatenate([x, np.zeros((-len(x) % 32, *x.shape[1:]))]).reshape(-1, 2, 16, *x.shape[1:])
     return blocks[:, ::-1].reshape(-1, *x.shape[1:])[:len(x)]
 
@@ -133,7 +133,7 @@ RECACHED = "R10.cached", "R10.again", "R11"
 
 
 def recached(t, fault, k):
-    """All keys turned on, or back; or those of a call as often as calls came behind it."""
+    """All keys rotated forward or back; or the keys of a call, once for each later call."""
     since = lambda p: len(t.lengths) - 1 - np.searchsorted(np.cumsum(t.lengths), p,
                                                            side="right") if fault == "R10.again" else 1
     turns = [since(p) * (-1 if fault == "R11" else 1) for p in range(len(k))]
@@ -227,8 +227,8 @@ def behind(t, fault, point, z, stale):
 
 
 def regrouped(t, fault, point, parts):
-    """Of the three matrices (or biases) the heads that one gets when all lie in one matrix, in groups, or are taken for
-    such."""
+    """The heads that one of three matrices (or biases) gets if all three are in one matrix by
+    groups, or are read as such."""
     r = t.H // t.G
     heads = np.concatenate([p.reshape(-1, t.K, *p.shape[1:]) for p in parts]) # all queries, all keys, all values
     groups = [h for g in range(t.G) for h in (*range(g * r, g * r + r), t.H + g, t.H + t.G + g)]

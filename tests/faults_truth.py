@@ -1,4 +1,4 @@
-"""faults_truth.py: what every fault of the catalogue makes of a node's inputs, in numpy.
+"""faults_truth.py: the result of every fault of the catalogue for a node's inputs, in numpy.
 
 Written from specs/models.md and specs/faults.md, a model's config.json and its weights. Calls nothing of ours.
 Truth(model).predict(fault, checkpoint, recorded) is the tensor that the node behind a checkpoint makes of the recorded
@@ -260,7 +260,8 @@ class Truth:
         return {"attn_scores": s[:, :, :S], "attn_probs": p[:, :, :S],
                 "attn_context": np.einsum("hij,jhd->ihd", p, heads(v))}
 
-    # ---- the sound model, node by node -----------------------------------------------------------------------
+    # ---- the unmodified model, node by node
+    # -----------------------------------------------------------------------
 
     def inputs(self, layer, point):
         """The recorded tensors that a node reads."""
@@ -297,7 +298,8 @@ class Truth:
         return table.get(point, [])
 
     def redirected(self, fault, layer, point):
-        """What a node reads whose input is another's: the names; None: it is no fault of the node. """
+        """The names of the values that a node reads if the fault gives it other inputs; None: the fault is not one of
+        this node."""
         names = self.inputs(layer, point)
         before = lambda n: "layer%d.%s" % (int(n[5:].split(".")[0]) - 1, n.split(".")[1])
         if fault == "N14.input":
@@ -313,8 +315,8 @@ class Truth:
         return [before(names[0]), *names[1:]]
 
     def predict(self, fault, checkpoint, calls):
-        """calls: what each call so far recorded, the last of which is at hand. What a node keeps is given as the rows
-        of all calls."""
+        """calls: the recorded values of each call so far, the current one last. A node's state is
+        given as the rows of all calls."""
         from faults_rules import predict
         layer, point = (int(checkpoint[5:checkpoint.index(".")]),
                         checkpoint.split(".")[1]) if "." in checkpoint else (-1, checkpoint)

@@ -21,11 +21,11 @@ enum { TOKENS = 17, DECODE = 2 };
 static vn_model      *model;
 static vn_weight_row *rows;
 
-/* How a recorded run shall differ from a healthy one. */
+/* How a recorded run differs from a healthy one. */
 typedef struct fault {
 	const char *theta_of; /* this value's node rotates with another theta */
 	const char *bias_of;  /* this value's linear node gets another bias */
-	const char *nan_in;   /* the first number of this value is filed as NaN */
+	const char *nan_in;   /* the first number of this value is recorded as NaN */
 	const char *points;   /* record only these */
 	const char *link;     /* and this second name of a tensor, as a link */
 	const char *copy;     /* and this second name, with numbers of its own */
@@ -168,7 +168,7 @@ static inline void record(const char *name, const fault *f)
 	if (f->other_weights)
 		rows[0].digest.hex[0] = rows[0].digest.hex[0] == 'a' ? 'b' : 'a';
 
-	/* A faulty engine files the plan that it was meant to run. */
+	/* A faulty engine records the plan that it was meant to run. */
 	vn_status st = vn_store_create(at(name), true, vn_model_plan(model), &s, &err);
 	if (!st)
 		st = vn_store_run(s, &facts, ids, positions, TOKENS + f->decode, &err);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""flips.py VERNIER [--all] [--seed N] [--jobs N]: single bits of the numbers in recordings, flipped behind the back of
-their digests.
+"""flips.py VERNIER [--all] [--seed N] [--jobs N]: single bits of the numbers in recordings, flipped
+without changing their digests.
 
 Records a healthy pair of each kind (formats, contiguous, in chunks, compressed, big-endian, several steps, axes in
 another order, integers, 8-bit floats, the lists of /run, the table of weights), flips one bit of the bytes that h5py

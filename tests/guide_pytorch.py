@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """guide_pytorch.py VERNIER: specs/guides/pytorch.md does what it says, block by block, as written.
 
-A block of sh is run and must succeed; each line of a block of text is in what the one before said; a block of python is
-saved under the name in its first line. `python` and `pip` are this Python's, and what it installs goes into the test's
-folder alone. 77, skipped, without transformers.
+A block of sh is run and must succeed; each line of a block of text must be in the output of the
+block before; a block of python is saved under the name in its first line. `python` and `pip` are
+this Python's, and install only into the test's folder. 77, skipped, without transformers.
 """
 import os
 import re
@@ -23,7 +23,7 @@ def main():
         programs, packages = os.path.join(folder, "bin"), os.path.join(folder, "packages")
         os.mkdir(programs)
         os.symlink(os.path.abspath(sys.argv[1]), os.path.join(programs, "vernier"))
-        links, copy = os.path.join(folder, "links"), os.path.join(folder, "python")  # pip builds where the package lies
+        links, copy = os.path.join(folder, "links"), os.path.join(folder, "python")  # pip builds in its folder
         subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), copy], check=True)
         subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index",
                         "-w", links, copy], check=True)

@@ -1,9 +1,9 @@
 """guides.py VERNIER: the guides of specs/guides, and specs/usage.md, do what they say, block by block, as written.
 
-A block of sh is run, in one folder a guide; it must succeed. Each line of a block of text is in what the one before
-said. A block of c stands in one of the files that the guide copies. llama.cpp is the one whose checkout
-$VERNIER_LLAMA_CPP names (built in build/), else tests/llama_stand_in with the nodes of fixtures/foreign, which a real
-one computed from these files.
+A block of sh is run and must succeed, in one folder for each guide. Each line of a block of text
+must be in the output of the block before. A block of c must be in one of the files that the guide
+copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in build/), else
+tests/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
 """
 
 import os
@@ -98,8 +98,8 @@ def nodes(recording, path):
         return " ".join(map(str, f["run/token_ids"][()]))
 
 
-# A file, a recording of a llama.cpp over it, and the precision that it ran in; of the last a llama.cpp wants a
-# vocabulary.
+# A file, a recording of a llama.cpp over it, and the precision that it ran in; for the last one,
+# llama.cpp needs a vocabulary.
 FILES = (("qwen2-trained.f32.gguf", "llama.cpp-qwen2.h5", "f32"),
          ("qwen2-trained.q8_0.gguf", "llama.cpp-qwen2-q8_0.h5", "ggml-flash16"),
          ("qwen2-wide.q4_k_m.gguf", "llama.cpp-qwen2-wide-q4_k_m.h5", "ggml-kv16"))
@@ -154,7 +154,7 @@ with tempfile.TemporaryDirectory() as work:
     follow("usage.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/usage",
            ("sh", "text"))
     llama(work, env)
-# What the exit statuses mean is said in the same words wherever it is said.
+# The meaning of the exit statuses has the same words everywhere.
 WORDS = ("trouble, no verdict", "bad usage, an unreadable file, or recordings that are not comparable (other tokens, "
          "weights or config)",
          "with `--strict` also a warning", "`refusals`", "stderr says")

@@ -72,7 +72,7 @@ command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || elsewhere
 
 # Sanitizers of clang are a package of their own, named after the version that Debian's clang has.
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
-lists() { # Of what apt knows nothing yet it can say nothing.
+lists() { # apt cannot answer before it has package lists.
 	[ "$(id -u)" != 0 ] || [ -n "$(apt-cache pkgnames gcc 2>/dev/null)" ] || apt-get update -q >/dev/null
 }
 wanted=$build

@@ -50,7 +50,7 @@ done
 	fail "help --prefix prints $("$usr/bin/vernier" help --prefix 2>&1)"
 ! grep -rqF "$work/usr" "$usr" || fail "the prefix is named in $(grep -rlF "$work/usr" "$usr")"
 
-# Of the headers the public ones, of the libraries the one for other engines.
+# Only public headers are installed, and only the library for other engines.
 [ "$(cd "$usr/include" && echo *)" = 'vernier_capture.h vernier_record.h' ] ||
 	fail "headers: $(cd "$usr/include" && echo *)"
 lib=$(dirname "$(find "$usr" -name libvernier-capture.so)")

@@ -18,7 +18,7 @@ typedef struct any {
 	const vn_engine_ops *calls;
 } any;
 
-/* The suite's own: an engine of the kind under test, in float32 or float16. */
+/* Defined by the suite: opens an engine of the kind under test, in float32 or float16. */
 static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy policy);
 
 static const vn_policy IN_F32 = { VN_F32, VN_F32, 0 }, IN_F16 = { VN_F16, VN_F32, 0 };
@@ -153,7 +153,7 @@ static bool same(const seen *a, const seen *b, int v)
 	       memcmp(a->value[v].x, b->value[v].x, a->value[v].n * sizeof(float)) == 0;
 }
 
-/* Values of both that are not the same to the bit; the first is named. */
+/* Counts the values of both that differ in a bit; names the first. */
 static int differing(const subject *s, const seen *a, const seen *b)
 {
 	int bad = 0;
@@ -180,7 +180,7 @@ static bool *choice(const vn_plan *p, const char *glob)
 	return want;
 }
 
-/* One call; what matches goes to `to`, when there is one. */
+/* Makes one call; matching values go to `to`, if not NULL. */
 static void run_call(const subject *s, any e, const int32_t *ids, int64_t tokens, const char *glob, seen *to)
 {
 	bool    *want = choice(s->plan, glob ? glob : "logits");
@@ -212,7 +212,7 @@ static double gap(const float *x, const float *y, int64_t n)
 	return worst / size;
 }
 
-/* It keeps states of fixed size, which no way leads back from, and multiplies roundings. */
+/* The model keeps states of fixed size, which cannot be rewound and multiply roundings. */
 static bool hybrid(const subject *s)
 {
 	for (int i = 0; i < s->plan->n_states; i++)
@@ -269,7 +269,7 @@ static void changing_the_last_token_changes_no_bit_before_it(void)
 			const vn_value *x = &s->plan->value[v];
 			const vn_shape *shape = &a.value[v].shape;
 			const bool      keyed = x->size[x->rank - 1] == VN_S;          /* (H,T,S) */
-			if (x->alias_of >= 0 || (x->state >= 0 && x->size[0] != VN_S)) /* what the last token leaves is its own */
+			if (x->alias_of >= 0 || (x->state >= 0 && x->size[0] != VN_S)) /* the last token's own state */
 				continue;
 			const int64_t outer = keyed ? shape->dim[0] : 1, row = vn_shape_count(shape) / outer / N;
 			int           bad = 0;
@@ -289,8 +289,8 @@ static void changing_the_last_token_changes_no_bit_before_it(void)
 
 enum { KEYS = 1, VALUES = 2 };
 
-/* What the attention of the first layer gives for the last token when the slots
- * of the others are exchanged, of their keys, their values, or both together. */
+/* The first layer's attention for the last token when slots of the other tokens are exchanged:
+ * their keys, their values, or both. */
 static void last_context(const subject *s, any e, int exchanged, seen *to)
 {
 	const vn_plan *p = s->plan;
@@ -322,8 +322,8 @@ static void last_context(const subject *s, any e, int exchanged, seen *to)
 	free(want);
 }
 
-/* The last query sees every key: which slot a pair lies in moves its sums about,
- * and no more. A slot of keys alone, or of values, is another matter. */
+/* The last query sees every key, so exchanging whole slots changes only the order of its sums.
+ * Exchanging only keys or only values changes the result. */
 static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
 {
 	double worst = 0.0;
@@ -353,8 +353,8 @@ static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
 
 /* ---- 6: positions ------------------------------------------------------------------------- */
 
-/* Logits of the sequence with every position moved on: rotations are computed
- * outside, the rest by the engine. */
+/* The logits of the sequence with all positions increased: rotations are computed here, the rest by
+ * the engine. */
 static void run_shifted(const subject *s, any e, int64_t by, seen *to)
 {
 	const vn_plan *p = s->plan;
@@ -394,7 +394,7 @@ static void moving_all_positions_changes_only_the_rounding(void)
 	EACH (s) {
 		const int logits = vn_plan_find(s->plan, "logits");
 		if (vn_plan_find(s->plan, "layer0.q_rope") < 0 && vn_plan_find(s->plan, "layer3.q_rope") < 0)
-			continue; /* learned positions are where they are */
+			continue; /* learned positions cannot be moved */
 		any  e = open_engine(s->plan, s->weights, IN_F32);
 		seen here = see_nothing(s->plan), there = see_nothing(s->plan);
 		run_shifted(s, e, 0, &here);
@@ -479,7 +479,7 @@ static void nothing_of_another_prompt_is_left_after_a_reset(void)
 
 		any  used = open_engine(s->plan, w, IN_F16), fresh = open_engine(s->plan, w, IN_F16);
 		seen a = see_nothing(s->plan), b = see_nothing(s->plan);
-		for (int turn = 0; turn < 2; turn++) { /* fresh is so but once; then both were used, one otherwise */
+		for (int turn = 0; turn < 2; turn++) { /* fresh only at first; then both were used, in different ways */
 			used.calls->reset(used.self);
 			run_call(s, used, turn ? poison : s->other, N, NULL, NULL);
 			used.calls->reset(used.self), fresh.calls->reset(fresh.self);
@@ -567,7 +567,7 @@ static void the_cache_is_what_was_put_into_it(void)
 	}
 }
 
-/* What depends on where keys and values are kept... */
+/* The invariants that depend on where keys and values are kept. */
 #define CACHE_INVARIANTS \
 	{ "any split of a sequence gives the logits of one prefill", \
 	  any_split_of_a_sequence_gives_the_logits_of_one_prefill }, \
@@ -578,7 +578,7 @@ static void the_cache_is_what_was_put_into_it(void)
 		"the cache is what was put into it", the_cache_is_what_was_put_into_it \
 	}
 
-/* ... and what does not. */
+/* The invariants that do not. */
 #define INVARIANTS \
 	CACHE_INVARIANTS, \
 		{ "changing the last token changes no bit before it", changing_the_last_token_changes_no_bit_before_it }, \

@@ -1,8 +1,7 @@
-/* invariants_rope.h: the exceptions of models.md 7.4: a RoPE that depends on the
- * length of the sequence. Keys in the cache keep the turn they were given, the
- * queries and keys of a call are turned by its own length; so beyond the length
- * that the model was made for prefill and steps are different computations, and
- * only the same calls give the same numbers. */
+/* invariants_rope.h: the exceptions of models.md 7.4: a RoPE that depends on the length of the
+ * sequence. Cached keys keep the rotation of their own call, whose length decides the frequencies.
+ * So beyond the length that the model was made for, a prefill and single steps are different
+ * computations, and only equal calls give equal numbers. */
 #ifndef VN_TESTS_INVARIANTS_ROPE_H
 #define VN_TESTS_INVARIANTS_ROPE_H
 
@@ -47,8 +46,8 @@ static void depend_on_length(subject *s, vn_rope_type type)
 		}
 }
 
-/* Angle of pair i at a position of a sequence of so many tokens, and what multiplies
- * cosine and sine: models.md 1.6, in double. */
+/* The angle of pair i at a position of a sequence of that length, and the factor of cosine and
+ * sine: models.md 1.6, in double. */
 static double angle(const vn_rope *r, int i, int position, int length, double *af)
 {
 	const double R = r->rotary_dim;
@@ -105,7 +104,7 @@ static void length_decides(vn_rope_type type)
 	double   worst = 0.0, far = 0.0;
 	vn_error err = { "" };
 
-	/* up to the length it was made for: as any other RoPE */
+	/* up to that length: as any other RoPE */
 	run_call(&s, e, s.ids, MADE_FOR, "logits", &c);
 	e.calls->reset(e.self);
 	for (int t = 0; t < MADE_FOR; t++) {
@@ -114,7 +113,7 @@ static void length_decides(vn_rope_type type)
 	}
 	CU_ASSERT(worst <= 3e-6);
 
-	/* beyond: each call by its own length, and the cache is left as it was */
+	/* beyond: each call by its own length; cached keys stay as they were */
 	both_calls(&s, e, &a, &b);
 	CU_ASSERT(turned_wrong(&s, &a, "layer0.q_rope", 0) <= 1e-4);
 	CU_ASSERT(turned_wrong(&s, &a, "layer0.k_rope", 0) <= 1e-4);
@@ -132,7 +131,7 @@ static void length_decides(vn_rope_type type)
 		far = fmax(far, gap(row_of(&c, logits, t), row_of(&b, logits, t - FIRST), s.plan->vocab));
 	CU_ASSERT(far > 1e-3);
 
-	/* and the same calls the same bits, whatever came before: another prompt, or a way back */
+	/* equal calls give equal bits after another prompt or a rewind */
 	both_calls(&s, fresh, &c, &d);
 	CU_ASSERT_EQUAL(differing(&s, &b, &d), 0);
 	both_calls(&s, e, &a, &b);

@@ -235,7 +235,8 @@ def look(command, how, status, orphans, right, tally):
     for name, now in all_content().items():
         if name in right:
             tally.states["whole"] += 1
-            # Where only a reader was killed, a report on several recordings tells it of that one.
+            # If only a reader was killed, a report on several recordings says so about that
+            # recording.
             if now != right[name] and not (status == 2 and re.search("trouble|not compared", str(now))):
                 tally.wrong(command, how, f"{name} is not whole: {str(now)[:200]}")
             continue

@@ -59,7 +59,7 @@ status=$?
 [ $status = 2 ] && [ "$(grep -c 'libopenblas.so.0 is not OpenBLAS' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] ||
 	complain "another library: exit status $status: $(cat err)"
 
-# One that knows no processor, and tells what the environment held while it was loaded.
+# An OpenBLAS that knows no processor, and that reports its environment while it was loaded.
 mkdir old
 cat >old.c <<'C'
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # manual.sh [--write] VERNIER: compare/vernier.1 lists the options that the program has.
 #
-# The manual holds a section for each command whose options are in a table:
+# The manual has a section for each command with a table of options:
 #
 #	.\" options of COMMAND
 #	...
@@ -40,6 +40,9 @@ for command in $("$vernier" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
 	[ "$command" = help ] || [ "$command" = explain ] && continue
 	"$vernier" help --man "$command" >"$made" 2>&1 || continue
 	grep -qFx ".\\\" options of $command" "$page" || { echo "no options of $command in $page"; exit 1; }
+	for option in $("$vernier" "$command" --help | sed '/^$/q' | grep -o -- '--[a-z-]*' | sort -u); do
+		grep -qF "\\fB$option\\fR" "$made" || { echo "the usage of $command names $option, its table does not"; exit 1; }
+	done
 	commands=$((commands + 1))
 done
 [ "$commands" -gt 0 ]

@@ -57,7 +57,7 @@ def safetensors(path, names, value=1.0):
 
 
 def directory(path, names):
-    """As vernier_record.h writes it: a manifest, and files of numbers."""
+    """A dump as vernier_record.h writes it: a manifest, and files of numbers."""
     os.mkdir(path)
     with open(os.path.join(path, "manifest.jsonl"), "w") as f:
         f.write('{"vernier_dump":1}\n{"step":0,"ids":[1,2]}\n')
@@ -68,7 +68,7 @@ def directory(path, names):
         f.write(json.dumps({"complete": len(names)}) + "\n")
 
 
-# What a run is made of: names of one step; steps; layers.
+# The size of a run: names of one step; steps; layers.
 KINDS = {
     "names of one step": lambda n: [f"other.{i}.name" for i in range(n)],
     "names without dots": lambda n: [f"t{i}" for i in range(n)],
@@ -169,8 +169,9 @@ def times_as_long(seconds):
 
 
 def look(kind, few):
-    """Measures every command; returns how many are not linear. Beside other work a figure can be a few times too high,
-    so what seems not to be linear is measured again, three times at most, and the smallest figures count."""
+    """Measures every command; returns how many are not linear. Beside other work a figure can be a
+    few times too high, so a command that seems not to be linear is measured again, at most three
+    times, and the smallest figures count."""
     taken = measure(kind, few)
     for _ in range(3):
         if all(times_as_long(seconds) <= MOST for seconds in taken.values()):
@@ -206,7 +207,7 @@ def many_in_one_step(n):
 
 
 def recording(tensors, steps):
-    """A recording of so many tensors in each of so many steps; whether its comparison takes more than it should."""
+    """Makes a recording of this many tensors and steps. Returns whether its comparison takes more than it should."""
     names = [f"step.{k}/layer{i // 100}.other_{i % 100}" for k in range(steps) for i in range(tensors)]
     ids = ",".join("7" for _ in range(steps))
     for tag, value in ("a", 1.0), ("b", 1.0001):
@@ -236,8 +237,8 @@ def free_memory():
 
 
 def written(steps):
-    """A recording of TENSORS in each of so many steps, as an engine writes it: what each command took. Compared with
-    itself, which takes as much memory as with another."""
+    """Makes a recording of TENSORS in each step, as an engine writes it. Returns what each command
+    took. It is compared with itself, which takes as much memory as with another recording."""
     count, path, taken = TENSORS * steps, f"full.{steps}.h5", {}
     disk, room, free = count * BYTES_WRITTEN, shutil.disk_usage(".").free, free_memory()
     there = os.path.exists(path)
@@ -280,7 +281,8 @@ def full(sizes):
 
 
 def links(n, padding):
-    """A recording of 2 + 11 n names of one tensor in 11 steps, and so many MB of numbers; whether it is read."""
+    """Makes a recording of 2 + 11 n names of one tensor in 11 steps, with this many MB of numbers. Returns whether it
+    can be read."""
     import h5py
     steps = 11
     with h5py.File("l.h5", "w", libver=("v108", "v108")) as f:

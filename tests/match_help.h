@@ -1,5 +1,5 @@
-/* match_help.h: a folder of small recordings, named tensor by named tensor, and the comparison they
- * are opened for. Shared by the suites of compare/match. */
+/* match_help.h: writes small recordings, tensor by tensor, and opens them for a comparison. Shared
+ * by the suites of compare/match. */
 #ifndef VN_TESTS_MATCH_HELP_H
 #define VN_TESTS_MATCH_HELP_H
 
@@ -8,7 +8,7 @@
 #include "tests/suite.h"
 #include "tests/trial.h"
 
-/* The token whose id is another in the recordings begun from now on; -1: none. */
+/* The token with a different id in recordings begun from now on; -1: none. */
 static int64_t other_id = -1;
 
 /* A recording under way, of n tokens (ids from 5 on) at positions from `from` on. */
@@ -37,7 +37,7 @@ static inline void begin_step(vn_store *s, int number, int64_t position, int64_t
 	CU_ASSERT_EQUAL_FATAL(vn_store_step(s, number, position, tokens, first_row, rows, NULL), VN_OK);
 }
 
-/* rows x columns numbers; axes "": as its point has them. */
+/* rows x columns numbers; axes "": those of its point. */
 static inline void put_tensor(vn_store *s, const char *name, const char *axes, int64_t rows, int64_t columns,
                               const float *x)
 {
@@ -68,7 +68,7 @@ static inline vn_recording *opened(const char *name)
 	return r;
 }
 
-/* The one line of a list, or all that there are. */
+/* The only line of a list; if there are several, all of them. */
 static inline void one_line(const vn_lines *l, const char *want)
 {
 	CU_ASSERT_EQUAL(l->n, 1);

@@ -1,4 +1,4 @@
-/* median.h: of the times of several rounds. */
+/* median.h: the median of the times of several rounds. */
 #ifndef VN_TESTS_MEDIAN_H
 #define VN_TESTS_MEDIAN_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""memory.py VERNIER: how much memory vernier compare takes of tensors that do not lie in their files as they are
-measured.
+"""memory.py VERNIER: how much memory vernier compare needs for tensors whose order in the file
+differs from the order of measuring.
 
 Each tensor is 64 MB a side, those in chunks 512 MB. Beside most pairs stands a twin with the same numbers, with tokens
 first or in one piece, whose metrics must have the same digits. Prints the largest resident memory of each and

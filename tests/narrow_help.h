@@ -1,4 +1,4 @@
-/* narrow_help.h: a sum that the llama's engine made in 16 bits, as a suite computes it itself. */
+/* narrow_help.h: a residual sum of the llama rounded to 16 bits, computed by the suite. */
 #ifndef VN_TESTS_NARROW_HELP_H
 #define VN_TESTS_NARROW_HELP_H
 
@@ -10,7 +10,8 @@ enum { T = 5, D = 48, N = T * D };
 
 static float a[N], b[N], sum[N];
 
-/* To so many bits, the first of which is not stored: 8 of bfloat16, 11 of float16. */
+/* Rounds to this many significant bits, including the leading one: 8 for bfloat16, 11 for
+ * float16. */
 static inline double in_bits(double x, int bits)
 {
 	int          e;
@@ -18,7 +19,7 @@ static inline double in_bits(double x, int bits)
 	return ldexp(rint(ldexp(m, bits)), e - bits);
 }
 
-/* The next number of that format away from 0. */
+/* The next number of that format, away from 0. */
 static inline double next_in_bits(double x, int bits)
 {
 	int e;
@@ -26,7 +27,7 @@ static inline double next_in_bits(double x, int bits)
 	return x + copysign(ldexp(1, e - bits), x);
 }
 
-/* bits: of the sum; whole: of what is added, too. */
+/* bits: of the sum; whole: the addends are rounded, too. */
 static inline void add_numbers(int bits, bool whole)
 {
 	for (int i = 0; i < N; i++) {

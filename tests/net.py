@@ -96,7 +96,7 @@ def keep(store, path):
 
 
 def harvested(args):
-    """As a script's stand-in for the program: the files of a comparison are kept, then the program is run."""
+    """Acts as the program for a script: keeps the files of a comparison, then runs the program."""
     store, program = os.environ["NET_STORE"], os.environ["NET_PROGRAM"]
     if len(args) > 2 and (args[0] == "explain" or args[0] == "compare" and "--model" in args):
         kept, skip = [], False

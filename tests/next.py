@@ -76,7 +76,7 @@ class Walk:
         return n
 
     def before_what_is_recorded(self, model):
-        """The mistake is made at a rotation, and only what reads it is recorded."""
+        """The mistake is made at a rotation, and only values computed from it are recorded."""
         some = ("--points", "*.k_cache", "--points", "*.attn_context")
         self.capture("some.h5", model, *some)
         self.capture("cand.h5", model, *some, "--inject", "R2@*")

@@ -1,10 +1,10 @@
-"""outside_alike.py: mistakes made in transformers from outside, as outside_faults.py has them, whose numbers are those
-of another mistake.
+"""outside_alike.py: mistakes made in transformers from outside, like those of outside_faults.py,
+that give the numbers of another mistake.
 
-Probabilities that do not depend on queries and keys are the same in every layer, and look recorded twice. In 16 bits,
-two mistakes at one norm, or another theta without its scaling, are nearly what others leave. Behind an explosion, a
-correct norm gives 0. Roundings differ only in ties, or in the last step of a scale. Importing
-this module adds them to FAULTS.
+Probabilities that do not depend on queries and keys are the same in every layer, and look recorded
+twice. In 16 bits, two mistakes at one norm, or another theta without its scaling, are nearly what
+others leave. After an explosion, a correct norm gives 0. Roundings differ only in ties, or in the
+last step of a scale. Importing this module adds them to FAULTS.
 """
 import torch
 import torch.nn.functional as F

@@ -96,7 +96,7 @@ def product(module, change):
 
 
 def rotation(name, families, ids, call="whole", origin="layer*.q_rope layer*.k_rope"):
-    """f(m, original, q, k, cos, sin) in the place of apply_rotary_pos_emb."""
+    """Calls f(m, original, q, k, cos, sin) instead of apply_rotary_pos_emb."""
 
     def add(f):
         def make(m):
@@ -207,7 +207,7 @@ turned("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: 
 
 
 def normed(name, families, ids, f, which="norm", origin="{p}attn_norm", call="whole"):
-    """f(m, norm, x in float32) -> in float32, in the place of a norm's forward."""
+    """Calls f(m, norm, x in float32), which returns float32, instead of a norm's forward."""
 
     def make(m):
         norm = getattr(m, which) if which != "q_norm" else m.attn.q_norm
@@ -369,7 +369,7 @@ def _(m):
 
 
 def acting(name, families, origin, ids, f):
-    """f(m, module, x) in the place of a product's forward."""
+    """Calls f(m, module, x) instead of a product's forward."""
     fault(name, families, origin, ids)(lambda m: iter([(m.down, "forward", lambda x: f(m, m.down, x))]))
 
 

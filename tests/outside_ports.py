@@ -137,7 +137,7 @@ normed("port_layer_norm_bias_twice", "gpt2", "", lambda m, n,
 
 
 def scored(name, ids, f, families=ALL):
-    """f(m, x, weight) in the place of the last product."""
+    """Calls f(m, x, weight) instead of the last product."""
     fault(name, families, "logits",
           ids)(lambda m: iter([(m.model.lm_head, "forward", lambda x: f(m, x, m.model.lm_head.weight))]))
 
@@ -283,7 +283,7 @@ def exponentials(s):
 
 
 def shared(name, ids, f, families=ALL):
-    """f(scores) in the place of the softmax."""
+    """Calls f(scores) instead of the softmax."""
 
     @attends(name, families, ids, origin=PROBS)
     def _(m, a):
@@ -300,7 +300,7 @@ def wholly_f16(s):
 
 
 def by_blocks(s):
-    """Of 16 keys, without scaling what was summed when the maximum grows."""
+    """A softmax over blocks of 16 keys that does not rescale its sum when the maximum grows."""
     s, top, all_of = s.float(), torch.full((1,), -math.inf), []
     for block in s.split(16, -1):
         top = torch.maximum(top, block.amax(-1, True))
@@ -396,7 +396,7 @@ def _(m, a):
 
 
 def block(name, ids, origin, f):
-    """f(x, attention, its norm, the other norm, mlp) in the place of a layer."""
+    """Calls f(x, attention, its norm, the other norm, mlp) instead of a layer."""
 
     @fault(name, LLAMAS, origin, ids)
     def _(m):

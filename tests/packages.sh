@@ -33,7 +33,7 @@ inside() { # ROOT
 bare() { # SYSTEM ROOT: nothing but the release
 	case $1 in
 	debian) debootstrap --variant=minbase bookworm "$2" >/dev/null ;;
-	ubuntu) # Debian has neither its script, which is the same for all since 2007, nor, always, its keys
+	ubuntu) # Debian lacks its script, which is the same for all since 2007, and sometimes its keys
 		local script=/usr/share/debootstrap/scripts/noble keys=
 		[ -e $script ] || script=/usr/share/debootstrap/scripts/gutsy
 		# Without the keys, debootstrap would ask Debian's archive for Ubuntu.

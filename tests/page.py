@@ -103,7 +103,7 @@ def make_pages():
     capture("deep-half.h5", "--precision", "f16", model="deep")
     capture("faulty.h5", "--precision", "f16", model="faulty")
     compare("deep.h5", "faulty.h5", "deep.html", "--floor", "deep-half.h5", "--allow", "weights")
-    # what goes on through 72 layers near the limits starts nowhere again
+    # an error near the limits through 72 layers has no further origin
     with open("deep.json", encoding="utf-8") as f:
         assert json.load(f)["origins"] == ["layer7.q_proj"]
 
@@ -126,7 +126,7 @@ def make_pages():
 
 
 def contrast(b, selector):
-    """Of the text of an element to what is behind it, as WCAG counts: 4.5 can be read."""
+    """The contrast of an element's text to its background, by WCAG: 4.5 is readable."""
     return b.ask("""(() => {
         const light = (c) => { const k = c.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255)
             .map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
@@ -297,7 +297,7 @@ def steps_can_be_chosen(b):
     b.click("[aria-label^='step 1, layer 0, k_proj:']")
     assert text(b, "#detail-title") == "step.1/layer0.k_proj" and "in step 1" in text(b, "#growth")
     assert "headroom" in text(b, "#detail-body") and "All metrics" in text(b, "#detail-body")
-    # Of 6015 checkpoints those of the last step are there in short.
+    # The last step's checkpoints, of 6015, are on the page as rows.
     b.ask("(() => { const s = document.getElementById('step'); s.value = '4'; s.dispatchEvent(new Event('change')); "
           "})()")
     b.click("[aria-label^='step 4, layer 79, k_proj:']")

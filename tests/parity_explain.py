@@ -54,7 +54,7 @@ class Bench:
 
 
 def places(bench, model):
-    """Of each fault one checkpoint where it can be made: of a middle layer, where there is one."""
+    """For each fault, a checkpoint where it can be made: in a middle layer if possible."""
     found = {}
     for line in bench.run("points", "--faults=*", model).stdout.splitlines():
         fault, name = line.split()
@@ -76,7 +76,7 @@ def judge(fault, name, report):
         return dict(seen=False, called="silence", origin=False, first=False, named=False, wrong=False, twice=False)
     # a fault of attention shows in the first thing that is recorded of it
     op = made[name]["op"]
-    plain = lambda o: o.split("/")[-1]  # of whatever step
+    plain = lambda o: o.split("/")[-1]  # in any step
     mine = [o for o in origins
             if plain(o) == name or (made[plain(o)]["layer"] == made[name]["layer"] and made[plain(o)]["op"] == op
                                     and op in ("attention", "delta_rule"))]
@@ -121,7 +121,7 @@ def main():
                     if fnmatch.fnmatch(fault, o.fault):
                         found.setdefault(fault, []).append((family, model, ref, fault, name))
             jobs = []
-            for n, cases in enumerate(found.values()): # of another family for the next fault
+            for n, cases in enumerate(found.values()): # the next fault uses another family
                 some = {n % len(cases)} if engine == "ref" or n % 10 == 0 else set()
                 jobs += [c for i, c in enumerate(cases) if o.all or i in some]
 

@@ -55,7 +55,7 @@ CALLED = {
 
 
 def turned_signs(x):
-    """Of one head, by chance; the same channels in all tokens."""
+    """Channels of one head, at random; the same in all tokens."""
     n = len(x[0])
     h = x.shape[1] // 2 if x.ndim == 3 else None
     r = np.random.default_rng(3)
@@ -158,7 +158,7 @@ READ = [
     ("llama", "logits", "cap 50", "M9: logits capped: 50 tanh(x / 50)"),
     ("qwen2", "logits", "cap 10", "M9: logits capped: 10 tanh(x / 10)"),
 ]
-# In float16 the two gelus are told apart by less than what engines round in between.
+# In float16 the two gelus differ by less than the roundings of engines.
 READ += [(family, f"layer{n}.mlp_act", kind, words) for family, n in (("llama", 0), ("qwen2", 1), ("qwen3", 0))
          for kind, words in
          (("gelu by erf, stored", "M1.gelu: "), ("gelu, stored", "M1.tanh: "))]
@@ -166,7 +166,7 @@ READ += [(family, f"layer{n}.mlp_act", kind, words) for family, n in (("llama", 
 # said.
 FAINT = (("qwen3", "window 40"), ("qwen2", "window 33"), ("qwen2", "window 40"), ("qwen3", "window 23"),
          ("llama", "window 41"))
-# Of a model whose frequencies are scaled.
+# Mistakes in a model with scaled frequencies.
 SCALED = {"q_rope": (("theta 33333", "RoPE with theta 33"),), "k_rope": (("theta 800000", "RoPE with theta 800000"),)}
 
 
@@ -201,7 +201,8 @@ FAR = [
     ({"layer1.q_rope": "heads 2 interleaved"}, "modules", "R1: RoPE pairs columns 2i and 2i + 1, not i and i + R/2, "
      "in heads 0-1 of"),
 ]
-# Of 58 tokens at once and 12 steps of one, from some token on: every step is to have the words, and no other answer.
+# With 58 tokens at once and 12 steps of one, from some token on: every step must have the words,
+# and no other answer.
 CALLS = [58] + [1] * 12
 LATER = [
     (dict.fromkeys(Q_AND_K, "from 5"), 58, "R3b: positions after the first call are shifted by +5"),

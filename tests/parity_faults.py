@@ -213,7 +213,7 @@ RECORDER_FAULTS = "P8", "P8.prompt", "P12.swapped", "P12.offset", "P12.dtype", "
 
 
 def check_recorder_fault(vernier, model, fault, out):
-    """A prefill and three single tokens; what is filed under another format is held against its bits."""
+    """A prefill and three single tokens. Values recorded in another format are compared by its bits."""
     precision = "f16" if fault == "P12.dtype" else "f32"
     name = "logits" if fault == "M6" else "layer1.attn_norm"
     calls = run(vernier, model, out, steps=3, precision=precision)
@@ -295,7 +295,7 @@ def shared_out(fits):
 
 
 class Family:
-    """A family's model, or a variant of it, with its sound runs."""
+    """A family's model, or a variant of it, with its unmodified runs."""
     def __init__(self, vernier, family, label="", changes=None):
         self.vernier, self.name, self.dir = vernier, f"{family} {label}".strip(), tempfile.TemporaryDirectory()
         self.model = variant(family, changes, self.dir.name) if changes else os.path.join(FIXTURES, family + "-trained")

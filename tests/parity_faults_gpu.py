@@ -86,8 +86,8 @@ def check(vernier, device, model, faults):
 
 
 def barrier(vernier, device):
-    """A barrier is left out where there is one, and where there is none that is said. What comes of it the device
-    decides."""
+    """A barrier is left out; if the operation has none, the run says so. The result depends on the
+    device."""
     model, said = os.path.join(FIXTURES, "qwen2-trained"), []
     with tempfile.TemporaryDirectory() as d:
         for points in "layer1.output", "layer1.*":

@@ -1,9 +1,10 @@
 """parity_foreign.py VERNIER: other engines' recordings, as they come, against the reference.
 
-What transformers' modules and llama.cpp's graph gave (fixtures/foreign, made by them), and golden recordings of
-transformers rearranged here as other engines lay them out: vLLM's fused and paired tensors, the ranks of a
-tensor-parallel run, a cache in blocks, a prompt in a padded batch. Each agrees with vernier's reference, and none does
-any more once something in it is wrong. Prints how many checkpoints each compared and the worst nmse.
+What transformers' modules and llama.cpp's graph gave (fixtures/foreign, made by them), and golden
+recordings of transformers rearranged here as other engines lay them out: vLLM's fused and paired
+tensors, the ranks of a tensor-parallel run, a cache in blocks, a prompt in a padded batch. Each
+agrees with vernier's reference, and none agrees after a change that makes it wrong. Prints how many
+checkpoints each compared and the worst nmse.
 """
 
 import json
@@ -42,7 +43,8 @@ def run(*args):
 
 
 def expect(what, status, *args, says="", least=0):
-    """compare with these arguments ends so, says that somewhere, and compared at least so many."""
+    """compare with these arguments ends with this status, prints that text, and compared at least this many
+    checkpoints."""
     global bad
     out = re.sub(r'\W+', '_', what) + ".json"
     r = run("compare", *args, "-o", out, "--force")
@@ -112,7 +114,7 @@ def edited(path, to, change):
     return to
 
 
-# ---- as they come ----------------------------------------------------------------------
+# ---- unchanged ----------------------------------------------------------------------
 
 
 def as_they_come():
@@ -428,8 +430,8 @@ def ranks():
 
 
 def few_replicas(g, keep):
-    """Of the residual stream every rank has all: what files say of ranks is then all there is to tell that some are not
-    there."""
+    """Every rank holds the whole residual stream: only the files' rank attributes show that some
+    ranks are missing."""
     some = {n: v for n, v in g.items() if n.endswith(("embed", "attn_residual", "output", "final_norm"))}
     ref = "stream.h5"
     with Foreign(ref, IDS) as f:
@@ -705,7 +707,7 @@ def padding_seen():
 
 
 def packed():
-    """Prompts one behind the other, as engines with a continuous batch have them; then a step with a token of each."""
+    """Prompts one after the other, as in engines with a continuous batch; then a step with a token of each."""
     g = golden("qwen3")
     keep = ["--allow", "missing", "--limits", "fp32.yaml"]
     before, behind = 6, 9  # tokens of the prompts around ours

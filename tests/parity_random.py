@@ -99,7 +99,7 @@ CASES = {
 
 
 def words(text):
-    """As a shell would split it."""
+    """Splits words as a shell does."""
     import shlex
     return shlex.split(text)
 

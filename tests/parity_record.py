@@ -242,7 +242,7 @@ def once(bench):
         bench.say("the last token of each step",
                   r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
 
-    # static caches have room behind the last token
+    # static caches are longer than the tokens
     with record(model, cand, "*"):
         tokens = greedy(model, ids, 4, cache_implementation="static", disable_compile=True)[0].tolist()
     decoded = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*",
@@ -258,7 +258,7 @@ def once(bench):
     alone = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) :])), name="steps.h5")
     bench.within("one prompt with padding", alone, cand, "--batch-row", "0")
 
-    # an attention that is told of its window in words alone, as flash attention is
+    # an attention that gets its window as an argument, like flash attention, not as a mask
     q, k = (torch.randn(1, 2, n, 8) for n in (5, 9))
     i, j = torch.arange(4, 9)[:, None], torch.arange(9)
     given = dict(module=None, query=q, key=k, scaling=0.3)

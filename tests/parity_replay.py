@@ -191,7 +191,7 @@ def inputs_of(family, name):
 
 
 def ends_of(family, name, kept):
-    """The captured checkpoints whose span from captured ones holds this one."""
+    """The captured checkpoints whose span contains this one."""
     if name in kept:
         return {name}
     return set().union(*(ends_of(family, n, kept) for n in inputs_of(family, name)))
@@ -221,7 +221,7 @@ def spans(b):
             good, bad = (x[name][0][-1].astype("f8") for x in (unmodified, r))
             same = np.array_equal(good, bad)
             if not same and ((good - bad) ** 2).sum() < 1e-3 * (good**2).sum():
-                continue # of one row, too little
+                continue # the error of one row is too small
             cand = b.at(f"{family}.last.{name}.{kind}.h5")
             unrelated_run.write(cand, model_of(family), IDS, r, "f16", rows=1)
             # Where the last row is right, it shows where the other rows are read: at the attention.
@@ -255,7 +255,7 @@ def decoding(b):
 
 
 def precisions(b):
-    """One that is none of vernier's is taken for the format of the tensors, and the report says so."""
+    """A precision that vernier does not know counts as the format of the tensors, and the report says so."""
     model, family = model_of("qwen2"), "qwen2"
 
     def noted(names):
@@ -380,7 +380,7 @@ def captures_and_faults(b):
                 wrong[layer + to] = (r[layer + source][0], r[layer + to][1])
             cand = b.at(f"meet.{family}.{faulty}.h5")
             unrelated_run.write(cand, model, IDS, wrong, "f16")
-            # Where the reader is at fault nothing tells of its inputs.
+            # If the reading operation is at fault, its inputs cannot be judged.
             reader = faulty.endswith(("context", "act"))
             names = [layer + to for to in captured]
             b.ask("wrong captures beside a fault", f"{family} {faulty} {kind}, {captured}", family, b.reference(family),

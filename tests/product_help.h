@@ -1,4 +1,4 @@
-/* product_help.h: a product of the trained qwen2, whose result a suite computes itself. */
+/* product_help.h: a matrix product of the trained qwen2, computed by the suite. */
 #ifndef VN_TESTS_PRODUCT_HELP_H
 #define VN_TESTS_PRODUCT_HELP_H
 
@@ -15,7 +15,7 @@ typedef struct product {
 	explained   e;
 } product;
 
-/* Reads its weights and makes up its input; the result is to be computed. */
+/* Reads the product's weights and makes an input. The result is not computed yet. */
 static inline void open_product(product *p, const char *point, const char *input)
 {
 	vn_error  err = { "" };

@@ -164,8 +164,8 @@ class Manners(Files):
         self.assertEqual(os.listdir(self.folder.name), ["cand.h5.partial"])
 
     def test_a_full_disk_ends_the_recording_and_not_the_program(self):
-        """In a process of its own, since HDF5 that cannot write may end it later. A limit of the size of files stands
-        for the disk."""
+        """Runs in a process of its own, because HDF5 may end it later if it cannot write. A limit
+        on file sizes imitates a full disk."""
         script = """if True:
             import resource, sys, numpy, vernier_parity
             resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
@@ -308,7 +308,7 @@ class AnEngineInNumpy(Files):
         done = program("compare", self.at("first.h5"), same)
         self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
         self.assertIn("0 checkpoints compared, 33 judged while recorded and left out", done.stdout)
-        near, _ = self.record("f32", against=self.reference())  # the program's own: equal but for rounding
+        near, _ = self.record("f32", against=self.reference())  # the program's own: equal except for rounding
         with vernier_parity.open(near) as r:
             # more of logits is judged than nmse; the others came before
             self.assertEqual(list(r.names()), ["layer1.output", "final_norm", "logits"])

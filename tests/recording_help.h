@@ -1,5 +1,5 @@
-/* recording_help.h: checkpoint files made by HDF5 itself, one number or name at a time. Shared by
- * test_recording.c and test_recording_bad.c. */
+/* recording_help.h: writes checkpoint files with HDF5's own functions, one number or name at a
+ * time. Shared by test_recording.c and test_recording_bad.c. */
 #ifndef VN_TESTS_RECORDING_HELP_H
 #define VN_TESTS_RECORDING_HELP_H
 
@@ -57,7 +57,7 @@ static inline void put_floats(hid_t in, const char *name)
 	H5Dclose(put_data(in, name, H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, H5P_DEFAULT, x));
 }
 
-/* Of which version HDF5 writes headers: 1, or 2 with checksums as our own files have them. */
+/* The version of object headers that HDF5 writes: 1, or 2 with checksums, as in our own files. */
 static bool newer;
 
 static inline hid_t create(const char *name)
@@ -106,7 +106,7 @@ static inline vn_recording *opens(void)
 	return r;
 }
 
-/* One line that names the file and has these words. */
+/* Checks that the message is one line with the file's name and these words. */
 static inline void is_refused(const char *a, const char *b)
 {
 	vn_recording *r = NULL;
@@ -139,7 +139,7 @@ static inline void expect_values(vn_recording *r, const char *name, vn_dtype dty
 	vn_recording_release(r, i);
 }
 
-/* Twice, over files whose headers are of either version. */
+/* Runs the suite twice, with files of either header version. */
 static inline int run_recordings(const char *what, CU_TestInfo *tests)
 {
 	char title[80];

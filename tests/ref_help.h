@@ -30,7 +30,7 @@ typedef struct keep {
 	vn_tap_rows    rows;
 	int64_t        first, last;
 	int            order[MOST_VALUES], n; /* as handed over */
-	int            open;                  /* the value begun and not ended; -1 */
+	int            open;                  /* the value that was begun and not ended; -1: none */
 	size_t         left;                  /* elements still to come */
 	int            protocol_errors;
 	int            fail_at; /* the begin, write or end that fails; -1: none */
@@ -111,7 +111,7 @@ static inline void keep_clear(keep *k)
 	k->open = -1;
 }
 
-/* Everything of the plan that matches. */
+/* Taps every value of the plan that matches. */
 static inline void keep_start(keep *k, const vn_plan *p, const char *glob)
 {
 	memset(k, 0, sizeof *k);
@@ -133,7 +133,7 @@ static inline vn_taps taps_of(keep *k)
 		                         .place = k->places ? keep_place : NULL } };
 }
 
-/* A value as doubles; the caller frees. NULL when it was not handed over. */
+/* A value as doubles, which the caller frees. NULL: it was not tapped. */
 static inline double *doubles(const keep *k, const char *name, size_t *n)
 {
 	const int v = vn_plan_find(k->plan, name);
@@ -235,7 +235,7 @@ static inline double nmse(const keep *a, const keep *ref, const char *name)
 	return error / square;
 }
 
-/* The exit status of a program whose tests are these. */
+/* Runs these tests. Returns the exit status of the program. */
 static inline int run_ref_suite(const char *name, CU_TestInfo *tests)
 {
 	toy_model m;

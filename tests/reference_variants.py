@@ -35,7 +35,7 @@ WAYS = {
 
 
 def in_calls(model, ids, cuts, mask=None):
-    """Forward passes of so many tokens each."""
+    """Forward passes of the given numbers of tokens."""
     cache, at = None, 0
     for n in cuts:
         more = {} if mask is None else {"attention_mask": mask[:, : at + n],

@@ -55,7 +55,8 @@ what=${what:-all}
 watched "installing packages" tests/install.sh tests
 jobs=$(($(nproc) + 1)) # some tests wait: for a disk, or for a time limit to end a process
 
-# The Python with transformers, where one can be had. What was installed last is not installed again.
+# The Python with transformers, if it can be installed. It is not installed again if nothing
+# changed.
 hf_python() {
 	local stamp=.venv/requirements.txt
 	if ! cmp -s fixtures/requirements.txt $stamp; then

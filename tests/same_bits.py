@@ -26,7 +26,7 @@ STEPS = 3
 
 
 def digest(path):
-    """Of the plan's lines and of every number, not of when and by which version it was made."""
+    """The digest of the plan's lines and of every number, without the time and version of the file."""
     h = hashlib.sha256()
 
     def add(name, item):

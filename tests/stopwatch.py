@@ -3,7 +3,7 @@ import os
 import subprocess
 import sys
 
-FIRST = []  # what begins each command that is timed
+FIRST = []  # the beginning of each timed command
 
 # In a small process: what runs next begins with the memory of whoever starts it, and that counts.
 STOPWATCH = r"""

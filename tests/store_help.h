@@ -66,7 +66,7 @@ static inline vn_store *begin_store(const vn_plan *p, bool force)
 	return s;
 }
 
-/* T ids that are known and `more` that are not, and no step yet. */
+/* T ids that are known and `more` that are not; no step yet. */
 static inline vn_store *begin_decoding(const vn_plan *p, int64_t more)
 {
 	const size_t n = (size_t)(T + more);
@@ -121,7 +121,7 @@ static inline void remove_files(void)
 	unlink(partial);
 }
 
-/* The exit status of a program whose tests are these. */
+/* Runs these tests. Returns the exit status of the program. */
 static inline int run_store_suite(const char *name, CU_TestInfo *tests)
 {
 	if (!mkdtemp(dir))

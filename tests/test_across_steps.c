@@ -1,7 +1,7 @@
 /* test_across_steps.c: tests compare/explain/across_steps.c. */
 #include "tests/attention_help.h"
 
-/* layer1.q_rope of the llama, in a prompt and two steps behind it. */
+/* layer1.q_rope of the llama, in a prompt and two later steps. */
 enum { CALL = 12, STEPS = 2, S = CALL + STEPS };
 
 static float x[S * H * K], y[S * H * K];
@@ -76,7 +76,8 @@ static void a_step_that_came_out_right_speaks_against_it(void)
 	finish(&e.compared);
 }
 
-/* In a single token a theta can be an offset. The steps together tell that it is none. */
+/* For a single token, another theta looks like an offset. The steps together show that it is
+ * not. */
 static void steps_of_one_token_agree_on_their_number(void)
 {
 	explained e;

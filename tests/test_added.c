@@ -16,7 +16,7 @@ static void add_token(vn_added *a, const char *text, int32_t id, int how)
 	CU_ASSERT_EQUAL(vn_added_put(a, &t, text, strlen(text), NULL), VN_OK);
 }
 
-/* What is found, as "id[from,to) ". */
+/* Checks the found tokens, written as "id[from,to) ". */
 static void finds(const vn_added *a, const char *text, const char *want)
 {
 	vn_added_search       s = { 0 };
@@ -91,7 +91,7 @@ static void white_space_beside_it_is_taken_in(void)
 	finds(&a, "a <r>\xc2\xa0\xe3\x80\x80 c", "3[2,11) ");
 	finds(&a, "<r>  <l>", "3[0,5) 2[5,8) ");         /* not twice */
 	finds(&a, "<r> x", "3[0,4) 4[3,5) ");            /* as `tokenizers`: found where the raw text has it */
-	finds(&a, "<r> \t  \ty \t.", "3[0,8) 5[9,11) "); /* nor one that is white space all through */
+	finds(&a, "<r> \t  \ty \t.", "3[0,8) 5[9,11) "); /* also if the token is only white space */
 	finds(&a, " \t  \t <l>", "5[0,6) 2[6,9) ");
 	finds(&a, "\xe1\xa0\x8e<l>", "2[3,6) "); /* U+180E is no white space */
 	finds(&a, "\xa0<l>\xa0", "2[1,4) ");     /* nor is a stray byte */

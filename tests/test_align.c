@@ -73,7 +73,8 @@ static void the_same_rows_need_no_note(void)
 	vn_comparison_close(&c);
 }
 
-/* What is compared already stays: a floor is cut to it, and one that lacks a row of it is left as it is. */
+/* Rows chosen before stay: a floor is cut to them, and a floor that lacks one of them stays
+ * whole. */
 static void a_floor_is_cut_and_the_reference_is_not(void)
 {
 	for (int lacks = 0; lacks < 2; lacks++) {
@@ -90,7 +91,7 @@ static void a_floor_is_cut_and_the_reference_is_not(void)
 	}
 }
 
-/* Step 1 is in the reference alone, and of step 0 the candidate says other tokens. */
+/* Only the reference has step 1, and the candidate's step 0 has other tokens. */
 static void other_steps_are_left_alone(void)
 {
 	vn_store *s = begin_recording("ref", 4, 0, NULL);
@@ -108,7 +109,7 @@ static void other_steps_are_left_alone(void)
 	vn_comparison_close(&c);
 }
 
-/* layer0.mlp_norm, and of so many layers. */
+/* Records mlp_norm of that many layers. */
 static void with_axes(const char *name, const char *axes, int64_t rows, int64_t columns, const float *y, int tensors)
 {
 	char      point[40];

@@ -7,7 +7,7 @@ enum { CALL = 8, STEPS = 2, S = CALL + STEPS, D = H * K };
 static int   slot[TOKENS];
 static float x[TOKENS * D];
 
-/* The largest distance of what was made from these numbers. */
+/* The largest difference between the result and these numbers. */
 static double apart(const vn_tensor *made, const float *want, int n)
 {
 	double most = 0;
@@ -45,7 +45,8 @@ static void a_table_of_blocks_is_read(void)
 	end_explained(&e);
 }
 
-/* In the second step: tokens from the first step on lie one slot early, or late; or the newest alone does. */
+/* In the second step: all tokens from the first step on are one slot early or late, or only the
+ * newest is. */
 static void slots_that_are_moved_leave_a_hole(void)
 {
 	static const struct {
@@ -81,7 +82,7 @@ static void stand_at_norm(explained *e, int step)
 	stand_at(e, "layer1.attn_norm", step);
 }
 
-/* A step has the size of the one before, but for the first behind the prompt. */
+/* A step has the size of the step before, except the first one after the prompt. */
 static void the_step_before_is_what_was_recorded(void)
 {
 	vn_hypothesis h = { .change = { .kind = VN_BY_STEP } };

@@ -1,4 +1,4 @@
-/* test_arrange.c: the orders of arrange.h, each written out. */
+/* test_arrange.c: the orders of arrange.h, with their results written out. */
 #include "libref/base/arrange.h"
 #include "tests/suite.h"
 

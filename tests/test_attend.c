@@ -31,7 +31,7 @@ static void close_attention(opened *o)
 	end_explained(&o->e);
 }
 
-/* Row NEAR under the edit is what the mistake makes. */
+/* Checks that row NEAR under the edit equals the mistake's result. */
 static void makes(const vn_attend_edit *edit, const mistake *m)
 {
 	opened o;
@@ -69,7 +69,7 @@ static void scores_are_capped(void)
 	makes(&(vn_attend_edit) { .kind = VN_ATTEND_CAP, .number = 2 }, &(mistake) { .cap = 2 });
 }
 
-/* bfloat16 has 8 bits, the first of which is not stored. */
+/* bfloat16 has 8 significant bits, including the leading one. */
 static double bf16(double x)
 {
 	int          e;

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* More points than are measured at once, so that a second batch begins, of few tensors. */
+/* More points than one batch measures, so that a second, small batch begins. */
 enum { MANY = 1030, TENSORS = 8 };
 
 static int n_done, n_unread;
@@ -30,7 +30,7 @@ static void unread(vn_checkpoint *p, const char *why)
 	n_unread++;
 }
 
-/* Of n tensors of two numbers, i and 1; the candidate's are off by `off`. */
+/* Records n tensors of the two numbers i and 1; the candidate's are off by `off`. */
 static void record(const char *name, int n, float off)
 {
 	char      point[32];
@@ -75,7 +75,8 @@ static void no_point_is_no_measurement(void)
 	closed(&c);
 }
 
-/* All but the one that the candidate does not have; the last against the candidate's first. */
+/* Pairs all tensors except the one that the candidate lacks, and the last one with the candidate's
+ * first. */
 static void each_point_has_its_own_measurement(void)
 {
 	static vn_checkpoint point[MANY];

@@ -1,4 +1,4 @@
-/* test_blas.c: when the kernels of OpenBLAS are the wrong ones. */
+/* test_blas.c: detects that OpenBLAS chose wrong kernels. */
 #include "libref/ops/blas.h"
 #include "tests/suite.h"
 

@@ -1,4 +1,4 @@
-/* test_by_operation.c: the verdict on operations, of comparisons whose numbers are set by hand. */
+/* test_by_operation.c: the verdict by operations, on comparisons with numbers set by hand. */
 #include "tests/plan_help.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
@@ -122,7 +122,7 @@ static void what_is_not_on_its_way_does_not_matter(void)
 	tear_down(&f);
 }
 
-/* One thing is other than in the test above, and the checkpoint stays outside. */
+/* With one difference to the test above, the checkpoint stays outside. */
 static void stays_outside(const char *limits, void (*change)(fixture *f, vn_checkpoint *p))
 {
 	fixture f;

@@ -9,7 +9,7 @@ enum { CALL = 12, S = CALL + 1, H = 6, G = 2, K = 8 };
 
 static float q[S * H * K], k[S * G * K], v[S * G * K], context[S * H * K];
 
-/* What the last query reads in the place of keys and values. */
+/* The keys and values that the last query reads instead of the right ones. */
 static float keys[S * G * K], values[S * G * K];
 
 static float number(int i, int turn)

@@ -119,7 +119,8 @@ static void readers_tell_how_the_run_went_on(void)
 	end_explained(&e);
 }
 
-/* In a step of one token, a mask that hides a query's own key does what a cache does that has not got it yet. */
+/* In a step of one token, a mask that hides the query's own key has the effect of a cache that does
+ * not hold it yet. */
 static void what_does_the_same_is_added(void)
 {
 	explained e;

@@ -1,4 +1,5 @@
-/* test_checks.c: checks of a checkpoint come back as they were given, and what is equal in them is kept once. */
+/* test_checks.c: checks of a checkpoint are kept unchanged, and their equal parts are stored
+ * once. */
 #include "compare/comparison/checks.h"
 #include "tests/suite.h"
 

@@ -1,4 +1,4 @@
-/* test_child.c: what is said of a file whose reader (child.h) does not come to its end. */
+/* test_child.c: the message about a file whose reader (child.h) ends early. */
 #include "capture/file/child.h"
 #include "capture/file/sandbox.h"
 #include "tests/suite.h"
@@ -106,7 +106,7 @@ static void a_reader_that_crashes_says_that_the_file_is_damaged(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "damaged"));
 }
 
-/* As code that took the child over: its own timer is off. */
+/* Acts as code that took the child over and turned its timer off. */
 static void compute_without_end(void *ctx, int pipe)
 {
 	volatile int going = *(const int *)ctx + 1;
@@ -158,7 +158,7 @@ static void a_reader_without_memory_says_nothing_of_the_file(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
 }
 
-/* A pipe that ends early, of a child that did all it was asked for. */
+/* The pipe ends early although the child ended without an error. */
 static void a_reader_that_ends_well_without_an_answer_says_nothing_of_the_file(void)
 {
 	vn_error err;
@@ -173,7 +173,7 @@ static void end_its_pipe(void *ctx, int pipe)
 	raise(SIGSTOP);
 }
 
-/* seccomp refuses to close the pipe; this is what is left without it. */
+/* seccomp forbids closing the pipe; this test is without it. */
 static void a_reader_that_ends_its_pipe_and_stays_is_ended(void)
 {
 	const vn_child_task task = { .path = "some.h5", .file = -1, .work = end_its_pipe, .without = VN_SANDBOX_SECCOMP };
@@ -193,7 +193,7 @@ static void a_reader_that_ends_its_pipe_and_stays_is_ended(void)
 }
 
 #ifndef VN_SANITIZED /* whose run time ends a process without memory */
-/* As HDF5 where malloc returns NULL: it goes on, and falls. */
+/* Acts like HDF5 when malloc returns NULL: it continues and crashes. */
 static void fall_without_memory(void *ctx, int pipe)
 {
 	void *volatile got;

@@ -26,7 +26,7 @@ static void begin_labels(void)
 	labels = 0;
 }
 
-/* Files the tensors in a recording with the llama's plan, and checks what they claim. */
+/* Records the tensors with the llama's plan, and checks their claims. */
 static void check(unsigned allow, vn_lines *notes, vn_lines *refusals)
 {
 	static float   x[T * D];

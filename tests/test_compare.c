@@ -1,4 +1,5 @@
-/* test_compare.c: whole comparisons, of runs of the trained model in fixtures/ with faults put in. */
+/* test_compare.c: whole comparisons of runs of the trained model in fixtures/ with injected
+ * faults. */
 #include "tests/faulty_help.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checks.h"
@@ -86,7 +87,8 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 	finish(&u);
 }
 
-/* The cache is a checkpoint: where it goes wrong by itself, what reads it is not at fault, now or later. */
+/* The cache is a checkpoint: if it goes wrong by itself, its readers are not at fault, in this step
+ * or a later one. */
 static void a_cache_that_went_wrong_is_the_origin(void)
 {
 	trial t = { 0 };
@@ -117,8 +119,8 @@ typedef struct uses {
 	double      part;
 } uses;
 
-/* How many origins there are where checkpoints use such parts of their limits, 0 of all others, and by
- * name the last. */
+/* The number of origins if these checkpoints use these shares of their limits and all others use
+ * none. last: the name of the last origin. */
 static int origins_of(const uses *of, int n, char *last)
 {
 	trial t = { 0 };
@@ -142,7 +144,8 @@ static int origins_of(const uses *of, int n, char *last)
 	return origins;
 }
 
-/* Behind a divergence an error goes on near the limits: within them, outside again, and nothing starts there. */
+/* After a divergence an error continues near the limits, within and outside them. No origin starts
+ * there. */
 static void what_goes_on_near_the_limits_does_not_start_again(void)
 {
 	char       last[64];
@@ -152,19 +155,19 @@ static void what_goes_on_near_the_limits_does_not_start_again(void)
 	CU_ASSERT_EQUAL(origins_of(on, 4, last), 1);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.v_proj");
 
-	/* Four times what its input brings it. */
+	/* The error is four times that of its input. */
 	const uses anew[] = {
 		{ "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 }, { "layer0.up_proj", 1.7 }
 	};
 	CU_ASSERT_EQUAL(origins_of(anew, 4, last), 2);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.up_proj");
 
-	/* Not behind the divergence, whatever its input brings it. */
+	/* The divergence does not reach it, whatever error its input has. */
 	const uses beside[] = { { "layer0.attn_norm", 0.9 }, { "layer0.q_proj", 30 }, { "layer0.v_proj", 1.1 } };
 	CU_ASSERT_EQUAL(origins_of(beside, 3, last), 2);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.v_proj");
 
-	/* What grows by itself starts where it is first outside. */
+	/* A growing error starts where it is first outside. */
 	const uses grows[] = { { "embed", 0.6 }, { "layer0.attn_norm", 0.9 }, { "layer0.q_proj", 1.1 } };
 	CU_ASSERT_EQUAL(origins_of(grows, 3, last), 1);
 	CU_ASSERT_STRING_EQUAL(last, "layer0.q_proj");

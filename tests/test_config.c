@@ -327,7 +327,7 @@ static void spellings_that_disagree_are_refused_by_field(void)
 	        VN_ERR_FORMAT, "disagree on type");
 	refused("{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_theta\":1e4}}",
 	        VN_ERR_FORMAT, "disagree on");
-	/* what one of them does not say: transformers would take rope_scaling, and it alone */
+	/* one of them lacks the factor: transformers would use rope_scaling alone */
 	refused("{\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"linear\"},\"rope_parameters\":{\"rope_type\":\"linear\","
 	        "\"factor\":4}}",
 	        VN_ERR_FORMAT, "disagree on factor");

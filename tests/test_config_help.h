@@ -1,7 +1,6 @@
-/* test_config_help.h: what the tests of config.json and of the families share.
+/* test_config_help.h: helpers of the tests of config.json and of the model families.
  *
- * What a page makes of a config shows in its plan: sizes in the shapes, RoPE
- * and windows in the constants. */
+ * The tests check a config by its plan: sizes in the shapes, RoPE and windows in the constants. */
 #ifndef VN_TESTS_TEST_CONFIG_HELP_H
 #define VN_TESTS_TEST_CONFIG_HELP_H
 
@@ -23,7 +22,7 @@ static inline json_t *json(const char *text)
 	return j;
 }
 
-/* Whose page the helpers below ask. */
+/* The family whose page the helpers below use. */
 static vn_status (*page)(const char *, const json_t *, vn_plan **, vn_error *) = vn_plan_qwen2;
 
 /* A plan of a small model with these fields put in or replaced; NULL: refused. */

@@ -49,7 +49,7 @@ static void drop(verdict *v)
 	vn_lines_free(&v->refusals);
 }
 
-/* One refusal, which ends it; allowed by its word it is a note, and nothing is refused. */
+/* Checks that there is one refusal, and that it is a note once its word allows it. */
 static void is_refused(unsigned bit, const char *word, const char *what)
 {
 	char    line[600], want[3 * PATH_MAX];
@@ -202,7 +202,7 @@ static void what_is_no_object_is_refused(void)
 	drop(&v);
 }
 
-/* Of a family that is known: a default that one side writes out; then more than a person reads one by one. */
+/* A known family: one side writes out a default; then it writes out too many fields to list. */
 static void one_arithmetic_in_two_spellings_is_a_note(void)
 {
 	static const char base[] =
@@ -249,7 +249,7 @@ static void positions_may_be_moved_by_a_constant(void)
 	}
 }
 
-/* Five tokens; steps of 2, 2 and 1 of them, without those named in `but`. */
+/* Records five tokens in steps of 2, 2 and 1, without the steps in `but`. */
 static void stepped(const char *name, int but)
 {
 	vn_store *s = begin_recording(name, 5, 0, NULL);

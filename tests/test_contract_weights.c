@@ -4,7 +4,8 @@
 
 enum { CHANGED = 4 };
 
-/* A recording with the llama's table of weights: sound, without a table, or with a weight of other numbers. */
+/* A recording with the llama's table of weights: unmodified, without a table, or with one weight of
+ * other numbers. */
 static vn_recording *record_table(const char *name, bool table, int changed)
 {
 	const int32_t ids[] = { 5, 6 }, positions[] = { 0, 1 };

@@ -1,4 +1,5 @@
-/* test_convert.c: several threads convert to what one does, and a double is rounded once. */
+/* test_convert.c: several threads convert to the same numbers as one, and a double is rounded
+ * once. */
 #include "libref/exec/convert.h"
 #include "tests/suite.h"
 

@@ -16,7 +16,7 @@
 
 enum { PIECES = 2, PATIENCE_MS = 3000 };
 
-/* In memory of all processes. */
+/* The memory that all processes share. */
 static struct shared {
 	atomic_int pid[PIECES]; /* of the worker that does the piece */
 	atomic_int done;        /* pieces given to `done` */
@@ -113,7 +113,7 @@ static pid_t start(deed what)
 	const pid_t child = fork();
 	if (child == 0) {
 		vn_error err = { "" };
-		signal(SIGINT, SIG_DFL); /* which nohup and shells ignore */
+		signal(SIGINT, SIG_DFL); /* nohup and shells may ignore it */
 		signal(SIGHUP, SIG_DFL);
 		dup2(ends[1], STDOUT_FILENO);
 		const vn_status st = vn_crew_share(&job, 2, take, &err);
@@ -129,7 +129,7 @@ static pid_t start(deed what)
 	return child;
 }
 
-/* How it ends: the number of the signal, or the status of vn_crew_share negated. */
+/* How the child ends: the number of its signal, or the negated status of vn_crew_share. */
 static int end_of(pid_t child)
 {
 	int   status = 0;

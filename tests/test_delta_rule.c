@@ -2,8 +2,8 @@
  * numbers and against other formulas in double: the rule against its chunked form, which
  * solves a triangular system and shares no line with the recurrence.
  *
- * Called as the engines call them, through vn_eval, so that states and the rounding to the
- * storage format, or its absence where an output is wide, are under test with them. */
+ * They are called through vn_eval, as the engines call them, so the tests cover states and the
+ * rounding to the storage format, which wide outputs skip. */
 #include "libref/exec/eval.h"
 #include "tests/suite.h"
 
@@ -43,7 +43,7 @@ static double *zeros(int64_t n)
 	return x;
 }
 
-/* As the engine of the policy has them. */
+/* The numbers as the policy's engine stores them. */
 static void *widened(const double *x, int64_t n, vn_policy p)
 {
 	const vn_dtype w = vn_eval_for(p)->width;
@@ -59,7 +59,8 @@ static vn_tensor weight(const double *x, int rank, int64_t a, int64_t b, int64_t
 	return (vn_tensor) { VN_F64, { rank, { a, b, c } }, x };
 }
 
-/* One node: y (tokens, row), its inputs and state as doubles. A NaN stands where nothing was written. */
+/* One node: y (tokens, row), its inputs and state as doubles. NaN marks numbers that were not
+ * written. */
 static void eval(const vn_node *n, vn_policy p, bool wide, int threads, int64_t tokens, int64_t row, int64_t dim,
                  const double *const *in, const int64_t *in_row, const vn_tensor *w, double *state, int64_t n_state,
                  double *y)
@@ -89,8 +90,8 @@ static void eval(const vn_node *n, vn_policy p, bool wide, int threads, int64_t 
 	free(out);
 }
 
-/* The largest error, in what the policy may be off by: a rounding to the format it is
- * stored in, and `terms` roundings of the arithmetic of numbers of the size `size`. */
+/* The largest error in units of the allowed one: one rounding to the storage format, and `terms`
+ * roundings of the arithmetic on numbers of the size `size`. */
 static double worst(const double *got, const double *want, int64_t n, vn_policy p, bool wide, double terms, double size)
 {
 	const vn_dtype stored = vn_policy_dtype(p, wide);
@@ -258,7 +259,8 @@ static void run(const problem *p, vn_policy po, int64_t from, int64_t to, double
 	run_as(p, 0, po, from, to, state, o, threads);
 }
 
-/* In float32, whatever the policy: as near as its roundings let it come, and not nearer. */
+/* The chunked form computes in float32 under every policy: its error must be that of float32's
+ * roundings, not less. */
 static void the_chunks_of_other_engines_are_as_near_as_float32(void)
 {
 	for (int i = 0; i < SHAPES; i++)

@@ -1,4 +1,4 @@
-/* test_disk.c: what is written is there, whether it went directly or not. */
+/* test_disk.c: written data can be read back, whether it was written directly or not. */
 #include "capture/file/disk.h"
 #include "tests/suite.h"
 

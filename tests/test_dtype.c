@@ -30,8 +30,8 @@ static double half_value(uint16_t h)
 	return s * (e ? ldexp(1024 + m, e - 25) : ldexp(m, -24));
 }
 
-/* Nearest to x, ties to the even one, of a format with `digits` after the leading bit,
- * smallest normal 2^low, largest finite number `max`. Exact in double for 16-bit formats. */
+/* The number nearest to x, ties to even, in a format with `digits` after the leading bit, smallest
+ * normal 2^low, largest finite number `max`. Exact in double for 16-bit formats. */
 static double round_by_hand(double x, int digits, int low, double max)
 {
 	int    e;

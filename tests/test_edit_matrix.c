@@ -34,7 +34,7 @@ static void row_is(vn_edited *e, const vn_matrix_edit *edit, int64_t m, const do
 		CU_ASSERT_EQUAL(row[n], want[n]);
 }
 
-/* Row m of a matrix_of alone, as `storage` keeps it. */
+/* Checks row m of a single edited matrix, rounded to `storage`. */
 static void alone_is(const vn_tensor *w, vn_dtype storage, const vn_matrix_edit *edit, int64_t m, const double *want)
 {
 	const vn_plan p = plan_of(1);
@@ -407,7 +407,8 @@ static void inputs_in_the_middle_went_where_the_candidate_says(void)
 	inputs_went_all_ways();
 }
 
-/* The weights of one are twice those of another: judged by itself, the smaller would follow the greater. */
+/* One input's weights are twice another's: judged alone, the smaller tie would be settled to
+ * compensate for the larger one. */
 static void inputs_of_one_token_are_settled_together(void)
 {
 	fill_inputs();
@@ -488,7 +489,7 @@ static void inputs_without_a_scale_are_rounded_alone(void)
 	close_product(&p);
 }
 
-/* A mistake in an operation behind the checkpoint makes nothing there. */
+/* A mistake in a later operation changes nothing at the checkpoint. */
 static void an_edit_of_what_is_no_product_makes_nothing(void)
 {
 	product p;

@@ -1,4 +1,4 @@
-/* test_error.c: what a failure leaves for the person. */
+/* test_error.c: the message that a failure leaves for the user. */
 #include "libref/base/error.h"
 #include "tests/suite.h"
 

@@ -17,7 +17,7 @@ static void begin(void)
 		sound[i] = found[i] = 1 + (37 * i % 101) / 101.0;
 }
 
-/* The sentence about what was found, or "" if there is none, of rows tokens. */
+/* The sentence about the error's shape in `rows` tokens; "" if there is none. */
 static const char *said_of(int rows, const char *axes)
 {
 	static char      text[400];

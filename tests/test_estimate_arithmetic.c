@@ -92,7 +92,7 @@ static void the_format_and_what_is_in_it_are_found(void)
 	}
 }
 
-/* The run went on with other numbers, so that nothing but what was recorded is in the format. */
+/* The run continued with other numbers, so only the recorded tensor is in the format. */
 static void a_wrong_capture_is_rounded_alone(void)
 {
 	explained e;
@@ -201,7 +201,7 @@ static void of_other_mistakes_none_is_tried(void)
 	tries(tanh, "layer1.gate_proj", VN_CONSUMED_UNKNOWN, 0); /* no activation makes it */
 }
 
-/* The run went on with other numbers: what was recorded is no activation of it. */
+/* The run continued with other numbers: the recorded tensor is no activation of this run. */
 static void of_a_wrong_capture_none_is_tried(void)
 {
 	tries(tanh, "layer1.mlp_act", VN_CONSUMED_OTHERS, 0);

@@ -57,7 +57,7 @@ static void first_keys_that_stay_visible_are_counted(void)
 	}
 }
 
-/* Of one of many checkpoints, only a window alone is fitted. */
+/* If a checkpoint is one of many, only a window by itself is fitted. */
 static void of_many_checkpoints_first_keys_are_not_counted(void)
 {
 	explained e;
@@ -129,7 +129,7 @@ static void sinks_and_caps_are_told_apart(void)
 	CU_ASSERT_EQUAL(h.change.attend.number, 15);
 }
 
-/* Of the number's bits, the first of which is not stored. */
+/* Number of significant bits, including the leading one. */
 static double rounded(double x, int bits)
 {
 	int          e;
@@ -163,8 +163,8 @@ static void what_was_rounded_to_which_format_is_told(void)
 	CU_ASSERT_EQUAL(h.change.attend.probs, VN_FORMAT_F16);
 }
 
-/* A prompt in calls of five tokens, recorded as one. alone: each call sees its own keys alone; else those that
- * its tokens would see if their positions began at 0. */
+/* A prompt in calls of five tokens, recorded as one. alone: each call sees only its own keys; else
+ * each call sees the keys that its tokens would see if their positions began at 0. */
 static vn_hypothesis of_calls(bool alone)
 {
 	const mistake none = { 0 };
@@ -190,7 +190,7 @@ static void where_a_call_began_is_read_off(void)
 	CU_ASSERT_EQUAL(of_calls(false).finding, VN_MASK_FROM_CALL);
 }
 
-/* Of a step behind the prompt, whose keys and values a cache in bfloat16 held. */
+/* A step after the prompt with keys and values from a cache in bfloat16. */
 static void a_rounded_cache_is_asked_of_later_calls(void)
 {
 	const mistake none = { 0 };
@@ -217,7 +217,7 @@ static void a_rounded_cache_is_asked_of_later_calls(void)
 	end_explained(&e);
 }
 
-/* A context in which nothing is near: no full computation. */
+/* No edit is near this context, so none is computed in full. */
 static void of_other_mistakes_none_is_tried(void)
 {
 	explained e;

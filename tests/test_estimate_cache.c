@@ -4,7 +4,7 @@
 
 enum { CALL = 16 };
 
-/* Which token each slot holds, as a mistake has it; -1: none. */
+/* The token that each slot holds under a mistake; -1: none. */
 static int slot[TOKENS];
 
 static void in_place(void)

@@ -125,7 +125,7 @@ static void weights_in_eight_bits_are_told_by_their_scale(void)
 	CU_ASSERT_EQUAL(quantised(true).scaled, VN_SCALE_OF_ALL);
 }
 
-/* bfloat16 has 8 bits, the first of which is not stored; numbers in the middle go to the even one. */
+/* bfloat16 has 8 significant bits, including the leading one; ties go to the even number. */
 static double bf16(double x)
 {
 	int          e;

@@ -141,7 +141,7 @@ static void fewer_rotated_columns_are_found(void)
 	is_found(&r, 0, VN_ROTARY_WIDTH, "rotary_dim", 4);
 }
 
-/* Columns are paired in the other way and theta is another one: both are told. */
+/* Columns are paired differently and theta differs: both are reported. */
 static void another_pairing_is_found_beside_another_theta(void)
 {
 	rotation r = own();

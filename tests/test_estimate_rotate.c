@@ -110,7 +110,7 @@ static void ids_for_positions_are_found(void)
 	CU_ASSERT_EQUAL(h.finding, VN_TURNED_BY_IDS);
 	CU_ASSERT_TRUE(h.change.rotate.by_ids);
 	end_explained(&e);
-	/* a step of one token, of two: an offset does the same, and no other step tells which */
+	/* a step of one token, or of two: an offset has the same effect, and no other step decides */
 	stand_with(&e, 1, 1);
 	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, 0);

@@ -7,7 +7,8 @@
 
 /* ---- some tokens of a call ------------------------------------------------------------------------ */
 
-/* A few tokens alone are summed in double. Said to be some of a long call, they have its bits. */
+/* A few tokens by themselves are summed in double. If they are declared part of a long call, they
+ * get its bits. */
 static void rows_of_a_long_call_have_its_products(void)
 {
 	enum { IN = 512, OUT = 256, FEW = 3, FROM = 70, ALL = 96 };
@@ -122,7 +123,8 @@ static void a_changed_constant_changes_its_own_node_and_nothing_beside_it(void)
 
 enum { MOST_ROW = T * TOY_V * 8 }; /* bytes of the largest value here, and more */
 
-/* A node computed outside the engine on what it holds: (tokens, row) in the storage format. */
+/* Computes a node outside the engine from the engine's values: (tokens, row) in the storage
+ * format. */
 static void compute(vn_ref *r, const vn_plan *p, int node, vn_policy policy, unsigned char *out)
 {
 	static unsigned char stored[VN_MAX_IN][MOST_ROW], real[VN_MAX_IN + 1][2 * MOST_ROW];

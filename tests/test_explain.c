@@ -1,4 +1,5 @@
-/* test_explain.c: tests compare/explain/explain.c: which origins are explained, and in which order answers stand. */
+/* test_explain.c: tests compare/explain/explain.c: which origins are explained, and the order of
+ * answers. */
 #include "compare/explain/explain.h"
 #include "tests/explain_help.h"
 

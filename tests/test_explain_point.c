@@ -67,7 +67,7 @@ static void what_was_refuted_is_not_tried_again(void)
 	}
 }
 
-/* Of a checkpoint like another, what explains that one is tried, and the runner-up. */
+/* At a checkpoint like another one, that one's answer and its runner-up are tried. */
 static void a_twin_tries_the_answers_of_the_other(void)
 {
 	vn_hypothesis  theirs[] = { { .fault = { 1 + vn_fault_find("R1") } }, { .fault = { 1 + vn_fault_find("R12") } } };

@@ -1,10 +1,9 @@
 /* test_f8.c: the formats of 8 bits and int32 (dtype.c), against their definitions.
  *
- * The OCP 8-bit specification: e4m3 has a sign, 4 bits of exponent with bias 7, 3 of
- * fraction and no infinity; e5m2 has 5 with bias 15, 2 and IEEE's infinities. What is
- * beyond the largest number is told from the table of values alone: the nearest number,
- * of two equally near ones the one with an even code, and above the last middle infinity
- * or, where there is none, NaN. */
+ * The OCP 8-bit specification: e4m3 has a sign, 4 bits of exponent with bias 7, 3 of fraction and
+ * no infinity; e5m2 has 5 with bias 15, 2 and IEEE's infinities. Rounding beyond the largest number
+ * follows from the table of values: the nearest number, or of two equally near ones that with an
+ * even code; above the last midpoint infinity or, in a format without infinity, NaN. */
 #include "libref/base/dtype.h"
 #include "tests/suite.h"
 

@@ -1,11 +1,11 @@
-/* test_families.c: the pages of the families beside Qwen2: defaults of the class,
- * what the config turns on and off, what is refused. */
+/* test_families.c: the pages of the families other than Qwen2: class defaults, options of the
+ * config, refusals. */
 #include "tests/suite.h"
 #include "tests/test_config_help.h"
 
 /* ---- qwen3, llama, mistral: models.md 2.5 and 2.6 ------------------------------------------- */
 
-/* Of one layer, everything else the class's own. */
+/* A config of one layer, with the class's defaults for all else. */
 static void defaults(vn_status (*of)(const char *, const json_t *, vn_plan **, vn_error *), int V, int F, int H, int G,
                      int K, int context, int window)
 {

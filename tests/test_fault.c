@@ -1,5 +1,5 @@
-/* test_fault.c: known mistakes made on purpose: the table, where each fits, what injecting leaves. What each does
- * to the numbers: parity_faults.py. */
+/* test_fault.c: known mistakes made on purpose: their table, where each applies, the plan after
+ * injection. parity_faults.py tests their effect on the numbers. */
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 #include "tests/suite.h"
@@ -191,7 +191,7 @@ static void a_number_of_ranks_has_to_divide_the_rows(void)
 	vn_model_close(m);
 }
 
-/* Each on what those before it left. */
+/* Each is applied to the plan that the earlier ones left. */
 static void faults_add_up(void)
 {
 	vn_model  *m = open_fixture("qwen3");
@@ -209,7 +209,7 @@ static void faults_add_up(void)
 	CU_ASSERT(q->c.rope.rope.theta == 1e4 && k->c.rope.rope.theta == 1e6);
 	vn_error e;
 	CU_ASSERT_EQUAL(vn_faulty_inject(f, "R1@layer1.*", &e), VN_ERR_USAGE); /* it is so already */
-	/* Exchanged once, weights are not exchanged back by the second of the two. */
+	/* Two weights are exchanged once: the second one does not exchange them back. */
 	const vn_plan *s = vn_model_plan(m);
 	const int      a = vn_plan_find(s, "layer1.q_norm"), b = vn_plan_find(s, "layer1.k_norm");
 	CU_ASSERT_EQUAL(p->node[p->value[a].node].w[0], s->node[s->value[b].node].w[0]);

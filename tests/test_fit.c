@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* A trial at a checkpoint of the sound llama whose candidate was made with one constant changed. */
+/* A trial at a checkpoint of the llama; the candidate was made with one constant changed. */
 typedef struct changed {
 	explained     e;
 	vn_site       site;
@@ -52,7 +52,7 @@ static void a_constant_is_found_between_the_points_of_a_grid(void)
 	end_changed(&c);
 }
 
-/* The candidate is of another kind of mistake: no theta takes away a quarter of its error. */
+/* The candidate has another kind of mistake: no theta removes a quarter of its error. */
 static void a_vague_search_ends_where_no_point_is_near(void)
 {
 	changed c;

@@ -43,7 +43,8 @@ static void under_a_finer_reference_the_floor_is_a_run_in_the_candidate_s_precis
 	finish(&t);
 }
 
-/* Errors of two runs in float32 against a finer one, which are alike: twice that of one. */
+/* Two runs in float32 have similar errors against a finer run: the floor is twice one run's
+ * error. */
 static void of_two_runs_of_one_precision_both_roundings_count(void)
 {
 	trial finer, same;

@@ -1,4 +1,4 @@
-/* test_garbage.c: what is counted in decoded tokens, and how much of it is too much. */
+/* test_garbage.c: the signs of garbage counted in decoded tokens, and their thresholds. */
 #include "capture/recording/garbage.h"
 #include "tests/suite.h"
 

@@ -1,4 +1,4 @@
-/* test_gemm.c: the parameters of products compute, in a plain C loop, what the operation is defined to. */
+/* test_gemm.c: a plain C loop with the parameters of a product computes the operation's result. */
 #include "libref/plan/gemm.h"
 #include "tests/plan_help.h"
 

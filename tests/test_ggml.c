@@ -1,4 +1,4 @@
-/* test_ggml.c: what ggml makes of the numbers that go into a product, against ggml's own functions.
+/* test_ggml.c: ggml's rounding of a product's inputs, against ggml's own functions.
  *
  * The whole numbers and scales below are what quantize_row_q8_0, quantize_row_q8_1 and quantize_row_q8_K of ggml
  * 0.25.3 (x86-64 with AVX2, in llama-cpp-python 0.3.36) wrote for the numbers that fill() makes, and halves from its

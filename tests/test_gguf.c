@@ -10,7 +10,7 @@ static char dir[256];
 
 enum { F32 = 0, F16 = 1, Q4_0 = 2, Q8_0 = 8, Q2_K = 10, Q4_K = 12, I32 = 26, BF16 = 30 };
 
-/* The bytes in memory of exactly their size, so that a sanitizer sees one too far. */
+/* Copies the bytes to memory of exactly their size, so that a sanitizer sees one byte too far. */
 static vn_status parse(toy_gguf *g, size_t bytes, vn_gguf **f, unsigned char **kept, vn_error *e)
 {
 	*kept = malloc(bytes + (bytes == 0));

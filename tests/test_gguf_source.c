@@ -1,7 +1,7 @@
-/* test_gguf_source.c: GGUF files as models: config, names, and what converters did undone.
+/* test_gguf_source.c: GGUF files as models: config, names, and undoing converters' changes.
  *
- * The twins of fixtures/gguf were written by the gguf package from models that
- * vernier never saw; fixtures/gguf/digests.txt says what every weight must be. */
+ * The gguf package wrote the files of fixtures/gguf from models that vernier never saw;
+ * fixtures/gguf/digests.txt has the digest of every weight. */
 #include "libref/model/gguf_source.h"
 
 #include "libref/base/digest.h"

@@ -104,7 +104,7 @@ static void the_longest_pattern_passes_and_one_more_byte_does_not(void)
 	CU_ASSERT_FALSE(vn_glob_match(p, p));
 }
 
-/* Nobody promised to check first: a broken pattern must not crash, nor match all. */
+/* Callers need not check a pattern first: a broken one must neither crash nor match everything. */
 static void matching_a_broken_pattern_is_safe(void)
 {
 	CU_ASSERT_FALSE(vn_glob_match("{", "{"));

@@ -8,7 +8,7 @@ enum { PROMPT = 9, DECODED = 7 };
 
 typedef struct decoded {
 	keep k;              /* the logits of every call, one after the other */
-	long after[DECODED]; /* how often commands had been recorded behind that many tokens more */
+	long after[DECODED]; /* commands recorded up to this many decoded tokens */
 } decoded;
 
 /* A prompt, then one token after the other. The logits are tapped. */
@@ -45,7 +45,7 @@ static bool same_logits(const vn_plan *p, const decoded *a, const decoded *b)
 	return x->n && x->n == y->n && memcmp(x->x, y->x, x->n * sizeof *x->x) == 0;
 }
 
-/* known: tokens behind which nothing is recorded any more; DECODED: not looked at. */
+/* known: after this many tokens, nothing is recorded any more; DECODED: not checked. */
 static void again(const char *name, const vn_plan *p, const vn_tensor *weight, vn_gpu_options o, int known)
 {
 	decoded a, b;
@@ -62,7 +62,8 @@ static void again(const char *name, const vn_plan *p, const vn_tensor *weight, v
 	keep_stop(&a.k), keep_stop(&b.k);
 }
 
-/* Of every family: with a table of positions, with states of fixed size, which take turns in two buffers. */
+/* Runs every family, among them one with a table of positions and one with states of fixed size,
+ * which alternate between two buffers. */
 static void trained_again(const char *family, const vn_plan *p, const vn_tensor *weight, vn_gpu_options o)
 {
 	again(family, p, weight, o, p->n_states > 0 && strcmp(family, "qwen3_5_text") == 0 ? 2 : 1);

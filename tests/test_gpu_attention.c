@@ -56,7 +56,7 @@ static void start(model *m, const heads *s, int n, int context, vn_policy policy
 				table_row(m, t)[at + d] *= 8.0f;
 }
 
-/* The second run of the suite is of cooperative matrices: nothing else goes another way than in the first. */
+/* The second run of the suite tests cooperative matrices: only they differ from the first run. */
 static bool by_coop;
 
 static bool is_new(const heads *s, int n, vn_policy policy, int64_t tokens)

@@ -1,5 +1,5 @@
-/* test_gpu_cache.c: what calls leave for one another on the device, looked at
- * from the inside; test_states.c asks the same of the reference. */
+/* test_gpu_cache.c: the states that calls leave for later calls on the device, examined from the
+ * inside; test_states.c tests the same on the reference. */
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/cache.h"
@@ -61,7 +61,8 @@ static void run(bench *b)
 	CU_ASSERT_EQUAL(vn_encode_wait(&b->e, cur, &err), VN_OK);
 }
 
-/* A call of so many tokens that puts `mark` into its last row and into the state of fixed size. */
+/* Makes a call of `tokens` tokens that writes `mark` to its last row and to the state of fixed
+ * size. */
 static void call(bench *b, int64_t past, int64_t tokens, bool guard, float mark, bool keep_it)
 {
 	vn_error err = { "" };
@@ -82,7 +83,8 @@ static void call(bench *b, int64_t past, int64_t tokens, bool guard, float mark,
 		vn_cache_keep(&b->c, past + tokens);
 }
 
-/* The last of `tokens` rows, and the other state, are those of the call of that mark. */
+/* Checks that the last of `tokens` rows and the other state are those of the call with that
+ * mark. */
 static void holds(bench *b, int64_t tokens, float mark)
 {
 	vn_error   err = { "" };

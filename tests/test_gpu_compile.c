@@ -1,5 +1,5 @@
-/* test_gpu_compile.c: shaders are compiled before a call is recorded, several at a time, and no
- * others than the call uses. */
+/* test_gpu_compile.c: shaders are compiled before a call is recorded, several at a time, and only
+ * those that the call uses. */
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/engine.h"
@@ -10,7 +10,7 @@
 
 enum { T = 37, SEEN_MAX = 64 };
 
-/* What the driver was asked for, by the functions below. */
+/* The pipelines that the driver was asked for, counted by the functions below. */
 static struct {
 	pthread_mutex_t lock;
 	int             slow_ms; /* each pipeline takes that much longer */

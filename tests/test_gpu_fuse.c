@@ -1,5 +1,5 @@
-/* test_gpu_fuse.c: fused nodes (libgpu/fuse.h) have the bits of nodes one by one, and a layer stands on few
- * barriers. */
+/* test_gpu_fuse.c: fused nodes (libgpu/fuse.h) have the bits of nodes one by one, and a layer needs
+ * few barriers. */
 #include "tests/test_gpu_trained.h"
 
 #include "libgpu/engine.h"
@@ -187,7 +187,8 @@ static int barriers(int d, shape_of s, int64_t past, int64_t tokens, bool fused)
 	return n;
 }
 
-/* Of Qwen2, and of Qwen3, which norms its queries and keys: what three layers need beyond what two need. */
+/* The barriers that three layers need more than two, of Qwen2 and of Qwen3, which norms its queries
+ * and keys. */
 static void a_layer_stands_on_few_barriers(void)
 {
 	static const struct {

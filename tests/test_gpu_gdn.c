@@ -221,7 +221,7 @@ static int wrong_rule(const model *m, const keep *k, gdn s, vn_policy po, int64_
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* Calls of parts[i] tokens; what the last one made is looked at. */
+/* Makes calls of parts[i] tokens and checks the last one's results. */
 static void check(gdn s, vn_policy policy, const int64_t *parts, int n)
 {
 	for (int d = 0; d < n_devices_; d++) {
@@ -290,8 +290,8 @@ static void every_op_goes_on_from_the_states_of_earlier_calls(void)
 	}
 }
 
-/* A call that is not kept leaves the states as they were: the next one gives what it
- * would have given without it. A reset brings back the start. */
+/* A call that is not kept leaves the states unchanged: the next call gives the same result as
+ * without it. A reset brings back the start. */
 static void states_are_those_of_kept_calls_and_zero_at_the_start(void)
 {
 	for (int d = 0; d < n_devices_; d++) {

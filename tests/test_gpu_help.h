@@ -1,5 +1,5 @@
-/* test_gpu_help.h: what the tests of libgpu share: plans with random weights,
- * a sink that keeps everything, the devices to run on. */
+/* test_gpu_help.h: helpers of libgpu's tests: plans with random weights, a sink that keeps
+ * everything, the devices to run on. */
 #ifndef VN_TESTS_TEST_GPU_HELP_H
 #define VN_TESTS_TEST_GPU_HELP_H
 
@@ -17,9 +17,9 @@
 
 static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F16 = { VN_F16, VN_F32, 0 }, ACC16 = { VN_F16, VN_F16, 0 };
 
-/* Asked for by the leak checker. Drivers and the validation layer keep memory
- * and are unloaded before the end, so that it can be laid at no library's door;
- * the layer is C++, and we, being C, never call operator new. */
+/* Suppressions for the leak checker. Drivers and the validation layer keep memory and are unloaded
+ * before the end, so a leak has no library's name. The layer is C++; our C code never calls
+ * operator new. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -109,7 +109,8 @@ static inline void keep_start(keep *k, const vn_plan *p)
 	k->v = calloc((size_t)p->n_values, sizeof *k->v);
 }
 
-/* Between calls: tensors over the keys and states start anew, token-major ones go on. */
+/* Called between calls: tensors over keys and states start anew, tensors over tokens are appended
+ * to. */
 static inline void keep_next(keep *k, const vn_plan *p)
 {
 	for (int i = 0; i < k->n; i++)
@@ -224,7 +225,7 @@ static inline void model_stop(model *m)
 static vn_gpu_device *devices_;
 static int            n_devices_;
 
-/* Suitable devices; 0 after saying so when there is none. */
+/* Lists suitable devices. Returns their number; prints a line if there is none. */
 static inline int find_devices(void)
 {
 	vn_error err = { "" };
@@ -245,7 +246,7 @@ static inline int find_devices(void)
 	return n_devices_ = kept_;
 }
 
-/* Whether a device sums in half; says so when it does not. */
+/* Does a device sum in half precision? Prints a line if not. */
 static inline bool sums_in_half(int d)
 {
 	vn_device dev;
@@ -258,7 +259,7 @@ static inline bool sums_in_half(int d)
 	return true;
 }
 
-/* Run one call; complaints become failed tests. */
+/* Runs one call; an error fails the test. */
 static inline vn_status forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps)
 {
 	vn_error  err = { "" };
@@ -301,7 +302,7 @@ static const shape_of small = {
 	.layers = 3, .D = 44, .H = 6, .G = 2, .K = 10, .F = 175, .V = 211, .context = 700, .rotary = 10
 };
 
-/* One engine's run in one call (split 0) or two; everything tapped that `want` says. */
+/* Runs one engine in one call (split 0) or two; taps what `want` selects. */
 static inline void gpu_run(const model *m, vn_gpu_options o, const bool *want, vn_tap_rows rows, int64_t tokens,
                            int64_t split, keep *k)
 {
@@ -318,7 +319,7 @@ static inline void gpu_run(const model *m, vn_gpu_options o, const bool *want, v
 	free(ids);
 }
 
-/* Of the values that both have: how many differ in a bit, or in length. */
+/* Counts the values in both that differ in a bit or in length. */
 static inline int different(const keep *a, const keep *b, const bool *want)
 {
 	int n = 0;

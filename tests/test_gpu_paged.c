@@ -1,6 +1,5 @@
-/* test_gpu_paged.c: a paged cache gives the bits of a contiguous one, wherever
- * its blocks lie. The invariants of models.md 7.4 on a paged cache:
- * test_gpu_invariants.c. */
+/* test_gpu_paged.c: a paged cache gives the bits of a contiguous one, for any order of its blocks.
+ * The invariants of models.md 7.4 on a paged cache: test_gpu_invariants.c. */
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/engine.h"
@@ -27,7 +26,7 @@ static const shape_of shapes[] = {
 };
 /* clang-format on */
 
-/* Every value, also what is made on demand: scores, probabilities, the cache itself. */
+/* Taps every value, also values made on demand: scores, probabilities, the cache. */
 static void paged_and_contiguous_are_the_same_to_the_bit(void)
 {
 	static const int     block[] = { 1, 3, 16, 37, 4096 };
@@ -171,7 +170,7 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 		CU_ASSERT_FALSE(in_order(used));
 		CU_ASSERT_TRUE(sound(used));
 		CU_ASSERT_EQUAL(different(&a, &b, want), 0);
-		for (int i = 0; i < 20; i++) { /* whatever happens to a pool, it grows no more than tokens ask */
+		for (int i = 0; i < 20; i++) { /* a pool never grows beyond the blocks that the tokens need */
 			vn_error err;
 			forward(used, ids, 7 + i, NULL);
 			CU_ASSERT_EQUAL(vn_gpu_ops.rewind(used, 5 * i, &err), VN_OK);

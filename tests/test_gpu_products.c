@@ -99,8 +99,8 @@ static void fill(bench *b, vn_buffer *to, const float *x, int64_t n)
 	vn_from_f32(to->map, b->dtype, x, (size_t)n);
 }
 
-/* Numbers that are not the exact sum rounded once; or that lie between the rows of y and were written. -1:
- * it did not run. */
+/* Counts numbers that are not the exact sum rounded once, and numbers between the rows of y that
+ * were written. -1: the product did not run. */
 static int64_t wrong_of(bench *b, vn_way way, const product *p)
 {
 	enum { X, W, B, Y, SUMS, N_BUFFERS };
@@ -183,7 +183,8 @@ static void expect_right(bench *b, vn_way way, const product *p)
 
 /* ---- the cases --------------------------------------------------------------------------------- */
 
-/* Tokens and columns on both sides of tiles, inputs on both sides of panels (64 and 128), rows that no 16 bytes fit. */
+/* Tokens and columns around the sizes of tiles, inputs around the sizes of panels (64 and 128), and
+ * rows that are no multiple of 16 bytes. */
 static const struct {
 	int64_t T, M, N, pad;
 } odd_sizes[] = {
@@ -276,8 +277,8 @@ static void the_plain_kernels_are_exact(void)
 		}
 }
 
-/* What the engine chooses: never what it lacks, whole where a share would be empty, the same for any part
- * of a product. */
+/* The engine never chooses a kernel that it lacks, does not divide where a share would be empty,
+ * and chooses alike for every part of a product. */
 static void the_way_is_one_that_the_device_has(void)
 {
 	static const int64_t T[] = { 1, 2, 16, 17, 64, 128, 129, 512, 2048, 100000 }, M[] = { 1, 128, 896, 4864, 151936 },

@@ -332,7 +332,7 @@ static void a_pass_is_one_submit_and_every_node_has_its_time(void)
 	}
 }
 
-/* Alive at once are far fewer values than there are. */
+/* Far fewer values are alive at once than there are. */
 static void memory_of_values_is_used_again(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
@@ -357,8 +357,8 @@ static void memory_of_values_is_used_again(void)
 
 /* ---- parts of a pass ------------------------------------------------------------------- */
 
-/* Node `name` elsewhere, the rest on the device, then two more tokens all on the
- * device. own: elsewhere is the device, in an earlier run; else libref's eval. */
+/* Takes node `name` from elsewhere and computes the rest on the device, then two more tokens all on
+ * the device. own: `elsewhere` is an earlier run on the device; else libref's eval. */
 static void hybrid(const model *m, int d, const char *name, const keep *whole, bool own, int64_t staging, bool guard,
                    keep *k)
 {

@@ -1,4 +1,4 @@
-/* test_gpu_trouble.c: the guard, failures on the way, odd devices and files. */
+/* test_gpu_trouble.c: the guard, failures during a call, unusual devices and files. */
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/engine.h"

@@ -1,5 +1,5 @@
-/* test_gpu_truth.h: what every operation should give, as a double loop over the
- * inputs that the device itself stored. Calls no engine's arithmetic. */
+/* test_gpu_truth.h: the expected result of every operation, by loops in double over the inputs that
+ * the device itself stored. It calls no engine's arithmetic. */
 #ifndef VN_TESTS_TEST_GPU_TRUTH_H
 #define VN_TESTS_TEST_GPU_TRUTH_H
 
@@ -43,7 +43,7 @@ static double activation(vn_act act, double x)
 	}
 }
 
-/* By how much an error of the argument of its exponential grows in an activation. */
+/* The factor by which an activation enlarges an error of its exponential's argument. */
 static double steepness(vn_act act, double x)
 {
 	if (act == VN_QUICK_GELU)
@@ -200,7 +200,7 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 	}
 }
 
-/* A cache of S tokens is what its node was given, row by row and to the bit. */
+/* Checks that a cache of S tokens holds its node's inputs, row by row and to the bit. */
 static int64_t wrong_cache(const model *m, const keep *k, int value, int64_t S)
 {
 	const vn_value *v = &m->plan->value[value];

@@ -11,7 +11,7 @@ static const int64_t T = 37;
 
 enum { WIDE = 13, ROWS = 5042, M = 37, OUT = 30 }; /* ROWS WIDE is 2^16 + 10: eights, and a rest */
 
-/* A table, a matrix that is turned over, and one that is not. */
+/* An embedding table, a matrix that is transposed, and one that is not. */
 static vn_plan *mixed_plan(void)
 {
 	vn_builder *b = vn_plan_begin(1, ROWS, 700);
@@ -38,7 +38,7 @@ static void be_bf16(vn_tensor *t)
 	*t = (vn_tensor) { .dtype = VN_BF16, .shape = t->shape, .data = x };
 }
 
-/* What the device holds of weight i. */
+/* Reads weight i back from the device. */
 static uint16_t *halves_there(vn_gpu *g, int i)
 {
 	const vn_weight_place *at = &g->weights.at[i];
@@ -58,7 +58,8 @@ static uint16_t *halves_there(vn_gpu *g, int i)
 	return h;
 }
 
-/* Numbers of weight i that are not what the host makes of them; adds those that overflowed. over: turned over. */
+/* Counts numbers of weight i that differ from the host's conversion; adds those that overflowed.
+ * over: transposed. */
 static int64_t wrong_halves(vn_gpu *g, const model *m, int i, bool over, int64_t *overflowed)
 {
 	const vn_tensor *t = &m->weight[i];

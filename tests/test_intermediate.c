@@ -1,4 +1,4 @@
-/* test_intermediate.c: what an operation makes on the way, rounded as other implementations keep it
+/* test_intermediate.c: intermediate results of an operation, rounded as other implementations do
  * (libref/ops/intermediate.h).
  *
  * Truth is torch 2.13's, bit for bit: transformers 5.17's NewGELUActivation, silu(x) * up, x / (1 + exp(-x)) * up,
@@ -51,7 +51,7 @@ static const struct truth {
 };
 enum { FORMATS = sizeof truth / sizeof *truth };
 
-/* An operation on one token of N numbers, or on so many of N / tokens. */
+/* An operation on `tokens` tokens of N / tokens numbers each. */
 typedef struct operation {
 	const char   *what;
 	vn_node       n;

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What ends a child that gets these signals one after another: the signal, or 0 if it lives on and knows of the
- * first. */
+/* The signal that ends a child which gets these signals one after another; 0 if it lives on and
+ * remembers the first. */
 static int ends_by(int first, int second, bool hangup_ignored)
 {
 	int         status = 0;

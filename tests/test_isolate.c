@@ -1,4 +1,5 @@
-/* test_isolate.c: the search for what repairs a run, with oracles whose answer is known. */
+/* test_isolate.c: the search for operations that repair a run, with oracles that have known
+ * answers. */
 #include "compare/isolate/isolate.h"
 #include "tests/suite.h"
 
@@ -9,7 +10,7 @@
 
 enum { MOST = 400 };
 
-/* Good when one of some sets is wholly on; an empty first set is always on. */
+/* An oracle: good if one of some sets is completely on. An empty first set is always on. */
 typedef struct fake {
 	int  n, sets, size[4], member[4][8];
 	int  asked, fail_at, lie_at; /* -1: never */
@@ -261,7 +262,7 @@ static void any_set_that_is_found_is_good_and_none_of_it_can_be_left_out(void)
 
 enum { LAYERS = 24, COMPONENTS = 17, DEEP = LAYERS * COMPONENTS + 3, MOST_RUNS = 400 };
 
-/* A run that is good when all wrong toggles are replaced, and the sets that were asked about. */
+/* An oracle: good if all wrong toggles are replaced. It records the sets it was asked about. */
 typedef struct deep {
 	bool wrong[DEEP], past[MOST_RUNS][DEEP];
 	int  component[DEEP], layer[DEEP];
@@ -301,7 +302,7 @@ static void spoil(int component, int layer)
 	d.wrong[1 + layer * COMPONENTS + component] = true;
 }
 
-/* Runs of the search, which has to find exactly the wrong toggles. */
+/* The number of runs of a search, which must find exactly the wrong toggles. */
 static int search_deep(void)
 {
 	vn_isolated              x;

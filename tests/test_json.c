@@ -8,14 +8,14 @@
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);
 
-/* A load that is left at a failed allocation leaves what Jansson had (json.h). */
+/* A load that ends at a failed allocation leaks Jansson's memory (json.h). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libjansson";
 }
 
-static long left;   /* allocations until one fails; 0: none does */
+static long left;   /* the allocation that fails, counted from 1; 0: none */
 static bool sticky; /* and all behind it */
 static bool fired;
 
@@ -52,7 +52,7 @@ static bool same_text(const vn_plan_text *a, const vn_plan_text *b)
 	       same_lines(a->weight, a->n_weights, b->weight, b->n_weights);
 }
 
-/* The k-th allocation fails; false: it did not come to it. */
+/* Lets the k-th allocation fail. Returns false if there were fewer. */
 static bool write_once(const vn_plan *p, const vn_plan_text *good, long k)
 {
 	vn_plan_text t;

@@ -1,6 +1,5 @@
-/* test_kernel.c: the inner loops of a comparison: the same digits on every kind of
- * processor, and the numbers that the formats mean; what is fetched ahead of them, and given back
- * behind them. */
+/* test_kernel.c: the inner loops of a comparison: equal digits on every kind of processor, the
+ * values of the formats, and the data fetched ahead and given back. */
 #include "compare/metrics/ahead.h"
 #include "compare/metrics/average.h"
 #include "compare/metrics/pages.h"
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those that go through float32. */
+/* The formats that are converted to float32. */
 static const vn_dtype narrow[] = { VN_F16, VN_BF16, VN_F32, VN_F8_E4M3, VN_F8_E5M2 };
 enum { N_NARROW = sizeof narrow / sizeof *narrow };
 

@@ -1,4 +1,4 @@
-/* test_left_out.c: the lines of /run/left_out: written and read again, refused, found. */
+/* test_left_out.c: the lines of /run/left_out: written and read again, refused, looked up. */
 #include "capture/recording/left_out.h"
 #include "tests/suite.h"
 

@@ -1,4 +1,4 @@
-/* test_limits.c: the limits language: what it says, and what it refuses where. */
+/* test_limits.c: the limits language: its meaning, and the position of each error. */
 #include "compare/limits/limits.h"
 #include "tests/suite.h"
 
@@ -20,7 +20,8 @@ static vn_limits *parse(const char *text)
 	return l;
 }
 
-/* Refused, and the text holds `what`, which starts with line:column. */
+/* Checks that the file is refused with a text that contains `what`, which starts with
+ * line:column. */
 static void refused_bytes(const char *text, size_t n, const char *what)
 {
 	vn_limits *l = NULL;

@@ -29,7 +29,8 @@ static void fill(void)
 		bias[i] = number(5 * i + 2);
 }
 
-/* Both, and each alone. Returns the largest difference of the second, over the largest number. */
+/* Multiplies for both policies at once, and for each alone. Returns the second's largest difference
+ * between the two ways, relative to the largest number. */
 static double both(vn_dtype stored, const void *data)
 {
 	const vn_tensor t = { stored, { 2, { M, N } }, data };
@@ -76,7 +77,8 @@ static void weights_that_differ_by_next_to_nothing_count_as_alike(void)
 	CU_ASSERT_EQUAL(memcmp(y, also, sizeof y), 0); /* that is, multiplied once */
 }
 
-/* bfloat16 weights of an output of a deep model: few of them are subnormals of float16. */
+/* Small bfloat16 weights, as of an output in a deep model: few of them are subnormals of
+ * float16. */
 static void small_weights_of_a_deep_model_are_multiplied_once(void)
 {
 	static uint16_t stored[M * N];
@@ -222,8 +224,8 @@ static void change(vn_ref *r, int value, int64_t at)
 	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.write(r, value, embedded, NULL), VN_OK);
 }
 
-/* Embeds, and multiplies with the logits' weights: in both engines together, or one after the other. at: the number
- * that the second engine reads otherwise; -1: none. */
+/* Embeds, and multiplies with the logits' weights: in both engines together, or one after the
+ * other. at: the number that the second engine reads differently; -1: none. */
 static void logits_of(const vn_plan *p, const vn_tensor weights[2], bool together, int64_t at, int threads,
                       float *out[2])
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What refuses is known by its word, not by the words of the line. */
+/* A refusal is identified by its word, not by the line's text. */
 static void a_refusal_is_known_by_what_allows_it(void)
 {
 	vn_lines l = { 0 };

@@ -1,6 +1,6 @@
-/* test_listen.c: the listener between an engine and a store: what a store gets of
- * calls of which somebody else hears the scores. The engine here is a loop that
- * hands over numbers which say where they stand. */
+/* test_listen.c: the listener between an engine and a store: the values that a store gets of a call
+ * while another sink listens to its scores. The engine here is a loop, and its numbers encode their
+ * positions. */
 #include "capture/run/listen.h"
 #include "libref/plan/plan.h"
 #include "tests/suite.h"
@@ -80,7 +80,7 @@ static float number(int value, int64_t past, int64_t k)
 	return (float)(value * 100000 + past * 1000 + k);
 }
 
-/* Hand over what is tapped, in pieces of at most `piece` numbers. */
+/* Passes the tapped values on, in pieces of at most `piece` numbers. */
 static void forward(const vn_taps *t, int64_t past, int64_t tokens, int64_t piece)
 {
 	int64_t first, count;
@@ -133,7 +133,7 @@ static void choose(const setting *o, bool *want, store *s, vn_taps *t)
 		             .sink = { .ctx = s, .begin = store_begin, .write = store_write, .end = store_end } };
 }
 
-/* A prompt of 7, then two single tokens; all that a store gets with and without ears is the same. */
+/* A prompt of 7, then two single tokens: a store gets the same with and without a listener. */
 static void a_store_gets_what_it_asked_for(const setting *o, int64_t piece)
 {
 	static store direct, through;

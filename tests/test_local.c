@@ -1,4 +1,4 @@
-/* test_local.c: tests compare/replay/local.c, errors in units of what a precision alone does. */
+/* test_local.c: tests compare/replay/local.c, errors in units of a precision's own error. */
 #include "compare/replay/local.h"
 #include "tests/suite.h"
 
@@ -100,7 +100,7 @@ static void an_error_of_four_floors_is_the_limit(void)
 	off = vn_local_ratio(&l);
 	CU_ASSERT_DOUBLE_EQUAL(off, 3.9, 0.01);
 	CU_ASSERT(vn_local_limit_fraction(&l, N) <= 1);
-	CU_ASSERT(vn_local_limit_fraction(&l, VN_SMALL_SAMPLE - 1) <= 0.25); /* of few numbers four times as much */
+	CU_ASSERT(vn_local_limit_fraction(&l, VN_SMALL_SAMPLE - 1) <= 0.25); /* few numbers may be four times as far off */
 	for (int i = 0; i < N; i++)
 		c[i] = a[i] + (float)(sqrt(4.1 * healthy.floor * sum / N) * (i % 2 ? 1 : -1));
 	l = measure();

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A comparison of so many checkpoints; fails[i] says which are outside; ' ': it does not have that one. */
+/* A comparison with one checkpoint for each character of fails, which says whether it is outside; a
+ * blank: the checkpoint is absent. */
 typedef struct made {
 	vn_comparison      c;
 	vn_compare_options o;
@@ -126,7 +127,7 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 	vn_many_finish(&m);
 }
 
-/* Hands over what m holds: one candidate, which becomes the next of `to`. */
+/* Sends m, which holds one candidate. It becomes the next candidate of `to`. */
 static void send_to(vn_many *to, const vn_many *m)
 {
 	vn_error err = { "" };

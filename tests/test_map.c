@@ -1,4 +1,4 @@
-/* test_map.c: files mapped for reading, and what is not a file. */
+/* test_map.c: files mapped for reading, and paths that are no files. */
 #include "libref/base/map.h"
 #include "libref/base/mapped.h"
 #include "tests/suite.h"
@@ -102,7 +102,8 @@ static void a_file_one_may_not_read_is_an_io_error(void)
 	CU_ASSERT_EQUAL(vn_map_open(toy_path(dir, "secret"), &m, NULL), VN_ERR_IO);
 }
 
-/* What a reader of it in a process of its own says, and its exit status; -1: it was ended by a signal. */
+/* Reads the file in a process of its own. Returns its exit status, -1 if a signal ended it, and its
+ * message. */
 static int read_while_it_shrinks(bool explained, char *said, size_t room)
 {
 	int    ends[2], status;

@@ -1,4 +1,4 @@
-/* test_markup.c: text from anywhere, where XML, HTML or Markdown is read (compare/text/markup.h). */
+/* test_markup.c: untrusted text embedded in XML, HTML or Markdown (compare/text/markup.h). */
 #include "compare/text/markup.h"
 #include "tests/suite.h"
 
@@ -79,7 +79,7 @@ static void a_cell_of_csv_holds_any_text_and_is_no_formula(void)
 	CU_ASSERT_STRING_EQUAL(csv("-1.5e-7"), "-1.5e-7");
 }
 
-/* No byte can be anything but text: neither '<' nor a bare '&' nor a control. */
+/* Every byte is plain text: no '<', no bare '&', no control character. */
 static void no_byte_is_markup(void)
 {
 	for (int i = 1; i < 256; i++) {

@@ -93,7 +93,7 @@ static void patterns_select_and_must_select_something(void)
 	end_matched(&m);
 }
 
-/* Records the second of two sides with this shape, axes and step, and returns what is said of `mine`. */
+/* Records the second side with this shape, axes and step. Returns the text about `mine`. */
 static void other_is(int64_t rows, int64_t columns, const char *axes, int64_t position, const char *detail)
 {
 	matched   m = { .o = { .threads = 1 } };

@@ -46,7 +46,7 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 	const vn_variant    none = { 0 };
 	const vn_attend_f32 at = { x, x, x, 0, T, &c, &none, THREADS, VN_PRODUCTS_PLAIN };
 
-	/* -1: all have memory; THREADS: none of the team is that thread */
+	/* -1: all threads get memory; THREADS: no thread of the team has that number */
 	for (poor = -1; poor <= THREADS; poor++) {
 		const bool good = poor < 0 || poor == THREADS;
 		for (int again = 0; again < 20; again++) {

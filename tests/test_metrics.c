@@ -40,7 +40,7 @@ static void hand_computed_numbers_come_out(void)
 	CLOSE(m.value[VN_M_RMSE], 0.5);
 	CLOSE(m.value[VN_M_MAX_ABS], 1.0);
 	CLOSE(m.value[VN_M_MEAN_ABS], 0.25);
-	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], 3.2); /* rms 2.5: an eighth of it stands for the zero */
+	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], 3.2); /* rms 2.5: an eighth of it replaces the zero */
 	CU_ASSERT_EQUAL(m.value[VN_M_MEAN_REL], 0.8);
 	CLOSE(m.value[VN_M_NORM_RATIO], sqrt(26) / 5);
 	CU_ASSERT_EQUAL(m.at, 3);
@@ -469,14 +469,14 @@ static void a_token_next_to_nothing_is_measured_against_the_median_token(void)
 	const vn_measured m = measure(&a, &b, "token hidden", false, 1);
 	CU_ASSERT_EQUAL(m.value[VN_M_WORST_TOKEN_NMSE], 0.25); /* 0.5^2 / (8 / 8)^2 */
 	CU_ASSERT_EQUAL(m.worst_nmse_token, 4);
-	/* Where most tokens are nothing there is nobody to measure against. */
+	/* If most tokens are zero, there is no median to measure against. */
 	const float     few[] = { 0, 0, 0, 8, 0 };
 	const vn_tensor d = tensor(few, VN_F32, 2, 5, 1, 0);
 	CU_ASSERT_EQUAL(measure(&d, &b, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], (double)INFINITY);
 	CU_ASSERT_EQUAL(measure(&d, &d, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], 0.0);
 }
 
-/* 1 or -1, as chance has it. */
+/* 1 or -1, at random. */
 static int sign_of(int i)
 {
 	return (uint32_t)i * (uint32_t)i * 2654435761u >> 15 & 1 ? -1 : 1;
@@ -506,7 +506,7 @@ static void a_massive_channel_hides_no_other(void)
 		CLOSE(m.value[VN_M_SCALE], 0.25);
 		CLOSE(m.value[VN_M_WORST_CHANNEL_NMSE], 0.0625);
 		CU_ASSERT_DOUBLE_EQUAL(m.value[VN_M_WORST_CHANNEL_SCALE], 0.25, 1e-3);
-		/* One channel is off: the others say nothing. */
+		/* Only one channel is off; the others must not be reported. */
 		memcpy(c, r, sizeof c);
 		for (int t = 0; t < SOME_TOKENS; t++)
 			c[t * CHANNELS + 40] *= 1.25f;
@@ -539,7 +539,8 @@ static void a_channel_next_to_nothing_is_measured_against_the_median_channel(voi
 	CU_ASSERT_EQUAL(m.worst_nmse_channel, 8);
 }
 
-/* Of many tokens 32 are looked at. Where they lay evenly, those of 63 would be every second one. */
+/* 32 tokens of many are sampled. If they were at equal distances, they would be every second one of
+ * 63. */
 static void what_is_wrong_in_every_second_or_third_token_shows_in_the_sample(void)
 {
 	enum { MANY = 1000, W = 8 };
@@ -621,7 +622,7 @@ static void float64_may_be_as_large_or_small_as_it_can(void)
 	free(y);
 }
 
-/* As large as one side is, the other does not vanish beside it. */
+/* However large one side is, the other still counts. */
 static void of_two_tensors_of_float64_each_has_a_size_of_its_own(void)
 {
 	enum { N = 3000 };

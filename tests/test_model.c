@@ -120,7 +120,7 @@ static void every_known_prefix_is_understood(void)
 #define GPT2_CONFIG \
 	"{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2}"
 
-/* All that the plan of a config reads. */
+/* Adds every weight that the plan of a config reads. */
 static void build_of(toy_model *m, const char *config, vn_dtype d)
 {
 	json_t          *j = json_loads(config, 0, NULL);

@@ -1,4 +1,4 @@
-/* test_nearest.c: the word that a misspelt word stands for. */
+/* test_nearest.c: finds the word that a misspelt word resembles most. */
 #include "libref/base/nearest.h"
 #include "tests/suite.h"
 

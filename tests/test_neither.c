@@ -1,7 +1,7 @@
 /* test_neither.c: tests compare/match/neither.c. */
 #include "tests/explain_help.h"
 
-/* A prompt of two tokens and a step behind it. */
+/* A prompt of two tokens and one later step. */
 enum { CALL = 2, STEPS = 1, N = 3 * 128 };
 
 static float x[N];
@@ -40,7 +40,7 @@ static void two_names_of_one_value_count_once(void)
 	CU_ASSERT_EQUAL(lacking(ends, 1, of, 1), 4);
 }
 
-/* gate_act is made inside of an operation, unless a recording asks for it. */
+/* gate_act exists only inside an operation, unless a recording asks for it. */
 static void what_is_computed_on_demand_does_not_count(void)
 {
 	static const char *const gate[] = { "layer1.gate_*" };

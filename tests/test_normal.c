@@ -31,7 +31,7 @@ static void accents_are_composed(void)
 	becomes("\xf0\x9d\x85\x9e", "\xf0\x9d\x85\x97\xf0\x9d\x85\xa5"); /* U+1D15E grows */
 }
 
-/* Marks and letters since Unicode 10 stand still, whatever the library knows. */
+/* Marks and letters added since Unicode 10 are not moved, even if the library knows them. */
 static void what_came_after_unicode_9_stays(void)
 {
 	becomes("a\xcc\x81\xe1\xb7\xb6", "\xc3\xa1\xe1\xb7\xb6");  /* U+1DF6 */

@@ -1,7 +1,6 @@
-/* test_ops_help.h: what the tests of operations share. Operations are called as
- * the engines call them, through vn_eval, so rounding to the storage format is
- * under test with them. Inputs are halves, which every format holds exactly:
- * both widths and the plain loop see the same numbers. */
+/* test_ops_help.h: helpers of the tests of operations. They call operations through vn_eval, as the
+ * engines do, so the tests cover rounding to the storage format. Inputs are halves, which every
+ * format holds exactly, so both widths and the plain loop get the same numbers. */
 #ifndef VN_TESTS_TEST_OPS_HELP_H
 #define VN_TESTS_TEST_OPS_HELP_H
 
@@ -62,7 +61,7 @@ static inline vn_tensor stored(const double *x, vn_dtype d, int rank, int64_t m,
 	return (vn_tensor) { d, { rank, { m, n } }, p + off };
 }
 
-/* The output of one node, as doubles; the caller frees. */
+/* The output of one node as doubles, which the caller frees. */
 static inline double *eval(const vn_node *n, const vn_args *a, int64_t row, int64_t dim)
 {
 	const vn_eval *e = vn_eval_for(a->policy);

@@ -63,7 +63,7 @@ static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL,
 
 static command k;
 
-/* The line that words are, read; what it printed on stderr or stdout is in said. */
+/* Reads a command line made of words. `said` gets what it printed on stderr or stdout. */
 static char said[8192];
 static int  rest;
 
@@ -220,7 +220,7 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 	CU_ASSERT(lines > 18);
 }
 
-/* What print writes; to be freed. */
+/* The text that `print` writes, to be freed. */
 #define PRINTED(text, call) \
 	char *text = NULL; \
 	do { \

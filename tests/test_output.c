@@ -1,4 +1,4 @@
-/* test_output.c: reports that meet a file which was not there before. */
+/* test_output.c: reports whose file appeared after the first check. */
 #include "capture/file/output.h"
 #include "tests/suite.h"
 
@@ -33,7 +33,7 @@ static void expect_no_temporary(void)
 	CU_ASSERT_EQUAL(system("test \"$(ls)\" = report"), 0);
 }
 
-/* Of two that write the same report the second one loses, and says what to do. */
+/* If two processes write the same report, the second fails and says what to do. */
 static void a_file_that_appears_meanwhile_is_kept(void)
 {
 	vn_output o;

@@ -36,7 +36,7 @@ static void fill(double size)
 	vn_model_close(m);
 }
 
-/* Compares them, and returns the checkpoint. */
+/* Compares the two runs. Returns the checkpoint. */
 static const vn_checkpoint *compared(trial *t)
 {
 	const given of_ref[] = { { "layer1.attn_norm", x }, { "layer1.q_proj", ref } },
@@ -55,7 +55,7 @@ static const vn_checkpoint *compared(trial *t)
 	return NULL;
 }
 
-/* What is expected there is finite and small: the sum of the first terms was not. */
+/* The expected number is finite and small, but the sum of the first terms overflowed. */
 static void a_running_sum_that_leaves_the_range_is_found(void)
 {
 	char  text[VN_WORDS], want[VN_WORDS];

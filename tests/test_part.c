@@ -19,7 +19,7 @@ static const char *const variables[] = {
 	"JOB_COMPLETION_INDEX",
 };
 
-/* Sets these variables, "NAME=VALUE" each, and no other. */
+/* Sets these variables, "NAME=VALUE" each, and unsets all others of a scheduler. */
 static void set_only(const char *const *assign, int n)
 {
 	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)

@@ -1,4 +1,4 @@
-/* test_plan.c: what the pages of families put into a plan, in order and shape. */
+/* test_plan.c: the nodes and values of each family's plan, with their order and shapes. */
 #include "tests/plan_help.h"
 
 /* ---- the qwen2 page: models.md 2.2 ------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* test_plan_build.c: the builder: what fits together, and what is refused with its name. */
+/* test_plan_build.c: the builder: nodes that fit together, and refusals that name the node. */
 #include "tests/plan_help.h"
 
 /* Ends a builder that must have failed with this text. */

@@ -42,7 +42,7 @@ static void a_plan_survives_the_way_through_text(void)
 	vn_plan_text_free(&t);
 }
 
-/* LongRoPE's lists stand in the nodes that use them. */
+/* LongRoPE's lists are in the nodes that use them. */
 static void lists_of_a_plan_survive_the_way_through_text(void)
 {
 	vn_builder  *b = vn_plan_begin(0, 8, 64);
@@ -91,7 +91,7 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 	vn_plan_text_free(&t);
 }
 
-/* The line without what stands from `from` up to `to`. */
+/* The line without the text from `from` up to `to`. */
 static void cut_out(char *line, const char *from, const char *to)
 {
 	char *a = strstr(line, from), *b = a ? strstr(a, to) : NULL;

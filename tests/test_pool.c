@@ -1,5 +1,5 @@
-/* test_pool.c: the metrics of logits in steps of one token are judged together, where
- * one row says nothing. */
+/* test_pool.c: the metrics of logits in steps of one token are judged together, because one row
+ * proves nothing. */
 #include "compare/judge/count.h"
 #include "compare/comparison/comparison.h"
 #include "compare/comparison/checks.h"
@@ -125,7 +125,8 @@ static void a_share_is_of_all_steps(void)
 	for (int i = 0; i < 40; i++)
 		other[i] = i;
 	decoded = other;
-	/* Scores a hundred times off choose right by chance: these are rows where they do not. */
+	/* Scores that are a hundred times off may still choose the right token by chance; in these rows
+	 * they do not. */
 	int row[40], n = 0;
 	set_all_factors(factor, 40, 1e5);
 	make_recordings(40, factor, -1);
@@ -148,7 +149,8 @@ static void a_share_is_of_all_steps(void)
 		CU_ASSERT_EQUAL(failing(&t), bad == 7 ? 0 : bad);
 		finish(&t);
 	}
-	/* Of two tokens there are two rows, however often they come: half of it is luck. */
+	/* Two tokens give only two different rows, however often they occur: one wrong row of two may
+	 * be chance. */
 	for (int i = 0; i < 40; i++)
 		other[i] = i % 2;
 	set_all_factors(factor, 40, 0);

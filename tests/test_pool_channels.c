@@ -12,7 +12,7 @@ static const char ratios[] = "version: 1\ndefaults: { worst_channel_nmse_over_fl
 							 "worst_channel_scale_over_floor: 32, without_floor: { worst_channel_nmse: 1.0e-2, "
 							 "worst_channel_scale: 2.0e-2 } }\n";
 
-/* n steps, each 1e-4 off but for what the globals say. */
+/* Records n steps, each 1e-4 off except where the globals say otherwise. */
 static void make_bad(int n, int width, int channel, int first, int last, int every, double by)
 {
 	double off[MOST + 1] = { 0 };

@@ -18,8 +18,7 @@ static void a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance(voi
 	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 1);
 	CU_ASSERT_EQUAL(t.c.result.pooled_small[0].n, 32); /* not the prompt */
 	CU_ASSERT_EQUAL(t.c.result.pooled_small[0].numbers, 32 * V);
-	CU_ASSERT_EQUAL(t.c.result.n_status[VN_WITHIN],
-	                33); /* those that are judged at another step are not without limits */
+	CU_ASSERT_EQUAL(t.c.result.n_status[VN_WITHIN], 33); /* members judged at another step still have limits */
 	finish(&t);
 }
 

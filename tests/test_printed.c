@@ -1,4 +1,4 @@
-/* test_printed.c: what reaches a descriptor through a stream for people, and what JSON is written as. */
+/* test_printed.c: the bytes that a stream for people writes, and the bytes of JSON. */
 #include "libref/base/json.h"
 #include "libref/base/printed.h"
 #include "tests/suite.h"
@@ -15,7 +15,7 @@ static const char plain[] =
 static const char coloured[] =
 	"a\xc3\xa9\\u{202e}\tb\\u{9b}31m\n\x1b[31m\\u{1b}[2J\\xff\\xe4\\xb8z\xf0\x9f\x98\x80\\xf0\\x9f";
 
-/* What comes out of raw, handed over in pieces of n bytes. */
+/* The stream's output for `raw`, written in pieces of n bytes. */
 static char *through(size_t n, bool colour)
 {
 	static char got[4096];

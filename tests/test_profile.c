@@ -1,4 +1,5 @@
-/* test_profile.c: planted faults, and what is said of them; healthy noise, and that nothing is said. */
+/* test_profile.c: planted faults and the sentences about them; healthy noise, about which there is
+ * no sentence. */
 #include "compare/profile/profile.h"
 #include "tests/suite.h"
 #include "tests/uniform.h"

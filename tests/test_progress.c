@@ -1,4 +1,4 @@
-/* test_progress.c: what a terminal shows of long work. */
+/* test_progress.c: the progress line that a terminal shows during long work. */
 #include "libref/base/progress.h"
 #include "tests/suite.h"
 
@@ -77,7 +77,8 @@ static void bytes_are_shown_in_the_unit_of_their_total(void)
 	}
 }
 
-/* The first nodes of a plan are a thousandth of the work, and compile its shaders: from them hours were foretold. */
+/* The first nodes of a plan are a thousandth of the work and compile its shaders: an estimate from
+ * them was hours. */
 static void no_time_left_is_foretold_from_next_to_nothing(void)
 {
 	static const double share[] = { 0, 1e-5, 1e-3, 0.5, 1 };

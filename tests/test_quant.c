@@ -195,7 +195,7 @@ static void *eval(const vn_node *n, const vn_args *a, int64_t row, size_t *bytes
 	return out;
 }
 
-/* One operation on a quantised matrix and on the floats it stands for. */
+/* Runs one operation on a quantised matrix and on its floats. */
 static void check_same(const vn_node *n, vn_args *a, vn_dtype d, const void *blocks, const float *y, int64_t M,
                        int64_t N, int64_t row)
 {

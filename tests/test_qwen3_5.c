@@ -198,7 +198,7 @@ static void toy_destroy(toy *t)
 	vn_plan_destroy(t->plan);
 }
 
-/* All that the taps hand over, as doubles; call after call for values of tokens, the last call of the rest. */
+/* The tapped values as doubles: all calls of values over tokens, the last call of other values. */
 typedef struct kept {
 	const vn_plan *plan;
 	double       **x; /* (n_values) */

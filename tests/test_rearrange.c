@@ -25,7 +25,7 @@ static void fill(void)
 	free(w);
 }
 
-/* What is found of `cand` at a projection. Returns false if nothing explains it. */
+/* The finding about `cand` at a projection. Returns false if nothing explains it. */
 static bool found(vn_hypothesis *h)
 {
 	const given of[] = { { "layer1.attn_norm", x }, { "layer1.q_proj", cand } };

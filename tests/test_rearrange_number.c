@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* A trial at a checkpoint of the sound llama, whose candidate is f of what is expected. */
+/* A trial at a checkpoint of the llama. The candidate is f of the expected numbers. */
 typedef struct changed {
 	explained     e;
 	vn_site       site;
@@ -49,7 +49,8 @@ static void end_changed(changed *c)
 	end_explained(&c->e);
 }
 
-/* The best of what was tried explains it, is that finding, and has that number. Returns its first list entry. */
+/* Checks that the best hypothesis explains the checkpoint and has that finding and number. Returns
+ * its first list entry. */
 static int expect_number(const char *point, double (*f)(double), vn_finding finding, double number)
 {
 	changed c;

@@ -9,8 +9,8 @@ enum { T = 12, N = 48 };
 
 static float input[T * N], x[T * N], q[T * N], other[T * N];
 
-/* q is the product, in double, of x and the llama's weight, and x the norm of the input. other: numbers of another
- * tensor, which are not what its operation makes. */
+/* q is the product, in double, of x and the llama's weight, and x the norm of the input. other: the
+ * numbers of another tensor, which its operation did not make. */
 static void fill(void)
 {
 	vn_error  err = { "" };
@@ -45,7 +45,7 @@ static void fill(void)
 	vn_model_close(m);
 }
 
-/* Tries rows at q_proj. Returns what was kept, at most one. */
+/* Tries rows at q_proj. Returns the number of answers, at most one. */
 static int tried(vn_hypothesis *h)
 {
 	const given of[] = {

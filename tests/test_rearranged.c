@@ -47,7 +47,8 @@ static void the_operation_of_another_checkpoint_may_be_wrong_itself(void)
 	finish(&e.compared);
 }
 
-/* The query of a step with adjacent columns paired. What was recorded, judged as an arrangement, leaves nothing. */
+/* The queries of a step with adjacent columns paired: the recorded numbers, judged as an
+ * arrangement, leave no error. */
 static void an_arrangement_is_judged_as_the_stored_result(void)
 {
 	explained e;

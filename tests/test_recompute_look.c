@@ -27,7 +27,7 @@ static vn_tensor tensor_of(const float *x, int vocab)
 	return (vn_tensor) { VN_F32, { 2, { ROWS, vocab } }, x };
 }
 
-/* Chooses among these, in the last n rows; *some is left as it was chosen. */
+/* Chooses among these columns in the last n rows; *some gets the choice. */
 static bool choose_in(int n, int vocab, vn_some_rows *some, double *off)
 {
 	vn_plan     *plan = plan_of(vocab);

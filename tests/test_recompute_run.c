@@ -92,7 +92,7 @@ static void unrecorded_rotations_are_computed(void)
 	end_explained(&e);
 }
 
-/* A plan that changes what was recorded changes nothing, unless it is disregarded. */
+/* A plan that changes a recorded value has no effect, unless the recorded value is ignored. */
 static void a_disregarded_value_is_computed_by_the_plan(void)
 {
 	const given of[] = { { "layer1.q_proj", plain_q },

@@ -56,7 +56,7 @@ static void keys_or_values_alone_are_exchanged(void)
 	end_explained(&e);
 }
 
-/* What comes after it finds the cache as it was. */
+/* Later computations find the cache unchanged. */
 static void the_cache_is_put_back(void)
 {
 	vn_tensor in;

@@ -3,7 +3,7 @@
 
 #include "compare/replay/recompute_internal.h"
 
-/* Can the fault be made at the checkpoint, and is the plan with it taken for another one? */
+/* Can the fault be made at the checkpoint, and is the plan with it recognised as different? */
 static bool is_touched(explained *e, int fault, const char *name, int *tried)
 {
 	vn_faulty *f = NULL;
@@ -77,7 +77,8 @@ static float *logits_with(explained *e, const char *what)
 	return (float *)(uintptr_t)out.data;
 }
 
-/* What only goes on with the logits does not compute their product again; what has other weights does. */
+/* A fault that only changes the finished logits does not compute their product again; other weights
+ * do. */
 static void plans_that_go_on_with_the_checkpoint_share_it(void)
 {
 	explained e;

@@ -1,4 +1,4 @@
-/* test_recording_bad.c: checkpoint files that somebody made to hurt, read by capture/recording/recording.h. */
+/* test_recording_bad.c: hostile checkpoint files, read by capture/recording/recording.h. */
 #include "tests/recording_help.h"
 
 #include <fcntl.h>

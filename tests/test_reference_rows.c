@@ -2,7 +2,7 @@
 #include "compare/replay/reference_rows.h"
 #include "tests/attention_help.h"
 
-/* Twelve tokens at equal distances are looked at: of T, 0 and 11, but not 5. */
+/* Twelve tokens at equal distances are checked: among T tokens 0 and 11, but not 5. */
 enum { T = 133, D = H * K, UNSEEN = 5 };
 
 static float embed[T * D], norm[T * D], plain[T * D], rotated[T * D];
@@ -35,7 +35,7 @@ static void fill(void)
 	free(g);
 }
 
-/* Are these numbers the model's? worst: the token to look at in every checkpoint, or -1. */
+/* Are these numbers the model's? worst: a token to check in every checkpoint; -1: none. */
 static bool agrees(int tokens, int decode, int64_t worst, double most[2])
 {
 	const given of[] = {

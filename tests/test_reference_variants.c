@@ -58,7 +58,7 @@ static void a_product_has_another_if_it_rounds_to_blocks_of_32(void)
 	CU_ASSERT_EQUAL(vn_variants_count(&n, blocks), 0);
 }
 
-/* The delta rule in chunks is not known of a mistaken one. */
+/* The delta rule with a mistake has no chunked form. */
 static void a_mistaken_delta_rule_has_no_other(void)
 {
 	vn_node n = { .op = VN_OP_DELTA_RULE };

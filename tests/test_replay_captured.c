@@ -9,8 +9,8 @@ static int captured_in(const explained *e)
 	return n;
 }
 
-/* The previous layer's tensor was recorded, and the run went on with its own: its readers come out right with the
- * reference's numbers in the place of what was recorded. */
+/* The previous layer's tensor was recorded, but the run continued with the right one: the
+ * operations that read it are right with the reference's numbers instead of the recorded ones. */
 static void a_tensor_whose_readers_used_other_numbers_was_captured_wrong(void)
 {
 	static const char *const reader[] = { "layer1.q_proj", "layer1.k_proj", "layer1.v_proj" };

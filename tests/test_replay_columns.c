@@ -29,7 +29,8 @@ static void rotate_all(queries *q_of)
 		rotate_row(q_of->rotated + i * K, i / H, 500000);
 }
 
-/* Both runs as they should be, but that the candidate's plain queries of these layers lie in pairs. */
+/* Both runs are correct, except that the candidate's plain queries of these layers have paired
+ * columns. */
 static void fill(bool first, bool second)
 {
 	for (int i = 0; i < N; i++)
@@ -94,7 +95,7 @@ static void an_order_is_no_mistake_if_its_reader_is_right(void)
 	end_explained(&e);
 }
 
-/* The rotation took the columns as they lay. */
+/* The rotation used the columns in the recorded order. */
 static void an_order_that_the_run_went_on_with_is_charged(void)
 {
 	explained e;

@@ -1,4 +1,4 @@
-/* test_report.c: what reports say of comparisons. */
+/* test_report.c: the content of reports about comparisons. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/report/report.h"

@@ -7,7 +7,7 @@
 
 static const unsigned char zeros[256];
 
-/* A file of this header and n bytes of data: opened (NULL: refused, text in e). */
+/* Writes a file with this header and n bytes of data, and opens it (NULL: refused, text in e). */
 static vn_safetensors *parse(const char *header, size_t n, vn_status *st, vn_error *e)
 {
 	vn_safetensors       *f = NULL;

@@ -1,9 +1,9 @@
 /* test_sandbox.c: what code in a child (child.h) cannot do, by code that tries.
  *
- * Each action is a function that returns 0 where it could be done and else errno. It is done four times: in a plain
- * fork, where it must succeed (or it would prove nothing; what this machine does not allow at all is told of and left
- * out); in a child; and in children without seccomp, without Landlock, and without both, where whoever is left must
- * refuse it. */
+ * Each action is a function that returns 0 if it succeeded, else errno. It is tried in a plain
+ * fork, where it must succeed, or the test would prove nothing (an action that this machine forbids
+ * is reported and left out); in a child; and in children without seccomp, without Landlock, and
+ * without both, where the remaining layers must refuse it. */
 #include "capture/file/child.h"
 #include "capture/file/sandbox.h"
 #include "capture/recording/recording.h"
@@ -340,7 +340,7 @@ static int call_as_i386(void)
 
 enum { L = VN_SANDBOX_LANDLOCK, S = VN_SANDBOX_SECCOMP, ALWAYS = 4, SCOPES = 8 /* Landlock from ABI 6 on */ };
 
-/* Who refuses it; and seccomp ends the process for it. */
+/* The layers that refuse the action. seccomp ends the process. */
 /* clang-format off */
 static const struct action {
 	const char *name;
@@ -410,7 +410,7 @@ static const struct action {
 /* clang-format on */
 enum { N_ACTIONS = sizeof action / sizeof *action };
 
-/* What the actions begin with. */
+/* Prepares the objects that the actions use. */
 static void set_out(void)
 {
 	int fd;
@@ -425,7 +425,7 @@ static void set_out(void)
 	CU_ASSERT_FATAL(pwrite(other, content, sizeof content, 0) == sizeof content);
 }
 
-/* In a process like this one. errno, 0, or -1: it was ended for it. */
+/* Runs the action in a plain fork. Returns errno, 0, or -1 if the process was ended for it. */
 static int in_a_fork(const struct action *a)
 {
 	int         status;
@@ -439,7 +439,7 @@ static int in_a_fork(const struct action *a)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The exploit, in place of a reader; afterwards it reads as if nothing had been. */
+/* The exploit, run instead of a reader. Then the reader continues as if nothing had happened. */
 static void exploit(void *ctx, int pipe)
 {
 	const struct action *a = ctx;
@@ -495,7 +495,7 @@ static void a_process_without_the_sandbox_can_do_it(void)
 			printf("\n    %s: not possible on this machine anyway (%s)", action[i].name,
 			       why < 0 ? "signal" : strerror(why));
 	}
-	/* These need no right that a machine may withhold. */
+	/* These actions need no right that a machine may withhold. */
 	for (int i = 0; i < N_ACTIONS; i++)
 		if (action[i].run == open_absolute || action[i].run == make_folder || action[i].run == fork_process ||
 		    action[i].run == execute || action[i].run == write_other || action[i].run == map_code ||
@@ -543,7 +543,8 @@ static void the_rest_holds_without_either(void)
 	all_without(L | S);
 }
 
-/* The table says who refuses what; so what nobody left refuses must go through, or the table would say too little. */
+/* The table lists the layers that refuse each action. Without these layers the action must succeed,
+ * or the table would be incomplete. */
 static void what_nobody_refuses_goes_through(void)
 {
 	bool consumed_as_recorded;

@@ -25,7 +25,8 @@ static void those_that_leave_least_stand_first_and_the_rest_are_dropped(void)
 		CU_ASSERT_EQUAL(by[i].limit_fraction, kept[i]);
 }
 
-/* With what the sound operation leaves, does what is left explain it? */
+/* Does a hypothesis that leaves this much explain the checkpoint, given what the unmodified
+ * operation leaves? */
 static bool fits(double sound, bool fitted, double left, double share_of_nmse)
 {
 	vn_explanation         x = { .fitted = fitted, .unmodified = leaving(sound, 1) };
@@ -107,7 +108,7 @@ static void a_key_that_has_a_probability_is_not_masked(void)
 	end_explained(&e);
 }
 
-/* In 16 bits the softmax of another healthy engine rounds otherwise than the reference's: in any order. */
+/* In 16 bits another correct softmax rounds differently from the reference's, in every order. */
 static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
 {
 	vn_hypothesis plain = { .finding = VN_AXES_BEFORE_TOKENS, .change.kind = VN_BY_RESULT }, h = plain;
@@ -204,7 +205,7 @@ static void what_the_step_before_recorded_is_held_against_this_one(void)
 	end_explained(&e);
 }
 
-/* All of it: a comparison that is asked to explain. */
+/* A whole comparison that is asked to explain. */
 static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
 {
 	explained e;

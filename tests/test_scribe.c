@@ -1,5 +1,5 @@
-/* test_scribe.c: the process that writes a checkpoint file: its messages, and what it cannot do
- * (test_sandbox.c tries each). */
+/* test_scribe.c: the process that writes a checkpoint file: its messages and its sandbox
+ * (test_sandbox.c tries each forbidden action). */
 #include "capture/file/child.h"
 #include "capture/store/scribe.h"
 #include "libref/base/dtype.h"
@@ -153,7 +153,7 @@ static size_t read_partial(char *to, size_t most)
 	return n;
 }
 
-/* HDF5 keeps what it makes in memory, and an object that it has made by half must not reach the disk. */
+/* HDF5 keeps new objects in memory; a half-made object must not reach the disk. */
 static void after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last(void)
 {
 	static char before[1 << 20], after[1 << 20];

@@ -23,7 +23,7 @@ static void put_sentences(vn_explanation *x, int n)
 	vn_put_sentences(&e.compared.c, &(vn_explanations) { .of = x, .n = n });
 }
 
-/* A hypothesis at a value is told in these words. */
+/* Checks that a hypothesis at a value has these words. */
 static void told(vn_hypothesis h, const char *name, const char *want)
 {
 	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);

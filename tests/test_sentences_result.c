@@ -54,7 +54,8 @@ static void slots_of_a_cache_are_told(void)
 	     "the cache holds an unknown value in place of token 3's: stale or overwritten; token 3's key is right");
 }
 
-/* 4 ranks of which those of the mask are in the sum; few are listed, of many those that are missing. */
+/* A sum of those of 4 ranks that are in the mask. A few present ranks are listed; else the missing
+ * ones. */
 static void ranks_are_listed_from_the_shorter_side(void)
 {
 	vn_hypothesis h = { .finding = VN_RANKS_SUMMED, .change = { .kind = VN_BY_NUMBER } };

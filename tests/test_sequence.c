@@ -1,4 +1,5 @@
-/* test_sequence.c: the execution order of checkpoints that do not say it (capture/recording/sequence.h). */
+/* test_sequence.c: the execution order of checkpoints that do not record it
+ * (capture/recording/sequence.h). */
 #include "capture/recording/sequence.h"
 #include "tests/suite.h"
 
@@ -58,7 +59,8 @@ static void what_is_said_comes_first_and_the_rest_is_put_between(void)
 	check("layer0.q_proj@7 layer0.attn_norm@9 embed@30", "layer0.q_proj layer0.attn_norm embed");
 	check("logits@9 layer0.v_proj layer0.q_proj@2 layer0.output@5 embed layer1.q_proj",
 	      "embed layer0.q_proj layer0.v_proj layer0.output layer1.q_proj logits");
-	/* Behind the last that is said and comes before it, also where what is said is no order of ours. */
+	/* A checkpoint without an order comes after the last recorded one that precedes it, even if the
+	 * recorded order is not the plan's. */
 	check("layer0.output@1 layer0.attn_norm@2 layer0.mlp_norm", "layer0.output layer0.attn_norm layer0.mlp_norm");
 	check("layer5.output@1 layer0.attn_norm@2 layer7.output@3 layer6.q_proj layer0.embed",
 	      "layer5.output layer0.attn_norm layer0.embed layer6.q_proj layer7.output");

@@ -27,7 +27,8 @@ static void index_of(const char *d, const char *json)
 	"{\"metadata\":{\"total_size\":1},\"weight_map\":{\"c\":\"2.safetensors\",\"a\":\"1.safetensors\"," \
 	"\"b\":\"1.safetensors\"}}"
 
-/* Refused with this status, every word of the message named. */
+/* Checks that the model is refused with this status and that the message has every one of these
+ * words. */
 static void refused(const char *d, vn_status want, const char *const *word)
 {
 	vn_shards s;

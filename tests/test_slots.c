@@ -22,7 +22,7 @@ static vn_plan *qwen2(int layers, int tied)
 	return p;
 }
 
-/* The nodes a value needs its memory at: from its own to its last reader's. */
+/* The nodes at which a value needs memory: from its own node to its last reader. */
 static void life(const vn_plan *p, int v, int *from, int *to)
 {
 	*from = *to = p->value[v].node;
@@ -68,7 +68,7 @@ static void no_two_live_values_of_a_model_overlap(void)
 	}
 }
 
-/* Plans nobody would write: inputs drawn from all earlier values, widths mixed. */
+/* Random plans: inputs drawn from all earlier values, mixed widths. */
 static void no_two_live_values_of_a_random_plan_overlap(void)
 {
 	uint32_t u = 1;

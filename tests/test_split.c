@@ -197,7 +197,7 @@ static void no_pattern_takes_for_ever(void)
 	CU_ASSERT_EQUAL(cut_all("(?:a?){99}(?:a?){99}(?:a?){99}\\d", text, N, &e), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_EQUAL(cut_all("(?=a*\\d)b|a", text, N, &e),
 	                VN_ERR_UNSUPPORTED); /* few steps, but n bytes from each place */
-	/* And what real patterns need of a long run is given. */
+	/* Real patterns get the steps that they need for a long run. */
 	memset(text, ' ', N);
 	for (const char *const *name = (const char *const[]) { "gpt-2", "qwen2", "qwen35", "llama-bpe", NULL }; *name;
 	     name++)

@@ -1,4 +1,4 @@
-/* test_states.c: what calls leave for one another: kept or not, failed, begun anew. */
+/* test_states.c: the states that calls leave for later calls: kept, dropped, failed, restarted. */
 #include "libref/exec/states.h"
 #include "tests/suite.h"
 
@@ -37,7 +37,7 @@ static void call(vn_states *s, int64_t past, int64_t tokens, bool keep)
 	vn_states_end(s, keep);
 }
 
-/* As `tokens` tokens should have left it, seen by a call that adds nothing to it. */
+/* Checks that the states are those after `tokens` tokens, by a call that adds nothing to them. */
 static void holds(vn_states *s, int64_t tokens)
 {
 	int64_t n;

@@ -380,7 +380,7 @@ static void an_abandoned_store_without_tensors_leaves_nothing(void)
 	vn_plan_destroy(p);
 }
 
-/* A stranger's recording: names that are nobody's points, no plan, and a run that was cut off. */
+/* A foreign recording: names that are no points, no plan, and a run that was cut off. */
 static void without_a_plan_tensors_are_given_by_name(void)
 {
 	static const char *const names[] = { "layer1.q_proj", "model", "model.norm" };

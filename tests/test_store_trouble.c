@@ -1,4 +1,4 @@
-/* test_store_trouble.c: what is left when writing a checkpoint file cannot begin or ends badly. */
+/* test_store_trouble.c: the files left when writing a checkpoint file cannot begin or fails. */
 #include "tests/store_help.h"
 
 #include "libref/base/sanitizer.h"
@@ -86,7 +86,7 @@ static void a_second_writer_is_refused(void)
 	remove_files();
 }
 
-/* In a child, because the limit is for good. */
+/* Runs in a child, because the limit cannot be raised again. */
 static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
 {
 	pid_t child = fork();
@@ -119,9 +119,10 @@ static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
 	remove_files();
 }
 
-/* The run time of a sanitizer wants terabytes, and ends the program where it gets none. */
+/* A sanitizer's run time needs terabytes of addresses, and ends the program without them. */
 #ifndef VN_SANITIZED
-/* With so much address space left: a whole file, or an error. In a child, because the limit is for good. */
+/* With this much address space left, the result is a whole file or an error. Runs in a child,
+ * because the limit cannot be raised again. */
 static int write_with(rlim_t left)
 {
 	const pid_t child = fork();
@@ -233,7 +234,7 @@ static void after_kill_9_the_partial_file_opens(void)
 	enum { MOST = 20000 };
 	int opened = 0, tensors = 0, decoded = 0;
 
-	prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the child leaves behind is waited for, too */
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* also waits for the child's own child */
 	srand(1);
 	for (int turn = 0; turn < 50; turn++) {
 		vn_plan *p = make_plan();

@@ -1,6 +1,6 @@
-/* test_synth.c: what a synthetic model refuses to be, and what becomes of the one
- * it replaces. Writing one takes 300 megabytes (the smallest shape is a published
- * one): one test does so, the benchmarks do more. */
+/* test_synth.c: requests for a synthetic model that are refused, and the fate of the model that it
+ * replaces. Writing one takes 300 megabytes (the smallest shape is a published one): one test does
+ * so, the benchmarks do more. */
 #include "libref/model/synth.h"
 #include "tests/suite.h"
 #include "tests/toy_model.h"

@@ -25,7 +25,7 @@ static void some(void *ctx, int thread)
 		s->done[i]++;
 }
 
-/* All of it once; how many threads took part. */
+/* Does all work once. Returns how many threads took part. */
 static int run(int threads)
 {
 	shared s;

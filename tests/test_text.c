@@ -1,4 +1,4 @@
-/* test_text.c: numbers as people write them, and what a terminal may be shown. */
+/* test_text.c: numbers as people write them, and text that is safe on a terminal. */
 #include "libref/base/text.h"
 #include "tests/suite.h"
 
@@ -75,7 +75,8 @@ static void what_is_not_printable_is_shown_by_its_code(void)
 	CU_ASSERT(vn_text_control('\0') && !vn_text_control('\xff') && !vn_text_control(' '));
 }
 
-/* In rooms of every size: never beyond, never half a code, and all of it where there is room. */
+/* In buffers of every size: never writes past the end, never half an escape, and everything if
+ * there is room. */
 static void what_does_not_fit_is_cut_off(void)
 {
 	static const char text[] = "ab\ncd\xe2\x80\xae"

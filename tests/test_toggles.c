@@ -1,4 +1,4 @@
-/* test_toggles.c: which nodes a glob speaks of, and lists of globs. */
+/* test_toggles.c: the nodes that a glob selects, and lists of globs. */
 #include "capture/run/toggles.h"
 #include "libref/model/model.h"
 #include "tests/suite.h"

@@ -117,7 +117,7 @@ static void tokens_are_bytes_and_text(void)
 	shows(t, TOY_BLANK_HELLO, " hello");
 	shows(t, 10, "\\n");
 	shows(t, 255, "\\xff");
-	shows(t, 261, "\xc3\xa9 \xc4\xa0"); /* an added token is what it is written as */
+	shows(t, 261, "\xc3\xa9 \xc4\xa0"); /* an added token decodes to its own text */
 	shows(t, 300, "a b");
 	shows(t, 262, "");
 	shows(t, -1, "");

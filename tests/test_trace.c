@@ -1,4 +1,5 @@
-/* test_trace.c: tests compare/replay/trace.c, which operations stand between a value and captured tensors. */
+/* test_trace.c: tests compare/replay/trace.c, the operations between a value and captured
+ * tensors. */
 #include "compare/replay/trace.h"
 #include "libref/model/model.h"
 #include "tests/suite.h"
@@ -57,7 +58,7 @@ static void a_span_is_charged_once(void)
 	vn_trace_finish(&t);
 }
 
-/* Attention of a later step reads all keys: of some rows it is not enough that some were captured. */
+/* Attention in a later step reads all keys, so captured rows of only some tokens are not enough. */
 static void keys_of_earlier_steps_are_part_of_it(void)
 {
 	static const char *const name[] = { "layer0.q_rope", "layer0.k_rope", "layer0.v_proj" };

@@ -7,7 +7,8 @@
 
 /* ---- heads --------------------------------------------------------------------------------------------------- */
 
-/* Two tokens, three heads, two columns; each head of the sound operation has the squares 1 + 4 + 9 + 16 = 30. */
+/* Two tokens, three heads, two columns; each head of the unmodified operation has the squares 1 + 4
+ * + 9 + 16 = 30. */
 enum { T = 2, H = 3, K = 2, ALL = T * H * K };
 
 static const double sound[ALL] = { 1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4 };

@@ -15,7 +15,7 @@ static void record(const char *file, const char *const *name, int n)
 	commit(s);
 }
 
-/* The notes on names of a comparison of these. */
+/* The notes about names from a comparison of these two. */
 static void compare(trial *t, const char *const *ref, int n_ref, const char *const *cand, int n_cand, vn_lines *names)
 {
 	*t = (trial) { 0 };
@@ -53,7 +53,7 @@ static void names_of_another_engine_are_told_with_their_map(void)
 	vn_lines_free(&names);
 }
 
-/* Two names say nothing of an engine. */
+/* Two names do not identify an engine. */
 static void of_two_names_no_map_is_told(void)
 {
 	static const char *const own[] = { "embed", "layer0.attn_norm" };

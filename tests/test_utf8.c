@@ -56,7 +56,7 @@ static void good_and_bad_bytes_alternate(void)
 	CU_ASSERT_EQUAL(vn_utf8_bad("a", 1), 0);
 }
 
-/* Of each class the ends, and their neighbours on the other side. */
+/* The ends of each class, and their neighbours outside it. */
 static void what_is_printable_is_decided_by_class(void)
 {
 	/* clang-format off */

@@ -64,7 +64,7 @@ static void record(const char *name, vn_dtype dtype, int different, bool other)
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 }
 
-/* Why the comparison of layer 1 proves nothing; NULL. */
+/* The reason why the comparison of layer 1 proves nothing; NULL: it proves something. */
 static const char *of_layer1(vn_dtype dtype, int different, bool other)
 {
 	const char *why = NULL;

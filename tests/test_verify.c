@@ -448,7 +448,7 @@ static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 	reads_fail = true;
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_ERR_IO);
 	const vn_status st = a_part_of(
-		r, "packed"); /* by HDF5, in another process, which does not say what the system refused */
+		r, "packed"); /* HDF5 reads in another process, which does not report what the system refused */
 	CU_ASSERT(st == VN_ERR_IO || st == VN_ERR_NOMEM);
 	reads_fail = false;
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK); /* no failure is kept */

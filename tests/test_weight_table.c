@@ -1,4 +1,4 @@
-/* test_weight_table.c: the table of weights that threads make beside other work. */
+/* test_weight_table.c: the table of weights that threads compute beside other work. */
 #include "libref/model/weight_table.h"
 #include "libref/model/synth.h"
 #include "tests/suite.h"

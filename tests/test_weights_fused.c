@@ -40,7 +40,7 @@ static void make_qkv(made *m, const char *prefix, const float *whole)
 		m->side[k] = (vn_weight_side) { .row = m->row[k], .n = k ? 1 : 3, .numbers = m->numbers[k] };
 }
 
-/* Of the row that the one side has and the other has not; parts_are: on which side they are. */
+/* Judges the row that only one side has. parts_are: the side with the parts. */
 static bool tried(made *m, const vn_weight_row *own, int parts_are)
 {
 	vn_weight_trial t = { .heads = { .H = 2, .G = 1, .K = 2, .R = 2 } };
@@ -154,7 +154,7 @@ static void other_statistics_are_another_weight(void)
 	CU_ASSERT_TRUE(tried(&m, &m.row[1][0], 0)); /* it was each of these alone */
 }
 
-/* Parts of no rows are no weight that is fused. */
+/* Parts without rows are no fused weight. */
 static void empty_parts_are_not_fused(void)
 {
 	made m;

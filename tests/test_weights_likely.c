@@ -1,5 +1,5 @@
-/* test_weights_likely.c: tests compare/weights/weights_likely.c, what is known of a weight that differs
- * where no digest decides. */
+/* test_weights_likely.c: tests compare/weights/weights_likely.c, findings about a weight that
+ * differs if no digest decides. */
 #include "tests/weights_help.h"
 
 #include <math.h>
@@ -125,8 +125,8 @@ static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 		}
 }
 
-/* Numbers of bf16 in f32, transposed: their digest tells, if the numbers of one side are at hand. The tables alone do
- * not. */
+/* Numbers of bf16 in f32, transposed: a digest proves it if one side's numbers are available. The
+ * tables alone do not. */
 static void another_order_in_another_format_needs_the_numbers(void)
 {
 	normal(1, 1, 0, m.x[0]);
@@ -142,7 +142,8 @@ static void another_order_in_another_format_needs_the_numbers(void)
 	CU_ASSERT_EQUAL(m.fate, VN_WEIGHT_ALIKE);
 }
 
-/* f16 and bf16, of which neither holds the numbers of the other: both are at hand, and tell an order and one number. */
+/* f16 and bf16, where neither format holds the other's numbers: with both sides' numbers, an order
+ * and one changed number are found. */
 static void two_roundings_of_one_number_are_the_same(void)
 {
 	normal(1, 1, 0, m.x[0]);
@@ -248,7 +249,7 @@ static void what_has_nothing_in_common_is_unrelated(void)
 	              "the same numbers in another order that no known mistake gives");
 }
 
-/* Of 255 numbers a low correlation says nothing. */
+/* For 255 numbers, a low correlation proves nothing. */
 static void few_numbers_are_never_unrelated(void)
 {
 	for (int rows = 1; rows <= 2; rows++) {

@@ -111,7 +111,8 @@ static void parts_that_differ_in_the_same_layers_share_a_line(void)
 	end(&w);
 }
 
-/* Another way, other layers: another line. Lines come by their first layer; what lies outside layers first. */
+/* A different change, or different layers, is another line. Lines come by their first layer; what
+ * lies outside layers first. */
 static void what_differs_otherwise_has_its_own_line(void)
 {
 	static const char *const part[] = { "a", "b" };

@@ -21,7 +21,7 @@ static void join(int axis, const int *at, int ranks)
 		}
 }
 
-/* What is said of them; "": nothing. numbers: of both sides, or of the reference's alone. */
+/* The sentence about them; "": none. numbers: those of both sides, or only the reference's. */
 static const char *said(bool numbers_of_both, vn_weight_difference *d)
 {
 	const vn_tensor     ref = f32(a, ROWS, COLS), cand = f32(b, ROWS, COLS);

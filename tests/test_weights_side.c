@@ -20,7 +20,7 @@ static const vn_weight_row *row_named(const vn_weight_side *s, const char *name)
 	return NULL;
 }
 
-/* A model of three tensors, of which one has a format that no weight has. */
+/* A model of three tensors, one with a format that no weight has. */
 static void the_files_of_a_model_are_summed_up(void)
 {
 	static const char  config[] = "{\"model_type\": \"stranger\"}";

@@ -30,7 +30,7 @@ static vn_weight_trial trial_of(const vn_weight_row *ref, const vn_weight_row *c
 	return (vn_weight_trial) { .row = { ref, cand }, .name = vn_weight_name_of((ref ? ref : cand)->name) };
 }
 
-/* What the tables tell: the kind and the id, or "" "". */
+/* The finding from the tables alone: kind and id, or "" "". */
 static void table_says(const vn_weight_row *ref, const vn_weight_row *cand, const char *kind, const char *id)
 {
 	const vn_weight_trial t = trial_of(ref, cand);
@@ -161,7 +161,7 @@ static void two_that_hold_each_other_are_exchanged(void)
 	            "mlp.gate_proj.weight and mlp.up_proj.weight exchanged");
 }
 
-/* What the numbers tell of a weight whose candidate is b. */
+/* The finding from the numbers about a weight whose candidate is b. */
 static bool numbers_say(const char *name, vn_weight_difference *d)
 {
 	const vn_tensor      ta = f32(a, ROWS, COLS), tb = f32(b, ROWS, COLS);

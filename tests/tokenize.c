@@ -2,10 +2,10 @@
  *
  *   tokenize DIR|FILE.json [--plain] [--time] < TEXTS
  *
- * TEXTS: each four bytes of length, little-endian, and so many bytes. Prints the ids of each text on a
- * line, or "error: ..."; aborts when the ids of a text do not give its bytes back
- * although nothing in the tokenizer may change them (--exact). --plain: nothing is put
- * around a text. --time: no ids, but bytes and seconds on stderr. */
+ * TEXTS: for each text, its length in four bytes, little-endian, and its bytes. Prints the ids of
+ * each text on a line, or "error: ..."; aborts when the ids of a text do not give its bytes back
+ * although nothing in the tokenizer may change them (--exact). --plain: adds no tokens around a
+ * text. --time: no ids, but bytes and seconds on stderr. */
 #include "libref/base/progress.h"
 #include "libref/base/map.h"
 #include "libref/text/tokenizer.h"

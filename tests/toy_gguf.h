@@ -1,7 +1,7 @@
-/* toy_gguf.h: GGUF files made by a test byte by byte, good ones and bad ones.
+/* toy_gguf.h: writes GGUF files byte by byte, valid and broken ones.
  *
- * Everything is written in the order of the calls: header, keys, tensors, data.
- * Nothing here is shared with the code that reads. */
+ * The order of the calls is that of the file: header, keys, tensors, data. No code is shared with
+ * the reader. */
 #ifndef VN_TESTS_TOY_GGUF_H
 #define VN_TESTS_TOY_GGUF_H
 
@@ -108,8 +108,8 @@ static inline void gg_entry(toy_gguf *g, const char *name, int rank, const uint6
 	gg_u64(g, offset);
 }
 
-/* The entry of a tensor of so many bytes whose data comes behind the last one's.
- * inner, outer: outer 0 for rank 1. */
+/* Writes the entry of a tensor of that many bytes, whose data follows the last tensor's. outer 0:
+ * rank 1. */
 static inline void gg_tensor(toy_gguf *g, const char *name, uint64_t inner, uint64_t outer, uint32_t type, size_t bytes)
 {
 	gg_entry(g, name, outer ? 2 : 1, (const uint64_t[]) { inner, outer }, type, g->offset);

@@ -1,8 +1,8 @@
-/* toy_model.h: model directories made by a test, in a temporary place.
+/* toy_model.h: writes model directories in a temporary place.
  *
- * The toy model is a qwen2 of two layers, every weight generated from its name
- * (the fill rule, toy_value). Everything that is written to disk can
- * be changed first, so that a test can break exactly one thing.
+ * The toy model is a qwen2 of two layers, whose weights are generated from their names (the fill
+ * rule, toy_value). A test can change everything before it is written, and so break exactly one
+ * thing.
  *
  * Errors  a disk that refuses ends the test program: nothing here is under test.
  */
@@ -45,7 +45,7 @@ static inline void toy_die(const char *what)
 	exit(2);
 }
 
-/* A fresh directory, its path in dir (256 bytes). toy_remove takes it away again. */
+/* Makes a new directory; dir (256 bytes) gets its path. toy_remove removes it. */
 static inline void toy_directory(char *dir)
 {
 	const char *tmp = getenv("TMPDIR");

@@ -18,7 +18,7 @@ enum { TOY_HE = 256, TOY_LL, TOY_HELL, TOY_HELLO, TOY_BLANK_HELLO, TOY_END /* "<
 
 #define TOY_GPT2 "{\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
 
-/* JSON text as an object; ends the program when it is none. */
+/* Parses JSON text as an object; ends the program if it is not one. */
 static inline json_t *toy_json(const char *text)
 {
 	json_error_t e;
@@ -51,7 +51,7 @@ static inline json_t *toy_tokenizer(void)
 	return o;
 }
 
-/* Put JSON text at a place like "model.vocab" ("": the whole), or take it away (NULL). */
+/* Puts JSON text at a place like "model.vocab" ("": the whole), or removes that place (NULL). */
 static inline void toy_set(json_t *o, const char *place, const char *text)
 {
 	const char *dot;
@@ -79,7 +79,7 @@ static inline vn_status toy_read(json_t *o, vn_tokenizer **t, vn_error *err)
 	return st;
 }
 
-/* The ids of n bytes, as numbers with blanks between, or what was wrong; into have, 512 bytes. */
+/* Writes the ids of n bytes, separated by blanks, or the error message to `have` (512 bytes). */
 static inline const char *toy_ids(const vn_tokenizer *t, const char *text, size_t n, bool special, char *have)
 {
 	int32_t *ids;

@@ -1,6 +1,6 @@
-/* trial.h: a folder of recordings, and one of them judged by another.
+/* trial.h: a folder of recordings, and the comparison of two of them.
  *
- * The folder is made by make_folder() and goes, with what is in it, by remove_folder().
+ * make_folder() makes the folder; remove_folder() removes it with its files.
  */
 #ifndef VN_TESTS_TRIAL_H
 #define VN_TESTS_TRIAL_H
@@ -27,7 +27,7 @@ static inline bool remove_folder(void)
 	return system(command) == 0;
 }
 
-/* A file of it; good for four calls. */
+/* The path of a file in the folder; valid for the next three calls. */
 static inline const char *at(const char *name)
 {
 	static char path[4][PATH_MAX];

@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-# bits behind the leading one, exponent of the smallest normal number
+# bits after the leading one, exponent of the smallest normal number
 Format = namedtuple("Format", "digits emin max least")
 FORMATS = {
     "f16": Format(10, -14, 65504.0, 2.0 ** -24),
@@ -25,7 +25,7 @@ FORMATS = {
 MARKED = {"bf16": np.uint16, "f8_e4m3": np.uint8, "f8_e5m2": np.uint8}
 NATIVE = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i32": np.int32}
 WIDEST = 2 ** 18  # channels
-ROW = 65536  # elements of a row whose rms is taken together
+ROW = 65536  # elements of a row that share one rms
 getcontext().prec = 48
 
 

@@ -1,7 +1,8 @@
-"""unrelated_run.py: an engine of somebody else's, and its recordings.
+"""unrelated_run.py: a foreign engine, and its recordings.
 
-A Qwen2 or Qwen3 in numpy that computes in float64, stores float16 or float32, shares no code with vernier and writes
-hardly more than specs/checkpoint.md asks for. It makes the mistakes it is told to: {checkpoint name: fault}.
+A Qwen2 or Qwen3 in numpy that computes in float64, stores float16 or float32, shares no code with
+vernier and writes hardly more than specs/checkpoint.md asks for. It makes mistakes on request:
+{checkpoint name: fault}.
 """
 import json
 import math
@@ -62,7 +63,7 @@ def load(model):
 
 
 def number(f, word, otherwise):
-    """Of a mistake with a number behind its word: "theta 20000"."""
+    """The number of a mistake such as "theta 20000"."""
     return float(f[len(word) + 1 :]) if isinstance(f, str) and f.startswith(word + " ") else otherwise
 
 
@@ -72,7 +73,7 @@ def bf16(x):
 
 
 def stored(x, store):
-    """As an engine keeps it: of bfloat16 in float32."""
+    """The value as an engine stores it; bfloat16 numbers are kept in float32."""
     return bf16(x) if store == "bf16" else x.astype(store)
 
 
@@ -97,7 +98,7 @@ def rotate(x, theta, positions, pairs="half", scaling=None):
 
 
 def norm(x, weight, eps, f=None, store="<f4", first=False):
-    """first: what is normed is rounded before it meets the weight, as transformers does."""
+    """first: the normed row is rounded before it is multiplied by the weight, as in transformers."""
     if f == "left out":
         return x
     if first:
@@ -186,8 +187,8 @@ def slots(x, f, of):
 
 
 def attend(q, k, v, store, f=None, written=False):
-    """(context, probabilities). written: scores are kept as they are stored, as products and again when they are
-    scaled."""
+    """(context, probabilities). written: scores are rounded to the storage format after the product
+    and again after scaling."""
     T, H, K = q.shape
     G, y, p = k.shape[1], np.empty_like(q), np.empty((H, T, T))
     k, v = slots(k, f, "keys"), slots(v, f, "values")
@@ -227,7 +228,7 @@ def gelu_erf(x):
 def gated(gate, up, store, f=None):
     if f == "gelu":
         return gelu(gate) * up
-    if f in ("gelu, stored", "gelu by erf, stored"):  # as transformers does: rounded before it meets up
+    if f in ("gelu, stored", "gelu by erf, stored"):  # as transformers: rounded before it is multiplied by up
         return (gelu if f == "gelu, stored" else gelu_erf)(gate).astype(store).astype("f8") * up
     if f == "exchanged":
         gate, up = up, gate
@@ -343,8 +344,8 @@ def engine(model, ids, faults, store, since=0, written=False, first=False):
 
 
 def write(path, model, ids, tensors, precision, calls=None, rows=None, position=0):
-    """calls: tokens of each step. rows: only so many, the last, of each. position: of the first token, as the file
-    says."""
+    """calls: number of tokens of each step. rows: only this many last rows of each. position: that
+    of the first token in the file."""
     calls = calls or [len(ids)]
     with h5py.File(path, "w") as f:
         f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)

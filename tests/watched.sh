@@ -1,9 +1,10 @@
 # watched.sh: sourced by scripts whose steps take minutes.
 #
 # watched [--show] TITLE COMMAND [ARGUMENT]...
-#   Runs COMMAND with its output in a log. A terminal sees a line that moves: the time so far and, where the log counts
-#   ("[12/345]" of ninja, "12/345 Test" of ctest), how far it is and the time left. A pipe gets a line a minute; with
-#   --show also the output itself. Returns COMMAND's status; when that is not 0, the end of the log is printed.
+#   Runs COMMAND with its output in a log. A terminal shows a changing line: the time so far and, if
+#   the log counts ("[12/345]" of ninja, "12/345 Test" of ctest), the progress and the time left. A
+#   pipe gets a line a minute; with --show also the output itself. Returns COMMAND's status; when
+#   that is not 0, the end of the log is printed.
 
 # "12/345 (3 %), 40 s left" from the last count in the log; nothing where it does not count.
 watched_count() { # log, seconds so far

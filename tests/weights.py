@@ -67,7 +67,7 @@ def as_format(x, word):
 
 
 def each(f):
-    """On the array as it is stored: orders of numbers."""
+    """Changes on the stored array: orders of numbers."""
     return lambda t: (t[0], np.ascontiguousarray(f(t[1])))
 
 
@@ -394,7 +394,7 @@ case("rounded on the way", "qwen2", "rounded", None,
 LARGE = on(UP, number(lambda x: x * 1e6))
 case("saturated", "qwen2", "saturated", "W14", on(UP, lambda t: as_format(np.clip(values(t), -65504, 65504), "F16")),
      base=LARGE)
-warnings.simplefilter("ignore", RuntimeWarning)  # that numbers overflow is what is wanted
+warnings.simplefilter("ignore", RuntimeWarning)  # numbers overflow on purpose
 case("overflowed", "qwen2", "overflowed", "W13", on(UP, lambda t: as_format(values(t), "F16")), base=LARGE)
 SMALL = on(UP, number(lambda x: x * 1e-4))
 case("flushed", "qwen2", "flushed", "W14",
@@ -514,7 +514,7 @@ def try_twins(work, models, sound, recorded, wrong):
         path = write_model(models[family], os.path.join(work, f"{family}-fused"), fuse()(sound[family]))
         check(wrong, f"{family} fused", ask(models[family], path), {})
         check(wrong, f"{family} split", ask(path, models[family]), {})
-    # As it is published, with pictures; and GPT-2 as transformers 4 had it.
+    # A model as published, with a vision part; and GPT-2 as transformers 4 wrote it.
     for family, old, new in (("qwen3_5_text", "model.", "model.language_model."), ("gpt2", "transformer.", "")):
         twin = {k.replace(old, new, 1): t for k, t in sound[family].items()}
         path = write_model(models[family], os.path.join(work, f"{family}-prefixed"), twin)

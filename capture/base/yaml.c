@@ -1,4 +1,4 @@
-/* yaml.c: see yaml.h. libyaml's events, and what we do not want of them. */
+/* yaml.c: see yaml.h. Reads libyaml's events, and refuses those that yaml.h excludes. */
 #include "capture/base/yaml.h"
 
 #include "libref/base/text.h"
@@ -18,7 +18,7 @@
 
 struct vn_yaml {
 	yaml_parser_t parser;
-	yaml_event_t  event; /* the one at hand */
+	yaml_event_t  event; /* the current event */
 	bool          has_event;
 	const char   *path, *what;
 	vn_error     *err;

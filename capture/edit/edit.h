@@ -18,7 +18,7 @@
 typedef struct vn_edit vn_edit;
 
 vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), void *ctx, vn_error *err);
-/* Records a failure of the caller's. */
+/* Records a failure that the caller found. */
 void      vn_edit_fail(vn_edit *e, const char *object, const char *why);
 
 /* Writes the path of checkpoint `name` in a step to path (VN_EDIT_PATH bytes). Returns path. */

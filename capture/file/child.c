@@ -23,15 +23,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A child sends a frame for every object it visits. Three seconds of computing without one mean a loop in a
- * damaged structure, and so do ten minutes of silence on any disk. The child has a timer for the first case.
- * Injected code could disable it, so the parent also checks the child's CPU clock once a tick. */
+/* A child sends a frame for every object it visits. Three seconds of computing without a frame mean
+ * a loop in a damaged structure; so do ten minutes of silence, on any disk. The child has a timer
+ * for the first case. Injected code could disable it, so the parent also checks the child's CPU
+ * clock once a tick. */
 enum { COMPUTING_S = 3, OVERSPENT_S = 3 * COMPUTING_S, SILENCE_MS = 600000, TICK_MS = 1000 };
 /* Frames are a few hundred bytes. Reading them one at a time, the two processes would spend a sixth of their
  * time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
 
-/* A child whose pipe has ended has this long to end by itself. */
+/* Time that a child has to end by itself once its pipe has ended. */
 enum { ENDING_MS = 5000 };
 static unsigned       mark; /* vn_trouble_mark at the child's start */
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
@@ -105,7 +106,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 	c->pid = fork();
 	if (c->pid == 0) {
 		mark = vn_trouble_mark();
-		vn_trouble_spare(false); /* whoever can do without a child relies on what it says */
+		vn_trouble_spare(false); /* callers that can do without a child rely on its answer */
 		settle_in(t, ends[1]);
 		t->work(t->ctx, ends[1]);
 		vn_child_leave(ends[1]);
@@ -148,8 +149,8 @@ static vn_status report_damage(const vn_child *c, const char *how, vn_error *err
 	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged %s structure (%s)", c->path, c->what, how);
 }
 
-/* These signals do not come from reading the file, but from the kernel when it needs memory, from a person, or from
- * our end of the pipe, once closed. */
+/* These signals are not caused by reading the file. They come from the kernel when it needs memory,
+ * from a person, or from our closed end of the pipe. */
 static bool from_outside(int number)
 {
 	return number == SIGKILL || number == SIGXCPU || number == SIGTERM || number == SIGINT || number == SIGHUP ||
@@ -171,9 +172,9 @@ static vn_status report_signal(const vn_child *c, int number, vn_error *err)
 	               c->path, number);
 }
 
-/* Waits for a child whose pipe has ended. It may live on: its file has taken it over, or it still writes because
- * read reported an end too early. Closing the pipe ends a child that writes; a signal ends both.
- * *stayed: it did not end by itself. */
+/* Waits for a child whose pipe has ended. It may still run: the file may have taken it over, or
+ * read may have reported an end too early while it still writes. Closing the pipe ends a child that
+ * writes; a signal ends any child. *stayed: it did not end by itself. */
 static pid_t wait_for_end(vn_child *c, int *status, bool *stayed)
 {
 	pid_t pid = 0;
@@ -206,11 +207,12 @@ static vn_status report_end(vn_child *c, vn_error *err)
 	snprintf(how, sizeof how, "%s fails on it", c->what);
 
 	const pid_t pid = wait_for_end(c, &status, &stayed);
-	const bool  known = pid > 0 || c->pid <= 0; /* one that we did not start has none */
+	const bool  known = pid > 0 || c->pid <= 0; /* a child that we did not start has no pid */
 	c->pid = -1;
 	if (stayed)
 		return report_damage(c, "its reader ended its answer early and did not end itself", err);
-	/* A child that read to the end has sent its answer: what came between says nothing about the file. */
+	/* A child that read to the end has sent its answer, so this failure says nothing about the
+	 * file. */
 	if (!known || (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended without an answer; the file may be good",
 		               c->path);

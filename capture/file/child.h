@@ -43,8 +43,9 @@ enum { VN_CHILD_TROUBLE = 250 };
 
 typedef struct vn_child_task {
 	const char *path; /* the file, for messages; must outlive the child */
-	const char *what; /* its kind, likewise; NULL: HDF5 */
-	/* an open descriptor of it; -1: none. The child has no other descriptor of this process */
+	const char *what; /* its kind, for messages; NULL: HDF5 */
+	/* an open descriptor of the file; -1: none. The child keeps no other descriptor of this
+	 * process */
 	int         file;
 	bool        writes; /* the file is changed: one of our own */
 	/* it may compute for long between frames (vn_child_patience): the parent waits up to ten

@@ -42,7 +42,7 @@ static void note_crash(int number)
 	signal(number, SIG_DFL); /* a second crash ends the process */
 	if (starting)
 		_exit(VN_CHILD_TROUBLE);
-	alarm(2); /* nor may the handler hang */
+	alarm(2); /* the handler must not hang either */
 	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_no_memory, &starved);
 	void *volatile some = calloc(1, 1), *volatile more = malloc(1);
 	if (starved || !some || !more)

@@ -13,7 +13,8 @@
 #include <hdf5.h>
 #include <stdbool.h>
 
-/* also silences HDF5, forbids plugins, and notes memory failures (trouble.h) */
+/* Take and release the lock. The first lock also silences HDF5, forbids plugins, and has memory
+ * failures noted (trouble.h). */
 void vn_h5_lock(void);
 void vn_h5_unlock(void);
 

@@ -58,7 +58,8 @@ static const unsigned char *read_bytes(const vn_header_reader *r, vn_header_wind
 	if (n > sizeof w->bytes / 2 || at > (uint64_t)r->bytes || n > (uint64_t)r->bytes - at)
 		return NULL;
 	if (at < w->at || at + n > w->at + w->n) {
-		/* Neighbours are visited in any order. Far from the last header, between large tensors, it has none. */
+		/* Headers close to each other are visited in any order. Far from the last header, between
+		 * large tensors, there are no others to read ahead. */
 		const bool   near = at + sizeof w->bytes > w->at && at < w->at + 2 * sizeof w->bytes;
 		const size_t most = near || n > FAR_BYTES / 2 ? sizeof w->bytes : FAR_BYTES;
 		w->at = at / (most / 2) * (most / 2);
@@ -162,8 +163,8 @@ static bool read_layout(piece c, vn_object_header *h)
 	return !c.bad && (version == 3 || version == 4) && kind == 1;
 }
 
-/* Fill value version 2, and 3, whose flags hold the allocation time, the write time, and whether a value is
- * undefined or given. */
+/* Fill value versions 2 and 3. The flags of version 3 hold the allocation time, the write time, and
+ * whether a value is undefined or given. */
 static bool read_fill(piece c)
 {
 	const uint64_t version = read_number(&c, 1), first = read_number(&c, 1);
@@ -264,8 +265,8 @@ static bool read_value(const reading *g, const vn_said *s, piece data)
 	return !data.bad;
 }
 
-/* Attribute version 3, and 1, whose fields are padded to multiples of eight. HDF5 parses every attribute to
- * find one, so attributes that nobody asks for must be of these types too. */
+/* Attribute versions 3 and 1. In version 1 fields are padded to multiples of eight. HDF5 parses
+ * every attribute to find one, so attributes that are not looked for must have these types too. */
 static bool read_attribute(reading *g, piece c)
 {
 	const uint64_t version = read_number(&c, 1), flags = read_number(&c, 1);

@@ -27,8 +27,8 @@ bool vn_same_file(const char *a, const char *b)
 	return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* How files of each kind begin, and what else their first bytes hold; tests/cli/force.sh replaces one of each.
- * Recordings begin like any HDF5 file. */
+/* How files of each kind begin, and what else their first bytes contain. Recordings begin like any
+ * HDF5 file. tests/cli/force.sh replaces a file of each kind. */
 /* clang-format off */
 static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_RECORDING, "\x89HDF\r\n\x1a\n", "" },

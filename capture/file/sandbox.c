@@ -170,10 +170,10 @@ typedef struct rule {
 	unsigned value;
 } rule;
 
-/* Calls that an exploit would try and no library makes while reading. They end the process at once, and the
- * parent reports SIGSYS. Any other forbidden call fails with ENOSYS, as on a kernel without it: the C library
- * makes various calls on its own, which differ between versions (memory sizes, random numbers, a file in
- * /proc), and continues without them. */
+/* Calls that an exploit would try, and that no library makes while reading. They end the process at
+ * once, and the parent reports SIGSYS. Any other forbidden call fails with ENOSYS, as on a kernel
+ * without it: the C library makes various calls on its own, which differ between versions (memory
+ * sizes, random numbers, a file in /proc), and continues without them. */
 static const unsigned never[] = {
 	SYS_execve,
 	SYS_execveat,
@@ -239,8 +239,8 @@ static void add_return(program *p, uint32_t what)
 }
 
 /* The accumulator holds the call number, also after a rule that does not match. Both machines are
- * little-endian, so the low half of an argument comes first. These arguments are ints, of which the kernel
- * reads no more. */
+ * little-endian, so the low half of an argument comes first. These arguments are ints, so the
+ * kernel ignores the high half. */
 static void add_rule(program *p, const rule *r)
 {
 	const unsigned length = r->when == ALWAYS ? 1 : 4;

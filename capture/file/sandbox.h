@@ -20,8 +20,8 @@
  * its own.
  *
  * What remains: the process is a fork, so it sees its parent's memory as it was at that moment,
- * except mapped files and scratch memory (vn_scratch, vn_recording: MADV_DONTFORK). It can send it
- * to nobody but the parent.
+ * except mapped files and scratch memory (vn_scratch, vn_recording: MADV_DONTFORK). It can send
+ * what it sees only to the parent.
  */
 #ifndef VN_CAPTURE_SANDBOX_H
 #define VN_CAPTURE_SANDBOX_H

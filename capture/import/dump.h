@@ -63,7 +63,7 @@ struct vn_dump {
 vn_status vn_dump_open(const char *path, vn_dump **d, vn_error *err);
 void      vn_dump_close(vn_dump *d); /* safe on NULL */
 
-/* Makes a recording, which owns the dump from then on, also after a failure. */
+/* Makes a recording of a dump, and takes ownership of the dump, also after a failure. */
 vn_status vn_dump_recording(vn_dump *d, vn_recording **r, vn_error *err);
 /* Sets a fact about the model in such a recording: "family", "config"... */
 vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err);

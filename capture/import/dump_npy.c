@@ -177,8 +177,8 @@ static vn_status look_for_folder(const vn_dump *d, const char *prefix, const cha
 	return VN_OK;
 }
 
-/* Whether something other than a folder is a tensor. A text file is one only if it begins like
- * numbers, because notes may lie next to a dump. */
+/* Is this file a tensor? A text file is one only if it begins with numbers, because a dump's folder
+ * may also hold notes. */
 static bool is_tensor(const vn_dump *d, const char *prefix, const char *name)
 {
 	char   path[MOST_PATH], text[16] = "";

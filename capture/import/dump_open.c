@@ -1,4 +1,4 @@
-/* dump_open.c: which kind of dump it is; see dump.h. */
+/* dump_open.c: finds the kind of a dump, and opens it; see dump.h. */
 #include "capture/import/dump.h"
 
 #include <errno.h>

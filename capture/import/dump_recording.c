@@ -1,4 +1,4 @@
-/* dump_recording.c: the recording that a dump becomes; see dump.h. */
+/* dump_recording.c: makes a recording of a dump; see dump.h. */
 #include "capture/import/dump.h"
 
 #include "capture/view/dims.h"

@@ -212,8 +212,8 @@ static int words_of(const char *axes)
 	return n;
 }
 
-/* An array without axis names that has one axis more than its checkpoint, in front and of length one, is a batch of
- * one, as PyTorch's tensors are: own_names drops that axis. */
+/* If an array without axis names has one axis more than its checkpoint, and the first axis has
+ * length one, it is a batch of one, as usual in PyTorch. own_names drops that axis. */
 static vn_status name_batches(vn_import *i, vn_error *err)
 {
 	char axes[VN_AXES_MAX];
@@ -270,7 +270,7 @@ typedef struct fewer {
 	int64_t             prompts; /* final_norm and logits may have one row for each */
 } fewer;
 
-/* The number of tokens whose rows it has, if fewer than the step's; else -1. */
+/* Returns the number of token rows of a tensor, if it is less than its step's; else -1. */
 static int64_t fewer_rows(const fewer *f, const vn_entry *e)
 {
 	const vn_step *s = vn_recording_step(f->r, e->step);
@@ -366,7 +366,7 @@ static void look_at_shape(vn_import *i, const vn_entry *e)
 		         *like ? " " : "", like);
 }
 
-/* A shipped map that knows most of the names, where none was asked for; or NULL. */
+/* If the user chose no map: returns the shipped map that knows most of the names; else NULL. */
 static const char *fitting_map(const vn_import *i)
 {
 	const int    n = vn_recording_count(i->r);

@@ -65,8 +65,9 @@ void      vn_import_close(vn_import *i);
 bool      vn_import_knows(const vn_plan *plan, const char *name);
 /* Writes the checkpoint name nearest to `name` to `to` (room bytes). */
 void      vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t room);
-/* Refuses, with the line of the manifest, a checkpoint's dims that contain a word no checkpoint
- * has, or that are its own words but make an axis longer than the model's, or not a part of it. */
+/* Checks the dims that a manifest states for a checkpoint. Refuses, with the line of the manifest,
+ * a word that no checkpoint has, and an axis that is longer than the model's or that cannot be one
+ * rank's part of it. */
 vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err);
 /* Lists what maps to what, what is left over, and the nearest names. */
 void      vn_import_list(const vn_import *i, FILE *to);

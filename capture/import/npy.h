@@ -27,7 +27,7 @@ typedef struct vn_npy {
 	vn_laid  laid;
 	vn_shape shape;
 	size_t   at;    /* offset of the numbers */
-	size_t   bytes; /* of them */
+	size_t   bytes; /* of the numbers */
 } vn_npy;
 
 /* Parses the header. data (bytes): the beginning of a file of `total` bytes, all of it or at least

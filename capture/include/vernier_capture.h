@@ -93,7 +93,7 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 
 /* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_CAPTURE_HERE
  * sets its own line. The put functions do not set it, because most programs call them in one helper
- * function, whose line would then stand for every tensor. Of a long path, the end is kept. */
+ * function, so every tensor would get that function's line. A long path loses its beginning. */
 int vernier_capture_at(vernier_capture *c, const char *file, int line);
 #define VERNIER_CAPTURE_HERE(c) vernier_capture_at((c), __FILE__, __LINE__)
 

@@ -83,7 +83,7 @@ int vernier_record_put(vernier_record *r, const char *name, const char *dims, co
 
 /* Sets the source line of the next tensor, which reports show as FILE:LINE. VERNIER_RECORD_HERE
  * sets its own line. The put functions do not set it, because most programs call them in one helper
- * function, whose line would then stand for every tensor. Of a long path, the end is kept. */
+ * function, so every tensor would get that function's line. A long path loses its beginning. */
 int vernier_record_at(vernier_record *r, const char *file, int line);
 #define VERNIER_RECORD_HERE(r) vernier_record_at((r), __FILE__, __LINE__)
 

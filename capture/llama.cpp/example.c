@@ -1,8 +1,8 @@
 /* example.c MODEL.gguf DIR ID ID...: llama.cpp over these tokens in one call, recorded.
  *
- * What a program of yours needs are the three lines with `rec`. Cached keys and values are kept as float32 here and
- * attention is computed node by node, so that it rounds least and most of it is seen; a context with llama.cpp's
- * defaults is recorded as well.
+ * Your program needs only the three lines with `rec`. This example keeps cached keys and values in
+ * float32 and computes attention node by node, which rounds least and shows the most tensors. A
+ * context with llama.cpp's defaults can be recorded as well.
  */
 #include "vernier_callback.h"
 

@@ -100,8 +100,9 @@ static int wanted(const struct ggml_tensor *t)
 	       strncmp(t->name, "cache_", 6) != 0;
 }
 
-/* Notes rounding inside a node whose input and output are float32: ggml converts products to a format that
- * depends on their first factor's, and computes gelu by a table of halves. */
+/* Notes nodes with float32 input and output that round inside: ggml converts the second factor of a
+ * product to a format that depends on the first factor's, and computes gelu from a table of
+ * halves. */
 static void note_rounding(vernier_callback *c, const struct ggml_tensor *t)
 {
 	const char               *op = ggml_op_desc(t);

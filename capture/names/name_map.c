@@ -1,4 +1,4 @@
-/* name_map.c: which rule has which tensor, and what becomes of it; see name_map.h. */
+/* name_map.c: decides which rule applies to which tensor, and applies it; see name_map.h. */
 #include "capture/names/name_map_internal.h"
 
 #include "capture/recording/derive.h"
@@ -76,7 +76,8 @@ static void choose_rules(vn_map_job *j)
 
 /* ---- either one or the other ------------------------------------------------------------- */
 
-/* The tensor that becomes that checkpoint by a rule with one result, without being a fallback. */
+/* Returns the tensor that becomes this checkpoint by a rule with one result that is not a
+ * fallback. */
 static int source_of(const vn_map_job *j, int step, const char *name)
 {
 	char to[VN_NAME_MAX];

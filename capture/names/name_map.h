@@ -18,12 +18,13 @@ typedef struct vn_map_rule {
 	int    n_plus;
 	char  *to;    /* NULL: none */
 	char  *again; /* the checkpoint that `to` is a second recording of; NULL: none */
-	/* one of these names, decided by content (vn_name_map_apply), with its axes; NULL: not used */
+	/* the tensor is one of these two checkpoints, which its content decides (vn_name_map_apply);
+	 * and the axes of each; NULL: not used */
 	char  *either[2], *either_axes[2];
 	char **parts; /* the names of the parts that it is cut into, along `along` */
 	int    n_parts;
 	char  *along;
-	char  *each; /* one name per index of that axis, which is then {n}; NULL */
+	char  *each; /* a pattern with {n}: one name per index of that axis; NULL */
 	/* dims strings, with groups: "batch token (head dim)"; NULL: from the file or the point */
 	char  *axes, *to_axes;
 	char  *cut;         /* an axis; only its first indices are used; NULL */
@@ -63,7 +64,7 @@ typedef struct vn_map_use {
 	const vn_like *like; /* the lengths of axes */
 	/* receives decisions made by content; NULL */
 	void (*say)(void *context, const char *words);
-	/* receives what a rule could not do, whose tensors are then left out; NULL: that is an error */
+	/* receives what a rule could not do; its tensors are then left out. NULL: this is an error */
 	void (*trouble)(void *context, const char *words);
 	void *context;
 	/* out: tensors that rules matched, dropped, and those that no rule matched */

@@ -6,7 +6,7 @@
 
 enum { VN_MAP_LEFT = -1, VN_MAP_GONE = -2 };
 
-/* The fate of one tensor. */
+/* What a map does with one tensor. */
 typedef struct vn_map_outcome {
 	int  entry, rule, n; /* rule VN_MAP_LEFT: the tensor stays as it is. n: the value of {n} */
 	int  part;           /* -1: the whole tensor */
@@ -28,9 +28,10 @@ typedef struct vn_map_job {
 /* Fails with "MAP:LINE:COLUMN: RECORDING: ...". */
 __attribute__((format(printf, 3, 4))) vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...);
 
-/* Does {n+K} of a pattern (NULL: none) count from 0 on for this n? */
+/* Is the number that {n+K} in a pattern makes of this n at least 0? True without a pattern (NULL)
+ * or without such a number. */
 bool      vn_map_counts_from(const char *pattern, int n);
-/* Writes the name of term k of `plus` that belongs to a tensor: the same number with as many
+/* Writes the name of term k of `plus` for a tensor called `name`: with the same number, in as many
  * digits. Returns false if it does not fit. */
 bool      vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room);
 /* Adds one tensor to j->made. */

@@ -1,4 +1,4 @@
-/* name_map_place.c: one tensor of theirs as a checkpoint of ours: axes, parts, sums. */
+/* name_map_place.c: makes a checkpoint of another engine's tensor: axes, parts, sums. */
 #include "capture/names/name_map_internal.h"
 
 #include "capture/view/dims.h"
@@ -30,7 +30,7 @@ static vn_looks looks_of(const vn_map_job *j, const char *name, int step)
 
 /* ---- one tensor ------------------------------------------------------------------------- */
 
-/* Makes one of our entries from one of theirs, without the other engine's labels. */
+/* Makes an entry from another engine's, without that engine's labels. */
 static vn_entry rename_entry(const vn_entry *from, const char *name)
 {
 	const char *dot = strchr(name, '.');
@@ -52,8 +52,8 @@ static void set_axes(vn_entry *e, const char *axes)
 	e->rows_off = false;                              /* it referred to the original rows */
 }
 
-/* Keeps a tensor whose shape does not have the axes that the rule states. The stated axes stay as its label, so
- * that nothing takes it for the checkpoint. */
+/* Keeps a tensor with a shape that does not fit the axes of its rule. The rule's axes stay as its
+ * label, so that it is not mistaken for the checkpoint. */
 static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e, const char *said)
 {
 	const vn_map_rule *k = &j->m->rule[o->rule];
@@ -172,7 +172,7 @@ static int64_t part_size(vn_looks *w, const vn_dims *from, const vn_dims *to)
 	return n;
 }
 
-/* Replaces atom `along` of from by those words of to that from lacks. */
+/* Replaces atom `along` of `from` by those words of `to` that `from` lacks. */
 static bool replace_along(vn_looks *w, const vn_dims *from, int along, const vn_dims *to, vn_dims *out)
 {
 	*out = *from;

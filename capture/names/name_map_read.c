@@ -1,4 +1,4 @@
-/* name_map_read.c: the text of a name map into rules (specs/names.md). */
+/* name_map_read.c: parses the text of a name map into rules (specs/names.md). */
 #include "capture/names/name_map.h"
 
 #include "capture/view/dims.h"

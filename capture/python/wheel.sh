@@ -27,8 +27,8 @@ for tool in debootstrap glslc unshare; do
 done
 [ -e /usr/include/vulkan/vulkan.h ] || fail "Vulkan's headers are missing: apt-get install libvulkan-dev"
 
-# Runs a script of ours in the root, with /proc, /dev and this machine's certificates. pip brings certificates of its
-# own, which know no proxy of this machine's; it is told to use those that are copied below.
+# Runs a script of ours in the root, with /proc, /dev and this machine's certificates. pip's own
+# certificates lack those of this machine's proxy, so pip uses the ones that are copied below.
 inside() {
 	unshare --mount bash \
 		-c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$root" \

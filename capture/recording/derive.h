@@ -50,7 +50,8 @@ int  vn_derive_origins(const vn_recording *r, int i, int *list, int room);
 /* Is entry i, or a tensor that it is made of, a sum of several tensors (of ranks' partial results)?
  * Its numbers are then rounded in another order than in the engine that recorded the parts. */
 bool vn_derive_is_sum(const vn_recording *r, int i);
-/* Is entry i made of several mapped tensors or of parts of them, so that any part of it is read where it is? */
+/* Is entry i made of pieces that are all mapped? Then any part of it can be read without making the
+ * whole. */
 bool vn_derive_in_pieces(const vn_recording *r, int i);
 
 /* Replaces the tokens of the first source by one prompt. ids and positions (n) are copied. */

@@ -64,10 +64,9 @@ vn_status vn_echo_of(vn_recording *r, vn_echo *e, vn_error *err)
 	return st;
 }
 
-/* A model that predicts well repeats a token about as often as its text does. One
- * whose head is fed the embedding does it nearly always. Twice as often and five
- * in a hundred more is neither chance nor style; three standard errors keep short
- * texts quiet. */
+/* A model that predicts well repeats a token about as often as the text does. A model whose head
+ * reads the embedding nearly always repeats it. Twice as often, and five in a hundred more, is
+ * neither chance nor style; three standard errors avoid false alarms on short texts. */
 bool vn_echoes(double share, double expected, int64_t n)
 {
 	return n >= FEWEST && share - 3 * sqrt(share * (1 - share) / (double)n) > 2 * expected + 0.05;

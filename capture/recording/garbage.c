@@ -38,7 +38,7 @@ int64_t vn_count_ends(const int32_t *id, int64_t n, int64_t vocab)
 	return ends;
 }
 
-/* Bytes at the start that go on with a character which began before. */
+/* Returns how many bytes at the start continue a character that began earlier. */
 static size_t cut_at_start(const char *text, size_t bytes)
 {
 	size_t n = 0;
@@ -77,7 +77,7 @@ int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of)
 
 /* ---- a recording -------------------------------------------------------------------- */
 
-/* The tokens that the engine puts behind the tokens from..tokens-1. */
+/* The tokens that the engine chooses after tokens from..tokens-1. */
 static vn_status choose_tokens(vn_recording *r, const int32_t *ids, int64_t from, int64_t tokens, int64_t prompt,
                                int32_t *chosen, int64_t *n, int64_t *vocab, vn_error *err)
 {
@@ -203,11 +203,11 @@ static double share_of(const vn_garbage_count *c, vn_garbage_sign sign)
 	return c->of[sign] ? (double)c->n[sign] / (double)c->of[sign] : 0;
 }
 
-/* Rules, tables and lists repeat, and so do small models that decode greedily, for a while. Half of
- * at least 32 tokens in one repetition is none of these; twice what the reference or the prompt has
- * leaves room for texts that repeat themselves. The two other signs are below one in a hundred in
- * healthy texts: what is far more is decided as for an echo, whose standard errors keep 8 tokens
- * quiet; a few unused ids and a cut character are below its 5 %. */
+/* Rules, tables and lists repeat themselves, and so do small models that decode greedily, for a
+ * while. But they do not put half of at least 32 tokens into one repetition; texts that repeat more
+ * are allowed twice the share of the reference or the prompt. The two other signs are below one in
+ * a hundred in healthy texts. They are judged like an echo: its standard errors avoid false alarms
+ * on 8 tokens, and a few unused ids or a cut character stay below its 5 %. */
 enum { FEWEST_REPEATED = 32 };
 
 static bool too_many(const vn_garbage_count *c, vn_garbage_sign sign, double expected)
@@ -247,7 +247,7 @@ bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sig
 	const double            text = share_of(&g->prompt, sign),
 				 expected = share_of(than, sign) > text ? share_of(than, sign) : text;
 
-	/* Nothing to compare with is no evidence: a reference without that text, or logits. */
+	/* Without the text, or the logits, of the reference there is nothing to compare with. */
 	if (!too_many(c, sign, expected) || (ref && !than->of[sign]))
 		return false;
 	if (sign == VN_GARBAGE_REPEATS)

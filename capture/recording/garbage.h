@@ -27,7 +27,7 @@ typedef struct vn_garbage_count {
 	int32_t id;     /* its first token */
 } vn_garbage_count;
 
-/* Sums per recording. Zeroed: it has none. */
+/* The counts of a recording. Zeroed: nothing was counted. */
 typedef struct vn_garbage {
 	vn_garbage_count chosen, prompt;
 } vn_garbage;
@@ -47,8 +47,8 @@ int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of);
 vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err);
 
 /* Is this sign far above what is expected: the reference's count, or the prompt's if ref is NULL?
- * Then words is the rest of a sentence whose subject owns the tokens: "chosen tokens repeat:
- * ...". */
+ * Then fills words, the rest of a sentence that begins with the owner of the tokens: "chosen tokens
+ * repeat: ...". */
 bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sign sign, char words[VN_GARBAGE_WORDS]);
 
 #endif

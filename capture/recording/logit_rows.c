@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The rows of one step, whose first token is number `first` of the text. An engine may have kept the last row alone. */
+/* Finds the rows of one step; first: index in the text of the step's first token. An engine may
+ * have kept only the last row. */
 static vn_status rows_of_step(const vn_recording *r, const vn_step *step, int64_t first, int64_t tokens,
                               vn_logit_row *at, int64_t *all, vn_error *err)
 {

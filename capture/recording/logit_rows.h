@@ -1,4 +1,4 @@
-/* logit_rows.h: where the logits behind each token of a recording are.
+/* logit_rows.h: finds the logits that follow each token of a recording.
  *
  * It does not matter which steps the tokens came in: one engine may have read a text at once, the
  * other token by token, or kept only the last row of a step.

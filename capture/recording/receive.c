@@ -113,7 +113,7 @@ static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, 
 	return VN_OK;
 }
 
-/* Of both the same. */
+/* Takes the number of rows of ids or positions, which must be the same for both. */
 static vn_status take_batch(vn_recording *r, const void *data, size_t bytes, vn_error *err)
 {
 	int64_t batch;
@@ -386,7 +386,7 @@ static vn_status take_all(vn_recording *r, vn_recording *const *same, int n, int
 	return st ? st : take_data(r, kind, data, bytes, err);
 }
 
-/* One file at hand. */
+/* A file whose frames are being received. */
 typedef struct incoming {
 	vn_recording        *r;
 	vn_recording *const *same; /* (n_same) the other recordings of this file */

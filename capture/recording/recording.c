@@ -250,7 +250,8 @@ static bool same_plan(const vn_recording *a, const vn_recording *b)
 	       same_lines(x->weight, x->n_weights, y->weight, y->n_weights);
 }
 
-/* Makes the plan from its text. others: n recordings with plans, whose texts may be the same. */
+/* Makes the plan from its text. others: n recordings with plans; one with the same text shares its
+ * plan. */
 static vn_status settle_plan(vn_recording *r, vn_recording *const *others, int n, vn_error *err)
 {
 	const vn_recording *like = NULL;
@@ -298,7 +299,8 @@ static vn_status check_steps(const vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-/* One that is also recorded, or listed twice, would be two facts about one tensor. */
+/* A tensor that was left out must not also be recorded, or be listed twice: there would be two
+ * statements about it. */
 static vn_status sort_left_out(vn_recording *r, vn_error *err)
 {
 	vn_left_out_sort(r->left_out, r->n_left_out);

@@ -49,7 +49,7 @@ typedef struct vn_entry {
 	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold;
 	 * NULL */
 	const char     *again;
-	/* joined from shards of the vocabulary that every rank has, and no rank has all (ranks.h) */
+	/* joined from shards of the vocabulary, one on every rank, none of them whole (ranks.h) */
 	bool            not_gathered;
 	bool            rows_off; /* its number of token rows differs from what its step states */
 } vn_entry;
@@ -108,7 +108,7 @@ int64_t         vn_recording_decoded(const vn_recording *r);
  * stated. */
 int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);
-/* Says how many tensors the entries [from, to) are, each counted once: "33 tensors, 1 of them also
+/* Writes how many tensors entries [from, to) are, each counted once: "33 tensors, 1 of them also
  * under a second name". Returns words. */
 enum { VN_TENSORS_WORDS = 96 };
 const char          *vn_recording_say_tensors(const vn_recording *r, int from, int to, char words[VN_TENSORS_WORDS]);
@@ -127,7 +127,7 @@ const char          *vn_entry_axes(const vn_entry *e);
 /* Is it computed after the last layer? Engines that only need the next token compute logits, and
  * what they come from, for the last row only. */
 bool                 vn_entry_last(const vn_entry *e);
-/* Is it such a checkpoint, with one row, although its step keeps `rows` rows? */
+/* Is it such a checkpoint, recorded with one row although its step keeps `rows` rows? */
 bool                 vn_entry_last_alone(const vn_entry *e, int64_t rows);
 /* Finds an entry by name, also by aliases of the plan; -1 if absent. */
 int                  vn_recording_find(const vn_recording *r, int step, const char *name);
@@ -145,8 +145,8 @@ bool      vn_recording_share(vn_recording *r);
 /* Are entry i of a and entry j of b the same bytes of one mapped file, of the same shape and
  * format? */
 bool      vn_recording_same_bytes(const vn_recording *a, int i, const vn_recording *b, int j);
-/* Unmaps the file and frees what is loaded of it; it is mapped or loaded again when it is next
- * read. Call before fork: the process that it makes has neither. No data may be in use. */
+/* Unmaps the file and frees everything loaded from it; reading maps or loads it again. Call before
+ * fork, so that the child inherits neither. No data may be in use. */
 void      vn_recording_unmap(vn_recording *r);
 
 /* A part of a tensor: size[k] indices from from[k] on along axis k. */

@@ -1,4 +1,4 @@
-/* recording_asked.c: what an open recording says; see recording.h. */
+/* recording_asked.c: the functions that return facts about an open recording; see recording.h. */
 #include <stdio.h>
 #include "capture/recording/recording_internal.h"
 

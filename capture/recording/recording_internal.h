@@ -119,9 +119,9 @@ struct vn_recording {
 	int             *by_name; /* (n_entries), sorted by step, then name */
 	vn_recording   **base;    /* sources of a derived recording (derive.h) */
 	int              n_bases;
-	/* for a recording that is one row of a batch (batched.h): which prompt, and the n columns of
-	 * the first call that are padding, `before` of them in front of the prompt; row NULL: not such
-	 * a recording */
+	/* for one row of a batch (batched.h): prompt: its number; row (n): the columns of the first
+	 * call that are padding, the first `before` of them before the prompt; row NULL: not one row of
+	 * a batch */
 	struct {
 		int64_t prompt, *row, n, before;
 	} padding;
@@ -137,7 +137,7 @@ struct vn_recording {
 	bool      allow_damage, defer; /* verify.h */
 };
 
-/* Keeps the statistics of entry e, which belongs to the recording or is about to. Returns false
+/* Stores the statistics of entry e, which is or will be an entry of the recording. Returns false
  * without memory. */
 bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
 
@@ -174,7 +174,7 @@ vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error 
 /* Computes the digest of a proof now. VN_ERR_DAMAGED: it differs from the one in the file, and
  * damage is not allowed. */
 vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err);
-/* The borrower has computed the digest of what it was lent. */
+/* Records the digest that a borrower has computed of the numbers it was lent. */
 void      vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *found);
 /* Says in words which tensor does not match its digest. */
 void      vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room);

@@ -2,8 +2,8 @@
  * big-endian), in child processes (child.h).
  *
  * A child takes some milliseconds, whatever it reads. So if small tensors are requested one after
- * the other, it also reads the next ones. Those that nothing has requested by the time of the next
- * child are freed.
+ * the other, it also reads the next ones. Tensors that were read ahead and not requested before the
+ * next child starts are freed.
  */
 #include "capture/recording/recording_internal.h"
 

@@ -69,7 +69,7 @@ static inline size_t vn_scan_span(size_t bytes)
 	return (bytes + 63) / 64 * 64;
 }
 
-/* The file. path: for messages. */
+/* The work of a child: the file, and what to read of it. path: for messages. */
 typedef struct vn_scan {
 	int                fd;
 	const char        *path;

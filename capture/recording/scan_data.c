@@ -112,8 +112,8 @@ static vn_extent list_extent(const vn_scan *s, hid_t dset, hid_t type, const cha
 	return e;
 }
 
-/* HDF5 clears two buffers of 1 MB for each read that converts, unless it is told to use smaller ones. A buffer holds at
- * least one element, stored or converted. */
+/* HDF5 clears two buffers of 1 MB for each read that converts, unless smaller ones are requested. A
+ * buffer holds at least one element, stored or converted. */
 static void read_all(const vn_scan *s, hid_t dset, hid_t type, const char *object, void *to)
 {
 	enum { LEAST = 32 << 10 };

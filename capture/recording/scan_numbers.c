@@ -112,7 +112,7 @@ static bool cut_box(const reading *x, const box *b, int *axis, hsize_t *at, bool
 	return *axis < x->rank;
 }
 
-/* inside: the box lies in one chunk that is ours. */
+/* inside: one chunk of our own holds the whole box. */
 static void read_box(reading *x, const box *b, bool inside)
 {
 	box     half[2] = { *b, *b };

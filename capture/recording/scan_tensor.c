@@ -64,8 +64,8 @@ static const own_type *own_types(void)
 	return all;
 }
 
-/* The dtype of a dataset whose type equals supported type i where same[i]. Among types that only the attribute
- * dtype distinguishes, takes the one named `word`, else the first. */
+/* Returns the dtype of a dataset. same[i]: its type equals supported type i. Of types that only the
+ * attribute dtype distinguishes, takes the one named `word`, else the first. */
 static int choose_dtype(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char *word, const char *object,
                         bool *big)
 {

@@ -72,7 +72,7 @@ void vn_scratch_write(vn_scratch *s, size_t at, const void *data, size_t bytes)
 		from += n;
 		at += (size_t)n;
 	}
-	if (bytes) /* plain memory, or a file that refuses: its bytes are there all the same */
+	if (bytes) /* plain memory, or a file for which this fails: its contents are valid in either case */
 		memcpy((unsigned char *)s->data + at, from, bytes);
 }
 

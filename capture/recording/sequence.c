@@ -70,8 +70,9 @@ static int by_all(const void *a, const void *b)
 	return order ? order : (p->index > q->index) - (p->index < q->index);
 }
 
-/* Sets `after` of the n items of one step, sorted by stated place; items with the same place count once. An
- * item without one goes after the last placed item whose name implies an earlier position. low: (n) scratch. */
+/* Sets `after` of the n items of one step, which are sorted by stated place; items with the same
+ * place count once. An item without a place comes after the last placed item whose name implies an
+ * earlier position. low: (n) scratch. */
 static void place_items(item *list, int n, meaning *low)
 {
 	int known = 0, places = 0;

@@ -22,8 +22,8 @@ typedef struct vn_place_of {
 
 /* Sorts: order (n) are the indices of x by step, then by stated place. An entry without a place
  * comes after the last of those that precede it by name. If no place is stated, names alone decide:
- * checkpoints outside layers come before or after them as their point does, foreign names come
- * last, and numbers in them are compared as numbers. */
+ * a checkpoint outside layers comes before or after the layers, as the table of points says;
+ * foreign names come last, and numbers in them are compared as numbers. */
 vn_status vn_sequence(const vn_place_of *x, int n, int *order, vn_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* steps.h: checks that the steps of a run follow each other and that none is missing.
  *
  * /run lists every token of the run, and each step states which of them it processed. So a single
- * file can show that a step was lost, copied, or stored under another number. A comparison would
- * not show it if both recorders make the same mistake. A step that kept nothing is a group without
+ * file can show that a step was lost, copied, or stored under another number. A comparison does not
+ * show this if both recorders make the same mistake. A step that kept nothing is a group without
  * tensors.
  */
 #ifndef VN_CAPTURE_STEPS_H

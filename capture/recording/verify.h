@@ -23,8 +23,8 @@
 /* Also hands out numbers that contradict their digest. */
 void vn_recording_allow_damage(vn_recording *r);
 
-/* While this is on, contiguous tensors are handed out unchecked: for a look at a few numbers of
- * tensors that will be measured later. vn_recording_verify checks them afterwards. */
+/* While this is on, contiguous tensors are handed out unchecked, for code that reads a few numbers
+ * of tensors that will be measured later. vn_recording_verify checks them afterwards. */
 void vn_recording_defer(vn_recording *r, bool on);
 
 /* Same as vn_recording_data, unchecked. *unchecked: the borrower must compute the digest of all
@@ -40,9 +40,9 @@ vn_status vn_recording_verify(vn_recording *r, vn_error *err);
 /* Checks all tensors that entry i is made of. */
 vn_status vn_recording_verify_entry(vn_recording *r, int i, vn_error *err);
 
-/* Believes the digest of entry i: a look at its numbers (vn_recording_defer) does not make
- * vn_recording_verify read them. Returns false if it is not the whole of one tensor of a checkpoint
- * file. */
+/* Accepts the digest of entry i without a check: if some of its numbers were handed out unchecked
+ * (vn_recording_defer), vn_recording_verify does not read them. Returns false if entry i is not the
+ * whole of one tensor of a checkpoint file. */
 bool vn_recording_trust(vn_recording *r, int i);
 
 /* Counts of the stored tensors that were read so far. */

@@ -1,4 +1,5 @@
-/* against.h: the judge of a run while it is recorded (`capture --against`).
+/* against.h: the interface of a judge, which compares a run with a reference while it is recorded
+ * (`capture --against`).
  *
  * capture/ knows neither limits nor metrics; compare/against implements the judge, and
  * compare/main.c hands it to cmd_capture.
@@ -27,7 +28,7 @@ typedef enum vn_opinion {
 enum { VN_OPINION_WORDS = 256 };
 
 typedef struct vn_run_judge {
-	/* Opens the reference and the limits. *said: which limits, for /run. */
+	/* Opens the reference and the limits. said: the limits in use, for /run. */
 	vn_status (*open)(const vn_run_reference *a, void **self, char said[VN_OPINION_WORDS], vn_error *err);
 	/* Begins a step: its tokens follow `position` earlier ones. */
 	vn_status (*step)(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err);

@@ -19,8 +19,9 @@ vn_status vn_read_range(const char *what, const char *text, int64_t *first, int6
 vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err);
 /* Reads a file or pipe of at most 64 MiB. A NUL follows the bytes. The caller frees *text. */
 vn_status vn_read_file(const char *path, char **text, size_t *bytes, vn_error *err);
-/* One --precision: that of the run, at most once, goes to *whole; that of some nodes, "P@GLOB",
- * becomes part[(*n)++], at most `most` of them. Borrows value. */
+/* Takes the value of one --precision option. "P", the precision of the run, goes to *whole and may
+ * be given once. "P@GLOB", the precision of some nodes, is appended to part, whose length is *n, at
+ * most `most`. Borrows value. */
 vn_status vn_take_precision(const char *value, const char **whole, const char **part, int *n, int most, vn_error *err);
 
 #endif

@@ -36,7 +36,7 @@ typedef struct vn_engine_options {
 	int                n_force_ref;
 	const char *const *precise; /* "f32@GLOB"; the last one that matches a node applies */
 	int                n_precise;
-	const vn_faulty   *faulty; /* runs this instead of the model's plan and weights; NULL: those */
+	const vn_faulty   *faulty; /* runs this plan and these weights; NULL: the model's own */
 } vn_engine_options;
 
 /* Returns the plan that the engine will run. */
@@ -47,8 +47,8 @@ const vn_plan *vn_engine_plan(const vn_model *m, const vn_engine_options *o);
 vn_status      vn_engine_open_plain(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 void           vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 
-/* Returns the seconds that its calls have spent on compiling code for a device. Here, so that what
- * only runs an engine does not link all of them. */
+/* Returns the seconds that its calls have spent on compiling code for a device. Inline, so that
+ * code that only runs an engine need not link every engine. */
 static inline double vn_engine_compiling(const vn_engine *e)
 {
 	return e->ops->compiling ? e->ops->compiling(e->self) : 0.0;

@@ -12,7 +12,7 @@ typedef enum vn_ids_part { VN_IDS_PROMPT, VN_IDS_DECODED, VN_IDS_ALL } vn_ids_pa
  * after step 0. Fails if the recording lacks what is asked for (no ids, no decoded tokens, or
  * several prompts); option: named in messages. The caller frees *ids. */
 vn_status vn_ids_from(const char *option, const char *path, vn_ids_part part, int32_t **ids, int64_t *n, vn_error *err);
-/* Fails if output, a recording to be written, is the recording path that an option reads. Either
+/* Fails if `output`, the recording to be written, is the file `path` that an option reads. Either
  * may be NULL. */
 vn_status vn_ids_kept(const char *option, const char *output, const char *path, vn_error *err);
 

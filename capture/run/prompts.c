@@ -71,7 +71,7 @@ static vn_status open_tokenizer(runs *r, vn_error *err)
 	const vn_status st = vn_tokenizer_open(r->job->model, &r->tokenizer, texts ? err : &why);
 	if (st && texts)
 		return st;
-	if (st && st != VN_ERR_NOTFOUND) /* it would only show the tokens as text */
+	if (st && st != VN_ERR_NOTFOUND) /* a tokenizer would only show the tokens as text */
 		snprintf(prompt.warning, sizeof prompt.warning, "%s", why.text);
 	vn_prompt_warn("capture", r->session.m, &prompt);
 	return VN_OK;
@@ -87,7 +87,7 @@ static vn_status encode_text(const runs *r, vn_scenario *s, vn_error *err)
 	return !st && s->n == 0 ? vn_fail(err, VN_ERR_USAGE, "an empty text: a run needs at least one token") : st;
 }
 
-/* The run decodes what the recording of its name in the folder decoded. */
+/* Makes the run decode the tokens that the recording of the same name in the folder decoded. */
 static vn_status take_forced_ids(runs *r, int i, vn_error *err)
 {
 	const vn_scenario *s = &r->s[i];
@@ -104,7 +104,7 @@ static vn_status take_forced_ids(runs *r, int i, vn_error *err)
 	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_PROMPT, &prompt, &of_prompt, err)))
 		return st;
 	free(prompt);
-	/* of_prompt is less than the prompt if that was given token by token at its end */
+	/* of_prompt is less than the prompt if the end of the prompt was given token by token */
 	if (n < s->n || of_prompt > s->n || memcmp(r->forced[i], s->ids, (size_t)s->n * sizeof *s->ids) != 0)
 		return vn_fail(err, VN_ERR_USAGE, "--force-ids-from: %s is of another prompt", path);
 	if (s->decode >= 0 && s->decode != n - s->n)
@@ -192,7 +192,7 @@ static bool same_run(const vn_recording *r, const vn_recipe *recipe)
 	return true;
 }
 
-/* Is the recording of this recipe there already? One of something else is refused. */
+/* Does the recording of this recipe exist already? A recording of anything else is refused. */
 static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights, bool *there, vn_error *err)
 {
 	vn_recording *r = NULL;
@@ -263,8 +263,8 @@ static const char *name_piece(void *context, int i)
 	return ((const runs *)context)->s[i].name;
 }
 
-/* Shares the runs with the other processes of mpirun. The first process says what came of all. A model that is mapped
- * here would be empty in a child process, which opens it again. */
+/* Shares the runs with the other processes of mpirun. The first process reports all results. A
+ * mapped model is not inherited by a child process, so each child opens it again. */
 static vn_status share_runs(runs *r, int *kept, bool *first, vn_error *err)
 {
 	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
@@ -335,7 +335,7 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	runs      r = { .job = job };
 	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
 
-	vn_interrupt_catch(); /* not before: a signal ends the wait for a pipe */
+	vn_interrupt_catch(); /* not earlier: a signal must be able to end the wait for a pipe */
 	if (!st &&
 	    (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
 	     !(r.against = calloc((size_t)r.n, sizeof *r.against)) || !(r.forced = calloc((size_t)r.n, sizeof *r.forced))))

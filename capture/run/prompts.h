@@ -21,7 +21,8 @@ typedef struct vn_prompts_job {
 	const char              *forced_from; /* NULL, or a folder: each decodes what its NAME.h5 there decoded */
 } vn_prompts_job;
 
-/* Says on stderr what was recorded, as `vernier capture` does, with warnings about the weights. */
+/* Reports on stderr what was recorded, as `vernier capture` does, with warnings about the
+ * weights. */
 void vn_prompts_say(const char *path, const vn_recorded *done);
 
 /* Checks all scenarios, then records those that are not there yet (with recipe->force all), and

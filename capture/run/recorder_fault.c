@@ -26,7 +26,7 @@ struct vn_recorder_fault {
 	size_t        *had;     /* (n_values) its bytes */
 	bool           keeping; /* the running call is of the former prompt */
 	vn_sink        behind;
-	/* The tensor at hand. */
+	/* The tensor being received. */
 	int            value;
 	vn_dtype       dtype;
 	vn_shape       shape;

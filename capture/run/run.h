@@ -46,7 +46,7 @@ typedef struct vn_recipe {
 typedef struct vn_recorded {
 	int64_t tensors, bytes;
 	double  seconds;              /* in total */
-	double  compiling, computing; /* inside the engine: its code for the device; the rest */
+	double  compiling, computing; /* inside the engine: compiling code for the device; the rest */
 	bool    compiled;             /* no earlier run had left that code */
 	/* weight tensors that hold NaN or infinities; recorded nevertheless */
 	int     nonfinite_weights;
@@ -55,7 +55,7 @@ typedef struct vn_recorded {
 	 * words */
 	int64_t judged, left_out, outside;
 	char    found[VN_OPINION_WORDS + VN_NAME_MAX + 64];
-	bool    stopped; /* there */
+	bool    stopped; /* the run ended at that tensor */
 } vn_recorded;
 
 /* Are all n token ids in the vocabulary? VN_ERR_USAGE names the first that is not. */
@@ -66,7 +66,7 @@ vn_status vn_ids_check(const int32_t *ids, int64_t n, const vn_plan *plan, vn_er
  * something, a path that can be written. */
 vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err);
 
-/* Adds what the recipe says of a run to its facts. */
+/* Adds the recipe's settings to the facts of a run. */
 void vn_recipe_facts(const vn_recipe *r, vn_facts *facts);
 
 /* Runs the recipe and writes the file. *done: what was recorded. */

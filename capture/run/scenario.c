@@ -13,7 +13,7 @@
 
 enum { MOST_NAME = 200, MOST_DIGITS = 12, LEAST_DIGITS = 3 };
 
-/* Where a line is, for messages. */
+/* The place of a line, for messages. */
 typedef struct place {
 	const char *path;
 	int         line;
@@ -144,7 +144,7 @@ static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_
 	return st;
 }
 
-/* Names those that have none. */
+/* Gives names to scenarios without one. */
 static vn_status name_all(const char *path, vn_scenario *s, int n, vn_error *err)
 {
 	char      last[MOST_DIGITS];

@@ -29,13 +29,13 @@ struct vn_screen {
 	vn_tensor           now;
 	void               *data;
 	size_t              at, room;
-	/* Of the step: (n_values). */
+	/* The state of a step: (n_values). */
 	held               *held;
 	int                 oldest; /* no value before it is held */
 	bool               *written;
 	bool               *asked;  /* for the inputs of the tensor being received */
 	int                *reader; /* (n_values) the last operation whose recorded result depends on it */
-	/* Of the run. */
+	/* The state of the run. */
 	char              **line;
 	int64_t             n_lines, judged, outside;
 	char                first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];
@@ -48,7 +48,8 @@ static bool is_wanted(const vn_screen *s, int value)
 	return s->want[value] || s->want[vn_plan_root(s->plan, value)];
 }
 
-/* An output that is not recorded passes its own readers on. Nodes are in execution order. */
+/* The readers of an output that is not recorded count as readers of its inputs. Nodes are in
+ * execution order. */
 static void find_readers(vn_screen *s)
 {
 	for (int v = 0; v < s->plan->n_values; v++)
@@ -131,7 +132,7 @@ static vn_status leave_out(vn_screen *s, held *h, vn_error *err)
 	return VN_OK;
 }
 
-/* Leaves out what only operations before node `next` read. */
+/* Leaves out the tensors that only operations before node `next` read. */
 static vn_status leave_out_before(vn_screen *s, int next, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -158,8 +159,8 @@ static vn_status write_tensor(vn_screen *s, int value, vn_dtype dtype, const vn_
 	return st;
 }
 
-/* Writes what the operation of a value reads, as far as it was recorded; behind what was not, what that was made
- * from. */
+/* Writes the inputs of the operation that makes a value. In place of an input that was not
+ * recorded, writes the tensors that it was made from. */
 static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 {
 	const vn_node *n = &s->plan->node[s->plan->value[value].node];
@@ -171,7 +172,7 @@ static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 		if (h->data && !(st = write_tensor(s, v, h->dtype, &h->shape, h->data, err)))
 			drop_held(h);
 		else if (!st && !is_wanted(s, v) && !s->asked[v]) {
-			s->asked[v] = true; /* a residual stream reaches it by many ways */
+			s->asked[v] = true; /* the residual stream leads to it by many paths */
 			st = write_inputs(s, v, err);
 		}
 	}

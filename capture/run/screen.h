@@ -1,4 +1,4 @@
-/* screen.h: the sink of a judged run (against.h): between the engine's tensors and the store.
+/* screen.h: the sink of a judged run (against.h), which decides which tensors go to the store.
  *
  * A tensor outside its limits is written, with the inputs of its operation, so that they can be
  * replayed. One that cannot be judged is written. One that agrees is kept in memory while an
@@ -36,8 +36,8 @@ vn_status   vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err);
 void        vn_screen_facts(const vn_screen *s, vn_facts *facts);
 /* Did the run end at a tensor outside its limits? The sink then fails with VN_ERR_INTERRUPTED. */
 bool        vn_screen_stopped(const vn_screen *s);
-/* Counts what was judged and what was left out. Returns what was outside first, in words, or
- * NULL. */
+/* Sets the numbers of tensors judged, left out and outside. Returns the first one outside, in
+ * words, or NULL. */
 const char *vn_screen_found(const vn_screen *s, int64_t *judged, int64_t *left_out, int64_t *outside);
 
 #endif

@@ -32,7 +32,7 @@ static vn_status make_faulty(vn_session *s, vn_error *err)
 	return st;
 }
 
-/* A fault of the recorder remembers what it has seen, so that each recording has its own. */
+/* A recorder fault remembers earlier tensors, so each recording gets its own. */
 static vn_status make_recorder_fault(const vn_session *s, vn_recorder_fault **f, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -59,7 +59,7 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 	return st;
 }
 
-/* Makes the table of weights, unless it is there. beside: starts threads that make it. */
+/* Makes the table of weights, unless it was made. beside: starts threads that make it. */
 static void start_table(vn_session *s, bool beside)
 {
 	if (s->table || !(s->table = calloc((size_t)vn_model_plan(s->m)->n_weights + 1, sizeof *s->table)))
@@ -91,7 +91,7 @@ vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *don
 	*done = (vn_recorded) { 0 };
 	r.inject = s->n_inject ? s->injected : NULL;
 	if (s->run.gpu && s->run.threads == 0)
-		start_table(s, true); /* while the device is opened and loads the same weights, by as many threads */
+		start_table(s, true); /* runs while the device is opened and loads the same weights with as many threads */
 	if ((st = make_recorder_fault(s, &f, err)) || (!s->e.self && (st = vn_engine_open(&s->e, s->m, &s->run, err))))
 		goto done;
 	s->e.ops->reset(s->e.self);

@@ -1,8 +1,8 @@
 /* session.h: a model, its planted faults and an engine, for one recording or for several in
  * sequence.
  *
- * The engine is opened by the first recording, which computes the table of weights, once; for a GPU beside the
- * loading.
+ * The first recording opens the engine and computes the table of weights, which later recordings
+ * reuse. For a GPU, threads compute the table while the weights are loaded.
  *
  * Owner    the options and texts are borrowed until vn_session_close.
  * Threads  one at a time.

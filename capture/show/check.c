@@ -71,7 +71,7 @@ static bool statistics_hold(const vn_stats *said, const vn_stats *found)
 	       is_near(said->rms, found->rms, room);
 }
 
-/* Of one tensor. */
+/* What was computed from a tensor's numbers. */
 typedef struct numbers {
 	vn_digest digest; /* set if it differs from the one in the file */
 	vn_stats  stats;  /* set if they differ from those in the file */
@@ -195,7 +195,7 @@ static vn_status check_echo(vn_recording *r, vn_file_check *c, vn_error *err)
 	return VN_OK;
 }
 
-/* Nor does a synthetic model write a text. */
+/* A synthetic model does not write text either. */
 static vn_status check_garbage(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_garbage      g = { 0 };

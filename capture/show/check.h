@@ -24,7 +24,7 @@ typedef struct vn_file_check {
 	vn_file_finding *finding; /* (n) */
 	int              n;
 	int              identities, identities_broken, digests, digests_wrong; /* the first and third: checked */
-	int64_t          echo_rows;                                             /* of logits, checked for an echo */
+	int64_t          echo_rows;                                             /* rows of logits, checked for an echo */
 	char            *warning[VN_FILE_CHECK_WARNINGS];
 	int              n_warnings;
 	bool             lost; /* memory ran out */

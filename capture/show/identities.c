@@ -205,7 +205,7 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 			most = fmax(most, off / q);
 			first = first < 0 ? i : first;
 		}
-		char by[40] = ""; /* of a length of 0, or that is no number, nothing can be a part */
+		char by[40] = ""; /* no error is a fraction of a length that is 0 or not finite */
 		if (isfinite(most) && most > 0)
 			snprintf(by, sizeof by, ", by a fraction of up to %.3g", most);
 		if (count)
@@ -424,7 +424,7 @@ vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int6
 	return count_differing(r, other, entry, n, differing, first, err);
 }
 
-/* Second recordings of this step's checkpoints, of every layer: they are few. */
+/* Checks the second recordings of this step, in every layer, because they are few. */
 static void check_again(vn_identity_walk *w)
 {
 	for (int i = 0; i < vn_recording_count(w->r) && !w->st; i++) {

@@ -60,16 +60,17 @@ typedef struct vn_identities_shared {
 	_Atomic int64_t     next; /* the first layer of all steps that no thread has taken */
 } vn_identities_shared;
 
-/* One thread's share: layers until none is left. More than one thread: only after
- * vn_recording_share returned true. *turn: where it failed. Together they keep within the memory of
- * vn_identities_of. */
+/* Checks layers until none is left; every thread that takes part calls it. Several threads: only
+ * after vn_recording_share returned true. *turn: where it failed. All threads together use no more
+ * memory than vn_identities_of. */
 vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *turn, vn_error *err);
-/* Adds what `more` found and frees it. In the order of checks, whatever the shares were. */
+/* Adds what `more` found and frees it. The result is in the order of checks, whichever thread made
+ * them. */
 vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err);
 void      vn_identities_free(vn_identities *found);
 /* Counts the numbers of an entry that differ from those of the checkpoint that it is a second
- * recording of, and finds the first. *differing -1: it is no second recording, or there is nothing
- * to compare it with. */
+ * recording of, and finds the first. *differing is -1 if the entry is not a second recording, or
+ * the first one is missing. */
 vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int64_t *first, vn_error *err);
 
 #endif

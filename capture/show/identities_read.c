@@ -137,7 +137,7 @@ void vn_parts_piece(const vn_parts *s, int which, int64_t from, size_t n, double
 {
 	const unsigned char *raw = vn_parts_raw(s, which, from, n);
 	const size_t         size = vn_dtype_size(s->e[which]->dtype);
-	/* Fetches what the next calls read; behind the end of the file, nothing. */
+	/* Prefetches what the next calls will read; nothing after the end of the file. */
 	for (size_t at = 0; s->data[which] && at < n * size; at += CACHE_LINE)
 		__builtin_prefetch(raw + FETCHED_AHEAD + at, 0, 2);
 	if (raw)

@@ -1,9 +1,11 @@
-/* identities_share.c: goes through the layers of all steps, alone or with other threads; see identities.h. */
+/* identities_share.c: checks the layers of all steps, with one or several threads; see
+ * identities.h. */
 #include "capture/show/identities_internal.h"
 
 #include <stdlib.h>
 
-/* Layers to go through. The count in the file is untrusted; a layer has at least one tensor. */
+/* The number of layers to check. The count in the file is untrusted; a layer has at least one
+ * tensor. */
 static int layers_of(const vn_recording *r)
 {
 	int layers = 0;
@@ -53,7 +55,7 @@ vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error
 		vn_identities_free(more);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the failed checks");
 	}
-	/* Both are in order, and no turn is in both. */
+	/* Both lists are sorted, and no turn is in both. */
 	for (int i = 0, a = 0, b = 0; i < n; i++)
 		all[i] = b == more->n || (a < found->n && found->broken[a].turn < more->broken[b].turn) ? found->broken[a++]
 		                                                                                        : more->broken[b++];

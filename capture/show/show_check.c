@@ -1,4 +1,4 @@
-/* show_check.c: what `vernier show FILE --check` found, as text and as JSON. */
+/* show_check.c: prints the findings of `vernier show FILE --check` as text and as JSON. */
 #include "capture/show/show_check.h"
 #include "capture/show/show_json.h"
 #include "capture/show/show_next.h"

@@ -1,4 +1,4 @@
-/* show_json.c: a recording as JSON. A number that JSON does not have is null. */
+/* show_json.c: prints a recording as JSON. A number that is not finite becomes null. */
 #include "capture/show/show_json.h"
 #include "capture/show/show_next.h"
 #include "capture/show/show_text.h"

@@ -1,4 +1,4 @@
-/* show_next.c: the commands that somebody may want to run after `vernier show`. */
+/* show_next.c: suggests commands to run after `vernier show`. */
 #include "capture/show/show_next.h"
 
 #include "libref/base/json.h"

@@ -1,4 +1,4 @@
-/* show_text.c: a recording, its weights and one tensor of it, for people. */
+/* show_text.c: prints a recording, its weights, or one of its tensors, as text. */
 #include "capture/show/show_text.h"
 #include "capture/base/warnings.h"
 #include "capture/recording/left_out.h"
@@ -253,7 +253,7 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 	}
 }
 
-/* Index after the last tensor of a step, whose tensors begin at `at` and are contiguous. */
+/* Returns the index after the last tensor of a step; at: the index of its first. */
 static int count_behind(const vn_recording *r, const vn_step *s, int at)
 {
 	while (at < vn_recording_count(r) && vn_recording_entry(r, at)->step == s->number)

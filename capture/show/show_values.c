@@ -57,7 +57,7 @@ static void print_csv(FILE *out, const vn_entry *e, const void *data)
 	print_rows(out, e, data, ',');
 }
 
-/* Version 1 of the format: a header of 128 bytes, whose text starts at byte 10. */
+/* Version 1 of the format: a header of 128 bytes; its text starts at byte 10. */
 static void print_npy(FILE *out, const vn_entry *e, const void *data)
 {
 	static const char magic[] = { (char)0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t ABSENT = -1; /* stands for the length of a NULL text */
+static const int64_t ABSENT = -1; /* the length that marks a NULL text */
 
 void vn_message_finish(vn_message *m)
 {

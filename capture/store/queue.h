@@ -23,7 +23,7 @@ typedef struct vn_block {
 	vn_dtype         dtype;
 	vn_shape         shape;
 	size_t           used;
-	int              held; /* how often it must still be given back; the queue's */
+	int              held; /* how often it must still be given back; private to the queue */
 	unsigned char   *data; /* (VN_BLOCK_BYTES), aligned to a page (disk.h) */
 } vn_block;
 
@@ -32,16 +32,16 @@ typedef struct vn_queue vn_queue;
 vn_queue *vn_queue_create(size_t budget); /* NULL: no memory */
 void      vn_queue_destroy(vn_queue *q);  /* after both threads have stopped using it */
 
-/* returns an empty block; NULL: no memory for the first one */
+/* Returns an empty block; NULL: no memory for the first one. */
 vn_block *vn_queue_take(vn_queue *q);
-/* a block that was taken and will not be posted; NULL is allowed */
+/* Frees a block that was taken and will not be posted. NULL is allowed. */
 void      vn_block_free(vn_block *b);
 void      vn_queue_post(vn_queue *q, vn_block *b);
 vn_block *vn_queue_fetch(vn_queue *q); /* waits; NULL once closed and empty */
-/* a fetched block must be given back once more */
+/* Requires that a fetched block is given back once more. */
 void      vn_queue_hold(vn_queue *q, vn_block *b);
 void      vn_queue_give_back(vn_queue *q, vn_block *b);
-/* waits until every posted block has been given back */
+/* Waits until every posted block has been given back. */
 void      vn_queue_drain(vn_queue *q);
 void      vn_queue_close(vn_queue *q); /* nothing more will be posted */
 

@@ -30,7 +30,7 @@ typedef struct answer {
 
 /* ---- both ends ------------------------------------------------------------------------------ */
 
-/* Sends two pieces, one of which may be empty, usually in one call. */
+/* Sends two pieces, usually in one call. One of them may be empty. */
 static bool send_all(int socket, const void *first, size_t first_bytes, const void *second, size_t second_bytes)
 {
 	struct iovec  part[2] = { { (void *)(uintptr_t)first, first_bytes }, { (void *)(uintptr_t)second, second_bytes } };

@@ -383,9 +383,9 @@ static vn_status read_back(vn_desk *d, vn_error *err)
 	            : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", d->path);
 }
 
-/* Message: 1 to mark the file complete, else 0. value: the tensors that the file on disk has. Writes everything to
- * disk and closes HDF5; without 1 the mark stays 0. If HDF5 has failed before, the file stays as it was published
- * last: HDF5 would write objects that it has made by half. */
+/* Message: 1 to mark the file complete, else 0. value: the tensors that the file on disk has.
+ * Writes everything to disk and closes HDF5; without 1 the mark stays 0. If HDF5 has failed before,
+ * the file stays as it was last published, because HDF5 would write half-made objects. */
 static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
 	const bool complete = vn_take_int(m) && !d->refused;
@@ -460,7 +460,7 @@ vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value
 	if (poor)
 		return poor;
 	vn_status st = does[errand](d, m, value, err);
-	if (!st && !(d->broken && errand == VN_SCRIBE_CLOSE)) /* what broke it was already reported */
+	if (!st && !(d->broken && errand == VN_SCRIBE_CLOSE)) /* the failure that broke it was already reported */
 		st = vn_trouble_since(d->mark, d->path, err);
 	d->broken |= st == VN_ERR_IO || st == VN_ERR_NOMEM;
 	return st;

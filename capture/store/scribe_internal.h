@@ -17,11 +17,11 @@ struct vn_desk {
 	hid_t       file, step; /* step: its group */
 	hid_t       groups;     /* creation properties of groups */
 	hid_t       dset;       /* of the current tensor, without a name until it is complete */
-	hid_t       parent;     /* group of the last tensor with a layer, and its name */
+	hid_t       parent;     /* group of the last tensor in a layer; the next field is its name */
 	char        parent_name[VN_NAME_MAX];
 	hid_t       more;      /* group that continues the step's, for names without a layer; invalid: none yet */
 	int         n_more;    /* such groups of this step */
-	int64_t     links;     /* that a group has room for in its first block */
+	int64_t     links;     /* number of links that fit into a group's first block */
 	void       *names;     /* of the step: a tree of tsearch */
 	double      published; /* time of the last publish */
 	int64_t     tensors;   /* finished */

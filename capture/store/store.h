@@ -6,7 +6,7 @@
  * The store's own thread writes them, so a piece costs the caller one copy, and the caller waits
  * only if more than the queue's budget is unwritten.
  *
- * Owner    whoever creates a store commits or abandons it.
+ * Owner    the code that creates a store commits or abandons it.
  * Threads  one thread at a time per store. HDF5 runs in a process of its own (scribe.h), which
  *          vn_store_create forks.
  * Errors   an error of the writing thread is reported by the next call and by commit. Check commit:
@@ -63,8 +63,8 @@ vn_sink   vn_store_sink(vn_store *s);
 vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err);
 vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_error *err);
 vn_status vn_store_end(vn_store *s, vn_error *err);
-/* Sets who copies numbers that are written: copy(to, from, bytes, threads). Default: memcpy by the
- * caller's thread. */
+/* Sets the function that copies written numbers: copy(to, from, bytes, threads). Default: memcpy in
+ * the caller's thread. */
 void vn_store_copier(vn_store *s, void (*copy)(void *to, const void *from, size_t bytes, int threads), int threads);
 /* Writes second names that were asked for (want: as in vn_taps, aliases unresolved), as hard links
  * to what this step wrote. */

@@ -17,7 +17,8 @@ struct vn_store {
 	const vn_plan *plan;
 	vn_place       place;
 	int64_t        tensors, bytes;
-	/* (n_ids), copy of the ids at byte ids_at of the file; NULL: all were known */
+	/* (n_ids): copy of the ids, which are at byte ids_at of the file; NULL: all were known at
+	 * first */
 	int32_t       *ids;
 	int64_t        n_ids, unknown, ids_at;
 
@@ -27,7 +28,7 @@ struct vn_store {
 	int64_t   left;                                                      /* elements that the open tensor still needs */
 	size_t    width;                                                     /* bytes per element */
 	void (*copy)(void *to, const void *from, size_t bytes, int threads); /* vn_store_copier; NULL: memcpy */
-	int  threads;                                                        /* of it */
+	int  threads;                                                        /* for copy */
 	bool cut;                                                            /* vn_store_cut */
 	bool whole;                                                          /* vn_store_create_whole */
 	bool open;                                                           /* between begin and end */
@@ -47,7 +48,7 @@ struct vn_store {
 	} tensor;
 	vn_disk     disk;
 	vn_writers *writers; /* NULL: not needed yet */
-	bool        alone;   /* they could not be started */
+	bool        alone;   /* the writers could not be started */
 
 	/* Both sides; asking: held during a request to the scribe. */
 	pthread_mutex_t asking;

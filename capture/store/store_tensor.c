@@ -1,5 +1,5 @@
-/* store_tensor.c: tensors on their way into a store: the sink that an engine fills, and the thread
- * that writes. See store.h. */
+/* store_tensor.c: how a store gets tensors: the sink that an engine fills, and the thread that
+ * writes. See store.h. */
 #include "capture/store/store_internal.h"
 
 #include "capture/file/h5.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE = 256 * 1024 }; /* bytes, from which on other threads copy and write: waking them takes time, too */
+enum { LARGE = 256 * 1024 }; /* fewest bytes that other threads copy and write: waking them takes time, too */
 enum { SLICE = 64 * 1024 };  /* part of a block that stays in the cache between statistics and digest */
 
 /* ---- the giver's side -------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* writers.h: threads that write blocks of a file while the storing thread computes their digests.
  *
- * So the disk never waits for a digest. A block is held (queue.h) until it is written.
+ * So writing never waits for a digest. A block is held (queue.h) until it is written.
  *
  * Threads  one at a time per vn_writers.
  */
@@ -15,7 +15,7 @@ typedef struct vn_writers vn_writers;
 /* fd: of the file, the caller's; path: for messages. Both, and q, must outlive the writers. NULL:
  * no memory, or no thread could be started. */
 vn_writers *vn_writers_create(int fd, const char *path, vn_queue *q);
-/* Ends the threads, after what was posted. w may be NULL. */
+/* Ends the threads once everything posted is written. w may be NULL. */
 void        vn_writers_destroy(vn_writers *w);
 
 /* Holds the block and writes it at offset `at`. object: for messages, must live until

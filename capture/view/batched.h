@@ -22,11 +22,10 @@ int64_t vn_batched_count(const vn_recording *r);
  * step that does not continue every prompt. */
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err);
 
-/* Of such a recording, reads the rows of padding that a tensor has in the first call, those left
- * out of `name`: *x has *n rows, each of the tensor's other axes, in the order of the file.
- * `later`: also rows behind the prompt, which come before the tokens of later calls. The caller
- * frees *x, NULL if *n is 0: there is no padding, or this tensor has none, or not one axis of
- * tokens after the batch. */
+/* For a recording from vn_batched_row: reads the rows of padding that tensor `name` of the batch
+ * has for this prompt in the first call. *x: (*n, row), in the order of the file. later: also the
+ * rows after the prompt, which precede the tokens of later calls. The caller frees *x. *n is 0 and
+ * *x NULL if there is no padding, or the tensor's axes are not (batch, token, ...). */
 vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later, double **x, int64_t *n,
                              vn_error *err);
 

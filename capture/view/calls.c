@@ -16,7 +16,7 @@ static int64_t end_of(const vn_step *s)
 	return s->position + s->tokens;
 }
 
-/* Whether it is one prompt whose steps hold every token once from the first on. */
+/* Is it one prompt, with every token from the first on in exactly one step? */
 static bool goes_on(const vn_recording *r)
 {
 	const vn_step *s;

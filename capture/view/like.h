@@ -1,4 +1,4 @@
-/* like.h: the axes and sizes that a checkpoint should have.
+/* like.h: finds the axes and sizes that a checkpoint should have.
  *
  * A tensor of another engine often states neither. They come from the same checkpoint in the other
  * recording of the comparison, or from a plan. Code that splits, joins or reshapes foreign tensors

@@ -1,4 +1,4 @@
-/* ranks.c: see ranks.h: what is cut along an axis. */
+/* ranks.c: see ranks.h: joins tensors that are cut along an axis. */
 #include "capture/view/ranks_internal.h"
 
 #include "capture/view/box.h"
@@ -252,7 +252,7 @@ static vn_status join_parts(vn_ranks_job *j, int base, int i)
 	for (int k = 0; k < j->n; k++)
 		sum += vn_recording_entry(j->rank[k], entry[k])->shape.dim[axis];
 	if (wanted > 0 && e->shape.dim[axis] == wanted && sum != wanted)
-		return vn_ranks_replicated(j, entry); /* gathered already, on every rank */
+		return vn_ranks_replicated(j, entry); /* every rank has gathered it already */
 	if (strcmp(word, "kv_head") == 0 && wanted > 0 && wanted < j->n && j->n % wanted == 0 && sum == j->n)
 		return one_of_each(j, i, entry, axis, wanted);
 	/* Each rank has an equal share of a padded vocabulary. */

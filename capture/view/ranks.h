@@ -31,17 +31,16 @@ typedef struct vn_ranks_use {
 	char  not_gathered[200];
 } vn_ranks_use;
 
-/* Joins rank (n) into *r, and takes ownership of them, also after a failure. Their order is that
- * given, or, if all files state it in /run (rank, world_size), that one. Weights and plan of a rank
- * are not the model's, and are dropped.
+/* Joins rank (n) into *r, and takes ownership of them, also after a failure. They are joined in the
+ * order that all files state in /run (rank, world_size), else in the order given. Weights and plan
+ * of a rank are not the model's, and are dropped.
  *
  * Errors   a rank or number of ranks that is impossible; a rank missing, given twice, or
  *          incomplete; ranks of different runs, engines, precisions or families; a part of a tensor
  *          missing on a rank; shapes that do not fit; replicas that differ. */
 vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err);
 
-/* Reads which rank a file states in /run to be (-1: not stated), and of how many (-1: not
- * stated). */
+/* Reads the rank and the number of ranks (of) that a file states in /run; -1: not stated. */
 vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_error *err);
 
 #endif

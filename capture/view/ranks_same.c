@@ -1,4 +1,5 @@
-/* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
+/* ranks_same.c: joins tensors that are not cut along an axis: replicas and partial sums; see
+ * ranks.h. */
 #include "capture/view/box.h"
 #include "capture/recording/numbers.h"
 #include "capture/view/ranks_internal.h"
@@ -71,7 +72,7 @@ static vn_status measure_distance(vn_recording *r, int i, vn_recording *s, int k
 	return st;
 }
 
-/* The first rank whose numbers differ from rank `from`'s; -1: none. */
+/* Returns the first rank that differs in a number from rank `from`; -1: none. */
 static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to, int *other, double *most)
 {
 	vn_status st = VN_OK;

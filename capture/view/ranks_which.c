@@ -1,4 +1,4 @@
-/* ranks_which.c: which files are the ranks of one run, and in what order. */
+/* ranks_which.c: checks that files are the ranks of one run, and sorts them; see ranks.h. */
 #include "capture/view/ranks_internal.h"
 
 #include "libref/base/text.h"

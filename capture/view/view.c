@@ -79,7 +79,7 @@ static void separate_steps(vn_recording *r)
 
 /* ---- making ---------------------------------------------------------------------------- */
 
-/* The view of a tensor; if there is none, one that changes nothing. */
+/* Returns the view of a tensor; without a view, one that changes nothing. */
 static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 {
 	vn_entry_source *s = &r->source[i];

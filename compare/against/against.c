@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct judging {
-	vn_comparison      c; /* only the reference and the limits */
+	vn_comparison      c; /* only the paths of the reference and of the limits are set */
 	vn_compare_options o;
 	int                step;
 	bool               same; /* the step has the reference's tokens */
@@ -101,7 +101,7 @@ static vn_status measure_tensor(judging *j, int entry, const vn_tensor *t, bool 
 	return st;
 }
 
-/* What vn_judge_left_out needs to judge it again. */
+/* What vn_judge_left_out needs to judge a tensor that the run left out. */
 static vn_status list_measures(const vn_measured *m, vn_left_out *l, vn_error *err)
 {
 	if (!(l->measure = calloc(VN_N_METRICS + 2, sizeof *l->measure)))

@@ -26,7 +26,8 @@ static bool diverges(void *context, int step, int layer)
 	return false;
 }
 
-/* What threads find in one recording together; the failure is that of the first layer that failed. */
+/* What several threads find in one recording. The failure kept is that of the first layer that
+ * failed. */
 typedef struct side {
 	vn_identities_shared shared;
 	pthread_mutex_t      lock;
@@ -87,7 +88,7 @@ vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 	side          both[2];
 	vn_status     st;
 	if (vn_trusts(c))
-		return VN_OK; /* that would read every number */
+		return VN_OK; /* that check would read every number */
 	const int wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
 	int       most = 1;
 	for (int i = 0; i < 2; i++) {
@@ -177,7 +178,8 @@ vn_status vn_check_echo(vn_comparison *c, vn_error *err)
 
 /* ---- garbage ------------------------------------------------------------------------ */
 
-/* Do both have the same tokens, and the same texts of these as far as both have texts? */
+/* Do both recordings have the same tokens, and the same texts of these tokens where both record
+ * texts? */
 static bool same_text(const vn_comparison *c)
 {
 	const int32_t *a, *b;

@@ -135,7 +135,8 @@ static void begin_result(vn_comparison *c)
 		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warning[i]);
 }
 
-/* The digests of a floor's file are checked while it is measured, so what its numbers are refused for comes second. */
+/* The digests of a floor's file are checked while it is measured, so the reasons to refuse its
+ * numbers come second. */
 static vn_status floor_of(vn_comparison *c, vn_error *err)
 {
 	vn_status st = c->opened.floor             ? vn_floor_of_file(c, err)
@@ -168,7 +169,7 @@ static vn_status judge_points(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-/* A digest that does not match is noted where it is found, and refused in words here. */
+/* A digest that does not match is noted where it is found; the comparison is refused here. */
 static vn_status refuse_damage(vn_comparison *c, vn_status st, vn_error *err)
 {
 	return st == VN_ERR_DAMAGED ? vn_digests_refuse(c, err) : st;

@@ -24,10 +24,10 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
  * vn_comparison_finish afterwards, also after a failure. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);
 
-/* The parts of vn_compare, for several comparisons at once: the chapters up to the match;
- * measuring, of n comparisons together, at most VN_COMPARE_TOGETHER; and the chapters behind it. A
- * comparison that has failed takes part in no later step. Reference tensors that several
- * comparisons share, as bytes of one file, are read once. st, why: (n) */
+/* The three parts of vn_compare, for several comparisons at once: begin runs the chapters up to the
+ * match, measure measures n comparisons together (at most VN_COMPARE_TOGETHER), and end runs the
+ * remaining chapters. Call no further part for a comparison that has failed. Reference tensors that
+ * are the same bytes of one file are read once. st, why: (n) */
 enum { VN_COMPARE_TOGETHER = 4 };
 vn_status vn_compare_begin(vn_comparison *c, vn_error *err);
 void      vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error *why);

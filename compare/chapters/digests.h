@@ -17,7 +17,7 @@ vn_status vn_digests_check(vn_comparison *c, int n, vn_error *err);
 /* Adds a line of result.refusals for each wrong digest found so far (at most 8, then their number),
  * and fails with VN_ERR_MISMATCH. VN_OK if there is none. */
 vn_status vn_digests_refuse(vn_comparison *c, vn_error *err);
-/* Adds the same lines to result.warnings, as allowed. */
+/* Adds the same lines to result.warnings instead, because the user allowed them. */
 void      vn_digests_warn(vn_comparison *c);
 
 #endif

@@ -63,7 +63,7 @@ static int count_different(const int32_t *id, long long n)
 	return k;
 }
 
-/* Here, or by the candidate's run, or by its digests. */
+/* Compared here, during the candidate's run, or by the candidate's digests. */
 static bool was_compared(const vn_checkpoint *p)
 {
 	return p->m.n || p->status == VN_AGREED || p->status == VN_EQUAL;

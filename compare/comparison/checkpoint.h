@@ -1,4 +1,5 @@
-/* checkpoint.h: functions on one checkpoint, its checks and its floor; and the words of --allow.
+/* checkpoint.h: small functions on one checkpoint, which all chapters use; and the words of
+ * --allow.
  *
  * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
  *         checkpoint

@@ -38,7 +38,7 @@ typedef enum vn_allow {
 	VN_ALLOW_STEPS      = 1 << 11,
 	VN_ALLOW_ITSELF     = 1 << 12, /* one file as reference and candidate */
 	VN_ALLOW_DIGEST     = 1 << 13, /* numbers that contradict their digest */
-	/* with --strict: what agreed while it was recorded, and was left out */
+	/* with --strict: tensors that agreed during the run and were left out */
 	VN_ALLOW_AGREED     = 1 << 14,
 } vn_allow;
 /* clang-format on */
@@ -55,8 +55,8 @@ typedef enum vn_status_word {
 	VN_EMPTY,     /* has no elements */
 	VN_MISSHAPEN, /* shape, axes, basis or rows differ */
 	VN_UNREADABLE,
-	VN_AGREED, /* not in the candidate, whose run judged it and left it out (left_out.h) */
-	VN_EQUAL,  /* by its digests, and not read (trusted.h) */
+	VN_AGREED, /* not in the candidate: its run found that it agrees, and left it out (left_out.h) */
+	VN_EQUAL,  /* equal by its digests, and not read (trusted.h) */
 	VN_N_STATUS_WORDS
 } vn_status_word;
 
@@ -68,7 +68,7 @@ typedef enum vn_since {
 	VN_BETTER,    /* outside as before, but less */
 	VN_KNOWN,     /* outside as before */
 	VN_WORSE,
-	VN_NEW, /* outside, and within in the baseline, or by another limit */
+	VN_NEW, /* outside; in the baseline it was within, or broke another limit */
 	VN_N_SINCE
 } vn_since;
 
@@ -88,7 +88,7 @@ typedef struct vn_check {
 
 /* A check as a checkpoint keeps it (checks.h). */
 typedef struct vn_kept_check {
-	const vn_check *terms; /* all but the value */
+	const vn_check *terms; /* all fields of the check except its value */
 	double          value;
 } vn_kept_check;
 
@@ -112,7 +112,7 @@ typedef struct vn_replayed {
 	int             behind;   /* the earlier checkpoint charged with the span; -1 */
 	bool            captured; /* the capture is wrong: its readers used other numbers */
 	vn_column_order columns;  /* the order of its columns */
-	bool            wrong_so; /* its columns differ, and in the reference's order it is wrong too */
+	bool            wrong_so; /* its columns are in another order, and in the reference's order it is wrong too */
 } vn_replayed;
 
 /* Where numbers left the range of a format (overflow.h). */
@@ -156,8 +156,8 @@ typedef struct vn_checkpoint {
 	bool           not_run;         /* the candidate's run was stopped before it */
 	bool           partial_metrics; /* not all metrics are known; limits of the others do not apply */
 	const char    *vacuous;         /* why nothing was compared; NULL */
-	/* of a second recording, the checkpoint whose numbers the candidate had replaced by then;
-	 * NULL */
+	/* of a second recording (name_map.h): the checkpoint that it repeats, if the candidate had
+	 * overwritten its numbers; NULL */
 	const char    *overwritten;
 	bool           has_floor;
 	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
@@ -198,9 +198,9 @@ typedef struct vn_pooled_small {
 	int     n;                                        /* steps */
 	int64_t numbers;                                  /* in all of them */
 	int     worst;                                    /* checkpoint of the step farthest outside, as in vn_pool */
-	bool    outside;                                  /* one of them breaks a limit together with all steps */
+	bool    outside;                                  /* the steps together break a limit */
 	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_pooled_small_has; else NaN */
-	/* (n) nmse of the steps, ascending; nmse of that many first steps together */
+	/* (n) nmse: of the steps, ascending; below: of the first i + 1 of these steps together */
 	double *nmse, *below;
 } vn_pooled_small;
 
@@ -253,7 +253,7 @@ typedef struct vn_opened {
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
 	vn_lines    notes, warnings, refusals;
-	bool        swapped; /* perhaps: the reference has fewer digits than the candidate */
+	bool        swapped; /* the sides may be swapped: the reference has fewer digits */
 	vn_weights *weights; /* differences; NULL: a side lists no weights */
 
 	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
@@ -262,16 +262,16 @@ typedef struct vn_result {
 	int            n_points;
 	int            n_not_run; /* the candidate's run was stopped before them (left_out.h) */
 	int64_t        n_neither; /* values of the plan, over all steps, that neither side recorded */
-	/* shipped name maps that know the names that only the candidate, or only the reference, has;
-	 * NULL */
+	/* shipped name maps that know the names that only one side has: the candidate's, the
+	 * reference's; NULL */
 	const char    *cand_map, *ref_map;
-	bool           misspelt; /* such a name is close to one that the other side has alone */
+	bool           misspelt; /* a name that only one side has is close to one that only the other side has */
 	/* width of the reference's residual stream; 0: no tensor shows it (count.h) */
 	int64_t        hidden;
 
 	/* measure. */
 	int64_t     looked;  /* bytes read of each file since vn_comparison_forget */
-	bool        bits;    /* measure differing, since a limit uses it */
+	bool        bits;    /* also measure `differing`, because a limit uses it */
 	vn_verified digests; /* of the stored tensors that were read, over all recordings */
 
 	/* floor. */
@@ -292,7 +292,7 @@ typedef struct vn_result {
 	int      n_status[VN_N_STATUS_WORDS], n_fails;
 	int      n_since[VN_N_SINCE];
 	bool     within;
-	bool     strict; /* only its warnings make it outside */
+	bool     strict; /* outside only because of warnings (--strict) */
 
 	/* localise, replay, explain. */
 	vn_graph               *graph;

@@ -25,8 +25,8 @@ typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 
 enum { ASKED = 8 }; /* the most tokens that are compared with the rows of the table */
 
-/* The squared error of the candidate's token `at` if its position is `by` rows further on. own:
- * with the unmodified table. */
+/* The squared error of the candidate's token `at` if its position is `by` rows further on. own: the
+ * result with the unmodified table. */
 static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position,
                          int64_t by, double *room)
 {
@@ -45,7 +45,7 @@ static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tens
 	return sum;
 }
 
-/* The shift that leaves least. 0: none does. */
+/* The shift that leaves the least error; 0: no shift leaves any finite error. */
 static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, double *room)
 {
 	const vn_tensor *c = &t->site->cand;
@@ -58,7 +58,7 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, doubl
 		double sum = 0;
 		for (int64_t i = 0; i < some; i++) {
 			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
-			/* A row outside the table stays as it is, as where the shift is applied. */
+			/* A row outside the table stays as it is, as in hypothesis_apply.c. */
 			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
 		}
 		if (sum < least) {
@@ -157,11 +157,12 @@ static vn_status fit_row(vn_explain_trial *t, const struct row *r, const vn_hypo
 	const vn_status st = vn_fit_constant(t, &h, vn_finding_constant(r->finding), in, err);
 	if (st || !r->times_own || vn_answered(t))
 		return st;
-	vn_number_put(&h, 0); /* which no range of logarithms contains */
+	vn_number_put(&h, 0); /* no range of logarithms contains 0 */
 	return vn_try(t, &h, err);
 }
 
-/* The rows of the operation at `at`. among: other operations lie in between. */
+/* Tries the rows of the operation at `at`. among: other operations are between it and the
+ * checkpoint. */
 static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
 {
 	const vn_op op = t->site->plan->node[at->node].op;
@@ -180,7 +181,7 @@ static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool amo
 
 /* ---- several at once ------------------------------------------------------------------------------------ */
 
-/* Is one number of it taken for several? */
+/* Can one number be fitted for several operations of this kind at once? */
 static bool is_shared(vn_op op)
 {
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -209,7 +210,7 @@ static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 		h->places = h->other = 0;
 }
 
-/* The first operation of each kind in the span: of one layer, or (-1) of all. */
+/* The first operation of each kind in the span: in one layer, or (-1) in all layers. */
 static int first_of_kinds(vn_explain_trial *t, int layer, int node[KINDS])
 {
 	const vn_plan *p = t->site->plan;

@@ -83,7 +83,8 @@ static bool has_format(const vn_tensor *x, vn_weight_format format)
 	return true;
 }
 
-/* The result alone, or the operation with all it reads: whichever has fewer numbers off. */
+/* Tries to round only the result, and to compute the whole operation in the format. Keeps the try
+ * that leaves fewer numbers off. */
 static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double *y, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_NARROW,
@@ -112,7 +113,7 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 	static const vn_weight_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
 	const vn_dtype                storage = t->c->opened.policy.storage;
 	const vn_tensor              *cand = &t->site->cand;
-	/* what is stored in 16 bits can only have fewer of bfloat16's */
+	/* a 16-bit result can only have lost digits to bfloat16 */
 	const int                     n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
 	vn_status                     st = VN_OK;
 
@@ -132,7 +133,7 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 /* ---- another activation -------------------------------------------------------------------------------------- */
 
 enum { ASKED = 4096 }; /* numbers that select the likely one */
-#define PROMISES 0.1   /* of the error: the most that a likely one may leave */
+#define PROMISES 0.1   /* the most that a likely mistake may leave, of the error */
 
 static double square_distance(const vn_tensor *is, const double *y, const vn_tensor *own, int64_t n, int64_t stride)
 {

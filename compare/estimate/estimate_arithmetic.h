@@ -6,16 +6,14 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* Norms of inputs so large that the sum of their squares passes float32: a correct norm in float32
- * makes 0 of such a row, where the reference, which adds up in double, does not. If this explains
- * the checkpoint, what happened before is at fault, not this operation, and no other mistake needs
- * to be tried. */
+/* Tries the overflow of a norm: if the sum of squares of a row exceeds float32, a correct norm in
+ * float32 gives 0, but the reference, which sums in double, does not. If this explains the
+ * checkpoint, an earlier operation is at fault, and no other mistake needs to be tried. */
 vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err);
-/* An operation that is computed, or stored, in a narrower format than the rest of the run: tries
- * the formats to which all of the candidate's numbers belong. */
+/* Tries narrower formats than the run's for the operation or for its result: those that hold all of
+ * the candidate's numbers exactly. */
 vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err);
-/* Another activation in the place of the right one: tries them all on a few numbers, and the best
- * on all. */
+/* Tries other activations: all of them on a few numbers, the best one on all. */
 vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err);
 
 #endif

@@ -4,7 +4,8 @@
  * token that loses a key is at keys + width. With few digits that token may still come out right; then the first wrong
  * one is later.
  *
- * Of the mistakes that no constant expresses, a few queries select the likely one, which is then computed in full.
+ * For mistakes that no constant expresses, a few queries select the likely one, which is then
+ * computed in full.
  */
 #include "compare/estimate/estimate_attention.h"
 #include "compare/hypothesis/attend.h"
@@ -17,7 +18,7 @@
 
 /* ---- a window ------------------------------------------------------------------------------------------------ */
 
-/* The first row of the checkpoint that differs. -1: none does, or there is no token axis. */
+/* The first row of the checkpoint that differs. -1: no row differs, or there is no token axis. */
 static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *axes, double noise)
 {
 	int64_t outer = 1, inner = 1, first = -1;
@@ -56,9 +57,9 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 
 /* ---- the first keys (attention sinks) -------------------------------------------------------------------- */
 
-enum { MOST = 128, ROUNDS = 4 }; /* the most first keys that stay visible; rounds of fitting each number in turn */
-#define GOOD          0.25       /* used: a window that leaves no more than this needs no second number */
-#define WINDOW_LEAVES 0.5        /* of the error: what two numbers that are nearly right leave at most */
+enum { MOST = 128, ROUNDS = 4 }; /* bound of first keys that stay visible; rounds, each fits both numbers */
+#define GOOD          0.25       /* a window that uses no more of the floor needs no second number */
+#define WINDOW_LEAVES 0.5        /* the most that two nearly right numbers leave, of the error */
 
 typedef struct sinks {
 	int64_t width, keys;
@@ -144,7 +145,7 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 /* ---- a window -------------------------------------------------------------------------------------------- */
 
 /* Tokens before the window's end see all keys, so the window is no wider than the first token in
- * error. Of a window wider than the model's own, only that it is wider is known. */
+ * error. If the window is wider than the model's own, only that is known. */
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
@@ -176,13 +177,13 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 
 enum { ATTEND_QUERIES = 12 }; /* queries that are asked */
 #define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
-#define EDIT_LEAVES            0.25 /* of the error: the most that a likely mistake may leave */
+#define EDIT_LEAVES            0.25 /* the most that a likely mistake may leave, of the error */
 
 typedef struct asked {
 	vn_explain_trial *t;
 	vn_attend         a;
-	double           *y, *is;      /* (width) each: a row made, and recorded */
-	int64_t           T, R, width; /* width: of a row, all heads */
+	double           *y, *is;      /* (width) each: a row as computed, as recorded */
+	int64_t           T, R, width; /* width: numbers of a row, all heads */
 } asked;
 
 static void row_of(const asked *x, const vn_tensor *t, int64_t row, double *y)
@@ -195,7 +196,7 @@ static void row_of(const asked *x, const vn_tensor *t, int64_t row, double *y)
 		          (size_t)each);
 }
 
-/* The error of the selected rows under the edit. NULL: of the unmodified operation. */
+/* The squared error of the selected rows under the edit; NULL: with the unmodified operation. */
 static double left_with(asked *x, const vn_attend_edit *edit)
 {
 	double left = 0;
@@ -213,7 +214,8 @@ static double left_with(asked *x, const vn_attend_edit *edit)
 	return left;
 }
 
-/* The first row in error: where the second call began. 0: none, or the first row. */
+/* The first row in error, where the second call began. 0: no row is in error, or the first one
+ * is. */
 static int64_t first_off(asked *x)
 {
 	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token;
@@ -232,7 +234,8 @@ static int64_t first_off(asked *x)
 	return 0;
 }
 
-/* The edits that are tried; those of calls only where it is known how many tokens a call has, which they get. */
+/* The edits that are tried. Edits of calls are tried only if the number of tokens of a call is
+ * known, which is then added to them. */
 static const struct {
 	vn_finding     finding;
 	vn_attend_edit edit;
@@ -288,7 +291,7 @@ static vn_attend_edit edit_for(int i, int call)
 static vn_status find_best(asked *x, int call, int *best, double *least, vn_error *err)
 {
 	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
-	const bool     later = own && own->position > 0; /* calls that read what others cached */
+	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
 
 	*best = PADDING;
 	*least = (double)INFINITY;
@@ -310,7 +313,7 @@ static vn_status find_best(asked *x, int call, int *best, double *least, vn_erro
 static vn_status try_best(asked *x, vn_error *err)
 {
 	const vn_step *step;
-	/* A recording that knows of one call may be of several. */
+	/* A recording that states one call may come from several calls. */
 	const int64_t  off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
 	const int      call = x->a.later ? VN_OWN_CALLS : off > 1 ? (int)off : 0;
 	int            best;

@@ -1,6 +1,6 @@
-/* estimate_attention.h: estimates which keys an attention saw, and mistakes of attention that no
- * constant of it can express (attend.h): several calls recorded as one, a sink, a cap, intermediate
- * rounding. */
+/* estimate_attention.h: estimates which keys an attention saw, and mistakes of attention that none
+ * of its constants can express (attend.h): several calls recorded as one, a sink, a cap,
+ * intermediate rounding. */
 #ifndef VN_COMPARE_ESTIMATE_ATTENTION_H
 #define VN_COMPARE_ESTIMATE_ATTENTION_H
 
@@ -10,8 +10,8 @@
  * reach says which others have the same window. */
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 /* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the
- * first; its own; those of the first call. A few queries cannot tell them from a scale or a window,
- * which is fitted only if these fail. */
+ * first; its own; those of the first call. On a few queries a fitted scale or window explains them
+ * too, so those are fitted only if these fail. */
 vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err);
 /* Tries the mistakes that no constant expresses. */
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err);

@@ -8,13 +8,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { QUERIES_ASKED = 4, HEADS = 8 }; /* queries that are asked, heads of each */
-enum { MOVED = 64, MOST_BLOCK = 256 }; /* slots, and tokens of a block, at most */
+enum { QUERIES_ASKED = 4, HEADS = 8 }; /* queries that are tested, heads of each */
+enum { MOVED = 64, MOST_BLOCK = 256 }; /* the most slots that moved; the most tokens of a block */
 enum { PADDING = 1 << 20 };
-#define CACHE_LEAVES 0.05 /* of the error: more than the right answer leaves */
+#define CACHE_LEAVES 0.05 /* of the error: the right answer leaves less */
 
-/* What a slot holds, numbered as the constants of VN_OP_ATTENTION are: keys and values (0), keys
- * (1), values (2). */
+/* What a slot holds. `of` is numbered as the constant cache_of of VN_OP_ATTENTION: keys and values
+ * (0), keys (1), values (2). */
 typedef struct held {
 	int form, of, by;
 } held;
@@ -26,9 +26,9 @@ typedef struct keys {
 	int64_t           S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
 	int               H, head[HEADS];
 	double           *q, *k, *v; /* (R, heads, K)  (S, G, K) each */
-	double           *s;         /* (R, H, S): scores of tokens */
+	double           *s;         /* (R, H, S): the score of each query and token */
 	double           *is, *own;  /* (R, H, K): found, expected */
-	double            error;     /* squares of what is otherwise */
+	double            error;     /* sum of (is - own)^2 */
 	double           *e;         /* (S): room */
 	int64_t          *slot;      /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
 } keys;
@@ -128,7 +128,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 
 /* ---- a table of blocks ------------------------------------------------------------------------------------ */
 
-/* Puts the tokens of block `from` into block i, of keys, of values or of both. */
+/* Puts the tokens of block `from` into block i: keys, values or both. */
 static void put_block(keys *x, const vn_block_table *b, int i, int from)
 {
 	for (int values = 0; values < 2; values++)
@@ -185,7 +185,8 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 static vn_status read_keys(keys *x, vn_error *err);
 static void      end_keys(keys *x);
 
-/* For a call that holds the whole sequence: every block has a query that sees it last. */
+/* In a call that holds the whole sequence, every block has a query that sees it as its last
+ * block. */
 static vn_status fit_table(const keys *of, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -387,7 +388,7 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < QUERIES_ASKED ? T : QUERIES_ASKED;
 	for (int64_t r = 0; r < x.R; r++)
-		x.row[r] = (T - 1) * (r + 1) / x.R; /* the last, and not the first of several */
+		x.row[r] = (T - 1) * (r + 1) / x.R; /* it is the last token, and not the first of several */
 	st = read_keys(&x, err);
 	if (!st)
 		st = fit_slots(&x, err);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { RANKS = 32, PADDED = 512 }; /* the most that are tried */
-#define NUMBER_LEAVES 0.05         /* of the error: more than a number that was read off leaves */
+#define NUMBER_LEAVES 0.05         /* of the error: a correct number leaves less */
 
 /* ---- a bias ------------------------------------------------------------------------------------------- */
 
@@ -38,8 +38,8 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 
 /* ---- ranks that are there ----------------------------------------------------------------------------- */
 
-/* The part of each of n ranks' sums, and last of the bias, that is missing, by least squares.
- * part: (n + 1). */
+/* The part that is missing of each of n ranks' sums and, last, of the bias, by least squares. part:
+ * (n + 1). */
 static bool solve_missing(const vn_tested_product *p, int n, double missing[RANKS + 1])
 {
 	const int     k = n + (p->bias != NULL);
@@ -202,8 +202,9 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 	return VN_OK;
 }
 
-/* For each of n blocks of channels, the block that is nearest to it: the ranks in another order.
- * less: without the bias, which stays where it is. */
+/* Finds for each of n blocks of channels the unmodified block nearest to it, as if ranks were
+ * joined in another order; returns the squared error that is left. less: the bias is subtracted
+ * first, because it stays in its place. */
 static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, int from[RANKS])
 {
 	const int64_t each = p->M / n;
@@ -233,7 +234,7 @@ static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, 
 	return left;
 }
 
-/* The numbers of own or fine with their blocks in that order. NULL: no memory. */
+/* A copy of z (own or fine) with its blocks in that order, to be freed. NULL: no memory. */
 static void *in_order(const vn_tested_product *p, const vn_tensor *z, int n, const int *from)
 {
 	const size_t each = (size_t)(p->M / n) * vn_dtype_size(z->dtype);
@@ -275,8 +276,7 @@ static vn_status try_order(vn_tested_product *p, int n, const int *from, vn_erro
 static vn_status fit_order(vn_tested_product *p, vn_error *err)
 {
 	const vn_value *y = &p->t->site->plan->value[p->n->out[0]];
-	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1
-	                                                           : RANKS; /* by heads: blocks of one head each */
+	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1 : RANKS; /* blocks of one head each */
 	vn_status       st = VN_OK;
 	double          ee = 0;
 

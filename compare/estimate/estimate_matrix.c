@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CROSSED_LEAVES 0.05 /* of the error: more than a number that was read off leaves */
+#define CROSSED_LEAVES 0.05 /* of the error: the right order leaves less */
 
-/* What is left of the error under the edit, on the tested rows and channels. */
+/* The squared error that is left under the edit, on the tested rows and channels. */
 static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, double *x, double *w)
 {
 	vn_edited e;
@@ -36,8 +36,8 @@ static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, 
 	return left;
 }
 
-/* In which order the shards of n ranks met their inputs: finds, by least squares over all pairs,
- * the rank whose weights multiplied the inputs of rank i. Returns false if no order stands out. */
+/* Finds, by least squares over all pairs of n ranks, the rank from[i] whose weights multiplied the
+ * inputs of rank i. Returns false if no order stands out. */
 static bool find_crossed_ranks(const vn_tested_product *p, int n, int from[VN_CROSSED_MOST])
 {
 	enum { PAIRS = VN_CROSSED_MOST * VN_CROSSED_MOST };
@@ -140,7 +140,7 @@ static const struct {
 #undef ROUNDED
 };
 
-/* The weights times a number, in a product whose bias is not multiplied. */
+/* Tries a factor of the weights in a product with a bias, which is not multiplied. */
 vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_WEIGHTS_SCALED,
@@ -166,8 +166,8 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 	return st;
 }
 
-/* The edit that leaves least of the tested numbers. Of formats that leave the same, the first,
- * which changes less. */
+/* The edit that leaves the least error in the tested numbers. If several formats leave the same,
+ * the first, which changes less. */
 vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
 {
 	enum { N_EDITS = sizeof edits / sizeof *edits };
@@ -176,7 +176,7 @@ vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
 	const vn_dtype storage = p->t->c->opened.policy.storage;
 	vn_hypothesis  h = { .node = p->node, .change.kind = VN_BY_MATRIX };
 
-	/* An engine that stores weights in 16 bits may have rounded those, or what it read. */
+	/* An engine that stores weights in 16 bits may have rounded the weights or the inputs. */
 	for (int i = 0; x && w && i < N_EDITS; i++)
 		for (int stored = 0; stored < (storage == VN_F16 || storage == VN_BF16 ? 2 : 1); stored++) {
 			vn_matrix_edit edit = edits[i].edit;

@@ -17,7 +17,7 @@
 #define TURN     6.283185307179586
 #define COHERENT 0.98 /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
 #define SLOWEST  1e-7 /* a lower frequency counts as 0 */
-#define STILL    0.1  /* radians from first to last token; below it, all tokens are rotated alike */
+#define STILL    0.1  /* radians from first to last token; if less, all tokens are rotated alike */
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */
 
@@ -27,15 +27,15 @@ typedef struct turning {
 	int             pairs;
 	int64_t         tokens;
 	double complex *z;                /* (tokens) of one pair */
-	double          f[PAIRS_MAX];     /* radians a token */
-	double          start[PAIRS_MAX]; /* and at the first of the tokens */
+	double          f[PAIRS_MAX];     /* radians for each token */
+	double          start[PAIRS_MAX]; /* radians of the first token */
 	double          apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
 	int64_t         first;            /* index of that token in the rotation's input */
-	double          coherence;        /* the least of all pairs */
+	double          coherence;        /* the smallest |z| / size of all pairs */
 } turning;
 
-/* The rotations of pair i from x to y, both (tokens, heads, K), y in double. unmodified: the
- * expected radians per token. */
+/* Measures the rotation of pair i from x to y, both (tokens, heads, K), y in double. unmodified:
+ * the expected radians per token. */
 static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
                      double unmodified)
 {
@@ -150,7 +150,7 @@ static double plain_theta(const turning *r)
 
 	for (int i = 1; i < r->pairs; i++)
 		if (r->f[i] > SLOWEST) {
-			const double x = 2.0 * i / r->rope.rotary_dim, w = r->f[i] * r->f[i]; /* what turns fast is known best */
+			const double x = 2.0 * i / r->rope.rotary_dim, w = r->f[i] * r->f[i]; /* fast frequencies are known best */
 			xy -= w * x * log(r->f[i]);
 			xx += w * x * x;
 		}
@@ -180,8 +180,8 @@ static double scaling_of(const vn_rope *rope, scaled_by what)
 #define THETA_MIN    1.01
 #define THETA_MAX    1e12
 #define THETA_LIKELY 1e9 /* far above models' values; any theta large enough fits pairs that hardly rotate */
-#define FROM_TWO     0.3 /* a context this near to a power of two (in log2) is that power; */
-#define NEAR_TWO     0.1 /* so is a factor */
+#define FROM_TWO     0.3 /* in log2: a context this near to a power of two is that power */
+#define NEAR_TWO     0.1 /* the same for a factor */
 
 /* What the observed rotations are compared with. unmodified, room: (pairs) */
 typedef struct asked {
@@ -209,8 +209,8 @@ static double off_by(const void *of, double x)
 	return sum;
 }
 
-/* Which frequencies are scaled depends on theta, so theta is searched for; the numbers of Llama
- * 3's scaling likewise. */
+/* Finds theta or a number of Llama 3's scaling by a search, because they decide which frequencies
+ * are scaled. */
 static double scaled_number(const turning *r, const vn_list *lists, scaled_by what, float *room)
 {
 	enum { GRID = 512, FINER = 3 };
@@ -318,12 +318,13 @@ static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, cons
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
-	/* In 16 bits, a scaling by nearly 1 fits where there is none. So both are tried; the better one is the answer. */
+	/* In 16 bits, a scaling by nearly 1 fits a rotation without scaling. So both are tried; the
+	 * better one is the answer. */
 	return st ? st : try_theta(t, node, r, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
 }
 
-/* Positions that are c too high, for all tokens or for those after the first call. unmodified:
- * (pairs). */
+/* Tries positions that are c too high, for all tokens or for those after the first call.
+ * unmodified: (pairs). */
 static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
 	vn_hypothesis   h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
@@ -352,8 +353,8 @@ static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, con
 	return try_rope(t, node, &r->rope, &variant, VN_OFFSET_LATER, &later, err);
 }
 
-/* All tokens are rotated by the same angle: of which position? Not of 0, which is no rotation
- * (R12). unmodified: (pairs). */
+/* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
+ * rotation (R12). unmodified: (pairs). */
 static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
 	vn_rope_variant variant = r->variant;
@@ -390,7 +391,8 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 	const double by = xy / xx;
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
 		return VN_OK;
-	/* A number that a person wrote, or 1 divided by one; else as measured. */
+	/* A number that a person may have written, or 1 divided by such a number; else the measured
+	 * number. */
 	const double as[] = { vn_in_digits(by, 3), 1 / vn_in_digits(1 / by, 3), by };
 	vn_status    st = VN_OK;
 	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_answered(t); i++) {
@@ -401,7 +403,8 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 	return st;
 }
 
-/* Fewer columns rotated, or more. A rotated part of K is usually a half or a quarter. */
+/* Tries a rotation of fewer or of more columns. A rotated part of K is usually a half or a
+ * quarter. */
 static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;

@@ -5,6 +5,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* at->node must be a rotation. */
+/* Fits theta, the scaling, the rotated width, the pairing of columns and an offset of positions.
+ * at->node must be a rotation. */
 vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 #endif

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first token in error: where the second call began. 0: none, or the first token. */
+/* The first token in error, where the second call began. 0: no token is in error, or the first one
+ * is. */
 static int first_off(const vn_explain_trial *t)
 {
 	const vn_tensor *own = &t->own, *cand = &t->site->cand;
@@ -100,17 +101,18 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 
 /* ---- single tokens ------------------------------------------------------------------------------------------- */
 
-/* A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token is rotated by the
- * position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. It need not be a whole number. Of the
- * tokens in error, some are asked, and a map from their positions to those found is tried in full. */
+/* A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token
+ * is rotated by the position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. p may
+ * be a fraction. Some of the tokens in error are measured, and a map from their positions to the
+ * measured ones is tried in full. */
 
 enum { PAIRS_MAX = 1024, ASKED = 16 };
 enum {
 	STEPS = 4,
 	FINER = 16,
 	ROUNDS = 4
-};                         /* positions are looked at 4 times a radian, then in steps of a sixteenth of that */
-#define NEAR_POSITION 0.05 /* a position this near to what is expected is that */
+};                         /* positions are tried 4 times a radian, then in steps of a sixteenth of that */
+#define NEAR_POSITION 0.05 /* a position this near to the expected one counts as equal */
 
 typedef struct turned {
 	const vn_rope         *rope;
@@ -121,7 +123,7 @@ typedef struct turned {
 	float                  f[PAIRS_MAX];
 } turned;
 
-/* How well rotation to position p agrees. */
+/* How well a rotation by position p agrees: the larger, the better. */
 static double agreement_at(const turned *r, const double complex *z, double p)
 {
 	double sum = 0;
@@ -131,7 +133,7 @@ static double agreement_at(const turned *r, const double complex *z, double p)
 	return sum;
 }
 
-/* The position that row t is rotated by. NAN: it is no rotation. */
+/* The position by which row t is rotated. NAN: row t is not a rotation of its input. */
 static double position_of(const turned *r, int64_t t)
 {
 	const int64_t  H = r->x.shape.dim[1], K = r->x.shape.dim[2];
@@ -282,7 +284,7 @@ static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_ma
 	return st;
 }
 
-/* The slope of positions found over those asked. */
+/* The slope of the measured positions over the positions of the tokens. */
 static double slope_of(const asked *a)
 {
 	double x = 0, y = 0, xy = 0, xx = 0;

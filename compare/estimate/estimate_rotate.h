@@ -1,4 +1,4 @@
-/* estimate_rotate.h: estimates mistakes of a rotation that no constant of it can express
+/* estimate_rotate.h: estimates mistakes of a rotation that none of its constants can express
  * (vn_rotate_rows): rounded angles and tables; calls, recorded as one, that each count from
  * position 0; token ids for positions; single tokens at other positions than their own. */
 #ifndef VN_COMPARE_ESTIMATE_ROTATE_H
@@ -6,14 +6,15 @@
 
 #include "compare/hypothesis/trial.h"
 
+/* Tries rounded angles and tables, exchanged sine and cosine, and calls that each count from 0. */
 vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err);
-/* Token ids for positions, in every call or in those after the first. Tried before an offset of
- * positions, which fits a single token as well. */
+/* Tries token ids in place of positions, in every call or in those after the first. Call it before
+ * an offset of positions is fitted, because that explains a single token as well. */
 vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err);
-/* A token, or a run of tokens, with an offset, at one position, or with stretched or halved
- * positions. */
+/* Tries wrong positions of one token, or of a run of tokens: with an offset, all at one position,
+ * stretched or halved. */
 vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err);
-/* In a step of one token: a stretch of all angles, or of those after the first call. at: a
+/* In a step of one token: fits a factor of all angles, or of the angles after the first call. at: a
  * rotation. */
 vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PRODUCT_ROWS = 8, CHANNELS = 128 }; /* of a product that are looked at */
-#define WHOLE 0.1                          /* a coefficient this near to 0 or 1 is one of them */
+enum { PRODUCT_ROWS = 8, CHANNELS = 128 }; /* rows and channels of a product that are tested */
+#define WHOLE 0.1                          /* a coefficient this near to 0 or 1 counts as 0 or 1 */
 
 int64_t vn_product_row(const vn_tested_product *p, int64_t i)
 {

@@ -15,26 +15,26 @@ typedef struct vn_tested_product {
 	int               node;
 	vn_point          point;
 	int64_t           T, N, M; /* rows of the checkpoint, columns of its input, channels */
-	int64_t           R, C;    /* of them are looked at */
+	int64_t           R, C;    /* numbers of sampled rows and channels */
 	double           *x, *wc;  /* (R, N)  (C, N) */
-	double           *error;   /* (R, C): found less expected */
+	double           *error;   /* (R, C): candidate - expected */
 } vn_tested_product;
 
 /* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are
  * set. */
 bool      vn_product_open(vn_tested_product *p, int node);
-/* Reads what is looked at: x, wc and error, which the caller frees. */
+/* Reads the sample: x, wc and error, which the caller frees. */
 vn_status vn_product_read(vn_tested_product *p, vn_error *err);
 
-/* The token, or the channel, of the i-th row, or channel, that is looked at. */
+/* Return the token of the i-th sampled row, and the channel of the c-th sampled channel. */
 int64_t vn_product_row(const vn_tested_product *p, int64_t i);
 int64_t vn_product_channel(const vn_tested_product *p, int64_t c);
-/* Found less expected; and the sum of the squares of what is looked at. */
+/* Return candidate - expected at a row and channel; and the sum of its squares over the sample. */
 double  vn_product_error(const vn_tested_product *p, int64_t row, int64_t channel);
 double  vn_product_error_sum(const vn_tested_product *p);
 
-/* The hypothesis that a row of the catalogue makes with this number; does that row fit the
- * product? */
+/* Returns the hypothesis of a catalogue row with this number; and whether that row applies to the
+ * product. */
 vn_hypothesis vn_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number);
 bool          vn_product_may_have(const vn_tested_product *p, vn_mistake fault);
 

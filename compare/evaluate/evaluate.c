@@ -107,9 +107,9 @@ typedef struct walk {
 	bool                      *want;    /* (n_values): true for the logits only */
 	collector                  rows[2]; /* reference rows of a whole window; a batch of candidate rows */
 	int                        threads;
-	vn_token_score            *t; /* (n - 1), of which m are scored */
+	vn_token_score            *t; /* (n - 1), the first m are scored */
 	int64_t                    m;
-	/* The window at hand. */
+	/* The current window. */
 	int64_t                    begin, from; /* first token of the window; first token it scores, stored in t[m] */
 } walk;
 

@@ -109,7 +109,7 @@ static void print_head(const vn_evaluated *x, FILE *out)
 
 enum { INTERVAL = 80 };
 
-/* "   (95 %: 3.1 to 4.2)"; "" where one token alone gives none. */
+/* "   (95 %: 3.1 to 4.2)"; "" for a single token, which has no interval. */
 static const char *say_interval(const char *number, double from, double to, const char *unit, char text[INTERVAL])
 {
 	char a[24], b[24];

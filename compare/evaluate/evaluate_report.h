@@ -11,8 +11,8 @@
 /* What was evaluated. */
 typedef struct vn_evaluated {
 	const char         *model;       /* its path; NULL: the logits were recorded */
-	const char         *recorded[2]; /* then the files or folders */
-	int64_t             unscored;    /* and the tokens without recorded logits on one side or both */
+	const char         *recorded[2]; /* if model is NULL: the files or folders of the recordings */
+	int64_t             unscored;    /* if model is NULL: tokens without recorded logits on one side or both */
 	const char         *injected;    /* faults of the candidate: "R1@layer3"; NULL: none */
 	const char         *weights[2];  /* of each engine: "trained", "synthetic" or "unknown" */
 	const char         *format[2];   /* of the weights: "safetensors", "gguf Q8_0, F32"; "": not recorded */

@@ -12,7 +12,7 @@
 #include "capture/recording/recording.h"
 
 typedef struct vn_recorded_text {
-	int32_t        *ids; /* (n) the tokens of all texts, one text behind the other */
+	int32_t        *ids; /* (n) the tokens of all texts, one text after the other */
 	int64_t         n;
 	vn_token_score *score; /* (m) of the tokens that both sides have a row for */
 	int64_t         m;
@@ -29,8 +29,8 @@ typedef struct vn_recorded_text {
  * Both recordings need the same tokens, and logits (rows, V) of the same V in any format. threads
  * 0: one a processor. Errors: VN_ERR_MISMATCH for two recordings that do not belong together, or a
  * window that does not continue the text; VN_ERR_SHAPE for logits that are not (rows, V);
- * VN_ERR_DAMAGED for numbers that contradict their digest. After a failure, x is the caller's to
- * free and nothing else. */
+ * VN_ERR_DAMAGED for numbers that contradict their digest. After a failure, the caller may only
+ * free x. */
 vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads,
                                vn_error *err);
 

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OTHERWISE = 16 }; /* the most steps with another answer against which one answer is tested */
-enum { RIGHT = 3 };      /* the most steps that came out right in which a hypothesis is tested */
+enum { OTHERWISE = 16 }; /* at most this many steps with another answer test an answer */
+enum { RIGHT = 3 };      /* at most this many steps without an error test a hypothesis */
 
 /* In another step the hypothesis leaves, or would have left, more error than an underestimated
  * floor explains. */
 #define BEYOND 4.0
-/* A step with this much error is wrong for a reason. An answer that was fitted elsewhere and
- * leaves half of this error is not that reason. */
+/* A step with more error than this is wrong for a reason. A fitted answer of another step that
+ * leaves half of the error or more is not that reason. */
 #define WRONG 2.0
 
 /* How a hypothesis fares at a checkpoint. */
@@ -34,7 +34,7 @@ typedef struct group {
 	int               n;
 	verdict          *known;
 	int               n_known;
-	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): how many were moved to the end of x->by, as refuted */
+	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): number of refuted answers, kept apart */
 	int *n_refuted;
 } group;
 
@@ -102,7 +102,7 @@ static vn_status fraction_there(group *g, const vn_hypothesis *h, int point, dou
 
 /* ---- steps that speak against it -------------------------------------------------------------------- */
 
-/* The first step in which the point came out right, the last one, and the one before x. */
+/* The first step in which the point is right, the last such step, and the one before x. */
 static int right_ones(const vn_comparison *c, const vn_explanation *x, int point[RIGHT])
 {
 	const int step = c->result.point[x->point].step;
@@ -143,8 +143,8 @@ static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_
 	                                  : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
 }
 
-/* A window whose first keys stay visible, fitted in a step of one token: one query that misses a
- * range of keys, not yet a window. */
+/* Is h a window whose first keys stay visible, fitted in a step of one token? One query that misses
+ * a range of keys does not prove a window. */
 static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
 {
 	return h->finding == VN_WINDOW_AND_SINKS && one_token(c, x->point);
@@ -286,8 +286,8 @@ static vn_status conclude_step(group *g, int which, vn_error *err)
 
 /* ---- an answer of another step -------------------------------------------------------------------------- */
 
-/* Tries an answer that was fitted in another step at a step without an answer, which may have
- * too few numbers to fit one. */
+/* Tries an answer fitted in another step at a step without an answer. That step may have too few
+ * numbers to fit one. */
 static vn_status lend_hypothesis(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
@@ -310,8 +310,8 @@ static vn_status lend_hypothesis(group *g, int which, vn_error *err)
 	return st;
 }
 
-/* A fault of the catalogue that explains some steps only: what was fitted in others may explain these as well, and is
- * then an alias. */
+/* If a fault of the catalogue explains only some steps, an answer fitted in other steps may explain
+ * these too; the fault is then an alias of it. */
 static vn_status share_answer(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
@@ -375,7 +375,8 @@ static bool has_unexplained(const group *g)
 	return false;
 }
 
-/* For a window that was read off steps of one token: keys that are not seen explain it as well. */
+/* Was a window read off a step of one token? Then a range of unseen keys may explain the step as
+ * well. */
 static bool is_window(const group *g)
 {
 	for (int i = 0; i < g->n; i++)
@@ -392,8 +393,8 @@ static vn_status one_point(group *g, vn_error *err)
 	g->n_known = 0;
 	for (int i = 0; !st && i < g->n; i++)
 		st = examine_step(g, i, err);
-	/* Only at the end: a refuted answer leaves its step without one, and such a step refutes no
-	 * other. */
+	/* Removed only at the end: a refuted answer leaves its step without an answer, and such a step
+	 * refutes no other. */
 	for (int i = 0; !st && i < g->n; i++)
 		st = conclude_step(g, i, err);
 	for (int i = 0; !st && i < g->n; i++)

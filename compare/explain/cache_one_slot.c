@@ -1,9 +1,10 @@
 /* cache_one_slot.c: see cache_one_slot.h.
  *
- * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of slot a is v, the
- * context is y + p_a (v - v_a) in every head and step; if its key is another, it is y + w (v_a - y) with a number w
- * of each head and step, and of the scores only column a changes. So a slot can be found although what it holds is
- * not known. Then it is compared with what other tokens have.
+ * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of
+ * slot a is v, the context is y + p_a (v - v_a) in every head and step; if its key is another, it
+ * is y + w (v_a - y) with a number w of each head and step, and only column a of the scores
+ * changes. So the slot is found before its content is known. The content is then compared with the
+ * keys and values of other tokens.
  */
 #include "compare/explain/cache_one_slot.h"
 #include "compare/hypothesis/trial.h"
@@ -15,13 +16,13 @@
 
 /* An error below this many floors in every step is easily reduced by chance: there are many slots. */
 #define CLEAR 4.0
-/* A slot that leaves no more than this many times the limit may be it as well. */
+/* Another slot that leaves no more than this many times the limit may be the answer as well. */
 #define APART 4.0
-/* A query that a value changes by this many floors of its head tells something of it. */
+/* A query shows a slot's value if that value changes the query's head by this many floors. */
 #define TELLS 16.0
 
 enum { KEY = 1, VALUE = 2 };
-enum { PAIRS = 1 << 16 }; /* of a slot and a token: the most that are tried */
+enum { PAIRS = 1 << 16 }; /* the most pairs of a slot and a token that are tried */
 
 /* A step of one token. */
 typedef struct query {
@@ -29,7 +30,7 @@ typedef struct query {
 	const vn_node  *n;
 	int             output;
 	int64_t         S, first;
-	double         *k, *v, *q, *is; /* (S,G,K) (S,G,K) (H,K); the candidate's (H,K), or (H,S) */
+	double         *k, *v, *q, *is; /* (S,G,K) (S,G,K) (H,K); `is`: the candidate's (H,K) or (H,S) */
 	double         *s, *p, *y;      /* (H,S) (H,S) (H,K): unmodified */
 	double          size;
 } query;
@@ -153,7 +154,8 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bo
 
 /* ---- what a slot leaves ---------------------------------------------------------------------------------------- */
 
-/* The head's context with another key in slot a, which has w more of the sum. */
+/* Writes the head's context y + w (v_a - y): slot a has another key and the share w more of the
+ * sum. */
 static void with_share(const query *q, int h, int64_t a, double w, double *to)
 {
 	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width_of(q);
@@ -184,16 +186,16 @@ static double share_of(const query *q, int h, int64_t a, int64_t c)
 	return (grown - p) / (1 - p + grown);
 }
 
-/* What the unmodified operation makes of a head. */
+/* The unmodified operation's output of a head. */
 static const double *unmodified_head(const query *q, int h)
 {
 	return q->output == VN_ATTN_CONTEXT ? q->y + h * width_of(q)
 	                                    : (q->output == VN_ATTN_SCORES ? q->s : q->p) + h * q->S;
 }
 
-/* What the step's output would be, (H,K) or (H,S): with another key in slot a, token c's or (VN_CACHE_UNKNOWN) the
- * one that fits best, or with another value, which is greater by `by` (G,K). in: (G), only these key heads; NULL:
- * all. */
+/* Writes what the step's output, (H,K) or (H,S), would be with another key or value in slot a. of
+ * KEY: token c's key, or (VN_CACHE_UNKNOWN) the key that fits best. of VALUE: the value is greater
+ * by `by` (G,K). in (G): the key heads with the other content; NULL: all. */
 static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *to)
 {
 	const int     K = width_of(q), group = heads_of(q) / key_heads(q);
@@ -226,7 +228,7 @@ static int64_t count_of(const query *q)
 	return heads_of(q) * (q->output == VN_ATTN_CONTEXT ? width_of(q) : q->S);
 }
 
-/* In floors. room: (count_of) */
+/* The nmse that is left, in floors. room: (count_of) */
 static double left_with(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *room)
 {
 	double dd = 0;
@@ -237,8 +239,8 @@ static double left_with(const query *q, int of, int64_t a, int64_t c, const doub
 	return dd / q->size / q->x->unmodified.local.floor;
 }
 
-/* By how much the value of slot a is greater, (G,K), to fit all steps best. Returns whether more queries than one
- * tell it, of every key head that any tells. */
+/* Writes by how much slot a's value must be greater, (G,K), to fit all steps best. Returns true if
+ * every key head that some query shows is shown by at least two, and some head is. */
 static bool best_value(const query *q, int n, int64_t a, double *by)
 {
 	const int K = width_of(q), group = heads_of(q) / key_heads(q);
@@ -274,14 +276,15 @@ static bool best_value(const query *q, int n, int64_t a, double *by)
 typedef struct slot {
 	int     of;
 	int64_t at, holds;
-	double  left; /* in floors, in the step where it leaves most */
+	double  left; /* in floors, of the step with the largest error left */
 	int     others;
 	double *by; /* (G,K) */
 	bool    in[VN_HEADS_MOST];
 	bool    some; /* only in the key heads of `in` */
 } slot;
 
-/* In the step where it leaves most; if that is more than `enough`, perhaps in another one. */
+/* The largest error left in any step, in floors. Stops at the first step that leaves more than
+ * `enough`. */
 static double worst_error(const query *q, int n, int of, int64_t a, int64_t c, const double *by, const bool *in,
                           double enough, double *room)
 {
@@ -294,7 +297,7 @@ static double worst_error(const query *q, int n, int of, int64_t a, int64_t c, c
 	return most;
 }
 
-/* The slot whose key, or whose value, is another. by, room: room. */
+/* Finds the slot whose key (or value) is another token's or unknown. by, room: room. */
 static slot find_slot(const query *q, int n, int of, double *by, double *room)
 {
 	int64_t S = q[0].S;
@@ -319,7 +322,7 @@ static slot find_slot(const query *q, int n, int of, double *by, double *room)
 	return best;
 }
 
-/* By how much the value of slot a is greater if it is token c's. */
+/* Writes by how much the value of slot a is greater if it is token c's. */
 static void value_of(const query *q, int64_t a, int64_t c, double *by)
 {
 	const int64_t n = (int64_t)key_heads(q) * width_of(q);
@@ -328,8 +331,9 @@ static void value_of(const query *q, int64_t a, int64_t c, double *by)
 		by[i] = q->v[c * n + i] - q->v[a * n + i];
 }
 
-/* The token whose key or value slot s holds: sets its `holds`, `left` and `by`. `others`: how many other tokens fit
- * as well. by: (G,K) room. A later token is in the cache only of later steps. */
+/* Finds the token whose key or value slot s holds: sets s's `holds`, `left` and `by`. `others`: how
+ * many other tokens fit as well. by: (G,K) room. A later token is in the cache only of later
+ * steps. */
 static void find_holder(const query *q, int n, slot *s, double *by, double *room)
 {
 	int64_t S = q[0].S;
@@ -360,7 +364,8 @@ static void find_holder(const query *q, int n, slot *s, double *by, double *room
 		value_of(q, s->at, s->holds, s->by);
 }
 
-/* The slot whose value is another token's, where too few queries tell its value without that. by, room: room. */
+/* Finds the slot that holds another token's value, where too few queries show the value by itself.
+ * by, room: room. */
 static slot find_pair(const query *q, int n, double *by, double *room)
 {
 	slot    best = { .of = VALUE, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
@@ -387,7 +392,8 @@ static slot find_pair(const query *q, int n, double *by, double *room)
 	return best;
 }
 
-/* Finds the key heads whose results are wrong in some step. Are they some of several? */
+/* Finds the key heads whose results are wrong in some step. Returns true if these are some heads,
+ * but not all. */
 static bool find_heads(const query *q, int n, bool *in)
 {
 	const int G = key_heads(q), group = heads_of(q) / G;
@@ -410,7 +416,8 @@ static bool find_heads(const query *q, int n, bool *in)
 	return some && some < G;
 }
 
-/* What slot s holds: in all heads, or, if that alone is a token's or fits better, in the heads that are wrong only. */
+/* Finds what slot s holds in all heads; or only in the wrong heads, if only then it is a token's or
+ * if that fits better. */
 static void find_holder_in_heads(const query *q, int n, slot *s, double *other, double *room)
 {
 	const int64_t values = (int64_t)key_heads(q) * width_of(q);
@@ -426,7 +433,8 @@ static void find_holder_in_heads(const query *q, int n, slot *s, double *other, 
 		double *by = some.by;
 		some.by = unknown;
 		find_holder(q, n, &some, other, room);
-		/* What is no token's may be wrong in the other heads, too: one that hardly reads the slot does not show it. */
+		/* Content that is no token's may be wrong in the other heads too: a head that hardly reads
+		 * the slot does not show it. */
 		const bool better = some.holds != VN_CACHE_UNKNOWN &&
 		                    (all.holds == VN_CACHE_UNKNOWN ||
 		                     (s->holds == VN_CACHE_UNKNOWN && all.left > VN_EXPLAIN_LEAST &&

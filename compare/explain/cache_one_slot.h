@@ -1,5 +1,5 @@
-/* cache_one_slot.h: finds a cache slot in which only the key, or only the value, is wrong: it is
- * that of another token, or of no known token.
+/* cache_one_slot.h: finds a cache slot in which only the key, or only the value, is wrong: another
+ * token's, or none that any token has.
  *
  * Needs steps of one token. cache_slots.h finds slots whose key and value are both wrong, or whose
  * key or value is zero.
@@ -9,7 +9,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* In the list of a VN_CACHE_ONE_ALONE: what the slot holds is no known token's. */
+/* An entry in the list of a VN_CACHE_ONE_ALONE: the slot's content belongs to no token. */
 enum { VN_CACHE_UNKNOWN = -1 };
 
 /* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their

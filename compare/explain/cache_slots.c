@@ -1,11 +1,12 @@
 /* cache_slots.c: see cache_slots.h.
  *
- * With e_j = exp(s_j) of the unmodified scores, E their sum and V the sum of e_j v_j: if tokens a
- * to b - 1 are zeros, the result is (V - V_ab) / (E - E_ab + (b - a)); if their values alone are,
- * it is (V - V_ab) / E; if their keys alone are, (V - V_ab + U_ab) / (E - E_ab + (b - a)), with U
- * the sum of v_j; if they are replaced by tokens c to d - 1, (V - V_ab + V_cd) / (E - E_ab + E_cd).
- * So one pass over a query's keys covers every range. If tokens are not seen, what remains comes
- * from before and after the range, and may be small compared to it, so it is summed from both ends.
+ * With e_j = exp(s_j) of the unmodified scores, E their sum and V the sum of e_j v_j: if the keys
+ * and values of tokens a to b - 1 are zeros, the result is (V - V_ab) / (E - E_ab + (b - a)); if
+ * only their values are zeros, it is (V - V_ab) / E; if only their keys are, (V - V_ab + U_ab) / (E
+ * - E_ab + (b - a)), with U the sum of v_j; if they are replaced by tokens c to d - 1, (V - V_ab +
+ * V_cd) / (E - E_ab + E_cd). So one pass over a query's keys covers every range. If tokens are not
+ * seen, what remains comes from before and after the range, and may be small compared to it, so it
+ * is summed from both ends.
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/hypothesis/score.h"
@@ -16,18 +17,18 @@
 #include <string.h>
 
 enum { LONGEST = 256 }; /* the most tokens of a range: 1, 2, 4 and so on, aligned to its size like a cache block */
-/* An unseen score exceeds the others by at most this much; beyond it, its sums would lose theirs
- * to rounding. */
+/* An unseen score may exceed the others by at most this much; above it, rounding would lose the
+ * others in the sums. */
 #define FAR 12.0
 /* An error below this many floors in every step is easily reduced by chance: there are many
  * ranges. */
 #define CLEAR 4.0
-enum { PAIRS = 1 << 16 }; /* the most pairs of one range in the place of another of its length */
+enum { PAIRS = 1 << 16 }; /* the most pairs of a range and another that replaces it */
 
 enum { NOTHING = -1, NOT_SEEN = -2 };
 
 typedef struct range {
-	int64_t from, held, n; /* held: the first of the tokens that replace them; or one of the above */
+	int64_t from, held, n; /* held: the first replacing token, or one of the above */
 	double  left;          /* in floors, in the step where it leaves most */
 } range;
 
@@ -35,15 +36,15 @@ typedef struct range {
 typedef struct sums {
 	double *s, *e, *v;     /* (S)  (S + 1)  (S + 1, K) */
 	double *e_end, *v_end; /* the same from key j on */
-	double *u;             /* (S + 1, K): of the values, not weighted */
-	double  top, zero;     /* what is subtracted from scores; exp of a score of 0, in the same units */
+	double *u;             /* (S + 1, K): sums of the values without weights */
+	double  top, zero;     /* subtracted from scores before exp; exp(0 - top) */
 } sums;
 
 typedef struct step_of {
 	const vn_node *n;
-	const double  *q, *cand; /* (H, K): of the last query; the candidate's, or its scores or probabilities (H, S) */
-	int            output;   /* of which slot */
-	const double  *k, *v;    /* (S, G, K) */
+	const double  *q, *cand;       /* (H, K): the last query; the candidate's context, or (H, S) its scores or probs */
+	int            output;         /* which of the attention's outputs */
+	const double  *k, *v;          /* (S, G, K) */
 	int64_t        S, past, first; /* the keys; the keys of earlier calls; the first key that the query sees */
 	bool           single;         /* it is the only query */
 } step_of;
@@ -146,7 +147,7 @@ static double scores_error(const step_of *s, const sums *m, int head, const rang
 	return dd;
 }
 
-/* The same of its probabilities. */
+/* The squared error of the head's probabilities under the range. */
 static double probs_error(const step_of *s, const sums *m, int head, const range *r)
 {
 	const double *there = s->cand + head * s->S;
@@ -233,7 +234,7 @@ static double *all_of(const vn_tensor *t)
 	return x;
 }
 
-/* The slot of the attention's output; -1: of none. */
+/* The index of the attention's output that is the checkpoint; -1: it is no such output. */
 static int output_of(const vn_node *n, int value)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
@@ -289,8 +290,8 @@ static vn_status measure_ranges(vn_explain_trial *t, range *r, int n, vn_error *
 	return st;
 }
 
-/* All ranges below S: as zeros, as every other range of the same length, and (any length, unless
- * these are too many) as not seen. *n: how many. */
+/* Lists all ranges below S, each as zeros, as every other range of its length and (of any length,
+ * if these are not too many) as not seen. *n: how many. */
 static range *list_ranges(int64_t S, int *n)
 {
 	size_t room = 0;
@@ -318,7 +319,8 @@ static range *list_ranges(int64_t S, int *n)
 	return r;
 }
 
-/* The plan in which the query sees none of the first n keys. A step of one token has one query. */
+/* Makes the plan in which the query does not see the first n keys. A step of one token has one
+ * query. */
 static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
 	const vn_plan *unmodified = t->site->plan;
@@ -329,8 +331,8 @@ static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, v
 	return vn_hypothesis_plan(t, &h, p, err);
 }
 
-/* Which token each slot holds. Unseen tokens come first in what the query sees, where a narrower
- * window hides them. */
+/* Writes the token that each slot holds. Unseen tokens come first, where a narrower window hides
+ * them. */
 static void fill_slots(const range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
 {
 	for (int64_t j = 0; j < S; j++)
@@ -404,9 +406,9 @@ static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, rang
 	return st;
 }
 
-/* The range that leaves least, among those that stand for the same kind of mistake and may be
- * the answer. Of unseen ranges, the shortest that leaves no more than a healthy operation does.
- * -1: none. */
+/* The range that leaves the least error, of those that are unseen or of those that are not, if it
+ * may be the answer. Among unseen ranges, the shortest one within the limit comes first. -1: no
+ * range may be the answer. */
 static int best_of(const range *r, int n, bool unseen)
 {
 	int best = -1;
@@ -441,7 +443,7 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 	for (int i = 0; i < n; i++) {
 		const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x[i]->point].step);
 		if (!s || s->position == 0)
-			return VN_OK; /* wrong although nothing is cached there */
+			return VN_OK; /* wrong in a step without cached tokens */
 		S = s->position > S ? s->position : S;
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
 	}

@@ -15,10 +15,10 @@
  * fewer numbers. */
 #define SHAPE_LEAVES 0.05
 #define ALL          1e-4 /* this little left is rounding */
-enum { AS_MUCH = 4 };     /* as nmse: the same terms in another order, or rounded products */
+enum { AS_MUCH = 4 };     /* nmse of the same terms in another order, or of rounded products */
 enum { SHAPE_ROWS = 8 };  /* with fewer rows, one number per channel explains any error */
 enum { NAMED = 4 };       /* the most channels or tokens named with their number */
-#define NAMED_CARRY 0.99  /* of the error; if the named ones carry less, the range of all numbers is given */
+#define NAMED_CARRY 0.99  /* if the named ones carry less of the error, the range of all is given */
 #define ZERO        1e-6  /* a factor this small means a channel that was never written */
 
 typedef struct sums {
@@ -69,7 +69,7 @@ static double number_of(const grid *g, shape s, int64_t i)
 	return by_factor(s) ? factor_of(x) : x->d / (double)(by_column(s) ? g->rows : g->cols);
 }
 
-/* The part of the error that this number makes. */
+/* The part of the error that this factor or addend causes. */
 static double error_of(const grid *g, shape s, int64_t i)
 {
 	const double x = number_of(g, s, i);
@@ -89,7 +89,7 @@ static int by_index(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* A factor is "x -1.5", an addend "- 1.5". */
+/* Writes a factor as "x -1.5" and an addend as "- 1.5". */
 static const char *sign_of(shape s, double x)
 {
 	return by_factor(s) ? "x" : x < 0 ? "-" : "+";

@@ -15,7 +15,7 @@
 
 /* ---- which of several answers that the numbers cannot tell apart comes first ------------------------------- */
 
-/* How many origins it explains. */
+/* The number of origins that the answer explains. */
 static int count_explained(const vn_explanations *x, const vn_hypothesis *h)
 {
 	int n = 0;
@@ -28,7 +28,8 @@ static int count_explained(const vn_explanations *x, const vn_hypothesis *h)
 	return n;
 }
 
-/* In how many places it could have been made. An answer that fits few places says more. */
+/* The number of places where the mistake could have been made. An answer that fits few places says
+ * more. */
 static int count_places(const vn_comparison *c, const vn_hypothesis *h)
 {
 	char      id[VN_ID];
@@ -50,8 +51,8 @@ typedef struct rank {
 	int named, explains, places;
 } rank;
 
-/* The order of answers: an arrangement, and what another checkpoint contradicts, come last; then
- * what explains more comes first; then what fits fewer places. */
+/* The order of answers: arrangements and answers that another checkpoint contradicts come last;
+ * before them, answers that explain more come first; then answers that fit fewer places. */
 static rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, const vn_hypothesis *h)
 {
 	char id[VN_ID];
@@ -206,7 +207,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		return st;
 	t.site = vn_recompute_site(t.recompute);
 	vn_progress_start(&bar, "explaining origin", c->result.n_origins);
-	int nothing = 0; /* that nothing fits, one after the other */
+	int nothing = 0; /* origins that nothing fits, in a row */
 	for (int i = 0; !st && i < c->result.n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
 			x->left_out = c->result.n_origins - i;

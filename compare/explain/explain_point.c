@@ -21,7 +21,7 @@
 
 /* ---- strategies that are made of others ---------------------------------------------------------------------- */
 
-/* What a strategy found is kept only if it explains the checkpoint. */
+/* Keeps a strategy's findings only if they explain the checkpoint. */
 typedef struct kept {
 	vn_hypothesis by[VN_EXPLAIN_KEPT];
 	int           n;
@@ -101,7 +101,7 @@ static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-#define POOR 0.5 /* of the limit: above it, the answer leaves more than most healthy operations do */
+#define POOR 0.5 /* of the limit: most healthy operations leave less */
 
 /* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
 static vn_status look_beside(vn_explain_trial *t, vn_error *err)
@@ -133,7 +133,8 @@ static vn_status try_catalogue(vn_explain_trial *t, vn_error *err)
 	return !t->x->n_fit || (st = look_beside(t, err)) ? st : vn_catalogue_alike(t, err);
 }
 
-/* What another token or another step has. Neither may hide the other, so both are tried. */
+/* Tries the numbers of another token and of another step. Neither answer may hide the other, so
+ * both are tried. */
 static vn_status try_other_tokens(vn_explain_trial *t, vn_error *err)
 {
 	const vn_status st = vn_redirect_in_time(t, err);
@@ -184,7 +185,7 @@ static vn_status try_like(vn_explain_trial *t, vn_error *err)
 
 /* ---- the table ----------------------------------------------------------------------------------------------- */
 
-/* When a checkpoint is explained. */
+/* The occasions on which a checkpoint is explained. */
 typedef enum occasion {
 	FIRST = 1,          /* nothing is known of it */
 	LIKE = 2,           /* another checkpoint of its point is explained (t->like) */

@@ -1,12 +1,13 @@
-/* explain_point.h: explains one checkpoint. The result goes to t->x, which is empty except for its
+/* explain_point.h: explains one checkpoint: runs the strategies of hypothesis/, estimate/,
+ * rearrange/ and this folder in order. The result goes to t->x, which is empty except for its
  * point. */
 #ifndef VN_COMPARE_EXPLAIN_POINT_H
 #define VN_COMPARE_EXPLAIN_POINT_H
 
 #include "compare/hypothesis/trial.h"
 
-/* Tries every strategy; if like is not NULL, only the answers and the runner-up of that other
- * checkpoint. */
+/* Tries every strategy until one answers. like: the explanation of a similar checkpoint: only its
+ * answers and its runner-up are tried; NULL: all. */
 vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err);
 /* Tries one hypothesis. */
 vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error *err);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { WHERE = VN_WORDS };
-enum { ANSWERS = 8 }; /* the most different answers that get a line each */
+enum { ANSWERS = 8 }; /* the most answers that get a line of their own */
 
 const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 {
@@ -147,7 +147,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0; /* else its words tell them apart */
+		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0; /* else the answers' words differ */
 		snprintf(next, sizeof next,
 		         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
 		         by_id ? h->id : h->words, x->margin);
@@ -165,7 +165,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	list_refuted(x, lines);
 }
 
-/* One answer for both, so that one line tells it? Of orders of columns that is so if the same is said of both. */
+/* Do both have one answer, so that one line states it? For orders of columns, both lines must have
+ * the same words. */
 static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
 	char one[WHERE], other[WHERE];

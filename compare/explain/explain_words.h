@@ -1,4 +1,4 @@
-/* explain_words.h: explanations in words, the same in every report. */
+/* explain_words.h: writes explanations in words, the same in every report. */
 #ifndef VN_COMPARE_EXPLAIN_WORDS_H
 #define VN_COMPARE_EXPLAIN_WORDS_H
 
@@ -9,8 +9,8 @@
 /* Writes "R1: RoPE pairs columns 2i and 2i + 1, ...", or "none of 31 known mistakes fits". Returns
  * text. */
 const char           *vn_say_explained(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED]);
-/* Adds how certain that is: the residual, the runner-up, aliases and what would separate them; or
- * what the error looks like. */
+/* Adds how certain the answer is: the residual, the runner-up, aliases and the input that would
+ * separate them; without an answer, the shape of the error. */
 void                  vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines);
 /* Adds all explanations, one line each. Origins with one answer share a line ("layer0.q_rope and 23
  * more origins: R1, ..."). */

@@ -85,7 +85,7 @@ static void put_part(vn_hypothesis *h)
 		snprintf(h->in_part, sizeof h->in_part, "in head%s %s of %d only", n > 1 ? "s" : "", which, h->heads);
 }
 
-/* The answer of that step at the same point that differs in its number only. */
+/* That step's answer at the same point which differs only in its number. */
 static const vn_hypothesis *in_step(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
                                     const vn_hypothesis *h)
 {
@@ -164,12 +164,12 @@ static bool by_capture(const vn_explanation *x)
 	return false;
 }
 
-/* Where they are made elsewhere than at the checkpoint's own operation: names such a place. */
+/* Names such a place if mistakes are made elsewhere than at the checkpoint's own operation. */
 static const char *uncaptured_words(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const int v = vn_plan_find(p, c->result.point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
-	bool      apart = x->by[0].node != own; /* the point that the operation itself makes says most */
+	bool      apart = x->by[0].node != own; /* the operation's own point says most */
 	int       other = -1;
 
 	for (int i = 0; i < x->n_alias; i++) {
@@ -219,7 +219,7 @@ void vn_put_sentences(const vn_comparison *c, vn_explanations *x)
 		}
 		put_separate(c, &x->of[i]);
 	}
-	for (int i = 0; i < x->n; i++) /* which may quote one of another step */
+	for (int i = 0; i < x->n; i++) /* it may quote an answer of another step */
 		for (int k = 0; k < x->of[i].n; k++)
 			put_against(c, x, &x->of[i], &x->of[i].by[k]);
 }

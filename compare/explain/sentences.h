@@ -9,8 +9,9 @@
  * explanation. */
 void        vn_put_sentences(const vn_comparison *c, vn_explanations *x);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,
- * cached values for cached keys, and vice versa; NULL: none. A fault of both differs from a fault
- * of one. *found: the counterpart in the comparison, or NULL if it was not recorded. */
+ * cached values for cached keys, and vice versa; NULL: none. Whether the counterpart is wrong too
+ * distinguishes some faults. *found: the counterpart in the comparison, or NULL if it was not
+ * recorded. */
 const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, const vn_checkpoint **found);
 
 #endif

@@ -30,7 +30,7 @@ static const char *wanted_policy(const vn_comparison *c)
 	                                        : plain_precision(vn_precision_of(c->opened.cand));
 }
 
-/* Rows of another part of the run have another floor, even when the shapes match. */
+/* Rows of other tokens have another floor, even if the shapes match. */
 static bool same_rows(const vn_step *x, const vn_step *y)
 {
 	return !x || !y ||
@@ -49,7 +49,7 @@ static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 
 static void floor_unread(vn_checkpoint *p, const char *why)
 {
-	(void)p; /* without a floor it is judged by limits that need none */
+	(void)p; /* limits without a floor judge it */
 	(void)why;
 }
 
@@ -78,7 +78,8 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	}
 	if ((st = vn_floor_contract(c, err)))
 		return st;
-	/* The reference's rows are chosen by now. A step for which the floor has fewer rows gets no floor. */
+	/* The reference's rows were chosen before. A step for which the floor has fewer rows gets no
+	 * floor. */
 	if ((st = vn_align_to(c, c->opened.floor, "floor", err)))
 		return st;
 	if (!c->request.options->model)

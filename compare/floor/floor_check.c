@@ -2,7 +2,7 @@
  *
  * A floor says how far a number format moves a checkpoint of the reference, so it must not exceed
  * what a format can do. A wrong reference is far from any run, and a run of something else is far
- * from the reference. Used as the unit, such a floor would excuse any candidate.
+ * from the reference. Such a floor, used as the unit, would excuse any candidate.
  */
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"

@@ -20,9 +20,10 @@ enum { N_KINDS = 2 };
 
 static const vn_metric kind[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
 
-/* How far it may exceed them. The floor of few numbers varies by chance. An error in a score becomes a factor
- * in a probability, and where the values are alike, as for one repeated token, none of it reaches the context:
- * a ratio of 45 was measured there, without an upper bound. */
+/* By what factor a floor may exceed those around it. The floor of few numbers varies by chance. An
+ * error in a score becomes a factor in a probability, and where the values are alike, as for one
+ * repeated token, none of it reaches the context: a ratio of 45 was measured there, without an
+ * upper bound. */
 static double allowed_floor(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const bool probs = vn_entry_point(vn_recording_entry(c->opened.ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);

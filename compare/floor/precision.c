@@ -24,7 +24,7 @@ enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, TENSORS = 64, FORMATS = 4 };
 
 static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
 
-/* The format an engine's word names, or -1. */
+/* The format that an engine's word names; -1: unknown word. */
 static int format_of(const char *precision)
 {
 	vn_policy p;
@@ -41,7 +41,7 @@ static int digits_of(double x)
 {
 	enum { STORED = DBL_MANT_DIG - 1 };
 	int          exponent;
-	const double fraction = frexp(x, &exponent); /* of a subnormal number, too */
+	const double fraction = frexp(x, &exponent); /* for subnormal numbers, too */
 	uint64_t     bits;
 	memcpy(&bits, &fraction, sizeof bits);
 	bits &= (UINT64_C(1) << STORED) - 1;

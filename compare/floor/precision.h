@@ -18,7 +18,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 /* Warns if the reference ran in 16 bits and the candidate did not: they may be swapped. */
 void vn_warn_swapped(vn_comparison *c);
 
-/* The command with both sides exchanged; "" if it cannot be typed. */
+/* Writes the command with both sides exchanged, or "" if it cannot be typed. */
 void vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE]);
 
 /* Sets opened.policy: the precision that was asked for, else what the candidate declares, else the

@@ -199,7 +199,7 @@ void vn_together_text(const vn_together *t, FILE *out)
 		vn_folder_left(t->side[s], t->folders[s], t->others[s], out);
 }
 
-/* Of several candidates, a list: "reference", "A", "C". */
+/* The folders that have the file. With several candidates, a list: "reference", "A", "C". */
 static json_t *who_has(const vn_together *t, const vn_together_pair *p)
 {
 	if (t->sides == 2)

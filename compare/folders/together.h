@@ -1,5 +1,5 @@
-/* together.h: the outcome of every pair of two folders, or of every name in several: as text, as
- * JSON, and joined from the parts of several processes (part.h).
+/* together.h: the outcome of a comparison of folders, pair by pair: written as text or JSON, and
+ * joined from the parts of several processes (part.h).
  *
  * The JSON (schema vernier-folders/1, specs/compare.md) holds neither times nor names of machines:
  * the parts of any number of processes, joined, give the bytes that one process writes.
@@ -17,8 +17,8 @@ typedef struct vn_together_pair {
 	char *name;                   /* "prompt1.h5" */
 	bool  there[VN_MOST_FOLDERS]; /* whether the reference's folder has it, and the candidates' */
 	int   status;                 /* as the exit status: 0 within, 1 outside, 2 trouble */
-	/* of several candidates, the status of each as a digit, - if neither it nor the reference has
-	 * it; of one "" */
+	/* with several candidates: the status of each, as a digit, or "-" if neither it nor the
+	 * reference has the file; with one: "" */
 	char  each[VN_MOST_FOLDERS];
 	char *words; /* "33 checkpoints", "first: layer1.q_rope" */
 	char
@@ -28,8 +28,8 @@ typedef struct vn_together_pair {
 typedef struct vn_together {
 	char             *side[VN_MOST_FOLDERS]; /* (sides) the folders as they were given: the reference first */
 	int               sides;
-	int               folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* what was ignored in each */
-	vn_digest         work;  /* of the work list and of what was asked of it */
+	int               folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* subfolders and other files, ignored */
+	vn_digest         work;  /* digest of the list of pairs and of the options that change a verdict */
 	int               total; /* pairs of all parts */
 	vn_folder_part    part;  /* of 0: this is the whole */
 	vn_together_pair *pair;  /* (n), by name */

@@ -7,7 +7,8 @@
 #define VN_TOGETHER_SCHEMA "vernier-folders/1"
 
 extern const char *const vn_together_verdicts[3]; /* by status */
-/* Which folders hold a pair, in words: [the reference's does][the only candidate's does]. */
+/* Which folders hold a pair, in words. Indices: does the reference's folder hold it; does the only
+ * candidate's. */
 extern const char *const vn_together_holders[2][2];
 
 #endif

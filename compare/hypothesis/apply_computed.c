@@ -48,7 +48,7 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 
 /* ---- a rotation ---------------------------------------------------------------------------------------------- */
 
-/* The position that is rotated by in the place of `at`. */
+/* The position by which the token at position `at` is rotated. */
 static double map_position(const vn_position_map *m, int64_t at)
 {
 	const double p = m->times * (double)at + m->plus;
@@ -56,7 +56,7 @@ static double map_position(const vn_position_map *m, int64_t at)
 	return at < m->first || (at > m->last && !m->open) ? (double)at : m->whole ? floor(p) : p;
 }
 
-/* The angle of pair i for one radian a position, which may lie between two. */
+/* The angle of pair i at position `at`, which may be a fraction, for a frequency of 1. */
 static double angle_at(const vn_rope_variant *e, int64_t i, double at)
 {
 	const double low = floor(at), p = (double)vn_rope_angle(e, 1.0f, i, 0, (int64_t)low);
@@ -243,7 +243,7 @@ bool vn_is_activation(const vn_explain_trial *t)
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[p->value[t->site->target].node];
 
-	/* A wide one is a fault's: a cap, or a format. */
+	/* Other activations and gates exist only as faults: a cap or a format. */
 	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
 	       (n->op == VN_OP_ACT || n->x.act.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
 }
@@ -286,7 +286,7 @@ vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h,
 
 /* ---- a narrower format --------------------------------------------------------------------------------------- */
 
-enum { OFF_BY_ONE_IN = 4 }; /* at most one number in 4 may be off by one last place */
+enum { OFF_BY_ONE_IN = 4 }; /* at most one number in 4 may differ by one last place */
 
 /* The distance between numbers of the format near x. */
 static double last_place(double x, vn_weight_format format)
@@ -297,8 +297,9 @@ static double last_place(double x, vn_weight_format format)
 	return ldexp(1, format == VN_FORMAT_BF16 ? e - 8 : (e < -13 ? -13 : e) - 11);
 }
 
-/* How far two engines in float32 may be apart before they round, in a sum that nearly cancels: a few times the largest
- * difference between the operation in float32 and in float64. Of an operation in 16 bits: 0. */
+/* How far two engines in float32 may be apart before they round, in a sum that nearly cancels: a
+ * few times the largest difference between the operation in float32 and in float64. 0 for an
+ * operation in 16 bits. */
 static double cancelled_error(const vn_explain_trial *t)
 {
 	enum { TIMES = 4 };

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The token whose numbers slot j holds. Blocks that are missing in the table are in their own
- * place. */
+/* The token whose numbers slot j holds. Blocks that the table lacks stay in their own place. */
 static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 {
 	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
@@ -121,7 +120,8 @@ static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_er
 	return st;
 }
 
-/* One number everywhere, usually 0, means a buffer that is not written, in each step anew. */
+/* One number everywhere, usually 0, is a buffer that no step writes: that is another mistake than a
+ * stale value. */
 static bool is_one_number(const double *x, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -180,8 +180,8 @@ vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_ma
 	return h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
 }
 
-/* Rows of the table for the tokens `by` places further on, or for positions instead of ids; 0
- * outside the text. x: the rows of the checkpoint. */
+/* Writes to x, the rows of the checkpoint, the table's rows of the tokens `by` places further on,
+ * or of positions instead of ids; 0 outside the text. */
 static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, const vn_hypothesis *h, double *x)
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];

@@ -1,5 +1,5 @@
-/* apply_recorded.h: applies hypotheses about what an operation found: other tokens in the slots of
- * a cache, the step before, or other rows of the embedding.
+/* apply_recorded.h: applies hypotheses in which an operation read other recorded data than it
+ * should: other tokens in cache slots, the previous step's tensor, other rows of the embedding.
  *
  * Each function fills *made, or leaves it empty if the hypothesis does not apply to the checkpoint.
  */

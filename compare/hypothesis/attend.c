@@ -118,7 +118,7 @@ static bool has_rounding(const vn_attend_edit *e)
 	return e->inputs || e->cache;
 }
 
-/* Queries (0), keys (1) or values (2), as vn_attend_prepare rounded them. */
+/* The queries (0), keys (1) or values (2) as vn_attend_prepare rounded them. */
 static const double *read_of(const vn_attend *a, int which)
 {
 	const double *const own[] = { a->q, a->k, a->v };
@@ -199,12 +199,13 @@ static void seen_keys(const vn_attend *a, const vn_attend_edit *edit, int64_t i,
 		++*last;
 }
 
-/* How far an engine's number in float32 may be from ours: of a score, relative to the sum of its
- * products' sizes; of a probability, relative to itself. */
+/* How far a float32 number of an engine may be from ours. A score: relative to the sum of
+ * |products|. A probability: relative to itself. */
 #define SCORE_SLACK ldexp(1, -22)
 #define PROB_SLACK  ldexp(1, -20)
 
-/* *slack: how far an engine's own may be from it. */
+/* The score of key j for the query i of head h. *slack: how far an engine's score may be from
+ * it. */
 static double score_key(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j, double *slack)
 {
 	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
@@ -228,7 +229,7 @@ static int64_t key_index(const vn_attend *a, int64_t j, int64_t first, int64_t n
 	return j < n ? first + j : a->S + j - n;
 }
 
-/* x in a format: of the two numbers that an engine may have rounded it to, the one nearer to
+/* x in a format. If an engine may have rounded it to either of two numbers, takes the one nearer to
  * *is. */
 static double settle_rounding(double x, double slack, vn_weight_format format, const double *is)
 {
@@ -247,7 +248,7 @@ typedef struct query {
 	double                loose;
 } query;
 
-/* Writes the scores into a->s and a->other. */
+/* Writes the scores into a->s, and into a->other as an engine may have rounded them instead. */
 static void score_all(query *x, int64_t i)
 {
 	const vn_weight_format format = x->edit->scores;
@@ -263,7 +264,8 @@ static void score_all(query *x, int64_t i)
 	}
 }
 
-/* x in a format, rounded to the nearest or, if it may be the middle of two numbers, to the other one. *may: it may. */
+/* x in a format, rounded to nearest. *may: an engine may have rounded it to a second number;
+ * flipped: takes that one. */
 static double round_either_way(double x, double slack, vn_weight_format format, bool flipped, bool *may)
 {
 	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
@@ -273,8 +275,8 @@ static double round_either_way(double x, double slack, vn_weight_format format, 
 	return !flipped || !*may ? y : y == low ? high : low;
 }
 
-/* Writes the probabilities of the scores a->s into a->p. Returns whether exponential `asked` (x->n + x->padding: the
- * sum) may be rounded in two ways. */
+/* Writes the probabilities of the scores a->s into a->p. Returns true if exponential `asked` (x->n
+ * + x->padding: the sum) may be rounded in two ways. */
 static bool softmax_scores(const query *x, int64_t asked)
 {
 	const vn_attend_edit *e = x->edit;
@@ -306,7 +308,7 @@ static double square_distance(const double *y, const double *is, int64_t n)
 	return dd;
 }
 
-/* The probabilities as they are stored. Returns how far they are from *is. */
+/* Writes the probabilities to y as they are stored. Returns their squared distance from *is. */
 static double store_probs(const query *x, const double *is, double *y)
 {
 	for (int64_t j = 0; j < x->n; j++)
@@ -315,8 +317,8 @@ static double store_probs(const query *x, const double *is, double *y)
 	return square_distance(y + x->first, is ? is + x->first : NULL, x->n);
 }
 
-/* The sum of values, each times its probability in the formats of the edit. Returns how far it is
- * from *is. */
+/* Writes the sum of values to y, each times its probability in the formats of the edit. Returns its
+ * squared distance from *is. */
 static double add_values(const query *x, const double *is, double *y)
 {
 	const vn_attend *a = x->a;
@@ -352,8 +354,8 @@ static double make_output(const query *x, const double *is, double *y)
 	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
 }
 
-/* All of the weight on the largest score. Of scores that an engine's rounding may have made equal or exchanged, on the
- * one that fits *is best. */
+/* Puts all weight on the largest score. If rounding may have made several scores equal or exchanged
+ * them, takes the one that fits *is best. */
 static void attend_to_largest(const query *x, const double *is, double *y)
 {
 	const double *s = x->a->s;
@@ -416,8 +418,9 @@ static void settle_scores(const query *x, const double *is, double *y)
 		finish_query(x, is, y);
 }
 
-/* Recorders of probabilities put those of fewer keys than tokens last, as in a window. Moves y (S), of the keys of the
- * first call, there if the candidate has a probability in the last column. */
+/* If a query sees fewer keys than there are tokens, some recorders put the probabilities into the
+ * last columns, as for a window. Moves y (S), the probabilities of the first call's keys, there if
+ * the candidate's last column is not 0. */
 static void put_last(const vn_attend *a, const double *is, double *y)
 {
 	const int64_t by = a->S - a->prompt;

@@ -12,11 +12,11 @@ typedef struct vn_attend {
 	double        *q, *k, *v;  /* (S,H,K)  (S + padding,G,K) each */
 	double        *rounded[3]; /* q, k and v in the formats of an edit; NULL: not yet needed */
 	vn_attend_edit formats;    /* that edit */
-	vn_dtype       storage;    /* in which the engine keeps what it reads from a cache in 8 bits */
-	/* (S + padding) each, for the keys that a query sees: scores, the same with those that could
-	 * have been rounded the other way so rounded, and probabilities */
+	vn_dtype       storage;    /* the format into which the engine converts numbers of an 8-bit cache */
+	/* (S + padding) each, for the keys that a query sees: scores; scores in which each number that
+	 * could have been rounded the other way is; probabilities */
 	double        *s, *other, *p;
-	char          *flipped; /* (S + padding + 1): exponentials, and last their sum, that are rounded the other way */
+	char          *flipped; /* (S + padding + 1): is each exponential, and last their sum, rounded the other way? */
 	int64_t       *begins;  /* (S): where the call of each token begins (vn_own_calls) */
 	bool           one;     /* the checkpoint is of a call of one token after the first */
 	int64_t        prompt;  /* tokens of the first call */
@@ -25,19 +25,19 @@ typedef struct vn_attend {
 	int64_t        padding; /* keys of its batch's padding, after the others; 0: none were recorded */
 } vn_attend;
 
-/* Opens the attention of the checkpoint, which `node` must make: *made says whether it does. After
- * an error, and if it does not, there is nothing to close. */
+/* Opens the attention whose output is the checkpoint. *made: does `node` make the checkpoint? If
+ * not, or after an error, there is nothing to close. */
 vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool *made, vn_error *err);
 void      vn_attend_close(vn_attend *a);
 
 /* Can the edit be made in the checkpoint's call? */
 bool      vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit);
-/* Rounds what is read as the edit does. Call before the rows of each edit. */
+/* Rounds q, k and v as the edit requires. Call it before computing the rows of an edit. */
 vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *err);
 /* Computes row i of the output: y is the context (H,K), or the scores or probabilities (H,S), of
- * the query at position i over S keys. is: the candidate's row; numbers so near the middle between
- * two of a format that an engine's last bit decides are rounded to what fits it better. NULL: to
- * the nearest. */
+ * the query at position i over S keys. is: the candidate's row: a number so near a tie of a format
+ * that an engine's last bit decides is rounded to the side that fits this row better. NULL: rounds
+ * to nearest. */
 void      vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y);
 /* Returns how many numbers a head has in a row of that output: K, or S. */
 int64_t   vn_attend_width(const vn_attend *a);

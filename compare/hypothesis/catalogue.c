@@ -19,8 +19,7 @@ static bool is_read(const vn_plan *p, int root)
 	return false;
 }
 
-/* A number format can be told from the bits: an operation that rounds to it produces no other
- * numbers. */
+/* Bits prove a number format: an operation that rounds to it produces only its numbers. */
 static bool could_be(const vn_explain_trial *t, const vn_node *made)
 {
 	const vn_tensor *cand = &t->site->cand;
@@ -44,7 +43,7 @@ static bool could_be(const vn_explain_trial *t, const vn_node *made)
 	return true;
 }
 
-/* Records whose numbers a value holds, if the faulty plan copies another value to it. */
+/* Records which value's numbers a value holds if the faulty plan copies another value to it. */
 static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 {
 	const vn_node *n = &faulty->node[faulty->value[root].node];
@@ -57,7 +56,8 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
  * an answer must leave less than half (vn_fits). */
 #define LEAVES 0.75
 
-/* Looks at some columns of a hypothesis: *settled says that it leaves so much that the rest is not computed. */
+/* Computes some columns of a hypothesis. *settled: they leave so much error that the rest is not
+ * computed. */
 static vn_status look_at_columns(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
                                  bool *settled, vn_error *err)
 {
@@ -88,7 +88,8 @@ static vn_status look_at_columns(vn_explain_trial *t, const vn_plan *plan, const
 	return VN_OK;
 }
 
-/* One fault at n nodes at once. some: it is made in these columns only, for a first look; NULL: whole. */
+/* Tries one fault at n nodes at once. some: computes only these columns, for a first look; NULL:
+ * all. */
 static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n, const vn_some_rows *some,
                           bool *settled, vn_error *err)
 {
@@ -297,12 +298,12 @@ static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error 
 	if (!st)
 		st = vn_try_plan(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
 	else if (st == VN_ERR_USAGE)
-		st = VN_OK; /* the second fault does not fit what the first one left */
+		st = VN_OK; /* the second fault does not apply after the first */
 	vn_faulty_destroy(f);
 	return st;
 }
 
-/* An eps of any size together with this mistake of a norm. */
+/* Fits an eps together with this mistake of a norm. */
 static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 {
 	const vn_range within = { 1e-9, 10, 33, true };
@@ -319,7 +320,8 @@ static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 	return vn_fit_constant(t, &h, "eps", within, err);
 }
 
-/* An eps of any size together with each other mistake of the norm: of several that fit, the best is the answer. */
+/* Fits an eps together with each other mistake of the norm. If several fit, the best is the
+ * answer. */
 static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -338,7 +340,7 @@ vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err)
 	           : try_eps_and(t, h->fault[0] - 1, err);
 }
 
-/* Pairs at operations that are not cheap: one mistake in the mask changes both of its ends. */
+/* Tries pairs at expensive operations: one mistake of the mask may change both of its ends. */
 static const struct {
 	vn_mistake first, second;
 } known_pairs[] = {
@@ -408,7 +410,7 @@ static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 	vn_status      st = VN_OK;
 
 	vn_constant_put(&h, "ahead", -1);
-	bool tried = !s || s->tokens != 1; /* or as what explains another step */
+	bool tried = !s || s->tokens != 1; /* or as the answer of another step */
 	for (int i = 0; i < t->x->n; i++)
 		tried = tried || t->x->by[i].finding == h.finding;
 	for (int i = 0; !tried && i < t->x->n_alias; i++)
@@ -443,7 +445,7 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
-		h.limit_fraction = skipped->limit_fraction; /* the same, but for rounding */
+		h.limit_fraction = skipped->limit_fraction; /* the same except for rounding */
 		vn_keep(t->x, &h);
 	}
 	if (found)
@@ -451,8 +453,8 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* Adds the range of numbers that fit as well to an answer of the catalogue, as fitted answers
- * have it. */
+/* Adds to an answer of the catalogue the range of numbers that fit as well, which fitted answers
+ * have. */
 static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 {
 	vn_hypothesis *h = &t->x->by[0];

@@ -222,15 +222,14 @@ static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error
 	return VN_OK;
 }
 
-/* Where the candidate's product can be compared: T rows of input and result. x NULL: nowhere. */
+/* The product's rows that can be compared: T rows of input and result. x NULL: none. */
 typedef struct product_rows {
 	double          *x; /* (T,N) */
 	int64_t          T;
 	const vn_tensor *bias, *cand;
 } product_rows;
 
-/* How much of the error of channel m changing weight n by `by` removes; if it does, `off` (T)
- * changes. */
+/* Does weight n + `by` reduce the squared error `off` (T) of a channel? If so, updates `off`. */
 static bool improves_rows(const product_rows *p, int64_t N, int64_t n, double by, double *off)
 {
 	double before = 0, after = 0;
@@ -245,9 +244,9 @@ static bool improves_rows(const product_rows *p, int64_t N, int64_t n, double by
 	return after < before;
 }
 
-/* Row m of the edited matrix. Weights that lie so near the middle between two numbers of a format
- * that an engine's last bit decides are rounded to what fits the candidate better. row: (N); room:
- * (2 N + T) */
+/* Writes row m of the edited matrix. A weight near the middle of two numbers of the format, where
+ * an engine's last bit decides, is rounded to the number that fits the candidate better. row: (N);
+ * room: (2 N + T) */
 static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, const product_rows *p, double *row,
                         double *room)
 {
@@ -334,12 +333,13 @@ static void multiply_rows(vn_edited *e, const vn_matrix_edit *edit, const produc
 	}
 }
 
-/* TOGETHER: that many ties of one token, at most, are settled together. */
+/* TOGETHER: the most ties of one token that are settled together. */
 enum { TOGETHER = 8 };
 
-/* An input, x[t * N + n], that lies so near the middle between two numbers of a format that an engine's last bit
- * decides: it would be greater by `by`. error, errors: half of what that adds to the squared error of its token,
- * times the error that is there, and times what another tie adds. */
+/* A tie: an input x[t * N + n] near the middle of two numbers of a format, where an engine's last
+ * bit decides. Rounded to the other side it is greater by `by`. `error` and `errors` are half of
+ * what that adds to the squared error of its token: the product with the present error, and with
+ * another tie's change. */
 typedef struct input_tie {
 	int64_t t, n;
 	double  by, error, errors[TOGETHER];
@@ -387,7 +387,7 @@ static vn_status edit_inputs(const vn_matrix_edit *edit, int64_t N, product_rows
 	return st;
 }
 
-/* The end of the ties that are settled together with tie k, the first of them. */
+/* The end of the group of ties that begins with tie k and is settled together. */
 static size_t end_of(const input_ties *ties, size_t k)
 {
 	size_t end = k;
@@ -397,7 +397,8 @@ static size_t end_of(const input_ties *ties, size_t k)
 	return end;
 }
 
-/* Adds what ties k to end - 1 change of a channel. w: its weights; off: its error. */
+/* Adds what one channel contributes to `error` and `errors` of ties k to end - 1. w: its weights;
+ * off: its error. */
 static void add_errors(const input_ties *ties, size_t k, size_t end, const double *w, double off)
 {
 	for (size_t i = k; i < end; i++) {
@@ -409,7 +410,8 @@ static void add_errors(const input_ties *ties, size_t k, size_t end, const doubl
 	}
 }
 
-/* Chooses those of ties k to end - 1 that leave the least error if they are rounded to the other side. */
+/* Chooses which of ties k to end - 1 are rounded to the other side, so that the least error is
+ * left. */
 static void choose_ties(const input_ties *ties, size_t k, size_t end)
 {
 	unsigned best = 0;
@@ -429,7 +431,8 @@ static void choose_ties(const input_ties *ties, size_t k, size_t end)
 		ties->of[i].chosen = best >> (i - k) & 1;
 }
 
-/* Rounds the tied inputs to what fits the candidate better, and changes y accordingly. w: room for settled_row. */
+/* Rounds the tied inputs to the side that fits the candidate better, and updates y. w: room for
+ * settled_row. */
 static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, const input_ties *ties,
                           double *w, double *y)
 {

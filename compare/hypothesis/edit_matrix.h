@@ -18,7 +18,8 @@ void   vn_in_format_scaled(double *x, int64_t n, vn_weight_format format);
 #define VN_NUDGE 2.4e-7 /* two roundings of float32 */
 
 typedef struct vn_edited {
-	/* the matrices of a fused product, including the product's own; else only its own */
+	/* the matrices of a fused product, w[own] being the product's own; without fusion only that
+	 * one */
 	const vn_tensor *w[VN_FUSED_MOST];
 	int64_t          rows[VN_FUSED_MOST]; /* rows of each */
 	int              n, own;
@@ -27,8 +28,8 @@ typedef struct vn_edited {
 	double           largest; /* the largest |weight|; 0: not yet known */
 	vn_dtype         storage; /* the format in which the engine keeps weights */
 	/* 0, or VN_NUDGE or -VN_NUDGE: scaled numbers are multiplied by 1 + nudge before they are
-	 * rounded. One that becomes another number then lies so near the middle between two of the
-	 * format that the last bits of an engine's arithmetic decide. */
+	 * rounded. A number that then rounds differently is so near a tie that the last bits of an
+	 * engine's arithmetic decide. */
 	double           nudge;
 } vn_edited;
 

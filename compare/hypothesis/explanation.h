@@ -1,5 +1,5 @@
-/* explanation.h: what explain finds at one origin: the hypotheses that explain the checkpoint, from
- * the best. */
+/* explanation.h: the result of explaining one origin: the hypotheses that explain the checkpoint,
+ * the best first, and how certain they are. explain/ fills it; reports read it. */
 #ifndef VN_COMPARE_EXPLANATION_H
 #define VN_COMPARE_EXPLANATION_H
 
@@ -26,7 +26,7 @@ typedef struct vn_explanation {
 	vn_hypothesis  unmodified;    /* its residual is that of the unmodified operation */
 	char           separate[240]; /* the input that would separate the aliases; "" */
 	char           why_not[200];  /* why the checkpoint cannot be recomputed; "" */
-	/* index of the explanation that holds here too, so that little else was tried; -1 */
+	/* index of an explanation whose answer holds here too, so that little else was tried; -1 */
 	int            like;
 	vn_lines       looks; /* description of the error, if nothing fits */
 } vn_explanation;

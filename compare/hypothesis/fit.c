@@ -14,7 +14,7 @@ typedef struct fit {
 	vn_hypothesis    *h;
 } fit;
 
-/* What the constant leaves of the checkpoint's error, as nmse. */
+/* The nmse that is left with this constant. */
 static vn_status error_at(void *of, double x, double *error, vn_error *err)
 {
 	const fit        *f = of;
@@ -43,7 +43,7 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 	return st;
 }
 
-#define NEARER 0.75 /* what the best point of a grid may leave of the error to be refined */
+#define NEARER 0.75 /* a grid's best point is refined if it leaves no more of the error */
 
 vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range in, vn_error *err)
 {
@@ -70,7 +70,7 @@ vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int6
 
 /* ---- whole numbers ------------------------------------------------------------------------------------ */
 
-enum { BESIDE = 64 }; /* numbers on each side that are looked at */
+enum { BESIDE = 64 }; /* numbers tried on each side */
 
 static vn_status score_with(vn_explain_trial *t, const vn_hypothesis *h, double number, vn_hypothesis *with,
                             vn_error *err)

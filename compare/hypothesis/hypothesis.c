@@ -1,4 +1,5 @@
-/* hypothesis.c: see hypothesis.h: a mistake as data. What it makes of a checkpoint is in hypothesis_apply.c. */
+/* hypothesis.c: see hypothesis.h: compares and names hypotheses. hypothesis_apply.c computes their
+ * results. */
 #include "compare/hypothesis/hypothesis.h"
 #include "compare/hypothesis/search.h"
 
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what it is ----------------------------------------------------------------------------------------- */
+/* ---- the catalogue id ------------------------------------------------------------------------------------ */
 
 static const struct {
 	vn_mistake  id;
@@ -26,7 +27,7 @@ static vn_mistake slots_id(bool alone, bool after)
 	return after ? alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER : alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
 }
 
-/* Moved cache slots: of tokens, or of keys or values alone. */
+/* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
 static vn_mistake moved_slots(const vn_hypothesis *h)
 {
 	const bool alone = vn_constant_of(h, "cache_of") > 0;

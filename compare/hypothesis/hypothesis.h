@@ -1,8 +1,10 @@
 /* hypothesis.h: a possible mistake as data.
  *
- * A hypothesis says what is wrong (its finding), where, and how to reproduce it (its change);
- * hypothesis_apply.h reproduces it. The text for a person (id, words, also, in_part, against) is
- * written last, from the other fields (sentences.h). No answer depends on it.
+ * A hypothesis says what is wrong (its finding), where, and how to reproduce it (its change).
+ * hypothesis_apply.h reproduces it, score.h measures how much error it leaves. Strategies make
+ * hypotheses: catalogue.h here, and the folders estimate, rearrange and explain. The text for a
+ * person (id, words, also, in_part, against) is written last, from the other fields
+ * (explain/sentences.h). No answer depends on it.
  */
 #ifndef VN_COMPARE_HYPOTHESIS_H
 #define VN_COMPARE_HYPOTHESIS_H
@@ -25,14 +27,14 @@ typedef enum vn_finding {
  * operations of its kind. */
 typedef enum vn_change_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_reach;
 
-/* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: keys and values
- * (0), keys (1), values (2). */
+/* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: 0 keys and values,
+ * 1 keys, 2 values. */
 typedef struct vn_block_table {
 	int   block, of, n;
 	short from[VN_BLOCKS_MOST];
 } vn_block_table;
-/* Tokens of calls after the first, or the newest alone, are cached one slot early (by -1) or late
- * (1). A slot that nothing was written to holds zeros. of: as in vn_block_table. */
+/* Tokens of calls after the first (newest: only the newest token) are cached one slot early (by -1)
+ * or late (by 1). A slot that nothing was written to holds zeros. of: as in vn_block_table. */
 typedef struct vn_slot_change {
 	int  of, by;
 	bool newest;
@@ -65,7 +67,7 @@ typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
 typedef enum vn_edit_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_edit_scale;
 typedef struct vn_matrix_edit {
 	vn_edit_kind     kind;
-	bool             fused; /* of all matrices of its input together, before they are split */
+	bool             fused; /* the edit applies to all matrices of this input, fused, before they are split */
 	int              n, from[VN_CROSSED_MOST];
 	double           factor;
 	vn_weight_format format;
@@ -79,11 +81,11 @@ typedef enum vn_attend_kind {
 	/* in calls of several tokens after the first, the mask counts queries from the start of each
 	 * call */
 	VN_ATTEND_CALLS_FROM_ZERO,
-	VN_ATTEND_CALLS_ALONE,  /* they do not see keys of earlier calls */
-	VN_ATTEND_CALLS_FUTURE, /* they see all keys of their call, also later ones */
+	VN_ATTEND_CALLS_ALONE,  /* such calls do not see keys of earlier calls */
+	VN_ATTEND_CALLS_FUTURE, /* such calls see all keys of their own call, also later ones */
 	VN_ATTEND_FIRST_KEY,    /* a query sees the first key of the sequence alone */
-	/* Calls of one token after the first see their own key alone; the first key that the window
-	 * leaves; the keys of the first call. */
+	/* Calls of one token after the first see only: their own key; the first key in the window; the
+	 * keys of the first call. */
 	VN_ATTEND_ONE_OWN,
 	VN_ATTEND_ONE_FIRST,
 	VN_ATTEND_ONE_PROMPT,
@@ -92,17 +94,17 @@ typedef enum vn_attend_kind {
 	/* `number` is added to the sum of exponentials after the largest score was subtracted */
 	VN_ATTEND_SUM_PLUS,
 	VN_ATTEND_CAP, /* scores become number * tanh(score / number) */
-	/* numbers of the softmax, what both products read, or cached keys and values are rounded */
+	/* rounded are: numbers of the softmax, inputs of both products, or cached keys and values */
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
-/* For the length of calls: those of the recording (vn_own_calls). */
+/* In place of a length of calls: the calls of the recording (vn_own_calls). */
 enum { VN_OWN_CALLS = -1 };
 typedef struct vn_attend_edit {
 	vn_attend_kind   kind;
-	int              call; /* every call has that many tokens, though they were recorded as one; or VN_OWN_CALLS */
-	/* of the softmax: scores (and, if exponentials are, their distance to the largest),
-	 * exponentials, their sum, and probabilities */
+	int              call; /* the tokens of each call, though several calls were recorded as one; or VN_OWN_CALLS */
+	/* formats in the softmax, of scores (if exps is set: also of their distance to the largest),
+	 * exponentials, their sum, probabilities */
 	vn_weight_format scores, exps, sum, probs;
 	vn_weight_format inputs; /* queries and keys, and probabilities and values, when they are multiplied */
 	vn_weight_format cache;  /* keys and values */
@@ -118,7 +120,8 @@ typedef struct vn_position_map {
 	bool    whole, open;
 } vn_position_map;
 
-/* A change of a rotation: the formats that its intermediate numbers are rounded to, and others. */
+/* A change of a rotation: formats to which its intermediate numbers are rounded, and other
+ * positions. */
 typedef struct vn_rotate_edit {
 	vn_weight_format positions, frequencies, angles, table;
 	int  call;  /* positions restart at 0 every `call` tokens, or (VN_OWN_CALLS) in every call; 0: they do not */
@@ -128,8 +131,8 @@ typedef struct vn_rotate_edit {
 	bool            by_ids;    /* the token ids are the positions */
 } vn_rotate_edit;
 
-/* An operation in a narrower format than the run's: its result alone, or (whole) also what it
- * reads. */
+/* An operation in a narrower format than the run's: only its result is rounded, or (whole) its
+ * inputs too. */
 typedef struct vn_narrow_edit {
 	vn_weight_format format;
 	bool             whole;
@@ -172,8 +175,9 @@ typedef struct vn_change {
 			} set[VN_CONSTANTS_MOST];
 		} constants;
 		int rows;
-		/* 1 + the value read as an input, 1 + the node whose weights are used; 0: its own */
-		/* matrix: of these weights, the matrix alone; the bias is its own */
+		/* in: 1 + the value read in place of an input; weights: 1 + the node whose weights are
+		 * used; 0: the node's own */
+		/* matrix: only the matrix of these weights is used, with the node's own bias */
 		struct {
 			int  in[VN_MAX_IN], weights;
 			bool matrix;
@@ -185,12 +189,12 @@ typedef struct vn_change {
 		vn_rotate_edit rotate;
 		vn_narrow_edit narrow;
 		int            activation;
-		/* true: what should have been computed there; false: what was recorded */
+		/* due true: the previous step's correct tensor; false: the one it recorded */
 		struct {
 			bool due;
 		} step;
 		int tokens;
-		/* distinguishes it from others with the same finding */
+		/* distinguishes the hypothesis from others with the same finding */
 		struct {
 			double number;
 			int    n, list[VN_LIST_MOST];
@@ -209,13 +213,13 @@ typedef enum vn_against {
 
 typedef struct vn_hypothesis {
 	vn_finding  finding;
-	/* VN_FAULT: 1 + row in the catalogue; [1]: 0 if there is no second. Fitted constant: [0] is a
-	 * fault at the same operation */
+	/* VN_FAULT: 1 + row in the catalogue of the fault, and of a second one, or 0. With a fitted
+	 * constant, [0] is a fault that is made at the same operation, or 0 */
 	int         fault[2];
 	bool        paired; /* columns are also paired in the other way */
 	vn_change   change;
 	int         node; /* in the model's plan: where the mistake is made */
-	/* made at `places` operations at once (0: one); another one of them */
+	/* places: number of operations at which it is made (0: one); other: one of them besides node */
 	int         places, other;
 	int         heads;               /* made in some of `heads` heads; 0: in all */
 	bool        part[VN_HEADS_MOST]; /* those heads */
@@ -226,13 +230,13 @@ typedef struct vn_hypothesis {
 	vn_replayed local;                 /* the residual */
 	/* residual / allowed residual of a healthy operation; NaN: it changes nothing here */
 	double      limit_fraction;
-	bool        estimated;          /* from some columns of the logits: it leaves too much to be an answer */
+	bool        estimated;          /* from some columns of the logits: it leaves too much error to be an answer */
 	char        holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
 	vn_against  speaks_against;
 	int         against_step;
 	bool        refuted; /* it is no answer, and comes last */
 
-	/* Text for a person, written last (explain_words.h). */
+	/* Text for a person, written last (sentences.h). */
 	/* in the catalogue: "R2.1e4"; of two faults: "R1+R2.1e4"; of a fitted one without variant; "":
 	 * an arrangement */
 	char id[VN_ID];
@@ -243,7 +247,7 @@ typedef struct vn_hypothesis {
 	char against[120]; /* "step 0 is right, which it would have changed"; "" */
 } vn_hypothesis;
 
-/* What it is in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */
+/* Returns its id in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */
 vn_mistake  vn_hypothesis_mistake(const vn_hypothesis *h);
 /* Writes "R2.1e4", "R1+N2", or "" for an arrangement, to id. Returns id. */
 const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID]);
@@ -254,10 +258,10 @@ bool        vn_hypothesis_is_fitted(const vn_hypothesis *h);
 /* Do both have the same finding and numbers, wherever they are made? Numbers are compared in as
  * many digits as reports show. */
 bool        vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b);
-/* Are they one mistake, once made on purpose and once read off the numbers: the same id at the same
- * operation? */
+/* Have they the same id at the same operation? One may be a fault of the catalogue and the other a
+ * fitted number. */
 bool        vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b);
-/* Same, and are they made at the same places of one checkpoint? */
+/* Same, and are they also made at the same places? */
 bool        vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b);
 
 /* Sets a constant of its change, which becomes VN_BY_CONSTANTS. */

@@ -42,7 +42,7 @@ vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, 
 	return st;
 }
 
-/* The table of learned positions with its rows moved. Rows that would come from outside the
+/* Makes the table of learned positions with its rows moved. Rows that would come from outside the
  * table stay. */
 static vn_status move_rows(const vn_tensor *table, int by, vn_tensor *moved, void **rows, vn_error *err)
 {
@@ -74,7 +74,7 @@ static vn_status apply_rows(const vn_explain_trial *t, const vn_hypothesis *h, v
 	return st ? st : move_rows(table, h->change.rows, &made->table[w], &made->rows, err);
 }
 
-/* A fault of the catalogue, and then constants of the operation with that fault. */
+/* Applies a fault of the catalogue, then constants to the operation with that fault. */
 static vn_status apply_fault_and_constants(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made,
                                            vn_error *err)
 {
@@ -121,7 +121,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 
 	*made = (vn_made) { .weights = t->site->weights };
 	if (h->change.later && s && s->position == 0)
-		return VN_OK; /* the first call knows nothing of it */
+		return VN_OK; /* the first call is unaffected */
 	switch (h->change.kind) {
 	case VN_BY_NUMBER: st = apply_number(t, h, made, &none); break;
 	case VN_BY_CONSTANTS:
@@ -148,7 +148,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 	}
 	if (st && st != VN_ERR_USAGE)
 		*err = none;
-	return st == VN_ERR_USAGE ? VN_OK : st; /* a number that does not fit the operation makes nothing */
+	return st == VN_ERR_USAGE ? VN_OK : st; /* a number that the operation refuses gives no result */
 }
 
 /* ---- in another layer -------------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* hypothesis_apply.h: reproduces a hypothesis: what the checkpoint would be if it were true. */
+/* hypothesis_apply.h: reproduces a hypothesis: makes the checkpoint that an engine with this
+ * mistake would record. */
 #ifndef VN_COMPARE_HYPOTHESIS_APPLY_H
 #define VN_COMPARE_HYPOTHESIS_APPLY_H
 
@@ -15,8 +16,8 @@ vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, 
 /* Moves h from another layer's node to this one; what it reads moves by as many layers. Returns
  * false if that does not exist. */
 bool      vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node);
-/* May this input of node n have been that value: was it recorded, did it exist when n ran, does the
- * shape fit? */
+/* Could node n have read this value in place of its input? True if the value was recorded, existed
+ * when n ran, and has the input's shape. */
 bool      vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value);
 
 #endif

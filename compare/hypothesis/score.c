@@ -24,7 +24,7 @@ bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 	return h->limit_fraction <= 1 &&
 	       !(h->limit_fraction >
 	         t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
-	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor of its own is no layout match */
+	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor proves no layout */
 }
 
 bool vn_answered(const vn_explain_trial *t)
@@ -99,9 +99,9 @@ static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
 	return plan->value[value].node;
 }
 
-/* Widens the floor of h by the plan as the other healthy implementation i computes it; nodes
- * without an implementation i use the last one they have. own: the plan's result computed as the
- * reference does. */
+/* Widens the floor of h by the plan's result with correct implementation i of each node; nodes with
+ * fewer implementations use their last one. own: the plan's result computed as the reference
+ * does. */
 static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i,
                                const vn_tensor *own, vn_replayed *l, vn_replayed *most, vn_error *err)
 {
@@ -137,8 +137,8 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 	return st;
 }
 
-/* Widens the floor of h by all other healthy implementations: the candidate may be one of them
- * with the same mistake. own: the plan's result computed as the reference does. */
+/* Widens the floor of h by all other correct implementations: the candidate may be one of them with
+ * the same mistake. own: the plan's result computed as the reference does. */
 static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights,
                                 const vn_tensor *own, vn_hypothesis *h, vn_replayed *variants, vn_error *err)
 {
@@ -165,7 +165,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
 		if (!others)
 			vn_local_allow(&h->local, &t->variants);
-		/* The floor is at least the one that the replay found with its inputs rounded anew. */
+		/* The floor is at least the replay's floor, which includes rounding of the inputs. */
 		h->local.floor = fmax(h->local.floor, r->floor);
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
 		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
@@ -218,13 +218,14 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 		memcpy(h->part, t->part->in, sizeof h->part);
 		h->heads = t->part->heads;
 	}
-	/* First with itself as the more precise numbers, which gives the smallest possible floor. */
+	/* Scores first with the result itself as the more precise numbers, which gives the smallest
+	 * possible floor. */
 	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor &&
 	    !h->local.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
 			vn_head_part_splice(t->part, &fine, &t->fine);
-		/* Also if it already fits: hypotheses are compared, and one with a wider floor leaves
-		 * less by that alone. */
+		/* Computed even if the hypothesis already fits: a wider floor alone would let another
+		 * hypothesis leave less. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
 			st = allow_variants(t, plan, weights, &own, h, NULL, err);
 		vn_tensor_free(&fine);
@@ -246,13 +247,12 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 	if (!st && made.own.data &&
 	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION ||
 	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION)) {
-		/* Its sums were computed in double, so the operation's own rounding is that of the
-		 * unmodified one. */
+		/* The sums were computed in double, so the rounding of the unmodified operation is used. */
 		vn_local_allow(&h->local, &t->x->unmodified.local);
 		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	}
 	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS) {
-		/* Another healthy softmax rounds differently, whatever keys it sees. */
+		/* Another correct softmax rounds differently, whatever keys it sees. */
 		vn_local_allow(&h->local, &t->variants);
 		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	}
@@ -317,7 +317,7 @@ static void drop_hypothesis(vn_explanation *x, int i)
 	x->n--;
 }
 
-/* Is the result of its operation recorded, or the checkpoint itself? */
+/* Is the result of the hypothesis's operation recorded, or is it the checkpoint? */
 static bool place_is_recorded(const vn_explain_trial *t, const vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
@@ -326,8 +326,8 @@ static bool place_is_recorded(const vn_explain_trial *t, const vn_hypothesis *h)
 	return value == t->site->target || vn_recompute_has(t->recompute, value);
 }
 
-/* One mistake of the catalogue made at either of two recorded operations: no recording tells
- * them apart. */
+/* Are a and b one mistake of the catalogue at two recorded operations, which no recording can tell
+ * apart? */
 static bool same_beside(const vn_explain_trial *t, const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	return a->finding == VN_FAULT && vn_hypothesis_same(a, b) && a->node != b->node && !a->places && !b->places &&

@@ -1,5 +1,5 @@
-/* score.h: computes the residual of a hypothesis at a checkpoint, and decides whether that explains
- * it.
+/* score.h: computes the residual of a hypothesis at a checkpoint, and decides whether the
+ * hypothesis explains it.
  *
  * The residual is a local error (local.h) in floors; a correct operation leaves at most
  * VN_LOCAL_LIMIT.
@@ -21,13 +21,14 @@ vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor 
                       vn_error *err);
 vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                          vn_error *err);
-/* As vn_try_numbers, of the operation's own numbers in another order: it has the floors of the
- * other healthy variants, too. */
+/* Same as vn_try_numbers, for the operation's own result in another order. The residual is then
+ * also allowed the floors of other correct implementations (t->variants). */
 vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                           vn_error *err);
-/* vn_try; if *format, which must be part of h, is TF32 or float16, of both, the likely one first:
- * they have the same ten bits, and differ in numbers that are very small or large only. If TF32
- * does not fit, of the other rounding of its ties as well. */
+/* Same as vn_try, for a hypothesis with a format; format points into h. TF32 and float16 have the
+ * same ten bits and differ only in very small and very large numbers, so if *format is one of them,
+ * both are tried, `likely` first. If TF32 does not fit, TF32 with ties rounded away from 0 is tried
+ * as well. */
 vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
                         vn_error *err);
 /* Fills t->x->unmodified with the residual of the unmodified operation. */
@@ -41,8 +42,9 @@ bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h);
 bool vn_answered(const vn_explain_trial *t);
 /* Decides which of t->x->by explain the checkpoint, and which are aliases. */
 void vn_conclude(vn_explain_trial *t);
-/* Keeps h, which was scored, and decides anew. h may leave what another healthy implementation of
- * the unmodified operation leaves: its softmax rounds differently, whatever keys it sees. */
+/* Adds h, which was scored, to t->x and calls vn_conclude. h may leave as much error as the
+ * unmodified operation does (its floor is added), because another implementation's softmax rounds
+ * differently, whatever keys it sees. */
 void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h);
 
 #endif

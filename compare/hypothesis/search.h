@@ -1,5 +1,5 @@
-/* search.h: finds the number with the least error. The error of a number is a function of the
- * caller's.
+/* search.h: finds the number with the least error. The caller supplies the function that computes
+ * the error of a number.
  *
  * Ranges are positive and spaced evenly in their logarithms. Of numbers with equal error, the first
  * is returned.
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Computes the error of x; INFINITY if nothing finite results. A failure ends the search. */
+/* Computes the error of x; INFINITY: x gives no finite result. A failure ends the search. */
 typedef vn_status (*vn_error_of)(void *of, double x, double *error, vn_error *err);
 /* Same for a function that is cheap and cannot fail. */
 typedef double (*vn_cheap_error_of)(const void *of, double x);

@@ -124,8 +124,8 @@ int64_t vn_call_of(const int64_t *begins, int call, int64_t i)
 
 /* ---- what the run continued with ----------------------------------------------------------------------------- */
 
-/* The consumer of this point, as the model's plan defines it, is right on the recorded numbers:
- * the run continued with them. */
+/* The operation that reads this point in the model's plan is right on the recorded numbers: the run
+ * continued with them. */
 static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
 {
 	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.point[point].name));

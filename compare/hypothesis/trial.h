@@ -1,6 +1,14 @@
-/* trial.h: the checkpoint that is being explained, with what every strategy needs: the unmodified
- * operation, which heads are wrong, where calls begin, whether the run continued with what was
- * recorded, and room for what a hypothesis makes. */
+/* trial.h: the checkpoint that is being explained, with the data that every strategy needs.
+ *
+ * A strategy is a function that makes hypotheses about the checkpoint of a vn_explain_trial and
+ * scores them (score.h); t->x collects the answers. Strategies are in hypothesis/catalogue.h and in
+ * the folders estimate, rearrange and explain; explain/explain_point.c lists them. This header also
+ * finds which heads are wrong, where calls begin, and whether the run continued with the recorded
+ * numbers.
+ *
+ * Errors  strategies fail if memory runs out or a recording cannot be read. If no hypothesis fits,
+ *         that is no error: t->x then has no answer.
+ */
 #ifndef VN_COMPARE_TRIAL_H
 #define VN_COMPARE_TRIAL_H
 
@@ -25,18 +33,22 @@ typedef struct vn_explain_trial {
 	vn_recompute         *recompute; /* positioned at the checkpoint, as is site */
 	const vn_site        *site;
 	vn_explanation       *x;
-	vn_replayed           variants; /* floors of the other reference variants against the unmodified operation */
-	/* what the unmodified operation makes, in the candidate's precision and more precisely */
+	/* distances of the reference variants (reference_variants.h) from the unmodified operation */
+	vn_replayed           variants;
+	/* the result of the unmodified operation: own in the candidate's precision, fine more
+	 * precisely */
 	vn_tensor             own, fine;
 	int64_t               elements;
-	const vn_some_rows   *some; /* columns of logits in which hypotheses are looked at first; NULL: none */
+	const vn_some_rows   *some; /* columns of logits in which hypotheses are estimated first; NULL: none */
 	vn_consumed           consumed;
 	const vn_head_part   *part;  /* NULL: hypotheses affect all heads */
 	bool                  brief; /* one of many checkpoints: slow strategies are skipped */
 	bool                  whole; /* mistakes in only some heads are not tried */
 	/* origins for which pairs of mistakes were tried without success */
 	int                   pairs_in_vain;
-	const vn_explanation *like; /* of the same point in another layer: its answers alone are tried; NULL: all */
+	/* an explanation of the same point in another layer: only its answers are tried; NULL: all
+	 * strategies */
+	const vn_explanation *like;
 } vn_explain_trial;
 
 /* Finds the heads that are wrong. *some: at least one is wrong, and at least one is right. */
@@ -46,20 +58,20 @@ bool      vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 /* Copies the heads that are not in `part` from `unmodified` to z. */
 void      vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified);
 
-/* Returns (t->site->tokens) numbers: the position at which the candidate's call of each token
- * begins, also of calls that were joined to one step; -1: a first call, or a call of one token.
- * *later: does the checkpoint have a row of another call? NULL: no memory. The caller frees it. */
+/* Returns (t->site->tokens) numbers: for each token the position at which its call begins, also if
+ * calls were joined to one step; -1: the first call, or a call of one token. *later: does the
+ * checkpoint have rows of a call that is neither? NULL: no memory. The caller frees it. */
 int64_t *vn_own_calls(const vn_explain_trial *t, bool *later);
-/* The position at which the call of token i begins; calls of `call` tokens, or (VN_OWN_CALLS) as in
- * begins. -1: a first call, or one of one token. */
+/* Returns the position at which the call of token i begins, if calls have `call` tokens each, or
+ * (VN_OWN_CALLS) as in begins. -1: the first call or, for VN_OWN_CALLS, a call of one token. */
 int64_t  vn_call_of(const int64_t *begins, int call, int64_t i);
 
 vn_consumed vn_what_was_consumed(const vn_explain_trial *t);
-/* Is an operation that reads the checkpoint right on its recorded numbers? Other readers may be
- * wrong. */
+/* Is at least one operation that reads the checkpoint right on its recorded numbers? Other readers
+ * may be wrong. */
 bool        vn_consumed_as_recorded(const vn_explain_trial *t);
 
-/* What a hypothesis makes of the checkpoint: a plan and weights to run, or numbers, or neither (it
+/* The result of applying a hypothesis: a plan and weights to run, or numbers, or neither (it
  * changes nothing here). */
 typedef struct vn_made {
 	const vn_plan   *plan;
@@ -76,7 +88,7 @@ void      vn_made_finish(vn_made *made);
 vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err);
 /* Allocates own and fine in double, in the shape of the checkpoint. */
 vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err);
-/* Fills own with fine, as the engine stores it. */
+/* Fills own with fine, rounded as the engine stores it. */
 void      vn_made_round(const vn_explain_trial *t, vn_made *made);
 
 #endif

@@ -77,7 +77,7 @@ static vn_status record_run(vn_experiment *x, const char *path, const vn_engine 
 	return vn_record(&r, x->o.model, e, &done, err);
 }
 
-/* A run of the reference alone. */
+/* Records a run of the reference. */
 static vn_status record_ref(vn_experiment *x, const char *path, vn_policy policy, vn_error *err)
 {
 	const vn_engine_options o = { .policy = policy, .threads = x->o.cand.threads, .quiet = x->o.cand.quiet };
@@ -103,12 +103,12 @@ vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, v
 	if (vn_experiment_compares(x) &&
 	    ((st = vn_recipe_check(&x->o.recipe, x->plan, err)) || (st = record_ref(x, x->ref, f32, err))))
 		return st;
-	if (o->check) { /* whatever precision it has, the floor is computed for it */
+	if (o->check) { /* the floor is computed for the precision of each recording */
 		x->floor[0] = '\0';
 		x->o.compare.model = vn_model_path(o->model);
 		return VN_OK;
 	}
-	const vn_policy floor = o->as ? *o->as : o->cand.policy; /* what replacing can come to */
+	const vn_policy floor = o->as ? *o->as : o->cand.policy; /* the precision of a run with all replaced */
 	if (floor.storage == VN_F32 || floor.storage == VN_F64)
 		x->floor[0] = '\0';
 	else if ((st = record_ref(x, x->floor, floor, err)))
@@ -157,7 +157,7 @@ void vn_trial_finish(vn_isolate_trial *t)
 	*t = (vn_isolate_trial) { 0 };
 }
 
-/* The toggle whose node makes this checkpoint; -1. */
+/* The toggle whose node makes this checkpoint; -1: there is none. */
 static int toggle_of(const vn_experiment *x, const char *name)
 {
 	const int value = vn_plan_find(x->plan, name);
@@ -180,7 +180,8 @@ static double error_of(const vn_checkpoint *p)
 	return p->has_floor && p->floor[VN_M_NMSE] > 0.0 ? e / p->floor[VN_M_NMSE] : e;
 }
 
-/* The logits' divergence: of the steps together where there are several, or of the prompt. */
+/* The KL divergence of the logits: of the steps together if there are several, else of the
+ * prompt. */
 static double divergence_of(const vn_comparison *c)
 {
 	double sum = 0.0, rows = 0.0;
@@ -258,18 +259,18 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 
 	if (st)
 		return st;
-	if (vn_interrupted()) /* by a signal that a command did not heed */
+	if (vn_interrupted()) /* a signal came that the command ignored */
 		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	if (x->runs == 0)
 		vn_progress_start(&x->bar, "run", 0);
 	vn_progress_total(&x->bar,
-	                  x->runs || x->left ? x->runs + 1 + x->left : 0); /* before the search nothing is foreseen */
+	                  x->runs || x->left ? x->runs + 1 + x->left : 0); /* the total is unknown before the search */
 	vn_progress_at(&x->bar, x->runs++);
 	if (x->o.check) {
 		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)
 			return st;
 		st = judge_recording(x, x->o.recording, t, err);
-		unlink(x->o.recording); /* the next run's is not to be taken for this one's */
+		unlink(x->o.recording); /* a later run that writes none must not read it */
 		return st;
 	}
 	memset(x->forced, 0, (size_t)x->plan->n_nodes * sizeof *x->forced);

@@ -70,16 +70,16 @@ typedef struct vn_isolate_trial {
  * failure. */
 vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, vn_error *err);
 void      vn_experiment_close(vn_experiment *x);
-/* Are runs compared as recordings, or is the only answer good or bad? */
+/* Are runs compared as recordings? If not, the only answer is good or bad. */
 bool      vn_experiment_compares(const vn_experiment *x);
 
 /* Sets on[i] (n) for the toggles that a comma-separated list of globs selects. */
 vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *on, vn_error *err);
-/* The shortest list of globs that selects these toggles: "*.q_rope,layer{0,3}.k_rope". By malloc;
- * NULL: no memory. */
+/* Returns the shortest list of globs that selects these toggles: "*.q_rope,layer{0,3}.k_rope". The
+ * caller frees it; NULL: no memory. */
 char     *vn_experiment_switch(const vn_experiment *x, const bool *on);
 
-/* About how many runs follow the next one, for the progress that the terminal shows. */
+/* States about how many runs follow the next one, for the progress on the terminal. */
 void      vn_experiment_foresee(vn_experiment *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
  * vn_trial_finish afterwards. */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Names with commas between; by malloc. */
+/* The names of the set's toggles, joined by commas, to be freed. NULL: no memory. */
 static char *list_switched(const vn_experiment *x, const bool *on)
 {
 	size_t room = 1, at = 0;
@@ -36,8 +36,8 @@ __attribute__((noreturn)) static void become(const char *command, const char *to
 
 	if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(nothing, 1) < 0 || setenv("VERNIER_FORCE_REF", toggles, 1))
 		_exit(127);
-	signal(SIGXFSZ, SIG_DFL); /* which we ignore */
-	signal(SIGPIPE, SIG_DFL); /* we ignore it, and what is ignored stays so */
+	signal(SIGXFSZ, SIG_DFL); /* vernier ignores it */
+	signal(SIGPIPE, SIG_DFL); /* exec keeps ignored signals ignored */
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }

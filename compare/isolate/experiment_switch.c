@@ -1,4 +1,4 @@
-/* experiment_switch.c: sets of toggles as globs, which is how a person and VERNIER_FORCE_REF name them. */
+/* experiment_switch.c: writes sets of toggles as globs, the form of VERNIER_FORCE_REF. */
 #include "compare/isolate/experiment.h"
 
 #include "capture/run/toggles.h"
@@ -29,7 +29,7 @@ vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *
 	return st;
 }
 
-/* Has an earlier toggle this component? */
+/* Does an earlier toggle of the set have the same component? */
 static bool has_begun(const vn_experiment *x, const bool *on, int at)
 {
 	for (int i = 0; i < at; i++)
@@ -38,7 +38,7 @@ static bool has_begun(const vn_experiment *x, const bool *on, int at)
 	return false;
 }
 
-/* Toggles in layers of this component, that are on or that there are. */
+/* Counts the toggles of this component that are in a layer: those of the set, or (on NULL) all. */
 static int count_switched(const vn_experiment *x, const bool *on, int component)
 {
 	int n = 0;

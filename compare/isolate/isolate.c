@@ -17,11 +17,11 @@ typedef struct search {
 	int                       runs;
 	answer                  **known;
 	int                       n_known;
-	bool                     *on;   /* (n) the set at hand */
-	int                      *list; /* (n) what is left of it, by number */
+	bool                     *on;   /* (n) the set to test */
+	int                      *list; /* (n) numbers of the toggles that may be needed */
 	int                       n_list;
-	int                      *group; /* (n) of each member of the list, in the pass at hand */
-	bool                     *gone;  /* (n) groups that were removed in it */
+	int                      *group; /* (n) the group of list[i] in this pass */
+	bool                     *gone;  /* (n) was the group removed in this pass? */
 	int                       passes_left;
 } search;
 
@@ -42,7 +42,7 @@ static vn_status remember_test(search *s, bool good, vn_error *err)
 	return VN_OK;
 }
 
-/* Of the set in s->on. */
+/* Asks the oracle about the set in s->on, unless its answer is known. */
 static vn_status test_set(search *s, bool *good, vn_error *err)
 {
 	vn_status st;
@@ -57,7 +57,7 @@ static vn_status test_set(search *s, bool *good, vn_error *err)
 	return st ? st : remember_test(s, *good, err);
 }
 
-/* Of the list. */
+/* Tests the set of the list's toggles. */
 static vn_status test_list(search *s, bool *good, vn_error *err)
 {
 	memset(s->on, 0, (size_t)s->n);
@@ -66,7 +66,8 @@ static vn_status test_list(search *s, bool *good, vn_error *err)
 	return test_set(s, good, err);
 }
 
-/* About how many runs r groups cost of which a share is needed: k log2(r / k), k = share * r. */
+/* About how many runs it takes to find the needed ones of r groups, k = share * r of them: k log2(r
+ * / k). */
 static int runs_of(int r, double share)
 {
 	const double k = fmax(share * r, 1.0);
@@ -82,7 +83,7 @@ static void report_progress(const search *s, int at, int n_groups, int needed)
 
 /* ---- one pass ------------------------------------------------------------------------- */
 
-/* Of the list without the groups that are gone, and without [from, to). */
+/* Tests the list without the removed groups and without groups [from, to). */
 static vn_status test_without(search *s, int from, int to, bool *good, vn_error *err)
 {
 	memset(s->on, 0, (size_t)s->n);
@@ -91,12 +92,13 @@ static vn_status test_without(search *s, int from, int to, bool *good, vn_error 
 	return test_set(s, good, err);
 }
 
-/* Where the pass is. Groups before `at` are decided. Of [at, bad_to), one at least is needed. */
+/* The state of a pass. Groups before `at` are decided. At least one group of [at, bad_to) is
+ * needed. */
 typedef struct sweep {
 	int  n, at, bad_to;
 	int  block;         /* groups to try next if nothing is known about them */
-	int  needed, clean; /* groups; clean: since the last that is needed */
-	bool rest;          /* try all that is behind at once */
+	int  needed, clean; /* needed groups; groups removed since the last needed one */
+	bool rest;          /* try all remaining groups at once */
 } sweep;
 
 static void find_needed(sweep *w)
@@ -126,7 +128,7 @@ static vn_status step_sweep(search *s, sweep *w, vn_error *err)
 	const int  to = w->at + size < w->n ? w->at + size : w->n;
 	bool       good;
 
-	if (bisecting && size == 0) { /* the only one left of a block that is needed */
+	if (bisecting && size == 0) { /* the last group of a needed block */
 		find_needed(w);
 		return VN_OK;
 	}
@@ -176,7 +178,7 @@ static int group_by(search *s, const int *key)
 
 /* ---- the passes --------------------------------------------------------------------------- */
 
-/* Sorts the list by component; within one, the order stays. */
+/* Sorts the list by component and keeps the order within a component. */
 static void order_by_component(search *s, int n_groups)
 {
 	int *list = s->list, *sorted = malloc(((size_t)s->n_list + 1) * sizeof *sorted), n = 0;
@@ -195,7 +197,7 @@ static int by_number(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Leaves each member of a small set out once. */
+/* Removes members that a small set does not need: tests it without each of them. */
 static vn_status tighten_set(search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -211,7 +213,7 @@ static vn_status tighten_set(search *s, vn_error *err)
 	return st;
 }
 
-/* The list, whose set is good, becomes a minimal one. */
+/* Reduces the list, whose set is good, to a minimal one. */
 static vn_status minimise_set(search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -233,7 +235,7 @@ static vn_status minimise_set(search *s, vn_error *err)
 	return st;
 }
 
-/* The hint without what was found; NULL: all that is left. */
+/* Fills the list with the hint's toggles (NULL: all toggles) that are in no set found so far. */
 static void fill_list(search *s, const bool *found, const bool *hint)
 {
 	s->n_list = 0;
@@ -242,8 +244,8 @@ static void fill_list(search *s, const bool *found, const bool *hint)
 			s->list[s->n_list++] = i;
 }
 
-/* A set that is good to begin with: a hint, or all that is left. false in *any: that is not good,
- * so nothing left repairs the run. */
+/* Fills the list with a good set to start from: a hint, or all remaining toggles. *any: false if
+ * all remaining toggles together do not repair the run. */
 static vn_status start_search(search *s, const bool *found, bool *any, vn_error *err)
 {
 	vn_status st;
@@ -261,7 +263,8 @@ static vn_status start_search(search *s, const bool *found, bool *any, vn_error 
 	return VN_OK;
 }
 
-/* The list joins the sets, if the oracle says of it what it said before. */
+/* Adds the list to the found sets after asking the oracle again, which must give the same
+ * answer. */
 static vn_status join_sets(search *s, bool *found, vn_isolated *x, vn_error *err)
 {
 	bool      good;

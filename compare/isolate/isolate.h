@@ -7,11 +7,12 @@
  * The search starts from a good set and removes groups of toggles that are not needed: first
  * components (one operation in all layers), then layers if more than three components remain, then
  * single toggles. Each pass is adaptive group testing: bisection finds the first group that is
- * needed, and one run says whether any group behind it is. If so, blocks that double while they are
- * clean find the next one, so the cost of k culprits is about k log2(n / k) and never far above n.
- * (The idea of delta debugging, Zeller and Hildebrandt 2002, applied to repairs; the passes are
- * group testing as of Du and Hwang.) A replacement is expected not to make a run worse. A set of at
- * most VN_TIGHT_SET toggles is minimal even if some do: each member was left out once.
+ * needed, and one run says whether any group behind it is. If so, it tries blocks of groups,
+ * doubling their size while none in them is needed, to find the next. So k culprits cost about k
+ * log2(n / k) runs, and never far more than n. (The idea of delta debugging, Zeller and Hildebrandt
+ * 2002, applied to repairs; the passes are group testing as of Du and Hwang.) A replacement is
+ * expected not to make a run worse. If some do, a set of at most VN_TIGHT_SET toggles is minimal
+ * nevertheless, because each member was left out once.
  *
  * Each set that is found is removed, and the remaining toggles are searched again, as long as they
  * can repair the run. So all disjoint alternatives are found. Once the rest cannot repair the run,

@@ -49,7 +49,7 @@ static vn_status keep_outcome(asking *a, const bool *on, vn_isolate_trial *t, vn
 	return VN_OK;
 }
 
-/* *t is borrowed, until the next call. */
+/* Runs a set, unless its outcome is known. *t is borrowed until the next call. */
 static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, vn_error *err)
 {
 	vn_isolate_trial fresh = { 0 };
@@ -146,7 +146,7 @@ static vn_status run_yours(asking *a, const char *globs, vn_error *err)
 	return VN_OK;
 }
 
-/* Each glob alone, and all together where there are several. */
+/* Runs each glob of VERNIER_FORCE_REF alone, and all together if there are several. */
 static vn_status run_all_yours(asking *a, const char *globs, vn_error *err)
 {
 	char        *text = strdup(globs);
@@ -219,7 +219,8 @@ static vn_status check_toggle(asking *a, int toggle, int set, vn_error *err)
 	return st;
 }
 
-/* Each of a set left out of it: its inputs are right then, as far as that set makes them. */
+/* Runs a found set without each of its members. The inputs of the member left out are then right,
+ * as far as the set makes them right. */
 static vn_status leave_out(asking *a, int set, vn_error *err)
 {
 	const vn_isolated *f = &a->r->found;
@@ -261,7 +262,8 @@ static void put_point(vn_repair *r, int k, const vn_isolate_trial *t)
 	r->curve[r->n_curve++] = (vn_repaired) { k, k ? r->order[k - 1] : -1, t->within, t->outside, t->kl };
 }
 
-/* k = 0, 1, 2, 4, 8... of those with an error; after the first that is within no more than one. */
+/* Runs with the first k operations in error replaced, k = 0, 1, 2, 4, 8... Ends after the second
+ * run within its limits. */
 static vn_status draw_curve(asking *a, vn_error *err)
 {
 	vn_repair *r = a->r;
@@ -282,7 +284,7 @@ static vn_status draw_curve(asking *a, vn_error *err)
 	return VN_OK;
 }
 
-/* Runs after the search: checks of others, and the curve. */
+/* Number of runs after the search: checks of other operations, and the curve. */
 static int runs_after(const asking *a)
 {
 	int n = 4;

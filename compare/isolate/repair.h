@@ -4,7 +4,7 @@
  *
  *   plain   the run as it is
  *   whole   with everything replaced
- *   yours   with what the person's own VERNIER_FORCE_REF replaces
+ *   yours   with what the user's VERNIER_FORCE_REF replaces
  *   found   the smallest sets of replacements that repair the run (isolate.h)
  *   check   a found set without one of its members; the worst other operations, each replaced alone
  *   curve   the repair curve: divergence of the logits after replacing the k worst operations

@@ -30,7 +30,7 @@ typedef struct before {
 	const char *name; /* the JSON's own */
 	json_int_t  step;
 	json_t     *j;
-	bool        failed; /* whether it was outside, known or new */
+	bool        failed; /* it was outside its limits, known or new */
 	bool        found;  /* compared now as well */
 } before;
 
@@ -299,8 +299,8 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	       badness_of(broken.metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
 }
 
-/* Is a tensor that the candidate's run left out no farther off than another? Its digest says only whether any number
- * changed. Both must have been measured alike. */
+/* Is a tensor that the candidate's run left out no farther off than in the baseline? Its digest
+ * says only whether any number changed. Both must have been measured in the same way. */
 static bool is_no_farther(const json_t *then, const json_t *now)
 {
 	json_t     *was = json_object_get(then, "measured"), *is = json_object_get(now, "measured"), *value;
@@ -335,9 +335,9 @@ static bool same_sides(const json_t *then, const json_t *now)
 	return json_equal(json_array_get(then, 0), json_array_get(now, 0)) && (strcmp(x, y) == 0 || is_no_farther(a, b));
 }
 
-/* Whether a checkpoint that was not measured, and is not now, is so for the same cause. Reports made before they
- * had `sides` say it in their sentence only, so there the sentences are compared: if the wording has changed since,
- * the checkpoint counts as worse, which is seen, and a new baseline has `sides`. */
+/* Was a checkpoint unmeasured in the baseline for the same cause as now? Old reports without
+ * `sides` give the cause only in a sentence, so the sentences are compared: if the wording has
+ * changed since, the checkpoint counts as worse, which is seen, and a new baseline has `sides`. */
 static bool is_still_so(const vn_comparison *all, const before *p, const vn_checkpoint *c)
 {
 	const json_t *then = json_object_get(p->j, "sides");

@@ -15,9 +15,9 @@
 #include "compare/comparison/comparison.h"
 
 /* A broken metric may exceed its baseline value by this fraction. Limits are at least four times
- * the rounding of a healthy run. Over a thousand numbers that rounding varies by 4.5 % from one
- * order of sums to another, which moves the value of a fault by about 1 %. Counts of positions have
- * no such room. */
+ * the rounding of a healthy run; over a thousand numbers that rounding varies by 4.5 % between
+ * orders of summation, which changes the value of a fault by about 1 %. Counts of positions get no
+ * such tolerance. */
 #define VN_BASELINE_ROOM 0.01
 
 /* The facts that two comparisons must share before one can be the baseline of the other: digests

@@ -180,7 +180,7 @@ static void fit_depth(group *g, int layers, double margin)
 	if (!(g->first > TIGHTER_BY / 2.0 * middle) || fmax(first, last) >= most_seen(g->worst))
 		return;
 	g->deep = true;
-	if (!isfinite(g->worst->value)) { /* a floor of 0 in a run that is not a copy */
+	if (!isfinite(g->worst->value)) { /* the floor is 0 although the run is no copy */
 		g->none = true;
 		return;
 	}

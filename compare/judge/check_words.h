@@ -1,4 +1,4 @@
-/* check_words.h: a checked limit in words, the same in every report. */
+/* check_words.h: writes a checked limit in words, the same in every report. */
 #ifndef VN_COMPARE_CHECK_WORDS_H
 #define VN_COMPARE_CHECK_WORDS_H
 

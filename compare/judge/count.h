@@ -11,9 +11,9 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Returns how many different tokens the rows of a checkpoint (with those of its pool) stand for;
- * *rows: how many rows there are. Equal tokens have equal rows, and equal rounding errors. 1 of 1
- * if no step is known. */
+/* Returns the number of different tokens among the rows of a checkpoint and of its pool; *rows: the
+ * number of rows. Equal tokens have equal rows, and equal rounding errors. Both are 1 if no step is
+ * known. */
 int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
 
 /* Fills rows and distinct of a pool. */
@@ -40,8 +40,8 @@ int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int
  * (sum r^2)^2 / sum r^4. The number of elements if there are too many to read again. */
 double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
 
-/* Is m one factor of all numbers (scale, norm_ratio), part of which may be chance
- * (vn_count_factor)? */
+/* Is m the metric of a common factor (scale, norm_ratio)? Part of such a factor may be chance
+ * (vn_count_factor). */
 bool vn_count_has_luck(vn_metric m);
 
 /* Returns the metric `scale` or `norm_ratio` of p (of the candidate or of a floor, with its nmse),

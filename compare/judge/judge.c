@@ -289,7 +289,7 @@ bool vn_fails_ungathered(const vn_checkpoint *p)
 	return p->fails && yes;
 }
 
-/* Of two that are infinitely far outside, the one with a value says more. */
+/* If two are infinitely far outside, the one with a value says more. */
 static bool is_worse(const vn_check *k, const vn_check *than)
 {
 	const double x = vn_check_used(k), y = vn_check_used(than);

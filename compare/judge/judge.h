@@ -27,9 +27,10 @@ void vn_floor_join(vn_checkpoint *p, const vn_measured *m);
 /* Returns the combined error of two independent runs, in this metric. */
 double vn_floor_sum(vn_metric m, double x, double y);
 
-/* Returns the smallest floor if the precision rounds more than float32 only in products
- * (vn_products): the error of another order of summation in float32. Checkpoints before the first
- * product, or after a float32 weight, have no other error. 0 for other precisions and metrics. */
+/* Returns the smallest floor in a precision that rounds more than float32 only in products
+ * (vn_products): the error of another order of summation in float32. Without it, the floor of
+ * checkpoints before the first product, or after a float32 weight, would be 0. Returns 0 for other
+ * precisions and metrics. */
 double vn_floor_of_sums(const vn_comparison *c, vn_metric m);
 
 #endif

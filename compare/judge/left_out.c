@@ -53,7 +53,7 @@ const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p
 	return l;
 }
 
-/* Was it judged by the numbers that the reference has now? */
+/* Was the tensor judged by the numbers that the reference has now? */
 static bool same_reference(const vn_entry *e, const vn_left_out *l)
 {
 	return e->has_digest && !e->viewed && strcmp(vn_entry_digest(e).hex, l->reference.hex) == 0 &&
@@ -97,7 +97,7 @@ typedef struct tally {
 	double nmse; /* the largest */
 } tally;
 
-/* Without a measure of each metric, the nmse must say how far it is off. */
+/* If some metric was not measured, the nmse must tell how far the tensor is off. */
 static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t,
                                 vn_error *err)
 {

@@ -1,10 +1,11 @@
 /* left_out.h: judges what a run left out of the candidate because it agreed with the reference
  * while it was recorded (`capture --against`).
  *
- * The candidate says of each such tensor what was measured, and the digest of the numbers it was
- * measured by. If these are the reference's numbers, what was measured is held against the limits
- * of this comparison, as for a checkpoint without a floor: it is VN_AGREED, or missing. The numbers
- * themselves cannot be checked, so a note says how many these are; with --strict it is a warning.
+ * For each such tensor, the candidate's file has the metrics that were measured, and the digest of
+ * the numbers with which it was compared. If that digest is the reference's, the metrics are
+ * checked against the limits of this comparison, as for a checkpoint without a floor: the tensor is
+ * VN_AGREED, or missing. Its numbers cannot be checked, so a note (with --strict a warning) states
+ * how many such tensors there are.
  *
  * Reads    opened.ref, opened.cand, opened.plan, request
  * Changes  status, fails and detail of missing checkpoints
@@ -20,19 +21,21 @@
 /* After vn_match. */
 vn_status vn_judge_left_out(vn_comparison *c, vn_error *err);
 
-/* Returns what the candidate's run left out for p (an entry of the reference): under p's name, the
- * first name of the reference's tensor, or that of the plan's value. NULL: nothing. */
+/* Returns the tensor that the candidate's run left out and that belongs to p, a checkpoint of the
+ * reference. Looks for p's name, the first name of the reference's tensor, and the name in the
+ * plan. NULL: none. */
 const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p);
 
-/* What to do about checkpoints that were not run. */
+/* Advice about checkpoints that were not run. */
 #define VN_RECORD_WHOLE "record again without --stop-at-first"
 
-/* A run that stopped at its first divergence has one. If nothing is outside here, what was not run
- * is missing after all. Before the checkpoints are counted. */
+/* If nothing is outside although the candidate's run stopped at a divergence, makes the checkpoints
+ * that were not run count as missing. Call it before the checkpoints are counted. */
 void vn_demand_not_run(vn_comparison *c);
 
-/* Checks one measured checkpoint that has no floor and no candidate, against the limits. Returns
- * its worst broken limit in words in `words` (VN_WORDS), or an empty text. *p stays as it is. */
+/* Checks a measurement m of checkpoint p against the limits, without a floor. few: only some
+ * metrics are known. *holds: it is within, and some limit applies. words (VN_WORDS bytes): the
+ * worst broken limit, or "". *p is not changed. */
 vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool few, char *words,
                             bool *holds, vn_error *err);
 

@@ -21,7 +21,7 @@ struct vn_graph {
 	int      *point; /* checkpoint of a root value; -1 if it was not compared */
 	uint32_t *stamp, now;
 	size_t   *stack, depth;
-	bool     *carries; /* for the values of one step: it or one of its inputs is outside */
+	bool     *carries; /* for the values of one step: the value or one of its inputs is outside */
 	int       carried; /* that step */
 };
 
@@ -74,7 +74,7 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 		if (!p->m.n || p->value < 0)
 			continue;
 		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
-		/* Of two names of one value, the one outside counts, and among equals the first. */
+		/* If a value has two names, the one outside counts, and among equals the first. */
 		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.point[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}

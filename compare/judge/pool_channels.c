@@ -36,7 +36,7 @@ bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_met
 	return p->channels >= 0 && vn_channel_metric(m) >= 0 && vn_channel_steps(c, p, m) == 0;
 }
 
-/* ---- who belongs together -------------------------------------------------------------- */
+/* ---- which belong together -------------------------------------------------------------- */
 
 typedef struct member {
 	const char *name;
@@ -206,9 +206,9 @@ static bool goes_on(const vn_tensor t[2], int64_t at)
 	return r > 0 && (dd - row[2]) / r >= dd / rr / 2 && (rd - row[1]) / r * rd >= rd * rd / rr / 2;
 }
 
-/* A quarter of the squared error that the channel has in the mean; or a 64th where the number
- * itself happens to be small, if it is off by as large a share and four times as far as all else in
- * this step. */
+/* Is this step's number of the channel off? Its squared error must be a quarter of the channel's
+ * mean; or, where the number is small, a 64th of it, if the relative error is as large and it is
+ * four times as far off as all other numbers of the step. */
 static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double dd)
 {
 	const double n = (double)p->m.finite, each = p->m.value[VN_M_RMSE] * p->m.value[VN_M_RMSE],
@@ -288,8 +288,8 @@ static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 	return n == VN_CHANNEL_FEWEST;
 }
 
-/* Measures n of the checkpoints that are pooled, and finds which of all of them (n_all) is the first that is off so.
- * *g: unchanged where they have no channels together. */
+/* Measures n of the n_all pooled checkpoints as one, and finds the first of all n_all with the same
+ * error. *g: unchanged if they have no channels together. */
 static vn_status measure_part(vn_comparison *c, const member *all, int n_all, const member *in, int n,
                               vn_channel_pool *g, vn_error *err)
 {
@@ -325,7 +325,7 @@ done:
 	return st;
 }
 
-/* The part's rows are judged in place of all, in each metric by what shows more. */
+/* Judges the part's rows instead of all rows, in each metric that shows more there. */
 static void take_part(vn_channel_pool *g, const vn_channel_pool *part)
 {
 	const vn_channel_pool all = *g;
@@ -363,8 +363,8 @@ static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_cha
 	return st;
 }
 
-/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: its number; unchanged where
- * they have no channels together. */
+/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: the pool's number;
+ * unchanged if they have no channels together. */
 static vn_status pool_members(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
 {
 	vn_channel_pool g = { .rows = 0 };

@@ -12,7 +12,8 @@ static void reach_input(const asker *a, size_t step, const vn_node *node, int i,
 	a->reach(a->context, step, vn_plan_root(a->plan, node->in[i]), all_rows || vn_op_mixes_tokens(node->op, i));
 }
 
-/* A state after a step: the value that shows it, or else what was written to it in all steps so far. */
+/* Marks a state after a step: the value that shows it, or else the values written to it in all
+ * steps so far. */
 static void reach_state(const asker *a, size_t step, const vn_state *s)
 {
 	const vn_node *node = &a->plan->node[s->node];

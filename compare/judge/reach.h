@@ -1,4 +1,5 @@
-/* reach.h: enumerates what a value was computed from, in its own and in earlier steps. */
+/* reach.h: enumerates the values from which a value was computed, in its own step and in earlier
+ * ones. */
 #ifndef VN_COMPARE_REACH_H
 #define VN_COMPARE_REACH_H
 

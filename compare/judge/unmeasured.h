@@ -1,6 +1,6 @@
-/* unmeasured.h: what each recording holds of a checkpoint that could not be measured, as data: the
- * field `sides` of the JSON report (specs/compare.md), by which a baseline knows it again. The
- * sentence in `detail` is for people only.
+/* unmeasured.h: describes, as data, what each recording holds of a checkpoint that could not be
+ * measured: the field `sides` of the JSON report (specs/compare.md). By it, a later comparison
+ * recognises the checkpoint in a baseline. The sentence in `detail` is for people only.
  *
  * Reads   opened.ref, opened.cand, opened.plan; one checkpoint
  * Fills   a JSON array of the caller's

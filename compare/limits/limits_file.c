@@ -24,8 +24,8 @@ typedef struct chain {
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
 
-/* A file that exists but cannot be looked at is not absent: opening it reports why. Shipped limits of that name
- * would be different ones. */
+/* A file that exists but cannot be examined is not absent: opening it reports why. Shipped limits
+ * of that name would be different ones. */
 static bool is_absent(const char *path)
 {
 	return access(path, F_OK) != 0 && errno == ENOENT;
@@ -130,7 +130,7 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 	return read_file(path, NULL, l, err);
 }
 
-/* Are these the limits for a precision, with more behind it, such as fp16-acc32.yaml for fp16 or f16? */
+/* Does the file name begin with a precision and go on, such as fp16-acc32.yaml for fp16 or f16? */
 static bool is_of_precision(const char *file, const char *word)
 {
 	const size_t n = strlen(word);

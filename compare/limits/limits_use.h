@@ -1,8 +1,8 @@
-/* limits_use.h: how a limits file applies to a set of checkpoints: which rules match where, which
- * limit finally holds, and which limits are useless.
+/* limits_use.h: finds how a limits file applies to a set of checkpoints: which rules match, which
+ * limit is the final one, and which limits are useless.
  *
- * With a recording, each limit is tried on the recording's tensors. A limit that a tensor breaks
- * when it is merely rounded to the candidate's format cannot hold: no candidate in that format is
+ * With a recording, each limit is tried on the recording's tensors. A limit that a tensor breaks if
+ * it is only rounded to the candidate's format cannot hold, because no candidate in that format is
  * closer. A limit that a tensor of zeros keeps cannot fail.
  *
  * Owner   limits, recording and names are borrowed and must outlive the vn_limits_use.

@@ -1,4 +1,4 @@
-/* limits_use_report.c: what a limits file comes to, for people and for programs. */
+/* limits_use_report.c: reports the effect of a limits file, for people and for programs. */
 #include "compare/text/json.h"
 #include "compare/limits/limits_use.h"
 

@@ -355,7 +355,7 @@ const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS
 void vn_many_next(const vn_many *m, vn_lines *lines)
 {
 	bool outside = false;
-	if (m->vote && m->candidate[m->elected].status) /* no majority: nothing to explain the others by */
+	if (m->vote && m->candidate[m->elected].status) /* no majority, so no reference to explain the others */
 		return;
 	for (int i = 0; i < m->n; i++)
 		outside = outside || m->candidate[i].status == 1;

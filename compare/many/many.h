@@ -1,9 +1,9 @@
 /* many.h: compares several candidates with one reference.
  *
- * Each candidate is a comparison of its own (compare/chapters).
- * vn_many_add keeps what a report on all of them needs: a cell per checkpoint, a few lines, and the
- * JSON report in a temporary file. So memory is that of the comparisons that are made at the same
- * time, plus a cell per checkpoint and candidate.
+ * Each candidate is a comparison of its own (compare/chapters). vn_many_add keeps the data for a
+ * report on all of them: a cell per checkpoint, a few lines, and the JSON report in a temporary
+ * file. So memory is that of the comparisons that are made at the same time, plus a cell per
+ * checkpoint and candidate.
  *
  * A row is one checkpoint. Rows are in the order of the first candidate that was compared;
  * checkpoints that only later candidates have come last.
@@ -31,7 +31,7 @@ typedef struct vn_many_cell {
 	double         over_floor; /* nmse in floors; NaN: no floor */
 } vn_many_cell;
 
-/* Where a text is in vn_many.reports. */
+/* The place of a text in vn_many.reports. */
 typedef struct vn_many_kept {
 	long from, bytes;
 } vn_many_kept;
@@ -87,8 +87,9 @@ vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char
                       const vn_error *trouble, vn_error *err);
 void      vn_many_finish(vn_many *m);
 
-/* The steps of vn_many_add, for many_send.c: room for the cells of a candidate that has n
- * checkpoints; each of these, first: its first divergence; and at last, vn_many_filled. */
+/* The steps of vn_many_add, for many_send.c: vn_many_cells allocates the cells of a candidate with
+ * n checkpoints; vn_many_put stores one of them (first: it is the first divergence); vn_many_filled
+ * comes last. */
 vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err);
 vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
                       vn_error *err);
@@ -118,9 +119,10 @@ char                vn_many_letter(int candidate);
 enum { VN_MANY_LETTERS = 3 * VN_MANY_MOST };
 const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
 /* Adds commands to type now: the first of each candidate that is outside; if none is, of each that
- * was compared. Adds none of a vote without a majority. */
+ * was compared. Adds nothing for a vote without a majority. */
 void        vn_many_next(const vn_many *m, vn_lines *lines);
-/* Adds a few sentences: who is the odd one out and how often, where each one diverges. */
+/* Adds a few sentences: which candidate is the odd one out and how often, and where each
+ * diverges. */
 void        vn_many_say(const vn_many *m, vn_lines *lines);
 
 #endif

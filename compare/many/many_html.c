@@ -185,7 +185,8 @@ static void shown_side_by_side(const vn_many *m, FILE *out)
 	fputs(" compare them alone; in the table of all checkpoints each has a column.</p>\n", out);
 }
 
-/* All of it without the script, which adds the maps and details of at most VN_MANY_PAGES candidates. */
+/* Writes everything that needs no script. The script adds the maps and details of at most
+ * VN_MANY_PAGES candidates. */
 static void print_story(const void *context, FILE *out)
 {
 	const vn_many *m = context;

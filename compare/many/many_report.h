@@ -20,8 +20,8 @@ const char *vn_many_say_odd(const vn_many *m, int row, char text[VN_MANY_LETTERS
  * before display. */
 enum { VN_MANY_VERDICT = 1600 };
 const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VERDICT]);
-/* The verdict on all candidates, such as "OUTSIDE limits"; and on which: "2 of 3 candidates outside
- * (A, C), 1 not compared (B)". */
+/* Return the verdict on all candidates, such as "OUTSIDE limits"; and which candidates it is about:
+ * "2 of 3 candidates outside (A, C), 1 not compared (B)". */
 const char *vn_many_say_all(const vn_many *m);
 enum { VN_MANY_WHO = 200 };
 const char       *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);

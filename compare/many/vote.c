@@ -22,7 +22,8 @@ static bool do_agree(const vn_many *pairs, int n, int row, int i, int j)
 	return pairs->candidate[pair].status != 2 && !(x && x->fails);
 }
 
-/* A recording for which no comparison succeeded: returns the pair that says why. NULL: it was compared. */
+/* If no comparison of recording i succeeded, returns the pair that says why. NULL: it was
+ * compared. */
 static const vn_many_candidate *never_compared(const vn_many *pairs, int n, int i)
 {
 	const vn_many_candidate *said = NULL;
@@ -36,8 +37,8 @@ static const vn_many_candidate *never_compared(const vn_many *pairs, int n, int 
 	return said;
 }
 
-/* A pair that could not be compared, of recordings that could be compared with others. NULL: none. Without it,
- * nobody knows whether the two agree. */
+/* A pair that could not be compared although each recording was compared with others; NULL: none.
+ * Nobody knows whether such a pair agrees. */
 static const vn_many_candidate *lost_pair(const vn_many *pairs, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -134,7 +135,7 @@ static vn_verified digests_of(const vn_many *pairs, int n, int i, const char *pa
 	return most;
 }
 
-/* Who recorded recording i, by any comparison that opened it. */
+/* The program that recorded recording i, from any comparison that opened it. */
 static char *about_of(const vn_many *pairs, int n, int i, const char *path)
 {
 	for (int j = 0; j < n; j++) {

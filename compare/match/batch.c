@@ -130,7 +130,7 @@ static bool in_parts(const pending *p)
 	const vn_batch      *b = &p->of->batch;
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->point->ref);
 	const bool    pieces = vn_derive_in_pieces(c->opened.ref, p->point->ref) || vn_derive_in_pieces(b->other, p->entry);
-	/* Gathered whole, that would be the work of one thread; scores are read twice in parts. */
+	/* One thread would gather such a tensor whole. Scores in parts are read twice. */
 	const int64_t most = pieces && !p->point->scores ? PIECES_BYTES : WHOLE_BYTES;
 	if (bytes_in(c->opened.ref, p->point->ref) <= most && bytes_in(b->other, p->entry) <= most)
 		return false;
@@ -193,7 +193,8 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 	return sum;
 }
 
-/* Adds a job. like: one whose reference is the same bytes, to share unless one of the two is read in parts; -1. */
+/* Adds a job. like: a job with the same reference bytes to share, unless either is read in parts;
+ * -1: none. */
 static void add_pair(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry, int like)
 {
 	vn_error        why = { "" };

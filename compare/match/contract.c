@@ -96,7 +96,8 @@ static void compare_tokens(const contract *c)
 {
 	const int32_t *id[2], *at[2];
 	const int64_t  n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
-	/* A run that was stopped has the first tokens. What it has not run is missing (judge/left_out.h). */
+	/* A stopped run has only the first tokens. Tensors that it did not compute are missing
+	 * (judge/left_out.h). */
 	const bool     stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
 	const int64_t  known = stopped ? m : n;
 	const bool     decoded = vn_recording_decoded(c->a) || vn_recording_decoded(c->b);
@@ -248,7 +249,7 @@ typedef struct described {
 	vn_plan       *made;
 } described;
 
-/* The model of a recording: as it says itself, or else as its config describes it. */
+/* The model of a recording: as the recording states it, or else as its config describes it. */
 static described describe_model(const vn_recording *r)
 {
 	described d = { vn_recording_plan(r), vn_recording_family(r), NULL };

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Repeats the comparison with the numbers of a model whose weights are those of one side, or nearly. They
- * decide what the tables leave open. */
+/* Repeats the comparison with the numbers of a model whose weights are those of one side, or
+ * nearly. They decide where the tables cannot. */
 static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w, vn_error *err)
 {
 	vn_model   *m;

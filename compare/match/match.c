@@ -100,13 +100,13 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		                  vn_shape_text(&e->shape, a), d->rows_off ? "candidate" : "reference",
 		                  (d->rows_off ? ds : rs)->rows);
 	} else if (is_whole(p, r, "reference") || is_whole(p, d, "candidate")) {
-		; /* told */
+		; /* already reported */
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
 		set_unfit(p, VN_MISFIT_SHAPE);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate", vn_shape_text(&r->shape, a),
 		                  vn_shape_text(&d->shape, b));
 	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
-		; /* told */
+		; /* already reported */
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
 		set_unfit(p, VN_MISFIT_AXES);
 		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
@@ -177,9 +177,9 @@ static void mark_extra(vn_comparison *c, vn_checkpoint *p)
 /* Tensors that both sides hold under several names are compared once for each pair. */
 typedef struct matching {
 	int  *partner;     /* (entries of ref) partner in the candidate, through aliases; -1 */
-	bool *used;        /* (entries of cand) it is a partner, or stores a partner's numbers */
+	bool *used;        /* (entries of cand) is a partner, or stores a partner's numbers */
 	int  *home;        /* (entries of cand) partner in the reference, through aliases; -1 */
-	int  *head, *next; /* (ref), (cand): list of the entries whose home it is under another name; -1 */
+	int  *head, *next; /* (ref), (cand): list of candidate entries with this home and another name; -1 */
 	int  *hits;        /* (patterns) */
 } matching;
 
@@ -197,7 +197,7 @@ static void pair_up(const vn_comparison *c, matching *m)
 		if (m->partner[i] >= 0)
 			m->used[m->partner[i]] = m->used[find_root(c->opened.cand, m->partner[i])] = true;
 	}
-	/* Under the second name alone, in such a candidate. */
+	/* A candidate without a plan may also hold a tensor under its second name only. */
 	for (int i = 0; i < n && !vn_recording_plan(c->opened.cand); i++) {
 		const int first = vn_recording_entry(c->opened.ref, i)->same_as;
 		if (first >= 0 && m->partner[first] < 0)
@@ -239,8 +239,8 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 	const bool      chosen = is_selected(c, e->name);
 	bool            again = false;
 
-	/* A tensor with the same second name on both sides is measured under the first name; so is one missing that the
-	 * candidate lacks under both. */
+	/* A tensor with the same second name on both sides is measured under the first name. If the
+	 * candidate lacks both names, the tensor is missing under the first name. */
 	if (chosen && e->same_as >= 0 && is_selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
 		const int own = m->partner[i], first = m->partner[e->same_as];
 		again = own < 0 || first < 0 ? own == first

@@ -18,11 +18,11 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand);
 /* Fills result.point and n_points. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 
-/* Notes what the names that only one side has may be, and sets result.cand_map, ref_map and
- * misspelt. After vn_match. */
+/* Adds notes that explain names that only one side has, and sets result.cand_map, ref_map and
+ * misspelt. Call after vn_match. */
 vn_status vn_match_names(vn_comparison *c, vn_error *err);
 
-/* Counts result.n_neither. After vn_match. */
+/* Counts result.n_neither. Call after vn_match. */
 vn_status vn_count_neither(vn_comparison *c, vn_error *err);
 
 /* Sets `vacuous` of every measured checkpoint whose agreement proves nothing: for example, both

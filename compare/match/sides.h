@@ -22,8 +22,8 @@ typedef struct vn_sides {
 	const char        *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
 	int                n_names, n_ref_names;
 	int64_t            batch_row, ref_batch_row; /* which row of a batched recording; -1: not given */
-	/* ref and its only candidate, opened before, which now belong to the comparison; NULL: to be
-	 * opened */
+	/* ref and the only candidate, if they are open already: the comparison takes ownership; NULL:
+	 * they are opened here */
 	vn_recording      *opened[2];
 } vn_sides;
 

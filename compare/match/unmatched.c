@@ -1,4 +1,5 @@
-/* unmatched.c: what names that only one side has may be: another engine's, or misspelt; see match.h. */
+/* unmatched.c: explains names that only one side has: another engine's names, or misspelt ones; see
+ * match.h. */
 #include "compare/match/match.h"
 
 #include "capture/names/name_map.h"
@@ -7,12 +8,13 @@
 #include <stdlib.h>
 
 enum {
-	FEWEST_NAMES = 3,  /* fewer say nothing of an engine */
+	FEWEST_NAMES = 3,  /* fewer names do not identify an engine */
 	MOST_MISSPELT = 8, /* names that are looked at */
-	MOST_TRIED = 5000, /* names that each of them is held against */
+	MOST_TRIED = 5000, /* the most names that each is compared with */
 };
 
-/* Names that only one side has, in the first step: of the candidate (VN_EXTRA) those that are no checkpoint's. */
+/* The names that only one side has in the first step. For the candidate (VN_EXTRA), only names that
+ * are no checkpoint's. */
 typedef struct alone {
 	const char **name; /* borrowed names; the list is owned */
 	int          n;
@@ -38,7 +40,7 @@ static vn_status list_alone(const vn_comparison *c, vn_status_word status, bool 
 	return VN_OK;
 }
 
-/* Whether a shipped map knows the names of one side. who and option: for the note. */
+/* Does a shipped name map know the names of one side? who and option: words for the note. */
 static vn_status find_map(vn_comparison *c, const alone *a, const char *who, const char *option, const char **map,
                           vn_error *err)
 {
@@ -52,7 +54,7 @@ static vn_status find_map(vn_comparison *c, const alone *a, const char *who, con
 	return st;
 }
 
-/* A name that is no checkpoint's, and close to one that the candidate lacks. */
+/* Notes a name that is no checkpoint's and resembles a checkpoint that the candidate lacks. */
 static void find_misspelt(vn_comparison *c, const alone *extra, const alone *missing)
 {
 	for (int i = 0; i < extra->n && i < MOST_MISSPELT; i++) {

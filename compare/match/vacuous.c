@@ -193,8 +193,8 @@ static int compare_names(const void *a, const void *b)
 	return name ? name : numbers ? numbers : (x->step > y->step) - (x->step < y->step);
 }
 
-/* Number of tokens it has rows of. 0: it is no checkpoint of a plan, and may be a mask or table that never
- * changes. */
+/* Number of tokens whose rows the tensor holds. 0: it is no checkpoint of a plan, and may be a mask
+ * or table that never changes. */
 static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
@@ -207,7 +207,7 @@ static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
 	return !p->vacuous && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
 }
 
-/* The ids of its rows, the last of those its step kept; NULL: unknown. */
+/* The token ids of the tensor's rows, which are the last rows of its step; NULL: unknown. */
 static const int32_t *ids_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
@@ -278,12 +278,13 @@ static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_
 
 /* ---- both --------------------------------------------------------------------------------------- */
 
-/* How equal tensors are sorted next to each other, and what makes the later of two equal ones vacuous. */
+/* The key by which equal tensors are sorted next to each other, and the kind of repetition that
+ * makes the later of two equal ones vacuous. */
 typedef struct kind {
 	bool (*take)(const vn_comparison *c, const vn_checkpoint *p);
 	int (*order)(const void *a, const void *b);
 	bool (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
-	/* The exception: they are equal for a good reason. */
+	/* Sets *yes if the two are equal for a good reason. */
 	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err);
 	const char *says;
 } kind;

@@ -1,14 +1,14 @@
 /* ahead.h: fetches what a thread measures next into its cache, while it computes.
  *
- * A first sweep over numbers from the page cache waits for memory half of its time, and the sweeps
- * after it wait for none: so the second sweep over a slice also fetches a slice. Numbers come in
- * runs, of both sides; a thread knows the run at hand and the next one.
+ * The first sweep over a slice of numbers waits for memory half of its time; later sweeps over the
+ * slice do not wait. So the second sweep also prefetches the next slice. Numbers come in runs, one
+ * per side; a thread knows its current run and the next one.
  *
- * Processors drop a prefetch of a page that is not mapped yet, so one number of every
- * VN_AHEAD_MAPPED bytes, which the kernel maps at once, is read. Reads nothing that is not
- * measured.
+ * Processors drop a prefetch of a page that is not mapped yet. So one number of every
+ * VN_AHEAD_MAPPED bytes, which the kernel maps together, is read. Only numbers that will be
+ * measured are read.
  *
- * Threads  one of its own for each thread
+ * Threads  each thread needs a vn_ahead of its own.
  */
 #ifndef VN_COMPARE_AHEAD_H
 #define VN_COMPARE_AHEAD_H
@@ -25,7 +25,7 @@ typedef struct vn_ahead {
 	vn_ahead_run now[2], then[2];
 } vn_ahead;
 
-/* Elements [from, to) of one side of p; nothing, if skip. */
+/* Returns the run of elements [from, to) of one side of p; skip: an empty run. */
 static inline vn_ahead_run vn_ahead_of(const vn_pair *p, int side, int64_t from, int64_t to, bool skip)
 {
 	return skip ? (vn_ahead_run) { NULL, NULL }
@@ -35,9 +35,10 @@ static inline vn_ahead_run vn_ahead_of(const vn_pair *p, int side, int64_t from,
 /* Begins a run of one side, after which `then` will be measured. Fetching stays a slice of `slice`
  * bytes ahead.
  *
- * Sweeps fetch as much as they measure, so a short run before (a tensor's last row) fetched little
- * of this one. Less than a row of `row` bytes would never be enough again: a row is read once
- * before the sweep that fetches. Then what was missed is left out. */
+ * Sweeps fetch as much as they measure, so during a short previous run (a tensor's last row) little
+ * of this run was fetched. If that is less than a row (`row` bytes), fetching would stay too late
+ * for ever, because a row is read once before the sweep that fetches. Then fetching starts a slice
+ * further on instead. */
 static inline void vn_ahead_begin(vn_ahead *a, int side, vn_ahead_run run, size_t slice, size_t row, vn_ahead_run then)
 {
 	const vn_ahead_run was = a->now[side];
@@ -45,13 +46,14 @@ static inline void vn_ahead_begin(vn_ahead *a, int side, vn_ahead_run run, size_
 	const size_t       enough = row > slice / 4 ? row : slice / 4;
 	a->now[side] = run;
 	if (run.at && was.at >= run.at + (enough < whole ? enough : whole) && was.at < run.end + slice)
-		a->now[side].at = was.at; /* begun while the run before was measured */
+		a->now[side].at = was.at; /* fetching began during the previous run */
 	else if (run.at)
 		a->now[side].at += whole;
 	a->then[side] = then;
 }
 
-/* Returns `bytes` of one side to fetch now, or NULL. They may go on behind the end of a run. */
+/* Returns the place of `bytes` bytes of one side to fetch now, or NULL. They may extend beyond the
+ * end of a run. */
 static inline const unsigned char *vn_ahead_next(vn_ahead *a, int side, size_t bytes)
 {
 	vn_ahead_run *now = &a->now[side];

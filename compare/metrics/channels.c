@@ -31,12 +31,12 @@ enum {
 	LOADED_TOGETHER = 1 << 15, /* neighbouring numbers that a page fault may load too */
 };
 
-/* What is known of a reference, for its next candidate. */
+/* Results of a reference, kept for its next candidate. */
 typedef struct reference {
 	const unsigned char *data; /* NULL: none */
 	int64_t              outer, rows, inner;
 	int64_t              different; /* distinct tokens in the sample */
-	double               least;     /* as in judge; negative: numbers were left out */
+	double               least;     /* as in judge; negative: some numbers were left out */
 } reference;
 
 struct vn_channels {
@@ -83,7 +83,7 @@ static int64_t count_channels(const vn_pair *p, const char *axes, int rank)
 
 /* ---- sums -------------------------------------------------------------------------- */
 
-/* What a thread needs for the pass. */
+/* The scratch of one thread in the pass. */
 typedef struct sample {
 	const vn_metric_kernel *k;
 	vn_pair                 pair;
@@ -129,7 +129,7 @@ static void add_channel(const sample *s, const vn_pair *p, int64_t at, size_t n,
 
 int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 {
-	const uint32_t mixes = 0xe2eac659; /* of 3000 odd numbers tried, this gave the most even distribution */
+	const uint32_t mixes = 0xe2eac659; /* the most even distribution of 3000 odd numbers tried */
 	const int64_t  from = i * all / rows, to = (i + 1) * all / rows;
 	uint32_t       h = (uint32_t)(i + 1) * mixes;
 	h = (h ^ h >> 15) * mixes;
@@ -137,7 +137,8 @@ int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 	return from + (int64_t)((uint64_t)h * (uint64_t)(to - from) >> 32);
 }
 
-/* A mapped row of a megabyte counts as memory, and each page fault loads its neighbours too. Gives them back. */
+/* Gives back the pages of a row: a mapped row of a megabyte counts as memory, and each page fault
+ * loads its neighbours too. */
 static void give_back(const vn_pair *p, int64_t at, int64_t n)
 {
 	vn_pair_give_back(p, at > LOADED_TOGETHER ? at - LOADED_TOGETHER : 0,
@@ -239,14 +240,16 @@ static double least_of(vn_channels *c, int64_t n)
 	return fmax(vn_median_of(c->sort, n) / 4, ldexp(sum / (double)n, -30));
 }
 
-/* Is this the reference of the last call? Its numbers stay where they are until all are measured. */
+/* Is this the reference of the last call? A reference's numbers keep their address until all
+ * candidates are measured. */
 static bool is_last(const reference *x, const vn_pair *p)
 {
 	return x->data && x->data == p->data[0] && x->outer == p->outer && x->rows == p->rows && x->inner == p->inner;
 }
 
-/* different: distinct tokens in the sample. scores: scores come from fewer numbers than there are channels, so
- * all channels of a token err together, and a few tokens do not average that out. */
+/* different: distinct tokens in the sample. scores: the channels are scores. They are computed from
+ * fewer numbers than there are channels, so all channels of a token err together, which a few
+ * tokens do not average out. */
 static void measure_channels(const sample *s, const int scale[2], int64_t n, double least, int64_t different,
                              bool scores, vn_measured *m)
 {

@@ -22,7 +22,7 @@ const vn_metric_kernel *vn_metric_kernel_get(int i)
 	return i < n ? can[i] : NULL;
 }
 
-static const vn_metric_kernel *_Atomic best; /* the fastest, or the one that was chosen */
+static const vn_metric_kernel *_Atomic best; /* the fastest kernel, or the chosen one */
 
 const vn_metric_kernel *vn_metric_kernel_best(void)
 {

@@ -24,7 +24,7 @@ typedef struct work {
 	int64_t           rows;         /* of a unit */
 	int64_t           units, each;  /* number of units; units taken by a thread at a time */
 	int64_t           turns, first; /* number of turns; number of the first turn, counted over all jobs */
-	int               with;         /* jobs behind it that have the same reference; its turns are theirs too */
+	int               with;         /* following jobs with the same reference; they have the same turns */
 	bool              follows;      /* it is one of those */
 	_Atomic int64_t   left;         /* turns not yet measured */
 	bool              parts;        /* it is read in parts */
@@ -64,7 +64,8 @@ static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 
 static void empty_spread(vn_spread *s, uint64_t *count)
 {
-	/* A single table may be negative, because positions are taken out again; their sum is not. */
+	/* A single table may be negative, because positions are subtracted again; the sum of all tables
+	 * is not. */
 	uint32_t sum[VN_ULP_BUCKETS];
 	memcpy(sum, s->count[0], sizeof sum);
 	for (int t = 1; t < VN_ULP_TABLES; t++)
@@ -76,7 +77,8 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 	memset(s->count, 0, sizeof s->count);
 }
 
-/* Measures the rows of unit `which` in outer indices [from, to). in: where the rows are; NULL: in the pair. */
+/* Measures the rows of unit `which` in outer indices [from, to). in: the window that holds the
+ * rows; NULL: the pair itself. */
 static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int64_t from, int64_t to,
                          const vn_window *in, vn_spread *spread, vn_ahead *ahead)
 {
@@ -341,8 +343,8 @@ static void end_job(pass *p, int i, int thread)
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
-/* What a turn of a job reads of one side, if that is one run. A job that shares the reference finds it in the
- * cache. */
+/* The bytes that a turn of a job reads of one side, if they are contiguous. A job that shares the
+ * reference finds its bytes in the cache. */
 static vn_ahead_run run_of(const pass *p, int64_t job, int64_t turn, int side)
 {
 	if (job < 0)
@@ -353,7 +355,8 @@ static vn_ahead_run run_of(const pass *p, int64_t job, int64_t turn, int side)
 	                   w->parts || w->pair.outer > 1 || (side == 0 && w->follows));
 }
 
-/* Measures a turn of a job; then: what this thread measures next. */
+/* Measures a turn of a job. then: the bytes that this thread measures next, to be fetched
+ * meanwhile. */
 static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t then_turn, int thread)
 {
 	work         *w = &p->w[job];
@@ -374,7 +377,8 @@ static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t t
 	vn_running_digest_unit(&w->digest, &w->pair, unit);
 }
 
-/* A thread takes its next turn before it measures one, so that it can fetch the numbers meanwhile. */
+/* A thread takes its next turn before it measures one, so that it can fetch that turn's numbers
+ * meanwhile. */
 static void measure_some(void *ctx, int thread)
 {
 	pass *p = ctx;
@@ -396,7 +400,7 @@ static void measure_some(void *ctx, int thread)
 		for (int k = job; k < end; k++)
 			give_back(&p->w[k], turn * p->w[k].each);
 		const bool last = --p->w[job].left == 0;
-		for (int k = job; k < end && last; k++) /* what a candidate's end finds out of the reference serves the next */
+		for (int k = job; k < end && last; k++) /* results about the reference serve the next candidate */
 			end_job(p, k, thread);
 	}
 }
@@ -460,7 +464,7 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	return true;
 }
 
-/* failed: jobs may have begun digests that nobody took. */
+/* failed: jobs may have begun digests that no result holds. */
 static void free_pass(pass *p, int n, int threads, int all, bool failed)
 {
 	for (int i = 0; failed && p->w && i < n; i++)

@@ -62,7 +62,7 @@ void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_mea
 
 /* Measures one slice, n <= VN_SLICE elements from `at`: fills *s, and adds ULP distances to spread
  * (its other fields are scratch). ahead: what to fetch meanwhile, or NULL. scores: the row of
- * scores that contains the slice; its blocks are swept too. Or NULL. */
+ * scores that contains the slice, which is swept as well; or NULL. */
 struct vn_ahead;
 struct vn_score_sweep;
 void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
@@ -118,7 +118,7 @@ vn_score_sweep vn_score_begin(const vn_metric_kernel *k, const vn_pair *p, int64
 void           vn_score_block(vn_score_sweep *w, int64_t i, size_t n);
 vn_score_row   vn_score_end(const vn_score_sweep *w);
 vn_score_row   vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
-/* Both sides zero: 1; one of them zero: 0. */
+/* Returns the cosine; 1 if both sides are zero, 0 if one is. */
 double         vn_cosine(const vn_squares *s);
 double         vn_nmse(const vn_squares *s);
 /* Returns the distance from 1 of the factor a = r.c / r.r, less 6 standard errors sqrt((nmse -
@@ -126,7 +126,8 @@ double         vn_nmse(const vn_squares *s);
  * explain. n: positions. */
 double         vn_scale(const vn_squares *s, double n);
 
-/* Returns what is left of `off`, a factor's distance from 1, over n positions with this nmse. */
+/* Returns the part of `off`, a factor's distance from 1, beyond 6 standard errors for n positions
+ * with this nmse. */
 double vn_beyond(double off, double nmse, double n);
 
 /* Computes the metrics of single tokens from n > 0 rows. size: (n), scratch. */
@@ -149,8 +150,8 @@ void vn_scores_add(vn_scores *s, int64_t row, const vn_score_row *x);
 void vn_scores_end(vn_scores *s, vn_measured *m);
 void vn_scores_free(vn_scores *s);
 
-/* Measures all rows of a job whose rows are not measured one by one anyway. windows: (threads), for
- * a job that is read in parts. */
+/* Measures the rows of scores of a job, if the sweep over its numbers did not measure them row by
+ * row. windows: (threads), for a job that is read in parts. */
 struct vn_window;
 vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, struct vn_window *windows,
                             vn_job *job, vn_error *err);

@@ -45,8 +45,8 @@ typedef enum vn_metric {
 
 typedef enum vn_better { VN_LOWER, VN_HIGHER, VN_NEAR_ONE } vn_better;
 
-/* What a metric is made of, and so how its floors add, how rounding and zeros show in it, and which
- * limits make sense. */
+/* What a metric is computed from. This decides how its floors add, how rounding and zeros show in
+ * it, and which limits make sense. */
 typedef enum vn_metric_kind {
 	VN_KIND_ERROR,      /* of errors themselves: twice the error is twice the value */
 	VN_KIND_SQUARES,    /* of squared errors over squares */

@@ -3,8 +3,8 @@
 
 #include <sys/mman.h>
 
-/* For both sides together. Each thread works in one stretch at most; a stretch given back too early is mapped
- * again page by page. */
+/* The bound holds for both sides together. Each thread works in at most one stretch; a stretch
+ * given back too early is mapped again page by page. */
 enum { STRETCHES_BYTES = 64 << 20, LONGEST = 32 << 20, SHORTEST = 8 << 20 };
 
 static int64_t bytes_of(const vn_pair *p)

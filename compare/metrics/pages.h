@@ -22,8 +22,9 @@ vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit, int 
 /* Call when a unit is finished. Returns true if it was the last of its stretch, whose units [*from,
  * *to) can then be released. */
 bool         vn_stretch_ends(vn_stretches *s, int64_t unit, int64_t *from, int64_t *to);
-/* Is `unit` the last of its stretch in order, and has the stretch ended? Then what has read it
- * since, in order, has mapped its pages again. */
+/* Is `unit` the last of its stretch by number, and were all units of the stretch finished (and its
+ * pages released)? Code that reads the units in order has then mapped these pages again, and
+ * releases them again. */
 bool         vn_stretch_over(const vn_stretches *s, int64_t unit, int64_t *from, int64_t *to);
 
 /* Is a pair released after measuring? If it is mapped, and has at least this many bytes on both

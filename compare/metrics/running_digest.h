@@ -20,10 +20,10 @@ typedef struct vn_running_digest {
 		vn_digester    *digester; /* NULL: not requested, or no memory */
 		int64_t         next;     /* the first unit not yet added */
 	} side[2];
-	/* (units), the caller's; NULL: units are not stored one after the other, and the end adds
+	/* (units), the caller's; NULL: units are not contiguous, so vn_running_digest_end adds
 	 * everything */
 	_Atomic bool       *measured;
-	const vn_stretches *stretches; /* what is given back before a late digest reads it is given back again */
+	const vn_stretches *stretches; /* stretches that were released before the digest reads them are released again */
 } vn_running_digest;
 
 /* Begins the requested digests of a job. Does not set units, unit, measured and stretches. */
@@ -31,7 +31,7 @@ void vn_running_digest_begin(vn_running_digest *d, const vn_job *job);
 bool vn_running_digest_wanted(const vn_running_digest *d);
 /* Call when a unit is measured. */
 void vn_running_digest_unit(vn_running_digest *d, const vn_pair *p, int64_t unit);
-/* Call when all are: sets found of the job. */
+/* Call when all units are measured: sets `found` of the job. */
 void vn_running_digest_end(vn_running_digest *d, const vn_pair *p, vn_job *job);
 void vn_running_digest_drop(vn_running_digest *d);
 

@@ -39,7 +39,7 @@ int vn_team_now(int threads)
 	return spare + 1 < threads ? spare + 1 : threads;
 }
 
-/* Takes as many as it can of those wanted. */
+/* Takes up to `wanted` spare threads. Returns how many. */
 static int take_spare(int wanted)
 {
 	int spare = shared ? *shared : 0, taken = 0;

@@ -1,7 +1,7 @@
 /* team.h: runs one piece of work on several threads.
  *
- * Threads live as long as the work. Starting one takes some 30 microseconds, and none spins at a
- * barrier, as OpenMP's do unless configured before they are loaded.
+ * Threads live as long as the work. Starting one takes about 30 microseconds. Unlike OpenMP's
+ * threads, they never spin at a barrier.
  */
 #ifndef VN_COMPARE_TEAM_H
 #define VN_COMPARE_TEAM_H

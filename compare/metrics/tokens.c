@@ -111,7 +111,7 @@ static vn_size median_size(const vn_squares *row, int64_t n, vn_size *size)
 		plain[t] = row[t].rr;
 		scaled = row[t].scale[0] != 0;
 	}
-	if (!scaled) /* the usual case: numbers, whose order needs no comparisons */
+	if (!scaled) /* the usual case: plain numbers, sorted without comparisons */
 		return size_of(&(vn_squares) { .rr = vn_median_of(plain, n) });
 	for (int64_t t = 0; t < n; t++)
 		size[t] = size_of(&row[t]);

@@ -118,7 +118,8 @@ static bool uses_axis(const list *l, const char *word)
 	return false;
 }
 
-/* Splits atom i in two, the outer of length `outer`. A part is named by its length, so that a name map accepts it. */
+/* Splits atom i in two, the outer of length `outer`. A part's name is its length, as name maps
+ * accept. */
 static bool take_apart(list *l, int i, int64_t outer)
 {
 	const atom    whole = l->a[i];

@@ -1,4 +1,5 @@
-/* layout_match.h: finds what a wrong tensor holds instead.
+/* layout_match.h: finds which other numbers a wrong tensor holds: another checkpoint's, or its own
+ * in another order.
  *
  * A checkpoint outside its limits is compared with what recordings often hold by mistake:
  *
@@ -12,7 +13,7 @@
  * tensor's own name. Candidates are found on 512 elements, the same places in every tensor, and
  * confirmed on all elements (with axes in another order, of more than 16 MB: on 262,144).
  *
- * It is reported, not judged: the checkpoint stays outside.
+ * The result is only reported: the checkpoint stays outside.
  *
  * Reads   opened.ref, opened.cand, result.point
  * Fills   a vn_layout_match of the caller's

@@ -35,7 +35,7 @@ static double limit_of(const vn_comparison *c, const char *name)
 	return SHAPE_NMSE;
 }
 
-/* What the candidate holds, and the checkpoint it was recognised as. */
+/* The content of the candidate's tensor, and the checkpoint that it was recognised as. */
 typedef struct found {
 	vn_layout how;
 	int       entry; /* of the reference; -1: none */

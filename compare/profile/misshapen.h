@@ -9,7 +9,7 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Fails only if memory runs out. */
+/* Fills holds and reordered of every misshapen checkpoint. Fails only if memory runs out. */
 vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err);
 
 #endif

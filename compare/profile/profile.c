@@ -11,7 +11,7 @@
 
 enum { PIECE = 4096 };
 
-/* Sums along the last axis, added to the outer axes at its end. */
+/* Sums along the last axis, which are added to the outer axes at its end. */
 typedef struct run {
 	double  error, ref;
 	int64_t bad;

@@ -16,7 +16,7 @@ enum { SHIFT_MAX = 4 };
 
 /* ---- order --------------------------------------------------------------------------------------------- */
 
-/* Row i becomes row from(i); -1: zeros. There are `outer` blocks of `rows` rows. */
+/* Writes row from(i) as row i; zeros if from(i) is -1. There are `outer` blocks of `rows` rows. */
 static void gather_rows(vn_rearranged *r, int64_t outer, int64_t rows, const int *from)
 {
 	const int64_t row = r->n / outer / rows;
@@ -40,7 +40,7 @@ static void find_nearest_heads(const vn_rearranged *r, int64_t outer, int64_t ro
 {
 	const int64_t row = r->n / outer / rows;
 	for (int64_t i = 0; i < rows; i++) {
-		from[i] = (int)i; /* for NaN, which is at no distance */
+		from[i] = (int)i; /* for NaN, which has no distance */
 		double least = (double)INFINITY;
 		for (int64_t j = 0; j < rows; j++) {
 			double dd = 0;
@@ -97,8 +97,7 @@ static vn_status try_rows(vn_rearranged *r, vn_hypothesis h, vn_arrange order, v
 	return vn_rearranged_judge_order(r, &h, err);
 }
 
-/* Rows moved by some places. The rows that come in from outside are zero, or repeat the first or
- * last row. */
+/* Tries rows moved by some places. Rows from outside are zeros, or repeat the first or last row. */
 static vn_status try_moved_rows(vn_rearranged *r, const char *axes, vn_error *err)
 {
 	static const vn_arrange_rule ways[] = { VN_ARRANGE_MOVED, VN_ARRANGE_ROUND, VN_ARRANGE_SHIFTED };

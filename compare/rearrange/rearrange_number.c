@@ -9,8 +9,8 @@
 
 /* ---- one number ------------------------------------------------------------------------------------- */
 
-/* Does the checkpoint consist of heads, or of what was computed from them? Elsewhere, a factor
- * that matches a head size is a coincidence. */
+/* Does the checkpoint consist of heads, or was it computed from heads? Elsewhere, a factor that
+ * matches a head size is a coincidence. */
 static bool about_heads(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
@@ -116,7 +116,7 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 		vn_hypothesis h = { .finding = VN_FACTOR,
 			                .change.result = { .n = 1, .list = { exactly ? name : VN_NO_NAME } } };
 		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
-			break; /* a person wrote that number; it was not fitted */
+			break; /* a person wrote that number, so it is not fitted */
 	}
 	return st;
 }
@@ -147,7 +147,8 @@ static double clamp_number(double x, double low, double high)
 	return x < low ? low : x > high ? high : x;
 }
 
-/* All numbers above a limit, below one, or of more than one size are cut to it. At least two must be. */
+/* Tries that all numbers above, below or beyond a limit in size were clamped to it. At least two
+ * must be clamped. */
 static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 {
 	double low = (double)INFINITY, high = -(double)INFINITY, own_low = low, own_high = high;
@@ -192,17 +193,17 @@ vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
 
 /* ---- a cap: logits c tanh(x / c) ----------------------------------------------------------------------- */
 
-enum { ASKED = 1 << 16 }; /* logits that the cap is read off, about */
+enum { ASKED = 1 << 16 }; /* about how many logits the cap is read off */
 enum { GRID = 64, FINER = 5, DIGITS = 4 };
 #define WIDEST     100.0 /* times the largest logit; a wider cap changes nothing */
-#define CAP_LEAVES 0.1   /* of the error: the most that the best cap may leave */
+#define CAP_LEAVES 0.1   /* the most that the best cap may leave, of the error */
 
 typedef struct curve {
-	const double *own, *cand; /* (n): as they should be, as they are */
+	const double *own, *cand; /* (n): expected, found */
 	int64_t       n;
 } curve;
 
-/* Squares of what the cap leaves. */
+/* The squared error that is left with this cap. */
 static double error_of(const void *of, double c)
 {
 	const curve *x = of;
@@ -215,7 +216,7 @@ static double error_of(const void *of, double c)
 	return sum;
 }
 
-/* The cap that leaves least. 0: none leaves little. */
+/* The cap that leaves the least error. 0: every cap leaves too much. */
 static double best_cap(const curve *x)
 {
 	double whole = 0, top = 0;

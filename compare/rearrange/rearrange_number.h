@@ -16,9 +16,9 @@ typedef enum vn_factor_name {
 } vn_factor_name;
 /* clang-format on */
 
-/* One number everywhere. */
+/* Tries one number everywhere. */
 vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err);
-/* The others. */
+/* Tries a factor, an offset, a limit and a cap. */
 vn_status vn_rearrange_numbers(vn_rearranged *r, vn_error *err);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct tiles {
 	const vn_tensor  *cand;
 	int64_t           T, N;                    /* (T,N) */
 	double           *own, *fine, *is, *a, *b; /* expected, expected more precisely, found; room */
-	bool             *off;                     /* (T): of more than rounding */
+	bool             *off;                     /* (T): is the row off by more than rounding? */
 	bool             *held;                    /* (T): off, and another's */
 } tiles;
 
@@ -35,7 +35,7 @@ static void find_off(tiles *x)
 	}
 }
 
-/* Finds the rows in error that have the bits of `other`; NULL: that are zeros. Returns how many. */
+/* Finds the rows in error with the bits of `other` (NULL: of zeros). Returns how many. */
 static int64_t find_held(tiles *x, const char *other)
 {
 	const size_t row = (size_t)x->N * vn_dtype_size(x->cand->dtype);
@@ -53,7 +53,7 @@ static int64_t find_held(tiles *x, const char *other)
 	return n;
 }
 
-/* The first runs of what was found, as pairs of numbers, and one more number if there are further
+/* Writes the first runs of found rows as pairs of numbers, and one more number if there are further
  * runs. */
 static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
 {
@@ -98,7 +98,7 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 	return vn_try_numbers(x->t, &a, &b, &h, err);
 }
 
-/* Channels that are 0 in every row, and should not be: judges the result without them. */
+/* Finds channels that are 0 in every row and should not be, and judges the result without them. */
 static vn_status try_channels(tiles *x, vn_error *err)
 {
 	const vn_plan  *plan = x->t->site->plan;
@@ -135,7 +135,8 @@ static vn_status try_channels(tiles *x, vn_error *err)
 	return st;
 }
 
-/* Does it show this checkpoint's own numbers, as a cache does? Then equal bits say nothing. */
+/* Does that value show this checkpoint's own numbers, as a cache does? Then equal bits prove
+ * nothing. */
 static bool is_a_view(const vn_explain_trial *t, const vn_entry *e)
 {
 	const vn_plan *p = t->site->plan;
@@ -186,7 +187,7 @@ vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_status        st = VN_OK;
 
-	/* of sampled rows, the rows in between are unknown */
+	/* rows between sampled rows are unknown */
 	if (c->shape.rank < 2 || strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) ||
 	    c->shape.dim[0] <= ROWS_MIN)
 		return VN_OK;

@@ -1,5 +1,5 @@
-/* rearrange_rows.h: tries rows that were not written: they hold earlier content, another
- * checkpoint's numbers, or 0. */
+/* rearrange_rows.h: finds rows of a result that were not written: they hold earlier content,
+ * another checkpoint's numbers, or 0. */
 #ifndef VN_COMPARE_REARRANGE_ROWS_H
 #define VN_COMPARE_REARRANGE_ROWS_H
 

@@ -11,11 +11,11 @@
 
 enum { NEAREST = 3 }; /* that are computed in full */
 enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured values that are tried */
-#define LEAVES 0.25   /* of the error of the rows: the most that a redirected read may leave */
+#define LEAVES 0.25   /* the most that a redirected read may leave of the rows' error */
 
 typedef struct nearest {
 	vn_explain_trial *t;
-	double            unmodified; /* nmse of the rows, as they should be */
+	double            unmodified; /* nmse of the rows with correct reads */
 	double            off[NEAREST];
 	vn_hypothesis     h[NEAREST];
 	int               n;
@@ -105,7 +105,8 @@ static vn_status other_cache(nearest *near, int node, vn_error *err)
 	return st;
 }
 
-/* A kernel that norms queries and keys itself: what is recorded as normed is not what it used. */
+/* Tries a kernel that norms queries and keys itself: the recorded normed values are not those it
+ * used. */
 static vn_status try_unnormed(vn_explain_trial *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -122,7 +123,8 @@ static vn_status try_unnormed(vn_explain_trial *t, int node, vn_error *err)
 	return vn_try(t, &h, err);
 }
 
-/* A kernel that makes decay or beta, or norms queries or keys, by itself: what is recorded is what they should be. */
+/* Tries a kernel that computes decay or beta, or norms queries or keys, by itself and wrongly,
+ * while the recorded values are right. */
 static vn_status made_inside(vn_explain_trial *t, int node, vn_error *err)
 {
 	static const int of[] = { VN_DELTA_G, VN_DELTA_BETA, VN_DELTA_Q, VN_DELTA_K };
@@ -163,7 +165,7 @@ static bool are_partners(vn_point a, vn_point b)
 	return (a == VN_POINT_K_PROJ && b == VN_POINT_V_PROJ) || (a == VN_POINT_GATE_PROJ && b == VN_POINT_UP_PROJ);
 }
 
-/* The matrix of another product of its layer, with the product's own bias. */
+/* Tries the matrix of another product of the layer, with the product's own bias. */
 static vn_status other_matrices(nearest *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
@@ -203,7 +205,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		*err = none;
 	for (int i = 0; !st && i < n && i < SPANNED; i++) {
 		if (i && vn_op_get(p->node[span[i]].op)->is_costly)
-			continue; /* except at the checkpoint's own operation, each try computes all of the result */
+			continue; /* elsewhere each try computes the whole result */
 		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) &&
 		    !(st = other_matrices(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
@@ -215,12 +217,12 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 
 /* ---- in time ------------------------------------------------------------------------------------------------ */
 
-/* AWAY: the most tokens that an embedding may be before or behind its own. SOME: of these, the
- * nearest that fit. */
+/* AWAY: the largest distance in tokens between an embedding and its own token. SOME: number of
+ * nearest fitting distances that are kept. */
 enum { AWAY = 16, SOME = 3 };
 
-/* Adds the other distances that fit as well, which repeated ids cause; other steps tell which it
- * is. */
+/* Adds the other distances that fit as well, because ids repeat; other steps decide between
+ * them. */
 static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 {
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
@@ -240,7 +242,7 @@ static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 
 	if (!st && of_position.limit_fraction <= 1)
 		keep_tokens(t, &of_position);
-	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 behind, 2 before... */
+	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 after, 2 before... */
 		vn_hypothesis h = { .finding = VN_OTHER_TOKEN,
 			                .node = node,
 			                .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };

@@ -1,4 +1,4 @@
-/* redirect.h: tries operations that are right but read the wrong value or the wrong weights. */
+/* redirect.h: finds operations that are right but read the wrong value or the wrong weights. */
 #ifndef VN_COMPARE_REDIRECT_H
 #define VN_COMPARE_REDIRECT_H
 
@@ -6,7 +6,7 @@
 
 /* Tries another checkpoint as an input (layer index off by one, buffers not swapped), the keys or
  * values of another layer, and another layer's weights. All recorded values and all layers are
- * compared in a few rows; the nearest are tried. */
+ * tried in a few rows; the best are then tried in full. */
 vn_status vn_redirect(vn_explain_trial *t, vn_error *err);
 /* Tries content from the step before, and embeddings of other tokens of the sequence. */
 vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err);

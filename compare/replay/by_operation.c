@@ -70,10 +70,10 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 typedef struct walk {
 	const vn_comparison *c;
 	size_t               step;
-	enum { UNSEEN, GOOD, BAD } * own; /* of its checkpoints: none recorded; replayed and cleared; anything else */
-	bool *clear;                      /* it and everything that it was computed from is cleared */
-	bool *before;                     /* so it is in every step before */
-	bool  yes;                        /* of the value that is asked for */
+	enum { UNSEEN, GOOD, BAD } * own; /* its checkpoints: none recorded; replayed and cleared; others */
+	bool *clear;                      /* the value and all that it was computed from are cleared */
+	bool *before;                     /* cleared in every earlier step */
+	bool  yes;                        /* the answer for the value in question */
 } walk;
 
 static bool is_cleared(const vn_checkpoint *p)
@@ -81,7 +81,7 @@ static bool is_cleared(const vn_checkpoint *p)
 	return p->replayed && !vn_local_beyond(p) && !p->replay.captured && p->replay.span <= VN_CHAIN_CLEARED;
 }
 
-/* Two names of one value are replayed once. */
+/* Are these two names of one value? Such a value is replayed once. */
 static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
 {
 	return p->value == q->value && p->step == q->step && p->m.n == q->m.n &&
@@ -134,7 +134,7 @@ static bool may_accumulate(const vn_check *k)
 	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric);
 }
 
-/* all: it is cleared in every step. */
+/* all: the value must be cleared in every step. */
 static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 {
 	vn_limit_set set;

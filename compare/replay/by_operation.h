@@ -1,4 +1,4 @@
-/* by_operation.h: the verdict on each operation.
+/* by_operation.h: judges each operation by the error that it added itself.
  *
  * A checkpoint's error is what its own operation added plus what came with its inputs. Limits of
  * checkpoints see the sum. The replay (replay.h) separates the two, and two verdicts follow from

@@ -73,8 +73,8 @@ typedef struct pass {
 	const vn_names  *names;
 	vn_replay_engine e[2];  /* the run, and the finer one */
 	int              n;     /* of them */
-	bool             joins; /* there is a floor already; this one is added to it */
-	bool             twice; /* this run stands for both sides */
+	bool             joins; /* adds this floor to one that exists already */
+	bool             twice; /* this run serves for both sides */
 	int64_t         *worst; /* (checkpoints): the token in which the run is farthest from the reference; -1 */
 	double (*own)[2];       /* (checkpoints): nmse and worst token's nmse of the run; NULL: not wanted */
 	bool *want;             /* (values) */
@@ -82,7 +82,7 @@ typedef struct pass {
 	int  *next;             /* (checkpoints): another checkpoint of the same value, under another name; -1 */
 } pass;
 
-/* For a checkpoint that is compared by its last row alone (align.c). */
+/* For a checkpoint of which only the last row is compared (align.c). */
 static void last_row(vn_tensor *f, const vn_entry *e)
 {
 	const int64_t rows = f->shape.rank ? f->shape.dim[0] : 0;
@@ -310,7 +310,7 @@ static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*ow
 	return st ? st : vn_floor_check_model(s->c, of_ref, own, true, err);
 }
 
-/* For f32, only a person's own limits ask for a floor. It costs a run in f64. */
+/* A candidate in f32 gets a floor only if the user's limits use one. It costs a run in f64. */
 static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
 {
 	const vn_dtype is = c->opened.policy.storage;

@@ -29,7 +29,7 @@ static double value_of(const vn_measured *m, vn_metric which)
 
 static bool in_float32(const vn_node *n, int made)
 {
-	int slot = 0; /* also for other names of the first output */
+	int slot = 0; /* also true for other names of the first output */
 	for (int k = 0; k < n->n_out; k++)
 		slot = n->out[k] == made ? k : slot;
 	return vn_op_get(n->op)->in_float32 >> slot & 1;
@@ -50,7 +50,7 @@ vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn
                                 vn_dtype storage, bool mapped, int threads, const vn_tensor *r, vn_measured *given,
                                 vn_replayed *l, vn_error *err)
 {
-	/* together: a team of threads that is started three times costs more than a small tensor */
+	/* in one pass: starting threads three times costs more than a small tensor */
 	vn_job             job[] = { { .ref = *a, .cand = *c, .axes = axes, .mapped = mapped, .brief = true },
 		                         { .ref = *b, .cand = *a, .axes = axes, .mapped = mapped, .brief = true },
 		                         { .ref = r ? *r : *b, .cand = *b, .axes = axes, .mapped = mapped, .brief = true } };

@@ -28,17 +28,18 @@ vn_dtype  vn_local_format(const vn_node *n, int made, int span, vn_dtype storage
  * storage format. threads: 0 for one per processor. Fails only if memory runs out. */
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
                            vn_dtype storage, int threads, vn_replayed *l, vn_error *err);
-/* The same, and beside it the distance of b from r (given; both may be NULL). mapped: all tensors lie
- * in shared mappings; their pages are released after use. */
+/* Same, and in the same pass measures b against r into *given; r and given may be NULL. mapped: all
+ * tensors are in shared mappings, whose pages are released after use. */
 vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
                                 vn_dtype storage, bool mapped, int threads, const vn_tensor *r, vn_measured *given,
                                 vn_replayed *l, vn_error *err);
 
-/* Raises the floors of *most to the distance z - A of another healthy implementation, which
- * computed z from the same inputs. */
+/* Raises the floors of *most to the distance z - A, where z is the result of another correct
+ * implementation on the same inputs. */
 vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most,
                          vn_error *err);
-/* If C is closer to another healthy implementation z than to A, sets the local error to C - z. */
+/* If C is closer to the result z of another correct implementation than to A, sets the local error
+ * to C - z. */
 vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l,
                          vn_error *err);
 /* Adds the floors of *most to those of *l, as independent errors. */
@@ -57,8 +58,8 @@ double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
 double vn_local_slack(int64_t n);
 
 /* For reports: the local error, and same as vn_local_ratio and vn_local_worst. NaN: not replayed,
- * or no number is finite on both sides (vn_local_over_floor is infinite if that is the operation's
- * own doing). */
+ * or no number is finite on both sides (vn_local_over_floor is infinite if the operation itself
+ * caused that). */
 double vn_local_nmse(const vn_checkpoint *p);
 double vn_local_over_floor(const vn_checkpoint *p);
 double vn_local_peak(const vn_checkpoint *p);
@@ -70,7 +71,8 @@ double vn_local_element(const vn_checkpoint *p);
 double vn_local_shown(const vn_checkpoint *p);
 /* Is the local error of this checkpoint beyond its limit? */
 bool   vn_local_beyond(const vn_checkpoint *p);
-/* Is the order of columns the only difference, and what reads the tensor right? */
+/* Is the order of columns the only difference, and are the operations that read the tensor
+ * right? */
 bool   vn_local_is_order(const vn_checkpoint *p);
 
 #endif

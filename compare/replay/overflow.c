@@ -19,7 +19,7 @@ static bool has_bad(const vn_checkpoint *p)
 	return p->m.n && p->m.nan[1] + p->m.inf[1] > p->m.nan[0] + p->m.inf[0];
 }
 
-/* The narrowest format known of the candidate. */
+/* The narrowest format that the candidate is known to use. */
 static vn_dtype format_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_dtype stored = vn_recording_entry(c->opened.cand, p->cand)->dtype, ran = c->opened.policy.storage;
@@ -53,8 +53,7 @@ static const vn_checkpoint *input_of(const vn_comparison *c, const vn_checkpoint
 	return NULL;
 }
 
-/* The farthest from 0 that the sum of the product at `place` gets, added in the order of the
- * terms. */
+/* The largest |partial sum| of the product at `place`, summed in the order of the terms. */
 static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, const vn_tensor *w, const vn_tensor *bias,
                    int64_t N, int64_t M, int64_t place)
 {

@@ -19,8 +19,8 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Fills overflow of checkpoints; and replay.behind of those beyond their floor only by NaN and
- * infinities that an input has, too. After vn_localise. Fails if memory runs out, or if a
+/* Fills overflow of checkpoints; and replay.behind of those that exceed their floor only by NaN and
+ * infinities that an input also has. Call after vn_localise. Fails if memory runs out, or if a
  * recording cannot be read. */
 vn_status vn_find_overflows(vn_comparison *c, vn_error *err);
 

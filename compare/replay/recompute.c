@@ -221,7 +221,7 @@ const vn_site *vn_recompute_site(const vn_recompute *p)
 
 /* ---- life -------------------------------------------------------------------------------------------- */
 
-/* Of two names of one value, takes the one that is outside, as a replay does. */
+/* If a value has two names, takes the one outside its limits, as a replay does. */
 static void find_points(vn_recompute *p)
 {
 	const vn_comparison *c = p->c;

@@ -1,4 +1,4 @@
-/* recompute.h: computes one checkpoint by any plan from what the candidate recorded.
+/* recompute.h: computes one checkpoint, by any plan, from the tensors that the candidate recorded.
  *
  * Values that the candidate captured whole are taken from its recording. Other values are computed,
  * back to captured ones. The plan may be a changed copy of the model's plan (libref/plan/fault.h).
@@ -28,8 +28,7 @@
 typedef struct vn_recompute vn_recompute;
 
 /* How numbers are rounded: as the candidate stores them; more precisely; as the candidate stores
- * them, but with float16 accumulation in products; in bfloat16 or float16, with all that is
- * read. */
+ * them, but with float16 accumulation in products; in bfloat16 or float16, inputs included. */
 typedef enum vn_recompute_as {
 	VN_OWN_WIDTH,
 	VN_FINE_WIDTH,
@@ -71,9 +70,9 @@ vn_status      vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_t
  * keys[j] and the value of token values[j] (both (tokens); NULL: token j; negative: zeros). */
 vn_status      vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values,
                                       vn_recompute_as as, vn_tensor *out, vn_error *err);
-/* From now on, does not take this value from the recording but computes it, until vn_recompute_at.
- * -1: takes all again. For an operation that changes what it reads by itself: its input is recorded
- * as it should be. */
+/* Until vn_recompute_at, computes this value instead of taking it from the recording; -1: takes all
+ * from the recording again. For an operation that changes its input itself, so that the recorded
+ * input is not what it used. */
 void           vn_recompute_disregard(vn_recompute *p, int value);
 /* Was this value captured whole in all steps up to the checkpoint's? */
 bool           vn_recompute_has(const vn_recompute *p, int value);
@@ -82,14 +81,13 @@ bool           vn_recompute_has(const vn_recompute *p, int value);
  * by token. */
 vn_status      vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
                                    vn_error *err);
-/* For logits. Chooses blocks of the vocabulary for a first look at hypotheses: those
- * where the unmodified plan, which made `own`, is worst, and as many at equal distances. NULL: it
- * is no such checkpoint, or the unmodified plan leaves no error. */
+/* For logits: chooses blocks of the vocabulary in which hypotheses are estimated: those with the
+ * largest error of the unmodified plan, whose result is `own`, and as many at equal distances.
+ * NULL: the checkpoint is not logits, or the unmodified plan leaves no error. */
 const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own);
-/* Estimates vn_recompute_run on the chosen blocks. Of the weights of products that make the
- * checkpoint, only these rows are read (vn_faulty_make_some). *share: the nmse there, over the one
- * that the unmodified plan leaves. VN_ERR_UNSUPPORTED: the plan does not make the checkpoint column
- * by column. */
+/* Estimates vn_recompute_run on the chosen blocks. Only these rows of the product's weights are
+ * read (vn_faulty_make_some). *share: the nmse there, divided by the nmse of the unmodified plan.
+ * VN_ERR_UNSUPPORTED: the plan does not make the checkpoint column by column. */
 vn_status           vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
                                       vn_error *err);
 /* Fills *out with an input of the checkpoint's node under the unmodified plan: all tokens of all

@@ -8,7 +8,7 @@
 #include "libref/exec/eval.h"
 #include "libref/plan/fault.h"
 
-/* The most rows of logits in a first look, or of many logits at all. */
+/* The most rows of logits in an estimate, or in any computation if there are many logits. */
 enum { VN_RECOMPUTE_SAMPLE = 64 };
 
 typedef struct vn_recompute_width {
@@ -57,7 +57,7 @@ typedef struct vn_recompute_plan {
 
 /* ---- recompute.c: what was captured ---------------------------------------------------------- */
 
-/* Where row i of the look lies in site.cand and in what a plan makes of it. */
+/* Returns the index of the i-th sampled row in site.cand, and in the result of a plan. */
 int64_t vn_recompute_row(const vn_recompute *p, int i);
 
 typedef enum vn_held { VN_HELD_NOT, VN_HELD_ROWS, VN_HELD_ALL } vn_held;
@@ -72,10 +72,11 @@ bool      vn_recompute_known(const vn_recompute *p, int root);
  * frees it. */
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err);
 
-/* ---- recompute_touched.c: what a plan computes otherwise ------------------------------------- */
+/* ---- recompute_touched.c: what a plan computes differently
+ * ------------------------------------- */
 
-/* Does it compute this value otherwise than the unmodified plan? Not if the value is taken from the
- * recording. */
+/* Does it compute this value differently from the unmodified plan? False if the value is taken from
+ * the recording. */
 bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
 /* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
  * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
@@ -88,7 +89,7 @@ bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
 vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
                              vn_recompute_width *w, vn_error *err);
 void      vn_recompute_end(vn_recompute_plan *r);
-/* Finds a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or
+/* Returns a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or
  * p. */
 vn_status vn_recompute_value(vn_recompute_plan *r, int value, const void **data, vn_error *err);
 /* What a node reads besides tensors. */

@@ -1,4 +1,5 @@
-/* recompute_look.c: a first look at what a plan makes of logits: some columns of some rows. */
+/* recompute_look.c: computes some columns of some rows of the logits by a plan, for a first
+ * look. */
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>

@@ -16,9 +16,9 @@ typedef vn_recompute_plan run;
  * from those of the current call. */
 typedef struct call {
 	const vn_node *n;
-	vn_args        a;              /* of the call at hand */
+	vn_args        a;              /* of the current call */
 	const void    *in[VN_MAX_IN];  /* for all tokens */
-	int64_t        row[VN_MAX_IN]; /* elements of one token's row of them */
+	int64_t        row[VN_MAX_IN]; /* elements of one token's row of each input */
 	/* States of fixed size. Those that grow are read from what the calls leave, not kept. */
 	char          *kept[VN_MAX_STATE];
 	bool           fixed; /* some state has a fixed size, so each call needs the one before */
@@ -30,7 +30,7 @@ static void end_call(call *k)
 		free(k->kept[i]);
 }
 
-/* Does the node keep other keys for later calls than those that it uses in its own? */
+/* Does the node keep keys for later calls that differ from those it uses in this call? */
 static bool keeps_others(const call *k)
 {
 	return k->n->op == VN_OP_ATTENTION && k->n->n_in > VN_ATTN_KEPT;
@@ -44,7 +44,7 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 		const size_t    n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
 		k->fixed = k->fixed || !grows;
 		if (grows && !others)
-			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* of all tokens, and only read */
+			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* holds all tokens and is only read */
 		else if (!(k->a.state[i] = k->kept[i] = calloc(n + 1, r->w->size)))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
 	}
@@ -74,8 +74,8 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 	return st ? st : make_states(r, k, err);
 }
 
-/* Prepares the call for a step. If keys are kept in another form: the kept keys of earlier calls
- * and this call's own. */
+/* Prepares the call for a step. If keys are kept in another form, puts together the kept keys of
+ * earlier calls and this call's own. */
 static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -238,8 +238,8 @@ static void keep_rows(const vn_recompute *p, const run *r, int64_t row, void *x)
 	memmove(x, (char *)x + (size_t)(p->site.first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
 }
 
-/* A state that the checkpoint shows: a growing state as the last call reads it, another one as
- * that call leaves it. */
+/* Reads the state that the checkpoint shows: a growing state as the last call reads it, a fixed
+ * state as that call leaves it. */
 static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&r->p->site.cand.shape) * r->w->size;

@@ -20,7 +20,7 @@ vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int
 		if ((st = vn_recompute_input(p, of[taken], as, &x, err)))
 			break;
 		const size_t row = (size_t)(vn_shape_count(&x.shape) / x.shape.dim[0]) * p->w[as].size;
-		all[taken] = (char *)(uintptr_t)x.data; /* the recomputation's own, and put back below */
+		all[taken] = (char *)(uintptr_t)x.data; /* borrowed from the recomputation and put back below */
 		bytes[taken] = (size_t)p->site.tokens * row;
 		if (!(kept[taken] = malloc(bytes[taken] + 1)))
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");

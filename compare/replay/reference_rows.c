@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* VALUES: the most that are computed for one checkpoint. A value that is not recorded is computed again for each
- * operation that reads it, which doubles with each residual sum. */
+/* VALUES: the most values computed for one checkpoint. A value that is not recorded is computed
+ * again for each operation that reads it, which doubles with each residual sum. */
 enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 
 /* A hundredth of the error of another order of summation in float32 (floor_check.c). Healthy operations leave less
@@ -27,9 +27,9 @@ typedef struct look {
 	const int32_t   *ids;
 	int64_t          tokens;
 	int             *point;             /* (values): a checkpoint of a root value; -1 */
-	int64_t          row[VARIANT_ROWS]; /* the tokens at hand, rising */
+	int64_t          row[VARIANT_ROWS]; /* the tokens in question, ascending */
 	int              n;
-	int              target; /* the value that is computed, although it was recorded */
+	int              target; /* the recorded value that is computed nevertheless */
 	int             *left;   /* values that may still be computed for this checkpoint */
 } look;
 

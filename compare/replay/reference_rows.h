@@ -3,8 +3,8 @@
  * A run of the model checks every number, and takes as long as the floor. Instead, for a prompt in
  * one call, of VN_REFERENCE_LONG tokens or more, each recorded value is computed from the recorded
  * values before it, in the reference's own precision: a few tokens at equal distances, and the
- * token in which the floor's run is farthest from the reference. If one of them is more than a
- * hundredth of the allowed error away, a run has to tell how far.
+ * token in which the floor's run is farthest from the reference. If one of them differs by more
+ * than a hundredth of the allowed error, only a run of the model can decide.
  *
  * Reads   opened.ref, opened.model, request.options, result.point
  * Fills   nothing of the comparison
@@ -18,10 +18,10 @@
 
 enum { VN_REFERENCE_LONG = 128 };
 
-/* *agrees: every measured checkpoint was checked and is the model's. False: it is not, or cannot be
- * told from rows (a short prompt, several calls, values that were not recorded between operations
- * that mix tokens). of_ref: its precision. worst (checkpoints): the token to look at, or -1. own
- * (checkpoints): the nmse and the worst token's nmse of the rows; set if it agrees. */
+/* *agrees: every measured checkpoint was checked and is the model's. False: one is not, or rows
+ * cannot decide it (a short prompt, several calls, missing values between operations that mix
+ * tokens). of_ref: its precision. worst (checkpoints): a token to check, or -1. own (checkpoints):
+ * the nmse and the worst token's nmse of the rows; set if it agrees. */
 vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy of_ref, const int64_t *worst,
                             double (*own)[2], bool *agrees, vn_error *err);
 

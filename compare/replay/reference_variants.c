@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWS = 8 }; /* of few tokens, one may be small by luck */
+enum { DRAWS = 8 }; /* with few tokens, an error may be small by chance */
 
 static bool is_narrow(vn_dtype storage)
 {
@@ -33,7 +33,7 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 
 	switch (n->op) {
 	case VN_OP_LINEAR: return policy.products && in_blocks(n);
-	case VN_OP_DELTA_RULE: /* in chunks there are no mistakes */
+	case VN_OP_DELTA_RULE: /* the chunked form computes no mistakes */
 		return !n->x.delta.form && !n->x.delta.head_map && !n->x.delta.turned && !n->x.delta.restart;
 	case VN_OP_ATTENTION: return is_narrow(storage) || storage == VN_F32;
 	case VN_OP_ROPE: /* for the angles, and in 16 bits also for intermediate roundings */
@@ -188,10 +188,10 @@ typedef struct judged {
 	int              value;
 	const vn_tensor *own, *cand; /* the node's result as the reference computes it, and the candidate's */
 	const char      *axes;
-	vn_replayed     *l, most; /* its own; what others are from own */
+	vn_replayed     *l, most; /* the candidate's distance from own; the largest of the others' */
 } judged;
 
-/* The node is other implementation i. */
+/* Sets the node to its other implementation i. */
 static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];

@@ -29,7 +29,7 @@ static void find_points(vn_replay *r)
 		                     : -1;
 		if (root < 0 || (r->point[root] >= 0 && c->result.point[r->point[root]].status == VN_OUTSIDE))
 			continue;
-		r->point[root] = i; /* of two names the one outside counts */
+		r->point[root] = i; /* if a value has two names, the one outside counts */
 		r->want[root] = true;
 		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, c->result.point[i].cand), r->step->rows);
 	}
@@ -75,10 +75,10 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
-		/* What could not be replayed keeps the result of the graph. */
+		/* A checkpoint that could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.behind < 0) || p->overflow.reached > 0 : p->origin;
 		p->origin = p->origin || (p->overwritten && p->fails);
-		p->origin = p->origin && (p->fails || !c->request.options->baseline); /* what it knows is no news */
+		p->origin = p->origin && (p->fails || !c->request.options->baseline); /* not origins that the baseline knows */
 		if (p->origin)
 			list[n++] = i;
 	}

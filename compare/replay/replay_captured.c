@@ -55,7 +55,7 @@ static void make_room(vn_replay *r, int k)
 		drop_saved(r, 0);
 }
 
-/* What the engines hold of it now. */
+/* Keeps the numbers that the engines hold of the value now. */
 static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_should as, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, s->value);
@@ -125,7 +125,7 @@ static void lead_through(vn_saved *s, int point)
 		s->through[s->n_through++] = point;
 }
 
-/* Keeps what value node k makes if everything that it is computed from is correct. */
+/* Keeps the numbers that node k makes if all values that it is computed from are correct. */
 static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 {
 	suspects  in = suspects_of(r, k);
@@ -158,11 +158,11 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 		st = keep_further(r, k, &new, err);
 	make_room(r, k);
 	s = &r->saved[r->n_saved++];
-	*s = new; /* a half-filled one too: vn_replay_forget frees it */
+	*s = new; /* counted even if half filled: vn_replay_forget frees it */
 	return st;
 }
 
-/* ---- who was captured wrongly -------------------------------------------------------------------- */
+/* ---- which was captured wrongly ------------------------------------------------------------------ */
 
 static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {
@@ -171,7 +171,7 @@ static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 	       !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
 }
 
-/* right: which of the wrong outputs are right now. *n: how many. */
+/* right: which of the wrong outputs are right now. *n: their number. */
 static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool *right, int *n, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -231,7 +231,7 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 {
 	int first = -1;
 
-	for (int i = s->n - 1; i >= 0; i--) { /* from behind: drop_saved moves those after it */
+	for (int i = s->n - 1; i >= 0; i--) { /* backward, because drop_saved moves later ones */
 		if (!(f->set >> i & 1))
 			continue;
 		const vn_saved *v = &r->saved[s->which[i]];
@@ -266,8 +266,9 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 
 /* ---- an input that was overwritten before it was read ------------------------------------------- */
 
-/* The checkpoint of this step that shows what replaced a value; -1. One within its limits cannot be charged: the node
- * that read it would be cleared, and nothing would be outside. */
+/* The checkpoint of this step that shows a replaced value; -1: there is none. A checkpoint within
+ * its limits cannot be charged: the node that read it would be cleared, and nothing would be
+ * outside. */
 static int replaced_by(const vn_replay *r, int root)
 {
 	for (int i = 0; i < r->c->result.n_points; i++) {
@@ -279,7 +280,7 @@ static int replaced_by(const vn_replay *r, int root)
 	return -1;
 }
 
-/* For each input of node k, that checkpoint. Returns how many inputs have one. */
+/* Writes that checkpoint for each input of node k. Returns how many inputs have one. */
 static int find_replaced(const vn_replay *r, int k, int by[VN_MAX_IN])
 {
 	int n = 0;

@@ -1,10 +1,10 @@
-/* replay_columns.c: handles a value that is right except for the order of its columns. That is no
- * mistake if what reads it is right once the order is undone.
+/* replay_columns.c: handles a value that is right except for the order of its columns. That order
+ * is no mistake if the operations that read the value are right once it is undone.
  *
- * Such a tensor is used in the reference's order from there on. If what reads it then comes out
- * wrong, in either order of its own, it is computed once more from the columns as captured. If it
- * is right then, the run continued with them in that order, as with weights in one order that are
- * rotated in the other, and the operation is charged.
+ * From there on, such a tensor is used in the reference's order. If an operation that reads it is
+ * then wrong in both orders, it is computed once more from the columns as captured. If it is right
+ * then, the run continued with the columns in that order (as with weights in one order that are
+ * rotated in the other), and the operation that made the tensor is charged.
  *
  * An engine has one order in all layers. If a mistake follows a tensor, nothing proves its order,
  * but other layers may. The steps are then walked a second time with that order assumed, and the
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDER_LEAVES 0.0625 /* of the error in the recorded order: the most that another order may leave */
+#define ORDER_LEAVES 0.0625 /* the most that another order may leave, of the error in the recorded order */
 
 /* Does the candidate's tensor hold the numbers of both engines, with its columns in that order? */
 static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
@@ -42,8 +42,8 @@ static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_n
 	return st;
 }
 
-/* Are all operations that read it judged? One that is not could hide the order with which the
- * run continued. */
+/* Are all operations that read the value judged? One that is not judged could hide the order with
+ * which the run continued. */
 static bool readers_are_judged(const vn_replay *r, int root)
 {
 	int n = 0;
@@ -81,7 +81,8 @@ static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn
 	return st;
 }
 
-/* *right: every output of node k is right, in some order of its columns. Records the orders. */
+/* Records the order in which the columns of each wrong output of node k are right. *right: there is
+ * one for every output. */
 static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -151,9 +152,9 @@ static bool is_right(const vn_replay *r, int k)
 	return true;
 }
 
-/* Runs node k on its inputs as captured, and leaves them so. If its outputs are right, or wrong
- * in both orders (which proves neither), each input is charged where it is wrong. An order that
- * other layers prove stays, even if the node is wrong in both. */
+/* Runs node k on its inputs as captured, and leaves them so. If its outputs are right, or wrong in
+ * both orders (which proves neither order), each input in another order counts as wrong. An order
+ * that other layers prove stays, even if the node is wrong in both. */
 static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node  *node = &r->plan->node[k];

@@ -110,7 +110,7 @@ bool      vn_replay_no_place(const vn_plan *plan, int value);
  * candidate's numbers. */
 vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 
-/* ---- reference_variants.c: what other healthy implementations do ----------------------------- */
+/* ---- reference_variants.c: what other correct implementations do ----------------------------- */
 
 /* Judges a value that is beyond its floor by the variants. own: what the node made; cand: the
  * candidate's numbers. Runs the node again, and afterwards restores its outputs. */

@@ -38,7 +38,7 @@ vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn
 
 /* ---- what it added itself -------------------------------------------------------------------- */
 
-/* The relative errors of the inputs, combined. NaN if none is known. */
+/* The combined relative error of the inputs; NaN if none is known. */
 static double error_in(const vn_replay *r, const vn_node *node)
 {
 	double sum = 0;
@@ -51,9 +51,9 @@ static double error_in(const vn_replay *r, const vn_node *node)
 	return known ? sqrt(sum) : (double)NAN;
 }
 
-/* A reference no finer than the candidate has rounded here as well. B does not have this
- * rounding, so it is part of B - R although it came with no input. It is subtracted; if little
- * is left, no gain can be computed. Nor can it if B itself rounds its inputs. */
+/* A reference no finer than the candidate has rounded here as well. B does not have this rounding,
+ * so B - R contains it although no input brought it. It is subtracted. If little is left, or if B
+ * itself rounds its inputs, no gain can be computed. */
 static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l)
 {
 	vn_policy of_ref;
@@ -155,7 +155,7 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	return vn_ref_ops.write(e->ref, value, r->put, err);
 }
 
-/* Does an operation read it, or (a state) the next call? */
+/* Does an operation read the value, or (a state) the next call? */
 static bool is_read(const vn_plan *plan, int value)
 {
 	bool read = plan->value[value].state >= 0;
@@ -176,7 +176,7 @@ vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, v
 	if (st)
 		return st;
 	const bool    rows = !vn_shape_equal(&t.shape, &whole);
-	/* if it is the last row alone: that of the step */
+	/* a single row is the step's last row */
 	const int64_t skip = r->last[value] ? r->step->rows - 1 : 0;
 	const size_t  from = rows ? (size_t)((r->step->first_row + skip) * vn_value_row(&r->plan->value[value])) : 0;
 	/* Logits are as large as all else, and nothing reads them. */

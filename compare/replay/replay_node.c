@@ -36,8 +36,8 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
  * its captured inputs give was not computed from these inputs. */
 #define NEARER 16.0
 
-/* The wrong inputs of the span that was walked last: returns the first. *unknown, *n: those that
- * were not found to be wrong captures. */
+/* Returns the first wrong input of the span that was walked last. *n: number of wrong inputs not
+ * known to be wrong captures; *unknown: one of them. */
 static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, int *n)
 {
 	vn_checkpoint *first = NULL;
@@ -59,7 +59,7 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 	return first;
 }
 
-/* Was the node run with this input as it should be (replay_captured.c)? Then its result is known. */
+/* Was the node run with this input corrected (replay_captured.c)? Then the result is known. */
 static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
 {
 	for (int i = 0; i < r->n_saved; i++)
@@ -70,8 +70,9 @@ static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
 	return false;
 }
 
-/* Charges the node's error to its inputs, with which the run did not go on. Some operations in between were not
- * captured, so the node cannot be run with corrected inputs (replay_captured.c). */
+/* Charges the node's error to its inputs: the run continued with other numbers than the captured
+ * ones. Some operations in between were not captured, so the node cannot be run with corrected
+ * inputs (replay_captured.c). */
 static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 {
 	vn_checkpoint *unknown, *first;
@@ -97,7 +98,7 @@ static vn_status charge_node(vn_replay *r, int k, vn_error *err)
 		if (!p || !vn_local_beyond(p) || p->replay.behind >= 0 ||
 		    (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
 			continue;
-		p->replay.behind = behind; /* what the same operation made before */
+		p->replay.behind = behind; /* a checkpoint already charged with an operation of the span */
 		if (behind >= 0 || charge_inputs(r, k, p))
 			continue;
 		vn_trace_blame(&r->trace, r->point[value]);

@@ -1,4 +1,4 @@
-/* replay_words.h: what a replay found for one checkpoint, in words.
+/* replay_words.h: writes what a replay found for one checkpoint.
  *
  * Reads   opened.ref, opened.cand, opened.model, result.point
  * Fills   the caller's text
@@ -17,8 +17,8 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
  * Returns text. */
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
 
-/* The matrix products that made a replayed checkpoint, in numbers: the tokens and keys of its step.
- * Returns how many; 0: none, or it was not replayed. */
+/* Fills g with the matrix products that made a replayed checkpoint, with the sizes of its step.
+ * Returns how many there are; 0: none, or it was not replayed. */
 int vn_replayed_products(const vn_comparison *c, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM]);
 
 #endif

@@ -126,10 +126,11 @@ void vn_trace_blame(vn_trace *t, int point)
 	for (size_t i = 0; i < t->n_span; i++) {
 		const size_t   cell = t->span[i], values = (size_t)t->plan->n_values;
 		const vn_node *node = &t->plan->node[t->plan->value[cell % values].node];
-		/* A growing state is only passed on; what was put into it is in the span by itself. */
+		/* A growing state is only passed on; the values written to it are in the span
+		 * themselves. */
 		if (i == 0 || !grows_with_tokens(t, (int)(cell % values)))
 			t->blamed[cell] = point;
-		/* the operation that made it also made the others */
+		/* the operation made all these outputs */
 		for (int k = 0; k < node->n_out; k++)
 			if (node->out[k] >= 0 && !grows_with_tokens(t, node->out[k]))
 				t->blamed[cell - cell % values + (size_t)node->out[k]] = point;

@@ -1,5 +1,5 @@
-/* trace.h: tracks which operations lie between a value and the captured tensors it was computed
- * from.
+/* trace.h: finds the operations between a value and the captured tensors from which it was
+ * computed.
  *
  * A cell is a value in a step (steps count from 0). A replay records for each cell which rows it
  * took from the candidate, and which checkpoint was charged with an error. If inputs were not

@@ -68,7 +68,8 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 typedef char injection[VN_NAME_MAX + 64];
 enum { MOST_INJECTIONS = 8 };
 
-/* The catalogue's mistake that explains x, as --inject takes it: "R1@layer1.q_rope". False: it cannot be made there. */
+/* Writes the catalogue's mistake that explains x as --inject takes it: "R1@layer1.q_rope". Returns
+ * false if it cannot be made there. */
 static bool injection_of(const vn_comparison *c, const vn_explanation *x, injection what)
 {
 	const vn_hypothesis *h = &x->by[0];
@@ -84,8 +85,8 @@ static bool injection_of(const vn_comparison *c, const vn_explanation *x, inject
 	return true;
 }
 
-/* The mistake of explanation `first` at every origin that it explains; if these are too many, at the first.
- * A mistake that is made once can explain two origins. */
+/* Writes the mistake of explanation `first` at every origin that it explains or, if these are too
+ * many, at the first. A mistake made once can explain two origins. */
 static int injections_of(const vn_comparison *c, int first, injection what[MOST_INJECTIONS])
 {
 	const vn_explanation *of = c->result.why->of;
@@ -166,7 +167,7 @@ static int worth_a_look(const vn_comparison *c)
 	return c->result.first;
 }
 
-/* Names of another engine: nothing else can be said before they are translated. */
+/* Are the names another engine's? They must be translated before anything else can be said. */
 static bool add_translated(const vn_comparison *c, vn_lines *lines)
 {
 	if (c->result.cand_map)

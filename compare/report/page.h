@@ -13,7 +13,7 @@
 /* HTML with the placeholders @TITLE@, @STORY@ and @DATA@, once each and in this order. */
 extern const unsigned char vn_page[];
 
-/* What takes the place of each. */
+/* The functions that write what replaces each placeholder. */
 typedef struct vn_page_parts {
 	void (*title)(const void *context, FILE *out);                    /* escaped */
 	void (*story)(const void *context, FILE *out);                    /* HTML, readable without the script */
@@ -21,13 +21,13 @@ typedef struct vn_page_parts {
 } vn_page_parts;
 vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err);
 
-/* A page holds the full numbers of this many checkpoints, and of this many others that fail. The
- * others are rows. */
+/* A page holds the full numbers of the first checkpoints, this many, and of as many others that
+ * fail. The rest are rows. */
 enum { VN_PAGE_HOLDS = 2000 };
 
-/* What many checkpoints have in common, each once, by number. */
+/* Data that many checkpoints share, each stored once and referred to by number. */
 typedef struct vn_page_shared {
-	json_t *index; /* the text of each: its number */
+	json_t *index; /* maps the text of each item to its number */
 	json_t *kind;  /* of rows: operation, shape, status, metrics of the limits; the name if it is not that of the layer
 	                * and point */
 	json_t *rule;  /* of limits, as in the JSON report */

@@ -84,7 +84,7 @@ vn_report vn_report_html;     /* one page that loads no other file */
 
 /* ---- shared by the reports -------------------------------------------------- */
 
-/* One checkpoint in lines of text. */
+/* Writes one checkpoint in full, as lines of text. */
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out);
 
 /* Terminal escapes, or "" without colour. */

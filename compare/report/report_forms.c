@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Forms that an ending selects: name, most checkpoints shown in full, ending. Any other ending is text's. */
+/* The formats: name, most checkpoints shown in full, file ending. A file with any other ending is
+ * text. */
 #define BY_ENDING(FORM) \
 	FORM(json, 32, "json") FORM(junit, 32, "xml") FORM(markdown, 9, "md") FORM(html, 32, "html") FORM(csv, 0, "csv")
 

@@ -43,7 +43,7 @@ static void print_origins(const vn_comparison *c, FILE *out)
 	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
 }
 
-/* At most `most` of the lines that `say` adds, under a title. */
+/* Writes at most `most` of the lines that `say` adds, under a title. */
 static void print_titled(const vn_comparison *c, const char *title, int most,
                          void (*say)(const vn_comparison *, vn_lines *), FILE *out)
 {
@@ -107,7 +107,7 @@ static void print_story(const vn_comparison *c, const vn_story *s, FILE *out)
 	        vn_say_verdict(c), vn_say_counts(c, text));
 	for (int i = 0; c->result.strict && i < c->result.warnings.n && i < NAMED; i++)
 		print_line(out, i ? "" : "warning", c->result.warnings.line[i]);
-	print_titled(c, "explained", INT_MAX, vn_say_explanations, out); /* the answer, before what it rests on */
+	print_titled(c, "explained", INT_MAX, vn_say_explanations, out); /* the answer comes before its reasons */
 	vn_weights_html(c->result.weights, out);
 	if (first >= 0)
 		print_beginning(c, s, first, out);

@@ -29,7 +29,7 @@ static json_t *rule_json(const vn_check *k)
 	                 vn_json_text(vn_rule_why(k->rule, k->form, k->metric)));
 }
 
-/* page: a rule is the number of one in its list. */
+/* page: for the HTML page, where a rule is its index in a list. */
 static json_t *limit_json(const vn_check *k, const vn_page_shared *page)
 {
 	char    key[VN_KEY_TEXT];
@@ -366,7 +366,8 @@ static bool put_members(FILE *out, json_t *object, size_t flags)
 	return good;
 }
 
-/* Whether the page has a checkpoint only as a row. failed: those before it that were not among the first. */
+/* Does the page have a checkpoint only as a row? *failed: counts the failed checkpoints after the
+ * first VN_PAGE_HOLDS ones. */
 static bool is_brief(const vn_checkpoint *p, int i, int *failed)
 {
 	return i >= VN_PAGE_HOLDS && p->m.n && (!p->fails || ++*failed > VN_PAGE_HOLDS);
@@ -389,7 +390,8 @@ static bool put_checkpoints(FILE *out, const vn_comparison *c, const vn_page_sha
 	return good;
 }
 
-/* What a page has instead for most checkpoints of a long run, in one list of numbers, which a browser reads fastest. */
+/* Writes most checkpoints of a long run for a page: one list of numbers, which a browser reads
+ * fastest. */
 static bool put_rows(FILE *out, const vn_comparison *c, const vn_page_shared *page)
 {
 	bool good = true;

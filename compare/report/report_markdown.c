@@ -23,7 +23,7 @@
 enum {
 	ROOM = 65000, /* in bytes, which bounds the characters too */
 	DETAIL_ROOM = 24000,
-	TABLE_END = 120, /* for the line that counts the omitted ones */
+	TABLE_END = 120, /* for the line that counts omitted rows */
 	NAMED = 12,      /* origins */
 	LINES = 4,       /* of a profile, or of a summary of logits */
 	SHOWN = 200,     /* bytes of a name, note and the like */

@@ -62,14 +62,15 @@ vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *o
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-/* What a checkpoint shares with many others. */
+/* The texts that a checkpoint shares with many others. */
 static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_entry_of(c, p);
 	json_t         *j = json_object(), *metrics = json_array();
 	char            usual[VN_NAME_MAX];
 
-	/* 100,000 names would be most of a page; most follow from the layer, which stands in the row. */
+	/* 100,000 names would be most of a page. Most names follow from the layer, which is in the
+	 * row. */
 	snprintf(usual, sizeof usual, "layer%d.%s", p->layer, vn_point_of(p));
 	if (strcmp(p->name, usual) != 0)
 		json_object_set_new(j, "name", vn_json_text(p->name));

@@ -26,7 +26,7 @@ typedef struct page {
 	const vn_report_options *o;
 	FILE                    *out;
 	int                      width;  /* of the name column */
-	bool                     floors; /* checkpoints may have floors; else there is no column of them */
+	bool                     floors; /* false: no column of floors */
 } page;
 
 #define RED(p)   VN_RED((p)->o->colour)
@@ -157,7 +157,7 @@ static void print_row(const page *p, const vn_checkpoint *k)
 	fputc('\n', p->out);
 }
 
-/* In one recording only, and allowed to be. */
+/* Is the checkpoint in one recording only, and may it be? */
 static bool is_absent(const vn_checkpoint *k)
 {
 	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
@@ -192,7 +192,7 @@ static void say_run(const page *p, int from, int to)
 	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
-/* Of checkpoints that pass without being measured, the status; else VN_WITHIN. */
+/* The status of a checkpoint that passes without being measured; else VN_WITHIN. */
 static vn_status_word unmeasured_status(const vn_checkpoint *k)
 {
 	return k->status == VN_AGREED || k->status == VN_EQUAL ? k->status : VN_WITHIN;

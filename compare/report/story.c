@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checkpoints other than the first divergence and the origins get details only while they have few elements in
- * total. A comparison reads its files once; this adds half a second at most. */
+/* Bounds the elements of all checkpoints with details, except the first divergence and the origins.
+ * Details read these tensors again, which takes at most half a second. */
 enum { MORE_ELEMENTS = 1 << 26, SAID_BYTES = 32 };
 
 /* Text of a kept row's token as recorded, " 'Paris'", or empty. */

@@ -209,7 +209,7 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	return text;
 }
 
-/* Without replay, an origin is outside while its inputs are not: those that were compared. */
+/* Without replay, an origin is a checkpoint outside its limits whose compared inputs are inside. */
 static const char *say_inputs(const vn_comparison *c)
 {
 	const int n = c->result.n_origins;

@@ -16,8 +16,8 @@ const char *vn_say_verdict(const vn_comparison *c);
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 
-/* Writes who recorded it, by its own words: "vernier-ref 1.0, f16, cpu; trained weights". NULL:
- * writes "". Returns text, cleaned. */
+/* Writes which program recorded it, as the recording states: "vernier-ref 1.0, f16, cpu; trained
+ * weights". NULL: writes "". Returns text, cleaned. */
 enum { VN_RECORDER = 400 };
 const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER]);
 
@@ -25,15 +25,15 @@ const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER]);
 void        vn_say_digests(const vn_verified *d, char *text, size_t room);
 /* Returns why the origins are origins, for use after a colon. */
 const char *vn_say_origin(const vn_comparison *c);
-/* One line for each operation that is outside but only magnifies the error of its inputs, largest
- * gain first. */
+/* Adds a line for each operation that is outside but only magnifies the error of its inputs,
+ * largest gain first. */
 void        vn_say_cleared(const vn_comparison *c, vn_lines *lines);
 
-/* The changes since the baseline: one line of counts, then one line for each improvement. */
+/* Adds the changes since the baseline: one line of counts, then one line for each improvement. */
 void vn_say_baseline(const vn_comparison *c, vn_lines *lines);
 
-/* One line for each tensor of logits: "logits: argmax agrees in 98.57 % ...". Also
- * one line for each tensor whose largest value is over a quarter of the range of its format. */
+/* Adds a line for each tensor of logits ("logits: argmax agrees in 98.57 % ..."), and for each
+ * tensor with a value above a quarter of its format's range. */
 void vn_say_scores(const vn_comparison *c, vn_lines *lines);
 
 #endif

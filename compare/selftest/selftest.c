@@ -112,7 +112,7 @@ static bool broken_there(const vn_comparison *c, const vn_mutation *m, int at)
 	return is_broken(&c->result.point[at], m->want.metric);
 }
 
-/* Whether a comparison that ended with `st` was refused for this. */
+/* Was the comparison that ended with `st` refused for this reason? */
 static bool is_refused_so(const vn_comparison *c, const vn_expected *w, vn_status st)
 {
 	return w->status == VN_N_STATUS_WORDS && ((w->allow && vn_lines_refused(&c->result.refusals, w->allow)) ||
@@ -171,7 +171,7 @@ static vn_status judge_mutation(const vn_comparison *c, const vn_mutation *mutat
 	if (good && w->like) {
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
-		/* Without digests a tensor is not looked up among the candidate's own. */
+		/* Without digests, a tensor cannot be found among the candidate's other tensors. */
 		const vn_layout_kind instead = w->like == VN_LAYOUT_MATCH_OWN && !*vn_entry_digest(target).hex
 		                                   ? VN_LAYOUT_MATCH_OTHER
 		                                   : w->like;
@@ -185,7 +185,7 @@ static vn_status judge_mutation(const vn_comparison *c, const vn_mutation *mutat
 	return VN_OK;
 }
 
-/* One that did not. Trouble of this machine is not a finding. */
+/* Judges a comparison that failed. Trouble of this machine is not a finding. */
 static vn_status judge_refusal(const vn_comparison *c, const vn_expected *w, bool edited, vn_status st,
                                const vn_error *why, vn_outcome *o, vn_error *err)
 {
@@ -199,8 +199,8 @@ static vn_status judge_refusal(const vn_comparison *c, const vn_expected *w, boo
 	o->status = 2;
 	if (w && is_refused_so(c, w, st))
 		o->caught = VN_CAUGHT;
-	/* A copy that we edited, and did not damage, opens: what keeps it from that is trouble, want of memory
-	 * in HDF5 as a rule. */
+	/* A copy that was edited but not damaged opens. If it does not, the machine is in trouble:
+	 * usually HDF5 lacks memory. */
 	else if (edited && !c->opened.cand) {
 		*err = *why;
 		return st;
@@ -208,8 +208,8 @@ static vn_status judge_refusal(const vn_comparison *c, const vn_expected *w, boo
 	return VN_OK;
 }
 
-/* Runs `vernier compare` on two paths; NULL stands for the healthy recording. m NULL: expects the comparison to
- * pass. */
+/* Runs `vernier compare` on two paths; NULL: the unmodified recording. m NULL: expects the
+ * comparison to pass. */
 static vn_status compare_mutated(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m,
                                  const vn_entry *target, vn_outcome *o, vn_error *err)
 {

@@ -8,8 +8,8 @@
  *
  * These changes are left out, because the result is, or may be, a healthy recording:
  *   - claims that no verdict depends on: a wrong digest or wrong statistics of numbers that are
- *     within their limits (numbers are judged, not claims about them). Outside its limits a
- *     tensor's digest is checked, which has a mutation here; `vernier show --check` checks all;
+ *     within their limits, because the numbers are judged, not the claims. The digest of a tensor
+ *     outside its limits is checked, and has a mutation here; `vernier show --check` checks all;
  *   - a change below the rounding of the format (the last bit of one number, one row of logits
  *     whose argmax is a tie, a subnormal made zero);
  *   - numbers kept in a wider format than the run's (dumps often are), or the same numbers
@@ -70,15 +70,15 @@ typedef struct vn_mutation_context {
 	int64_t           channel;    /* VN_EVERY_STEP: the channel of median size over all steps */
 } vn_mutation_context;
 
-/* The size of a change. VN_FINE and smaller: about what a 16-bit run's own roundings amount to
- * after some layers, times how much healthy engines differ; made where the floor is lowest. Without
+/* The size of a change. VN_FINE and finer: about the rounding error of a 16-bit run after some
+ * layers, times the ratio by which healthy engines differ; made where the floor is lowest. Without
  * a floor, some limits are wider than the change. VN_FAIR: larger, but the limits of bf16 after a
  * recurrence (Qwen3.5) are wider; VN_FINER: those of bf16, of f16-acc16 and after a recurrence;
  * VN_FINEST: those of every 16-bit run. */
 typedef enum vn_selftest_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST } vn_selftest_fine;
 
-/* The unit of small errors: whatever the pair has (VN_UNIT_GIVEN), none, the recorded floor, the
- * model. The last two are skipped for a pair without one. */
+/* The source of the floor: the pair's own (VN_UNIT_GIVEN), none, a recorded floor, the model. A
+ * mutation with one of the last two is skipped for a pair that lacks it. */
 typedef enum vn_selftest_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_selftest_unit;
 
 /* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2, either by a line that the
@@ -93,7 +93,7 @@ typedef struct vn_expected {
 	bool           reordered, invalid_floor; /* what the checkpoint holds; the floor must be rejected there */
 	vn_status      refused;
 	const char    *allow;
-	const char    *says; /* how a list of expectations calls the refusal; nothing is decided by it */
+	const char    *says; /* the refusal in words, for lists of expectations; no decision depends on it */
 } vn_expected;
 
 /* What a tensor may state about itself, but need not (specs/checkpoint.md). */

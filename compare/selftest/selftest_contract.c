@@ -1,4 +1,5 @@
-/* selftest_contract.c: healthy numbers of another prompt, model, run or plan. */
+/* selftest_contract.c: mutations of the contract: right numbers of another prompt, model, run or
+ * plan. */
 #include "compare/selftest/selftest_internal.h"
 
 #include "libref/base/json.h"
@@ -101,7 +102,7 @@ static void no_precision(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_text(e, "/run", "precision", NULL);
 }
 
-/* The recording of other tokens, relabelled with these tokens' ids. */
+/* Makes the recording of other tokens, with the ids of this run's tokens. */
 static void dressed_up(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
@@ -260,7 +261,7 @@ static void precision_other(vn_edit *e, const vn_mutation_context *p)
 
 const vn_mutation vn_selftest_contract[] = {
 	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token_ids", "token ids: number") },
-	/* found by the steps, or, where a file does not say them, by the other side */
+	/* found by the steps or, if a file lacks them, by the other side */
 	{ "id-less", "one token fewer than the steps have", .edit = id_less,
 	  .want = { .status = VN_N_STATUS_WORDS, .refused = VN_ERR_FORMAT, .allow = "token_ids", .says = "token" } },
 	{ "id-rot", "a changed token id with its old digest", .edit = id_rot,

@@ -63,18 +63,18 @@ void vn_change_to_others(const vn_mutation_context *p, double *x); /* the number
 		.status = VN_OUTSIDE, .metric = m \
 	}
 #define ANY     BY(VN_N_METRICS)
-#define NOTHING BY(VN_M_NMSE) /* but not for its size */
+#define NOTHING BY(VN_M_NMSE) /* vacuous: the check of the nmse fails, whatever its value */
 #define AS(l) \
 	{ \
 		.status = VN_OUTSIDE, .metric = VN_M_NMSE, .like = l \
 	}
 
-/* The comparison is refused, unless this word allows it; text: how a list calls that. */
+/* The comparison must be refused, unless this word allows it; text: the refusal in words. */
 #define REFUSED(word, text) \
 	{ \
 		.status = VN_N_STATUS_WORDS, .allow = word, .says = text \
 	}
-/* It ends with this status, in trouble. */
+/* The comparison must end with this status (exit status 2). */
 #define FAILS(st, text) \
 	{ \
 		.status = VN_N_STATUS_WORDS, .refused = st, .says = text \

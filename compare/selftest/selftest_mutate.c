@@ -140,7 +140,7 @@ static vn_status examine_target(vn_recording *r, const vn_entry *target, const v
 	return st;
 }
 
-/* Index of the median of x (n), all of them 0 or more. */
+/* Index of the median of x (n), all >= 0. */
 static int64_t middle_element(const double *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {

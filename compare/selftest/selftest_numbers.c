@@ -226,7 +226,7 @@ static void noise(const vn_mutation_context *p, double *x)
 		x[i] += size * random_number(i);
 }
 
-/* One cast too many, to this many significant bits including the leading one. */
+/* Adds one cast, to this many significant bits including the leading one. */
 static void to_bits(const vn_mutation_context *p, double *x, int bits)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++) {

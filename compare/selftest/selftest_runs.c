@@ -21,7 +21,7 @@ typedef struct length {
 
 static const length whole = { 17, 3, "*" }, many_steps = { 3, 9, "layer*.{q_rope,output}" };
 
-/* Any ids will do; these are all different. */
+/* Any ids serve; these are all different. */
 static void write_ids(int32_t *id, int n, int first)
 {
 	for (int i = 0; i < n; i++)

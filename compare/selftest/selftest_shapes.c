@@ -124,8 +124,8 @@ static void said_otherwise(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_text(e, p->at, "dtype", p->t.dtype == VN_F64 ? "f16" : "f64");
 }
 
-/* The same bytes under another format of that width. For 32 and 64 bits there is only one such format, so the
- * byte order changes instead. */
+/* Gives the same bytes another format of that width. For 32 and 64 bits there is only one such
+ * format, so the byte order changes instead. */
 static void bits_relabelled(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_tensor t = p->t;

@@ -55,7 +55,7 @@ static bool are_alike(const vn_entry *a, const vn_entry *b)
 	return a != b && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
 }
 
-/* Whether these are other numbers, not a near copy of those a little earlier. */
+/* Are these different numbers, not a near copy of slightly earlier ones? */
 static bool other_numbers(vn_recording *r, const vn_entry *a, const vn_entry *b)
 {
 	vn_tensor   x, y;
@@ -88,8 +88,8 @@ int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step)
 	return n;
 }
 
-/* Whether y (n) is another token by the rule of specs/limits.md: a quarter of its first 64 numbers differ by a
- * 16th from those of each of `rows` rows x. */
+/* Is y (n) a different token by the rule of specs/limits.md? A quarter of its first 64 numbers must
+ * differ by a 16th from those of each of the `rows` rows x. */
 static bool is_new(const double *x, int rows, const double *y, int64_t n)
 {
 	const int64_t looked_at = n < 64 ? n : 64;
@@ -212,7 +212,7 @@ static bool is_target(const vn_mutation_harness *c, const vn_mutation *m, const 
 	return fits_mutation(c, m, e) && (!m->eight || has_channels(c, e, NULL, e->shape.dim[0]));
 }
 
-/* Whether it comes later in the order of either side, because an engine may omit the order (sequence.h). */
+/* Does it come later in the order of either side? An engine may omit the order (sequence.h). */
 static bool is_later(const vn_mutation_harness *c, const vn_entry *e, const vn_entry *o)
 {
 	return vn_recording_find(c->cand, o->step, o->name) > vn_recording_find(c->cand, e->step, e->name) &&

@@ -29,7 +29,7 @@ static int64_t worst_row(const vn_table *t, int row)
 	return !worst ? 0 : worst->m.worst_nmse_token >= 0 ? worst->m.worst_nmse_token : worst->m.worst_token;
 }
 
-/* Row of a tensor that holds a token of the call; -1: it was not kept. */
+/* The row of a tensor that holds a token of the call; -1: the row was not kept. */
 static int64_t row_of_token(const vn_recording *r, const vn_entry *e, int64_t token)
 {
 	const vn_step *step = vn_recording_step(r, e->step);
@@ -38,7 +38,7 @@ static int64_t row_of_token(const vn_recording *r, const vn_entry *e, int64_t to
 	return axis < 0 ? 0 : row >= 0 && row < e->shape.dim[axis] ? row : -1;
 }
 
-/* Offset of a row in the first head (or in whatever axes come before the tokens), and its length. */
+/* The offset of a row in the first head (or in the axes before the token axis), and its length. */
 static int64_t begin_of(const vn_entry *e, int64_t row, int64_t *n)
 {
 	const int axis = vn_token_axis(vn_entry_axes(e), e->shape.rank);

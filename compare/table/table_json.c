@@ -15,7 +15,8 @@ static json_t *recording_json(const vn_many *m, int i)
 	                 "trouble", vn_json_text(x->trouble), "refusals", vn_json_lines(&x->refusals));
 }
 
-/* One line of a group, or null. flags: what a number that is not finite was. */
+/* Writes one line of a group, or null. flags: the kinds of numbers that are not finite (JSON has
+ * none). */
 static json_t *line_json(const vn_table_line *l)
 {
 	json_t *j, *values = json_array(), *flags = json_object();

@@ -19,7 +19,7 @@ const char *vn_columns_name(vn_column_order lie)
 	return lie == VN_COLUMNS_PAIRS ? "(freq 2)" : lie == VN_COLUMNS_HALVES ? "(2 freq)" : "";
 }
 
-/* The axis names, with the columns of the last one in that order. */
+/* The axis names, the last one with the order of its columns. */
 static void name_axes(vn_column_order lie, const char *axes, int rank, char text[96])
 {
 	size_t n;

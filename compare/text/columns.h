@@ -1,4 +1,5 @@
-/* columns.h: two orders of a tensor's columns that hold the same numbers.
+/* columns.h: the two orders in which engines store the columns of rotated pairs, and of gate and
+ * up.
  *
  * The two columns of a rotated pair are half a head apart (HuggingFace) or adjacent (GGUF's Llama);
  * gate and up are two halves, or alternate. In a name map, the columns of the last axis are "(2

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* What is known of a line, so that nobody needs to read its words. */
+/* What a line is about, as data, so that no code needs to read its words. */
 typedef struct vn_line_facts {
 	const char *allow; /* the word that would have allowed what it refuses; NULL: it refuses nothing by a word */
-	size_t      own;   /* its characters before what was appended */
+	size_t      own;   /* length of the line before anything was appended */
 	int         times; /* how often it was added */
 } vn_line_facts;
 
@@ -24,13 +24,13 @@ typedef struct vn_lines {
 __attribute__((format(printf, 2, 3))) void vn_lines_add(vn_lines *l, const char *format, ...);
 /* Same, followed by the option that allows it: " (--allow weights)". allow: a literal. */
 __attribute__((format(printf, 3, 4))) void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
-/* Prints the lines that refuse a comparison, "refused: LINE"; of two models everything differs, so
- * the first twelve alone, and their number. who: "" or "candidate B: ". list: where all of them
- * are, such as "--format json lists them", or "". */
+/* Prints the lines that refuse a comparison, "refused: LINE": at most the first twelve, then the
+ * number of the others, because between two models everything differs. who: "" or "candidate B: ".
+ * list: where all of them can be seen, such as "--format json lists them", or "". */
 void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out);
 /* Same for a line that says itself how it is allowed. */
 __attribute__((format(printf, 3, 4))) void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...);
-/* Whether a line was refused with this word. */
+/* Was a line refused with this word? */
 bool                                       vn_lines_refused(const vn_lines *l, const char *allow);
 /* Same for a line that may occur again: repetitions are counted instead of added, "... (64 times)".
  * first: text after the line while there is only one, such as " (rank0.h5)", or "". unit: what is

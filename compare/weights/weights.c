@@ -92,7 +92,7 @@ static const vn_tensor *numbers_of(const vn_weight_side *s, const vn_weight_row 
 	return t && t->data ? t : NULL;
 }
 
-/* The result for one weight; found is filled when it differs. */
+/* Judges one weight; fills *found if it differs. */
 static vn_weight_fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a,
                               const vn_weight_row *b, vn_weight_difference *found)
 {

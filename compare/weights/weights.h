@@ -70,7 +70,7 @@ typedef struct vn_weight_line {
 typedef struct vn_weights {
 	int                   n[2];          /* number of weights on each side */
 	int                   same, rounded; /* equal bits; equal up to rounding to another format */
-	int                   alike;         /* of these: as far as statistics show, without the numbers */
+	int                   alike;         /* those of them that were judged by statistics, without the numbers */
 	vn_weight_difference *found;         /* grouped by line */
 	int                   n_found;
 	int                   extra; /* how many of them only the candidate has */

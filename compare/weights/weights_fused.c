@@ -26,7 +26,7 @@ static bool rename_part(const char *name, const char *word, const char *other, c
 	       snprintf(to, VN_NAME_MAX, "%.*s%s%s", (int)(at - name), name, other, at + strlen(word)) < VN_NAME_MAX;
 }
 
-/* The fusion that a name is a part of, or the whole of (part -1). */
+/* The fusion of which a name is a part, or (part -1) the whole. */
 static int fusion_of(const char *name, char whole[VN_NAME_MAX])
 {
 	for (int f = 0; f < FUSIONS; f++) {
@@ -140,7 +140,8 @@ static const struct {
 };
 enum { TOGETHER = sizeof together / sizeof *together };
 
-/* The parts of a side that were one matrix, in its order. Returns the part that is t's own; -1: they were none. */
+/* Finds the parts of a side that were one matrix, in its order. Returns t's index among them; -1:
+ * there is no such matrix. */
 static int find_parts(const vn_weight_trial *t, int k, int g, const vn_weight_row *part[PARTS])
 {
 	const vn_weight_name name = vn_weight_name_of(t->row[k]->name);

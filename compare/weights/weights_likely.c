@@ -80,7 +80,7 @@ static bool is_undone(const vn_weight_trial *t)
 	       is_near(x->mean, y->mean, room) && is_near(x->rms, y->rms, room);
 }
 
-/* Whether these numbers, in the format of side k, have its digest; true if memory runs out. */
+/* Do these numbers, in the format of side k, have its digest? True if memory runs out. */
 static bool holds_numbers(const vn_weight_trial *t, int k, const vn_tensor *numbers)
 {
 	const vn_weight_order  same = { .kind = VN_ORDER_SAME };
@@ -94,7 +94,8 @@ static bool holds_numbers(const vn_weight_trial *t, int k, const vn_tensor *numb
 	return strcmp(x.hex, t->row[k]->digest.hex) == 0;
 }
 
-/* Are the numbers of both sides, of whose formats neither holds the other's, one rounding away from common ones? */
+/* Are the numbers of both sides one rounding away from common numbers? Neither side's format holds
+ * the other's numbers. */
 static bool rounded_alike(const vn_weight_trial *t)
 {
 	enum { PIECE = 4096 };
@@ -171,7 +172,7 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 	return false;
 }
 
-/* ---- both at hand ------------------------------------------------------------------------ */
+/* ---- both known ------------------------------------------------------------------------ */
 
 static bool judge_unrelated(const vn_weight_trial *t, const vn_weight_fit *f, vn_weight_difference *d)
 {

@@ -41,7 +41,7 @@ void vn_weight_numbers_free(vn_weight_numbers *m)
 typedef struct walk {
 	const vn_weight_numbers *m;
 	const vn_weight_order   *o;
-	int64_t                  rows, cols, start; /* of the result; and its first row */
+	int64_t                  rows, cols, start; /* of the result; start: its first row */
 	int64_t                 *map;               /* of the reordered axis, or NULL */
 	size_t                   size;              /* bytes of a number */
 } walk;
@@ -58,7 +58,7 @@ static void take_row(const walk *w, int64_t r, unsigned char *to)
 {
 	const int64_t C = w->cols;
 
-	if (w->o->kind == VN_ORDER_TURNED) { /* of p[0] rows and p[1] columns */
+	if (w->o->kind == VN_ORDER_TURNED) { /* a matrix of p[0] rows and p[1] columns */
 		for (int64_t c = 0; c < C; c++) {
 			const int64_t i = (r + w->start) * C + c, from = i % w->o->p[0] * w->o->p[1] + i / w->o->p[0];
 			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, w->size);

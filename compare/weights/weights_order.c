@@ -103,7 +103,7 @@ static void set_order(vn_weight_order *o, int64_t a, int64_t b, int64_t c, int64
 	o->p[3] = d;
 }
 
-/* One and its inverse: VN_FOUND of each. */
+/* Adds an order and its inverse, with the finding and title of each. */
 static void add_both(list *l, vn_weight_order_kind kind, int axis, vn_weight_finding found, const char *title,
                      vn_weight_finding back, const char *back_title, const int64_t p[4])
 {

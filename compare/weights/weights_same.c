@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Whether rounding to the coarser format explains the difference of two statistics. */
+/* Does rounding to the coarser format explain the difference of two statistics? */
 static bool is_near(double x, double y, double room)
 {
 	return fabs(x - y) <= room || (isnan(x) && isnan(y));

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 8 /* ranks */, LISTED = 4 /* of which every order is tried without the other side's numbers */ };
+enum { MOST = 8 /* ranks */, LISTED = 4 /* the most shards tried in every order without both sides' numbers */ };
 
 static const vn_weight_change none = { .kind = VN_CHANGE_NONE };
 
-/* Says "its 4 shards (columns) in the order 2, 0, 3, 1". at: which of the reference's blocks is at each place. */
+/* Writes "its 4 shards (columns) in the order 2, 0, 3, 1". at: the reference's block at each
+ * place. */
 static bool say_order(vn_weight_difference *d, int axis, const int at[MOST], int ranks)
 {
 	char   text[MOST * 4] = "";

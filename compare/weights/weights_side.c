@@ -13,7 +13,7 @@
 /* A folder, or a file with the GGUF signature. */
 static bool is_model(const char *path)
 {
-	struct stat s = { 0 }; /* what cannot be looked at is opened as a recording, which says why */
+	struct stat s = { 0 }; /* an unreadable path is opened as a recording, which reports why */
 	char        magic[4] = "";
 
 	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))

@@ -143,7 +143,7 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_mistake     id = vn_weight_exchange(&t->name, &other);
 	const vn_weight_row *back = vn_weight_twin(cand->row, cand->n, found->name);
 	const bool           both = back && equal_bytes(back, t->row[0]);
-	if (both) { /* whichever of the two orders it is */
+	if (both) { /* the sentence is the same for both weights */
 		const bool first = strcmp(t->name.tail, other.tail) < 0;
 		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(EXCHANGED), first ? t->name.tail : other.tail,
 		                    first ? other.tail : t->name.tail) &&

@@ -38,14 +38,14 @@ shared vec4 ps[KEYS * 16]; // weights exp(s - max), [KEYS][QUERIES/4], the fours
 
 const uint K_PANEL = STEP * 16, BASES = 256, RESCALES = 272, SUMS = 512;
 
-// Lanes write one key or its neighbours' at a time: without the exchange all would meet in the same banks.
+// Lanes write neighbouring keys at the same time. Without the exchange all would hit the same banks.
 uint weight_at(uint key, uint four) { return key * 16 + (four ^ key / 4); }
 
 uint lane_()    { return gl_LocalInvocationID.x; }
 uint lane_row() { return gl_LocalInvocationID.x / 16 * 8; }
 uint lane_col() { return gl_LocalInvocationID.x % 16; }
 
-// Columns of a row from d on, 0 behind the last. No load stands in a branch that lanes take apart: the next one would
+// Columns of a row from d on; 0 after the last. No load is in a branch that lanes take differently: the next load would
 // wait.
 void load8(Real from, uint row, uint d, out vec4 a, out vec4 b)
 {
@@ -77,7 +77,7 @@ vec4 load4(Real from, uint row, uint d)
 	return x;
 }
 
-// 16 columns of a row of 64, which a lane turns.
+// 16 columns of a row of 64, which a lane transposes.
 void turn(uint to, vec4 x[4])
 {
 	const uint r = lane_() % 64, d = lane_() / 64 * 16;
@@ -87,15 +87,15 @@ void turn(uint to, vec4 x[4])
 			panel[to + (d + 4 * n + m) * 16 + r / 4][r % 4] = x[n][m];
 }
 
-// Columns [d0, d0 + 64) of the values of keys from j0 on. Those from `to` on and columns past the last hold any number:
-// weights leave out the ones, nobody stores the others.
+// Columns [d0, d0 + 64) of the values of keys from j0 on. Keys from `to` on and columns past the last hold any number:
+// such keys get no weight, and such columns are not stored.
 void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
 {
 	[[unroll]] for (uint n = 0; n < 8; n++)
 		x[n] = load4(p.v, v_row(min(j0 + 8 * n + lane_() / 16, to - 1), h), d0 + lane_col() * 4);
 }
 
-// s[r][c] of queries i0 + lane_row() + r and keys j0 + 4 lane_col() + c; of those past the last, of any number.
+// s[r][c]: score of query i0 + lane_row() + r and key j0 + 4 lane_col() + c; past the last query or key, any number.
 void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 {
 	const uint i = min(i0 + lane_() % 64, p.T - 1), j = min(j0 + lane_() % 64, to - 1);
@@ -152,7 +152,7 @@ void fold_maxima(const vec4 most[2], inout float top, out vec4 base[2], out vec4
 		const float old = top;
 		[[unroll]] for (uint c = 0; c < 16; c++)
 			top = max(top, panel[c * 16 + four][n]);
-		// Nothing seen yet but -inf: exp(-inf - 0) is 0, exp(-inf + inf) no number.
+		// Only scores of -inf so far: exp(-inf - 0) is 0, but exp(-inf + inf) would be NaN.
 		const float to = top == -INFINITY ? 0.0 : top;
 		panel[BASES + four][n] = to;
 		panel[RESCALES + four][n] = exp_(old - to);
@@ -228,7 +228,7 @@ void add_values(bool whole_, inout vec4 acc[8])
 			}
 }
 
-// Columns 64 slice + 4 lane_col() to + 3 of this lane's rows. sums: of them.
+// Adds to sums: columns 64 slice + 4 lane_col() to + 3 of this lane's rows.
 void write(uint i0, uint h, uint part, uint slice, const vec4 acc[8], const vec4 sums[2])
 {
 	const uint d = slice * 64 + lane_col() * 4;
@@ -273,7 +273,7 @@ void block(uint i0, uint h, uint part)
 					m = max(m, s[r][c]);
 			most[r / 4][r % 4] = m;
 		}
-		vec4 v[8]; // under way while weights are made
+		vec4 v[8]; // these loads are under way while weights are computed
 		load_values(j0, to, h, 0, v);
 		fold_maxima(most, top, base, rescale);
 		weigh(i0, j0, to, whole_, s, base, sum);

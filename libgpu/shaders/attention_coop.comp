@@ -29,7 +29,7 @@
 #include "mask.glsl"
 #include "parts.glsl"
 
-// Heads of any width. Not in the others: what reads single numbers is code that they would wait for.
+// For heads of any width. The other shaders omit the code that reads single numbers, because loading it takes time.
 #define ANY (WIDTH > 128)
 // A lane has 64 numbers of the context at most.
 #define SHARES (MM * WIDTH > 64 * SUBGROUP ? MM * WIDTH / (64 * SUBGROUP) : 1)
@@ -43,7 +43,8 @@ const uint  STRIP = KEYS / 4 + 1, STRIPS = QUERIES * STRIP; // a row of a strip:
 const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
 // Keys and values have a place each, which saves two barriers of four.
 const bool  TWO = WIDTH <= 64 || WIDTH > 128 && MM == 16;
-// Mesa's lavapipe takes a barrier of a subgroup for one of the workgroup: each subgroup has to come to as many.
+// Mesa's lavapipe treats a subgroup barrier as a workgroup barrier, so all subgroups must execute the same number of
+// them.
 const bool  TOGETHER = MM == 8 || SHARES > 1;
 const uint  KEYS_AT = STRIPS, VALUES_AT = STRIPS + (TWO ? KEYS * PITCH : 0);
 layout(local_size_x = 4 * SHARES * SUBGROUP) in;
@@ -51,7 +52,7 @@ layout(local_size_x = 4 * SHARES * SUBGROUP) in;
 shared uvec4 sh[STRIPS + (TWO ? 2 : 1) * KEYS * PITCH]; // strips; keys or queries; values
 shared float said[LANES];                // of one lane to the others of its row
 shared uint  odd_tile;                   // 1 + the first key of a tile with a value that is not finite
-// 1 + that of the last in which a base moved; TOGETHER: the first counts for all
+// 1 + the first key of the last tile in which a base moved; TOGETHER: moved_tile[0] counts for all
 shared uint  moved_tile[SUBGROUPS];
 
 uvec4 next[EACH > EACH_QUERY ? EACH : EACH_QUERY];
@@ -69,7 +70,7 @@ uint eights() { return p.K % 8 == 0 ? p.K : 0; }
 uint eights() { return p.K; }
 #endif
 
-// Of the subgroups that share queries.
+// Synchronises the subgroups that share queries.
 void rows_barrier()
 {
 	if (SHARES > 1)
@@ -78,7 +79,7 @@ void rows_barrier()
 		subgroupBarrier();
 }
 
-// Rows of eights come in `next`; others when they are kept, number by number.
+// If rows consist of eights, they come from `next`; other rows are read when they are kept, number by number.
 void fetch_queries(uint i0, uint h)
 {
 	[[unroll]] for (uint n = 0; n < EACH_QUERY; n++) {
@@ -95,7 +96,7 @@ void fetch_keys(uint j0, uint to, uint h)
 	}
 }
 
-// An exponent of ones carries into the bit above it.
+// Adding one carries an exponent of all ones into the bit above it.
 const uint ODD = 0x80008000u;
 
 uint carried(uvec4 x)
@@ -118,7 +119,7 @@ void fetch_values(uint j0, uint to, uint h)
 		odd_tile = j0 + 1;
 }
 
-// Rows [first, to) of at most n. Not unrolled: it is seldom read.
+// Rows [first, to) of at most n. Not unrolled, because this code seldom runs.
 void gather(Real from, bool queries, bool values, uint first, uint to, uint h, uint n, uint at)
 {
 	uint odd = 0;
@@ -193,8 +194,8 @@ void score_tile(const MAT_A q[WIDTH / MK])
 	}
 }
 
-// Two numbers as two halves each: the first 11 bits, and what is left. Cut by integers, for a compiler may take
-// unpackHalf2x16 of packHalf2x16 for what went in, and nothing would be left.
+// Splits two numbers into two halves each: the first 11 bits, and the rest. Uses integers, because a compiler may
+// replace unpackHalf2x16(packHalf2x16(x)) by x, and the rest would be 0.
 void split(vec2 w, out uint high, out uint low)
 {
 	const vec2 cut = vec2(uintBitsToFloat(floatBitsToUint(w.x) & 0xFFFFE000u),
@@ -204,7 +205,7 @@ void split(vec2 w, out uint high, out uint low)
 	low = packHalf2x16(w - cut);
 }
 
-// Where a slice has the high halves of the weights of key c; the low ones lie SLICE / 8 behind.
+// The place in a slice of the high halves of the weights of key c; the low halves are SLICE / 8 after it.
 uint weight_at(uint c) { return c / SLICE * (SLICE / 4) + c % SLICE / 8; }
 
 // Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of
@@ -256,7 +257,7 @@ vec4 four_of(uint at, uint four)
 	return vec4(unpackHalf2x16(x.x), unpackHalf2x16(x.y));
 }
 
-// Four n of this lane in a row of the context.
+// The n-th four columns of this lane in a row of the context.
 uint four_at(uint n)
 {
 	return share() * (WIDTH / 4 / SHARES) + n / OWN * (SLICE / 4) + gl_SubgroupInvocationID / MM * OWN + n % OWN;
@@ -276,7 +277,8 @@ void odd_values(uint j0, out vec4 x[WIDTHS * OWN])
 		}
 }
 
-// acc = acc times + more (none: not read), row by row, by way of the strip, which is free before and behind.
+// acc = acc * times + more (none: more is not read), row by row, through the strip, which is unused before and
+// afterwards.
 void change(inout MAT_C acc[WIDTHS * SLICE / MN], float times, bool none, const vec4 more[WIDTHS * OWN])
 {
 	[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
@@ -296,11 +298,11 @@ void change(inout MAT_C acc[WIDTHS * SLICE / MN], float times, bool none, const 
 }
 
 // Its rows pass through the strip, SLICE columns of a subgroup at a time, and leave it in loops that are not unrolled:
-// code that runs once is waited for.
+// loading code that runs once takes longer than running it.
 void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], float base, float sum)
 {
 	[[dont_unroll]] for (uint g = 0; g < WIDTHS; g++) {
-		// No index that changes, for then the matrices would lie in memory.
+		// Every index must be a constant: otherwise the matrices would be in memory, not in registers.
 		[[unroll]] for (uint j = 0; j < WIDTHS * SLICE / MN; j++)
 			if (j / (SLICE / MN) == g)
 				STORE_ROWS(acc[j], sh, slice() + j % (SLICE / MN) * (MN / 4), STRIP);
@@ -382,13 +384,13 @@ void block(uint i0, uint h, uint part)
 		else
 			subgroupBarrier();
 		if (moved_tile[mover()] == j0 + 1) {
-			// Nothing seen yet but -inf: there is nothing to multiply.
+			// Only scores of -inf so far: there is nothing to multiply.
 			const float times = base == old ? 1.0 : old == -INFINITY ? 0.0 : exp2(old - base);
 			sum *= times;
 			if (j0 != from)
 				change(acc, times, true, odd_sums);
 		}
-		// exp(-inf - 0) is 0, exp(-inf + inf) no number.
+		// exp(-inf - 0) is 0, but exp(-inf + inf) would be NaN.
 		sum += weigh(j0, all, s, base == -INFINITY ? 0.0 : base);
 		barrier(); // values and the strip are written; keys are read above
 		if (odd_tile == j0 + 1) {

@@ -87,7 +87,7 @@ void block(uint i0, uint h)
 		barrier();
 		for (uint n = 0; n < 16; n++)
 			most = max(most, fold[r * 16 + n]);
-		// Nothing seen yet but -inf: exp(-inf - 0) is 0, exp(-inf + inf) no number.
+		// Only scores of -inf so far: exp(-inf - 0) is 0, but exp(-inf + inf) would be NaN.
 		const float base = most == -INFINITY ? 0.0 : most;
 		const float scale_old = exp_(top - base);
 		float part = 0.0;

@@ -112,7 +112,7 @@ void query(uint i, uint h, uint part)
 		const uint  n = min(LANES, to - j0);
 		const float s = lane < n ? score(j0 + lane, h) : -INFINITY;
 		const float most = max(top, fold_max(s));
-		// Nothing seen yet but -inf: exp(-inf - 0) is 0, exp(-inf + inf) no number.
+		// Only scores of -inf so far: exp(-inf - 0) is 0, but exp(-inf + inf) would be NaN.
 		const float base = most == -INFINITY ? 0.0 : most, old = exp_(top - base);
 		const float w = lane < n ? exp_(s - base) : 0.0;
 		ps[lane] = w;
@@ -131,7 +131,8 @@ void query(uint i, uint h, uint part)
 		for (uint g = 1; g < groups; g++)
 			cs[lane] += cs[g * units + lane];
 	barrier();
-	[[dont_unroll]] for (uint d = lane; d < p.K; d += LANES) // code that runs once is waited for
+	// Not unrolled: loading code that runs once takes longer than running it.
+	[[dont_unroll]] for (uint d = lane; d < p.K; d += LANES)
 		write(i, h, part, d, fours ? cs[d / 4][d % 4] : cs[lane][d / LANES], top, sum);
 	barrier(); // qs and cs are read above
 }

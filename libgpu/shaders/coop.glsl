@@ -6,8 +6,8 @@
 //
 //   pack_halves(x)             two numbers as halves, rounded to nearest, ties to even; HARD_HALVES: by the device
 //
-// Written in the extension that glslc knows; the build turns it into the one of Vulkan (tools/nv2khr.c), which has
-// to be told what a matrix is for. Its dimensions tell: 1024 stand for N, 2048 for K.
+// Written in the extension that glslc knows; the build converts it to Vulkan's (tools/nv2khr.c), which needs the use of
+// each matrix. The dimensions state it: N is written N + 1024, K is K + 2048.
 #ifndef COOP_GLSL
 #define COOP_GLSL
 
@@ -32,8 +32,8 @@
 #define STORE_ROWS(m, a, at, stride) coopMatStoreNV(m, a, at, stride, false)
 #define MULADD(a, b, c)              coopMatMulAddNV(a, b, c)
 
-// A device that promises this rounding has an instruction for it; half_bits takes twenty, as many in a tile as the
-// product of 896 inputs. A NaN is the plain one, as that of half_bits.
+// A device that promises this rounding has an instruction for it; half_bits takes twenty, which in a tile cost as much
+// as the product of 896 inputs. A NaN becomes the plain one, as in half_bits.
 #if HARD_HALVES
 uint pack_halves(vec2 x)
 {

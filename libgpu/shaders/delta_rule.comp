@@ -37,21 +37,20 @@ layout(push_constant) uniform Push {
 #include "delta_experiment.glsl"
 #else
 uint  key_head(uint h)                                           { return h / (p.nv / p.nk); }
-float kept(uint t, float s)                                      { return s; }             // of what the state was
-// its factor before the update
-float first(float g)                                             { return exp_(g); }
-float late(float g)                                              { return 1.0; }           // and behind it
-// that m is read from; f: first(g)
+float kept(uint t, float s)                                      { return s; }             // the state before token t
+float first(float g)                                             { return exp_(g); }       // factor before the update
+float late(float g)                                              { return 1.0; }           // factor after it
+// The state from which m is read; f: first(g).
 float memory(uint t, uint i, float f, float before, float after) { return after; }
 float change(float beta, float v, float m)                       { return beta * (v - m); }
-float seen(float before, float after)                            { return after; }         // by the output
-uint  place(uint h, uint row, uint col)                          { return (h * p.dk + row) * p.dv + col; } // in after
+float seen(float before, float after)                            { return after; }         // what the output reads
+uint  place(uint h, uint row, uint col)                          { return (h * p.dk + row) * p.dv + col; } // in `after`
 #endif
 
-// Row of number i of a lane.
+// The row of a lane's i-th number.
 uint row_of(uint i, uint part) { return (i / 4 * PARTS + part) * 4 + i % 4; }
 
-// Of AHEAD tokens, and of the AHEAD after them.
+// Data of AHEAD tokens, and of the AHEAD tokens after them.
 shared vec4  qs[2][AHEAD][DKMAX / 4], ks[2][AHEAD][DKMAX / 4];
 shared float vs[2][AHEAD][COLS], betas[2][AHEAD], firsts[2][AHEAD], lates[2][AHEAD];
 shared float fold_m[2][LANES], fold_o[AHEAD][LANES];
@@ -71,7 +70,7 @@ void fetch(uint t0, uint h, uint col0)
 		next_q[e] = there_ ? p.q.v[row + i] : 0.0;
 		next_k[e] = there_ ? p.k.v[row + i] : 0.0;
 	}
-	// A load made a float by itself: a choice between halves would be arithmetic in half.
+	// Each load is converted to float by itself: selecting between halves would be arithmetic in half.
 	next_v = 0.0;
 	if (id() < AHEAD * COLS && tv < p.T && col < p.dv)
 		next_v = float(p.v.v[(tv * p.nv + h) * p.dv + col]);
@@ -101,7 +100,7 @@ void keep(uint to)
 
 float s[MINE]; // of the state
 
-// What number i says of k once it has decayed; what q says of it once it has learnt d of k.
+// Number i: its product with k after the decay; its product with q after the update by d k.
 float known1(uint t, uint i, float k, float decay)
 {
 	const float old = kept(t, s[i]);
@@ -118,8 +117,8 @@ float learnt1(uint i, float k, float d, float behind, float q)
 	return q * seen(old, s[i]);
 }
 
-// The same of half of the fours, from four f0 on, for token n of those in shared memory. Past dk, k and q are 0. All
-// are loaded at once: no load stands in a branch.
+// Same for half of the groups of four, from group f0 on, for token n of those in shared memory. Past dk, k and q are 0.
+// All loads are issued together: none is in a branch.
 vec4 known(uint t, uint now, uint n, uint f0, uint part, float decay)
 {
 	vec4 k[FOURS / 2], sum = vec4(0.0);
@@ -156,7 +155,7 @@ void block(uint h, uint col0)
 {
 	const uint part = id() / COLS, c = id() % COLS, col = col0 + c;
 	const uint state = h * p.dk * p.dv + col;
-	const bool real_ = col < p.dv; // lanes without a column come along for the barriers
+	const bool real_ = col < p.dv; // lanes without a column must also reach the barriers
 
 	[[unroll]] for (uint i = 0; i < MINE; i++) {
 		const uint row = row_of(i, part);
@@ -204,7 +203,7 @@ void block(uint h, uint col0)
 	[[unroll]] for (uint i = 0; i < MINE; i++)
 		if (real_ && row_of(i, part) < p.dk)
 			p.after.v[place(h, row_of(i, part), col)] = s[i];
-	barrier(); // what lies in shared memory is read above and written by the next block
+	barrier(); // shared memory is read above and written by the next block
 }
 
 void main()

@@ -31,7 +31,7 @@ const uint SUBGROUPS = TILE_M / OWN_M * (TILE_N / OWN_N), LANES = SUBGROUPS * SU
 const uint ROW = BK / 8, PITCH = ROW + 1; // 8 halves to a uvec4
 const uint X_EACH = (BM * ROW + LANES - 1) / LANES, W_EACH = (BN * ROW + LANES - 1) / LANES;
 const uint BAND = 8; // columns of tiles: workgroups that run together share rows of w
-const uint ROWS = LANES / ROW; // of a panel, that the lanes load at once: all of one weight
+const uint ROWS = LANES / ROW; // rows of a panel that the lanes load together: all of one weight
 #if GATED
 const uint COLUMNS = BN / 2; // of the result
 Real weight(uint i) { return i * ROWS < COLUMNS ? p.w : p.w_up; }
@@ -57,7 +57,7 @@ uvec4 x_next[X_EACH], w_next[W_EACH];
 uint x_row(uint t0, uint i) { return min(t0 + (gl_LocalInvocationID.x + i * LANES) / ROW, p.T - 1); }
 uint w_row(uint m0, uint i) { return min(m0 + i * ROWS % COLUMNS + gl_LocalInvocationID.x / ROW, p.M - 1); }
 
-// at: the first of the panel's inputs, in eights; n: eights of a row. Only the last panel asks where the row ends.
+// at: the first of the panel's inputs, in eights; n: eights of a row. Only the last panel checks where the row ends.
 void fetch(uint t0, uint m0, uint at, uint n)
 {
 	if (at + ROW <= n) {
@@ -124,7 +124,8 @@ void put_two(Real y, uint at, uint x, bool one)
 	}
 }
 
-// The rows that lie in shared memory; i: the first matrix of each subgroup's. Two columns a lane: small tiles have few.
+// Stores the rows in shared memory; i: the first matrix of each subgroup. Two columns per lane, because small tiles
+// have few.
 void store_rows(uint t0, uint m0, uint share, uint i)
 {
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (COLUMNS / 2); e += LANES) {
@@ -140,7 +141,7 @@ void store_rows(uint t0, uint m0, uint share, uint i)
 	}
 }
 #else
-// Eight columns of token t from m on, which lie in shared memory.
+// Eight columns of token t from m on, in shared memory.
 void store(uint t, uint m, uint from)
 {
 	const uint n = min(8, p.M - m), at = t * p.y_stride + m;
@@ -172,8 +173,8 @@ void store_sums(uint t, uint m, uint share, uint from)
 	OutFour(p.sums).v[at + 1] = uintBitsToFloat(sh[from + 1]);
 }
 
-// The rows that lie in shared memory; i: the first matrix of each subgroup's. Not unrolled: a workgroup runs this once
-// or twice, and waits for code that it has not run before.
+// Stores the rows in shared memory; i: the first matrix of each subgroup. Not unrolled: a workgroup runs this once or
+// twice, and code that was not run before must be loaded.
 void store_rows(uint t0, uint m0, uint share, uint i)
 {
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (BN / 8); e += LANES) {
@@ -230,7 +231,7 @@ void tile(uint t0, uint m0, uint share)
 	barrier();
 	store_rows(t0, m0, share, 0);
 	barrier();
-	if (OUT_M < OWN_M) { // no loop, for then the matrices would lie in memory
+	if (OUT_M < OWN_M) { // not a loop: otherwise the matrices would be in memory, not in registers
 		keep_results(acc, OWN_M - OUT_M);
 		barrier();
 		store_rows(t0, m0, share, OWN_M - OUT_M);

@@ -112,7 +112,7 @@ void carry(uint stage, uint t0, uint m0, uint n0)
 
 sum4 acc[EACH_T][EACH_M / 4];
 
-// One input into every sum of the lane. n: its row in shared memory.
+// Adds one input to every sum of the lane. n: its row in shared memory.
 void add(uint lt, uint lm, uint n)
 {
 	sum4 b[EACH_M / 4];
@@ -128,7 +128,7 @@ void add(uint lt, uint lm, uint n)
 }
 
 #if GATED
-// The bias and the store of an output of one of the two.
+// Adds the bias and stores an output, of one of the two products.
 void leave_one(uint at, uint m, sum_t sum, bool up)
 {
 	if (up)
@@ -137,7 +137,7 @@ void leave_one(uint at, uint m, sum_t sum, bool up)
 		put(p.y, at, float(p.has_bias != 0 ? sum + sum_t(p.b.v[m]) : sum));
 }
 
-// What a lane has stored it reads again, in a loop that is not unrolled: an activation is much code.
+// Reads back what this lane has stored, in a loop that is not unrolled, because an activation is much code.
 void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 {
 	const uint m4 = m0 + lm * 4;
@@ -191,7 +191,7 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 		}
 	if (parts || (p.y_wide != 0 && p.M % 4 == 0)) {
 #if !STORE_F16
-		// Both are floats: one way out is less code to wait for.
+		// Both are floats: one common path is less code to load.
 		Real y = p.y;
 		if (parts)
 			y = Real(p.sums);

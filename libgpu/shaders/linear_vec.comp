@@ -34,7 +34,7 @@ const uint EACH = 4;
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pieces { piece v[]; };
 
 #if GATED
-const uint ROWS = 2; // of outputs: their loads are under way together
+const uint ROWS = 2; // outputs whose loads are under way together
 Real weight(uint r) { return r == 0 ? p.w : p.w_up; }
 #else
 const uint ROWS = 1;

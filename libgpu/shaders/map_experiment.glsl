@@ -4,7 +4,7 @@ const uint RELU = 4, QUICK_GELU = 5, IDENTITY = 6, TWO_SIGMOID = 7, SOFT_CAP = 8
            AS_F16_CUT = 12, AS_BF16_CUT = 13;
 const uint PRODUCT = 1, BOTH = 2;
 
-// tanh(x), without a difference of numbers that are alike: by its series near 0.
+// tanh(x) without cancellation: by its series near 0.
 float tanh_(float x)
 {
 	const float a = abs(x), s = x * x;
@@ -14,7 +14,7 @@ float tanh_(float x)
 	return sign(x) * (1.0 - 2.0 / (exp_(2.0 * a) + 1.0));
 }
 
-// As float16, towards 0: a step back where rounding went away from it.
+// Rounds to float16 towards 0: one step back if rounding went away from 0.
 float as_half_cut(float x)
 {
 	const float y = as_half(x);

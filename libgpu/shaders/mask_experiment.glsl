@@ -8,13 +8,13 @@ const uint NOWHERE = 0xFFFFFFFFu;
 
 uint form()      { return p.packed & 0xFFu; }
 bool from_zero() { return (p.packed >> 8 & 1u) != 0; }
-// a query that the mask shows no key: sees 0 nothing, 1 all keys alike, 2 NaN
+// a query for which the mask leaves no key: 0 sees nothing, 1 sees all keys equally, 2 gives NaN
 uint on_blind()  { return p.packed >> 9 & 3u; }
 uint k_cache()   { return p.packed >> 12 & 0xFu; }
 uint v_cache()   { return p.packed >> 16 & 0xFu; }
 uint sinks()     { return p.packed >> 20; }
 
-// The softmax is no family's: softmax_experiment.glsl.
+// The softmax differs from every family's: softmax_experiment.glsl.
 bool other_softmax() { return form() != 0 && form() != SCORES_F16; }
 
 // The key head of query head h.

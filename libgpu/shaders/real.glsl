@@ -31,14 +31,13 @@ layout(buffer_reference, std430, buffer_reference_align = 8 * REAL_BYTES) buffer
 #if STORE_F16
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
 #else
-#define Float Real // of two equal types in one block of memory, the optimiser makes one, and an invalid module
+#define Float Real // two equal types in one block of memory: the optimiser merges them and makes an invalid module
 #endif
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
 
-// x as a half, to nearest, ties to even; as vn_f32_to_f16. By hand: Vulkan
-// leaves open how float16_t(x) rounds, whether its subnormals live and which
-// NaN comes out, and packHalf2x16 is no better. Integers leave nothing open.
-// One way out: the optimiser leaves a loop alone that calls a function with several.
+// x as a half, to nearest, ties to even, as vn_f32_to_f16. Computed with integers, because Vulkan does not define how
+// float16_t(x) or packHalf2x16 round, whether they keep subnormals, or which NaN they give. It has a single return: the
+// optimiser does not unroll a loop that calls a function with several.
 uint half_bits(float x)
 {
 	const uint u = floatBitsToUint(x), sign = u >> 16 & 0x8000u, a = u & 0x7FFFFFFFu;
@@ -51,7 +50,7 @@ uint half_bits(float x)
 		h = 0x7E00u; // the plain NaN: a payload could be the guard's poison
 	} else if (a >= 0x477FF000u) {
 		h |= 0x7C00u;
-	} else if (a > 0x33000000u) { // 2^-25, half of the smallest, and below it is 0
+	} else if (a > 0x33000000u) { // 2^-25, half of the smallest half, and everything below it become 0
 		// Units of 2^-24: the digits stand for multiples of 2^(exponent - 150).
 		const uint m = a & 0x7FFFFFu | 0x800000u, s = 126u - (a >> 23);
 		h |= m + (1u << s - 1u) - 1u + (m >> s & 1u) >> s;
@@ -59,7 +58,7 @@ uint half_bits(float x)
 	return h;
 }
 
-// The same as a float again; of numbers whose subnormals a device may not keep in unpackHalf2x16, by hand.
+// The half as a float again. Computed with integers, because a device may lose subnormals in unpackHalf2x16.
 float as_half(float x)
 {
 	const uint h = half_bits(x), e = h >> 10 & 0x1Fu, sign = (h & 0x8000u) << 16, m = h & 0x3FFu;
@@ -108,7 +107,7 @@ void put4(Real y, uint at, vec4 x)   { Real4(y).v[at / 4] = x; }
 void put8(Real y, uint at, vec4 a, vec4 b) { Real8(y).v[at / 8] = EightReals(a, b); }
 #endif
 
-// No literal of these: a NaN must stay one, an infinity too.
+// Not written as literals, so that a NaN stays a NaN, and an infinity an infinity.
 #define INFINITY uintBitsToFloat(0x7F800000u)
 
 // e^x to about 1e-7 relative. Vulkan promises (3 + 2|x|) ulp for exp, which

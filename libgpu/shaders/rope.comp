@@ -43,10 +43,10 @@ void four(uint e) { }
 #else
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Float4 { vec4 v[]; };
 
-// What the host asks, too: ops.c.
+// The host checks the same condition: ops.c.
 bool by_four() { return p.R % 8 == 0 && p.K % 4 == 0; }
 
-// Of a head: first its R/8 fours of pairs, then the fours behind them.
+// The order in a head: first its R/8 groups of four pairs, then groups of four unrotated elements.
 void four(uint u)
 {
 	const uint pairs = p.R / 8, per = pairs + (p.K - p.R) / 4, row = u / per, i = u % per;

@@ -80,7 +80,7 @@ void main()
 				p.y.v[e] = p.other.v[e];
 			else if (from >= 0 && from < int(p.T))
 				p.y.v[e] = p.x.v[uint(from) * p.N + n];
-			else // no choice between halves, which would be arithmetic in half
+			else // no selection between halves, which would be arithmetic in half
 				put(p.y, e, 0.0);
 		}
 	}

@@ -12,7 +12,7 @@ float score(int i, uint h, uint j)
 	return masked(uint(i), j, scaled(s));
 }
 
-// exp(s - top), or as an experiment has it.
+// exp(s - top), or the experiment's version of it.
 float weight(float s, float top)
 {
 	return form() == NO_MAX_F16 ? as_half(exp_(s))
@@ -27,7 +27,7 @@ void join(inout float top, inout float sum, float s)
 	top = most;
 }
 
-// tops[0] and sums[0]: of query i of head h. Every lane comes here.
+// Sets tops[0] and sums[0] for query i of head h. Every lane must call this.
 void row_sums(uint i, uint h)
 {
 	const uint lane = gl_LocalInvocationID.x;

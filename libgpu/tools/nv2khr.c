@@ -1,19 +1,21 @@
-/* nv2khr.c: a tool of the build: cooperative matrices of glslc, as Vulkan has them.
+/* nv2khr.c: a tool of the build: converts glslc's cooperative matrices to those of Vulkan.
  *
  *   nv2khr IN.spv OUT.inc SHARED [halves]
  *
- * The glslc of Debian 12 knows GL_NV_cooperative_matrix alone, and devices run it slowly or not at all. This turns a
- * module with SPV_NV_cooperative_matrix into one with SPV_KHR_cooperative_matrix and writes it as an initialiser in C.
- * The extensions differ in the numbers of their instructions, in the layout of a load or store (a bool there, a
- * number here, and behind the stride there) and in a type's last operand, the use of the matrix. The source tells
- * the use by the dimensions (shaders/coop.glsl): N is written N + 1024 and K is K + 2048, so that A is M x K+2048,
- * B is K+2048 x N+1024 and an accumulator is M x N+1024.
+ * Debian 12's glslc knows only GL_NV_cooperative_matrix, which devices run slowly or not at all.
+ * This turns a module with SPV_NV_cooperative_matrix into one with SPV_KHR_cooperative_matrix and
+ * writes it as an initialiser in C. The extensions differ in the numbers of their instructions, in
+ * the layout of a load or store (a bool there, a number here, and behind the stride there) and in a
+ * type's last operand, the use of the matrix. The source tells the use by the dimensions
+ * (shaders/coop.glsl): N is written N + 1024 and K is K + 2048, so that A is M x K+2048, B is
+ * K+2048 x N+1024 and an accumulator is M x N+1024.
  *
- * A module with more than SHARED bytes of workgroup memory is refused: some drivers build a pipeline of it, and
- * lose the device when it runs. So is one whose matrices would lie in memory.
+ * A module with more than SHARED bytes of workgroup memory is refused: some drivers build a
+ * pipeline from it, and lose the device when it runs. A module whose matrices would be in memory,
+ * not in registers, is also refused.
  *
- * halves: conversions to half round to nearest, ties to even, and keep subnormals: the module asks for that, which no
- * source in GLSL can.
+ * halves: the module requests that conversions to half round to nearest, ties to even, and keep
+ * subnormals. GLSL has no way to request this.
  */
 #include <stdarg.h>
 #include <stdint.h>
@@ -61,7 +63,7 @@ static const char *path;
 static uint32_t    in[WORDS], out[2 * WORDS];
 static size_t      n_in, n_out;
 
-/* By id. bytes: of a type, and of what a pointer points to; 0: of another kind. */
+/* Indexed by id. bytes: size of a type, or of what a pointer points to; 0: another kind of id. */
 static struct {
 	uint32_t value, bytes;
 	int      is_bool, is_constant, is_matrix;
@@ -120,7 +122,7 @@ static void note_type(const uint32_t *at)
 	}
 }
 
-/* What it cannot size (a struct, say) counts as a mistake, not as nothing. */
+/* A type whose size is not known here (a struct, for example) is an error, not 0 bytes. */
 static uint32_t shared_bytes(void)
 {
 	uint32_t sum = 0;
@@ -174,7 +176,7 @@ static void put_capability(uint32_t which)
 	put_word(which);
 }
 
-/* Of 16-bit numbers. */
+/* Writes an execution mode for 16-bit numbers. */
 static void put_mode(uint32_t entry, uint32_t mode)
 {
 	put_word(4u << 16 | OP_EXECUTION_MODE);

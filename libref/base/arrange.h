@@ -40,7 +40,7 @@ typedef struct vn_arrange {
 	int64_t         period;
 } vn_arrange;
 
-/* Returns the index that index i of n comes from; -1: it is 0. */
+/* Returns the index that index i of n comes from; -1: from none, the number there is 0. */
 int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
 
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */

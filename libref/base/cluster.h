@@ -15,9 +15,9 @@
 
 #include <stdbool.h>
 
-/* The answer to a piece. The texts are allocated; an empty one is NULL or "". The piece gives the
- * first ones: the caller's words; of what the machine refused, vn_trouble_text. The others are what
- * it wrote on stdout, and on stderr. */
+/* The texts of an answer, all allocated; an empty one is NULL or "". WORDS: the caller's own.
+ * TROUBLE: vn_trouble_text, if the machine refused something. The function `piece` sets these two.
+ * OUT and ERR: what it wrote on stdout and on stderr. */
 enum {
 	VN_CLUSTER_WORDS,
 	VN_CLUSTER_TROUBLE,
@@ -43,8 +43,8 @@ typedef struct vn_cluster_job {
 	void *context;
 } vn_cluster_job;
 
-/* How many processes did an MPI launcher start together with this one? 1 if it was started
- * alone. */
+/* Returns the number of processes that an MPI launcher started together, this one included; 1: it
+ * was started alone. */
 int vn_cluster_size(void);
 
 /* Does the pieces together with the other ranks. Rank 0 fills answer (n); on the others *first is

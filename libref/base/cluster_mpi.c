@@ -43,7 +43,8 @@ static char *take_text(int fd)
 	return text;
 }
 
-/* Never returns. What a piece prints is kept apart from what the others print. */
+/* The worker's loop, which never returns. What a piece prints is kept apart from the output of
+ * other pieces. */
 static void work(const vn_cluster_job *job, int fd)
 {
 	const int out = memfd_create("out", 0), said = memfd_create("err", 0);
@@ -134,7 +135,8 @@ static void begin_piece(rank *r, int piece)
 		worker_died(r);
 }
 
-/* Waits for the worker's answer as it is sent on: the head and the texts behind it. The caller frees it. */
+/* Waits for the worker's answer, in the form in which it is sent to rank 0: the head, followed by
+ * the texts. The caller frees it. */
 static char *finish_piece(rank *r, size_t *bytes)
 {
 	head h;

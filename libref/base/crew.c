@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What precedes the texts of an answer. What the piece prints goes through pipes. */
+/* The head of an answer, before its texts. The piece's output goes through pipes. */
 typedef struct head {
 	int status, bytes[VN_CLUSTER_SENT];
 } head;
@@ -32,7 +32,7 @@ typedef struct worker {
 	pid_t pid;     /* -1: it has ended */
 	int   talk;    /* a socket: pieces to it, answers from it; -1: closed */
 	int   said[2]; /* pipes from its stdout and stderr; said[1] is -1 where both are one file */
-	int   turn;    /* the index in the order of the piece that it does; -1: none */
+	int   turn;    /* turn of the piece that it works on; -1: none */
 } worker;
 
 typedef struct crew {
@@ -76,7 +76,7 @@ static void work(const crew *c, int talk, const int said[2])
 {
 	int turn;
 
-	vn_trouble_spare(false); /* the start of a worker can be spared, but not what it does */
+	vn_trouble_spare(false); /* starting a worker is optional; what it then does is not */
 	restore_signals(c);
 	sigprocmask(SIG_SETMASK, &c->before, NULL);
 	if (dup2(said[0], STDOUT_FILENO) < 0 || dup2(said[1] < 0 ? said[0] : said[1], STDERR_FILENO) < 0)
@@ -106,7 +106,7 @@ static void close_both(int pair[2])
 			close(pair[k]);
 }
 
-/* `one`: stdout and stderr are one file, and the order of what goes to both is kept. */
+/* one: stdout and stderr are the same file; the order of the output to both is kept. */
 static bool start_worker(crew *c, bool one)
 {
 	const pid_t parent = getpid();
@@ -240,15 +240,15 @@ static void end_workers(crew *c, int signal)
 		if (w->talk >= 0)
 			close(w->talk);
 		w->talk = -1;
-		if (signal && w->pid > 0) /* -1, of one that has ended, is every process there is */
+		if (signal && w->pid > 0) /* kill(-1) would signal every process */
 			kill(w->pid, signal);
 	}
 	for (int k = 0; k < c->workers; k++)
 		wait_for(&c->w[k]);
 }
 
-/* Ends the workers, and then this process, as the signal would have without them. A handler, because a write to stdout
- * may wait for its reader for ever. */
+/* Ends the workers, and then this process by the same signal. It is a handler, because a write to
+ * stdout may wait for its reader for ever. */
 static void pass_on(int number)
 {
 	const int before = errno;
@@ -279,7 +279,7 @@ static const char *name_of(const crew *c, const worker *w)
 	return c->job->name(c->job->context, c->job->order[w->turn]);
 }
 
-/* Says how a worker ended, behind what was printed before. */
+/* Reports how a worker ended, after everything printed before. */
 static vn_status tell_end(crew *c, worker *w, vn_error *err)
 {
 	const int how = wait_for(w);
@@ -309,7 +309,7 @@ static vn_status take_answer(crew *c, worker *w, vn_error *err)
 {
 	head h;
 
-	if (w->turn < 0) { /* it has ended, but all that it was given has been answered */
+	if (w->turn < 0) { /* it has ended, but has answered every piece it was given */
 		close(w->talk);
 		w->talk = -1;
 		wait_for(w);
@@ -338,7 +338,7 @@ static vn_status begin_next(crew *c, worker *w, vn_error *err)
 	if (w->turn >= 0 || w->talk < 0 || c->next == c->job->n)
 		return VN_OK;
 	w->turn = c->next++;
-	if (!vn_socket_put(w->talk, &w->turn, sizeof w->turn) && errno) /* of one that is gone, the socket says so */
+	if (!vn_socket_put(w->talk, &w->turn, sizeof w->turn) && errno) /* if the worker is gone, its socket reports that */
 		return not_reached(c, w, err);
 	return VN_OK;
 }

@@ -10,8 +10,8 @@
  *
  * f8_e4m3 is the "fn" form of the OCP 8-bit specification: bias 7, no infinity, 0x7f and 0xff are
  * NaN; values beyond 464 become NaN (the specification's mode without saturation). f8_e5m2 is the
- * upper half of an f16. An i32 holds integers: other numbers are rounded, those out of range become
- * the nearest end, and a NaN the lowest.
+ * upper half of an f16. An i32 holds integers: other numbers are rounded, a number out of range
+ * becomes the largest or smallest integer, and a NaN the smallest.
  */
 #ifndef VN_LIBREF_BASE_DTYPE_H
 #define VN_LIBREF_BASE_DTYPE_H

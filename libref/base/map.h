@@ -18,15 +18,15 @@ typedef struct vn_map {
 
 /* Maps a regular file; anything else (directory, device, pipe) is VN_ERR_IO. */
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err);
-void      vn_map_close(vn_map *map); /* safe on a zeroed one */
+void      vn_map_close(vn_map *map); /* map may be zeroed */
 
 /* Reads a small file into memory, followed by a NUL. The caller frees *text. Larger than limit:
  * VN_ERR_FORMAT. */
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err);
 
-/* Whether a directory has that name. A name that cannot be looked up is an error, not absent:
- * without the file, another one would be used. A link to nowhere is there; opening it says why it
- * cannot be read. */
+/* Sets *there: does the name exist? If the system cannot say, that is an error, because the caller
+ * would go on as if the file were absent. A broken link exists; opening it reports why it cannot be
+ * read. */
 vn_status vn_file_there(const char *path, bool *there, vn_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* nearest.h: finds the word that a misspelt word stands for: "did you mean q_rope?".
+/* nearest.h: finds the word that was probably meant by a misspelt one: "did you mean q_rope?".
  *
  *	vn_nearest n;
  *	vn_nearest_start(&n, "q_rop");

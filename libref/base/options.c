@@ -42,7 +42,8 @@ static bool has_option(const vn_command *c, const char *name)
 	return false;
 }
 
-/* Options of the other command alone are described too, or their names could stand for longer ones of this command. */
+/* The other command's options are included too: otherwise their names would be taken as
+ * abbreviations of this command's longer names. */
 static void describe(const vn_command *c, described *d)
 {
 	char *end = d->shorts;

@@ -63,7 +63,8 @@ struct vn_option {
 	const char *const *words;
 	/* sentences that state the default; the first is shown with completions */
 	const char        *help;
-	/* of a table that two commands share: the one that has this option; NULL: both */
+	/* in a table that two commands share: the name of the only command that has this option; NULL:
+	 * both */
 	const char        *only;
 };
 

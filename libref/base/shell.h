@@ -9,8 +9,7 @@ enum {
 	VN_SHELL_FILE = 40,   /* for the name of a file that a proposed command writes */
 };
 
-/* Start and end a line of options without a command before them: "" or " --ids 1,2". Between them,
- * append options. */
+/* Make a line of options without a command, "" or " --ids 1,2": begin, append options, end. */
 void vn_shell_begin(char line[VN_SHELL_LINE]);
 void vn_shell_option(char line[VN_SHELL_LINE], const char *option, const char *value);
 void vn_shell_end(char line[VN_SHELL_LINE]);
@@ -19,8 +18,8 @@ void vn_shell_end(char line[VN_SHELL_LINE]);
  * characters, the line becomes "" and stays so. */
 void vn_shell_add(char *line, size_t room, const char *word);
 
-/* Makes a name for a file that a proposed command writes: "reference.h5" becomes "reference-2.h5"
- * where there is one already, and so on. Left as it is if there is no room. */
+/* Makes the name of a file that a proposed command writes unique: if reference.h5 exists, it
+ * becomes "reference-2.h5", and so on. Unchanged if there is no room. */
 void vn_shell_new_file(char *name, size_t room);
 
 #endif

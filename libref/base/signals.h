@@ -1,6 +1,8 @@
-/* signals.h: the signals that a thread of our own leaves to the thread that runs the program.
+/* signals.h: the signals that a helper thread blocks, so that the program's main thread handles
+ * them.
  *
- * Not those of a fault in the thread itself: blocked, they end the process without a word.
+ * All signals except those that report a fault of the thread itself (SIGSEGV...): if these were
+ * blocked, the process would end without a message.
  */
 #ifndef VN_LIBREF_BASE_SIGNALS_H
 #define VN_LIBREF_BASE_SIGNALS_H

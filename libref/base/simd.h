@@ -8,7 +8,7 @@ typedef enum vn_simd {
 	VN_SIMD_AVX512 /* the same, with F, BW, DQ and VL */
 } vn_simd;
 
-/* Returns the most that it has. Any thread. */
+/* Returns the best of these that the processor has. Any thread. */
 vn_simd vn_simd_here(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* socket.h: whole messages between this process and one that it forked. */
+/* socket.h: sends and receives whole messages between this process and one that it forked. */
 #ifndef VN_LIBREF_BASE_SOCKET_H
 #define VN_LIBREF_BASE_SOCKET_H
 
@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Return false, with errno, if that fails; errno 0: the other process has ended. */
+/* Send, or receive, exactly `bytes` bytes. On failure they return false and set errno; errno 0: the
+ * other process has ended. */
 static inline bool vn_socket_put(int fd, const void *data, size_t bytes)
 {
 	for (const char *p = data; bytes;) {

@@ -1,9 +1,9 @@
 /* temporary.h: a list of temporary files and folders that must not outlive the run.
  *
- * Whoever creates one removes it or gives it its final name. But a library may end the program if
- * memory or threads run out (as OpenMP does), or crash; compare/main.c then removes what is on the
- * list. From the first vn_temporary_begin on, SIGINT, SIGTERM and SIGHUP that have no handler of
- * their own do so as well.
+ * The code that creates a file removes it or gives it its final name. But a library may crash, or
+ * end the program if memory or threads run out (as OpenMP does); compare/main.c then removes
+ * everything on the list. From the first vn_temporary_begin on, SIGINT, SIGTERM and SIGHUP also
+ * remove it, unless the program handles them.
  *
  * Threads  any.
  */
@@ -12,19 +12,19 @@
 
 #include <stdbool.h>
 
-/* Call before the file or folder is created: a signal that arrives between its creation and
- * vn_temporary_add waits for that. Exactly one vn_temporary_add follows, in the same thread. */
+/* Call before the file or folder is created: a signal that arrives before vn_temporary_add is
+ * delivered after it. Exactly one vn_temporary_add follows, in the same thread. */
 void        vn_temporary_begin(void);
-/* Adds a file, or a folder with its contents. The path is copied; NULL: nothing was created. Not
- * listed if the list is full or the path is too long. */
+/* Adds a file, or a folder with its contents. The path is copied; NULL: nothing was created. If the
+ * list is full or the path is too long, it is not added. */
 void        vn_temporary_add(const char *path);
 void        vn_temporary_forget(const char *path); /* call when it is removed, or gets its final name */
-/* takes it off the list, and removes it with its contents; what cannot be removed is noted as
- * trouble (trouble.h) */
+/* Removes it with its contents, and takes it off the list. A failure is noted as trouble
+ * (trouble.h). */
 void        vn_temporary_clear(const char *path);
-/* "PATH cannot be removed" of the last such path; NULL: there is none */
+/* Returns "PATH cannot be removed" for the last such path; NULL: there is none. */
 const char *vn_temporary_left(void);
-/* Does that text stand in vn_trouble_since's answer already? */
+/* Does the error of vn_trouble_since already contain that text? */
 bool        vn_temporary_left_noted(void);
 
 /* From now on this signal removes everything on the list and ends the program. Safe in a signal

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses the integer at the start of text: digits with an optional minus. Returns what follows it,
- * or NULL, with *x unchanged, if there is none or it overflows. */
+/* Parses the integer at the start of text: digits with an optional minus. Returns what follows it;
+ * NULL, with *x unchanged: there is no integer, or it overflows. */
 const char *vn_text_digits(const char *text, int64_t *x);
 /* Parses text as a whole as an integer from low to high. False leaves *x unchanged. */
 bool        vn_text_whole(const char *text, int64_t low, int64_t high, int64_t *x);
@@ -23,15 +23,15 @@ __attribute__((format(printf, 3, 4))) void vn_text_add(char *text, size_t size, 
  * which may not call snprintf. The caller ensures that there is room. */
 size_t vn_text_put(char *line, size_t at, const char *text);
 
-/* Escapes in place, within `room` bytes, what is not printable (vn_utf8_printable), as
- * , \u{202e}, \xff. Applying it twice changes nothing more. What does not fit is cut off. Returns
+/* Escapes unprintable characters (vn_utf8_printable) in place, within `room` bytes, as \n,
+ * \u{202e}, \xff. Applying it twice changes nothing more. What does not fit is cut off. Returns
  * text. */
 char                                       *vn_text_clean(char *text, size_t room);
 /* vsnprintf, then vn_text_clean. */
 __attribute__((format(printf, 3, 0))) char *vn_text_print(char *text, size_t room, const char *format, va_list args);
 /* Writes "512 bytes", "4.3 kB", "12.0 MB" or "3.1 GB". Returns text. */
 char                                       *vn_text_bytes(int64_t bytes, char text[24]);
-/* C0 controls and DEL, which names may not contain. */
+/* Is it a C0 control or DEL? Names may not contain these. */
 bool                                        vn_text_control(char c);
 
 #endif

@@ -17,24 +17,24 @@
 #include <stdbool.h>
 
 /* Notes a refusal. text: what was refused, for vn_trouble_since; the first text that is not NULL is
- * kept. Returns whether it is this one. */
+ * kept. Returns true if that is this text. */
 bool vn_trouble_note(const char *text);
 /* Is this errno about the state of the machine (ENOMEM, EIO, EMFILE) rather than about the request
  * (ENOENT)? */
 bool vn_trouble_is(int number);
 
-/* Returns a mark for vn_trouble_since. After vn_trouble_program, which a program with a single task
- * calls first, marks are those of its start. */
+/* Returns a mark for vn_trouble_since. A program with a single task calls vn_trouble_program first;
+ * every later mark then equals the one at its start. */
 unsigned    vn_trouble_mark(void);
 void        vn_trouble_program(void);
 /* Returns VN_OK, or VN_ERR_NOMEM with "WHAT: ..." if something was refused since the mark. */
 vn_status   vn_trouble_since(unsigned mark, const char *what, vn_error *err);
-/* Returns the text of the first refusal, for another process to note: "memory ran out" if none was given; NULL:
- * nothing was refused. */
+/* Returns the text of the first refusal, for another process to note: "memory ran out" if none was
+ * given; NULL: nothing was refused. */
 const char *vn_trouble_text(void);
 
-/* Between begin and end, this thread tries things that it can do without, and failures are not
- * noted. */
+/* begin true: from now on this thread does optional work, whose failures are not noted; false: that
+ * work has ended. */
 void vn_trouble_spare(bool begin);
 bool vn_trouble_sparing(void);
 

@@ -14,9 +14,10 @@
 int      vn_utf8_length(const char *text, size_t bytes);
 /* Returns the code point of a well-formed character. */
 uint32_t vn_utf8_point(const char *text);
-/* Returns the length of the character that ends at the end of text; 0: none does. */
+/* Returns the length of the character that ends at the end of text; 0: it is not well-formed. */
 int      vn_utf8_length_before(const char *text, size_t bytes);
-/* Return how many bytes at the start of text are well-formed characters; and how many are not. */
+/* Return how many bytes at the start of text are well-formed characters (good), or are not
+ * (bad). */
 size_t   vn_utf8_good(const char *text, size_t bytes);
 size_t   vn_utf8_bad(const char *text, size_t bytes);
 
@@ -31,9 +32,9 @@ bool   vn_utf8_printable(uint32_t point);
 /* Returns how many bytes at the start of text are printable. marks: combining marks so far, 0 at
  * first; the fifth on one letter is not printable. */
 size_t vn_utf8_plain(const char *text, size_t bytes, int *marks);
-/* Writes the escape for the unprintable character at the start of text:
- * , \r, \t, others \u{202e}, a byte that is not UTF-8 \xff. Returns the length of the character, at
- * least 1; bytes must be at least 1. */
+/* Writes the escape for the unprintable character at the start of text: \n, \r or \t; \u{202e} for
+ * any other character; \xff for a byte that is not UTF-8. Returns the length of the character, at
+ * least 1. bytes must be at least 1. */
 #define VN_UTF8_CODE 12
 size_t vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE]);
 

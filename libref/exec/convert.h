@@ -11,7 +11,7 @@
 /* Converts n numbers of `from` to `to`, rounded once. src may be unaligned, and does not overlap
  * dst. Blocks of quantised formats must be whole. */
 void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n, int threads);
-/* Same as vn_round_f32. */
+/* vn_round_f32, on several threads. */
 void vn_round_shared(float *x, vn_dtype as, size_t n, int threads);
 
 /* Copies by the same threads. threads: 0: one per processor. */

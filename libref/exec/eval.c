@@ -14,7 +14,7 @@ const vn_eval *vn_eval_for(vn_policy p)
 	return p.storage == VN_F64 ? &f64 : &f32;
 }
 
-/* Of the few tokens that are summed in double, a product takes no time. */
+/* A product of so few tokens that it is summed in double takes no time. */
 bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_policy a, vn_policy b)
 {
 	if (n->op != VN_OP_LINEAR || a.sums != VN_F32 || b.sums != VN_F32 || a.products || b.products)

@@ -17,8 +17,10 @@ typedef struct vn_args {
 	vn_policy             policy;
 	int                   threads;
 	int64_t               past, tokens; /* position of the first token; number of tokens */
-	int64_t               of;  /* the tokens are some of this many, whose products they have; 0: they are all */
-	const int32_t        *ids; /* (tokens), for the embedding */
+	/* if these are only some tokens of a longer call: its tokens. Products then have the bits that
+	 * they have in that call. 0: these are all */
+	int64_t               of;
+	const int32_t        *ids;           /* (tokens), for the embedding */
 	const void           *in[VN_MAX_IN]; /* in the plan's shapes for this many tokens */
 	/* The node's states (vn_state). A growing state is only read, and already includes the rows of
 	 * this call: (past + tokens, row). A state of fixed size holds the result of earlier calls; the
@@ -28,8 +30,8 @@ typedef struct vn_args {
 	const vn_list        *lists;       /* the plan's */
 	/* the first output is not rounded to the storage format (vn_value_wide) */
 	bool                  wide;
-	/* Only for a product for which vn_eval_shares: the same in another policy, into another
-	 * output. */
+	/* For a product for which vn_eval_shares is true: also computes it in another policy, into
+	 * another output. NULL: only `policy`. */
 	const struct vn_also *also;
 } vn_args;
 
@@ -39,11 +41,12 @@ typedef struct vn_also {
 	void     *out;
 } vn_also;
 
-/* Returns the arguments of a node but for tokens, inputs and states. weights: the table of the
- * plan. */
+/* Returns the arguments of a node; the caller adds tokens, inputs and states. weights: (n_weights
+ * of the plan). */
 vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *weights, vn_policy policy, int threads);
 
-/* Can this node be computed in both policies at once, from the same numbers? */
+/* Can one evaluation compute this node in both policies (vn_args.also), if its inputs are equal?
+ * Only products can, and only with more tokens than are summed in double. */
 bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_policy a, vn_policy b);
 
 typedef struct vn_eval {
@@ -60,7 +63,7 @@ typedef struct vn_eval {
 /* Returns the evaluator of a policy. */
 const vn_eval *vn_eval_for(vn_policy p);
 
-/* For an experiment: rotates the keys that an attention n kept of `tokens` tokens once more. keys:
+/* For an experiment: applies the rotation again to the cached keys of attention n, in place. keys:
  * (tokens,G,K), in the evaluator's width. */
 vn_status vn_eval_turn_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
                             int64_t tokens, void *keys, vn_error *err);

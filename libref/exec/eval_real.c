@@ -19,7 +19,7 @@ static real *vector(const vn_tensor *w, vn_policy policy)
 }
 
 #if VN_REAL == 32
-/* In both policies of a->also. */
+/* Computes a product in the policies of a and of a->also. */
 static bool both(const vn_args *a, const vn_matrix *w, const real *bias, real *out)
 {
 	real      *other = a->w[1] ? vector(a->w[1], a->also->policy) : NULL;

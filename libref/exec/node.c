@@ -148,7 +148,7 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 
 /* ---- nodes --------------------------------------------------------------------------- */
 
-/* Of a piece, which starts at token i: hands over the rows of [first, first + count). */
+/* Hands over those rows of a piece, which starts at token i, that are in [first, first + count). */
 static vn_status write_piece(vn_ref *r, int value, const char *piece, int64_t i, int64_t tokens, int64_t first,
                              int64_t count, vn_error *err)
 {

@@ -12,7 +12,7 @@
 typedef struct vn_kept {
 	char   *now, *next; /* next: only for fixed size */
 	int64_t room;       /* rows allocated */
-	int64_t upto;       /* tokens that it has processed, counted from the first */
+	int64_t upto;       /* number of tokens that it has processed since position 0 */
 	bool    made;       /* fixed size: `next` is that of the current call */
 } vn_kept;
 
@@ -34,9 +34,9 @@ void      vn_states_end(vn_states *s, bool keep);
 
 /* Appends the call's rows (tokens, row) to a growing state. */
 void  vn_states_append(vn_states *s, int state, const void *rows);
-/* Is everything there that its node reads? */
+/* Does the state hold everything that its node reads? */
 bool  vn_states_ready(const vn_states *s, int state);
-/* Returns what its node gets (vn_args.state); for fixed size, a copy to be updated. */
+/* Returns the pointer for vn_args.state; for fixed size, to a copy that the node updates. */
 void *vn_states_open(vn_states *s, int state);
 /* Call after its node has run, or after the memory from vn_states_open was written. */
 void  vn_states_made(vn_states *s, int state);

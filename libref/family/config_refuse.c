@@ -1,4 +1,4 @@
-/* config_refuse.c: what no family here has, see config.h. */
+/* config_refuse.c: rejects settings that no supported family has, see config.h. */
 #include "libref/family/config.h"
 
 #include "libref/base/json.h"

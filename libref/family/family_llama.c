@@ -1,5 +1,4 @@
-/* family_llama.c: Llama 3.x: the decoder as it stands, no window, biases only
- * where the config asks for them. */
+/* family_llama.c: Llama 3.x: the decoder without a window; biases only if the config has them. */
 #include "libref/family/family.h"
 
 #include "libref/family/decoder.h"

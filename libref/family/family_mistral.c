@@ -1,5 +1,5 @@
-/* family_mistral.c: Mistral: the decoder without any bias, every layer with the
- * same sliding window, 4096 where the config does not speak of one. */
+/* family_mistral.c: Mistral: the decoder without any bias, every layer with the same sliding
+ * window; default 4096. */
 #include "libref/family/family.h"
 
 #include "libref/family/decoder.h"

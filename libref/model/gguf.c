@@ -1,5 +1,5 @@
-/* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from start to end, and
- * everything is checked to lie inside it before it is used. */
+/* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from start to end.
+ * Every offset is checked to be inside the file before it is used. */
 #include "libref/model/gguf_internal.h"
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* gguf_config.h: converts a GGUF file's metadata to the config.json that it was made from.
  *
  * Fields are HuggingFace's. What the metadata does not contain (an activation, whether logits share
- * the embedding) is taken from the architecture or seen from the tensors. A key with a setting that
- * these models do not have is rejected with an error that names it. Keys: specs/models.md,
- * "Metadata keys".
+ * the embedding) follows from the architecture or from the tensors. A key with a setting that these
+ * models do not have is rejected with an error that names it. Keys: specs/models.md, "Metadata
+ * keys".
  */
 #ifndef VN_LIBREF_MODEL_GGUF_CONFIG_H
 #define VN_LIBREF_MODEL_GGUF_CONFIG_H

@@ -1,7 +1,7 @@
 /* gguf_names.h: the HuggingFace name of a GGUF tensor, and what the converter changed in it.
  *
- * The table is those of weights in specs/models.md, 2.2, 2.3 and 2.7; the changes are those
- * of "Permutation of Llama-architecture q and k" and "qwen35 conversions".
+ * Names: the tables of weights in specs/models.md, 2.2, 2.3 and 2.7. Changes: the same page,
+ * "Permutation of Llama-architecture q and k" and "qwen35 conversions".
  */
 #ifndef VN_LIBREF_MODEL_GGUF_NAMES_H
 #define VN_LIBREF_MODEL_GGUF_NAMES_H

@@ -105,7 +105,7 @@ static void scale_of(const vn_plan *p, int w, float *mean, float *spread)
 			*mean = -1.0f;
 			return;
 		}
-		if (n->n_w > 1 && n->w[1] == w) { /* bias: half as wide as what it is added to */
+		if (n->n_w > 1 && n->w[1] == w) { /* bias: half the spread of the result that it is added to */
 			*spread = 0.5f;
 			return;
 		}

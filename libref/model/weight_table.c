@@ -18,7 +18,7 @@ enum { PIECE = VN_STATS_BLOCK, PART = 4 * PIECE, STACK = 256 * 1024 };
 
 size_t vn_weight_table_least = 4 << 20;
 
-/* What a thread does at a time: all of a weight, its digest, or the sums of a part of it. */
+/* A unit of work: a whole weight, the digest of one, or the sums of a part of one. */
 typedef enum task { WHOLE, DIGEST, SUMS } task;
 
 typedef struct unit {
@@ -187,7 +187,7 @@ vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight
 	if (!t)
 		return NULL;
 	vn_trouble_spare(true);
-	/* Signals are for the threads that were there before. */
+	/* The new threads block all signals, so that older threads handle them. */
 	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&small);
@@ -218,7 +218,7 @@ void vn_weight_table_finish(vn_weight_table *t, bool drop)
 	free_table(t);
 }
 
-/* By OpenMP's threads: an engine on the CPU, which runs next, has them already. */
+/* Uses OpenMP's threads, which the CPU engine that runs next needs anyway. */
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 {
 	const int        most = threads_of(threads);

@@ -51,7 +51,7 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
  *   at last:   y / S */
 void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
                         int64_t S);
-/* Does its softmax sum over other rows than a query's own? */
+/* Does the softmax sum over rows of other queries or heads (an experiment)? */
 bool REAL(vn_softmax_others)(const REAL(vn_attend) * a);
 
 /* Returns the number of keys: the tokens, plus those that an experiment adds. */

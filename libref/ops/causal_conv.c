@@ -81,7 +81,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 		for (int64_t i = 0; i < T * shares; i++) {
 			const int64_t t = i / shares, from = i % shares * SHARE;
 			if (!row)
-				continue; /* reaches the loop nevertheless: a team shares it */
+				continue; /* a thread without memory must reach the loop, which a team shares */
 			for (int64_t j = 0; j < J; j++) {
 				const int64_t at = t - (J - 1) + j + ahead;
 				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;

@@ -1,5 +1,5 @@
 /* delta_chunk.c: the gated delta rule in chunks, in float32. It is not a reference: it shows what
- * float32 and another order of sums do to a healthy engine
+ * float32 and another order of sums do in a correct engine
  * (compare/replay/reference_variants.h). */
 #include "libref/ops/ops.h"
 

@@ -4,7 +4,7 @@
  * the weight's format (ggml's vec_dot_type), one token at a time; sums are float32. x is a block of
  * inputs, d and q are its scale and integers:
  *
- *   weight F32                  x as it is
+ *   weight F32                  x, not rounded
  *   F16, BF16                   x rounded to that format
  *   Q4_0 Q4_1 Q5_0 Q5_1 Q8_0    blocks of 32:  m = max |x|             q = round(127/m x)
  *                                              x becomes f16(m/127) q

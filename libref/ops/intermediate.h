@@ -28,16 +28,16 @@ static inline double vn_round_intermediate(double x, int rounding)
 	                                      : x;
 }
 
-/* An activation by its written formula, every operation rounded:
+/* Computes an activation by its formula, with every operation rounded:
  *   sigmoid     1 / (1 + exp(-u))
  *   silu        u sigmoid(u)
  *   quick_gelu  u sigmoid(1.702 u)
  *   gelu        u/2 (1 + erf(u / sqrt 2))
  *   gelu_tanh   u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3)))
- * squares: the cube rounds its square, as torch does in vectors of bfloat16, but not in float16,
- * nor in the few numbers that are left over. Returns u for any other activation. */
+ * squares: u^2 is rounded before the cube. torch rounds it in vectors of bfloat16, but neither in
+ * float16 nor in the last numbers that fill no vector. Returns u for any other activation. */
 double vn_act_rounded(double u, vn_act act, int rounding, bool squares);
-/* Is it one of those? */
+/* Is it one of these activations? */
 bool   vn_act_has_formula(vn_act act);
 
 #endif

@@ -112,9 +112,9 @@ static void add_squares(const float *a, const float *b, int64_t n, double sum[2]
 	}
 }
 
-/* Do both policies hold the same rows, but for a 200th of what rounding a sum over them to float16 does? bfloat16
- * differs from float16 only in numbers that are very small there: of normal weights of deviation 0.003, 2e-7 of a
- * row's length (by chance twice that in some rows). */
+/* Do both policies hold the same rows, up to a 200th of the error of rounding a sum over them to
+ * float16? bfloat16 differs from float16 only in numbers that are very small there: of normal
+ * weights of deviation 0.003, 2e-7 of a row's length (by chance twice that in some rows). */
 static bool alike(const room *r, const vn_matrix *w, int64_t m0, int64_t m, vn_policy one, vn_policy two)
 {
 	for (int64_t j = m0; j < m0 + m; j++) {

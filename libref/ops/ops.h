@@ -128,8 +128,9 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
  * state: the rows that precede x, oldest first; updated to those that precede the next call.
- * Experiments, e->conv: linear (no silu); ahead (x[t-(J-1)+j+ahead], 0 after the last row).
- * forgets, an argument here: the rows that precede x are 0. Returns false without memory. */
+ * Experiments, e->conv: linear (no silu); ahead (x[t-(J-1)+j+ahead], 0 after the last row). The
+ * experiment e->conv.forgets is the argument `forgets`: the rows that precede x are 0. Returns
+ * false without memory. */
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c,
                           const vn_variant *e, bool forgets, int threads);
 
@@ -165,14 +166,14 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a);
  *   P[i,j] = scale (q[i].k[j]) exp(c[i] - c[j]), j <= i
  *   (I + A) U = beta v;  (I + A) W = beta exp(c) k;  N = U - W S
  *   y = scale exp(c) q S + P N;  S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
- * Without forms, maps and restarts. Returns false without memory. (Yang, Kautz, Hatamizadeh: Gated
- * Delta Networks, 2024, 3.3.) */
+ * form, head_map, turned and restart are not supported. Returns false without memory. (Yang, Kautz,
+ * Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
 
 /* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless
  * e->act.rounding says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
-/* A gated product, as c->act says. up NULL: only f(gate). */
+/* y = f(gate) * up, with f from c->act. up NULL: only f(gate). */
 void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n,
                     int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);

@@ -44,7 +44,7 @@ int         vn_n_faults(void);
 const char *vn_fault_id(int fault);      /* "R1", "A1.twice" */
 const char *vn_fault_means(int fault);   /* description in one line */
 char        vn_fault_chapter(int fault); /* 'R', 'A'...: its section of specs/faults.md */
-/* Is it made by setting this constant of a node? */
+/* Does the fault consist in setting this constant of a node? */
 bool        vn_fault_sets(int fault, const char *constant);
 /* Returns the fault with this id; an id without its variant finds the first variant. -1: none. */
 int         vn_fault_find(const char *id);
@@ -75,8 +75,9 @@ typedef struct vn_some_rows {
 	int     n;
 } vn_some_rows;
 
-/* For a first look: from now on, changed matrices of rows->of stored rows have these rows only; the
- * others are undefined, and a change of none of these rows counts as none. rows is borrowed. */
+/* For a quick estimate: from now on, a changed matrix with rows->of stored rows is made in these
+ * rows only. The others are undefined, and a change outside these rows counts as no change. rows is
+ * borrowed. */
 void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows);
 
 /* Injects "ID@GLOB": at every node that makes a checkpoint matching GLOB ("layer2.q_rope", or
@@ -93,8 +94,8 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 enum { VN_RANKS_MOST = 64 };
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 
-/* Do its nodes read and make the same values as the original plan's, so that either plan can run a
- * node for the other? */
+/* Do the nodes of the faulty plan read and make the same values as the original plan's? Then a node
+ * of one plan can be run in the place of the other's. */
 bool             vn_faulty_keeps_nodes(const vn_faulty *f);
 const vn_plan   *vn_faulty_plan(const vn_faulty *f);
 const vn_tensor *vn_faulty_weights(const vn_faulty *f); /* (n_weights of that plan) */

@@ -1,7 +1,7 @@
 /* fault_capture.c: faults of buffers, captures and tensor-parallel ranks (specs/faults.md, chapter P).
  *
- * A faulty capture is also a change of the plan: the node makes a value of the fault's own, which
- * later nodes read, and the checkpoint is something else.
+ * A faulty capture is also a change of the plan: the node makes an additional value, which later
+ * nodes read, and the checkpoint shows another value.
  */
 #include "libref/plan/fault_internal.h"
 

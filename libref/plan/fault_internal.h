@@ -52,7 +52,7 @@ enum { SCALE_MISSING, SCALE_TWICE, SCALE_BY_WIDTH, SCALE_BY_HEAD, SCALE_BY_ROTAT
 enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
 enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
 enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN };
-/* What is recorded instead. */
+/* x of a faulty capture: what is recorded in place of the node's output */
 enum {
 	RECORD_BEFORE,
 	RECORD_AFTER,
@@ -94,13 +94,14 @@ static inline const vn_node *vn_fault_unmodified(const vn_faulty *f, int node)
 
 /* ---- queries for the needs of a row ------------------------------------------------------ */
 
-/* would other yarn or llama3 settings change its frequencies? */
+/* Would other yarn or llama3 settings change the node's frequencies? */
 bool           vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
-/* the SCALE_... of an attention */
+/* Returns the factor of a SCALE_... fault for an attention. */
 double         vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
-/* of the first layer that has a window; 0: none has */
+/* Returns the window of the first layer that has one; 0: no layer has. */
 int            vn_fault_window(const vn_plan *p);
-/* of three fused parts that are split differently: which one replaces this one */
+/* For three fused parts that are split differently: returns the part that takes this part's
+ * place. */
 int            vn_fault_part(const vn_fault_row *r, const vn_node *n);
 /* For queries, keys and values with matrices of their own: the number of key heads, or 0 if it does
  * not divide that of query heads. -1: they have none. */
@@ -108,28 +109,28 @@ int            vn_fault_groups(const vn_plan *p, const vn_node *n);
 /* Returns the parallel projection (point a for b, or b for a) with weights of the same shape, or
  * NULL. */
 const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, vn_point b);
-/* r->x layers on; 0: the first layer */
+/* Returns the same node r->x layers further on; x 0: in the first layer. NULL: there is none. */
 const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
-/* the token embedding table */
+/* Returns the weight that is the token embedding table. */
 int            vn_fault_embedding(const vn_plan *p);
-/* columns that a norm norms together */
+/* Returns how many columns a norm norms together. */
 int            vn_fault_columns(const vn_plan *p, const vn_node *n);
 /* Returns the norm whose weights a norm may get by mistake: of keys for queries, or of the
  * feed-forward part for attention, and vice versa. */
 const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads);
-/* the norm that reads the base of a layer's sum; -1 */
+/* Returns the norm that reads the residual input of a layer's sum; -1: none. */
 int            vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);
-/* the same, found from either of the two; -1 */
+/* Same, given either the sum or the norm. */
 int            vn_fault_norm_beside(const vn_plan *p, const vn_node *n);
-/* for a layer's second sum: the base of the first; -1 */
+/* For a layer's second sum: returns the residual input of the first; -1: none. */
 int            vn_fault_first_base(const vn_plan *p, const vn_node *n);
-/* the value that RECORD_... records; -1 */
+/* Returns the value that a RECORD_... fault records; -1: none. */
 int            vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
-/* the corresponding value of the layer before; -1 */
+/* Returns the corresponding value of the previous layer; -1: none. */
 int            vn_fault_before(const vn_plan *p, int value);
-/* channels of a convolution before those of the values */
+/* Returns how many channels of a convolution precede those of the values. */
 int            vn_fault_before_values(const vn_plan *p, const vn_node *n);
-/* the projection after a gate whose sizes the gate fits; -1 */
+/* Returns the projection after a gate, if its sizes fit the gate; -1: none. */
 int            vn_fault_behind_gate(const vn_plan *p, const vn_node *n);
 
 /* ---- changes (fault_edit.c) -------------------------------------------------------- */
@@ -150,7 +151,7 @@ vn_node   vn_fault_rows(int layer, int form, int by, int inner, int value);
 vn_node   vn_fault_act(int layer, vn_act act, int value);
 /* Is the node's first output an ordinary value: not on demand, not wide, not made by a fault? */
 bool      vn_fault_plain(const vn_plan *p, const vn_node *n);
-/* Turns the node into a copy of a value with the shape of its output. */
+/* Makes the node a copy of a value, which has the shape of its output. */
 void      vn_fault_copy_of(vn_faulty *f, int node, int value);
 /* Adds a weight with these numbers (freed by the call, also after a failure) or, if NULL, with the
  * bytes of weight `like`. dtype is like's; shape NULL: like's. */

@@ -82,7 +82,7 @@ vn_gemm vn_gemm_at(const vn_gemm *g, int64_t tokens, int64_t keys)
 
 void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *share)
 {
-	enum { OTHER = 4096 }; /* what is no product takes about as long as so many multiplications a token */
+	enum { OTHER = 4096 }; /* a node without a product takes about as long as this many multiplications per token */
 
 	share[0] = 0;
 	for (int i = 0; i < p->n_nodes; i++) {

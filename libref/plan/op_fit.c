@@ -1,4 +1,4 @@
-/* op_fit.c: what the rules of all operations ask of a node: see op_internal.h. */
+/* op_fit.c: the checks that the rules of several operations share: see op_internal.h. */
 #include "libref/plan/op_internal.h"
 
 #include <stdarg.h>

@@ -152,7 +152,7 @@ typedef enum vn_delta_form {
 	VN_N_DELTA_FORMS
 } vn_delta_form;
 
-/* The arithmetic of other healthy implementations (compare/replay/reference_variants.h):
+/* The arithmetic of other correct implementations (compare/replay/reference_variants.h):
  * intermediate results of an operation are rounded to float16, bfloat16 or float32; the delta rule
  * is computed in float32, in chunks of 64 tokens. */
 typedef enum vn_intermediate_rounding {

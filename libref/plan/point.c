@@ -1,4 +1,4 @@
-/* point.c: the table of points; everything said of them elsewhere comes from here. */
+/* point.c: the table of points, from which all other texts about points are derived. */
 #include "libref/plan/point.h"
 
 #include "libref/base/glob.h"

@@ -188,7 +188,7 @@ static float llama3(const vn_rope *r, float f)
 	return (1.0f - t) * f / factor + t * f;
 }
 
-/* The real-valued pair index that turns n times within the original context. */
+/* The pair index, a real number, at which a pair turns n times within the original context. */
 static double yarn_index(const vn_rope *r, double n)
 {
 	return r->rotary_dim * log(r->original_context / (n * 2.0 * PI)) / (2.0 * log(r->theta));

@@ -38,9 +38,9 @@ typedef enum vn_rope_type {
  * the head). Supported models use the first. */
 typedef enum vn_pairing { VN_PAIR_HALVES, VN_PAIR_NEIGHBOURS, VN_PAIR_ACROSS, VN_N_PAIRINGS } vn_pairing;
 
-/* How other healthy implementations round an angle (compare/replay/reference_variants.h): as torch
- * does; frequency and product in double; the frequency in double, rounded once, and a product of
- * floats; the angle of each pair as that of the pair before times one float. */
+/* How correct implementations round an angle (compare/replay/reference_variants.h), in the order of
+ * the enum: as torch does; frequency and product in double; the frequency in double, rounded once,
+ * and a product of floats; each pair's angle as the previous pair's times one float. */
 typedef enum vn_angles { VN_ANGLES_TORCH, VN_ANGLES_WIDE, VN_ANGLES_ONCE, VN_ANGLES_CHAIN, VN_N_ANGLES } vn_angles;
 
 /* A list of numbers that belongs to a plan. */
@@ -66,9 +66,10 @@ typedef struct vn_rope {
 	double       mscale_all_dim;
 	int          original_context; /* yarn, llama3, longrope: original_max_position_embeddings, tokens */
 	int          max_context;      /* max_position_embeddings, tokens; for dynamic, and for factor 0 */
-	/* longrope: list of R/2 divisors, for sequences up to original_context */
+	/* longrope, for sequences up to original_context: 1 + the number of a list of R/2 divisors; 0:
+	 * none */
 	int          short_factor;
-	int          long_factor; /* and for longer ones: 1 + the number of the list, 0: none */
+	int          long_factor; /* the same, for longer sequences */
 	bool         truncate;    /* yarn: ramp ends at whole pairs. HF's default is true */
 	int          pow_block;   /* exponents per vector step of the torch that made the
 	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
@@ -107,13 +108,13 @@ enum { VN_ROPE_WHY = 256 };
 bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY]);
 bool vn_rope_variant_check(const vn_rope_variant *e, char why[VN_ROPE_WHY]); /* is it in range? */
 
-/* In these, e is NULL for every model. */
+/* Below, e is NULL unless an experiment changes the rotation. */
 /* Returns the angle in radians, a product of floats, of pair i with frequency f for token t of a
  * call after `past` tokens. */
 float vn_rope_angle(const vn_rope_variant *e, float f, int64_t i, int64_t past, int64_t t);
 /* Sets the two columns of pair i in a head of width K. */
 void  vn_rope_pair(const vn_rope *r, const vn_rope_variant *e, int64_t K, int64_t i, int64_t *first, int64_t *second);
-/* Does a position have other angles in another call? */
+/* Can the angles of a position differ from call to call? */
 bool  vn_rope_varies_by_call(const vn_rope_variant *e);
 
 #endif

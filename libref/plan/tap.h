@@ -1,4 +1,5 @@
-/* tap.h: selects values to be shown during a run, and where they go.
+/* tap.h: selects the values that an engine hands over during a run, and the sink that receives
+ * them.
  *
  * A tap does not change the result: an engine computes the same bits with and without it. An engine
  * hands selected values over in execution order, each as begin, one or more writes in row-major
@@ -19,8 +20,8 @@ typedef struct vn_sink {
 	vn_status (*begin)(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err);
 	vn_status (*write)(void *ctx, const void *data, size_t elements, vn_error *err);
 	vn_status (*end)(void *ctx, vn_error *err);
-	/* NULL, or returns where the engine may store the next elements itself, which are then written;
-	 * NULL: it has to call write. */
+	/* May be NULL. Returns memory into which the engine stores the next elements itself, in place
+	 * of calling write; NULL: it must call write. */
 	void *(*place)(void *ctx, size_t elements);
 } vn_sink;
 

@@ -58,8 +58,8 @@ extern const char vn_gpt2_pattern[];
 const vn_pre     *vn_pre_find(const char *name); /* NULL: unknown */
 extern const char vn_pre_names[];                /* "gpt-2, qwen2..." for messages */
 
-/* Read tokens with their ids from one object; and an added token as in tokenizer.json and
- * tokenizer_config.json. */
+/* Read tokens with their ids from one object (vocab); or one added token, in the form of
+ * tokenizer.json and tokenizer_config.json (added). */
 vn_status vn_tokenizer_read_vocab(vn_tokenizer *t, json_t *vocab, vn_error *err);
 vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, vn_error *err);
 /* Reads the vocabulary of an opened GGUF file (libref/model/gguf.h). VN_ERR_NOTFOUND: it has

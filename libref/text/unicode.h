@@ -20,7 +20,7 @@ typedef struct vn_code_range {
 const vn_code_range *vn_unicode_later(char category, size_t *n);
 /* Is it a mark or a letter that NFC may move or compose since Unicode 10? */
 bool                 vn_unicode_after9(uint32_t point);
-/* \w, and White_Space. */
+/* Is it matched by \w? Is it White_Space? */
 bool                 vn_unicode_word(uint32_t point);
 bool                 vn_unicode_space(uint32_t point);
 

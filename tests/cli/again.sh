@@ -1,5 +1,5 @@
-# A value that is recorded where it is made, as a part of a fused tensor, and again where it is read: in a run that is
-# sound, and in one that rotates the queries in place before all of them were read.
+# A value that is recorded where it is made, as part of a fused tensor, and again where it is read:
+# in a correct run, and in one that rotates the queries in place before all of them were read.
 vernier capture ref "$FIXTURES/llama-trained" --ids "@$FIXTURES/prompts/p017.ids" --points '*' -o ref.h5 2>/dev/null
 $PYTHON -c "
 import h5py, numpy as np, shutil

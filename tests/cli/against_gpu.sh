@@ -1,4 +1,5 @@
-# A GPU run judged while it is recorded; stopped, the engine goes on with the next prompt.
+# A GPU run judged while it is recorded; if a prompt is stopped, the engine continues with the next
+# one.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 M=$FIXTURES/qwen2-trained
 I="--ids @$FIXTURES/prompts/p017.ids"

@@ -1,4 +1,5 @@
-# Limits fitted to healthy runs: they keep to them, faults do not, and what is no healthy run is refused.
+# Limits fitted to healthy runs: healthy runs pass them, faults do not, and a run that is not
+# healthy is refused.
 M=$FIXTURES/qwen2-trained
 run() { vernier capture ref "$M" --ids @$FIXTURES/prompts/$1.ids -o $2.h5 "${@:3}" 2>/dev/null; }
 for p in p017 p070; do run $p ref-$p; run $p half-$p --precision f16; run $p other-$p --precision f16-acc16; done

@@ -1,4 +1,4 @@
-# Decoding: what is fed, what is recorded, and that neither threads nor recording change a token.
+# Decoding: the tokens fed, the tensors recorded; neither threads nor recording change a token.
 M=$FIXTURES/qwen2-trained
 P=@$FIXTURES/prompts/p017.ids
 ids() { $PYTHON -c "

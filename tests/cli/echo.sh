@@ -1,4 +1,5 @@
-# Logits that peak at the token that went in: told where the reference's do not, and not told of what is healthy.
+# Logits that peak at the input token: reported if the reference's do not, and not reported for
+# healthy runs.
 M=$FIXTURES/qwen2-trained
 cp -r "$M" broken; chmod -R u+w broken
 # The layers add nothing: the head gets the embedding.

@@ -1,5 +1,5 @@
-# Scores over so large a vocabulary that rows of them are sampled: what follows the product row by row is found there,
-# too.
+# Scores over a vocabulary so large that their rows are sampled: mistakes in operations that follow
+# the product row by row are found there, too.
 ids=$(seq -s, 1 120)
 $PYTHON - "$TESTS" "$FIXTURES/qwen2-trained" <<'END'
 import json, os, sys

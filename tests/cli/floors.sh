@@ -1,4 +1,4 @@
-# A floor is a number of the precision: a wrong reference, and a floor that is none, excuse nobody.
+# A floor measures the precision: a wrong reference or a false floor excuses no candidate.
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p017.ids
 run() { vernier capture ref "$M" --ids "$ids" "$@" >/dev/null 2>&1 || echo failed; }

@@ -44,7 +44,7 @@ say ref empty
 say empty other
 echo no >cand/p003.h5
 say ref cand --quiet
-# What is named as a recording is one, also where nobody can read it.
+# A file with a recording's name counts as a recording even if it cannot be read.
 mkdir link_ref link_cand pipe_ref pipe_cand
 for side in ref cand; do
 	cp $side/p002.h5 link_$side/a.h5

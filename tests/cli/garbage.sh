@@ -1,4 +1,5 @@
-# Chosen tokens that look like no text: told where the reference's do not, and not told of what is healthy.
+# Chosen tokens that do not look like text: reported if the reference's do, and not reported for
+# healthy runs.
 M=$FIXTURES/qwen2-trained
 capture() { vernier capture ref "$@" --points logits --points embed 2>/dev/null; }
 capture "$M" --ids @$FIXTURES/prompts/p017.ids --decode 60 -o ref.h5

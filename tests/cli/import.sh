@@ -1,4 +1,5 @@
-# Somebody else's dumps as recordings: whatever numpy writes, mapped names, axes told in other words; and bad input.
+# Foreign dumps as recordings: all that numpy writes, mapped names, axes with other words; and bad
+# input.
 cat >dump.py <<'P'
 # dump.py RECORDING DIR [how]: a recording as the directory of specs/dump.md, by numpy.
 import h5py, json, os, sys

@@ -1,4 +1,5 @@
-# --inject: a faulty run says so, is recorded as the sound model's, and differs from there on.
+# --inject: a faulty run is marked as such, is recorded as a run of the unmodified model, and
+# differs from the fault on.
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p017.ids
 try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm said; echo "[$s]"; }
@@ -26,7 +27,7 @@ try capture ref "$M" --ids 1,2 -o a.h5 --inject 'A5@*'
 try capture ref "$M" --ids 1,2 -o a.h5 --inject 'R1@layer{0'
 vernier points --faults "$M" | sed -n '1p; /^R1 /p; /^A5.missing/p; /^W10/p'
 try points --faults "$M" extra
-# Mistakes of the recording: the run is sound, the file is not.
+# Mistakes of the recording: the run is correct, the file is not.
 run -o cut.h5 --inject M6@*
 "${PYTHON:-python3}" -c '
 import h5py

@@ -1,4 +1,4 @@
-# A signal ends what writes a report, and nothing of it is left behind.
+# A signal ends a command that writes a report, and leaves no partial file.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o ref.h5 2>/dev/null
 for i in 1 2 3 4 5 6 7 8; do

@@ -1,4 +1,5 @@
-# A tensor that is wrong may be right as something else: what it is taken for, and that noise is taken for nothing.
+# A wrong tensor may be another tensor or layout: that is recognised, and noise is not recognised as
+# anything.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o healthy.h5 --precision f16 2>/dev/null

@@ -1,4 +1,5 @@
-# The same weights in blocks of 8 and of 4 bits: limits of their own, which a sound file keeps to and a fault does not.
+# The same weights in blocks of 8 and of 4 bits: limits of their own, which a correct file passes
+# and a fault breaks.
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p070.ids
 q() { "$@" 2>/dev/null; }

@@ -1,4 +1,5 @@
-# What a limits file comes to for a recording: which rule holds where, and what is no limit.
+# The effect of a limits file on a recording: the rule for each checkpoint, and rules that limit
+# nothing.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids -o ref.h5 2>/dev/null
 cat >own.yaml <<'END'

@@ -1,4 +1,5 @@
-# The factor of a token whose few large numbers are most of it is luck; one that all of them share is not.
+# If a few large numbers dominate a token, its factor is chance; a factor that all its numbers share
+# is not.
 M=$FIXTURES/qwen2-trained
 for p in f32 f16; do
 	vernier capture ref "$M" --ids 5,9,7,8,20,21,22,23 --force-ids 11 --precision $p -o $p.h5 2>/dev/null

@@ -1,5 +1,5 @@
-# Manners: what is misspelt is answered with what is likely to be meant, token ids come in every form, and a report says
-# what next.
+# Manners: misspelt words are answered with the likely ones, token ids are read in every form, and a
+# report proposes the next command.
 M=$FIXTURES/qwen2-trained
 try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm -f said; echo "[$s]"; }
 ids() { vernier show "$1" --format json | $PYTHON -c "import json, sys; print(json.load(sys.stdin)['token_ids'])"; }

@@ -1,5 +1,5 @@
-# A tensor of another shape is a finding whatever its numbers are; and it is told what they are. What a name map is said
-# to declare, it does.
+# A tensor of another shape is a finding whatever its numbers are, and the report says what they
+# are. The proposed name map works.
 M=$FIXTURES/llama-trained
 cap() {
 	vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --force-ids 7 \

@@ -1,4 +1,5 @@
-# A recording whose plan lacks the constants that came later: read as it was meant, and compared as any other.
+# A recording whose plan lacks later constants: it is read with their old meaning, and compared as
+# any other.
 vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" -o ref.h5 2>/dev/null
 vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --precision f16 -o half.h5 2>/dev/null
 $PYTHON -c "

@@ -1,5 +1,5 @@
-# Recordings that do not say in which order they ran: every report has the order that names, a plan or the other side
-# tells.
+# Recordings without an execution order: every report takes the order from names, a plan or the
+# other side.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --precision f16 -o cand.h5 2>/dev/null

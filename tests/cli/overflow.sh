@@ -1,5 +1,5 @@
-# An engine in float16 whose numbers pass 65504: the replay in float16 does so too, and the overflow is still where the
-# error starts.
+# An engine in float16 with numbers beyond 65504: the replay in float16 overflows too, and the error
+# still starts at the overflow.
 M=$FIXTURES/qwen2-trained
 cat >scaled.py <<'PY'
 """scaled.py MODEL FACTOR [RECORDING]: up of layer 0 is so many times as much, and down as many times less. With a

@@ -1,5 +1,5 @@
-# Quantised weights on the GPU are the floats they stand for: within 4 times the floor of the reference on the same
-# file.
+# Quantised weights on the GPU act as their floats: within 4 times the floor of the reference on the
+# same file.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 for kind in mixed q4_k_m; do
 	model=$FIXTURES/gguf/qwen2-wide.$kind.gguf

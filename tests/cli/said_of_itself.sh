@@ -1,4 +1,5 @@
-# What a file says of itself is held against what it is, and what it holds that nobody reads is told.
+# A file's claims about itself are checked against its content, and content that is never read is
+# reported.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --precision f16 -o f16.h5 2>/dev/null

@@ -1,4 +1,5 @@
-# What compare must catch it catches, for what it is; limits that judge nothing are seen to.
+# compare catches every mutation that it must catch, for the right reason; limits that judge nothing
+# are noticed.
 vernier selftest >said
 echo "[$?]"
 tail -1 said

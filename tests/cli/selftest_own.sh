@@ -1,4 +1,4 @@
-# Recordings of one's own are tried as well; what they cannot have done to them is named.
+# The user's own recordings are tested as well; mutations that do not apply to them are named.
 for p in f32 f16; do
 	vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --precision $p \
 		-o qwen2.$p.h5 2>/dev/null
@@ -14,7 +14,7 @@ print(s['schema'], s['verdict'], s['mutations'] == len(m) == len({(x['group'], x
 print(sorted({x['group'] for x in m}), {x['exit'] for x in m if x['outcome'] == 'caught'})
 print(*[x['name'] + ': ' + x['found'] for x in m if x['outcome'] != 'caught'], sep='\n')"
 
-# The least that is a recording: of what it does not say nothing is tried, and the last lines say so.
+# A minimal recording: mutations of facts that it lacks are not tried, and the last lines say so.
 $PYTHON -c "
 import h5py
 s, d = h5py.File('qwen2.f32.h5'), h5py.File('least.h5', 'w')

@@ -1,4 +1,4 @@
-# The JSON of show and of show --check: what it found, and commands that can be typed as they are.
+# The JSON of show and of show --check: the findings, and commands that can be run unchanged.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 5,6,7 --precision f16 -o a.h5 2>/dev/null
 next() { $PYTHON -c 'import json, sys; print(*json.load(sys.stdin)["next"], sep="\n")'; }

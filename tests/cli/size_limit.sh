@@ -11,7 +11,7 @@ before=$(ls; ls "$TMPDIR")
 limited() {
 	echo "== $1"
 	shift
-	# The limit holds for what this script prints too: all of it goes through a pipe.
+	# The limit also applies to the output of this script, which therefore goes through a pipe.
 	(ulimit -f 1; vernier "$@" 2>&1 >/dev/null; echo "[$?]") |
 		sed -E 's#[^ ]*/vernier-(isolate|selftest)-[A-Za-z0-9]+#TEMP#g' | cat
 	[ "$(ls; ls "$TMPDIR")" = "$before" ] || { echo "LEFT:"; ls; ls "$TMPDIR"; }

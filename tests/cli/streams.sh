@@ -1,5 +1,5 @@
-# Results that cannot be written are trouble, whatever is the matter with standard output: status 2 and one line. Only a
-# reader that has left is none: SIGPIPE (141 to the shell) and no line, as of other programs that print.
+# Results that cannot be written are trouble for any reason: status 2 and one line. Only a reader
+# that left is no trouble: SIGPIPE (141 to the shell) and no line, as with other programs.
 model=$FIXTURES/qwen2-trained
 vernier capture ref "$model" --ids 1,2,3 -o a.h5 2>/dev/null
 vernier capture ref "$model" --ids 1,2,3 --precision f16 -o b.h5 2>/dev/null

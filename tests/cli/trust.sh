@@ -1,4 +1,4 @@
-# Digests first: what is equal by its digests is not read if that was asked for, and everything is read otherwise.
+# Digests first: on request, tensors with equal digests are not read; otherwise everything is read.
 M=$FIXTURES/qwen2-trained
 PY=${PYTHON:-python3}
 I="--ids @$FIXTURES/prompts/p017.ids"

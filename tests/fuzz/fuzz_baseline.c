@@ -1,5 +1,5 @@
-/* fuzz_baseline.c: any bytes as the report of an earlier comparison: taken for a baseline, or refused
- * with one line; and what fails is what is not known. */
+/* fuzz_baseline.c: any bytes as the report of an earlier comparison: accepted as a baseline or
+ * refused with one line. Failures are then exactly those that the baseline lacks. */
 #include "compare/judge/baseline.h"
 #include "compare/chapters/compare.h"
 #include "compare/report/report.h"
@@ -16,7 +16,7 @@ static vn_compare_options options = { .points = points, .n_points = 2, .threads 
 static bool               all_known; /* by the last input */
 static vn_comparison      comparison = { .request.options = &options };
 
-/* Two runs of one model, a little apart, and limits that none keeps to. */
+/* Two runs of one model with small differences, and limits that both break. */
 static void prepare(void)
 {
 	static const char folder[] = VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.";
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	const fuzz_plan plan = { make_seed, 2, NULL, NULL };
 	static uint8_t  seed[FUZZ_ROOM];
 	LLVMFuzzerTestOneInput(seed, make_seed(0, seed));
-	if (!all_known) /* then no mutation tells anything */
+	if (!all_known) /* then mutations would prove nothing */
 		return 1;
 	const int st = fuzz_main(argc, argv, &plan);
 	vn_comparison_close(&comparison);

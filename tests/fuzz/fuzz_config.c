@@ -7,7 +7,7 @@
 #include "libref/family/family.h"
 #include "tests/fuzz/mutate.h"
 
-/* What the kernels rely on. Not asserts: release builds have none. */
+/* Checks what the kernels rely on. Not with assert, which release builds lack. */
 static void check_rope(const vn_plan *p, const vn_rope *r)
 {
 	static float f[2048];

@@ -1,4 +1,5 @@
-/* fuzz_dims.c: any two dims strings with groups and any shape: what one tensor makes of another is in both.
+/* fuzz_dims.c: any two dims strings with groups and any shape: a rearranged tensor holds every
+ * number of the source once.
  *
  * Input: a byte of rank, a byte for each of six axes, the one string, a NUL, the other. */
 #include "capture/view/dims.h"
@@ -20,7 +21,8 @@ static void check_parsed(const vn_dims *d)
 		     vn_dims_find(d, d->atom[i].word) >= 0);
 }
 
-/* One box: where its numbers go and where they come from, each place no more than once. */
+/* Checks one box: each of its numbers comes from a place of its own and goes to a place of its
+ * own. */
 static void fill(const vn_piece *p, const vn_shape *to, int64_t n_from, unsigned char *made, unsigned char *used)
 {
 	int64_t index[VN_MAX_RANK] = { 0 }, box = 1;

@@ -1,7 +1,8 @@
 /* fuzz_dump.c: any bytes as another engine's dump: .npz, .safetensors, GGUF, or transformers' debugging tree.
  *
- * Which of them it is shows in its first bytes; a tree's tensors lie in a file beside it. Refused with one line, or
- * every array has a name, a shape and numbers that are read to the last, and the steps hold the ids. */
+ * The first bytes tell the format; a tree's tensors are in a file beside it. The dump is refused
+ * with one line, or every array has a name, a shape and numbers that can all be read, and the steps
+ * hold the ids. */
 #include "capture/import/dump.h"
 #include "libref/base/dtype.h"
 #include "tests/fuzz/mutate.h"

@@ -1,8 +1,8 @@
 /* fuzz_encode.c: any bytes as a text, for a tokenizer of each known pattern.
  *
- * No text is refused. The ids are tokens whose bytes are the text's (but where NFC
- * composes), the text is the same in one piece and after decoding, and what a
- * terminal is shown of it is UTF-8 that comes back. */
+ * No text is refused. The ids are tokens with the text's bytes (except where NFC composes), the
+ * text is the same after decoding, and the form shown on a terminal is UTF-8 that can be read
+ * back. */
 #include "libref/base/utf8.h"
 #include "libref/text/normal.h"
 #include "tests/fuzz/mutate.h"

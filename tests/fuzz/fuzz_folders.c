@@ -1,5 +1,6 @@
-/* fuzz_folders.c: any bytes as the summary of two folders, or of a part: refused with one line, or a summary that is
- * written as it was read, again and again; and one that is not joined with another copy of itself. */
+/* fuzz_folders.c: any bytes as the summary of two folders, or of a part: refused with one line, or
+ * read as a summary that is written in the same words again, and that cannot be joined with a copy
+ * of itself. */
 #include "compare/folders/together.h"
 #include "tests/fuzz/mutate.h"
 

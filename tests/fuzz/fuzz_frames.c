@@ -1,8 +1,8 @@
-/* fuzz_frames.c: whatever a child sends (capture/file/child.h), its parent makes a recording of it whose every promise
- * holds, or one line.
+/* fuzz_frames.c: whatever a child (capture/file/child.h) sends, its parent makes a valid recording
+ * of it or gives one line.
  *
- * The bytes are the frames of a child that a hostile file has taken over, about a file that is healthy. Seeds: what
- * honest children send of it. */
+ * The bytes are frames of a child that a hostile file has taken over; the file itself is healthy.
+ * Seeds: the frames of honest children. */
 #include "capture/file/child.h"
 #include "capture/recording/recording_internal.h"
 #include "capture/show/identities.h"
@@ -23,7 +23,7 @@ static const char golden[] = VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001
 static volatile double sum;
 static long            opened;
 
-/* A number of each end: what is mapped or loaded is as large as the shape says. */
+/* Reads a number at each end: the mapped or loaded data must be as large as the shape. */
 static void touch(vn_recording *r, int i)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
@@ -44,7 +44,7 @@ static void touch(vn_recording *r, int i)
 	vn_recording_release(r, i);
 }
 
-/* dear: what takes children, or many readings, is done too. */
+/* dear: also runs the checks that start children or read many times. */
 static void read_recording(vn_recording *r, bool dear)
 {
 	const int32_t *id, *position;
@@ -98,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 
-/* What a child sends of the golden file; of seed 1 every tensor is one that HDF5 must read, of seed 2 there are few. */
+/* The frames of a child about the golden file. In seed 1 HDF5 must read every tensor; seed 2 has
+ * few tensors. */
 static size_t honest(int i, uint8_t *out)
 {
 	struct stat s;
@@ -151,7 +152,8 @@ static size_t honest_kept(uint64_t i, uint8_t *out)
 	return kept[i].n;
 }
 
-/* Honest frames of which a few are told twice, left out, or hold another number: the length of each stays right. */
+/* Writes honest frames, a few of them twice, left out or with another number. The length of each
+ * frame stays right. */
 static size_t lie(uint8_t *data, uint64_t s)
 {
 	static const int64_t odd[] = { 0, 1, -1, 2, 7, 64, INT32_MAX, INT64_MAX, INT64_MIN, 1 << 20, 0x6c6c756e };
@@ -167,7 +169,7 @@ static size_t lie(uint8_t *data, uint64_t s)
 		for (uint64_t twice = r == 0 ? 2 : r == 1 ? 0 : 1; twice && used + bytes <= FUZZ_ROOM; twice--) {
 			memcpy(data + used, all + at, bytes);
 			if (r < 5 && head[1] >= 4) {
-				/* The numbers of tensors stand behind the texts. */
+				/* A tensor frame's numbers follow its texts. */
 				const size_t from = head[0] == VN_FRAME_TENSOR ? offsetof(vn_seen_tensor, step) : 0,
 							 width = r == 2 || head[1] < 8 ? 4 : 8;
 				const size_t to = sizeof head + from + fuzz_random(&s) % ((head[1] - from) / width) * width;
@@ -180,7 +182,8 @@ static size_t lie(uint8_t *data, uint64_t s)
 	return used;
 }
 
-/* Of what was mutated as bytes, most ends at the next frame, whose length is in front of it. */
+/* Corrects the lengths of mutated frames: otherwise most mutations would end at the next frame's
+ * length. */
 static size_t reframe(uint8_t *data, size_t size, uint64_t chance)
 {
 	size_t at = 0;

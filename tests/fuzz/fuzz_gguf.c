@@ -151,7 +151,7 @@ static size_t make_seed(int i, uint8_t *out)
 	return at + 34;
 }
 
-/* Numbers are where a binary format is hurt: lengths, counts, types, offsets. */
+/* Mutates the numbers that break a binary format: lengths, counts, types, offsets. */
 static size_t repair(uint8_t *data, size_t size, uint64_t chance)
 {
 	static const uint64_t odd[] = {

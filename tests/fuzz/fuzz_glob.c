@@ -1,11 +1,11 @@
 /* fuzz_glob.c: any pattern on any name.
  *
- * Input: pattern, a NUL, name. The matcher is held against a slow one that is
- * obviously right, for patterns short enough for it. */
+ * Input: pattern, a NUL, name. For short patterns, the matcher must agree with a slow one that is
+ * obviously right. */
 #include "libref/base/glob.h"
 #include "tests/fuzz/mutate.h"
 
-/* Tries every way; steps bounds it, -1 when they are spent. */
+/* Tries every way. Returns -1 after `steps` steps. */
 static int slow(const char *p, const char *s, int *steps)
 {
 	char joined[64];

@@ -1,5 +1,5 @@
-/* fuzz_ids.c: any text as a list of token ids. Refused with one line, or a list
- * of numbers that are all there and none negative. */
+/* fuzz_ids.c: any text as a list of token ids. It is refused with one line, or gives a list of all
+ * its numbers, none negative. */
 #include "capture/run/arguments.h"
 #include "tests/fuzz/mutate.h"
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		exit(2);
 	memcpy(text, data, size);
 	text[size] = '\0';
-	if (*text != '@') { /* a file's name is another matter */
+	if (*text != '@') { /* a file name is not under test */
 		if (vn_read_ids("--ids", text, &ids, &n, &e)) {
 			if (!fuzz_one_line(e.text) || ids)
 				abort();

@@ -1,7 +1,8 @@
 /* fuzz_inject.c: any words behind --inject, on a small model with attention and one with Gated DeltaNet.
  *
- * Input: "FAULT@GLOB" after "FAULT@GLOB", a line each. What is refused is refused in one line; what is not leaves a
- * plan that an engine takes, whose values begin with those of the sound one; and the sound one stays what it was. */
+ * Input: "FAULT@GLOB" after "FAULT@GLOB", a line each. A fault is refused with one line, or leaves
+ * a plan that an engine accepts and whose values begin with those of the unmodified plan. The
+ * unmodified plan stays unchanged. */
 #include "capture/run/recorder_fault.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"

@@ -1,5 +1,5 @@
-/* fuzz_left_out.c: any bytes as a line of /run/left_out: read, or refused; what was read is written and read as the
- * same. */
+/* fuzz_left_out.c: any bytes as a line of /run/left_out: refused, or read, and then written and
+ * read again with the same result. */
 #include "capture/recording/left_out.h"
 #include "tests/fuzz/mutate.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_manifest.c: any bytes as the manifest of a dump (specs/dump.md): refused with one line, or what it
- * says holds together. */
+/* fuzz_manifest.c: any bytes as the manifest of a dump (specs/dump.md): refused with one line, or
+ * accepted with consistent content. */
 #include "capture/import/dump.h"
 #include "tests/fuzz/mutate.h"
 

@@ -1,4 +1,5 @@
-/* fuzz_markup.c: any text put where XML, HTML or Markdown is read: nothing of it is markup, and it can be read back.
+/* fuzz_markup.c: any text embedded in XML, HTML or Markdown: none of it acts as markup, and it can
+ * be read back.
  *
  * Input: how much a code span may show, whether it stands in a table, and the text. */
 #include "compare/text/markup.h"
@@ -27,7 +28,7 @@ static const char *close_page(page *p)
 	return p->text;
 }
 
-/* In place: the five characters back. */
+/* Decodes the five escaped characters in place. */
 static void unquote(char *text)
 {
 	static const struct {
@@ -84,7 +85,7 @@ static size_t run(const char *text, size_t at)
 	return strspn(text + at, "`");
 }
 
-/* It opens with some backticks, the next run of as many is the end. */
+/* It opens with some backticks; the next run of equal length must end it. */
 static void check_code(const char *text, size_t most, int cell)
 {
 	page *p = open_page();

@@ -47,7 +47,8 @@ static size_t make_seed(int i, uint8_t *out)
 	return 10 + n + 24;
 }
 
-/* After a mutation neither the header's length nor the file's fits any more: both set right, half the time. */
+/* After a mutation, neither the header's length nor the file's is right. Corrects both half the
+ * time. */
 static size_t repair(uint8_t *data, size_t size, uint64_t chance)
 {
 	vn_npy npy;

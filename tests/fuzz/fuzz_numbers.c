@@ -1,6 +1,7 @@
 /* fuzz_numbers.c: any text as a number, a range, the name of a format or of a precision.
  *
- * Input: bounds of 8 bytes each, and the text. Held against twins that are obviously right. */
+ * Input: bounds of 8 bytes each, and the text. Simple parsers that are obviously right must
+ * agree. */
 #include "capture/run/arguments.h"
 #include "libref/plan/policy.h"
 #include "tests/fuzz/mutate.h"
@@ -8,7 +9,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Digits with an optional minus, of which the value fits: the bytes of them, or 0. */
+/* The number of bytes of digits with an optional minus whose value fits; else 0. */
 static size_t slow_digits(const char *text, int64_t *x)
 {
 	const bool   minus = *text == '-';

@@ -1,13 +1,15 @@
-/* fuzz_object_header.c: headers of datasets, read by us and by HDF5: of the same bytes both say the same.
+/* fuzz_object_header.c: headers of datasets, read by our reader and by HDF5: both must give the
+ * same answer for the same bytes.
  *
- * Input: an HDF5 file. Wherever in it a header seems to begin, ours reads it. What it answers (dtype, shape, offset,
- * attributes) must be what HDF5 answers of the object at that address; that HDF5 refuses it, or that ours
- * refuses what HDF5 reads, is a difference too. "HDF5 must look at it" is always right.
+ * Input: an HDF5 file. Our reader reads it wherever a header seems to begin. Its answer (dtype,
+ * shape, offset, attributes) must be HDF5's answer about the object at that address. If only one of
+ * the two refuses it, that is a difference too. The answer "HDF5 must read it" is always right.
  *
- * HDF5 crashes and hangs on some damaged files, so it is asked in a child, and only of headers that ours has read.
- * What ends the child that way says nothing about us. A hundred inputs are asked of at once, the last of them at
- * exit, so the one at fault may be an earlier one: it is written to the folder $FUZZ_FOUND (default: here). Checksums
- * are set right after each mutation, by HDF5's own function, or nothing would get past them. */
+ * HDF5 crashes and hangs on some damaged files, so it is asked in a child, and only of headers that
+ * ours has read. A crash of HDF5 there is no failure of ours. A hundred inputs are checked at once,
+ * the last ones at exit, so the input at fault may be an earlier one: it is written to the folder
+ * $FUZZ_FOUND (default: the current one). HDF5's own function corrects the checksums after each
+ * mutation, or no mutation would get past them. */
 #include "capture/file/child.h"
 #include "capture/recording/scan_tensor.h"
 #include "tests/fuzz/mutate.h"
@@ -43,7 +45,8 @@ static void put_sum(uint8_t *p, size_t n)
 		p[n + (size_t)i] = (uint8_t)(sum >> 8 * i);
 }
 
-/* Every byte of every input is looked at: what libFuzzer learns from that is nothing, and costs most of the time. */
+/* This loop visits every byte of every input: libFuzzer learns nothing from it, and its tracing
+ * would cost most of the time. */
 #ifdef __clang__
 #define NOT_TRACED __attribute__((no_sanitize("coverage")))
 #else
@@ -56,13 +59,13 @@ NOT_TRACED static bool is(const uint8_t *data, size_t size, size_t at, const cha
 	       data[at + 2] == (uint8_t)four[2] && data[at + 3] == (uint8_t)four[3];
 }
 
-/* A header seems to begin there. */
+/* Does a header seem to begin there? */
 NOT_TRACED static bool begins(const uint8_t *data, size_t size, size_t at)
 {
 	return is(data, size, at, "OHDR") || (data[at] == 1 && data[at + 1] == 0 && data[at + 2] && data[at + 4]);
 }
 
-/* Where pieces of metadata seem to begin, of headers alone or of others too. */
+/* Lists the places where pieces of metadata seem to begin: only headers, or others too. */
 NOT_TRACED static size_t find_places(const uint8_t *data, size_t size, bool all, size_t *place, size_t most)
 {
 	size_t n = 0;
@@ -72,7 +75,8 @@ NOT_TRACED static size_t find_places(const uint8_t *data, size_t size, bool all,
 	return n;
 }
 
-/* One piece of a header, and those that its messages say go on with it. head: bytes in front of a message. */
+/* Corrects the checksum of a piece of a header and of the pieces that its messages continue in.
+ * head: bytes before a message. */
 static void seal_piece(uint8_t *data, size_t size, size_t from, size_t front, uint64_t n, size_t head, int depth)
 {
 	if (depth > 8 || from > size || front + n + 4 > size - from || n > size)
@@ -113,11 +117,11 @@ typedef struct input {
 	uint8_t  data[MOST_BYTES];
 } input;
 
-/* What parent and child share: the inputs, and how far the child has come. */
+/* The memory that parent and child share: the inputs, and the child's progress. */
 typedef struct shared {
 	stage          at;
 	bool           alone;            /* HDF5 is asked without us */
-	int            n, which, header; /* inputs; the one at hand; which of its headers */
+	int            n, which, header; /* number of inputs; the current one; its current header */
 	vn_seen_tensor ours, theirs;
 	input          in[INPUTS];
 } shared;
@@ -125,7 +129,7 @@ typedef struct shared {
 static shared *both;
 static int     file = -1, refusal = -1;
 
-/* The bits of numbers: of NaN too. */
+/* Compares the bits of numbers, also of NaN. */
 static bool same(const vn_seen_tensor *a, const vn_seen_tensor *b)
 {
 	return a->order == b->order && a->layer == b->layer && a->dtype == b->dtype && a->rank == b->rank &&
@@ -158,7 +162,8 @@ static void look_at(const vn_scan *s, hid_t f, vn_header_reader *r, uint64_t add
 	H5Oclose(o);
 }
 
-/* Input after input, from the one that is next. vn_refuse ends the child, and the parent sees how far it had come. */
+/* Checks input after input, from the next one on. vn_refuse ends the child; the parent sees its
+ * progress. */
 static void work(void)
 {
 	for (; both->which < both->n; both->which++) {
@@ -180,7 +185,8 @@ static void work(void)
 	_exit(0);
 }
 
-/* A child without the sandbox of a reader: it writes the inputs into a file of ours. Until it is gone: how it ended. */
+/* Starts a child without a reader's sandbox, because it writes the inputs into our file. Waits for
+ * its end and returns how it ended. */
 static int run_child(void)
 {
 	static const int list[] = { SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF };
@@ -231,10 +237,10 @@ static void found(const char *what)
 	        n > (ssize_t)front ? text + front : "");
 	show("ours  ", &both->ours);
 	show("theirs", &both->theirs);
-	_exit(1); /* the input at hand is not to blame */
+	_exit(1); /* the current input is not at fault */
 }
 
-/* A child ended before it was through. It goes on behind what ended it. */
+/* Judges why a child ended early. The next child continues after the header that ended it. */
 static void judge(int status)
 {
 	const bool refused = WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -281,7 +287,7 @@ static void prepare(void)
 	atexit(ask_both);
 }
 
-/* As scan_tensor.c asks for them. */
+/* The attributes that are asked for, as scan_tensor.c asks. */
 typedef struct said {
 	char    axes[64];
 	int64_t order;
@@ -336,7 +342,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Within one piece of metadata, where nothing moves; now and then libFuzzer's own way. */
+/* Mutates within one piece of metadata, without moving bytes; now and then by libFuzzer's own
+ * mutator. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
 {
 	uint64_t     s = seed;
@@ -367,7 +374,7 @@ static void put_attribute(hid_t o, const char *name, hid_t type, const void *val
 	H5Sclose(space);
 }
 
-/* A file of HDF5's with one dataset, its header of version 2, then of 1. */
+/* Writes a file with HDF5: one dataset with a header of version 2, then one of version 1. */
 static size_t make_seed(int i, uint8_t *out)
 {
 	static const float numbers[6] = { 1, 2, 3, 4, 5, 6 };
@@ -440,7 +447,7 @@ int main(int argc, char **argv)
 	static uint8_t  seed[FUZZ_ROOM];
 	for (int i = 0; i < 4; i++) {
 		LLVMFuzzerTestOneInput(seed, make_seed(i, seed));
-		if (both->n != 1) /* then no mutation tells anything */
+		if (both->n != 1) /* then mutations would prove nothing */
 			return 1;
 		ask_both();
 		if (both->at != DONE || both->ours.order != 7 || both->theirs.order != 7)

@@ -1,7 +1,8 @@
-/* fuzz_older.c: any bytes as the older files of a tokenizer: vocab.json, merges.txt, tokenizer_config.json,
- * added_tokens.json, each behind a byte 0x1e.
+/* fuzz_older.c: any bytes as the older files of a tokenizer: vocab.json, merges.txt,
+ * tokenizer_config.json, added_tokens.json, each after a byte 0x1e.
  *
- * Refused with one line, or a tokenizer that gives a text ids it has tokens for. */
+ * It is refused with one line, or read as a tokenizer that encodes a text with ids of its own
+ * tokens. */
 #include "libref/text/tokenizer.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/toy_tokenizer.h"
@@ -34,7 +35,7 @@ static void take_away(const char *name)
 	unlink(path);
 }
 
-/* What lies in the directory: most inputs change one file. */
+/* The current content of the directory: most inputs change one file. */
 static struct {
 	bool    there;
 	uint8_t data[ROOM];
@@ -100,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		prepare();
 	if (size > ROOM)
 		return 0;
-	for (int i = 0; i < FILES; i++) { /* a file that no part is left for is not there */
+	for (int i = 0; i < FILES; i++) { /* a file without a part is removed */
 		const uint8_t *end = size ? memchr(data, BETWEEN, size) : NULL;
 		const size_t   n = end ? (size_t)(end - data) : size;
 		change(i, n || end, data, n);

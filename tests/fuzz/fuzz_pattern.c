@@ -1,7 +1,8 @@
 /* fuzz_pattern.c: any pattern of a pre-tokenizer on any text.
  *
- * Input: a byte whose lowest bit says that the pattern is literal, the pattern, a NUL, the text. A pattern is refused
- * with one line, or its pieces tile the text; those of a literal are it and what lies between. */
+ * Input: a byte whose lowest bit says that the pattern is literal, the pattern, a NUL, the text. A
+ * pattern is refused with one line, or its pieces tile the text; a literal's pieces are the literal
+ * and the text between. */
 #include "libref/base/utf8.h"
 #include "libref/text/split.h"
 #include "tests/fuzz/mutate.h"

@@ -1,9 +1,8 @@
 /* fuzz_plan.c: any lines as the /plan of a checkpoint file.
  *
- * The input is text: a line with layers, vocab and context, then the nodes, an
- * empty line, the values, an empty line, the weights. A plan is refused with
- * one line, or is one that an engine may walk; then it survives the way out and
- * back in. */
+ * The input is text: a line with layers, vocab and context, then the nodes, an empty line, the
+ * values, an empty line, the weights. A plan is refused with one line, or an engine can run it;
+ * then it can be written and read again unchanged. */
 #include "capture/file/plan_json.h"
 #include "libref/exec/slots.h"
 #include "libref/family/family.h"
@@ -11,7 +10,7 @@
 
 enum { LINES = 512 };
 
-/* Cut the text into lines; the three lists end at empty lines. Lines point into it. */
+/* Cuts the text into lines, which point into it. Empty lines end the three lists. */
 static void cut(char *text, vn_plan_text *t, char *line[3][LINES])
 {
 	int *n[3] = { &t->n_nodes, &t->n_values, &t->n_weights }, list = -1;

@@ -1,7 +1,8 @@
-/* fuzz_record.c: what the header writer (vernier_record.h) writes, the importer reads: texts, ids, shapes and strided
- * numbers come back as they were given, or one of the two refuses with one line.
+/* fuzz_record.c: the importer reads what vernier_record.h writes: texts, ids, shapes and strided
+ * numbers come back unchanged, or one of the two refuses with one line.
  *
- * Input: bytes that choose shape, strides and ids; then texts, a NUL behind each: key, value, config. */
+ * Input: bytes that choose shape, strides and ids; then texts, each followed by a NUL: key, value,
+ * config. */
 #include "capture/import/dump.h"
 #include "libref/base/utf8.h"
 #include "tests/fuzz/mutate.h"
@@ -61,7 +62,7 @@ static void check_manifest(const uint8_t *choice, const char *key, const char *v
 	free(text);
 }
 
-/* Numbers as the strides have them, one after the other. */
+/* Copies the strided numbers one after the other. */
 static void slow_numbers(char *to, const char *data, size_t width, int rank, const int64_t *shape,
                          const int64_t *stride)
 {

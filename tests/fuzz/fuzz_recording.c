@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static vn_error last;      /* what the last input ended in */
+static vn_error last;      /* the error of the last input */
 static bool     read_well; /* it opened, and every number could be read */
 
-/* A part is what it is of the whole. */
+/* Checks that a tensor read in part equals that part of the whole. */
 static void same_in_part(vn_recording *r, int i, const unsigned char *whole)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
@@ -46,7 +46,7 @@ static bool read_recording(vn_recording *r)
 	if (vn_identities_of(r, NULL, NULL, NULL, &found, &last))
 		good = false;
 	vn_identities_free(&found);
-	for (int i = 0; i < vn_recording_count(r); i++) { /* as another recording might be seen */
+	for (int i = 0; i < vn_recording_count(r); i++) { /* with its axes in another order, as another recording's */
 		const vn_entry *e = vn_recording_entry(r, i);
 		const int       turned[VN_MAX_RANK] = { e->shape.rank - 1, e->shape.rank > 2 ? 1 : 0, 0, 3 };
 		const void     *numbers;
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 	const fuzz_plan plan = { make_seed, 1, NULL, fuzz_damage };
 	static uint8_t  seed[FUZZ_ROOM];
 	LLVMFuzzerTestOneInput(seed, make_seed(0, seed));
-	if (!read_well) /* then no mutation tells anything */
+	if (!read_well) /* then mutations would prove nothing */
 		return 1;
 	return fuzz_main(argc, argv, &plan);
 }

@@ -1,7 +1,7 @@
 /* fuzz_safetensors.c: any bytes as a safetensors file.
  *
- * What opens must be readable without further checks: every byte of every
- * tensor is read, names are found again, and what must tile does. */
+ * What opens must be readable without further checks: every byte of every tensor is read, every
+ * name is found, and the tensors tile the data. */
 #include "libref/model/safetensors.h"
 #include "tests/fuzz/mutate.h"
 
@@ -64,8 +64,8 @@ static size_t make_seed(int i, uint8_t *out)
 	return 8 + n + data_bytes[i];
 }
 
-/* After a mutation the length word no longer fits, and nothing behind it would be
- * looked at: half the time it is set right again. */
+/* After a mutation the length word is wrong, and nothing after it would be read. Corrects it half
+ * the time. */
 static size_t repair(uint8_t *data, size_t size, uint64_t chance)
 {
 	if (chance % 2 == 0 || size < 8)

@@ -1,5 +1,5 @@
-/* fuzz_scenario.c: any bytes as a file of prompts: refused with one line, or prompts with names that are files' and are
- * unique, each with a text or ids. */
+/* fuzz_scenario.c: any bytes as a file of prompts: refused with one line, or read as prompts with
+ * unique names that can be file names, each with a text or ids. */
 #include "capture/run/scenario.h"
 #include "tests/fuzz/mutate.h"
 

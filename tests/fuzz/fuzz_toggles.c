@@ -1,8 +1,8 @@
 /* fuzz_toggles.c: any words behind --force-ref and --precision, on a small model.
  *
- * Input: globs, commas between them, and behind an empty line a precision at a glob ("f32@layer0.*"). The pieces of
- * the list are the text's; what is refused is refused in one line and changes nothing; what is not speaks of the nodes
- * that make a checkpoint whose name the glob matches, and of no other. */
+ * Input: globs separated by commas and, after an empty line, a precision at a glob
+ * ("f32@layer0.*"). The globs joined again are the text. A glob is refused with one line and
+ * changes nothing, or selects exactly the nodes that make a checkpoint with a matching name. */
 #include "capture/run/toggles.h"
 #include "libref/base/glob.h"
 #include "libref/model/model.h"
@@ -18,7 +18,8 @@ static void prepare(void)
 	plan = vn_model_plan(m);
 }
 
-/* Does a checkpoint of the node have such a name? Second names count where no first one has it. */
+/* Does a checkpoint of the node have a matching name? Second names count only if no first name
+ * matches. */
 static bool speaks_of(const char *glob, int node, bool second)
 {
 	for (int v = 0; v < plan->n_values; v++)

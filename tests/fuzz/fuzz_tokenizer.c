@@ -1,6 +1,7 @@
 /* fuzz_tokenizer.c: any bytes as a tokenizer.json, as the arrays of a GGUF file, or as such a file.
  *
- * Refused with one line, or a tokenizer that gives every text ids it has tokens for. */
+ * It is refused with one line, or read as a tokenizer that encodes every text with ids of its own
+ * tokens. */
 #include "libref/model/gguf.h"
 #include "libref/text/tokenizer_internal.h"
 #include "tests/fuzz/mutate.h"
@@ -149,7 +150,7 @@ static size_t gguf_seed(uint8_t *out)
 	return g.n;
 }
 
-/* The toy with another part in the place of one of its own. */
+/* The toy with one of its parts replaced. */
 static size_t make_seed(int i, uint8_t *out)
 {
 	static const struct {

@@ -1,6 +1,7 @@
 /* fuzz_utf8.c: any bytes as UTF-8, as a line that is shown, as a text that is composed, and in byte-level characters.
  *
- * What is well-formed is held against libunistring; what is shown comes back; what is composed stays as it is. */
+ * libunistring must agree about what is well-formed; shown text can be read back; composed text
+ * stays composed. */
 #include "libref/base/utf8.h"
 #include "libref/text/bytelevel.h"
 #include "libref/text/normal.h"

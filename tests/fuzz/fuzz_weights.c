@@ -62,7 +62,7 @@ static int compare_row_names(const void *a, const void *b)
 	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
 }
 
-/* So many rows, of names that differ, and of sizes that memory below holds. */
+/* Makes rows with different names, and with sizes that fit the memory below. */
 static int table(input *in, vn_weight_row row[MOST])
 {
 	static const int64_t sizes[] = { 0, 1, 2, 3, 4, 6, 8, 12, 24, 32, 64, 96 };

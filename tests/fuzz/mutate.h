@@ -1,8 +1,8 @@
 /* mutate.h: a fuzzer's main for builds without libFuzzer, and what fuzzers assert.
  *
- * Seeds are run as they are, then mutated: bytes changed, cut, doubled, words
- * of the language put in, which are those of the target's dictionary (fuzz_x.dict, in
- * libFuzzer's format). The random numbers are fixed, so a run repeats.
+ * Seeds are run unchanged, then mutated: bytes changed, cut or doubled, and words put in from the
+ * target's dictionary (fuzz_x.dict, in libFuzzer's format). The random numbers are fixed, so a run
+ * repeats.
  *
  *   fuzz_x                 seeds, and 20000 mutations or a second of them
  *   fuzz_x FILE|FOLDER...  those files as well, as they are and as seeds
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* A broken property. Not an assert: release builds have none. */
 #define MUST(what) ((what) ? (void)0 : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what), abort()))
 
-/* What a refusal says: one line that is not empty and that a terminal may be shown. */
+/* Checks a refusal's message: one line, not empty, safe to show on a terminal. */
 static inline int fuzz_one_line(const char *text)
 {
 	const char *c = text;
@@ -39,8 +39,8 @@ static inline int fuzz_one_line(const char *text)
 	return *text && !*c;
 }
 
-/* A sanitizer that ends a process has libFuzzer keep the input. Not so in children, where HDF5
- * breaks down on damaged files as it may: the parent tells. */
+/* When a sanitizer ends a process, libFuzzer keeps the input. This is off in children, where HDF5
+ * may crash on damaged files: the parent reports it. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 static inline void fuzz_forked(void)
@@ -150,7 +150,7 @@ static inline size_t fuzz_splice(uint8_t *d, size_t size, size_t at, size_t gone
 	return size - gone + n;
 }
 
-/* A word in the place of [at, at + gone). */
+/* Replaces [at, at + gone) by a word. */
 static inline size_t fuzz_put_word(uint8_t *d, size_t size, size_t at, size_t gone, uint64_t pick)
 {
 	pick %= fuzz_words;
@@ -189,7 +189,7 @@ static inline size_t fuzz_mutate(uint8_t *d, size_t size, uint64_t *s)
 			size = fuzz_put_word(d, size, from, to - from, r >> 8);
 			break;
 		}
-		case 6: /* the end gone, seldom */
+		case 6: /* rarely: cut the end */
 			if (r >> 8 & 1)
 				size = at;
 			break;
@@ -198,8 +198,8 @@ static inline size_t fuzz_mutate(uint8_t *d, size_t size, uint64_t *s)
 	return size;
 }
 
-/* Of a format full of offsets: nothing moves but a piece that is copied elsewhere, and seldom the
- * end is gone. */
+/* Mutates a format full of offsets: moves nothing, but copies pieces elsewhere and rarely cuts the
+ * end. */
 static inline size_t fuzz_damage(uint8_t *d, size_t size, uint64_t *s)
 {
 	static const uint8_t odd[] = { 0, 1, 0x7f, 0x80, 0xff };
@@ -231,7 +231,7 @@ static struct {
 } * fuzz_seed;
 static size_t fuzz_seeds;
 
-/* The input in memory of exactly its size: one byte too far is then seen by a sanitizer. */
+/* Copies the input to memory of exactly its size, so that a sanitizer sees one byte too far. */
 static inline void fuzz_run(const uint8_t *data, size_t size)
 {
 	uint8_t *exact = malloc(size ? size : 1);

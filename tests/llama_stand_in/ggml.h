@@ -1,5 +1,5 @@
-/* ggml.h: of llama.cpp's public interface what capture/llama.cpp uses, for machines without a
- * llama.cpp; see llama.c. */
+/* ggml.h: the part of llama.cpp's public interface that capture/llama.cpp uses, for machines
+ * without llama.cpp; see llama.c. */
 #ifndef GGML_STAND_IN_H
 #define GGML_STAND_IN_H
 
@@ -36,7 +36,7 @@ struct ggml_tensor {
 typedef bool (*ggml_backend_sched_eval_callback)(struct ggml_tensor *t, bool ask, void *user_data);
 
 const char *ggml_op_name(enum ggml_op op);
-const char *ggml_op_desc(const struct ggml_tensor *t); /* of a unary operation, which */
+const char *ggml_op_desc(const struct ggml_tensor *t); /* the kind of a unary operation */
 const char *ggml_type_name(enum ggml_type type);
 size_t      ggml_nbytes(const struct ggml_tensor *t);
 

@@ -1,10 +1,11 @@
-/* llama.c: in the place of llama.cpp where there is none: llama_decode hands the nodes that a llama.cpp once computed
- * for a prompt to the callback, as llama.cpp does.
+/* llama.c: stands in for llama.cpp on machines without it: llama_decode passes nodes that llama.cpp
+ * once computed for a prompt to the callback, as llama.cpp does.
  *
- * $LLAMA_STAND_IN is a file of them (tests/guides.py makes it of fixtures/foreign): a node is a line, "OP TAKES NAME
- * NE0 NE1 NE2 NE3", and its float32 numbers. TAKES: the type of what a product takes first, "w:" before that of a
- * weight; "-" of other nodes. Between them come nodes that no recording wants: a view, one without a name of its own,
- * one of blocks. Every other node has rows further apart than they are long, as nodes of a graph may have.
+ * $LLAMA_STAND_IN is a file of them (tests/guides.py makes it of fixtures/foreign): a node is a
+ * line, "OP TAKES NAME NE0 NE1 NE2 NE3", and its float32 numbers. TAKES: the type of a product's
+ * first input, after "w:" if that is a weight; "-" for other nodes. Nodes that a recording must
+ * skip come between them: a view, a node without a name of its own, a node of blocks. Every second
+ * node has gaps between its rows, as nodes of a graph may have.
  */
 #include "ggml-backend.h"
 #include "llama.h"
@@ -50,7 +51,7 @@ const char *ggml_type_name(enum ggml_type type)
 	return name[type];
 }
 
-/* What a node takes, in first's place; -1: a type that is not here. */
+/* Sets the type of a node's first input. Returns 0, or -1 for an unknown type. */
 static int taken(const char *takes, struct ggml_tensor *first)
 {
 	const char *type = strncmp(takes, "w:", 2) == 0 ? takes + 2 : takes;

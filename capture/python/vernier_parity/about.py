@@ -73,8 +73,9 @@ def call_word(device: Any) -> Optional[str]:
 
 
 def run_word(word: str, seen: Set[Any]) -> str:
-    """The precision of a run whose weights have the precision `word`, given the formats of its tensors. A run of f32
-    with some tensors in 16 bits (modules of another format, autocast around a few) is "mixed-bf16"."""
+    """The precision of a run whose weights have the precision `word`, given the formats of its
+    tensors. A run of f32 weights with some tensors in 16 bits (modules of another format, partial
+    autocast) is "mixed-bf16"."""
     narrow = [WORDS[d] for d in (torch.bfloat16, torch.float16) if d in seen]
     return "mixed-" + narrow[0] if narrow and word in ("f32", "f64") else word
 

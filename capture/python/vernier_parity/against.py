@@ -74,8 +74,8 @@ class Against:
         return 1e-9 if word in ("f32", "f64", "i32") else 1e-5
 
     def judge(self, step: int, place: str, name: str, a: np.ndarray, word: str, own: str) -> Tuple[Optional[bool], str]:
-        """(agrees, line): agrees is None if the tensor cannot be judged; line is its line of left_out. place: path in
-        the step's group."""
+        """(agrees, line): agrees: None if the tensor cannot be judged; line: the tensor's line of
+        left_out. place: path in the step's group."""
         d = self.file.get(f"step.{step}/{place}")
         if not isinstance(d, h5py.Dataset):
             return None, ""

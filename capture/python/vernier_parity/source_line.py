@@ -34,8 +34,8 @@ def _shown(file: str, folder: str) -> Optional[str]:
 
 
 def source_line(folder: str, level: int = 1) -> Optional[str]:
-    """The nearest line on the stack that is neither of this package nor of torch's machinery; level 2: the next such
-    line, and so on. folder: the working folder."""
+    """The nearest line on the stack outside this package and torch; level 2: the next such line,
+    and so on. folder: the working folder."""
     frame: Any = sys._getframe(1)
     line = None
     while frame is not None and level > 0:

@@ -39,8 +39,8 @@ def replace(undo: contextlib.ExitStack, where: Any, name: str, make: Callable[[A
 
 
 def source_of(mixer: Any) -> Any:
-    """The Python module whose functions a mixer calls: that of the class that defines forward, not of one that inherits
-    it."""
+    """The Python module with the functions that a mixer calls: that of the class that defines
+    forward, not of a class that inherits it."""
     return sys.modules[next(c for c in type(mixer).__mro__ if "forward" in vars(c)).__module__]
 
 

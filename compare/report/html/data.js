@@ -8,7 +8,7 @@ const clean = (x) => (typeof x === "string" ? printable(x) : Array.isArray(x) ? 
 	: isObject(x) ? Object.fromEntries(Object.entries(x).map(([k, v]) => [printable(k), clean(v)])) : x);
 
 const source = document.getElementById("report").textContent;
-// Printable ASCII throughout needs no cleaning, which takes longer than all else for a large report.
+// A report in printable ASCII needs no cleaning, which would take longer than all else for a large report.
 const cleaned = /\\(?!u003c|["\\/])|[^\n -~]/.test(source) ? clean : (x) => x;
 const given = JSON.parse(source);
 
@@ -59,7 +59,7 @@ function merged(full, rows, kinds) {
 	return all;
 }
 
-// Of one candidate: its report, a way to find a checkpoint, and the details of some.
+// One candidate: its report, its checkpoints by name, and the details of some.
 class Side {
 	constructor({ letter, report: { checkpoints, rows, kinds, rules, ...rest } }, of) {
 		const kind = kinds.map((k) => Object.assign(cleaned(k), { of, names: [] })), rule = cleaned(rules);
@@ -84,7 +84,7 @@ class Side {
 // Of one candidate, or of the first of several (vernier-compare-many/1) with their letters. A checkpoint says which it is of.
 const sides = (given.candidates ?? [{ letter: "", report: given }]).map((x, of) => new Side(x, of));
 const several = sides.length > 1;
-let side, report; // what is looked at
+let side, report; // the selected candidate and its report
 
 function lookAt(of) {
 	side = sides[of];
@@ -101,7 +101,7 @@ function usedOf(c) {
 	return c.worstUsed;
 }
 
-// Colours of the map: up to so much of a limit.
+// Colours of the map: upper bounds of the share of a limit.
 const bins = [
 	[1e-3, "m0", "0.001"], [0.01, "m1", "0.01"], [0.1, "m2", "0.1"], [0.5, "m3", "0.5"], [1, "m4", "1"],
 	[3, "m5", "3"], [10, "m6", "10"], [100, "m7", "100"], [Infinity, "m8", "more"],
@@ -120,7 +120,7 @@ function colourOf(c) {
 // Outside as in the baseline: it does not fail.
 const knownOf = (c) => c.since === "known" || c.since === "better";
 
-// Not by colour alone: a dot for what is outside, a diamond for where it starts, a ring for what the baseline knows.
+// Marks beside colours: a dot for outside, a diamond for an origin, a ring for outside as in the baseline.
 const markOf = (c) => (c.origin ? "◆" : c.fails ? "•" : knownOf(c) ? "○" : "");
 
 function number(x) {
@@ -158,7 +158,8 @@ function fill(e, attributes, children) {
 	e.append(...children.filter((x) => x !== null && x !== undefined));
 	return e;
 }
-// Text in which each code of what is not printable is marked as one; in one element, since boxes of buttons are rows.
+// Text in which the codes of unprintable characters are marked; in one element, because buttons lay out their children
+// in rows.
 function marked(text) {
 	const parts = text.split(/(\\u\{[0-9a-f]{1,6}\}|\\x[0-9a-f]{2}|\\[nrt])/);
 	const element = (e, attributes, children) => fill(document.createElement(e), attributes, children);

@@ -14,7 +14,7 @@ function limitsTable(c) {
 	})), { class: "stack" });
 }
 
-// Of most checkpoints of a long run there is the limit that is used most.
+// Most checkpoints of a long run have only the limit that is used most.
 function briefTable(c) {
 	return make("div", {}, table(["metric", "used"], c.limits.map((l) => ({ cells: [l.metric, l.used === null ? "beyond" : Number(l.used.toPrecision(3))] }))),
 		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about most checkpoints; --format json has every field.`));
@@ -65,7 +65,7 @@ function profile(d) {
 	];
 }
 
-// What the operation added itself, computed again on the candidate's own inputs.
+// The error that the operation itself added, computed again on the candidate's own inputs.
 function replayTable(c) {
 	const r = c.replay, none = r.not_finite ?? {}, value = (key) => r[key] ?? none[key] ?? "–";
 	const words = [r.span > 1 ? `these are the errors of ${r.span} operations together, whose tensors in between were not recorded` : "",
@@ -80,7 +80,7 @@ function replayTable(c) {
 	], { class: "stack" }), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
 }
 
-// Which known mistakes reproduce it, and how near the others come.
+// The known mistakes that reproduce the error, and how near the others come.
 function explanation(e) {
 	const left = (h) => h.left ?? h.not_finite?.left, rows = (list, word) => list.map((h) => ({ class: word ? "answer" : undefined, cells: [h.id || "–", h.words + (word && h.at !== e.checkpoint ? `, at ${h.at}` : ""), left(h)] }));
 	return make("div", {}, make("p", {}, e.words), make("ul", { class: "words" }, ...e.details.map((d) => make("li", {}, d))),
@@ -169,7 +169,7 @@ function drawRuns() {
 	}
 }
 
-// Names in the story become ways to their details.
+// Names in the story become buttons that show their details.
 for (const code of several ? [] : document.querySelectorAll("header code.name")) {
 	const c = side.find(code.textContent);
 	if (c)
@@ -185,7 +185,7 @@ byId("detail").addEventListener("keydown", (event) => {
 	if (event.key === "Escape")
 		goBack();
 });
-// Where it starts, in the first candidate that is outside, or else what comes nearest to a limit.
+// Where the error starts in the first candidate outside its limits, or else the checkpoint nearest to a limit.
 const out = sides.find((s) => s.find(s.report.first_divergence));
 select(out ? out.find(out.report.first_divergence)
 	: sides.flatMap((s) => s.report.checkpoints).reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));

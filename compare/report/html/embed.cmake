@@ -2,10 +2,10 @@
 #
 #   cmake -DFROM=compare/html -DTO=page.c -P embed.cmake
 #
-# The page's Content-Security-Policy runs this one script and this one style sheet, by
-# their digests, and nothing else: what a recording says cannot become a second one.
+# The page's Content-Security-Policy runs this one script and this one style sheet, by their
+# digests, and nothing else: text of a recording cannot become another one.
 
-# SHA-256 in base64, as the policy wants it. CMake has it in hexadecimal: 3 digits are 2 of base64.
+# SHA-256 in base64, as the policy requires. CMake gives hexadecimal: 3 digits are 2 of base64.
 function(digest text to)
 	set(alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
 	string(SHA256 hex "${text}")

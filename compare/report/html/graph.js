@@ -2,7 +2,7 @@
 // colours of the map; and the way of the error from an origin to the logits.
 const BOX = { width: 128, height: 26, across: 14, down: 22 };
 
-// Of a plan: the operation that makes each name, and those that read each operation.
+// From a plan: the operation that makes each name, and the readers of each operation.
 function wiring(plan) {
 	const by = new Map(), readers = plan.map(() => []);
 	plan.forEach((n, i) => {
@@ -45,7 +45,7 @@ function reached(readers, from) {
 
 const checkpointOf = (name) => side.find(labelOf({ name, step: selected.step }));
 const pointOf = (name) => name.replace(/^layer\d+\./, "");
-// Of an operation with several outputs, or an output with two names, the one that is farthest out.
+// The farthest outside of an operation's outputs, or of an output's two names.
 function shownAs(n) {
 	const there = n.out.map(checkpointOf).filter((c) => c);
 	return there.length ? there.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)) : null;
@@ -79,7 +79,7 @@ function drawPath(plan, { by, readers }, origins) {
 	byId("path").replaceChildren(...words);
 }
 
-// Rows: an operation stands below all that it reads. Inputs from outside the layer stand first.
+// Rows: an operation is below all operations that it reads. Inputs from outside the layer come first.
 function rowsOf(plan, layer) {
 	const mine = plan.flatMap((n, i) => (n.layer === layer ? [i] : []));
 	const outside = [...new Set(mine.flatMap((i) => plan[i].in).filter((i) => plan[i].layer !== layer))];

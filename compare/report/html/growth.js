@@ -24,7 +24,7 @@ function decades(scale, width) {
 	return out;
 }
 
-// A path through what there is; a gap where a number is missing.
+// A path through the numbers, with a gap where one is missing.
 function path(points) {
 	let down = false, d = "";
 	for (const [x, y] of points) {
@@ -42,7 +42,7 @@ const nmseOf = (c) => (c.elements ? c.metrics.nmse ?? Infinity : null);
 const localOf = (c) => (c.replay ? c.replay.local ?? Infinity : null);
 const floorOf = (c) => c.floor?.nmse ?? null;
 
-// The limit on nmse there, in numbers of nmse.
+// The limit on nmse at a checkpoint, as an nmse.
 function limitOf(c) {
 	if (c.brief)
 		return null;
@@ -51,7 +51,7 @@ function limitOf(c) {
 	return found.length ? Math.min(...found) : null;
 }
 
-// Of a step and a candidate, by point: the checkpoint of each layer.
+// The checkpoints of a step and a candidate, by point and layer.
 function curvesOf(side, step) {
 	const curves = new Map();
 	for (const c of side.report.checkpoints)
@@ -65,8 +65,8 @@ function curvesOf(side, step) {
 	return curves;
 }
 
-// One chart: places along the axis, the curves of each candidate there, and faint ones. of: index in `lines` of the one
-// that is looked at, of which limit, floor and local error are drawn. at: from a checkpoint to its place on the axis.
+// One chart: places along the axis, the curves of each candidate, and faint curves. of: index in `lines` of the
+// selected curve, whose limit, floor and local error are drawn. at: maps a checkpoint to its place on the axis.
 function chart({ ticks, lines, others = [], of, at, label, box }) {
 	const mine = lines[of];
 	const scale = scaleOf([...lines, ...others].flatMap((cs) => cs.flatMap((c) => [nmseOf(c), floorOf(c)])).concat(mine.map(limitOf), mine.map(localOf)));
@@ -102,7 +102,7 @@ const spoken = (cs, i, what) => {
 		+ (floorOf(worst) === null ? "" : ` where the floor is ${short(floorOf(worst))}`);
 };
 
-// The point that is asked for, else the one before, else what a layer hands to the next.
+// The requested point, else the previous one, else a layer's output.
 function drawGrowth(wanted) {
 	const step = selected.step, curves = sides.map((s) => curvesOf(s, step)), names = [...new Set(curves.flatMap((x) => [...x.keys()]))];
 	const choose = byId("growth-point"), box = byId("growth");
@@ -114,7 +114,7 @@ function drawGrowth(wanted) {
 	choose.replaceChildren(...names.map((p) => make("option", { value: p }, p)));
 	choose.value = point;
 	const lines = curves.map((x) => x.get(point) ?? []);
-	// Also those of which nothing was measured: where they are missing is a gap, and may be what is selected.
+	// Includes unmeasured checkpoints: they are gaps in the curve, and may be selected.
 	const layers = [...new Set(sides.flatMap((s) => s.report.checkpoints.filter((c) => c.step === step && c.layer >= 0).map((c) => c.layer)))].sort((a, b) => a - b);
 	const there = lines.findIndex((cs) => cs.length), of = lines[selected.of].length ? selected.of : there;
 	document.querySelector(".k-local").hidden = !lines[of].some((c) => c.replay);

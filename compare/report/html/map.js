@@ -4,7 +4,7 @@
 const narrow = matchMedia("(max-width: 40rem)");
 const CELLS = 20000; // a grid of more is no map: everything becomes a button then
 
-// Of several steps the one farthest out, unless one is asked for.
+// The checkpoint of the requested step, else of the step farthest outside.
 let stepShown = null;
 
 function worstOf(steps) {
@@ -34,11 +34,11 @@ function place(all) {
 	return { layers, points, at, outside: all.flatMap((cs, i) => cs.filter((c) => c.layer < 0 || at[i].get(`${c.layer} ${c.point}`) !== c)) };
 }
 
-let cells = []; // [candidate][row][column], null where there is none
+let cells = []; // [candidate][row][column], null: no checkpoint
 
 function drawOne(of, [rows, columns], upright) {
 	const map = maps()[of], mine = cells[of];
-	const every = upright ? 1 : Math.ceil(columns.length / (several ? 10 : 20)); // numbers of layers that have room
+	const every = upright ? 1 : Math.ceil(columns.length / (several ? 10 : 20)); // every n-th layer number fits
 	map.className = upright ? "map upright" : "map";
 	map.hidden = rows.length === 0;
 	map.replaceChildren(
@@ -84,8 +84,8 @@ function drawMap() {
 
 const cellAt = (of, y, x) => maps()[of].querySelector(`[data-at="${of} ${y} ${x}"]`);
 
-// The selected checkpoint in the map of every candidate. That of the candidate looked at, else the first cell, is the one
-// that Tab reaches.
+// Marks the selected checkpoint in the map of every candidate. Tab reaches the selected candidate's cell, else the
+// first cell.
 function markSelected() {
 	for (const td of byId("map-box").querySelectorAll("[aria-selected=true], [tabindex='0']"))
 		fill(td, { "aria-selected": "false", tabindex: -1 }, []);
@@ -158,7 +158,7 @@ const chips = {
 };
 const pressed = () => Object.keys(chips).filter((name) => byId(`chip-${name}`).getAttribute("aria-pressed") === "true");
 
-// Fades what the pressed chips leave out, and lists what they leave.
+// Fades checkpoints that the pressed chips exclude, and lists the others.
 function drawFound() {
 	const asked = pressed(), passes = (c) => asked.every((name) => chips[name](c));
 	for (const td of byId("map-box").querySelectorAll("td[data-at]"))
@@ -181,7 +181,7 @@ function startChips() {
 		});
 }
 
-// A map for each candidate, which the page has for the first.
+// Adds a map for each further candidate; the page has the first one's.
 function addMaps() {
 	const first = byId("map").closest("figure");
 	for (let of = 1; of < sides.length; of++)
