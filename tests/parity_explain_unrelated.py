@@ -99,7 +99,7 @@ UNKNOWN = {
 NUMBERS = {
     "q_rope": (("theta 20000", "RoPE with theta 20000"), ("theta 123456", "RoPE with theta 123"),
                ("from 5", "positions count from 5"),
-               ("from -3", "positions count from -3"), ("stretch 0.25", "0.25 times"), ("columns 4", "of a head: 4 of")),
+               ("from -3", "positions count from -3"), ("stretch 0.25", "0.25 times"), ("columns 4", "head: 4 of")),
     "k_rope": (("theta 777", "RoPE with theta 777"), ("from 300", "positions count from 300")),
     "down_proj": (("scaled 0.996", "multiplied by 0.99"),),
     "attn_norm": (("eps 0.3", "eps is 0.3"),),
