@@ -144,8 +144,7 @@ const vn_command vn_capture_command = {
 	.synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC "
 				"[OPTION]...\nref|gpu MODEL -o FOLDER --prompts FILE [OPTION]...",
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
-	.option = known,
-	.n = sizeof known / sizeof *known,
+	VN_OPTION_TABLE(known),
 	.model = true,
 	.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
 };

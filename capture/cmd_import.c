@@ -64,8 +64,7 @@ const vn_command vn_import_command = {
 			 "DUMP is a directory that vernier_record.h wrote, a directory of .npy or .txt files named after their "
 			 "tensors, a .npz, .safetensors or .gguf file, or the tree of transformers' model_debugging_utils "
 			 "(..._FULL_TENSORS.json).",
-	.option = known,
-	.n = sizeof known / sizeof *known,
+	VN_OPTION_TABLE(known),
 	.status = "0 written, 1 written with a warning (--strict), 2 trouble",
 };
 

@@ -37,8 +37,7 @@ const vn_command vn_points_command = {
 	.name = "points",
 	.synopsis = "[MODEL] [OPTION]...",
 	.about = "List the checkpoints of MODEL, or all checkpoints that any model can have.",
-	.option = known,
-	.n = sizeof known / sizeof *known,
+	VN_OPTION_TABLE(known),
 	.model = true,
 	.status = "0 listed, 1 listed with a warning (--strict), 2 trouble",
 };

@@ -48,8 +48,7 @@ const vn_command vn_show_command = {
 	.synopsis = "FILE [NAME | step.N/NAME | step.N] [OPTION]...\nFILE --check",
 	.about = "Show the contents of a recording, one tensor with statistics and first values, or the tensors of one "
 			 "step.",
-	.option = known,
-	.n = sizeof known / sizeof *known,
+	VN_OPTION_TABLE(known),
 	.status = "0 shown (with --check: every check holds), 1 a check does not hold, 2 trouble",
 };
 

@@ -125,8 +125,7 @@ const vn_command vn_calibrate_command = {
 	.about =
 		"Fit limits to recordings that are known to be healthy. The first recording is the reference of those that "
 		"follow.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not "
 			  "healthy",
 };

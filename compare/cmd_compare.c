@@ -114,8 +114,7 @@ static const vn_option options[] = {
 	{ \
 		.name = word, \
 		.synopsis = "REF CAND" more " " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", \
-		.about = what, .option = options, .n = sizeof options / sizeof *options, \
-		.status = "0 within limits, 1 outside, 2 trouble" \
+		.about = what, VN_OPTION_TABLE(options), .status = "0 within limits, 1 outside, 2 trouble" \
 	}
 
 const vn_command vn_compare_command = COMMAND(

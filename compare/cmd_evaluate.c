@@ -93,8 +93,7 @@ const vn_command vn_evaluate_command = {
 		"choose the same next token, the "
 		"divergence of their distributions, and how long they agree in greedy decoding (vernier help evaluate.md).\n"
 		"With --recordings, all of this except decoding, from logits that two engines recorded.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.model = true,
 	.status = "0 done, 1 done with a warning (--strict), 2 trouble",
 };

@@ -21,13 +21,13 @@
 enum { MOST = 64 };
 
 typedef struct command {
-	const char           *model, *forced, *forced_from, *precision, *as;
-	vn_prompt_source      source;
-	const char           *point[MOST], *precise[MOST], *inject[MOST];
-	int                   n_inject, kv; /* kv: -1: not given */
-	vn_policy             as_policy;
-	vn_experiment_options o;
-	vn_reporting          report;
+	const char       *model, *forced, *forced_from, *precision, *as;
+	vn_prompt_source  source;
+	const char       *point[MOST], *precise[MOST], *inject[MOST];
+	int               n_inject, kv; /* kv: -1: not given */
+	vn_policy         as_policy;
+	vn_runner_options o;
+	vn_reporting      report;
 } command;
 
 #define complain(...) vn_complain("isolate", __VA_ARGS__)
@@ -92,8 +92,7 @@ const vn_command vn_isolate_command = {
 			 "(vernier help isolate.md). The candidate is the GPU, or any engine that a command drives. If "
 			 "VERNIER_FORCE_REF is set, each of its globs (such as '*.{q,k}_rope') is tried first and is a row of "
 			 "the report.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.model = true,
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
 };
@@ -170,10 +169,10 @@ static int parse_arguments(command *k, int argc, char **argv)
 /* ---- the command ------------------------------------------------------------------ */
 
 typedef struct shown {
-	bool                 json;
-	vn_repair_about      about;
-	const vn_experiment *x;
-	const vn_repair     *r;
+	bool             json;
+	vn_repair_about  about;
+	const vn_runner *x;
+	const vn_repair *r;
 } shown;
 
 static vn_status write_report(const void *context, FILE *out, vn_error *err)
@@ -199,7 +198,7 @@ static void say_gpu(const command *k, char line[VN_SHELL_LINE])
 	vn_shell_end(line);
 }
 
-static vn_status print_report(const command *k, const vn_experiment *x, const vn_repair *r, vn_error *err)
+static vn_status print_report(const command *k, const vn_runner *x, const vn_repair *r, vn_error *err)
 {
 	char source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE];
 
@@ -219,24 +218,24 @@ static vn_status print_report(const command *k, const vn_experiment *x, const vn
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &s, err);
 	if (!st && k->report.path)
 		printf("%s. Written: %s\n",
-		       r->found.healthy ? "The run is good: nothing to isolate"
+		       r->found.good    ? "The run is good: nothing to isolate"
 		       : r->found.helps ? "The run is bad; isolated"
 		                        : "The run is bad; not isolated",
 		       k->report.path);
 	return st;
 }
 
-static vn_status isolate_cause(command *k, bool *healthy, vn_error *err)
+static vn_status isolate_cause(command *k, bool *good, vn_error *err)
 {
-	vn_experiment x = { 0 };
-	vn_repair     r = { 0 };
-	vn_status     st = vn_experiment_open(&x, &k->o, err);
+	vn_runner x = { 0 };
+	vn_repair r = { 0 };
+	vn_status st = vn_runner_open(&x, &k->o, err);
 
 	if (!st && !(st = vn_repair_find(&x, getenv("VERNIER_FORCE_REF"), &r, err)))
 		st = print_report(k, &x, &r, err);
-	*healthy = r.found.healthy;
+	*good = r.found.good;
 	vn_repair_finish(&r);
-	vn_experiment_close(&x);
+	vn_runner_close(&x);
 	return st;
 }
 
@@ -260,7 +259,7 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	return st;
 }
 
-static vn_status run_isolate(command *k, bool *healthy, vn_error *err)
+static vn_status run_isolate(command *k, bool *good, vn_error *err)
 {
 	vn_model  *m = NULL;
 	vn_prompt  text = { 0 };
@@ -285,7 +284,7 @@ static vn_status run_isolate(command *k, bool *healthy, vn_error *err)
 	k->o.recipe.n_ids = text.n;
 	k->o.recipe.forced = forced;
 	vn_interrupt_catch();
-	st = isolate_cause(k, healthy, err);
+	st = isolate_cause(k, good, err);
 done:
 	vn_faulty_destroy(faulty);
 	vn_model_close(m);
@@ -298,14 +297,14 @@ int cmd_isolate(int argc, char **argv)
 {
 	command   k;
 	vn_error  err = { "" };
-	bool      healthy = false;
+	bool      good = false;
 	const int said = parse_arguments(&k, argc, argv);
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (run_isolate(&k, &healthy, &err)) {
+	if (run_isolate(&k, &good, &err)) {
 		fprintf(stderr, "vernier isolate: %s\n", err.text);
 		return 2;
 	}
-	return vn_warnings_end("isolate", k.report.strict, healthy ? 0 : 1);
+	return vn_warnings_end("isolate", k.report.strict, good ? 0 : 1);
 }

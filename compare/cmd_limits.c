@@ -122,8 +122,7 @@ const vn_command vn_limits_command = {
 	.about = "Check a limits file, or shipped limits by name (fp32.yaml), and print the resulting limits of each "
 			 "checkpoint NAME (layer3.q_rope), or of one checkpoint per point, and then the metrics that can be "
 			 "limited.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 well formed, 1 well formed with a warning (--strict), 2 not well formed, or trouble",
 };
 

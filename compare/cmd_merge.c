@@ -29,8 +29,7 @@ const vn_command vn_merge_command = {
 	.about =
 		"Join the summaries of all parts of a comparison of folders: N processes ran vernier compare REFS CANDS... "
 		"--part I/N --summary FILE. A part that is missing, repeated or of another comparison is refused.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 every pair is within its limits, 1 at least one is outside, 2 trouble in a pair or here",
 };
 

@@ -47,8 +47,7 @@ const vn_command vn_selftest_command = {
 		"does, and show that each mutation is reported at the right checkpoint with the right metric.\n"
 		"REF and CAND are two recordings that are within their limits. REF alone is compared with itself. "
 		"Without REF, vernier makes recordings of a small synthetic model in every precision.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 all caught and no false alarm, 1 something was missed (or a warning with --strict), 2 trouble",
 };
 

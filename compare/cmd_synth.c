@@ -37,8 +37,7 @@ const vn_command vn_synth_command = {
 	.name = "synth",
 	.synopsis = "SHAPE -o DIR [OPTION]...",
 	.about = "Write a deterministic synthetic model of a real shape: DIR/config.json and DIR/model.safetensors.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 written, 2 trouble",
 };
 

@@ -66,8 +66,7 @@ const vn_command vn_table_command = {
 	.about = "For every checkpoint, the first values of one token in REF and in each of up to 16 candidates, minimum, "
 			 "maximum, mean and rms of the whole tensor, the largest absolute and relative error, and the status that "
 			 "vernier compare gives (vernier help table.md).",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 within limits, 1 outside, 2 trouble",
 };
 

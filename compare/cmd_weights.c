@@ -30,7 +30,7 @@ static const vn_option options[] = {
 	  .help =
 	      "For recordings: the model of one of them. Its numbers decide where the tables of weights cannot. Default: "
 	      "only the tables are used." },
-	VN_REPORTING_OPTIONS(command, report, " JSON has the schema vernier-weights/1."),
+	VN_REPORTING_OPTIONS(command, report, " JSON has the schema vernier-weights/2."),
 	VN_REPORTING_FORCE(command, report.force, "report"),
 	VN_STRICT_OPTION(command, report.strict, ""),
 	VN_THREADS_OPTION(command, threads),
@@ -44,8 +44,7 @@ const vn_command vn_weights_command = {
 		"permuted for RoPE, taken from another "
 		"layer, truncated, quantised, another revision (vernier help weights.md).\n"
 		"A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
-	.option = options,
-	.n = sizeof options / sizeof *options,
+	VN_OPTION_TABLE(options),
 	.status = "0 the same weights, 1 some differ (or a warning with --strict), 2 trouble",
 };
 
@@ -136,7 +135,7 @@ static vn_status put_json(const command *k, const vn_weights *w, const vn_opened
 {
 	vn_lines next = { 0 };
 	json_t  *j = vn_weights_json(w);
-	json_object_set_new(j, "schema", json_string("vernier-weights/1"));
+	json_object_set_new(j, "schema", json_string("vernier-weights/2"));
 	if (w->n_found)
 		suggest_commands(k, of, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));

@@ -45,7 +45,7 @@ def main():
                 r = isolate(model, faults)
                 runs += r['runs']
                 found = r['sets'][0]['replaced'] if len(r['sets']) == 1 else [s['replaced'] for s in r['sets']]
-                if r['verdict'] == 'healthy':
+                if r['verdict'] == 'good':
                     harmless += 1
                 elif r['verdict'] == 'isolated' and (found == faults
                                                      or (len(faults) == 2 and len(found) == 1 and found[0] in faults)):

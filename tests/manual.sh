@@ -41,7 +41,7 @@ for command in $("$vernier" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
 	"$vernier" help --man "$command" >"$made" 2>&1 || continue
 	grep -qFx ".\\\" options of $command" "$page" || { echo "no options of $command in $page"; exit 1; }
 	for option in $("$vernier" "$command" --help | sed '/^$/q' | grep -o -- '--[a-z-]*' | sort -u); do
-		grep -qF "\\fB$option\\fR" "$made" || { echo "the usage of $command names $option, its table does not"; exit 1; }
+		grep -qF "\\fB$option\\fR" "$made" || { echo "usage of $command: $option is not in its table"; exit 1; }
 	done
 	commands=$((commands + 1))
 done

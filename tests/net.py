@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""net.py OLD NEW --folder FOLDER [--pairs GLOB] [--all] [--words] [--jobs N]: do two builds give the same answers?
+"""net.py OLD NEW --folder FOLDER [--pairs GLOB] [--all] [--words] [--renamed FILE] [--jobs N]: do two builds give the
+same answers?
 
 Both programs explain and compare the same pairs of recordings. Their JSON, their text and their exit statuses are to be
 equal, byte for byte. --words leaves the display sentences of explanations out, and the text: numbers, ids, findings and
-statuses remain.
+statuses remain. --renamed: fields that NEW names otherwise, as a JSON object such as {"checkpoints.limits.used":
+"limit_fraction"}; the version of the schema may differ, too, and nothing else.
 
 The pairs are made once, by OLD, in FOLDER:
   catalogue/FAMILY/FAULT   each fault of the catalogue, in each family that it fits: in f32, f16 or bf16, at once or in
@@ -164,7 +166,23 @@ def without_sentences(x):
     return [without_sentences(v) for v in x] if isinstance(x, list) else x
 
 
-def comparable(said, words):
+def with_names(x, names, at=""):
+    """A report of OLD with the names of NEW, in the same order."""
+    if isinstance(x, list):
+        return [with_names(v, names, at) for v in x]
+    if not isinstance(x, dict):
+        return x.split("/")[0] if at == ".schema" else x
+    return {names.get(f"{at}.{k}"[1:], k): with_names(v, names, f"{at}.{k}") for k, v in x.items()}
+
+
+def renamed(said, names):
+    return {form: [status, json.dumps(with_names(json.loads(text), names), indent=1)
+                   if form.endswith("json") and text else text, error] for form, (status, text, error) in said.items()}
+
+
+def comparable(said, words, names):
+    if names is not None:
+        said = renamed(said, names)
     if not words:
         return said
     out = {}
@@ -196,8 +214,10 @@ def main():
     args.add_argument("--pairs", default="*", help="pairs of these names")
     args.add_argument("--all", action="store_true", help="every pair, not a sample")
     args.add_argument("--words", action="store_true", help="display sentences may differ")
+    args.add_argument("--renamed", help="fields with other names in NEW")
     args.add_argument("--jobs", type=int, default=1)
     o = args.parse_args()
+    names = json.load(open(o.renamed, encoding="utf-8")) if o.renamed else None
     path = os.path.join(o.folder, "pairs.json")
     pairs = (json.load(open(path, encoding="utf-8")) if os.path.exists(path)
              else record(o.old, os.path.abspath(o.folder), o.jobs))
@@ -220,7 +240,7 @@ def main():
             with open(at, "w", encoding="utf-8") as f:
                 json.dump(old, f)
         new = answers(o.new, pairs[name])
-        return (name, first_difference(comparable(old, o.words), comparable(new, o.words)),
+        return (name, first_difference(comparable(old, o.words, names), comparable(new, o.words, names and {})),
                 len(json.loads(old["explain --format json"][1] or "{}").get("explanations", [])))
 
     since, odd, explained = time.time(), 0, 0

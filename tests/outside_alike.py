@@ -9,7 +9,8 @@ last step of a scale. Importing this module adds them to FAULTS.
 import torch
 import torch.nn.functional as F
 
-from outside_faults import ALL, LLAMAS, SURE, attends, changed, down, fault, normed, rms, theta, turned
+from outside_attention import attends
+from outside_faults import ALL, LLAMAS, SURE, changed, down, fault, normed, rms, theta, turned
 
 EVERYWHERE = "*attn_probs *attn_context *attn_scores"
 

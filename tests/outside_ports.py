@@ -10,9 +10,10 @@ import math
 import torch
 import torch.nn.functional as F
 
-from outside_faults import (ALL, LLAMAS, ROTARY, SOFTMAX, SURE, activated, attends, changed, convolved, down, fault,
-                            gate, int8, linear,
-                            matrix, normed, rms, rotation, rule, theta, turned, weight_of, UNKNOWN)
+from outside_attention import SOFTMAX, attends
+from outside_faults import (ALL, LLAMAS, ROTARY, SURE, activated, changed, down, fault, gate, int8, linear, matrix,
+                            normed, rms, rotation, theta, turned, weight_of, UNKNOWN)
+from outside_model import convolved, rule
 
 SURE |= {"port_logits_bf16", "port_logits_bf16_product", "port_logits_transposed", "port_logits_transposed_back",
          "port_softmax_exponentials_f16",

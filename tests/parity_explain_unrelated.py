@@ -477,7 +477,7 @@ def main():
                     good = good and any(low <= 23 <= high for low, high in windows(e))
                 if "last position" in kind[0].values():  # as good: every token turned alike; and what would tell
                     good = good and any("for the same position" in a["words"]
-                                        for a in e["answers"]) and "layer1.q_rope" in e["separate"]
+                                        for a in e["answers"]) and "layer1.q_rope" in e["separating_input"]
                 return job, bool(good), show(e)
             if group == "later":
                 report, _ = b.explain(family, precision, kind[0], calls=CALLS, since=name)
@@ -525,7 +525,7 @@ def main():
                 return job, bool(only and e and e["explained"]
                                  and any(f"{a['id']}: {a['words']}".startswith(tuple(wanted.split("|")))
                                          for a in e["answers"])), show(e)
-            words = " ".join(e["looks"]) if e else ""
+            words = " ".join(e["error_shape"]) if e else ""
             if group == "sums":
                 return job, bool(only and e and not e["explained"]
                                  and "sums kept in float16 (P4)" in words), show(e) + words

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""parity_outside.py: mistakes made in transformers from outside (outside_faults.py), recorded, and explained.
+"""parity_outside.py: mistakes made in transformers from outside (outside_*.py), recorded, and explained.
 
     parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]... [--sample N] [--random]
     [--verbose]
@@ -33,7 +33,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import torch, transformers
 
-import outside_alike  # these three add to FAULTS
+import outside_attention  # these five add to FAULTS, in this order
+import outside_model
+import outside_alike
 import outside_caches
 import outside_ports
 import random_model

@@ -79,7 +79,7 @@ class Bench:
         else:
             wrong = "" if sorted(found) == sorted(expected) else f"{found}, not {expected}"
             accused = len(set(found) - set(expected))
-        most = max((local(c) for c in report["checkpoints"] if "replay" in c and not c["replay"]["beyond"]),
+        most = max((local(c) for c in report["checkpoints"] if "replay" in c and not c["replay"]["operation_wrong"]),
                    default=0.0)
         return group, what, wrong, accused, most
 
@@ -288,7 +288,7 @@ def edited(path, to, change, step="step.0"):
 def are_captured(*names, besides=()):
     """The origins are these, and it is their capture that is wrong; and others that are at fault."""
     def check(report, found):
-        wrong = sorted(c["name"] for c in report["checkpoints"] if c.get("replay", {}).get("captured"))
+        wrong = sorted(c["name"] for c in report["checkpoints"] if c.get("replay", {}).get("recorder_fault"))
         expected = {*names, *besides}
         told = "" if set(found) == expected else f"{found}, not {sorted(expected)}"
         return (told or ("" if wrong == sorted(names) else f"known for wrong captures: {wrong}"),

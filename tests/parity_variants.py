@@ -52,7 +52,7 @@ def used(c):
     """How much of what is allowed a replayed checkpoint uses (specs/compare.md)."""
     r = c["replay"]
     whole, token, peak = (r[k] or 0.0 for k in ("local_over_floor", "worst_token_over_floor", "max_abs_over_floor"))
-    return max(whole / WHOLE, token / PEAK, peak**2 / PEAK) / (4 if r["numbers"] < 128 else 1)
+    return max(whole / WHOLE, token / PEAK, peak**2 / PEAK) / (4 if r["independent_numbers"] < 128 else 1)
 
 
 def reference(vernier, model, ids, more, path):

@@ -74,7 +74,7 @@ static void a_healthy_run_has_nothing_to_isolate(void)
 	fake f = oracle(20);
 	f.sets = 1; /* the empty one */
 	vn_isolated x = isolate(&f);
-	CU_ASSERT(x.healthy);
+	CU_ASSERT(x.good);
 	CU_ASSERT_EQUAL(x.n_sets, 0);
 	CU_ASSERT_EQUAL(x.runs, 1);
 	vn_isolated_finish(&x);
@@ -84,7 +84,7 @@ static void where_nothing_helps_there_are_no_sets(void)
 {
 	fake        f = oracle(20);
 	vn_isolated x = isolate(&f);
-	CU_ASSERT_FALSE(x.healthy);
+	CU_ASSERT_FALSE(x.good);
 	CU_ASSERT_FALSE(x.helps);
 	CU_ASSERT_EQUAL(x.n_sets, 0);
 	CU_ASSERT_EQUAL(x.runs, 2);

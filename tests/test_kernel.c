@@ -31,20 +31,29 @@ static size_t longer(size_t n)
 	return more > VN_BLOCK && n < VN_BLOCK ? VN_BLOCK : more;
 }
 
+/* As the kernels count (kernel_wide.inc). */
+static int ulp_bucket(uint64_t distance)
+{
+	const float x = (float)distance;
+	int32_t     bits;
+	memcpy(&bits, &x, sizeof bits);
+	return (bits >> 20) < 1015 ? 0 : (bits >> 20) - 1015;
+}
+
 static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
 {
 	for (uint64_t d = 0; d < 16; d++)
-		CU_ASSERT_EQUAL(vn_ulp_bucket_top(vn_ulp_bucket(d)), (double)d);
+		CU_ASSERT_EQUAL(vn_ulp_bucket_top(ulp_bucket(d)), (double)d);
 	for (uint64_t d = 16; d < 100000; d++) {
-		const double top = vn_ulp_bucket_top(vn_ulp_bucket(d));
+		const double top = vn_ulp_bucket_top(ulp_bucket(d));
 		if (!(top >= (double)d && top <= (double)d * 1.125))
 			CU_FAIL("a bucket is too wide");
 	}
 	for (uint64_t d = 100000; d < UINT64_MAX / 3; d = d * 3 / 2) {
-		const double top = vn_ulp_bucket_top(vn_ulp_bucket(d));
+		const double top = vn_ulp_bucket_top(ulp_bucket(d));
 		CU_ASSERT(top >= (double)d && top <= (double)d * 1.125);
 	}
-	CU_ASSERT(vn_ulp_bucket(UINT64_MAX) < VN_ULP_BUCKETS);
+	CU_ASSERT(ulp_bucket(UINT64_MAX) < VN_ULP_BUCKETS);
 }
 
 static void a_kernel_is_chosen_by_name_or_not_at_all(void)
@@ -243,7 +252,7 @@ static void distances_are_between_the_codes_of_the_grid(void)
 			if (s.max_ulp != (uint64_t)most)
 				CU_FAIL("another distance");
 			for (int j = 0; j < 8; j++)
-				if (s.count[j % VN_ULP_TABLES][vn_ulp_bucket((uint64_t)seen[j])] == 0)
+				if (s.count[j % VN_ULP_TABLES][ulp_bucket((uint64_t)seen[j])] == 0)
 					CU_FAIL("another bucket");
 		}
 }
@@ -260,7 +269,7 @@ static void every_element_of_a_block_is_counted_once(void)
 		uint32_t         want[VN_ULP_BUCKETS] = { 0 };
 		for (size_t i = 0; i < n; i++) {
 			const int64_t d = place_of_number(r[i], VN_F32) - place_of_number(c[i], VN_F32);
-			want[vn_ulp_bucket((uint64_t)(d < 0 ? -d : d))]++;
+			want[ulp_bucket((uint64_t)(d < 0 ? -d : d))]++;
 		}
 		memset(&s, 0, sizeof s);
 		vn_metric_kernel_best()->spread(f32(r), f32(c), n, 1.0, VN_F32, &s);

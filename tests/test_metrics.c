@@ -2,7 +2,7 @@
 #include "compare/metrics/average.h"
 #include "compare/metrics/channels.h"
 #include "compare/metrics/kernel.h"
-#include "compare/metrics/measure.h"
+#include "compare/metrics/tokens.h"
 #include "tests/suite.h"
 #include "tests/uniform.h"
 

@@ -26,10 +26,10 @@ static void each_operation_has_the_implementations_that_are_known(void)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const vn_node n = { .op = row[i].op };
-		CU_ASSERT_EQUAL(vn_variants_count(&n, f16), row[i].narrow);
-		CU_ASSERT_EQUAL(vn_variants_count(&n, bf16), row[i].narrow);
-		CU_ASSERT_EQUAL(vn_variants_count(&n, f32), row[i].f32);
-		CU_ASSERT_EQUAL(vn_variants_count(&n, f64), row[i].f64);
+		CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f16), row[i].narrow);
+		CU_ASSERT_EQUAL(vn_reference_variants_count(&n, bf16), row[i].narrow);
+		CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f32), row[i].f32);
+		CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f64), row[i].f64);
 	}
 }
 
@@ -37,12 +37,12 @@ static void gelu_tanh_may_round_its_square_in_bfloat16(void)
 {
 	vn_node n = { .op = VN_OP_ACT, .c.act = { .act = VN_GELU_TANH } };
 
-	CU_ASSERT_EQUAL(vn_variants_count(&n, bf16), 2);
-	CU_ASSERT_EQUAL(vn_variants_count(&n, f16), 1);
-	vn_variant_put(&n, bf16, 1);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, bf16), 2);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f16), 1);
+	vn_reference_variant_put(&n, bf16, 1);
 	CU_ASSERT_EQUAL(n.x.act.formula, 2);
 	n.c.act.act = VN_GELU;
-	CU_ASSERT_EQUAL(vn_variants_count(&n, bf16), 1);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, bf16), 1);
 }
 
 static void a_product_has_another_if_it_rounds_to_blocks_of_32(void)
@@ -50,12 +50,12 @@ static void a_product_has_another_if_it_rounds_to_blocks_of_32(void)
 	vn_node   n = { .op = VN_OP_LINEAR, .c.linear.kept = 1 + VN_Q8_0 };
 	vn_policy blocks = { .storage = VN_F32, .products = 1 };
 
-	CU_ASSERT_EQUAL(vn_variants_count(&n, blocks), 1);
-	CU_ASSERT_EQUAL(vn_variants_count(&n, f32), 0); /* a precision without blocks */
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, blocks), 1);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f32), 0); /* a precision without blocks */
 	n.c.linear.kept = 1 + VN_F16;
-	CU_ASSERT_EQUAL(vn_variants_count(&n, blocks), 0);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, blocks), 0);
 	n.c.linear.kept = 0;
-	CU_ASSERT_EQUAL(vn_variants_count(&n, blocks), 0);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, blocks), 0);
 }
 
 /* The delta rule with a mistake has no chunked form. */
@@ -64,10 +64,10 @@ static void a_mistaken_delta_rule_has_no_other(void)
 	vn_node n = { .op = VN_OP_DELTA_RULE };
 
 	n.x.delta.restart = 1;
-	CU_ASSERT_EQUAL(vn_variants_count(&n, f32), 0);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f32), 0);
 	n.x.delta.restart = 0;
 	n.x.delta.head_map = 1;
-	CU_ASSERT_EQUAL(vn_variants_count(&n, f16), 0);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f16), 0);
 }
 
 static void all_that_are_counted_are_different(void)
@@ -81,10 +81,10 @@ static void all_that_are_counted_are_different(void)
 			vn_node made[8], own;
 			memset(&own, 0, sizeof own);
 			own.op = op[i];
-			const int n = vn_variants_count(&own, policy[k]);
+			const int n = vn_reference_variants_count(&own, policy[k]);
 			for (int a = 0; a < n; a++) {
 				memcpy(&made[a], &own, sizeof own);
-				vn_variant_put(&made[a], policy[k], a);
+				vn_reference_variant_put(&made[a], policy[k], a);
 				CU_ASSERT_NOT_EQUAL(memcmp(&made[a], &own, sizeof own), 0);
 				for (int b = 0; b < a; b++)
 					CU_ASSERT_NOT_EQUAL(memcmp(&made[a], &made[b], sizeof own), 0);
@@ -98,14 +98,14 @@ static void angles_are_rounded_in_each_way_but_the_references(void)
 
 	for (int i = 0; i < 3; i++) {
 		vn_node n = { .op = VN_OP_ROPE };
-		vn_variant_put(&n, f32, i);
+		vn_reference_variant_put(&n, f32, i);
 		CU_ASSERT_EQUAL(n.x.rope.rounding, 0);
 		seen[n.x.rope.angles] = true;
 	}
 	CU_ASSERT_TRUE(!seen[VN_ANGLES_TORCH] && seen[VN_ANGLES_WIDE] && seen[VN_ANGLES_ONCE] && seen[VN_ANGLES_CHAIN]);
 	for (int i = 0; i < 4; i++) {
 		vn_node n = { .op = VN_OP_ROPE };
-		vn_variant_put(&n, bf16, i);
+		vn_reference_variant_put(&n, bf16, i);
 		CU_ASSERT_EQUAL(n.x.rope.rounding != 0, i == 0);
 		CU_ASSERT_EQUAL(n.x.rope.angles, i); /* 0: torch's */
 	}
@@ -116,10 +116,10 @@ static void the_formula_of_an_activation_judges_alone(void)
 	const vn_node gated = { .op = VN_OP_GATED }, conv = { .op = VN_OP_CAUSAL_CONV }, act = { .op = VN_OP_ACT },
 				  norm = { .op = VN_OP_RMS_NORM }, rope = { .op = VN_OP_ROPE }, linear = { .op = VN_OP_LINEAR };
 
-	CU_ASSERT_TRUE(!vn_variant_judges_alone(&gated, 0) && vn_variant_judges_alone(&gated, 1));
-	CU_ASSERT_TRUE(!vn_variant_judges_alone(&conv, 0) && vn_variant_judges_alone(&conv, 1));
-	CU_ASSERT_TRUE(vn_variant_judges_alone(&act, 0) && vn_variant_judges_alone(&linear, 0));
-	CU_ASSERT_FALSE(vn_variant_judges_alone(&norm, 0) || vn_variant_judges_alone(&rope, 3));
+	CU_ASSERT_TRUE(!vn_reference_variant_judges_alone(&gated, 0) && vn_reference_variant_judges_alone(&gated, 1));
+	CU_ASSERT_TRUE(!vn_reference_variant_judges_alone(&conv, 0) && vn_reference_variant_judges_alone(&conv, 1));
+	CU_ASSERT_TRUE(vn_reference_variant_judges_alone(&act, 0) && vn_reference_variant_judges_alone(&linear, 0));
+	CU_ASSERT_FALSE(vn_reference_variant_judges_alone(&norm, 0) || vn_reference_variant_judges_alone(&rope, 3));
 }
 
 int main(void)

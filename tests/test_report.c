@@ -42,7 +42,7 @@ static void json_says_the_same_and_knows_no_nan(void)
 	trial t = { 0 }, zero = { 0 };
 	against_good(&t, "nan", &(fault) { .nan_in = "layer1.mlp_norm" });
 	json_t *j = json_of(&t);
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "schema")), "vernier-compare/1");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "schema")), "vernier-compare/2");
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "verdict")), "outside");
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "first_divergence")), "layer1.mlp_norm");
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "origins")), 1);

@@ -1,5 +1,5 @@
 /* test_weights_names.c: tests compare/weights/weights_names.c, the part of a weight by its name. */
-#include "compare/weights/weights_internal.h"
+#include "compare/weights/weights_names.h"
 #include "tests/suite.h"
 
 #include <string.h>
@@ -67,8 +67,8 @@ static void a_twin_has_another_prefix(void)
 {
 	const vn_weight_row row[] = { { .name = "language_model.model.norm.weight" }, { .name = "lm_head.weight" } };
 
-	CU_ASSERT_PTR_EQUAL(vn_weight_find(row, 2, "lm_head.weight"), &row[1]);
-	CU_ASSERT_PTR_NULL(vn_weight_find(row, 2, "lm_head"));
+	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 2, "lm_head.weight"), &row[1]);
+	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 2, "lm_head"));
 	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 2, "model.norm.weight"), &row[0]);
 	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 2, "norm.weight"), &row[0]);
 	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 2, "model.norm.bias"));

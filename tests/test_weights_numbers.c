@@ -1,6 +1,6 @@
 /* test_weights_numbers.c: tests compare/weights/weights_numbers.c, the numbers of a weight in another
  * order, and side by side. */
-#include "compare/weights/weights_internal.h"
+#include "compare/weights/weights_numbers.h"
 #include "tests/suite.h"
 
 #include <math.h>

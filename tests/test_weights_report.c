@@ -124,9 +124,9 @@ static void programs_get_every_number(void)
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(j, "same")), 5);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(j, "differ")), 1);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(group, "id")), "W1");
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(group, "by")), "numbers");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(group, "evidence")), "numbers");
 	CU_ASSERT_TRUE(json_is_true(json_object_get(group, "certain")));
-	CU_ASSERT_EQUAL(json_real_value(json_object_get(one, "apart")), 0.25);
+	CU_ASSERT_EQUAL(json_real_value(json_object_get(one, "relative_difference")), 0.25);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(ref, "digest")), "abc");
 	CU_ASSERT_TRUE(json_is_null(json_object_get(cand, "digest")));
 	CU_ASSERT_EQUAL(json_real_value(json_object_get(ref, "rms")), 1.5);

@@ -8,6 +8,9 @@
 
 #include "libref/base/options.h"
 
+/* The table of a vn_command. */
+#define VN_OPTION_TABLE(rows) .option = (rows), .n = sizeof(rows) / sizeof *(rows)
+
 #define VN_THREADS_OPTION(type, field) \
 	{ \
 		"threads", 0, VN_INTO(type, field), VN_RANGE(1, 1024), \

@@ -174,7 +174,7 @@ static void squares_of_rows(const vn_parts *s, int64_t from, int64_t rows, int64
 			const size_t m = vn_piece_size(width - k);
 			vn_parts_piece(s, which, from * width + k, (size_t)rows * m, x);
 			for (int64_t i = 0; i < rows; i++)
-				sum[which][i] += vn_squares(x + i * at_once, m);
+				sum[which][i] += vn_total_squares(x + i * at_once, m);
 		}
 	}
 }

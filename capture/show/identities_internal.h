@@ -70,6 +70,6 @@ size_t vn_count_sums(const double *x, const double *a, const double *b, const do
 /* Returns how many are between low and high. A NaN is not. */
 size_t vn_count_between(const double *x, double low, double high, size_t n);
 double vn_total(const double *x, size_t n);
-double vn_squares(const double *x, size_t n);
+double vn_total_squares(const double *x, size_t n);
 
 #endif

@@ -197,7 +197,7 @@ double vn_total(const double *x, size_t n)
 }
 
 VN_CLONES
-double vn_squares(const double *x, size_t n)
+double vn_total_squares(const double *x, size_t n)
 {
 	double lane[LANES] = { 0 };
 	size_t j = 0;

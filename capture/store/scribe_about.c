@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
-                  const char *digest)
+/* Creates a one-dimensional dataset of n elements. digest NULL: none. */
+static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
+                     const char *digest)
 {
 	hsize_t dim = (hsize_t)n;
 	hid_t   space = H5Screate_simple(1, &dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
@@ -24,10 +25,10 @@ bool vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64
 	return good;
 }
 
-bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest)
+static bool put_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest)
 {
 	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && vn_desk_list(group, name, type, type, n, line, digest);
+	bool  good = type >= 0 && put_list(group, name, type, type, n, line, digest);
 	if (type >= 0)
 		H5Tclose(type);
 	return good;
@@ -46,7 +47,7 @@ static bool put_ids(hid_t group, const char *name, vn_message *m)
 	size_t      bytes;
 	const void *list = vn_take_bytes(m, &bytes);
 	const char *digest = vn_take_text(m);
-	return !m->bad && vn_desk_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest);
+	return !m->bad && put_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest);
 }
 
 /* Replaces facts that exist already. */
@@ -117,7 +118,7 @@ static vn_status put_texts(vn_desk *d, const char *name, const char *object, vn_
 	char      **text = vn_take_texts(m, &n);
 	const char *digest = vn_take_text(m);
 	hid_t       g = H5Gopen2(d->file, "run", H5P_DEFAULT);
-	bool        good = !m->bad && g >= 0 && vn_desk_lines(g, name, text, n, digest);
+	bool        good = !m->bad && g >= 0 && put_lines(g, name, text, n, digest);
 
 	free(text);
 	return vn_desk_settle(d, close_group(g, good), object, true, err);
@@ -189,8 +190,8 @@ static bool put_weights(hid_t group, vn_message *m)
 	const void *rows = vn_take_bytes(m, &bytes);
 	hid_t       type = weight_type();
 	bool        good = !m->bad && type >= 0 &&
-	            vn_desk_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows,
-	                         vn_digest_of(rows, bytes).hex);
+	            put_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows,
+	                     vn_digest_of(rows, bytes).hex);
 	if (type >= 0)
 		H5Tclose(type);
 	return good;
@@ -227,7 +228,7 @@ static bool put_table(hid_t g, const char *name, vn_message *m, vn_digester *dig
 {
 	int64_t n;
 	char  **line = vn_take_texts(m, &n);
-	bool    good = !m->bad && vn_desk_lines(g, name, line, n, NULL);
+	bool    good = !m->bad && put_lines(g, name, line, n, NULL);
 
 	if (good)
 		add_lines(digest, line, n);

@@ -3,7 +3,6 @@
 #include "capture/store/scribe_internal.h"
 
 #include "libref/base/trouble.h"
-#include "libref/base/progress.h"
 
 #include <search.h>
 #include <stddef.h>
@@ -12,36 +11,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Seconds between two states on disk, which bounds the loss of a killed process besides the current tensor.
- * Publishing takes well under a millisecond, or a few with thousands of steps. */
-static const double PUBLISH_EVERY = 0.1;
-
-static vn_status report_break(const vn_desk *d, const char *what, vn_error *err)
-{
-	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", d->path, what);
-}
-
-static vn_status publish_file(vn_desk *d, vn_error *err)
-{
-	if (H5Fflush(d->file, H5F_SCOPE_GLOBAL) < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot flush it", d->path);
-	d->published = vn_seconds();
-	const vn_status st = vn_driver_publish(d->driver, err);
-	if (!st)
-		d->on_disk = d->tensors;
-	return st;
-}
-
-static vn_status publish_when_due(vn_desk *d, vn_error *err)
-{
-	return vn_seconds() - d->published > PUBLISH_EVERY ? publish_file(d, err) : VN_OK;
-}
-
-vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err)
-{
-	return !good ? report_break(d, what, err) : at_once ? publish_file(d, err) : publish_when_due(d, err);
-}
 
 /* ---- a new file ---------------------------------------------------------------------------- */
 
@@ -96,9 +65,9 @@ static vn_status create_file(vn_desk *d, vn_message *m, int64_t *value, vn_error
 	    !(whole ? with_index(fcpl) && with_index(d->groups)
 	            : one_block(fcpl, 16) && one_block(d->groups, links < 65535 ? (unsigned)links : 65535)) ||
 	    (d->file = H5Fcreate(d->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(d->file))
-		st = report_break(d, "a new file", err);
+		st = vn_desk_failed(d, "a new file", err);
 	else
-		st = publish_file(d, err);
+		st = vn_desk_publish(d, err);
 	if (!st && whole)
 		vn_driver_hold(d->driver);
 	if (fcpl >= 0)
@@ -350,7 +319,7 @@ static vn_status finish_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_err
 		return not_made(d, name, err);
 	drop_tensor(d);
 	d->tensors++;
-	return publish_when_due(d, err);
+	return vn_desk_settle(d, true, name, false, err);
 }
 
 /* ---- the end --------------------------------------------------------------------------------------- */
@@ -399,13 +368,13 @@ static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error 
 	if (d->file >= 0) {
 		vn_driver_release(d->driver);
 		/* Sets the mark after everything else is on disk. */
-		st = publish_file(d, err);
+		st = vn_desk_publish(d, err);
 		if (!st && complete)
 			st = read_back(d, err);
 		if (!st && complete && !mark_complete(d->file))
-			st = report_break(d, "the mark that it is complete", err);
+			st = vn_desk_failed(d, "the mark that it is complete", err);
 		if (H5Fclose(d->file) < 0 && !st)
-			st = report_break(d, "its end", err);
+			st = vn_desk_failed(d, "its end", err);
 		if (!st)
 			st = vn_driver_publish(d->driver, err);
 	}

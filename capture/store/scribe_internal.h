@@ -1,5 +1,5 @@
-/* scribe_internal.h: shared by scribe_file.c and scribe_about.c, the HDF5 side; included nowhere
- * else. */
+/* scribe_internal.h: shared by scribe_file.c, scribe_about.c and scribe_publish.c, the HDF5 side;
+ * included nowhere else. */
 #ifndef VN_CAPTURE_SCRIBE_INTERNAL_H
 #define VN_CAPTURE_SCRIBE_INTERNAL_H
 
@@ -32,10 +32,10 @@ struct vn_desk {
 	vn_digest   plan;      /* digest of the requested plan; empty: no plan */
 };
 
-/* Create a one-dimensional dataset of n elements; of n strings. digest NULL: none. */
-bool      vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
-                       const char *digest);
-bool      vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest);
+/* Returns the error that HDF5 cannot write `what`. */
+vn_status vn_desk_failed(const vn_desk *d, const char *what, vn_error *err);
+/* Brings the file on disk up to date. */
+vn_status vn_desk_publish(vn_desk *d, vn_error *err);
 /* Ends work on `what`. If good, publishes to disk, at once or when it is due. */
 vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err);
 

@@ -1,5 +1,4 @@
-/* store_internal.h: shared by store.c, store_about.c, store_model.c and store_tensor.c; included
- * nowhere else. */
+/* store_internal.h: shared by store.c and store_*.c; included nowhere else. */
 #ifndef VN_CAPTURE_STORE_INTERNAL_H
 #define VN_CAPTURE_STORE_INTERNAL_H
 
@@ -73,6 +72,9 @@ vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *val
 /* Sends VN_SCRIBE_FINISH for a tensor of this many bytes without waiting; the answer is fetched
  * before the next request. */
 vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *err);
+
+/* Requires s->asking. Collects the answer of vn_store_finish, if one is pending. */
+vn_status vn_store_collect(vn_store *s, vn_error *err);
 
 /* Puts the five texts of VN_SCRIBE_MODEL into a message. */
 void vn_store_put_words(vn_message *m, const vn_model_words *w);

@@ -65,7 +65,7 @@ static void *write_jobs(void *writers)
 	return NULL;
 }
 
-static void release(vn_writers *w)
+static void free_writers(vn_writers *w)
 {
 	pthread_cond_destroy(&w->written);
 	pthread_cond_destroy(&w->posted);
@@ -93,7 +93,7 @@ vn_writers *vn_writers_create(int fd, const char *path, vn_queue *q)
 		pthread_attr_destroy(&small);
 	}
 	if (w && w->n_threads == 0) {
-		release(w);
+		free_writers(w);
 		w = NULL;
 	}
 	vn_trouble_spare(false);
@@ -110,7 +110,7 @@ void vn_writers_destroy(vn_writers *w)
 	pthread_mutex_unlock(&w->lock);
 	for (int i = 0; i < w->n_threads; i++)
 		pthread_join(w->thread[i], NULL);
-	release(w);
+	free_writers(w);
 }
 
 void vn_writers_post(vn_writers *w, vn_block *b, int64_t at, const char *object)

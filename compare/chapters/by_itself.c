@@ -14,7 +14,7 @@
 
 enum { SAID_ALONE = 8 };
 
-static bool diverges(void *context, int step, int layer)
+static bool has_divergence(void *context, int step, int layer)
 {
 	const vn_comparison *c = context;
 	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.point[c->result.first] : NULL;
@@ -93,7 +93,8 @@ vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 	int       most = 1;
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
-		both[i] = (side) { .shared = { r[i], c->opened.plan, diverges, c, n, 0 }, .lock = PTHREAD_MUTEX_INITIALIZER };
+		both[i] = (side) { .shared = { r[i], c->opened.plan, has_divergence, c, n, 0 },
+			               .lock = PTHREAD_MUTEX_INITIALIZER };
 		most = n > most ? n : most;
 	}
 	vn_team_run(most, take_shares, both);

@@ -64,7 +64,7 @@ void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
 	p->detail = strdup(text); /* axes and basis are untrusted text */
 }
 
-double vn_check_used(const vn_check *k)
+double vn_check_limit_fraction(const vn_check *k)
 {
 	if (!(fabs(k->value) <= 1.7976931348623157e308))
 		return (double)INFINITY;

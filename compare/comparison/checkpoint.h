@@ -20,7 +20,7 @@ const char *vn_status_word_text(vn_status_word s);
 
 /* Returns how much of its limit a value uses: 1 is the limit, more is outside. INFINITY if the
  * value is not finite, or if the limit is 0 and the value is not. */
-double vn_check_used(const vn_check *k);
+double vn_check_limit_fraction(const vn_check *k);
 
 /* Sets p->detail, the reason why the checkpoint was not measured: one printable line, cut to 199
  * bytes. If there is no memory, detail becomes NULL. */

@@ -1,7 +1,7 @@
 /* evaluate.c: runs the windows of a text through two engines, and decodes greedily after its
  * beginning; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
-#include "compare/metrics/measure.h"
+#include "compare/metrics/scores.h"
 
 #include "capture/run/run.h"
 

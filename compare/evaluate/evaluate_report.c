@@ -262,7 +262,8 @@ static json_t *parting_json(const vn_evaluated *x, int64_t at, const int32_t *to
 static json_t *greedy_json(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
-	return json_pack("{s:I, s:I, s:o}", "prompt", (json_int_t)e->prompt, "steps", (json_int_t)e->steps, "parts",
+	return json_pack("{s:I, s:I, s:o}", "prompt", (json_int_t)e->prompt, "steps", (json_int_t)e->steps,
+	                 "first_difference",
 	                 e->part_at < 0 ? json_null() : parting_json(x, e->part_at, e->part, e->part_tie));
 }
 
@@ -281,7 +282,7 @@ static json_t *evaluation_json(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
 	vn_lines             next = { 0 };
-	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model",
+	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/2", "model",
 	                      vn_json_text(x->model), "weights", x->weights[0], "text", vn_json_text(x->text), "tokens",
 	                      (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window", (json_int_t)x->o->window,
 	                      "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
@@ -290,7 +291,7 @@ static json_t *evaluation_json(const vn_evaluated *x)
 	                        "loss_error", vn_json_real(e->gap.error), "perplexity_ratio",
 	                        vn_json_real(exp(e->gap.mean)), "interval", interval_json(e->gap, exp));
 	json_t *argmax = json_pack(
-		"{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5, "first_apart",
+		"{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5, "first_difference",
 		e->differ_at < 0 ? json_null() : parting_json(x, e->differ_at, e->differ, e->differ_tie));
 	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", vn_json_real(e->kl.mean), "error",
 	                       vn_json_real(e->kl.error), "p99", vn_json_real(e->kl_p99), "max", vn_json_real(e->kl_max),
@@ -318,7 +319,7 @@ static json_t *evaluation_json(const vn_evaluated *x)
 vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err)
 {
 	json_t *j = n == 1 ? evaluation_json(x)
-	                   : json_pack("{s:s, s:[], s:[]}", "schema", "vernier-evaluate-many/1", "evaluations", "next");
+	                   : json_pack("{s:s, s:[], s:[]}", "schema", "vernier-evaluate-many/2", "evaluations", "next");
 	for (int i = 0; n > 1 && i < n; i++) {
 		json_t *of = evaluation_json(&x[i]), *first = json_array_get(json_object_get(of, "next"), 0);
 		if (first)

@@ -1,6 +1,6 @@
 /* token_score.c: one token judged by both rows of logits before it; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
-#include "compare/metrics/measure.h"
+#include "compare/metrics/scores.h"
 
 static double score_at(const void *row, vn_dtype dtype, int32_t id)
 {

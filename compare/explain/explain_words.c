@@ -1,5 +1,6 @@
 /* explain_words.c: see explain_words.h. */
 #include "compare/explain/explain_words.h"
+#include "compare/hypothesis/score.h"
 #include "compare/replay/local.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
@@ -137,8 +138,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		    x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
 			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.0f)", x->by[0].id,
 			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].in_part ? ", " : "", x->by[0].in_part,
-			             share_explained(x, share), vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified),
-			             VN_LOCAL_LIMIT);
+			             share_explained(x, share), vn_hypothesis_residual(&x->by[0]),
+			             vn_hypothesis_residual(&x->unmodified), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
 		list_refuted(x, lines);
@@ -152,8 +153,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
 		         by_id ? h->id : h->words, x->margin);
 	}
-	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]),
-	             vn_hypothesis_left(&x->unmodified), next);
+	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_residual(&x->by[0]),
+	             vn_hypothesis_residual(&x->unmodified), next);
 	if (as_recorded(c, &x->by[0]))
 		vn_lines_add(
 			lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on "

@@ -8,6 +8,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/floor/precision.h"
 #include "compare/floor/floor_check.h"
+#include "compare/floor/floor_near.h"
 #include "capture/file/output.h"
 
 #include <math.h>
@@ -111,7 +112,7 @@ static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double l
 	const vn_metric_kind kind = vn_metric_get(m)->kind;
 	const bool           squared = kind == VN_KIND_SQUARES || kind == VN_KIND_COSINE || kind == VN_KIND_DIVERGENCE;
 	const bool           factor = kind == VN_KIND_FACTOR; /* accounts for the number of elements */
-	return vn_check_used(&k) <= (squared ? 25 : !factor ? 5 : p->m.n < VN_SMALL_SAMPLE ? 4 : 1);
+	return vn_check_limit_fraction(&k) <= (squared ? 25 : !factor ? 5 : p->m.n < VN_SMALL_SAMPLE ? 4 : 1);
 }
 
 static bool speaks_of_error(int m)

@@ -33,18 +33,6 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
  * the limits that apply without a floor. */
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err);
 
-/* A floor may exceed all floors of its inputs and of the operations that read it by at most this
- * factor, in nmse and in worst-token nmse. Healthy runs: up to 13 (specs/limits.md). */
-#define VN_FLOOR_NEAR 100.0
-
-/* Checks each floor of a recording against those of neighbouring operations. rounding: the nmse of
- * one rounding. */
-vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err);
-
-/* Rejects the floor of p, with a reason: p then has no floor and is outside, unless --allow
- * floor. */
-__attribute__((format(printf, 3, 4))) void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
-
 /* If the reference is no finer than the floor, a floor of less than one rounding only repeats the
  * reference and says nothing. Such floors are removed, with a warning. */
 void vn_floor_drop_equal(vn_comparison *c);

@@ -1,11 +1,11 @@
-/* floor_near.c: does the floor of a checkpoint agree with those around it?
+/* floor_near.c: see floor_near.h.
  *
  * A number format moves a value about as far as its inputs and its readers: errors of a sharp
  * softmax are large, and so are those of the context after it. A tensor that is wrong in only one
  * of the two files (captured at the wrong place, changed afterwards) is far from the other file,
  * and neither its inputs nor its readers are.
  */
-#include "compare/floor/floor_check.h"
+#include "compare/floor/floor_near.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/localise.h"
 

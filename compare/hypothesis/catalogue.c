@@ -389,8 +389,9 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 			if (b != a && may_join(t, b, node))
 				st = try_pair(t, a, b, node, err);
 	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right, and leaves far less. */
-	return st || (vn_answered(t) && !(vn_hypothesis_left(&t->x->by[0]) > VN_EXPLAIN_LEAST)) ? st
-	                                                                                        : try_eps_and_fault(t, err);
+	return st || (vn_answered(t) && !(vn_hypothesis_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST))
+	           ? st
+	           : try_eps_and_fault(t, err);
 }
 
 /* ---- what does the same ----------------------------------------------------------------------------------- */

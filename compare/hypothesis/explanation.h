@@ -39,7 +39,5 @@ typedef struct vn_explanations {
 	int             left_out; /* origins that were not examined, because there are too many */
 } vn_explanations;
 
-/* Returns the residual in floors. A healthy operation leaves at most 4. */
-double vn_hypothesis_left(const vn_hypothesis *h);
 
 #endif

@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-double vn_hypothesis_left(const vn_hypothesis *h)
+double vn_hypothesis_residual(const vn_hypothesis *h)
 {
 	return h->limit_fraction * VN_LOCAL_LIMIT;
 }
 
 static double residual_shown(const vn_hypothesis *h)
 {
-	const double left = vn_hypothesis_left(h);
+	const double left = vn_hypothesis_residual(h);
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
@@ -115,12 +115,12 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 
 	for (int k = 0; !st && k < n; k++) {
 		vn_node  *node = &other->node[node_in(t, plan, span[k])];
-		const int others = vn_variants_count(node, policy);
+		const int others = vn_reference_variants_count(node, policy);
 		const int which = i < others ? i : others - 1;
 		if (!others)
 			continue;
-		alone = alone || vn_variant_judges_alone(node, which);
-		vn_variant_put(node, policy, which);
+		alone = alone || vn_reference_variant_judges_alone(node, which);
+		vn_reference_variant_put(node, policy, which);
 	}
 	if (st)
 		return st;
@@ -150,7 +150,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	int                others = 0;
 
 	for (int k = 0; k < n; k++) {
-		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
+		const int of = vn_reference_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)
@@ -282,7 +282,7 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format 
 	*format = likely;
 	if ((st = vn_try(t, h, err)))
 		return st;
-	const double left = vn_hypothesis_left(h);
+	const double left = vn_hypothesis_residual(h);
 	if (likely == VN_FORMAT_TF32 && left > VN_EXPLAIN_LEAST) {
 		*format = VN_FORMAT_TF32_AWAY;
 		if ((st = vn_try(t, h, err)))
@@ -290,7 +290,7 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format 
 	}
 	*format = likely == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
 	st = vn_score(t, h, err);
-	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_left(h) < left)
+	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_residual(h) < left)
 		h->limit_fraction = left / VN_LOCAL_LIMIT; /* both fit */
 	return keep_scored(t, h, st);
 }

@@ -9,6 +9,9 @@
 
 #include "compare/hypothesis/trial.h"
 
+/* Returns the residual in floors. A healthy operation leaves at most 4. */
+double vn_hypothesis_residual(const vn_hypothesis *h);
+
 /* Score a hypothesis: fill local, limit_fraction and, if it affects only some heads, part.
  * limit_fraction is NaN if it changes nothing here, or makes another shape. */
 vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err);

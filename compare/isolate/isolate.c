@@ -301,7 +301,7 @@ static vn_status run_repaired(search *s, bool *found, vn_isolated *x, vn_error *
 	vn_status st;
 
 	report_progress(s, 0, s->n, 0);
-	if ((st = test_set(s, &x->healthy, err)) || x->healthy) /* none is on */
+	if ((st = test_set(s, &x->good, err)) || x->good) /* none is on */
 		return st;
 	memset(s->on, 1, (size_t)s->n);
 	if ((st = test_set(s, &x->helps, err)) || !x->helps)

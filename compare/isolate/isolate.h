@@ -48,9 +48,9 @@ typedef struct vn_isolate_request {
 } vn_isolate_request;
 
 typedef struct vn_isolated {
-	int   n;       /* toggles */
-	int   runs;    /* how often the oracle was asked */
-	bool  healthy; /* good with no toggle on: there is nothing to isolate */
+	int   n;    /* toggles */
+	int   runs; /* how often the oracle was asked */
+	bool  good; /* good with no toggle on: there is nothing to isolate */
 	/* good with all toggles on; if not, no replacement helps and there are no sets */
 	bool  helps;
 	int   n_sets;

@@ -15,13 +15,13 @@ typedef struct past_run {
 } past_run;
 
 typedef struct asking {
-	vn_experiment *x;
-	vn_repair     *r;
-	past_run      *past;
-	int            n_past;
-	bool          *on;   /* (n) for whoever makes up a set */
-	int            left; /* runs that the search foresees */
-	int            more; /* runs foreseen after the search */
+	vn_runner *x;
+	vn_repair *r;
+	past_run  *past;
+	int        n_past;
+	bool      *on;   /* (n) for whoever makes up a set */
+	int        left; /* runs that the search foresees */
+	int        more; /* runs foreseen after the search */
 } asking;
 
 /* ---- runs, each set once --------------------------------------------------------------- */
@@ -57,27 +57,27 @@ static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, 
 
 	if ((*t = recall_trial(a, on)))
 		return VN_OK;
-	vn_experiment_foresee(a->x, a->left + a->more);
-	if (!(st = vn_experiment_run(a->x, on, &fresh, err)))
+	vn_runner_foresee(a->x, a->left + a->more);
+	if (!(st = vn_runner_run(a->x, on, &fresh, err)))
 		st = keep_outcome(a, on, &fresh, err);
 	vn_trial_finish(&fresh);
 	*t = st ? NULL : recall_trial(a, on);
 	return st;
 }
 
-static vn_status ask_experiment(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
+static vn_status ask_runner(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
 {
 	asking                 *a = ctx;
 	vn_isolate_trial        fresh = { 0 };
 	const vn_isolate_trial *t = &fresh;
-	const vn_status         st = again ? vn_experiment_run(a->x, on, &fresh, err) : run_set(a, on, &t, err);
+	const vn_status         st = again ? vn_runner_run(a->x, on, &fresh, err) : run_set(a, on, &t, err);
 
 	*good = t && t->within;
 	vn_trial_finish(&fresh);
 	return st;
 }
 
-static vn_status copy_trial(const vn_experiment *x, const vn_isolate_trial *t, vn_isolate_trial *to, vn_error *err)
+static vn_status copy_trial(const vn_runner *x, const vn_isolate_trial *t, vn_isolate_trial *to, vn_error *err)
 {
 	const size_t n = (size_t)x->n;
 
@@ -111,7 +111,7 @@ static int compare_worse(const void *a, const void *b)
 	return i - j;
 }
 
-static vn_status sort_sets(const vn_experiment *x, vn_repair *r, vn_error *err)
+static vn_status sort_sets(const vn_runner *x, vn_repair *r, vn_error *err)
 {
 	if (!(r->order = malloc(((size_t)x->n + 1) * sizeof *r->order)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
@@ -134,7 +134,7 @@ static vn_status run_yours(asking *a, const char *globs, vn_error *err)
 	*y = (vn_repair_yours) { .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
 	if (!y->globs || !y->on)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the globs of VERNIER_FORCE_REF");
-	if ((st = vn_experiment_select(a->x, globs, y->on, err)))
+	if ((st = vn_runner_select(a->x, globs, y->on, err)))
 		return vn_context(err, st, "VERNIER_FORCE_REF");
 	for (int i = 0; i < a->x->n; i++)
 		y->n += y->on[i];
@@ -179,14 +179,14 @@ static vn_status search_sets(asking *a, vn_error *err)
 	for (int i = 0; i < r->n_yours; i++)
 		if (r->yours[i].within)
 			hint[n++] = r->yours[i].on;
-	if (vn_experiment_compares(a->x)) {
+	if (vn_runner_compares(a->x)) {
 		hint[n++] = r->plain.origin;
 		hint[n++] = r->plain.bad;
 	}
 	const vn_isolate_request q = { .n = a->x->n,
 		                           .component = a->x->component,
 		                           .layer = a->x->layer,
-		                           .ask = ask_experiment,
+		                           .ask = ask_runner,
 		                           .ctx = a,
 		                           .hint = hint,
 		                           .n_hints = n,
@@ -291,12 +291,12 @@ static int runs_after(const asking *a)
 
 	for (int k = 1; k <= a->r->n_order; k *= 2)
 		n++;
-	return vn_experiment_compares(a->x) ? n : 0;
+	return vn_runner_compares(a->x) ? n : 0;
 }
 
 static vn_status find_repair(asking *a, const char *yours, vn_error *err)
 {
-	vn_experiment          *x = a->x;
+	vn_runner              *x = a->x;
 	vn_repair              *r = a->r;
 	const vn_isolate_trial *plain;
 	vn_status               st;
@@ -307,13 +307,13 @@ static vn_status find_repair(asking *a, const char *yours, vn_error *err)
 	a->more = runs_after(a);
 	if (yours && *yours && !r->plain.within && (st = run_all_yours(a, yours, err)))
 		return st;
-	if ((st = search_sets(a, err)) || r->found.healthy || !r->found.helps || !vn_experiment_compares(x))
+	if ((st = search_sets(a, err)) || r->found.good || !r->found.helps || !vn_runner_compares(x))
 		return st;
 	st = try_each(a, err);
 	return st ? st : draw_curve(a, err);
 }
 
-vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_error *err)
+vn_status vn_repair_find(vn_runner *x, const char *yours, vn_repair *r, vn_error *err)
 {
 	asking    a = { .x = x, .r = r, .on = calloc((size_t)x->n + 1, sizeof *a.on) };
 	vn_status st;
@@ -345,7 +345,7 @@ void vn_repair_finish(vn_repair *r)
 /* ---- in words --------------------------------------------------------------------------- */
 
 /* Is the set of one component? */
-static bool one_component(const vn_experiment *x, const bool *on)
+static bool one_component(const vn_runner *x, const bool *on)
 {
 	int component = -1;
 
@@ -358,7 +358,7 @@ static bool one_component(const vn_experiment *x, const bool *on)
 	return true;
 }
 
-const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int set)
+const char *vn_repair_says_set(const vn_runner *x, const vn_isolated *f, int set)
 {
 	if (f->size[set] > 1 && f->n_sets == 1 && one_component(x, f->set[set]))
 		return "the divergence is gone if this component is replaced in all of these layers: its kernel is at fault";

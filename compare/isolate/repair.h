@@ -14,7 +14,7 @@
 #ifndef VN_COMPARE_REPAIR_H
 #define VN_COMPARE_REPAIR_H
 
-#include "compare/isolate/experiment.h"
+#include "compare/isolate/runner.h"
 #include "compare/isolate/isolate.h"
 
 #include <stdio.h>
@@ -64,11 +64,11 @@ typedef struct vn_repair {
 
 /* Makes the runs. If runs are not compared, only the search is made. yours: the person's own list
  * of globs; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
-vn_status vn_repair_find(vn_experiment *x, const char *yours, vn_repair *r, vn_error *err);
+vn_status vn_repair_find(vn_runner *x, const char *yours, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
 /* Half a sentence on what a set says about its members, and a check about its toggle. */
-const char *vn_repair_says_set(const vn_experiment *x, const vn_isolated *f, int set);
+const char *vn_repair_says_set(const vn_runner *x, const vn_isolated *f, int set);
 const char *vn_repair_says_check(const vn_repair_check *p);
 
 /* The reports. */
@@ -78,9 +78,8 @@ typedef struct vn_repair_about {
 	int64_t     tokens;                        /* 0: known only to the command */
 	const char *source, *gpu;                  /* source "": another engine ran */
 } vn_repair_about;
-void      vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out);
-/* Schema vernier-isolate/1; see specs/isolate.md. */
-vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out,
-                         vn_error *err);
+void      vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out);
+/* Schema vernier-isolate/2; see specs/isolate.md. */
+vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out, vn_error *err);
 
 #endif

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *op_of(const vn_experiment *x, int toggle)
+static const char *op_of(const vn_runner *x, int toggle)
 {
 	return vn_op_name(x->plan->node[x->node[toggle]].op);
 }
 
 static const char *verdict_words(const vn_repair *r)
 {
-	return r->found.healthy ? "healthy" : r->found.helps ? "isolated" : "not_isolated";
+	return r->found.good ? "good" : r->found.helps ? "isolated" : "not_isolated";
 }
 
 /* ---- for a person ------------------------------------------------------------------ */
@@ -30,9 +30,9 @@ static void write_number(double kl, FILE *out)
 		fprintf(out, "%.3g", kl);
 }
 
-static void put_trial(const vn_experiment *x, const char *what, const vn_isolate_trial *t, FILE *out)
+static void put_trial(const vn_runner *x, const char *what, const vn_isolate_trial *t, FILE *out)
 {
-	const bool limits = vn_experiment_compares(x);
+	const bool limits = vn_runner_compares(x);
 
 	fprintf(out, "%-11s %s", what, t->within ? limits ? "within limits" : "good" : limits ? "OUTSIDE limits" : "bad");
 	if (limits) {
@@ -48,15 +48,15 @@ static void put_trial(const vn_experiment *x, const char *what, const vn_isolate
 }
 
 /* What a person sets to make a run again. */
-static void put_switch(const vn_experiment *x, const bool *on, FILE *out)
+static void put_switch(const vn_runner *x, const bool *on, FILE *out)
 {
-	char *globs = vn_experiment_switch(x, on);
+	char *globs = vn_runner_switch(x, on);
 
 	fprintf(out, "            VERNIER_FORCE_REF='%s' replaces them\n", globs ? globs : "");
 	free(globs);
 }
 
-static void put_members(const vn_experiment *x, const bool *on, FILE *out)
+static void put_members(const vn_runner *x, const bool *on, FILE *out)
 {
 	const char *comma = "";
 
@@ -67,7 +67,7 @@ static void put_members(const vn_experiment *x, const bool *on, FILE *out)
 		}
 }
 
-static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
+static void put_sets(const vn_runner *x, const vn_repair *r, FILE *out)
 {
 	for (int s = 0; s < r->found.n_sets; s++) {
 		fputs(r->found.size[s] == 1 ? "culprit     " : "together    ", out);
@@ -93,11 +93,11 @@ static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
 	}
 }
 
-static void put_yours(const vn_experiment *x, const vn_repair *r, FILE *out)
+static void put_yours(const vn_runner *x, const vn_repair *r, FILE *out)
 {
 	for (int i = 0; i < r->n_yours; i++) {
 		const vn_repair_yours *y = &r->yours[i];
-		const bool             limits = vn_experiment_compares(x);
+		const bool             limits = vn_runner_compares(x);
 		char                   globs[PATH_MAX];
 		snprintf(globs, sizeof globs, "%s", y->globs);
 		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "yours",
@@ -113,7 +113,7 @@ static void put_yours(const vn_experiment *x, const vn_repair *r, FILE *out)
 	}
 }
 
-static void put_curve(const vn_experiment *x, const vn_repair *r, FILE *out)
+static void put_curve(const vn_runner *x, const vn_repair *r, FILE *out)
 {
 	if (r->n_curve == 0)
 		return;
@@ -126,7 +126,7 @@ static void put_curve(const vn_experiment *x, const vn_repair *r, FILE *out)
 	}
 }
 
-void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out)
+void vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out)
 {
 	char path[PATH_MAX];
 
@@ -149,7 +149,7 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 	if (r->whole.bad)
 		put_trial(x, "replaced", &r->whole, out);
 	put_yours(x, r, out);
-	if (r->found.healthy)
+	if (r->found.good)
 		fputs("There is nothing to isolate.\n", out);
 	else if (!r->found.helps)
 		fputs(
@@ -164,12 +164,12 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 
 /* ---- for a program ------------------------------------------------------------------- */
 
-static json_t *trial_json(const vn_experiment *x, const vn_isolate_trial *t)
+static json_t *trial_json(const vn_runner *x, const vn_isolate_trial *t)
 {
 	json_t *j = json_object();
 
 	json_object_set_new(j, "within", json_boolean(t->within));
-	if (vn_experiment_compares(x)) {
+	if (vn_runner_compares(x)) {
 		json_object_set_new(j, "outside", json_integer(t->outside));
 		json_object_set_new(j, "compared", json_integer(x->compared));
 		json_object_set_new(j, "first", *t->first ? vn_json_text(t->first) : json_null());
@@ -178,32 +178,32 @@ static json_t *trial_json(const vn_experiment *x, const vn_isolate_trial *t)
 	return j;
 }
 
-static json_t *recorders(const vn_experiment *x)
+static json_t *recorders_json(const vn_runner *x)
 {
 	return *x->recorded_by[0] ? json_pack("{s:o, s:o}", "reference", vn_json_text(x->recorded_by[0]), "candidate",
 	                                      vn_json_text(x->recorded_by[1]))
 	                          : json_null();
 }
 
-static json_t *sets_json(const vn_experiment *x, const vn_repair *r)
+static json_t *sets_json(const vn_runner *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
 	for (int s = 0; s < r->found.n_sets; s++) {
 		json_t *names = json_array();
-		char   *globs = vn_experiment_switch(x, r->found.set[s]);
+		char   *globs = vn_runner_switch(x, r->found.set[s]);
 		for (int i = 0; i < x->n; i++)
 			if (r->found.set[s][i])
 				json_array_append_new(names, vn_json_text(x->name[i]));
 		json_array_append_new(
 			list, json_pack("{s:s, s:o, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced",
-		                    names, "switch", vn_json_text(globs), "says", vn_repair_says_set(x, &r->found, s)));
+		                    names, "switch", vn_json_text(globs), "words", vn_repair_says_set(x, &r->found, s)));
 		free(globs);
 	}
 	return list;
 }
 
-static json_t *yours_json(const vn_experiment *x, const vn_repair *r)
+static json_t *yours_json(const vn_runner *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
@@ -211,7 +211,7 @@ static json_t *yours_json(const vn_experiment *x, const vn_repair *r)
 		const vn_repair_yours *y = &r->yours[i];
 		json_t *row = json_pack("{s:o, s:i, s:b}", "switch", vn_json_text(y->globs), "operations", y->n, "within",
 		                        y->within);
-		if (vn_experiment_compares(x)) {
+		if (vn_runner_compares(x)) {
 			json_object_set_new(row, "outside", json_integer(y->outside));
 			json_object_set_new(row, "kl_mean", vn_json_real(y->kl));
 		}
@@ -220,7 +220,7 @@ static json_t *yours_json(const vn_experiment *x, const vn_repair *r)
 	return list;
 }
 
-static json_t *checks_json(const vn_experiment *x, const vn_repair *r)
+static json_t *checks_json(const vn_runner *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
@@ -230,12 +230,12 @@ static json_t *checks_json(const vn_experiment *x, const vn_repair *r)
 		                                      vn_json_text(x->name[p->toggle]), "op", op_of(x, p->toggle),
 		                                      "left_out_of", p->set < 0 ? json_null() : json_integer(p->set),
 		                                      "own_within", p->own, "outside", p->outside, "kl_mean",
-		                                      vn_json_real(p->kl), "says", vn_repair_says_check(p)));
+		                                      vn_json_real(p->kl), "words", vn_repair_says_check(p)));
 	}
 	return list;
 }
 
-static json_t *curve_json(const vn_experiment *x, const vn_repair *r)
+static json_t *curve_json(const vn_runner *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
@@ -248,30 +248,30 @@ static json_t *curve_json(const vn_experiment *x, const vn_repair *r)
 	return list;
 }
 
-vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out, vn_error *err)
+vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out, vn_error *err)
 {
 	json_t  *j = json_object();
 	vn_lines next = { 0 };
 
-	json_object_set_new(j, "schema", json_string("vernier-isolate/1"));
+	json_object_set_new(j, "schema", json_string("vernier-isolate/2"));
 	json_object_set_new(j, "verdict", json_string(verdict_words(r)));
 	json_object_set_new(j, "model", vn_json_text(a->model));
 	json_object_set_new(j, "candidate", vn_json_text(a->candidate));
 	json_object_set_new(j, "precision", vn_json_text(a->precision));
 	json_object_set_new(j, "weights", json_string(a->weights));
-	json_object_set_new(j, "recorded_by", recorders(x));
+	json_object_set_new(j, "recorded_by", recorders_json(x));
 	json_object_set_new(j, "tokens", a->tokens ? json_integer(a->tokens) : json_null());
 	json_object_set_new(j, "limits", x->limits[0] ? vn_json_text(x->limits) : json_null());
 	json_object_set_new(j, "operations", json_integer(x->n));
 	json_object_set_new(j, "runs", json_integer(x->runs));
-	json_object_set_new(j, "as_it_is", trial_json(x, &r->plain));
+	json_object_set_new(j, "unchanged", trial_json(x, &r->plain));
 	json_object_set_new(j, "all_replaced", r->whole.bad ? trial_json(x, &r->whole) : json_null());
-	json_object_set_new(j, "yours", yours_json(x, r));
+	json_object_set_new(j, "own_switches", yours_json(x, r));
 	json_object_set_new(j, "sets", sets_json(x, r));
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
-	json_object_set_new(j, "probes", checks_json(x, r));
+	json_object_set_new(j, "by_itself", checks_json(x, r));
 	json_object_set_new(j, "curve", curve_json(x, r));
-	if (!r->found.healthy)
+	if (!r->found.good)
 		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);

@@ -1,6 +1,7 @@
 /* baseline.c: see baseline.h. */
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
+#include "compare/judge/subject.h"
 #include "compare/judge/unmeasured.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
@@ -68,8 +69,9 @@ static vn_status load_baseline(baseline *b, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %.120s", b->path, why.line,
 		               why.column > 0 ? why.column : 1, why.text);
 	const char *schema = json_string_value(json_object_get(b->root, "schema"));
-	if (!schema || strcmp(schema, "vernier-compare/1") != 0)
-		return refuse_baseline(b, err, "its schema is not vernier-compare/1");
+	/* What is read here has the same names in both versions. */
+	if (!schema || (strcmp(schema, "vernier-compare/2") != 0 && strcmp(schema, "vernier-compare/1") != 0))
+		return refuse_baseline(b, err, "its schema is not vernier-compare/2");
 	if (!json_is_array(json_object_get(b->root, "checkpoints")))
 		return refuse_baseline(b, err, "no checkpoints in it");
 	return json_is_object(json_object_get(b->root, "subject"))
@@ -252,7 +254,7 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 static bool is_farther(const vn_checkpoint *c, const vn_check *k)
 {
 	const vn_check worst = vn_check_at(c, c->worst);
-	return vn_check_used(k) > vn_check_used(&worst);
+	return vn_check_limit_fraction(k) > vn_check_limit_fraction(&worst);
 }
 
 /* The worst of its broken limits decides; among equals, the one farthest beyond its limit. */

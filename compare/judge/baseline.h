@@ -20,15 +20,6 @@
  * such tolerance. */
 #define VN_BASELINE_ROOM 0.01
 
-/* The facts that two comparisons must share before one can be the baseline of the other: digests
- * and names. */
-enum { VN_SUBJECTS = 8, VN_SUBJECT_TEXT = 64 };
-typedef struct vn_subject {
-	char value[VN_SUBJECTS][VN_SUBJECT_TEXT]; /* "" if the recordings do not say */
-} vn_subject;
-extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
-vn_status                vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err);
-
 /* Compares every judged checkpoint with the report at options->baseline, and fills since, was and
  * fails. Does nothing without a baseline. VN_ERR_MISMATCH, with the difference in err: the report
  * is of another model, prompt, precision, floor or other limits, or has checkpoints that are not

@@ -292,7 +292,7 @@ bool vn_fails_ungathered(const vn_checkpoint *p)
 /* If two are infinitely far outside, the one with a value says more. */
 static bool is_worse(const vn_check *k, const vn_check *than)
 {
-	const double x = vn_check_used(k), y = vn_check_used(than);
+	const double x = vn_check_limit_fraction(k), y = vn_check_limit_fraction(than);
 	return x > y || (x == y && than->note && !k->note);
 }
 

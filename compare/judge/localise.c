@@ -167,7 +167,7 @@ static double used_fraction(const vn_checkpoint *p)
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
-		most = fmax(most, vn_check_used(&k));
+		most = fmax(most, vn_check_limit_fraction(&k));
 	}
 	return most;
 }
@@ -179,7 +179,7 @@ static double brought_error(const vn_checkpoint *p)
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
-		const double   part = vn_check_used(&k);
+		const double   part = vn_check_limit_fraction(&k);
 		if (vn_metric_get(k.metric)->kind != VN_KIND_RANGE && part <= 1)
 			most = fmax(most, part);
 	}

@@ -6,7 +6,7 @@
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/pooled_small.h"
-#include "compare/metrics/measure.h"
+#include "compare/metrics/tokens.h"
 
 #include <math.h>
 #include <stdlib.h>

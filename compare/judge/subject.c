@@ -1,5 +1,5 @@
-/* subject.c: what a comparison is about; see baseline.h. */
-#include "compare/judge/baseline.h"
+/* subject.c: see subject.h. */
+#include "compare/judge/subject.h"
 
 #include "libref/base/json.h"
 

@@ -7,7 +7,7 @@
 vn_many_report vn_many_text;
 vn_many_report vn_many_markdown; /* fits a comment on GitHub */
 vn_many_report vn_many_html;     /* one page that needs nothing else, and no script */
-/* schema vernier-compare-many/1: specs/compare.md. Needs m->reports */
+/* schema vernier-compare-many/2: specs/compare.md. Needs m->reports */
 vn_many_report vn_many_json;
 
 /* Returns the form of this name (one of vn_report_names), or NULL if it does not exist for several

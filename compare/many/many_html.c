@@ -1,13 +1,13 @@
 /* many_html.c: reports several candidates as one HTML page without network. A vote has no script: no recording of it
  * is the reference of all others. */
 #include "compare/many/many_forms.h"
-#include "compare/report/page.h"
+#include "compare/report/report_page.h"
 #include "compare/text/markup.h"
 
 #include <math.h>
 
 /* A page opens quickly with this many healthy rows. Rows in which a candidate is outside are always included. */
-enum { HEALTHY_ROWS = 4000, WARNINGS = 8 };
+enum { WITHIN_ROWS = 4000, WARNINGS = 8 };
 
 const char vn_many_page[] =
 	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -98,7 +98,7 @@ static void print_cell(const vn_many_cell *x, FILE *out)
 static void print_rows(const vn_many *m, FILE *out)
 {
 	char odd[VN_MANY_LETTERS];
-	int  healthy = 0;
+	int  within = 0;
 
 	fprintf(out,
 	        "<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\">"
@@ -109,7 +109,7 @@ static void print_rows(const vn_many *m, FILE *out)
 			fprintf(out, "<th>%c</th>", vn_many_letter(i));
 	fputs("</tr></thead>\n<tbody>\n", out);
 	for (int row = 0; row < m->n_rows; row++) {
-		if (!vn_many_fails(m, row) && ++healthy > HEALTHY_ROWS)
+		if (!vn_many_fails(m, row) && ++within > WITHIN_ROWS)
 			continue;
 		fputs("<tr><th scope=\"row\"><code>", out);
 		vn_html_text(out, m->row[row].label);
@@ -120,9 +120,9 @@ static void print_rows(const vn_many *m, FILE *out)
 		fputs("</tr>\n", out);
 	}
 	fputs("</tbody></table></div>\n", out);
-	if (healthy > HEALTHY_ROWS)
+	if (within > WITHIN_ROWS)
 		fprintf(out, "<p>%d more checkpoints, at which all are within, are left out: --format json has them.</p>\n",
-		        healthy - HEALTHY_ROWS);
+		        within - WITHIN_ROWS);
 }
 
 /* ---- the whole ------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static void print_beginning(const vn_many *m, FILE *out)
 }
 
 /* "B, D" */
-static void letters(const vn_many *m, const bool *of, bool which, FILE *out)
+static void print_letters(const vn_many *m, const bool *of, bool which, FILE *out)
 {
 	for (int i = 0, n = 0; i < m->n; i++)
 		if (m->candidate[i].page.bytes && of[i] == which)
@@ -178,10 +178,10 @@ static void shown_side_by_side(const vn_many *m, FILE *out)
 	if (vn_many_shown(m, shown) <= VN_MANY_PAGES)
 		return;
 	fputs("<p>Side by side below are ", out);
-	letters(m, shown, true, out);
+	print_letters(m, shown, true, out);
 	fputs(", the four worst: outside before within, then by where they diverge. For the maps, details and values of ",
 	      out);
-	letters(m, shown, false, out);
+	print_letters(m, shown, false, out);
 	fputs(" compare them alone; in the table of all checkpoints each has a column.</p>\n", out);
 }
 
@@ -205,7 +205,7 @@ static vn_status print_data(const void *context, FILE *out, vn_error *err)
 	int            n = 0;
 
 	vn_many_shown(m, shown);
-	fputs("{\"schema\": \"vernier-compare-many/1\", \"candidates\": [", out);
+	fputs("{\"schema\": \"vernier-compare-many/2\", \"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++)
 		if (shown[i]) {
 			fprintf(out, "%s\n{\"letter\": \"%c\", \"report\": ", n++ ? "," : "", vn_many_letter(i));

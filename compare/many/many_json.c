@@ -1,4 +1,4 @@
-/* many_json.c: several candidates for a program, schema vernier-compare-many/1. */
+/* many_json.c: several candidates for a program, schema vernier-compare-many/2. */
 #include "compare/many/many_forms.h"
 #include "compare/text/json.h"
 
@@ -20,7 +20,7 @@ static bool print_candidate(const vn_many *m, int i, FILE *out)
 	                    json_pack("{s:I, s:I, s:I}", "checked",
 	                              (json_int_t)(x->digests[1].checked + x->digests[1].wrong), "wrong",
 	                              (json_int_t)x->digests[1].wrong, "without", (json_int_t)x->digests[1].without));
-	json_object_set_new(j, "leaves", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
+	json_object_set_new(j, "first_divergence", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
 	fputs(" {\"about\": ", out);
 	good = vn_json_print_value(j, out);
 	fputs(",\n\"report\": ", out);
@@ -45,7 +45,7 @@ static json_t *row_json(const vn_many *m, int at)
 	json_object_set_new(j, "name", vn_json_text(m->row[at].name));
 	json_object_set_new(j, "step", json_integer(m->row[at].step));
 	json_object_set_new(j, "layer", json_integer(m->row[at].layer));
-	json_object_set_new(j, "odd", odd >= 0 ? vn_json_letter(vn_many_letter(odd)) : json_null());
+	json_object_set_new(j, "odd_one_out", odd >= 0 ? vn_json_letter(vn_many_letter(odd)) : json_null());
 	json_object_set_new(j, "outside", outside);
 	return j;
 }
@@ -58,7 +58,7 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	bool                     good;
 
 	(void)o;
-	fprintf(out, "{\n\"schema\": \"vernier-compare-many/1\",\n\"verdict\": \"%s\",\n\"reference\": ",
+	fprintf(out, "{\n\"schema\": \"vernier-compare-many/2\",\n\"verdict\": \"%s\",\n\"reference\": ",
 	        verdict[vn_many_status(m)]);
 	good = vn_json_print_value(vn_json_text(m->ref), out);
 	fputs(",\n\"recorded_by\": ", out);

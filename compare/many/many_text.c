@@ -88,7 +88,7 @@ static void one_row(const vn_many *m, const vn_many_options *o, const widths *w,
 }
 
 /* Summarises rows from..to, in which no candidate is outside. */
-static void print_healthy(const vn_many *m, const widths *w, int from, int to, FILE *out)
+static void print_within(const vn_many *m, const widths *w, int from, int to, FILE *out)
 {
 	if (to - from == 1)
 		fprintf(out, "%-*s  within\n", w->label, m->row[from].label);
@@ -112,7 +112,7 @@ static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 		while (end < m->n_rows && !tells_row(m, o, end))
 			end++;
 		if (end > row)
-			print_healthy(m, &w, row, end, out);
+			print_within(m, &w, row, end, out);
 		else
 			one_row(m, o, &w, end++, out);
 		row = end;

@@ -291,7 +291,7 @@ void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow,
 	const contract c = { .a = a, .who = "model", .allow = allow, .notes = notes, .refusals = refusals };
 
 	different_models(&c, "is", vn_model_family(m), vn_model_plan(m));
-	compare_configs(&c, (const char *const[]) { vn_recording_config(a), vn_model_config(m) });
+	vn_contract_config(vn_recording_config(a), vn_model_config(m), "model", allow, notes, refusals);
 }
 
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o,

@@ -33,7 +33,8 @@ static void count_hits(const vn_comparison *c, const char *name, int *hits)
 		hits[i] += vn_glob_match(c->request.options->points[i], name);
 }
 
-bool vn_match_scores(const vn_entry *e)
+/* Does the entry hold logits? */
+static bool is_scores(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
 	return strcmp(e->basis, "vocab") == 0 || (!*e->basis && p && strcmp(p->basis, "vocab") == 0);
@@ -132,7 +133,7 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 		.layer = e->layer,
 		.ref = ref,
 		.cand = cand,
-		.scores = vn_match_scores(e),
+		.scores = is_scores(e),
 		.pool = -1,
 		.pooled_small = -1,
 		.channels = -1,
@@ -156,22 +157,17 @@ static int find_root(const vn_recording *r, int i)
 	return other >= 0 ? other : i;
 }
 
-static void mark_missing(vn_comparison *c, vn_checkpoint *p)
+/* status: VN_MISSING or VN_EXTRA. */
+static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_status_word status)
 {
+	const bool   extra = status == VN_EXTRA;
 	vn_limit_set set;
-	vn_limits_for(c->request.limits, p->name, &set);
-	p->status = VN_MISSING;
-	p->fails = !(c->request.options->allow & VN_ALLOW_MISSING) && !set.missing;
-	vn_checkpoint_say(p, "not in the candidate%s", p->fails ? "" : " (allowed)");
-}
 
-static void mark_extra(vn_comparison *c, vn_checkpoint *p)
-{
-	vn_limit_set set;
 	vn_limits_for(c->request.limits, p->name, &set);
-	p->status = VN_EXTRA;
-	p->fails = !(c->request.options->allow & VN_ALLOW_EXTRA) && !set.extra;
-	vn_checkpoint_say(p, "not in the reference%s", p->fails ? "" : " (allowed)");
+	p->status = status;
+	p->fails = !(c->request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
+	           !(extra ? set.extra : set.missing);
+	vn_checkpoint_say(p, "not in the %s%s", extra ? "reference" : "candidate", p->fails ? "" : " (allowed)");
 }
 
 /* Tensors that both sides hold under several names are compared once for each pair. */
@@ -225,9 +221,9 @@ static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int
 	vn_checkpoint *p = add_checkpoint(c, e, ref, cand);
 	count_hits(c, e->name, m->hits);
 	if (cand < 0)
-		mark_missing(c, p);
+		mark_alone(c, p, VN_MISSING);
 	else if (ref < 0)
-		mark_extra(c, p);
+		mark_alone(c, p, VN_EXTRA);
 	else
 		check_fit(c, p);
 }

@@ -10,8 +10,6 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Does the entry hold logits? */
-bool          vn_match_scores(const vn_entry *e);
 /* A checkpoint of this entry, of which nothing is known yet. */
 vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand);
 

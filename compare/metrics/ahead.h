@@ -13,7 +13,7 @@
 #ifndef VN_COMPARE_AHEAD_H
 #define VN_COMPARE_AHEAD_H
 
-#include "compare/metrics/measure.h"
+#include "compare/metrics/pair.h"
 
 enum { VN_AHEAD_MAPPED = 1 << 16 };
 

@@ -14,6 +14,7 @@
 #include "compare/metrics/average.h"
 #include "compare/metrics/channels.h"
 #include "compare/metrics/pages.h"
+#include "compare/metrics/tokens.h"
 
 #include "libref/base/clones.h"
 

@@ -46,16 +46,6 @@ vn_status vn_metric_kernel_choose(const char *name, vn_error *err)
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "no kernel '%.20s'; this processor has %s", name, have);
 }
 
-/* Buckets follow the first four bits of a float32. 1015 is one less than the bits of 1.0f shifted right by 20,
- * so distance 1 is bucket 1. */
-int vn_ulp_bucket(uint64_t distance)
-{
-	const float x = (float)distance;
-	int32_t     bits;
-	memcpy(&bits, &x, sizeof bits);
-	return (bits >> 20) < 1015 ? 0 : (bits >> 20) - 1015;
-}
-
 double vn_ulp_bucket_top(int bucket)
 {
 	if (bucket == 0)

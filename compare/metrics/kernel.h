@@ -103,8 +103,7 @@ vn_status               vn_metric_kernel_choose(const char *name, vn_error *err)
 /* Returns set i of those that this processor can run, for tests; NULL after the last. */
 const vn_metric_kernel *vn_metric_kernel_get(int i);
 
-/* Return the largest distance in a bucket; and the bucket of a distance. */
+/* Returns the largest distance in a bucket. */
 double vn_ulp_bucket_top(int bucket);
-int    vn_ulp_bucket(uint64_t distance);
 
 #endif

@@ -8,10 +8,10 @@
  * thread that has measured a unit of one job measures that of the next, while the reference's
  * numbers are in its cache.
  */
-#include "compare/metrics/ahead.h"
 #include "compare/metrics/channels.h"
 #include "compare/metrics/pages.h"
 #include "compare/metrics/running_digest.h"
+#include "compare/metrics/slice.h"
 #include "compare/metrics/team.h"
 
 #include <stdatomic.h>

@@ -163,4 +163,7 @@ vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const c
 /* Returns the index of the token axis in the dims string; -1: none. */
 int vn_token_axis(const char *axes, int rank);
 
+/* Releases both tensors of a job, which have data in mappings of files. */
+void vn_job_give_back(const vn_job *job);
+
 #endif

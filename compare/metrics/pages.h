@@ -7,7 +7,7 @@
 #ifndef VN_COMPARE_PAGES_H
 #define VN_COMPARE_PAGES_H
 
-#include "compare/metrics/measure.h"
+#include "compare/metrics/pair.h"
 
 typedef struct vn_stretches {
 	int64_t          all, units; /* total units; units per stretch, 0: nothing is released */
@@ -34,7 +34,5 @@ bool vn_pair_gives_back(const vn_pair *p);
 
 /* Releases elements from..to, which are not needed soon. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
-/* Releases both tensors of a job, which have data in mappings of files. */
-void vn_job_give_back(const vn_job *job);
 
 #endif

@@ -10,8 +10,8 @@
  */
 #include "compare/metrics/average.h"
 #include "compare/metrics/pages.h"
+#include "compare/metrics/scores.h"
 #include "compare/metrics/team.h"
-#include "compare/metrics/window.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,10 +1,10 @@
-/* slice.c: measures one slice of a pair of tensors; see measure.h.
+/* slice.c: see slice.h.
  *
  * Blocks with a NaN or an infinity are detected by their sums (the square of a finite float32
  * cannot overflow a double), and measured again with both numbers at such positions set to zero,
  * which adds nothing to any sum.
  */
-#include "compare/metrics/ahead.h"
+#include "compare/metrics/slice.h"
 
 #include <math.h>
 #include <string.h>
@@ -137,23 +137,6 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 		k->spread(r, c, m, scale > 0 ? scale : 1.0, p->grid, spread);
 	}
 	take_spread(s, spread);
-}
-
-void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
-{
-	const unsigned char *src = vn_pair_at(p, side, at);
-	if (p->dtype[side] == VN_F64) {
-		memcpy(x, src, n * sizeof *x);
-		return;
-	}
-	if (p->dtype[side] == VN_I32) {
-		vn_to_f64(x, src, VN_I32, n);
-		return;
-	}
-	float room[VN_BLOCK];
-	k->load(room, src, p->dtype[side], n);
-	for (size_t i = 0; i < n; i++)
-		x[i] = (double)room[i];
 }
 
 /* ---- bits ---------------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* sums.c: the sums of units joined, and the metrics they come to; see measure.h. */
+/* sums.c: the sums of units joined, and the metrics they come to; see sums.h. */
 #include "compare/metrics/average.h"
-#include "compare/metrics/measure.h"
+#include "compare/metrics/sums.h"
 
 #include <math.h>
 #include <string.h>

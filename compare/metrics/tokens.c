@@ -6,7 +6,7 @@
  * tokens nor a few zero ones decide.
  */
 #include "compare/metrics/average.h"
-#include "compare/metrics/measure.h"
+#include "compare/metrics/tokens.h"
 
 #include <limits.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #ifndef VN_COMPARE_WINDOW_H
 #define VN_COMPARE_WINDOW_H
 
-#include "compare/metrics/measure.h"
+#include "compare/metrics/pair.h"
 
 typedef struct vn_window {
 	int64_t        most; /* capacity, in elements per side */

@@ -27,7 +27,7 @@ static bool has_squares(const vn_node *n, vn_dtype storage)
 	return n->c.act.act == VN_GELU_TANH && storage == VN_BF16;
 }
 
-int vn_variants_count(const vn_node *n, vn_policy policy)
+int vn_reference_variants_count(const vn_node *n, vn_policy policy)
 {
 	const vn_dtype storage = policy.storage;
 
@@ -48,7 +48,7 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 	}
 }
 
-void vn_variant_put(vn_node *n, vn_policy policy, int i)
+void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 {
 	const vn_dtype                 storage = policy.storage;
 	const vn_intermediate_rounding rounding = storage == VN_F16    ? VN_ROUNDING_F16
@@ -81,7 +81,7 @@ void vn_variant_put(vn_node *n, vn_policy policy, int i)
 	}
 }
 
-bool vn_variant_judges_alone(const vn_node *n, int i)
+bool vn_reference_variant_judges_alone(const vn_node *n, int i)
 {
 	/* Differences of one digit come from the processor and are the same everywhere. In float16,
 	 * the formula of gelu_tanh differs from the exact gelu by as much. */
@@ -205,8 +205,8 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 		if (!m)
 			continue;
 		const vn_tensor z = { m->dtype, m->shape, m->data };
-		st = vn_variant_judges_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
-		                                      : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
+		st = vn_reference_variant_judges_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
+		                                                : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
 	}
 	return st;
 }
@@ -216,7 +216,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_outpu
 {
 	vn_replay_engine      *e = &r->e[VN_REPLAY_OWN];
 	const int              k = (int)(node - r->plan->node);
-	const int              others = l->bad ? 0 : vn_variants_count(node, e->policy);
+	const int              others = l->bad ? 0 : vn_reference_variants_count(node, e->policy);
 	const vn_tensor        a = { own->dtype, own->shape, own->data };
 	const vn_replay_engine unmodified = *e;
 	judged                 j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
@@ -229,7 +229,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_outpu
 	memset(e->out, 0, sizeof e->out);
 	st = take_inputs(r, node, d, err);
 	for (int i = 0; !st && i < others; i++) {
-		vn_variant_put(&r->other->node[k], e->policy, i);
+		vn_reference_variant_put(&r->other->node[k], e->policy, i);
 		st = run_other(r, k, i, &j, d, err);
 		r->other->node[k] = *node;
 	}

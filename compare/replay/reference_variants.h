@@ -47,11 +47,11 @@
 #include "libref/plan/policy.h"
 
 /* Returns how many other implementations of a node exist in that precision. */
-int  vn_variants_count(const vn_node *n, vn_policy policy);
+int  vn_reference_variants_count(const vn_node *n, vn_policy policy);
 /* Changes a node to implementation i. */
-void vn_variant_put(vn_node *n, vn_policy policy, int i);
+void vn_reference_variant_put(vn_node *n, vn_policy policy, int i);
 /* Is implementation i as far from the reference as some mistakes? Then it does not widen the floor;
  * the candidate is compared with its numbers instead. */
-bool vn_variant_judges_alone(const vn_node *n, int i);
+bool vn_reference_variant_judges_alone(const vn_node *n, int i);
 
 #endif

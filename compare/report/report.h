@@ -19,7 +19,7 @@ typedef struct vn_report_options {
 	bool        colour; /* text: use terminal colours */
 	bool        all;    /* text: a line for every checkpoint */
 	/* json: the form that the HTML page embeds: 9 digits, the plan, and rows for most checkpoints
-	 * of a long run (page.h) */
+	 * of a long run (report_page.h) */
 	bool        page;
 	const char *limits_chosen; /* how the limits were chosen: "--limits", "the candidate's precision f16" */
 } vn_report_options;
@@ -76,7 +76,7 @@ const vn_report_form    *vn_report_by_name(const char *name); /* NULL if there i
 vn_status vn_report_by_ending(const char *path, const vn_report_form **form, vn_error *err); /* as vn_output_ending */
 
 vn_report vn_report_text;
-vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
+vn_report vn_report_json; /* schema vernier-compare/2: specs/compare.md */
 vn_report vn_report_junit;
 vn_report vn_report_markdown; /* at most as long as a comment on GitHub may be */
 vn_report vn_report_csv;      /* one row per checkpoint: specs/compare.md */

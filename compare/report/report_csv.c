@@ -50,7 +50,7 @@ static double limit_fraction(const vn_checkpoint *p)
 	double most = NAN;
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
-		most = fmax(most, vn_check_used(&k));
+		most = fmax(most, vn_check_limit_fraction(&k));
 	}
 	return most;
 }

@@ -1,4 +1,4 @@
-/* report_html.c: a comparison as one HTML page without network or other files (page.h). Where scripts
+/* report_html.c: a comparison as one HTML page without network or other files (report_page.h). Where scripts
  * are forbidden, the verdict and the place where the error starts are still shown. */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
@@ -6,7 +6,7 @@
 #include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/text/markup.h"
-#include "compare/report/page.h"
+#include "compare/report/report_page.h"
 #include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
 

@@ -1,6 +1,7 @@
-/* report_json.c: a comparison as JSON, schema vernier-compare/1. report_json_detail.c writes
+/* report_json.c: a comparison as JSON, schema vernier-compare/2. report_json_detail.c writes
  * divergences in full. */
 #include "compare/judge/baseline.h"
+#include "compare/judge/subject.h"
 #include "compare/judge/unmeasured.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
@@ -9,7 +10,7 @@
 
 #include "compare/replay/replay.h"
 #include "compare/replay/replay_words.h"
-#include "compare/report/page.h"
+#include "compare/report/report_page.h"
 #include "compare/report/report_json_detail.h"
 #include "compare/report/report_json_explain.h"
 #include "compare/weights/weights_report.h"
@@ -35,7 +36,7 @@ static json_t *limit_json(const vn_check *k, const vn_page_shared *page)
 	char    key[VN_KEY_TEXT];
 	json_t *j = json_object();
 	json_object_set_new(j, "metric", json_string(vn_limit_key(k->form, k->metric, key)));
-	json_object_set_new(j, "used", vn_json_real(vn_check_used(k)));
+	json_object_set_new(j, "limit_fraction", vn_json_real(vn_check_limit_fraction(k)));
 	json_object_set_new(j, "limit", json_real(k->limit));
 	json_object_set_new(j, "value", vn_json_real(k->value));
 	if (k->has_best)
@@ -132,14 +133,14 @@ static json_t *replayed_json(const vn_comparison *c, const vn_checkpoint *p)
 	vn_json_put_real(j, "local_over_floor", vn_local_over_floor(p), flags);
 	vn_json_put_real(j, "worst_token_over_floor", vn_local_token(p), flags);
 	vn_json_put_real(j, "max_abs_over_floor", vn_local_element(p), flags);
-	json_object_set_new(j, "numbers", json_integer(p->replay.numbers));
+	json_object_set_new(j, "independent_numbers", json_integer(p->replay.numbers));
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
-	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
+	json_object_set_new(j, "recorder_fault", json_boolean(p->replay.captured));
 	json_object_set_new(j, "columns",
 	                    p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
 	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_so));
-	json_object_set_new(j, "beyond", json_boolean(vn_local_beyond(p)));
-	json_object_set_new(j, "behind",
+	json_object_set_new(j, "operation_wrong", json_boolean(vn_local_beyond(p)));
+	json_object_set_new(j, "fault_at",
 	                    p->replay.behind >= 0 ? vn_json_name(&c->result.point[p->replay.behind]) : json_null());
 	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
 	vn_json_put_real(j, "gain", p->replay.gain, flags);
@@ -194,7 +195,7 @@ static json_t *checkpoint_json(const vn_comparison *c, const vn_checkpoint *p, c
 	if (vn_is_unmeasured(p))
 		json_object_set_new(j, "sides", vn_unmeasured_sides(c, p));
 	if (p->holds)
-		json_object_set_new(j, "holds", vn_json_text(p->holds));
+		json_object_set_new(j, "contents", vn_json_text(p->holds));
 	if (p->m.n)
 		add_measured(j, p, &e->shape);
 	else
@@ -294,7 +295,7 @@ static json_t *head_json(const vn_comparison *c, const vn_report_options *o)
 	const int first = vn_first_failure(c);
 	char      summary[VN_WORDS];
 	vn_lines  next = { 0 };
-	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
+	json_object_set_new(j, "schema", json_string("vernier-compare/2"));
 	json_object_set_new(j, "verdict",
 	                    json_string(!c->result.within                                            ? "outside"
 	                                : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "known"
@@ -438,7 +439,7 @@ vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, 
 	json_t  *j = json_object();
 	vn_lines next = { 0 };
 
-	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
+	json_object_set_new(j, "schema", json_string("vernier-compare/2"));
 	json_object_set_new(j, "verdict", json_string("trouble"));
 	json_object_set_new(j, "summary", vn_json_text(why));
 	json_object_set_new(j, "refusals", vn_json_lines(&c->result.refusals));

@@ -97,7 +97,7 @@ static json_t *profile_json(const vn_profile *p)
 		for (int64_t k = 0; k < a->n; k++)
 			bad += a->bad[k] > 0;
 		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", vn_json_text(a->name), "size",
-		                                      (json_int_t)a->n, "together", (json_int_t)run, "not_finite",
+		                                      (json_int_t)a->n, "indices_per_sum", (json_int_t)run, "not_finite",
 		                                      (json_int_t)bad, "error", energies_json(a->error, a->n, run), "reference",
 		                                      energies_json(a->ref, a->n, run)));
 	}
@@ -122,7 +122,7 @@ json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 	json_object_set_new(j, "reference", side_json(x, 0, r, p->m.ref_at));
 	json_object_set_new(j, "candidate", side_json(x, 1, d, p->m.cand_at));
 	json_object_set_new(j, "inputs", inputs_json(c, x));
-	json_object_set_new(j, "resembles", layout_match_json(c, &x->like));
+	json_object_set_new(j, "layout_match", layout_match_json(c, &x->like));
 	json_object_set_new(j, "profile", profile_json(&x->profile));
 	return j;
 }

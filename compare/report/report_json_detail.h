@@ -1,4 +1,4 @@
-/* report_json_detail.h: one divergence in full, in schema vernier-compare/1. New references are
+/* report_json_detail.h: one divergence in full, in schema vernier-compare/2. New references are
  * returned. */
 #ifndef VN_COMPARE_REPORT_JSON_DETAIL_H
 #define VN_COMPARE_REPORT_JSON_DETAIL_H

@@ -1,5 +1,6 @@
 /* report_json_explain.c: explanations as JSON. */
 #include "compare/explain/explain_words.h"
+#include "compare/hypothesis/score.h"
 #include "compare/report/report_json_detail.h"
 #include "compare/report/report_json_explain.h"
 
@@ -16,13 +17,13 @@ static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
 	if (*h->also)
 		json_object_set_new(j, "also", json_string(h->also + strlen(" and ")));
 	if (*h->in_part)
-		json_object_set_new(j, "part", json_string(h->in_part));
-	json_object_set_new(j, "capture", json_boolean(h->capture));
+		json_object_set_new(j, "heads", json_string(h->in_part));
+	json_object_set_new(j, "recorder_fault", json_boolean(h->capture));
 	if (*h->holds)
-		json_object_set_new(j, "holds", vn_json_text(h->holds));
+		json_object_set_new(j, "recorded_instead", vn_json_text(h->holds));
 	if (*h->against)
-		json_object_set_new(j, "against", json_string(h->against));
-	vn_json_put_real(j, "left", vn_hypothesis_left(h), flags);
+		json_object_set_new(j, "contradicted_by", json_string(h->against));
+	vn_json_put_real(j, "residual", vn_hypothesis_residual(h), flags);
 	if (h->estimated)
 		json_object_set_new(j, "estimated", json_true());
 	vn_json_put_flags(j, "not_finite", flags);
@@ -53,13 +54,13 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 	json_object_set_new(j, "others", hypotheses_json(c, x, x->n_alias, x->n));
 	json_object_set_new(j, "tried", json_integer(x->n_tried));
 	vn_json_put_real(j, "margin", x->margin, flags);
-	vn_json_put_real(j, "without", vn_hypothesis_left(&x->unmodified), flags);
+	vn_json_put_real(j, "residual_unmodified", vn_hypothesis_residual(&x->unmodified), flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	if (*x->separate)
-		json_object_set_new(j, "separate", vn_json_text(x->separate));
+		json_object_set_new(j, "separating_input", vn_json_text(x->separate));
 	if (x->like >= 0)
-		json_object_set_new(j, "like", vn_json_name(&c->result.point[c->result.why->of[x->like].point]));
-	json_object_set_new(j, "looks", vn_json_lines(&x->looks));
+		json_object_set_new(j, "same_answer_as", vn_json_name(&c->result.point[c->result.why->of[x->like].point]));
+	json_object_set_new(j, "error_shape", vn_json_lines(&x->looks));
 	vn_lines_free(&more);
 	return j;
 }

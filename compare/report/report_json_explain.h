@@ -1,4 +1,4 @@
-/* report_json_explain.h: explanations in schema vernier-compare/1. New references are returned. */
+/* report_json_explain.h: explanations in schema vernier-compare/2. New references are returned. */
 #ifndef VN_COMPARE_REPORT_JSON_EXPLAIN_H
 #define VN_COMPARE_REPORT_JSON_EXPLAIN_H
 

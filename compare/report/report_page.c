@@ -1,8 +1,8 @@
-/* report_page.c: see page.h. */
+/* report_page.c: see report_page.h. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/baseline.h"
-#include "compare/report/page.h"
+#include "compare/report/report_page.h"
 
 #include "libref/model/model.h"
 #include "libref/plan/plan.h"
@@ -124,7 +124,7 @@ bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_check
 		return false;
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check check = vn_check_at(p, i);
-		const double   x = vn_check_used(&check);
+		const double   x = vn_check_limit_fraction(&check);
 		if (most < 0 || x > limit_fraction) {
 			most = i;
 			limit_fraction = x;

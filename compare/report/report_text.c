@@ -199,7 +199,7 @@ static vn_status_word unmeasured_status(const vn_checkpoint *k)
 }
 
 /* Shows a run of healthy checkpoints in one line. */
-static void healthy_run(const page *p, int from, int to)
+static void print_within(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
 	int                  worst = -1, unlimited = 0, measured = 0;
@@ -289,7 +289,7 @@ static void print_table(const page *p)
 		       unmeasured_status(&c->result.point[j]) == unmeasured_status(&c->result.point[i]))
 			j++;
 		if (j > i)
-			healthy_run(p, i, j);
+			print_within(p, i, j);
 		else
 			print_row(p, &c->result.point[j++]);
 		i = j;

@@ -59,9 +59,9 @@ typedef enum vn_mutation_sides { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_mu
 
 /* A recording as a mutation sees it. */
 typedef struct vn_mutation_context {
-	vn_recording     *healthy; /* current content of the copy */
-	vn_mutation_sides of;      /* whose recording it is: VN_SIDE_REF or VN_SIDE_CAND */
-	int               step;    /* step of target */
+	vn_recording     *original; /* current content of the copy */
+	vn_mutation_sides of;       /* whose recording it is: VN_SIDE_REF or VN_SIDE_CAND */
+	int               step;     /* step of target */
 	const vn_entry   *target, *other;
 	char              at[VN_EDIT_PATH], there[VN_EDIT_PATH]; /* paths of target and other */
 	vn_tensor         t, u;                                  /* numbers of target and other */

@@ -15,7 +15,7 @@ static const char ids_at[] = "/run/token_ids", positions_at[] = "/run/positions"
 static int32_t *copy_tokens(const vn_mutation_context *p, bool ids, int64_t *n)
 {
 	const int32_t *list[2];
-	*n = vn_recording_tokens(p->healthy, &list[0], &list[1]);
+	*n = vn_recording_tokens(p->original, &list[0], &list[1]);
 	int32_t *copy = malloc(((size_t)*n + 1) * sizeof *copy);
 	if (copy)
 		memcpy(copy, list[!ids], (size_t)*n * sizeof *copy);
@@ -121,7 +121,7 @@ static void as_it_is(vn_edit *e, const vn_mutation_context *p)
 /* Changes the first of these config keys that is present. */
 static void config_key(vn_edit *e, const vn_mutation_context *p, const char *const *key, double times)
 {
-	json_t *config = vn_json_parse(vn_recording_config(p->healthy), 0), *x = NULL;
+	json_t *config = vn_json_parse(vn_recording_config(p->original), 0), *x = NULL;
 	while (config && *key && !(x = json_object_get(config, *key)))
 		key++;
 	if (!x)
@@ -156,7 +156,7 @@ static void config_cut(vn_edit *e, const vn_mutation_context *p)
 static int some_weight(const vn_mutation_context *p)
 {
 	const vn_weight_row *rows;
-	return vn_recording_weights(p->healthy, &rows) / 2;
+	return vn_recording_weights(p->original, &rows) / 2;
 }
 
 /* Makes a weight row describe other numbers: another digest and range. */
@@ -214,7 +214,7 @@ static void plan_layers(vn_edit *e, const vn_mutation_context *p)
 /* Makes an addition use its second input twice, so that layer 0's output counts it twice. */
 static void plan_edge(vn_edit *e, const vn_mutation_context *p)
 {
-	const vn_plan *plan = vn_recording_plan(p->healthy);
+	const vn_plan *plan = vn_recording_plan(p->original);
 	char           from[2 * VN_NAME_MAX + 32], to[2 * VN_NAME_MAX + 32];
 
 	for (int i = 0; i < plan->n_nodes; i++) {
@@ -233,7 +233,7 @@ static void plan_edge(vn_edit *e, const vn_mutation_context *p)
 static void plan_alias(vn_edit *e, const vn_mutation_context *p)
 {
 	char           from[VN_NAME_MAX + 32], to[VN_NAME_MAX + 32];
-	const vn_plan *plan = vn_recording_plan(p->healthy);
+	const vn_plan *plan = vn_recording_plan(p->original);
 
 	for (int i = plan->n_values - 1; i >= 0; i--)
 		if (plan->value[i].alias_of >= 0) {
@@ -255,7 +255,7 @@ static void precision_none(vn_edit *e, const vn_mutation_context *p)
 
 static void precision_other(vn_edit *e, const vn_mutation_context *p)
 {
-	const char *was = vn_facts_get(vn_recording_run(p->healthy), "precision");
+	const char *was = vn_facts_get(vn_recording_run(p->original), "precision");
 	vn_edit_text(e, "/run", "precision", was && strcmp(was, "f16") == 0 ? "f16-acc16" : "f16");
 }
 

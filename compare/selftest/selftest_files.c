@@ -66,7 +66,7 @@ static bool text_file(const char *path)
 
 /* ---- as HDF5 --------------------------------------------------------------------------------- */
 
-static void incomplete(vn_edit *e, const vn_mutation_context *p)
+static void mark_incomplete(vn_edit *e, const vn_mutation_context *p)
 {
 	(void)p;
 	vn_edit_whole(e, "/", "complete", 0);
@@ -81,24 +81,24 @@ static void other_format(vn_edit *e, const vn_mutation_context *p)
 	(void)p;
 	vn_edit_text(e, "/", "format", "someone's");
 }
-static void later(vn_edit *e, const vn_mutation_context *p)
+static void later_version(vn_edit *e, const vn_mutation_context *p)
 {
 	(void)p;
 	vn_edit_whole(e, "/", "format_version", 2);
 }
-static void soft(vn_edit *e, const vn_mutation_context *p)
+static void soft_link(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there);
 }
-static void dangling(vn_edit *e, const vn_mutation_context *p)
+static void dangling_link(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere");
 }
-static void unwritten(vn_edit *e, const vn_mutation_context *p)
+static void numbers_unwritten(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN);
 }
-static void gap(vn_edit *e, const vn_mutation_context *p)
+static void chunk_missing(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP);
 }
@@ -106,15 +106,15 @@ static void packed_gap(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP);
 }
-static void rotten(vn_edit *e, const vn_mutation_context *p)
+static void packed_byte_changed(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_ROTTEN);
 }
-static void elsewhere(vn_edit *e, const vn_mutation_context *p)
+static void numbers_elsewhere(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_ELSEWHERE);
 }
-static void virtual(vn_edit *e, const vn_mutation_context *p)
+static void virtual_dataset(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL);
 }
@@ -127,13 +127,13 @@ static void bad_statistics(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_whole(e, p->at, "nan", -1);
 }
 
-static void external(vn_edit *e, const vn_mutation_context *p)
+static void external_link(vn_edit *e, const vn_mutation_context *p)
 {
-	vn_edit_point(e, p->at, VN_EDIT_EXTERNAL, vn_recording_path(p->healthy));
+	vn_edit_point(e, p->at, VN_EDIT_EXTERNAL, vn_recording_path(p->original));
 }
 
 /* A group that contains itself. */
-static void circle(vn_edit *e, const vn_mutation_context *p)
+static void group_circle(vn_edit *e, const vn_mutation_context *p)
 {
 	char step[VN_EDIT_PATH], in[VN_EDIT_PATH + 16];
 	*strchr(strcpy(step, p->at) + 1, '/') = '\0';
@@ -142,7 +142,7 @@ static void circle(vn_edit *e, const vn_mutation_context *p)
 }
 
 /* Bytes that changed after the run, under the old digest. */
-static void rot(vn_edit *e, const vn_mutation_context *p)
+static void numbers_changed(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_tensor t = p->t;
 	t.data = p->u.data;
@@ -175,34 +175,35 @@ const vn_mutation vn_selftest_files[] = {
 	{ "head-alone", "cut to 96 bytes", .file = head_alone, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
 	{ "signature", "another signature", .file = no_hdf5, .want = FAILS(VN_ERR_FORMAT, "not an HDF5 file") },
 	{ "superblock", "the superblock overwritten", .file = no_start, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
-	{ "incomplete", "the run was interrupted", .edit = incomplete, .want = REFUSED("incomplete", "incomplete") },
-	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF, .edit = incomplete,
+	{ "incomplete", "the run was interrupted", .edit = mark_incomplete, .want = REFUSED("incomplete", "incomplete") },
+	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF, .edit = mark_incomplete,
 	  .want = REFUSED("incomplete", "incomplete") },
 	{ "complete-unsaid", "no mark that the run is complete", .edit = complete_gone,
 	  .want = FAILS(VN_ERR_FORMAT, "complete") },
 	{ "format", "another format's name", .edit = other_format, .want = FAILS(VN_ERR_FORMAT, "not a recording") },
-	{ "version", "a later version of the format", .edit = later, .want = FAILS(VN_ERR_FORMAT, "format_version") },
-	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft,
+	{ "version", "a later version of the format", .edit = later_version,
+	  .want = FAILS(VN_ERR_FORMAT, "format_version") },
+	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft_link,
 	  .want = FAILS(VN_ERR_FORMAT, "a soft link") },
-	{ "dangling-link", "a soft link to nowhere", VN_NEEDS_TENSOR, .edit = dangling,
+	{ "dangling-link", "a soft link to nowhere", VN_NEEDS_TENSOR, .edit = dangling_link,
 	  .want = FAILS(VN_ERR_FORMAT, "a soft link") },
-	{ "external-link", "a link into another file", VN_NEEDS_TENSOR, .edit = external,
+	{ "external-link", "a link into another file", VN_NEEDS_TENSOR, .edit = external_link,
 	  .want = FAILS(VN_ERR_FORMAT, "an external link") },
-	{ "circle", "a group inside itself", VN_NEEDS_TENSOR, .edit = circle,
+	{ "circle", "a group inside itself", VN_NEEDS_TENSOR, .edit = group_circle,
 	  .want = FAILS(VN_ERR_FORMAT, "a group with two names") },
-	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .edit = elsewhere,
+	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .edit = numbers_elsewhere,
 	  .want = FAILS(VN_ERR_FORMAT, "in another file") },
-	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual,
+	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual_dataset,
 	  .want = FAILS(VN_ERR_FORMAT, "virtual") },
-	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = unwritten,
+	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = numbers_unwritten,
 	  .want = FAILS(VN_ERR_FORMAT, "never written") },
-	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = gap,
+	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = chunk_missing,
 	  .want = FAILS(VN_ERR_FORMAT, "stored") },
 	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap,
 	  .want = FAILS(VN_ERR_FORMAT, "never written") },
-	{ "packed-rot", "a changed byte in compressed numbers", VN_NEEDS_TENSOR, .edit = rotten,
+	{ "packed-rot", "a changed byte in compressed numbers", VN_NEEDS_TENSOR, .edit = packed_byte_changed,
 	  .want = { .status = VN_UNREADABLE } },
-	{ "rot", "numbers changed, digest kept", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = rot,
+	{ "rot", "numbers changed, digest kept", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = numbers_changed,
 	  .want = REFUSED("digest", "do not match its digest") },
 	{ "bit", "the last bit of a number flipped, digest kept", VN_NEEDS_TENSOR, .claim = VN_CLAIM_DIGEST,
 	  .edit = last_bit, .want = REFUSED("digest", "do not match its digest") },

@@ -29,8 +29,8 @@ vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err
 
 /* Copies the recording `from` to `to` and changes the copy. of: which sides are changed; healthy:
  * `from`, opened; target, other: as vn_mutation_harness_why_not chose them. */
-vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *healthy, const char *from, const char *to,
-                    const vn_entry *target, const vn_entry *other, vn_error *err);
+vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *original, const char *from,
+                    const char *to, const vn_entry *target, const vn_entry *other, vn_error *err);
 
 /* Chooses the tensors that the mutation is made with, among the candidate's entries; NULL if it
  * needs none. Returns NULL, or why it cannot be tried. */
@@ -40,7 +40,7 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
 /* ---- tables of mutations ----------------------------------------------------------------------------------------
  * x is (T,W), the numbers of p's target; raw is the same as stored. */
 
-static inline double *row(const vn_mutation_context *p, double *x, int64_t t)
+static inline double *row_of(const vn_mutation_context *p, double *x, int64_t t)
 {
 	return x + t * p->W;
 }

@@ -112,7 +112,7 @@ static vn_status examine_target(vn_recording *r, const vn_entry *target, const v
 {
 	vn_status st;
 
-	*p = (vn_mutation_context) { .healthy = r };
+	*p = (vn_mutation_context) { .original = r };
 	if (!target)
 		return VN_OK;
 	int i = vn_recording_find(r, target->step, target->name),
@@ -184,8 +184,8 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutat
 	return st;
 }
 
-vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *healthy, const char *from, const char *to,
-                    const vn_entry *target, const vn_entry *other, vn_error *err)
+vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *original, const char *from,
+                    const char *to, const vn_entry *target, const vn_entry *other, vn_error *err)
 {
 	vn_mutation_context one = { 0 }, *steps = NULL, *p = &one;
 	vn_status           st = copy_file(from, to, err);
@@ -196,10 +196,10 @@ vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *he
 	if (m->file)
 		return m->file(to) ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s: %s", to, m->name, strerror(errno));
 	if (m->when == VN_EVERY_STEP) {
-		st = examine_steps(healthy, target, &steps, &n, err);
+		st = examine_steps(original, target, &steps, &n, err);
 		p = steps;
 	} else {
-		st = examine_target(healthy, target, other, &one, err);
+		st = examine_target(original, target, other, &one, err);
 		n = 1;
 	}
 	for (int i = 0; i < n; i++)

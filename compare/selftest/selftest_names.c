@@ -45,7 +45,7 @@ static void step_renumbered(vn_edit *e, const vn_mutation_context *p)
 {
 	char           from[VN_EDIT_PATH], to[VN_EDIT_PATH];
 	const vn_step *s;
-	const int      last = vn_recording_steps(p->healthy, &s) - 1;
+	const int      last = vn_recording_steps(p->original, &s) - 1;
 	snprintf(from, sizeof from, "/step.%d", s[last].number);
 	snprintf(to, sizeof to, "/step.%d", s[last].number + 7);
 	vn_edit_move(e, from, to);
@@ -59,7 +59,7 @@ static void step_misspelt(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_move(e, from, to);
 }
 
-static void misspelt(vn_edit *e, const vn_mutation_context *p)
+static void name_misspelt(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	vn_edit_move(e, p->at, name_beside(p->at, "Atn_norm", to));
@@ -89,13 +89,13 @@ static void upper_case(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_move(e, p->at, to);
 }
 
-static void control(vn_edit *e, const vn_mutation_context *p)
+static void control_characters(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	vn_edit_move(e, p->at, name_beside(p->at, "q\033[2Jproj", to));
 }
 
-static void again(vn_edit *e, const vn_mutation_context *p)
+static void tensor_added(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	vn_edit_point(e, name_beside(p->at, "attn_again", to), VN_EDIT_HARD, p->at);
@@ -103,7 +103,7 @@ static void again(vn_edit *e, const vn_mutation_context *p)
 }
 
 /* Swaps the datasets themselves, so that name and attributes disagree. */
-static void swapped(vn_edit *e, const vn_mutation_context *p)
+static void names_swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_swap(e, p->at, p->there);
 }
@@ -121,7 +121,7 @@ static void layers_swapped(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_swap(e, folder_of(p->at, a), folder_of(p->there, b));
 }
 
-static void instead(vn_edit *e, const vn_mutation_context *p)
+static void other_tensor_linked(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_HARD, p->there);
 }
@@ -159,8 +159,9 @@ const vn_mutation vn_selftest_names[] = {
 	  .want = { .status = VN_MISSING, .many = true } },
 	{ "missing-in-reference", "a tensor is not in the reference", VN_NEEDS_TENSOR, VN_SIDE_REF, .edit = remove_tensor,
 	  .want = STATUS(VN_EXTRA) },
-	{ "extra", "an unknown tensor", VN_NEEDS_TENSOR, .edit = again, .want = { .status = VN_EXTRA, .anywhere = true } },
-	{ "misspelt", "a tensor whose name is not a checkpoint name", VN_NEEDS_TENSOR, .edit = misspelt,
+	{ "extra", "an unknown tensor", VN_NEEDS_TENSOR, .edit = tensor_added,
+	  .want = { .status = VN_EXTRA, .anywhere = true } },
+	{ "misspelt", "a tensor whose name is not a checkpoint name", VN_NEEDS_TENSOR, .edit = name_misspelt,
 	  .want = { .status = VN_MISSING, .many = true } },
 	{ "another-layer", "a tensor in a layer that the model does not have", VN_NEEDS_TENSOR, .edit = another_layer,
 	  .want = { .status = VN_MISSING, .many = true } },
@@ -168,7 +169,7 @@ const vn_mutation vn_selftest_names[] = {
 	  .want = { .status = VN_MISSING, .many = true } },
 	{ "upper-case", "a name in capitals", VN_NEEDS_TENSOR, .edit = upper_case,
 	  .want = { .status = VN_MISSING, .many = true } },
-	{ "control-characters", "a name that would clear the terminal", VN_NEEDS_TENSOR, .edit = control,
+	{ "control-characters", "a name that would clear the terminal", VN_NEEDS_TENSOR, .edit = control_characters,
 	  .want = FAILS(VN_ERR_FORMAT, "control characters") },
 	{ "step-renumbered", "the last step under another number", VN_NEEDS_STEPS, .edit = step_renumbered,
 	  .want = { .status = VN_MISSING, .many = true, .anywhere = true } },
@@ -176,14 +177,14 @@ const vn_mutation vn_selftest_names[] = {
 	  .want = FAILS(VN_ERR_FORMAT, "is not the name of a step") },
 	{ "buffers-swapped", "two points of a layer exchanged", VN_NEEDS_PAIR, .edit = numbers_swapped,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .like = VN_LAYOUT_MATCH_OTHER } },
-	{ "names-swapped", "two tensors with exchanged names", VN_NEEDS_PAIR, .plan = true, .edit = swapped,
+	{ "names-swapped", "two tensors with exchanged names", VN_NEEDS_PAIR, .plan = true, .edit = names_swapped,
 	  .want = REFUSED("claims", "its point is") },
 	{ "layers-swapped", "two layers with exchanged names", VN_NEEDS_LAYERS, .plan = true, .edit = layers_swapped,
 	  .want = REFUSED("claims", "its layer is") },
 	{ "second-name-elsewhere", "a second name that points to another tensor", VN_NEEDS_NAMES, .plan = true,
-	  .edit = instead, .want = REFUSED("claims", "its point is") },
+	  .edit = other_tensor_linked, .want = REFUSED("claims", "its point is") },
 	{ "first-name-elsewhere", "a second name that points to another layer's tensor", VN_NEEDS_LAYERS, .plan = true,
-	  .edit = instead, .want = REFUSED("claims", "its layer is") },
+	  .edit = other_tensor_linked, .want = REFUSED("claims", "its layer is") },
 	{ "order-swapped", "two tensors exchanged in the execution order", VN_NEEDS_PAIR, .plan = true,
 	  .claim = VN_CLAIM_ORDER, .edit = orders_swapped, .want = REFUSED("claims", "order") },
 	{ "layer-changed", "a tensor labelled with the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer,

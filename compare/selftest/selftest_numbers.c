@@ -90,13 +90,13 @@ static void half_zero(const vn_mutation_context *p, double *x)
 
 static void row_zero(const vn_mutation_context *p, double *x)
 {
-	memset(row(p, x, p->T / 2), 0, (size_t)p->W * sizeof *x);
+	memset(row_of(p, x, p->T / 2), 0, (size_t)p->W * sizeof *x);
 }
 
 static void channel_zero(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
-		row(p, x, t)[p->W / 2] = 0.0;
+		row_of(p, x, t)[p->W / 2] = 0.0;
 }
 
 static void all_equal(const vn_mutation_context *p, double *x)
@@ -106,7 +106,7 @@ static void all_equal(const vn_mutation_context *p, double *x)
 		x[i] = value;
 }
 
-static void garbage(const vn_mutation_context *p, double *x)
+static void fill_garbage(const vn_mutation_context *p, double *x)
 {
 	const double size = rms_of(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -124,7 +124,7 @@ static void scaled_some(const vn_mutation_context *p, double *x)
 {
 	scale_numbers(p, x, 1.03);
 }
-static void halved(const vn_mutation_context *p, double *x)
+static void numbers_halved(const vn_mutation_context *p, double *x)
 {
 	scale_numbers(p, x, 0.5);
 }
@@ -136,13 +136,13 @@ void vn_change_negated(const vn_mutation_context *p, double *x)
 static void row_scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->W; i++)
-		row(p, x, p->T - 1)[i] *= 1.1;
+		row_of(p, x, p->T - 1)[i] *= 1.1;
 }
 
 static void channel_scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
-		row(p, x, t)[p->W / 3] *= 1.15;
+		row_of(p, x, t)[p->W / 3] *= 1.15;
 }
 
 /* Gives both sides one large channel, as in trained models, and scales everything else in the candidate. */
@@ -151,7 +151,7 @@ static void behind_channel(const vn_mutation_context *p, double *x, double by)
 	if (p->of != VN_SIDE_REF)
 		scale_numbers(p, x, by);
 	for (int64_t t = 0; t < p->T; t++)
-		row(p, x, t)[p->W / 2] = 60000.0;
+		row_of(p, x, t)[p->W / 2] = 60000.0;
 }
 
 static void scaled_behind_channel(const vn_mutation_context *p, double *x)
@@ -185,16 +185,16 @@ static void head_scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
 		for (int64_t i = 0; i < p->K; i++)
-			row(p, x, t)[(p->H - 1) * p->K + i] *= 1.05;
+			row_of(p, x, t)[(p->H - 1) * p->K + i] *= 1.05;
 }
 
 static void head_zero(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
-		memset(row(p, x, t) + (p->H - 1) * p->K, 0, (size_t)p->K * sizeof *x);
+		memset(row_of(p, x, t) + (p->H - 1) * p->K, 0, (size_t)p->K * sizeof *x);
 }
 
-static void offset(const vn_mutation_context *p, double *x)
+static void add_offset(const vn_mutation_context *p, double *x)
 {
 	const double by = 0.02 * rms_of(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -206,20 +206,20 @@ void vn_change_enlarged(const vn_mutation_context *p, double *x)
 	scale_numbers(p, x, 1.3);
 }
 
-static void absolute(const vn_mutation_context *p, double *x)
+static void absolute_values(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = fabs(x[i]);
 }
 
-static void clipped(const vn_mutation_context *p, double *x)
+static void numbers_clipped(const vn_mutation_context *p, double *x)
 {
 	const double most = 0.4 * fabs(x[find_largest(p, x)]);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = fmin(fmax(x[i], -most), most);
 }
 
-static void noise(const vn_mutation_context *p, double *x)
+static void add_noise(const vn_mutation_context *p, double *x)
 {
 	const double size = 0.03 * rms_of(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -247,10 +247,10 @@ static void rounded_fp8(const vn_mutation_context *p, double *x)
 
 /* ---- scores ----------------------------------------------------------------------------------- */
 
-static void softmaxed(const vn_mutation_context *p, double *x)
+static void scores_softmaxed(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++) {
-		double *s = row(p, x, t), top = s[0], sum = 0.0;
+		double *s = row_of(p, x, t), top = s[0], sum = 0.0;
 		for (int64_t i = 0; i < p->W; i++)
 			top = fmax(top, s[i]);
 		for (int64_t i = 0; i < p->W; i++)
@@ -263,7 +263,7 @@ static void softmaxed(const vn_mutation_context *p, double *x)
 static void best_lowered(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++) {
-		double *s = row(p, x, t);
+		double *s = row_of(p, x, t);
 		int64_t best = 0;
 		for (int64_t i = 0; i < p->W; i++)
 			best = s[i] > s[best] ? i : best;
@@ -274,10 +274,10 @@ static void best_lowered(const vn_mutation_context *p, double *x)
 static void vocabulary_shifted(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
-		memmove(row(p, x, t), row(p, x, t) + 1, (size_t)(p->W - 1) * sizeof *x);
+		memmove(row_of(p, x, t), row_of(p, x, t) + 1, (size_t)(p->W - 1) * sizeof *x);
 }
 
-static void tempered(const vn_mutation_context *p, double *x)
+static void scores_tempered(const vn_mutation_context *p, double *x)
 {
 	scale_numbers(p, x, 1.0 / 1.1);
 }
@@ -367,16 +367,17 @@ const vn_mutation vn_selftest_numbers[] = {
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "channel-zero", "one channel is 0", VN_NEEDS_TENSOR, .numbers = channel_zero, .eight = true, .want = ANY },
 	{ "all-equal", "one constant of the usual size", VN_NEEDS_TENSOR, .numbers = all_equal, .want = BY(VN_M_NMSE) },
-	{ "garbage", "uninitialised memory of plausible size", VN_NEEDS_TENSOR, .numbers = garbage, .want = BY(VN_M_NMSE) },
+	{ "garbage", "uninitialised memory of plausible size", VN_NEEDS_TENSOR, .numbers = fill_garbage,
+	  .want = BY(VN_M_NMSE) },
 	{ "scaled", "1.01 times as large, in bfloat16 1.03", VN_NEEDS_TENSOR, .fine = VN_FINE, .eight = true,
 	  .numbers = scaled_little, .want = ANY },
 	{ "scaled-without-floor", "1.01 times as large, in bfloat16 1.03, and no floor", VN_NEEDS_TENSOR,
 	  .unit = VN_UNIT_NONE, .eight = true, .numbers = scaled_little, .want = ANY },
 	{ "scores-scaled-without-floor", "logits 1.01 times as large, in bfloat16 1.03, and no floor", VN_NEEDS_SCORES,
 	  .fine = VN_FAIR, .unit = VN_UNIT_NONE, .eight = true, .numbers = scaled_little, .want = ANY },
-	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = halved, .want = BY(VN_M_NMSE) },
+	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = numbers_halved, .want = BY(VN_M_NMSE) },
 	{ "negated", "every sign inverted", VN_NEEDS_TENSOR, .numbers = vn_change_negated, .want = BY(VN_M_NMSE) },
-	{ "absolute", "absolute values", VN_NEEDS_TENSOR, .numbers = absolute, .want = BY(VN_M_NMSE) },
+	{ "absolute", "absolute values", VN_NEEDS_TENSOR, .numbers = absolute_values, .want = BY(VN_M_NMSE) },
 	{ "row-scaled", "one token's numbers 1.1 times as large", VN_NEEDS_TENSOR, .fine = VN_FINER, .numbers = row_scaled,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "channel-scaled", "one channel 15 % off", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = channel_scaled,
@@ -401,20 +402,21 @@ const vn_mutation vn_selftest_numbers[] = {
 	  .eight = true, .want = BY(VN_M_WORST_CHANNEL_NMSE) },
 	{ "head-scaled", "one head 5 % off", VN_NEEDS_HEADS, .fine = VN_FINER, .numbers = head_scaled, .eight = true,
 	  .want = ANY },
-	{ "offset", "a constant added, 2 % of the rms", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = offset,
+	{ "offset", "a constant added, 2 % of the rms", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = add_offset,
 	  .want = ANY },
-	{ "noise", "noise added, 3 % of the rms at most", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = noise,
+	{ "noise", "noise added, 3 % of the rms at most", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = add_noise,
 	  .want = ANY },
-	{ "clipped", "clipped at 0.4 of the maximum", VN_NEEDS_TENSOR, .numbers = clipped, .want = ANY },
+	{ "clipped", "clipped at 0.4 of the maximum", VN_NEEDS_TENSOR, .numbers = numbers_clipped, .want = ANY },
 	{ "rounded-bf16", "rounded to bf16", VN_NEEDS_FINER, .fine = VN_FINEST, .numbers = rounded_bf16, .want = ANY },
 	{ "rounded-fp8", "rounded to the bits of float8 e4m3", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = rounded_fp8,
 	  .want = ANY },
 
-	{ "scores-softmaxed", "probabilities recorded as logits", VN_NEEDS_SCORES, .numbers = softmaxed,
+	{ "scores-softmaxed", "probabilities recorded as logits", VN_NEEDS_SCORES, .numbers = scores_softmaxed,
 	  .want = BY(VN_M_KL_MEAN) },
 	{ "scores-shifted", "logits of the next vocabulary entry", VN_NEEDS_SCORES, .numbers = vocabulary_shifted,
 	  .want = BY(VN_M_KL_MEAN) },
-	{ "scores-tempered", "logits divided by 1.1", VN_NEEDS_SCORES, .fine = VN_FINE, .numbers = tempered, .want = ANY },
+	{ "scores-tempered", "logits divided by 1.1", VN_NEEDS_SCORES, .fine = VN_FINE, .numbers = scores_tempered,
+	  .want = ANY },
 	{ "scores-channel-scaled", "one score of each row 15 % off", VN_NEEDS_SCORES, .fine = VN_FINE,
 	  .numbers = channel_scaled, .eight = true, .want = ANY },
 	{ "scores-best-lowered", "the best score of each row less by 2", VN_NEEDS_SCORES, .numbers = best_lowered,
@@ -424,7 +426,7 @@ const vn_mutation vn_selftest_numbers[] = {
 	REFERENCE("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, vn_change_enlarged),
 	REFERENCE("scaled", "1.03 times as large", VN_NEEDS_TENSOR, scaled_some),
 	REFERENCE("head-zero", "the last head 0", VN_NEEDS_HEADS, head_zero),
-	REFERENCE("garbage", "uninitialised memory of plausible size", VN_NEEDS_TENSOR, garbage),
+	REFERENCE("garbage", "uninitialised memory of plausible size", VN_NEEDS_TENSOR, fill_garbage),
 
 	{ "sign-bit", "the sign of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },

@@ -57,12 +57,12 @@ void vn_change_heads_swapped(const vn_mutation_context *p, double *x)
 
 static void row_copied(const vn_mutation_context *p, double *x)
 {
-	memcpy(row(p, x, p->T / 2), row(p, x, p->T / 2 - 1), (size_t)p->W * sizeof *x);
+	memcpy(row_of(p, x, p->T / 2), row_of(p, x, p->T / 2 - 1), (size_t)p->W * sizeof *x);
 }
 
 static void first_for_last(const vn_mutation_context *p, double *x)
 {
-	memcpy(row(p, x, p->T - 1), x, (size_t)p->W * sizeof *x);
+	memcpy(row_of(p, x, p->T - 1), x, (size_t)p->W * sizeof *x);
 }
 
 void vn_change_to_others(const vn_mutation_context *p, double *x)
@@ -72,7 +72,7 @@ void vn_change_to_others(const vn_mutation_context *p, double *x)
 
 static void half_others(const vn_mutation_context *p, double *x)
 {
-	memcpy(row(p, x, p->T / 2), p->y + p->T / 2 * p->W, (size_t)((p->T - p->T / 2) * p->W) * sizeof *x);
+	memcpy(row_of(p, x, p->T / 2), p->y + p->T / 2 * p->W, (size_t)((p->T - p->T / 2) * p->W) * sizeof *x);
 }
 
 const vn_mutation vn_selftest_places[] = {

@@ -160,9 +160,10 @@ static json_t *outcome_json(const char *group, const vn_mutation *m, const vn_ou
 	static const char *const keys[] = {
 		[VN_CAUGHT] = "caught", [VN_MISSED] = "missed", [VN_NOT_RUN] = "not_run", [VN_ELSEWHERE] = "elsewhere"
 	};
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "group", group, "name", m->name, "does", m->does, "outcome",
-	                 keys[o->caught], "exit", o->caught >= VN_NOT_RUN ? json_null() : json_integer(o->status),
-	                 "expected", vn_json_text(o->expected), "found", vn_json_text(o->found));
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "group", group, "name", m->name, "description", m->does,
+	                 "outcome", keys[o->caught], "exit",
+	                 o->caught >= VN_NOT_RUN ? json_null() : json_integer(o->status), "expected",
+	                 vn_json_text(o->expected), "found", vn_json_text(o->found));
 }
 
 static json_t *pair_json(const vn_selftest *s, int p)
@@ -175,7 +176,7 @@ static json_t *pair_json(const vn_selftest *s, int p)
 			json_array_append_new(list, outcome_json(g->name, m, outcome_of(s, p, i++)));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", vn_json_text(s->pair[p].name), "reference",
 	                 vn_json_text(s->pair[p].ref), "candidate", vn_json_text(s->pair[p].cand), "floor",
-	                 vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "healthy",
+	                 vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "unchanged_within",
 	                 outcome_of(s, p, 0)->caught == VN_CAUGHT, "found", vn_json_text(outcome_of(s, p, 0)->found),
 	                 "mutations", list);
 }
@@ -185,7 +186,7 @@ vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)
 	json_t *pairs = json_array();
 	for (int p = 0; p < s->n_pairs; p++)
 		json_array_append_new(pairs, pair_json(s, p));
-	json_t    *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:[]}", "schema", "vernier-selftest/1", "verdict",
+	json_t    *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:[]}", "schema", "vernier-selftest/2", "verdict",
                              vn_selftest_count(s, VN_MISSED) ? "missed" : "caught", "mutations", s->n_mutations,
 	                            "caught", vn_selftest_count(s, VN_CAUGHT), "missed", vn_selftest_count(s, VN_MISSED),
 	                            "not_run", vn_selftest_count(s, VN_NOT_RUN), "pairs", pairs, "next");

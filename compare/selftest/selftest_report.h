@@ -18,6 +18,6 @@ typedef struct vn_selftest {
 int       vn_selftest_count(const vn_selftest *s, vn_caught what);
 int       vn_mutations_count(void);
 void      vn_selftest_text(const vn_selftest *s, FILE *out);
-vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err); /* schema vernier-selftest/1 */
+vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err); /* schema vernier-selftest/2 */
 
 #endif

@@ -55,11 +55,11 @@ static void heads_turned(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape_tensor(e, p, (vn_shape) { 3, { p->T, p->K, p->H } });
 }
-static void transposed(vn_edit *e, const vn_mutation_context *p)
+static void shape_transposed(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape_tensor(e, p, (vn_shape) { 2, { p->W, p->T } });
 }
-static void flattened(vn_edit *e, const vn_mutation_context *p)
+static void heads_flattened(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape_tensor(e, p, (vn_shape) { 2, { p->T, p->H * p->K } });
 }
@@ -100,7 +100,7 @@ static void many_axes(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_many_axes(e, p->at, &p->t);
 }
 
-static void scalar(vn_edit *e, const vn_mutation_context *p)
+static void one_number(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "axes", "");
 	reshape_tensor(e, p, (vn_shape) { 0, { 0 } });
@@ -140,7 +140,7 @@ static void bits_relabelled(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_replace(e, p->at, &t, t.dtype == p->t.dtype ? VN_EDIT_BIG_ENDIAN : VN_EDIT_PLAIN);
 }
 
-static void counted(vn_edit *e, const vn_mutation_context *p)
+static void whole_numbers(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "dtype", NULL);
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_COUNTED);
@@ -151,7 +151,7 @@ static void counted(vn_edit *e, const vn_mutation_context *p)
 static void step_says(vn_edit *e, const vn_mutation_context *p, const char *key, int by)
 {
 	char           at[VN_EDIT_PATH];
-	const vn_step *s = vn_recording_step(p->healthy, p->step);
+	const vn_step *s = vn_recording_step(p->original, p->step);
 	const int64_t  was = strcmp(key, "position") == 0 ? s->position
 	                     : strcmp(key, "tokens") == 0 ? s->tokens
 	                     : strcmp(key, "rows") == 0   ? s->rows
@@ -187,7 +187,7 @@ static void step_group(int step, char path[VN_EDIT_PATH])
 	snprintf(path, VN_EDIT_PATH, "/step.%d", step);
 }
 
-static void lost(vn_edit *e, int step)
+static void remove_step(vn_edit *e, int step)
 {
 	char at[VN_EDIT_PATH];
 	step_group(step, at);
@@ -196,21 +196,21 @@ static void lost(vn_edit *e, int step)
 
 static void step_lost(vn_edit *e, const vn_mutation_context *p)
 {
-	lost(e, p->other->step);
+	remove_step(e, p->other->step);
 }
 
 static void first_lost(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_step *s;
-	vn_recording_steps(p->healthy, &s);
-	lost(e, s[0].number);
+	vn_recording_steps(p->original, &s);
+	remove_step(e, s[0].number);
 }
 
 static void last_lost(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_step *s;
-	const int      n = vn_recording_steps(p->healthy, &s);
-	lost(e, s[n - 1].number);
+	const int      n = vn_recording_steps(p->original, &s);
+	remove_step(e, s[n - 1].number);
 }
 
 static void steps_exchanged(vn_edit *e, const vn_mutation_context *p)
@@ -234,21 +234,22 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_turned, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "heads-first", "(T,H,K) transposed to (H,T,K)", VN_NEEDS_HEADS, .edit = heads_first, .want = REORDERED },
 	{ "columns-first", "(T,D) transposed to (D,T)", VN_NEEDS_TENSOR, .edit = columns_first, .want = REORDERED },
-	{ "flattened", "heads and head dims as one axis", VN_NEEDS_HEADS, .edit = flattened, .want = REORDERED },
+	{ "flattened", "heads and head dims as one axis", VN_NEEDS_HEADS, .edit = heads_flattened, .want = REORDERED },
 	{ "trailing-axis", "a last axis of length one", VN_NEEDS_TENSOR, .edit = trailing_one, .want = REORDERED },
 	{ "column-less", "one column fewer", VN_NEEDS_TENSOR, .edit = column_less, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "column-more", "a column of padding", VN_NEEDS_TENSOR, .edit = column_more, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "empty", "no columns", VN_NEEDS_TENSOR, .edit = no_columns, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "empty-in-both", "no columns on either side", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .edit = no_columns,
 	  .want = { .status = VN_EMPTY, .misfit = VN_MISFIT_EMPTY } },
-	{ "shape-transposed", "(T,D) as (D,T)", VN_NEEDS_TENSOR, .edit = transposed, .want = MISSHAPEN(VN_MISFIT_ROWS) },
+	{ "shape-transposed", "(T,D) as (D,T)", VN_NEEDS_TENSOR, .edit = shape_transposed,
+	  .want = MISSHAPEN(VN_MISFIT_ROWS) },
 	{ "batch-of-one", "a first axis of length one", VN_NEEDS_TENSOR, .edit = batch_of_one, .want = REORDERED },
 	{ "row-less", "one token fewer", VN_NEEDS_TENSOR, .edit = row_less, .want = MISSHAPEN(VN_MISFIT_ROWS) },
 	{ "last-row-alone", "only the last token, although all were asked for", VN_NEEDS_TENSOR, .edit = last_row_alone,
 	  .want = MISSHAPEN(VN_MISFIT_ROWS) },
 	{ "one-list", "all axes as one", VN_NEEDS_TENSOR, .edit = one_list, .want = MISSHAPEN(VN_MISFIT_ROWS) },
 	{ "seven-axes", "too many axes", VN_NEEDS_TENSOR, .edit = many_axes, .want = FAILS(VN_ERR_FORMAT, "rank 7") },
-	{ "one-number", "a single number", VN_NEEDS_TENSOR, .edit = scalar, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
+	{ "one-number", "a single number", VN_NEEDS_TENSOR, .edit = one_number, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "axes-said-otherwise", "the dims string reversed", VN_NEEDS_HEADS, .edit = words_turned,
 	  .want = MISSHAPEN(VN_MISFIT_AXES) },
 	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis,
@@ -257,7 +258,7 @@ const vn_mutation vn_selftest_shapes[] = {
 	  .edit = said_otherwise, .want = FAILS(VN_ERR_FORMAT, "attribute dtype") },
 	{ "bits-relabelled", "the same bytes as another format", VN_NEEDS_TENSOR, .edit = bits_relabelled,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS } },
-	{ "whole-numbers", "numbers of an unsupported type", VN_NEEDS_TENSOR, .edit = counted,
+	{ "whole-numbers", "numbers of an unsupported type", VN_NEEDS_TENSOR, .edit = whole_numbers,
 	  .want = FAILS(VN_ERR_FORMAT, "its type is not one of") },
 	{ "position-less", "a step one token earlier in the cache", VN_NEEDS_STEPS, .edit = position_less,
 	  .want = REFUSED("steps", "steps: in the candidate") },

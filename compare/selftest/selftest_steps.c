@@ -2,7 +2,7 @@
  * channel in all of them. */
 #include "compare/selftest/selftest_internal.h"
 
-static void scaled(const vn_mutation_context *p, double *x)
+static void step_scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] *= 1.03;
@@ -44,7 +44,7 @@ const vn_mutation vn_selftest_steps[] = {
 	      .numbers = vn_change_zeroed, .want = NOTHING),
 	LATER("negated", "every sign inverted", VN_NEEDS_TENSOR, .numbers = vn_change_negated, .want = BY(VN_M_NMSE)),
 	LATER("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, .numbers = vn_change_enlarged, .want = ANY),
-	LATER("scaled", "1.03 times as large", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = scaled, .want = ANY),
+	LATER("scaled", "1.03 times as large", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = step_scaled, .want = ANY),
 	LATER("sign-bit", "the sign of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit,
 	      .want = BY(VN_M_NMSE)),
 	LATER("exponent-bit", "the first exponent bit of the largest number inverted", VN_NEEDS_TENSOR,

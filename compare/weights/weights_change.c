@@ -1,6 +1,6 @@
 /* weights_change.c: what may have happened to each number of a weight
  * (specs/faults.md: W12 to W15, N6, G1). */
-#include "compare/weights/weights_internal.h"
+#include "compare/weights/weights_change.h"
 
 #include "libref/base/quantise.h"
 

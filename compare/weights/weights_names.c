@@ -1,5 +1,5 @@
 /* weights_names.c: the part a weight plays, by its name in a HuggingFace directory. */
-#include "compare/weights/weights_internal.h"
+#include "compare/weights/weights_names.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -89,6 +89,17 @@ vn_mistake vn_weight_exchange(const vn_weight_name *x, const vn_weight_name *y)
 	return VN_NO_MISTAKE;
 }
 
+static int compare_name(const void *name, const void *row)
+{
+	const vn_weight_row *r = row;
+	return strcmp(name, r->name);
+}
+
+static const vn_weight_row *find_row(const vn_weight_row *rows, int n, const char *name)
+{
+	return n > 0 ? bsearch(name, rows, (size_t)n, sizeof *rows, compare_name) : NULL;
+}
+
 /* Prefixes that publishers use for the same model trunk. */
 static const char *const prefixes[] = {
 	"model.language_model.", "model.transformer.", "model.model.", "language_model.model.",
@@ -97,7 +108,7 @@ static const char *const prefixes[] = {
 
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
 {
-	const vn_weight_row *found = vn_weight_find(rows, n, name);
+	const vn_weight_row *found = find_row(rows, n, name);
 	char                 other[VN_NAME_MAX + 32];
 	size_t               own = 0;
 
@@ -105,20 +116,9 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 		own++;
 	for (size_t i = 0; !found && i < sizeof prefixes / sizeof *prefixes; i++) {
 		snprintf(other, sizeof other, "%s%s", prefixes[i], name + strlen(prefixes[own]));
-		found = vn_weight_find(rows, n, other);
+		found = find_row(rows, n, other);
 	}
 	return found;
-}
-
-static int compare_name(const void *name, const void *row)
-{
-	const vn_weight_row *r = row;
-	return strcmp(name, r->name);
-}
-
-const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name)
-{
-	return n > 0 ? bsearch(name, rows, (size_t)n, sizeof *rows, compare_name) : NULL;
 }
 
 const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,

@@ -1,6 +1,6 @@
 /* weights_numbers.c: computes the digest of a weight's numbers in another order and changed, row by
  * row, so that no weight is in memory twice. */
-#include "compare/weights/weights_internal.h"
+#include "compare/weights/weights_numbers.h"
 
 #include <math.h>
 #include <stdarg.h>

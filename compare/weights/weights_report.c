@@ -106,10 +106,10 @@ static json_t *row_json(const vn_weight_row *r)
 
 static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
 {
-	static const char *const    measures[VN_N_WEIGHT_MEASURES] = { [VN_WEIGHT_APART] = "apart",
+	static const char *const    measures[VN_N_WEIGHT_MEASURES] = { [VN_WEIGHT_APART] = "relative_difference",
 		                                                           [VN_WEIGHT_CORRELATION] = "correlation",
-		                                                           [VN_WEIGHT_RMS] = "rms",
-		                                                           [VN_WEIGHT_PLACES] = "places" };
+		                                                           [VN_WEIGHT_RMS] = "rms_ratio",
+		                                                           [VN_WEIGHT_PLACES] = "nonfinite_places" };
 	static const char *const    proofs[] = { [VN_BY_STATISTICS] = "statistics",
 		                                     [VN_BY_NUMBERS] = "numbers",
 		                                     [VN_BY_TABLE] = "table",
@@ -124,7 +124,7 @@ static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
 	json_object_set_new(j, "id", *d->id ? json_string(d->id) : json_null());
 	json_object_set_new(j, "words", vn_json_text(d->words));
 	json_object_set_new(j, "certain", json_boolean(d->certain));
-	json_object_set_new(j, "by", json_string(proofs[d->proof]));
+	json_object_set_new(j, "evidence", json_string(proofs[d->proof]));
 	for (int i = l->first; i < l->first + l->n; i++) {
 		const vn_weight_difference *x = &w->found[i];
 		json_t                     *one = json_object();
@@ -149,7 +149,7 @@ json_t *vn_weights_json(const vn_weights *w)
 	json_object_set_new(j, "candidate", json_integer(w->n[1]));
 	json_object_set_new(j, "same", json_integer(w->same));
 	json_object_set_new(j, "rounded", json_integer(w->rounded));
-	json_object_set_new(j, "alike", json_integer(w->alike));
+	json_object_set_new(j, "same_statistics", json_integer(w->alike));
 	json_object_set_new(j, "differ", json_integer(w->n_found));
 	for (int i = 0; i < w->n_lines; i++)
 		json_array_append_new(groups, group_json(w, &w->line[i]));

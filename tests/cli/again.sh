@@ -49,7 +49,7 @@ r = json.load(open(sys.argv[1]))
 print(r['origins'])
 for c in r['checkpoints']:
     if c['fails']:
-        print(c['name'], c.get('overwritten'), c['replay']['behind'] if 'replay' in c else 'not replayed')" $run.json
+        print(c['name'], c.get('overwritten'), c['replay']['fault_at'] if 'replay' in c else 'not replayed')" $run.json
 done
 echo "== by the last bit of one number, within limits"
 vernier compare ref.h5 bit.h5 --names map.yaml >said

@@ -1,14 +1,7 @@
 # An operation that is wrong within the limits of its checkpoint: the replay asks every operation.
 M=$FIXTURES/gpt2-trained
 run() { vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" "$@" >/dev/null 2>&1 || echo failed; }
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" >said 2>&1
-	s=$?
-	grep -E '^(verdict|OUTSIDE|within|vernier compare)' said
-	rm said
-	echo "[$s]"
-}
+say() { say_lines '^(verdict|OUTSIDE|within|vernier compare)' compare "$@"; }
 run -o ref.h5
 run -o good.h5 --precision bf16
 run -o quick.h5 --precision bf16 --inject 'M1.quick@*'

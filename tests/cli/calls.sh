@@ -35,10 +35,8 @@ exec(sys.argv[4] if len(sys.argv) > 4 else '')
 P
 chunk() { $PYTHON chunk.py "$@"; }
 say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" 2>&1 |
-		grep -E '^(note *calls|note *[1-9]|first|rule|finding|profile|refused|verdict|vernier compare|missing)'
-	echo "[${PIPESTATUS[0]}]"
+	say_lines '^(note *calls|note *[1-9]|first|rule|finding|profile|refused|verdict|vernier compare|missing)' \
+		compare "$@"
 }
 chunk half.h5 a.h5 10+7
 chunk half.h5 b.h5 8+9

@@ -4,15 +4,8 @@ ids=@$FIXTURES/prompts/p070.ids
 q() { "$@" 2>/dev/null; }
 q vernier capture ref "$M" --ids "$ids" -o ref.h5
 q vernier capture ref "$M" --ids "$ids" -o half.h5 --precision f16
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" >said 2>&1
-	s=$?
-	grep -E '^(refused|warning|verdict|vernier compare|first divergence|note)' said |
-		sed -E 's/digest is [0-9a-f]+, the file records [0-9a-f]+/digest differs/'
-	rm said
-	echo "[$s]"
-}
+say() { say_lines '^(refused|warning|verdict|vernier compare|first divergence|note)' compare "$@" |
+	sed -E 's/digest is [0-9a-f]+, the file records [0-9a-f]+/digest differs/'; }
 say ref.h5 ref.h5 --allow itself
 say ref.h5 half.h5
 say ref.h5 half.h5 --model "$M"

@@ -4,13 +4,7 @@ for p in f32 f16; do
 	vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" \
 		--points '{embed,layer1.{q_proj,attn_out,output},logits}' --precision $p -o $p.h5 2>/dev/null
 done
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" >said 2>&1
-	s=$?
-	grep -E '^(refused|vernier compare|verdict|warning)' said
-	echo "[$s]"
-}
+say() { say_lines '^(refused|vernier compare|verdict|warning)' compare "$@"; }
 flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "import editing; editing.flip('$2', '$3')"; }
 echo "== whole"
 say f32.h5 f16.h5

@@ -17,8 +17,8 @@ import json, sys
 j = json.load(open(sys.argv[1]))
 for key in ('model', 'text', 'next', 'greedy', 'weights', 'window', 'unscored', 'stride'): del j[key]
 for s in ('reference', 'candidate'): del j[s]['run'], j[s]['path']
-if j['argmax']['first_apart']: del j['argmax']['first_apart']['reference_text'], j['argmax']['first_apart'][
-    'candidate_text']
+first = j['argmax']['first_difference']
+if first: del first['reference_text'], first['candidate_text']
 print(json.dumps(j, sort_keys=True))" "$1"; }
 
 echo "== windows of one text: the numbers of the model's own evaluation"

@@ -115,9 +115,9 @@ sed -n 's/.*replayed.*; \(captured wrongly\)/\1/p' said
 vernier explain ref.h5 early.h5 --model "$M" --format json | ${PYTHON:-python3} -c '
 import json, sys
 r = json.load(sys.stdin)
-print([c["name"] for c in r["checkpoints"] if c["replay"]["captured"]],
-      [(a["id"], a["holds"]) for e in r["explanations"] for a in e["answers"]])
-print([(c["name"], c["replay"]["behind"]) for c in r["checkpoints"] if c["replay"]["behind"]])'
+print([c["name"] for c in r["checkpoints"] if c["replay"]["recorder_fault"]],
+      [(a["id"], a["recorded_instead"]) for e in r["explanations"] for a in e["answers"]])
+print([(c["name"], c["replay"]["fault_at"]) for c in r["checkpoints"] if c["replay"]["fault_at"]])'
 echo "== an answer holds in every step"
 cp ref.h5 whole.h5
 for f in ref after slot steps; do
@@ -225,7 +225,7 @@ for at in layer1 layer\*; do
 import json, sys
 r = json.load(sys.stdin)
 print(r["origins"], [c["name"] for c in r["checkpoints"] if c["fails"]],
-      [c["name"] for c in r["checkpoints"] if c["replay"]["captured"]])'
+      [c["name"] for c in r["checkpoints"] if c["replay"]["recorder_fault"]])'
 done
 echo "== probabilities of a float16 run, recorded in float32: what float16 rounds to 0 was not masked"
 vernier capture ref "$M" --ids "$ids" --points '*' --force -o whole.h5 >/dev/null 2>&1

@@ -2,7 +2,6 @@
 M="$FIXTURES/llama-trained"
 vernier capture ref "$M" --ids 1,2,3,4 -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids 1,2,3,4 --inject R2.1e4@layer1.q_rope -o bad.h5 2>/dev/null
-say() { echo "\$ vernier $*"; vernier "$@"; echo "[$?]"; }
 echo "== a long option with one dash, anywhere; a letter that is none"
 say compare ref.h5 bad.h5 -model M
 say compare -model M ref.h5 bad.h5

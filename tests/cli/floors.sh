@@ -2,15 +2,8 @@
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p017.ids
 run() { vernier capture ref "$M" --ids "$ids" "$@" >/dev/null 2>&1 || echo failed; }
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" >said 2>&1
-	s=$?
-	grep -E '^(refused|warning|verdict|vernier compare|rule|note)' said |
-		sed -E 's/digest is [0-9a-f]+, the file records [0-9a-f]+/digest differs/'
-	rm said
-	echo "[$s]"
-}
+say() { say_lines '^(refused|warning|verdict|vernier compare|rule|note)' compare "$@" |
+	sed -E 's/digest is [0-9a-f]+, the file records [0-9a-f]+/digest differs/'; }
 change() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
 import editing as h5py, numpy as np
 f = h5py.File('$2', 'r+')

@@ -7,12 +7,7 @@ for p in p002 p017; do
 	cp cand/$p.h5 floor/
 done
 touch ref/notes.txt
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" 2>&1 |
-		grep -E '^(==|not looked|verdict|within |OUTSIDE |trouble |refused|vernier compare)|folder' 
-	echo "[${PIPESTATUS[0]}]"
-}
+say() { say_lines '^(==|not looked|verdict|within |OUTSIDE |trouble |refused|vernier compare)|folder' compare "$@"; }
 say ref cand
 say ref cand --floor floor
 mkdir cand/old cand/older

@@ -11,7 +11,6 @@ import numpy as np
 np.save('npy/logits.npy', np.ones((3, 512), 'f4'))
 np.savez('a.npz', logits=np.ones((3, 512), 'f4'))"
 before=$(find . -type f | sort | xargs md5sum)
-say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
 say capture ref m --ids 3,1,4 -o m/model.safetensors --force
 say capture ref m --ids 3,1,4 -o m/config.json --force
 say capture ref m.gguf --ids 3,1,4 -o m.gguf --force

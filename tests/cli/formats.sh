@@ -20,11 +20,7 @@ if kind.startswith('f8'):
     d.attrs['dtype'] = kind
 P
 }
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" 2>&1 | grep -E '^(rule|OUTSIDE|verdict|within)|^  (worst element|spread|reference  )'
-	echo "[${PIPESTATUS[0]}]"
-}
+say() { say_lines '^(rule|OUTSIDE|verdict|within)|^  (worst element|spread|reference  )' compare "$@"; }
 for kind in i32 f8_e4m3 f8_e5m2; do
 	make $kind.h5 $kind none
 	make $kind-one.h5 $kind one

@@ -36,9 +36,9 @@ try "$M" --ids 5,6,7,8,9,10 --check "bash engine '$M'" --check-recording out.h5 
 $PYTHON - <<'END'
 import json
 r = json.load(open('report.json'))
-print(r['schema'], r['verdict'], r['tokens'], r['as_it_is']['first'], r['all_replaced']['within'])
-for s in r['sets']: print(s['kind'], s['replaced'], s['says'])
-for p in r['probes']: print(p['name'], p['left_out_of'], p['own_within'], p['says'])
+print(r['schema'], r['verdict'], r['tokens'], r['unchanged']['first'], r['all_replaced']['within'])
+for s in r['sets']: print(s['kind'], s['replaced'], s['words'])
+for p in r['by_itself']: print(p['name'], p['left_out_of'], p['own_within'], p['words'])
 print([c['outside'] for c in r['curve']], [c['with'] for c in r['curve']][:3])
 END
 try "$M" --ids 5,6,7,8,9,11 --check "bash engine '$M'" --check-recording out.h5 --limits tight.yaml

@@ -14,11 +14,11 @@ isolate() {
 	$PYTHON - <<'END'
 import json
 r = json.load(open('r.json'))
-print(r['verdict'], 'first', r['as_it_is']['first'])
-for s in r['sets']: print(' ', s['kind'], *s['replaced'], '-', s['says'])
-for p in sorted(r['probes'], key=lambda p: p['name']):
-    if p['left_out_of'] is not None: print('  ', p['name'], '-', p['says'])
-print('   others:', *{p['says'] for p in r['probes'] if p['left_out_of'] is None})
+print(r['verdict'], 'first', r['unchanged']['first'])
+for s in r['sets']: print(' ', s['kind'], *s['replaced'], '-', s['words'])
+for p in sorted(r['by_itself'], key=lambda p: p['name']):
+    if p['left_out_of'] is not None: print('  ', p['name'], '-', p['words'])
+print('   others:', *{p['words'] for p in r['by_itself'] if p['left_out_of'] is None})
 kl = [c['kl_mean'] for c in r['curve']]
 if len(kl) > 2: print('  repaired with', r['curve'][-2]['with'], 'the divergence falls:', kl[-2] < kl[0] / 100)
 END

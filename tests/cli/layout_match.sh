@@ -18,7 +18,7 @@ $1"
 	vernier compare ref.h5 cand.h5 --floor floor.h5 --format json 2>/dev/null | $PYTHON -c "
 import json, re, sys
 for d in json.load(sys.stdin)['divergences']:
-    r = d['resembles']
+    r = d['layout_match']
     print(d['name'] + ':', r and re.sub(r'[0-9.]+e-[0-9]+', 'E', r['words']))"
 }
 told "put('layer0/q_rope', lambda x: of('layer0/q_proj')[()]); del of('layer0/q_rope').attrs['digest']"

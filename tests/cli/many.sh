@@ -2,7 +2,6 @@
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p070.ids
 q() { "$@" 2>/dev/null; }
-say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
 q vernier capture ref "$M" --ids "$ids" -o ref.h5
 q vernier capture ref "$M" --ids "$ids" --precision f16 -o half.h5
 q vernier capture ref "$M" --ids "$ids" --precision f16 --inject R1@layer1 -o rope.h5
@@ -34,7 +33,7 @@ print(j["schema"], j["verdict"], j["reference"], len(j["checkpoints"]))
 print(*j["next"], sep="\n")
 for c in j["candidates"]:
     print(c["about"], c["report"] and c["report"]["schema"])
-print(*(f"{p['name']}:{p['odd']}:{''.join(p['outside'])}" for p in j["checkpoints"][18:24]))
+print(*(f"{p['name']}:{p['odd_one_out']}:{''.join(p['outside'])}" for p in j["checkpoints"][18:24]))
 alone = json.loads(subprocess.run([os.environ["VERNIER"], "compare", "ref.h5", "rope.h5", "--format", "json"],
                                   capture_output=True).stdout)
 print("as alone:", alone == j["candidates"][1]["report"])
@@ -68,7 +67,7 @@ $PYTHON -c "
 import json
 j = json.load(open('vote.json'))
 print(j['reference'], j['elected'], [c['report'] and c['report']['verdict'] for c in j['candidates']],
-      sum(p['odd'] == 'B' for p in j['checkpoints']))"
+      sum(p['odd_one_out'] == 'B' for p in j['checkpoints']))"
 echo "== two against two, and nothing to vote on"
 cp half.h5 half2.h5; cp rope.h5 rope3.h5
 vernier compare --vote half.h5 half2.h5 rope.h5 rope3.h5 --points 'layer1.*_rope' | tail -n 2

@@ -1,7 +1,6 @@
 # Several candidates that are folders of recordings, or the ranks of runs.
 M=$FIXTURES/qwen2-trained
 q() { "$@" 2>/dev/null; }
-say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
 mkdir refs half bf16 wrong
 for p in p001 p002 p017; do
 	ids=@$FIXTURES/prompts/$p.ids

@@ -29,7 +29,7 @@ tell() {
 	$PYTHON - "$1" <<'P' || return
 import json, re, sys
 c = [c for c in json.load(open('x.json'))['checkpoints'] if c['status'] == 'misshapen'][0]
-m = re.search(r'axes: ("[^"]*")(, to_axes: "[^"]*")?$', c.get('holds', ''))
+m = re.search(r'axes: ("[^"]*")(, to_axes: "[^"]*")?$', c.get('contents', ''))
 if not m:
     sys.exit(1)
 open('map.yaml', 'w').write('version: 1\nname: a map\nrules:\n  - { from: "layer{n}.%s", to: "layer{n}.%s", '

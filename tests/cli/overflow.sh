@@ -75,4 +75,4 @@ vernier compare wide.h5 wide16.h5 --model wide --format json 2>/dev/null | "${PY
 import json, sys
 j = json.load(sys.stdin)
 print(j['origins'],
-      [(c['name'], c['status'], c['replay']['behind']) for c in j['checkpoints'] if c['name'] == 'logits'])"
+      [(c['name'], c['status'], c['replay']['fault_at']) for c in j['checkpoints'] if c['name'] == 'logits'])"

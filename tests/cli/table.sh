@@ -2,7 +2,6 @@
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p017.ids
 q() { "$@" 2>/dev/null; }
-say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
 q vernier capture ref "$M" --ids "$ids" -o ref.h5
 q vernier capture ref "$M" --ids "$ids" --precision f16 -o half.h5
 q vernier capture ref "$M" --ids "$ids" --inject R1@layer1 -o rope.h5

@@ -3,14 +3,8 @@ M=$FIXTURES/qwen2-trained
 PY=${PYTHON:-python3}
 I="--ids @$FIXTURES/prompts/p017.ids"
 rec() { vernier capture ref "$M" $I "$@" 2>/dev/null; }
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" >said 2>&1
-	s=$?
-	grep -E '^(refused|vernier compare|verdict|warning|note|equal|within|OUTSIDE)' said |
-		sed 's/^\(OUTSIDE *[^ ]*\) .*/\1/'
-	echo "[$s]"
-}
+say() { say_lines '^(refused|vernier compare|verdict|warning|note|equal|within|OUTSIDE)' compare "$@" |
+	sed 's/^\(OUTSIDE *[^ ]*\) .*/\1/'; }
 rec -o ref.h5; cp ref.h5 same.h5; rec --inject R1@layer1 -o bug.h5; rec --precision f16 -o half.h5
 flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "import editing; editing.flip('$2', '$3')"; }
 echo "== equal"

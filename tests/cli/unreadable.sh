@@ -1,5 +1,4 @@
 # A file that cannot be looked at is not absent: what would be used in its place is another file.
-say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
 model() { rm -rf m; cp -r "$FIXTURES/$1" m; }
 loop() { rm -f "$1"; ln -s "$(basename "$1")" "$1"; }
 echo "== weights: the index names other files"

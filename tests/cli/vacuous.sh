@@ -2,14 +2,7 @@
 # both.
 M=$FIXTURES/qwen2-trained
 run() { vernier capture ref "$M" "$@" >/dev/null 2>&1 || echo failed; }
-say() {
-	echo "\$ vernier compare $*"
-	vernier compare "$@" >said 2>&1
-	s=$?
-	grep -E '^(refused|verdict|vernier compare|rule|note)' said
-	rm said
-	echo "[$s]"
-}
+say() { say_lines '^(refused|verdict|vernier compare|rule|note)' compare "$@"; }
 both() { for f in ref cand; do cp $f.h5 $f.x.h5; "${PYTHON:-python3}" -c "
 import editing as h5py, numpy as np
 f = h5py.File('$f.x.h5', 'r+')

@@ -1,7 +1,6 @@
 # vernier show --values writes a tensor as text and as .npy; vernier import reads what it wrote.
 M=$FIXTURES/qwen2-trained
 q() { "$@" 2>/dev/null; }
-say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }
 q vernier capture ref "$M" --ids 3,1,4,1,5 --points 'layer0.q_rope' --points 'layer0.attn_scores' \
 	--points layer0.attn_norm -o f32.h5
 q vernier capture ref "$M" --ids 3,1,4,1,5 --precision bf16 --points layer0.q_rope -o bf16.h5

@@ -48,7 +48,7 @@ w = r['weights']
 print([w[k] for k in ('reference', 'candidate', 'same', 'rounded', 'differ')],
       [n for n in r['notes'] if 'weights' in n])
 for g in w['groups']:
-    print(g['which'], g['kind'], g['id'], g['certain'], g['by'], [x['name'] for x in g['weights']])
+    print(g['which'], g['kind'], g['id'], g['certain'], g['evidence'], [x['name'] for x in g['weights']])
 print(sorted(w['groups'][0]['weights'][0]['reference']))"
 echo "== nothing to say"
 vernier compare ref.h5 ref.h5 --allow itself | grep ^weights

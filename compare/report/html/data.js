@@ -1,4 +1,4 @@
-// The report (vernier help compare.md, vernier-compare/1), and what the rest of the page asks of it.
+// The report (vernier help compare.md, vernier-compare/2), and what the rest of the page asks of it.
 // Every string in it comes from somebody's file: it becomes text of the page, never markup.
 // What is not printable is shown by its code point, as everywhere (utf8.h).
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
@@ -14,7 +14,7 @@ const given = JSON.parse(source);
 
 const labelOf = (c) => (c.step ? `step.${c.step}/${c.name}` : c.name);
 
-// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor, used, which of the limits uses most, layer.
+// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor, limit_fraction, which limit has it, layer.
 // There may be a hundred thousand of them.
 const ROW = 9;
 class Brief {
@@ -24,7 +24,7 @@ class Brief {
 		this.kind = kinds[rows[from + 1]];
 		this.step = rows[from + 2];
 		this.name = this.kind.name ?? (this.kind.names[this.layer] ??= `layer${this.layer}.${this.kind.point}`);
-		this.worstUsed = rows[from + 7] < 0 ? NaN : rows[from + 6] ?? Infinity;
+		this.worstFraction = rows[from + 7] < 0 ? NaN : rows[from + 6] ?? Infinity;
 	}
 	get brief() { return true; }
 	get order() { return this.rows[this.from + 3]; }
@@ -33,7 +33,7 @@ class Brief {
 	get floor() { return this.rows[this.from + 5] === null ? undefined : { nmse: this.rows[this.from + 5] }; }
 	get limits() {
 		const most = this.rows[this.from + 7];
-		return most < 0 ? [] : [{ metric: this.kind.limited[most], used: this.rows[this.from + 6] }];
+		return most < 0 ? [] : [{ metric: this.kind.limited[most], limit_fraction: this.rows[this.from + 6] }];
 	}
 }
 for (const key of ["of", "point", "op", "shape", "axes", "elements", "status", "fails", "origin", "since"])
@@ -65,7 +65,7 @@ class Side {
 		const kind = kinds.map((k) => Object.assign(cleaned(k), { of, names: [] })), rule = cleaned(rules);
 		this.letter = letter;
 		this.report = { ...cleaned(rest), checkpoints: merged(checkpoints.map((c) => inFull(c, rule, of)), rows, kind) };
-		this.toldOf = new Map(this.report.divergences.map((d) => [d.name, d]));
+		this.detailOf = new Map(this.report.divergences.map((d) => [d.name, d]));
 		this.named = new Map(); // by name, then by step
 		for (const c of this.report.checkpoints) {
 			const steps = this.named.get(c.name);
@@ -81,7 +81,7 @@ class Side {
 	}
 }
 
-// Of one candidate, or of the first of several (vernier-compare-many/1) with their letters. A checkpoint says which it is of.
+// Of one candidate, or of the first of several (vernier-compare-many/2) with their letters. A checkpoint says which it is of.
 const sides = (given.candidates ?? [{ letter: "", report: given }]).map((x, of) => new Side(x, of));
 const several = sides.length > 1;
 let side, report; // the selected candidate and its report
@@ -93,12 +93,12 @@ function lookAt(of) {
 lookAt(0);
 
 // How much of its tightest limit a checkpoint uses: 1 is the limit. NaN: nothing limits it.
-function usedOf(c) {
-	if (c.worstUsed === undefined) {
-		const used = c.limits.map((l) => l.used ?? Infinity);
-		c.worstUsed = used.length ? Math.max(...used) : c.fails ? Infinity : NaN;
+function fractionOf(c) {
+	if (c.worstFraction === undefined) {
+		const used = c.limits.map((l) => l.limit_fraction ?? Infinity);
+		c.worstFraction = used.length ? Math.max(...used) : c.fails ? Infinity : NaN;
 	}
-	return c.worstUsed;
+	return c.worstFraction;
 }
 
 // Colours of the map: upper bounds of the share of a limit.
@@ -113,7 +113,7 @@ function colourOf(c) {
 		return "agreed";
 	if (c.status === "missing" || c.status === "extra")
 		return "absent";
-	const used = usedOf(c);
+	const used = fractionOf(c);
 	return Number.isNaN(used) ? "none" : bins.find(([top]) => used <= top)[1];
 }
 
@@ -143,8 +143,8 @@ function times(used) {
 // "layer 3, q_rope: OUTSIDE limits, 12 × its limit (nmse_over_floor), origin"
 function describe(c) {
 	const where = (several ? `candidate ${sides[c.of].letter}, ` : "") + (c.step ? `step ${c.step}, ` : "") + (c.layer >= 0 ? `layer ${c.layer}, ${c.point}` : c.name);
-	const used = usedOf(c);
-	const tightest = c.limits.find((l) => (l.used === null ? Infinity : l.used) === used);
+	const used = fractionOf(c);
+	const tightest = c.limits.find((l) => (l.limit_fraction === null ? Infinity : l.limit_fraction) === used);
 	const status = c.status === "outside" ? "OUTSIDE limits" : c.status === "within" ? "within limits" : c.status;
 	return `${where}: ${status}` + (c.since ? ` (${c.since})` : "") + (tightest ? `, ${times(used)} (${tightest.metric})` : "") + (c.origin ? ", an origin" : "");
 }

@@ -2,13 +2,13 @@
 let selected = null;
 
 function limitsTable(c) {
-	return table(["metric", "value", "limit", "used", "rule"], c.limits.map((l) => ({
+	return table(["metric", "value", "limit", "of the limit", "rule"], c.limits.map((l) => ({
 		class: l.holds ? undefined : "broken",
 		cells: [
 			l.metric + (l.steps ? ` over ${l.steps} steps` : ""),
 			l.value === null ? l.note ?? l.value_is : l.value,
 			l.limit,
-			l.used === null ? "beyond" : Number(l.used.toPrecision(3)),
+			l.limit_fraction === null ? "beyond" : Number(l.limit_fraction.toPrecision(3)),
 			l.rule ? make("span", {}, make("code", {}, l.rule.file.split("/").pop() + (l.rule.line === null ? "" : `:${l.rule.line}`)), l.rule.why ? make("span", { class: "dim" }, ` ${l.rule.why}`) : "") : "built in",
 		],
 	})), { class: "stack" });
@@ -16,7 +16,7 @@ function limitsTable(c) {
 
 // Most checkpoints of a long run have only the limit that is used most.
 function briefTable(c) {
-	return make("div", {}, table(["metric", "used"], c.limits.map((l) => ({ cells: [l.metric, l.used === null ? "beyond" : Number(l.used.toPrecision(3))] }))),
+	return make("div", {}, table(["metric", "of the limit"], c.limits.map((l) => ({ cells: [l.metric, l.limit_fraction === null ? "beyond" : Number(l.limit_fraction.toPrecision(3))] }))),
 		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about most checkpoints; --format json has every field.`));
 }
 
@@ -35,9 +35,9 @@ function besideTable() {
 		cells: !c ? [s.letter, "has no such checkpoint", "", "", "", "", ""] : [
 			goTo(c, s.letter), make("span", { class: c.fails ? "outside" : "within" }, c.status + (c.origin ? ", origin" : "")), c.metrics.nmse ?? "–",
 			c.floor?.nmse > 0 ? Number((c.metrics.nmse / c.floor.nmse).toPrecision(3)) : "–", c.metrics.cosine ?? "–", c.metrics.max_abs ?? "–",
-			Number.isNaN(usedOf(c)) ? "–" : times(usedOf(c))],
+			Number.isNaN(fractionOf(c)) ? "–" : times(fractionOf(c))],
 	})), { class: "stack" }),
-	make("div", { class: "side" }, ...rows.filter(([s, c]) => c && s.toldOf.has(labelOf(c))).map(([s]) => make("div", {}, make("h3", {}, `${s.letter}: values`), valuesTable(s.toldOf.get(labelOf(selected)))))));
+	make("div", { class: "side" }, ...rows.filter(([s, c]) => c && s.detailOf.has(labelOf(c))).map(([s]) => make("div", {}, make("h3", {}, `${s.letter}: values`), valuesTable(s.detailOf.get(labelOf(selected)))))));
 }
 
 function valuesTable(d) {
@@ -61,7 +61,7 @@ function profile(d) {
 		make("h3", {}, "Where the error is"),
 		make("ul", { class: "words" }, ...d.profile.words.map((w) => make("li", {}, w))),
 		d.profile.words.length ? null : make("p", { class: "dim" }, "No token, head or channel stands out."),
-		make("div", { class: "side" }, ...d.profile.axes.filter((a) => a.size > 1).map((a) => make("div", {}, bars(relative(a), a.together, a.axis)))),
+		make("div", { class: "side" }, ...d.profile.axes.filter((a) => a.size > 1).map((a) => make("div", {}, bars(relative(a), a.indices_per_sum, a.axis)))),
 	];
 }
 
@@ -69,10 +69,10 @@ function profile(d) {
 function replayTable(c) {
 	const r = c.replay, none = r.not_finite ?? {}, value = (key) => r[key] ?? none[key] ?? "–";
 	const words = [r.span > 1 ? `these are the errors of ${r.span} operations together, whose tensors in between were not recorded` : "",
-		r.captured ? "captured wrongly, or changed after the capture: the operation that reads it used the right numbers" : "",
-		r.behind ? `not called an origin: the error of ${r.behind} may explain all of this error` : ""].filter((x) => x);
+		r.recorder_fault ? "captured wrongly, or changed after the capture: the operation that reads it used the right numbers" : "",
+		r.fault_at ? `not called an origin: the error of ${r.fault_at} may explain all of this error` : ""].filter((x) => x);
 	return make("div", {}, table(["", "nmse", "× its floor"], [
-		{ class: r.beyond && !r.behind ? "broken" : undefined, cells: ["local error", value("local"), value("local_over_floor")] },
+		{ class: r.operation_wrong && !r.fault_at ? "broken" : undefined, cells: ["local error", value("local"), value("local_over_floor")] },
 		{ cells: ["local error, worst token", "", value("worst_token_over_floor")] },
 		{ cells: ["local error, worst element", "", value("max_abs_over_floor")] },
 		{ cells: ["inherited error", value("inherited"), ""] },
@@ -82,7 +82,7 @@ function replayTable(c) {
 
 // The known mistakes that reproduce the error, and how near the others come.
 function explanation(e) {
-	const left = (h) => h.left ?? h.not_finite?.left, rows = (list, word) => list.map((h) => ({ class: word ? "answer" : undefined, cells: [h.id || "–", h.words + (word && h.at !== e.checkpoint ? `, at ${h.at}` : ""), left(h)] }));
+	const left = (h) => h.residual ?? h.not_finite?.residual, rows = (list, word) => list.map((h) => ({ class: word ? "answer" : undefined, cells: [h.id || "–", h.words + (word && h.at !== e.checkpoint ? `, at ${h.at}` : ""), left(h)] }));
 	return make("div", {}, make("p", {}, e.words), make("ul", { class: "words" }, ...e.details.map((d) => make("li", {}, d))),
 		make("details", {}, make("summary", {}, `The best of ${e.tried} known mistakes tried`),
 			table(["id", "mistake", "residual, × floor"], [...rows(e.answers, true), ...rows(e.others, false)], { class: "stack" })));
@@ -105,11 +105,11 @@ function untold(c) {
 }
 
 function drawDetail() {
-	const c = selected, d = side.toldOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
+	const c = selected, d = side.detailOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
 	byId("detail-title").replaceChildren(make("code", {}, labelOf(c)));
 	const facts = [["status", describe(c)], ["op", c.op], ["shape", `${c.shape.join(" × ")}  ${c.axes}`]];
 	if (c.detail)
-		facts.push(["finding", c.detail], ["what it holds", c.holds]);
+		facts.push(["finding", c.detail], ["what it holds", c.contents]);
 	if (d)
 		facts.push(["worst element", `${d.worst_element.where}: reference ${number(d.reference.worst ?? d.reference.not_finite?.worst)}, candidate ${number(d.candidate.worst ?? d.candidate.not_finite?.worst)}`]);
 	for (const who of ["candidate", "reference"])
@@ -188,4 +188,4 @@ byId("detail").addEventListener("keydown", (event) => {
 // Where the error starts in the first candidate outside its limits, or else the checkpoint nearest to a limit.
 const out = sides.find((s) => s.find(s.report.first_divergence));
 select(out ? out.find(out.report.first_divergence)
-	: sides.flatMap((s) => s.report.checkpoints).reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));
+	: sides.flatMap((s) => s.report.checkpoints).reduce((a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a)));

@@ -44,5 +44,5 @@ string(HEX "${page}" hex)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
 string(REGEX REPLACE "(0x0a,)" "\\1\n" bytes "${bytes}")
 file(WRITE ${TO}
-	"/* Made by embed.cmake from the files of compare/html. */\n#include \"compare/report/page.h\"\n\n"
+	"/* Made by embed.cmake from the files of compare/html. */\n#include \"compare/report/report_page.h\"\n\n"
 	"const unsigned char vn_page[] = {\n${bytes}\n0 };\n")

@@ -48,7 +48,7 @@ const pointOf = (name) => name.replace(/^layer\d+\./, "");
 // The farthest outside of an operation's outputs, or of an output's two names.
 function shownAs(n) {
 	const there = n.out.map(checkpointOf).filter((c) => c);
-	return there.length ? there.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)) : null;
+	return there.length ? there.reduce((a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a)) : null;
 }
 
 function originsHere(by) {

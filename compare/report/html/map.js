@@ -10,7 +10,7 @@ let stepShown = null;
 function worstOf(steps) {
 	let worst = null, most = 0;
 	for (const c of steps.values()) {
-		const used = usedOf(c) || 0;
+		const used = fractionOf(c) || 0;
 		if (!worst || c.fails > worst.fails || (c.fails === worst.fails && used > most)) {
 			worst = c;
 			most = used;
@@ -169,7 +169,7 @@ function drawFound() {
 		b.classList.toggle("off", asked.length > 0 && !labels.has(b.dataset.label));
 	byId("found").replaceChildren(...(asked.length ? [make("p", { class: "dim" }, `${all.length} checkpoint${all.length === 1 ? "" : "s"}${all.length > FOUND ? `, the first ${FOUND}` : ""}`),
 		make("ul", {}, ...all.slice(0, FOUND).map((c) => make("li", {}, goTo(c, (several ? `${sides[c.of].letter} ` : "") + labelOf(c)),
-			make("span", { class: c.fails ? "outside" : "dim" }, ` ${Number.isNaN(usedOf(c)) ? c.status : times(usedOf(c))}${c.origin ? ", an origin" : ""}`))))] : []));
+			make("span", { class: c.fails ? "outside" : "dim" }, ` ${Number.isNaN(fractionOf(c)) ? c.status : times(fractionOf(c))}${c.origin ? ", an origin" : ""}`))))] : []));
 }
 
 function startChips() {

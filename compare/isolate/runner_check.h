@@ -1,13 +1,13 @@
-/* experiment_internal.h: internals of experiments. */
-#ifndef VN_COMPARE_EXPERIMENT_INTERNAL_H
-#define VN_COMPARE_EXPERIMENT_INTERNAL_H
+/* runner_check.h: the command that drives another engine. */
+#ifndef VN_COMPARE_RUNNER_CHECK_H
+#define VN_COMPARE_RUNNER_CHECK_H
 
-#include "compare/isolate/experiment.h"
+#include "compare/isolate/runner.h"
 #include "compare/report/report.h"
 
 /* Runs the command with the toggles on[i] (n) in VERNIER_FORCE_REF; its standard output is
  * discarded. *good: the answer by exit status; a command that writes a recording must exit with 0.
  * VN_ERR_IO: it gave no answer. */
-vn_status vn_experiment_ask(const vn_experiment *x, const bool *on, bool *good, vn_error *err);
+vn_status vn_runner_ask(const vn_runner *x, const bool *on, bool *good, vn_error *err);
 
 #endif

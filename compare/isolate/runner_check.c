@@ -1,5 +1,5 @@
-/* experiment_check.c: the command that drives another engine. */
-#include "compare/isolate/experiment_internal.h"
+/* runner_check.c: see runner_check.h. */
+#include "compare/isolate/runner_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* The names of the set's toggles, joined by commas, to be freed. NULL: no memory. */
-static char *list_switched(const vn_experiment *x, const bool *on)
+static char *list_switched(const vn_runner *x, const bool *on)
 {
 	size_t room = 1, at = 0;
 
@@ -42,7 +42,7 @@ __attribute__((noreturn)) static void become(const char *command, const char *to
 	_exit(127);
 }
 
-vn_status vn_experiment_ask(const vn_experiment *x, const bool *on, bool *good, vn_error *err)
+vn_status vn_runner_ask(const vn_runner *x, const bool *on, bool *good, vn_error *err)
 {
 	char *toggles = list_switched(x, on);
 	int   status;

@@ -1,5 +1,5 @@
-/* experiment_switch.c: writes sets of toggles as globs, the form of VERNIER_FORCE_REF. */
-#include "compare/isolate/experiment.h"
+/* runner_switch.c: writes sets of toggles as globs, the form of VERNIER_FORCE_REF. */
+#include "compare/isolate/runner.h"
 
 #include "capture/run/toggles.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *on, vn_error *err)
+vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err)
 {
 	char        *text = strdup(globs);
 	bool        *node = calloc((size_t)x->plan->n_nodes + 1, sizeof *node);
@@ -30,7 +30,7 @@ vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *
 }
 
 /* Does an earlier toggle of the set have the same component? */
-static bool has_begun(const vn_experiment *x, const bool *on, int at)
+static bool has_begun(const vn_runner *x, const bool *on, int at)
 {
 	for (int i = 0; i < at; i++)
 		if (on[i] && x->component[i] == x->component[at])
@@ -39,7 +39,7 @@ static bool has_begun(const vn_experiment *x, const bool *on, int at)
 }
 
 /* Counts the toggles of this component that are in a layer: those of the set, or (on NULL) all. */
-static int count_switched(const vn_experiment *x, const bool *on, int component)
+static int count_switched(const vn_runner *x, const bool *on, int component)
 {
 	int n = 0;
 
@@ -48,7 +48,7 @@ static int count_switched(const vn_experiment *x, const bool *on, int component)
 	return n;
 }
 
-static void put_layers(const vn_experiment *x, const bool *on, int component, FILE *out)
+static void put_layers(const vn_runner *x, const bool *on, int component, FILE *out)
 {
 	const char *comma = "";
 
@@ -59,7 +59,7 @@ static void put_layers(const vn_experiment *x, const bool *on, int component, FI
 		}
 }
 
-static void put_component(const vn_experiment *x, const bool *on, int first, FILE *out)
+static void put_component(const vn_runner *x, const bool *on, int first, FILE *out)
 {
 	const int   component = x->component[first], n = count_switched(x, on, component);
 	const char *name = strchr(x->name[first], '.');
@@ -77,7 +77,7 @@ static void put_component(const vn_experiment *x, const bool *on, int first, FIL
 	fprintf(out, "}%s", name);
 }
 
-char *vn_experiment_switch(const vn_experiment *x, const bool *on)
+char *vn_runner_switch(const vn_runner *x, const bool *on)
 {
 	char       *text = NULL;
 	size_t      size;

@@ -1,5 +1,5 @@
-/* experiment.c: see experiment.h. The command of another engine: experiment_check.c. */
-#include "compare/isolate/experiment_internal.h"
+/* runner.c: see runner.h. The command of another engine: runner_check.c. */
+#include "compare/isolate/runner_check.h"
 
 #include "capture/run/engine_choice.h"
 #include "capture/run/hybrid.h"
@@ -18,7 +18,7 @@
 /* ---- its life ------------------------------------------------------------------- */
 
 /* Every node that a default run makes. */
-static vn_status list_toggles(vn_experiment *x, vn_error *err)
+static vn_status list_toggles(vn_runner *x, vn_error *err)
 {
 	const vn_plan *p = x->plan;
 
@@ -42,7 +42,7 @@ static vn_status list_toggles(vn_experiment *x, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status make_place(vn_experiment *x, vn_error *err)
+static vn_status make_place(vn_runner *x, vn_error *err)
 {
 	const char *tmp = getenv("TMPDIR");
 
@@ -65,7 +65,7 @@ static vn_status make_place(vn_experiment *x, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status record_run(vn_experiment *x, const char *path, const vn_engine *e, vn_policy policy, vn_error *err)
+static vn_status record_run(vn_runner *x, const char *path, const vn_engine *e, vn_policy policy, vn_error *err)
 {
 	vn_recipe   r = x->o.recipe;
 	vn_recorded done;
@@ -78,7 +78,7 @@ static vn_status record_run(vn_experiment *x, const char *path, const vn_engine 
 }
 
 /* Records a run of the reference. */
-static vn_status record_ref(vn_experiment *x, const char *path, vn_policy policy, vn_error *err)
+static vn_status record_ref(vn_runner *x, const char *path, vn_policy policy, vn_error *err)
 {
 	const vn_engine_options o = { .policy = policy, .threads = x->o.cand.threads, .quiet = x->o.cand.quiet };
 	vn_engine               e;
@@ -90,17 +90,17 @@ static vn_status record_ref(vn_experiment *x, const char *path, vn_policy policy
 	return st;
 }
 
-vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, vn_error *err)
+vn_status vn_runner_open(vn_runner *x, const vn_runner_options *o, vn_error *err)
 {
 	const vn_policy f32 = { VN_F32, VN_F32, 0 };
 	vn_status       st;
 
-	*x = (vn_experiment) { .o = *o, .plan = vn_model_plan(o->model) };
+	*x = (vn_runner) { .o = *o, .plan = vn_model_plan(o->model) };
 	if ((st = list_toggles(x, err)) || (st = make_place(x, err)))
 		return st;
 	x->o.recipe.path = x->ref;
 	x->o.recipe.command = "vernier isolate";
-	if (vn_experiment_compares(x) &&
+	if (vn_runner_compares(x) &&
 	    ((st = vn_recipe_check(&x->o.recipe, x->plan, err)) || (st = record_ref(x, x->ref, f32, err))))
 		return st;
 	if (o->check) { /* the floor is computed for the precision of each recording */
@@ -118,7 +118,7 @@ vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, v
 	return vn_hybrid_open(&x->engine, o->model, &x->o.cand, err);
 }
 
-void vn_experiment_close(vn_experiment *x)
+void vn_runner_close(vn_runner *x)
 {
 	vn_progress_stop(&x->bar);
 	vn_engine_close(&x->engine);
@@ -127,17 +127,17 @@ void vn_experiment_close(vn_experiment *x)
 	free(x->nodes);
 	free(x->name);
 	free(x->forced);
-	*x = (vn_experiment) { 0 };
+	*x = (vn_runner) { 0 };
 }
 
-bool vn_experiment_compares(const vn_experiment *x)
+bool vn_runner_compares(const vn_runner *x)
 {
 	return !x->o.check || x->o.recording;
 }
 
 /* ---- judging ---------------------------------------------------------------------- */
 
-static vn_status new_trial(const vn_experiment *x, vn_isolate_trial *t, vn_error *err)
+static vn_status new_trial(const vn_runner *x, vn_isolate_trial *t, vn_error *err)
 {
 	const size_t n = (size_t)x->n + 1;
 
@@ -158,7 +158,7 @@ void vn_trial_finish(vn_isolate_trial *t)
 }
 
 /* The toggle whose node makes this checkpoint; -1: there is none. */
-static int toggle_of(const vn_experiment *x, const char *name)
+static int toggle_of(const vn_runner *x, const char *name)
 {
 	const int value = vn_plan_find(x->plan, name);
 	const int node = value < 0 ? -1 : x->plan->value[vn_plan_root(x->plan, value)].node;
@@ -196,7 +196,7 @@ static double divergence_of(const vn_comparison *c)
 	return rows > 0.0 ? sum / rows : NAN;
 }
 
-static void fill_trial(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
+static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t)
 {
 	const int first = vn_first_failure(c);
 
@@ -219,7 +219,7 @@ static void fill_trial(vn_experiment *x, const vn_comparison *c, vn_isolate_tria
 	}
 }
 
-static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
+static vn_status open_limits(vn_runner *x, vn_comparison *c, vn_error *err)
 {
 	const char     *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
 	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->request.limits, err)
@@ -231,7 +231,7 @@ static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 	return st;
 }
 
-static vn_status judge_recording(vn_experiment *x, const char *path, vn_isolate_trial *t, vn_error *err)
+static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_trial *t, vn_error *err)
 {
 	vn_comparison  c = { .request.options = &x->o.compare };
 	const char    *cand[] = { path };
@@ -248,12 +248,12 @@ static vn_status judge_recording(vn_experiment *x, const char *path, vn_isolate_
 	return st;
 }
 
-void vn_experiment_foresee(vn_experiment *x, int left)
+void vn_runner_foresee(vn_runner *x, int left)
 {
 	x->left = left;
 }
 
-vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err)
+vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	vn_status st = new_trial(x, t, err);
 
@@ -267,7 +267,7 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 	                  x->runs || x->left ? x->runs + 1 + x->left : 0); /* the total is unknown before the search */
 	vn_progress_at(&x->bar, x->runs++);
 	if (x->o.check) {
-		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)
+		if ((st = vn_runner_ask(x, on, &t->within, err)) || !x->o.recording)
 			return st;
 		st = judge_recording(x, x->o.recording, t, err);
 		unlink(x->o.recording); /* a later run that writes none must not read it */

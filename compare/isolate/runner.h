@@ -1,4 +1,4 @@
-/* experiment.h: runs a model with some operations replaced by the reference, and judges the
+/* runner.h: runs a model with some operations replaced by the reference, and judges the
  * outcome.
  *
  * A toggle is a node of the model's plan, named after its first output. The candidate is the GPU
@@ -9,11 +9,11 @@
  *
  * Owner    what the options point to is borrowed.
  * Threads  call from one thread at a time.
- * Files    recordings are in a directory of their own in $TMPDIR, which vn_experiment_close
+ * Files    recordings are in a directory of their own in $TMPDIR, which vn_runner_close
  *          removes.
  */
-#ifndef VN_COMPARE_EXPERIMENT_H
-#define VN_COMPARE_EXPERIMENT_H
+#ifndef VN_COMPARE_RUNNER_H
+#define VN_COMPARE_RUNNER_H
 
 #include "capture/run/run.h"
 #include "compare/comparison/comparison.h"
@@ -22,7 +22,7 @@
 #include <limits.h>
 #include "libref/base/progress.h"
 
-typedef struct vn_experiment_options {
+typedef struct vn_runner_options {
 	const vn_model    *model;
 	vn_recipe          recipe; /* tokens and points; the output path is ignored */
 	vn_engine_options  cand;   /* of the GPU; `quiet` applies to all engines */
@@ -32,26 +32,26 @@ typedef struct vn_experiment_options {
 	const char        *recording;
 	const char        *limits; /* NULL: vernier's own for the candidate's precision */
 	vn_compare_options compare;
-} vn_experiment_options;
+} vn_runner_options;
 
-typedef struct vn_experiment {
-	vn_experiment_options o;
-	const vn_plan        *plan;
-	int                   n;                 /* toggles */
-	const int            *node;              /* (n) */
-	const char          **name;              /* (n) */
-	const int            *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
-	vn_progress           bar;
-	int                   runs, left;                  /* made; foreseen */
-	int                   compared;                    /* checkpoints in the last run; 0: nothing was compared */
-	char                  limits[PATH_MAX];            /* the limits in use; "": none yet */
-	char                  recorded_by[2][VN_RECORDER]; /* the reference and the candidate; "": nothing was compared */
+typedef struct vn_runner {
+	vn_runner_options o;
+	const vn_plan    *plan;
+	int               n;                 /* toggles */
+	const int        *node;              /* (n) */
+	const char      **name;              /* (n) */
+	const int        *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
+	vn_progress       bar;
+	int               runs, left;                  /* made; foreseen */
+	int               compared;                    /* checkpoints in the last run; 0: nothing was compared */
+	char              limits[PATH_MAX];            /* the limits in use; "": none yet */
+	char              recorded_by[2][VN_RECORDER]; /* the reference and the candidate; "": nothing was compared */
 	/* private */
-	int                  *nodes;  /* (3 n_nodes): of node, component, layer */
-	bool                 *forced; /* (n_nodes) */
-	vn_engine             engine;
-	char                  dir[PATH_MAX], ref[PATH_MAX], floor[PATH_MAX], cand[PATH_MAX];
-} vn_experiment;
+	int              *nodes;  /* (3 n_nodes): of node, component, layer */
+	bool             *forced; /* (n_nodes) */
+	vn_engine         engine;
+	char              dir[PATH_MAX], ref[PATH_MAX], floor[PATH_MAX], cand[PATH_MAX];
+} vn_runner;
 
 /* The outcome of one run. */
 typedef struct vn_isolate_trial {
@@ -66,24 +66,24 @@ typedef struct vn_isolate_trial {
 	double *error;
 } vn_isolate_trial;
 
-/* Makes the reference run and the engine. Call vn_experiment_close afterwards, also after a
+/* Makes the reference run and the engine. Call vn_runner_close afterwards, also after a
  * failure. */
-vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, vn_error *err);
-void      vn_experiment_close(vn_experiment *x);
+vn_status vn_runner_open(vn_runner *x, const vn_runner_options *o, vn_error *err);
+void      vn_runner_close(vn_runner *x);
 /* Are runs compared as recordings? If not, the only answer is good or bad. */
-bool      vn_experiment_compares(const vn_experiment *x);
+bool      vn_runner_compares(const vn_runner *x);
 
 /* Sets on[i] (n) for the toggles that a comma-separated list of globs selects. */
-vn_status vn_experiment_select(const vn_experiment *x, const char *globs, bool *on, vn_error *err);
+vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err);
 /* Returns the shortest list of globs that selects these toggles: "*.q_rope,layer{0,3}.k_rope". The
  * caller frees it; NULL: no memory. */
-char     *vn_experiment_switch(const vn_experiment *x, const bool *on);
+char     *vn_runner_switch(const vn_runner *x, const bool *on);
 
 /* States about how many runs follow the next one, for the progress on the terminal. */
-void      vn_experiment_foresee(vn_experiment *x, int left);
+void      vn_runner_foresee(vn_runner *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
  * vn_trial_finish afterwards. */
-vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err);
+vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err);
 void      vn_trial_finish(vn_isolate_trial *t);
 
 #endif

@@ -1,0 +1,82 @@
+/* store_request.c: a store's requests to its scribe, and the first failure. See store_internal.h. */
+#include "capture/store/store_internal.h"
+
+vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->status) {
+		s->status = st;
+		s->err = *err;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return st;
+}
+
+vn_status vn_store_status(vn_store *s, vn_error *err)
+{
+	pthread_mutex_lock(&s->lock);
+	vn_status st = s->status;
+	if (st && err)
+		*err = s->err;
+	pthread_mutex_unlock(&s->lock);
+	return st;
+}
+
+static vn_status remember_failure(vn_store *s, vn_status st, const vn_error *own, vn_error *err)
+{
+	if (st) {
+		vn_store_failed(s, st, own);
+		if (err)
+			*err = *own;
+	}
+	return st;
+}
+
+vn_status vn_store_collect(vn_store *s, vn_error *err)
+{
+	const bool finishing = s->scribe.asked;
+	vn_error   own = { "" };
+	vn_status  st = vn_scribe_answer(&s->scribe, NULL, &own);
+
+	if (finishing && !st) {
+		s->tensors++;
+		s->bytes += s->finishing;
+	}
+	return remember_failure(s, st, &own, err);
+}
+
+/* Requires s->asking. Whether another message may be sent. */
+static vn_status check_ready(vn_store *s, vn_error *err)
+{
+	const vn_status st = vn_store_status(s, err);
+	return st ? st : vn_store_collect(s, err);
+}
+
+vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
+{
+	vn_error own = { "" };
+
+	pthread_mutex_lock(&s->asking);
+	vn_status st = check_ready(s, err);
+	if (st)
+		vn_message_finish(m);
+	else
+		st = remember_failure(s, vn_scribe_do(&s->scribe, errand, m, value, &own), &own, err);
+	pthread_mutex_unlock(&s->asking);
+	return st;
+}
+
+vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *err)
+{
+	vn_error own = { "" };
+
+	pthread_mutex_lock(&s->asking);
+	vn_status st = check_ready(s, err);
+	if (st)
+		vn_message_finish(m);
+	else
+		st = remember_failure(s, vn_scribe_ask(&s->scribe, VN_SCRIBE_FINISH, m, &own), &own, err);
+	s->finishing = bytes;
+	pthread_mutex_unlock(&s->asking);
+	return st;
+}

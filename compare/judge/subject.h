@@ -1,0 +1,16 @@
+/* subject.h: what a comparison is about. */
+#ifndef VN_COMPARE_SUBJECT_H
+#define VN_COMPARE_SUBJECT_H
+
+#include "compare/comparison/comparison.h"
+
+/* The facts that two comparisons must share before one can be the baseline of the other: digests
+ * and names. */
+enum { VN_SUBJECTS = 8, VN_SUBJECT_TEXT = 64 };
+typedef struct vn_subject {
+	char value[VN_SUBJECTS][VN_SUBJECT_TEXT]; /* "" if the recordings do not say */
+} vn_subject;
+extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
+vn_status                vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err);
+
+#endif

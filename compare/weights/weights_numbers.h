@@ -1,0 +1,56 @@
+/* weights_numbers.h: the numbers of a weight, and what they say of the weight that is examined. */
+#ifndef VN_COMPARE_WEIGHTS_NUMBERS_H
+#define VN_COMPARE_WEIGHTS_NUMBERS_H
+
+#include "compare/weights/weights_change.h"
+
+/* A matrix in up to three parts, one below the other. */
+typedef struct vn_weight_numbers {
+	const unsigned char *data[3];
+	int64_t              rows[3], cols;
+	int                  n;
+	vn_dtype             dtype; /* of single numbers */
+	float               *own;   /* freed by vn_weight_numbers_free: the dequantised numbers */
+} vn_weight_numbers;
+vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err);
+void      vn_weight_numbers_free(vn_weight_numbers *m);
+/* Returns the digest of rows x cols numbers (rows 0: all) in order o, changed by c and stored as
+ * `to`. want: the expected numbers, or NULL; at the first row that differs from them the function
+ * stops and returns an empty digest. Also empty if memory runs out. */
+vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_change *c,
+                                   vn_dtype to, int64_t rows, const vn_tensor *want);
+
+/* How two tensors of one size are related. */
+typedef struct vn_weight_fit {
+	double correlation, factor; /* candidate = factor * reference, by least squares */
+	/* nmse of the difference, and of what remains with the factor, relative to the reference */
+	double nmse, residual;
+	double differing; /* fraction of the numbers */
+	/* difference of two finite numbers; INFINITY if only one is finite */
+	double largest;
+} vn_weight_fit;
+vn_weight_fit vn_weight_fit_of(const vn_tensor *a, const vn_tensor *b);
+
+/* One weight that is being examined, with its surroundings. */
+typedef struct vn_weight_trial {
+	const vn_weight_side *side[2];
+	const vn_weight_row  *row[2];
+	const vn_tensor      *numbers[2]; /* NULL: not known */
+	vn_weight_name        name;
+	vn_weight_heads       heads;
+} vn_weight_trial;
+
+/* Fills *d with a finding: vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it
+ * is by statistics. side 0: it is the reference that is changed. Returns true, for use as a return
+ * value. */
+__attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof,
+                                                        vn_weight_finding found, const char *title, ...);
+
+/* Replaces the mistake of a finding that depends on the weights. Returns true. */
+bool vn_weight_shows(vn_weight_difference *d, vn_mistake id);
+
+/* Does side k of a trial hold these numbers in this order, after this change? rows 0: all. */
+bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
+                         const vn_weight_change *c, int64_t rows);
+
+#endif
