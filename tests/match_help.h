@@ -4,9 +4,9 @@
 #define VN_TESTS_MATCH_HELP_H
 
 #include "capture/store/store.h"
-#include "compare/chapters/compare.h"
+#include "compare/comparison/comparison.h"
+#include "tests/folder.h"
 #include "tests/suite.h"
-#include "tests/trial.h"
 
 /* The token with a different id in recordings begun from now on; -1: none. */
 static int64_t other_id = -1;
@@ -73,6 +73,19 @@ static inline void one_line(const vn_lines *l, const char *want)
 {
 	CU_ASSERT_EQUAL(l->n, 1);
 	CU_ASSERT_STRING_EQUAL(l->n ? l->line[0] : "", want);
+}
+
+/* Closes what a suite of compare/match opened, and frees what it matched. */
+static inline void close_sides(vn_comparison *c)
+{
+	free(c->result.point);
+	vn_limits_destroy(c->request.limits);
+	vn_lines_free(&c->result.notes);
+	vn_lines_free(&c->result.warnings);
+	vn_lines_free(&c->result.refusals);
+	vn_recording_close(c->opened.floor);
+	vn_recording_close(c->opened.cand);
+	vn_recording_close(c->opened.ref);
 }
 
 #endif

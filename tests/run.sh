@@ -120,10 +120,11 @@ if [ "$what" = all ]; then
 	fi
 	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j"$jobs" -E \
 		"$long|$other"
-	echo "== thread sanitizer, on what uses threads"
+	echo "== thread sanitizer, on what uses threads; and the program without Vulkan"
 	threaded="ref ref_calls eval ops store store_trouble metrics compare stats model"
-	configure_and_build tsan -DVERNIER_GPU=OFF -- $(printf ' test_%s' $threaded)
-	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R "test_(${threaded// /|})\$"
+	configure_and_build tsan -DVERNIER_GPU=OFF -- vernier $(printf ' test_%s' $threaded)
+	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan \
+		-R "^(test_(${threaded// /|})|manual|cli_(bad_usage|compare_verdicts))\$"
 	echo "== clang"
 	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON "$shaders" >/dev/null
 	watched "building clang" cmake --build build/clang

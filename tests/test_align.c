@@ -43,7 +43,7 @@ static void rows_that_both_kept_are_compared(void)
 	holds(c.opened.ref, "embed", 2, 2, x + 2);
 	holds(c.opened.cand, "embed", 2, 2, x + 2);
 	one_line(&c.result.notes, "step 0: rows 0-2 in the reference, 1-3 in the candidate: compared on 1-2");
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 static void one_row_in_common_is_enough_and_none_changes_nothing(void)
@@ -58,7 +58,7 @@ static void one_row_in_common_is_enough_and_none_changes_nothing(void)
 			one_line(&c.result.notes, "step 0: rows 0-1 in the reference, 1-3 in the candidate: compared on 1-1");
 		holds(c.opened.ref, "embed", first == 1 ? 1 : 2, 2, first == 1 ? x + 2 : x);
 		holds(c.opened.cand, "embed", first == 1 ? 1 : 2, 2, first == 1 ? x + 2 : x + 4);
-		vn_comparison_close(&c);
+		close_sides(&c);
 	}
 }
 
@@ -70,7 +70,7 @@ static void the_same_rows_need_no_note(void)
 	CU_ASSERT_EQUAL(vn_align(&c, c.opened.cand, "candidate", NULL), VN_OK);
 	CU_ASSERT_EQUAL(c.result.notes.n, 0);
 	holds(c.opened.cand, "embed", 2, 2, x + 2);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 /* Rows chosen before stay: a floor is cut to them, and a floor that lacks one of them stays
@@ -87,7 +87,7 @@ static void a_floor_is_cut_and_the_reference_is_not(void)
 		CU_ASSERT_EQUAL(c.result.notes.n, !lacks);
 		if (!lacks)
 			one_line(&c.result.notes, "step 0: rows 1-2 in the reference, 0-3 in the floor: compared on 1-2");
-		vn_comparison_close(&c);
+		close_sides(&c);
 	}
 }
 
@@ -106,7 +106,7 @@ static void other_steps_are_left_alone(void)
 	CU_ASSERT_EQUAL(c.result.notes.n, 0);
 	holds(c.opened.ref, "embed", 3, 2, x);
 	holds(c.opened.cand, "embed", 3, 2, x + 2);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 /* Records mlp_norm of that many layers. */
@@ -134,7 +134,7 @@ static void axes_in_another_order_are_turned_and_noted_once(void)
 		holds(c.opened.cand, point, 4, 2, x);
 	}
 	one_line(&c.result.notes, "axes 'hidden token' of the candidate are taken as 'token hidden'");
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 /* Other axes, the same ones, or a shape that does not agree in the other order either: nothing is guessed. */
@@ -152,7 +152,7 @@ static void axes_are_not_guessed(void)
 		CU_ASSERT_EQUAL(vn_align(&c, c.opened.cand, "candidate", NULL), VN_OK);
 		CU_ASSERT_EQUAL(c.result.notes.n, 0);
 		holds(c.opened.cand, "layer0.mlp_norm", row[i].rows, row[i].columns, x);
-		vn_comparison_close(&c);
+		close_sides(&c);
 	}
 }
 
@@ -184,7 +184,7 @@ static void one_row_at_the_end_is_the_last_token(void)
 				   "compared with that row of the reference"
 				 : "1 tensor of the reference has one row (first: final_norm), which is taken as the last token and "
 				   "compared with that row of the candidate");
-		vn_comparison_close(&c);
+		close_sides(&c);
 	}
 }
 
@@ -196,7 +196,7 @@ static void a_floor_of_one_row_does_not_cut_the_reference(void)
 	CU_ASSERT_EQUAL(vn_align_to(&c, c.opened.cand, "floor", NULL), VN_OK);
 	CU_ASSERT_EQUAL(c.result.notes.n, 0);
 	holds(c.opened.ref, "final_norm", 4, 2, x);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 int main(void)

@@ -60,7 +60,7 @@ static void closed(vn_comparison *c)
 {
 	c->result.point = NULL; /* the test's own */
 	c->result.n_points = 0;
-	vn_comparison_close(c);
+	close_sides(c);
 }
 
 static void no_point_is_no_measurement(void)

@@ -245,7 +245,7 @@ static void positions_may_be_moved_by_a_constant(void)
 		vn_comparison c = { .opened = { .ref = opened("ref"), .cand = opened("cand") } };
 		CU_ASSERT_EQUAL(vn_positions_moved(&c, &by), row[i].by != 0);
 		CU_ASSERT_EQUAL(by, row[i].by);
-		vn_comparison_close(&c);
+		close_sides(&c);
 	}
 }
 
@@ -280,7 +280,7 @@ static void a_step_that_neither_has_is_refused(void)
 			if (row[i].lines && !allow)
 				CU_ASSERT_PTR_NOT_NULL(strstr(c.result.refusals.n ? c.result.refusals.line[0] : "",
 				                              "steps: no step of either recording has "));
-			vn_comparison_close(&c);
+			close_sides(&c);
 		}
 	}
 }

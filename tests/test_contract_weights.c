@@ -1,6 +1,6 @@
 /* test_contract_weights.c: tests compare/match/contract_weights.c. */
 #include "compare/match/contract.h"
-#include "tests/explain_help.h"
+#include "tests/llama_help.h"
 
 enum { CHANGED = 4 };
 

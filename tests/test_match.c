@@ -26,7 +26,7 @@ static void match(matched *m)
 
 static void end_matched(matched *m)
 {
-	vn_comparison_close(&m->c);
+	close_sides(&m->c);
 }
 
 static const vn_checkpoint *named(const matched *m, const char *name)

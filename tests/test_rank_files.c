@@ -1,7 +1,7 @@
 /* test_rank_files.c: tests compare/match/rank_files.c. */
 #include "compare/match/rank_files.h"
 #include "tests/suite.h"
-#include "tests/trial.h"
+#include "tests/folder.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

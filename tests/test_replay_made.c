@@ -1,5 +1,6 @@
 /* test_replay_made.c: tests compare/replay/replay_made.c. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_state.h"
 #include "tests/suite.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* test_replay_measure.c: tests compare/replay/replay_measure.c. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_measure.h"
+#include "compare/replay/replay_state.h"
 #include "tests/explain_help.h"
 
 #include <math.h>

@@ -38,7 +38,7 @@ static void ordinary_recordings_are_opened_as_they_are(void)
 	CU_ASSERT_STRING_EQUAL(vn_recording_path(c.opened.cand), at("cand"));
 	CU_ASSERT_PTR_NULL(c.opened.floor);
 	CU_ASSERT_EQUAL(c.result.notes.n, 0);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 static void calls_of_other_lengths_are_one_step(void)
@@ -65,7 +65,7 @@ static void calls_of_other_lengths_are_one_step(void)
 	CU_ASSERT_EQUAL_FATAL(vn_recording_data(c.opened.cand, i, &data, NULL), VN_OK);
 	CU_ASSERT_EQUAL(memcmp(data, x, 10 * sizeof *x), 0);
 	vn_recording_release(c.opened.cand, i);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 /* The last call is the same on both sides. */
@@ -79,7 +79,7 @@ static void only_calls_that_are_joined_are_said(void)
 	one_line(
 		&c.result.notes,
 		"calls: tokens 0-3 are one call in the reference, calls of 2 + 2 in the candidate: compared as one step, 0");
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 static void many_calls_are_counted(void)
@@ -93,7 +93,7 @@ static void many_calls_are_counted(void)
 		&c.result.notes,
 		"calls: tokens 0-5 are one call in the reference, calls of 1 + 1 + 1 + 1 + ... (6) in the candidate: compared "
 		"as one step, 0");
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 /* Runs that do not end with the same token. */
@@ -107,7 +107,7 @@ static void steps_of_other_tokens_are_said(void)
 	one_line(&c.result.notes,
 	         "calls: step 0 is 4 tokens after 0 in the reference, 3 after 0 in the candidate: calls "
 	         "are joined only if the steps of both recordings hold every token up to the same last one");
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 static void a_row_of_one_prompt_is_refused(void)
@@ -119,11 +119,11 @@ static void a_row_of_one_prompt_is_refused(void)
 	record("ref", 4, 4, 0);
 	record("cand", 4, 4, 0);
 	CU_ASSERT_EQUAL(sides(&c, 1, (const char *[]) { at("cand") }, 0, &err), VN_OK); /* its only one */
-	vn_comparison_close(&c);
+	close_sides(&c);
 	CU_ASSERT_EQUAL(sides(&c, 1, (const char *[]) { at("cand") }, 1, &err), VN_ERR_USAGE);
 	snprintf(want, sizeof want, "%s: --batch-row 1, but it holds one prompt", at("cand"));
 	CU_ASSERT_STRING_EQUAL(err.text, want);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 static void one_file_as_two_ranks_is_refused(void)
@@ -138,7 +138,7 @@ static void one_file_as_two_ranks_is_refused(void)
 	snprintf(want, sizeof want, "%s: given twice, as rank 0 and as rank 1", at("cand"));
 	CU_ASSERT_STRING_EQUAL(err.text, want);
 	CU_ASSERT_PTR_NULL(c.opened.ref);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 static void a_file_that_is_not_there_leaves_nothing_open(void)
@@ -151,7 +151,7 @@ static void a_file_that_is_not_there_leaves_nothing_open(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, at("none")));
 	CU_ASSERT_PTR_NULL(c.opened.ref);
 	CU_ASSERT_PTR_NULL(c.opened.cand);
-	vn_comparison_close(&c);
+	close_sides(&c);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* test_trusted.c: tests compare/match/trusted.c. */
 #include "compare/match/trusted.h"
 #include "tests/match_help.h"
+#include "tests/trial.h"
 
 #include <math.h>
 

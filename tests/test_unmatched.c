@@ -1,6 +1,7 @@
 /* test_unmatched.c: tests compare/match/unmatched.c. */
 #include "compare/match/match.h"
 #include "tests/match_help.h"
+#include "tests/trial.h"
 
 enum { T = 3, D = 4 };
 

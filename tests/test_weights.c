@@ -1,5 +1,5 @@
 /* test_weights.c: tests compare/weights/weights.c. */
-#include "tests/explain_help.h"
+#include "tests/llama_help.h"
 #include "tests/weights_help.h"
 
 #include <math.h>

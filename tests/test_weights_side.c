@@ -1,7 +1,7 @@
 /* test_weights_side.c: tests compare/weights/weights_side.c. */
 #include "compare/weights/weights_side.h"
 #include "compare/weights/weights_internal.h"
-#include "tests/explain_help.h"
+#include "tests/llama_help.h"
 
 #include <sys/stat.h>
 

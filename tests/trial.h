@@ -1,41 +1,12 @@
-/* trial.h: a folder of recordings, and the comparison of two of them.
- *
- * make_folder() makes the folder; remove_folder() removes it with its files.
- */
+/* trial.h: the comparison of two recordings of the folder of folder.h. */
 #ifndef VN_TESTS_TRIAL_H
 #define VN_TESTS_TRIAL_H
 
 #include "compare/chapters/compare.h"
+#include "tests/folder.h"
 
 #include <CUnit/Basic.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static char folder[] = "/tmp/vernier-trial-XXXXXX";
-
-static inline bool make_folder(void)
-{
-	return mkdtemp(folder) != NULL;
-}
-
-static inline bool remove_folder(void)
-{
-	char command[PATH_MAX];
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command) == 0;
-}
-
-/* The path of a file in the folder; valid for the next three calls. */
-static inline const char *at(const char *name)
-{
-	static char path[4][PATH_MAX];
-	static int  turn;
-	char       *p = path[turn++ % 4];
-	snprintf(p, PATH_MAX, "%s/%s", folder, name);
-	return p;
-}
 
 typedef struct trial {
 	vn_comparison      c;

@@ -17,7 +17,8 @@
 #include "compare/floor/floor_check.h"
 #include "compare/replay/reference_rows.h"
 #include "compare/match/names.h"
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

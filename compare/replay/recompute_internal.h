@@ -1,4 +1,5 @@
-/* recompute_internal.h: shared by the files recompute*.c. */
+/* recompute_internal.h: what the files of recompute.h share: its state, and what was captured of a
+ * value. Included by those files and their suites only. */
 #ifndef VN_COMPARE_RECOMPUTE_INTERNAL_H
 #define VN_COMPARE_RECOMPUTE_INTERNAL_H
 
@@ -55,8 +56,6 @@ typedef struct vn_recompute_plan {
 	void              **made;    /* (values of the plan) that are touched */
 } vn_recompute_plan;
 
-/* ---- recompute.c: what was captured ---------------------------------------------------------- */
-
 /* Returns the index of the i-th sampled row in site.cand, and in the result of a plan. */
 int64_t vn_recompute_row(const vn_recompute *p, int i);
 
@@ -71,28 +70,5 @@ bool      vn_recompute_known(const vn_recompute *p, int root);
  * among all tokens. *data NULL: allocates it, with 0 in rows that were not captured; the caller
  * frees it. */
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err);
-
-/* ---- recompute_touched.c: what a plan computes differently
- * ------------------------------------- */
-
-/* Does it compute this value differently from the unmodified plan? False if the value is taken from
- * the recording. */
-bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
-/* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
- * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
- * longest of the model, is computed once for all of them. */
-bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
-
-/* ---- recompute_run.c: computing a value by a plan -------------------------------------------- */
-
-/* Call vn_recompute_end in any case. */
-vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
-                             vn_recompute_width *w, vn_error *err);
-void      vn_recompute_end(vn_recompute_plan *r);
-/* Returns a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or
- * p. */
-vn_status vn_recompute_value(vn_recompute_plan *r, int value, const void **data, vn_error *err);
-/* What a node reads besides tensors. */
-vn_args   vn_recompute_args(const vn_recompute_plan *r, const vn_node *n);
 
 #endif

@@ -1,5 +1,7 @@
 /* recompute_look.c: computes some columns of some rows of the logits by a plan, for a first
  * look. */
+#include "compare/replay/recompute_run.h"
+#include "compare/replay/recompute_touched.h"
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
 /* recompute_run.c: computes a checkpoint by a plan, walking backward over the plan from it, because
  * only one of three hundred nodes is needed; vn_ref would walk forward. */
+#include "compare/replay/recompute_run.h"
+#include "compare/replay/recompute_touched.h"
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>

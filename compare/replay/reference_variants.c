@@ -1,6 +1,7 @@
 /* reference_variants.c: see reference_variants.h. */
 #include "compare/replay/reference_variants.h"
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_state.h"
 #include "libref/ops/ggml.h"
 #include "libref/ops/intermediate.h"
 

@@ -1,6 +1,10 @@
 /* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c). This file creates
  * them, chooses the steps, and draws the conclusions. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_captured.h"
+#include "compare/replay/replay_columns.h"
+#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_node.h"
+#include "compare/replay/replay_state.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
 #include "compare/replay/overflow.h"

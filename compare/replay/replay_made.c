@@ -1,5 +1,6 @@
 /* replay_made.c: the numbers that a node of a replay produces. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,10 @@
 #include "compare/floor/floor_check.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/count.h"
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_measure.h"
+#include "compare/replay/reference_variants.h"
+#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_state.h"
 #include "libref/exec/convert.h"
 
 #include <math.h>

@@ -1,6 +1,11 @@
 /* replay_node.c: replays one node: runs it in both engines, compares it with the candidate, charges
  * it if the error is its own, and replaces its outputs by the candidate's numbers. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_node.h"
+#include "compare/replay/replay_captured.h"
+#include "compare/replay/replay_columns.h"
+#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_measure.h"
+#include "compare/replay/replay_state.h"
 
 #include <math.h>
 

@@ -1,0 +1,37 @@
+/* folder.h: a folder for the files of a suite.
+ *
+ * make_folder() makes it; remove_folder() removes it with its files.
+ */
+#ifndef VN_TESTS_FOLDER_H
+#define VN_TESTS_FOLDER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static char folder[] = "/tmp/vernier-trial-XXXXXX";
+
+static inline bool make_folder(void)
+{
+	return mkdtemp(folder) != NULL;
+}
+
+static inline bool remove_folder(void)
+{
+	char command[PATH_MAX];
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	return system(command) == 0;
+}
+
+/* The path of a file in the folder; valid for the next three calls. */
+static inline const char *at(const char *name)
+{
+	static char path[4][PATH_MAX];
+	static int  turn;
+	char       *p = path[turn++ % 4];
+	snprintf(p, PATH_MAX, "%s/%s", folder, name);
+	return p;
+}
+
+#endif
