@@ -233,10 +233,10 @@ static vn_status put_judged(vernier_capture *c, const vn_tensor_label *l, const 
 static vn_status check_tensor(vernier_capture *c, const char *name, const char *dims, const char *dtype,
                               const void *data, int rank, const int64_t *shape, vn_dtype *type, vn_shape *is)
 {
-	const vn_laid one = { .dtype = VN_F64, .stored = VN_F64, .width = 8 };
-	vn_dims       d;
-	const char   *why = name ? vn_dump_name_wrong(name) : "is missing";
-	size_t        bytes;
+	const vn_import_layout one = { .dtype = VN_F64, .stored = VN_F64, .width = 8 };
+	vn_dims                d;
+	const char            *why = name ? vn_dump_name_wrong(name) : "is missing";
+	size_t                 bytes;
 	*is = (vn_shape) { .rank = rank };
 	if (why)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: the name '%.100s' %s", c->run.path, name ? name : "", why);
@@ -253,7 +253,7 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no shape (NULL)", c->run.path, name, rank);
 	if (rank)
 		memcpy(is->dim, shape, (size_t)rank * sizeof *shape);
-	if (!vn_laid_bytes(&one, is, &bytes))
+	if (!vn_import_layout_bytes(&one, is, &bytes))
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: the shape is too large for any file", c->run.path, name);
 	if (!data && vn_shape_count(is))
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: data is NULL for %" PRId64 " numbers", c->run.path, name,

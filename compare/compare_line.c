@@ -107,7 +107,7 @@ static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *c
 	         blocks      ? vn_recording_format(c->opened.cand)
 	         : precision ? precision
 	                     : "");
-	vn_text_clean(chosen, room); /* it comes from strangers */
+	vn_text_clean(chosen, room); /* another program wrote it */
 	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->request.limits, err)
 	                            : vn_limits_own(precision ? precision : "", vn_recording_family(by), &c->request.limits,
 	                                            err);

@@ -363,7 +363,7 @@ static int tell_sandbox(void)
 {
 	char       missing[64];
 	vn_error   err;
-	const bool tried = vn_child_probe(missing, sizeof missing, &err) == VN_OK;
+	const bool tried = vn_child_sandbox_gaps(missing, sizeof missing, &err) == VN_OK;
 
 	printf("sandbox for recordings and .npz: %s%s\n",
 	       !tried     ? "none: "

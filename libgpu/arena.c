@@ -39,7 +39,7 @@ void vn_arena_destroy(vn_device *d, vn_arena *a)
 }
 
 /* The free slot that fits best: the smallest that is big enough, else the biggest. */
-static int pick(const vn_arena *a, int level, VkDeviceSize bytes)
+static int pick_slot(const vn_arena *a, int level, VkDeviceSize bytes)
 {
 	int best = -1;
 
@@ -63,7 +63,7 @@ static VkDeviceSize bytes_of(const vn_plan *plan, int value, vn_policy policy, i
 }
 
 /* Does one of n nodes read a value that another node has made in this level? */
-static bool waits(const vn_arena *a, const vn_plan *plan, int first, int n, int level)
+static bool needs_new_level(const vn_arena *a, const vn_plan *plan, int first, int n, int level)
 {
 	bool reads = false;
 
@@ -85,7 +85,7 @@ static void find_levels(vn_arena *a, const vn_plan *plan)
 
 	for (int i = 0; i < plan->n_nodes;) {
 		const int n = vn_fuse_most(plan, i);
-		level += waits(a, plan, i, n, level);
+		level += needs_new_level(a, plan, i, n, level);
 		for (int k = 0; k < n; k++)
 			a->level[i++] = level;
 	}
@@ -111,7 +111,7 @@ static void find_states(vn_arena *a, const vn_plan *plan)
 		a->state_of[v] = a->state_of[vn_plan_root(plan, v)];
 }
 
-static void assign(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard)
+static void assign_slots(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard)
 {
 	a->n_slots = 0;
 	for (int v = 0; v < a->n_values; v++)
@@ -122,7 +122,7 @@ static void assign(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t t
 			if (v < 0 || plan->value[v].state >= 0 || a->state_of[v] >= 0 || vn_value_streams(plan, v))
 				continue;
 			const VkDeviceSize bytes = bytes_of(plan, v, policy, tokens);
-			int                s = guard ? -1 : pick(a, a->level[i], bytes);
+			int                s = guard ? -1 : pick_slot(a, a->level[i], bytes);
 			if (s < 0) {
 				s = a->n_slots++;
 				a->need[s] = 0;
@@ -167,7 +167,7 @@ vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_pol
 	find_states(a, plan);
 	for (int v = 0; v < a->n_values && (guard || paged); v++)
 		a->state_of[v] = -1;
-	assign(a, plan, policy, tokens, guard);
+	assign_slots(a, plan, policy, tokens, guard);
 	measure_peak(a, plan, policy, tokens);
 	for (int s = 0; s < a->n_slots; s++) {
 		/* With guard the size is exact, so that the zone begins directly after the last byte. */

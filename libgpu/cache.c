@@ -38,7 +38,7 @@ static void name_of(const vn_cache *c, int i, const char *what, char *name, size
 	snprintf(name, room, "%s of %s%s", vn_state_word(c->plan, i), c->plan->value[n->out[0]].name, what);
 }
 
-static vn_status grow(vn_encoder *e, vn_cache *c, int i, int64_t rows, int64_t used, bool guard, vn_error *err)
+static vn_status grow_slot(vn_encoder *e, vn_cache *c, int i, int64_t rows, int64_t used, bool guard, vn_error *err)
 {
 	vn_cache_slot *s = &c->slot[i];
 	vn_buffer      b = { 0 };
@@ -70,7 +70,7 @@ fail:
 }
 
 /* Both buffers of a state of fixed size. A multiple of 4 bytes, to be cleared whole. */
-static vn_status fix(vn_encoder *e, vn_cache *c, int i, bool guard, vn_error *err)
+static vn_status create_fixed_slot(vn_encoder *e, vn_cache *c, int i, bool guard, vn_error *err)
 {
 	vn_cache_slot     *s = &c->slot[i];
 	const VkDeviceSize bytes = (s->row_bytes + 3) & ~(VkDeviceSize)3;
@@ -116,14 +116,14 @@ static vn_status make_room(vn_encoder *e, vn_cache *c, int i, int64_t past, int6
 	int64_t              want = s->rows ? s->rows : FIRST_ROWS;
 
 	if (!s->grows)
-		return fix(e, c, i, guard, err);
+		return create_fixed_slot(e, c, i, guard, err);
 	if (pool > 0) /* the blocks in use may be anywhere in it */
-		return s->rows == pool ? VN_OK : grow(e, c, i, pool, past ? s->rows : 0, guard, err);
+		return s->rows == pool ? VN_OK : grow_slot(e, c, i, pool, past ? s->rows : 0, guard, err);
 	if (past + tokens <= s->rows)
 		return VN_OK;
 	while (want < past + tokens)
 		want *= 2;
-	return grow(e, c, i, want > c->plan->context ? c->plan->context : want, past, guard, err);
+	return grow_slot(e, c, i, want > c->plan->context ? c->plan->context : want, past, guard, err);
 }
 
 static void show_call(vn_cache_slot *s, int64_t past)

@@ -15,7 +15,7 @@ const vn_command vn_devices_command = {
 	.status = "0 listed, 2 trouble, or no device",
 };
 
-static void print(const vn_gpu_device *d)
+static void print_device(const vn_gpu_device *d)
 {
 	printf("%d  %s\n", d->index, d->name);
 	printf("   type     %s\n", d->type);
@@ -44,7 +44,7 @@ int cmd_devices(int argc, char **argv)
 		return 2;
 	}
 	for (int i = 0; i < n; i++)
-		print(&list[i]);
+		print_device(&list[i]);
 	free(list);
 	if (n == 0) {
 		fprintf(stderr, "vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install "

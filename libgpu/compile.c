@@ -62,7 +62,7 @@ static bool is_listed(vn_gpu_pass *w, int node, int n)
 }
 
 /* Fills e->listed with the shaders of nodes that were not listed for a call like this one. */
-static void list(vn_gpu_pass *w, int from, int to)
+static void list_shaders(vn_gpu_pass *w, int from, int to)
 {
 	vn_gpu *g = w->g;
 
@@ -83,7 +83,7 @@ static void list(vn_gpu_pass *w, int from, int to)
 
 /* ---- building ----------------------------------------------------------------------- */
 
-static bool build(void *ctx, int place, int worker)
+static bool build_kernel(void *ctx, int place, int worker)
 {
 	job *j = ctx;
 
@@ -115,7 +115,7 @@ static vn_status build_all(job *j, vn_gpu *g, vn_error *err)
 
 	if (g->progress)
 		vn_progress_start(&bar, "shader", j->n);
-	vn_workers_start(&w, j->n, g->threads, build, j);
+	vn_workers_start(&w, j->n, g->threads, build_kernel, j);
 	st = use_each(j, &w, &g->encoder, &bar, err);
 	vn_workers_stop(&w);
 	vn_progress_stop(&bar);
@@ -147,7 +147,7 @@ vn_status vn_compile(vn_gpu_pass *w, int from, int to, vn_error *err)
 {
 	bool missing = false;
 
-	list(w, from, to);
+	list_shaders(w, from, to);
 	for (int i = 0; i < VN_N_KERNELS; i++)
 		missing = missing || is_missing(w->g, i);
 	return missing ? build_missing(w->g, err) : VN_OK;

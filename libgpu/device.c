@@ -205,7 +205,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	return VN_OK;
 }
 
-static bool holds(const char *text, const char *part)
+static bool contains_text(const char *text, const char *part)
 {
 	for (; *text; text++) {
 		size_t n = 0;
@@ -218,7 +218,7 @@ static bool holds(const char *text, const char *part)
 }
 
 /* The device that the user asked for, by option or environment; -1: none. */
-static vn_status wanted(const vn_physical *list, int n, int index, int *found, vn_error *err)
+static vn_status find_wanted(const vn_physical *list, int n, int index, int *found, vn_error *err)
 {
 	const char *name = getenv("VERNIER_DEVICE");
 
@@ -230,7 +230,7 @@ static vn_status wanted(const vn_physical *list, int n, int index, int *found, v
 			index = number >= 0 && number < n ? (int)number : n;
 		} else {
 			for (int i = 0; i < n && *found < 0; i++)
-				if (holds(list[i].info.name, name))
+				if (contains_text(list[i].info.name, name))
 					*found = i;
 			if (*found < 0)
 				return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device has \"%s\" in its name (VERNIER_DEVICE)", name);
@@ -244,7 +244,7 @@ static vn_status wanted(const vn_physical *list, int n, int index, int *found, v
 	return VN_OK;
 }
 
-static vn_status choose(vn_device *d, int index, vn_error *err)
+static vn_status choose_device(vn_device *d, int index, vn_error *err)
 {
 	vn_physical *list = NULL;
 	int          n = 0, best = -1;
@@ -256,7 +256,7 @@ static vn_status choose(vn_device *d, int index, vn_error *err)
 		st = vn_fail(err, VN_ERR_DEVICE, "no Vulkan device on this machine");
 		goto done;
 	}
-	if ((st = wanted(list, n, index, &best, err)))
+	if ((st = find_wanted(list, n, index, &best, err)))
 		goto done;
 	for (int i = 0; best < 0 && i < n; i++)
 		if (!list[i].info.missing[0]) {
@@ -369,7 +369,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	vn_status st;
 
 	*d = (vn_device) { 0 };
-	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose(d, index, err)))
+	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose_device(d, index, err)))
 		goto fail;
 	if (float16 && !vn_physical_float16(d->physical)) {
 		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot sum in half: it has no shaderFloat16", d->info.index,

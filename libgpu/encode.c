@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define SLICE 100000000 /* nanoseconds between two checks */
-static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
+static vn_status create_objects(vn_encoder *e, uint32_t queries, vn_error *err)
 {
 	vn_device *d = e->d;
 	char       name[32];
@@ -61,7 +61,7 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err)
 {
 	*e = (vn_encoder) { .d = d, .k = k, .epoch = 1 };
-	const vn_status st = create(e, queries, err);
+	const vn_status st = create_objects(e, queries, err);
 	if (st)
 		vn_encoder_destroy(e);
 	return st;
@@ -91,7 +91,7 @@ static void no_memory(vn_encoder *e)
 		e->failed = vn_fail(&e->why, VN_ERR_NOMEM, "no memory for a list of commands");
 }
 
-static void add(vn_encoder *e, vn_tape_entry c, const void *push)
+static void add_entry(vn_encoder *e, vn_tape_entry c, const void *push)
 {
 	if (!vn_tape_add(&e->tape, &c, push))
 		no_memory(e);
@@ -99,7 +99,7 @@ static void add(vn_encoder *e, vn_tape_entry c, const void *push)
 
 static void add_barrier(vn_encoder *e)
 {
-	add(e, (vn_tape_entry) { .kind = VN_TAPE_BARRIER }, NULL);
+	add_entry(e, (vn_tape_entry) { .kind = VN_TAPE_BARRIER }, NULL);
 }
 
 void vn_encode_begin(vn_encoder *e)
@@ -114,16 +114,16 @@ void vn_encode_begin(vn_encoder *e)
 void vn_encode_reset_stamps(vn_encoder *e)
 {
 	if (e->queries)
-		add(e, (vn_tape_entry) { .kind = VN_TAPE_RESET_STAMPS, .x = e->n_queries }, NULL);
+		add_entry(e, (vn_tape_entry) { .kind = VN_TAPE_RESET_STAMPS, .x = e->n_queries }, NULL);
 }
 
 void vn_encode_stamp(vn_encoder *e, uint32_t i)
 {
 	if (e->queries && i < e->n_queries)
-		add(e, (vn_tape_entry) { .kind = VN_TAPE_STAMP, .x = i }, NULL);
+		add_entry(e, (vn_tape_entry) { .kind = VN_TAPE_STAMP, .x = i }, NULL);
 }
 
-static void uses(vn_encoder *e, vn_buffer *b, bool write)
+static void note_use(vn_encoder *e, vn_buffer *b, bool write)
 {
 	assert(e->uses < VN_USES_MAX);
 	e->use[e->uses].b = b->of ? b->of : b;
@@ -132,12 +132,12 @@ static void uses(vn_encoder *e, vn_buffer *b, bool write)
 
 void vn_encode_reads(vn_encoder *e, vn_buffer *b)
 {
-	uses(e, b, false);
+	note_use(e, b, false);
 }
 
 void vn_encode_writes(vn_encoder *e, vn_buffer *b)
 {
-	uses(e, b, true);
+	note_use(e, b, true);
 }
 
 bool vn_encode_note_uses(vn_encoder *e)
@@ -210,71 +210,71 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 		if (!vn_tape_add_block(&e->blocks, push, bytes, &c.from_at))
 			no_memory(e);
 	}
-	add(e, c, push);
+	add_entry(e, c, push);
 }
 
-static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
-                 VkDeviceSize n)
+static void add_copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
+                     VkDeviceSize n)
 {
 	if (is_listing(e))
 		return;
 	add_needed_barrier(e);
 	if (n > 0)
-		add(e,
-		    (vn_tape_entry) { .kind = VN_TAPE_COPY,
-		                      .from = src->buffer,
-		                      .to = dst->buffer,
-		                      .from_at = src->offset + from,
-		                      .to_at = dst->offset + to,
-		                      .n = n },
-		    NULL);
+		add_entry(e,
+		          (vn_tape_entry) { .kind = VN_TAPE_COPY,
+		                            .from = src->buffer,
+		                            .to = dst->buffer,
+		                            .from_at = src->offset + from,
+		                            .to_at = dst->offset + to,
+		                            .n = n },
+		          NULL);
 }
 
 void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to, VkDeviceSize n)
 {
-	uses(e, src, false);
-	uses(e, dst, true);
-	copy(e, src, from, dst, to, n);
+	note_use(e, src, false);
+	note_use(e, dst, true);
+	add_copy(e, src, from, dst, to, n);
 }
 
 void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to,
                         VkDeviceSize n)
 {
-	uses(e, src, false);
-	copy(e, src, from, dst, to, n);
+	note_use(e, src, false);
+	add_copy(e, src, from, dst, to, n);
 }
 
-static void fill(vn_encoder *e, const vn_buffer *b, VkDeviceSize at, VkDeviceSize n, uint32_t number)
+static void add_fill(vn_encoder *e, const vn_buffer *b, VkDeviceSize at, VkDeviceSize n, uint32_t number)
 {
-	add(e, (vn_tape_entry) { .kind = VN_TAPE_FILL, .x = number, .to = b->buffer, .to_at = at, .n = n }, NULL);
+	add_entry(e, (vn_tape_entry) { .kind = VN_TAPE_FILL, .x = number, .to = b->buffer, .to_at = at, .n = n }, NULL);
 }
 
 void vn_encode_clear(vn_encoder *e, vn_buffer *b)
 {
-	uses(e, b, true);
+	note_use(e, b, true);
 	if (is_listing(e))
 		return;
 	add_needed_barrier(e);
-	fill(e, b, b->offset, b->size, 0);
+	add_fill(e, b, b->offset, b->size, 0);
 }
 
 void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 {
-	uses(e, b, true);
+	note_use(e, b, true);
 	if (is_listing(e))
 		return;
 	add_needed_barrier(e);
-	fill(e, b, 0, VK_WHOLE_SIZE, VN_POISON);
+	add_fill(e, b, 0, VK_WHOLE_SIZE, VN_POISON);
 }
 
 void vn_encode_count(vn_encoder *e, const vn_buffer *b, uint32_t number)
 {
 	if (!is_listing(e))
-		fill(e, b, b->offset, sizeof number, number);
+		add_fill(e, b, b->offset, sizeof number, number);
 }
 
 /* Submits a command buffer, in place i. */
-static vn_status send(vn_encoder *e, VkCommandBuffer cmd, int i, vn_error *err)
+static vn_status submit_buffer(vn_encoder *e, VkCommandBuffer cmd, int i, vn_error *err)
 {
 	VkResult r;
 
@@ -293,7 +293,7 @@ static vn_status send(vn_encoder *e, VkCommandBuffer cmd, int i, vn_error *err)
 	return VN_OK;
 }
 
-static void landed(vn_encoder *e, int i)
+static void mark_landed(vn_encoder *e, int i)
 {
 	e->flying[i] = false;
 	if (e->sent[i])
@@ -308,12 +308,12 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 
 	if (e->failed)
 		return vn_fail(err, e->failed, "%s", e->why.text);
-	add(e, (vn_tape_entry) { .kind = VN_TAPE_HOST_BARRIER }, NULL);
+	add_entry(e, (vn_tape_entry) { .kind = VN_TAPE_HOST_BARRIER }, NULL);
 	e->recording = false;
 	if ((st = e->failed) != VN_OK)
 		return vn_fail(err, st, "%s", e->why.text);
 	if ((st = vn_tape_buffers_find(&e->buffers, &e->tape, &e->blocks, &rec, err)) ||
-	    (st = send(e, rec->cmd, e->cur, err)))
+	    (st = submit_buffer(e, rec->cmd, e->cur, err)))
 		return st;
 	rec->flying = true;
 	e->sent[e->cur] = rec;
@@ -348,7 +348,7 @@ vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err)
 	vn_vk.CmdDispatch(cmd, 0, 1, 1);
 	if ((r = vn_vk.EndCommandBuffer(cmd)) != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be ended");
-	st = send(e, cmd, VN_CMD_ASIDE, err);
+	st = submit_buffer(e, cmd, VN_CMD_ASIDE, err);
 	return st ? st : vn_encode_wait(e, VN_CMD_ASIDE, err);
 }
 
@@ -400,7 +400,7 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 			               e->d->info.name);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");
-	landed(e, i);
+	mark_landed(e, i);
 	return VN_OK;
 }
 
@@ -410,7 +410,7 @@ void vn_encode_abandon(vn_encoder *e)
 		if (e->flying[i]) {
 			if (!e->stuck)
 				vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
-			landed(e, i);
+			mark_landed(e, i);
 		}
 	e->recording = false;
 	e->uses = 0;

@@ -6,7 +6,7 @@
 enum { HEAD_MOST = 256 }; /* norm_rope.comp */
 
 /* Is input k of node b the output of node a? */
-static bool feeds(const vn_plan *p, int a, int b, int k)
+static bool feeds_input(const vn_plan *p, int a, int b, int k)
 {
 	return vn_plan_root(p, p->node[b].in[k]) == p->node[a].out[0];
 }
@@ -27,7 +27,7 @@ static int bias_of(const vn_node *n)
 
 static bool sum_is_normed(const vn_plan *p, int add)
 {
-	return feeds(p, add, add + 1, 0) && p->value[p->node[add].out[0]].rank == 2;
+	return feeds_input(p, add, add + 1, 0) && p->value[p->node[add].out[0]].rank == 2;
 }
 
 static bool in_one_dispatch(const vn_gpu_pass *w, int node)
@@ -71,7 +71,7 @@ static void add_norm(vn_gpu_pass *w, int add, int linear)
 						   .N = (uint32_t)N,
 						   .eps = (float)norm->c.norm.eps,
 						   .offset = (float)norm->c.norm.offset,
-						   .shares = linear < 0 ? 0 : (uint32_t)vn_ops_linear_way(w, &p->node[linear]).shares,
+						   .shares = linear < 0 ? 0 : (uint32_t)vn_ops_linear_choice(w, &p->node[linear]).shares,
 						   .has_bias = bias >= 0,
 					   },
 	                   w->tokens, 1);
@@ -86,7 +86,7 @@ static void encode_add_norm(vn_gpu_pass *w, int node)
 
 static bool product_is_added(const vn_plan *p, int node)
 {
-	return feeds(p, node, node + 1, 1) && !feeds(p, node, node + 1, 0) && sum_is_normed(p, node + 1) &&
+	return feeds_input(p, node, node + 1, 1) && !feeds_input(p, node, node + 1, 0) && sum_is_normed(p, node + 1) &&
 	       p->value[p->node[node].out[0]].rank == 2;
 }
 
@@ -95,7 +95,8 @@ static bool is_joined(const vn_gpu_pass *w, int node)
 	const vn_node *n = &w->g->plan->node[node];
 	vn_product     p;
 
-	return vn_product_is_joined(vn_ops_linear_way(w, n)) && vn_ops_linear_whole(w, n, &p) && in_one_dispatch(w, node);
+	return vn_product_is_joined(vn_ops_linear_choice(w, n)) && vn_ops_linear_whole(w, n, &p) &&
+	       in_one_dispatch(w, node);
 }
 
 static void encode_linear_add_norm(vn_gpu_pass *w, int node)
@@ -104,7 +105,7 @@ static void encode_linear_add_norm(vn_gpu_pass *w, int node)
 	vn_product     p;
 
 	if (vn_ops_linear_whole(w, n, &p))
-		vn_product_encode_parts(&w->g->encoder, vn_ops_linear_way(w, n), &p, element(w));
+		vn_product_encode_parts(&w->g->encoder, vn_ops_linear_choice(w, n), &p, element_bytes(w));
 	add_norm(w, node + 1, node);
 }
 
@@ -116,35 +117,35 @@ static bool are_gate_and_up(const vn_plan *p, int node)
 	const int act = gated == node + 3 ? p->node[node + 2].out[0] : -1;
 
 	return p->node[node].in[0] == p->node[node + 1].in[0] && same_weight_shape(p, node, node + 1) &&
-	       feeds(p, node, gated, 0) && feeds(p, node + 1, gated, 1) &&
+	       feeds_input(p, node, gated, 0) && feeds_input(p, node + 1, gated, 1) &&
 	       (act < 0 || (p->value[act].on_demand && vn_value_streams(p, act)));
 }
 
-static bool gated_way(const vn_gpu_pass *w, int node, vn_way *way)
+static bool choose_gated(const vn_gpu_pass *w, int node, vn_product_choice *choice)
 {
 	const vn_plan *p = w->g->plan;
 
-	return vn_product_gated_way(&w->g->kernels, w->tokens, vn_value_row(&p->value[p->node[node].out[0]]),
-	                            vn_value_row(&p->value[p->node[node].in[0]]), way);
+	return vn_product_choose_gated(&w->g->kernels, w->tokens, vn_value_row(&p->value[p->node[node].out[0]]),
+	                               vn_value_row(&p->value[p->node[node].in[0]]), choice);
 }
 
 static bool is_gated_pair(const vn_gpu_pass *w, int node)
 {
-	vn_product p;
-	vn_way     way;
+	vn_product        p;
+	vn_product_choice choice;
 
-	return gated_way(w, node, &way) && vn_ops_linear_whole(w, &w->g->plan->node[node], &p);
+	return choose_gated(w, node, &choice) && vn_ops_linear_whole(w, &w->g->plan->node[node], &p);
 }
 
 static void encode_gated_pair(vn_gpu_pass *w, int node)
 {
-	const vn_node *n = &w->g->plan->node[node], *gated = n[2].op == VN_OP_GATED ? n + 2 : n + 3;
-	vn_product     gate, up;
-	vn_way         way;
+	const vn_node    *n = &w->g->plan->node[node], *gated = n[2].op == VN_OP_GATED ? n + 2 : n + 3;
+	vn_product        gate, up;
+	vn_product_choice choice;
 
-	if (gated_way(w, node, &way) && vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
-		vn_product_encode_gated(&w->g->encoder, way, &gate, &up, gated->c.act.act, buffer_of(w, gated->out[0]),
-		                        element(w));
+	if (choose_gated(w, node, &choice) && vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
+		vn_product_encode_gated(&w->g->encoder, choice, &gate, &up, gated->c.act.act, buffer_of(w, gated->out[0]),
+		                        element_bytes(w));
 }
 
 /* ---- rms_norm, rms_norm, rope, rope: of queries and keys -------------------------------------- */
@@ -153,13 +154,13 @@ static bool is_turned(const vn_plan *p, int norm, int rope)
 {
 	const vn_value *v = &p->value[p->node[rope].out[0]];
 
-	return feeds(p, norm, rope, 0) && v->rank == 3 && p->value[p->node[norm].out[0]].rank == 3 &&
+	return feeds_input(p, norm, rope, 0) && v->rank == 3 && p->value[p->node[norm].out[0]].rank == 3 &&
 	       v->size[2] <= HEAD_MOST;
 }
 
 static bool both_are_turned(const vn_plan *p, int node)
 {
-	return is_turned(p, node, node + 2) && is_turned(p, node + 1, node + 3) && !feeds(p, node, node + 1, 0);
+	return is_turned(p, node, node + 2) && is_turned(p, node + 1, node + 3) && !feeds_input(p, node, node + 1, 0);
 }
 
 static bool heads_in_one_dispatch(const vn_gpu_pass *w, int node)
@@ -230,7 +231,7 @@ static bool is_plain(const vn_plan *p, const vn_node *n)
 	       (n->op == VN_OP_ACT || !vn_value_streams(p, n->out[0]));
 }
 
-static bool fits(const vn_plan *p, int node, const struct pattern *t)
+static bool matches_pattern(const vn_plan *p, int node, const struct pattern *t)
 {
 	if (t->n > p->n_nodes - node)
 		return false;
@@ -243,7 +244,7 @@ static bool fits(const vn_plan *p, int node, const struct pattern *t)
 int vn_fuse_most(const vn_plan *plan, int node)
 {
 	for (int i = 0; i < PATTERNS; i++)
-		if (fits(plan, node, &table[i]))
+		if (matches_pattern(plan, node, &table[i]))
 			return table[i].n;
 	return 1;
 }
@@ -253,7 +254,7 @@ unsigned vn_fuse_fitting(const vn_plan *plan, int node)
 	unsigned fitting = 0;
 
 	for (int i = 0; i < PATTERNS; i++)
-		fitting |= (unsigned)fits(plan, node, &table[i]) << i;
+		fitting |= (unsigned)matches_pattern(plan, node, &table[i]) << i;
 	return fitting;
 }
 

@@ -96,7 +96,7 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	return VN_OK;
 }
 
-static void destroy(void *gpu)
+static void destroy_gpu(void *gpu)
 {
 	vn_gpu *g = gpu;
 	if (!g)
@@ -170,7 +170,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
 	    (st = vn_kernels_create(&g->device, &g->kernels, plan, o->policy, o->paged, o->cache_dir, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
-		destroy(g);
+		destroy_gpu(g);
 		return st;
 	}
 	g->encoder.stop = o->stop;
@@ -180,14 +180,14 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
 	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o, err)) ||
 	    (st = vn_device_complaint(&g->device, err))) {
-		destroy(g);
+		destroy_gpu(g);
 		return st;
 	}
 	*gpu = g;
 	return VN_OK;
 }
 
-static vn_status forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+static vn_status run_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	vn_gpu   *g = gpu;
 	vn_status st;
@@ -226,7 +226,7 @@ bool vn_gpu_compiles(const vn_gpu *g)
 	return !g->kernels.cache_hit;
 }
 
-static double compiling(const void *gpu)
+static double get_compile_seconds(const void *gpu)
 {
 	const vn_gpu *g = gpu;
 	return g->kernels.seconds;
@@ -274,9 +274,9 @@ const double *vn_gpu_node_ms(const vn_gpu *g, double *total)
 
 /* clang-format off */
 const vn_engine_ops vn_gpu_ops = {
-	.forward = forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy,
+	.forward = run_forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy_gpu,
 	.begin = vn_pass_begin, .run = vn_pass_run, .read = vn_pass_read, .write = vn_pass_write, .flush = vn_pass_flush,
 		.end = vn_pass_end,
-	.rewind = rewind_run, .compiling = compiling,
+	.rewind = rewind_run, .compiling = get_compile_seconds,
 };
 /* clang-format on */

@@ -46,7 +46,7 @@ static uint32_t type_for(const vn_device *d, vn_gpu_block place, uint32_t allowe
 	}
 }
 
-static vn_status bind(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_error *err)
+static vn_status bind_memory(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_error *err)
 {
 	VkMemoryRequirements need;
 	VkResult             r;
@@ -116,7 +116,7 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
 		st = vn_device_fail(d, r, err, name);
 	} else {
 		vn_device_name(d, VK_OBJECT_TYPE_BUFFER, (uint64_t)b->buffer, name);
-		st = bind(d, b, place, err);
+		st = bind_memory(d, b, place, err);
 	}
 	if (st)
 		vn_buffer_destroy(d, b);

@@ -21,7 +21,7 @@ static void embed(vn_gpu_pass *w, const vn_node *n)
 		                                      .y = in_buffer(w, y, t * D),
 		                                      .T = (uint32_t)T,
 		                                      .D = (uint32_t)D },
-		                   groups(T * D, 64), 1);
+		                   count_groups(T * D, 64), 1);
 	}
 }
 
@@ -84,7 +84,7 @@ static void layer_norm(vn_gpu_pass *w, const vn_node *n)
 }
 
 /* Appends n numbers bit by bit. */
-static void move(vn_gpu_pass *w, vn_buffer *from, uint64_t from_at, vn_buffer *to, uint64_t to_at, int64_t n)
+static void append_numbers(vn_gpu_pass *w, vn_buffer *from, uint64_t from_at, vn_buffer *to, uint64_t to_at, int64_t n)
 {
 	vn_push_append push = { .from = from_at, .to = to_at, .n = (uint32_t)n };
 
@@ -102,8 +102,8 @@ static void positions(vn_gpu_pass *w, const vn_node *n)
 	vn_buffer    *y = buffer_of(w, n->out[0]);
 
 	for (int64_t t = 0; t < w->tokens; t += step)
-		move(w, weight_buffer(w, n->w[0]), in_weight(w, n->w[0], (past + t) * row), y, in_buffer(w, y, t * row),
-		     smaller(step, w->tokens - t) * row);
+		append_numbers(w, weight_buffer(w, n->w[0]), in_weight(w, n->w[0], (past + t) * row), y,
+		               in_buffer(w, y, t * row), smaller(step, w->tokens - t) * row);
 }
 
 static void slice(vn_gpu_pass *w, const vn_node *n)
@@ -123,20 +123,20 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 		                                      .N = (uint32_t)N,
 		                                      .from = (uint32_t)n->c.slice.from,
 		                                      .width = (uint32_t)width },
-		                   groups(rows * width, 64), 1);
+		                   count_groups(rows * width, 64), 1);
 	}
 }
 
-vn_way vn_ops_linear_way(const vn_gpu_pass *w, const vn_node *n)
+vn_product_choice vn_ops_linear_choice(const vn_gpu_pass *w, const vn_node *n)
 {
-	return vn_product_way(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
-	                      vn_value_row(&w->g->plan->value[n->in[0]]));
+	return vn_product_choose(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
+	                         vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
 /* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
  * rows are y_stride apart and its first element is at y_at. */
-static vn_product product(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols,
-                          vn_buffer *y, int64_t y_at, int64_t y_stride)
+static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col,
+                             int64_t cols, vn_buffer *y, int64_t y_at, int64_t y_stride)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
 	const int     bias = n->n_w > 1 ? n->w[1] : -1;
@@ -175,14 +175,14 @@ static int64_t col_step(const vn_gpu_pass *w, const vn_node *n)
 static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
                    int64_t y_stride)
 {
-	const int64_t down = row_step(w, n, y_stride), across = col_step(w, n);
-	const vn_way  way = vn_ops_linear_way(w, n);
+	const int64_t           down = row_step(w, n, y_stride), across = col_step(w, n);
+	const vn_product_choice choice = vn_ops_linear_choice(w, n);
 
 	for (int64_t r = 0; r < rows; r += down)
 		for (int64_t c = 0; c < cols; c += across) {
-			const vn_product part = product(w, n, row + r, smaller(down, rows - r), col + c, smaller(across, cols - c),
-			                                y, r * y_stride + c, y_stride);
-			vn_product_encode(&w->g->encoder, way, &part, element(w));
+			const vn_product part = product_of(w, n, row + r, smaller(down, rows - r), col + c,
+			                                   smaller(across, cols - c), y, r * y_stride + c, y_stride);
+			vn_product_encode(&w->g->encoder, choice, &part, element_bytes(w));
 		}
 }
 
@@ -192,7 +192,7 @@ bool vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p)
 
 	if (!vn_place_of(w->g, n->out[0]) || w->tokens > row_step(w, n, M) || M > col_step(w, n))
 		return false;
-	*p = product(w, n, 0, w->tokens, 0, M, buffer_of(w, n->out[0]), 0, M);
+	*p = product_of(w, n, 0, w->tokens, 0, M, buffer_of(w, n->out[0]), 0, M);
 	return true;
 }
 
@@ -204,7 +204,7 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
 		const vn_node *n = &w->g->plan->node[i];
 		if (n->op != VN_OP_LINEAR)
 			continue;
-		const VkDeviceSize bytes = vn_product_sums(vn_ops_linear_way(w, n), w->tokens,
+		const VkDeviceSize bytes = vn_product_sums(vn_ops_linear_choice(w, n), w->tokens,
 		                                           vn_value_row(&w->g->plan->value[n->out[0]]));
 		most = bytes > most ? bytes : most;
 	}
@@ -217,8 +217,8 @@ void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int
 }
 
 /* Rotates rows [from, from + rows) of x, with the table of a node, into y from its first row on. */
-static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y,
-                 int64_t from, int64_t rows, int64_t to)
+static void rotate_rows(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y,
+                        int64_t from, int64_t rows, int64_t to)
 {
 	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
 	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
@@ -237,11 +237,11 @@ static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, 
 	                                     .K = (uint32_t)K,
 	                                     .R = (uint32_t)R,
 	                                     .pairing = (uint32_t)n->x.rope.pairing },
-	                   groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
+	                   count_groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 }
 
 /* Rotates all rows of x into y; y NULL: back into x, through the scratch buffer. */
-static void turn_all(vn_gpu_pass *w, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t tokens)
+static void rotate_all(vn_gpu_pass *w, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t tokens)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(v) * vn_dtype_size(w->g->policy.storage);
 	const int64_t      most = rows_at_once(vn_value_row(v));
@@ -249,7 +249,7 @@ static void turn_all(vn_gpu_pass *w, const vn_value *v, int node, vn_buffer *x, 
 
 	for (int64_t t = 0; t < tokens; t += step) {
 		const int64_t rows = smaller(step, tokens - t);
-		turn(w, &w->g->plan->node[v->node], v, node, x, y ? y : &w->g->scratch, t, rows, y ? t : 0);
+		rotate_rows(w, &w->g->plan->node[v->node], v, node, x, y ? y : &w->g->scratch, t, rows, y ? t : 0);
 		if (!y)
 			vn_encode_copy(&w->g->encoder, &w->g->scratch, 0, x, (VkDeviceSize)t * row, (VkDeviceSize)rows * row);
 	}
@@ -257,12 +257,12 @@ static void turn_all(vn_gpu_pass *w, const vn_value *v, int node, vn_buffer *x, 
 
 static void rope(vn_gpu_pass *w, const vn_node *n, int node)
 {
-	turn_all(w, &w->g->plan->value[n->out[0]], node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
+	rotate_all(w, &w->g->plan->value[n->out[0]], node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
 }
 
 /* Copies between token-major rows and the pool of a state: n elements, from element `at` of the
  * whole state on. */
-static void page(vn_gpu_pass *w, vn_kernel kernel, int state, vn_buffer *rows, int64_t at, int64_t n)
+static void copy_paged(vn_gpu_pass *w, vn_kernel kernel, int state, vn_buffer *rows, int64_t at, int64_t n)
 {
 	const vn_state *s = &w->g->plan->state[state];
 	const int64_t   K = s->size[s->rank - 1];
@@ -281,12 +281,12 @@ static void page(vn_gpu_pass *w, vn_kernel kernel, int state, vn_buffer *rows, i
 	                                      .G = (uint32_t)(vn_state_row(s) / K),
 	                                      .K = (uint32_t)K,
 	                                      .B = (uint32_t)p->block },
-	                   groups(n, 64), 1);
+	                   count_groups(n, 64), 1);
 }
 
 void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n)
 {
-	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
+	copy_paged(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
 /* Writes the rows of a value into a growing state, in the place of the call's rows. */
@@ -297,9 +297,9 @@ static void put_rows(vn_gpu_pass *w, int state, int value)
 	vn_buffer     *rows = buffer_of(w, value);
 
 	if (w->g->cache.pages.block)
-		page(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
+		copy_paged(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
 	else
-		move(w, rows, rows->address, &c->now, in_buffer(w, &c->now, w->past * row), w->tokens * row);
+		append_numbers(w, rows, rows->address, &c->now, in_buffer(w, &c->now, w->past * row), w->tokens * row);
 }
 
 void vn_ops_append(vn_gpu_pass *w, int state)
@@ -316,14 +316,14 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
 		return;
 	if (n->x.attention.again) /* rotates the keys of earlier calls once more */
-		turn_all(w, &w->g->plan->value[n->in[VN_ATTN_KEPT]], (int)(n - w->g->plan->node),
-		         &w->g->cache.slot[n->state[VN_ATTN_KEYS]].now, NULL, w->past);
+		rotate_all(w, &w->g->plan->value[n->in[VN_ATTN_KEPT]], (int)(n - w->g->plan->node),
+		           &w->g->cache.slot[n->state[VN_ATTN_KEYS]].now, NULL, w->past);
 	put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
 }
 
 /* Computes y[e] from a[e] and b[e] (b NULL: none) for n elements from `at` on. */
-static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at,
-                vn_buffer *y, int64_t y_at, int64_t n)
+static void map_elements(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at,
+                         vn_buffer *y, int64_t y_at, int64_t n)
 {
 	const int64_t step = (int64_t)1 << 30;
 
@@ -349,8 +349,8 @@ void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_
 	const vn_node *n = &w->g->plan->node[node];
 	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0,
-	    rows * cols);
+	map_elements(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col,
+	             &w->g->scratch, 0, rows * cols);
 }
 
 /* One dispatch, because a row may come from any other row. An experiment's calls are short. */
@@ -399,17 +399,17 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 	case VN_OP_ATTENTION: vn_ops_attention(w, n); break;
 	case VN_OP_ACT:
 		if (here)
-			map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]),
-			    0, all);
+			map_elements(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0,
+			             buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_GATED:
-		map(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.act.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]),
-		    0, buffer_of(w, n->out[0]), 0, all);
+		map_elements(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.act.form, buffer_of(w, n->in[0]),
+		             buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_ROWS: rows(w, n); break;
 	case VN_OP_ADD:
-		map(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0,
-		    all);
+		map_elements(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
+		             buffer_of(w, n->out[0]), 0, all);
 		break;
 	default:
 		if (!vn_ops_gdn(w, n))

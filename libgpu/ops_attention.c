@@ -20,7 +20,7 @@ static bool other_softmax(const vn_node *n)
 }
 
 /* Packs an experiment's changes into one word (mask.glsl). */
-static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
+static uint32_t pack_changes(const vn_gpu_pass *w, const vn_node *n)
 {
 	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
 
@@ -53,7 +53,7 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .head_map = (uint32_t)n->x.attention.head_map,
 		                         .leak = (uint32_t)n->x.attention.leak,
 		                         .padding = (uint32_t)n->x.attention.padding,
-		                         .packed = packed(w, n),
+		                         .packed = pack_changes(w, n),
 		                         .cache_block = (uint32_t)n->x.attention.cache_block,
 		                         .before = (uint32_t)row };
 }
@@ -75,15 +75,15 @@ static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t S = w->past + w->tokens, window = n->c.attention.window;
 	const int64_t first = window && w->past + 1 > window ? (w->past + 1 - window) / QUERIES * QUERIES : 0;
-	const int64_t workgroups = groups(w->tokens, QUERIES) * n->c.attention.heads;
+	const int64_t workgroups = count_groups(w->tokens, QUERIES) * n->c.attention.heads;
 	const bool    few = w->tokens <= FEW_QUERIES;
 	const int64_t most = few ? PARTS_MAX : workgroups >= BUSY ? 1 : smaller(BUSY_MOST / workgroups, PARTS_MAX);
 	const bool    plain = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim) == VN_K_ATTENTION;
 	const int64_t unit = few ? CHUNK : QUERIES;
-	const int64_t wanted = smaller(most, groups(S - first, few || plain ? CHUNK : 2 * CHUNK));
-	const int64_t keys = groups(groups(S - first, wanted), unit) * unit;
+	const int64_t wanted = smaller(most, count_groups(S - first, few || plain ? CHUNK : 2 * CHUNK));
+	const int64_t keys = count_groups(count_groups(S - first, wanted), unit) * unit;
 
-	return (key_parts) { first, keys, groups(S - first, keys) };
+	return (key_parts) { first, keys, count_groups(S - first, keys) };
 }
 
 /* Number of floats for one head of a query: its sums, their maximum and the sum of weights. */
@@ -117,7 +117,7 @@ static void reads_all(vn_gpu_pass *w, const vn_node *n)
 }
 
 /* T queries from row t on. */
-static void usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
+static void encode_usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
 	const int64_t     H = n->c.attention.heads;
 	const key_parts   k = parts_of(w, n);
@@ -136,9 +136,9 @@ static void usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 	} else {
 		const vn_kernel kernel = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
 		if (kernel == VN_K_ATTENTION)
-			vn_encode_dispatch(&w->g->encoder, kernel, &push, groups(T, QUERIES) * k.n, H);
+			vn_encode_dispatch(&w->g->encoder, kernel, &push, count_groups(T, QUERIES) * k.n, H);
 		else
-			vn_encode_dispatch(&w->g->encoder, kernel, &push, H, groups(T, 4 * w->g->kernels.side) * k.n);
+			vn_encode_dispatch(&w->g->encoder, kernel, &push, H, count_groups(T, 4 * w->g->kernels.side) * k.n);
 	}
 	if (k.n == 1)
 		return;
@@ -150,7 +150,7 @@ static void usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 }
 
 /* As an experiment has it. */
-static void variant(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
+static void encode_variant(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
 	const int64_t     H = n->c.attention.heads;
 	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
@@ -159,7 +159,7 @@ static void variant(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 	push.y = in_buffer(w, y, t * H * n->c.attention.head_dim);
 	reads_all(w, n);
 	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_EXPERIMENT, &push, other_softmax(n) ? T : groups(T, 8), H);
+	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_EXPERIMENT, &push, other_softmax(n) ? T : count_groups(T, 8), H);
 }
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
@@ -167,7 +167,7 @@ void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
 	const int64_t step = rows_at_once((int64_t)n->c.attention.heads * n->c.attention.head_dim);
 
 	for (int64_t t = 0; t < w->tokens; t += step)
-		(vn_node_is_variant(n) ? variant : usual)(w, n, t, smaller(step, w->tokens - t));
+		(vn_node_is_variant(n) ? encode_variant : encode_usual)(w, n, t, smaller(step, w->tokens - t));
 }
 
 void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
@@ -184,7 +184,7 @@ void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int
 	reads_state(w, n, VN_ATTN_KEYS);
 	vn_encode_writes(&w->g->encoder, &w->g->scratch);
 	if (slot == VN_ATTN_SCORES)
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_SCORES, n), &push, groups(rows * cols, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_SCORES, n), &push, count_groups(rows * cols, 64), 1);
 	else
 		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_PROBS, n), &push, rows, 1);
 }

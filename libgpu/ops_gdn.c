@@ -48,7 +48,7 @@ static void conv(vn_gpu_pass *w, const vn_node *n)
 		                                            .forgets = n->x.conv.forgets && w->past > 0 && t == 0,
 		                                            .ahead = (uint32_t)n->x.conv.ahead,
 		                                            .last = (uint32_t)(w->tokens - t) },
-		                   groups(T * X, 64), 1);
+		                   count_groups(T * X, 64), 1);
 	}
 	keep_rows(w, n, x);
 }
@@ -94,7 +94,7 @@ static void log_decay(vn_gpu_pass *w, const vn_node *n)
 		                                          .T = (uint32_t)T,
 		                                          .N = (uint32_t)N,
 		                                          .form = (uint32_t)n->x.decay.form },
-		                   groups(T * N, 64), 1);
+		                   count_groups(T * N, 64), 1);
 	}
 }
 
@@ -136,7 +136,7 @@ static void delta_rule(vn_gpu_pass *w, const vn_node *n)
 				.head_map = (uint32_t)n->x.delta.head_map,
 				.restart = (uint32_t)n->x.delta.restart,
 				.P = (uint32_t)(w->past + t) },
-			groups(dv, 16), nv);
+			count_groups(dv, 16), nv);
 	}
 }
 

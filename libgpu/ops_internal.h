@@ -9,7 +9,7 @@
 #define INDEX_MAX 0x7FFFFFFF /* elements of an operand in one dispatch */
 
 /* Bytes per number in the storage format. */
-static inline size_t element(const vn_gpu_pass *w)
+static inline size_t element_bytes(const vn_gpu_pass *w)
 {
 	return vn_dtype_size(w->g->policy.storage);
 }
@@ -32,12 +32,12 @@ static inline vn_buffer *state_of(const vn_gpu_pass *w, const vn_node *n, int sl
 /* Returns the address of element `at` of a buffer or a weight in the storage format. */
 static inline uint64_t in_buffer(const vn_gpu_pass *w, const vn_buffer *b, int64_t at)
 {
-	return b->address + (uint64_t)at * element(w);
+	return b->address + (uint64_t)at * element_bytes(w);
 }
 
 static inline uint64_t in_weight(const vn_gpu_pass *w, int weight, int64_t at)
 {
-	return w->g->weights.at[weight].address + (uint64_t)at * element(w);
+	return w->g->weights.at[weight].address + (uint64_t)at * element_bytes(w);
 }
 
 static inline int64_t smaller(int64_t a, int64_t b)
@@ -51,7 +51,7 @@ static inline int64_t rows_at_once(int64_t n)
 	return n < INDEX_MAX ? INDEX_MAX / n : 1;
 }
 
-static inline int64_t groups(int64_t n, int64_t each)
+static inline int64_t count_groups(int64_t n, int64_t each)
 {
 	return (n + each - 1) / each;
 }
@@ -60,13 +60,13 @@ static inline int64_t groups(int64_t n, int64_t each)
  * the storage format. */
 static inline bool in_eights(const vn_gpu_pass *w, uint64_t a, uint64_t b, uint64_t c)
 {
-	return ((a | b | c) & (8 * element(w) - 1)) == 0;
+	return ((a | b | c) & (8 * element_bytes(w) - 1)) == 0;
 }
 
 /* Returns the workgroups of 64 lanes for n numbers, in eights or not. */
 static inline int64_t groups_of_lanes(int64_t n, bool eights)
 {
-	return groups(n, eights ? 512 : 64);
+	return count_groups(n, eights ? 512 : 64);
 }
 
 /* Returns the divisor of the sum of squares in a norm; usual: the width of its rows. */
@@ -81,10 +81,10 @@ static inline uint32_t norm_flags(const vn_node *n)
 	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);
 }
 
-/* Returns how the product of a node is computed. */
-vn_way vn_ops_linear_way(const vn_gpu_pass *w, const vn_node *n);
+/* Chooses how the product of a node is computed. */
+vn_product_choice vn_ops_linear_choice(const vn_gpu_pass *w, const vn_node *n);
 /* Sets p to that product, if one dispatch takes all of it; else returns false. */
-bool   vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p);
+bool              vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p);
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n);
 

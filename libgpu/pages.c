@@ -20,14 +20,14 @@ static int64_t blocks_of(const vn_pages *p, int64_t tokens)
 	return (tokens + p->block - 1) / p->block;
 }
 
-static uint32_t draw(uint64_t *x, uint32_t below)
+static uint32_t draw_number(uint64_t *x, uint32_t below)
 {
 	*x = *x * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)((*x >> 32) % below);
 }
 
 /* Adds blocks [from, to), which are new. They are used after the blocks that are already free. */
-static void add(vn_pages *p, int64_t from, int64_t to)
+static void add_blocks(vn_pages *p, int64_t from, int64_t to)
 {
 	const int64_t n = to - from, had = from - p->used;
 	uint64_t      x = p->scatter + (uint64_t)from;
@@ -36,13 +36,13 @@ static void add(vn_pages *p, int64_t from, int64_t to)
 	for (int64_t i = 0; i < n; i++)
 		p->free[i] = (uint32_t)(to - 1 - i);
 	for (int64_t i = n - 1; i > 0 && p->scatter; i--) {
-		const uint32_t k = draw(&x, (uint32_t)i + 1), was = p->free[i];
+		const uint32_t k = draw_number(&x, (uint32_t)i + 1), was = p->free[i];
 		p->free[i] = p->free[k];
 		p->free[k] = was;
 	}
 }
 
-static vn_status grow(vn_pages *p, int64_t need, int64_t most, vn_error *err)
+static vn_status grow_lists(vn_pages *p, int64_t need, int64_t most, vn_error *err)
 {
 	int64_t room = p->room ? p->room : blocks_of(p, FIRST_TOKENS);
 
@@ -57,7 +57,7 @@ static vn_status grow(vn_pages *p, int64_t need, int64_t most, vn_error *err)
 	p->free = more ? more : p->free;
 	if (!taken || !more)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a table of %lld blocks", (long long)room);
-	add(p, p->room, room);
+	add_blocks(p, p->room, room);
 	p->room = room;
 	return VN_OK;
 }
@@ -72,7 +72,7 @@ vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, 
 	for (int64_t i = stay; i < p->used; i++)
 		p->free[p->room - p->used + i - stay] = p->taken[i];
 	p->used = stay < p->used ? stay : p->used;
-	if ((st = grow(p, need, most, err)))
+	if ((st = grow_lists(p, need, most, err)))
 		return st;
 	for (; p->used < need; p->used++)
 		p->taken[p->used] = p->free[p->room - p->used - 1];

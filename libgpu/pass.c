@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* A buffer of at least (with guard: exactly) that size; contents are lost. */
-static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name,
-                        vn_error *err)
+static vn_status ensure_buffer(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name,
+                               vn_error *err)
 {
 	if (b->buffer && (g->guard ? b->size == bytes : b->size >= bytes))
 		return VN_OK;
@@ -23,7 +23,7 @@ static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSiz
 }
 
 /* Uploads the host's inputs of a pass: ids and tables. */
-static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
+static vn_status upload_inputs(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 {
 	vn_gpu      *g = w->g;
 	VkDeviceSize bytes = (VkDeviceSize)w->tokens * 4;
@@ -34,7 +34,7 @@ static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 		bytes = g->table_at[r] + (VkDeviceSize)(g->rope_past[r] ? w->past : w->tokens) *
 		                             (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
 	}
-	if ((st = ensure(g, &g->upload, VN_FOR_UPLOAD, bytes, "ids and rope tables", err)))
+	if ((st = ensure_buffer(g, &g->upload, VN_FOR_UPLOAD, bytes, "ids and rope tables", err)))
 		return st;
 	if (g->guard)
 		memset((char *)g->upload.map - g->upload.offset, 0xFF, g->upload.total);
@@ -85,7 +85,7 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 	return vn_guard_prepare(&g->device, &g->zones, err);
 }
 
-static void poison(vn_gpu *g)
+static void poison_buffers(vn_gpu *g)
 {
 	for (int s = 0; s < g->arena.n_slots; s++)
 		vn_encode_poison(&g->encoder, &g->arena.slot[s]);
@@ -100,7 +100,7 @@ static void poison(vn_gpu *g)
 }
 
 /* For tests of the guard: writes four bytes directly after an output. */
-static void overrun(vn_gpu_pass *w, int node)
+static void overrun_output(vn_gpu_pass *w, int node)
 {
 	vn_buffer *b = vn_place_of(w->g, w->g->plan->node[node].out[0]);
 
@@ -144,7 +144,7 @@ static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 	return st;
 }
 
-static bool stamps(vn_gpu *g, uint32_t from, uint32_t n)
+static bool fetch_stamps(vn_gpu *g, uint32_t from, uint32_t n)
 {
 	return vn_vk.GetQueryPoolResults(g->device.device, g->encoder.queries, from, n, n * sizeof(*g->stamp),
 	                                 g->stamp + from, sizeof(*g->stamp),
@@ -152,7 +152,7 @@ static bool stamps(vn_gpu *g, uint32_t from, uint32_t n)
 }
 
 /* Records a timestamp after a node; after the last node in any case. */
-static void stamp(vn_gpu *g, int node)
+static void record_stamp(vn_gpu *g, int node)
 {
 	if (g->times_nodes || node + 1 == g->plan->n_nodes)
 		vn_encode_stamp(&g->encoder, (uint32_t)node + 1);
@@ -163,7 +163,8 @@ static void read_stamps(vn_gpu *g)
 	const uint32_t   n = (uint32_t)g->plan->n_nodes;
 	const vn_device *d = &g->device;
 
-	g->timed = g->encoder.queries && (g->times_nodes ? stamps(g, 0, n + 1) : stamps(g, 0, 1) && stamps(g, n, 1));
+	g->timed = g->encoder.queries &&
+	           (g->times_nodes ? fetch_stamps(g, 0, n + 1) : fetch_stamps(g, 0, 1) && fetch_stamps(g, n, 1));
 	if (!g->timed)
 		return;
 	for (uint32_t i = 0, first = 0; i < n && g->times_nodes; i++) {
@@ -231,7 +232,7 @@ static vn_status start_progress(vn_gpu *g, vn_error *err)
 	}
 	if (!g->bar.on || strcmp(g->device.info.type, "cpu") != 0)
 		return VN_OK;
-	if (!(st = ensure(g, &g->counter, VN_FOR_READBACK, sizeof(uint32_t), "node counter", err))) {
+	if (!(st = ensure_buffer(g, &g->counter, VN_FOR_READBACK, sizeof(uint32_t), "node counter", err))) {
 		*(uint32_t *)g->counter.map = 0;
 		vn_progress_watch(&g->bar, g->counter.map);
 	}
@@ -259,9 +260,9 @@ vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_
 	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, g->guard, err)) ||
 	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard, g->cache.pages.block > 0,
 	                          err)) ||
-	    (st = ensure(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
-	    (st = ensure(g, &g->sums, VN_ON_DEVICE, linear > parts ? linear : parts, "sums", err)) ||
-	    (st = upload(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
+	    (st = ensure_buffer(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
+	    (st = ensure_buffer(g, &g->sums, VN_ON_DEVICE, linear > parts ? linear : parts, "sums", err)) ||
+	    (st = upload_inputs(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
 		return st;
 	g->encoder.submits = g->encoder.barriers = 0;
 	vn_staging_reset(&g->staging, g->guard);
@@ -274,7 +275,7 @@ vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_
 	vn_encode_begin(&g->encoder);
 	g->open = true;
 	if (g->guard)
-		poison(g);
+		poison_buffers(g);
 	if (w->past == 0)
 		vn_cache_clear(&g->encoder, &g->cache);
 	vn_encode_reset_stamps(&g->encoder);
@@ -299,7 +300,7 @@ void vn_pass_over(vn_gpu *g, int to)
 			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
 		}
 		g->joined[g->next] = false;
-		stamp(g, g->next);
+		record_stamp(g, g->next);
 	}
 }
 
@@ -368,11 +369,11 @@ static vn_status finish_node(vn_gpu *g, int node, vn_error *err)
 	for (int k = 0; k < n->n_state; k++)
 		g->cache.slot[n->state[k]].made = !g->cache.slot[n->state[k]].grows;
 	if (node == g->break_overrun)
-		overrun(&g->walk, node);
+		overrun_output(&g->walk, node);
 	if ((st = taps_of(&g->walk, node, err)))
 		return st; /* there may be no command buffer to record into */
 	vn_ops_keep(&g->walk, n);
-	stamp(g, node);
+	record_stamp(g, node);
 	if (g->bar.count)
 		vn_encode_count(&g->encoder, &g->counter, (uint32_t)node + 1);
 	if (node + 1 == first_part(g) && (st = vn_staging_send(&g->walk, err)))

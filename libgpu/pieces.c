@@ -53,7 +53,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 	return bytes < most ? bytes : most;
 }
 
-static void compute(vn_gpu_pass *w, int value, int64_t head, int64_t row, int64_t rows, int64_t col, int64_t cols)
+static void compute_piece(vn_gpu_pass *w, int value, int64_t head, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
 	const vn_value *v = &w->g->plan->value[value];
 
@@ -68,8 +68,8 @@ static void compute(vn_gpu_pass *w, int value, int64_t head, int64_t row, int64_
 	}
 }
 
-static vn_status tap(vn_gpu_pass *w, int value, const form *f, int64_t head, int64_t row, int64_t rows, int64_t col,
-                     int64_t cols, vn_error *err)
+static vn_status tap_piece(vn_gpu_pass *w, int value, const form *f, int64_t head, int64_t row, int64_t rows,
+                           int64_t col, int64_t cols, vn_error *err)
 {
 	const size_t  element = vn_dtype_size(w->g->policy.storage);
 	const int64_t from = row > w->first ? row : w->first; /* what of it is wanted */
@@ -90,7 +90,7 @@ void vn_pieces_list(vn_gpu_pass *w, int value)
 	const form f = form_of(w, value);
 
 	if (f.from < f.to)
-		compute(w, value, 0, f.from, 1, 0, 1);
+		compute_piece(w, value, 0, f.from, 1, 0, 1);
 }
 
 vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
@@ -106,8 +106,8 @@ vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
 			const int64_t cols = rows_fit < 1 ? room : f.row;
 			for (int64_t col = 0; col < f.row && !st; col += cols) {
 				const int64_t n = cols < f.row - col ? cols : f.row - col;
-				compute(w, value, head, row, rows, col, n);
-				st = tap(w, value, &f, head, row, rows, col, n, err);
+				compute_piece(w, value, head, row, rows, col, n);
+				st = tap_piece(w, value, &f, head, row, rows, col, n, err);
 			}
 			if (st)
 				return st;
@@ -117,8 +117,8 @@ vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status take(vn_gpu_pass *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n,
-                      vn_error *err)
+static vn_status take_elements(vn_gpu_pass *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n,
+                               vn_error *err)
 {
 	return to ? vn_staging_bring(w, value, src, 0, n, to, err) : vn_staging_take(w, value, hand, at, src, 0, n, err);
 }
@@ -132,13 +132,13 @@ vn_status vn_pieces_state(vn_gpu_pass *w, int value, vn_buffer *now, bool hand, 
 	vn_status     st = VN_OK;
 
 	if (!w->g->cache.slot[state].grows || !w->g->cache.pages.block)
-		return take(w, value, hand, to, now, 0, all, err);
+		return take_elements(w, value, hand, to, now, 0, all, err);
 	for (int64_t at = 0; at < all && !st; at += room) {
 		const int64_t n = room < all - at ? room : all - at;
 		if (w->g->guard)
 			vn_encode_poison(&w->g->encoder, &w->g->scratch);
 		vn_ops_gather(w, state, at, n);
-		st = take(w, value, hand, to ? (char *)to + (size_t)at * element : NULL, &w->g->scratch, at, n, err);
+		st = take_elements(w, value, hand, to ? (char *)to + (size_t)at * element : NULL, &w->g->scratch, at, n, err);
 	}
 	return st;
 }

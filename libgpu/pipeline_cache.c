@@ -24,7 +24,7 @@ typedef struct head {
 } head;
 
 /* The directory, created if it does not exist. Returns false if it cannot be created. */
-static bool directory(const char *dir, char *path, size_t room)
+static bool make_directory(const char *dir, char *path, size_t room)
 {
 	const char *base;
 	int         n;
@@ -56,14 +56,14 @@ static bool file_path(const vn_device *d, const char *dir, char *path, size_t ro
 	for (size_t i = 0; i < VK_UUID_SIZE; i++)
 		p += snprintf(p, 3, "%02x", d->driver_uuid[i]);
 	snprintf(p, 16, ".pipelines");
-	if (!directory(dir, path, room) || strlen(path) + strlen(name) + 16 >= room)
+	if (!make_directory(dir, path, room) || strlen(path) + strlen(name) + 16 >= room)
 		return false;
 	strcat(path, name);
 	return true;
 }
 
 /* The driver's bytes, or NULL. */
-static void *load(const vn_device *d, const char *path, size_t *bytes)
+static void *load_data(const vn_device *d, const char *path, size_t *bytes)
 {
 	FILE *f = fopen(path, "rb");
 	head  h;
@@ -97,7 +97,7 @@ vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache 
 	VkResult r;
 
 	vn_trouble_spare(true); /* without it, the start is slower */
-	data = file_path(d, dir, path, sizeof(path)) ? load(d, path, &bytes) : NULL;
+	data = file_path(d, dir, path, sizeof(path)) ? load_data(d, path, &bytes) : NULL;
 	vn_trouble_spare(false);
 	*hit = data != NULL;
 	r = vn_vk.CreatePipelineCache(d->device,
@@ -128,7 +128,7 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	    !(data = malloc(bytes)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS ||
 	    bytes < sizeof(VkPipelineCacheHeaderVersionOne)) /* lavapipe of Mesa 26.2.6 */
 		goto done;
-	if ((before = load(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
+	if ((before = load_data(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
 		goto done; /* nothing new */
 	snprintf(partial, sizeof(partial), "%s.%ld", path, (long)getpid());
 	if (!(f = fopen(partial, "wb")))

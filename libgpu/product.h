@@ -9,24 +9,25 @@
 
 #include "libgpu/encode.h"
 
-typedef struct vn_way {
+/* How a product is computed: by which shader, and split into how many parts. */
+typedef struct vn_product_choice {
 	vn_kernel kernel;
 	/* VN_K_LINEAR_VEC: lanes per output; others: parts of the inputs, summed separately and then
 	 * joined in order */
 	int       shares;
-} vn_way;
+} vn_product_choice;
 
 /* Selects the shader for x (T,N), w (M,N), among those that the device has. */
-vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
+vn_product_choice vn_product_choose(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
 
 /* Selects the shader that computes two such products, gate and up, and their gated product in one
  * command. Returns false if there is none. The bits are those of separate commands. */
-bool vn_product_gated_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_way *way);
+bool vn_product_choose_gated(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_product_choice *choice);
 
-/* Does this way leave partial sums, which a second dispatch must join? */
-bool         vn_product_is_joined(vn_way way);
+/* Does this choice leave partial sums, which a second dispatch must join? */
+bool         vn_product_is_joined(vn_product_choice choice);
 /* Returns the bytes of those partial sums; 0: none. */
-VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M);
+VkDeviceSize vn_product_sums(vn_product_choice choice, int64_t T, int64_t M);
 
 typedef struct vn_product {
 	vn_buffer     *x, *w, *b, *y; /* b: NULL for none */
@@ -36,13 +37,13 @@ typedef struct vn_product {
 
 /* Records one or two dispatches. element: bytes per number. x and w must start at a multiple of N
  * elements from an address aligned to 256. */
-void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
+void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element);
 
 /* Same, without the dispatch that joins the sums. */
-void vn_product_encode_parts(vn_encoder *e, vn_way way, const vn_product *p, size_t element);
-/* Two products of one shape, by a way from vn_product_gated_way; y: the activated first times the
+void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element);
+/* Two products of one shape, by the choice of vn_product_choose_gated; y: the activated first times the
  * second. All three results are stored. */
-void vn_product_encode_gated(vn_encoder *e, vn_way way, const vn_product *gate, const vn_product *up, vn_act act,
-                             vn_buffer *y, size_t element);
+void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_product *gate, const vn_product *up,
+                             vn_act act, vn_buffer *y, size_t element);
 
 #endif

@@ -36,7 +36,7 @@ void vn_staging_destroy(vn_device *d, vn_staging *s)
 	*s = (vn_staging) { 0 };
 }
 
-static void clear(vn_staging *s, int i, bool guard)
+static void clear_buffer(vn_staging *s, int i, bool guard)
 {
 	s->used[i] = 0;
 	s->n[i] = 0;
@@ -47,7 +47,7 @@ static void clear(vn_staging *s, int i, bool guard)
 void vn_staging_reset(vn_staging *s, bool guard)
 {
 	for (int i = 0; i < 2; i++) {
-		clear(s, i, guard);
+		clear_buffer(s, i, guard);
 		if (guard) /* zones and all */
 			memset((char *)s->buf[i].map - s->buf[i].offset, 0xFF, s->buf[i].total);
 	}
@@ -60,7 +60,7 @@ static vn_dtype dtype_of(const vn_gpu_pass *w, int value)
 }
 
 /* Elements before the token axis, and after it. */
-static void around(const vn_gpu_pass *w, int value, int64_t *outer, int64_t *inner)
+static void count_around_tokens(const vn_gpu_pass *w, int value, int64_t *outer, int64_t *inner)
 {
 	const vn_value *v = &w->g->plan->value[value];
 	const vn_shape  shape = vn_value_shape(v, w->tokens, w->past + w->tokens);
@@ -84,7 +84,7 @@ static vn_status check_written(const vn_gpu_pass *w, const vn_transfer_part *p, 
 	for (int64_t i = 0; i < p->elements; i++) {
 		if (halves ? half[i] != 0xFFFF : word[i] != VN_POISON)
 			continue;
-		around(w, p->value, &outer, &inner);
+		count_around_tokens(w, p->value, &outer, &inner);
 		const int64_t rows = p->hand ? w->count : w->tokens;
 		const int64_t row = v->state >= 0 ? (p->start + i) / vn_value_row(v)
 		                                  : (p->start + i) / inner % rows + (p->hand ? w->first : 0);
@@ -113,7 +113,7 @@ static vn_status hand_over(const vn_gpu_pass *w, const vn_transfer_part *p, cons
 }
 
 /* Wait for command buffer i and hand over what it brought. */
-static vn_status drain(vn_gpu_pass *w, int i, vn_error *err)
+static vn_status drain_buffer(vn_gpu_pass *w, int i, vn_error *err)
 {
 	vn_staging *s = &w->g->staging;
 	vn_status   st;
@@ -130,16 +130,16 @@ static vn_status drain(vn_gpu_pass *w, int i, vn_error *err)
 		if (!st && p->to)
 			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(dtype_of(w, p->value)));
 	}
-	clear(s, i, w->g->guard);
+	clear_buffer(s, i, w->g->guard);
 	return st;
 }
 
-static vn_status turn(vn_gpu_pass *w, vn_error *err)
+static vn_status submit_and_drain(vn_gpu_pass *w, vn_error *err)
 {
 	vn_encoder *e = &w->g->encoder;
 	vn_status   st;
 
-	if ((st = vn_encode_submit(e, err)) || (st = drain(w, e->cur, err)))
+	if ((st = vn_encode_submit(e, err)) || (st = drain_buffer(w, e->cur, err)))
 		return st;
 	vn_encode_begin(e);
 	return VN_OK;
@@ -149,10 +149,10 @@ vn_status vn_staging_send(vn_gpu_pass *w, vn_error *err)
 {
 	vn_encoder *e = &w->g->encoder;
 
-	return e->flying[1 - e->cur] ? VN_OK : turn(w, err);
+	return e->flying[1 - e->cur] ? VN_OK : submit_and_drain(w, err);
 }
 
-static vn_status note(vn_staging *s, int i, vn_transfer_part part, vn_error *err)
+static vn_status add_part(vn_staging *s, int i, vn_transfer_part part, vn_error *err)
 {
 	vn_transfer_part *more = vn_grown(s->part[i], (size_t)s->n[i], sizeof *more);
 	if (!more)
@@ -163,8 +163,8 @@ static vn_status note(vn_staging *s, int i, vn_transfer_part part, vn_error *err
 }
 
 /* part: its value, start and destination; cut to what fits. */
-static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from, int64_t elements,
-                      vn_error *err)
+static vn_status stage_elements(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from,
+                                int64_t elements, vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
 	const size_t size = vn_dtype_size(dtype_of(w, part.value));
@@ -175,7 +175,7 @@ static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkD
 		s->used[i] = (s->used[i] + size - 1) & ~(size - 1); /* for the host to read */
 		int64_t fit = (int64_t)((s->size - s->used[i]) / size);
 		if (fit == 0) {
-			if ((st = turn(w, err)))
+			if ((st = submit_and_drain(w, err)))
 				return st;
 			continue;
 		}
@@ -183,7 +183,7 @@ static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkD
 			fit = elements;
 		part.offset = s->used[i];
 		part.elements = fit;
-		if ((st = note(s, i, part, err)))
+		if ((st = add_part(s, i, part, err)))
 			return st;
 		vn_encode_copy_out(&w->g->encoder, src, from, &s->buf[i], s->used[i], (VkDeviceSize)fit * size);
 		s->used[i] += (size_t)fit * size;
@@ -198,7 +198,8 @@ static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkD
 vn_status vn_staging_take(vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
                           int64_t elements, vn_error *err)
 {
-	return take(w, (vn_transfer_part) { .value = value, .hand = hand, .start = start }, src, from, elements, err);
+	return stage_elements(w, (vn_transfer_part) { .value = value, .hand = hand, .start = start }, src, from, elements,
+	                      err);
 }
 
 vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err)
@@ -207,7 +208,7 @@ vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *er
 	int64_t      outer, inner;
 	vn_status    st = VN_OK;
 
-	around(w, value, &outer, &inner);
+	count_around_tokens(w, value, &outer, &inner);
 	if (w->g->guard)
 		st = vn_staging_take(w, value, false, 0, src, 0, outer * w->tokens * inner, err);
 	if (vn_walk_wants(w, value))
@@ -222,9 +223,9 @@ vn_status vn_staging_finish(vn_gpu_pass *w, vn_error *err)
 	vn_encoder *e = &w->g->encoder;
 	vn_status   st;
 
-	if ((st = vn_encode_submit(e, err)) || (st = drain(w, e->cur, err))) /* the older one first */
+	if ((st = vn_encode_submit(e, err)) || (st = drain_buffer(w, e->cur, err))) /* the older one first */
 		return st;
-	return drain(w, 1 - e->cur, err);
+	return drain_buffer(w, 1 - e->cur, err);
 }
 
 vn_status vn_staging_flush(vn_gpu_pass *w, vn_error *err)
@@ -239,5 +240,5 @@ vn_status vn_staging_flush(vn_gpu_pass *w, vn_error *err)
 vn_status vn_staging_bring(vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
                            vn_error *err)
 {
-	return take(w, (vn_transfer_part) { .value = value, .to = data }, src, from, elements, err);
+	return stage_elements(w, (vn_transfer_part) { .value = value, .to = data }, src, from, elements, err);
 }

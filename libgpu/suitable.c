@@ -32,7 +32,7 @@ static uint32_t compute_family(VkPhysicalDevice p)
 	return found;
 }
 
-static void lacks(char *missing, const char *what)
+static void add_missing(char *missing, const char *what)
 {
 	const size_t used = strlen(missing);
 
@@ -43,21 +43,21 @@ void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT])
 {
 	missing[0] = '\0';
 	if (a->api < VK_API_VERSION_1_3) {
-		lacks(missing, "Vulkan 1.3"); /* older devices have no queries for the rest */
+		add_missing(missing, "Vulkan 1.3"); /* older devices have no queries for the rest */
 		return;
 	}
 	if (!a->storage16)
-		lacks(missing, "16-bit storage (storageBuffer16BitAccess)");
+		add_missing(missing, "16-bit storage (storageBuffer16BitAccess)");
 	if (!a->addresses)
-		lacks(missing, "buffer device addresses (bufferDeviceAddress)");
+		add_missing(missing, "buffer device addresses (bufferDeviceAddress)");
 	if (!a->synchronization2)
-		lacks(missing, "synchronization2");
+		add_missing(missing, "synchronization2");
 	if (!a->compute)
-		lacks(missing, "compute queue");
+		add_missing(missing, "compute queue");
 	if (a->shared_bytes < VN_SHARED_BYTES)
-		lacks(missing, "32 KiB of shared memory");
+		add_missing(missing, "32 KiB of shared memory");
 	if (a->lanes < VN_LANES_MAX)
-		lacks(missing, "workgroups of 128");
+		add_missing(missing, "workgroups of 128");
 }
 
 static void find_missing(vn_physical *p, const VkPhysicalDeviceProperties *props)
@@ -81,7 +81,7 @@ static void find_missing(vn_physical *p, const VkPhysicalDeviceProperties *props
 	                     p->info.missing);
 }
 
-static void describe(vn_physical *p)
+static void describe_device(vn_physical *p)
 {
 	VkPhysicalDeviceVulkan12Properties v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES };
 	VkPhysicalDeviceProperties2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 };
@@ -132,7 +132,7 @@ vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_e
 	for (uint32_t i = 0; i < count; i++) {
 		(*list)[i].physical = device[i];
 		(*list)[i].info.index = (int)i;
-		describe(&(*list)[i]);
+		describe_device(&(*list)[i]);
 	}
 	*n = (int)count;
 	return VN_OK;

@@ -12,8 +12,8 @@ void vn_rope_table_free(vn_rope_table *t)
 	*t = (vn_rope_table) { 0 };
 }
 
-static void compute(const vn_rope *r, const vn_rope_variant *e, const float *freq, float factor, float *row,
-                    int64_t past, int64_t tokens)
+static void compute_table(const vn_rope *r, const vn_rope_variant *e, const float *freq, float factor, float *row,
+                          int64_t past, int64_t tokens)
 {
 	for (int64_t t = 0; t < tokens; t++)
 		for (int i = 0; i < r->rotary_dim / 2; i++) {
@@ -58,10 +58,10 @@ vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rop
 		kept->upto = 0;
 	}
 	if (vn_rope_varies_by_call(e) || past > kept->upto || !make_room(kept, past + tokens, R)) {
-		compute(r, e, freq, factor, table, past, tokens);
+		compute_table(r, e, freq, factor, table, past, tokens);
 	} else {
 		if (past + tokens > kept->upto) {
-			compute(r, e, freq, factor, kept->row + kept->upto * R, kept->upto, past + tokens - kept->upto);
+			compute_table(r, e, freq, factor, kept->row + kept->upto * R, kept->upto, past + tokens - kept->upto);
 			kept->upto = past + tokens;
 		}
 		memcpy(table, kept->row + past * R, (size_t)(tokens * R) * sizeof(*table));

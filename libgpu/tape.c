@@ -15,7 +15,7 @@
 
 /* ---- tapes ---------------------------------------------------------------------------- */
 
-static uint8_t *more(vn_tape *t, size_t n)
+static uint8_t *reserve_bytes(vn_tape *t, size_t n)
 {
 	if (t->n + n > t->room) {
 		const size_t room = 2 * (t->n + n) + 4096;
@@ -31,7 +31,7 @@ static uint8_t *more(vn_tape *t, size_t n)
 
 bool vn_tape_add(vn_tape *t, const vn_tape_entry *c, const void *push)
 {
-	uint8_t *at = more(t, sizeof *c + c->bytes);
+	uint8_t *at = reserve_bytes(t, sizeof *c + c->bytes);
 
 	if (!at)
 		return false;
@@ -46,7 +46,7 @@ bool vn_tape_add_block(vn_tape *t, const void *push, size_t bytes, VkDeviceSize 
 	uint8_t *to;
 
 	*at = t->n;
-	if (!(to = more(t, (bytes + BLOCK_ALIGN - 1) & ~(size_t)(BLOCK_ALIGN - 1))))
+	if (!(to = reserve_bytes(t, (bytes + BLOCK_ALIGN - 1) & ~(size_t)(BLOCK_ALIGN - 1))))
 		return false;
 	memcpy(to, push, bytes);
 	return true;
@@ -60,7 +60,7 @@ void vn_tape_free(vn_tape *t)
 
 /* ---- recording a tape ------------------------------------------------------------------ */
 
-static void barrier(VkCommandBuffer cmd, VkPipelineStageFlags2 to, VkAccessFlags2 access)
+static void record_barrier(VkCommandBuffer cmd, VkPipelineStageFlags2 to, VkAccessFlags2 access)
 {
 	vn_vk.CmdPipelineBarrier2(
 		cmd, &(VkDependencyInfo) { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
@@ -72,8 +72,8 @@ static void barrier(VkCommandBuffer cmd, VkPipelineStageFlags2 to, VkAccessFlags
 	                                                                        .dstAccessMask = access } });
 }
 
-static void dispatch(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_tape_entry *c, const void *push,
-                     VkPipeline *bound)
+static void record_dispatch(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_tape_entry *c,
+                            const void *push, VkPipeline *bound)
 {
 	const VkDeviceAddress at = rec->blocks.address + c->from_at;
 	const bool            in_memory = c->kind == VN_TAPE_DISPATCH_IN_MEMORY;
@@ -90,10 +90,10 @@ static void add_command(const vn_tape_buffers *r, const vn_tape_buffer *rec, con
                         VkPipeline *bound)
 {
 	switch ((vn_tape_kind)c->kind) {
-	case VN_TAPE_BARRIER: barrier(rec->cmd, SHADERS | COPIES, TOUCHED); break;
-	case VN_TAPE_HOST_BARRIER: barrier(rec->cmd, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT); break;
+	case VN_TAPE_BARRIER: record_barrier(rec->cmd, SHADERS | COPIES, TOUCHED); break;
+	case VN_TAPE_HOST_BARRIER: record_barrier(rec->cmd, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT); break;
 	case VN_TAPE_DISPATCH:
-	case VN_TAPE_DISPATCH_IN_MEMORY: dispatch(r, rec, c, push, bound); break;
+	case VN_TAPE_DISPATCH_IN_MEMORY: record_dispatch(r, rec, c, push, bound); break;
 	case VN_TAPE_COPY:
 		vn_vk.CmdCopyBuffer(rec->cmd, c->from, c->to, 1,
 		                    &(VkBufferCopy) { .srcOffset = c->from_at, .dstOffset = c->to_at, .size = c->n });
@@ -106,7 +106,7 @@ static void add_command(const vn_tape_buffers *r, const vn_tape_buffer *rec, con
 	}
 }
 
-static vn_status record(vn_tape_buffers *r, vn_tape_buffer *rec, vn_error *err)
+static vn_status record_commands(vn_tape_buffers *r, vn_tape_buffer *rec, vn_error *err)
 {
 	VkPipeline bound = VK_NULL_HANDLE;
 	VkResult   res;
@@ -164,14 +164,14 @@ void vn_tape_buffers_destroy(vn_tape_buffers *r)
 	*r = (vn_tape_buffers) { 0 };
 }
 
-static bool holds(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_tape *tape)
+static bool holds_tape(const vn_tape_buffers *r, const vn_tape_buffer *rec, const vn_tape *tape)
 {
 	return !r->always && rec->used && !rec->flying && rec->destroyed == r->d->destroyed && rec->tape.n == tape->n &&
 	       memcmp(rec->tape.bytes, tape->bytes, tape->n) == 0;
 }
 
 /* The command buffer that was not submitted for the longest time. At most two are running. */
-static vn_tape_buffer *oldest(vn_tape_buffers *r)
+static vn_tape_buffer *find_oldest(vn_tape_buffers *r)
 {
 	vn_tape_buffer *found = NULL;
 
@@ -195,7 +195,7 @@ static vn_status make_room(vn_tape_buffers *r, vn_tape_buffer *rec, size_t bytes
 }
 
 /* rec takes the tape's bytes and leaves its own. */
-static vn_status fill(vn_tape_buffers *r, vn_tape_buffer *rec, vn_tape *tape, size_t blocks, vn_error *err)
+static vn_status fill_buffer(vn_tape_buffers *r, vn_tape_buffer *rec, vn_tape *tape, size_t blocks, vn_error *err)
 {
 	const vn_tape had = rec->tape;
 	vn_status     st;
@@ -207,7 +207,7 @@ static vn_status fill(vn_tape_buffers *r, vn_tape_buffer *rec, vn_tape *tape, si
 	rec->tape = *tape;
 	*tape = had;
 	tape->n = 0;
-	return record(r, rec, err);
+	return record_commands(r, rec, err);
 }
 
 vn_status vn_tape_buffers_find(vn_tape_buffers *r, vn_tape *tape, const vn_tape *blocks, vn_tape_buffer **rec,
@@ -217,9 +217,9 @@ vn_status vn_tape_buffers_find(vn_tape_buffers *r, vn_tape *tape, const vn_tape 
 	vn_status       st;
 
 	for (int i = 0; i < VN_TAPE_BUFFERS && !found; i++)
-		if (holds(r, &r->of[i], tape))
+		if (holds_tape(r, &r->of[i], tape))
 			found = &r->of[i];
-	if (!found && (st = fill(r, found = oldest(r), tape, blocks->n, err)))
+	if (!found && (st = fill_buffer(r, found = find_oldest(r), tape, blocks->n, err)))
 		return st;
 	if (blocks->n)
 		memcpy(found->blocks.map, blocks->bytes, blocks->n);

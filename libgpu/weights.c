@@ -103,7 +103,7 @@ static bool any_infinite(const char *stored, vn_dtype storage, size_t n)
 }
 
 /* Finite numbers that became infinite in the storage format. x: float or double. */
-static int64_t overflows(const void *x, vn_dtype from, const char *stored, vn_dtype storage, size_t n)
+static int64_t count_new_infinities(const void *x, vn_dtype from, const char *stored, vn_dtype storage, size_t n)
 {
 	int64_t  count = 0;
 	uint16_t h;
@@ -162,7 +162,7 @@ static char *piece_place(const load *l, const piece *q)
 
 /* A double is converted directly to the storage format: through float it would be rounded twice,
  * and differ from the reference. */
-static void convert(const load *l, panels *own, const char *src, piece *q)
+static void convert_piece(const load *l, panels *own, const char *src, piece *q)
 {
 	const vn_dtype from = l->from[q->weight].dtype;
 	const size_t   n = piece_elements(q);
@@ -174,11 +174,11 @@ static void convert(const load *l, panels *own, const char *src, piece *q)
 		vn_to_f32(own->wide, src, from, n);
 		vn_from_f32(own->stored, l->storage, own->wide, n);
 	}
-	q->over = overflows(own->wide, from, own->stored, l->storage, n);
+	q->over = count_new_infinities(own->wide, from, own->stored, l->storage, n);
 }
 
 /* Converts one piece of the batch into device memory or the upload buffer. */
-static bool bring(void *ctx, int which, int worker)
+static bool upload_piece(void *ctx, int which, int worker)
 {
 	load            *l = ctx;
 	panels          *own = &l->panels[worker];
@@ -189,7 +189,7 @@ static bool bring(void *ctx, int which, int worker)
 	if (l->over[q->weight])
 		src = turn_over(own->turned, t, &q->p);
 	if (t->dtype != l->storage && !l->bf16[q->weight]) {
-		convert(l, own, src, q);
+		convert_piece(l, own, src, q);
 		src = own->stored;
 	}
 	memcpy(piece_place(l, q), src, piece_elements(q) * vn_dtype_size(l->storage));
@@ -243,7 +243,7 @@ static vn_status work_on_batch(load *l, vn_progress *bar, int64_t *done, vn_erro
 	vn_workers w;
 	vn_status  st = VN_OK;
 
-	vn_workers_start(&w, l->n, l->workers, bring, l);
+	vn_workers_start(&w, l->n, l->workers, upload_piece, l);
 	for (int seen = 0; seen < l->n && !st && !(st = vn_encode_asked_to_stop(l->e, err));) {
 		const int which = vn_workers_next(&w, seen);
 		if (which < 0)
@@ -349,7 +349,7 @@ static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 
 /* Poisons a whole block. A mapped block without zones is left to poison_gap: filling it with one
  * thread would take as long as converting the weights. */
-static void poison(load *l, vn_buffer *b, bool guard)
+static void poison_block(load *l, vn_buffer *b, bool guard)
 {
 	if (b->map && guard)
 		memset((char *)b->map - b->offset, 0xFF, b->total);
@@ -372,7 +372,7 @@ static void poison_gap(vn_gpu_weights *w, int weight)
 		memset((char *)b->map + end, 0xFF, (next < b->total ? next : b->total) - end);
 }
 
-static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
+static vn_status create_blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 {
 	vn_gpu_weights *w = l->w;
 	VkDeviceSize   *sizes = calloc(w->n ? (size_t)w->n : 1, sizeof(*sizes));
@@ -389,7 +389,7 @@ static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 		if (!(st = vn_buffer_create(l->e->d, &w->block[i], VN_ON_DEVICE, sizes[i], guard, name, err)))
 			w->n_blocks = i + 1;
 		if (!st)
-			poison(l, &w->block[i], guard);
+			poison_block(l, &w->block[i], guard);
 		w->bytes += (int64_t)sizes[i];
 	}
 	free(sizes);
@@ -418,7 +418,7 @@ static void free_panels(panels *own)
 }
 
 /* One worker at least. */
-static vn_status allocate(load *l, int n_weights, int threads, vn_error *err)
+static vn_status allocate_lists(load *l, int n_weights, int threads, vn_error *err)
 {
 	const int most = vn_workers_count(VN_WORK_MAX, threads);
 
@@ -454,8 +454,8 @@ vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *pla
 	vn_status  st;
 
 	*w = (vn_gpu_weights) { .n = plan->n_weights, .first_overflowed = -1 };
-	if ((st = allocate(&l, w->n, o->threads, err)) || (st = find_over(plan, l.over, err)) ||
-	    (st = check_shapes(plan, from, err)) || (st = blocks(&l, plan, o->guard, err)))
+	if ((st = allocate_lists(&l, w->n, o->threads, err)) || (st = find_over(plan, l.over, err)) ||
+	    (st = check_shapes(plan, from, err)) || (st = create_blocks(&l, plan, o->guard, err)))
 		goto done;
 	for (int i = 0; i < w->n; i++)
 		l.bf16[i] = there && l.storage == VN_F16 && from[i].dtype == VN_BF16;

@@ -10,7 +10,7 @@
 
 #define TICK 100000000 /* ns */
 
-static int processors(void)
+static int count_processors(void)
 {
 	cpu_set_t set;
 
@@ -19,13 +19,13 @@ static int processors(void)
 
 int vn_workers_count(int n, int threads)
 {
-	const int wanted = threads > 0 ? threads : processors();
+	const int wanted = threads > 0 ? threads : count_processors();
 	const int most = wanted < VN_WORKERS_MAX ? wanted : VN_WORKERS_MAX;
 
 	return n < 1 ? 1 : n < most ? n : most;
 }
 
-static void *run(void *ctx)
+static void *run_worker(void *ctx)
 {
 	vn_workers *w = ctx;
 
@@ -56,7 +56,7 @@ void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx,
 	vn_trouble_spare(true); /* with fewer threads it takes longer */
 	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (w->threads < want && pthread_create(&w->thread[w->threads], NULL, run, w) == 0)
+	while (w->threads < want && pthread_create(&w->thread[w->threads], NULL, run_worker, w) == 0)
 		w->threads++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	vn_trouble_spare(false);
@@ -68,7 +68,7 @@ int vn_workers_next(vn_workers *w, int seen)
 	int             piece;
 
 	if (w->threads == 0)
-		run(w);
+		run_worker(w);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += (until.tv_nsec + TICK) / 1000000000;
 	until.tv_nsec = (until.tv_nsec + TICK) % 1000000000;

@@ -52,7 +52,7 @@ static vn_plan *small_plan(void)
 }
 
 /* Microseconds of one product, of the best round. */
-static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
+static double time_of(vn_product_choice choice, int64_t T, int64_t M, int64_t N)
 {
 	const int64_t all = (int64_t)(WEIGHTS / element) / (M * N); /* weights of this shape that fit in memory */
 	double        best = 1e30;
@@ -66,7 +66,7 @@ static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
 		vn_encode_stamp(&encoder, 0);
 		for (int64_t k = 0; k < TIMES; k++)
 			vn_product_encode(
-				&encoder, way,
+				&encoder, choice,
 				&(vn_product) { .x = &x,
 			                    .w = &w,
 			                    .y = &y,
@@ -91,11 +91,11 @@ static double time_of(vn_way way, int64_t T, int64_t M, int64_t N)
 	return best;
 }
 
-static void print_product(vn_way way, int64_t T, int64_t M, int64_t N, bool chosen)
+static void print_product(vn_product_choice choice, int64_t T, int64_t M, int64_t N, bool chosen)
 {
-	if (vn_product_sums(way, T, M) > sums.size)
+	if (vn_product_sums(choice, T, M) > sums.size)
 		return;
-	const double us = time_of(way, T, M, N), flops = 2 * (double)T * (double)M * (double)N,
+	const double us = time_of(choice, T, M, N), flops = 2 * (double)T * (double)M * (double)N,
 				 bytes = (double)element * ((double)M * (double)N + (double)T * (double)(M + N));
 
 	if (json)
@@ -103,10 +103,10 @@ static void print_product(vn_way way, int64_t T, int64_t M, int64_t N, bool chos
 			"{\"tokens\": %lld, \"outputs\": %lld, \"inputs\": %lld, \"kernel\": \"%s\", \"shares\": %d, \"us\": %.3f, "
 			"\"flops\": %.0f, "
 			"\"bytes\": %.0f}\n",
-			(long long)T, (long long)M, (long long)N, vn_kernel_name(way.kernel), way.shares, us, flops, bytes);
+			(long long)T, (long long)M, (long long)N, vn_kernel_name(choice.kernel), choice.shares, us, flops, bytes);
 	else
 		printf("%6lld x %6lld x %5lld  %c %-16s %3d %9.1f us %7.1f TFLOP/s %6.0f GB/s\n", (long long)T, (long long)M,
-		       (long long)N, chosen ? '*' : ' ', vn_kernel_name(way.kernel), way.shares, us, 1e-6 * flops / us,
+		       (long long)N, chosen ? '*' : ' ', vn_kernel_name(choice.kernel), choice.shares, us, 1e-6 * flops / us,
 		       1e-3 * bytes / us);
 	fflush(stdout);
 }
@@ -115,17 +115,17 @@ static void every_way(int64_t T, int64_t M, int64_t N)
 {
 	if (T == 1) {
 		for (int lanes = 8; lanes <= 128; lanes *= 2)
-			print_product((vn_way) { VN_K_LINEAR_VEC, lanes }, T, M, N, false);
+			print_product((vn_product_choice) { VN_K_LINEAR_VEC, lanes }, T, M, N, false);
 		return;
 	}
 	for (int k = VN_K_COOP_8X8; k <= VN_K_COOP_1X2; k++)
 		for (int shares = 1; kernels.side && shares <= (N > 2048 ? 16 : 4); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				print_product((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
+				print_product((vn_product_choice) { (vn_kernel)k, shares }, T, M, N, false);
 	for (int k = VN_K_LINEAR_64X128; k < VN_K_LINEAR_VEC && !kernels.side; k++)
 		for (int shares = 1; shares <= (kernels.float_sums ? N > 2048 ? 16 : 4 : 1); shares *= 2)
 			if (shares == 1 || T * M <= 512 * 4096)
-				print_product((vn_way) { (vn_kernel)k, shares }, T, M, N, false);
+				print_product((vn_product_choice) { (vn_kernel)k, shares }, T, M, N, false);
 }
 
 static bool is_asked(int64_t T, int argc, char **argv)
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
 	printf(json ? "{\"device\": \"%s\", \"precision\": \"%s\", \"side\": %d}\n" : "%s, %s, matrices of %d\n",
 	       device.info.name, vn_policy_name(policy), kernels.side);
 	for (const double start = vn_seconds(); vn_seconds() < start + 0.5;) /* idle clocks are a third of busy ones */
-		time_of((vn_way) { VN_K_LINEAR_VEC, 16 }, 1, 4096, 4096);
+		time_of((vn_product_choice) { VN_K_LINEAR_VEC, 16 }, 1, 4096, 4096);
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
 		for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++) {
 			const int64_t T = tokens[t], M = shapes[s].M, N = shapes[s].N;
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 				continue;
 			if (M * N * (int64_t)element > (int64_t)WEIGHTS || (M > 100000 && !kernels.side && T > 512))
 				continue;
-			print_product(vn_product_way(&kernels, T, M, N), T, M, N, true);
+			print_product(vn_product_choose(&kernels, T, M, N), T, M, N, true);
 			if (argc > 2 && strcmp(argv[2], "all") == 0)
 				every_way(T, M, N);
 		}

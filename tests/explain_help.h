@@ -20,9 +20,9 @@ typedef struct explained {
 static inline void compare_llama(explained *e, const char *fault, bool explain)
 {
 	*e = (explained) { .compared.o = { .model = LLAMA, .replay = true, .explain = explain, .threads = 1 } };
-	CU_ASSERT_EQUAL_FATAL(record_llama("sound.h5", NULL, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(record_llama("unmodified.h5", NULL, &e->err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(record_llama("faulty.h5", fault, &e->err), VN_OK);
-	judge(&e->compared, "sound.h5", "faulty.h5", NULL, LOOSE);
+	judge(&e->compared, "unmodified.h5", "faulty.h5", NULL, LOOSE);
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
 }
 

@@ -193,7 +193,7 @@ def flushed(x):
 EMBED, COLUMNS = ("token_embed", "embed"), ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
 TILES = {"P9": lambda tile: tile % 2 == 1, "P9.tile": lambda tile: tile == 2}
 OTHER_HEAD = {"G18.head": -1, "G18.before": 1}  # by how many heads z is moved
-# What is made of a sound result: by points, or everywhere.
+# What is made of an unmodified result: by points, or everywhere.
 BEHIND = {
     "A9": (("attn_context",), lambda t, x: parts_first(x, t.K)),
     "M9.cap": (("logits",), lambda t, x: 30 * np.tanh(x / 30)),

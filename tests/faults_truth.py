@@ -2,7 +2,8 @@
 
 Written from specs/models.md and specs/faults.md, a model's config.json and its weights. Calls nothing of ours.
 Truth(model).predict(fault, checkpoint, recorded) is the tensor that the node behind a checkpoint makes of the recorded
-inputs when the engine has the fault there; None when the fault is not one of that node. fault None: the sound formula.
+inputs when the engine has the fault there; None when the fault is not one of that node. fault None: the unmodified
+formula.
 """
 import json
 import math

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""h5py_reads.py: a recording as a stranger sees it, who has h5py and specs/checkpoint.md.
+"""h5py_reads.py: a recording as read by a program that knows only h5py and specs/checkpoint.md.
 
     h5py_reads.py VERNIER MODEL IDS
 

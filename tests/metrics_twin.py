@@ -68,7 +68,7 @@ def cases(rng, rf, cf):
     noisy = lambda x, by=1e-3: x * (1 + by * rng.standard_normal(x.shape))
     x = normal(7, 300)
     yield "random", x, noisy(x), "token hidden"
-    yield "strangers", x, normal(7, 300), "token hidden"
+    yield "unrelated", x, normal(7, 300), "token hidden"
     yield "opposite", x, -x, "token hidden"
     flips = x.copy()
     flips[rng.random(x.shape) < 0.01] *= -1
@@ -82,7 +82,7 @@ def cases(rng, rf, cf):
     yield "scalar-like", normal(1), normal(1), "hidden"
     x = rng.standard_normal((6, 250)) * 2.0 ** rng.uniform(np.log2(low), np.log2(top) - 3, (6, 250))
     yield "mixed", x, noisy(x, 0.01), "token hidden"
-    yield "mixed-strangers", x, np.roll(x, 1, 1), "token hidden"
+    yield "mixed-unrelated", x, np.roll(x, 1, 1), "token hidden"
     rows = np.abs(normal(9, 64)) * (2.0 ** np.linspace(np.log2(low) + 3, np.log2(top) - 6, 9))[:, None]
     yield "rows", rows, noisy(rows), "token hidden"
     yield "rows-turned", rows, rows[::-1].copy(), "token hidden"

@@ -3,7 +3,7 @@
 
 Every fault of the catalogue is made, one at a time, at an operation of a middle layer, on 70 tokens, in one of the
 families that it fits: on the reference in float32 and, where there is a device, every tenth on the GPU in float16
-(--all: all in every family). `vernier explain` then has both recordings and the sound model. Counted are
+(--all: all in every family). `vernier explain` then has both recordings and the unmodified model. Counted are
 
   seen      the fault moves its tensor beyond the floor (the rest is right to be passed over in silence)
   origin    the operation at fault is the first origin, and there is no other

@@ -10,8 +10,8 @@ of the reference in float32 with the fault in the middle of the model (in a late
   - nothing before the first faulty node changes by a bit, and that node changes;
   - every faulty node makes of its inputs what tests/faults_truth.py predicts, to 1e-5 of the largest value.
 
-The sound formulas are held against a sound run first, so a wrong prediction is not taken for a fault. Exit status 1
-when one fails. Its arithmetic is numpy's and shares nothing with the program.
+The unmodified formulas are checked against an unmodified run first, so a wrong prediction is not taken for a fault.
+Exit status 1 when one fails. Its arithmetic is numpy's and shares nothing with the program.
 """
 import json
 import os
@@ -148,9 +148,9 @@ ODD = ("attn_scores", "attn_probs", "gate_act", "k_cache", "v_cache", "gdn_q", "
        "gdn_conv_state", "input")
 
 
-def taken_for(fault, name, sound):
+def taken_for(fault, name, unmodified):
     """The checkpoint that is recorded in place of another."""
-    names = [n for n in sound if n != "ids" and n.split(".")[-1] not in ODD]
+    names = [n for n in unmodified if n != "ids" and n.split(".")[-1] not in ODD]
     layer, point = name.split(".") if "." in name else ("", name)
     fixed = {"P10.context": "attn_context", "P10.out": "attn_out", "P10.gated": "attn_gated"}
     if fault in fixed:
@@ -159,23 +159,23 @@ def taken_for(fault, name, sound):
         return "final_norm"
     if fault == "P20":
         return f"layer{int(layer[5:]) - 1}.{point}"
-    alike = [n for n in names if sound[n].size == sound[name].size]
+    alike = [n for n in names if unmodified[n].size == unmodified[name].size]
     if name not in alike:
         return None
     at = alike.index(name) + (1 if fault == "P7" else -1)
     return alike[at] if at >= 0 else None
 
 
-def recorded_as(fault, name, sound):
+def recorded_as(fault, name, unmodified):
     """What stands under a name."""
     if fault == "P11":
-        return sound[name].reshape(len(sound[name]), -1).T.tobytes()
+        return unmodified[name].reshape(len(unmodified[name]), -1).T.tobytes()
     if fault == "P11.heads":
-        return sound[name].transpose(1, 0, 2).tobytes()
-    return sound[taken_for(fault, name, sound)].tobytes()
+        return unmodified[name].transpose(1, 0, 2).tobytes()
+    return unmodified[taken_for(fault, name, unmodified)].tobytes()
 
 
-def check_capture(vernier, model, fault, sound, out):
+def check_capture(vernier, model, fault, unmodified, out):
     """The same for a fault of the recording alone: one checkpoint is another, and nothing else changes."""
     tried = 0
     said = run(vernier, model, out, fault + "@nothing.at.all")
@@ -184,9 +184,9 @@ def check_capture(vernier, model, fault, sound, out):
         if isinstance(faulty, str):
             return faulty.strip(), tried, 0.0
         faulty = faulty[0]
-        changed = [n for n in sound if n != "ids" and faulty[n].tobytes() != sound[n].tobytes()
+        changed = [n for n in unmodified if n != "ids" and faulty[n].tobytes() != unmodified[n].tobytes()
                    and not n.endswith(".input")]
-        if changed != [name] or faulty[name].tobytes() != recorded_as(fault, name, sound):
+        if changed != [name] or faulty[name].tobytes() != recorded_as(fault, name, unmodified):
             return f"{name}: {', '.join(changed)} changed, or it is something else than predicted", tried, 0.0
         tried += 1
     return None, tried, 0.0
@@ -232,7 +232,7 @@ def check_recorder_fault(vernier, model, fault, out):
     return None, 4, 0.0
 
 
-def check(vernier, model, truth, fault, sound, out):
+def check(vernier, model, truth, fault, unmodified, out):
     """What is wrong, or None; and how many nodes were looked at."""
     if fault in GPU_ALONE:
         said = run(vernier, model, out, fault + "@*")
@@ -241,13 +241,13 @@ def check(vernier, model, truth, fault, sound, out):
     if fault in RECORDER_FAULTS:
         return check_recorder_fault(vernier, model, fault, out)
     if fault[:3] in ("P6", "P7", "P10", "P20", "P21", "P11"):
-        return check_capture(vernier, model, fault, sound[0, "f32"][0], out)
+        return check_capture(vernier, model, fault, unmodified[0, "f32"][0], out)
     steps = 3 if fault in LATER or fault in LATER_TOO else 0
     precision = "f64" if fault in DOUBLE else "f32"
-    if (steps, precision) not in sound:
-        sound[steps, precision] = run(vernier, model, out, steps=steps, precision=precision)
-    sound = sound[steps, precision]
-    names = [n for n in sound[0] if n != "ids"]
+    if (steps, precision) not in unmodified:
+        unmodified[steps, precision] = run(vernier, model, out, steps=steps, precision=precision)
+    unmodified = unmodified[steps, precision]
+    names = [n for n in unmodified[0] if n != "ids"]
     for where in [f"layer{l}" for l in reversed(range(truth.L))] + ["*"]:
         faulty = run(vernier, model, out, f"{fault}@{where}", steps=steps, precision=precision)
         if not isinstance(faulty, str):
@@ -266,7 +266,7 @@ def check(vernier, model, truth, fault, sound, out):
             if z is not None:
                 predicted[n, i] = z
     changed = [(n, i) for i in range(len(faulty)) for n in names if not n.endswith("_state")
-               and faulty[i][n].tobytes() != sound[i][n].tobytes()]
+               and faulty[i][n].tobytes() != unmodified[i][n].tobytes()]
     if not changed:
         return f"{where}: nothing changes", 0, 0.0
     if changed[0] not in predicted:
@@ -300,24 +300,24 @@ class Family:
         self.vernier, self.name, self.dir = vernier, f"{family} {label}".strip(), tempfile.TemporaryDirectory()
         self.model = variant(family, changes, self.dir.name) if changes else os.path.join(FIXTURES, family + "-trained")
         self.truth, self.out = Truth(self.model), os.path.join(self.dir.name, "r")
-        self.sound = {(steps, "f32"): run(vernier, self.model, self.out, steps=steps) for steps in (0, 3)}
-        names = self.sound[0, "f32"][0]
+        self.unmodified = {(steps, "f32"): run(vernier, self.model, self.out, steps=steps) for steps in (0, 3)}
+        names = self.unmodified[0, "f32"][0]
         self.truth.stale = {n: taken_for("P9", n, names) for n in names if n != "ids"}
         self.fits = fitting(vernier, self.model)
         self.faults, self.nodes, self.worst = 0, 0, (0.0, "")
 
-    def sound_is_sound(self):
+    def check_unmodified(self):
         failed = 0
-        for calls in self.sound.values():
+        for calls in self.unmodified.values():
             for n, i in ((n, i) for i, call in enumerate(calls) for n in call if n != "ids"):
                 z = self.truth.predict(None, n, calls[:i + 1])
                 if z is not None and not wrong(z, calls[i][n]) <= LEAST:
-                    print(f"{self.name}: {n} of call {i}: the sound formula is {wrong(z, calls[i][n]):.1e} off")
+                    print(f"{self.name}: {n} of call {i}: the unmodified formula is {wrong(z, calls[i][n]):.1e} off")
                     failed += 1
         return failed
 
     def check(self, fault, seen):
-        why, nodes, off = check(self.vernier, self.model, self.truth, fault, self.sound, self.out)
+        why, nodes, off = check(self.vernier, self.model, self.truth, fault, self.unmodified, self.out)
         self.faults, self.nodes, self.worst = self.faults + 1, self.nodes + nodes, max(self.worst, (off, fault))
         if nodes:
             seen.add(fault)
@@ -329,17 +329,17 @@ class Family:
 def check_blocks(vernier, out, fault):
     """A file whose matrices are in several formats of blocks: every product that the fault fits."""
     model, n = os.path.join(FIXTURES, "gguf", "qwen2-wide.mixed.gguf"), 0
-    tensors, sound = faults_blocks.gguf(model), run(vernier, model, out, ids=SHORT)[0]
+    tensors, unmodified = faults_blocks.gguf(model), run(vernier, model, out, ids=SHORT)[0]
     for point in faults_blocks.PRODUCTS:
         where = f"layer0.{point}"
-        z = faults_blocks.product(tensors, 0, point, sound, None)
-        if not wrong(z, sound[where]) <= LEAST:
-            return f"{where}: the sound formula is {wrong(z, sound[where]):.1e} off", n
-        z, faulty = faults_blocks.product(tensors, 0, point, sound,
+        z = faults_blocks.product(tensors, 0, point, unmodified, None)
+        if not wrong(z, unmodified[where]) <= LEAST:
+            return f"{where}: the unmodified formula is {wrong(z, unmodified[where]):.1e} off", n
+        z, faulty = faults_blocks.product(tensors, 0, point, unmodified,
                                           fault), run(vernier, model, out, f"{fault}@{where}", ids=SHORT)
         if (z is None) != isinstance(faulty, str):
             return f"{where}: {faulty if z is None else 'it is made'}", n
-        if z is not None and (faulty[0][where].tobytes() == sound[where].tobytes()
+        if z is not None and (faulty[0][where].tobytes() == unmodified[where].tobytes()
                               or not wrong(z, faulty[0][where]) <= LEAST):
             return f"{where}: it is {wrong(z, faulty[0][where]):.1e} off what is predicted", n
         n += z is not None
@@ -349,7 +349,7 @@ def check_blocks(vernier, out, fault):
 def main():
     vernier, only = sys.argv[1], sys.argv[2].split(",") if len(sys.argv) > 2 else []
     families = [Family(vernier, f) for f in FAMILIES]
-    failed, seen = sum(f.sound_is_sound() for f in families), set()
+    failed, seen = sum(f.check_unmodified() for f in families), set()
     for n, fault in enumerate(dict.fromkeys(i for f in families for i in f.fits)):
         where = [f for f in families if fault in f.fits]
         if "--all" in only or fault in only:
@@ -360,7 +360,7 @@ def main():
             failed += sum(f.check(fault, seen) for f in where if fault not in seen and f not in two)
     for family, label, chapters, changes in VARIANTS:
         families.append(Family(vernier, family, label, changes))
-        failed += families[-1].sound_is_sound()
+        failed += families[-1].check_unmodified()
         failed += sum(families[-1].check(f, seen) for f in families[-1].fits
                       if f.split(".")[0] in chapters.split() and (not only or "--all" in only or f in only))
     for fault in BLOCKS:

@@ -72,9 +72,9 @@ def check(vernier, device, model, faults):
     truth, floor, half = runs
     worst = (0.0, "")
     for n, r in truth.items():
-        sound = [np.isfinite(x[n]) for x in runs]
-        if not all(s.all() for s in sound): # what overflows a half does so on both
-            if not np.array_equal(sound[1], sound[2]):
+        finite = [np.isfinite(x[n]) for x in runs]
+        if not all(s.all() for s in finite): # what overflows a half does so on both
+            if not np.array_equal(finite[1], finite[2]):
                 return n + ": infinities elsewhere than the reference's", worst
             break
         if not r.any(): # a head that was never loaded

@@ -69,13 +69,13 @@ def expect(what, status, *args, says="", least=0):
 
 
 class Foreign:
-    """A recording as a stranger writes it: names, numbers, and as little else as can be."""
+    """A recording as another engine writes it: names, numbers, and as little else as can be."""
 
     def __init__(self, path, ids, positions=None, steps=None, **run):
         self.f = h5py.File(path, "w")
         self.f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
         g = self.f.create_group("run")
-        g.attrs.update(engine="stranger", precision="f32", **run)
+        g.attrs.update(engine="another", precision="f32", **run)
         g["token_ids"] = np.asarray(ids, "<i4")
         g["positions"] = np.asarray(positions if positions is not None else np.arange(len(ids)), "<i4")
         self.step = self.f.create_group("step.0")

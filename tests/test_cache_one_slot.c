@@ -165,7 +165,7 @@ static void more_than_one_is_not(void)
 	CU_ASSERT_EQUAL(explained_as(&h), 0);
 }
 
-static void a_sound_step_has_none(void)
+static void a_correct_step_has_none(void)
 {
 	vn_hypothesis h;
 
@@ -182,7 +182,7 @@ int main(void)
 		TEST(a_key_or_a_value_of_no_token_is_found),
 		TEST(heads_that_do_not_read_a_key_of_no_token_are_not_cleared),
 		TEST(more_than_one_is_not),
-		TEST(a_sound_step_has_none),
+		TEST(a_correct_step_has_none),
 		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())

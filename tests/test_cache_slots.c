@@ -15,7 +15,7 @@ typedef struct slots {
 	bool seen[S];
 } slots;
 
-static slots sound(void)
+static slots correct_slots(void)
 {
 	slots s;
 	for (int j = 0; j < S; j++) {
@@ -58,7 +58,7 @@ static int explained_as(const slots *last, vn_hypothesis *best)
 	const given of[] = {
 		{ "layer1.q_rope", q }, { "layer1.k_rope", k }, { "layer1.v_proj", v }, { "layer1.attn_context", context }
 	};
-	const slots     plain = sound();
+	const slots     plain = correct_slots();
 	vn_explanation *x;
 	explained       e;
 
@@ -97,28 +97,28 @@ static void expect_slots(const slots *s, vn_finding finding, int from, int n, in
 
 static void slots_of_zeros_are_found(void)
 {
-	slots s = sound();
+	slots s = correct_slots();
 
 	for (int j = 4; j < 8; j++)
 		s.key[j] = s.value[j] = -1;
 	expect_slots(&s, VN_CACHE_EMPTY, 4, 4, -1);
-	s = sound();
+	s = correct_slots();
 	for (int j = 4; j < 8; j++)
 		s.value[j] = -1;
 	expect_slots(&s, VN_CACHE_EMPTY, 4, 4, VN_CACHE_NO_VALUES);
-	s = sound();
+	s = correct_slots();
 	s.key[9] = -1;
 	expect_slots(&s, VN_CACHE_EMPTY, 9, 1, VN_CACHE_NO_KEYS);
 }
 
 static void slots_of_other_tokens_are_found(void)
 {
-	slots s = sound();
+	slots s = correct_slots();
 
 	for (int j = 4; j < 8; j++)
 		s.key[j] = s.value[j] = j + 4;
 	expect_slots(&s, VN_CACHE_OTHER_TOKENS, 4, 4, 8);
-	s = sound();
+	s = correct_slots();
 	s.key[6] = s.value[6] = 2;
 	expect_slots(&s, VN_CACHE_OTHER_TOKENS, 6, 1, 2);
 }
@@ -126,16 +126,16 @@ static void slots_of_other_tokens_are_found(void)
 /* Of any length, wherever they begin. */
 static void slots_that_are_not_seen_are_found(void)
 {
-	slots s = sound();
+	slots s = correct_slots();
 
 	for (int j = 3; j < 8; j++)
 		s.seen[j] = false;
 	expect_slots(&s, VN_KEYS_UNSEEN, 3, 5, -2);
 }
 
-static void a_sound_step_has_none(void)
+static void a_correct_step_has_none(void)
 {
-	const slots   s = sound();
+	const slots   s = correct_slots();
 	vn_hypothesis h;
 
 	CU_ASSERT_EQUAL(explained_as(&s, &h), 0);
@@ -162,7 +162,7 @@ int main(void)
 		TEST(slots_of_zeros_are_found),
 		TEST(slots_of_other_tokens_are_found),
 		TEST(slots_that_are_not_seen_are_found),
-		TEST(a_sound_step_has_none),
+		TEST(a_correct_step_has_none),
 		TEST(a_step_without_a_cache_is_left_alone),
 		CU_TEST_INFO_NULL,
 	};

@@ -97,8 +97,8 @@ static void two_faults_at_one_operation_are_found_together(void)
 	end_explained(&e);
 }
 
-/* A reader that is right with what was recorded shows that the run went on with it. */
-static void readers_tell_how_the_run_went_on(void)
+/* A reader that is right with what was recorded shows that the run consumed it. */
+static void readers_tell_what_the_run_consumed(void)
 {
 	const given plain[] = { { "layer1.q_proj", x }, { "layer1.q_rope", y } };
 	explained   e;
@@ -148,7 +148,7 @@ int main(void)
 		TEST(a_fault_is_found_by_its_numbers),
 		TEST(faults_of_one_operation_are_tried_there),
 		TEST(two_faults_at_one_operation_are_found_together),
-		TEST(readers_tell_how_the_run_went_on),
+		TEST(readers_tell_what_the_run_consumed),
 		TEST(what_does_the_same_is_added),
 		CU_TEST_INFO_NULL,
 	};

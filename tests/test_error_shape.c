@@ -8,13 +8,13 @@
 
 enum { T = 12, N = 10 };
 
-static double sound[T * N], found[T * N];
+static double unmodified[T * N], found[T * N];
 
 /* Numbers from 1 to 2, positive, of no pattern. */
 static void begin(void)
 {
 	for (int i = 0; i < T * N; i++)
-		sound[i] = found[i] = 1 + (37 * i % 101) / 101.0;
+		unmodified[i] = found[i] = 1 + (37 * i % 101) / 101.0;
 }
 
 /* The sentence about the error's shape in `rows` tokens; "" if there is none. */
@@ -24,7 +24,7 @@ static const char *said_of(int rows, const char *axes)
 	vn_node          node = { .op = VN_OP_RMS_NORM };
 	vn_value         value = { .node = 0 };
 	const vn_plan    plan = { .n_nodes = 1, .n_values = 1, .node = &node, .value = &value };
-	const vn_tensor  own = { VN_F64, { 2, { rows, N } }, sound }, cand = { VN_F64, { 2, { rows, N } }, found };
+	const vn_tensor  own = { VN_F64, { 2, { rows, N } }, unmodified }, cand = { VN_F64, { 2, { rows, N } }, found };
 	const vn_site    site = { .plan = &plan, .cand = cand, .axes = axes };
 	vn_comparison    c = { .opened.policy.storage = VN_F32 };
 	vn_explanation   x = { .unmodified.local.floor_token = 1e-14 };

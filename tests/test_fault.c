@@ -42,9 +42,9 @@ static void an_id_without_its_variant_is_the_first_of_them(void)
 		CU_ASSERT_EQUAL(vn_fault_find(none[i]), -1);
 }
 
-static bool other_weights(const vn_faulty *f, const vn_plan *sound)
+static bool other_weights(const vn_faulty *f, const vn_plan *unmodified)
 {
-	return vn_faulty_plan(f)->n_weights != sound->n_weights;
+	return vn_faulty_plan(f)->n_weights != unmodified->n_weights;
 }
 
 /* One node of one model. */
@@ -77,7 +77,7 @@ static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node
 			CU_ASSERT(vn_shape_equal(&q->weight[w].shape, &vn_faulty_weights(f)[w].shape));
 		++*made;
 	}
-	CU_ASSERT_TRUE(vn_plan_equal(copy, p)); /* the sound plan stays sound */
+	CU_ASSERT_TRUE(vn_plan_equal(copy, p)); /* the unmodified plan stays unmodified */
 	vn_faulty_destroy(f);
 }
 

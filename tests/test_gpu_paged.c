@@ -103,7 +103,7 @@ static bool in_order(const vn_gpu *g)
 }
 
 /* Each block at most once, and none that does not exist. */
-static bool sound(const vn_gpu *g)
+static bool is_consistent(const vn_gpu *g)
 {
 	const vn_pages *p = &g->cache.pages;
 	bool            seen[4096] = { false }, good = p->room <= (int64_t)COUNT(seen);
@@ -134,7 +134,7 @@ static void scattered_blocks_give_the_same_bits(void)
 			keep_next(k, m.plan);
 			forward(g, ids + T, 1, &taps);
 			CU_ASSERT_EQUAL(g->cache.pages.used, 10);
-			CU_ASSERT_TRUE(sound(g));
+			CU_ASSERT_TRUE(is_consistent(g));
 			CU_ASSERT_EQUAL(in_order(g), seed == 0);
 			if (seed) {
 				CU_ASSERT_EQUAL(different(&a, &b, want), 0);
@@ -168,13 +168,13 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 		vn_gpu_ops.reset(used);
 		forward(used, ids, T, &taps_b);
 		CU_ASSERT_FALSE(in_order(used));
-		CU_ASSERT_TRUE(sound(used));
+		CU_ASSERT_TRUE(is_consistent(used));
 		CU_ASSERT_EQUAL(different(&a, &b, want), 0);
 		for (int i = 0; i < 20; i++) { /* a pool never grows beyond the blocks that the tokens need */
 			vn_error err;
 			forward(used, ids, 7 + i, NULL);
 			CU_ASSERT_EQUAL(vn_gpu_ops.rewind(used, 5 * i, &err), VN_OK);
-			CU_ASSERT_TRUE(sound(used));
+			CU_ASSERT_TRUE(is_consistent(used));
 		}
 		CU_ASSERT_EQUAL(used->cache.pages.room, 64);
 		vn_gpu_ops.destroy(used);

@@ -101,7 +101,7 @@ static void fill(bench *b, vn_buffer *to, const float *x, int64_t n)
 
 /* Counts numbers that are not the exact sum rounded once, and numbers between the rows of y that
  * were written. -1: the product did not run. */
-static int64_t wrong_of(bench *b, vn_way way, const product *p)
+static int64_t wrong_of(bench *b, vn_product_choice choice, const product *p)
 {
 	enum { X, W, B, Y, SUMS, N_BUFFERS };
 	static const char *const name[] = { "x", "w", "b", "y", "sums" };
@@ -116,7 +116,7 @@ static int64_t wrong_of(bench *b, vn_way way, const product *p)
 		                      i == SUMS ? VN_ON_DEVICE
 		                      : i == Y  ? VN_FOR_READBACK
 		                                : VN_FOR_UPLOAD,
-		                      i == SUMS ? vn_product_sums(way, p->T, p->M) : (VkDeviceSize)size[i] * b->element,
+		                      i == SUMS ? vn_product_sums(choice, p->T, p->M) : (VkDeviceSize)size[i] * b->element,
 		                      i != SUMS, name[i], &err);
 	if (!st) {
 		for (int i = X; i <= Y; i++)
@@ -128,7 +128,7 @@ static int64_t wrong_of(bench *b, vn_way way, const product *p)
 	}
 	if (!st) {
 		const int i = b->e.cur;
-		vn_product_encode(&b->e, way,
+		vn_product_encode(&b->e, choice,
 		                  &(vn_product) { .x = &buf[X],
 		                                  .w = &buf[W],
 		                                  .b = p->bias ? &buf[B] : NULL,
@@ -170,14 +170,14 @@ static int64_t wrong_of(bench *b, vn_way way, const product *p)
 	return bad;
 }
 
-static void expect_right(bench *b, vn_way way, const product *p)
+static void expect_right(bench *b, vn_product_choice choice, const product *p)
 {
-	const int64_t bad = wrong_of(b, way, p);
+	const int64_t bad = wrong_of(b, choice, p);
 
 	CU_ASSERT_EQUAL(bad, 0);
 	if (bad)
 		printf("\n  %s, %d shares: %lld x %lld x %lld, rows %lld apart%s: %lld rows or numbers are wrong\n",
-		       vn_kernel_name(way.kernel), way.shares, (long long)p->T, (long long)p->M, (long long)p->N,
+		       vn_kernel_name(choice.kernel), choice.shares, (long long)p->T, (long long)p->M, (long long)p->N,
 		       (long long)p->stride, p->bias ? ", bias" : "", (long long)bad);
 }
 
@@ -206,7 +206,7 @@ static void every_tile_and_share_is_exact(void)
 			                         i % 2, -2);
 			for (size_t k = 0; k < COUNT(coops); k++)
 				for (int shares = 1; shares <= 5; shares += 1 + shares / 2) /* 1, 2, 4; the last of 5 may be empty */
-					expect_right(&b, (vn_way) { coops[k], shares }, &p);
+					expect_right(&b, (vn_product_choice) { coops[k], shares }, &p);
 			drop(&p);
 		}
 		bench_stop(&b);
@@ -223,7 +223,7 @@ static void more_shares_than_panels_are_exact(void)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
 		product p = make_product(20, 44, 136, 44, true, 0);
 		for (size_t k = 0; b.good && b.k.side && k < COUNT(coops); k++)
-			expect_right(&b, (vn_way) { coops[k], 7 }, &p);
+			expect_right(&b, (vn_product_choice) { coops[k], 7 }, &p);
 		drop(&p);
 		bench_stop(&b);
 	}
@@ -237,12 +237,12 @@ static void subnormal_halves_count(void)
 		bench_start(&b, d, F16);
 		product p = make_product(33, 72, 128, 72, false, -20), one = make_product(1, 72, 128, 72, false, -20);
 		for (size_t k = 0; b.good && b.k.side && k < COUNT(coops); k++)
-			expect_right(&b, (vn_way) { coops[k], 1 }, &p);
+			expect_right(&b, (vn_product_choice) { coops[k], 1 }, &p);
 		if (b.good && !b.k.side)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
 		if (b.good) {
-			expect_right(&b, (vn_way) { VN_K_LINEAR_32X32, 1 }, &p);
-			expect_right(&b, (vn_way) { VN_K_LINEAR_VEC, 16 }, &one);
+			expect_right(&b, (vn_product_choice) { VN_K_LINEAR_32X32, 1 }, &p);
+			expect_right(&b, (vn_product_choice) { VN_K_LINEAR_VEC, 16 }, &one);
 		}
 		drop(&one);
 		drop(&p);
@@ -268,9 +268,9 @@ static void the_plain_kernels_are_exact(void)
 					product p = make_product(T, of[i].M, of[i].N, of[i].M + (T == 5), i % 2, -2);
 					for (size_t k = 0; k < COUNT(plain); k++)
 						for (int shares = 1; shares <= 4; shares += 3)
-							expect_right(&b, (vn_way) { plain[k], shares }, &p);
+							expect_right(&b, (vn_product_choice) { plain[k], shares }, &p);
 					for (int lanes = 1; T == 1 && lanes <= 128; lanes *= 2)
-						expect_right(&b, (vn_way) { VN_K_LINEAR_VEC, lanes }, &p);
+						expect_right(&b, (vn_product_choice) { VN_K_LINEAR_VEC, lanes }, &p);
 					drop(&p);
 				}
 			bench_stop(&b);
@@ -279,7 +279,7 @@ static void the_plain_kernels_are_exact(void)
 
 /* The engine never chooses a kernel that it lacks, does not divide where a share would be empty,
  * and chooses alike for every part of a product. */
-static void the_way_is_one_that_the_device_has(void)
+static void the_chosen_shader_is_one_that_the_device_has(void)
 {
 	static const int64_t T[] = { 1, 2, 16, 17, 64, 128, 129, 512, 2048, 100000 }, M[] = { 1, 128, 896, 4864, 151936 },
 						 N[] = { 1, 64, 100, 896, 4864, 14336 };
@@ -288,13 +288,14 @@ static void the_way_is_one_that_the_device_has(void)
 		for (size_t t = 0; t < COUNT(T); t++)
 			for (size_t m = 0; m < COUNT(M); m++)
 				for (size_t n = 0; n < COUNT(N); n++) {
-					const vn_way way = vn_product_way(&(vn_kernels) { .side = side, .float_sums = side != 0 }, T[t],
-					                                  M[m], N[n]);
-					const bool   coop = way.kernel >= VN_K_COOP_8X8 && way.kernel <= VN_K_COOP_1X2;
+					const vn_product_choice choice = vn_product_choose(
+						&(vn_kernels) { .side = side, .float_sums = side != 0 }, T[t], M[m], N[n]);
+					const bool coop = choice.kernel >= VN_K_COOP_8X8 && choice.kernel <= VN_K_COOP_1X2;
 					CU_ASSERT_EQUAL(coop, side > 0 && T[t] > 1 && N[n] % 8 == 0);
-					CU_ASSERT_EQUAL(way.kernel == VN_K_LINEAR_VEC, T[t] == 1);
-					CU_ASSERT_TRUE(way.kernel == VN_K_LINEAR_VEC || way.shares <= 1 || way.shares * 32 <= N[n]);
-					CU_ASSERT_TRUE(vn_product_sums(way, T[t], M[m]) < ((VkDeviceSize)1 << 31));
+					CU_ASSERT_EQUAL(choice.kernel == VN_K_LINEAR_VEC, T[t] == 1);
+					CU_ASSERT_TRUE(choice.kernel == VN_K_LINEAR_VEC || choice.shares <= 1 ||
+					               choice.shares * 32 <= N[n]);
+					CU_ASSERT_TRUE(vn_product_sums(choice, T[t], M[m]) < ((VkDeviceSize)1 << 31));
 				}
 }
 
@@ -305,7 +306,7 @@ int main(void)
 		{ "more shares than panels are exact", more_shares_than_panels_are_exact },
 		{ "subnormal halves count", subnormal_halves_count },
 		{ "the plain kernels are exact", the_plain_kernels_are_exact },
-		{ "the way is one that the device has", the_way_is_one_that_the_device_has },
+		{ "the chosen shader is one that the device has", the_chosen_shader_is_one_that_the_device_has },
 		CU_TEST_INFO_NULL,
 	};
 	return run_gpu_suite("gpu products", tests);

@@ -11,16 +11,18 @@
 
 static char path[] = "/tmp/vn-header-XXXXXX";
 
-typedef struct said {
+typedef struct attributes {
 	char    axes[16], op[8];
 	int64_t order, nan;
 	double  max;
-} said;
+} attributes;
 
-static const vn_said list[] = {
-	{ "axes", VN_SAID_TEXT, offsetof(said, axes), 16 },   { "op", VN_SAID_TEXT, offsetof(said, op), 8 },
-	{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 }, { "nan", VN_SAID_WHOLE, offsetof(said, nan), 0 },
-	{ "max", VN_SAID_REAL, offsetof(said, max), 0 },
+static const vn_header_attribute list[] = {
+	{ "axes", VN_ATTRIBUTE_TEXT, offsetof(attributes, axes), 16 },
+	{ "op", VN_ATTRIBUTE_TEXT, offsetof(attributes, op), 8 },
+	{ "order", VN_ATTRIBUTE_WHOLE, offsetof(attributes, order), 0 },
+	{ "nan", VN_ATTRIBUTE_WHOLE, offsetof(attributes, nan), 0 },
+	{ "max", VN_ATTRIBUTE_REAL, offsetof(attributes, max), 0 },
 };
 enum { N = sizeof list / sizeof *list, ALL = (1 << N) - 1 };
 
@@ -76,7 +78,7 @@ static uint64_t close_file(hid_t f, hid_t d)
 	return info.addr;
 }
 
-static bool read_header(uint64_t at, said *to, vn_object_header *h)
+static bool read_header(uint64_t at, attributes *to, vn_object_header *h)
 {
 	struct stat       st;
 	vn_header_reader *r = calloc(1, sizeof *r);
@@ -102,7 +104,7 @@ static void put_attributes(hid_t d)
 
 static void is_read(bool newer)
 {
-	said             s = { .op = "?" };
+	attributes       s = { .op = "?" };
 	vn_object_header h;
 	unsigned char    code[100];
 	size_t           n = sizeof code;
@@ -112,7 +114,7 @@ static void is_read(bool newer)
 	put_attributes(d);
 	put_attribute(d, "of no interest", H5T_STD_I64LE, 0, &(int64_t) { 3 });
 	CU_ASSERT_TRUE_FATAL(read_header(close_file(f, d), &s, &h));
-	CU_ASSERT_EQUAL(h.said, ALL);
+	CU_ASSERT_EQUAL(h.found, ALL);
 	CU_ASSERT_STRING_EQUAL(s.axes, "token hidden");
 	CU_ASSERT_STRING_EQUAL(s.op, "");
 	CU_ASSERT_EQUAL(s.order, -7);
@@ -128,8 +130,8 @@ static void is_read(bool newer)
 	CU_ASSERT_EQUAL(memcmp(x, numbers, sizeof x), 0);
 	close(fd);
 
-	f = make_file(newer, H5P_DEFAULT, &d); /* nothing said */
-	CU_ASSERT_TRUE(read_header(close_file(f, d), &s, &h) && h.said == 0);
+	f = make_file(newer, H5P_DEFAULT, &d); /* no attributes */
+	CU_ASSERT_TRUE(read_header(close_file(f, d), &s, &h) && h.found == 0);
 }
 
 static void what_hdf5_wrote_is_read(void)
@@ -140,7 +142,7 @@ static void what_hdf5_wrote_is_read(void)
 
 static void a_changed_byte_is_noticed(void)
 {
-	said             s;
+	attributes       s;
 	vn_object_header h;
 	hid_t            d, f = make_file(true, H5P_DEFAULT, &d);
 	int              noticed = 0;
@@ -169,7 +171,7 @@ static void a_changed_byte_is_noticed(void)
 
 static void is_left_to_hdf5(bool newer)
 {
-	said             s;
+	attributes       s;
 	vn_object_header h;
 	hid_t d, f = make_file(newer, H5P_DEFAULT, &d), dcpl = H5Pcreate(H5P_DATASET_CREATE), t = text_type(5, true);
 
@@ -221,7 +223,7 @@ static off_t find_bytes(int fd, const void *what, size_t n)
 /* A header of version 1, which has no checksums, with one byte changed. */
 static bool read_with(uint64_t at, int fd, off_t byte, unsigned char now)
 {
-	said             s;
+	attributes       s;
 	vn_object_header h;
 	unsigned char    was;
 	CU_ASSERT_TRUE(read_header(at, &s, &h));

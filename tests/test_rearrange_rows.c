@@ -131,7 +131,7 @@ static void channels_of_zeros_are_told(void)
 	is_list(&h, 2, (const int[]) { 30, 33 });
 }
 
-/* Three rows may be 0 for other reasons; all rows are no part; sound rows are no error. */
+/* Three rows may be 0 for other reasons; all rows are no part; correct rows are no error. */
 static void few_rows_all_rows_and_none_are_no_tile(void)
 {
 	vn_hypothesis h;

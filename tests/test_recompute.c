@@ -89,9 +89,9 @@ static void what_is_no_value_of_the_plan_cannot_be_recomputed(void)
 	stand_with(&e, "layer1.q_rope", 0);
 	point = e.x.point;
 	const char *name = e.compared.c.result.point[point].name;
-	e.compared.c.result.point[point].name = "stranger";
+	e.compared.c.result.point[point].name = "unrelated";
 	CU_ASSERT_EQUAL(vn_recompute_at(e.t.recompute, point, &e.err), VN_ERR_UNSUPPORTED);
-	CU_ASSERT_PTR_NOT_NULL(strstr(e.err.text, "stranger cannot be recomputed"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.err.text, "unrelated cannot be recomputed"));
 	e.compared.c.result.point[point].name = name;
 	CU_ASSERT_EQUAL(vn_recompute_at(e.t.recompute, point, &e.err), VN_OK);
 	end_explained(&e);

@@ -124,7 +124,7 @@ static void another_input_is_found(void)
 	CU_ASSERT_EQUAL(h.change.reads.weights, 0);
 }
 
-static void a_sound_product_and_a_wrong_capture_are_not_redirected(void)
+static void a_correct_product_and_a_wrong_capture_are_not_redirected(void)
 {
 	explained e;
 
@@ -192,7 +192,7 @@ int main(void)
 		TEST(the_weights_of_another_layer_are_found),
 		TEST(the_matrix_of_another_product_is_found),
 		TEST(another_input_is_found),
-		TEST(a_sound_product_and_a_wrong_capture_are_not_redirected),
+		TEST(a_correct_product_and_a_wrong_capture_are_not_redirected),
 		TEST(content_of_the_step_before_is_found),
 		TEST(embeddings_of_other_tokens_are_found),
 		CU_TEST_INFO_NULL,

@@ -30,7 +30,7 @@ static void a_tensor_whose_readers_used_other_numbers_was_captured_wrong(void)
 	finish(&e.compared);
 }
 
-static void a_mistake_that_the_run_went_on_with_is_no_capture(void)
+static void a_mistake_consumed_as_recorded_is_no_capture(void)
 {
 	explained e;
 
@@ -46,7 +46,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(a_tensor_whose_readers_used_other_numbers_was_captured_wrong),
-		TEST(a_mistake_that_the_run_went_on_with_is_no_capture),
+		TEST(a_mistake_consumed_as_recorded_is_no_capture),
 		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())

@@ -96,7 +96,7 @@ static void an_order_is_no_mistake_if_its_reader_is_right(void)
 }
 
 /* The rotation used the columns in the recorded order. */
-static void an_order_that_the_run_went_on_with_is_charged(void)
+static void an_order_consumed_as_recorded_is_charged(void)
 {
 	explained e;
 
@@ -153,7 +153,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(an_order_is_no_mistake_if_its_reader_is_right),
-		TEST(an_order_that_the_run_went_on_with_is_charged),
+		TEST(an_order_consumed_as_recorded_is_charged),
 		TEST(another_layer_proves_an_order),
 		TEST(a_mistake_is_measured_in_the_proven_order),
 		CU_TEST_INFO_NULL,

@@ -748,7 +748,7 @@ static bool prepare(void)
 	abstract = listening(AF_UNIX, &abstract_at, abstract_size);
 	if (tcp >= 0)
 		getsockname(tcp, (void *)&tcp_at, &size);
-	if (vn_child_probe(words, sizeof words, &err))
+	if (vn_child_sandbox_gaps(words, sizeof words, &err))
 		return false;
 	missing = (strstr(words, "Landlock") ? L : 0) | (strstr(words, "seccomp") ? S : 0) |
 	          (syscall(444, NULL, 0, 1) < 6 ? SCOPES : 0);

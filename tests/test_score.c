@@ -27,9 +27,9 @@ static void those_that_leave_least_stand_first_and_the_rest_are_dropped(void)
 
 /* Does a hypothesis that leaves this much explain the checkpoint, given what the unmodified
  * operation leaves? */
-static bool fits(double sound, bool fitted, double left, double share_of_nmse)
+static bool fits(double unmodified, bool fitted, double left, double share_of_nmse)
 {
-	vn_explanation         x = { .fitted = fitted, .unmodified = leaving(sound, 1) };
+	vn_explanation         x = { .fitted = fitted, .unmodified = leaving(unmodified, 1) };
 	const vn_explain_trial t = { .x = &x };
 	const vn_hypothesis    h = leaving(left, share_of_nmse);
 
@@ -145,7 +145,7 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 	end_explained(&e);
 }
 
-static void the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much(void)
+static void the_mistake_that_was_made_leaves_nothing_and_the_unmodified_operation_much(void)
 {
 	vn_hypothesis right = { .finding = VN_THETA }, wrong;
 	explained     e;
@@ -233,7 +233,7 @@ int main(void)
 		TEST(a_key_that_has_a_probability_is_not_masked),
 		TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
 		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
-		TEST(the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much),
+		TEST(the_mistake_that_was_made_leaves_nothing_and_the_unmodified_operation_much),
 		TEST(what_changes_nothing_here_is_no_hypothesis),
 		TEST(what_the_step_before_recorded_is_held_against_this_one),
 		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words),

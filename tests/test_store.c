@@ -232,21 +232,21 @@ static void second_names_are_the_same_tensor(void)
 /* HDF5 reads what the header reader leaves to it, ten times slower, and nobody would notice. */
 static bool is_read_by_its_header(const char *object)
 {
-	typedef struct said {
+	typedef struct attributes {
 		char    axes[64], digest[64];
 		int64_t order;
 		double  max;
-	} said;
-	static const vn_said list[] = {
-		{ "axes", VN_SAID_TEXT, offsetof(said, axes), 64 },
-		{ "digest", VN_SAID_TEXT, offsetof(said, digest), 64 },
-		{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 },
-		{ "max", VN_SAID_REAL, offsetof(said, max), 0 },
+	} attributes;
+	static const vn_header_attribute list[] = {
+		{ "axes", VN_ATTRIBUTE_TEXT, offsetof(attributes, axes), 64 },
+		{ "digest", VN_ATTRIBUTE_TEXT, offsetof(attributes, digest), 64 },
+		{ "order", VN_ATTRIBUTE_WHOLE, offsetof(attributes, order), 0 },
+		{ "max", VN_ATTRIBUTE_REAL, offsetof(attributes, max), 0 },
 	};
 	const hid_t       f = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	vn_header_reader *r = calloc(1, sizeof *r);
 	H5O_info_t        info;
-	said              to;
+	attributes        to;
 	vn_object_header  h;
 	struct stat       st;
 
@@ -255,7 +255,7 @@ static bool is_read_by_its_header(const char *object)
 	H5Fclose(f);
 	r->fd = open(path, O_RDONLY);
 	r->bytes = st.st_size;
-	const bool good = vn_object_header_read(r, info.addr, list, 4, &to, &h) && h.said == 15;
+	const bool good = vn_object_header_read(r, info.addr, list, 4, &to, &h) && h.found == 15;
 	close(r->fd);
 	free(r);
 	return good;

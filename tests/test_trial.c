@@ -11,7 +11,7 @@
  * + 9 + 16 = 30. */
 enum { T = 2, H = 3, K = 2, ALL = T * H * K };
 
-static const double sound[ALL] = { 1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4 };
+static const double unmodified[ALL] = { 1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4 };
 static double       fine[ALL], cand[ALL];
 
 static vn_tensor numbers(const double *x)
@@ -36,10 +36,10 @@ typedef struct stand {
 static void begin(stand *s, double floor)
 {
 	*s = (stand) { .site = { .cand = numbers(cand), .axes = "token head channel" } };
-	memcpy(fine, sound, sizeof fine);
-	memcpy(cand, sound, sizeof cand);
+	memcpy(fine, unmodified, sizeof fine);
+	memcpy(cand, unmodified, sizeof cand);
 	s->x.unmodified.local.floor = floor;
-	s->t = (vn_explain_trial) { .site = &s->site, .x = &s->x, .own = numbers(sound), .fine = numbers(fine) };
+	s->t = (vn_explain_trial) { .site = &s->site, .x = &s->x, .own = numbers(unmodified), .fine = numbers(fine) };
 }
 
 static void find_part(stand *s)
@@ -97,7 +97,7 @@ static void a_nan_is_an_error_unless_the_operation_has_it_too(void)
 	of_head(cand, 0, 1)[0] = (double)NAN;
 	find_part(&s);
 	CU_ASSERT_TRUE(s.some && s.part.in[1]);
-	memcpy(own, sound, sizeof own);
+	memcpy(own, unmodified, sizeof own);
 	of_head(own, 0, 1)[0] = (double)NAN;
 	s.t.own = numbers(own);
 	find_part(&s);
@@ -148,7 +148,7 @@ static void the_other_heads_are_put_back(void)
 	const double       want[ALL] = { -1, -2, 1, 2, 1, 2, -7, -8, 3, 4, 3, 4 };
 	double             made[ALL];
 	const vn_head_part part = { .in = { true }, .heads = H, .outer = T, .inner = K };
-	const vn_tensor    z = numbers(made), own = numbers(sound);
+	const vn_tensor    z = numbers(made), own = numbers(unmodified);
 
 	for (int i = 0; i < ALL; i++)
 		made[i] = -1 - i;

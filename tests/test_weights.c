@@ -123,7 +123,7 @@ static void numbers_are_found_by_their_digests(void)
 	vn_weight_row *rows = calloc((size_t)n, sizeof *rows);
 	vn_model_table(m, 1, rows);
 	rows[3].digest.hex[0] = rows[3].digest.hex[0] == '0' ? '1' : '0'; /* of other numbers */
-	snprintf(rows[5].name, sizeof rows[5].name, "stranger");
+	snprintf(rows[5].name, sizeof rows[5].name, "unrelated");
 	CU_ASSERT_EQUAL_FATAL(vn_weights_numbers(rows, n, m, 1, &numbers, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(numbers);
 	for (int i = 0; i < n; i++)
@@ -133,7 +133,7 @@ static void numbers_are_found_by_their_digests(void)
 			CU_ASSERT_PTR_EQUAL(numbers[i].data, vn_model_weights(m)[i].data)
 	free(numbers);
 	for (int i = 0; i < n; i++)
-		snprintf(rows[i].name, sizeof rows[i].name, "stranger%d", i);
+		snprintf(rows[i].name, sizeof rows[i].name, "unrelated%d", i);
 	CU_ASSERT_EQUAL(vn_weights_numbers(rows, n, m, 1, &numbers, &err), VN_OK);
 	CU_ASSERT_PTR_NULL(numbers); /* none is its own */
 	free(rows);

@@ -23,7 +23,7 @@ static const vn_weight_row *row_named(const vn_weight_side *s, const char *name)
 /* A model of three tensors, one with a format that no weight has. */
 static void the_files_of_a_model_are_summed_up(void)
 {
-	static const char  config[] = "{\"model_type\": \"stranger\"}";
+	static const char  config[] = "{\"model_type\": \"unrelated\"}";
 	static const char  header[] = "{\"a.weight\": {\"dtype\": \"F32\", \"shape\": [2, 3], \"data_offsets\": [0, 24]}, "
 								  "\"b.weight\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [24, 32]}, "
 								  "\"c.ids\": {\"dtype\": \"I32\", \"shape\": [1], \"data_offsets\": [32, 36]}}";
@@ -34,13 +34,13 @@ static void the_files_of_a_model_are_summed_up(void)
 	vn_lines           notes = { 0 };
 	vn_error           err = { "" };
 
-	snprintf(dir, sizeof dir, "%s", at("stranger"));
+	snprintf(dir, sizeof dir, "%s", at("unrelated"));
 	CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
-	write_file(at("stranger/config.json"), config, sizeof config - 1);
+	write_file(at("unrelated/config.json"), config, sizeof config - 1);
 	memcpy(file, &n, sizeof n);
 	memcpy(file + sizeof n, header, n);
 	memcpy(file + sizeof n + n, x, sizeof x);
-	write_file(at("stranger/model.safetensors"), file, sizeof n + n + sizeof x);
+	write_file(at("unrelated/model.safetensors"), file, sizeof n + n + sizeof x);
 
 	const vn_status st = vn_opened_weights_open(dir, 1, &w, &notes, &err);
 	if (st)

@@ -443,7 +443,7 @@ def check(wrong, what, got, want, sure=False):
     return None
 
 
-def packed(sound):
+def packed(unmodified):
     """Cases of one family that touch different weights share a model: [family, reference, candidate, {name:
     (case...)}]."""
     out = []
@@ -451,13 +451,13 @@ def packed(sound):
         if sys.argv[2:] and c[0] not in sys.argv[2:]:
             continue
         family, change, base = c[1], c[3], c[6]
-        ref = base(sound[family]) if base else sound[family]
+        ref = base(unmodified[family]) if base else unmodified[family]
         cand = change(ref)
         names = {k for k in {*ref, *cand} if k not in ref or k not in cand or ref[k][0] != cand[k][0]
                  or ref[k][1].shape != cand[k][1].shape or ref[k][1].tobytes() != cand[k][1].tobytes()}
         assert names, c[0]
         for p in out:
-            if not base and p[0] == family and p[1] is sound[family] and not names & set(p[3]):
+            if not base and p[0] == family and p[1] is unmodified[family] and not names & set(p[3]):
                 break
         else:
             p = [family, ref, dict(ref), {}]
@@ -471,10 +471,10 @@ def packed(sound):
     return out
 
 
-def try_cases(work, models, sound, recorded, wrong):
-    for n, (family, ref, cand, cases) in enumerate(packed(sound)):
+def try_cases(work, models, unmodified, recorded, wrong):
+    for n, (family, ref, cand, cases) in enumerate(packed(unmodified)):
         where = os.path.join(work, str(n))
-        a = models[family] if ref is sound[family] else write_model(models[family], where + "-ref", ref)
+        a = models[family] if ref is unmodified[family] else write_model(models[family], where + "-ref", ref)
         b = write_model(models[family], where, cand)
         ra = write_table(recorded[family], where + "-ref.h5", ref)
         rb = write_table(recorded[family], where + ".h5", cand)
@@ -484,9 +484,9 @@ def try_cases(work, models, sound, recorded, wrong):
         check(wrong, f"{what}: --model", ask(ra, rb, "--model", a), {k: [c[2]] for k, c in cases.items()}, True)
 
 
-def try_twins(work, models, sound, recorded, wrong):
+def try_twins(work, models, unmodified, recorded, wrong):
     """The same numbers in every format, and in GGUF files: not a word."""
-    for family, m in sound.items():
+    for family, m in unmodified.items():
         wide = {k: as_format(values(t), "F32") for k, t in m.items()}
         base = write_model(models[family], os.path.join(work, f"{family}-wide"), wide)
         tables = write_table(recorded[family], base + ".h5", wide)
@@ -497,7 +497,7 @@ def try_twins(work, models, sound, recorded, wrong):
             check(wrong, f"{family} in {word}, recorded",
                   ask(write_table(recorded[family], path + ".h5", twin), tables), {})
     # What a GGUF file holds as 1 + w and -exp(A_log), undone; of no GGUF file it is another revision.
-    wide = {k: as_format(values(t), "F32") for k, t in sound["qwen3_5_text"].items()}
+    wide = {k: as_format(values(t), "F32") for k, t in unmodified["qwen3_5_text"].items()}
     one = np.float32(1)
     undone = {k: ("F32", np.log(np.exp(t[1])).astype(np.float32)) if "A_log" in k else
               ("F32", (t[1] * np.float32(1.0001) + one) - one) if "layernorm" in k else t for k, t in wide.items()}
@@ -511,12 +511,12 @@ def try_twins(work, models, sound, recorded, wrong):
         f["model"].attrs["format"] = "gguf F32"
     check(wrong, "undone", ask(a, b), {})
     for family in ("llama", "qwen2"):
-        path = write_model(models[family], os.path.join(work, f"{family}-fused"), fuse()(sound[family]))
+        path = write_model(models[family], os.path.join(work, f"{family}-fused"), fuse()(unmodified[family]))
         check(wrong, f"{family} fused", ask(models[family], path), {})
         check(wrong, f"{family} split", ask(path, models[family]), {})
     # A model as published, with a vision part; and GPT-2 as transformers 4 wrote it.
     for family, old, new in (("qwen3_5_text", "model.", "model.language_model."), ("gpt2", "transformer.", "")):
-        twin = {k.replace(old, new, 1): t for k, t in sound[family].items()}
+        twin = {k.replace(old, new, 1): t for k, t in unmodified[family].items()}
         path = write_model(models[family], os.path.join(work, f"{family}-prefixed"), twin)
         check(wrong, f"{family}, other prefix", ask(models[family], path), {})
         check(wrong, f"{family}, other prefix before", ask(path, models[family]), {})
@@ -530,15 +530,15 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         models = {f: os.path.join(FIXTURES, f"{f}-trained")
                   for f in ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")}
-        sound = {f: read_model(p) for f, p in models.items()}
+        unmodified = {f: read_model(p) for f, p in models.items()}
         recorded = {}
         for f, p in models.items():
             recorded[f] = os.path.join(work, f"{f}.h5")
             subprocess.run([VERNIER, "capture", "ref", p, "--ids", "1", "--points", "embed", "-o", recorded[f]],
                            check=True, capture_output=True)
-        try_cases(work, models, sound, recorded, wrong)
+        try_cases(work, models, unmodified, recorded, wrong)
         if not sys.argv[2:]:
-            try_twins(work, models, sound, recorded, wrong)
+            try_twins(work, models, unmodified, recorded, wrong)
     for line in wrong:
         print("WRONG", line)
     print(f"{len(CASES)} kinds of differences, {len(wrong)} wrong")

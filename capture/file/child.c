@@ -499,7 +499,7 @@ static void tell_missing(void *ctx, int pipe)
 	vn_child_send(pipe, 0, &missing, sizeof missing);
 }
 
-vn_status vn_child_probe(char *words, size_t room, vn_error *err)
+vn_status vn_child_sandbox_gaps(char *words, size_t room, vn_error *err)
 {
 	vn_child  c;
 	int       kind, layers = 0;

@@ -89,6 +89,6 @@ __attribute__((noreturn)) void                       vn_child_leave(int pipe);
 __attribute__((noreturn, format(printf, 2, 3))) void vn_child_refuse(int pipe, const char *format, ...);
 
 /* Describes what the sandbox cannot prevent on this machine; "" if it is complete. */
-vn_status vn_child_probe(char *words, size_t room, vn_error *err);
+vn_status vn_child_sandbox_gaps(char *words, size_t room, vn_error *err);
 
 #endif

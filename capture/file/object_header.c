@@ -109,15 +109,15 @@ static uint32_t checksum_of(const unsigned char *p, size_t n)
 /* ---- messages ------------------------------------------------------------------------------- */
 
 typedef struct reading {
-	vn_header_reader *r;
-	const vn_said    *list;
-	int               n;
-	char             *to;
-	vn_object_header *h;
-	uint32_t          met; /* bit i: message i */
-	uint64_t          chunk[MOST_CHUNKS], bytes[MOST_CHUNKS];
-	int               n_chunks;
-	uint64_t          messages;
+	vn_header_reader          *r;
+	const vn_header_attribute *list;
+	int                        n;
+	char                      *to;
+	vn_object_header          *h;
+	uint32_t                   met; /* bit i: message i */
+	uint64_t                   chunk[MOST_CHUNKS], bytes[MOST_CHUNKS];
+	int                        n_chunks;
+	uint64_t                   messages;
 } reading;
 
 /* Dataspace versions 1 and 2; only simple and scalar ones of fixed size. */
@@ -240,25 +240,25 @@ static bool read_string(const reading *g, piece data, char *to, size_t room)
 }
 
 /* Checks for the encodings of a 64-bit little-endian integer or float, and of a variable-length string. */
-static bool is_type(vn_said_kind kind, const unsigned char *type, size_t bytes)
+static bool is_type(vn_header_attribute_kind kind, const unsigned char *type, size_t bytes)
 {
 	static const unsigned char whole[12] = { 0x10, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0 };
 	static const unsigned char real[20] = { 0x11, 0x20, 63, 0, 8, 0, 0, 0, 0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0 };
 	static const unsigned char text[16] = { 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0 }; /* ASCII or UTF-8 */
 	switch (kind) {
-	case VN_SAID_TEXT:
+	case VN_ATTRIBUTE_TEXT:
 		return bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 &&
 		       memcmp(type + 4, text, sizeof text) == 0;
-	case VN_SAID_WHOLE: return bytes == sizeof whole && memcmp(type, whole, sizeof whole) == 0;
-	case VN_SAID_REAL: return bytes == sizeof real && memcmp(type, real, sizeof real) == 0;
+	case VN_ATTRIBUTE_WHOLE: return bytes == sizeof whole && memcmp(type, whole, sizeof whole) == 0;
+	case VN_ATTRIBUTE_REAL: return bytes == sizeof real && memcmp(type, real, sizeof real) == 0;
 	}
 	return false;
 }
 
-static bool read_value(const reading *g, const vn_said *s, piece data)
+static bool read_value(const reading *g, const vn_header_attribute *s, piece data)
 {
 	char *to = g->to + s->offset;
-	if (s->kind == VN_SAID_TEXT)
+	if (s->kind == VN_ATTRIBUTE_TEXT)
 		return read_string(g, data, to, s->room);
 	const uint64_t x = read_number(&data, 8);
 	memcpy(to, &x, sizeof x);
@@ -277,20 +277,20 @@ static bool read_attribute(reading *g, piece c)
 	const char    *name = (const char *)take_bytes(&c, (name_bytes + to - 1) / to * to);
 	const unsigned char *type = take_bytes(&c, (type_bytes + to - 1) / to * to),
 						*space = take_bytes(&c, (space_bytes + to - 1) / to * to);
-	vn_said_kind kind = VN_SAID_TEXT;
+	vn_header_attribute_kind kind = VN_ATTRIBUTE_TEXT;
 	if (c.bad || (version != 1 && version != 3) || flags || charset > 1 || strnlen(name, name_bytes) + 1 != name_bytes)
 		return false;
 	while (!is_type(kind, type, type_bytes))
-		if (kind++ == VN_SAID_REAL)
+		if (kind++ == VN_ATTRIBUTE_REAL)
 			return false;
 	if (!read_shape((piece) { space, space_bytes, false }, &shape) || shape.rank != 0 ||
-	    c.n < (kind == VN_SAID_TEXT ? 16 : 8))
+	    c.n < (kind == VN_ATTRIBUTE_TEXT ? 16 : 8))
 		return false;
 	for (int i = 0; i < g->n; i++)
 		if (strcmp(name, g->list[i].name) == 0) {
-			if (g->h->said >> i & 1 || g->list[i].kind != kind || !read_value(g, &g->list[i], c))
+			if (g->h->found >> i & 1 || g->list[i].kind != kind || !read_value(g, &g->list[i], c))
 				return false;
-			g->h->said |= UINT32_C(1) << i;
+			g->h->found |= UINT32_C(1) << i;
 		}
 	return true;
 }
@@ -417,7 +417,7 @@ static bool read_chunks(reading *g, uint64_t address)
 	return p && memcmp(p, "OHDR\2", 5) == 0 ? read_new(g, address, p) : read_old(g, address);
 }
 
-bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to,
+bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_header_attribute *list, int n, void *to,
                            vn_object_header *h)
 {
 	const uint32_t needed = 1u << DATASPACE | 1u << DATATYPE | 1u << LAYOUT;

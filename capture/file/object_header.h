@@ -20,12 +20,16 @@
 #include <stdint.h>
 
 /* An attribute to look for, and where to store it in the struct that `to` points to. */
-typedef enum vn_said_kind { VN_SAID_TEXT, VN_SAID_WHOLE, VN_SAID_REAL } vn_said_kind;
-typedef struct vn_said {
-	const char  *name;
-	vn_said_kind kind; /* char[room], int64_t, double */
-	size_t       offset, room;
-} vn_said;
+typedef enum vn_header_attribute_kind {
+	VN_ATTRIBUTE_TEXT,
+	VN_ATTRIBUTE_WHOLE,
+	VN_ATTRIBUTE_REAL
+} vn_header_attribute_kind;
+typedef struct vn_header_attribute {
+	const char              *name;
+	vn_header_attribute_kind kind; /* char[room], int64_t, double */
+	size_t                   offset, room;
+} vn_header_attribute;
 
 enum { VN_HEADER_WINDOW = 1 << 16, VN_TYPE_BYTES = 20, VN_MOST_OBJECTS = 2048, VN_COLLECTIONS = 8 };
 
@@ -60,12 +64,12 @@ typedef struct vn_object_header {
 	unsigned char type[VN_TYPE_BYTES]; /* as H5Tencode gives it, without its first two bytes */
 	size_t        type_bytes;
 	uint64_t      offset, stored; /* place and size of the data in the file */
-	uint32_t      said;           /* bit i: attribute i of the list was found */
+	uint32_t      found;          /* bit i: attribute i of the list was found */
 } vn_object_header;
 
 /* Reads the header of the dataset at `address`, and the n attributes in list (n <= 32) into *to.
  * Returns false if HDF5 must read it; *to is then undefined. */
-bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to,
+bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_header_attribute *list, int n, void *to,
                            vn_object_header *h);
 
 #endif

@@ -171,8 +171,8 @@ vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_erro
 	const vn_status st = n ? hold_bytes(d, i, err) : VN_OK;
 	if (st || n == 0)
 		return st;
-	if (!vn_laid_plain(&a->laid))
-		return vn_laid_read(d->path, a->name, &a->laid, &a->shape, d->held_data, to, err);
+	if (!vn_import_layout_plain(&a->layout))
+		return vn_import_layout_read(d->path, a->name, &a->layout, &a->shape, d->held_data, to, err);
 	memcpy(to, d->held_data + at, n);
 	return VN_OK;
 }

@@ -20,15 +20,15 @@
 enum { VN_DUMP_MOST = 1000000 }; /* limit on tensors, as in a checkpoint file */
 
 typedef struct vn_array {
-	char     name[VN_NAME_MAX], op[32], axes[64]; /* op, axes: "" if not given */
-	int      step;
-	vn_laid  laid;
-	vn_shape shape;
+	char             name[VN_NAME_MAX], op[32], axes[64]; /* op, axes: "" if not given */
+	int              step;
+	vn_import_layout layout;
+	vn_shape         shape;
 	/* for the kind: which file, member or tensor holds its bytes, and from which offset */
-	size_t   which, at;
-	char    *file;        /* in a directory: its file name; else NULL */
-	int      line;        /* in the manifest; 0: there is none */
-	char    *source_line; /* as in vn_entry; NULL: not given */
+	size_t           which, at;
+	char            *file;        /* in a directory: its file name; else NULL */
+	int              line;        /* in the manifest; 0: there is none */
+	char            *source_line; /* as in vn_entry; NULL: not given */
 } vn_array;
 
 typedef struct vn_dump vn_dump;
@@ -97,15 +97,15 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err); /* transformers' model_d
 /* Describes the layout of a safetensors tensor. Returns false if its dtype or rank is not
  * supported. */
 typedef struct vn_st_tensor vn_st_tensor;
-bool                        vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape);
+bool vn_dump_safetensors_layout(const vn_st_tensor *t, vn_import_layout *layout, vn_shape *shape);
 
 /* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
  * frees. path: for messages. */
-vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data,
-                       vn_error *err);
+vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
+                       void **data, vn_error *err);
 
 /* Parses the manifest of a directory (specs/dump.md), without opening its files. Sets `file` of
- * each array, and laid.dtype from the manifest. */
+ * each array, and layout.dtype from the manifest. */
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err);
 
 #endif

@@ -36,9 +36,9 @@ vn_status vn_dump_open_gguf(vn_dump *d, vn_error *err)
 		a->step = step;
 		a->which = i;
 		a->shape = t->t.shape;
-		a->laid = (vn_laid) { .stored = t->t.dtype,
-			                  .dtype = blocks ? VN_F32 : t->t.dtype,
-			                  .width = blocks ? 0 : (int)vn_dtype_size(t->t.dtype) };
+		a->layout = (vn_import_layout) { .stored = t->t.dtype,
+			                             .dtype = blocks ? VN_F32 : t->t.dtype,
+			                             .width = blocks ? 0 : (int)vn_dtype_size(t->t.dtype) };
 	}
 	return VN_OK;
 }

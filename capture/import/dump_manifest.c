@@ -19,7 +19,7 @@ typedef struct line {
 	bool        ended; /* a line declared the recording complete */
 } line;
 
-__attribute__((format(printf, 2, 3))) static vn_status bad(const line *l, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static vn_status report_error(const line *l, const char *format, ...)
 {
 	char    text[VN_ERROR_MAX / 2];
 	va_list args;
@@ -40,7 +40,7 @@ static vn_status check_keys(const line *l, const char *const *known)
 		while (known[i] && strcmp(known[i], key) != 0)
 			i++;
 		if (!known[i])
-			return bad(l, "unknown key '%.60s'", key);
+			return report_error(l, "unknown key '%.60s'", key);
 	}
 	return VN_OK;
 }
@@ -50,7 +50,7 @@ static vn_status text_of(const line *l, const char *key, bool needed, const char
 	const json_t *x = json_object_get(l->json, key);
 	*text = json_string_value(x);
 	if ((x && !*text) || (!x && needed))
-		return bad(l, x ? "%s is not a string" : "no %s", key);
+		return report_error(l, x ? "%s is not a string" : "no %s", key);
 	return VN_OK;
 }
 
@@ -65,7 +65,7 @@ static vn_status numbers_of(const line *l, const char *key, int32_t **list, int6
 	if (!x)
 		return VN_OK;
 	if (!json_is_array(x))
-		return bad(l, "%s is not a list", key);
+		return report_error(l, "%s is not a list", key);
 	const size_t count = json_array_size(x);
 	if (!(*list = malloc((count + 1) * sizeof **list)))
 		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for %zu numbers", l->path, count);
@@ -73,7 +73,7 @@ static vn_status numbers_of(const line *l, const char *key, int32_t **list, int6
 		const json_t    *e = json_array_get(x, i);
 		const json_int_t v = json_integer_value(e);
 		if (!json_is_integer(e) || v < 0 || v > INT32_MAX)
-			return bad(l, "%s: number %zu is not from 0 to 2147483647", key, i);
+			return report_error(l, "%s: number %zu is not from 0 to 2147483647", key, i);
 		(*list)[i] = (int32_t)v;
 	}
 	*n = (int64_t)count;
@@ -89,12 +89,12 @@ static vn_status read_step(const line *l)
 	vn_status                st = check_keys(l, keys);
 
 	if (!st && (!json_is_integer(number) || json_integer_value(number) != l->d->n_steps))
-		st = bad(l, "expected step %d next", l->d->n_steps);
+		st = report_error(l, "expected step %d next", l->d->n_steps);
 	if (!st && !(st = numbers_of(l, "ids", &ids, &n)) && !(st = numbers_of(l, "positions", &positions, &m))) {
 		if (n == 0)
-			st = bad(l, "a step without ids");
+			st = report_error(l, "a step without ids");
 		else if (positions && m != n)
-			st = bad(l, "%" PRId64 " ids, and %" PRId64 " positions", n, m);
+			st = report_error(l, "%" PRId64 " ids, and %" PRId64 " positions", n, m);
 		else if (!(st = vn_dump_step(l->d, n, l->err)))
 			st = vn_dump_ids(l->d, ids, positions, n, l->err);
 	}
@@ -113,7 +113,7 @@ static vn_status read_run(const line *l)
 	json_t                  *value;
 	vn_status                st = check_keys(l, keys);
 	if (!st && !json_is_object(json_object_get(l->json, "run")))
-		st = bad(l, "run is not an object");
+		st = report_error(l, "run is not an object");
 	if (st)
 		return st;
 	json_object_foreach(json_object_get(l->json, "run"), key, value)
@@ -126,7 +126,7 @@ static vn_status read_run(const line *l)
 		}
 		const char *why = vn_dump_fact_wrong(l->d, key, text);
 		if (why)
-			return bad(l, "run: '%.40s' %s", key, why);
+			return report_error(l, "run: '%.40s' %s", key, why);
 		vn_facts_set(&l->d->run, key, "%s", text);
 	}
 	return VN_OK;
@@ -140,9 +140,9 @@ static vn_status read_config(const line *l)
 	if (st)
 		return st;
 	if (l->d->config)
-		return bad(l, "a second config");
+		return report_error(l, "a second config");
 	if (!json_is_string(x) && !json_is_object(x))
-		return bad(l, "config is neither an object nor a string that holds one");
+		return report_error(l, "config is neither an object nor a string that holds one");
 	l->d->config = json_is_string(x) ? strdup(json_string_value(x)) : vn_json_dump(x, JSON_COMPACT);
 	return l->d->config ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for a config", l->path);
 }
@@ -153,12 +153,12 @@ static vn_status shape_of(const line *l, vn_shape *shape)
 {
 	const json_t *x = json_object_get(l->json, "shape");
 	if (!json_is_array(x) || json_array_size(x) > VN_MAX_RANK)
-		return bad(l, "shape is not a list of up to %d numbers", VN_MAX_RANK);
+		return report_error(l, "shape is not a list of up to %d numbers", VN_MAX_RANK);
 	shape->rank = (int)json_array_size(x);
 	for (int i = 0; i < shape->rank; i++) {
 		const json_t *e = json_array_get(x, (size_t)i);
 		if (!json_is_integer(e) || json_integer_value(e) < 0)
-			return bad(l, "shape: number %d is not a whole number >= 0", i);
+			return report_error(l, "shape: number %d is not a whole number >= 0", i);
 		shape->dim[i] = json_integer_value(e);
 	}
 	return VN_OK;
@@ -179,20 +179,20 @@ static vn_status read_tensor(const line *l)
 	    (st = shape_of(l, &shape)))
 		return st;
 	if (!vn_dtype_from_name(dtype, &type) || type >= VN_N_DTYPES)
-		return bad(l, "dtype '%.20s' is not one of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
+		return report_error(l, "dtype '%.20s' is not one of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
 	if (!*file || *file == '.' || strchr(file, '/') || strlen(file) > 255)
-		return bad(l, "file '%.60s' is not the name of a file in the directory", file);
+		return report_error(l, "file '%.60s' is not the name of a file in the directory", file);
 	if (source && strlen(source) >= VN_SOURCE_LINE_MAX)
-		return bad(l, "source_line is longer than %d bytes", VN_SOURCE_LINE_MAX - 1);
+		return report_error(l, "source_line is longer than %d bytes", VN_SOURCE_LINE_MAX - 1);
 	if (l->d->n_steps == 0)
-		return bad(l, "a tensor before any step");
+		return report_error(l, "a tensor before any step");
 	snprintf(where, sizeof where, "%.500s:%d", l->path, l->number);
 	vn_array *a = vn_dump_add(l->d, where, name, dims, op, l->err);
 	if (!a)
 		return VN_ERR_FORMAT;
 	a->step = l->d->n_steps - 1;
 	a->line = l->number;
-	a->laid.dtype = type;
+	a->layout.dtype = type;
 	a->shape = shape;
 	if (source && !(a->source_line = strdup(source)))
 		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
@@ -214,22 +214,22 @@ static vn_status read_line(line *l)
 	};
 	const json_t *end = json_object_get(l->json, "complete");
 	if (l->ended)
-		return bad(l, "a line after the line 'complete'");
+		return report_error(l, "a line after the line 'complete'");
 	if (l->number == 1) {
 		if (json_integer_value(json_object_get(l->json, "vernier_dump")) != 1)
-			return bad(l, "not a manifest of version 1: the first line is {\"vernier_dump\":1}");
+			return report_error(l, "not a manifest of version 1: the first line is {\"vernier_dump\":1}");
 		return VN_OK;
 	}
 	if (end) {
 		if (!json_is_integer(end) || json_integer_value(end) != l->d->n)
-			return bad(l, "complete is not %d, the number of tensors above", l->d->n);
+			return report_error(l, "complete is not %d, the number of tensors above", l->d->n);
 		l->ended = true;
 		return VN_OK;
 	}
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
 		if (json_object_get(l->json, kind[i].key))
 			return kind[i].read(l);
-	return bad(l, "expected one of tensor, step, run, config, complete");
+	return report_error(l, "expected one of tensor, step, run, config, complete");
 }
 
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err)
@@ -244,9 +244,9 @@ vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size
 		if (!stop)
 			break;
 		if (!(l.json = vn_json_load(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &why)))
-			st = bad(&l, "not JSON: %s", why.text);
+			st = report_error(&l, "not JSON: %s", why.text);
 		else if (!json_is_object(l.json))
-			st = bad(&l, "not an object");
+			st = report_error(&l, "not an object");
 		else
 			st = read_line(&l);
 		json_decref(l.json);

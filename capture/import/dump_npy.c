@@ -50,7 +50,7 @@ static vn_status open_file(vn_dump *d, const char *file, vn_npy *npy, vn_error *
 		return st;
 	if (ends_with(file, ".txt")) {
 		*npy = (vn_npy) { 0 };
-		return vn_dump_text(path, (const char *)s->map.data, s->map.bytes, &npy->laid, &npy->shape, &s->numbers, err);
+		return vn_dump_text(path, (const char *)s->map.data, s->map.bytes, &npy->layout, &npy->shape, &s->numbers, err);
 	}
 	return vn_npy_parse(path, s->map.data, s->map.bytes, s->map.bytes, npy, err);
 }
@@ -60,7 +60,7 @@ static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **d
 	directory *s = d->state;
 	vn_npy     npy;
 	vn_status  st = open_file(d, a->file, &npy, err);
-	if (!st && (npy.at != a->at || npy.laid.width != a->laid.width || !vn_shape_equal(&npy.shape, &a->shape)))
+	if (!st && (npy.at != a->at || npy.layout.width != a->layout.width || !vn_shape_equal(&npy.shape, &a->shape)))
 		st = vn_fail(err, VN_ERR_IO, "%s/%s: changed while it was being read", d->path, a->file);
 	*data = st ? NULL : s->numbers ? s->numbers : s->map.data + npy.at;
 	return st;
@@ -87,10 +87,10 @@ static vn_status look_at(vn_dump *d, vn_array *a, vn_error *err)
 	if (!vn_shape_equal(&npy.shape, &a->shape))
 		return vn_fail(err, VN_ERR_SHAPE, "%s/%s: has the shape %s, the manifest says %s of %s", d->path, a->file,
 		               vn_shape_text(&npy.shape, found), vn_shape_text(&a->shape, said), a->name);
-	if (!vn_laid_is(&npy.laid, a->laid.dtype))
+	if (!vn_import_layout_is(&npy.layout, a->layout.dtype))
 		return vn_fail(err, VN_ERR_FORMAT, "%s/%s: is not %s, which the manifest says of %s", d->path, a->file,
-		               vn_dtype_name(a->laid.dtype), a->name);
-	a->laid = npy.laid;
+		               vn_dtype_name(a->layout.dtype), a->name);
+	a->layout = npy.layout;
 	a->at = npy.at;
 	return VN_OK;
 }
@@ -150,7 +150,7 @@ static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_e
 	if (!a)
 		return VN_ERR_FORMAT;
 	a->step = step;
-	a->laid = npy.laid;
+	a->layout = npy.layout;
 	a->shape = npy.shape;
 	a->at = npy.at;
 	return (a->file = strdup(whole)) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);

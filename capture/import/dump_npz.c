@@ -224,7 +224,7 @@ static vn_status add_member(vn_dump *d, const member *m, const unsigned char *he
 	a->step = step;
 	a->which = s->n++;
 	a->at = npy.at;
-	a->laid = npy.laid;
+	a->layout = npy.layout;
 	a->shape = npy.shape;
 	return VN_OK;
 }

@@ -38,7 +38,7 @@ static vn_entry entry_of(const vn_array *a, int i)
 	vn_entry e = { .step = a->step,
 		           .order = i,
 		           .layer = vn_name_layer(a->name),
-		           .dtype = a->laid.dtype,
+		           .dtype = a->layout.dtype,
 		           .shape = a->shape,
 		           .same_as = -1 };
 	e.point = e.basis = "";
@@ -60,11 +60,11 @@ static vn_status check_dims(const vn_dump *d, const vn_array *a, vn_error *err)
 	if (a->step >= d->n_steps)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is in step %d, but the tokens of that step are not given", d->path,
 		               a->name, a->step);
-	if (a->laid.bits)
+	if (a->layout.bits)
 		return vn_fail(
 			err, VN_ERR_UNSUPPORTED,
 			"%s: %s: its numbers of %d bytes may or may not be %s: state the format in a manifest or with --bits",
-			d->path, a->name, a->laid.width, a->laid.width == 2 ? "bfloat16" : "float8");
+			d->path, a->name, a->layout.width, a->layout.width == 2 ? "bfloat16" : "float8");
 	return VN_OK;
 }
 
@@ -97,9 +97,9 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 		r->source[r->n_entries++] = (vn_entry_source) { .offset = -1,
 			                                            .address = (uint64_t)i + 1,
 			                                            .foreign = i + 1,
-			                                            .parts = vn_laid_plain(&a->laid),
+			                                            .parts = vn_import_layout_plain(&a->layout),
 			                                            .bytes = vn_shape_count(&a->shape) *
-			                                                     (int64_t)vn_dtype_size(a->laid.dtype) };
+			                                                     (int64_t)vn_dtype_size(a->layout.dtype) };
 	}
 	if (!st) {
 		memcpy(r->step, d->step, (size_t)d->n_steps * sizeof *r->step);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape)
+bool vn_dump_safetensors_layout(const vn_st_tensor *t, vn_import_layout *layout, vn_shape *shape)
 {
 	static const struct {
 		const char *word;
@@ -24,10 +24,10 @@ bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *sha
 	memcpy(shape->dim, t->dim, (size_t)t->rank * sizeof *t->dim);
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(t->dtype, known[i].word) == 0) {
-			*laid = (vn_laid) { .dtype = known[i].dtype,
-				                .stored = known[i].dtype,
-				                .width = known[i].width,
-				                .wide_int = known[i].wide_int };
+			*layout = (vn_import_layout) { .dtype = known[i].dtype,
+				                           .stored = known[i].dtype,
+				                           .width = known[i].width,
+				                           .wide_int = known[i].wide_int };
 			return true;
 		}
 	return false;
@@ -69,7 +69,7 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 			return VN_ERR_FORMAT;
 		a->step = step;
 		a->which = i;
-		if (!vn_dump_safetensors_lay(t, &a->laid, &a->shape))
+		if (!vn_dump_safetensors_layout(t, &a->layout, &a->shape))
 			return vn_fail(
 				err, VN_ERR_UNSUPPORTED,
 				"%s: %s: is %s with %d axes; F32, F16, BF16, F64, I32, I64, F8_E4M3 and F8_E5M2 with up to %d are read",

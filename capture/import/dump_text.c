@@ -131,8 +131,8 @@ static vn_status shape_of(reader *t, vn_error *err)
 	                           vn_shape_text(&t->shape, text));
 }
 
-vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid *laid, vn_shape *shape, void **data,
-                       vn_error *err)
+vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
+                       void **data, vn_error *err)
 {
 	reader    t = { .path = path, .at = text, .end = text + bytes, .dtype = VN_F32 };
 	vn_status st = VN_OK;
@@ -152,7 +152,7 @@ vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_laid
 			const double x = t.x[i];
 			vn_from_f64((char *)t.x + (size_t)i * vn_dtype_size(t.dtype), t.dtype, &x, 1);
 		}
-		*laid = (vn_laid) { .dtype = t.dtype, .stored = t.dtype, .width = (int)vn_dtype_size(t.dtype) };
+		*layout = (vn_import_layout) { .dtype = t.dtype, .stored = t.dtype, .width = (int)vn_dtype_size(t.dtype) };
 		*shape = t.shape;
 		*data = t.x;
 		return VN_OK;

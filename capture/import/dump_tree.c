@@ -41,10 +41,10 @@ static vn_status open_file(vn_dump *d, const char *file, const vn_st_tensor **t,
 static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
 {
 	const vn_st_tensor *t = NULL;
-	vn_laid             laid;
+	vn_import_layout    layout;
 	vn_shape            shape;
 	vn_status           st = open_file(d, a->file, &t, err);
-	if (!st && (!vn_dump_safetensors_lay(t, &laid, &shape) || laid.width != a->laid.width ||
+	if (!st && (!vn_dump_safetensors_layout(t, &layout, &shape) || layout.width != a->layout.width ||
 	            !vn_shape_equal(&shape, &a->shape)))
 		st = vn_fail(err, VN_ERR_IO, "%s: %s changed while it was being read", d->path, a->file);
 	*data = st ? NULL : t->data;
@@ -67,11 +67,11 @@ static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, co
 	int32_t  *ids;
 	vn_status st;
 	if (strcmp(name, "in.input_ids") != 0 || d->n_ids || a->shape.rank != 2 || a->shape.dim[0] != 1 ||
-	    a->shape.dim[1] == 0 || a->laid.dtype != VN_I32)
+	    a->shape.dim[1] == 0 || a->layout.dtype != VN_I32)
 		return VN_OK;
 	if (!(ids = malloc((size_t)a->shape.dim[1] * sizeof *ids)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
-	if (!(st = vn_laid_read(d->path, name, &a->laid, &a->shape, data, ids, err))) {
+	if (!(st = vn_import_layout_read(d->path, name, &a->layout, &a->shape, data, ids, err))) {
 		for (int64_t i = 0; i < a->shape.dim[1] && !st; i++)
 			if (ids[i] < 0)
 				st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: a token id is negative", d->path, name);
@@ -101,7 +101,7 @@ static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, v
 	vn_array *a = vn_dump_add(d, d->path, name, NULL, NULL, err);
 	if (!a)
 		return VN_ERR_FORMAT;
-	if (!vn_dump_safetensors_lay(t, &a->laid, &a->shape)) { /* boolean masks and the like are no checkpoints */
+	if (!vn_dump_safetensors_layout(t, &a->layout, &a->shape)) { /* boolean masks and the like are no checkpoints */
 		d->n--;
 		return VN_OK;
 	}

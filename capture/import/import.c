@@ -69,7 +69,7 @@ static const char *widest_format(const vn_dump *d)
 	static const vn_dtype order[] = { VN_F64, VN_F32, VN_BF16, VN_F16, VN_F8_E4M3, VN_F8_E5M2 };
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
 		for (int i = 0; i < d->n; i++)
-			if (d->array[i].laid.dtype == order[k] && !d->array[i].laid.bits)
+			if (d->array[i].layout.dtype == order[k] && !d->array[i].layout.bits)
 				return vn_dtype_name(order[k]);
 	return "f32";
 }
@@ -82,8 +82,8 @@ static vn_status settle_bits(const vn_import_options *o, vn_dump *d, vn_error *e
 	if (!vn_dtype_from_name(o->bits, &bits) || (bits != VN_BF16 && bits != VN_F8_E4M3 && bits != VN_F8_E5M2))
 		return vn_fail(err, VN_ERR_USAGE, "--bits is bf16, f8_e4m3 or f8_e5m2, not '%s'", o->bits);
 	for (int i = 0; i < d->n; i++)
-		if (d->array[i].laid.bits)
-			vn_laid_is(&d->array[i].laid, bits);
+		if (d->array[i].layout.bits)
+			vn_import_layout_is(&d->array[i].layout, bits);
 	return VN_OK;
 }
 

@@ -96,7 +96,7 @@ static bool little_endian(void)
 }
 
 /* "<f4" */
-static const char *parse_descr(const char *descr, vn_laid *l)
+static const char *parse_descr(const char *descr, vn_import_layout *l)
 {
 	static const struct {
 		const char *name;
@@ -117,11 +117,11 @@ static const char *parse_descr(const char *descr, vn_laid *l)
 		return "its dtype is not of one number";
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(descr + 1, known[i].name) == 0) {
-			*l = (vn_laid) { .dtype = known[i].dtype,
-				             .stored = known[i].dtype,
-				             .width = known[i].width,
-				             .wide_int = known[i].wide_int,
-				             .bits = known[i].bits };
+			*l = (vn_import_layout) { .dtype = known[i].dtype,
+				                      .stored = known[i].dtype,
+				                      .width = known[i].width,
+				                      .wide_int = known[i].wide_int,
+				                      .bits = known[i].bits };
 			l->swapped = l->width > 1 && ((order == '>' && little_endian()) || (order == '<' && !little_endian()));
 			return NULL;
 		}
@@ -154,19 +154,19 @@ static void read_header(reader *r, vn_npy *npy)
 			read_shape(r, &npy->shape);
 		else if (which == DESCR && !take_quoted(r, descr, sizeof descr))
 			r->why = "its dtype is not of one number (a structure?)";
-		else if (which == FORTRAN && !(npy->laid.fortran = take_word(r, "True")) && !take_word(r, "False"))
+		else if (which == FORTRAN && !(npy->layout.fortran = take_word(r, "True")) && !take_word(r, "False"))
 			r->why = "fortran_order is neither True nor False";
 		if (!r->why && !take_sign(r, ',')) {
 			need_sign(r, '}', "its header does not end");
 			break;
 		}
 	}
-	const bool fortran = npy->laid.fortran;
+	const bool fortran = npy->layout.fortran;
 	if (!r->why && seen != (DESCR | FORTRAN | SHAPE))
 		r->why = "its header lacks descr, fortran_order or shape";
 	if (!r->why)
-		r->why = parse_descr(descr, &npy->laid);
-	npy->laid.fortran = fortran && npy->shape.rank > 1;
+		r->why = parse_descr(descr, &npy->layout);
+	npy->layout.fortran = fortran && npy->shape.rank > 1;
 }
 
 vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t total, vn_npy *npy, vn_error *err)
@@ -194,7 +194,7 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", path, r.why);
 	npy->at = start + length;
 	char text[VN_SHAPE_TEXT];
-	if (!vn_laid_bytes(&npy->laid, &npy->shape, &npy->bytes))
+	if (!vn_import_layout_bytes(&npy->layout, &npy->shape, &npy->bytes))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: its shape %s is too large for any file", path,
 		               vn_shape_text(&npy->shape, text));
 	if (npy->bytes > total - npy->at)
@@ -206,7 +206,7 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 	return VN_OK;
 }
 
-bool vn_laid_is(vn_laid *l, vn_dtype dtype)
+bool vn_import_layout_is(vn_import_layout *l, vn_dtype dtype)
 {
 	if (l->bits && (int)vn_dtype_size(dtype) == l->width &&
 	    (dtype == VN_BF16 || dtype == VN_F8_E4M3 || dtype == VN_F8_E5M2)) {
@@ -216,12 +216,12 @@ bool vn_laid_is(vn_laid *l, vn_dtype dtype)
 	return !l->bits && l->dtype == dtype;
 }
 
-bool vn_laid_plain(const vn_laid *l)
+bool vn_import_layout_plain(const vn_import_layout *l)
 {
 	return !l->swapped && !l->fortran && !l->wide_int && l->stored == l->dtype;
 }
 
-bool vn_laid_bytes(const vn_laid *l, const vn_shape *shape, size_t *bytes)
+bool vn_import_layout_bytes(const vn_import_layout *l, const vn_shape *shape, size_t *bytes)
 {
 	int64_t n = 1, most = 1;
 	for (int i = 0; i < shape->rank; i++) {
@@ -245,7 +245,7 @@ static void swap_bytes(unsigned char *x, int width)
 	}
 }
 
-static bool put_number(const vn_laid *l, const unsigned char *from, unsigned char *to)
+static bool put_number(const vn_import_layout *l, const unsigned char *from, unsigned char *to)
 {
 	unsigned char x[8];
 	memcpy(x, from, (size_t)l->width);
@@ -262,8 +262,8 @@ static bool put_number(const vn_laid *l, const unsigned char *from, unsigned cha
 	return true;
 }
 
-vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, const vn_shape *shape, const void *from,
-                       void *to, vn_error *err)
+vn_status vn_import_layout_read(const char *path, const char *name, const vn_import_layout *l, const vn_shape *shape,
+                                const void *from, void *to, vn_error *err)
 {
 	const int64_t n = vn_shape_count(shape);
 	const size_t  out = vn_dtype_size(l->dtype);
@@ -275,7 +275,7 @@ vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, con
 		vn_to_f32(to, from, l->stored, (size_t)n);
 		return VN_OK;
 	}
-	if (vn_laid_plain(l)) {
+	if (vn_import_layout_plain(l)) {
 		memcpy(to, from, (size_t)n * out);
 		return VN_OK;
 	}

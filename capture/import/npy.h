@@ -10,7 +10,7 @@
 #include "libref/base/tensor.h"
 
 /* How a tensor's numbers are stored. */
-typedef struct vn_laid {
+typedef struct vn_import_layout {
 	/* the format in which they are read; differs from the stored one for quantised blocks and
 	 * 8-byte integers */
 	vn_dtype dtype;
@@ -21,13 +21,13 @@ typedef struct vn_laid {
 	bool     fortran;  /* column-major; the shape is nevertheless that of the tensor */
 	/* unsigned integers that may be the bits of a format numpy lacks; their width says which */
 	bool     bits;
-} vn_laid;
+} vn_import_layout;
 
 typedef struct vn_npy {
-	vn_laid  laid;
-	vn_shape shape;
-	size_t   at;    /* offset of the numbers */
-	size_t   bytes; /* of the numbers */
+	vn_import_layout layout;
+	vn_shape         shape;
+	size_t           at;    /* offset of the numbers */
+	size_t           bytes; /* of the numbers */
 } vn_npy;
 
 /* Parses the header. data (bytes): the beginning of a file of `total` bytes, all of it or at least
@@ -35,13 +35,13 @@ typedef struct vn_npy {
 vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t total, vn_npy *npy, vn_error *err);
 
 /* Does format `dtype` agree with what is stored? If `bits` is set, sets the format. */
-bool      vn_laid_is(vn_laid *l, vn_dtype dtype);
-bool      vn_laid_plain(const vn_laid *l); /* no conversion is needed */
+bool      vn_import_layout_is(vn_import_layout *l, vn_dtype dtype);
+bool      vn_import_layout_plain(const vn_import_layout *l); /* no conversion is needed */
 /* Computes the stored size of a tensor. Returns false, with 0, if it exceeds an int64. */
-bool      vn_laid_bytes(const vn_laid *l, const vn_shape *shape, size_t *bytes);
+bool      vn_import_layout_bytes(const vn_import_layout *l, const vn_shape *shape, size_t *bytes);
 /* Converts a tensor from its stored layout to row-major order and this machine's byte order. path,
  * name: for messages. Fails if an integer does not fit an i32. */
-vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, const vn_shape *shape, const void *from,
-                       void *to, vn_error *err);
+vn_status vn_import_layout_read(const char *path, const char *name, const vn_import_layout *l, const vn_shape *shape,
+                                const void *from, void *to, vn_error *err);
 
 #endif

@@ -56,7 +56,7 @@ vn_status vn_logit_rows_of(const vn_recording *r, int64_t tokens, vn_logit_row *
 enum { PIECE = 512, LANES = 8 };
 
 /* The largest of PIECE numbers; *nan: is one a NaN? */
-VN_CLONES static double largest(const double x[PIECE], bool *nan)
+VN_CLONES static double find_largest(const double x[PIECE], bool *nan)
 {
 	double  most[LANES], all = -INFINITY;
 	int64_t bad = 0;
@@ -85,7 +85,7 @@ int64_t vn_argmax(const unsigned char *data, vn_dtype dtype, int64_t n)
 		vn_to_f64(x, data + (size_t)from * vn_dtype_size(dtype), dtype, (size_t)m);
 		for (int64_t i = m; i < PIECE; i++)
 			x[i] = -INFINITY;
-		const double here = largest(x, &nan);
+		const double here = find_largest(x, &nan);
 		if (nan)
 			return -1;
 		if (!(here > most))

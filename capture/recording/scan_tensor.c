@@ -14,19 +14,19 @@ typedef struct found {
 
 #define TEXT(name) \
 	{ \
-#name, VN_SAID_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) \
+#name, VN_ATTRIBUTE_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) \
 	}
 #define WHOLE(name) \
 	{ \
-#name, VN_SAID_WHOLE, offsetof(found, t.name), 0 \
+#name, VN_ATTRIBUTE_WHOLE, offsetof(found, t.name), 0 \
 	}
 #define REAL(name) \
 	{ \
-#name, VN_SAID_REAL, offsetof(found, t.name), 0 \
+#name, VN_ATTRIBUTE_REAL, offsetof(found, t.name), 0 \
 	}
 /* clang-format off */
-static const vn_said list[] = {
-	{ "dtype", VN_SAID_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
+static const vn_header_attribute list[] = {
+	{ "dtype", VN_ATTRIBUTE_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
 	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
 	TEXT(source_line),
@@ -89,9 +89,9 @@ static int choose_dtype(const vn_scan *s, const bool same[2 * VN_N_DTYPES], cons
 }
 
 /* An empty digest would read as none. */
-static void check_digest(const vn_scan *s, const char *object, unsigned said, const char *digest)
+static void check_digest(const vn_scan *s, const char *object, unsigned attributes, const char *digest)
 {
-	if (said >> DIGEST & 1 && !*digest)
+	if (attributes >> DIGEST & 1 && !*digest)
 		vn_refuse(s, object, "attribute digest is empty, expected 32 hex digits");
 }
 
@@ -146,15 +146,15 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 	f.t.rank = h.shape.rank;
 	memcpy(f.t.dim, h.shape.dim, sizeof f.t.dim);
 	f.t.offset = big ? -1 : (int64_t)h.offset;
-	f.t.has_stats = (h.said & ALL_STATISTICS) == ALL_STATISTICS;
-	check_digest(s, object, h.said, f.t.digest);
+	f.t.has_stats = (h.found & ALL_STATISTICS) == ALL_STATISTICS;
+	check_digest(s, object, h.found, f.t.digest);
 	*t = f.t;
 	return true;
 }
 
 /* ---- by HDF5 ---------------------------------------------------------------------------- */
 
-static int scan_said(const vn_scan *s, hid_t d, const char *object, const vn_said *a, found *f)
+static int scan_attribute(const vn_scan *s, hid_t d, const char *object, const vn_header_attribute *a, found *f)
 {
 	char   *to = (char *)f + a->offset;
 	int64_t whole;
@@ -162,12 +162,12 @@ static int scan_said(const vn_scan *s, hid_t d, const char *object, const vn_sai
 	int     there;
 
 	switch (a->kind) {
-	case VN_SAID_TEXT: return vn_scan_text(s, d, object, a->name, to, a->room);
-	case VN_SAID_WHOLE:
+	case VN_ATTRIBUTE_TEXT: return vn_scan_text(s, d, object, a->name, to, a->room);
+	case VN_ATTRIBUTE_WHOLE:
 		if ((there = vn_scan_int(s, d, object, a->name, &whole)))
 			memcpy(to, &whole, sizeof whole);
 		return there;
-	case VN_SAID_REAL:
+	case VN_ATTRIBUTE_REAL:
 		if ((there = vn_scan_real(s, d, object, a->name, &real)))
 			memcpy(to, &real, sizeof real);
 		return there;
@@ -181,11 +181,11 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 	const hid_t     type = H5Dget_type(d);
 	found           f = { .t = *t };
 	bool            same[2 * VN_N_DTYPES], big = false;
-	unsigned        said = 0;
+	unsigned        attributes = 0;
 
 	if (type < 0)
 		vn_refuse(s, object, "its type cannot be read");
-	scan_said(s, d, object, &list[0], &f);
+	scan_attribute(s, d, object, &list[0], &f);
 	for (int i = 0; i < 2 * VN_N_DTYPES; i++)
 		same[i] = H5Tequal(type, own[i].type) > 0;
 	f.t.dtype = choose_dtype(s, same, f.dtype, object, &big);
@@ -194,9 +194,9 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 	memcpy(f.t.dim, e.dim, sizeof f.t.dim);
 	f.t.offset = e.direct && !big ? e.offset : -1;
 	for (int i = 1; i < N_SAID; i++)
-		said |= (unsigned)scan_said(s, d, object, &list[i], &f) << i;
-	f.t.has_stats = (said & ALL_STATISTICS) == ALL_STATISTICS;
-	check_digest(s, object, said, f.t.digest);
+		attributes |= (unsigned)scan_attribute(s, d, object, &list[i], &f) << i;
+	f.t.has_stats = (attributes & ALL_STATISTICS) == ALL_STATISTICS;
+	check_digest(s, object, attributes, f.t.digest);
 	H5Tclose(type);
 	*t = f.t;
 }

@@ -156,7 +156,7 @@ static vn_status put_text(vn_store *s, const vn_recipe *r, const int32_t *decode
 	return st;
 }
 
-static void count_unsound(const vn_weight_row *rows, int n, vn_recorded *done)
+static void count_nonfinite(const vn_weight_row *rows, int n, vn_recorded *done)
 {
 	for (int i = 0; i < n; i++) {
 		if (rows[i].stats.nan + rows[i].stats.inf == 0)
@@ -177,7 +177,7 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 	if (own)
 		vn_model_table(m, r->threads, own);
 	const vn_weight_row *rows = own ? own : r->weights;
-	count_unsound(rows, vn_model_plan(m)->n_weights, done);
+	count_nonfinite(rows, vn_model_plan(m)->n_weights, done);
 	const vn_status st = vn_store_model(s, m, rows, err);
 	free(own);
 	return st;

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 0))) static char *worded(vn_file_check *c, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static char *format_message(vn_file_check *c, const char *format, va_list args)
 {
 	char *words;
 
@@ -38,19 +38,20 @@ __attribute__((format(printf, 4, 5))) static void add_finding(vn_file_check *c, 
 		return;
 	c->finding = all;
 	va_start(args, format);
-	c->finding[c->n] = (vn_file_finding) {
-		.damaged = damaged, .step = of ? of->step : 0, .name = of ? of->name : NULL, .words = worded(c, format, args)
-	};
+	c->finding[c->n] = (vn_file_finding) { .damaged = damaged,
+		                                   .step = of ? of->step : 0,
+		                                   .name = of ? of->name : NULL,
+		                                   .words = format_message(c, format, args) };
 	va_end(args);
 	c->n += c->finding[c->n].words != NULL;
 }
 
-__attribute__((format(printf, 2, 3))) static void warn(vn_file_check *c, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_warning(vn_file_check *c, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	c->warning[c->n_warnings] = worded(c, format, args);
+	c->warning[c->n_warnings] = format_message(c, format, args);
 	c->n_warnings += c->warning[c->n_warnings] != NULL;
 	va_end(args);
 }
@@ -187,11 +188,12 @@ static vn_status check_echo(vn_recording *r, vn_file_check *c, vn_error *err)
 	c->echo_rows = e.rows;
 	const double peaks = (double)e.peaks / (double)e.rows, repeats = (double)e.repeats / (double)e.rows;
 	if (vn_echoes(peaks, repeats, e.rows))
-		warn(c,
-		     "%s: the logits peak at their input token in %.3g %% of %lld rows, and the text repeats a token in "
-		     "%.3g %%: the tensor that reaches the output head resembles the embedding. Untrained weights with a "
-		     "tied embedding do this too, without a mistake",
-		     vn_recording_path(r), 100 * peaks, (long long)e.rows, 100 * repeats);
+		add_warning(
+			c,
+			"%s: the logits peak at their input token in %.3g %% of %lld rows, and the text repeats a token in "
+			"%.3g %%: the tensor that reaches the output head resembles the embedding. Untrained weights with a "
+			"tied embedding do this too, without a mistake",
+			vn_recording_path(r), 100 * peaks, (long long)e.rows, 100 * repeats);
 	return VN_OK;
 }
 
@@ -207,9 +209,10 @@ static vn_status check_garbage(vn_recording *r, vn_file_check *c, vn_error *err)
 		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)
 		if (vn_garbage_shows(&g, NULL, i, words))
-			warn(c, "%s: the %s%s", vn_recording_path(r), words,
-			     i == VN_GARBAGE_REPEATS ? ". A small model that decodes greedily may do this too, without a mistake"
-			                             : "");
+			add_warning(c, "%s: the %s%s", vn_recording_path(r), words,
+			            i == VN_GARBAGE_REPEATS
+			                ? ". A small model that decodes greedily may do this too, without a mistake"
+			                : "");
 	return VN_OK;
 }
 
@@ -241,10 +244,11 @@ vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err)
 	if (c->identities + c->digests == 0 && c->echo_rows == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that can be checked", vn_recording_path(r));
 	if (c->identities + c->digests == 0)
-		warn(c,
-		     "%s: has no digests, and no tensors that can be checked against each other: only whether %lld rows of "
-		     "logits echo their input was checked",
-		     vn_recording_path(r), (long long)c->echo_rows);
+		add_warning(
+			c,
+			"%s: has no digests, and no tensors that can be checked against each other: only whether %lld rows of "
+			"logits echo their input was checked",
+			vn_recording_path(r), (long long)c->echo_rows);
 	if ((st = check_garbage(r, c, err)))
 		return st;
 	check_rows(r, c);

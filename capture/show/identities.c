@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 4, 5))) static void broken(vn_identity_walk *w, int64_t count, int64_t of,
-                                                         const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void report_broken(vn_identity_walk *w, int64_t count, int64_t of,
+                                                                const char *format, ...)
 {
 	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
 	va_list      args;
@@ -96,11 +96,11 @@ static void check_sum(vn_identity_walk *w, const char *whole, const char *a, con
 			}
 		}
 		if (count)
-			broken(w, count, n,
-			       "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64
-			       " elements are off by more than rounding, most %.3g "
-			       "at element %" PRId64,
-			       w->layer, whole, a, b, count, n, most, at);
+			report_broken(w, count, n,
+			              "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64
+			              " elements are off by more than rounding, most %.3g "
+			              "at element %" PRId64,
+			              w->layer, whole, a, b, count, n, most, at);
 	}
 	vn_parts_done(w, &s);
 }
@@ -126,8 +126,9 @@ static void check_chain(vn_identity_walk *w)
 				count += !(a[j] == b[j] || (isnan(a[j]) && isnan(b[j])));
 		}
 		if (count)
-			broken(w, count, n, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ",
-			       w->layer, w->layer - 1, count, n);
+			report_broken(w, count, n,
+			              "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ", w->layer,
+			              w->layer - 1, count, n);
 	}
 	vn_parts_done(w, &s);
 }
@@ -209,11 +210,11 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 		if (isfinite(most) && most > 0)
 			snprintf(by, sizeof by, ", by a fraction of up to %.3g", most);
 		if (count)
-			broken(w, count, rows,
-			       "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
-			       " heads differ in length%s; first token %" PRId64 ", head %" PRId64,
-			       w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, by, first / shape->dim[1],
-			       first % shape->dim[1]);
+			report_broken(w, count, rows,
+			              "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
+			              " heads differ in length%s; first token %" PRId64 ", head %" PRId64,
+			              w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, by, first / shape->dim[1],
+			              first % shape->dim[1]);
 	}
 	vn_parts_done(w, &s);
 }
@@ -246,16 +247,17 @@ static void check_probs(vn_identity_walk *w)
 			sums += !out && !(fabs(total - 1) <= allowed);
 		}
 		if (range)
-			broken(w, range, H * T, "layer%d.attn_probs are not probabilities in %" PRId64 " of %" PRId64 " rows",
-			       w->layer, range, H * T);
+			report_broken(w, range, H * T,
+			              "layer%d.attn_probs are not probabilities in %" PRId64 " of %" PRId64 " rows", w->layer,
+			              range, H * T);
 		if (later)
-			broken(w, later, H * T,
-			       "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64
-			       " rows: no causal mask, or axes in another order",
-			       w->layer, later, H * T);
+			report_broken(w, later, H * T,
+			              "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64
+			              " rows: no causal mask, or axes in another order",
+			              w->layer, later, H * T);
 		if (sums)
-			broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer,
-			       sums, H * T);
+			report_broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows",
+			              w->layer, sums, H * T);
 	}
 	vn_parts_done(w, &s);
 }
@@ -291,10 +293,10 @@ static void first_row(vn_identity_walk *w)
 			count += !same;
 		}
 		if (count)
-			broken(w, count, H,
-			       "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
-			       " heads: wrong head map, mask or v",
-			       w->layer, count, H);
+			report_broken(w, count, H,
+			              "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
+			              " heads: wrong head map, mask or v",
+			              w->layer, count, H);
 	}
 	vn_parts_done(w, &s);
 }
@@ -315,8 +317,8 @@ static void check_range(vn_identity_walk *w, const char *point, double low, doub
 			count += (int64_t)(m - vn_count_between(x, low, high, m));
 		}
 		if (count)
-			broken(w, count, n, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point, words,
-			       count, n);
+			report_broken(w, count, n, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point,
+			              words, count, n);
 	}
 	vn_parts_done(w, &s);
 }
@@ -381,10 +383,10 @@ static void check_rows(vn_identity_walk *w)
 		w->found->checked++;
 		const int64_t count = have > 1 ? other_rows(w, &s, D, ids + from, have) : 0;
 		if (count)
-			broken(w, count, T,
-			       "embed has different rows for equal token ids in %" PRId64 " of %" PRId64
-			       " rows: wrong tokens, or wrong order",
-			       count, T);
+			report_broken(w, count, T,
+			              "embed has different rows for equal token ids in %" PRId64 " of %" PRId64
+			              " rows: wrong tokens, or wrong order",
+			              count, T);
 	}
 	vn_parts_done(w, &s);
 }
@@ -439,10 +441,10 @@ static void check_again(vn_identity_walk *w)
 		w->layer = e->layer;
 		const int64_t rows = e->shape.dim[0];
 		if (count)
-			broken(w, count, n,
-			       "%s should hold %s, but %" PRId64 " of %" PRId64 " numbers differ, the first in row %" PRId64
-			       ": it was overwritten between the two",
-			       e->name, e->again, count, n, first / (n / rows));
+			report_broken(w, count, n,
+			              "%s should hold %s, but %" PRId64 " of %" PRId64 " numbers differ, the first in row %" PRId64
+			              ": it was overwritten between the two",
+			              e->name, e->again, count, n, first / (n / rows));
 	}
 }
 

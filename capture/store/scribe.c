@@ -18,7 +18,7 @@
 enum { SILENCE_S = 600 }; /* as in child.c: enough for any disk */
 
 typedef struct head {
-	int64_t errand;
+	int64_t request;
 	size_t  bytes;
 } head;
 
@@ -88,7 +88,7 @@ typedef struct incoming {
 	char body[4096 - sizeof(head)]; /* the start of the body; messages about tensors are shorter */
 } incoming;
 
-static bool receive_message(int socket, vn_errand *errand, vn_message *m)
+static bool receive_message(int socket, vn_scribe_request *request, vn_message *m)
 {
 	incoming     in;
 	const size_t got = receive_bytes(socket, &in, sizeof in.head, sizeof in), here = got - sizeof in.head;
@@ -97,25 +97,25 @@ static bool receive_message(int socket, vn_errand *errand, vn_message *m)
 		return false;
 	memcpy(m->data, in.body, here);
 	m->n = m->room = in.head.bytes;
-	*errand = (vn_errand)in.head.errand;
+	*request = (vn_scribe_request)in.head.request;
 	return here == m->n || receive_bytes(socket, m->data + here, m->n - here, m->n - here) > 0;
 }
 
 /* Handles one message; returns false when the store is gone or the stream is out of step. */
-static bool serve_errand(vn_desk *d, int socket)
+static bool serve_request(vn_scribe_file *f, int socket)
 {
-	vn_errand  errand;
-	answer     a = { 0 };
-	vn_message m = { 0 };
+	vn_scribe_request request;
+	answer            a = { 0 };
+	vn_message        m = { 0 };
 
-	if (!receive_message(socket, &errand, &m))
+	if (!receive_message(socket, &request, &m))
 		return false;
-	a.status = vn_desk_do(d, errand, &m, &a.value, &a.err);
+	a.status = vn_scribe_file_do(f, request, &m, &a.value, &a.err);
 	vn_message_finish(&m);
 	return send_all(socket, &a, sizeof a, NULL, 0);
 }
 
-__attribute__((noreturn)) static void work(int socket, const vn_place *place, pid_t parent)
+__attribute__((noreturn)) static void run_scribe(int socket, const vn_place *place, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -123,11 +123,11 @@ __attribute__((noreturn)) static void work(int socket, const vn_place *place, pi
 	settle_in();
 	const vn_sandbox box = { .pipe = socket, .file = place->fd, .writes = true, .talks = true };
 	vn_sandbox_begin(&box);
-	vn_desk *d = vn_desk_create(place->fd, place->partial); /* HDF5 comes up */
+	vn_scribe_file *f = vn_scribe_file_create(place->fd, place->partial); /* HDF5 comes up */
 	vn_sandbox_close(&box);
-	while (d && serve_errand(d, socket))
+	while (f && serve_request(f, socket))
 		;
-	_exit(d ? 0 : 1);
+	_exit(f ? 0 : 1);
 }
 
 /* ---- the store's side ------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	s->pid = fork();
 	if (s->pid == 0) {
 		close(ends[0]);
-		work(ends[1], place, parent);
+		run_scribe(ends[1], place, parent);
 	}
 	close(ends[1]);
 	s->socket = ends[0];
@@ -215,9 +215,9 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 	return a.status;
 }
 
-static vn_status ask_scribe(vn_scribe *s, vn_errand errand, const vn_message *m, vn_error *err)
+static vn_status ask_scribe(vn_scribe *s, vn_scribe_request request, const vn_message *m, vn_error *err)
 {
-	const head h = { errand, m->n };
+	const head h = { request, m->n };
 	vn_status  st = vn_scribe_answer(s, NULL, err);
 
 	if (st)
@@ -232,15 +232,15 @@ static vn_status ask_scribe(vn_scribe *s, vn_errand errand, const vn_message *m,
 	return VN_OK;
 }
 
-vn_status vn_scribe_ask(vn_scribe *s, vn_errand errand, vn_message *m, vn_error *err)
+vn_status vn_scribe_ask(vn_scribe *s, vn_scribe_request request, vn_message *m, vn_error *err)
 {
-	const vn_status st = ask_scribe(s, errand, m, err);
+	const vn_status st = ask_scribe(s, request, m, err);
 	vn_message_finish(m);
 	return st;
 }
 
-vn_status vn_scribe_do(vn_scribe *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_do(vn_scribe *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
 {
-	const vn_status st = vn_scribe_ask(s, errand, m, err);
+	const vn_status st = vn_scribe_ask(s, request, m, err);
 	return st ? st : vn_scribe_answer(s, value, err);
 }

@@ -25,12 +25,11 @@
 
 /* The requests. Their data is described at the functions that execute them. */
 /* clang-format off */
-typedef enum vn_errand {
+typedef enum vn_scribe_request {
 	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TOKEN_TEXT, VN_SCRIBE_LEFT_OUT, VN_SCRIBE_FACTS,
 	VN_SCRIBE_MODEL,
-	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_CLOSE,
-	VN_N_ERRANDS /* none */
-} vn_errand;
+	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_CLOSE
+} vn_scribe_request;
 /* clang-format on */
 
 typedef struct vn_scribe {
@@ -44,18 +43,18 @@ typedef struct vn_scribe {
 vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err);
 /* Sends a request and finishes the message. First fetches the previous answer; if that is a
  * failure, returns it and sends nothing. */
-vn_status vn_scribe_ask(vn_scribe *s, vn_errand errand, vn_message *m, vn_error *err);
+vn_status vn_scribe_ask(vn_scribe *s, vn_scribe_request request, vn_message *m, vn_error *err);
 /* Waits for the answer to the last request; returns at once if none is outstanding. value may be
  * NULL. */
 vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err);
 /* vn_scribe_ask, then vn_scribe_answer. */
-vn_status vn_scribe_do(vn_scribe *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_do(vn_scribe *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err);
 /* Waits for its end, which comes when the socket is closed. s may be zeroed with socket -1. */
 void      vn_scribe_end(vn_scribe *s);
 
-/* In the child: its working state, and the execution of a request. */
-typedef struct vn_desk vn_desk;
-vn_desk               *vn_desk_create(int fd, const char *path); /* NULL: no memory */
-vn_status              vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value, vn_error *err);
+/* In the child: the file that it writes, and the execution of a request. */
+typedef struct vn_scribe_file vn_scribe_file;
+vn_scribe_file               *vn_scribe_file_create(int fd, const char *path); /* NULL: no memory */
+vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err);
 
 #endif

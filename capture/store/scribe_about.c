@@ -76,17 +76,17 @@ static bool retire_run(hid_t file)
 }
 
 /* Links an unnamed group as /run in place of the old one, which changes one block of links. */
-static bool put_run(vn_desk *d, hid_t g)
+static bool put_run(vn_scribe_file *f, hid_t g)
 {
-	const htri_t there = H5Lexists(d->file, "run", H5P_DEFAULT);
-	return there >= 0 && (!there || retire_run(d->file)) && H5Olink(g, d->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
+	const htri_t there = H5Lexists(f->file, "run", H5P_DEFAULT);
+	return there >= 0 && (!there || retire_run(f->file)) && H5Olink(g, f->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
 }
 
 /* Message: n facts as two texts each; token ids and positions (put_ids). value: offset of the ids in the file.
  * A second call replaces everything. */
-vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
-	hid_t g = H5Gcreate_anon(d->file, d->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
+	hid_t g = H5Gcreate_anon(f->file, f->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
 	bool  good = g >= 0 && put_facts(g, m, false) && put_ids(g, "token_ids", m) && put_ids(g, "positions", m) &&
 	            (ids = H5Dopen2(g, "token_ids", H5P_DEFAULT)) >= 0;
 
@@ -95,62 +95,62 @@ vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	*value = at == HADDR_UNDEF ? -1 : (int64_t)at;
 	if (ids >= 0)
 		H5Dclose(ids);
-	return vn_desk_settle(d, close_group(g, good && put_run(d, g)), "/run", true, err);
+	return vn_scribe_file_settle(f, close_group(g, good && put_run(f, g)), "/run", true, err);
 }
 
 /* A text. */
-vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_ids_digest(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	const char *hex = vn_take_text(m);
-	hid_t       o = H5Dopen2(d->file, "run/token_ids", H5P_DEFAULT);
+	hid_t       o = H5Dopen2(f->file, "run/token_ids", H5P_DEFAULT);
 	bool        good = o >= 0 && hex && vn_h5_put_text(o, "digest", hex);
 
 	(void)value;
 	if (o >= 0)
 		H5Dclose(o);
-	return vn_desk_settle(d, good, "/run/token_ids", true, err);
+	return vn_scribe_file_settle(f, good, "/run/token_ids", true, err);
 }
 
 /* Message: a list of texts, for a dataset of /run; the digest of the list, or NULL. */
-static vn_status put_texts(vn_desk *d, const char *name, const char *object, vn_message *m, vn_error *err)
+static vn_status put_texts(vn_scribe_file *f, const char *name, const char *object, vn_message *m, vn_error *err)
 {
 	int64_t     n;
 	char      **text = vn_take_texts(m, &n);
 	const char *digest = vn_take_text(m);
-	hid_t       g = H5Gopen2(d->file, "run", H5P_DEFAULT);
+	hid_t       g = H5Gopen2(f->file, "run", H5P_DEFAULT);
 	bool        good = !m->bad && g >= 0 && put_lines(g, name, text, n, digest);
 
 	free(text);
-	return vn_desk_settle(d, close_group(g, good), object, true, err);
+	return vn_scribe_file_settle(f, close_group(g, good), object, true, err);
 }
 
-vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_token_text(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	(void)value;
-	return put_texts(d, "token_text", "/run/token_text", m, err);
+	return put_texts(f, "token_text", "/run/token_text", m, err);
 }
 
-vn_status vn_desk_left_out(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_left_out(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	(void)value;
-	return put_texts(d, "left_out", "/run/left_out", m, err);
+	return put_texts(f, "left_out", "/run/left_out", m, err);
 }
 
 /* Message: n facts as two texts each. */
-vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
-	hid_t g = H5Gopen2(d->file, "run", H5P_DEFAULT);
+	hid_t g = H5Gopen2(f->file, "run", H5P_DEFAULT);
 	bool  good = g >= 0 && put_facts(g, m, true);
 
 	(void)value;
-	return vn_desk_settle(d, close_group(g, good), "/run", true, err);
+	return vn_scribe_file_settle(f, close_group(g, good), "/run", true, err);
 }
 
 /* ---- /model ------------------------------------------------------------------------ */
 
 static hid_t weight_type(void)
 {
-	typedef vn_desk_weight row;
+	typedef vn_scribe_weight row;
 	static const struct {
 		const char *name;
 		size_t      at;
@@ -190,7 +190,7 @@ static bool put_weights(hid_t group, vn_message *m)
 	const void *rows = vn_take_bytes(m, &bytes);
 	hid_t       type = weight_type();
 	bool        good = !m->bad && type >= 0 &&
-	            put_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows,
+	            put_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_scribe_weight)), rows,
 	                     vn_digest_of(rows, bytes).hex);
 	if (type >= 0)
 		H5Tclose(type);
@@ -198,10 +198,10 @@ static bool put_weights(hid_t group, vn_message *m)
 }
 
 /* Message: five texts, some of them NULL; whether there are rows, then the rows. */
-static bool put_model(vn_desk *d, vn_message *m)
+static bool put_model(vn_scribe_file *f, vn_message *m)
 {
 	static const char *const key[] = { "family", "config", "provenance", "format", "path" };
-	hid_t                    g = H5Gcreate2(d->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t                    g = H5Gcreate2(f->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	bool                     good = g >= 0;
 
 	for (size_t i = 0; good && i < sizeof key / sizeof *key; i++) {
@@ -237,10 +237,10 @@ static bool put_table(hid_t g, const char *name, vn_message *m, vn_digester *dig
 }
 
 /* Message: three numbers, then the lines of the three tables. */
-static bool put_plan(vn_desk *d, vn_message *m)
+static bool put_plan(vn_scribe_file *f, vn_message *m)
 {
 	vn_digester *digest = vn_digester_create();
-	hid_t        g = H5Gcreate2(d->file, "plan", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t        g = H5Gcreate2(f->file, "plan", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	bool         good = digest && g >= 0;
 
 	for (int i = 0; good && i < NUMBERS; i++) {
@@ -251,17 +251,17 @@ static bool put_plan(vn_desk *d, vn_message *m)
 	for (int i = 0; good && i < TABLES; i++)
 		good = put_table(g, table_name[i], m, digest);
 	if (digest)
-		d->plan = vn_digester_finish(digest);
+		f->plan = vn_digester_finish(digest);
 	return close_group(g, good);
 }
 
 /* Message: that of put_model, whether there is a plan, then that of put_plan. */
-vn_status vn_desk_model(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_model(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
-	const bool good = put_model(d, m) && (!vn_take_int(m) || put_plan(d, m)) && !m->bad;
+	const bool good = put_model(f, m) && (!vn_take_int(m) || put_plan(f, m)) && !m->bad;
 
 	(void)value;
-	return vn_desk_settle(d, good, "/model or /plan", true, err);
+	return vn_scribe_file_settle(f, good, "/model or /plan", true, err);
 }
 
 /* ---- the plan, read back --------------------------------------------------------------- */
@@ -300,9 +300,9 @@ static bool read_table(hid_t g, const char *name, vn_digester *digest)
 	return good;
 }
 
-bool vn_desk_plan_is_whole(const vn_desk *d, hid_t file)
+bool vn_scribe_file_plan_is_whole(const vn_scribe_file *f, hid_t file)
 {
-	if (!*d->plan.hex)
+	if (!*f->plan.hex)
 		return true;
 	vn_digester *digest = vn_digester_create();
 	hid_t        g = H5Gopen2(file, "plan", H5P_DEFAULT);
@@ -313,5 +313,5 @@ bool vn_desk_plan_is_whole(const vn_desk *d, hid_t file)
 	for (int i = 0; good && i < TABLES; i++)
 		good = read_table(g, table_name[i], digest);
 	const vn_digest is = digest ? vn_digester_finish(digest) : (vn_digest) { "" };
-	return close_group(g, good && strcmp(is.hex, d->plan.hex) == 0);
+	return close_group(g, good && strcmp(is.hex, f->plan.hex) == 0);
 }

@@ -46,7 +46,7 @@ static bool with_index(hid_t props)
 }
 
 /* Message: the links expected in a group; whether nothing is published before the end. */
-static vn_status create_file(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	const int64_t links = vn_take_int(m);
 	const bool    whole = vn_take_int(m) != 0; /* then no group needs to be continued */
@@ -55,21 +55,21 @@ static vn_status create_file(vn_desk *d, vn_message *m, int64_t *value, vn_error
 	vn_status     st = VN_OK;
 
 	(void)value;
-	d->links = whole ? INT64_MAX : links;
-	d->groups = H5Pcreate(H5P_GROUP_CREATE);
+	f->links = whole ? INT64_MAX : links;
+	f->groups = H5Pcreate(H5P_GROUP_CREATE);
 	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear makes such a
 	 * file readable. */
-	if (fapl < 0 || fcpl < 0 || d->groups < 0 || driver < 0 ||
-	    H5Pset_driver(fapl, driver, vn_driver_info(d->driver)) < 0 ||
+	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 ||
+	    H5Pset_driver(fapl, driver, vn_driver_info(f->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
-	    !(whole ? with_index(fcpl) && with_index(d->groups)
-	            : one_block(fcpl, 16) && one_block(d->groups, links < 65535 ? (unsigned)links : 65535)) ||
-	    (d->file = H5Fcreate(d->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(d->file))
-		st = vn_desk_failed(d, "a new file", err);
+	    !(whole ? with_index(fcpl) && with_index(f->groups)
+	            : one_block(fcpl, 16) && one_block(f->groups, links < 65535 ? (unsigned)links : 65535)) ||
+	    (f->file = H5Fcreate(f->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(f->file))
+		st = vn_scribe_file_failed(f, "a new file", err);
 	else
-		st = vn_desk_publish(d, err);
+		st = vn_scribe_file_publish(f, err);
 	if (!st && whole)
-		vn_driver_hold(d->driver);
+		vn_driver_hold(f->driver);
 	if (fcpl >= 0)
 		H5Pclose(fcpl);
 	if (fapl >= 0)
@@ -79,22 +79,22 @@ static vn_status create_file(vn_desk *d, vn_message *m, int64_t *value, vn_error
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-static void close_step(vn_desk *d)
+static void close_step(vn_scribe_file *f)
 {
-	if (d->parent >= 0)
-		H5Gclose(d->parent);
-	if (d->more >= 0)
-		H5Gclose(d->more);
-	if (d->step >= 0)
-		H5Gclose(d->step);
-	d->parent = d->more = d->step = H5I_INVALID_HID;
-	d->n_more = 0;
-	tdestroy(d->names, free);
-	d->names = NULL;
+	if (f->parent >= 0)
+		H5Gclose(f->parent);
+	if (f->more >= 0)
+		H5Gclose(f->more);
+	if (f->step >= 0)
+		H5Gclose(f->step);
+	f->parent = f->more = f->step = H5I_INVALID_HID;
+	f->n_more = 0;
+	tdestroy(f->names, free);
+	f->names = NULL;
 }
 
 /* Message: number, position, tokens, first row, rows. */
-static vn_status begin_step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status begin_step(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
 	char                     name[32];
@@ -102,41 +102,41 @@ static vn_status begin_step(vn_desk *d, vn_message *m, int64_t *value, vn_error 
 
 	(void)value;
 	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
-	close_step(d);
-	good = (d->step = H5Gcreate2(d->file, name, H5P_DEFAULT, d->groups, H5P_DEFAULT)) >= 0;
+	close_step(f);
+	good = (f->step = H5Gcreate2(f->file, name, H5P_DEFAULT, f->groups, H5P_DEFAULT)) >= 0;
 	for (size_t i = 0; good && i < sizeof key / sizeof *key; i++)
-		good = vn_h5_put_int(d->step, key[i], vn_take_int(m));
-	return vn_desk_settle(d, good && !m->bad, name, false, err);
+		good = vn_h5_put_int(f->step, key[i], vn_take_int(m));
+	return vn_scribe_file_settle(f, good && !m->bad, name, false, err);
 }
 
 /* The last group for names without a layer that has room for another link: the step's own, or one that continues it
  * (specs/checkpoint.md, Names). HDF5's time for a link grows faster than with the square of the links in its group,
  * if they are in the header (one_block). */
-static hid_t roomy_group(vn_desk *d)
+static hid_t roomy_group(vn_scribe_file *f)
 {
-	const hid_t last = d->more >= 0 ? d->more : d->step;
+	const hid_t last = f->more >= 0 ? f->more : f->step;
 	H5G_info_t  info;
 	char        name[32];
 
 	if (H5Gget_info(last, &info) < 0)
 		return H5I_INVALID_HID;
-	if ((int64_t)info.nlinks < d->links)
+	if ((int64_t)info.nlinks < f->links)
 		return last;
 	do /* a tensor may have that name */
-		snprintf(name, sizeof name, "more.%d", ++d->n_more);
-	while (H5Lexists(d->step, name, H5P_DEFAULT) > 0);
-	const hid_t next = H5Gcreate2(d->step, name, H5P_DEFAULT, d->groups, H5P_DEFAULT);
+		snprintf(name, sizeof name, "more.%d", ++f->n_more);
+	while (H5Lexists(f->step, name, H5P_DEFAULT) > 0);
+	const hid_t next = H5Gcreate2(f->step, name, H5P_DEFAULT, f->groups, H5P_DEFAULT);
 	if (next >= 0 && !vn_h5_put_int(next, "continues", 1)) {
 		H5Gclose(next);
 		return H5I_INVALID_HID;
 	}
-	if (next >= 0 && d->more >= 0)
-		H5Gclose(d->more);
-	return next >= 0 ? (d->more = next) : next;
+	if (next >= 0 && f->more >= 0)
+		H5Gclose(f->more);
+	return next >= 0 ? (f->more = next) : next;
 }
 
 /* The group a name belongs in, created when needed and not to be closed by the caller, and the name's last part. */
-static hid_t parent_of(vn_desk *d, const char *name, const char **last)
+static hid_t parent_of(vn_scribe_file *f, const char *name, const char **last)
 {
 	/* Foreign names may contain dots: "model" and "model.norm" are two tensors, not a group. */
 	const char *dot = vn_name_layer(name) >= 0 ? strrchr(name, '.') : NULL;
@@ -144,24 +144,24 @@ static hid_t parent_of(vn_desk *d, const char *name, const char **last)
 
 	*last = dot ? dot + 1 : name;
 	if (!dot)
-		return roomy_group(d);
+		return roomy_group(f);
 	memcpy(path, name, (size_t)(dot - name));
 	path[dot - name] = '\0';
 	for (char *p = path; *p; p++)
 		if (*p == '.')
 			*p = '/';
-	if (d->parent >= 0 && strcmp(path, d->parent_name) == 0)
-		return d->parent;
-	if (d->parent >= 0)
-		H5Gclose(d->parent);
-	d->parent = H5Lexists(d->step, path, H5P_DEFAULT) > 0
-	                ? H5Gopen2(d->step, path, H5P_DEFAULT)
-	                : H5Gcreate2(d->step, path, H5P_DEFAULT, d->groups, H5P_DEFAULT);
-	strcpy(d->parent_name, path);
-	return d->parent;
+	if (f->parent >= 0 && strcmp(path, f->parent_name) == 0)
+		return f->parent;
+	if (f->parent >= 0)
+		H5Gclose(f->parent);
+	f->parent = H5Lexists(f->step, path, H5P_DEFAULT) > 0
+	                ? H5Gopen2(f->step, path, H5P_DEFAULT)
+	                : H5Gcreate2(f->step, path, H5P_DEFAULT, f->groups, H5P_DEFAULT);
+	strcpy(f->parent_name, path);
+	return f->parent;
 }
 
-/* A name of the current step; a node of vn_desk.names. */
+/* A name of the current step; a node of vn_scribe_file.names. */
 typedef struct given {
 	int  more; /* 0: in the step's own groups; else in the group that continues it so far */
 	char name[VN_NAME_MAX];
@@ -172,49 +172,49 @@ static int order_by_name(const void *a, const void *b)
 	return strcmp(((const given *)a)->name, ((const given *)b)->name);
 }
 
-static const given *find_name(const vn_desk *d, const char *name)
+static const given *find_name(const vn_scribe_file *f, const char *name)
 {
 	given key = { 0 };
 	snprintf(key.name, sizeof key.name, "%s", name);
-	given *const *at = tfind(&key, &d->names, order_by_name);
+	given *const *at = tfind(&key, &f->names, order_by_name);
 	return at ? *at : NULL;
 }
 
 /* Notes that the step has this name, in `group`. */
-static bool note_name(vn_desk *d, const char *name, hid_t group)
+static bool note_name(vn_scribe_file *f, const char *name, hid_t group)
 {
 	given *g = malloc(offsetof(given, name) + strlen(name) + 1);
 
 	if (!g)
 		return false;
-	g->more = d->more >= 0 && group == d->more ? d->n_more : 0;
+	g->more = f->more >= 0 && group == f->more ? f->n_more : 0;
 	strcpy(g->name, name);
-	if (tsearch(g, &d->names, order_by_name))
+	if (tsearch(g, &f->names, order_by_name))
 		return true;
 	free(g);
 	return false;
 }
 
-static bool put_alias(vn_desk *d, const char *name, const char *of)
+static bool put_alias(vn_scribe_file *f, const char *name, const char *of)
 {
-	const given *first = find_name(d, of);
+	const given *first = find_name(f, of);
 	const char  *last;
 	char         path[VN_NAME_MAX + 32];
 	int          n = first && first->more ? snprintf(path, sizeof path, "more.%d/", first->more) : 0;
 
-	if (find_name(d, name))
+	if (find_name(f, name))
 		return true;
 	snprintf(path + n, sizeof path - (size_t)n, "%s", of);
 	for (char *p = path + n; *p && vn_name_layer(of) >= 0; p++)
 		if (*p == '.')
 			*p = '/';
-	hid_t parent = parent_of(d, name, &last);
-	return parent >= 0 && H5Lcreate_hard(d->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0 &&
-	       note_name(d, name, parent);
+	hid_t parent = parent_of(f, name, &last);
+	return parent >= 0 && H5Lcreate_hard(f->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0 &&
+	       note_name(f, name, parent);
 }
 
 /* Message: the number of aliases, then for each the second name and the first. */
-static vn_status write_aliases(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status write_aliases(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	const int64_t n = vn_take_int(m);
 	bool          good = true;
@@ -222,29 +222,29 @@ static vn_status write_aliases(vn_desk *d, vn_message *m, int64_t *value, vn_err
 	(void)value;
 	for (int64_t i = 0; good && i < n; i++) {
 		const char *name = vn_take_text(m), *of = vn_take_text(m);
-		good = !m->bad && put_alias(d, name, of);
+		good = !m->bad && put_alias(f, name, of);
 	}
-	return vn_desk_settle(d, good, "second names", false, err);
+	return vn_scribe_file_settle(f, good, "second names", false, err);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------ */
 
 /* Drops the current tensor. A dataset without a name disappears from the file. */
-static void drop_tensor(vn_desk *d)
+static void drop_tensor(vn_scribe_file *f)
 {
-	if (d->dset >= 0)
-		H5Dclose(d->dset);
-	d->dset = H5I_INVALID_HID;
+	if (f->dset >= 0)
+		H5Dclose(f->dset);
+	f->dset = H5I_INVALID_HID;
 }
 
-static vn_status not_made(const vn_desk *d, const char *name, vn_error *err)
+static vn_status not_made(const vn_scribe_file *f, const char *name, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot make %s", d->path, name);
+	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot make %s", f->path, name);
 }
 
 /* Message: name, dtype, rank and sizes. value: offset of its numbers. Creates an unnamed dataset with storage
  * allocated now and not filled. */
-static vn_status start_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status start_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	const char    *name = vn_take_text(m);
 	const vn_dtype dtype = (vn_dtype)vn_take_int(m);
@@ -252,9 +252,9 @@ static vn_status start_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_erro
 	hsize_t        dim[VN_MAX_RANK] = { 0 };
 	bool           some = true;
 
-	drop_tensor(d);
+	drop_tensor(f);
 	if (!name || rank < 0 || rank > VN_MAX_RANK || (int)dtype < 0 || dtype >= VN_N_DTYPES)
-		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", d->path);
+		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", f->path);
 	for (int i = 0; i < rank; i++) {
 		dim[i] = (hsize_t)vn_take_int(m);
 		some &= dim[i] > 0;
@@ -266,9 +266,9 @@ static vn_status start_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_erro
 	            H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) >= 0 &&
 	            H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
 	            H5Pset_attr_phase_change(dcpl, 64, 0) >= 0 &&
-	            (d->dset = H5Dcreate_anon(d->file, type, space, dcpl, H5P_DEFAULT)) >= 0;
+	            (f->dset = H5Dcreate_anon(f->file, type, space, dcpl, H5P_DEFAULT)) >= 0;
 	if (good && some) {
-		const haddr_t at = H5Dget_offset(d->dset);
+		const haddr_t at = H5Dget_offset(f->dset);
 		good = at != HADDR_UNDEF;
 		*value = (int64_t)at;
 	}
@@ -278,7 +278,7 @@ static vn_status start_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_erro
 		H5Tclose(type);
 	if (space >= 0)
 		H5Sclose(space);
-	return good ? VN_OK : not_made(d, name, err);
+	return good ? VN_OK : not_made(f, name, err);
 }
 
 /* Message: the count, then for each attribute the key, 't', 'i' or 'r', and the value. */
@@ -305,21 +305,21 @@ static bool put_attributes(hid_t o, vn_message *m)
 }
 
 /* Name and attributes. */
-static vn_status finish_tensor(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	const char *name = vn_take_text(m), *last;
 
 	(void)value;
-	if (!name || d->dset < 0 || !put_attributes(d->dset, m))
-		return not_made(d, name ? name : "a tensor", err);
-	if (find_name(d, name))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", d->path, name);
-	const hid_t parent = parent_of(d, name, &last);
-	if (parent < 0 || H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0 || !note_name(d, name, parent))
-		return not_made(d, name, err);
-	drop_tensor(d);
-	d->tensors++;
-	return vn_desk_settle(d, true, name, false, err);
+	if (!name || f->dset < 0 || !put_attributes(f->dset, m))
+		return not_made(f, name ? name : "a tensor", err);
+	if (find_name(f, name))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", f->path, name);
+	const hid_t parent = parent_of(f, name, &last);
+	if (parent < 0 || H5Olink(f->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0 || !note_name(f, name, parent))
+		return not_made(f, name, err);
+	drop_tensor(f);
+	f->tensors++;
+	return vn_scribe_file_settle(f, true, name, false, err);
 }
 
 /* ---- the end --------------------------------------------------------------------------------------- */
@@ -335,13 +335,13 @@ static bool mark_complete(hid_t file)
 }
 
 /* Opens the file on disk as a reader would; HDF5 takes it for another file. */
-static vn_status read_back(vn_desk *d, vn_error *err)
+static vn_status read_back(vn_scribe_file *f, vn_error *err)
 {
-	const off_t bytes = lseek(d->fd, 0, SEEK_END);
-	vn_driver  *driver = bytes >= 0 ? vn_driver_create(d->fd, d->path, bytes) : NULL;
+	const off_t bytes = lseek(f->fd, 0, SEEK_END);
+	vn_driver  *driver = bytes >= 0 ? vn_driver_create(f->fd, f->path, bytes) : NULL;
 	hid_t       fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
 	bool        good = driver && fapl >= 0 && H5Pset_driver(fapl, (hid_t)vn_driver_id(), vn_driver_info(driver)) >= 0 &&
-	            (file = H5Fopen(d->path, H5F_ACC_RDONLY, fapl)) >= 0 && vn_desk_plan_is_whole(d, file);
+	            (file = H5Fopen(f->path, H5F_ACC_RDONLY, fapl)) >= 0 && vn_scribe_file_plan_is_whole(f, file);
 
 	if (file >= 0)
 		H5Fclose(file);
@@ -349,88 +349,89 @@ static vn_status read_back(vn_desk *d, vn_error *err)
 		H5Pclose(fapl);
 	vn_driver_destroy(driver);
 	return good ? VN_OK
-	            : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", d->path);
+	            : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", f->path);
 }
 
 /* Message: 1 to mark the file complete, else 0. value: the tensors that the file on disk has.
  * Writes everything to disk and closes HDF5; without 1 the mark stays 0. If HDF5 has failed before,
  * the file stays as it was last published, because HDF5 would write half-made objects. */
-static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+static vn_status close_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
-	const bool complete = vn_take_int(m) && !d->refused;
+	const bool complete = vn_take_int(m) && !f->refused;
 	vn_status  st = VN_OK;
 
-	*value = d->on_disk;
-	if (d->broken)
+	*value = f->on_disk;
+	if (f->broken)
 		return VN_OK;
-	drop_tensor(d);
-	close_step(d);
-	if (d->file >= 0) {
-		vn_driver_release(d->driver);
+	drop_tensor(f);
+	close_step(f);
+	if (f->file >= 0) {
+		vn_driver_release(f->driver);
 		/* Sets the mark after everything else is on disk. */
-		st = vn_desk_publish(d, err);
+		st = vn_scribe_file_publish(f, err);
 		if (!st && complete)
-			st = read_back(d, err);
-		if (!st && complete && !mark_complete(d->file))
-			st = vn_desk_failed(d, "the mark that it is complete", err);
-		if (H5Fclose(d->file) < 0 && !st)
-			st = vn_desk_failed(d, "its end", err);
+			st = read_back(f, err);
+		if (!st && complete && !mark_complete(f->file))
+			st = vn_scribe_file_failed(f, "the mark that it is complete", err);
+		if (H5Fclose(f->file) < 0 && !st)
+			st = vn_scribe_file_failed(f, "its end", err);
 		if (!st)
-			st = vn_driver_publish(d->driver, err);
+			st = vn_driver_publish(f->driver, err);
 	}
-	*value = d->on_disk;
-	d->file = H5I_INVALID_HID;
+	*value = f->on_disk;
+	f->file = H5I_INVALID_HID;
 	return st;
 }
 
-/* ---- the desk ---------------------------------------------------------------------------------------- */
+/* ---- the requests ------------------------------------------------------------------------------------- */
 
-vn_desk *vn_desk_create(int fd, const char *path)
+vn_scribe_file *vn_scribe_file_create(int fd, const char *path)
 {
-	vn_desk *d = calloc(1, sizeof *d);
+	vn_scribe_file *f = calloc(1, sizeof *f);
 
-	if (!d)
+	if (!f)
 		return NULL;
-	*d = (vn_desk) { .fd = fd,
-		             .path = path,
-		             .file = H5I_INVALID_HID,
-		             .step = H5I_INVALID_HID,
-		             .groups = H5I_INVALID_HID,
-		             .dset = H5I_INVALID_HID,
-		             .parent = H5I_INVALID_HID,
-		             .more = H5I_INVALID_HID,
-		             .driver = vn_driver_create(fd, path, 0),
-		             .mark = vn_trouble_mark() };
-	if (!d->driver) {
-		free(d);
+	*f = (vn_scribe_file) { .fd = fd,
+		                    .path = path,
+		                    .file = H5I_INVALID_HID,
+		                    .step = H5I_INVALID_HID,
+		                    .groups = H5I_INVALID_HID,
+		                    .dset = H5I_INVALID_HID,
+		                    .parent = H5I_INVALID_HID,
+		                    .more = H5I_INVALID_HID,
+		                    .driver = vn_driver_create(fd, path, 0),
+		                    .mark = vn_trouble_mark() };
+	if (!f->driver) {
+		free(f);
 		return NULL;
 	}
 	vn_h5_lock(); /* for what HDF5 sets once; there are no other threads */
-	return d;
+	return f;
 }
 
-vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
 {
 	/* clang-format off */
-	static vn_status (*const does[VN_N_ERRANDS])(vn_desk *d, vn_message *m, int64_t *value, vn_error *err) = {
-		[VN_SCRIBE_CREATE] = create_file, [VN_SCRIBE_RUN] = vn_desk_run, [VN_SCRIBE_IDS_DIGEST] = vn_desk_ids_digest,
-		[VN_SCRIBE_TOKEN_TEXT] = vn_desk_token_text, [VN_SCRIBE_LEFT_OUT] = vn_desk_left_out,
-		[VN_SCRIBE_FACTS] = vn_desk_facts, [VN_SCRIBE_MODEL] = vn_desk_model, [VN_SCRIBE_STEP] = begin_step,
+	static vn_status (*const execute[])(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err) = {
+		[VN_SCRIBE_CREATE] = create_file, [VN_SCRIBE_RUN] = vn_scribe_file_run,
+		[VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest, [VN_SCRIBE_TOKEN_TEXT] = vn_scribe_file_token_text,
+		[VN_SCRIBE_LEFT_OUT] = vn_scribe_file_left_out, [VN_SCRIBE_FACTS] = vn_scribe_file_facts,
+		[VN_SCRIBE_MODEL] = vn_scribe_file_model, [VN_SCRIBE_STEP] = begin_step,
 		[VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor, [VN_SCRIBE_FINISH] = finish_tensor,
 		[VN_SCRIBE_CLOSE] = close_file,
 	};
 	/* clang-format on */
-	const vn_status poor = d->refused ? VN_OK : vn_h5_room(d->path, err);
+	const vn_status poor = f->refused ? VN_OK : vn_h5_room(f->path, err);
 
-	d->refused |= poor != VN_OK;
+	f->refused |= poor != VN_OK;
 	/* After a refusal, close still runs, with the memory that vn_h5_room reserved for it. */
-	if (poor && errand == VN_SCRIBE_CLOSE)
-		close_file(d, m, value, NULL);
+	if (poor && request == VN_SCRIBE_CLOSE)
+		close_file(f, m, value, NULL);
 	if (poor)
 		return poor;
-	vn_status st = does[errand](d, m, value, err);
-	if (!st && !(d->broken && errand == VN_SCRIBE_CLOSE)) /* the failure that broke it was already reported */
-		st = vn_trouble_since(d->mark, d->path, err);
-	d->broken |= st == VN_ERR_IO || st == VN_ERR_NOMEM;
+	vn_status st = execute[request](f, m, value, err);
+	if (!st && !(f->broken && request == VN_SCRIBE_CLOSE)) /* the failure that broke it was already reported */
+		st = vn_trouble_since(f->mark, f->path, err);
+	f->broken |= st == VN_ERR_IO || st == VN_ERR_NOMEM;
 	return st;
 }

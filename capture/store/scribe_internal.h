@@ -10,7 +10,7 @@
 #include "libref/base/digest.h"
 #include "libref/plan/plan.h"
 
-struct vn_desk {
+struct vn_scribe_file {
 	int         fd;
 	const char *path;
 	vn_driver  *driver;
@@ -33,20 +33,20 @@ struct vn_desk {
 };
 
 /* Returns the error that HDF5 cannot write `what`. */
-vn_status vn_desk_failed(const vn_desk *d, const char *what, vn_error *err);
+vn_status vn_scribe_file_failed(const vn_scribe_file *f, const char *what, vn_error *err);
 /* Brings the file on disk up to date. */
-vn_status vn_desk_publish(vn_desk *d, vn_error *err);
+vn_status vn_scribe_file_publish(vn_scribe_file *f, vn_error *err);
 /* Ends work on `what`. If good, publishes to disk, at once or when it is due. */
-vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err);
+vn_status vn_scribe_file_settle(vn_scribe_file *f, bool good, const char *what, bool at_once, vn_error *err);
 
 /* The requests of scribe_about.c. */
-vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_desk_left_out(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_desk_model(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_file_ids_digest(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_file_token_text(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_file_left_out(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_file_model(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
 /* Does `file` hold the requested plan under /plan? True if none was requested. */
-bool      vn_desk_plan_is_whole(const vn_desk *d, hid_t file);
+bool      vn_scribe_file_plan_is_whole(const vn_scribe_file *f, hid_t file);
 
 #endif

@@ -7,28 +7,30 @@
  * Publishing takes well under a millisecond, or a few with thousands of steps. */
 static const double PUBLISH_EVERY = 0.1;
 
-vn_status vn_desk_failed(const vn_desk *d, const char *what, vn_error *err)
+vn_status vn_scribe_file_failed(const vn_scribe_file *f, const char *what, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", d->path, what);
+	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", f->path, what);
 }
 
-vn_status vn_desk_publish(vn_desk *d, vn_error *err)
+vn_status vn_scribe_file_publish(vn_scribe_file *f, vn_error *err)
 {
-	if (H5Fflush(d->file, H5F_SCOPE_GLOBAL) < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot flush it", d->path);
-	d->published = vn_seconds();
-	const vn_status st = vn_driver_publish(d->driver, err);
+	if (H5Fflush(f->file, H5F_SCOPE_GLOBAL) < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot flush it", f->path);
+	f->published = vn_seconds();
+	const vn_status st = vn_driver_publish(f->driver, err);
 	if (!st)
-		d->on_disk = d->tensors;
+		f->on_disk = f->tensors;
 	return st;
 }
 
-static vn_status publish_when_due(vn_desk *d, vn_error *err)
+static vn_status publish_when_due(vn_scribe_file *f, vn_error *err)
 {
-	return vn_seconds() - d->published > PUBLISH_EVERY ? vn_desk_publish(d, err) : VN_OK;
+	return vn_seconds() - f->published > PUBLISH_EVERY ? vn_scribe_file_publish(f, err) : VN_OK;
 }
 
-vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err)
+vn_status vn_scribe_file_settle(vn_scribe_file *f, bool good, const char *what, bool at_once, vn_error *err)
 {
-	return !good ? vn_desk_failed(d, what, err) : at_once ? vn_desk_publish(d, err) : publish_when_due(d, err);
+	return !good     ? vn_scribe_file_failed(f, what, err)
+	       : at_once ? vn_scribe_file_publish(f, err)
+	                 : publish_when_due(f, err);
 }

@@ -68,7 +68,7 @@ vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err);
 vn_status vn_store_status(vn_store *s, vn_error *err);
 /* Sends a request and waits for the answer, unless a failure was recorded. Records a failure.
  * Finishes the message in any case. */
-vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err);
 /* Sends VN_SCRIBE_FINISH for a tensor of this many bytes without waiting; the answer is fetched
  * before the next request. */
 vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *err);

@@ -13,9 +13,9 @@
 /* Writes rows in the file's layout. */
 static void put_weights(vn_message *m, const vn_weight_row *w, int n)
 {
-	vn_put_int(m, n * (int64_t)sizeof(vn_desk_weight));
+	vn_put_int(m, n * (int64_t)sizeof(vn_scribe_weight));
 	for (int i = 0; i < n; i++) {
-		vn_desk_weight r;
+		vn_scribe_weight r;
 		memset(&r, 0, sizeof r); /* zeroed, because the digest includes the padding between columns */
 		r.min = w[i].stats.min;
 		r.max = w[i].stats.max;

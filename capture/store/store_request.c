@@ -52,7 +52,7 @@ static vn_status check_ready(vn_store *s, vn_error *err)
 	return st ? st : vn_store_collect(s, err);
 }
 
-vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
 {
 	vn_error own = { "" };
 
@@ -61,7 +61,7 @@ vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *val
 	if (st)
 		vn_message_finish(m);
 	else
-		st = remember_failure(s, vn_scribe_do(&s->scribe, errand, m, value, &own), &own, err);
+		st = remember_failure(s, vn_scribe_do(&s->scribe, request, m, value, &own), &own, err);
 	pthread_mutex_unlock(&s->asking);
 	return st;
 }

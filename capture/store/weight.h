@@ -9,10 +9,10 @@
 
 enum { VN_WEIGHT_SHAPE_TEXT = 96 }; /* for four axes; older readers accept no more */
 
-typedef struct vn_desk_weight {
+typedef struct vn_scribe_weight {
 	char    name[VN_NAME_MAX], dtype[8], shape[VN_WEIGHT_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
 	double  min, max, mean, rms;
 	int64_t nan, inf;
-} vn_desk_weight;
+} vn_scribe_weight;
 
 #endif

@@ -162,7 +162,7 @@ static void carry_errors(const vn_comparison *c, int step)
 	g->carried = step;
 }
 
-static double used_fraction(const vn_checkpoint *p)
+static double limit_fraction_of(const vn_checkpoint *p)
 {
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
@@ -208,7 +208,7 @@ static bool inherits_error(const vn_comparison *c, int point, const int *input, 
 		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.point[c->result.first].step);
 		brought = fmax(brought, brought_error(in));
 	}
-	return behind && used_fraction(p) < ANEW * brought;
+	return behind && limit_fraction_of(p) < ANEW * brought;
 }
 
 /* Only the name that counts may be an origin: one value is one origin. */

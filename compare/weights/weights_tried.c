@@ -23,7 +23,7 @@ static bool is_constant(const vn_stats *s)
 }
 
 /* Reports non-finite or constant numbers that only side k has. */
-static bool judge_unsound(const vn_weight_trial *t, vn_weight_difference *d, int k)
+static bool judge_statistics(const vn_weight_trial *t, vn_weight_difference *d, int k)
 {
 	const vn_stats *s = &t->row[k]->stats, *other = &t->row[!k]->stats;
 
@@ -86,7 +86,7 @@ bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
 		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(SHAPE));
 	if (same && a->dtype == b->dtype)
 		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(OTHER_SHAPE));
-	return other_size(t, d) || judge_unsound(t, d, 1) || judge_unsound(t, d, 0);
+	return other_size(t, d) || judge_statistics(t, d, 1) || judge_statistics(t, d, 0);
 }
 
 /* ---- digests of others ------------------------------------------------------------------ */

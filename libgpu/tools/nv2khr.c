@@ -163,7 +163,7 @@ static void put_constant(uint32_t type, uint32_t id, uint32_t value)
 }
 
 /* A row-major matrix is 0, a column-major one 1. */
-static uint32_t layout(uint32_t first, uint32_t id)
+static uint32_t layout_id(uint32_t first, uint32_t id)
 {
 	if (!of[id].is_bool)
 		fail("a matrix whose layout is not constant");
@@ -185,7 +185,7 @@ static void put_mode(uint32_t entry, uint32_t mode)
 	put_word(16);
 }
 
-static void rewrite(int halves)
+static void rewrite_module(int halves)
 {
 	uint32_t next = in[3], u32 = 0, first = 0; /* first: the ids of 0, 1 and 2, as layouts and as uses */
 	uint32_t entry = 0;
@@ -240,11 +240,11 @@ static void rewrite(int halves)
 			memcpy(out + start + 1, "SPV_KHR_cooperative_matrix", 27); /* as many words */
 		} else if (op == NV_LOAD) {                                    /* type, result, pointer, stride, column-major */
 			out[start] = words << 16 | KHR_LOAD;
-			out[start + 4] = layout(first, at[5]);
+			out[start + 4] = layout_id(first, at[5]);
 			out[start + 5] = at[4];
 		} else if (op == NV_STORE) { /* pointer, object, stride, column-major */
 			out[start] = words << 16 | KHR_STORE;
-			out[start + 3] = layout(first, at[4]);
+			out[start + 3] = layout_id(first, at[4]);
 			out[start + 4] = at[3];
 		} else if (op == NV_MULADD) {
 			out[start] = words << 16 | KHR_MULADD;
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 	if (shared > strtoul(argv[3], NULL, 10))
 		fail("%u bytes of shared memory, and a device may have no more than %s", shared, argv[3]);
 	check_indices();
-	rewrite(argc == 5);
+	rewrite_module(argc == 5);
 	FILE *f = fopen(argv[2], "w");
 	for (size_t i = 0; f && i < n_out; i++)
 		fprintf(f, "%s0x%08x%s", i ? "," : "{", out[i], i + 1 == n_out ? "}\n" : i % 8 == 7 ? "\n" : "");

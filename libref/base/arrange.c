@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static int64_t clamped(int64_t i, int64_t n)
+static int64_t clamp_index(int64_t i, int64_t n)
 {
 	return i < 0 ? 0 : i < n ? i : n - 1;
 }
@@ -23,7 +23,7 @@ static int64_t of_parts(const vn_arrange *m, int64_t i)
 }
 
 /* The source of index i within one period of n. */
-static int64_t within(const vn_arrange *m, int64_t i, int64_t n)
+static int64_t source_in_period(const vn_arrange *m, int64_t i, int64_t n)
 {
 	const int64_t each = m->each ? m->each : 1, piece = i / each, at = i % each;
 
@@ -32,7 +32,7 @@ static int64_t within(const vn_arrange *m, int64_t i, int64_t n)
 	case VN_ARRANGE_ROUND: return ((i + m->a) % n + n) % n;
 	case VN_ARRANGE_REVERSED: return (n / each - 1 - piece) * each + at;
 	case VN_ARRANGE_EXCHANGED: return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;
-	case VN_ARRANGE_SHIFTED: return clamped(i + m->a, n);
+	case VN_ARRANGE_SHIFTED: return clamp_index(i + m->a, n);
 	case VN_ARRANGE_MOVED: return i + m->a >= 0 && i + m->a < n ? i + m->a : -1;
 	case VN_ARRANGE_PARTS: return of_parts(m, i);
 	case VN_ARRANGE_PADDED: return i % (m->a + m->b) < m->a ? i / (m->a + m->b) * m->a + i % (m->a + m->b) : -1;
@@ -48,13 +48,13 @@ int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n)
 
 	if (i < m->before || i - at + period > n)
 		return i;
-	const int64_t from = within(m, at, period);
+	const int64_t from = source_in_period(m, at, period);
 	return from < 0 ? -1 : i - at + from;
 }
 
 /* outer axes, indices [from, to) of n */
-static void arrange(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
-                    size_t to)
+static void arrange_part(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
+                         size_t to)
 {
 	for (size_t i = from; i < to; i++) {
 		const int64_t source = vn_arranged(m, (int64_t)i, (int64_t)n);
@@ -70,12 +70,12 @@ static void arrange(void *y, const void *x, const vn_arrange *m, size_t outer, s
 
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece)
 {
-	arrange(y, x, m, outer, n, piece, 0, n);
+	arrange_part(y, x, m, outer, n, piece, 0, n);
 }
 
 void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, size_t from, size_t to)
 {
-	arrange(y, x, m, 1, n, piece, from, to);
+	arrange_part(y, x, m, 1, n, piece, from, to);
 }
 
 /* ---- axes -------------------------------------------------------------------------------- */

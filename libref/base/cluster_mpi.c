@@ -45,7 +45,7 @@ static char *take_text(int fd)
 
 /* The worker's loop, which never returns. What a piece prints is kept apart from the output of
  * other pieces. */
-static void work(const vn_cluster_job *job, int fd)
+static void run_worker(const vn_cluster_job *job, int fd)
 {
 	const int out = memfd_create("out", 0), said = memfd_create("err", 0);
 	int       i;
@@ -86,7 +86,7 @@ typedef struct rank {
 	int                   busy; /* the piece that it does, or NONE */
 } rank;
 
-static const char *host(void)
+static const char *host_name(void)
 {
 	static char name[MPI_MAX_PROCESSOR_NAME];
 	int         n;
@@ -105,7 +105,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static void give_up(const rank *
 	va_start(args, format);
 	vsnprintf(why, sizeof why, format, args);
 	va_end(args);
-	fprintf(stderr, "vernier %s: rank %d on %s: %s\n", r->job->command, r->own, host(), why);
+	fprintf(stderr, "vernier %s: rank %d on %s: %s\n", r->job->command, r->own, host_name(), why);
 	fflush(stderr);
 	if (r->worker > 0) {
 		kill(r->worker, SIGTERM);
@@ -180,7 +180,7 @@ static void check_same(const rank *r, int of, const char *same, size_t bytes)
 }
 
 /* Receives one message, if there is one. Returns whether there was. Sends the next piece, or NONE. */
-static bool serve(const rank *r, vn_cluster_answer *answer, int *next, int *done, int *left)
+static bool serve_message(const rank *r, vn_cluster_answer *answer, int *next, int *done, int *left)
 {
 	MPI_Status from;
 	int        there, bytes, piece;
@@ -216,7 +216,7 @@ static void hand_out(rank *r, vn_cluster_answer *answer)
 	while (done < r->job->n || left > 0) {
 		if (r->busy == NONE && next < r->job->n)
 			begin_piece(r, r->job->order[next++]);
-		if (serve(r, answer, &next, &done, &left))
+		if (serve_message(r, answer, &next, &done, &left))
 			continue;
 		struct pollfd own = { .fd = r->busy == NONE ? -1 : r->fd, .events = POLLIN };
 		if (poll(&own, 1, PAUSE_MS) > 0) {
@@ -270,7 +270,7 @@ vn_status vn_cluster_share(const vn_cluster_job *job, vn_cluster_answer *answer,
 	}
 	if (r.worker == 0) {
 		close(pair[0]);
-		work(job, pair[1]);
+		run_worker(job, pair[1]);
 	}
 	close(pair[1]);
 	r.fd = pair[0];

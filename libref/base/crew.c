@@ -72,7 +72,7 @@ static bool send_answer(int talk, const vn_cluster_answer *a)
 }
 
 /* Never returns. */
-static void work(const crew *c, int talk, const int said[2])
+static void run_worker(const crew *c, int talk, const int said[2])
 {
 	int turn;
 
@@ -122,7 +122,7 @@ static bool start_worker(crew *c, bool one)
 			_exit(2);
 		close(talk[0]);
 		close(out[0]);
-		work(c, talk[1], (const int[]) { out[1], err[1] });
+		run_worker(c, talk[1], (const int[]) { out[1], err[1] });
 	}
 	if (w->pid < 0) {
 		close_both(talk);
@@ -153,7 +153,7 @@ static bool there_is_more(int fd)
 }
 
 /* Takes what the worker has printed so far. */
-static vn_status hear(crew *c, worker *w, vn_error *err)
+static vn_status read_output(crew *c, worker *w, vn_error *err)
 {
 	static char piece[64 << 10];
 
@@ -180,7 +180,7 @@ static vn_status hear(crew *c, worker *w, vn_error *err)
 }
 
 /* Hands on all answers whose turn it is. */
-static vn_status tell(crew *c, vn_error *err)
+static vn_status deliver_answers(crew *c, vn_error *err)
 {
 	const double begun = c->bar.started;
 	vn_status    st = VN_OK;
@@ -284,7 +284,7 @@ static vn_status tell_end(crew *c, worker *w, vn_error *err)
 {
 	const int how = wait_for(w);
 	const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
-	vn_status st = hear(c, w, err);
+	vn_status st = read_output(c, w, err);
 	vn_progress_stop(&c->bar);
 	for (int k = 0; !st && k < 2; k++) {
 		const char *text = c->answer[w->turn].text[VN_CLUSTER_OUT + k];
@@ -325,12 +325,12 @@ static vn_status take_answer(crew *c, worker *w, vn_error *err)
 		if (!vn_socket_get(w->talk, a->text[k], (size_t)h.bytes[k]))
 			return errno ? not_reached(c, w, err) : tell_end(c, w, err);
 	}
-	const vn_status st = hear(c, w, err);
+	const vn_status st = read_output(c, w, err);
 	if (st)
 		return st;
 	c->complete[w->turn] = true;
 	w->turn = -1;
-	return tell(c, err);
+	return deliver_answers(c, err);
 }
 
 static vn_status begin_next(crew *c, worker *w, vn_error *err)
@@ -343,7 +343,7 @@ static vn_status begin_next(crew *c, worker *w, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status lead(crew *c, vn_error *err)
+static vn_status lead_workers(crew *c, vn_error *err)
 {
 	struct pollfd on[3 * VN_MOST_WORKERS];
 	vn_status     st = VN_OK;
@@ -366,7 +366,7 @@ static vn_status lead(crew *c, vn_error *err)
 		}
 		for (int k = 0; !st && k < c->workers; k++) {
 			if (on[3 * k + 1].revents || on[3 * k + 2].revents)
-				st = hear(c, &c->w[k], err);
+				st = read_output(c, &c->w[k], err);
 			if (!st && on[3 * k].revents)
 				st = take_answer(c, &c->w[k], err);
 		}
@@ -407,7 +407,7 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 	}
 	vn_trouble_spare(false);
 	if (c && c->workers > 1)
-		st = lead(c, err);
+		st = lead_workers(c, err);
 	else
 		vn_fail(err, st, "fewer than two processes could be started");
 	if (c) {

@@ -39,7 +39,7 @@ static const char *alternative_end(const char *p)
 	return p;
 }
 
-static bool match(const char *p, const char *s, int *budget)
+static bool match_pattern(const char *p, const char *s, int *budget)
 {
 	char joined[VN_GLOB_MAX];
 
@@ -50,7 +50,7 @@ static bool match(const char *p, const char *s, int *budget)
 			while (p[1] == '*')
 				p++;
 			do
-				if (match(p + 1, s, budget))
+				if (match_pattern(p + 1, s, budget))
 					return true;
 			while (*s++ && *budget > 0);
 			return false;
@@ -67,7 +67,7 @@ static bool match(const char *p, const char *s, int *budget)
 				size_t      n = (size_t)(b - a);
 				memcpy(joined, a, n);
 				strcpy(joined + n, end + 1); /* shorter than the pattern it comes from */
-				if (match(joined, s, budget))
+				if (match_pattern(joined, s, budget))
 					return true;
 				a = b + 1;
 			}
@@ -82,5 +82,5 @@ static bool match(const char *p, const char *s, int *budget)
 bool vn_glob_match(const char *pattern, const char *name)
 {
 	int budget = BUDGET;
-	return strlen(pattern) < VN_GLOB_MAX && match(pattern, name, &budget);
+	return strlen(pattern) < VN_GLOB_MAX && match_pattern(pattern, name, &budget);
 }

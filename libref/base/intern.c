@@ -18,7 +18,7 @@ static size_t          left;
 
 /* The words are untrusted. The seed depends on the program's address, which an attacker does not know, so that
  * they cannot be made to collide. */
-static uint64_t hash(const char *text)
+static uint64_t hash_word(const char *text)
 {
 	return XXH3_64bits_withSeed(text, strlen(text), (uint64_t)(uintptr_t)&table);
 }
@@ -26,13 +26,13 @@ static uint64_t hash(const char *text)
 /* The slot of a text, or the free slot for it. */
 static const char **slot_of(const char **in, size_t size, const char *text)
 {
-	size_t i = (size_t)hash(text) & (size - 1);
+	size_t i = (size_t)hash_word(text) & (size - 1);
 	while (in[i] && strcmp(in[i], text) != 0)
 		i = (i + 1) & (size - 1);
 	return &in[i];
 }
 
-static int grow(void)
+static int grow_table(void)
 {
 	const size_t size = room ? 2 * room : FIRST_ROOM;
 	const char **more = calloc(size, sizeof *more);
@@ -48,7 +48,7 @@ static int grow(void)
 	return 1;
 }
 
-static const char *copy(const char *text)
+static const char *copy_word(const char *text)
 {
 	const size_t n = strlen(text) + 1;
 
@@ -73,12 +73,12 @@ const char *vn_intern(const char *text)
 	if (!*text)
 		return word;
 	pthread_mutex_lock(&lock);
-	if (2 * count >= room && !grow()) {
+	if (2 * count >= room && !grow_table()) {
 		pthread_mutex_unlock(&lock);
 		return NULL;
 	}
 	const char **slot = slot_of(table, room, text);
-	if (!*slot && (*slot = copy(text)))
+	if (!*slot && (*slot = copy_word(text)))
 		count++;
 	word = *slot;
 	pthread_mutex_unlock(&lock);

@@ -39,7 +39,7 @@ static bool take_lost(void)
 
 static _Thread_local jmp_buf *way_out; /* during a load or dump; NULL while a value is built */
 
-static void *allocate(size_t n)
+static void *allocate_bytes(size_t n)
 {
 	void *p = malloc(n);
 	if (!p) {
@@ -51,9 +51,9 @@ static void *allocate(size_t n)
 }
 
 /* Runs before main, because Jansson must know its allocator before its first call. */
-__attribute__((constructor)) static void watch(void)
+__attribute__((constructor)) static void set_allocator(void)
 {
-	json_set_alloc_funcs(allocate, free);
+	json_set_alloc_funcs(allocate_bytes, free);
 }
 
 static void say_why(json_error_t *why)
@@ -101,21 +101,21 @@ static int put_printable(const char *text, size_t n, void *to)
 	return ferror(out) ? -1 : 0;
 }
 
-static void load(task *t)
+static void load_text(task *t)
 {
 	t->loaded = json_loadb(t->text, t->bytes, t->flags, t->why);
 }
-static void dump(task *t)
+static void dump_value(task *t)
 {
 	t->dumped = json_dumps(t->value, t->flags);
 }
-static void print(task *t)
+static void print_value(task *t)
 {
 	t->printed = json_dump_callback(t->value, put_printable, t->out, t->flags) == 0;
 }
 
 /* Returns false if memory ran out; the result is then invalid. */
-static bool does(void (*what)(task *), task *t)
+static bool run_task(void (*what)(task *), task *t)
 {
 	jmp_buf here;
 
@@ -131,7 +131,7 @@ json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t 
 {
 	const bool before = take_lost();
 	task       t = { .text = text, .bytes = bytes, .flags = flags, .why = why };
-	const bool whole = does(load, &t);
+	const bool whole = run_task(load_text, &t);
 
 	if (!whole)
 		say_why(why);
@@ -149,12 +149,12 @@ char *vn_json_dump(const json_t *j, size_t flags)
 	task t = { .value = j, .flags = flags };
 
 	/* A value that lost a part must not be dumped. */
-	return j && !take_lost() && does(dump, &t) ? t.dumped : (take_lost(), NULL);
+	return j && !take_lost() && run_task(dump_value, &t) ? t.dumped : (take_lost(), NULL);
 }
 
 bool vn_json_print(const json_t *j, FILE *out, size_t flags)
 {
 	task t = { .value = j, .flags = flags, .out = out };
 
-	return j && !take_lost() && does(print, &t) ? t.printed : (take_lost(), false);
+	return j && !take_lost() && run_task(print_value, &t) ? t.printed : (take_lost(), false);
 }

@@ -43,7 +43,7 @@ void vn_mapped_drop(const void *base)
 	pthread_mutex_unlock(&lock);
 }
 
-static void explain(int signal, siginfo_t *info, void *context)
+static void report_signal(int signal, siginfo_t *info, void *context)
 {
 	static const char why[] = ": reading failed: another program shortened the file, or the disk fails\n";
 	char              line[sizeof slot->path + sizeof why + 16];
@@ -62,6 +62,6 @@ static void explain(int signal, siginfo_t *info, void *context)
 
 void vn_mapped_explain(void)
 {
-	struct sigaction act = { .sa_sigaction = explain, .sa_flags = SA_SIGINFO };
+	struct sigaction act = { .sa_sigaction = report_signal, .sa_flags = SA_SIGINFO };
 	sigaction(SIGBUS, &act, NULL);
 }

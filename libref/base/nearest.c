@@ -9,7 +9,7 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
-static char folded(char c)
+static char fold_char(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '-' ? '_' : c;
 }
@@ -26,16 +26,16 @@ int vn_nearest_distance(const char *a, const char *b)
 	for (int j = 0; j <= columns; j++)
 		last[j] = j;
 	for (int i = 1; i <= rows; i++) {
-		const char x = folded(a[i - 1]);
+		const char x = fold_char(a[i - 1]);
 		now[0] = x == '*' ? last[0] : last[0] + 1;
 		for (int j = 1; j <= columns; j++) {
-			const char y = folded(b[j - 1]);
+			const char y = fold_char(b[j - 1]);
 			if (x == '*') {
 				now[j] = least(last[j], now[j - 1]);
 				continue;
 			}
 			now[j] = least(last[j - 1] + (x != y && x != '?'), 1 + least(last[j], now[j - 1]));
-			if (i > 1 && j > 1 && x == folded(b[j - 2]) && y == folded(a[i - 2]))
+			if (i > 1 && j > 1 && x == fold_char(b[j - 2]) && y == fold_char(a[i - 2]))
 				now[j] = least(now[j], before[j - 2] + 1);
 		}
 		int *room = before;
@@ -47,7 +47,7 @@ int vn_nearest_distance(const char *a, const char *b)
 }
 
 /* Up to a third of the letters may be wrong. */
-static int most(const char *word)
+static int most_edits(const char *word)
 {
 	int letters = 0;
 	for (const char *p = word; *p; p++)
@@ -57,7 +57,7 @@ static int most(const char *word)
 
 void vn_nearest_start(vn_nearest *n, const char *word)
 {
-	*n = (vn_nearest) { .word = word, .distance = strlen(word) < VN_NEAREST_MAX ? most(word) + 1 : 0 };
+	*n = (vn_nearest) { .word = word, .distance = strlen(word) < VN_NEAREST_MAX ? most_edits(word) + 1 : 0 };
 }
 
 void vn_nearest_try(vn_nearest *n, const char *candidate)

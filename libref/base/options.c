@@ -44,7 +44,7 @@ static bool has_option(const vn_command *c, const char *name)
 
 /* The other command's options are included too: otherwise their names would be taken as
  * abbreviations of this command's longer names. */
-static void describe(const vn_command *c, described *d)
+static void describe_options(const vn_command *c, described *d)
 {
 	char *end = d->shorts;
 	int   n = 0;
@@ -133,7 +133,7 @@ static vn_status add_to_list(const vn_option *o, const char *value, char *to, vn
 	return VN_OK;
 }
 
-static vn_status store(const vn_option *o, const char *value, void *command, vn_error *err)
+static vn_status store_value(const vn_option *o, const char *value, void *command, vn_error *err)
 {
 	char     *to = command;
 	void     *field = to + o->at;
@@ -274,7 +274,7 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 	assert(c->n <= VN_MOST_OPTIONS);
 	if (!check_dashes(c, argc, argv))
 		return 2;
-	describe(c, &d);
+	describe_options(c, &d);
 	optind = 0; /* start afresh */
 	opterr = 0;
 	while ((code = getopt_long(argc, argv, d.shorts, d.longs, NULL)) != -1) {
@@ -292,7 +292,7 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 		if (given[o - c->option] && !may_repeat(o))
 			return vn_complain(c->name, "--%s is given twice", o->name);
 		given[o - c->option] = true;
-		if (store(o, optarg, to, &err))
+		if (store_value(o, optarg, to, &err))
 			return vn_complain(c->name, "%s", err.text);
 	}
 	for (; d.operand && optind < argc; optind++) /* behind -- */

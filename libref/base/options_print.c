@@ -63,7 +63,7 @@ int vn_options_wrap(FILE *to, const char *text, int at, int indent)
 }
 
 /* "f32|f64" as "f32, f64". */
-static void separate(const char *words, char *text, size_t room)
+static void separate_words(const char *words, char *text, size_t room)
 {
 	size_t used = 0;
 	for (; *words && used + 3 < room; words++) {
@@ -79,7 +79,7 @@ static void describe_option(const vn_option *o, char *text, size_t room)
 {
 	char words[400] = "";
 	if (o->words)
-		separate(*o->words, words, sizeof words);
+		separate_words(*o->words, words, sizeof words);
 	snprintf(text, room, "%s%s%s%s%s%s", o->help, *words ? " " : "", *words ? o->argument : "", *words ? ": " : "",
 	         words, *words ? "." : "");
 	if (o->kind == VN_LIST || o->kind == VN_TAKE_EACH)

@@ -56,7 +56,7 @@ static void put_all(printed *p, const char *text, size_t n)
 	}
 }
 
-static void flush(printed *p)
+static void flush_buffer(printed *p)
 {
 	put_all(p, p->out, p->n_out);
 	p->n_out = 0;
@@ -65,7 +65,7 @@ static void flush(printed *p)
 static void buffer_text(printed *p, const char *text, size_t n)
 {
 	if (n > PIECE - p->n_out)
-		flush(p);
+		flush_buffer(p);
 	if (n > PIECE) {
 		put_all(p, text, n);
 		return;
@@ -150,7 +150,7 @@ static ssize_t write_printed(void *cookie, const char *text, size_t n)
 	const size_t used = take_text(p, text + at, n - at, false);
 	memcpy(p->held + p->n_held, text + at + used, n - at - used);
 	p->n_held += n - at - used;
-	flush(p);
+	flush_buffer(p);
 	return p->lost ? 0 : (ssize_t)n;
 }
 
@@ -158,7 +158,7 @@ static int close_printed(void *cookie)
 {
 	printed *p = cookie;
 	take_text(p, p->held, p->n_held, true);
-	flush(p);
+	flush_buffer(p);
 	const int  lost = p->lost;
 	const bool shut = close(p->fd) == 0;
 	free(p);

@@ -85,14 +85,14 @@ static void format_progress(vn_progress *p, double now, char line[LINE])
 }
 
 /* Replaces the terminal's line. Bypasses stderr, which drops control sequences (printed.h). */
-static void replace(char line[LINE])
+static void replace_line(char line[LINE])
 {
 	fflush(stderr);
 	dprintf(STDERR_FILENO, "\r\033[K%s", vn_text_clean(line, LINE));
 }
 
 /* With the lock held. */
-static void show(void)
+static void show_bars(void)
 {
 	static const char spin[] = "|/-\\";
 	static int        turn;
@@ -101,20 +101,20 @@ static void show(void)
 
 	vn_text_add(line, LINE, "%c ", spin[turn++ % 4]);
 	format_progress(innermost, now, line);
-	replace(line);
+	replace_line(line);
 	shown = now;
 	dirty = true;
 }
 
 /* Shows that the program is alive during a long step. */
-static void *tick(void *unused)
+static void *run_ticker(void *unused)
 {
 	(void)unused;
 	for (;;) {
 		nanosleep(&(struct timespec) { .tv_nsec = 200000000 }, NULL);
 		pthread_mutex_lock(&lock);
 		if (innermost && vn_seconds() - shown >= 0.2)
-			show();
+			show_bars();
 		pthread_mutex_unlock(&lock);
 	}
 	return NULL;
@@ -131,7 +131,7 @@ static void start_ticking(void)
 	ticking = true;
 	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&thread, NULL, tick, NULL) == 0)
+	if (pthread_create(&thread, NULL, run_ticker, NULL) == 0)
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -146,7 +146,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void start(vn_progress *p, const char *what, int64_t total, bool bytes)
+static void start_bar(vn_progress *p, const char *what, int64_t total, bool bytes)
 {
 	static bool prepared;
 
@@ -167,12 +167,12 @@ static void start(vn_progress *p, const char *what, int64_t total, bool bytes)
 
 void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 {
-	start(p, what, total, false);
+	start_bar(p, what, total, false);
 }
 
 void vn_progress_start_bytes(vn_progress *p, const char *what, int64_t total)
 {
-	start(p, what, total, true);
+	start_bar(p, what, total, true);
 }
 
 void vn_progress_off(void)
@@ -196,7 +196,7 @@ void vn_progress_at(vn_progress *p, int64_t done)
 	pthread_mutex_lock(&lock);
 	p->done = done;
 	if (vn_seconds() - shown >= 0.1)
-		show();
+		show_bars();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -226,7 +226,7 @@ void vn_progress_stop(vn_progress *p)
 	innermost = p->outer;
 	p->on = false;
 	if (dirty && !innermost) {
-		replace((char[LINE]) { "" });
+		replace_line((char[LINE]) { "" });
 		dirty = false;
 	}
 	pthread_mutex_unlock(&lock);

@@ -88,7 +88,7 @@ static void put_fifths(unsigned char *b, const int *q)
 		b[j / 8] = (unsigned char)(b[j / 8] | (q[j] >> 4 & 1) << j % 8);
 }
 
-static void block(unsigned char *b, vn_dtype to, const float *x)
+static void quantise_block(unsigned char *b, vn_dtype to, const float *x)
 {
 	int   q[SMALL];
 	float low;
@@ -125,5 +125,5 @@ void vn_quantise(void *dst, vn_dtype to, const float *src, size_t elements)
 
 	assert(vn_quantises(to) && elements % SMALL == 0);
 	for (size_t i = 0; i < elements; i += SMALL, b += vn_dtype_bytes(to, SMALL))
-		block(b, to, src + i);
+		quantise_block(b, to, src + i);
 }

@@ -73,7 +73,7 @@ static void clean_up_at_signals(void)
 			vn_temporary_catch(list[i]);
 }
 
-static void created(void)
+static void end_creation(void)
 {
 	if (--creating == 0 && waiting)
 		leave_nothing(waiting);
@@ -87,7 +87,7 @@ void vn_temporary_begin(void)
 	creating++;
 	if (!waiting)
 		return;
-	created(); /* a signal has arrived: create nothing more */
+	end_creation(); /* a signal has arrived: create nothing more */
 	for (;;)
 		pause();
 }
@@ -104,10 +104,10 @@ void vn_temporary_add(const char *path)
 			break;
 		}
 	pthread_mutex_unlock(&lock);
-	created();
+	end_creation();
 }
 
-static void leave(int i)
+static void forget_slot(int i)
 {
 	if (slot[i].folder >= 0)
 		close(slot[i].folder);
@@ -119,7 +119,7 @@ void vn_temporary_forget(const char *path)
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].listed && strcmp(slot[i].path, path) == 0)
-			leave(i);
+			forget_slot(i);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -133,7 +133,7 @@ typedef struct entry {
 
 static void remove_at(int in, const char *name, int depth);
 
-static void empty(int folder, int depth)
+static void empty_folder(int folder, int depth)
 {
 	_Alignas(entry) char room[2048];
 	long                 n;
@@ -155,7 +155,7 @@ static void remove_at(int in, const char *name, int depth)
 	const int folder = openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder < 0)
 		return;
-	empty(folder, depth);
+	empty_folder(folder, depth);
 	close(folder);
 	unlinkat(in, name, AT_REMOVEDIR);
 }
@@ -163,7 +163,7 @@ static void remove_at(int in, const char *name, int depth)
 static void remove_listed(int i)
 {
 	if (slot[i].folder >= 0) {
-		empty(slot[i].folder, 0);
+		empty_folder(slot[i].folder, 0);
 		unlinkat(AT_FDCWD, slot[i].path, AT_REMOVEDIR);
 	} else {
 		remove_at(AT_FDCWD, slot[i].path, 0);
@@ -190,7 +190,7 @@ void vn_temporary_clear(const char *path)
 		if (slot[i].listed && strcmp(slot[i].path, path) == 0) {
 			struct stat s;
 			remove_listed(i);
-			leave(i);
+			forget_slot(i);
 			if (lstat(path, &s) == 0) {
 				snprintf(left, sizeof left, "%s cannot be removed", path);
 				vn_text_clean(left, sizeof left);

@@ -128,7 +128,7 @@ size_t vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE])
 }
 
 /* backslash: doubles it, so that an escape differs from text that looks like one. */
-static char *show(const char *text, size_t bytes, bool backslash)
+static char *escape_text(const char *text, size_t bytes, bool backslash)
 {
 	enum { MOST = 6 }; /* bytes for one: \u{1b} */
 	char *out = bytes < SIZE_MAX / 8 ? malloc(MOST * bytes + VN_UTF8_CODE) : NULL, *p = out;
@@ -155,12 +155,12 @@ static char *show(const char *text, size_t bytes, bool backslash)
 
 char *vn_utf8_escape(const char *text, size_t bytes)
 {
-	return show(text, bytes, true);
+	return escape_text(text, bytes, true);
 }
 
 char *vn_utf8_shown(const char *text, size_t bytes)
 {
-	return show(text, bytes, false);
+	return escape_text(text, bytes, false);
 }
 
 /* Reads up to `most` hexadecimal digits; returns their number. */

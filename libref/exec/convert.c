@@ -29,7 +29,7 @@ static void convert_block(unsigned char *dst, vn_dtype to, const unsigned char *
 }
 
 /* All or one: if fewer work, OpenMP ends the others, and starts them again for the next operation. */
-static int useful(size_t n, int threads)
+static int choose_threads(size_t n, int threads)
 {
 	return n >= 2 * SHARE ? threads : 1;
 }
@@ -38,7 +38,7 @@ void vn_convert(void *dst, vn_dtype to, const void *src, vn_dtype from, size_t n
 {
 	const int64_t blocks = (int64_t)((n + CONVERTED_AT_ONCE - 1) / CONVERTED_AT_ONCE);
 
-#pragma omp parallel for num_threads(useful(n, threads)) schedule(static)
+#pragma omp parallel for num_threads(choose_threads(n, threads)) schedule(static)
 	for (int64_t b = 0; b < blocks; b++) {
 		const size_t at = (size_t)b * CONVERTED_AT_ONCE, here = n - at < CONVERTED_AT_ONCE ? n - at : CONVERTED_AT_ONCE;
 		convert_block((unsigned char *)dst + vn_dtype_bytes(to, at), to,
@@ -60,7 +60,7 @@ void vn_round_shared(float *x, vn_dtype as, size_t n, int threads)
 
 	if (as == VN_F32 || as == VN_F64)
 		return;
-#pragma omp parallel for num_threads(useful(n, threads)) schedule(static)
+#pragma omp parallel for num_threads(choose_threads(n, threads)) schedule(static)
 	for (int64_t b = 0; b < blocks; b++) {
 		const size_t at = (size_t)b * CONVERTED_AT_ONCE;
 		vn_round_f32(x + at, as, n - at < CONVERTED_AT_ONCE ? n - at : CONVERTED_AT_ONCE);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* A weight vector (N) as reals, rounded to the policy's storage format. */
-static real *vector(const vn_tensor *w, vn_policy policy)
+static real *load_vector(const vn_tensor *w, vn_policy policy)
 {
 	size_t n = (size_t)vn_shape_count(&w->shape);
 	real  *v = malloc((n ? n : 1) * sizeof *v);
@@ -20,9 +20,9 @@ static real *vector(const vn_tensor *w, vn_policy policy)
 
 #if VN_REAL == 32
 /* Computes a product in the policies of a and of a->also. */
-static bool both(const vn_args *a, const vn_matrix *w, const real *bias, real *out)
+static bool compute_both(const vn_args *a, const vn_matrix *w, const real *bias, real *out)
 {
-	real      *other = a->w[1] ? vector(a->w[1], a->also->policy) : NULL;
+	real      *other = a->w[1] ? load_vector(a->w[1], a->also->policy) : NULL;
 	const bool ok = (!a->w[1] || other) &&
 	                vn_linear_also_f32(out, a->in[0], w, bias, a->tokens, a->policy,
 	                                   &(vn_also_f32) { a->also->out, other, a->also->policy }, a->threads);
@@ -35,11 +35,11 @@ static bool both(const vn_args *a, const vn_matrix *w, const real *bias, real *o
 }
 #endif
 
-static bool product(const vn_args *a, const real *x, const vn_matrix *w, const real *bias, real *out)
+static bool compute_product(const vn_args *a, const real *x, const vn_matrix *w, const real *bias, real *out)
 {
 #if VN_REAL == 32
 	if (a->also)
-		return both(a, w, bias, out);
+		return compute_both(a, w, bias, out);
 	if (a->policy.sums == VN_F16)
 		return vn_linear_acc16(out, x, w, bias, a->tokens, a->threads);
 	if (vn_linear_is_small(w, a->of ? a->of : a->tokens))
@@ -48,12 +48,12 @@ static bool product(const vn_args *a, const real *x, const vn_matrix *w, const r
 	return REAL(vn_linear)(out, x, w, bias, a->tokens, a->policy, a->threads);
 }
 
-static bool linear(const vn_node *n, const vn_args *a, real *out)
+static bool compute_linear(const vn_node *n, const vn_args *a, real *out)
 {
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
 	const vn_dtype  kept = n->c.linear.kept ? (vn_dtype)(n->c.linear.kept - 1) : a->w[0]->dtype;
 	const bool      rounds = a->policy.products && vn_ggml_rounds(kept);
-	real           *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
+	real           *bias = a->w[1] ? load_vector(a->w[1], a->policy) : NULL;
 	bool            ok = !a->w[1] || bias;
 	real           *x = NULL;
 	float          *sums = NULL;
@@ -61,7 +61,7 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 	if (ok && rounds)
 		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, (vn_ggml_scale)n->x.linear.inverse, a->tokens, a->threads, &x,
 		                         &sums);
-	ok = ok && product(a, rounds ? x : a->in[0], &w, bias, out);
+	ok = ok && compute_product(a, rounds ? x : a->in[0], &w, bias, out);
 	if (ok && sums)
 		REAL(vn_ggml_add_sums)(out, sums, &w, a->tokens, a->threads);
 	free(sums);
@@ -71,10 +71,10 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 }
 
 /* A weight vector repeated to the row width N. */
-static real *repeated(const vn_tensor *w, int64_t N, vn_policy policy)
+static real *load_repeated(const vn_tensor *w, int64_t N, vn_policy policy)
 {
 	const int64_t n = w->shape.dim[0];
-	real         *once = vector(w, policy), *v = n == N ? once : malloc((size_t)N * sizeof *v);
+	real         *once = load_vector(w, policy), *v = n == N ? once : malloc((size_t)N * sizeof *v);
 
 	for (int64_t i = 0; once && v && v != once && i < N; i++)
 		v[i] = once[i % n];
@@ -84,11 +84,11 @@ static real *repeated(const vn_tensor *w, int64_t N, vn_policy policy)
 }
 
 /* All norms with a weight. */
-static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
+static bool compute_norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 {
 	const int64_t  N = n->x.norm.width ? n->x.norm.width : a->w[0]->shape.dim[0], R = count / N;
 	const vn_norm *c = &n->c.norm;
-	real          *g = repeated(a->w[0], N, a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
+	real          *g = load_repeated(a->w[0], N, a->policy), *bias = a->w[1] ? load_vector(a->w[1], a->policy) : NULL;
 	const bool     ok = g && (bias || !a->w[1]);
 
 	if (ok && n->op == VN_OP_LAYER_NORM)
@@ -102,9 +102,9 @@ static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 	return ok;
 }
 
-static bool conv(const vn_node *n, const vn_args *a, real *out)
+static bool compute_conv(const vn_node *n, const vn_args *a, real *out)
 {
-	real *w = vector(a->w[0], a->policy);
+	real *w = load_vector(a->w[0], a->policy);
 	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, &n->x,
                                         n->x.conv.forgets && a->past > 0, a->threads);
 
@@ -114,7 +114,7 @@ static bool conv(const vn_node *n, const vn_args *a, real *out)
 
 static bool log_decay(const vn_node *n, const vn_args *a, int64_t row, real *out)
 {
-	real *A_log = vector(a->w[0], a->policy), *dt_bias = vector(a->w[1], a->policy);
+	real *A_log = load_vector(a->w[0], a->policy), *dt_bias = load_vector(a->w[1], a->policy);
 	bool  ok = A_log && dt_bias;
 
 	if (ok)
@@ -134,7 +134,7 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 	                             n->x.delta.chunked, a->threads });
 }
 
-static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
+static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
 {
 	return (REAL(vn_attend)) {
 		a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, &n->x,
@@ -154,8 +154,8 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
-	case VN_OP_GATED_NORM: ok = norm(n, a, count, out); break;
-	case VN_OP_LINEAR: ok = linear(n, a, out); break;
+	case VN_OP_GATED_NORM: ok = compute_norm(n, a, count, out); break;
+	case VN_OP_LINEAR: ok = compute_linear(n, a, out); break;
 	case VN_OP_SLICE:
 		REAL(vn_slice)(out, a->in[0], count / n->c.slice.width, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		break;
@@ -164,7 +164,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		                     row / dim, dim, a->threads);
 		break;
 	case VN_OP_ATTENTION: {
-		REAL(vn_attend) at = attend(n, a);
+		REAL(vn_attend) at = attend_of(n, a);
 		ok = REAL(vn_attention)(out, &at);
 		break;
 	}
@@ -176,7 +176,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		break;
 	case VN_OP_GATED: REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, &n->x, count, a->threads); break;
 	case VN_OP_ADD: REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads); break;
-	case VN_OP_CAUSAL_CONV: ok = conv(n, a, out); break;
+	case VN_OP_CAUSAL_CONV: ok = compute_conv(n, a, out); break;
 	case VN_OP_L2_NORM: REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, &n->x, a->threads); break;
 	case VN_OP_LOG_DECAY: ok = log_decay(n, a, row, out); break;
 	case VN_OP_ROWS: REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->x); break;
@@ -194,7 +194,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 vn_status REAL(vn_eval_rows)(const vn_node *n, const vn_args *a, int slot, int64_t head, int64_t row, int64_t rows,
                              void *out, vn_error *err)
 {
-	REAL(vn_attend) at = attend(n, a);
+	REAL(vn_attend) at = attend_of(n, a);
 
 	if (!REAL(vn_attention_rows)(out, &at, slot == VN_ATTN_SCORES ? VN_WANT_SCORES : VN_WANT_PROBS, head, row, rows))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %lld keys",

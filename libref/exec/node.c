@@ -37,7 +37,7 @@ vn_status vn_ref_interrupted(const vn_ref *r, vn_error *err)
 
 /* ---- taps ------------------------------------------------------------------------ */
 
-static bool wanted(const vn_taps *t, int value)
+static bool is_wanted(const vn_taps *t, int value)
 {
 	return t && value >= 0 && t->want[value];
 }
@@ -66,7 +66,7 @@ static vn_dtype stored_as(const vn_ref *r, int value)
 	return vn_policy_dtype(r->policy, vn_value_wide(r->plan, value));
 }
 
-static vn_status announce(vn_ref *r, const vn_taps *t, int value, int64_t rows, int64_t keys, vn_error *err)
+static vn_status announce_value(vn_ref *r, const vn_taps *t, int value, int64_t rows, int64_t keys, vn_error *err)
 {
 	const vn_shape s = vn_value_shape(&r->plan->value[value], rows, keys);
 	return t->sink.begin(t->sink.ctx, value, stored_as(r, value), &s, err);
@@ -82,7 +82,7 @@ static vn_status hand_over(vn_ref *r, const vn_taps *t, int value, vn_error *err
 	vn_taps_select(t, r->position, r->call.tokens, &first, &count);
 	if (count == 0)
 		return VN_OK;
-	if ((st = announce(r, t, value, count, 0, err)) ||
+	if ((st = announce_value(r, t, value, count, 0, err)) ||
 	    (st = write_values(r, t, stored_as(r, value),
 	                       (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
 		return st;
@@ -97,13 +97,13 @@ static vn_status hand_over_states(vn_ref *r, const vn_taps *t, const vn_node *n,
 	for (int k = 0; k < n->n_state && !st; k++) {
 		const vn_state *s = &r->plan->state[n->state[k]];
 		int64_t         first, count, all;
-		if (!wanted(t, s->value) || (s->input >= 0) != growing)
+		if (!is_wanted(t, s->value) || (s->input >= 0) != growing)
 			continue;
 		vn_taps_select(t, r->position, r->call.tokens, &first, &count);
 		if (count == 0)
 			continue;
 		const void *now = vn_states_see(&r->states, n->state[k], &all);
-		if ((st = announce(r, t, s->value, 0, r->position + r->call.tokens, err)) ||
+		if ((st = announce_value(r, t, s->value, 0, r->position + r->call.tokens, err)) ||
 		    (st = write_values(r, t, vn_policy_dtype(r->policy, s->wide), now, all, err)))
 			break;
 		st = t->sink.end(t->sink.ctx, err);
@@ -125,7 +125,7 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 	char *rows = malloc((size_t)(step * S) * r->size);
 	if (!rows)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S);
-	st = announce(r, t, n->out[slot], count, S, err);
+	st = announce_value(r, t, n->out[slot], count, S, err);
 	for (int64_t h = 0; !st && h < n->c.attention.heads; h++)
 		for (int64_t i = 0; !st && i < count; i += step) {
 			const int64_t here = count - i < step ? count - i : step;
@@ -190,12 +190,12 @@ static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const 
 	vn_also both = also ? (vn_also) { also->policy, vn_value_wide(also->plan, value), other } : (vn_also) { 0 };
 	if (!piece || (also && !other))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %s", step, v->name);
-	if (!st && wanted(t, value))
+	if (!st && is_wanted(t, value))
 		vn_taps_select(t, a->past, a->tokens, &first, &count);
 	if (!st && count)
-		st = announce(r, t, value, count, 0, err);
+		st = announce_value(r, t, value, count, 0, err);
 	if (!st && count && also)
-		st = announce(also, also->call.taps, value, count, 0, err);
+		st = announce_value(also, also->call.taps, value, count, 0, err);
 	for (int64_t i = 0; !st && i < a->tokens; i += step) {
 		if ((st = vn_ref_interrupted(r, err)))
 			break;
@@ -218,7 +218,7 @@ static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const 
 }
 
 /* The state that an input's rows were appended to, where the node reads them; -1: it reads the input itself. */
-static int joined(const vn_ref *r, const vn_node *n, int input)
+static int find_joined_state(const vn_ref *r, const vn_node *n, int input)
 {
 	for (int k = 0; k < n->n_state; k++)
 		if (r->plan->state[n->state[k]].input == input)
@@ -247,7 +247,7 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	const char *name = r->plan->value[n->out[0]].name;
 
 	for (int i = 0; i < n->n_in; i++) {
-		const int state = joined(r, n, i);
+		const int state = find_joined_state(r, n, i);
 		if (state >= 0 ? !vn_states_ready(&r->states, state) : !vn_ref_holds(r, n->in[i]))
 			return vn_fail(
 				err, VN_ERR_USAGE,
@@ -270,7 +270,7 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	vn_args         a = vn_eval_args(r->plan, n, r->weights, r->policy, r->threads);
 	vn_status       st;
 
-	if (v->on_demand && !wanted(t, out))
+	if (v->on_demand && !is_wanted(t, out))
 		return VN_OK;
 	if ((st = check_inputs(r, n, err)))
 		return st;
@@ -286,7 +286,7 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	if ((st = hand_over_states(r, t, n, true, err)))
 		return st;
 	for (int slot = VN_ATTN_SCORES; n->op == VN_OP_ATTENTION && slot <= VN_ATTN_PROBS; slot++)
-		if (wanted(t, n->out[slot]) && (st = hand_over_rows(r, t, n, &a, slot, err)))
+		if (is_wanted(t, n->out[slot]) && (st = hand_over_rows(r, t, n, &a, slot, err)))
 			return st;
 	vn_also both = { 0 };
 	if (also) {
@@ -302,11 +302,11 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	if ((st = keep_states(r, n, &a, err)))
 		return st;
 	vn_ref_placed(r, out);
-	if (wanted(t, out) && (st = hand_over(r, t, out, err)))
+	if (is_wanted(t, out) && (st = hand_over(r, t, out, err)))
 		return st;
 	if (also) {
 		vn_ref_placed(also, out);
-		if (wanted(also->call.taps, out) && (st = hand_over(also, also->call.taps, out, err)))
+		if (is_wanted(also->call.taps, out) && (st = hand_over(also, also->call.taps, out, err)))
 			return st;
 	}
 	return hand_over_states(r, t, n, false, err);
@@ -336,7 +336,7 @@ bool vn_ref_shares(const vn_ref *r, const vn_ref *also, int node)
 	       memcmp(&n->x, &m->x, sizeof n->x) == 0 && n->w[0] == m->w[0] && n->w[1] == m->w[1] && in == m->in[0] &&
 	       out == m->out[0] && r->weights == also->weights && r->threads == also->threads && r->size == also->size &&
 	       r->call.tokens == also->call.tokens && r->position == also->position &&
-	       wanted(r->call.taps, out) == wanted(also->call.taps, out) &&
+	       is_wanted(r->call.taps, out) == is_wanted(also->call.taps, out) &&
 	       vn_eval_shares(n, &r->weights[n->w[0]], r->call.tokens, r->policy, also->policy) && vn_ref_holds(r, in) &&
 	       vn_ref_holds(also, in) &&
 	       are_equal(vn_ref_at(r, in), vn_ref_at(also, in),

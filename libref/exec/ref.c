@@ -174,7 +174,7 @@ static vn_status end_call(void *ref, bool keep, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+static vn_status run_forward(void *ref, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
 	vn_ref   *r = ref;
 	vn_status st = begin_call(r, ids, tokens, taps, err);
@@ -244,7 +244,7 @@ void vn_ref_products(vn_ref *r, vn_products products)
 	r->policy.products = products;
 }
 
-static void destroy(void *ref)
+static void destroy_ref(void *ref)
 {
 	vn_ref *r = ref;
 	if (!r)
@@ -293,14 +293,14 @@ vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 		goto fail;
 	return VN_OK;
 fail:
-	destroy(r);
+	destroy_ref(r);
 	*ref = NULL;
 	return st;
 }
 
 /* clang-format off */
 const vn_engine_ops vn_ref_ops = {
-	.forward = forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy,
+	.forward = run_forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy_ref,
 	.begin = begin_call, .run = run_nodes, .read = read_value, .write = write_value, .flush = flush_taps,
 		.end = end_call,
 	.rewind = rewind_run,

@@ -39,7 +39,7 @@ double vn_draw(uint64_t seed, uint64_t step)
 }
 
 /* The highest score and the first id that has it; false when no token can be chosen. */
-static bool highest(const void *scores, vn_dtype dtype, int64_t V, double *max, int32_t *id)
+static bool find_highest(const void *scores, vn_dtype dtype, int64_t V, double *max, int32_t *id)
 {
 	double x[SCORES_AT_ONCE];
 
@@ -84,7 +84,7 @@ vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temper
 {
 	double max, sum, part;
 
-	if (!highest(scores, dtype, V, &max, id))
+	if (!find_highest(scores, dtype, V, &max, id))
 		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen: the %" PRId64 " logits hold NaN or infinity", V);
 	if (temperature > 0.0) {
 		run_up(scores, dtype, V, max, temperature, INFINITY, &sum);

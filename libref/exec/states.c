@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool grows(const vn_states *s, int state)
+static bool is_growing(const vn_states *s, int state)
 {
 	return s->plan->state[state].input >= 0;
 }
@@ -21,7 +21,7 @@ vn_status vn_states_create(vn_states *s, const vn_plan *plan, size_t size, vn_er
 	if (!(s->kept = calloc((size_t)plan->n_states + 1, sizeof *s->kept)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
 	for (int i = 0; i < plan->n_states; i++) {
-		if (grows(s, i))
+		if (is_growing(s, i))
 			continue;
 		s->kept[i].now = malloc(row_bytes(s, i));
 		s->kept[i].next = malloc(row_bytes(s, i));
@@ -43,7 +43,7 @@ void vn_states_destroy(vn_states *s)
 	*s = (vn_states) { 0 };
 }
 
-static vn_status grow(vn_states *s, int state, int64_t rows, vn_error *err)
+static vn_status grow_state(vn_states *s, int state, int64_t rows, vn_error *err)
 {
 	vn_kept *k = &s->kept[state];
 	int64_t  room = rows > 2 * k->room ? rows : 2 * k->room;
@@ -65,8 +65,8 @@ vn_status vn_states_begin(vn_states *s, int64_t past, int64_t tokens, vn_error *
 	vn_status st = VN_OK;
 
 	for (int i = 0; i < s->plan->n_states && !st; i++)
-		if (grows(s, i))
-			st = grow(s, i, past + tokens, err);
+		if (is_growing(s, i))
+			st = grow_state(s, i, past + tokens, err);
 	if (st)
 		return st;
 	s->past = past;
@@ -74,9 +74,9 @@ vn_status vn_states_begin(vn_states *s, int64_t past, int64_t tokens, vn_error *
 	for (int i = 0; i < s->plan->n_states; i++) {
 		vn_kept *k = &s->kept[i];
 		k->made = false;
-		if (k->upto > past && (grows(s, i) || past == 0))
+		if (k->upto > past && (is_growing(s, i) || past == 0))
 			k->upto = past; /* entries of a call that was discarded or reset */
-		if (past == 0 && !grows(s, i))
+		if (past == 0 && !is_growing(s, i))
 			memset(k->now, 0, row_bytes(s, i));
 	}
 	return VN_OK;
@@ -108,14 +108,14 @@ void vn_states_append(vn_states *s, int state, const void *rows)
 
 bool vn_states_ready(const vn_states *s, int state)
 {
-	return s->kept[state].upto == s->past + (grows(s, state) ? s->tokens : 0);
+	return s->kept[state].upto == s->past + (is_growing(s, state) ? s->tokens : 0);
 }
 
 void *vn_states_open(vn_states *s, int state)
 {
 	vn_kept *k = &s->kept[state];
 
-	if (grows(s, state))
+	if (is_growing(s, state))
 		return k->now;
 	k->made = false; /* the contents are invalid after a failure */
 	memcpy(k->next, k->now, row_bytes(s, state));
@@ -124,13 +124,13 @@ void *vn_states_open(vn_states *s, int state)
 
 void vn_states_made(vn_states *s, int state)
 {
-	s->kept[state].made = !grows(s, state);
+	s->kept[state].made = !is_growing(s, state);
 }
 
 const void *vn_states_see(const vn_states *s, int state, int64_t *n)
 {
 	const vn_kept *k = &s->kept[state];
 
-	*n = vn_state_row(&s->plan->state[state]) * (grows(s, state) ? s->past + s->tokens : 1);
+	*n = vn_state_row(&s->plan->state[state]) * (is_growing(s, state) ? s->past + s->tokens : 1);
 	return k->made ? k->next : vn_states_ready(s, state) ? k->now : NULL;
 }

@@ -6,7 +6,7 @@
 
 /* The context length of the model. Where max_position_embeddings is the trained length, RoPE scaling extends
  * it: linear and yarn by their factor; dynamic without a limit other than that of integers in a float. */
-static int longest(const vn_config *c)
+static int longest_context(const vn_config *c)
 {
 	const vn_rope *r = &c->rope;
 	double         most = c->context;
@@ -50,7 +50,7 @@ vn_status vn_config_decoder(const char *path, const json_t *o, vn_config *c, vn_
 	if ((st = vn_config_rope(path, o, c->context, c->partial_rotary > 0.0 ? c->partial_rotary : 1.0, &c->rope, err)) ||
 	    (st = vn_config_longrope(path, o, c, err)))
 		return st;
-	c->context = longest(c);
+	c->context = longest_context(c);
 	return VN_OK;
 }
 

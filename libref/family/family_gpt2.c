@@ -21,8 +21,8 @@ typedef struct gpt2 {
 
 /* Reads a size under its own name or its name in newer families. In transformers both set one field, and the
  * last one written wins. */
-static vn_status size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out,
-                      vn_error *err)
+static vn_status read_size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out,
+                           vn_error *err)
 {
 	int       own = 0, alias = 0;
 	vn_status st;
@@ -51,10 +51,10 @@ static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_erro
 		          .tied = true,
 		          .scale = true };
 	if ((st = vn_config_int(path, j, "vocab_size", 1, 1 << 24, &c->V, err)) ||
-	    (st = size(path, j, "n_embd", "hidden_size", 1 << 20, &c->D, err)) ||
-	    (st = size(path, j, "n_layer", "num_hidden_layers", 1024, &c->L, err)) ||
-	    (st = size(path, j, "n_head", "num_attention_heads", 4096, &c->H, err)) ||
-	    (st = size(path, j, "n_positions", "max_position_embeddings", 1 << 24, &c->context, err)))
+	    (st = read_size(path, j, "n_embd", "hidden_size", 1 << 20, &c->D, err)) ||
+	    (st = read_size(path, j, "n_layer", "num_hidden_layers", 1024, &c->L, err)) ||
+	    (st = read_size(path, j, "n_head", "num_attention_heads", 4096, &c->H, err)) ||
+	    (st = read_size(path, j, "n_positions", "max_position_embeddings", 1 << 24, &c->context, err)))
 		return st;
 	c->F = 4 * c->D;
 	if ((st = vn_config_int(path, j, "n_inner", 1, 1 << 22, &c->F, err)) ||
@@ -74,7 +74,7 @@ static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_erro
 }
 
 /* "transformer.h.3.attn.c_attn.weight", of shape (m) or (m,n) */
-static int weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n)
+static int add_weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n)
 {
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "transformer.h.%d.%s", layer, name);
@@ -82,10 +82,10 @@ static int weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t
 }
 
 #define NORM(x, name, out) \
-	vn_plan_layer_norm(p, x, weight(p, l, name ".weight", D, 0), weight(p, l, name ".bias", D, 0), c.eps, out)
+	vn_plan_layer_norm(p, x, add_weight(p, l, name ".weight", D, 0), add_weight(p, l, name ".bias", D, 0), c.eps, out)
 /* y (T,m) of x (T,n) */
 #define PRODUCT(x, name, n, m, out) \
-	vn_plan_conv1d(p, x, weight(p, l, name ".weight", n, m), weight(p, l, name ".bias", m, 0), 0, out)
+	vn_plan_conv1d(p, x, add_weight(p, l, name ".weight", n, m), add_weight(p, l, name ".bias", m, 0), 0, out)
 
 vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {

@@ -46,9 +46,10 @@ typedef struct reader {
 	vn_error            *err;
 } reader;
 
-#define BAD(r, ...) bad(r, VN_ERR_FORMAT, __VA_ARGS__)
+#define BAD(r, ...) report_error(r, VN_ERR_FORMAT, __VA_ARGS__)
 
-__attribute__((format(printf, 3, 4))) static vn_status bad(const reader *r, vn_status st, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static vn_status report_error(const reader *r, vn_status st, const char *format,
+                                                                    ...)
 {
 	char    text[256];
 	va_list args;
@@ -108,7 +109,7 @@ static vn_status take_name(reader *r, size_t most, const char *kind, char **name
 	if (memchr(t.data, '\0', t.bytes))
 		return BAD(r, "its name contains a NUL byte");
 	if (!(*name = strndup(t.data, t.bytes)))
-		return bad(r, VN_ERR_NOMEM, "no memory");
+		return report_error(r, VN_ERR_NOMEM, "no memory");
 	snprintf(r->what, sizeof r->what, "%s '%.80s'", kind, *name);
 	if (t.bytes >= most)
 		return BAD(r, "its name has %zu bytes, at most %zu are allowed", t.bytes, most - 1);
@@ -124,7 +125,7 @@ static vn_status take_strings(reader *r, vn_gguf_value *v)
 
 	v->text = list;
 	if (!list)
-		return bad(r, VN_ERR_NOMEM, "no memory for %zu strings", v->n);
+		return report_error(r, VN_ERR_NOMEM, "no memory for %zu strings", v->n);
 	for (size_t i = 0; i < v->n && !st; i++)
 		st = take_text(r, &list[i]);
 	return st;
@@ -168,7 +169,7 @@ static vn_status take_metadata(reader *r, vn_gguf *f, uint64_t n)
 	vn_status st;
 
 	if (!(f->value = calloc((size_t)n + 1, sizeof *f->value)))
-		return bad(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " keys", n);
+		return report_error(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " keys", n);
 	for (; f->n_values < n; f->n_values++) {
 		snprintf(r->what, sizeof r->what, "metadata %zu of %" PRIu64, f->n_values + 1, n);
 		if ((st = take_value(r, &f->value[f->n_values]))) {
@@ -225,9 +226,9 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	if ((st = take_number(r, &type, sizeof type)) || (st = take_number(r, offset, sizeof *offset)))
 		return st;
 	if (type >= sizeof ggml / sizeof *ggml || !ggml[type].name)
-		return bad(r, VN_ERR_UNSUPPORTED, "ggml type %" PRIu32 " is unknown", type);
+		return report_error(r, VN_ERR_UNSUPPORTED, "ggml type %" PRIu32 " is unknown", type);
 	if (ggml[type].ours < 0)
-		return bad(r, VN_ERR_UNSUPPORTED, "ggml type %s is not supported", ggml[type].name);
+		return report_error(r, VN_ERR_UNSUPPORTED, "ggml type %s is not supported", ggml[type].name);
 	t->t.dtype = (vn_dtype)ggml[type].ours;
 	const size_t  block = vn_dtype_block(t->t.dtype), size = vn_dtype_bytes(t->t.dtype, block);
 	const int64_t row = rank ? t->t.shape.dim[rank - 1] : 1;
@@ -275,7 +276,7 @@ static vn_status take_tensors(reader *r, vn_gguf *f, uint64_t n)
 
 	f->tensor = calloc((size_t)n + 1, sizeof *f->tensor);
 	if (!offset || !f->tensor) {
-		st = bad(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " tensors", n);
+		st = report_error(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " tensors", n);
 		goto done;
 	}
 	if ((st = alignment_of(r, f, &alignment)))
@@ -322,9 +323,9 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	if ((st = take_number(r, &version, sizeof version)))
 		return st;
 	if (version != 0 && (version & 0xffff) == 0)
-		return bad(r, VN_ERR_UNSUPPORTED, "a big-endian file is not supported");
+		return report_error(r, VN_ERR_UNSUPPORTED, "a big-endian file is not supported");
 	if (version != 2 && version != 3)
-		return bad(r, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (supported: 2, 3)", version);
+		return report_error(r, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (supported: 2, 3)", version);
 	if ((st = take_number(r, n_tensors, sizeof *n_tensors)) || (st = take_number(r, n_values, sizeof *n_values)))
 		return st;
 	if (*n_values > (r->size - r->at) / LEAST_VALUE || *n_tensors > (r->size - r->at) / LEAST_TENSOR)

@@ -30,8 +30,8 @@ vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
 }
 
 /* Reports a bad key: "x.gguf: metadata 'qwen2.block_count' is missing". */
-__attribute__((format(printf, 4, 5))) static vn_status refuse(const maker *m, vn_status st, const char *key,
-                                                              const char *format, ...)
+__attribute__((format(printf, 4, 5))) static vn_status refuse_key(const maker *m, vn_status st, const char *key,
+                                                                  const char *format, ...)
 {
 	char    text[256];
 	va_list args;
@@ -58,13 +58,13 @@ static vn_status read_int(const maker *m, const char *key, int64_t *x)
 		return VN_OK;
 	for (size_t i = 0; i < v->n; i++) {
 		if (!vn_gguf_int_at(v, i, &n) || n < 0 || n > INT32_MAX)
-			return refuse(m, VN_ERR_FORMAT, key, "must be a whole number from 0 to %d", INT32_MAX);
+			return refuse_key(m, VN_ERR_FORMAT, key, "must be a whole number from 0 to %d", INT32_MAX);
 		if (i > 0 && n != first)
-			return refuse(m, VN_ERR_UNSUPPORTED, key, "is not the same for all layers");
+			return refuse_key(m, VN_ERR_UNSUPPORTED, key, "is not the same for all layers");
 		first = n;
 	}
 	if (v->n == 0)
-		return refuse(m, VN_ERR_FORMAT, key, "is empty");
+		return refuse_key(m, VN_ERR_FORMAT, key, "is empty");
 	*x = first;
 	return VN_OK;
 }
@@ -78,9 +78,9 @@ vn_status vn_gguf_arch_int(const vn_gguf *f, const char *key, int64_t *x, vn_err
 	return st ? st : read_int(&m, key, x);
 }
 
-static vn_status missing(const maker *m, const char *key)
+static vn_status report_missing(const maker *m, const char *key)
 {
-	return refuse(m, VN_ERR_FORMAT, key, "is missing");
+	return refuse_key(m, VN_ERR_FORMAT, key, "is missing");
 }
 
 /* Copies a required key to a field. */
@@ -92,39 +92,39 @@ static vn_status copy_int(const maker *m, const char *key, const char *field)
 	if (st)
 		return st;
 	if (x < 0)
-		return missing(m, key);
+		return report_missing(m, key);
 	json_object_set_new(m->o, field, json_integer(x));
 	return VN_OK;
 }
 
-static vn_status real(const maker *m, const char *key, double *x)
+static vn_status read_real(const maker *m, const char *key, double *x)
 {
 	const vn_gguf_value *v = value_of(m, key);
 
 	if (v && (v->array || !vn_gguf_real_at(v, 0, x) || !isfinite(*x)))
-		return refuse(m, VN_ERR_FORMAT, key, "must be a number");
+		return refuse_key(m, VN_ERR_FORMAT, key, "must be a number");
 	return VN_OK;
 }
 
 static vn_status copy_real(const maker *m, const char *key, const char *field)
 {
 	double          x = NAN;
-	const vn_status st = real(m, key, &x);
+	const vn_status st = read_real(m, key, &x);
 
 	if (st)
 		return st;
 	if (isnan(x))
-		return missing(m, key);
+		return report_missing(m, key);
 	json_object_set_new(m->o, field, json_real(x));
 	return VN_OK;
 }
 
-static vn_status truth(const maker *m, const char *key, bool *x)
+static vn_status read_bool(const maker *m, const char *key, bool *x)
 {
 	const vn_gguf_value *v = value_of(m, key);
 
 	if (v && (v->array || !vn_gguf_bool_at(v, 0, x)))
-		return refuse(m, VN_ERR_FORMAT, key, "must be true or false");
+		return refuse_key(m, VN_ERR_FORMAT, key, "must be true or false");
 	return VN_OK;
 }
 
@@ -132,7 +132,7 @@ static vn_status truth(const maker *m, const char *key, bool *x)
 static vn_status rope_real(const maker *m, const char *key, const char *field)
 {
 	double          x = NAN;
-	const vn_status st = real(m, key, &x);
+	const vn_status st = read_real(m, key, &x);
 
 	if (!st && !isnan(x))
 		json_object_set_new(m->rope, field, json_real(x));
@@ -162,18 +162,18 @@ static vn_status refuse_what_we_do_not_do(const maker *m)
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		double x = 0;
-		if ((st = real(m, keys[i].key, &x)))
+		if ((st = read_real(m, keys[i].key, &x)))
 			return st;
 		if (x != 0 && x != keys[i].harmless)
-			return refuse(m, VN_ERR_UNSUPPORTED, keys[i].key, "is %g, which is not supported", x);
+			return refuse_key(m, VN_ERR_UNSUPPORTED, keys[i].key, "is %g, which is not supported", x);
 	}
 	bool causal = true, parallel = false;
-	if ((st = truth(m, "attention.causal", &causal)) || (st = truth(m, "use_parallel_residual", &parallel)))
+	if ((st = read_bool(m, "attention.causal", &causal)) || (st = read_bool(m, "use_parallel_residual", &parallel)))
 		return st;
 	if (!causal)
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.causal", "is false, which is not supported");
+		return refuse_key(m, VN_ERR_UNSUPPORTED, "attention.causal", "is false, which is not supported");
 	if (parallel)
-		return refuse(m, VN_ERR_UNSUPPORTED, "use_parallel_residual", "is true, which is not supported");
+		return refuse_key(m, VN_ERR_UNSUPPORTED, "use_parallel_residual", "is true, which is not supported");
 	return VN_OK;
 }
 
@@ -182,16 +182,16 @@ static bool has_tensor(const maker *m, const char *tensor)
 	return vn_gguf_find(m->f, tensor) != NULL;
 }
 
-static int64_t rows(const maker *m, const char *tensor)
+static int64_t count_rows(const maker *m, const char *tensor)
 {
 	const vn_gguf_tensor *t = vn_gguf_find(m->f, tensor);
 	return t && t->t.shape.rank == 2 ? t->t.shape.dim[0] : -1;
 }
 
 /* Sizes that every architecture has, under its own field names. */
-static vn_status sizes(const maker *m, const char *D, const char *L, const char *H, const char *context)
+static vn_status copy_sizes(const maker *m, const char *D, const char *L, const char *H, const char *context)
 {
-	int64_t   V = rows(m, "token_embd.weight"), layers = -1, extra = 0;
+	int64_t   V = count_rows(m, "token_embd.weight"), layers = -1, extra = 0;
 	vn_status st;
 
 	if ((st = read_int(m, "vocab_size", &V)) || (st = read_int(m, "block_count", &layers)) ||
@@ -199,10 +199,10 @@ static vn_status sizes(const maker *m, const char *D, const char *L, const char 
 	    (st = copy_int(m, "attention.head_count", H)) || (st = copy_int(m, "context_length", context)))
 		return st;
 	if (layers < 0)
-		return missing(m, "block_count");
+		return report_missing(m, "block_count");
 	if (extra > layers)
-		return refuse(m, VN_ERR_FORMAT, "nextn_predict_layers",
-		              "is %" PRId64 ", but the model has only %" PRId64 " blocks", extra, layers);
+		return refuse_key(m, VN_ERR_FORMAT, "nextn_predict_layers",
+		                  "is %" PRId64 ", but the model has only %" PRId64 " blocks", extra, layers);
 	if (V < 0)
 		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or not a matrix", m->path);
 	json_object_set_new(m->o, "vocab_size", json_integer(V));
@@ -211,7 +211,7 @@ static vn_status sizes(const maker *m, const char *D, const char *L, const char 
 	return VN_OK;
 }
 
-static vn_status heads(const maker *m)
+static vn_status set_heads(const maker *m)
 {
 	const int64_t D = json_integer_value(json_object_get(m->o, "hidden_size"));
 	const int64_t H = json_integer_value(json_object_get(m->o, "num_attention_heads"));
@@ -220,19 +220,20 @@ static vn_status heads(const maker *m)
 	vn_status     st;
 
 	if (!value_of(m, "attention.key_length") && H > 0 && D % H)
-		return refuse(m, VN_ERR_FORMAT, "attention.key_length",
-		              "is missing, and %" PRId64 " columns cannot be split evenly into %" PRId64 " heads", D, H);
+		return refuse_key(m, VN_ERR_FORMAT, "attention.key_length",
+		                  "is missing, and %" PRId64 " columns cannot be split evenly into %" PRId64 " heads", D, H);
 	if ((st = read_int(m, "attention.head_count_kv", &G)) || (st = read_int(m, "attention.key_length", &K)))
 		return st;
 	value = K;
-	if ((st = read_int(m, "attention.value_length", &value)) || (st = real(m, "attention.scale", &scale)))
+	if ((st = read_int(m, "attention.value_length", &value)) || (st = read_real(m, "attention.scale", &scale)))
 		return st;
 	if (value != K)
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.value_length",
-		              "is %" PRId64 ", but the key length is %" PRId64 "; only equal lengths are supported", value, K);
+		return refuse_key(m, VN_ERR_UNSUPPORTED, "attention.value_length",
+		                  "is %" PRId64 ", but the key length is %" PRId64 "; only equal lengths are supported", value,
+		                  K);
 	if (scale != 0 && !(fabs(scale * sqrt((double)K) - 1) <= 1e-6))
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.scale",
-		              "is %g, which is not supported (supported: 1 / sqrt(%" PRId64 "))", scale, K);
+		return refuse_key(m, VN_ERR_UNSUPPORTED, "attention.scale",
+		                  "is %g, which is not supported (supported: 1 / sqrt(%" PRId64 "))", scale, K);
 	json_object_set_new(m->o, "num_key_value_heads", json_integer(G));
 	json_object_set_new(m->o, "head_dim", json_integer(K));
 	return VN_OK;
@@ -240,14 +241,14 @@ static vn_status heads(const maker *m)
 
 /* Reads "linear", "yarn", or NULL for none. A factor without a type means linear, as in llama.cpp; the first
  * files stored it under its own key. */
-static vn_status scaling(const maker *m, const char **type, double *factor)
+static vn_status read_scaling(const maker *m, const char **type, double *factor)
 {
 	const vn_gguf_value *v = value_of(m, "rope.scaling.type");
 	vn_gguf_text         t = { "", 0 };
 	vn_status            st;
 
 	*factor = NAN;
-	if ((st = real(m, "rope.scale_linear", factor)) || (st = real(m, "rope.scaling.factor", factor)))
+	if ((st = read_real(m, "rope.scale_linear", factor)) || (st = read_real(m, "rope.scaling.factor", factor)))
 		return st;
 	*type = v                                                 ? vn_gguf_is(v, "yarn")     ? "yarn"
 	                                                            : vn_gguf_is(v, "linear") ? "linear"
@@ -257,9 +258,9 @@ static vn_status scaling(const maker *m, const char **type, double *factor)
 	if (*type || !v || vn_gguf_is(v, "none"))
 		return VN_OK;
 	vn_gguf_text_at(v, 0, &t);
-	return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type",
-	              "is '%.*s', which is not supported (supported: linear, yarn)", t.bytes < 32 ? (int)t.bytes : 32,
-	              t.data);
+	return refuse_key(m, VN_ERR_UNSUPPORTED, "rope.scaling.type",
+	                  "is '%.*s', which is not supported (supported: linear, yarn)", t.bytes < 32 ? (int)t.bytes : 32,
+	                  t.data);
 }
 
 /* HuggingFace's attention_factor has two names. It belongs to yarn, but llama.cpp applies it to every type. */
@@ -271,15 +272,15 @@ static vn_status attention_factor(const maker *m, bool yarn)
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		double other = NAN;
-		if ((st = real(m, keys[i], &other)))
+		if ((st = read_real(m, keys[i], &other)))
 			return st;
 		if (isnan(other))
 			continue;
 		if (!yarn && other != 1)
-			return refuse(m, VN_ERR_UNSUPPORTED, keys[i], "is %g, which is not supported without the scaling type yarn",
-			              other);
+			return refuse_key(m, VN_ERR_UNSUPPORTED, keys[i],
+			                  "is %g, which is not supported without the scaling type yarn", other);
 		if (!isnan(x) && x != other)
-			return refuse(m, VN_ERR_FORMAT, keys[i], "is %g, but '%s.%s' is %g", other, m->arch, keys[0], x);
+			return refuse_key(m, VN_ERR_FORMAT, keys[i], "is %g, but '%s.%s' is %g", other, m->arch, keys[0], x);
 		x = other;
 	}
 	if (yarn && !isnan(x))
@@ -288,7 +289,7 @@ static vn_status attention_factor(const maker *m, bool yarn)
 }
 
 /* Builds the object of all RoPE settings. */
-static vn_status rope(const maker *m)
+static vn_status set_rope(const maker *m)
 {
 	const int64_t         K = json_integer_value(json_object_get(m->o, "head_dim"));
 	const vn_gguf_tensor *divisors = vn_gguf_find(m->f, "rope_freqs.weight");
@@ -300,20 +301,20 @@ static vn_status rope(const maker *m)
 	json_object_set_new(m->rope, "rope_type", json_string("default"));
 	json_object_set_new(m->rope, "rope_theta", json_real(10000.0));
 	if ((st = rope_real(m, "rope.freq_base", "rope_theta")) || (st = read_int(m, "rope.dimension_count", &R)) ||
-	    (st = read_int(m, "rope.scaling.original_context_length", &original)) || (st = scaling(m, &type, &factor)) ||
-	    (st = attention_factor(m, type && strcmp(type, "yarn") == 0)))
+	    (st = read_int(m, "rope.scaling.original_context_length", &original)) ||
+	    (st = read_scaling(m, &type, &factor)) || (st = attention_factor(m, type && strcmp(type, "yarn") == 0)))
 		return st;
 	if (R > K)
-		return refuse(m, VN_ERR_FORMAT, "rope.dimension_count",
-		              "is %" PRId64 ", but a head has only %" PRId64 " columns", R, K);
+		return refuse_key(m, VN_ERR_FORMAT, "rope.dimension_count",
+		                  "is %" PRId64 ", but a head has only %" PRId64 " columns", R, K);
 	/* A fraction of the head that truncates to R columns: 0.25 exactly, or a value in between when the decimals
 	 * do not end. */
 	if (R != K && K > 0)
 		json_object_set_new(m->rope, "partial_rotary_factor",
 		                    json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
 	if (divisors && type)
-		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type",
-		              "(%s) together with a tensor rope_freqs.weight is not supported", type);
+		return refuse_key(m, VN_ERR_UNSUPPORTED, "rope.scaling.type",
+		                  "(%s) together with a tensor rope_freqs.weight is not supported", type);
 	if (divisors)
 		return vn_gguf_llama3(divisors, m->rope, R / 2, original, m->err);
 	if (!type)
@@ -328,7 +329,7 @@ static vn_status rope(const maker *m)
 }
 
 /* Few converters write a window, and some omit which layers have it. */
-static vn_status window(const maker *m)
+static vn_status set_window(const maker *m)
 {
 	const vn_gguf_value *pattern = value_of(m, "attention.sliding_window_pattern");
 	const int64_t        L = json_integer_value(json_object_get(m->o, "num_hidden_layers"));
@@ -345,8 +346,8 @@ static vn_status window(const maker *m)
 	}
 	if (strncmp(m->arch, "qwen", 4) != 0 || !pattern || (int64_t)pattern->n < L ||
 	    !vn_gguf_bool_at(pattern, 0, &slides))
-		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window",
-		              "is set, but no pattern selects the layers that have a window");
+		return refuse_key(m, VN_ERR_UNSUPPORTED, "attention.sliding_window",
+		                  "is set, but no pattern selects the layers that have a window");
 	json_t *types = json_array();
 	for (int64_t i = 0; i < L; i++) {
 		vn_gguf_bool_at(pattern, (size_t)i, &slides);
@@ -360,48 +361,48 @@ static vn_status window(const maker *m)
 
 /* ---- one function an architecture --------------------------------------------------- */
 
-static vn_status decoder(const maker *m, const char *model_type)
+static vn_status set_decoder(const maker *m, const char *model_type)
 {
 	vn_status st;
 
 	json_object_set_new(m->o, "model_type", json_string(model_type));
-	if ((st = sizes(m, "hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")) ||
+	if ((st = copy_sizes(m, "hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")) ||
 	    (st = copy_int(m, "feed_forward_length", "intermediate_size")) ||
-	    (st = copy_real(m, "attention.layer_norm_rms_epsilon", "rms_norm_eps")) || (st = heads(m)))
+	    (st = copy_real(m, "attention.layer_norm_rms_epsilon", "rms_norm_eps")) || (st = set_heads(m)))
 		return st;
 	json_object_set_new(m->o, "hidden_act", json_string("silu"));
 	json_object_set(m->o, "rope_parameters", m->rope);
-	return rope(m);
+	return set_rope(m);
 }
 
 static vn_status qwen2(const maker *m)
 {
-	const vn_status st = decoder(m, "qwen2");
-	return st ? st : window(m);
+	const vn_status st = set_decoder(m, "qwen2");
+	return st ? st : set_window(m);
 }
 
 static vn_status llama(const maker *m)
 {
-	const vn_status st = decoder(m, "llama");
+	const vn_status st = set_decoder(m, "llama");
 
 	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, "blk.0.attn_q.bias")));
 	json_object_set_new(m->o, "mlp_bias", json_boolean(has_tensor(m, "blk.0.ffn_gate.bias")));
-	return st ? st : window(m);
+	return st ? st : set_window(m);
 }
 
 static vn_status qwen3(const maker *m)
 {
-	const vn_status st = decoder(m, "qwen3");
+	const vn_status st = set_decoder(m, "qwen3");
 
 	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, "blk.0.attn_q.bias")));
-	return st ? st : window(m);
+	return st ? st : set_window(m);
 }
 
 static vn_status qwen35(const maker *m)
 {
 	int64_t   nv = 0, inner = 0, interval = 4;
 	char      bias[KEY];
-	vn_status st = decoder(m, "qwen3_5_text");
+	vn_status st = set_decoder(m, "qwen3_5_text");
 
 	if (st || (st = copy_int(m, "ssm.conv_kernel", "linear_conv_kernel_dim")) ||
 	    (st = copy_int(m, "ssm.state_size", "linear_key_head_dim")) ||
@@ -411,22 +412,22 @@ static vn_status qwen35(const maker *m)
 	    (st = read_int(m, "full_attention_interval", &interval)))
 		return st;
 	if (nv < 1 || inner < 1 || inner % nv)
-		return refuse(m, VN_ERR_FORMAT, "ssm.inner_size",
-		              "(%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")", inner, nv);
+		return refuse_key(m, VN_ERR_FORMAT, "ssm.inner_size",
+		                  "(%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")", inner, nv);
 	json_object_set_new(m->o, "linear_value_head_dim", json_integer(inner / nv));
 	json_object_set_new(m->o, "full_attention_interval", json_integer(interval));
 	snprintf(bias, sizeof bias, "blk.%" PRId64 ".attn_q.bias", interval - 1);
 	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, bias)));
-	return window(m);
+	return set_window(m);
 }
 
 static vn_status gpt2(const maker *m)
 {
-	const int64_t F = rows(m, "blk.0.ffn_up.weight"); /* converters always write 4 D as feed_forward_length */
+	const int64_t F = count_rows(m, "blk.0.ffn_up.weight"); /* converters always write 4 D as feed_forward_length */
 	vn_status     st;
 
 	json_object_set_new(m->o, "model_type", json_string("gpt2"));
-	if ((st = sizes(m, "n_embd", "n_layer", "n_head", "n_positions")) ||
+	if ((st = copy_sizes(m, "n_embd", "n_layer", "n_head", "n_positions")) ||
 	    (st = copy_real(m, "attention.layer_norm_epsilon", "layer_norm_epsilon")))
 		return st;
 	if (F >= 0)

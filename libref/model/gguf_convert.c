@@ -19,7 +19,7 @@ static vn_status no_memory(const undo *u)
 	return vn_fail(u->err, VN_ERR_NOMEM, "%s: tensor '%s': no memory", u->from->path, u->from->name);
 }
 
-static vn_status misfit(const undo *u, const char *expected)
+static vn_status report_misfit(const undo *u, const char *expected)
 {
 	char have[VN_SHAPE_TEXT];
 	return vn_fail(u->err, VN_ERR_SHAPE, "%s: tensor '%s': shape %s, expected %s", u->from->path, u->from->name,
@@ -27,7 +27,7 @@ static vn_status misfit(const undo *u, const char *expected)
 }
 
 /* Replaces the result so far by new memory. */
-static void becomes(undo *u, vn_dtype dtype, void *data)
+static void replace_result(undo *u, vn_dtype dtype, void *data)
 {
 	free(*u->room);
 	*u->room = data;
@@ -43,12 +43,12 @@ static vn_status to_floats(undo *u)
 	if (!y)
 		return no_memory(u);
 	vn_to_f32(y, u->out->data, u->out->dtype, n);
-	becomes(u, VN_F32, y);
+	replace_result(u, VN_F32, y);
 	return VN_OK;
 }
 
 /* Reorders axis n of the result, seen as (outer, n, unit) elements. */
-static vn_status arrange(undo *u, size_t outer, size_t n, size_t unit, const vn_arrange *m)
+static vn_status arrange_axis(undo *u, size_t outer, size_t n, size_t unit, const vn_arrange *m)
 {
 	vn_status st;
 
@@ -59,7 +59,7 @@ static vn_status arrange(undo *u, size_t outer, size_t n, size_t unit, const vn_
 	if (!y)
 		return no_memory(u);
 	vn_arrange_bytes(y, u->out->data, m, outer, n, piece);
-	becomes(u, u->out->dtype, y);
+	replace_result(u, u->out->dtype, y);
 	return VN_OK;
 }
 
@@ -68,28 +68,28 @@ static vn_status arrange_rows(undo *u, const vn_arrange *m)
 {
 	const vn_shape *s = &u->out->shape;
 	const size_t    rows = (size_t)s->dim[0], all = (size_t)vn_shape_count(s);
-	return rows ? arrange(u, 1, rows, all / rows, m) : VN_OK;
+	return rows ? arrange_axis(u, 1, rows, all / rows, m) : VN_OK;
 }
 
 /* In each head, row i comes from row 2i, and row i + K/2 from row 2i + 1. */
-static vn_status unrotate(undo *u, int64_t heads)
+static vn_status unrotate_rows(undo *u, int64_t heads)
 {
 	const int64_t rows = u->out->shape.rank ? u->out->shape.dim[0] : 0, K = heads > 0 ? rows / heads : 0;
 
 	if (u->out->shape.rank < 1 || u->out->shape.rank > 2 || heads < 1 || rows % heads || K % 2)
-		return misfit(u, "rows for whole heads of even width");
+		return report_misfit(u, "rows for whole heads of even width");
 	return arrange_rows(u, &(vn_arrange) { VN_ARRANGE_TURNED, .a = K / 2, .b = 2, .period = K });
 }
 
 /* [out,in] to [in,out]. */
-static vn_status transpose(undo *u)
+static vn_status transpose_matrix(undo *u)
 {
 	vn_status st;
 
 	if (u->out->shape.rank == 1) /* its bias */
 		return VN_OK;
 	if (u->out->shape.rank != 2)
-		return misfit(u, "a matrix");
+		return report_misfit(u, "a matrix");
 	if (vn_dtype_block(u->out->dtype) > 1 && (st = to_floats(u)))
 		return st;
 	const size_t M = (size_t)u->out->shape.dim[0], N = (size_t)u->out->shape.dim[1],
@@ -104,7 +104,7 @@ static vn_status transpose(undo *u)
 			for (size_t m = m0; m < M && m < m0 + 32; m++)
 				for (size_t n = n0; n < N && n < n0 + 32; n++)
 					memcpy(y + (n * M + m) * size, x + (m * N + n) * size, size);
-	becomes(u, u->out->dtype, y);
+	replace_result(u, u->out->dtype, y);
 	u->out->shape = (vn_shape) { 2, { (int64_t)N, (int64_t)M } };
 	return VN_OK;
 }
@@ -138,7 +138,7 @@ static vn_status log_of_decay(undo *u)
 }
 
 /* HuggingFace stores value heads group by group; the file takes one head of each group in turn. */
-static vn_arrange grouped(const vn_gguf_heads *h, int64_t before, int64_t unit)
+static vn_arrange arrange_by_group(const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
 	return (vn_arrange) { VN_ARRANGE_TURNED, .a = h->nv / h->nk, .b = h->nk, .each = unit, .before = before };
 }
@@ -146,23 +146,23 @@ static vn_arrange grouped(const vn_gguf_heads *h, int64_t before, int64_t unit)
 /* Reorders the rows from `before` on, which belong to value heads, `unit` rows each. */
 static vn_status group_rows(undo *u, const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
-	const vn_arrange m = grouped(h, before, unit);
+	const vn_arrange m = arrange_by_group(h, before, unit);
 
 	if ((u->out->shape.rank ? u->out->shape.dim[0] : 0) != before + h->nv * unit)
-		return misfit(u, "rows for the value heads");
+		return report_misfit(u, "rows for the value heads");
 	return arrange_rows(u, &m);
 }
 
 static vn_status group_columns(undo *u, const vn_gguf_heads *h)
 {
-	const vn_arrange m = grouped(h, 0, 1);
+	const vn_arrange m = arrange_by_group(h, 0, 1);
 
 	if (u->out->shape.rank != 2 || u->out->shape.dim[1] % h->nv || u->out->shape.dim[1] == 0)
-		return misfit(u, "columns for the value heads");
-	return arrange(u, (size_t)u->out->shape.dim[0], (size_t)h->nv, (size_t)(u->out->shape.dim[1] / h->nv), &m);
+		return report_misfit(u, "columns for the value heads");
+	return arrange_axis(u, (size_t)u->out->shape.dim[0], (size_t)h->nv, (size_t)(u->out->shape.dim[1] / h->nv), &m);
 }
 
-static vn_status regroup(undo *u, vn_gguf_change change, const vn_gguf_heads *h)
+static vn_status regroup_heads(undo *u, vn_gguf_change change, const vn_gguf_heads *h)
 {
 	const int64_t before = 2 * h->nk * h->dk, rows = u->out->shape.rank ? u->out->shape.dim[0] : 0;
 
@@ -194,23 +194,23 @@ vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_
 		return VN_OK;
 	switch (change) {
 	case VN_GGUF_AS_IT_WAS: break;
-	case VN_GGUF_TRANSPOSED: st = transpose(&u); break;
-	case VN_GGUF_ROTATED_Q: st = unrotate(&u, h->query); break;
-	case VN_GGUF_ROTATED_K: st = unrotate(&u, h->key); break;
+	case VN_GGUF_TRANSPOSED: st = transpose_matrix(&u); break;
+	case VN_GGUF_ROTATED_Q: st = unrotate_rows(&u, h->query); break;
+	case VN_GGUF_ROTATED_K: st = unrotate_rows(&u, h->key); break;
 	case VN_GGUF_ONE_MORE: st = one_less(&u); break;
 	case VN_GGUF_DECAY:
 		if (!(st = log_of_decay(&u)))
-			st = regroup(&u, change, h);
+			st = regroup_heads(&u, change, h);
 		break;
 	case VN_GGUF_TILED_CONV:
-		st = out->shape.rank == 2 ? regroup(&u, change, h) : misfit(&u, "a matrix");
+		st = out->shape.rank == 2 ? regroup_heads(&u, change, h) : report_misfit(&u, "a matrix");
 		if (!st)
 			out->shape = (vn_shape) { 3, { t->t.shape.dim[0], 1, t->t.shape.dim[1] } };
 		break;
 	case VN_GGUF_TILED:
 	case VN_GGUF_TILED_Z:
 	case VN_GGUF_TILED_QKV:
-	case VN_GGUF_TILED_COLUMNS: st = regroup(&u, change, h); break;
+	case VN_GGUF_TILED_COLUMNS: st = regroup_heads(&u, change, h); break;
 	}
 	if (st) {
 		free(*room);

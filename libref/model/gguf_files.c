@@ -43,7 +43,7 @@ static int64_t get_int(const vn_gguf *f, const char *key, int64_t otherwise)
 }
 
 /* "NAME-00001-of-00003.gguf" with another number in place of the first. */
-static char *sibling(const char *path, int64_t part, int64_t parts)
+static char *make_sibling_path(const char *path, int64_t part, int64_t parts)
 {
 	const size_t n = strlen(path), tail = sizeof "-00001-of-00003.gguf" - 1;
 	char         own[32], *other = NULL;
@@ -57,7 +57,7 @@ static char *sibling(const char *path, int64_t part, int64_t parts)
 
 static vn_status add_part(vn_gguf *f, int64_t number, int64_t parts, vn_error *err)
 {
-	char     *path = sibling(f->path, number, parts);
+	char     *path = make_sibling_path(f->path, number, parts);
 	vn_gguf  *p = NULL;
 	vn_status st;
 

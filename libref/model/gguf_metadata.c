@@ -96,7 +96,7 @@ bool vn_gguf_bool_at(const vn_gguf_value *v, size_t i, bool *x)
 	return true;
 }
 
-static double shortest(float x)
+static double shorten_digits(float x)
 {
 	char text[32];
 
@@ -115,7 +115,7 @@ bool vn_gguf_real_at(const vn_gguf_value *v, size_t i, double *x)
 
 	if (v && i < v->n && v->type == VN_GGUF_F32) {
 		READ(float, n, i);
-		*x = shortest(n);
+		*x = shorten_digits(n);
 		return true;
 	}
 	if (v && i < v->n && v->type == VN_GGUF_F64) {

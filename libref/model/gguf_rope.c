@@ -23,7 +23,7 @@ typedef struct search {
 	vn_rope      rope;
 } search;
 
-static bool fits(search *s, double factor, double high, int64_t original)
+static bool fits_settings(search *s, double factor, double high, int64_t original)
 {
 	float attention;
 
@@ -54,10 +54,10 @@ static bool find_scaling(search *s, int64_t original)
 			const double factor = f ? factors[f] : largest;
 			if (factor < largest)
 				continue;
-			if ((original && fits(s, factor, highs[h], original)) || fits(s, factor, highs[h], 8192))
+			if ((original && fits_settings(s, factor, highs[h], original)) || fits_settings(s, factor, highs[h], 8192))
 				return true;
 			for (int64_t c = FIRST_CONTEXT; c <= LAST_CONTEXT; c *= 2)
-				if (fits(s, factor, highs[h], c))
+				if (fits_settings(s, factor, highs[h], c))
 					return true;
 		}
 	return false;

@@ -20,7 +20,7 @@ typedef struct files {
 	} * own; /* for each tensor: its new name, and its converted copy or NULL */
 } files;
 
-static void release(void *of)
+static void release_files(void *of)
 {
 	files *f = of;
 
@@ -151,7 +151,7 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 }
 
 /* "gguf Q4_K, Q6_K, F32": the stored formats, the one with most bytes first. */
-static void describe(vn_source *s, const vn_gguf *f)
+static void describe_formats(vn_source *s, const vn_gguf *f)
 {
 	size_t bytes[VN_N_WEIGHT_DTYPES] = { 0 };
 	int    at = snprintf(s->format, sizeof s->format, "gguf");
@@ -183,7 +183,7 @@ vn_status vn_source_of_gguf(vn_gguf *f, vn_source *s, vn_error *err)
 	}
 	own->gguf = f;
 	s->files = own;
-	s->release = release;
+	s->release = release_files;
 	if ((st = make_config(s, f, &config, err)))
 		goto done;
 	const char *L = json_object_get(config, "n_layer") ? "n_layer" : "num_hidden_layers";
@@ -191,7 +191,7 @@ vn_status vn_source_of_gguf(vn_gguf *f, vn_source *s, vn_error *err)
 		goto done;
 	const vn_gguf_value *said = vn_gguf_get(f, "vernier.provenance");
 	s->provenance = vn_gguf_is(said, "trained") ? "trained" : vn_gguf_is(said, "synthetic") ? "synthetic" : NULL;
-	describe(s, f);
+	describe_formats(s, f);
 done:
 	json_decref(config);
 	return st;

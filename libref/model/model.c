@@ -22,7 +22,7 @@ struct vn_model {
 	const vn_source_tensor *untied;    /* an output matrix although the config says tied; NULL: none */
 };
 
-static bool ignored(const vn_naming *n, const char *name)
+static bool is_ignored(const vn_naming *n, const char *name)
 {
 	for (const char *const *glob = n->ignored; *glob; glob++)
 		if (vn_glob_match(*glob, name))
@@ -145,7 +145,7 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 		m->untied = copy;
 	for (size_t i = 0; i < m->source->n; i++) {
 		const vn_source_tensor *t = &m->source->tensor[i];
-		if (!used[i] && t != copy && !ignored(m->family->naming, t->name)) {
+		if (!used[i] && t != copy && !is_ignored(m->family->naming, t->name)) {
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: a %s model does not use this tensor", t->path, t->name,
 			             m->family->model_type);
 			goto done;
@@ -159,7 +159,7 @@ done:
 
 /* The config says tied, but the output matrix differs from the embedding. transformers 5 follows the file, and
  * so does the plan. */
-static vn_status untie(vn_model *m, vn_error *err)
+static vn_status untie_output(vn_model *m, vn_error *err)
 {
 	json_t *text = json_object_get(m->json, "text_config");
 
@@ -212,7 +212,7 @@ vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **mod
 		goto done;
 	}
 	m->source = source;
-	if ((st = read_config(m, err)) || (st = take_weights(m, err)) || (m->untied && (st = untie(m, err))))
+	if ((st = read_config(m, err)) || (st = take_weights(m, err)) || (m->untied && (st = untie_output(m, err))))
 		goto done;
 	m->provenance = find_provenance(m);
 	*model = m;

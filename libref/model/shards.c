@@ -16,7 +16,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(s->tensor->name, t->tensor->name);
 }
 
-static vn_status join(const char *dir, const char *name, char path[PATH_ROOM], vn_error *err)
+static vn_status join_path(const char *dir, const char *name, char path[PATH_ROOM], vn_error *err)
 {
 	if (snprintf(path, PATH_ROOM, "%s/%s", dir, name) >= PATH_ROOM)
 		return vn_fail(err, VN_ERR_USAGE, "%s: path too long", dir);
@@ -66,7 +66,7 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 			               file);
 		while (strncmp(file, "./", 2) == 0) /* one name for each file */
 			file += 2 + strspn(file + 2, "/");
-		if ((st = join(dir, file, path, err)))
+		if ((st = join_path(dir, file, path, err)))
 			return st;
 		while (i < s->n_files && strcmp(vn_safetensors_path(s->file[i]), path) != 0)
 			i++;
@@ -90,7 +90,7 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 	json_t      *root = NULL, *map;
 	json_error_t je;
 	bool         there;
-	vn_status    st = join(dir, "model.safetensors.index.json", index, err);
+	vn_status    st = join_path(dir, "model.safetensors.index.json", index, err);
 
 	if (st)
 		return st;
@@ -132,7 +132,7 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 	vn_status st;
 
 	*s = (vn_shards) { 0 };
-	if ((st = join(dir, "model.safetensors", path, err)))
+	if ((st = join_path(dir, "model.safetensors", path, err)))
 		return st;
 	if ((st = vn_file_there(path, &there, err)))
 		return st;

@@ -286,7 +286,7 @@ static bool is_ours(const char *name)
 }
 
 /* Checks that the path is free, or a directory with none but our files. */
-static vn_status replaceable(const char *dir, vn_error *err)
+static vn_status check_replaceable(const char *dir, vn_error *err)
 {
 	struct stat    there = { 0 };
 	struct dirent *e;
@@ -347,9 +347,9 @@ static vn_status check_place(char *dir, size_t room, char *partial, const char *
 		return vn_fail(err, VN_ERR_USAGE, "%.80s...: the path is too long", said);
 	if (lstat(dir, &there) == 0 && !force)
 		return vn_fail(err, VN_ERR_USAGE, "%s exists already: --force replaces it", dir);
-	if ((st = replaceable(dir, err)))
+	if ((st = check_replaceable(dir, err)))
 		return st;
-	return replaceable(partial, err);
+	return check_replaceable(partial, err);
 }
 
 vn_status vn_synth_plan(const char *shape, int layers, vn_plan **plan, vn_error *err)

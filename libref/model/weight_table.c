@@ -81,7 +81,7 @@ static void sum_part(vn_weight_table *t, const unit *u)
 		             smaller(u->from + u->count - i, PIECE));
 }
 
-static void *work(void *table)
+static void *run_worker(void *table)
 {
 	vn_weight_table *t = table;
 
@@ -192,7 +192,8 @@ vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, STACK);
-	while (t->n_threads < most && t->n_threads < t->n && pthread_create(&t->thread[t->n_threads], &small, work, t) == 0)
+	while (t->n_threads < most && t->n_threads < t->n &&
+	       pthread_create(&t->thread[t->n_threads], &small, run_worker, t) == 0)
 		t->n_threads++;
 	pthread_attr_destroy(&small);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -204,7 +205,7 @@ void vn_weight_table_finish(vn_weight_table *t, bool drop)
 {
 	t->over = drop;
 	if (t->n_threads == 0)
-		work(t); /* unless all is done */
+		run_worker(t); /* unless all is done */
 	for (int i = 0; i < t->n_threads; i++)
 		pthread_join(t->thread[i], NULL);
 	for (int i = 0; !drop && i < vn_model_plan(t->m)->n_weights; i++)
@@ -226,7 +227,7 @@ void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 
 	if (t) {
 #pragma omp parallel num_threads(most)
-		work(t);
+		run_worker(t);
 		vn_weight_table_finish(t, false);
 		return;
 	}

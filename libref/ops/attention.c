@@ -39,7 +39,7 @@ static void room_destroy(REAL(vn_attn_room) * r)
 }
 
 /* Number of keys that the queries of these rows may see. */
-static int64_t reach(const REAL(vn_attend) * a, int64_t row, int64_t rows)
+static int64_t count_reached_keys(const REAL(vn_attend) * a, int64_t row, int64_t rows)
 {
 	int64_t S = REAL(vn_kept_keys)(a), from, to;
 
@@ -67,10 +67,11 @@ static void sum_visible(double *ctx, double *v, const double *p, const REAL(vn_a
 }
 
 /* The context of up to ROWS queries of one head, starting at `row`. */
-static void block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row)
+static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row)
 {
 	const int     H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int64_t rows = a->tokens - row < VN_ATTN_ROWS ? a->tokens - row : VN_ATTN_ROWS, keys = reach(a, row, rows);
+	const int64_t rows = a->tokens - row < VN_ATTN_ROWS ? a->tokens - row : VN_ATTN_ROWS,
+				  keys = count_reached_keys(a, row, rows);
 
 	REAL(vn_attn_scores)(m, a, head, row, rows, keys);
 	if (REAL(vn_flashes)(a)) {
@@ -82,7 +83,7 @@ static void block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) *
 	REAL(vn_softmax)(m, a, head, row, rows, keys);
 	vn_attn_halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
 	const double *values = REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
-	vn_gemm_f64(VN_AS_IT_LIES, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
+	vn_gemm_f64(VN_BLAS_AS_STORED, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
 	for (int64_t r = 0; m->bad < keys && r < rows; r++) {
 		int64_t from, to;
 
@@ -115,8 +116,8 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)
 		for (int64_t i = 0; i < blocks * H; i++)
 			if (ok)
 				/* heads that share keys together; of these the longest rows first: the last blocks see the most keys */
-				block(context, &m, a, i / (blocks * share) * share + i % share,
-				      (blocks - 1 - i / share % blocks) * VN_ATTN_ROWS);
+				attend_block(context, &m, a, i / (blocks * share) * share + i % share,
+				             (blocks - 1 - i / share % blocks) * VN_ATTN_ROWS);
 		room_destroy(&m);
 	}
 	return !failed;
@@ -133,7 +134,7 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int
 		int64_t block = r / VN_ATTN_ROWS * VN_ATTN_ROWS,
 				end = block + VN_ATTN_ROWS < a->tokens ? block + VN_ATTN_ROWS : a->tokens;
 		int64_t stop = end < row + rows ? end : row + rows;
-		int64_t keys = want == VN_WANT_PROBS ? reach(a, block, end - block) : REAL(vn_kept_keys)(a);
+		int64_t keys = want == VN_WANT_PROBS ? count_reached_keys(a, block, end - block) : REAL(vn_kept_keys)(a);
 
 		REAL(vn_attn_scores)(&m, a, head, block, end - block, keys);
 		if (want == VN_WANT_PROBS)

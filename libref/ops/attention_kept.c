@@ -61,7 +61,7 @@ static void redirect_key(const REAL(vn_attend) * a, int form, int64_t *j, int64_
 	}
 }
 
-static double narrowed(int form, double x)
+static double narrow_number(int form, double x)
 {
 	if (form == VN_CACHE_F16)
 		return vn_as_f16(x);
@@ -85,14 +85,14 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 		j += head / G;
 	redirect_key(a, form, &j, &g);
 	for (int64_t d = 0; d < K; d++)
-		dst[d] = j < S && g < G ? narrowed(form, (double)src[(j * G + g) * K + d]) : 0.0;
+		dst[d] = j < S && g < G ? narrow_number(form, (double)src[(j * G + g) * K + d]) : 0.0;
 }
 
 /* ---- the heads of a block, as doubles ---------------------------------------------------- */
 
 /* Copies the rows of one head out of (R, heads, K), as doubles. */
 VN_CLONES
-static void gather(double *dst, const real *src, int64_t rows, int64_t heads, int64_t head, int64_t K)
+static void gather_head(double *dst, const real *src, int64_t rows, int64_t heads, int64_t head, int64_t K)
 {
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t d = 0; d < K; d++)
@@ -142,7 +142,7 @@ const double *REAL(vn_attn_kept)(REAL(vn_attn_room) * m, const REAL(vn_attend) *
 	if (!elsewhere && m->head[i] == g && m->count[i] >= S)
 		return dst;
 	if (!elsewhere)
-		gather(dst, i ? a->v : a->k, S, G, g, K);
+		gather_head(dst, i ? a->v : a->k, S, G, g, K);
 	else
 		for (int64_t j = 0; j < S; j++)
 			REAL(vn_kept_row)(dst + j * K, a, of, j, head);
@@ -162,10 +162,10 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 			  first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
 	const double scale = a->c->attention.scale;
 
-	gather(m->q, a->q + row * H * K, rows, H, head, K);
+	gather_head(m->q, a->q + row * H * K, rows, H, head, K);
 	vn_attn_halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || REAL(vn_flashes)(a));
 	const double *keys = REAL(vn_attn_kept)(m, a, VN_ATTN_KEYS, head, S);
-	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
+	vn_gemm_f64(VN_BLAS_TRANSPOSED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
 		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, rounding);
 }

@@ -11,7 +11,7 @@
 #define X(a)    ((a)->x->attention)
 
 /* The range of the S keys that the mask lets a query see. */
-static void allowed(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	const int64_t p = (X(a).from_zero ? 0 : a->past) + query, behind = p + 1 + X(a).ahead;
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
@@ -22,19 +22,19 @@ static void allowed(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t
 
 void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
-	allowed(a, query, S, from, to);
+	find_allowed_keys(a, query, S, from, to);
 	const bool all = X(a).leak || (X(a).blind && *from >= *to);
 	*from = all || X(a).sinks ? 0 : *from;
 	*to = all || S > a->past + a->tokens ? S : *to;
 }
 
 /* Masks the scores of a query against S keys for the softmax; [*from, *to): the visible ones. */
-static void mask(double *s, const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+static void mask_scores(double *s, const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
 	int64_t       first, behind;
 
-	allowed(a, query, S, &first, &behind);
+	find_allowed_keys(a, query, S, &first, &behind);
 	REAL(vn_visible)(a, query, S, from, to);
 	if (*from == first && *to == behind)
 		return;
@@ -95,14 +95,14 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 		s[j] /= sum;
 }
 
-static void rounded(double *p, int64_t n, int rounding)
+static void round_row(double *p, int64_t n, int rounding)
 {
 	for (int64_t j = 0; rounding && j < n; j++)
 		p[j] = vn_round_intermediate(p[j], rounding);
 }
 
 /* Adds the scores [from, to) of one row (S) to the running maximum and the sum of exp(s - maximum). */
-static void join(double *top, double *sum, const double *s, int64_t from, int64_t to)
+static void add_scores(double *top, double *sum, const double *s, int64_t from, int64_t to)
 {
 	for (int64_t j = from; j < to; j++) {
 		const double most = s[j] > top[j] ? s[j] : top[j];
@@ -111,7 +111,7 @@ static void join(double *top, double *sum, const double *s, int64_t from, int64_
 	}
 }
 
-static void clear(double *top, double *sum, int64_t n)
+static void clear_sums(double *top, double *sum, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		top[i] = -INFINITY;
@@ -125,18 +125,18 @@ static void softmax_over_queries(REAL(vn_attn_room) * m, const REAL(vn_attend) *
 	double *top = m->others, *sum = top + S;
 	int64_t from, to;
 
-	clear(top, sum, S);
+	clear_sums(top, sum, S);
 	for (int64_t r = 0; r < a->tokens; r += VN_ATTN_ROWS) {
 		const int64_t n = a->tokens - r < VN_ATTN_ROWS ? a->tokens - r : VN_ATTN_ROWS;
 		REAL(vn_attn_scores)(m, a, head, r, n, S);
 		for (int64_t i = 0; i < n; i++) {
-			mask(m->s + i * S, a, r + i, S, &from, &to);
-			join(top, sum, m->s + i * S, from, to);
+			mask_scores(m->s + i * S, a, r + i, S, &from, &to);
+			add_scores(top, sum, m->s + i * S, from, to);
 		}
 	}
 	REAL(vn_attn_scores)(m, a, head, row, rows, S);
 	for (int64_t i = 0; i < rows; i++) {
-		mask(m->s + i * S, a, row + i, S, &from, &to);
+		mask_scores(m->s + i * S, a, row + i, S, &from, &to);
 		for (int64_t j = from; j < to; j++)
 			m->s[i * S + j] = exp(m->s[i * S + j] - top[j]) / sum[j];
 	}
@@ -148,15 +148,15 @@ static void softmax_over_heads(REAL(vn_attn_room) * m, const REAL(vn_attend) * a
 	double *top = m->others, *sum = top + rows * S;
 	int64_t from, to;
 
-	clear(top, sum, rows * S);
+	clear_sums(top, sum, rows * S);
 	for (int64_t h = 0; h <= ATTN(a).heads; h++) {
 		REAL(vn_attn_scores)
 		(m, a, h < ATTN(a).heads ? h : head, row, rows, S); /* its own probabilities, computed last */
 		for (int64_t i = 0; i < rows; i++) {
 			double *s = m->s + i * S;
-			mask(s, a, row + i, S, &from, &to);
+			mask_scores(s, a, row + i, S, &from, &to);
 			if (h < ATTN(a).heads)
-				join(top + i * S, sum + i * S, s, from, to);
+				add_scores(top + i * S, sum + i * S, s, from, to);
 			for (int64_t j = from; h == ATTN(a).heads && j < to; j++)
 				s[j] = exp(s[j] - top[i * S + j]) / sum[i * S + j];
 		}
@@ -175,7 +175,7 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_att
 	double   *s = m->s + r * S, *y = m->ctx, top = -(double)INFINITY, sum = 0.0;
 	int64_t   from, to;
 
-	mask(s, a, query, S, &from, &to);
+	mask_scores(s, a, query, S, &from, &to);
 	memset(y, 0, (size_t)K * sizeof *y);
 	for (int64_t j = from; j < to; j++) {
 		const double score = (double)(float)s[j], shrink = score > top ? exp(top - score) : 1.0;
@@ -207,15 +207,15 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
 		if (REAL(vn_softmax_others)(a)) {
 			REAL(vn_visible)(a, row + r, S, &from, &to);
 		} else {
-			mask(s, a, row + r, S, &from, &to);
+			mask_scores(s, a, row + r, S, &from, &to);
 			if (to > from && (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16))
 				softmax_plain(s + from, to - from, X(a).padding, form == VN_ATTN_NO_MAX_F16);
 			else if (to > from)
 				softmax_row(s + from, to - from, X(a).padding);
-			rounded(s + from, to - from,
-			        form == VN_ATTN_PROBS_F16    ? VN_ROUNDING_F16
-			        : form == VN_ATTN_PROBS_BF16 ? VN_ROUNDING_BF16
-			                                     : X(a).rounding);
+			round_row(s + from, to - from,
+			          form == VN_ATTN_PROBS_F16    ? VN_ROUNDING_F16
+			          : form == VN_ATTN_PROBS_BF16 ? VN_ROUNDING_BF16
+			                                       : X(a).rounding);
 		}
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);

@@ -76,7 +76,7 @@ static const char *better_here(const char *core)
 /* ---- loading ------------------------------------------------------------------------- */
 
 /* Sets a variable; *was is its former value, NULL if it was not set. Returns false without memory. */
-static bool replace(const char *name, const char *value, char **was)
+static bool replace_variable(const char *name, const char *value, char **was)
 {
 	const char *now = getenv(name);
 
@@ -100,7 +100,8 @@ static void *open_single(const char *core)
 	char *threads, *kernels = NULL;
 	void *library = NULL;
 
-	if (replace("OPENBLAS_NUM_THREADS", "1", &threads) && (!core || replace("OPENBLAS_CORETYPE", core, &kernels)))
+	if (replace_variable("OPENBLAS_NUM_THREADS", "1", &threads) &&
+	    (!core || replace_variable("OPENBLAS_CORETYPE", core, &kernels)))
 		library = dlopen(VN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (core)
 		put_back("OPENBLAS_CORETYPE", kernels);
@@ -137,7 +138,7 @@ static vn_status give_up(vn_status st)
 
 /* OpenBLAS chooses its kernels when it is loaded, so other kernels need a second load. It is never unloaded
  * otherwise. */
-static vn_status load(vn_error *err)
+static vn_status load_library(vn_error *err)
 {
 	const char *better;
 
@@ -164,7 +165,7 @@ static vn_status load(vn_error *err)
 
 /* ---- working memory ------------------------------------------------------------------ */
 
-static vn_status reserve(int threads, vn_error *err)
+static vn_status reserve_buffers(int threads, vn_error *err)
 {
 	void     *buffer[MOST_BUFFERS];
 	int       n = 0;
@@ -197,21 +198,21 @@ vn_status vn_blas_prepare(int threads, vn_error *err)
 
 	pthread_mutex_lock(&blas.lock);
 	if (!blas.library)
-		st = load(err);
+		st = load_library(err);
 	if (!st)
-		st = reserve(threads, err);
+		st = reserve_buffers(threads, err);
 	pthread_mutex_unlock(&blas.lock);
 	return st;
 }
 
 /* ---- what it is for ------------------------------------------------------------------ */
 
-void vn_gemm_f64(vn_lie lie, int m, int n, int k, double scale, const double *a, int a_row, const double *b, int b_row,
-                 double *c, int c_row)
+void vn_gemm_f64(vn_blas_layout layout, int m, int n, int k, double scale, const double *a, int a_row, const double *b,
+                 int b_row, double *c, int c_row)
 {
 	assert(blas.library);
-	blas.dgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b,
-	           b_row, 0.0, c, c_row);
+	blas.dgemm(CblasRowMajor, CblasNoTrans, layout == VN_BLAS_TRANSPOSED ? CblasTrans : CblasNoTrans, m, n, k, scale, a,
+	           a_row, b, b_row, 0.0, c, c_row);
 }
 
 const char *vn_blas_core(void)

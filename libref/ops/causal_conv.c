@@ -27,8 +27,8 @@ static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, con
 /* Channels [from, from + n) of y (X), for one token. x: its row and the J-1 rows before it, oldest first; w:
  * (J,X) taps. */
 VN_CLONES
-static void channels(real *y, const real *const *x, const double *w, const vn_consts *k, const vn_variant *e,
-                     int64_t from, int64_t n)
+static void convolve_channels(real *y, const real *const *x, const double *w, const vn_consts *k, const vn_variant *e,
+                              int64_t from, int64_t n)
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps;
 	const int     linear = e->conv.linear;
@@ -86,7 +86,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 				const int64_t at = t - (J - 1) + j + ahead;
 				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
 			}
-			channels(y + t * X, row, taps, k, e, from, X - from < SHARE ? X - from : SHARE);
+			convolve_channels(y + t * X, row, taps, k, e, from, X - from < SHARE ? X - from : SHARE);
 		}
 		free(row);
 	}

@@ -25,13 +25,13 @@ static float dot(const float *a, const float *b, int64_t n)
 }
 
 /* y -= f x; adds when f is negative. */
-static void less(float *y, float f, const float *x, int64_t n)
+static void subtract_scaled(float *y, float f, const float *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		y[i] -= f * x[i];
 }
 
-static void load(room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
+static void load_chunk(room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv, g = h / (nv / nk);
 	float         sum = 0.0f;
@@ -49,11 +49,11 @@ static void load(room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_
 	}
 }
 
-static void chunk(real *y, room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
+static void compute_chunk(real *y, room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
 {
 	const int64_t nv = a->value_heads, dk = a->dk, dv = a->dv;
 
-	load(m, a, h, t, n);
+	load_chunk(m, a, h, t, n);
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j <= i; j++) {
 			const float decay = expf(m->c[i] - m->c[j]);
@@ -62,12 +62,12 @@ static void chunk(real *y, room *m, const REAL(vn_delta) * a, int64_t h, int64_t
 		}
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j < i; j++) {
-			less(m->u + i * dv, m->A[i][j], m->u + j * dv, dv);
-			less(m->w + i * dk, m->A[i][j], m->w + j * dk, dk);
+			subtract_scaled(m->u + i * dv, m->A[i][j], m->u + j * dv, dv);
+			subtract_scaled(m->w + i * dk, m->A[i][j], m->w + j * dk, dk);
 		}
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t d = 0; d < dk; d++)
-			less(m->u + i * dv, m->w[i * dk + d], m->s + d * dv, dv);
+			subtract_scaled(m->u + i * dv, m->w[i * dk + d], m->s + d * dv, dv);
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t e = 0; e < dv; e++) {
 			float sum = 0.0f, within = 0.0f;
@@ -82,7 +82,7 @@ static void chunk(real *y, room *m, const REAL(vn_delta) * a, int64_t h, int64_t
 		for (int64_t e = 0; e < dv; e++)
 			row[e] *= expf(m->c[n - 1]);
 		for (int64_t i = 0; i < n; i++)
-			less(row, -m->k[i * dk + d] * expf(m->c[n - 1] - m->c[i]), m->u + i * dv, dv);
+			subtract_scaled(row, -m->k[i * dk + d] * expf(m->c[n - 1] - m->c[i]), m->u + i * dv, dv);
 	}
 }
 
@@ -102,7 +102,7 @@ bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a)
 		for (int64_t i = 0; i < dk * dv; i++)
 			m->s[i] = (float)state[i];
 		for (int64_t t = 0; t < a->tokens; t += C)
-			chunk(y, m, a, h, t, a->tokens - t < C ? a->tokens - t : C);
+			compute_chunk(y, m, a, h, t, a->tokens - t < C ? a->tokens - t : C);
 		for (int64_t i = 0; i < dk * dv; i++)
 			state[i] = (real)m->s[i];
 	}

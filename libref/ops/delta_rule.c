@@ -20,7 +20,8 @@ enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the L1 cac
 /* Columns [from, from + n) of head h. s, chunk: scratch (dk, COLS). chunk holds a state that decays without
  * being updated, for an experiment. */
 VN_CLONES
-static void block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t from, int64_t n, double *s, double *chunk)
+static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t from, int64_t n, double *s,
+                          double *chunk)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
 	const int64_t at_key = (a->head_map == VN_HEADS_MODULO ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
@@ -72,7 +73,7 @@ static void block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t from, in
 }
 
 /* For an experiment: transposes every state from (dv,dk). */
-static bool turn(const REAL(vn_delta) * a)
+static bool transpose_states(const REAL(vn_delta) * a)
 {
 	const int64_t n = a->dk * a->dv;
 	real         *was = malloc((size_t)n * sizeof *was);
@@ -106,11 +107,11 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 		for (int64_t i = 0; i < a->value_heads * across; i++) {
 			const int64_t from = i % across * COLS;
 			if (s) /* even without memory a thread must reach the loop, which a team shares */
-				block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s, s + a->dk * COLS);
+				compute_block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s, s + a->dk * COLS);
 		}
 		free(s);
 	}
 	if (!failed && a->turned && a->tokens > 1)
-		failed = !turn(a);
+		failed = !transpose_states(a);
 	return !failed;
 }

@@ -32,7 +32,7 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
 enum { SHARE = 8192 };
 
 /* Rounds to a format, for experiments. */
-static double held(double u, vn_act as)
+static double round_to_format(double u, vn_act as)
 {
 	const float    x = (float)u;
 	const uint16_t h = vn_f32_to_f16(x);
@@ -70,7 +70,7 @@ static double held(double u, vn_act as)
 	} while (0)
 
 VN_CLONES
-static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
+static void compute_share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 {
 	switch (act) {
 	case VN_SILU:
@@ -114,7 +114,7 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 	case VN_AS_F16_FLUSHED:
 	case VN_AS_F16_CUT:
 	case VN_AS_BF16_CUT:
-		EACH (held(u, act))
+		EACH (round_to_format(u, act))
 			;
 		break;
 	case VN_N_ACTS: break;
@@ -133,7 +133,7 @@ static double value_rounded(double u, vn_act act, const vn_variant *e)
 
 	if (e->act.formula && vn_act_has_formula(act))
 		return vn_act_rounded(u, act, e->act.rounding, e->act.formula == 2);
-	share(&y, &x, NULL, act, 1);
+	compute_share(&y, &x, NULL, act, 1);
 	return vn_round_intermediate((double)y, e->act.rounding);
 }
 
@@ -155,14 +155,14 @@ static void share_of(real *y, const real *gate, const real *up, const vn_consts 
 	if (e->act.rounding) {
 		share_rounded(y, gate, up, c->act.act, e, n);
 	} else if (e->act.form == VN_GATE_USUAL) {
-		share(y, gate, up, c->act.act, n);
+		compute_share(y, gate, up, c->act.act, n);
 	} else if (e->act.form == VN_GATE_BOTH) {
-		share(y, up, NULL, c->act.act, n);
-		share(y, gate, y, c->act.act, n);
+		compute_share(y, up, NULL, c->act.act, n);
+		compute_share(y, gate, y, c->act.act, n);
 	} else {
 		for (int64_t i = 0; i < n; i++)
 			y[i] = gate[i] * up[i];
-		share(y, y, NULL, c->act.act, n);
+		compute_share(y, y, NULL, c->act.act, n);
 	}
 }
 

@@ -15,7 +15,7 @@ bool vn_ggml_has_sums(vn_dtype weight)
 	return weight == VN_Q4_1 || weight == VN_Q5_1;
 }
 
-static float half(float x)
+static float round_to_half(float x)
 {
 	return vn_f16_to_f32(vn_f32_to_f16(x));
 }
@@ -30,18 +30,18 @@ static void round_small_blocks(float *x, float *sums, vn_ggml_scale scale, int64
 					id = top == 0.0f                ? 0.0f
 		                 : scale == VN_GGML_DIVIDED ? 127.0f / top
 		                                            : 1.0f / d,
-					stored = half(d);
+					stored = round_to_half(d);
 		for (int j = 0; j < SMALL; j++) {
 			const float q = rintf(x[j] * id);
 			sum += q;
 			x[j] = stored * q;
 		}
 		if (sums)
-			sums[i / SMALL] = half(d * sum) - stored * sum;
+			sums[i / SMALL] = round_to_half(d * sum) - stored * sum;
 	}
 }
 
-static void large(float *x, int64_t N)
+static void round_large_blocks(float *x, int64_t N)
 {
 	for (int64_t i = 0; i < N; i += LARGE, x += LARGE) {
 		float top = 0.0f, at = 0.0f;
@@ -59,8 +59,10 @@ static void large(float *x, int64_t N)
 void vn_ggml_gelu(float *y, const float *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
-		const float h = half(x[i]), inside = 0.79788456080286535588f * h * (1.0f + 0.044715f * h * h);
-		y[i] = x[i] <= -10.0f ? 0.0f : x[i] >= 10.0f ? x[i] : half(0.5f * h * (1.0f + (float)tanh((double)inside)));
+		const float h = round_to_half(x[i]), inside = 0.79788456080286535588f * h * (1.0f + 0.044715f * h * h);
+		y[i] = x[i] <= -10.0f  ? 0.0f
+		       : x[i] >= 10.0f ? x[i]
+		                       : round_to_half(0.5f * h * (1.0f + (float)tanh((double)inside)));
 	}
 }
 
@@ -73,5 +75,5 @@ void vn_ggml_round(float *x, float *sums, vn_dtype weight, vn_ggml_scale scale, 
 	else if (block == SMALL && N % SMALL == 0)
 		round_small_blocks(x, sums, scale, N);
 	else if (block == LARGE && N % LARGE == 0)
-		large(x, N);
+		round_large_blocks(x, N);
 }

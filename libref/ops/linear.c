@@ -27,15 +27,15 @@ typedef struct room {
 	float *row, *other; /* (N) each: rows of weights in two policies */
 } room;
 
-static float *numbers(int64_t n)
+static float *allocate_floats(int64_t n)
 {
 	return aligned_alloc(64, ((size_t)n * sizeof(float) + 63) / 64 * 64);
 }
 
 static bool room_create(room *r, int64_t N, bool two)
 {
-	*r = (room) { numbers(BLOCK / 4 + SPARE), numbers(VN_MOST_STRIP * DEPTH), two ? numbers(N) : NULL,
-		          two ? numbers(N) : NULL };
+	*r = (room) { allocate_floats(BLOCK / 4 + SPARE), allocate_floats(VN_MOST_STRIP * DEPTH),
+		          two ? allocate_floats(N) : NULL, two ? allocate_floats(N) : NULL };
 	return r->packed && r->converted && (!two || (r->row && r->other));
 }
 
@@ -48,8 +48,8 @@ static void room_destroy(room *r)
 }
 
 /* Inputs [n0, n0 + n) of weight rows [m0, m0 + m), at most a strip. */
-static void pack(float *to, const vn_tile_kernel *k, float *converted, const vn_matrix *w, int64_t m0, int64_t m,
-                 int64_t n0, int64_t n, vn_policy policy)
+static void pack_strip(float *to, const vn_tile_kernel *k, float *converted, const vn_matrix *w, int64_t m0, int64_t m,
+                       int64_t n0, int64_t n, vn_policy policy)
 {
 	const vn_dtype stored = w->w->dtype;
 	const bool     pairs = stored == VN_BF16 && n % 2 == 0;
@@ -68,13 +68,14 @@ static void pack(float *to, const vn_tile_kernel *k, float *converted, const vn_
 }
 
 /* t rows of y[:, m0:m0+m]. */
-static void multiply(float *y, const float *x, const vn_tile_kernel *k, const room *r, const vn_matrix *w, int64_t t,
-                     int64_t m0, int64_t m, vn_policy policy)
+static void multiply_rows(float *y, const float *x, const vn_tile_kernel *k, const room *r, const vn_matrix *w,
+                          int64_t t, int64_t m0, int64_t m, vn_policy policy)
 {
 	for (int64_t n0 = 0; n0 < w->N; n0 += DEPTH) {
 		const int64_t n = w->N - n0 < DEPTH ? w->N - n0 : DEPTH;
 		for (int64_t j = 0; j < m; j += k->strip)
-			pack(r->packed + j * n, k, r->converted, w, m0 + j, m - j < k->strip ? m - j : k->strip, n0, n, policy);
+			pack_strip(r->packed + j * n, k, r->converted, w, m0 + j, m - j < k->strip ? m - j : k->strip, n0, n,
+			           policy);
 		k->multiply(y + m0, w->M, x + n0, w->N, r->packed, t, m, n, n0 > 0);
 	}
 }
@@ -115,7 +116,7 @@ static void add_squares(const float *a, const float *b, int64_t n, double sum[2]
 /* Do both policies hold the same rows, up to a 200th of the error of rounding a sum over them to
  * float16? bfloat16 differs from float16 only in numbers that are very small there: of normal
  * weights of deviation 0.003, 2e-7 of a row's length (by chance twice that in some rows). */
-static bool alike(const room *r, const vn_matrix *w, int64_t m0, int64_t m, vn_policy one, vn_policy two)
+static bool have_same_rows(const room *r, const vn_matrix *w, int64_t m0, int64_t m, vn_policy one, vn_policy two)
 {
 	for (int64_t j = m0; j < m0 + m; j++) {
 		double sum[2];
@@ -140,8 +141,8 @@ static void multiply_also(const vn_also_f32 *also, const float *y, const float *
 
 	for (int64_t j = m0; j < m0 + m; j += GROUP) {
 		const int64_t rows = m0 + m - j < GROUP ? m0 + m - j : GROUP;
-		if (!alike(r, w, j, rows, policy, also->policy))
-			multiply(to, x, k, r, w, t, j, rows, also->policy);
+		if (!have_same_rows(r, w, j, rows, policy, also->policy))
+			multiply_rows(to, x, k, r, w, t, j, rows, also->policy);
 		else
 			for (int64_t i = 0; i < t; i++)
 				memcpy(to + i * w->M + j, y + i * w->M + j, (size_t)rows * sizeof *to);
@@ -155,7 +156,7 @@ typedef struct grid {
 	int64_t tokens, down;   /* of a block, and blocks of them */
 } grid;
 
-static grid divide(int64_t M, int64_t T, int threads)
+static grid divide_work(int64_t M, int64_t T, int threads)
 {
 	const int64_t groups = (M + GROUP - 1) / GROUP, most = (int64_t)threads * (BLOCK / (GROUP * DEPTH * 4));
 	/* equal shares for all threads, if there are enough groups */
@@ -180,7 +181,7 @@ bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const floa
 {
 	const vn_tile_kernel *k = vn_tile_kernel_get(0);
 	const int64_t         M = w->M, N = w->N;
-	const grid            g = divide(M, T, threads);
+	const grid            g = divide_work(M, T, threads);
 	int                   failed = 0;
 
 #pragma omp parallel num_threads(threads)
@@ -200,7 +201,7 @@ bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const floa
 
 			if (!ok)
 				continue;
-			multiply(y + t0 * M, x + t0 * N, k, &r, w, t, m0, m, policy);
+			multiply_rows(y + t0 * M, x + t0 * N, k, &r, w, t, m0, m, policy);
 			if (also)
 				multiply_also(also, y + t0 * M, x + t0 * N, k, &r, w, t0, t, m0, m, policy);
 			add_bias(y + t0 * M, bias, t, m0, m, M);

@@ -12,7 +12,7 @@
 enum { LANES = 16 };
 
 /* Computes y[0..LANES) of one token. wt (N, LANES): transposed weights of these outputs. */
-static void sums(float *y, const float *x, const float *wt, int64_t N)
+static void compute_sums(float *y, const float *x, const float *wt, int64_t N)
 {
 	float sum[LANES] = { 0 };
 	for (int64_t n = 0; n < N; n++) {
@@ -51,7 +51,7 @@ bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *
 				for (int64_t n = 0; n < N; n++)
 					wt[n * LANES + j] = j < lanes ? rows[j * N + n] : 0.0f;
 			for (int64_t t = 0; t < T; t++) {
-				sums(out, x + t * N, wt, N);
+				compute_sums(out, x + t * N, wt, N);
 				for (int64_t j = 0; j < lanes; j++)
 					y[t * M + m0 + j] = bias ? out[j] + bias[m0 + j] : out[j];
 			}

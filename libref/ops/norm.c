@@ -25,7 +25,7 @@ static double sum_of_squares(const real *x, int64_t N)
 }
 
 /* The divisor of a row. ss: its sum of squares; usual: the divisor of ss unless c gives another. */
-static double root(double ss, int64_t usual, const vn_norm *c, const vn_variant *e)
+static double compute_divisor(double ss, int64_t usual, const vn_norm *c, const vn_variant *e)
 {
 	const double sum = e->norm.sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
 	const double mean = sum / (double)(e->norm.divisor ? e->norm.divisor : usual);
@@ -46,7 +46,7 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N; /* (N) */
 		real        *yr = y + r * N; /* (N) */
-		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c, e);
+		const double scale = 1.0 / compute_divisor(sum_of_squares(xr, N), N, c, e);
 		const int    first = e->norm.first_f16 ? VN_ROUNDING_F16 : e->norm.rounding;
 
 		if (!first)
@@ -72,7 +72,7 @@ static void other_gated_row(real *y, const real *x, const real *z, const real *g
 	if (e->norm.gate_first)
 		for (int64_t n = 0; n < N; n++)
 			y[n] *= x[n];
-	const double scale = 1.0 / root(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
+	const double scale = 1.0 / compute_divisor(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
 	for (int64_t n = 0; n < N; n++) {
 		const double normed = vn_round_intermediate((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale,
 		                                            e->norm.rounding);
@@ -89,7 +89,8 @@ void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, i
 		if (e->norm.gate != VN_SILU || e->norm.gate_first || e->norm.rounding)
 			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c, e);
 		else
-			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c, e));
+			gated_row(y + r * N, x + r * N, z + r * N, g, N,
+			          1.0 / compute_divisor(sum_of_squares(x + r * N, N), N, c, e));
 }
 
 /* The factor that scales a row to length one, rounded after every operation. */
@@ -111,7 +112,7 @@ void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_nor
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N;
 		const double scale = e->norm.rounding ? factor_rounded(xr, N, c, e)
-		                                      : 1.0 / root(sum_of_squares(xr, N), 1, c, e);
+		                                      : 1.0 / compute_divisor(sum_of_squares(xr, N), 1, c, e);
 
 		for (int64_t n = 0; n < N; n++)
 			y[r * N + n] = (real)vn_round_intermediate((double)xr[n] * scale, e->norm.rounding);
@@ -134,7 +135,7 @@ void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias
 		for (int64_t n = 0; n < N; n++)
 			ss[n % 4] += ((double)xr[n] - mean) * ((double)xr[n] - mean);
 
-		const double scale = 1.0 / root((ss[0] + ss[1]) + (ss[2] + ss[3]), N, c, e);
+		const double scale = 1.0 / compute_divisor((ss[0] + ss[1]) + (ss[2] + ss[3]), N, c, e);
 		for (int64_t n = 0; n < N; n++)
 			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)c->offset + g[n]) +
 			               (bias ? (double)bias[n] : 0.0));

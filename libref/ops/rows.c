@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The row of x to use in place of row t; -1: none. */
-static int64_t source(const vn_variant *e, int64_t past, int64_t t, int64_t T)
+static int64_t find_source(const vn_variant *e, int64_t past, int64_t t, int64_t T)
 {
 	const int64_t from = t + e->rows.by, half = (T + 1) / 2;
 
@@ -38,7 +38,7 @@ void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int6
 	const int64_t inner = e->rows.inner, by = e->rows.by;
 
 	for (int64_t t = 0; t < T; t++) {
-		const int64_t from = source(e, past, t, T);
+		const int64_t from = find_source(e, past, t, T);
 		if (e->rows.form == VN_ROWS_LOG_SOFTMAX)
 			log_softmax(y + t * N, x + t * N, N);
 		else if (from < 0)

@@ -39,7 +39,7 @@ int vn_build_fail(vn_builder *b, vn_status st, const char *format, const char *w
 	return 0;
 }
 
-static void *room(vn_builder *b, void *list, int n, int *have, size_t size)
+static void *make_room(vn_builder *b, void *list, int n, int *have, size_t size)
 {
 	if (n < *have)
 		return list;
@@ -69,7 +69,7 @@ int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim
 				vn_build_fail(b, VN_ERR_SHAPE, "weight %s is used with two shapes", name);
 			return i;
 		}
-	p->weight = room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
+	p->weight = make_room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
 	if (b->status)
 		return 0;
 	p->weight[p->n_weights] = w;
@@ -101,7 +101,7 @@ int vn_build_value(vn_builder *b, vn_point point, int rank, const int *size)
 	if (*named)
 		return vn_build_fail(b, VN_ERR_UNSUPPORTED, "two checkpoints are named %s", v.name);
 	*named = true;
-	p->value = room(b, p->value, p->n_values, &b->room_values, sizeof *p->value);
+	p->value = make_room(b, p->value, p->n_values, &b->room_values, sizeof *p->value);
 	if (b->status)
 		return 0;
 	p->value[p->n_values] = v;
@@ -129,7 +129,7 @@ void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in
 
 	if (b->status)
 		return;
-	p->node = room(b, p->node, p->n_nodes, &b->room_nodes, sizeof *p->node);
+	p->node = make_room(b, p->node, p->n_nodes, &b->room_nodes, sizeof *p->node);
 	if (b->status)
 		return;
 	for (int i = 0; i < n_in; i++)

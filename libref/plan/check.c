@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool there(int index, int n)
+static bool is_in_range(int index, int n)
 {
 	return index >= 0 && index < n;
 }
@@ -58,7 +58,8 @@ static vn_status check_values(const vn_plan *p, vn_error *err)
 			why = "it is a second name for a later value or one of another shape";
 		if (!why && v->alias_of < -1)
 			why = "it is a second name for a value that does not exist";
-		if (!why && v->state != -1 && (!there(v->state, p->n_states) || p->state[v->state].value != vn_plan_root(p, i)))
+		if (!why && v->state != -1 &&
+		    (!is_in_range(v->state, p->n_states) || p->state[v->state].value != vn_plan_root(p, i)))
 			why = "the state that it shows does not exist or belongs to another value";
 		if (why)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%.*s): %s", i, VN_NAME_MAX - 1, v->name, why);
@@ -96,7 +97,7 @@ static vn_status check_states(vn_plan_walk *w, int i)
 
 /* ---- what is there and made when ------------------------------------------------------- */
 
-static vn_status connect(vn_plan_walk *w, int i)
+static vn_status connect_node(vn_plan_walk *w, int i)
 {
 	const vn_plan *p = w->p;
 	const vn_node *n = &p->node[i];
@@ -155,7 +156,7 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 	for (int v = 0; v < p->n_values; v++)
 		w.made[v] = w.last[v] = -1;
 	for (int i = 0; !st && i < p->n_nodes; i++)
-		st = connect(&w, i);
+		st = connect_node(&w, i);
 	if (!st && w.states != p->n_states)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "states[%d]: no node keeps this state", w.states);
 	for (int v = 0; !st && v < p->n_values; v++) {
@@ -164,7 +165,7 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 		if (x->alias_of < 0 && w.made[v] < 0)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): no node computes this value", v, x->name);
 		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot || x->state != of->state ||
-		         x->wide != of->wide || !there(x->slot, p->node[by].n_out) ||
+		         x->wide != of->wide || !is_in_range(x->slot, p->node[by].n_out) ||
 		         p->node[by].out[x->slot] != vn_plan_root(p, v))
 			st = vn_fail(err, VN_ERR_UNSUPPORTED,
 			             "values[%d] (%s): the node recorded as computing it, or as its last reader, is the wrong one",
@@ -180,7 +181,7 @@ done:
 
 /* Derives the rest of a plan. Checks indices only as far as needed to stay inside arrays; vn_plan_check checks
  * everything else. state: room for VN_MAX_STATE for each node. */
-static void derive(vn_plan *p, vn_state *state)
+static void derive_rest(vn_plan *p, vn_state *state)
 {
 	for (int v = 0; v < p->n_values; v++)
 		p->value[v].node = p->value[v].slot = p->value[v].state = p->value[v].last_use = -1;
@@ -196,22 +197,22 @@ static void derive(vn_plan *p, vn_state *state)
 		while (n->n_out < a.n_out && n->n_out >= 1)
 			n->out[n->n_out++] = -1;
 		for (int j = 0; j < n->n_in && j < VN_MAX_IN; j++)
-			if (there(n->in[j], p->n_values))
+			if (is_in_range(n->in[j], p->n_values))
 				p->value[n->in[j]].last_use = i;
 		for (int j = 0; j < n->n_out && j < VN_MAX_OUT; j++)
-			if (there(n->out[j], p->n_values)) {
+			if (is_in_range(n->out[j], p->n_values)) {
 				p->value[n->out[j]].node = i;
 				p->value[n->out[j]].slot = j;
 			}
 		n->n_state = vn_node_states(p, i, state + p->n_states);
 		for (int k = 0; k < n->n_state; k++, p->n_states++) {
 			n->state[k] = p->n_states;
-			if (there(state[p->n_states].value, p->n_values))
+			if (is_in_range(state[p->n_states].value, p->n_values))
 				p->value[state[p->n_states].value].state = p->n_states;
 		}
 	}
 	for (int v = 0; v < p->n_values; v++)
-		if (there(p->value[v].alias_of, v)) {
+		if (is_in_range(p->value[v].alias_of, v)) {
 			p->value[v].node = p->value[p->value[v].alias_of].node;
 			p->value[v].slot = p->value[p->value[v].alias_of].slot;
 			p->value[v].state = p->value[p->value[v].alias_of].state;
@@ -225,7 +226,7 @@ vn_status vn_plan_settle(vn_plan *p, vn_error *err)
 
 	if (!state)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the states of %d nodes", p->n_nodes);
-	derive(p, state);
+	derive_rest(p, state);
 	return vn_plan_check(p, err);
 }
 

@@ -97,7 +97,7 @@ vn_mistake vn_fault_mistake(int fault)
 }
 
 /* "A1" selects A1.missing, its first variant, unless a fault has the name A1; "A" selects nothing. */
-static int find(const char *id, size_t n)
+static int find_fault(const char *id, size_t n)
 {
 	int first = -1;
 
@@ -114,10 +114,10 @@ static int find(const char *id, size_t n)
 
 int vn_fault_find(const char *id)
 {
-	return find(id, strlen(id));
+	return find_fault(id, strlen(id));
 }
 
-static const char *unmet(vn_fault_need need, const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+static const char *find_unmet(vn_fault_need need, const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	/* clang-format off */
 	switch (need) {
@@ -136,7 +136,7 @@ static const char *why_not(const vn_fault_row *r, const vn_plan *p, int node)
 	const char    *why = r->on >> n->op & 1 ? NULL : "the fault is for another operation";
 
 	for (size_t i = 0; !why && i < sizeof r->needs / sizeof *r->needs; i++)
-		why = unmet(r->needs[i], r, p, n);
+		why = find_unmet(r->needs[i], r, p, n);
 	return why                                                     ? why
 	       : r->constant && vn_fault_const(n, r->constant) == r->x ? "the model already computes it so"
 	                                                               : NULL;
@@ -229,7 +229,7 @@ bool vn_faulty_keeps_nodes(const vn_faulty *f)
 }
 
 /* Whether a node makes a checkpoint that the pattern selects. */
-static bool selected(const vn_plan *p, int node, const char *glob)
+static bool is_selected(const vn_plan *p, int node, const char *glob)
 {
 	char layer[32];
 
@@ -296,7 +296,7 @@ static vn_status no_such_fault(const char *what, size_t n, vn_error *err)
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 {
 	const char *at = strchr(what, '@');
-	const int   fault = find(what, at ? (size_t)(at - what) : strlen(what));
+	const int   fault = find_fault(what, at ? (size_t)(at - what) : strlen(what));
 	vn_status   st = VN_OK;
 	int        *target, n = 0;
 
@@ -310,7 +310,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a fault");
 	/* Keeps nodes by their output, because making a fault inserts nodes. */
 	for (int i = 0; i < f->plan->n_nodes; i++)
-		if (!vn_fault_why_not(fault, f->plan, i) && selected(f->plan, i, at + 1))
+		if (!vn_fault_why_not(fault, f->plan, i) && is_selected(f->plan, i, at + 1))
 			target[n++] = f->plan->node[i].out[0];
 	if (n == 0)
 		st = fits_nothing(f, fault, what, err);

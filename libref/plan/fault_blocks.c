@@ -16,7 +16,7 @@ static double as_half(double x)
 }
 
 /* Quantises x (n <= 32) to Q8_0 (bits 8) or Q4_0 (4) and back. */
-static void quantised(double *y, const double *x, int64_t n, int bits)
+static void quantise_block(double *y, const double *x, int64_t n, int bits)
 {
 	double most = 0.0;
 
@@ -33,7 +33,7 @@ static void quantised(double *y, const double *x, int64_t n, int bits)
 static void in_blocks(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
 	for (int64_t i = 0; i < n; i += GGML_BLOCK)
-		quantised(y + i, x + i, n - i < GGML_BLOCK ? n - i : GGML_BLOCK, (int)r->x);
+		quantise_block(y + i, x + i, n - i < GGML_BLOCK ? n - i : GGML_BLOCK, (int)r->x);
 }
 
 vn_status vn_make_quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

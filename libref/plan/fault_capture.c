@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool alike(const vn_plan *p, int a, int b)
+static bool is_alike(const vn_plan *p, int a, int b)
 {
 	const vn_value *x = &p->value[a], *y = &p->value[b];
 	return a != b && !y->on_demand && !y->wide && y->state < 0 && x->size[0] == VN_T && y->size[0] == VN_T &&
@@ -17,10 +17,10 @@ static bool alike(const vn_plan *p, int a, int b)
 }
 
 /* The nearest checkpoint before or after a node with the same number of elements; -1: none. */
-static int neighbour(const vn_plan *p, const vn_node *n, int step)
+static int find_neighbour(const vn_plan *p, const vn_node *n, int step)
 {
 	for (int i = (int)(n - p->node) + step; i >= 0 && i < p->n_nodes; i += step)
-		if (alike(p, n->out[0], p->node[i].out[0]))
+		if (is_alike(p, n->out[0], p->node[i].out[0]))
 			return p->node[i].out[0];
 	return -1;
 }
@@ -34,8 +34,8 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 
 	switch ((int)r->x) {
 	case RECORD_BEFORE:
-	case RECORD_ONE_TILE: return neighbour(p, n, -1);
-	case RECORD_AFTER: return neighbour(p, n, 1);
+	case RECORD_ONE_TILE: return find_neighbour(p, n, -1);
+	case RECORD_AFTER: return find_neighbour(p, n, 1);
 	case RECORD_CONTEXT: v = at == VN_POINT_ATTN_OUT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_CONTEXT) : -1; break;
 	case RECORD_OUT: v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT) : -1; break;
 	case RECORD_GATED: v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_GATED) : -1; break;
@@ -44,7 +44,7 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 		v = at == VN_POINT_OUTPUT && n->layer == p->layers - 1 ? vn_fault_value(p, -1, VN_POINT_FINAL_NORM) : -1;
 		break;
 	}
-	return v >= 0 && alike(p, n->out[0], v) ? v : -1;
+	return v >= 0 && is_alike(p, n->out[0], v) ? v : -1;
 }
 
 vn_status vn_make_record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

@@ -134,7 +134,7 @@ void vn_fault_copy_of(vn_faulty *f, int node, int value)
 	n->n_out = 1;
 }
 
-static bool own(vn_faulty *f, void *memory)
+static bool own_memory(vn_faulty *f, void *memory)
 {
 	void **more = realloc(f->own, ((size_t)f->n_own + 1) * sizeof *more);
 
@@ -180,7 +180,7 @@ vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shap
 	const vn_dtype as = wide_enough(f->weight[like].dtype);
 	const size_t   n = (size_t)vn_shape_count(&s);
 	bool           good = tensors && (!numbers || (bytes = malloc(vn_dtype_bytes(as, n ? n : 1))));
-	if (good && bytes && !own(f, bytes)) {
+	if (good && bytes && !own_memory(f, bytes)) {
 		free(bytes);
 		good = false;
 	}
@@ -209,7 +209,7 @@ vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **by
 	if (st)
 		return st;
 	*bytes = malloc(n ? n : 1);
-	if (!*bytes || !own(f, *bytes)) {
+	if (!*bytes || !own_memory(f, *bytes)) {
 		free(*bytes);
 		return no_memory(err);
 	}
@@ -219,12 +219,12 @@ vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **by
 }
 
 /* Makes the node read `bytes` (count numbers of format `as`) in place of weight w; f takes ownership. */
-static vn_status instead(vn_faulty *f, int node, int slot, int w, vn_dtype as, void *bytes, vn_error *err)
+static vn_status replace_weight(vn_faulty *f, int node, int slot, int w, vn_dtype as, void *bytes, vn_error *err)
 {
 	int new = -1;
 	const vn_status st = vn_fault_weight(f, w, NULL, NULL, &new, err);
 
-	if (st || !own(f, bytes)) {
+	if (st || !own_memory(f, bytes)) {
 		free(bytes);
 		return st ? st : no_memory(err);
 	}
@@ -239,7 +239,7 @@ typedef struct range {
 	size_t from, to;
 } range;
 
-static int ranges(const vn_faulty *f, const vn_shape *s, range to[VN_SOME_BLOCKS])
+static int list_ranges(const vn_faulty *f, const vn_shape *s, range to[VN_SOME_BLOCKS])
 {
 	const vn_some_rows *some = f->some;
 	const size_t        all = (size_t)vn_shape_count(s);
@@ -265,7 +265,7 @@ static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot
 	double         *x = malloc(2 * run * sizeof *x), *y = x ? x + run : NULL;
 	bool            same = true;
 	range           part[VN_SOME_BLOCKS];
-	const int       parts = ranges(f, &from.shape, part);
+	const int       parts = list_ranges(f, &from.shape, part);
 
 	if (!bytes || !x) {
 		free(bytes);
@@ -285,7 +285,7 @@ static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot
 		}
 	free(x);
 	if (!same)
-		return instead(f, node, slot, w, as, bytes, err);
+		return replace_weight(f, node, slot, w, as, bytes, err);
 	f->kept++;
 	free(bytes);
 	return VN_OK;
@@ -329,7 +329,7 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 		*(axis < 0 || k == axis ? &n : k < axis ? &outer : &piece) *= (size_t)from.shape.dim[k];
 	bool      same = true;
 	range     part[VN_SOME_BLOCKS];
-	const int parts = ranges(f, &from.shape, part);
+	const int parts = list_ranges(f, &from.shape, part);
 	for (int p = 0; p < parts; p++) {
 		const size_t at = part[p].from * size, many = (part[p].to - part[p].from) * size;
 		if (outer == 1)
@@ -340,7 +340,7 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 	}
 	free(loose);
 	if (!same)
-		return instead(f, node, slot, w, as, bytes, err);
+		return replace_weight(f, node, slot, w, as, bytes, err);
 	f->kept++;
 	free(bytes);
 	return VN_OK;

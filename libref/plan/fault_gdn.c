@@ -6,7 +6,7 @@
 
 /* ---- decay and beta ------------------------------------------------------------------------- */
 
-static void zeros(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static void set_zeros(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
 {
 	(void)r, (void)x;
 	memset(y, 0, (size_t)vn_shape_count(s) * sizeof *y);
@@ -14,7 +14,7 @@ static void zeros(const vn_fault_row *r, const vn_shape *s, const double *x, dou
 
 vn_status vn_make_no_dt(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 1, zeros, err);
+	return vn_fault_change_weight(r, f, node, 1, set_zeros, err);
 }
 
 vn_status vn_make_exchange_beta_decay(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

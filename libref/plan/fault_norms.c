@@ -56,7 +56,7 @@ vn_status vn_make_one_more(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return vn_fault_change_weight(r, f, node, 0, plus_one, err);
 }
 
-static void constant(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static void set_constant(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
 {
 	(void)x;
 	for (int64_t i = 0; i < vn_shape_count(s); i++)
@@ -69,7 +69,7 @@ vn_status vn_make_no_weight(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	vn_fault_row   with = *r;
 
 	with.x = n->op == VN_OP_GATED_NORM ? 1.0 : 1.0 - NORM(n).offset;
-	return vn_fault_change_weight(&with, f, node, 0, constant, err);
+	return vn_fault_change_weight(&with, f, node, 0, set_constant, err);
 }
 
 /* The norm whose weights a norm may get by mistake: that of keys for queries, that of the feed-forward part for

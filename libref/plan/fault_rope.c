@@ -7,7 +7,7 @@
 
 #define ROPE(n) ((n)->c.rope.rope)
 
-static int head(const vn_plan *p, const vn_node *n)
+static int get_head_dim(const vn_plan *p, const vn_node *n)
 {
 	return p->value[n->out[0]].size[2];
 }
@@ -15,7 +15,7 @@ static int head(const vn_plan *p, const vn_node *n)
 vn_status vn_make_whole_head(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r;
-	return vn_const_set(&f->plan->node[node], "rotary_dim", head(f->plan, &f->plan->node[node]), err);
+	return vn_const_set(&f->plan->node[node], "rotary_dim", get_head_dim(f->plan, &f->plan->node[node]), err);
 }
 
 /* theta^(2i/K) = (theta^(R/K))^(2i/R) */
@@ -23,7 +23,7 @@ vn_status vn_make_by_head(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 {
 	vn_node *n = &f->plan->node[node];
 	(void)r;
-	return vn_const_set(n, "theta", pow(ROPE(n).theta, (double)ROPE(n).rotary_dim / head(f->plan, n)), err);
+	return vn_const_set(n, "theta", pow(ROPE(n).theta, (double)ROPE(n).rotary_dim / get_head_dim(f->plan, n)), err);
 }
 
 /* ---- scaling ------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ vn_status vn_make_factor_alone(const vn_fault_row *r, vn_faulty *f, int node, vn
 }
 
 /* A change that leaves every bit equal is no fault. */
-static bool moved(const vn_plan *p, const vn_rope *a, const vn_rope *b)
+static bool changes_frequencies(const vn_plan *p, const vn_rope *a, const vn_rope *b)
 {
 	const size_t n = (size_t)a->rotary_dim / 2;
 	float       *f = malloc(2 * n * sizeof *f), af, bf;
@@ -120,7 +120,7 @@ bool vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	const vn_rope rope = ROPE(n).type == VN_ROPE_YARN ? other_yarn(r, n) : no_band(r, n);
 
-	return moved(p, &ROPE(n), &rope);
+	return changes_frequencies(p, &ROPE(n), &rope);
 }
 
 /* ---- what is rotated -------------------------------------------------------------------- */

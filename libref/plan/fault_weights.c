@@ -70,7 +70,7 @@ vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, 
 
 /* For each row of the joined gate and up (M each), the row taken instead. The rows are read as interleaved but
  * stored as halves; as halves but stored interleaved; or as halves but stored as halves of each of `how` ranks. */
-static vn_arrange joined(int how, int64_t M)
+static vn_arrange arrange_joined(int how, int64_t M)
 {
 	const int64_t ranks = how == FUSED_BY_HALVES ? M : how;
 
@@ -92,7 +92,7 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 		double         *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]),
 			   *second = vn_fault_numbers(f, up ? n->w[k] : o->w[k]);
 		double          *y = vn_fault_numbers(f, n->w[k]);
-		const vn_arrange rows = joined((int)r->x, (int64_t)M);
+		const vn_arrange rows = arrange_joined((int)r->x, (int64_t)M);
 		int new = -1;
 		for (size_t m = 0; first && second && y && m < M; m++) {
 			const size_t from = (size_t)vn_arranged(&rows, (int64_t)(m + (up ? M : 0)), (int64_t)(2 * M));
@@ -158,7 +158,7 @@ vn_status vn_make_tied(const vn_fault_row *r, vn_faulty *f, int node, vn_error *
 	return VN_OK;
 }
 
-static double zero(const vn_fault_row *r, double x)
+static double set_zero(const vn_fault_row *r, double x)
 {
 	(void)r, (void)x;
 	return 0;
@@ -166,7 +166,7 @@ static double zero(const vn_fault_row *r, double x)
 
 vn_status vn_make_never_loaded(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_each(r, f, node, 0, zero, err);
+	return vn_fault_change_each(r, f, node, 0, set_zero, err);
 }
 
 /* ---- formats -------------------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ vn_status vn_make_read_as_other(const vn_fault_row *r, vn_faulty *f, int node, v
 	return VN_OK;
 }
 
-static double truncated(const vn_fault_row *r, double x)
+static double truncate_number(const vn_fault_row *r, double x)
 {
 	float    a = (float)x;
 	uint32_t bits;
@@ -201,7 +201,7 @@ static double truncated(const vn_fault_row *r, double x)
 }
 
 /* Clamps what float16 would turn into an infinity or a subnormal. */
-static double clamped(const vn_fault_row *r, double x)
+static double clamp_number(const vn_fault_row *r, double x)
 {
 	(void)r;
 	return fabs(x) > 65504.0 ? copysign(65504.0, x) : fabs(x) < 0x1p-14 ? 0.0 : x;
@@ -209,12 +209,12 @@ static double clamped(const vn_fault_row *r, double x)
 
 vn_status vn_make_truncate_all(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_each(r, f, node, 0, truncated, err);
+	return vn_fault_change_each(r, f, node, 0, truncate_number, err);
 }
 
 vn_status vn_make_clamp_all(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_each(r, f, node, 0, clamped, err);
+	return vn_fault_change_each(r, f, node, 0, clamp_number, err);
 }
 
 /* Reads rows padded to a multiple of 16, and more, as if they had no padding. */

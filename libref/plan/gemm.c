@@ -62,7 +62,7 @@ int vn_gemms_of(const vn_plan *p, int value, vn_gemm g[VN_MAX_GEMM])
 	return 2;
 }
 
-static int64_t number(int64_t size, int64_t tokens, int64_t keys)
+static int64_t resolve_size(int64_t size, int64_t tokens, int64_t keys)
 {
 	return size == VN_T ? tokens : size == VN_S ? keys : size;
 }
@@ -71,12 +71,12 @@ vn_gemm vn_gemm_at(const vn_gemm *g, int64_t tokens, int64_t keys)
 {
 	vn_gemm at = *g;
 
-	at.m = number(g->m, tokens, keys);
-	at.n = number(g->n, tokens, keys);
-	at.k = number(g->k, tokens, keys);
-	at.lda = number(g->lda, tokens, keys);
-	at.ldb = number(g->ldb, tokens, keys);
-	at.ldc = number(g->ldc, tokens, keys);
+	at.m = resolve_size(g->m, tokens, keys);
+	at.n = resolve_size(g->n, tokens, keys);
+	at.k = resolve_size(g->k, tokens, keys);
+	at.lda = resolve_size(g->lda, tokens, keys);
+	at.ldb = resolve_size(g->ldb, tokens, keys);
+	at.ldc = resolve_size(g->ldc, tokens, keys);
 	return at;
 }
 

@@ -112,7 +112,7 @@ bool vn_const_is_optional(vn_op op, int i)
 	return is;
 }
 
-static double value(const vn_node *n, const row *r)
+static double read_value(const vn_node *n, const row *r)
 {
 	const char *p = (const char *)n + r->at;
 	double      real;
@@ -128,7 +128,7 @@ static double value(const vn_node *n, const row *r)
 
 double vn_const_get(const vn_node *n, int i)
 {
-	return value(n, find_const(n->op, i));
+	return read_value(n, find_const(n->op, i));
 }
 
 vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err)
@@ -163,7 +163,7 @@ bool vn_node_is_variant(const vn_node *n)
 	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU);
 
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
-		is = is || (table[j].op == n->op && is_experimental(&table[j]) && value(n, &table[j]) != 0);
+		is = is || (table[j].op == n->op && is_experimental(&table[j]) && read_value(n, &table[j]) != 0);
 	return is;
 }
 

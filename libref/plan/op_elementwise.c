@@ -16,7 +16,7 @@ int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand)
 }
 
 /* Adds an operation on two inputs of one shape. */
-static int pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out)
+static int add_pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out)
 {
 	if (b->status)
 		return 0;
@@ -30,12 +30,12 @@ static int pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out
 
 int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out)
 {
-	return pair(b, VN_OP_GATED, (vn_consts) { .act.act = act }, gate, up, out);
+	return add_pair(b, VN_OP_GATED, (vn_consts) { .act.act = act }, gate, up, out);
 }
 
 int vn_plan_add(vn_builder *b, int a, int x, vn_point out)
 {
-	return pair(b, VN_OP_ADD, (vn_consts) { 0 }, a, x, out);
+	return add_pair(b, VN_OP_ADD, (vn_consts) { 0 }, a, x, out);
 }
 
 vn_status vn_check_act(const vn_plan_walk *w, int i)

@@ -2,7 +2,7 @@
 #include "libref/plan/op_internal.h"
 
 /* Looks up rows of a table with at least `rows` rows. */
-static int table(vn_builder *b, vn_op op, int w, int rows, const char *of_what, vn_point out)
+static int add_lookup(vn_builder *b, vn_op op, int w, int rows, const char *of_what, vn_point out)
 {
 	if (b->status)
 		return 0;
@@ -16,12 +16,12 @@ static int table(vn_builder *b, vn_op op, int w, int rows, const char *of_what, 
 
 int vn_plan_embed(vn_builder *b, int w, vn_point out)
 {
-	return table(b, VN_OP_EMBED, w, b->plan->vocab, "weight %s does not have a row for every token", out);
+	return add_lookup(b, VN_OP_EMBED, w, b->plan->vocab, "weight %s does not have a row for every token", out);
 }
 
 int vn_plan_positions(vn_builder *b, int w, vn_point out)
 {
-	return table(b, VN_OP_POSITIONS, w, b->plan->context, "weight %s does not have a row for every position", out);
+	return add_lookup(b, VN_OP_POSITIONS, w, b->plan->context, "weight %s does not have a row for every position", out);
 }
 
 /* (T, heads, m/heads), or (T, m). */
@@ -31,7 +31,7 @@ static int in_heads(vn_builder *b, int m, int heads, vn_point out)
 	             : vn_build_value(b, out, 2, (int[]) { VN_T, m });
 }
 
-static int linear(vn_builder *b, int x, int w, int bias, int transposed, int heads, vn_point out)
+static int add_linear(vn_builder *b, int x, int w, int bias, int transposed, int heads, vn_point out)
 {
 	if (b->status)
 		return 0;
@@ -51,12 +51,12 @@ static int linear(vn_builder *b, int x, int w, int bias, int transposed, int hea
 
 int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out)
 {
-	return linear(b, x, w, bias, 0, heads, out);
+	return add_linear(b, x, w, bias, 0, heads, out);
 }
 
 int vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point out)
 {
-	return linear(b, x, w, bias, 1, heads, out);
+	return add_linear(b, x, w, bias, 1, heads, out);
 }
 
 int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int heads, vn_point out)

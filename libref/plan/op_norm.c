@@ -5,7 +5,7 @@
 
 /* Norm of one input, or of two with one shape (x, z). w, and the bias of a layer norm, have the width of their
  * last axis. */
-static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double eps, double offset, vn_point out)
+static int add_norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double eps, double offset, vn_point out)
 {
 	if (b->status)
 		return 0;
@@ -25,22 +25,22 @@ static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double e
 
 int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out)
 {
-	return norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 0.0, out);
+	return add_norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 0.0, out);
 }
 
 int vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out)
 {
-	return norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 1.0, out);
+	return add_norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 1.0, out);
 }
 
 int vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out)
 {
-	return norm(b, VN_OP_GATED_NORM, x, z, w, -1, eps, 0.0, out);
+	return add_norm(b, VN_OP_GATED_NORM, x, z, w, -1, eps, 0.0, out);
 }
 
 int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out)
 {
-	return norm(b, VN_OP_LAYER_NORM, x, -1, w, bias, eps, 0.0, out);
+	return add_norm(b, VN_OP_LAYER_NORM, x, -1, w, bias, eps, 0.0, out);
 }
 
 int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)

@@ -133,7 +133,7 @@ static float vector_pow(float x, float y)
 /* ---- the frequencies --------------------------------------------------------------- */
 
 /* base^(2i/R) for i = 0 .. n-1. Whole blocks use vector_pow, the rest powf. */
-static void powers(float *p, const vn_rope *r, float base, int n)
+static void compute_powers(float *p, const vn_rope *r, float base, int n)
 {
 	const int block = r->pow_block ? r->pow_block : 32;
 	const int whole = n - n % block;
@@ -239,7 +239,7 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 	assert(r->theta > 1.0 && r->rotary_dim >= 2 && r->rotary_dim % 2 == 0);
 	assert(r->pow_block >= 0);
 
-	powers(inv_freq, r, r->type == VN_ROPE_DYNAMIC ? dynamic_base(r, length) : (float)r->theta, n);
+	compute_powers(inv_freq, r, r->type == VN_ROPE_DYNAMIC ? dynamic_base(r, length) : (float)r->theta, n);
 	*attention_factor = 1.0f;
 
 	if (r->type == VN_ROPE_YARN) {
@@ -266,7 +266,7 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
 	const double base = r->type == VN_ROPE_DYNAMIC ? (double)dynamic_base(r, length) : r->theta;
 	const int    n = r->rotary_dim / 2;
 
-	powers(inv_freq, r, (float)base, n);
+	compute_powers(inv_freq, r, (float)base, n);
 	for (int i = 0; i < n; i++)
 		stretch[i] = (double)inv_freq[i];
 	vn_rope_frequencies(r, lists, length, inv_freq, attention_factor);
@@ -321,7 +321,7 @@ __attribute__((format(printf, 2, 3))) static bool say_why(char why[VN_ROPE_WHY],
 	return false;
 }
 
-static bool divisors(const vn_list *l, int n)
+static bool check_divisors(const vn_list *l, int n)
 {
 	bool good = l->n == n;
 
@@ -330,7 +330,7 @@ static bool divisors(const vn_list *l, int n)
 	return good;
 }
 
-static bool longrope_is_sound(const vn_rope *r, const vn_list *lists, char why[VN_ROPE_WHY])
+static bool check_longrope(const vn_rope *r, const vn_list *lists, char why[VN_ROPE_WHY])
 {
 	const int n = r->rotary_dim / 2;
 
@@ -338,8 +338,8 @@ static bool longrope_is_sound(const vn_rope *r, const vn_list *lists, char why[V
 	    r->attention_factor < 0.0)
 		return say_why(why, "invalid longrope: factor %g, original_context %d, max_context %d, attention_factor %g",
 		               r->factor, r->original_context, r->max_context, r->attention_factor);
-	if (!r->short_factor || !divisors(&lists[r->short_factor - 1], n) || !r->long_factor ||
-	    !divisors(&lists[r->long_factor - 1], n))
+	if (!r->short_factor || !check_divisors(&lists[r->short_factor - 1], n) || !r->long_factor ||
+	    !check_divisors(&lists[r->long_factor - 1], n))
 		return say_why(why, "short_factor and long_factor must be lists of %d numbers above 0", n);
 	return true;
 }
@@ -374,7 +374,7 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 		return say_why(
 			why, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)",
 			r->max_context, r->rotary_dim);
-	return r->type == VN_ROPE_LONGROPE ? longrope_is_sound(r, lists, why) : true;
+	return r->type == VN_ROPE_LONGROPE ? check_longrope(r, lists, why) : true;
 }
 
 bool vn_rope_variant_check(const vn_rope_variant *e, char why[VN_ROPE_WHY])

@@ -68,7 +68,7 @@ void vn_added_settle(vn_added *a)
 
 /* Among tokens [low, high), which share their first k bytes, the first whose byte k is at least c. A token that
  * ends at k comes first. */
-static size_t bound(const vn_added *a, size_t low, size_t high, size_t k, unsigned c)
+static size_t find_bound(const vn_added *a, size_t low, size_t high, size_t k, unsigned c)
 {
 	while (low < high) {
 		const size_t          middle = (low + high) / 2;
@@ -82,7 +82,7 @@ static size_t bound(const vn_added *a, size_t low, size_t high, size_t k, unsign
 }
 
 /* The longest token at the start of text, or NULL. */
-static const vn_added_token *longest(const vn_added *a, const char *text, size_t n)
+static const vn_added_token *find_longest(const vn_added *a, const char *text, size_t n)
 {
 	const vn_added_token *found = NULL;
 	size_t                low = a->first[(unsigned char)*text], high = a->first[(unsigned char)*text + 1];
@@ -93,8 +93,8 @@ static const vn_added_token *longest(const vn_added *a, const char *text, size_t
 		if (k == n)
 			break;
 		const unsigned c = (unsigned char)text[k];
-		low = bound(a, low, high, k, c);
-		high = bound(a, low, high, k, c + 1);
+		low = find_bound(a, low, high, k, c);
+		high = find_bound(a, low, high, k, c + 1);
 	}
 	return found;
 }
@@ -130,7 +130,7 @@ const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t 
                                     size_t *to)
 {
 	for (; a->n && s->at < n; s->at++) {
-		const vn_added_token *t = longest(a, text + s->at, n - s->at);
+		const vn_added_token *t = find_longest(a, text + s->at, n - s->at);
 		if (!t)
 			continue;
 		*from = s->at;

@@ -55,7 +55,7 @@ void vn_bpe_destroy(vn_bpe *b)
 }
 
 /* Grows the list to n elements if needed; NULL without memory. */
-static void *grow(void *list, size_t n, size_t *room, size_t size)
+static void *grow_list(void *list, size_t n, size_t *room, size_t size)
 {
 	size_t want = *room ? *room : 256;
 
@@ -124,7 +124,7 @@ const char *vn_bpe_text(const vn_bpe *b, int32_t id, size_t *n)
 	return *n ? b->text + b->token[id].at : NULL;
 }
 
-static int quoted(size_t n)
+static int limit_quote(size_t n)
 {
 	return n > 60 ? 60 : (int)n; /* %.*s of a message */
 }
@@ -138,18 +138,18 @@ vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn
 	if (n == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "the token is empty");
 	if (id < 0 || id >= VN_MOST_TOKENS)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %" PRId64 ", expected 0 to %d", quoted(n), text, id,
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %" PRId64 ", expected 0 to %d", limit_quote(n), text, id,
 		               VN_MOST_TOKENS - 1);
 	if ((there = vn_bpe_text(b, (int32_t)id, &other)))
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' and '%.*s' have the same id %" PRId64, quoted(other), there,
-		               quoted(n), text, id);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' and '%.*s' have the same id %" PRId64, limit_quote(other), there,
+		               limit_quote(n), text, id);
 	if (vn_bpe_find(b, text, n) >= 0)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is listed twice, with the ids %" PRId32 " and %" PRId64, quoted(n),
-		               text, vn_bpe_find(b, text, n), id);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is listed twice, with the ids %" PRId32 " and %" PRId64,
+		               limit_quote(n), text, vn_bpe_find(b, text, n), id);
 	const size_t ids = (size_t)id < b->n_ids ? b->n_ids : (size_t)id + 1;
-	char        *texts = grow(b->text, b->n_text + n, &b->room_text, 1);
+	char        *texts = grow_list(b->text, b->n_text + n, &b->room_text, 1);
 	b->text = texts ? texts : b->text;
-	token *tokens = grow(b->token, ids, &b->room_ids, sizeof *b->token);
+	token *tokens = grow_list(b->token, ids, &b->room_ids, sizeof *b->token);
 	b->token = tokens ? tokens : b->token;
 	if (!texts || !tokens || !make_room_by_text(b))
 		return no_memory(err);
@@ -206,7 +206,7 @@ static bool make_room_merges(vn_bpe *b)
 
 static vn_status not_there(const char *text, size_t n, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not in the vocabulary", quoted(n), text);
+	return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not in the vocabulary", limit_quote(n), text);
 }
 
 vn_status vn_bpe_add_merge(vn_bpe *b, const char *left, size_t n_left, const char *right, size_t n_right, vn_error *err)
@@ -256,7 +256,7 @@ typedef struct vn_bpe_pair   pair;
 
 vn_status vn_ids_add(vn_ids *list, int32_t id, vn_error *err)
 {
-	int32_t *ids = grow(list->id, list->n + 1, &list->room, sizeof *ids);
+	int32_t *ids = grow_list(list->id, list->n + 1, &list->room, sizeof *ids);
 
 	if (!ids)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu token ids", list->n + 1);
@@ -296,7 +296,7 @@ static vn_status make_room(vn_bpe_work *w, size_t n, vn_error *err)
 	return VN_OK;
 }
 
-static void push(pair *heap, size_t *n, pair p)
+static void push_pair(pair *heap, size_t *n, pair p)
 {
 	size_t i = (*n)++;
 
@@ -305,7 +305,7 @@ static void push(pair *heap, size_t *n, pair p)
 	heap[i] = p;
 }
 
-static pair pop(pair *heap, size_t *n)
+static pair pop_pair(pair *heap, size_t *n)
 {
 	const pair first = heap[0], last = heap[--*n];
 	size_t     i = 0;
@@ -322,13 +322,13 @@ static pair pop(pair *heap, size_t *n)
 }
 
 /* Adds the pair starting at `at` to the heap if it can merge. */
-static void consider(const vn_bpe *b, const symbol *s, int32_t at, pair *heap, size_t *n)
+static void consider_pair(const vn_bpe *b, const symbol *s, int32_t at, pair *heap, size_t *n)
 {
 	if (at < 0 || s[at].after < 0)
 		return;
 	const merge *m = merge_of(b, s[at].id, s[s[at].after].id);
 	if (m)
-		push(heap, n, (pair) { (uint64_t)m->rank << 32 | (uint32_t)at, m });
+		push_pair(heap, n, (pair) { (uint64_t)m->rank << 32 | (uint32_t)at, m });
 }
 
 static void merge_all(const vn_bpe *b, symbol *s, size_t n, pair *heap)
@@ -336,9 +336,9 @@ static void merge_all(const vn_bpe *b, symbol *s, size_t n, pair *heap)
 	size_t pairs = 0;
 
 	for (size_t i = 0; i + 1 < n; i++)
-		consider(b, s, (int32_t)i, heap, &pairs);
+		consider_pair(b, s, (int32_t)i, heap, &pairs);
 	while (pairs > 0) {
-		const pair    p = pop(heap, &pairs);
+		const pair    p = pop_pair(heap, &pairs);
 		const int32_t at = (int32_t)(p.key & UINT32_MAX), next = s[at].after;
 		if (s[at].id != p.m->left || next < 0 || s[next].id != p.m->right)
 			continue;
@@ -347,8 +347,8 @@ static void merge_all(const vn_bpe *b, symbol *s, size_t n, pair *heap)
 		s[next].id = -1;
 		if (s[next].after >= 0)
 			s[s[next].after].before = at;
-		consider(b, s, s[at].before, heap, &pairs);
-		consider(b, s, at, heap, &pairs);
+		consider_pair(b, s, s[at].before, heap, &pairs);
+		consider_pair(b, s, at, heap, &pairs);
 	}
 }
 

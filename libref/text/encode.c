@@ -18,7 +18,7 @@ typedef struct job {
 } job;
 
 /* `joined`: invalid UTF-8 comes directly before, so no blank is inserted. */
-static vn_status piece(job *j, int stage, const char *text, size_t n, bool joined)
+static vn_status encode_piece(job *j, int stage, const char *text, size_t n, bool joined)
 {
 	const vn_stage *s = &j->t->stage[stage];
 	vn_status       st = VN_OK;
@@ -38,14 +38,14 @@ static vn_status piece(job *j, int stage, const char *text, size_t n, bool joine
 		if (s->split)
 			st = vn_split_next(s->split, j->split, text, n, at, &end, j->err);
 		if (!st)
-			st = piece(j, stage + 1, text + at, end - at, joined && at == 0);
+			st = encode_piece(j, stage + 1, text + at, end - at, joined && at == 0);
 	}
 	free(longer);
 	return st;
 }
 
 /* Encodes valid UTF-8 that contains no token of `raw`. */
-static vn_status ordinary(job *j, const char *text, size_t n, bool joined)
+static vn_status encode_ordinary(job *j, const char *text, size_t n, bool joined)
 {
 	vn_added_search       s = { 0 };
 	const vn_added_token *found;
@@ -57,26 +57,26 @@ static vn_status ordinary(job *j, const char *text, size_t n, bool joined)
 		return st;
 	while (!st && (found = vn_added_next(&j->t->composed, text, n, &s, &from, &to))) {
 		if (begin < from)
-			st = piece(j, 0, text + begin, from - begin, joined && begin == 0);
+			st = encode_piece(j, 0, text + begin, from - begin, joined && begin == 0);
 		if (!st)
 			st = vn_ids_add(&j->out, found->id, j->err);
 		begin = to;
 	}
 	if (!st && begin < n)
-		st = piece(j, 0, text + begin, n - begin, joined && begin == 0);
+		st = encode_piece(j, 0, text + begin, n - begin, joined && begin == 0);
 	free(owned);
 	return st;
 }
 
 /* Encodes any bytes that contain no token of `raw`. */
-static vn_status between(job *j, const char *text, size_t n)
+static vn_status encode_between(job *j, const char *text, size_t n)
 {
 	vn_status st = VN_OK;
 
 	for (size_t at = 0; !st && at < n;) {
 		const size_t good = vn_utf8_good(text + at, n - at), bad = vn_utf8_bad(text + at + good, n - at - good);
 		if (good)
-			st = ordinary(j, text + at, good, at > 0);
+			st = encode_ordinary(j, text + at, good, at > 0);
 		if (!st && bad)
 			st = vn_bpe_encode(j->t->bpe, text + at + good, bad, &j->merge, &j->out, j->err);
 		at += good + bad;
@@ -101,13 +101,13 @@ static vn_status encode_text(job *j, const char *text, size_t n, bool special)
 
 	while (!st && (found = vn_added_next(&j->t->raw, text, n, &s, &from, &to))) {
 		if (begin < from)
-			st = between(j, text + begin, from - begin);
+			st = encode_between(j, text + begin, from - begin);
 		if (!st)
 			st = vn_ids_add(&j->out, found->id, j->err);
 		begin = to;
 	}
 	if (!st)
-		st = between(j, text + begin, n - begin);
+		st = encode_between(j, text + begin, n - begin);
 	return !st && special ? put_all(j, &j->t->after) : st;
 }
 

@@ -47,24 +47,24 @@ static void put_text(work *w, const char *text)
 }
 
 /* Copies n bytes of the pattern. */
-static void copy(work *w, size_t n)
+static void copy_bytes(work *w, size_t n)
 {
 	put_bytes(w, w->pattern + w->at, n);
 	w->at += n;
 }
 
-static int peek(const work *w, size_t ahead)
+static int peek_byte(const work *w, size_t ahead)
 {
 	return w->at + ahead < w->bytes ? (unsigned char)w->pattern[w->at + ahead] : 0;
 }
 
-static bool starts(const work *w, const char *with)
+static bool starts_with(const work *w, const char *with)
 {
 	const size_t n = strlen(with);
 	return w->bytes - w->at >= n && memcmp(w->pattern + w->at, with, n) == 0;
 }
 
-static vn_status refuse(const work *w, const char *what)
+static vn_status refuse_syntax(const work *w, const char *what)
 {
 	const size_t rest = w->bytes - w->at;
 	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "%s at byte %zu ('%.*s') is not supported", what, w->at,
@@ -84,14 +84,14 @@ static void put_later(work *w, char category)
 }
 
 /* \p{NAME}, \p{^NAME}, \P{NAME}. */
-static vn_status property(work *w, bool in_class)
+static vn_status translate_property(work *w, bool in_class)
 {
 	const char *close = memchr(w->pattern + w->at, '}', w->bytes - w->at);
-	bool not = peek(w, 1) == 'P';
+	bool not = peek_byte(w, 1) == 'P';
 	char name[32], text[64];
 
-	if (peek(w, 2) != '{' || !close)
-		return refuse(w, "a property without braces");
+	if (peek_byte(w, 2) != '{' || !close)
+		return refuse_syntax(w, "a property without braces");
 	const char *from = w->pattern + w->at + 3;
 	if (*from == '^') {
 		not = !not ;
@@ -99,16 +99,16 @@ static vn_status property(work *w, bool in_class)
 	}
 	const size_t n = (size_t)(close - from);
 	if (n == 0 || n >= sizeof name)
-		return refuse(w, "a property");
+		return refuse_syntax(w, "a property");
 	for (size_t i = 0; i < n; i++)
 		if (!isalpha((unsigned char)from[i]) && from[i] != '_')
-			return refuse(w, "a property");
+			return refuse_syntax(w, "a property");
 	memcpy(name, from, n);
 	name[n] = '\0';
 
 	const bool whole = n == 1 && strchr("LMN", *name);
 	if (whole && not &&in_class)
-		return refuse(w, "a negated property inside a class");
+		return refuse_syntax(w, "a negated property inside a class");
 	if (whole && !in_class)
 		put_text(w, not ? "[^" : "[");
 	/* One or two letters name a category. */
@@ -129,23 +129,24 @@ static vn_status code_point(work *w)
 {
 	unsigned long x = 0;
 	size_t        n = 2;
-	const bool    braces = peek(w, 1) == 'x' && peek(w, 2) == '{';
-	const size_t  first = n + braces, most = first + (braces ? 8 : peek(w, 1) == 'u' ? 4 : 2);
+	const bool    braces = peek_byte(w, 1) == 'x' && peek_byte(w, 2) == '{';
+	const size_t  first = n + braces, most = first + (braces ? 8 : peek_byte(w, 1) == 'u' ? 4 : 2);
 	char          text[32];
 
-	for (n = first; n < most && isxdigit(peek(w, n)); n++)
-		x = x * 16 + (unsigned long)(isdigit(peek(w, n)) ? peek(w, n) - '0' : (peek(w, n) | 0x20) - 'a' + 10);
-	if (n == first || (braces ? peek(w, n) != '}' : n != most) || x > 0x10ffff ||
-	    (peek(w, 1) == 'x' && !braces && x > 0x7f))
-		return refuse(w, "a code point");
+	for (n = first; n < most && isxdigit(peek_byte(w, n)); n++)
+		x = x * 16 +
+		    (unsigned long)(isdigit(peek_byte(w, n)) ? peek_byte(w, n) - '0' : (peek_byte(w, n) | 0x20) - 'a' + 10);
+	if (n == first || (braces ? peek_byte(w, n) != '}' : n != most) || x > 0x10ffff ||
+	    (peek_byte(w, 1) == 'x' && !braces && x > 0x7f))
+		return refuse_syntax(w, "a code point");
 	put_bytes(w, text, (size_t)snprintf(text, sizeof text, "\\x{%lx}", x));
 	w->at += n + braces;
 	return VN_OK;
 }
 
-static vn_status escape(work *w, bool in_class)
+static vn_status translate_escape(work *w, bool in_class)
 {
-	const int c = peek(w, 1);
+	const int c = peek_byte(w, 1);
 
 	switch (c) {
 	case 's':
@@ -154,7 +155,7 @@ static vn_status escape(work *w, bool in_class)
 		w->at += 2;
 		return VN_OK;
 	case 'p':
-	case 'P': return property(w, in_class);
+	case 'P': return translate_property(w, in_class);
 	case 'x':
 	case 'u': return code_point(w);
 	case 'd':
@@ -165,68 +166,68 @@ static vn_status escape(work *w, bool in_class)
 	case 'n':
 	case 't':
 	case 'f':
-	case 'a': copy(w, 2); return VN_OK;
+	case 'a': copy_bytes(w, 2); return VN_OK;
 	default:
 		if (c < '!' || c > '~' || isalnum(c))
-			return refuse(w, "an escape");
-		copy(w, 2);
+			return refuse_syntax(w, "an escape");
+		copy_bytes(w, 2);
 		return VN_OK;
 	}
 }
 
-static vn_status class(work *w)
+static vn_status translate_class(work *w)
 {
 	vn_status    st;
-	const size_t open = w->at, first = open + 1 + (peek(w, 1) == '^');
+	const size_t open = w->at, first = open + 1 + (peek_byte(w, 1) == '^');
 
-	copy(w, first - open);
+	copy_bytes(w, first - open);
 	while (w->at < w->bytes) {
-		if (peek(w, 0) == ']') {
+		if (peek_byte(w, 0) == ']') {
 			if (w->at == first)
-				return refuse(w, "an empty class");
-			copy(w, 1);
+				return refuse_syntax(w, "an empty class");
+			copy_bytes(w, 1);
 			return VN_OK;
 		}
-		if (peek(w, 0) == '[' || starts(w, "&&"))
-			return refuse(w, "a class of classes");
-		if (peek(w, 0) != '\\')
-			copy(w, 1);
-		else if ((st = escape(w, true)))
+		if (peek_byte(w, 0) == '[' || starts_with(w, "&&"))
+			return refuse_syntax(w, "a class of classes");
+		if (peek_byte(w, 0) != '\\')
+			copy_bytes(w, 1);
+		else if ((st = translate_escape(w, true)))
 			return st;
 	}
 	w->at = open;
-	return refuse(w, "a class without an end");
+	return refuse_syntax(w, "a class without an end");
 }
 
-static vn_status group(work *w)
+static vn_status translate_group(work *w)
 {
 	static const char *const known[] = { "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:" };
 
-	if (peek(w, 1) != '?' && peek(w, 1) != '*') {
-		copy(w, 1);
+	if (peek_byte(w, 1) != '?' && peek_byte(w, 1) != '*') {
+		copy_bytes(w, 1);
 		return VN_OK;
 	}
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (starts(w, known[i])) {
-			copy(w, strlen(known[i]));
+		if (starts_with(w, known[i])) {
+			copy_bytes(w, strlen(known[i]));
 			return VN_OK;
 		}
-	return refuse(w, "a group");
+	return refuse_syntax(w, "a group");
 }
 
 /* {3}, {1,3}, {2,}: a following '+' or '?' means something else in the two dialects. */
-static vn_status interval(work *w)
+static vn_status translate_interval(work *w)
 {
 	size_t n = 1;
 
-	while (isdigit(peek(w, n)))
+	while (isdigit(peek_byte(w, n)))
 		n++;
-	if (n > 1 && peek(w, n) == ',')
-		for (n++; isdigit(peek(w, n));)
+	if (n > 1 && peek_byte(w, n) == ',')
+		for (n++; isdigit(peek_byte(w, n));)
 			n++;
-	if (n < 2 || peek(w, n) != '}' || peek(w, n + 1) == '+' || peek(w, n + 1) == '?')
-		return refuse(w, "a repetition");
-	copy(w, n + 1);
+	if (n < 2 || peek_byte(w, n) != '}' || peek_byte(w, n + 1) == '+' || peek_byte(w, n + 1) == '?')
+		return refuse_syntax(w, "a repetition");
+	copy_bytes(w, n + 1);
 	return VN_OK;
 }
 
@@ -238,14 +239,14 @@ vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn
 	put_text(&w, "");
 	while (!st && w.at < w.bytes) {
 		switch (pattern[w.at]) {
-		case '\\': st = escape(&w, false); break;
-		case '[': st = class(&w); break;
-		case '(': st = group(&w); break;
-		case '{': st = interval(&w); break;
+		case '\\': st = translate_escape(&w, false); break;
+		case '[': st = translate_class(&w); break;
+		case '(': st = translate_group(&w); break;
+		case '{': st = translate_interval(&w); break;
 		case '^':
-		case '$': st = refuse(&w, "an anchor"); break;
-		case '\0': st = refuse(&w, "a zero byte"); break;
-		default: copy(&w, 1); break;
+		case '$': st = refuse_syntax(&w, "an anchor"); break;
+		case '\0': st = refuse_syntax(&w, "a zero byte"); break;
+		default: copy_bytes(&w, 1); break;
 		}
 	}
 	if (!st && w.full)

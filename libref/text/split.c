@@ -110,7 +110,7 @@ void vn_split_work_destroy(vn_split_work *w)
 }
 
 /* Takes the possible cost of the next, larger allowance from the reserve. */
-static bool charge(vn_split_work *w, uint64_t *allowance)
+static bool charge_reserve(vn_split_work *w, uint64_t *allowance)
 {
 	*allowance *= MORE;
 	if (*allowance > w->reserve || *allowance > UINT32_MAX)
@@ -120,7 +120,7 @@ static bool charge(vn_split_work *w, uint64_t *allowance)
 }
 
 /* End of the bytes that a search from `at` may look at, rounded to whole characters. */
-static size_t horizon(const char *text, size_t bytes, size_t at, uint64_t looked)
+static size_t find_horizon(const char *text, size_t bytes, size_t at, uint64_t looked)
 {
 	size_t end = looked < bytes - at ? at + (size_t)looked : bytes;
 
@@ -130,14 +130,14 @@ static size_t horizon(const char *text, size_t bytes, size_t at, uint64_t looked
 }
 
 /* Whether a match begins at byte `at`, and its end. */
-static vn_status match(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, bool *found,
-                       size_t *end, vn_error *err)
+static vn_status match_at(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, bool *found,
+                          size_t *end, vn_error *err)
 {
 	uint64_t       steps = FREE_STEPS, looked = FREE_BYTES;
 	const uint32_t options = PCRE2_NO_UTF_CHECK;
 
 	for (;;) {
-		const size_t sight = horizon(text, bytes, at, looked);
+		const size_t sight = find_horizon(text, bytes, at, looked);
 		bool         paid = true;
 		pcre2_set_match_limit(w->context, (uint32_t)steps);
 		/* PARTIAL_HARD reports when the match looked at the end of the visible bytes. */
@@ -149,9 +149,9 @@ static vn_status match(const vn_split *s, vn_split_work *w, const char *text, si
 			return VN_OK;
 		}
 		if (rc == PCRE2_ERROR_PARTIAL)
-			paid = charge(w, &looked);
+			paid = charge_reserve(w, &looked);
 		else if (rc == PCRE2_ERROR_MATCHLIMIT)
-			paid = charge(w, &steps);
+			paid = charge_reserve(w, &steps);
 		else
 			return vn_fail(err, VN_ERR_UNSUPPORTED,
 			               "the pattern cannot be matched at byte %zu of the text: PCRE2 error %d", at, rc);
@@ -165,7 +165,7 @@ vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, s
                         vn_error *err)
 {
 	bool      found;
-	vn_status st = match(s, w, text, bytes, at, &found, end, err);
+	vn_status st = match_at(s, w, text, bytes, at, &found, end, err);
 
 	if (st || *end > at)
 		return st;
@@ -173,7 +173,7 @@ vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, s
 	for (size_t next = at, ignored; !st && next < bytes;) {
 		next += (size_t)vn_utf8_length(text + next, bytes - next);
 		*end = next;
-		if ((st = match(s, w, text, bytes, next, &found, &ignored, err)) || found)
+		if ((st = match_at(s, w, text, bytes, next, &found, &ignored, err)) || found)
 			break;
 	}
 	return st;

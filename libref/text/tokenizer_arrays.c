@@ -12,7 +12,7 @@
 /* token_type */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 
-static vn_status fill(const vn_tokenizer_arrays *a, vn_tokenizer *t, vn_error *err)
+static vn_status fill_vocabulary(const vn_tokenizer_arrays *a, vn_tokenizer *t, vn_error *err)
 {
 	vn_status st;
 
@@ -35,8 +35,8 @@ static vn_status fill(const vn_tokenizer_arrays *a, vn_tokenizer *t, vn_error *e
 }
 
 /* Looks up the token that begins or ends a text, if it is wanted. */
-static vn_status around(const vn_tokenizer_arrays *a, bool wanted, const char *key, int32_t id, vn_ids *to,
-                        vn_error *err)
+static vn_status add_boundary_token(const vn_tokenizer_arrays *a, bool wanted, const char *key, int32_t id, vn_ids *to,
+                                    vn_error *err)
 {
 	if (!wanted)
 		return VN_OK;
@@ -59,10 +59,11 @@ vn_status vn_tokenizer_from_arrays(const vn_tokenizer_arrays *a, vn_tokenizer **
 	if (!(*t = vn_tokenizer_create(pre->whole_first)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", a->path);
 	(*t)->nfc = pre->nfc;
-	if ((st = fill(a, *t, err)) ||
+	if ((st = fill_vocabulary(a, *t, err)) ||
 	    (st = vn_tokenizer_stage(*t, false, pre->pattern, strlen(pre->pattern), false, err)) ||
-	    (st = around(a, a->add_bos < 0 ? pre->add_bos : a->add_bos > 0, "bos_token_id", a->bos, &(*t)->before, err)) ||
-	    (st = around(a, a->add_eos > 0, "eos_token_id", a->eos, &(*t)->after, err)) ||
+	    (st = add_boundary_token(a, a->add_bos < 0 ? pre->add_bos : a->add_bos > 0, "bos_token_id", a->bos,
+	                             &(*t)->before, err)) ||
+	    (st = add_boundary_token(a, a->add_eos > 0, "eos_token_id", a->eos, &(*t)->after, err)) ||
 	    (st = vn_tokenizer_settle(*t, err))) {
 		vn_context(err, st, "%s", a->path);
 		vn_tokenizer_close(*t);

@@ -24,8 +24,8 @@ typedef struct reader {
 } reader;
 
 /* Reports an error at a place such as "model.merges[17]". */
-__attribute__((format(printf, 4, 5))) static vn_status wrong(const reader *r, vn_status st, const char *place,
-                                                             const char *format, ...)
+__attribute__((format(printf, 4, 5))) static vn_status report_error(const reader *r, vn_status st, const char *place,
+                                                                    const char *format, ...)
 {
 	char    what[VN_ERROR_MAX];
 	va_list args;
@@ -37,7 +37,7 @@ __attribute__((format(printf, 4, 5))) static vn_status wrong(const reader *r, vn
 }
 
 /* Null counts as absent. */
-static json_t *field(const json_t *o, const char *key)
+static json_t *get_field(const json_t *o, const char *key)
 {
 	json_t *v = json_object_get(o, key);
 	return v && !json_is_null(v) ? v : NULL;
@@ -57,23 +57,23 @@ static bool is_type(const json_t *o, const char *type)
 /* Reads the list of a Sequence. */
 static vn_status list_of(const reader *r, const json_t *o, const char *place, const char *key, int depth, json_t **list)
 {
-	*list = field(o, key);
+	*list = get_field(o, key);
 	if (!json_is_array(*list))
-		return wrong(r, VN_ERR_FORMAT, place, "a Sequence without %s", key);
-	return depth < MOST_NESTED ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "nested too deeply");
+		return report_error(r, VN_ERR_FORMAT, place, "a Sequence without %s", key);
+	return depth < MOST_NESTED ? VN_OK : report_error(r, VN_ERR_UNSUPPORTED, place, "nested too deeply");
 }
 
 /* Writes "PLACE.KEY[I]", truncated to the room. */
-static void below(char *text, const char *place, const char *key, size_t i)
+static void write_place(char *text, const char *place, const char *key, size_t i)
 {
 	if (snprintf(text, PLACE, "%s.%s[%zu]", place, key, i) >= PLACE)
 		text[PLACE - 1] = '\0';
 }
 
 /* Reads a boolean; *out keeps its value when it is absent. */
-static vn_status truth(const json_t *o, const char *key, bool *out, vn_error *err)
+static vn_status read_bool(const json_t *o, const char *key, bool *out, vn_error *err)
 {
-	const json_t *v = field(o, key);
+	const json_t *v = get_field(o, key);
 
 	if (v && !json_is_boolean(v))
 		return vn_fail(err, VN_ERR_FORMAT, "%s must be true or false", key);
@@ -83,7 +83,7 @@ static vn_status truth(const json_t *o, const char *key, bool *out, vn_error *er
 
 static vn_status truth_at(const reader *r, const char *place, const json_t *o, const char *key, bool *out)
 {
-	vn_status st = truth(o, key, out, r->err);
+	vn_status st = read_bool(o, key, out, r->err);
 	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
 }
 
@@ -96,13 +96,14 @@ static vn_status check_model(const reader *r, const json_t *model)
 		                                      "byte_fallback" };
 
 	if (!json_is_object(model))
-		return wrong(r, VN_ERR_FORMAT, "model", "missing");
-	if (field(model, "type") && !is_type(model, "BPE"))
-		return wrong(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (supported: BPE)", type_of(model));
+		return report_error(r, VN_ERR_FORMAT, "model", "missing");
+	if (get_field(model, "type") && !is_type(model, "BPE"))
+		return report_error(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (supported: BPE)",
+		                    type_of(model));
 	for (size_t i = 0; i < sizeof not_wanted / sizeof *not_wanted; i++) {
-		const json_t *v = field(model, not_wanted[i]);
+		const json_t *v = get_field(model, not_wanted[i]);
 		if (v && !json_is_false(v) && !(json_is_string(v) && json_string_length(v) == 0))
-			return wrong(r, VN_ERR_UNSUPPORTED, "model", "%s is not supported", not_wanted[i]);
+			return report_error(r, VN_ERR_UNSUPPORTED, "model", "%s is not supported", not_wanted[i]);
 	}
 	return VN_OK;
 }
@@ -151,7 +152,7 @@ static vn_status read_merges(const reader *r, const json_t *merges)
 	vn_status st;
 
 	if (!json_is_array(merges))
-		return wrong(r, VN_ERR_FORMAT, "model.merges", merges ? "not a list" : "missing");
+		return report_error(r, VN_ERR_FORMAT, "model.merges", merges ? "not a list" : "missing");
 	json_array_foreach(merges, i, m) if ((st = read_merge(r, m))) return vn_context(r->err, st, "%s: model.merges[%zu]",
 	                                                                                r->path, i);
 	return VN_OK;
@@ -172,7 +173,7 @@ static vn_status read_sequence(reader *r, const json_t *o, const char *place, co
 		return st;
 	json_array_foreach(list, i, one)
 	{
-		below(inner, place, name, i);
+		write_place(inner, place, name, i);
 		if ((st = read(r, one, inner, depth + 1)))
 			return st;
 	}
@@ -184,15 +185,17 @@ static vn_status read_normalizer(reader *r, const json_t *o, const char *place, 
 	if (!is_type(o, "Sequence")) {
 		r->t->nfc = is_type(o, "NFC");
 		return r->t->nfc ? VN_OK
-		                 : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)", type_of(o));
+		                 : report_error(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)",
+		                                type_of(o));
 	}
 	return read_sequence(r, o, place, "normalizers", depth, read_normalizer);
 }
 
 static vn_status read_split(const reader *r, const json_t *o, const char *place)
 {
-	const json_t *pattern = field(o, "pattern"), *regex = field(pattern, "Regex"), *text = field(pattern, "String");
-	const char   *behavior = json_string_value(field(o, "behavior"));
+	const json_t *pattern = get_field(o, "pattern"), *regex = get_field(pattern, "Regex"),
+				 *text = get_field(pattern, "String");
+	const char   *behavior = json_string_value(get_field(o, "behavior"));
 	const json_t *given = regex ? regex : text;
 	bool          invert = false;
 	vn_status     st = truth_at(r, place, o, "invert", &invert);
@@ -200,12 +203,12 @@ static vn_status read_split(const reader *r, const json_t *o, const char *place)
 	if (st)
 		return st;
 	if (!json_is_string(given))
-		return wrong(r, VN_ERR_FORMAT, place, "no pattern.Regex or pattern.String");
+		return report_error(r, VN_ERR_FORMAT, place, "no pattern.Regex or pattern.String");
 	if (!behavior || strcmp(behavior, "Isolated") != 0)
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (supported: Isolated)",
-		             behavior ? behavior : "");
+		return report_error(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (supported: Isolated)",
+		                    behavior ? behavior : "");
 	if (invert)
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "invert is not supported");
+		return report_error(r, VN_ERR_UNSUPPORTED, place, "invert is not supported");
 	st = vn_tokenizer_stage(r->t, false, json_string_value(given), json_string_length(given), !regex, r->err);
 	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
 }
@@ -227,14 +230,14 @@ static vn_status read_byte_level(reader *r, const json_t *o, const char *place)
 static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *place, int depth)
 {
 	if (r->byte_level) /* the steps after it would see byte-level characters */
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
+		return report_error(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
 	if (is_type(o, "ByteLevel"))
 		return read_byte_level(r, o, place);
 	if (is_type(o, "Split"))
 		return read_split(r, o, place);
 	if (!is_type(o, "Sequence"))
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)",
-		             type_of(o));
+		return report_error(r, VN_ERR_UNSUPPORTED, place,
+		                    "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)", type_of(o));
 	return read_sequence(r, o, place, "pretokenizers", depth, read_pre_tokenizer);
 }
 
@@ -243,7 +246,7 @@ static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *plac
 vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, vn_error *err)
 {
 	vn_added_token token = { .id = (int32_t)id };
-	const json_t  *content = field(o, "content");
+	const json_t  *content = get_field(o, "content");
 	bool           special = false, normalized;
 	vn_status      st;
 
@@ -251,11 +254,12 @@ vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, 
 		return vn_fail(err, VN_ERR_FORMAT, "content is missing");
 	if (id < 0 || id >= VN_MOST_TOKENS)
 		return vn_fail(err, VN_ERR_FORMAT, "the id is %" PRId64 ", expected 0 to %d", id, VN_MOST_TOKENS - 1);
-	if ((st = truth(o, "special", &special, err)))
+	if ((st = read_bool(o, "special", &special, err)))
 		return st;
 	normalized = !special;
-	if ((st = truth(o, "normalized", &normalized, err)) || (st = truth(o, "single_word", &token.single_word, err)) ||
-	    (st = truth(o, "lstrip", &token.lstrip, err)) || (st = truth(o, "rstrip", &token.rstrip, err)))
+	if ((st = read_bool(o, "normalized", &normalized, err)) ||
+	    (st = read_bool(o, "single_word", &token.single_word, err)) ||
+	    (st = read_bool(o, "lstrip", &token.lstrip, err)) || (st = read_bool(o, "rstrip", &token.rstrip, err)))
 		return st;
 	return vn_tokenizer_add(t, &token, normalized, json_string_value(content), json_string_length(content), err);
 }
@@ -267,12 +271,12 @@ static vn_status read_added_tokens(const reader *r, const json_t *list)
 	vn_status st = VN_OK;
 
 	if (list && !json_is_array(list))
-		return wrong(r, VN_ERR_FORMAT, "added_tokens", "not a list");
+		return report_error(r, VN_ERR_FORMAT, "added_tokens", "not a list");
 	json_array_foreach(list, i, one)
 	{
-		const json_t *id = field(one, "id");
+		const json_t *id = get_field(one, "id");
 		if (!json_is_integer(id))
-			return wrong(r, VN_ERR_FORMAT, "added_tokens", "[%zu] has no id", i);
+			return report_error(r, VN_ERR_FORMAT, "added_tokens", "[%zu] has no id", i);
 		if ((st = vn_tokenizer_read_added(r->t, one, json_integer_value(id), r->err)))
 			return vn_context(r->err, st, "%s: added_tokens[%zu]", r->path, i);
 	}
@@ -282,20 +286,20 @@ static vn_status read_added_tokens(const reader *r, const json_t *list)
 /* The ids of one special token of a template. */
 static vn_status template_ids(const reader *r, const json_t *o, const char *place, const char *name, vn_ids *to)
 {
-	const json_t *ids = field(field(field(o, "special_tokens"), name), "ids");
+	const json_t *ids = get_field(get_field(get_field(o, "special_tokens"), name), "ids");
 	size_t        i, ignored;
 	json_t       *id;
 	vn_status     st;
 
 	if (!json_is_array(ids))
-		return wrong(r, VN_ERR_FORMAT, place, "special_tokens has no ids for '%.60s'", name);
+		return report_error(r, VN_ERR_FORMAT, place, "special_tokens has no ids for '%.60s'", name);
 	json_array_foreach(ids, i, id)
 	{
 		const json_int_t x = json_is_integer(id) ? json_integer_value(id) : -1;
 		if (x < 0 || x >= VN_MOST_TOKENS ||
 		    (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) && !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
-			return wrong(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': no token has the id %lld", name,
-			             (long long)x);
+			return report_error(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': no token has the id %lld", name,
+			                    (long long)x);
 		if ((st = vn_ids_add(to, (int32_t)x, r->err)))
 			return st;
 	}
@@ -304,27 +308,28 @@ static vn_status template_ids(const reader *r, const json_t *o, const char *plac
 
 static vn_status read_template(const reader *r, const json_t *o, const char *place)
 {
-	const json_t *single = field(o, "single");
+	const json_t *single = get_field(o, "single");
 	size_t        i, texts = 0;
 	json_t       *one;
 	vn_status     st;
 
 	if (!json_is_array(single))
-		return wrong(r, VN_ERR_FORMAT, place, "the template 'single' is missing");
+		return report_error(r, VN_ERR_FORMAT, place, "the template 'single' is missing");
 	if (r->t->before.n || r->t->after.n)
-		return wrong(r, VN_ERR_UNSUPPORTED, place, "a second template is not supported");
+		return report_error(r, VN_ERR_UNSUPPORTED, place, "a second template is not supported");
 	json_array_foreach(single, i, one)
 	{
-		const char *name = json_string_value(field(field(one, "SpecialToken"), "id"));
-		if (field(one, "Sequence"))
+		const char *name = json_string_value(get_field(get_field(one, "SpecialToken"), "id"));
+		if (get_field(one, "Sequence"))
 			texts++;
 		else if (!name)
-			return wrong(r, VN_ERR_FORMAT, place, "single[%zu] is neither a Sequence nor a SpecialToken", i);
+			return report_error(r, VN_ERR_FORMAT, place, "single[%zu] is neither a Sequence nor a SpecialToken", i);
 		else if ((st = template_ids(r, o, place, name, texts ? &r->t->after : &r->t->before)))
 			return st;
 	}
-	return texts == 1 ? VN_OK
-	                  : wrong(r, VN_ERR_UNSUPPORTED, place,
+	return texts == 1
+	           ? VN_OK
+	           : report_error(r, VN_ERR_UNSUPPORTED, place,
 	                          "a template that holds the text %zu times is not supported (expected once)", texts);
 }
 
@@ -335,8 +340,9 @@ static vn_status read_post_processor(reader *r, const json_t *o, const char *pla
 	if (is_type(o, "TemplateProcessing"))
 		return read_template(r, o, place);
 	if (!is_type(o, "Sequence"))
-		return wrong(r, VN_ERR_UNSUPPORTED, place,
-		             "'%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)", type_of(o));
+		return report_error(r, VN_ERR_UNSUPPORTED, place,
+		                    "'%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)",
+		                    type_of(o));
 	return read_sequence(r, o, place, "processors", depth, read_post_processor);
 }
 
@@ -344,26 +350,26 @@ static vn_status read_post_processor(reader *r, const json_t *o, const char *pla
 
 static vn_status read_all(reader *r, const json_t *root)
 {
-	json_t *model = field(root, "model"), *normalizer = field(root, "normalizer"), *cut = field(root, "pre_tokenizer"),
-		   *post = field(root, "post_processor");
-	const char *version = json_string_value(field(root, "version"));
+	json_t *model = get_field(root, "model"), *normalizer = get_field(root, "normalizer"),
+		   *cut = get_field(root, "pre_tokenizer"), *post = get_field(root, "post_processor");
+	const char *version = json_string_value(get_field(root, "version"));
 	bool        whole = false;
 	vn_status   st;
 
 	if (version && strcmp(version, "1.0") != 0)
-		return wrong(r, VN_ERR_UNSUPPORTED, "version", "'%.60s' is not supported (supported: 1.0)", version);
+		return report_error(r, VN_ERR_UNSUPPORTED, "version", "'%.60s' is not supported (supported: 1.0)", version);
 	if ((st = check_model(r, model)) || (st = truth_at(r, "model", model, "ignore_merges", &whole)))
 		return st;
 	if (!(r->t = vn_tokenizer_create(whole)))
-		return wrong(r, VN_ERR_NOMEM, "model", "no memory");
-	if ((st = read_vocab(r, field(model, "vocab"))) || (st = read_merges(r, field(model, "merges"))) ||
+		return report_error(r, VN_ERR_NOMEM, "model", "no memory");
+	if ((st = read_vocab(r, get_field(model, "vocab"))) || (st = read_merges(r, get_field(model, "merges"))) ||
 	    (normalizer && (st = read_normalizer(r, normalizer, "normalizer", 0))) ||
 	    (cut && (st = read_pre_tokenizer(r, cut, "pre_tokenizer", 0))))
 		return st;
 	if (!r->byte_level)
-		return wrong(r, VN_ERR_UNSUPPORTED, "pre_tokenizer",
-		             "it has no ByteLevel step: only byte-level BPE is supported");
-	if ((st = read_added_tokens(r, field(root, "added_tokens"))) ||
+		return report_error(r, VN_ERR_UNSUPPORTED, "pre_tokenizer",
+		                    "it has no ByteLevel step: only byte-level BPE is supported");
+	if ((st = read_added_tokens(r, get_field(root, "added_tokens"))) ||
 	    (post && (st = read_post_processor(r, post, "post_processor", 0))))
 		return st;
 	st = vn_tokenizer_settle(r->t, r->err);

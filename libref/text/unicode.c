@@ -7,7 +7,7 @@
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-static bool in(const vn_code_range *r, size_t n, uint32_t point)
+static bool is_in_ranges(const vn_code_range *r, size_t n, uint32_t point)
 {
 	size_t low = 0, high = n;
 
@@ -29,7 +29,7 @@ const vn_code_range *vn_unicode_later(char category, size_t *n)
 
 bool vn_unicode_after9(uint32_t point)
 {
-	return in(after_unicode9, COUNT(after_unicode9), point);
+	return is_in_ranges(after_unicode9, COUNT(after_unicode9), point);
 }
 
 /* Alphabetic, marks, decimal digits, connectors, joiners. Beyond letters, marks and letter numbers, only
@@ -43,11 +43,11 @@ bool vn_unicode_word(uint32_t c)
 	if (uc_is_general_category_withtable(c, UC_CATEGORY_MASK_L | UC_CATEGORY_MASK_M | UC_CATEGORY_MASK_Nd |
 	                                            UC_CATEGORY_MASK_Nl | UC_CATEGORY_MASK_Pc))
 		return true;
-	if (c == 0x200c || c == 0x200d || in(circled, COUNT(circled), c))
+	if (c == 0x200c || c == 0x200d || is_in_ranges(circled, COUNT(circled), c))
 		return true;
 	/* All later numbers except these are digits. */
-	return in(later_letters, COUNT(later_letters), c) || in(later_marks, COUNT(later_marks), c) ||
-	       (in(later_numbers, COUNT(later_numbers), c) && (c < 0x1d2c0 || c > 0x1d2d3));
+	return is_in_ranges(later_letters, COUNT(later_letters), c) || is_in_ranges(later_marks, COUNT(later_marks), c) ||
+	       (is_in_ranges(later_numbers, COUNT(later_numbers), c) && (c < 0x1d2c0 || c > 0x1d2d3));
 }
 
 bool vn_unicode_space(uint32_t c)

@@ -3,7 +3,7 @@
 vernier capture ref "$FIXTURES/llama-trained" --ids "@$FIXTURES/prompts/p017.ids" --points '*' -o ref.h5 2>/dev/null
 $PYTHON -c "
 import h5py, numpy as np, shutil
-for name in ('sound', 'race', 'read', 'near', 'bit'):
+for name in ('correct', 'race', 'read', 'near', 'bit'):
     shutil.copy('ref.h5', name + '.h5')
     with h5py.File(name + '.h5', 'r+') as f:
         if 'plan' in f:
@@ -31,7 +31,7 @@ rules:
       axes: "token qkv" }
   - { from: "rope_q_in.{n}", to: "layer{n}.rope_q_in", again: "layer{n}.q_proj", axes: "token (head dim)" }
 END
-for run in sound race; do
+for run in correct race; do
     echo "== $run"
     vernier compare ref.h5 $run.h5 --names map.yaml >said
     echo "[$?]"
@@ -63,5 +63,5 @@ echo "== complaints"
 for rule in '{ from: "rope_q_in.{n}", again: "layer{n}.q_proj" }' \
 	'{ from: "a.{n}", to: "b.{n}", again: "c.{n}", copy: true }' '{ from: "a", to: "b", again: "c.{n}" }'; do
     printf 'version: 1\nrules:\n  - %s\n' "$rule" >bad.yaml
-    vernier compare ref.h5 sound.h5 --names bad.yaml
+    vernier compare ref.h5 correct.h5 --names bad.yaml
 done

@@ -93,7 +93,7 @@ say ref-p070.h5 half-p070.h5 --ref ref-p017.h5 -o new.yaml
 say ref-p070.h5 half-p070.h5 --floor floor-p070.h5 --ref ref-p017.h5 half-p017.h5 -o new.yaml
 say ref-p070.h5 half-p070.h5 --margin 0.5 -o new.yaml
 ls new.yaml 2>&1
-echo "== names of strangers"
+echo "== names that are no checkpoints"
 $PYTHON -c "
 import editing as h5py, shutil
 for f in ('ref', 'half'):

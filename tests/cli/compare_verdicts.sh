@@ -128,7 +128,7 @@ mkdir folder && mkfifo pipe && ln -s report.json link
 for to in folder pipe link nowhere/report.json; do say ref.h5 half.h5 --format json -o $to --force; done
 ls -F folder pipe link report.json
 
-echo "== what a stranger wrote does not steer the terminal"
+echo "== what another program wrote does not steer the terminal"
 $PYTHON -c "
 import editing as h5py, shutil
 shutil.copy('half.h5', 'a\x1b[31m.h5')

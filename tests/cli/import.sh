@@ -73,7 +73,7 @@ for s, to in ((0, 'files/'), (1, 'files/step.1/')):
 np.save('files/layer0.block_table.npy', np.arange(4))"
 vernier import files -o d.h5; echo "[$?]"
 vernier import files --dry-run | sed -n 1,3p
-vernier import files --ids 5,6,7,8,220 --engine stranger --precision f32 -o d.h5
+vernier import files --ids 5,6,7,8,220 --engine another --precision f32 -o d.h5
 vernier show d.h5 | grep -E 'engine|block_table|imported|step.1'
 vernier import files --ids 5 -o e.h5; echo "[$?]"
 echo "== folders are words of a name, the last layer may have one row, and a list is whole though an import is not"
@@ -195,8 +195,8 @@ echo "-- two maps for one name"
 printf 'version: 1\nrules:\n  - { from: "layer{n}.{q,k}_rope", to: "layer{n}.q_rope" }\n' >two.yaml
 vernier import plain --names two.yaml -o t.h5; echo "[$?]"
 echo "-- nothing of it is a checkpoint"
-mkdir strangers && $PYTHON -c 'import numpy as np; np.save("strangers/a.npy", np.zeros(3, "f4"))'
-vernier import strangers --ids 1 --precision f32 --unmapped drop -o t.h5; echo "[$?]"
+mkdir unrelated && $PYTHON -c 'import numpy as np; np.save("unrelated/a.npy", np.zeros(3, "f4"))'
+vernier import unrelated --ids 1 --precision f32 --unmapped drop -o t.h5; echo "[$?]"
 echo "-- usage"
 vernier import; echo "[$?]"
 vernier import plain; echo "[$?]"

@@ -4,12 +4,12 @@ M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p017.ids
 try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm said; echo "[$s]"; }
 run() { vernier capture ref "$M" --ids "$ids" "$@" 2>/dev/null || echo failed; }
-run -o sound.h5
+run -o unmodified.h5
 run -o faulty.h5 --inject R1@layer1.q_rope --inject W6@layer1.v_proj
 "${PYTHON:-python3}" - <<'PY'
 import h5py
-a, b = h5py.File("sound.h5"), h5py.File("faulty.h5")
-print("inject:", b["run"].attrs["inject"], "| sound:", a["run"].attrs.get("inject"))
+a, b = h5py.File("unmodified.h5"), h5py.File("faulty.h5")
+print("inject:", b["run"].attrs["inject"], "| unmodified:", a["run"].attrs.get("inject"))
 print("plan:", "the same" if list(a["plan/nodes"][()]) == list(b["plan/nodes"][()]) else "another")
 changed = []
 def look(name, d):
@@ -18,7 +18,7 @@ def look(name, d):
 a["step.0"].visititems(look)
 print("changed:", *(n for _, n in sorted(changed)))
 PY
-vernier compare sound.h5 faulty.h5 --format json | grep -o '"first_divergence": "[^"]*"'
+vernier compare unmodified.h5 faulty.h5 --format json | grep -o '"first_divergence": "[^"]*"'
 run -o decoded.h5 --decode 2 --inject A2@layer0 && vernier show decoded.h5 | sed -n 1p | sed 's/ .*//'
 try capture ref "$M" --ids 1,2 -o a.h5 --inject R99@layer0
 try capture ref "$M" --ids 1,2 -o a.h5 --inject R1
@@ -31,7 +31,7 @@ try points --faults "$M" extra
 run -o cut.h5 --inject M6@*
 "${PYTHON:-python3}" -c '
 import h5py
-a, b = (h5py.File(n)["step.0/logits"][()] for n in ("sound.h5", "cut.h5"))
+a, b = (h5py.File(n)["step.0/logits"][()] for n in ("unmodified.h5", "cut.h5"))
 print("logits:", len(b), "row,", "the last" if a[-1:].tobytes() == b.tobytes() else "another")'
 try capture ref "$M" --ids 1,2 -o a.h5 --inject P13
 try capture ref "$M" --ids 1,2 -o a.h5 --inject P13@layer9

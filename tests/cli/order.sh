@@ -20,7 +20,7 @@ def wrong(f):
         d[...] = d[()] * 1.3
 def no_plan(f):
     del f['plan'], f['model']
-    # a stranger's own order: two products of one input the other way round
+    # another engine's own order: two products of one input the other way round
     a, b = f['step.0/layer0/q_proj'], f['step.0/layer0/v_proj']
     a.attrs['order'], b.attrs['order'] = b.attrs['order'], a.attrs['order']
 def deep(f):  # layer 1 again as layers 2 and 10, of other sizes

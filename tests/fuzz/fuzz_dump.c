@@ -44,7 +44,7 @@ static void read_array(vn_dump *d, int i)
 {
 	const vn_array *a = &d->array[i];
 	const int64_t   count = vn_shape_count(&a->shape);
-	const size_t    bytes = (size_t)count * vn_dtype_size(a->laid.dtype);
+	const size_t    bytes = (size_t)count * vn_dtype_size(a->layout.dtype);
 	vn_error        e = { "" };
 
 	MUST(*a->name && !vn_dump_name_wrong(a->name) && a->step >= 0 && count >= 0);

@@ -14,11 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (npy.at > size || npy.bytes != size - npy.at)
 		abort();
-	const size_t out = (size_t)vn_shape_count(&npy.shape) * vn_dtype_size(npy.laid.dtype);
+	const size_t out = (size_t)vn_shape_count(&npy.shape) * vn_dtype_size(npy.layout.dtype);
 	void        *to = malloc(out + 1);
 	if (!to)
 		exit(2);
-	(void)vn_laid_read("fuzz", "x", &npy.laid, &npy.shape, data + npy.at, to, &err);
+	(void)vn_import_layout_read("fuzz", "x", &npy.layout, &npy.shape, data + npy.at, to, &err);
 	free(to);
 	return 0;
 }

@@ -288,16 +288,16 @@ static void prepare(void)
 }
 
 /* The attributes that are asked for, as scan_tensor.c asks. */
-typedef struct said {
+typedef struct attributes {
 	char    axes[64];
 	int64_t order;
 	double  max;
-} said;
+} attributes;
 
-static const vn_said list[] = {
-	{ "axes", VN_SAID_TEXT, offsetof(said, axes), 64 },
-	{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 },
-	{ "max", VN_SAID_REAL, offsetof(said, max), 0 },
+static const vn_header_attribute list[] = {
+	{ "axes", VN_ATTRIBUTE_TEXT, offsetof(attributes, axes), 64 },
+	{ "order", VN_ATTRIBUTE_WHOLE, offsetof(attributes, order), 0 },
+	{ "max", VN_ATTRIBUTE_REAL, offsetof(attributes, max), 0 },
 };
 
 /* Headers that ours reads. */
@@ -313,12 +313,12 @@ static void read_all(const uint8_t *data, input *in)
 		r.collection[i].whole = false;
 	in->n = 0;
 	for (size_t i = 0, n = find_places(data, in->bytes, false, place, 256); i < n && in->n < MOST_HEADERS; i++) {
-		said             s;
+		attributes       s;
 		vn_object_header h;
 		if (!vn_object_header_read(&r, place[i], list, 3, &s, &h))
 			continue;
-		MUST(h.shape.rank >= 0 && h.shape.rank <= VN_MAX_RANK && h.type_bytes <= sizeof h.type && h.said <= 7);
-		MUST(!(h.said & 1) || strnlen(s.axes, sizeof s.axes) < sizeof s.axes);
+		MUST(h.shape.rank >= 0 && h.shape.rank <= VN_MAX_RANK && h.type_bytes <= sizeof h.type && h.found <= 7);
+		MUST(!(h.found & 1) || strnlen(s.axes, sizeof s.axes) < sizeof s.axes);
 		in->address[in->n++] = place[i];
 	}
 }

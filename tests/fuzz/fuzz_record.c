@@ -117,7 +117,7 @@ static void check_numbers(const uint8_t *choice)
 	MUST(!vn_npy_parse("fuzz", text, n, n, &npy, NULL) && npy.at == at && npy.bytes == (size_t)count * width &&
 	     n == at + npy.bytes);
 	MUST(npy.shape.rank == rank && memcmp(npy.shape.dim, shape, (size_t)rank * sizeof *shape) == 0 &&
-	     !npy.laid.fortran && !npy.laid.swapped);
+	     !npy.layout.fortran && !npy.layout.swapped);
 	slow_numbers(slow, from, width, rank, shape, stride);
 	MUST(memcmp(text + at, slow, npy.bytes) == 0);
 	free(text);
