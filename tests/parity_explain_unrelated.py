@@ -99,7 +99,7 @@ UNKNOWN = {
 NUMBERS = {
     "q_rope": (("theta 20000", "RoPE with theta 20000"), ("theta 123456", "RoPE with theta 123"),
                ("from 5", "positions count from 5"),
-               ("from -3", "positions count from -3"), ("stretch 0.25", "0.25 times"), ("columns 4", "turns 4 of")),
+               ("from -3", "positions count from -3"), ("stretch 0.25", "0.25 times"), ("columns 4", "head: 4 of")),
     "k_rope": (("theta 777", "RoPE with theta 777"), ("from 300", "positions count from 300")),
     "down_proj": (("scaled 0.996", "multiplied by 0.99"),),
     "attn_norm": (("eps 0.3", "eps is 0.3"),),
@@ -116,27 +116,32 @@ READ = [
     ("qwen2", "layer1.k_proj", "biases 0.5", "W7: bias added 0.5 times"),
     ("qwen2", "layer1.attn_out", "part 1 3", "P15: the part of rank 1 of 3, not the sum"),
     ("llama", "layer1.down_proj", "part 2 4", "P15: the part of rank 2 of 4, not the sum"),
-    ("llama", "layer1.gate_proj", "shards 4", "P17.gate: shards of a fused gate and up joined rank by rank (4 ranks)"),
-    ("qwen2", "layer1.up_proj", "shards 8", "P17.gate: shards of a fused gate and up joined rank by rank (8 ranks)"),
-    ("qwen2", "layer1.q_proj", "ranks 2 0 1", "P18.order: shards of 3 ranks joined in the wrong order: 2 0 1"),
-    ("llama", "layer1.gate_proj", "ranks 0 2 1 3", "P18.order: shards of 4 ranks joined in the wrong order: 0 2 1 3"),
-    ("llama", "layer1.gate_proj", "along tokens 4", "P18.axis: shards of 4 ranks joined along the token axis"),
-    ("llama", "layer1.gate_proj", "padded 16", "W18: padding of 16 after each row of a matrix is read as data"),
-    ("qwen2", "layer1.attn_context", "padding 58", "A14: padding keys are seen: 5"),
-    ("llama", "layer1.attn_context", "padding 2", "A14: padding keys are seen: 2"),
-    ("llama", "layer1.attn_context", "slots values -1", "C3.after: values are written to the slot after their own"),
+    ("llama", "layer1.gate_proj", "shards 4",
+     "P17.gate: shards of a fused gate and up are joined rank by rank (4 ranks)"),
+    ("qwen2", "layer1.up_proj", "shards 8",
+     "P17.gate: shards of a fused gate and up are joined rank by rank (8 ranks)"),
+    ("qwen2", "layer1.q_proj", "ranks 2 0 1", "P18.order: shards of 3 ranks are joined in the wrong order: 2 0 1"),
+    ("llama", "layer1.gate_proj", "ranks 0 2 1 3",
+     "P18.order: shards of 4 ranks are joined in the wrong order: 0 2 1 3"),
+    ("llama", "layer1.gate_proj", "along tokens 4", "P18.axis: shards of 4 ranks are joined along the token axis"),
+    ("llama", "layer1.gate_proj", "padded 16", "W18: row padding of 16 is read as data"),
+    ("qwen2", "layer1.attn_context", "padding 58", "A14: 5"),
+    ("llama", "layer1.attn_context", "padding 2", "A14: 2"),
+    ("llama", "layer1.attn_context", "slots values -1", "C3.after: values are written 1 slot after their own"),
     ("qwen3", "layer1.attn_context", "slots keys 2", "C3: keys are written 2 slots before their own"),
     ("llama", "layer1.attn_context", "slots both -5", "C1.after: tokens are written 5 slots after their own"),
-    ("qwen2", "layer1.attn_context", "blocks both 8", "C4: blocks of 8 tokens exchanged in pairs"),
-    ("qwen2", "layer1.attn_context", "blocks values 4", "C4: blocks of 4 tokens exchanged in pairs, values only"),
+    ("qwen2", "layer1.attn_context", "blocks both 8",
+     "C4: blocks of 8 tokens are in another order: exchanged in pairs"),
+    ("qwen2", "layer1.attn_context", "blocks values 4",
+     "C4: blocks of 4 tokens are in another order: exchanged in pairs, values only"),
     ("llama", "layer1.attn_context", "table values 16 1 3 0 2",
      "C4: blocks of 16 tokens of values are in another order: 1 3 0 2 4"),
     ("qwen2", "layer1.attn_context", "table keys 8 2 0 1", "C4: blocks of 8 tokens of keys are in another order: "
      "2 0 1 3 4 5 6 7 8"),
-    ("llama", "layer1.q_rope", "llama3 factor 32", "R6: RoPE with llama3 scaling by factor 32"),
-    ("llama", "layer1.k_rope", "llama3 factor 2", "R6: RoPE with llama3 scaling by factor 2"),
+    ("llama", "layer1.q_rope", "llama3 factor 32", "R6: RoPE with another scaling: llama3, factor 32"),
+    ("llama", "layer1.k_rope", "llama3 factor 2", "R6: RoPE with another scaling: llama3, factor 2"),
     ("llama", "layer1.q_rope", "llama3 original_max_position_embeddings 512",
-     "R6: RoPE with llama3 scaling from an original context of 512"),
+     "R6: RoPE with another scaling: llama3, original context 512"),
     ("qwen2", "layer1.q_rope", "interleaved, theta 20000",
      "R1+R2: RoPE with theta 20000; and pairs columns 2i and 2i + 1"),
     ("qwen3", "layer1.k_rope", "interleaved, from 5", "R1+R3: positions count from 5; and pairs columns 2i and 2i + 1"),
@@ -166,7 +171,7 @@ SCALED = {"q_rope": (("theta 33333", "RoPE with theta 33"),), "k_rope": (("theta
 
 
 # Of an engine that keeps its scores as they are stored: what is at fault shows in the probabilities first.
-KEPT = {"no scale": "A1.missing", "scale 0.2625": "scores scaled by 0.262", "head map": "A6", "no mask": "A2"}
+KEPT = {"no scale": "A1.missing", "scale 0.2625": "scores are scaled by 0.262", "head map": "A6", "no mask": "A2"}
 
 
 # One mistake made on queries and keys, where what it makes is not recorded: what transformers' modules give, and what
@@ -185,7 +190,7 @@ FAR = [
     (dict.fromkeys(Q_AND_K, "theta 20000"), "modules", "R2: RoPE with theta 20000, at layer1.q_rope and layer1.k_rope"),
     (dict.fromkeys(Q_AND_K, "theta 20000"), "layers", "R2: RoPE with theta 20000, at layer1.q_rope and layer1.k_rope"),
     ({"layer1.mlp_norm": "eps 0.3"}, "layers", "N1: eps is 0.3, at layer1.mlp_norm"),
-    ({"layer1.attn_context": "scale 0.3"}, "layers", "A1: scores scaled by 0.3, at layer1.attn_context"),
+    ({"layer1.attn_context": "scale 0.3"}, "layers", "A1: scores are scaled by 0.3, at layer1.attn_context"),
     ({"layer1.attn_context": "window 23"}, "layers", "A5: a sliding window of"),
     (dict.fromkeys(Q_AND_K, "last position"), "modules", "R12: RoPE skipped, at layer1.q_rope and layer1.k_rope"),
     # some heads alone
@@ -200,36 +205,36 @@ FAR = [
 # and no other answer.
 CALLS = [58] + [1] * 12
 LATER = [
-    (dict.fromkeys(Q_AND_K, "from 5"), 58, "R3b: positions after the first call are 5 too high"),
-    (dict.fromkeys(Q_AND_K, "from -3"), 58, "R3b: positions after the first call are 3 too low"),
+    (dict.fromkeys(Q_AND_K, "from 5"), 58, "R3b: positions after the first call are shifted by +5"),
+    (dict.fromkeys(Q_AND_K, "from -3"), 58, "R3b: positions after the first call are shifted by -3"),
     ({"layer1.q_rope": "from 5"}, 0, "R3: positions count from 5"),
     ({"layer1.q_rope": "theta 20000"}, 0, "R2: RoPE with theta 20000"),
     ({"layer1.q_rope": "theta 20000"}, 58, "R2: RoPE with theta 20000"),
     (dict.fromkeys(Q_AND_K, "theta 3e5"), 58, "R2: RoPE with theta 300000"),
-    ({"layer1.attn_context": "scale 0.3"}, 58, "A1: scores scaled by 0.3"),
+    ({"layer1.attn_context": "scale 0.3"}, 58, "A1: scores are scaled by 0.3"),
     # a step behind, and the run goes on with it
     ({"embed": "token before"}, 58, "M5: the embedding of the previous token, after the first call"),
-    ({"layer1.q_proj": "frozen 58"}, 0, "P8: the values of the previous step"),
-    ({"layer1.mlp_norm": "frozen 60"}, 0, "P8: the values of the previous step"),
-    ({"layer1.up_proj": "late"}, 59, "P8: the values that belong to the previous step"),
+    ({"layer1.q_proj": "frozen 58"}, 0, "P8: the values of the previous call are recorded: the buffer"),
+    ({"layer1.mlp_norm": "frozen 60"}, 0, "P8: the values of the previous call are recorded: the buffer"),
+    ({"layer1.up_proj": "late"}, 59, "P8: the values of the previous call are recorded: one call late"),
     # a key that steps of one token do not see, in both precisions: neither a window nor another token in its place
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
-    ({"layer1.attn_context": "own key"}, 58, "C5: a token's own key and value are not yet in the cache"),
+    ({"layer1.attn_context": "own key"}, 58, "C5: a token's own key and value are read before they are cached"),
     ({"layer1.mlp_norm": "nothing"}, 59, "every element is 0: never written"),
 ]
 # An operation that is right, and reads what is another's: of a model of four layers, the words.
 ELSEWHERE = (
     ("layer1.up_proj", "weights of 3", "W9: weights of layer 3"),
     ("layer1.mlp_norm", "weights of 3", "W9: weights of layer 3"),
-    ("layer3.attn_context", "cache of 1", "C9: it reads the keys and values of layer 1"),
-    ("layer3.attn_context", "keys of 0", "C9: it reads layer0.k_rope in place of the keys"),
-    ("layer3.attn_context", "values of 1", "C9: it reads layer1.v_proj in place of the values"),
+    ("layer3.attn_context", "cache of 1", "C9: attention reads keys and values of layer 1"),
+    ("layer3.attn_context", "keys of 0", "C9: attention reads layer0.k_rope in place of the keys"),
+    ("layer3.attn_context", "values of 1", "C9: attention reads layer1.v_proj in place of the values"),
     ("layer2.attn_context", "cache of 1", "C9: attention reads keys and values of the previous layer"),
     ("layer2.attn_norm", "reads layer0.output", "P22: the previous layer's tensor is read"),
-    ("layer3.attn_norm", "reads layer0.output", "P22: it reads layer0.output in place of layer2.output"),
+    ("layer3.attn_norm", "reads layer0.output", "P22: layer0.output is read in place of layer2.output"),
     ("layer2.output", "reads layer1.output", "N14.input"),
-    ("layer2.q_proj", "reads layer0.mlp_norm", "P22: it reads layer0.mlp_norm in place of layer2.attn_norm"),
+    ("layer2.q_proj", "reads layer0.mlp_norm", "P22: layer0.mlp_norm is read in place of layer2.attn_norm"),
 )
 # Norms that round before the weight, in 16 bits.
 FIRST = (("one less", "N4: the variance is divided by D - 1, not D"),
@@ -471,7 +476,7 @@ def main():
                 if "window" in kind[1]:
                     good = good and any(low <= 23 <= high for low, high in windows(e))
                 if "last position" in kind[0].values():  # as good: every token turned alike; and what would tell
-                    good = good and any("at one and the same position" in a["words"]
+                    good = good and any("for the same position" in a["words"]
                                         for a in e["answers"]) and "layer1.q_rope" in e["separating_input"]
                 return job, bool(good), show(e)
             if group == "later":

@@ -55,6 +55,7 @@ of_faults='^(FAULT|RECORDER_FAULT|FAMILY)\('
 	awk 'length >= 24' "$table"
 	sed -nE "s/$of_faults[^\"]*(\"[^\"]*\"), (\"[^\"]*\").*/\2\n\3/p" <<<"$rows"
 } >"$made"
-literals=$(grep -rn '"' "$specs/../compare" --include='*.[ch]' | grep -vE ':[0-9]+:\s*(/\*| \*)' | sed 's,/\*.*,,' |
-	grep -Ff "$made") && { printf '%s\nan id or a title of catalogue.def as a literal\n' "$literals"; exit 1; }
+literals=$(grep -rn '"' "$specs/../compare" --include='*.[ch]' --include='*.def' |
+	grep -vE ':[0-9]+:\s*(/\*| \*)' | sed 's,/\*.*,,' | grep -Ff "$made") &&
+	{ printf '%s\nan id or a title of catalogue.def as a literal\n' "$literals"; exit 1; }
 echo "compare/ has no literal of an id or title of the catalogue"

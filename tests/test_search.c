@@ -94,16 +94,37 @@ static void a_finer_grid_stays_within_its_range(void)
 	CU_ASSERT_DOUBLE_EQUAL(vn_search_grid(cheap, &below, 1, 1e8, 64, 4, 64).x, 1, 1e-12);
 }
 
+/* r gives these n numbers and no more. */
+static void gives(vn_round_numbers r, int n, const double *want)
+{
+	double number;
+
+	for (int i = 0; i < n; i++) {
+		CU_ASSERT_TRUE(vn_next_round_number(&r, &number));
+		CU_ASSERT_EQUAL(number, want[i]);
+	}
+	CU_ASSERT_FALSE(vn_next_round_number(&r, &number));
+	CU_ASSERT_FALSE(vn_next_round_number(&r, &number));
+}
+
 static void a_number_in_fewer_digits_is_near_it_or_not_meant(void)
 {
-	double meant;
-
 	CU_ASSERT_EQUAL(vn_in_digits(19998.3, 2), 20000);
 	CU_ASSERT_EQUAL(vn_in_digits(-0.26251, 4), -0.2625);
-	CU_ASSERT_TRUE(vn_may_be_meant(19998.3, 1, &meant));
-	CU_ASSERT_EQUAL(meant, 20000);
-	CU_ASSERT_FALSE(vn_may_be_meant(15.5, 1, &meant));
-	CU_ASSERT_FALSE(vn_may_be_meant((double)NAN, 1, &meant));
+	gives((vn_round_numbers) { .x = 19998.3, .most = 2, .near = true }, 2, (const double[]) { 20000, 20000 });
+	gives((vn_round_numbers) { .x = 15.5, .most = 3, .near = true }, 1, (const double[]) { 15.5 });
+	gives((vn_round_numbers) { .x = (double)NAN, .most = 6, .near = true }, 0, NULL);
+}
+
+static void round_numbers_begin_with_the_fewest_digits(void)
+{
+	gives((vn_round_numbers) { .x = 15.64, .most = 4 }, 4, (const double[]) { 20, 16, 15.6, 15.64 });
+	gives((vn_round_numbers) { .x = 15.64, .fewest = 2, .most = 3 }, 2, (const double[]) { 16, 15.6 });
+	gives((vn_round_numbers) { .x = -0.334, .most = 2, .inverse = true }, 4,
+	      (const double[]) { -0.3, 1 / -3.0, -0.33, 1 / -3.0 });
+	gives((vn_round_numbers) { .x = -0.334, .most = 1, .inverse = true, .near = true }, 1,
+	      (const double[]) { 1 / -3.0 });
+	gives((vn_round_numbers) { .x = 2, .fewest = 3, .most = 2 }, 0, NULL);
 }
 
 int main(void)
@@ -115,6 +136,7 @@ int main(void)
 		TEST(a_failure_ends_the_search),
 		TEST(a_finer_grid_stays_within_its_range),
 		TEST(a_number_in_fewer_digits_is_near_it_or_not_meant),
+		TEST(round_numbers_begin_with_the_fewest_digits),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("search", tests);

@@ -1,4 +1,4 @@
-/* test_sentences.c: tests compare/explain/sentences.c, with the sentences of both tables. */
+/* test_sentences.c: tests compare/explain/sentences.c, with the functions of both other files. */
 #include "compare/explain/cache_one_slot.h"
 #include "compare/rearrange/rearrange_number.h"
 #include "compare/explain/sentences.h"
@@ -47,15 +47,84 @@ static vn_hypothesis number(vn_finding finding, double x)
 	return (vn_hypothesis) { .finding = finding, .change = { .kind = VN_BY_NUMBER, .number.value = x } };
 }
 
+static vn_hypothesis of_result(vn_finding finding, double x)
+{
+	return (vn_hypothesis) { .finding = finding, .change = { .kind = VN_BY_RESULT, .result.number = x } };
+}
+
+/* The catalogue has some numbers of a finding as rows: both are one mistake, and are told in the same words. */
+static void a_number_of_the_catalogue_is_told_as_its_title(void)
+{
+	const char *const q = "layer1.q_rope", *const a = "layer1.attn_context", *const w = "layer1.q_proj";
+	vn_hypothesis slots = with(VN_SLOTS_MOVED, "cache_block", 1), blocks = with(VN_BLOCKS_EXCHANGED, "cache_block", 16),
+				  late = with(VN_NEW_NOT_CACHED, "cache_of", 2);
+
+	vn_constant_put(&slots, "cache_of", 2);
+	vn_constant_put(&slots, "cache_form", VN_CACHE_NEXT);
+	vn_constant_put(&blocks, "cache_of", 0);
+	vn_constant_put(&late, "cache_form", VN_CACHE_LATE);
+	told(with(VN_THETA, "theta", 1e4), q, vn_mistake_title(VN_MISTAKE_R2_1E4));
+	told(with(VN_OFFSET, "offset", 1), q, vn_mistake_title(VN_MISTAKE_R3_PLUS));
+	told(with(VN_OFFSET_LATER, "step_offset", 1), q, vn_mistake_title(VN_MISTAKE_R3B_NEXT));
+	told((vn_hypothesis) { .finding = VN_TABLE_OFFSET, .change = { .kind = VN_BY_ROWS, .rows = 1 } }, q,
+	     vn_mistake_title(VN_MISTAKE_R15_SHIFTED));
+	told((vn_hypothesis) { .finding = VN_ANGLES_ROUNDED,
+	                       .change = { .kind = VN_BY_ROTATION,
+	                                   .rotate = { .positions = VN_FORMAT_F16,
+	                                               .frequencies = VN_FORMAT_F16,
+	                                               .angles = VN_FORMAT_F16 } } },
+	     q, vn_mistake_title(VN_MISTAKE_R13));
+	told(with(VN_EPS, "eps", 1e-12), "layer1.attn_norm", vn_mistake_title(VN_MISTAKE_N1_1E_12));
+	told(with(VN_DELTA_SCALE, "scale", 1), a, vn_mistake_title(VN_MISTAKE_G6));
+	told(with(VN_KEYS_OF_PADDING, "padding", 8), a, vn_mistake_title(VN_MISTAKE_A14));
+	told((vn_hypothesis) { .finding = VN_PROBS_ROUNDED,
+	                       .change = { .kind = VN_BY_ATTEND,
+	                                   .attend = { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } } },
+	     a, vn_mistake_title(VN_MISTAKE_A13_F16));
+	told(slots, a, vn_mistake_title(VN_MISTAKE_C3));
+	told(blocks, a, vn_mistake_title(VN_MISTAKE_C4));
+	told(late, a, "tokens of later calls are read before they are cached: as zeros (values only)");
+	told(number(VN_BIAS_TIMES, 4), w, vn_mistake_title(VN_MISTAKE_W7_FOUR));
+	told(number(VN_RANKS_SUMMED, VN_RANKS_MOST + 2), w, vn_mistake_title(VN_MISTAKE_P15));
+	told(number(VN_SHARDS_ALONG_TOKENS, 2), w, vn_mistake_title(VN_MISTAKE_P18_AXIS));
+	told(number(VN_ROWS_PADDED, 8), w, vn_mistake_title(VN_MISTAKE_W18));
+	told((vn_hypothesis) { .finding = VN_MATRIX_TURNED, .change.kind = VN_BY_MATRIX }, w,
+	     vn_mistake_title(VN_MISTAKE_W1B));
+	told(of_result(VN_CAP, 30), w, vn_mistake_title(VN_MISTAKE_M9_CAP));
+	told(of_result(VN_TEMPERATURE, 1 / 0.7), w, vn_mistake_title(VN_MISTAKE_M9_0_7));
+	told(of_result(VN_SUM_TIMES, 2), w, vn_mistake_title(VN_MISTAKE_P16_TWICE));
+	told(of_result(VN_AVERAGE, 0.5), w, vn_mistake_title(VN_MISTAKE_P16_AVERAGE));
+}
+
+/* Words without a place for their number would leave it out. */
+static void a_sentence_with_a_number_has_a_place_for_it(void)
+{
+	enum { NO_NUMBER, NUMBER, INVERSE, RANGE };
+	static const struct {
+		vn_mistake  titled;
+		const char *words;
+		int         with;
+	} rows[] = {
+#define FINDING(name, mistake, digits, with, constant, words) { VN_NO_MISTAKE, words, with },
+#define TITLED(name, mistake, digits, with, constant, words)  { mistake, words, with },
+#define SAID(name, mistake, digits, say)
+#include "compare/hypothesis/findings.def"
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		CU_ASSERT_EQUAL(strchr(rows[i].words, '%') || strchr(vn_mistake_title(rows[i].titled), '%'),
+		                rows[i].with != NO_NUMBER);
+}
+
 static void numbers_of_operations_are_told(void)
 {
 	vn_hypothesis h;
 
 	told(with(VN_THETA, "theta", 10000), "layer1.q_rope", "RoPE with theta 10000");
-	told(with(VN_STRETCH, "turn", 0.25), "layer1.q_rope", "every angle is 0.25 times the right angle");
-	told(with(VN_ROTARY_WIDTH, "rotary_dim", 4), "layer1.q_rope", "RoPE turns 4 of 8 columns");
+	told(with(VN_STRETCH, "turn", 0.25), "layer1.q_rope", "every angle is 0.25 times the correct angle");
+	told(with(VN_ROTARY_WIDTH, "rotary_dim", 4), "layer1.q_rope", "RoPE over another part of a head: 4 of 8 columns");
 	told(with(VN_EPS, "eps", 1e-3), "layer1.attn_norm", "eps is 0.001");
-	told(with(VN_OFFSET_LATER, "step_offset", -2), "layer1.q_rope", "positions after the first call are 2 too low");
+	told(with(VN_OFFSET_LATER, "step_offset", -2), "layer1.q_rope", "positions after the first call are shifted by -2");
 	h = with(VN_WINDOW, "window", 40);
 	told(h, "layer1.attn_context", "a sliding window of 40 keys");
 	h.first = 40;
@@ -80,20 +149,18 @@ static void changes_of_a_matrix_are_told(void)
 	h.finding = VN_RANKS_CROSSED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_RANKS, .n = 3, .from = { 2, 0, 1 } };
 	told(h, "layer1.down_proj",
-	     "shards of 3 ranks are in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights of ranks "
-	     "2, 0, 1");
+	     "shards of 3 ranks are joined in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights "
+	     "of ranks 2, 0, 1");
 	h.finding = VN_PRODUCT_ROUNDED;
 	h.change.matrix = (vn_matrix_edit) {
 		.kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_BOTH, .scaled = VN_SCALE_OF_ROWS
 	};
 	told(h, "layer1.down_proj",
-	     "inputs and weights rounded to int8, with one scale for each output channel and one scale for each token");
+	     "inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
 	h.finding = VN_MATRIX_TURNED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TURNED, .fused = true };
-	told(
-		h, "layer1.gate_proj",
-		"the fused matrix of gate_proj, up_proj is read as its transpose before it was split: the bytes are right, the "
-		"axes exchanged");
+	told(h, "layer1.gate_proj",
+	     "the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before it is split");
 }
 
 static void changes_of_attention_are_told(void)
@@ -130,10 +197,8 @@ static void one_slot_is_told(void)
 	told(h, "layer1.attn_context",
 	     "the cache holds the value of token 64 or one of 2 others in place of token 3's; token 3's key is right");
 	h.change.result.list[2] = VN_CACHE_UNKNOWN;
-	told(
-		h, "layer1.attn_context",
-		"the cache holds a value of no token of this run in place of token 3's: stale or overwritten; token 3's key is "
-		"right");
+	told(h, "layer1.attn_context",
+	     "the cache holds an unknown value in place of token 3's: stale or overwritten; token 3's key is right");
 }
 
 static void positions_of_some_tokens_are_told(void)
@@ -162,7 +227,7 @@ static void what_was_read_instead_is_told(void)
 	vn_hypothesis  h = { .finding = VN_OTHER_INPUT, .change.kind = VN_BY_READS };
 
 	h.change.reads.in[0] = 1 + vn_plan_find(p, "layer0.attn_norm");
-	told(h, "layer1.q_proj", "it reads layer0.attn_norm in place of layer1.attn_norm");
+	told(h, "layer1.q_proj", "layer0.attn_norm is read in place of layer1.attn_norm");
 	h = (vn_hypothesis) { .finding = VN_OTHER_WEIGHTS, .change.kind = VN_BY_READS };
 	h.change.reads.weights = 1 + p->value[vn_plan_find(p, "layer0.q_proj")].node;
 	told(h, "layer1.q_proj", "weights of layer 0");
@@ -189,7 +254,7 @@ static void ranks_blocks_and_slots_are_told(void)
 	h = (vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED,
 		                  .change = { .kind = VN_BY_SLOTS, .slots = { .of = 2, .by = -1, .newest = true } } };
 	told(h, "layer1.attn_context",
-	     "values of the newest token are written one slot early, and a slot that is read holds nothing");
+	     "values of the newest tokens are written 1 slot before their own, so a slot that is read was never written");
 }
 
 static void changes_of_a_result_are_told(void)
@@ -202,13 +267,13 @@ static void changes_of_a_result_are_told(void)
 	h.finding = VN_CLAMPED;
 	h.change.result.number = 3;
 	h.change.result.list[0] = 2;
-	told(h, "layer1.attn_out", "clamped: numbers beyond +-3 become that");
+	told(h, "layer1.attn_out", "clamped: numbers beyond +-3 are set to this bound");
 	h.finding = VN_AVERAGE;
 	h.change.result.number = 0.25;
 	told(h, "layer1.attn_out", "the average of 4 ranks, not their sum");
 	h.finding = VN_TOKENS_MOVED;
 	h.change.result.number = -1;
-	told(h, "layer1.attn_out", "token t has the values of token t -1");
+	told(h, "layer1.attn_out", "tokens out of order: token t has the values of token t -1");
 	h = (vn_hypothesis) { .finding = VN_PARTLY_ZERO,
 		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { 3, 5, 9, 9 } } } };
 	told(h, "layer1.attn_out", "partly written: tokens 3-5, 9 are 0");
@@ -280,12 +345,20 @@ static void what_speaks_against_it_is_told(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(numbers_of_operations_are_told),        TEST(changes_of_a_matrix_are_told),
-		TEST(changes_of_attention_are_told),         TEST(one_slot_is_told),
-		TEST(positions_of_some_tokens_are_told),     TEST(what_was_read_instead_is_told),
-		TEST(ranks_blocks_and_slots_are_told),       TEST(changes_of_a_result_are_told),
-		TEST(where_else_and_in_which_heads_is_told), TEST(what_would_separate_two_answers_is_told),
-		TEST(what_speaks_against_it_is_told),        CU_TEST_INFO_NULL,
+		TEST(a_number_of_the_catalogue_is_told_as_its_title),
+		TEST(a_sentence_with_a_number_has_a_place_for_it),
+		TEST(numbers_of_operations_are_told),
+		TEST(changes_of_a_matrix_are_told),
+		TEST(changes_of_attention_are_told),
+		TEST(one_slot_is_told),
+		TEST(positions_of_some_tokens_are_told),
+		TEST(what_was_read_instead_is_told),
+		TEST(ranks_blocks_and_slots_are_told),
+		TEST(changes_of_a_result_are_told),
+		TEST(where_else_and_in_which_heads_is_told),
+		TEST(what_would_separate_two_answers_is_told),
+		TEST(what_speaks_against_it_is_told),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite_of_healthy("sentences", tests, &e);
 }

@@ -1,5 +1,5 @@
 /* test_sentences_result.c: tests compare/explain/sentences_result.c. */
-#include "compare/explain/sentences_result.h"
+#include "compare/explain/sentence.h"
 #include "compare/explain/cache_one_slot.h"
 #include "compare/rearrange/rearrange_number.h"
 #include "libref/plan/fault.h"
@@ -12,6 +12,13 @@ static vn_checkpoint point = { .name = "attn_context" };
 static vn_value      value[] = { { .name = "attn_context" } };
 static vn_node       node = { .op = VN_OP_ATTENTION };
 
+/* The functions of findings.def, by finding. */
+static vn_sentence_writer *const writers[VN_N_FINDINGS] = {
+#define FINDING(name, ...)
+#define SAID(name, mistake, digits, say) [VN_##name] = vn_sentence_##say,
+#include "compare/hypothesis/findings.def"
+};
+
 /* A hypothesis is told in these words. */
 static void says(vn_hypothesis h, const char *want)
 {
@@ -20,7 +27,7 @@ static void says(vn_hypothesis h, const char *want)
 	const vn_explanation x = { .point = 0 };
 	char                 text[200] = "";
 
-	vn_sentences_of_results[h.finding].say(&(vn_sentence) { &c, &x, &p, &h, text, sizeof text });
+	writers[h.finding](&(vn_sentence) { &c, &x, &p, &h, text, sizeof text });
 	CU_ASSERT_STRING_EQUAL(text, want);
 }
 
@@ -35,17 +42,16 @@ static vn_hypothesis result(vn_finding finding, int n, const int *list)
 static void slots_of_a_cache_are_told(void)
 {
 	says((vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .change.slots = { .by = -1, .newest = true } },
-	     "the newest token is written one slot early, and a slot that is read holds nothing");
+	     "the newest tokens are written 1 slot before their own, so a slot that is read was never written");
 	says((vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .change.slots = { .by = 1, .of = 2 } },
-	     "values of tokens after the first call are written one slot late, and a slot that is read holds nothing");
+	     "values of tokens after the first call are written 1 slot after their own, so a slot that is read was never "
+	     "written");
 	says(result(VN_KEYS_UNSEEN, 4, (const int[]) { 3, 2, 0, 0 }),
 	     "keys 3-4 are not seen: masked, evicted, or overwritten with keys that no query attends to");
 	says(result(VN_CACHE_ONE_ALONE, 4, (const int[]) { 3, 1, 64, 0 }),
 	     "the cache holds the key of token 64 in place of token 3's; token 3's value is right");
-	says(
-		result(VN_CACHE_ONE_ALONE, 4, (const int[]) { 3, 2, VN_CACHE_UNKNOWN, 0 }),
-		"the cache holds a value of no token of this run in place of token 3's: stale or overwritten; token 3's key is "
-		"right");
+	says(result(VN_CACHE_ONE_ALONE, 4, (const int[]) { 3, 2, VN_CACHE_UNKNOWN, 0 }),
+	     "the cache holds an unknown value in place of token 3's: stale or overwritten; token 3's key is right");
 }
 
 /* A sum of those of 4 ranks that are in the mask. A few present ranks are listed; else the missing
@@ -82,7 +88,7 @@ static void a_factor_has_its_name(void)
 	says(h, "every element is multiplied by 0.5");
 	h = result(VN_CLAMPED, 1, (const int[]) { 2 });
 	h.change.result.number = 100;
-	says(h, "clamped: numbers beyond +-100 become that");
+	says(h, "clamped: numbers beyond +-100 are set to this bound");
 }
 
 int main(void)

@@ -112,29 +112,28 @@ static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 	return vn_try(t, &h, err);
 }
 
-/* What is fitted at an operation: a function that reads the number off, or a constant and its
- * range: for an operation alone, and with other operations in between (no steps: not fitted).
+/* What is fitted at an operation: a function that reads the number off, or the constant of a
+ * finding and its range: for an operation alone, and with other operations in between (no steps: not fitted).
  * The rows of an operation are tried in order until one answers; a row with `beside` is always
  * tried. */
 static const struct row {
-	uint64_t    ops;
-	vn_finding  finding;
-	const char *constant;
-	vn_range    alone, among;
-	bool        times_own; /* the range is from the model's number / high to the model's number * high */
-	bool        beside;
-	reader      read_alone, read_among;
+	uint64_t   ops;
+	vn_finding finding;
+	vn_range   alone, among;
+	bool       times_own; /* the range is from the model's number / high to the model's number * high */
+	bool       beside;
+	reader     read_alone, read_among;
 } table[] = {
 	{ OF(ROPE), .read_alone = vn_estimate_rope },
 	{ OF(ROPE), .read_alone = vn_estimate_stretch_of_one, .beside = true },
-	{ OF(ROPE), VN_THETA, "theta", .among = { 10, 1e9, 73, true } },
+	{ OF(ROPE), VN_THETA, .among = { 10, 1e9, 73, true } },
 	{ OF(POSITIONS), .read_alone = estimate_positions },
-	{ NORMS, VN_EPS, "eps", { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },
+	{ NORMS, VN_EPS, { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },
 	/* eps outside the root: for rows of similar size it equals another eps under the root */
-	{ NORMS, VN_EPS_OUTSIDE, "eps", { 1e-13, 10, 17, false }, .beside = true },
+	{ NORMS, VN_EPS_OUTSIDE, { 1e-13, 10, 17, false }, .beside = true },
 	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
-	{ OF(ATTENTION), VN_SCORE_SCALE, "scale", { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
-	{ OF(DELTA_RULE), VN_DELTA_SCALE, "scale", { 0, 100, 17, false }, .times_own = true },
+	{ OF(ATTENTION), VN_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
+	{ OF(DELTA_RULE), VN_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },
 	{ OF(DELTA_RULE), .read_alone = lost_state },
 };
 
@@ -155,7 +154,7 @@ static vn_status fit_row(vn_explain_trial *t, const struct row *r, const vn_hypo
 	}
 	if (r->finding == VN_EPS_OUTSIDE)
 		vn_constant_put(&h, "eps_outside", 1);
-	const vn_status st = vn_fit_constant(t, &h, r->constant, in, err);
+	const vn_status st = vn_fit_constant(t, &h, vn_finding_constant(r->finding), in, err);
 	if (st || !r->times_own || vn_answered(t))
 		return st;
 	vn_number_put(&h, 0); /* no range of logarithms contains 0 */

@@ -143,7 +143,6 @@ static const struct {
 /* Tries a factor of the weights in a product with a bias, which is not multiplied. */
 vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 {
-	enum { DIGITS = 6 };
 	vn_hypothesis h = { .finding = VN_WEIGHTS_SCALED,
 		                .node = p->node,
 		                .change = { .kind = VN_BY_MATRIX, .matrix.kind = VN_EDIT_FACTOR } };
@@ -160,10 +159,10 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 		}
 	const double f = xy / xx, left = ee - (f - 1) * (f - 1) * xx;
 	const bool   likely = fabs(f) > CROSSED_LEAVES && left <= CROSSED_LEAVES * ee;
-	for (int digits = 2; !st && likely && digits <= DIGITS && !vn_answered(p->t); digits++) {
-		h.change.matrix.factor = vn_in_digits(f, digits);
+
+	vn_round_numbers few = { .x = f, .fewest = 2, .most = 6 };
+	while (!st && likely && !vn_answered(p->t) && vn_next_round_number(&few, &h.change.matrix.factor))
 		st = vn_try(p->t, &h, err);
-	}
 	return st;
 }
 

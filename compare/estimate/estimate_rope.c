@@ -255,15 +255,14 @@ static double theta_of_one(const turning *r, const vn_list *lists, const float *
 static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_rope rope, double theta,
                            vn_finding finding, vn_error *err)
 {
-	vn_status st = VN_OK;
-	bool      fits = false;
+	vn_round_numbers few = { .x = theta, .most = 6, .near = true };
+	vn_status        st = VN_OK;
+	bool             fits = false;
 
 	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
 		return VN_OK;
-	for (int digits = 1; !st && digits <= 6 && !fits; digits++) { /* as few as will do: a person wrote it */
+	while (!st && !fits && vn_next_round_number(&few, &rope.theta)) {
 		vn_hypothesis h = { 0 };
-		if (!vn_may_be_meant(theta, digits, &rope.theta))
-			continue;
 		st = try_rope(t, node, &rope, &r->variant, finding, &h, err);
 		fits = vn_fits(t, &h);
 	}
@@ -298,12 +297,12 @@ static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, co
 	for (scaled_by what = BY_FACTOR; !st && what < N_SCALED_BY; what++) {
 		const double x = scaled_number(r, lists, what, room), two = exp2(round(log2(x)));
 		bool         fits = false;
-		double       meant;
+		double       number;
 		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
 			st = try_scaled(t, node, r, what, two, &fits, err);
-		for (int digits = 1; !st && digits <= 4 && !fits; digits++)
-			if (vn_may_be_meant(x, digits, &meant))
-				st = try_scaled(t, node, r, what, what == BY_CONTEXT ? round(meant) : meant, &fits, err);
+		vn_round_numbers few = { .x = x, .most = 4, .near = true };
+		while (!st && !fits && vn_next_round_number(&few, &number))
+			st = try_scaled(t, node, r, what, what == BY_CONTEXT ? round(number) : number, &fits, err);
 	}
 	return st;
 }

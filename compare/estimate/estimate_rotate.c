@@ -260,34 +260,27 @@ static vn_status try_map(vn_explain_trial *t, const asked *a, vn_position_map m,
 	return st;
 }
 
-/* The numbers that a person may have written for a measured factor: of few digits, or 1 divided by one. */
-static double round_number(double x, int digits, bool inverse)
-{
-	return inverse ? 1 / vn_in_digits(1 / x, digits) : vn_in_digits(x, digits);
-}
-
 /* A factor that stretches from position 0 on, or from the first token of the run or the one before. */
 static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_map m, double factor, bool *done,
                              vn_error *err)
 {
-	vn_status st = VN_OK;
+	const double     from[] = { 0, (double)m.first, (double)m.first - 1 };
+	vn_round_numbers few = { .x = factor, .most = 3, .inverse = true };
+	vn_status        st = VN_OK;
 
 	if (!(fabs(factor) > 1e-4))
 		return VN_OK;
-	for (int digits = 1; !st && digits <= 3; digits++)
-		for (int way = 0; !st && way < 2; way++) {
-			const double by = round_number(factor, digits, way), from[] = { 0, (double)m.first, (double)m.first - 1 };
-			m.times = by;
-			for (int i = 0; !st && i < 3; i++) {
-				m.plus = from[i] * (1 - by);
-				m.whole = false;
-				st = try_map(t, a, m, done, err);
-			}
-			m.plus = 0;
-			m.whole = true;
-			if (!st)
-				st = try_map(t, a, m, done, err);
+	while (!st && vn_next_round_number(&few, &m.times)) {
+		for (int i = 0; !st && i < 3; i++) {
+			m.plus = from[i] * (1 - m.times);
+			m.whole = false;
+			st = try_map(t, a, m, done, err);
 		}
+		m.plus = 0;
+		m.whole = true;
+		if (!st)
+			st = try_map(t, a, m, done, err);
+	}
 	return st;
 }
 
@@ -373,22 +366,22 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 	if (!st && t->site->cand.shape.dim[0] == 1 && t->site->first > 0)
 		st = open_turned(t, at->node, r, &y, err);
 	if (!st && y) {
-		const double turn = t->site->plan->node[at->node].x.rope.turn;
-		const double is = position_of(r, 0), by = is / (double)t->site->first;
-		bool         done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
+		const double     turn = t->site->plan->node[at->node].x.rope.turn;
+		const double     is = position_of(r, 0), by = is / (double)t->site->first;
+		bool             done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
+		double           as;
 		/* One position in the place of another is an offset as well, so only a number that a person wrote is a
 		 * factor. */
-		for (int digits = 1; !st && digits <= 3 && !done; digits++)
-			for (int way = 0; !st && way < 2 && !done; way++)
-				for (int later = 1; !st && later >= 0; later--) {
-					vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
-					const double  as = round_number(by, digits, way);
-					if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))
-						continue;
-					vn_constant_put(&h, "turn", (turn != 0 ? turn : 1) * as);
-					st = vn_try(t, &h, err);
-					done = done || (!st && vn_fits(t, &h));
-				}
+		vn_round_numbers few = { .x = by, .most = 3, .inverse = true };
+		while (!st && !done && vn_next_round_number(&few, &as))
+			for (int later = 1; !st && later >= 0; later--) {
+				vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
+				if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))
+					continue;
+				vn_constant_put(&h, "turn", (turn != 0 ? turn : 1) * as);
+				st = vn_try(t, &h, err);
+				done = done || (!st && vn_fits(t, &h));
+			}
 	}
 	free(r);
 	free(y);

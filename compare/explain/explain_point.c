@@ -1,5 +1,5 @@
-/* explain_point.c: see explain_point.h. A new kind of mistake needs a finding (hypothesis.h), its
- * words, and a row in the table of strategies here or in that of estimate.c. */
+/* explain_point.c: see explain_point.h. A new kind of mistake needs a row in findings.def, and an
+ * estimator: a row in the table of strategies here or in that of estimate.c. */
 #include "compare/explain/explain_point.h"
 #include "compare/hypothesis/catalogue.h"
 #include "compare/explain/error_shape.h"

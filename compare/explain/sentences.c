@@ -1,38 +1,53 @@
 /* sentences.c: see sentences.h. */
 #include "compare/explain/sentences.h"
-#include "compare/explain/sentences_operation.h"
-#include "compare/explain/sentences_result.h"
+#include "compare/explain/sentence.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
 
 #include <string.h>
 
-static double number_of(const vn_hypothesis *h, const char *constant)
+/* The rows of findings.def: words with a place for one number, behind the title of a mistake; or a function. */
+static const struct row {
+	bool       titled;
+	vn_mistake mistake;
+	enum { NO_NUMBER, NUMBER, INVERSE, RANGE } with;
+	const char         *words;
+	vn_sentence_writer *say;
+} rows[VN_N_FINDINGS] = {
+#define FINDING(name, mistake, digits, with, constant, words) [VN_##name] = { false, mistake, with, words, NULL },
+#define TITLED(name, mistake, digits, with, constant, words)  [VN_##name] = { true, mistake, with, words, NULL },
+#define SAID(name, mistake, digits, writer)                   [VN_##name] = { .say = vn_sentence_##writer },
+#include "compare/hypothesis/findings.def"
+};
+
+static void put_row(const vn_sentence *s, const struct row *r)
 {
-	return constant                         ? vn_constant_of(h, constant)
-	       : h->change.kind == VN_BY_NUMBER ? h->change.number.value
-	       : h->change.kind == VN_BY_ROWS   ? h->change.rows
-	                                        : h->change.result.number;
+	const vn_hypothesis *h = s->h;
+	const double         number = r->with == NO_NUMBER ? 0 : vn_number_of(h);
+	char                 format[200], range[64];
+
+	snprintf(format, sizeof format, "%s%s",
+	         !r->titled                       ? ""
+	         : h->change.kind == VN_BY_NUMBER ? vn_fault_means(h->change.number.row)
+	                                          : vn_mistake_title(r->mistake),
+	         r->words);
+	switch (r->with) {
+	case NO_NUMBER: VN_PUT(s, "%s", format); break;
+	case NUMBER: VN_PUT(s, format, number); break;
+	case INVERSE: VN_PUT(s, format, 1 / number); break;
+	case RANGE: VN_PUT(s, format, vn_sentence_range((int64_t)number, h->first, h->last, range)); break;
+	}
 }
 
 static void put_words(const vn_sentence *s)
 {
-	const vn_finding       f = s->h->finding;
-	const vn_sentence_row *of = &vn_sentences_of_operations[f],
-						  *r = of->say || of->words ? of : &vn_sentences_of_results[f];
-	char text[64];
+	const struct row *r = &rows[s->h->finding];
 
 	if (r->say)
 		r->say(s);
-	else if (r->with == VN_NO_NUMBER)
-		VN_PUT(s, "%s", r->words);
-	else if (r->with == VN_NUMBER)
-		VN_PUT(s, r->words, number_of(s->h, r->constant));
-	else if (r->with == VN_INVERSE)
-		VN_PUT(s, r->words, 1 / number_of(s->h, r->constant));
 	else
-		VN_PUT(s, r->words, vn_sentence_range((int64_t)number_of(s->h, r->constant), s->h->first, s->h->last, text));
+		put_row(s, r);
 	if (s->h->finding != VN_FAULT && s->h->fault[0])
 		vn_text_add(s->text, s->size, "; and %s", vn_fault_means(s->h->fault[0] - 1));
 	if (s->h->paired)

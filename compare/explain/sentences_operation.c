@@ -1,5 +1,5 @@
-/* sentences_operation.c: see sentences_operation.h: its constants, its matrix, its formats, what it reads. */
-#include "compare/explain/sentences_operation.h"
+/* sentences_operation.c: see sentence.h: its constants, its matrix, its formats, what it reads. */
+#include "compare/explain/sentence.h"
 #include "compare/hypothesis/apply_computed.h"
 
 #include "libref/base/text.h"
@@ -26,7 +26,7 @@ static const char *name_of(const vn_plan *p, int value)
 	return p->value[value].name;
 }
 
-static void say_fault(const vn_sentence *s)
+void vn_sentence_fault(const vn_sentence *s)
 {
 	const vn_hypothesis *h = s->h;
 	char                 text[64];
@@ -38,36 +38,29 @@ static void say_fault(const vn_sentence *s)
 		            vn_sentence_range(0, h->first, h->last, text));
 }
 
-static void say_later(const vn_sentence *s)
+void vn_sentence_stretch(const vn_sentence *s)
 {
-	const int by = s->h->change.kind == VN_BY_ROWS ? s->h->change.rows : (int)vn_constant_of(s->h, "step_offset");
-	VN_PUT(s, "%spositions after the first call are %d too %s", s->h->change.kind == VN_BY_ROWS ? "learned " : "",
-	       abs(by), by > 0 ? "high" : "low");
+	VN_PUT(s, VN_TITLE(R5), vn_constant_of(s->h, "turn"));
+	vn_text_add(s->text, s->size, "%s", s->h->change.later ? ", after the first call" : "");
 }
 
-static void say_stretch(const vn_sentence *s)
+void vn_sentence_rotary_width(const vn_sentence *s)
 {
-	VN_PUT(s, "every angle is %.5g times the right angle%s", vn_constant_of(s->h, "turn"),
-	       s->h->change.later ? ", after the first call" : "");
-}
-
-static void say_width(const vn_sentence *s)
-{
-	VN_PUT(s, "RoPE turns %.0f of %d columns", vn_constant_of(s->h, "rotary_dim"),
+	VN_PUT(s, "%s: %.0f of %d columns", VN_TITLE(R4), vn_constant_of(s->h, "rotary_dim"),
 	       s->p->value[s->p->node[s->h->node].out[0]].size[2]);
 }
 
-static void say_sinks(const vn_sentence *s)
+void vn_sentence_sinks(const vn_sentence *s)
 {
 	const vn_hypothesis *h = s->h;
 	char                 width[64], keys[64];
 
-	VN_PUT(s, "a sliding window of %s key%s and the first %s keys (attention sinks)",
-	       vn_sentence_range(0, h->first, h->last, width), h->last == 1 ? "" : "s",
-	       vn_sentence_range(0, h->first_also, h->last_also, keys));
+	VN_PUT(s, VN_TITLE(A5), vn_sentence_range(0, h->first, h->last, width));
+	vn_text_add(s->text, s->size, " and the first %s keys (attention sinks)",
+	            vn_sentence_range(0, h->first_also, h->last_also, keys));
 }
 
-static void say_reads(const vn_sentence *s)
+void vn_sentence_reads(const vn_sentence *s)
 {
 	const vn_plan *p = s->p;
 	const vn_node *n = &p->node[s->h->node];
@@ -79,39 +72,37 @@ static void say_reads(const vn_sentence *s)
 	if (s->h->finding == VN_OTHER_WEIGHTS)
 		VN_PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
 	else if (s->h->change.reads.matrix)
-		VN_PUT(s, "computed with the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
+		VN_PUT(s, "it uses the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
 		       n->w[1] >= 0 ? "; the bias is right" : "");
 	else if (s->h->finding == VN_OTHER_CACHE)
-		VN_PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
+		VN_PUT(s, "attention reads keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
 		       name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
 	else if (s->h->finding == VN_OTHER_INPUT)
-		VN_PUT(s, "it reads %s in place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
+		VN_PUT(s, "%s is read in place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
 	else
-		VN_PUT(s, "it reads %s in place of %s of its own layer", name_of(p, in[input] - 1),
+		VN_PUT(s, "attention reads %s in place of %s of its own layer", name_of(p, in[input] - 1),
 		       s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
 }
 
-/* "the matrices of layer1.q_proj, layer1.k_proj and layer1.v_proj, fused", or "the matrix" */
-static void say_matrix(const vn_sentence *s)
+/* "..., fused: q_proj, k_proj, v_proj, before it is split" */
+void vn_sentence_matrix(const vn_sentence *s)
 {
 	const vn_node *n = &s->p->node[s->h->node];
-	const bool     back = s->h->change.matrix.kind == VN_EDIT_BACK;
+	const bool     back = s->h->change.matrix.kind == VN_EDIT_BACK, fused = s->h->change.matrix.fused;
 	int            some = 0;
 
-	vn_text_add(s->text, s->size, "%s", s->h->change.matrix.fused ? "the fused matrix of " : "the matrix");
-	for (int i = 0; s->h->change.matrix.fused && i < s->p->n_nodes; i++) {
+	VN_PUT(s, "%s%s", back ? "the bytes of a transposed matrix are read as if it were not transposed" : VN_TITLE(W1B),
+	       fused ? ", fused: " : "");
+	for (int i = 0; fused && i < s->p->n_nodes; i++) {
 		const vn_node *o = &s->p->node[i];
 		const char    *dot = strchr(name_of(s->p, o->out[0]), '.');
 		if (o->op == VN_OP_LINEAR && o->layer == n->layer && o->in[0] == n->in[0])
 			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "", dot ? dot + 1 : name_of(s->p, o->out[0]));
 	}
-	vn_text_add(s->text, s->size,
-	            back ? " was transposed%s, but its bytes are read as if it were not"
-	                 : " is read as its transpose%s: the bytes are right, the axes exchanged",
-	            some ? " before it was split" : "");
+	vn_text_add(s->text, s->size, "%s", fused ? ", before it is split" : "");
 }
 
-static void say_tail(const vn_sentence *s)
+void vn_sentence_missing_inputs(const vn_sentence *s)
 {
 	const vn_shape *w = &s->p->weight[s->p->node[s->h->node].w[0]].shape;
 	const int64_t   N = w->dim[s->p->node[s->h->node].c.linear.transposed ? 0 : 1];
@@ -119,25 +110,30 @@ static void say_tail(const vn_sentence *s)
 	VN_PUT(s, "the last %d of %lld inputs are not in the sum", s->h->change.matrix.n, (long long)N);
 }
 
-static void say_crossed(const vn_sentence *s)
+static void put_shard_order(const vn_sentence *s)
 {
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
-	VN_PUT(s,
-	       "shards of %d ranks are in the wrong order: the inputs of ranks 0 to %d are multiplied by the weights of "
-	       "ranks ",
-	       e->n, e->n - 1);
 	for (int i = 0; i < e->n; i++)
 		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
 }
 
-static void say_rows_reordered(const vn_sentence *s)
+void vn_sentence_crossed_ranks(const vn_sentence *s)
 {
-	const vn_matrix_edit *e = &s->h->change.matrix;
+	const int n = s->h->change.matrix.n;
 
-	VN_PUT(s, "rows of the matrix are in the wrong order, in shards of %d ranks:", e->n);
-	for (int i = 0; i < e->n; i++)
-		vn_text_add(s->text, s->size, " %d", e->from[i]);
+	VN_PUT(s,
+	       "shards of %d ranks are joined in the wrong order: the inputs of ranks 0 to %d are multiplied by the "
+	       "weights of ranks ",
+	       n, n - 1);
+	put_shard_order(s);
+}
+
+void vn_sentence_row_order(const vn_sentence *s)
+{
+	VN_PUT(s, "shards of %d ranks are joined in the wrong order: rows of the matrix are those of ranks ",
+	       s->h->change.matrix.n);
+	put_shard_order(s);
 	vn_text_add(s->text, s->size, "; the bias is right");
 }
 
@@ -153,14 +149,14 @@ static const char *const formats[VN_N_FORMATS] = {
 	[VN_FORMAT_INT8_128] = "int8 (128 steps to the largest number, and no 128)",
 };
 
-static void say_format(const vn_sentence *s)
+void vn_sentence_format(const vn_sentence *s)
 {
 	static const char *const of[] = {
 		[VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs", [VN_OF_BOTH] = "inputs and weights"
 	};
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
-	VN_PUT(s, "%s rounded to %s", of[e->of], formats[e->format]);
+	VN_PUT(s, "%s in %s: rounded", of[e->of], formats[e->format]);
 	if (e->scaled && e->of != VN_OF_INPUTS)
 		vn_text_add(s->text, s->size, ", with one scale for each %s",
 		            e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
@@ -169,7 +165,7 @@ static void say_format(const vn_sentence *s)
 }
 
 /* "calls of 35 tokens" */
-static void say_which_calls(int call, char text[60])
+static void put_calls(int call, char text[60])
 {
 	if (call == VN_OWN_CALLS)
 		snprintf(text, 60, "calls of several tokens");
@@ -177,41 +173,33 @@ static void say_which_calls(int call, char text[60])
 		snprintf(text, 60, "calls of %d tokens", call);
 }
 
-static void say_attend(const vn_sentence *s)
+void vn_sentence_mask(const vn_sentence *s)
+{
+	const vn_attend_edit *e = &s->h->change.attend;
+	char                  calls[60];
+
+	put_calls(e->call, calls);
+	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
+		VN_PUT(s, "%s, in %s", VN_TITLE(A3_CHUNK), calls);
+	else if (e->kind == VN_ATTEND_ONE_FIRST)
+		VN_PUT(s, "%s: calls of one token see only the first cached key", VN_TITLE(A3_CHUNK));
+	else if (e->kind == VN_ATTEND_ONE_OWN)
+		VN_PUT(s, "calls of one token see only their own key: the cache is not read");
+	else if (e->kind == VN_ATTEND_CALLS_ALONE)
+		VN_PUT(s, "%s do not see the keys of earlier calls: the cache is not read", calls);
+	else
+		VN_PUT(s, "%s in %s after the first: a query sees all keys of its call", VN_TITLE(A2), calls);
+}
+
+void vn_sentence_rounded_attention(const vn_sentence *s)
 {
 	const vn_attend_edit *e = &s->h->change.attend;
 
-	char calls[60];
-
-	say_which_calls(e->call, calls);
-	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
-		VN_PUT(s, "%s, in %s", VN_TITLE(A3_CHUNK), calls);
-	else if (e->kind == VN_ATTEND_FIRST_KEY)
-		VN_PUT(s, "%s", "every query sees the first key alone");
-	else if (e->kind == VN_ATTEND_LARGEST)
-		VN_PUT(s, "%s",
-		       "a query attends to its largest score alone: argmax in place of softmax, or scores scaled by so "
-		       "much that it is the same");
-	else if (e->kind == VN_ATTEND_ONE_OWN)
-		VN_PUT(s, "%s", "calls of one token see their own key alone: the cache is not read");
-	else if (e->kind == VN_ATTEND_ONE_FIRST)
-		VN_PUT(s, "%s: calls of one token see the first key that is cached alone", VN_TITLE(A3_CHUNK));
-	else if (e->kind == VN_ATTEND_ONE_PROMPT)
-		VN_PUT(s, "%s", "calls of one token see the keys of the first call alone: nothing is appended to the cache");
-	else if (e->kind == VN_ATTEND_CALLS_ALONE)
-		VN_PUT(s, "%s do not see the keys of earlier calls: the cache is not read", calls);
-	else if (e->kind == VN_ATTEND_CALLS_FUTURE)
-		VN_PUT(s, "%s in %s after the first: a query sees all keys of its call", VN_TITLE(A2), calls);
-	else if (e->kind == VN_ATTEND_SINK)
-		VN_PUT(s, "softmax with an attention sink: one more score, %g, that has no value", e->number);
-	else if (e->kind == VN_ATTEND_SUM_PLUS)
-		VN_PUT(s, "softmax with %g added to its sum, after the largest score was subtracted", e->number);
-	else if (e->kind == VN_ATTEND_CAP)
-		VN_PUT(s, "scores capped: %g tanh(score / %g)", e->number, e->number);
-	else if (e->cache)
-		VN_PUT(s, "a cache in %s%s, read after the first call", formats[e->cache],
-		       e->scaled ? ", with one scale for each token and head" : "");
-	else if (e->inputs)
+	if (e->cache) {
+		VN_PUT(s, VN_TITLE(C7), formats[e->cache]);
+		vn_text_add(s->text, s->size, "%s, read after the first call",
+		            e->scaled ? ", with one scale for each token and head" : "");
+	} else if (e->inputs)
 		VN_PUT(s, "the operands of both products of attention are rounded to %s", formats[e->inputs]);
 	else if (e->exps && e->sum)
 		VN_PUT(s, "softmax wholly in %s: scores, exponentials, their sum and probabilities are rounded",
@@ -224,17 +212,12 @@ static void say_attend(const vn_sentence *s)
 		       e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
 }
 
-static void say_activation(const vn_sentence *s)
+void vn_sentence_activation(const vn_sentence *s)
 {
-	VN_PUT(s, "%s in place of the activation", vn_activation_name(s->h->change.activation));
+	VN_PUT(s, VN_TITLE(M1), vn_activation_name(s->h->change.activation));
 }
 
-static void say_scaled(const vn_sentence *s)
-{
-	VN_PUT(s, "the weights are multiplied by %.6g, the bias is not", s->h->change.matrix.factor);
-}
-
-static void say_narrow(const vn_sentence *s)
+void vn_sentence_narrow(const vn_sentence *s)
 {
 	const vn_narrow_edit *e = &s->h->change.narrow;
 
@@ -245,7 +228,7 @@ static void say_narrow(const vn_sentence *s)
 		       s->p->node[s->h->node].n_w ? ", weights" : "");
 }
 
-static void say_calls(const vn_sentence *s)
+void vn_sentence_calls(const vn_sentence *s)
 {
 	if (s->h->change.rotate.call == VN_OWN_CALLS)
 		VN_PUT(s, "%s of several tokens", VN_TITLE(R3B_ZERO));
@@ -254,7 +237,7 @@ static void say_calls(const vn_sentence *s)
 }
 
 /* "token 20 is", "tokens 30-45 are", "tokens from 40 on are" rotated as ... */
-static void say_moved(const vn_sentence *s)
+void vn_sentence_moved_tokens(const vn_sentence *s)
 {
 	const vn_position_map *m = &s->h->change.rotate.map;
 	const bool             one = m->first == m->last && !m->open;
@@ -278,7 +261,7 @@ static void say_moved(const vn_sentence *s)
 		vn_text_add(s->text, s->size, "if %.4g times as far from position %.0f", m->times, from);
 }
 
-static void say_rotation(const vn_sentence *s)
+void vn_sentence_rotation(const vn_sentence *s)
 {
 	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
 	const vn_rotate_edit    *e = &s->h->change.rotate;
@@ -294,6 +277,7 @@ static void say_rotation(const vn_sentence *s)
 	vn_weight_format in = VN_FORMAT_NONE;
 	int              some = 0, left = 0;
 
+	VN_PUT(s, "RoPE computes ");
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
 		left += of[i].in != VN_FORMAT_NONE;
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
@@ -305,12 +289,7 @@ static void say_rotation(const vn_sentence *s)
 	vn_text_add(s->text, s->size, " in %s", names[in]);
 }
 
-static void say_outside(const vn_sentence *s)
-{
-	VN_PUT(s, "%s, and is %.4g", VN_TITLE(N2), vn_constant_of(s->h, "eps"));
-}
-
-static void say_token(const vn_sentence *s)
+void vn_sentence_token(const vn_sentence *s)
 {
 	const int by = s->h->change.tokens;
 	char      which[40];
@@ -322,80 +301,10 @@ static void say_token(const vn_sentence *s)
 	VN_PUT(s, "the embedding of %s%s", which, s->h->change.later ? ", after the first call" : "");
 }
 
-static void say_ids(const vn_sentence *s)
+void vn_sentence_ids(const vn_sentence *s)
 {
 	VN_PUT(s, "%s%s",
 	       s->h->finding == VN_TURNED_BY_IDS ? "rotated by the token id, not by the position"
-	                                         : "the embedding is read at the position, not at the token id",
+	                                         : "the embedding of the position, not of the token id",
 	       s->h->change.later ? ", after the first call" : "");
 }
-
-/* clang-format off */
-const vn_sentence_row vn_sentences_of_operations[VN_N_FINDINGS] = {
-	[VN_FAULT] = { .say = say_fault },
-	[VN_THETA] = { .words = "RoPE with theta %g", .with = VN_NUMBER, .constant = "theta" },
-	[VN_THETA_PLAIN] = { .words = "RoPE with theta %g and without its scaling", .with = VN_NUMBER,
-		.constant = "theta" },
-	[VN_ROPE_FACTOR] = { .words = "RoPE with llama3 scaling by factor %g", .with = VN_NUMBER, .constant = "factor" },
-	[VN_ROPE_CONTEXT] = { .words = "RoPE with llama3 scaling from an original context of %g", .with = VN_NUMBER,
-		.constant = "original_context" },
-	[VN_ROPE_LOW] = { .words = "RoPE with llama3 scaling, low_freq_factor %g", .with = VN_NUMBER,
-		.constant = "low_freq_factor" },
-	[VN_ROPE_HIGH] = { .words = "RoPE with llama3 scaling, high_freq_factor %g", .with = VN_NUMBER,
-		.constant = "high_freq_factor" },
-	[VN_OFFSET] = { .words = "positions count from %s", .with = VN_WITH_RANGE, .constant = "offset" },
-	[VN_OFFSET_LATER] = { .say = say_later },
-	[VN_ONE_POSITION] = { .words = "every token is rotated as token %.0f", .with = VN_NUMBER, .constant = "offset" },
-	[VN_ANY_POSITION] = { .words = "every token is rotated as if at one and the same position" },
-	[VN_STRETCH] = { .say = say_stretch },
-	[VN_ROTARY_WIDTH] = { .say = say_width },
-	[VN_TABLE_OFFSET] = { .words = "learned positions count from %s", .with = VN_WITH_RANGE },
-	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
-	[VN_EPS] = { .words = "eps is %.4g", .with = VN_NUMBER, .constant = "eps" },
-	[VN_EPS_OUTSIDE] = { .say = say_outside },
-	[VN_SCORE_SCALE] = { .words = "scores scaled by %.6g", .with = VN_NUMBER, .constant = "scale" },
-	[VN_DELTA_SCALE] = { .words = "queries of the delta rule scaled by %.6g", .with = VN_NUMBER, .constant = "scale" },
-	[VN_WINDOW] = { .words = "a sliding window of %s keys", .with = VN_WITH_RANGE, .constant = "window" },
-	[VN_WINDOW_AND_SINKS] = { .say = say_sinks },
-	[VN_KEYS_OF_PADDING] = { .words = "padding keys are seen: %s", .with = VN_WITH_RANGE, .constant = "padding" },
-	[VN_PADDING_SEEN] = { .words = "keys of padding are seen, the batch's own padding rows" },
-	[VN_MATRIX_TURNED] = { .say = say_matrix },
-	[VN_INPUTS_MISSING] = { .say = say_tail },
-	[VN_RANKS_CROSSED] = { .say = say_crossed },
-	[VN_ROWS_REORDERED] = { .say = say_rows_reordered },
-	[VN_NEVER_LOADED] = { .words = "the weights are 0: never loaded" },
-	[VN_WEIGHTS_SCALED] = { .say = say_scaled },
-	[VN_WEIGHTS_ROUNDED] = { .say = say_format },
-	[VN_WEIGHTS_QUANTISED] = { .say = say_format },
-	[VN_PRODUCT_ROUNDED] = { .say = say_format },
-	[VN_MASK_FROM_CALL] = { .say = say_attend },
-	[VN_CALLS_ALONE] = { .say = say_attend }, [VN_CALLS_SEE_FUTURE] = { .say = say_attend },
-	[VN_LARGEST_ALONE] = { .say = say_attend },
-	[VN_FIRST_KEY_ALONE] = { .say = say_attend }, [VN_NOTHING_APPENDED] = { .say = say_attend },
-	[VN_SOFTMAX_SINK] = { .say = say_attend },
-	[VN_SUM_PLUS] = { .say = say_attend },
-	[VN_SCORE_CAP] = { .say = say_attend },
-	[VN_SOFTMAX_ROUNDED] = { .say = say_attend }, [VN_ATTENTION_ROUNDED] = { .say = say_attend },
-	[VN_PROBS_ROUNDED] = { .say = say_attend }, [VN_CACHE_ROUNDED] = { .say = say_attend },
-	[VN_OTHER_ACTIVATION] = { .say = say_activation },
-	[VN_NARROW] = { .say = say_narrow },
-	[VN_ANGLES_ROUNDED] = { .say = say_rotation },
-	[VN_CALLS_FROM_ZERO] = { .say = say_calls },
-	[VN_POSITIONS_OF_SOME] = { .say = say_moved },
-	[VN_TURNED_BY_IDS] = { .say = say_ids },
-	[VN_SINE_FOR_COSINE] = { .words = "sines and cosines exchanged" },
-	[VN_STATE_LOST] = { .words = "calls after the first begin with an empty state" },
-	[VN_UNNORMED] = { .words = "queries and keys of the delta rule not normed, though they are recorded so" },
-	[VN_OTHER_WEIGHTS] = { .say = say_reads },
-	[VN_PARTNERS_MATRIX] = { .say = say_reads },
-	[VN_OTHER_MATRIX] = { .say = say_reads },
-	[VN_OTHER_CACHE] = { .say = say_reads },
-	[VN_OTHER_KEYS] = { .say = say_reads },
-	[VN_OTHER_VALUES] = { .say = say_reads },
-	[VN_OTHER_INPUT] = { .say = say_reads },
-	[VN_STEP_STALE] = { .words = "the values of the previous step: the buffer was not updated" },
-	[VN_STEP_LATE] = { .words = "the values that belong to the previous step: one step late" },
-	[VN_OTHER_TOKEN] = { .say = say_token },
-	[VN_POSITION_FOR_ID] = { .say = say_ids },
-};
-/* clang-format on */

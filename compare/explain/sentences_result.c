@@ -1,5 +1,5 @@
-/* sentences_result.c: see sentences_result.h. */
-#include "compare/explain/sentences_result.h"
+/* sentences_result.c: see sentence.h: slots of a cache, ranks, orders, factors. */
+#include "compare/explain/sentence.h"
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/rearrange/rearrange_number.h"
@@ -11,33 +11,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void say_slots(const vn_sentence *s)
+static void put_slots(const vn_sentence *s, const char *what, int by)
+{
+	VN_PUT(s, "%s are written %d slot%s %s their own", what, abs(by), abs(by) > 1 ? "s" : "",
+	       by < 0 ? "before" : "after");
+}
+
+void vn_sentence_slots(const vn_sentence *s)
 {
 	static const char *const what[] = { "tokens", "keys", "values" };
 	const int                by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
 
-	VN_PUT(s, "%s are written %d slot%s %s their own", what[of], by, by > 1 ? "s" : "",
-	       vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "after");
+	put_slots(s, what[of], vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? -by : by);
 }
 
-static void say_new_slots(const vn_sentence *s)
+void vn_sentence_new_slots(const vn_sentence *s)
 {
-	static const char *const what[] = { "", "keys of ", "values of " };
+	static const char *const what[][2] = { { "tokens after the first call", "the newest tokens" },
+		                                   { "keys of tokens after the first call", "keys of the newest tokens" },
+		                                   { "values of tokens after the first call", "values of the newest tokens" } };
 	const vn_slot_change    *c = &s->h->change.slots;
 
-	VN_PUT(s, "%s%s %s written one slot %s, and a slot that is read holds nothing", what[c->of],
-	       c->newest ? "the newest token" : "tokens after the first call", c->newest && !c->of ? "is" : "are",
-	       c->by < 0 ? "early" : "late");
+	put_slots(s, what[c->of][c->newest], c->by);
+	vn_text_add(s->text, s->size, ", so a slot that is read was never written");
 }
 
-static void say_exchanged(const vn_sentence *s)
+void vn_sentence_exchanged_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", ", keys only", ", values only" };
-	VN_PUT(s, "blocks of %.0f tokens exchanged in pairs%s", vn_constant_of(s->h, "cache_block"),
+	VN_PUT(s, "blocks of %.0f tokens are in another order: exchanged in pairs%s", vn_constant_of(s->h, "cache_block"),
 	       alone[(int)vn_constant_of(s->h, "cache_of")]);
 }
 
-static void say_blocks(const vn_sentence *s)
+void vn_sentence_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", " of keys", " of values" };
 	const vn_block_table    *b = &s->h->change.blocks;
@@ -50,7 +56,7 @@ static void say_blocks(const vn_sentence *s)
 	       strlen(list) < sizeof list - 8 ? "" : "...");
 }
 
-static void say_cache(const vn_sentence *s)
+void vn_sentence_cache(const vn_sentence *s)
 {
 	static const char *const what[][2] = {
 		{ "keys and values", "key and value are" },
@@ -89,7 +95,7 @@ static void say_cache(const vn_sentence *s)
 }
 
 /* "the cache holds the key of token 64 in place of token 3's; token 3's value is right" */
-static void say_one_alone(const vn_sentence *s)
+void vn_sentence_one_alone(const vn_sentence *s)
 {
 	const int  *list = s->h->change.result.list, of = list[1], holds = list[2], others = list[3];
 	const char *what = of == 1 ? "key" : "value";
@@ -102,23 +108,21 @@ static void say_one_alone(const vn_sentence *s)
 	if (others)
 		snprintf(few, sizeof few, " or one of %d others", others);
 	if (holds == VN_CACHE_UNKNOWN)
-		VN_PUT(s, "the cache holds a %s of no token of this run in place of token %d's: stale or overwritten%s", what,
-		       list[0], right);
+		VN_PUT(s, "the cache holds an unknown %s in place of token %d's: stale or overwritten%s", what, list[0], right);
 	else
 		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, holds, few, list[0], right);
 }
 
-static void say_not_cached(const vn_sentence *s)
+void vn_sentence_not_cached(const vn_sentence *s)
 {
-	const bool        late = vn_constant_of(s->h, "cache_form") == VN_CACHE_LATE;
-	const char *const what = vn_constant_of(s->h, "cache_of") == 1 ? "keys" : "values";
+	const bool late = vn_constant_of(s->h, "cache_form") == VN_CACHE_LATE;
 
-	VN_PUT(s, "%s of tokens after the first call are not yet in the cache when it is read: %s", what,
-	       late ? "zeros" : "the previous token's are read");
+	VN_PUT(s, "%s (%s)", late ? VN_TITLE(C5) : VN_TITLE(C5_BEFORE),
+	       vn_constant_of(s->h, "cache_of") == 1 ? "keys only" : "values only");
 }
 
 /* Which ranks of how many: the present ones if these are few, else the missing ones. */
-static void say_ranks(const vn_sentence *s)
+void vn_sentence_ranks(const vn_sentence *s)
 {
 	const double number = s->h->change.number.value;
 	const int    n = (int)fmod(fabs(number), VN_RANKS_MOST);
@@ -137,27 +141,25 @@ static void say_ranks(const vn_sentence *s)
 	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", number < 0 ? ", and no bias" : "");
 }
 
-static void say_shards(const vn_sentence *s)
+static void put_list(const vn_sentence *s)
 {
-	const bool gate = s->h->change.number.row == vn_mistake_fault(VN_MISTAKE_P17_GATE);
-	VN_PUT(s, "shards of a fused %s joined rank by rank (%.0f ranks)", gate ? "gate and up" : "product",
-	       s->h->change.number.value);
+	for (int i = 0; i < s->h->change.result.n; i++)
+		vn_text_add(s->text, s->size, " %d", s->h->change.result.list[i]);
 }
 
-static void say_list(const vn_sentence *s)
+void vn_sentence_shard_order(const vn_sentence *s)
 {
-	const int n = s->h->change.result.n;
-	char      list[160] = "";
-
-	for (int i = 0; i < n; i++)
-		vn_text_add(list, sizeof list, "%s%d", i ? " " : "", s->h->change.result.list[i]);
-	if (s->h->finding == VN_SHARDS_REORDERED)
-		VN_PUT(s, "shards of %d ranks joined in the wrong order: %s", n, list);
-	else
-		VN_PUT(s, "heads in another order: %s", list);
+	VN_PUT(s, "shards of %d ranks are joined in the wrong order:", s->h->change.result.n);
+	put_list(s);
 }
 
-static void say_factor(const vn_sentence *s)
+void vn_sentence_head_order(const vn_sentence *s)
+{
+	VN_PUT(s, "heads in another order:");
+	put_list(s);
+}
+
+void vn_sentence_factor(const vn_sentence *s)
 {
 	/* clang-format off */
 	static const char *const names[VN_N_FACTOR_NAMES] = {
@@ -179,7 +181,7 @@ static void say_factor(const vn_sentence *s)
 	       name ? name : "");
 }
 
-static void say_axes(const vn_sentence *s)
+void vn_sentence_axes(const vn_sentence *s)
 {
 	const char *axes = vn_entry_axes(vn_recording_entry(s->c->opened.ref, s->c->result.point[s->x->point].ref));
 	char        order[80] = "";
@@ -189,19 +191,12 @@ static void say_axes(const vn_sentence *s)
 		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
-	const char *title = s->h->finding == VN_AXES_OF_HEADS        ? VN_TITLE(A8)
-	                    : s->h->finding == VN_AXES_BEFORE_TOKENS ? VN_TITLE(A9)
-	                                                             : NULL;
-	VN_PUT(s, "its elements are in the order (%s)%s%s", order, title ? ": " : "", title ? title : "");
-}
-
-static void say_parallel(const vn_sentence *s)
-{
-	VN_PUT(s, "%s", VN_TITLE(N19));
+	const char *title = vn_mistake_title(vn_hypothesis_mistake(s->h));
+	VN_PUT(s, "its elements are in the order (%s)%s%s", order, *title ? ": " : "", title);
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */
-static void say_rows(const vn_sentence *s)
+void vn_sentence_rows(const vn_sentence *s)
 {
 	const int *list = s->h->change.result.list, n = s->h->change.result.n;
 	char       rows[120] = "";
@@ -213,7 +208,7 @@ static void say_rows(const vn_sentence *s)
 }
 
 /* "partly written: channels 0-7 of 48 are 0 in every token" */
-static void say_channels(const vn_sentence *s)
+void vn_sentence_channels(const vn_sentence *s)
 {
 	const int *list = s->h->change.result.list, n = s->h->change.result.n;
 	char       all[120] = "";
@@ -224,56 +219,11 @@ static void say_channels(const vn_sentence *s)
 	       all, n % 2 ? "..." : "", s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
 }
 
-static void say_clamped(const vn_sentence *s)
+void vn_sentence_clamped(const vn_sentence *s)
 {
 	static const char *const which[] = { "above %.6g", "below %.6g", "beyond +-%.6g" };
 	char                     limit[40];
 
 	snprintf(limit, sizeof limit, which[s->h->change.result.list[0]], s->h->change.result.number);
-	VN_PUT(s, "clamped: numbers %s become that", limit);
+	VN_PUT(s, "clamped: numbers %s are set to this bound", limit);
 }
-
-/* clang-format off */
-const vn_sentence_row vn_sentences_of_results[VN_N_FINDINGS] = {
-	[VN_SLOTS_MOVED] = { .say = say_slots },
-	[VN_NEW_SLOTS_MOVED] = { .say = say_new_slots },
-	[VN_BLOCKS_EXCHANGED] = { .say = say_exchanged },
-	[VN_BLOCKS_REORDERED] = { .say = say_blocks },
-	[VN_OWN_KEY_MISSING] = { .words = "a token's own key and value are not yet in the cache when it is read" },
-	[VN_KEYS_UNSEEN] = { .say = say_cache },
-	[VN_CACHE_EMPTY] = { .say = say_cache },
-	[VN_CACHE_OTHER_TOKENS] = { .say = say_cache },
-	[VN_CACHE_ONE_ALONE] = { .say = say_one_alone },
-	[VN_NEW_NOT_CACHED] = { .say = say_not_cached },
-	[VN_BIAS_TIMES] = { .words = "bias added %.6g times", .with = VN_NUMBER },
-	[VN_RANKS_SUMMED] = { .say = say_ranks },
-	[VN_SHARDS_JOINED] = { .say = say_shards },
-	[VN_SHARDS_ALONG_TOKENS] = { .words = "shards of %.0f ranks joined along the token axis", .with = VN_NUMBER },
-	[VN_SHARDS_REORDERED] = { .say = say_list },
-	[VN_ROWS_PADDED] = { .words = "padding of %.0f after each row of a matrix is read as data", .with = VN_NUMBER },
-	[VN_TEMPERATURE] = { .words = "logits at a temperature of %.6g", .with = VN_INVERSE },
-	[VN_CAP] = { .words = "logits capped: %1$.6g tanh(x / %1$.6g)", .with = VN_NUMBER },
-	[VN_SUM_TIMES] = { .words = "the sum of ranks is taken %.0f times", .with = VN_NUMBER },
-	[VN_AVERAGE] = { .words = "the average of %.0f ranks, not their sum", .with = VN_INVERSE },
-	[VN_FACTOR] = { .say = say_factor },
-	[VN_CLAMPED] = { .say = say_clamped },
-	[VN_ADDEND] = { .words = "%.6g is added to every element", .with = VN_NUMBER },
-	[VN_ONE_VALUE] = { .words = "every element is %.6g", .with = VN_NUMBER },
-	[VN_ZERO] = { .words = "every element is 0: never written" },
-	[VN_HEADS_REORDERED] = { .say = say_list },
-	[VN_TOKENS_MOVED] = { .words = "token t has the values of token t %+.0f", .with = VN_NUMBER },
-	[VN_TOKENS_REVERSED] = { .words = "tokens in reverse order" },
-	[VN_AXES_RECORDED] = { .say = say_axes },
-	[VN_AXES_OF_HEADS] = { .say = say_axes },
-	[VN_AXES_BEFORE_TOKENS] = { .say = say_axes },
-	[VN_AXES] = { .say = say_axes },
-	[VN_RECORDED_LATER] = { .words = "another checkpoint is recorded, bit for bit" },
-	[VN_RECORDED_BEFORE] = { .words = "another checkpoint is recorded, bit for bit" },
-	[VN_PARALLEL_BLOCK] = { .say = say_parallel },
-	[VN_PARTLY_ZERO] = { .say = say_rows },
-	[VN_PARTLY_OTHER] = { .say = say_rows },
-	[VN_CHANNELS_ZERO] = { .say = say_channels },
-	[VN_SQUARES_OVERFLOW] = { .words = "right, but its input is too large: the sum of its squares passes 3.4e38, the "
-		"largest float32, and x / infinity is 0" },
-};
-/* clang-format on */

@@ -2,6 +2,8 @@
 #include "compare/hypothesis/edit_matrix.h"
 #include "compare/hypothesis/trial.h"
 
+#include "libref/base/arrange.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,14 +45,14 @@ bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, in
 	return !fused || (e->n > 1 && !e->transposed);
 }
 
-/* The element at row m and column n of the fused matrix. */
-static double element_at(const vn_edited *e, int64_t m, int64_t n)
+/* Element i of the fused matrix, row by row. */
+static double element_at(const vn_edited *e, int64_t i)
 {
 	int k = 0;
 
-	while (k + 1 < e->n && m >= e->rows[k])
-		m -= e->rows[k++];
-	return vn_number_at(e->w[k], e->transposed ? n * e->M + m : m * e->N + n);
+	for (; k + 1 < e->n && i >= e->rows[k] * e->N; k++)
+		i -= e->rows[k] * e->N;
+	return vn_number_at(e->w[k], e->transposed ? i % e->N * e->M + i / e->N : i);
 }
 
 /* ---- formats --------------------------------------------------------------------------------------- */
@@ -168,9 +170,17 @@ static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 
 /* ---- edits --------------------------------------------------------------------------------------------- */
 
+/* Index i of n is in one of edit->n shards. Returns where it comes from. */
+static int64_t shard_index(const vn_matrix_edit *edit, int64_t i, int64_t n)
+{
+	const int64_t each = n / edit->n;
+	return i < each * edit->n ? edit->from[i / each] * each + i % each : i;
+}
+
 void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row)
 {
-	const int64_t N = e->N, each = edit->n ? N / edit->n : 0, block = edit->n ? e->M / edit->n : 0;
+	const int64_t N = e->N;
+	const double  factor = edit->kind == VN_EDIT_FACTOR ? edit->factor : 1;
 	int64_t       at = m, all = 0;
 
 	for (int k = 0; k < e->n; k++) {
@@ -178,22 +188,16 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 		all += e->rows[k];
 	}
 	for (int64_t n = 0; n < N; n++) {
-		const int64_t turned = n * all + at, back = at * N + n;
+		int64_t i = at * N + n;
 		switch (edit->kind) {
-		case VN_EDIT_TURNED: row[n] = element_at(e, turned / N, turned % N); break;
-		case VN_EDIT_BACK: row[n] = element_at(e, back % all, back / all); break;
-		case VN_EDIT_TAIL: row[n] = n < N - edit->n ? element_at(e, at, n) : 0; break;
-		case VN_EDIT_RANKS:
-			row[n] = n < each * edit->n ? element_at(e, at, edit->from[n / each] * each + n % each)
-			                            : element_at(e, at, n);
-			break;
-		case VN_EDIT_ROWS:
-			row[n] = element_at(e, at < block * edit->n ? edit->from[at / block] * block + at % block : at, n);
-			break;
-		case VN_EDIT_ZERO: row[n] = 0; break;
-		case VN_EDIT_FACTOR: row[n] = edit->factor * element_at(e, at, n); break;
-		default: row[n] = element_at(e, at, n); break;
+		case VN_EDIT_TURNED: i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TURNED, .a = N, .b = all }, i, all * N); break;
+		case VN_EDIT_BACK: i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TURNED, .a = all, .b = N }, i, all * N); break;
+		case VN_EDIT_RANKS: i = at * N + shard_index(edit, n, N); break;
+		case VN_EDIT_ROWS: i = shard_index(edit, at, e->M) * N + n; break;
+		default: break;
 		}
+		const bool zero = edit->kind == VN_EDIT_ZERO || (edit->kind == VN_EDIT_TAIL && n >= N - edit->n);
+		row[n] = zero ? 0 : factor * element_at(e, i);
 	}
 	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_INPUTS)
 		put_format(e, edit, row);

@@ -134,21 +134,20 @@ vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int6
 
 vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_error *err)
 {
-	vn_hypothesis exact, with;
-	double        meant;
-	vn_status     st = score_with(t, h, x, &exact, err);
+	vn_hypothesis    exact, with;
+	vn_round_numbers few = { .x = x, .most = 6, .near = true };
+	double           number;
+	vn_status        st = score_with(t, h, x, &exact, err);
 
 	if (st || isnan(exact.limit_fraction))
 		return st;
 	const double most = VN_EXPLAIN_APART * fmax(exact.limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
 	*h = exact;
-	for (int digits = 1; !st && digits <= 6; digits++) { /* a person wrote it */
-		if (!vn_may_be_meant(x, digits, &meant) || (st = score_with(t, &exact, meant, &with, err)) ||
-		    !(with.limit_fraction < most))
-			continue;
-		*h = with;
-		break;
-	}
+	while (!st && vn_next_round_number(&few, &number))
+		if (!(st = score_with(t, &exact, number, &with, err)) && with.limit_fraction < most) {
+			*h = with;
+			break;
+		}
 	if (!st)
 		vn_keep(t->x, h);
 	return st;

@@ -12,40 +12,15 @@
 
 /* ---- the catalogue id ------------------------------------------------------------------------------------ */
 
-/* The catalogue id, and the number of digits in which its number is printed; numbers with equal
- * digits count as the same. */
-/* clang-format off */
-static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
-#define IS(name, digits) { VN_MISTAKE_##name, digits }
-	[VN_THETA] = IS(R2, 6), [VN_THETA_PLAIN] = IS(R2, 6), [VN_ROPE_FACTOR] = IS(R6, 6), [VN_ROPE_CONTEXT] = IS(R6, 6),
-	[VN_ROPE_LOW] = IS(R6, 6), [VN_ROPE_HIGH] = IS(R6, 6), [VN_OFFSET] = IS(R3, 6), [VN_OFFSET_LATER] = IS(R3B, 6),
-	[VN_ONE_POSITION] = IS(R3, 6), [VN_ANY_POSITION] = IS(R3, 6), [VN_STRETCH] = IS(R5, 5),
-		[VN_ROTARY_WIDTH] = IS(R4, 6),
-	[VN_TABLE_OFFSET] = IS(R15, 6), [VN_TABLE_OFFSET_LATER] = IS(R15, 6), [VN_EPS] = IS(N1, 4),
-		[VN_EPS_OUTSIDE] = IS(N2, 4),
-	[VN_SCORE_SCALE] = IS(A1, 6), [VN_DELTA_SCALE] = IS(G6, 6), [VN_WINDOW] = IS(A5, 6),
-		[VN_WINDOW_AND_SINKS] = IS(A5, 6),
-	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_PADDING_SEEN] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6),
-		[VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
-	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6),
-		[VN_SUM_TIMES] = IS(P16, 6),
-	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6),
-		[VN_AXES_RECORDED] = IS(P11, 6),
-	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_AXES_BEFORE_TOKENS] = IS(A9, 6), [VN_RECORDED_LATER] = IS(P7, 6),
-		[VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
-	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_PARTNERS_MATRIX] = IS(W4, 6),
-		[VN_UNNORMED] = IS(G5_MISSING, 6),
-		[VN_OTHER_CACHE] = IS(C9, 6),
-		[VN_OTHER_KEYS] = IS(C9, 6),
-	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6),
-		[VN_STEP_LATE] = IS(P8, 6),
-	[VN_OTHER_TOKEN] = IS(M5, 6), [VN_POSITION_FOR_ID] = IS(M5, 6), [VN_MATRIX_TURNED] = IS(W1B, 6),
-		[VN_RANKS_CROSSED] = IS(P18_ORDER, 6), [VN_ROWS_REORDERED] = IS(P18_ORDER, 6), [VN_NEVER_LOADED] = IS(W11, 6),
-	[VN_WEIGHTS_ROUNDED] = IS(W13, 6), [VN_WEIGHTS_QUANTISED] = IS(W15, 6), [VN_PARALLEL_BLOCK] = IS(N19, 6),
-	[VN_MASK_FROM_CALL] = IS(A3_CHUNK, 6), [VN_ANGLES_ROUNDED] = IS(R13, 6), [VN_CALLS_FROM_ZERO] = IS(R3B_ZERO, 6),
-	[VN_CACHE_ROUNDED] = IS(C7, 6), [VN_OTHER_ACTIVATION] = IS(M1, 6),
+static const struct {
+	vn_mistake  id;
+	int         digits;
+	const char *constant;
+} findings[VN_N_FINDINGS] = {
+#define FINDING(name, mistake, digits, with, constant, words) [VN_##name] = { mistake, digits, constant },
+#define SAID(name, mistake, digits, say)                      [VN_##name] = { mistake, digits, NULL },
+#include "compare/hypothesis/findings.def"
 };
-/* clang-format on */
 
 static vn_mistake slots_id(bool alone, bool after)
 {
@@ -123,6 +98,13 @@ static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int d
 	return same;
 }
 
+static bool same_matrix(const vn_matrix_edit *a, const vn_matrix_edit *b)
+{
+	return a->kind == b->kind && a->fused == b->fused && a->n == b->n &&
+	       memcmp(a->from, b->from, sizeof a->from) == 0 && a->factor == b->factor && a->format == b->format &&
+	       a->of == b->of && a->scaled == b->scaled && a->stored == b->stored;
+}
+
 static bool same_rotation(const vn_rotate_edit *a, const vn_rotate_edit *b)
 {
 	const vn_position_map *m = &a->map, *n = &b->map;
@@ -136,7 +118,7 @@ static bool same_rotation(const vn_rotate_edit *a, const vn_rotate_edit *b)
 static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	const vn_change *x = &a->change, *y = &b->change;
-	const int        digits = findings[a->finding].digits ? findings[a->finding].digits : 6;
+	const int        digits = findings[a->finding].digits;
 
 	if (x->kind != y->kind || x->later != y->later)
 		return false;
@@ -144,7 +126,7 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_NUMBER: return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
 	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
 	case VN_BY_ROWS: return a->last || x->rows == y->rows;
-	case VN_BY_MATRIX: return memcmp(&x->matrix, &y->matrix, sizeof x->matrix) == 0;
+	case VN_BY_MATRIX: return same_matrix(&x->matrix, &y->matrix);
 	case VN_BY_ROTATION: return same_rotation(&x->rotate, &y->rotate);
 	case VN_BY_ATTEND:
 		return x->attend.kind == y->attend.kind && x->attend.call == y->attend.call &&
@@ -154,7 +136,9 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 		       x->attend.scaled == y->attend.scaled && same_number(x->attend.number, y->attend.number, digits);
 	case VN_BY_ACTIVATION: return x->activation == y->activation;
 	case VN_BY_NARROW: return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
-	case VN_BY_READS: return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
+	case VN_BY_READS:
+		return memcmp(x->reads.in, y->reads.in, sizeof x->reads.in) == 0 && x->reads.weights == y->reads.weights &&
+		       x->reads.matrix == y->reads.matrix;
 	case VN_BY_BLOCKS:
 		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n &&
 		       memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
@@ -233,4 +217,24 @@ void vn_number_put(vn_hypothesis *h, double number)
 		h->change.constants.set[h->change.constants.n - 1].value = number;
 	else if (h->change.kind == VN_BY_ROWS)
 		h->change.rows = (int)number;
+}
+
+const char *vn_finding_constant(vn_finding f)
+{
+	return findings[f].constant;
+}
+
+double vn_number_of(const vn_hypothesis *h)
+{
+	const char *constant = vn_finding_constant(h->finding);
+
+	if (constant)
+		return vn_constant_of(h, constant);
+	switch (h->change.kind) {
+	case VN_BY_NUMBER: return h->change.number.value;
+	case VN_BY_ROWS: return h->change.rows;
+	case VN_BY_MATRIX: return h->change.matrix.factor;
+	case VN_BY_ATTEND: return h->change.attend.number;
+	default: return h->change.result.number;
+	}
 }

@@ -14,37 +14,14 @@
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };
 
-/* What is wrong. A new finding needs a row in hypothesis.c (its id), one in
- * sentences_operation.c or sentences_result.c (its sentence), and an estimator. */
-/* clang-format off */
+/* What is wrong. VN_FAULT: one mistake of the catalogue, or two. A new finding needs a row in
+ * findings.def and an estimator. */
 typedef enum vn_finding {
-	VN_FAULT, /* one of the catalogue, or two */
-	VN_THETA, VN_THETA_PLAIN, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH, VN_OFFSET, VN_OFFSET_LATER,
-		VN_ONE_POSITION,
-	VN_ANY_POSITION, VN_STRETCH, VN_ROTARY_WIDTH, VN_TABLE_OFFSET, VN_TABLE_OFFSET_LATER,
-	VN_EPS, VN_EPS_OUTSIDE, VN_SCORE_SCALE, VN_DELTA_SCALE, VN_WINDOW, VN_WINDOW_AND_SINKS, VN_KEYS_OF_PADDING,
-		VN_PADDING_SEEN,
-	VN_SLOTS_MOVED, VN_NEW_SLOTS_MOVED, VN_BLOCKS_EXCHANGED, VN_BLOCKS_REORDERED, VN_OWN_KEY_MISSING, VN_KEYS_UNSEEN,
-		VN_CACHE_EMPTY, VN_CACHE_OTHER_TOKENS, VN_CACHE_ONE_ALONE, VN_NEW_NOT_CACHED,
-	VN_BIAS_TIMES, VN_RANKS_SUMMED, VN_SHARDS_JOINED, VN_SHARDS_ALONG_TOKENS, VN_SHARDS_REORDERED, VN_ROWS_PADDED,
-	VN_TEMPERATURE, VN_CAP, VN_SUM_TIMES, VN_AVERAGE, VN_FACTOR, VN_CLAMPED, VN_ADDEND, VN_ONE_VALUE, VN_ZERO,
-		VN_HEADS_REORDERED,
-	VN_TOKENS_MOVED, VN_TOKENS_REVERSED, VN_AXES_RECORDED, VN_AXES_OF_HEADS, VN_AXES_BEFORE_TOKENS, VN_AXES,
-		VN_RECORDED_LATER, VN_RECORDED_BEFORE, VN_PARALLEL_BLOCK,
-	VN_PARTLY_ZERO, VN_PARTLY_OTHER, VN_CHANNELS_ZERO, VN_SQUARES_OVERFLOW,
-	VN_MATRIX_TURNED, VN_INPUTS_MISSING, VN_RANKS_CROSSED, VN_ROWS_REORDERED, VN_NEVER_LOADED,
-		VN_WEIGHTS_SCALED, VN_WEIGHTS_ROUNDED, VN_WEIGHTS_QUANTISED, VN_PRODUCT_ROUNDED,
-	VN_MASK_FROM_CALL, VN_CALLS_ALONE, VN_CALLS_SEE_FUTURE, VN_FIRST_KEY_ALONE, VN_NOTHING_APPENDED,
-		VN_LARGEST_ALONE, VN_SOFTMAX_SINK, VN_SUM_PLUS, VN_SCORE_CAP,
-		VN_SOFTMAX_ROUNDED,
-		VN_ATTENTION_ROUNDED, VN_PROBS_ROUNDED, VN_CACHE_ROUNDED, VN_NARROW, VN_OTHER_ACTIVATION,
-		VN_ANGLES_ROUNDED, VN_CALLS_FROM_ZERO, VN_POSITIONS_OF_SOME, VN_SINE_FOR_COSINE, VN_TURNED_BY_IDS,
-	VN_STATE_LOST, VN_UNNORMED,
-	VN_OTHER_WEIGHTS, VN_PARTNERS_MATRIX, VN_OTHER_MATRIX, VN_OTHER_CACHE, VN_OTHER_KEYS, VN_OTHER_VALUES,
-		VN_OTHER_INPUT, VN_STEP_STALE, VN_STEP_LATE, VN_OTHER_TOKEN, VN_POSITION_FOR_ID,
+#define FINDING(name, ...) VN_##name,
+#define SAID(name, ...)    VN_##name,
+#include "compare/hypothesis/findings.def"
 	VN_N_FINDINGS
 } vn_finding;
-/* clang-format on */
 
 /* Where constants are changed: at the node, at all operations of its kind in its layer, or at all
  * operations of its kind. */
@@ -288,9 +265,14 @@ bool        vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothes
 bool        vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b);
 
 /* Sets a constant of its change, which becomes VN_BY_CONSTANTS. */
-void   vn_constant_put(vn_hypothesis *h, const char *name, double value);
-double vn_constant_of(const vn_hypothesis *h, const char *name); /* NaN: no constant of that name */
+void        vn_constant_put(vn_hypothesis *h, const char *name, double value);
+double      vn_constant_of(const vn_hypothesis *h, const char *name); /* NaN: no constant of that name */
 /* Sets its number: the last constant, the number of its fault, or the offset of rows. */
-void   vn_number_put(vn_hypothesis *h, double number);
+void        vn_number_put(vn_hypothesis *h, double number);
+/* The constant that is the number of a finding; NULL: none. */
+const char *vn_finding_constant(vn_finding f);
+/* Returns its number: the constant that its row in findings.def names, or the number of its
+ * change. */
+double      vn_number_of(const vn_hypothesis *h);
 
 #endif

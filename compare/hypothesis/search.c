@@ -113,8 +113,15 @@ double vn_in_digits(double x, int digits)
 	return atof(text);
 }
 
-bool vn_may_be_meant(double x, int digits, double *meant)
+bool vn_next_round_number(vn_round_numbers *r, double *number)
 {
-	*meant = vn_in_digits(x, digits);
-	return fabs(*meant / x - 1) <= 0.02;
+	const int ways = r->inverse ? 2 : 1, first = r->fewest ? r->fewest : 1;
+
+	while (first + r->given / ways <= r->most) {
+		const int digits = first + r->given / ways;
+		*number = r->given++ % ways ? 1 / vn_in_digits(1 / r->x, digits) : vn_in_digits(r->x, digits);
+		if (!r->near || fabs(*number / r->x - 1) <= 0.02)
+			return true;
+	}
+	return false;
 }

@@ -35,8 +35,18 @@ vn_least  vn_search_grid(vn_cheap_error_of error_of, const void *of, double low,
 
 /* Returns x rounded to `digits` significant digits. */
 double vn_in_digits(double x, int digits);
-/* Rounds a measured x to `digits` digits, *meant. Returns false if that differs from x by more than
- * 2 %, so that it cannot be what a person wrote. */
-bool   vn_may_be_meant(double x, int digits, double *meant);
+
+/* The numbers that a person may have written for a measured x: x in `fewest` to `most` significant
+ * digits, the fewest first. */
+typedef struct vn_round_numbers {
+	double x;
+	int    fewest, most; /* fewest 0: 1 */
+	bool   inverse;      /* after each, 1 divided by a number of as many digits */
+	bool   near;         /* only those within 2 % of x: a person did not write the others */
+	int    given;        /* how many were given; at first 0 */
+} vn_round_numbers;
+
+/* Sets *number to the next one. Returns false if there are no more. */
+bool vn_next_round_number(vn_round_numbers *r, double *number);
 
 #endif

@@ -233,15 +233,16 @@ static double best_cap(const curve *x)
 
 static vn_status try_cap(vn_rearranged *r, vn_error *err)
 {
-	const vn_plan *p = r->t->site->plan;
-	const curve    x = { r->own, r->cand, r->n };
-	const double   c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad
-	                       ? best_cap(&x)
-	                       : 0;
-	vn_status      st = VN_OK;
+	const vn_plan   *p = r->t->site->plan;
+	const curve      x = { r->own, r->cand, r->n };
+	const double     c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad
+	                         ? best_cap(&x)
+	                         : 0;
+	vn_round_numbers few = { .x = c, .most = DIGITS };
+	double           said;
+	vn_status        st = VN_OK;
 
-	for (int digits = 1; !st && c > 0 && digits <= DIGITS && !vn_answered(r->t); digits++) { /* a person wrote it */
-		const double  said = vn_in_digits(c, digits);
+	while (!st && c > 0 && !vn_answered(r->t) && vn_next_round_number(&few, &said)) {
 		vn_hypothesis h = { .finding = VN_CAP, .change.result.number = said };
 		for (int64_t i = 0; i < r->n; i++) {
 			r->a[i] = said * tanh(r->own[i] / said);

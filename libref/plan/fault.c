@@ -42,11 +42,13 @@ static const vn_fault_row table[] = {
 #include "libref/plan/catalogue.def"
 };
 
-static const char *const ids[VN_N_MISTAKES] = {
-	[VN_NO_MISTAKE] = "",
-#define FAULT(name, id, ...)          [VN_MISTAKE_##name] = id,
-#define RECORDER_FAULT(name, id, ...) [VN_MISTAKE_##name] = id,
-#define FAMILY(name, id, title)       [VN_MISTAKE_##name] = id,
+static const struct {
+	const char *id, *title;
+} mistakes[VN_N_MISTAKES] = {
+	[VN_NO_MISTAKE] = { "", "" },
+#define FAULT(name, id, title, ...)          [VN_MISTAKE_##name] = { id, title },
+#define RECORDER_FAULT(name, id, title, ...) [VN_MISTAKE_##name] = { id, title },
+#define FAMILY(name, id, title)              [VN_MISTAKE_##name] = { id, title },
 #include "libref/plan/catalogue.def"
 };
 
@@ -75,7 +77,11 @@ bool vn_fault_sets(int fault, const char *constant)
 }
 const char *vn_mistake_id(vn_mistake m)
 {
-	return ids[m];
+	return mistakes[m].id;
+}
+const char *vn_mistake_title(vn_mistake m)
+{
+	return mistakes[m].title;
 }
 
 int vn_mistake_fault(vn_mistake m)

@@ -34,6 +34,8 @@ typedef enum vn_mistake {
 } vn_mistake;
 
 const char *vn_mistake_id(vn_mistake m); /* "R2.1e4"; "" for VN_NO_MISTAKE */
+/* description in one line; "" for VN_NO_MISTAKE. Of a family, it may be a format for one number. */
+const char *vn_mistake_title(vn_mistake m);
 /* its index as a fault, for the functions below; -1: not a fault */
 int         vn_mistake_fault(vn_mistake m);
 vn_mistake  vn_fault_mistake(int fault); /* the reverse */

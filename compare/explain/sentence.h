@@ -1,0 +1,34 @@
+/* sentence.h: a sentence about a finding, and the functions that the rows SAID of
+ * hypothesis/findings.def name. sentences_operation.c has those about what an operation computes,
+ * sentences_result.c those about what its result is instead: other slots of a cache, ranks, orders,
+ * factors. */
+#ifndef VN_COMPARE_SENTENCE_H
+#define VN_COMPARE_SENTENCE_H
+
+#include "compare/hypothesis/explanation.h"
+
+#include "libref/plan/fault.h"
+
+#include <stdio.h>
+
+typedef struct vn_sentence {
+	const vn_comparison  *c;
+	const vn_explanation *x;
+	const vn_plan        *p;
+	const vn_hypothesis  *h;
+	char                 *text; /* empty at first */
+	size_t                size;
+} vn_sentence;
+
+#define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
+#define VN_TITLE(name) vn_mistake_title(VN_MISTAKE_##name)
+
+/* "40", "40 or 41", "40 to 42" */
+const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64]);
+
+typedef void vn_sentence_writer(const vn_sentence *s);
+#define FINDING(name, ...)
+#define SAID(name, mistake, digits, say) vn_sentence_writer vn_sentence_##say;
+#include "compare/hypothesis/findings.def"
+
+#endif
