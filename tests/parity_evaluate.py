@@ -112,10 +112,10 @@ def truth(vernier, candidate, ids, window, stride, d):
     said |= {"argmax.top5": np.mean(top5), "argmax.strict": (best[0] == best[1]).mean(),
              "repeats": (went_in == target).mean(), "scored": len(at), "tokens": len(ids)}
     if len(apart):
-        said |= {"argmax.first_apart.at": at[apart[0]], "argmax.first_apart.reference": best[0][apart[0]],
-                 "argmax.first_apart.candidate": best[1][apart[0]]}
+        said |= {"argmax.first_difference.at": at[apart[0]], "argmax.first_difference.reference": best[0][apart[0]],
+                 "argmax.first_difference.candidate": best[1][apart[0]]}
     else:
-        said["argmax.first_apart"] = None
+        said["argmax.first_difference"] = None
     return said
 
 
@@ -125,9 +125,9 @@ def greedy(vernier, candidate, ids, window, d):
                           "--tokens", "last"))[window // 2:] for e in (["ref"], candidate)]
     for i in range(n):
         if own[0][i] != own[1][i]:
-            return {"greedy.parts.at": i + 1, "greedy.parts.reference": own[0][i], "greedy.parts.candidate": own[1][i],
+            return {"greedy.first_difference.at": i + 1, "greedy.first_difference.reference": own[0][i], "greedy.first_difference.candidate": own[1][i],
                     "greedy.steps": i + 1}
-    return {"greedy.parts": None, "greedy.steps": n, "greedy.prompt": window // 2}
+    return {"greedy.first_difference": None, "greedy.steps": n, "greedy.prompt": window // 2}
 
 
 def recorded(vernier, candidate, ids, window, stride, d):

@@ -703,7 +703,7 @@ def padding_seen():
             f.put(name, a, axes)
     expect("padding that is seen", 1, "qwen3.h5", "batch.h5", "--batch-row", "1", "--allow", "missing", "--limits",
            "fp32.yaml",
-           "--model", os.path.join(FIXTURES, "qwen3-trained"), "--explain", says="the batch's own padding rows")
+           "--model", os.path.join(FIXTURES, "qwen3-trained"), "--explain", says="padding keys of the batch are seen")
 
 
 def packed():
