@@ -4,6 +4,7 @@
 #include "tests/suite.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,7 +28,17 @@ static struct shared {
 typedef enum deed { NOTHING, DIES_BUSY, CRASHES_BUSY, TERMINATED_BUSY, OTHER_DIES_IDLE, STUCK, REFUSED } deed;
 
 static deed plan;
-static bool full; /* nobody reads what `done` writes */
+static bool full;    /* nobody reads what `done` writes */
+static bool refused; /* whether there is more to read cannot be asked */
+
+int __real_poll(struct pollfd *on, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *on, nfds_t n, int ms)
+{
+	if (!refused || ms != 0)
+		return __real_poll(on, n, ms);
+	errno = ENOMEM;
+	return -1;
+}
 
 static void nap(void)
 {
@@ -170,6 +181,14 @@ static void an_idle_worker_may_end(void)
 	CU_ASSERT_STRING_EQUAL(all->out, "zero0;one1;");
 }
 
+static void output_that_cannot_be_asked_for_is_an_error(void)
+{
+	refused = true;
+	CU_ASSERT_EQUAL(end_of(start(NOTHING)), -VN_ERR_NOMEM);
+	refused = false;
+	CU_ASSERT_PTR_NOT_NULL(strstr(all->error, ": what its process prints cannot be read: Cannot allocate memory"));
+}
+
 static void a_signal_ends_all(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
@@ -192,6 +211,7 @@ int main(void)
 		TEST(what_is_refused_in_a_worker_is_noted),
 		TEST(a_busy_worker_that_ends_is_named),
 		TEST(an_idle_worker_may_end),
+		TEST(output_that_cannot_be_asked_for_is_an_error),
 		TEST(a_signal_ends_all),
 		CU_TEST_INFO_NULL,
 	};

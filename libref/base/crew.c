@@ -146,10 +146,21 @@ static vn_status no_memory(const crew *c, int turn, vn_error *err)
 	               c->job->name(c->job->context, c->job->order[turn]));
 }
 
-static bool there_is_more(int fd)
+static vn_status not_readable(const crew *c, const worker *w, const char *why, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_NOMEM, "%s: what its process prints cannot be read: %s",
+	               c->job->name(c->job->context, c->job->order[w->turn]), why);
+}
+
+/* Returns 1 if bytes can be read, 0 if not, -1 with errno if that cannot be asked. */
+static int look_for_more(int fd)
 {
 	struct pollfd on = { .fd = fd, .events = POLLIN };
-	return fd >= 0 && poll(&on, 1, 0) == 1 && on.revents & POLLIN;
+	int           n = 0;
+
+	while (fd >= 0 && (n = poll(&on, 1, 0)) < 0 && errno == EINTR)
+		;
+	return n <= 0 ? n : (on.revents & POLLIN) != 0;
 }
 
 /* Takes what the worker has printed so far. */
@@ -157,25 +168,27 @@ static vn_status read_output(crew *c, worker *w, vn_error *err)
 {
 	static char piece[64 << 10];
 
-	for (int k = 0; k < 2; k++)
-		while (w->turn >= 0 && there_is_more(w->said[k])) {
+	for (int k = 0; k < 2; k++) {
+		int more = 0;
+		while (w->turn >= 0 && (more = look_for_more(w->said[k])) > 0) {
 			const ssize_t n = read(w->said[k], piece, sizeof piece);
 			if (n < 0 && errno == EINTR)
 				continue;
 			if (n <= 0)
-				return vn_fail(err, VN_ERR_NOMEM, "%s: what its process prints cannot be read: %s",
-				               c->job->name(c->job->context, c->job->order[w->turn]),
-				               n < 0 ? strerror(errno) : "it ends early");
+				return not_readable(c, w, n < 0 ? strerror(errno) : "it ends early", err);
 			char  **text = &c->answer[w->turn].text[VN_CLUSTER_OUT + k];
 			size_t *bytes = &c->bytes[w->turn][k];
-			char   *more = realloc(*text, *bytes + (size_t)n + 1);
-			if (!more)
+			char   *all = realloc(*text, *bytes + (size_t)n + 1);
+			if (!all)
 				return no_memory(c, w->turn, err);
-			memcpy(more + *bytes, piece, (size_t)n);
+			memcpy(all + *bytes, piece, (size_t)n);
 			*bytes += (size_t)n;
-			more[*bytes] = 0;
-			*text = more;
+			all[*bytes] = 0;
+			*text = all;
 		}
+		if (more < 0)
+			return not_readable(c, w, strerror(errno), err);
+	}
 	return VN_OK;
 }
 
