@@ -57,8 +57,8 @@ static const vn_option known[] = {
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
 	          "model is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", "
 	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
-	          "\"prompt\". A prompt without a name is named by its number, 001. A recording that is there already, "
-	          "complete and of the same command, prompt and weights, is kept: the same command continues an "
+	          "\"prompt\". A prompt without a name gets its number as its name: 001. A recording that is there "
+	          "already, complete and of the same command, prompt and weights, is kept: the same command continues an "
 	          "interrupted run." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",

@@ -6,6 +6,7 @@ copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in b
 tests/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
 """
 
+import glob
 import os
 import re
 import subprocess
@@ -165,4 +166,16 @@ for page in ("usage.md", "SKILL.md"):
         if words.lower() not in text:
             bad += 1
             print(f"{page}: exit statuses: does not say '{words}'")
+# The names of fields that SKILL.md tells a program to read are written by the reports.
+section = open(os.path.join(SOURCE, "specs", "SKILL.md"), encoding="utf-8").read()
+section = section[section.index("## 4. Read the answer"):section.index("## 5.")]
+written = "".join(open(path, encoding="utf-8").read() for path in glob.glob(os.path.join(SOURCE, "compare/*/*.c")))
+fields = {name for path in re.findall(r"`([a-z_.\[\]]+)`", section) for name in re.findall(r"[a-z_]+", path)}
+for name in sorted(fields - {"true", "false"}):
+    if f'"{name}"' not in written:
+        bad += 1
+        print(f"SKILL.md: no report has the field `{name}`")
+if len(fields) < 8:
+    bad += 1
+    print(f"SKILL.md, section 4: only {len(fields)} fields are found")
 sys.exit(1 if bad else 0)

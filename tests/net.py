@@ -36,7 +36,8 @@ POINTS = ("*", "*", "{embed,*_proj,*_norm,*attn_context,*attn_out,*attn_residual
           "{embed,layer*.output,logits}")
 SCRIPTS = ("parity_explain_unrelated.py", "parity_foreign.py", "cli/explain.sh", "cli/explain_vocabulary.sh",
            "cli/steps.sh", "cli/calls.sh", "cli/align.sh")
-SENTENCES = {"words", "details", "against", "separate", "looks"}  # of explanations
+SENTENCES = {"words", "details", "against", "contradicted_by", "separate", "separating_input", "looks",
+             "error_shape"}  # of explanations, in this version's names and in those of older ones
 
 
 def run(*args, **more):

@@ -125,8 +125,8 @@ def greedy(vernier, candidate, ids, window, d):
                           "--tokens", "last"))[window // 2:] for e in (["ref"], candidate)]
     for i in range(n):
         if own[0][i] != own[1][i]:
-            return {"greedy.first_difference.at": i + 1, "greedy.first_difference.reference": own[0][i], "greedy.first_difference.candidate": own[1][i],
-                    "greedy.steps": i + 1}
+            return {"greedy.first_difference.at": i + 1, "greedy.first_difference.reference": own[0][i],
+                    "greedy.first_difference.candidate": own[1][i], "greedy.steps": i + 1}
     return {"greedy.first_difference": None, "greedy.steps": n, "greedy.prompt": window // 2}
 
 

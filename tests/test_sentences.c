@@ -280,7 +280,7 @@ static void changes_of_a_result_are_told(void)
 	h = (vn_hypothesis) { .finding = VN_AXES_OF_HEADS,
 		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 3, .list = { 0, 2, 1 } } } };
 	told(h, "layer1.q_proj",
-	     "its elements are in the order (token dim head): heads are joined innermost: column k H + h");
+	     "the elements are in the order (token dim head): heads are joined innermost: column k H + h");
 }
 
 static void where_else_and_in_which_heads_is_told(void)

@@ -72,7 +72,7 @@ void vn_sentence_reads(const vn_sentence *s)
 	if (s->h->finding == VN_OTHER_WEIGHTS)
 		VN_PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
 	else if (s->h->change.reads.matrix)
-		VN_PUT(s, "it uses the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
+		VN_PUT(s, "the product uses the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
 		       n->w[1] >= 0 ? "; the bias is right" : "");
 	else if (s->h->finding == VN_OTHER_CACHE)
 		VN_PUT(s, "attention reads keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,

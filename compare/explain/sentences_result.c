@@ -192,7 +192,7 @@ void vn_sentence_axes(const vn_sentence *s)
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
 	const char *title = vn_mistake_title(vn_hypothesis_mistake(s->h));
-	VN_PUT(s, "its elements are in the order (%s)%s%s", order, *title ? ": " : "", title);
+	VN_PUT(s, "the elements are in the order (%s)%s%s", order, *title ? ": " : "", title);
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */

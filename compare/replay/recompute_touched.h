@@ -1,10 +1,11 @@
-/* recompute_touched.h: what a plan computes differently from the unmodified one. */
+/* recompute_touched.h: finds which values a changed plan computes differently from the unmodified
+ * plan. */
 #ifndef VN_COMPARE_RECOMPUTE_TOUCHED_H
 #define VN_COMPARE_RECOMPUTE_TOUCHED_H
 
 #include "compare/replay/recompute_internal.h"
 
-/* Does it compute this value differently from the unmodified plan? False if the value is taken from
+/* Does the plan compute this value differently from the unmodified plan? False if the value is taken from
  * the recording. */
 bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
 /* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from

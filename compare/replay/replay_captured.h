@@ -1,4 +1,5 @@
-/* replay_captured.h: a capture that the rest of the run did not use. */
+/* replay_captured.h: finds tensors that were captured wrongly, although the run used the right
+ * numbers. */
 #ifndef VN_COMPARE_REPLAY_CAPTURED_H
 #define VN_COMPARE_REPLAY_CAPTURED_H
 

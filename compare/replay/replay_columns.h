@@ -1,4 +1,4 @@
-/* replay_columns.h: columns in another order. */
+/* replay_columns.h: finds operations that are right except for the order of their columns. */
 #ifndef VN_COMPARE_REPLAY_COLUMNS_H
 #define VN_COMPARE_REPLAY_COLUMNS_H
 

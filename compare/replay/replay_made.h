@@ -1,4 +1,4 @@
-/* replay_made.h: what a node hands over. */
+/* replay_made.h: stores the outputs of the node that an engine of the replay ran last. */
 #ifndef VN_COMPARE_REPLAY_MADE_H
 #define VN_COMPARE_REPLAY_MADE_H
 

@@ -1,4 +1,4 @@
-/* replay_node.h: one node of a replay. */
+/* replay_node.h: replays one node: runs it in both engines and judges it. */
 #ifndef VN_COMPARE_REPLAY_NODE_H
 #define VN_COMPARE_REPLAY_NODE_H
 

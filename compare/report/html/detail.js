@@ -8,7 +8,7 @@ function limitsTable(c) {
 			l.metric + (l.steps ? ` over ${l.steps} steps` : ""),
 			l.value === null ? l.note ?? l.value_is : l.value,
 			l.limit,
-			l.limit_fraction === null ? "beyond" : Number(l.limit_fraction.toPrecision(3)),
+			l.limit_fraction === null ? "above it" : Number(l.limit_fraction.toPrecision(3)),
 			l.rule ? make("span", {}, make("code", {}, l.rule.file.split("/").pop() + (l.rule.line === null ? "" : `:${l.rule.line}`)), l.rule.why ? make("span", { class: "dim" }, ` ${l.rule.why}`) : "") : "built in",
 		],
 	})), { class: "stack" });
@@ -16,7 +16,7 @@ function limitsTable(c) {
 
 // Most checkpoints of a long run have only the limit that is used most.
 function briefTable(c) {
-	return make("div", {}, table(["metric", "of the limit"], c.limits.map((l) => ({ cells: [l.metric, l.limit_fraction === null ? "beyond" : Number(l.limit_fraction.toPrecision(3))] }))),
+	return make("div", {}, table(["metric", "of the limit"], c.limits.map((l) => ({ cells: [l.metric, l.limit_fraction === null ? "above it" : Number(l.limit_fraction.toPrecision(3))] }))),
 		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about most checkpoints; --format json has every field.`));
 }
 
@@ -42,7 +42,7 @@ function besideTable() {
 
 function valuesTable(d) {
 	const apart = (a, b) => (typeof a === "number" && typeof b === "number" ? b - a : "–");
-	return table([`around ${d.around.where}`, "reference", "candidate", "apart"], d.reference.around.map((r, i) => ({
+	return table([`around ${d.around.where}`, "reference", "candidate", "difference"], d.reference.around.map((r, i) => ({
 		cells: [`[${d.around.from + i}]`, r, d.candidate.around[i], apart(r, d.candidate.around[i])],
 	})));
 }
