@@ -203,38 +203,38 @@ typedef struct vn_change {
 } vn_change;
 
 /* What another step of the point says against an answer. */
-typedef enum vn_against {
+typedef enum vn_refutation {
 	VN_NOTHING_AGAINST,
 	VN_WRONG_OTHERWISE,
 	VN_RIGHT_THERE,
 	VN_ONE_QUERY,
 	VN_ANOTHER_NUMBER
-} vn_against;
+} vn_refutation;
 
 typedef struct vn_hypothesis {
-	vn_finding  finding;
+	vn_finding    finding;
 	/* VN_FAULT: 1 + row in the catalogue of the fault, and of a second one, or 0. With a fitted
 	 * constant, [0] is a fault that is made at the same operation, or 0 */
-	int         fault[2];
-	bool        paired; /* columns are also paired in the other way */
-	vn_change   change;
-	int         node; /* in the model's plan: where the mistake is made */
+	int           fault[2];
+	bool          paired; /* columns are also paired in the other way */
+	vn_change     change;
+	int           node; /* in the model's plan: where the mistake is made */
 	/* places: number of operations at which it is made (0: one); other: one of them besides node */
-	int         places, other;
-	int         heads;               /* made in some of `heads` heads; 0: in all */
-	bool        part[VN_HEADS_MOST]; /* those heads */
+	int           places, other;
+	int           heads;               /* made in some of `heads` heads; 0: in all */
+	bool          part[VN_HEADS_MOST]; /* those heads */
 	/* range of integers that fit as well as its own number; 0, 0: no others */
-	int64_t     first, last;
-	int64_t     first_also, last_also; /* same for a second number */
-	bool        capture;               /* only what was recorded is wrong, not what the run continued with */
-	vn_replayed local;                 /* the residual */
+	int64_t       first, last;
+	int64_t       first_also, last_also; /* same for a second number */
+	bool          capture;               /* only what was recorded is wrong, not what the run continued with */
+	vn_replayed   local;                 /* the residual */
 	/* residual / allowed residual of a healthy operation; NaN: it changes nothing here */
-	double      limit_fraction;
-	bool        estimated;          /* from some columns of the logits: it leaves too much error to be an answer */
-	char        holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
-	vn_against  speaks_against;
-	int         against_step;
-	bool        refuted; /* it is no answer, and comes last */
+	double        limit_fraction;
+	bool          estimated;          /* from some columns of the logits: it leaves too much error to be an answer */
+	char          holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
+	vn_refutation speaks_against;
+	int           against_step;
+	bool          refuted; /* it is no answer, and comes last */
 
 	/* Text for a person, written last (sentences.h). */
 	/* in the catalogue: "R2.1e4"; of two faults: "R1+R2.1e4"; of a fitted one without variant; "":

@@ -30,7 +30,7 @@ static char *list_switched(const vn_runner *x, const bool *on)
 	return text;
 }
 
-__attribute__((noreturn)) static void become(const char *command, const char *toggles)
+__attribute__((noreturn)) static void run_command(const char *command, const char *toggles)
 {
 	const int nothing = open("/dev/null", O_RDWR);
 
@@ -52,7 +52,7 @@ vn_status vn_runner_ask(const vn_runner *x, const bool *on, bool *good, vn_error
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d toggles", x->n);
 	pid = fork();
 	if (pid == 0)
-		become(x->o.check, toggles);
+		run_command(x->o.check, toggles);
 	free(toggles);
 	if (pid < 0)
 		return vn_fail(err, VN_ERR_IO, "the check cannot be started: %s", strerror(errno));

@@ -93,8 +93,8 @@ static bool is_better(const search *s, const map *m, vn_numbers *ref, double *nm
 	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
 }
 
-__attribute__((format(printf, 4, 5))) static void tell(search *s, vn_layout_kind kind, double nmse, const char *format,
-                                                       ...)
+__attribute__((format(printf, 4, 5))) static void set_match(search *s, vn_layout_kind kind, double nmse,
+                                                            const char *format, ...)
 {
 	va_list args;
 	s->best->kind = kind;
@@ -132,8 +132,8 @@ static vn_status try_others(search *s, vn_error *err)
 			return VN_ERR_NOMEM;
 		if (is_better(s, &m, t, &nmse)) {
 			write_label(e, text);
-			tell(s, VN_LAYOUT_MATCH_OTHER, nmse,
-			     "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text, nmse, s->own);
+			set_match(s, VN_LAYOUT_MATCH_OTHER, nmse,
+			          "its numbers are those of %s in the reference (nmse %.2g against %.2g)", text, nmse, s->own);
 			s->best->entry = i;
 		}
 		st = t->st;
@@ -163,9 +163,10 @@ static void try_own(search *s)
 		    same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
 			continue;
 		write_label(e, text);
-		tell(s, VN_LAYOUT_MATCH_OWN, 0,
-		     "equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written",
-		     text);
+		set_match(
+			s, VN_LAYOUT_MATCH_OWN, 0,
+			"equal bit for bit to the candidate's %s: one buffer captured twice, or a buffer that was never written",
+			text);
 		s->best->entry = i;
 		return;
 	}
@@ -207,8 +208,8 @@ static void try_permuted(search *s)
 		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
 		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
-		tell(s, VN_LAYOUT_MATCH_PERMUTED, nmse, "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)",
-		     names, nmse, s->own);
+		set_match(s, VN_LAYOUT_MATCH_PERMUTED, nmse,
+		          "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names, nmse, s->own);
 		memcpy(s->best->order, orders[k], sizeof orders[k]);
 	}
 }
@@ -228,9 +229,9 @@ static void try_regrouped(search *s)
 		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
 		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
-		tell(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
-		     "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
-		     vn_columns_name((vn_column_order)lie), nmse, s->own, text);
+		set_match(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
+		          "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
+		          vn_columns_name((vn_column_order)lie), nmse, s->own, text);
 		s->best->order[0] = lie;
 	}
 }
@@ -247,17 +248,17 @@ static void try_shifted(search *s)
 		};
 		if (!shift || !is_better(s, &m, s->ref, &nmse))
 			continue;
-		tell(s, VN_LAYOUT_MATCH_SHIFTED, nmse,
-		     "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
-		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
+		set_match(s, VN_LAYOUT_MATCH_SHIFTED, nmse,
+		          "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
+		          shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
 		s->best->shift = shift;
 	}
 	const map m = {
 		.kind = VN_LAYOUT_MATCH_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 }
 	};
 	if (is_better(s, &m, s->ref, &nmse))
-		tell(s, VN_LAYOUT_MATCH_REVERSED, nmse,
-		     "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
+		set_match(s, VN_LAYOUT_MATCH_REVERSED, nmse,
+		          "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
 }
 
 /* Numbers sampled at the same places in every head of both sides: (heads, count) each. The caller frees them. */
@@ -330,9 +331,9 @@ static vn_status try_heads(search *s, vn_error *err)
 		if (!moved || worst > limit)
 			continue;
 		say_order(order, n, text, sizeof text);
-		tell(s, VN_LAYOUT_MATCH_HEADS, worst,
-		     "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst,
-		     s->own);
+		set_match(s, VN_LAYOUT_MATCH_HEADS, worst,
+		          "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst,
+		          s->own);
 		memcpy(s->best->order, order, sizeof order);
 	}
 	return VN_OK;
