@@ -1,6 +1,7 @@
 /* cmd_compare.c: vernier compare REF CAND: one recording judged by another. */
 #include "compare/commands.h"
 #include "compare/compare_line.h"
+#include "compare/explain/explain.h"
 #include "compare/explain/explain_words.h"
 #include "compare/many/many_forms.h"
 #include "compare/many/vote.h"
@@ -61,7 +62,7 @@ static const vn_option options[] = {
 	  .help = "With --model, compute the floor alone. Then accumulated error cannot be told from a fault, and an "
 	          "operation that is wrong within the limits of its checkpoint passes.",
 	  .only = "compare" },
-	{ "explain", 0, VN_INTO(vn_compare_line, how.o.explain),
+	{ "explain", 0, VN_INTO(vn_compare_line, explain),
 	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does.",
 	  .only = "compare" },
 	VN_GROUP("What to compare"),
@@ -355,16 +356,15 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	k->cand = k->ranks[0];
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return vn_complain(k->name, "--bitwise uses no limits and no floor: give one or the other");
-	if (k->how.o.explain && !k->how.o.model)
+	if (k->explain && !k->how.o.model)
 		return ask_for_model(k);
-	if (k->no_replay && (k->replay || k->how.o.explain))
+	if (k->no_replay && (k->replay || k->explain))
 		return vn_complain(k->name, "%s needs the replay that --no-replay leaves out: give one or the other",
-		                   k->how.o.explain ? "an explanation" : "--replay");
+		                   k->explain ? "an explanation" : "--replay");
 	if (k->replay && !k->how.o.model)
 		return vn_complain(k->name, "--replay recomputes operations with the weights: give --model too");
-	k->how.o.replay = k->no_replay                    ? VN_REPLAY_NEVER
-	                  : k->replay || k->how.o.explain ? VN_REPLAY_ALWAYS
-	                                                  : VN_REPLAY_SAME;
+	k->how.o.explain = k->explain ? &vn_catalogue_explainer : NULL;
+	k->how.o.replay = k->no_replay ? VN_REPLAY_NEVER : k->replay || k->explain ? VN_REPLAY_ALWAYS : VN_REPLAY_SAME;
 	if ((st = vn_check_comparing(k->name, &k->how, k->floor)))
 		return st;
 	if (k->n_reports == 0 && !k->quiet)
@@ -422,7 +422,6 @@ int cmd_compare(int argc, char **argv)
 int cmd_explain(int argc, char **argv)
 {
 	return run_compare(
-		(vn_compare_line) {
-			.name = "explain", .how.o.explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 },
+		(vn_compare_line) { .name = "explain", .explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 },
 		argc, argv);
 }

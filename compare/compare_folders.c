@@ -177,7 +177,7 @@ static char *say_asked(const vn_compare_line *k)
 	say_word(asked, how->precision);
 	say_word(asked, how->o.baseline);
 	fprintf(asked, "%lld %lld %d%d%d%d%d %u", (long long)k->sides.batch_row, (long long)k->sides.ref_batch_row,
-	        how->o.trust, how->o.bitwise, how->o.strict, how->o.explain, (int)how->o.replay, (unsigned)how->o.allow);
+	        how->o.trust, how->o.bitwise, how->o.strict, k->explain, (int)how->o.replay, (unsigned)how->o.allow);
 	const bool good = !ferror(asked);
 	if (fclose(asked) == 0 && good)
 		return text;

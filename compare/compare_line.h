@@ -33,7 +33,7 @@ typedef struct vn_compare_line {
 		bool                  placed, unsaid;
 	} report[VN_COMPARE_REPORTS]; /* path NULL: stdout; placed: by -o; unsaid: by -o, and no --format says its form */
 	int  n_reports;
-	bool force, all, quiet, shard, vote, replay, no_replay;
+	bool force, all, quiet, shard, vote, replay, no_replay, explain;
 	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_folder_part part;                                              /* of the pairs of two folders */
 	const char    *summary;                                           /* file for the outcomes of all pairs; or NULL */

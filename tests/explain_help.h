@@ -16,14 +16,19 @@ typedef struct explained {
 	vn_error         err;
 } explained;
 
-/* Compares a run with that fault with an unmodified one. explain: vn_compare also explains. */
-static inline void compare_llama(explained *e, const char *fault, bool explain)
+/* Compares a run of the llama with that fault with an unmodified one. */
+static inline void compare_llama_as(explained *e, const char *fault, vn_compare_options o)
 {
-	*e = (explained) { .compared.o = { .model = LLAMA, .replay = true, .explain = explain, .threads = 1 } };
+	*e = (explained) { .compared.o = o };
 	CU_ASSERT_EQUAL_FATAL(record_llama("unmodified.h5", NULL, &e->err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(record_llama("faulty.h5", fault, &e->err), VN_OK);
 	judge(&e->compared, "unmodified.h5", "faulty.h5", NULL, LOOSE);
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
+}
+
+static inline void compare_llama(explained *e, const char *fault)
+{
+	compare_llama_as(e, fault, (vn_compare_options) { .model = LLAMA, .replay = true, .threads = 1 });
 }
 
 /* Compares a recording of these numbers with one of others. */

@@ -1,4 +1,5 @@
 /* test_across_steps.c: tests compare/explain/across_steps.c. */
+#include "compare/explain/explain.h"
 #include "tests/attention_help.h"
 
 /* layer1.q_rope of the llama, in a prompt and two later steps. */
@@ -23,8 +24,10 @@ static void explain(explained *e)
 {
 	const given of[] = { { "layer1.q_proj", x }, { "layer1.q_rope", y } };
 
-	*e = (explained) { .compared.o = {
-						   .model = GIVEN_MODEL, .replay = VN_REPLAY_ALWAYS, .explain = true, .threads = 1 } };
+	*e = (explained) { .compared.o = { .model = GIVEN_MODEL,
+		                               .replay = VN_REPLAY_ALWAYS,
+		                               .explain = &vn_catalogue_explainer,
+		                               .threads = 1 } };
 	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", CALL, STEPS, of, 2, &e->err), VN_OK);
 	judge(&e->compared, "given.h5", "given.h5", NULL, LOOSE);
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);

@@ -217,7 +217,7 @@ static void of_a_later_call_its_own_rows_are_made(void)
 	double        x, own;
 	explained     e;
 
-	compare_llama(&e, NULL, false);
+	compare_llama(&e, NULL);
 	stand_at(&e, "layer1.mlp_act", 2);
 	const int at = vn_recording_find(e.compared.c.opened.cand, 2, "layer1.gate_proj");
 	CU_ASSERT_EQUAL_FATAL(vn_recording_data(e.compared.c.opened.cand, at, &gate, &e.err), VN_OK);
@@ -236,7 +236,7 @@ static void a_product_is_made_by_none(void)
 	double    y[1];
 	explained e;
 
-	compare_llama(&e, NULL, false);
+	compare_llama(&e, NULL);
 	stand_at(&e, "layer1.gate_proj", 0);
 	CU_ASSERT_FALSE(vn_is_activation(&e.t));
 	CU_ASSERT_EQUAL(vn_activation_make(&e.t, 0, 1, 1, y, &e.err), VN_ERR_UNSUPPORTED);

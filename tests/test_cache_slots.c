@@ -147,7 +147,7 @@ static void a_step_without_a_cache_is_left_alone(void)
 	vn_explanation *x;
 	explained       e;
 
-	compare_llama(&e, "A1.missing@layer1.attn_context", false);
+	compare_llama(&e, "A1.missing@layer1.attn_context");
 	stand_at(&e, "layer1.attn_context", 0);
 	CU_ASSERT_TRUE(e.x.unmodified.limit_fraction > 1000);
 	x = &e.x;

@@ -56,6 +56,20 @@ static void what_was_not_recorded_is_looked_through(void)
 	finish(&t);
 }
 
+static void what_is_equal_by_its_digest_is_read_only_without_trust(void)
+{
+	for (int trust = 0; trust < 2; trust++) {
+		trial t = { .o = { .trust = trust } };
+		compare(&t, "good", "v", strict);
+		CU_ASSERT_EQUAL(t.st, VN_OK);
+		CU_ASSERT_EQUAL(point(&t, "layer0.q_rope", 0)->status, trust ? VN_EQUAL : VN_WITHIN);
+		CU_ASSERT_EQUAL(point(&t, "layer0.q_rope", 0)->m.n > 0, !trust);
+		CU_ASSERT_TRUE(point(&t, "layer0.v_proj", 0)->fails);
+		CU_ASSERT_TRUE(point(&t, "layer0.v_proj", 0)->m.n > 0);
+		finish(&t);
+	}
+}
+
 static void put_outside(vn_checkpoint *p)
 {
 	p->status = VN_OUTSIDE;
@@ -422,6 +436,7 @@ int main(void)
 		TEST(a_wrong_theta_starts_at_its_rotation),
 		TEST(a_bad_v_is_not_the_fault_of_what_reads_it),
 		TEST(what_was_not_recorded_is_looked_through),
+		TEST(what_is_equal_by_its_digest_is_read_only_without_trust),
 		TEST(keys_of_an_earlier_step_are_inputs_too),
 		TEST(a_cache_that_went_wrong_is_the_origin),
 		TEST(what_goes_on_near_the_limits_does_not_start_again),

@@ -12,6 +12,14 @@ static const char *first_id(const vn_explanation *x)
 	return vn_hypothesis_id(&x->by[0], id);
 }
 
+/* A whole comparison that also explains. */
+static void explain_llama(explained *e, const char *fault)
+{
+	compare_llama_as(
+		e, fault,
+		(vn_compare_options) { .model = LLAMA, .replay = true, .explain = &vn_catalogue_explainer, .threads = 1 });
+}
+
 /* gate_act is a factor inside the operation that makes mlp_act. */
 static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 {
@@ -63,7 +71,7 @@ static void of_equal_answers_the_one_that_says_more_comes_first(void)
 	for (int k = 0; k < 2; k++) {
 		explained e;
 		int       queries = 0;
-		compare_llama(&e, of[k].fault, true);
+		explain_llama(&e, of[k].fault);
 		const vn_comparison *c = &e.compared.c;
 		for (int i = 0; i < c->result.why->n; i++) {
 			const vn_explanation *x = &c->result.why->of[i];
@@ -77,6 +85,23 @@ static void of_equal_answers_the_one_that_says_more_comes_first(void)
 		CU_ASSERT_EQUAL(queries, 2);
 		finish(&e.compared);
 	}
+}
+
+static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
+{
+	explained e;
+
+	explain_llama(&e, "R2.1e4@layer1.q_rope");
+	const vn_explanations *why = e.compared.c.result.why;
+	CU_ASSERT_EQUAL_FATAL(why->n, 3);
+	for (int i = 0; i < why->n; i++) {
+		const vn_hypothesis *best = &why->of[i].by[0];
+		CU_ASSERT_EQUAL(why->of[i].n_alias, 1);
+		CU_ASSERT_STRING_EQUAL(best->id, "R2.1e4");
+		CU_ASSERT_STRING_EQUAL(best->words, "RoPE with theta 10000");
+		CU_ASSERT_EQUAL(best->speaks_against, VN_NOTHING_AGAINST);
+	}
+	finish(&e.compared);
 }
 
 /* Numbers without a pattern in all checkpoints: after 24 origins in vain the rest is counted, not explained. */
@@ -111,7 +136,7 @@ static void without_a_replay_there_is_nothing_to_explain(void)
 	explained       e;
 	vn_explanations x;
 
-	compare_llama(&e, "R1@layer1.q_rope", false);
+	compare_llama(&e, "R1@layer1.q_rope");
 	vn_comparison *c = &e.compared.c;
 	c->result.replayed = false;
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
@@ -131,6 +156,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(what_is_inside_an_operation_has_the_answer_of_that_operation),
 		TEST(of_equal_answers_the_one_that_says_more_comes_first),
+		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words),
 		TEST(after_many_origins_without_an_answer_the_rest_is_left_out),
 		TEST(without_a_replay_there_is_nothing_to_explain),
 		CU_TEST_INFO_NULL,

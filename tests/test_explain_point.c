@@ -12,7 +12,7 @@ typedef struct asked {
 static void explain_fault(asked *a, const char *fault, const char *name)
 {
 	*a = (asked) { .other = { .like = -1 } };
-	compare_llama(&a->e, fault, false);
+	compare_llama(&a->e, fault);
 	a->e.x.point = (int)(checkpoint_at(&a->e, name, 0) - a->e.compared.c.result.point);
 	a->e.x.by = a->by;
 	a->e.t = (vn_explain_trial) { .c = &a->e.compared.c, .x = &a->e.x };

@@ -123,6 +123,26 @@ static void the_nearest_is_named_if_it_leaves_less_than_half(void)
 	vn_lines_free(&l);
 }
 
+static void what_fits_but_for_a_little_says_how_much_it_explains(void)
+{
+	vn_lines  lines = { 0 };
+	explained faulty;
+
+	compare_llama(&faulty, "A9@layer1.attn_context");
+	stand_at(&faulty, "layer1.attn_context", 0);
+	vn_hypothesis h = { .limit_fraction = 1.2, .local.local = 1e-5, .id = "A9", .words = "heads before tokens" };
+	faulty.x.unmodified = (vn_hypothesis) { .limit_fraction = 1e6, .local.local = 1 };
+	vn_keep(&faulty.x, &h);
+	vn_conclude(&faulty.t);
+	vn_say_explained_more(&faulty.compared.c, &faulty.x, &lines);
+	CU_ASSERT_FATAL(lines.n > 0);
+	CU_ASSERT_STRING_EQUAL(
+		lines.line[0],
+		"nearest: A9, heads before tokens; explains 99.99 % of the error; residual 4.8 floors (was 4e+06, limit 4)");
+	vn_lines_free(&lines);
+	end_explained(&faulty);
+}
+
 static void origins_with_one_answer_share_a_line(void)
 {
 	vn_comparison   *c = &e.compared.c;
@@ -150,9 +170,13 @@ static void origins_with_one_answer_share_a_line(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(an_answer_has_its_id_its_words_and_its_place),  TEST(without_an_answer_it_says_why),
-		TEST(the_residual_the_runner_up_and_aliases_follow), TEST(the_nearest_is_named_if_it_leaves_less_than_half),
-		TEST(origins_with_one_answer_share_a_line),          CU_TEST_INFO_NULL,
+		TEST(an_answer_has_its_id_its_words_and_its_place),
+		TEST(without_an_answer_it_says_why),
+		TEST(the_residual_the_runner_up_and_aliases_follow),
+		TEST(the_nearest_is_named_if_it_leaves_less_than_half),
+		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
+		TEST(origins_with_one_answer_share_a_line),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite_of_healthy("explain_words", tests, &e);
 }

@@ -17,7 +17,7 @@ static void change(changed *c, const char *point, const char *constant, double v
 	vn_plan *p = NULL;
 
 	*c = (changed) { 0 };
-	compare_llama(&c->e, NULL, false);
+	compare_llama(&c->e, NULL);
 	stand_at(&c->e, point, 0);
 	c->h.node = node_named(&c->e, point);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_clone(c->e.t.site->plan, &p, &c->e.err), VN_OK);

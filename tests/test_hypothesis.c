@@ -149,7 +149,7 @@ static void a_constant_reaches_its_node_its_layer_or_all(void)
 {
 	explained e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 0);
 	CU_ASSERT_EQUAL(reached(&e, VN_AT_NODE), 1);
 	CU_ASSERT_EQUAL(reached(&e, VN_IN_LAYER), 2);
@@ -163,7 +163,7 @@ static void what_comes_later_makes_nothing_in_the_first_call(void)
 	vn_made       made;
 	explained     e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	for (int step = 0; step < 2; step++) {
 		stand_at(&e, "layer1.q_rope", step);
 		h = theta(node_named(&e, "layer1.q_rope"), VN_AT_NODE, 77);
@@ -183,7 +183,7 @@ static void a_constant_that_it_may_not_be_makes_nothing(void)
 	vn_made       made;
 	explained     e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 0);
 	h.node = node_named(&e, "layer1.q_rope");
 	vn_constant_put(&h, "no such constant", -3);
@@ -198,7 +198,7 @@ static void what_is_read_moves_with_its_layer_or_not_at_all(void)
 	vn_hypothesis h = { .finding = VN_OTHER_WEIGHTS, .change = { .kind = VN_BY_READS } };
 	explained     e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 0);
 	const int here = node_named(&e, "layer1.q_proj"), below = node_named(&e, "layer0.q_proj");
 	h.node = below;

@@ -1,42 +1,10 @@
 /* test_match.c: tests compare/match/match.c, which tensors of two recordings are one checkpoint. */
 #include "compare/match/match.h"
-#include "tests/match_help.h"
+#include "tests/matched_help.h"
 
 enum { T = 3, D = 4 };
 
 static const float x[T * 2 * D] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
-
-typedef struct matched {
-	vn_comparison      c;
-	vn_compare_options o;
-	vn_status          st;
-	vn_error           err;
-} matched;
-
-/* Matches the two recordings; finish with end_matched. */
-static void match(matched *m)
-{
-	m->c.request.options = &m->o;
-	m->err.text[0] = 0;
-	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("t.yaml", "version: 1\n", 11, &m->c.request.limits, &m->err), VN_OK);
-	m->c.opened.ref = opened("a.h5");
-	m->c.opened.cand = opened("b.h5");
-	m->st = vn_match(&m->c, &m->err);
-}
-
-static void end_matched(matched *m)
-{
-	close_sides(&m->c);
-}
-
-static const vn_checkpoint *named(const matched *m, const char *name)
-{
-	for (int i = 0; i < m->c.result.n_points; i++)
-		if (strcmp(m->c.result.point[i].name, name) == 0)
-			return &m->c.result.point[i];
-	CU_FAIL_FATAL("no such checkpoint");
-	return NULL;
-}
 
 /* One recording of three tokens, with these tensors of T rows. */
 static void record(const char *name, const char *const *tensor, int n)
@@ -55,13 +23,14 @@ static void names_are_paired_and_what_has_no_partner_fails(void)
 
 	record("a.h5", (const char *const[]) { "embed", "layer0.attn_norm", "final_norm" }, 3);
 	record("b.h5", (const char *const[]) { "final_norm", "embed", "layer0.output" }, 3);
-	match(&m);
+	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
 	CU_ASSERT_EQUAL(m.c.result.n_points, 4);
-	CU_ASSERT_TRUE(named(&m, "embed")->ref == 0 && named(&m, "embed")->cand >= 0 && !named(&m, "embed")->fails);
-	CU_ASSERT_STRING_EQUAL(vn_recording_entry(m.c.opened.cand, named(&m, "embed")->cand)->name, "embed");
-	CU_ASSERT_FALSE(named(&m, "final_norm")->fails);
-	const vn_checkpoint *gone = named(&m, "layer0.attn_norm"), *more = named(&m, "layer0.output");
+	CU_ASSERT_TRUE(matched_as(&m, "embed")->ref == 0 && matched_as(&m, "embed")->cand >= 0 &&
+	               !matched_as(&m, "embed")->fails);
+	CU_ASSERT_STRING_EQUAL(vn_recording_entry(m.c.opened.cand, matched_as(&m, "embed")->cand)->name, "embed");
+	CU_ASSERT_FALSE(matched_as(&m, "final_norm")->fails);
+	const vn_checkpoint *gone = matched_as(&m, "layer0.attn_norm"), *more = matched_as(&m, "layer0.output");
 	CU_ASSERT_TRUE(gone->status == VN_MISSING && gone->fails && gone->cand < 0);
 	CU_ASSERT_STRING_EQUAL(gone->detail, "not in the candidate");
 	CU_ASSERT_TRUE(more->status == VN_EXTRA && more->fails && more->ref < 0);
@@ -69,9 +38,9 @@ static void names_are_paired_and_what_has_no_partner_fails(void)
 	CU_ASSERT_PTR_EQUAL(more, &m.c.result.point[3]); /* extras stand last */
 	end_matched(&m);
 	m = (matched) { .o = { .threads = 1, .allow = VN_ALLOW_MISSING | VN_ALLOW_EXTRA } };
-	match(&m);
-	CU_ASSERT_TRUE(!named(&m, "layer0.attn_norm")->fails && !named(&m, "layer0.output")->fails);
-	CU_ASSERT_STRING_EQUAL(named(&m, "layer0.output")->detail, "not in the reference (allowed)");
+	match_files(&m, "a.h5", "b.h5");
+	CU_ASSERT_TRUE(!matched_as(&m, "layer0.attn_norm")->fails && !matched_as(&m, "layer0.output")->fails);
+	CU_ASSERT_STRING_EQUAL(matched_as(&m, "layer0.output")->detail, "not in the reference (allowed)");
 	end_matched(&m);
 }
 
@@ -82,12 +51,12 @@ static void patterns_select_and_must_select_something(void)
 
 	record("a.h5", (const char *const[]) { "embed", "layer0.attn_norm", "final_norm" }, 3);
 	record("b.h5", (const char *const[]) { "embed", "layer0.attn_norm", "final_norm" }, 3);
-	match(&m);
+	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL(m.st, VN_OK);
 	CU_ASSERT_EQUAL(m.c.result.n_points, 2);
 	end_matched(&m);
 	m = (matched) { .o = { .points = none, .n_points = 1, .threads = 1 } };
-	match(&m);
+	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL(m.st, VN_ERR_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(m.err.text, "--points 'layer9.*' matches no checkpoint of"));
 	end_matched(&m);
@@ -106,9 +75,9 @@ static void other_is(int64_t rows, int64_t columns, const char *axes, int64_t po
 	begin_step(s, 0, position, T, 0, T);
 	put_tensor(s, "mine", axes, rows, columns, x);
 	commit(s);
-	match(&m);
+	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
-	const vn_checkpoint *p = named(&m, "mine");
+	const vn_checkpoint *p = matched_as(&m, "mine");
 	CU_ASSERT_EQUAL(p->fails, *detail != 0);
 	CU_ASSERT_EQUAL(p->status == VN_MISSHAPEN, *detail != 0);
 	CU_ASSERT_STRING_EQUAL(p->detail ? p->detail : "", detail);
@@ -130,9 +99,9 @@ static void logits_are_scores(void)
 
 	record("a.h5", (const char *const[]) { "final_norm", "logits" }, 2);
 	record("b.h5", (const char *const[]) { "final_norm", "logits" }, 2);
-	match(&m);
+	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
-	CU_ASSERT_TRUE(named(&m, "logits")->scores && !named(&m, "final_norm")->scores);
+	CU_ASSERT_TRUE(matched_as(&m, "logits")->scores && !matched_as(&m, "final_norm")->scores);
 	end_matched(&m);
 }
 
@@ -142,7 +111,7 @@ static void recordings_of_nothing_cannot_be_compared(void)
 
 	record("a.h5", NULL, 0);
 	record("b.h5", NULL, 0);
-	match(&m);
+	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL(m.st, VN_ERR_MISMATCH);
 	CU_ASSERT_STRING_EQUAL(m.err.text, "nothing to compare: the recordings hold no checkpoints");
 	end_matched(&m);

@@ -15,7 +15,7 @@ typedef struct changed {
 static void change(changed *c, const char *point, double (*f)(double))
 {
 	*c = (changed) { 0 };
-	compare_llama(&c->e, NULL, false);
+	compare_llama(&c->e, NULL);
 	stand_at(&c->e, point, 0);
 	vn_explain_trial *t = &c->e.t;
 	const int64_t     n = vn_shape_count(&t->own.shape);

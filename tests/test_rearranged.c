@@ -40,7 +40,7 @@ static void the_operation_of_another_checkpoint_may_be_wrong_itself(void)
 {
 	explained e;
 
-	compare_llama(&e, "R1@layer1.q_rope", false);
+	compare_llama(&e, "R1@layer1.q_rope");
 	const vn_comparison *c = &e.compared.c;
 	CU_ASSERT_TRUE(vn_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_rope", 0)->cand));
 	CU_ASSERT_FALSE(vn_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_proj", 0)->cand));
@@ -53,7 +53,7 @@ static void an_arrangement_is_judged_as_the_stored_result(void)
 {
 	explained e;
 
-	compare_llama(&e, "R1@layer1.q_rope", false);
+	compare_llama(&e, "R1@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 0);
 	const vn_tensor *cand = &e.t.site->cand;
 	vn_rearranged    r = { .t = &e.t, .n = vn_shape_count(&cand->shape), .like = cand };

@@ -26,7 +26,7 @@ static void every_fault_at_a_checkpoint_makes_it_another(void)
 	explained e;
 	int       tried = 0, missed = 0;
 
-	compare_llama(&e, NULL, false);
+	compare_llama(&e, NULL);
 	stand_at(&e, "layer1.q_rope", 0);
 	const vn_comparison *c = &e.compared.c;
 	for (int i = 0; i < c->result.n_points; i++) {
@@ -54,7 +54,7 @@ static void the_model_s_own_plan_changes_nothing(void)
 	explained  e;
 	vn_faulty *f = NULL;
 
-	compare_llama(&e, NULL, false);
+	compare_llama(&e, NULL);
 	stand_at(&e, "layer1.attn_context", 0);
 	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(e.t.site->plan, e.t.site->weights, &f, &e.err), VN_OK);
 	CU_ASSERT_FALSE(vn_recompute_touched(e.t.recompute, vn_faulty_plan(f), vn_faulty_weights(f)));
@@ -83,7 +83,7 @@ static void plans_that_go_on_with_the_checkpoint_share_it(void)
 {
 	explained e;
 
-	compare_llama(&e, NULL, false);
+	compare_llama(&e, NULL);
 	stand_at(&e, "logits", 0);
 	float *capped = logits_with(&e, "M9.cap@logits");
 	float *turned = logits_with(&e, "W12@logits");

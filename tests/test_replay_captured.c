@@ -16,7 +16,7 @@ static void a_tensor_whose_readers_used_other_numbers_was_captured_wrong(void)
 	static const char *const reader[] = { "layer1.q_proj", "layer1.k_proj", "layer1.v_proj" };
 	explained                e;
 
-	compare_llama(&e, "P20@layer1.attn_norm", false);
+	compare_llama(&e, "P20@layer1.attn_norm");
 	CU_ASSERT_EQUAL(captured_in(&e), TOKENS - PROMPT + 1); /* it alone, in each step */
 	for (int step = 0; step <= TOKENS - PROMPT; step++) {
 		const vn_checkpoint *p = checkpoint_at(&e, "layer1.attn_norm", step);
@@ -34,10 +34,10 @@ static void a_mistake_consumed_as_recorded_is_no_capture(void)
 {
 	explained e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	CU_ASSERT_EQUAL(captured_in(&e), 0);
 	finish(&e.compared);
-	compare_llama(&e, NULL, false);
+	compare_llama(&e, NULL);
 	CU_ASSERT_EQUAL(captured_in(&e), 0);
 	finish(&e.compared);
 }

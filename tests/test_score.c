@@ -1,5 +1,4 @@
 /* test_score.c: tests compare/hypothesis/score.c. */
-#include "compare/explain/explain_words.h"
 #include "tests/explain_help.h"
 
 #include <math.h>
@@ -95,7 +94,7 @@ static void a_key_that_has_a_probability_is_not_masked(void)
 	vn_hypothesis window = { .finding = VN_WINDOW }, scale = { .finding = VN_SCORE_SCALE };
 	explained     e;
 
-	compare_llama(&e, "A1.missing@layer1.attn_context", false);
+	compare_llama(&e, "A1.missing@layer1.attn_context");
 	stand_at(&e, "layer1.attn_probs", 0);
 	window.node = scale.node = node_named(&e, "layer1.attn_probs");
 	vn_constant_put(&window, "window", PROMPT - 1); /* the last query does not see the first key */
@@ -114,7 +113,7 @@ static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
 	vn_hypothesis plain = { .finding = VN_AXES_BEFORE_TOKENS, .change.kind = VN_BY_RESULT }, h = plain;
 	explained     e;
 
-	compare_llama(&e, "A9@layer1.attn_context", false);
+	compare_llama(&e, "A9@layer1.attn_context");
 	stand_at(&e, "layer1.attn_context", 0);
 	e.t.variants.floor = e.t.variants.floor_token = 1;
 	e.t.variants.floor_max = 1e3;
@@ -125,32 +124,12 @@ static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
 	end_explained(&e);
 }
 
-static void what_fits_but_for_a_little_says_how_much_it_explains(void)
-{
-	vn_lines  lines = { 0 };
-	explained e;
-
-	compare_llama(&e, "A9@layer1.attn_context", false);
-	stand_at(&e, "layer1.attn_context", 0);
-	vn_hypothesis h = { .limit_fraction = 1.2, .local.local = 1e-5, .id = "A9", .words = "heads before tokens" };
-	e.x.unmodified = leaving(1e6, 1);
-	vn_keep(&e.x, &h);
-	vn_conclude(&e.t);
-	vn_say_explained_more(&e.compared.c, &e.x, &lines);
-	CU_ASSERT_FATAL(lines.n > 0);
-	CU_ASSERT_STRING_EQUAL(
-		lines.line[0],
-		"nearest: A9, heads before tokens; explains 99.99 % of the error; residual 4.8 floors (was 4e+06, limit 4)");
-	vn_lines_free(&lines);
-	end_explained(&e);
-}
-
 static void the_mistake_that_was_made_leaves_nothing_and_the_unmodified_operation_much(void)
 {
 	vn_hypothesis right = { .finding = VN_THETA }, wrong;
 	explained     e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 0);
 	right.node = node_named(&e, "layer1.q_rope");
 	vn_constant_put(&right, "theta", 1e4);
@@ -172,7 +151,7 @@ static void what_changes_nothing_here_is_no_hypothesis(void)
 	vn_hypothesis h = { .finding = VN_EPS };
 	explained     e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 0);
 	h.node = node_named(&e, "layer1.mlp_norm"); /* behind it */
 	vn_constant_put(&h, "eps", 3);
@@ -187,13 +166,13 @@ static void what_the_step_before_recorded_is_held_against_this_one(void)
 	vn_hypothesis h = { .finding = VN_STEP_STALE, .change.kind = VN_BY_STEP };
 	explained     e;
 
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 2);
 	h.node = node_named(&e, "layer1.q_rope");
 	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
 	CU_ASSERT_TRUE(isnan(h.limit_fraction)); /* the step before is wrong, too */
 	end_explained(&e);
-	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer0.q_rope", 2);
 	h.node = node_named(&e, "layer0.q_rope");
 	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
@@ -205,24 +184,6 @@ static void what_the_step_before_recorded_is_held_against_this_one(void)
 	end_explained(&e);
 }
 
-/* A whole comparison that is asked to explain. */
-static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
-{
-	explained e;
-
-	compare_llama(&e, "R2.1e4@layer1.q_rope", true);
-	const vn_explanations *why = e.compared.c.result.why;
-	CU_ASSERT_EQUAL_FATAL(why->n, 3);
-	for (int i = 0; i < why->n; i++) {
-		const vn_hypothesis *best = &why->of[i].by[0];
-		CU_ASSERT_EQUAL(why->of[i].n_alias, 1);
-		CU_ASSERT_STRING_EQUAL(best->id, "R2.1e4");
-		CU_ASSERT_STRING_EQUAL(best->words, "RoPE with theta 10000");
-		CU_ASSERT_EQUAL(best->speaks_against, VN_NOTHING_AGAINST);
-	}
-	finish(&e.compared);
-}
-
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -232,11 +193,9 @@ int main(void)
 		TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer),
 		TEST(a_key_that_has_a_probability_is_not_masked),
 		TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
-		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
 		TEST(the_mistake_that_was_made_leaves_nothing_and_the_unmodified_operation_much),
 		TEST(what_changes_nothing_here_is_no_hypothesis),
 		TEST(what_the_step_before_recorded_is_held_against_this_one),
-		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words),
 		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())

@@ -180,7 +180,7 @@ static int64_t *begins_of(const char *name, int step, bool *later)
 {
 	explained e;
 
-	compare_llama(&e, "R1@layer1.q_rope", false);
+	compare_llama(&e, "R1@layer1.q_rope");
 	stand_at(&e, name, step);
 	int64_t *begins = vn_own_calls(&e.t, later);
 	end_explained(&e);

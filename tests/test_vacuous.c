@@ -1,6 +1,6 @@
 /* test_vacuous.c: tests compare/match/vacuous.c, agreement that proves nothing. */
-#include "tests/suite.h"
-#include "tests/trial.h"
+#include "compare/match/match.h"
+#include "tests/matched_help.h"
 
 #include "capture/store/store.h"
 
@@ -28,7 +28,7 @@ static void make_plan(void)
 		abort();
 }
 
-static vn_status put_tensor(vn_store *s, const char *name, vn_dtype dtype, const double *x, vn_error *err)
+static vn_status file_tensor(vn_store *s, const char *name, vn_dtype dtype, const double *x, vn_error *err)
 {
 	const vn_sink  k = vn_store_sink(s);
 	const vn_shape shape = { .rank = 2, .dim = { T, W } };
@@ -57,9 +57,9 @@ static void record(const char *name, vn_dtype dtype, int different, bool other)
 	vn_facts_set(&f, "precision", "%s", vn_dtype_name(dtype));
 	(void)((st = vn_store_create(at(name), true, plan, &s, &err)) ||
 	       (st = vn_store_run(s, &f, ids, positions, T, &err)) || (st = vn_store_step(s, 0, 0, T, 0, T, &err)) ||
-	       (st = put_tensor(s, "layer0.output", dtype, x, &err)));
+	       (st = file_tensor(s, "layer0.output", dtype, x, &err)));
 	x[0] = other ? 3.5 : x[0];
-	if (!st && !(st = put_tensor(s, "layer1.output", dtype, x, &err)))
+	if (!st && !(st = file_tensor(s, "layer1.output", dtype, x, &err)))
 		st = vn_store_commit(&s, &err);
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 }
@@ -68,16 +68,18 @@ static void record(const char *name, vn_dtype dtype, int different, bool other)
 static const char *of_layer1(vn_dtype dtype, int different, bool other)
 {
 	const char *why = NULL;
-	trial       t = { .o = { .allow = VN_ALLOW_CLAIMS } };
+	matched     m = { .o = { .threads = 1 } };
 
 	record("ref", dtype, different, other);
 	record("cand", dtype, different, other);
-	judge(&t, "ref", "cand", NULL, "version: 1\ndefaults: { nmse: 1.0e-3 }\n");
-	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.n_points, 2);
-	why = t.c.result.point[1].vacuous;
-	CU_ASSERT_PTR_NULL(different > 1 ? t.c.result.point[0].vacuous : NULL);
-	finish(&t);
+	match_files(&m, "ref", "cand");
+	CU_ASSERT_EQUAL_FATAL(m.c.result.n_points, 2);
+	measure_matched(&m);
+	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
+	CU_ASSERT_EQUAL(vn_find_vacuous(&m.c, &m.err), VN_OK);
+	why = m.c.result.point[1].vacuous;
+	CU_ASSERT_PTR_NULL(different > 1 ? m.c.result.point[0].vacuous : NULL);
+	end_matched(&m);
 	return why;
 }
 

@@ -22,7 +22,6 @@
 #include "compare/weights/weights.h"
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
-#include "compare/explain/explain.h"
 #include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
 
@@ -87,11 +86,8 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 
 static vn_status run_explain(vn_comparison *c, vn_error *err)
 {
-	if (!c->request.options->explain)
-		return VN_OK;
-	if (!(c->result.why = calloc(1, sizeof *c->result.why)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
-	const vn_status st = vn_explain(c, c->result.why, err);
+	const vn_explainer *by = c->request.options->explain;
+	const vn_status     st = by ? by->explain(c, &c->result.why, err) : VN_OK;
 	return st ? vn_context(err, st, "explain") : VN_OK;
 }
 
@@ -309,8 +305,7 @@ void vn_comparison_finish(vn_comparison *c)
 	free(c->result.channel_pool);
 	free(c->result.origins);
 	if (c->result.why)
-		vn_explanations_free(c->result.why);
-	free(c->result.why);
+		c->request.options->explain->free(c->result.why);
 	vn_model_close(c->opened.model);
 	vn_weights_free(c->result.weights);
 	vn_comparison_drop_graph(c);

@@ -213,20 +213,32 @@ typedef enum vn_replay_when {
 	VN_REPLAY_NEVER,
 } vn_replay_when;
 
+/* The chapter that explains the origins. The caller supplies it, so that a program that does not
+ * explain does not link it. explain: the caller frees *why, also after a failure. why may be NULL in
+ * free. */
+struct vn_comparison;
+struct vn_explanations;
+typedef struct vn_explainer {
+	vn_status (*explain)(struct vn_comparison *c, struct vn_explanations **why, vn_error *err);
+	void (*free)(struct vn_explanations *why);
+} vn_explainer;
+
 typedef struct vn_compare_options {
 	/* globs, each of which must match something; none: all checkpoints */
-	const char *const *points;
-	int                n_points;
-	unsigned           allow;
-	int                threads; /* 0: one per processor */
-	bool               bitwise; /* formats must be equal too; the limits are vn_limits_bitwise */
-	const char        *model;   /* for the floor and the replay; NULL: none */
-	vn_replay_when     replay;
-	bool               explain;      /* find the known mistake that reproduces each origin (explain.h) */
-	bool               strict;       /* a warning counts as outside */
-	bool               trust;        /* what is equal by its digests is not read (trusted.h) */
-	const char        *baseline;     /* report of an earlier comparison (baseline.h); NULL */
-	const vn_policy   *floor_policy; /* instead of the candidate's own; NULL */
+	const char *const  *points;
+	int                 n_points;
+	unsigned            allow;
+	int                 threads; /* 0: one per processor */
+	bool                bitwise; /* formats must be equal too; the limits are vn_limits_bitwise */
+	const char         *model;   /* for the floor and the replay; NULL: none */
+	vn_replay_when      replay;
+	/* finds the known mistake that reproduces each origin: &vn_catalogue_explainer of explain.h; NULL:
+	 * not requested */
+	const vn_explainer *explain;
+	bool                strict;       /* a warning counts as outside */
+	bool                trust;        /* what is equal by its digests is not read (trusted.h) */
+	const char         *baseline;     /* report of an earlier comparison (baseline.h); NULL */
+	const vn_policy    *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
 
 typedef struct vn_graph vn_graph; /* localise.c */

@@ -241,3 +241,21 @@ void vn_explanations_free(vn_explanations *x)
 	free(x->of);
 	*x = (vn_explanations) { 0 };
 }
+
+/* ---- as a chapter of a comparison ------------------------------------------------------ */
+
+static vn_status explain_allocated(vn_comparison *c, vn_explanations **why, vn_error *err)
+{
+	if (!(*why = calloc(1, sizeof **why)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
+	return vn_explain(c, *why, err);
+}
+
+static void free_allocated(vn_explanations *why)
+{
+	if (why)
+		vn_explanations_free(why);
+	free(why);
+}
+
+const vn_explainer vn_catalogue_explainer = { explain_allocated, free_allocated };

@@ -32,6 +32,9 @@
 
 #include "compare/hypothesis/explanation.h"
 
+/* For vn_compare_options.explain: the functions below, with *why allocated. */
+extern const vn_explainer vn_catalogue_explainer;
+
 /* Explains c's origins. Call after vn_replay_run; needs opened.model. Call vn_explanations_free
  * afterwards, also after a failure. */
 vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err);
