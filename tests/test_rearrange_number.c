@@ -23,11 +23,11 @@ static void change(changed *c, const char *point, double (*f)(double))
 	c->cand = malloc((size_t)n * sizeof *c->cand);
 	c->r = (vn_rearranged) { t,
 		                     n,
-		                     vn_doubles_of(&t->own),
-		                     vn_doubles_of(&t->fine),
-		                     vn_doubles_of(&t->own),
-		                     vn_doubles_of(&t->own),
-		                     vn_doubles_of(&t->own),
+		                     vn_all_doubles_of(&t->own),
+		                     vn_all_doubles_of(&t->fine),
+		                     vn_all_doubles_of(&t->own),
+		                     vn_all_doubles_of(&t->own),
+		                     vn_all_doubles_of(&t->own),
 		                     &c->site.cand };
 	for (int64_t i = 0; i < n; i++) {
 		c->cand[i] = (float)f(c->r.own[i]);

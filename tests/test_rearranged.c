@@ -25,7 +25,7 @@ static void numbers_are_doubles_whatever_they_were(void)
 {
 	const uint16_t  half[] = { 0x3c00, 0xc000, 0x7c00 }; /* 1, -2, infinity */
 	const vn_tensor x = { VN_F16, { 1, { 3 } }, half };
-	double         *y = vn_doubles_of(&x);
+	double         *y = vn_all_doubles_of(&x);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(y);
 	CU_ASSERT_EQUAL(y[0], 1);
@@ -58,8 +58,8 @@ static void an_arrangement_is_judged_as_the_stored_result(void)
 	const vn_tensor *cand = &e.t.site->cand;
 	vn_rearranged    r = { .t = &e.t, .n = vn_shape_count(&cand->shape), .like = cand };
 	vn_hypothesis    h = { .finding = VN_FACTOR };
-	r.a = vn_doubles_of(cand);
-	r.b = vn_doubles_of(cand);
+	r.a = vn_all_doubles_of(cand);
+	r.b = vn_all_doubles_of(cand);
 	CU_ASSERT_FATAL(r.a && r.b);
 	r.a[0] += 1e-12; /* below float32, in which the engine stores */
 	CU_ASSERT_EQUAL(vn_rearranged_judge(&r, &h, &e.err), VN_OK);

@@ -159,8 +159,9 @@ static void changes_of_a_matrix_are_told(void)
 	     "inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
 	h.finding = VN_MATRIX_TURNED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TURNED, .fused = true };
-	told(h, "layer1.gate_proj",
-	     "the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before it is split");
+	told(
+		h, "layer1.gate_proj",
+		"the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before the fused matrix is split");
 }
 
 static void changes_of_attention_are_told(void)
@@ -250,7 +251,7 @@ static void ranks_blocks_and_slots_are_told(void)
 	h = (vn_hypothesis) { .finding = VN_BLOCKS_REORDERED,
 		                  .change = { .kind = VN_BY_BLOCKS,
 		                              .blocks = { .block = 4, .of = 1, .n = 3, .from = { 2, 0, 1 } } } };
-	told(h, "layer1.attn_context", "blocks of 4 tokens of keys are in another order: 2 0 1");
+	told(h, "layer1.attn_context", "blocks of 4 tokens of keys are in another order: 2, 0, 1");
 	h = (vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED,
 		                  .change = { .kind = VN_BY_SLOTS, .slots = { .of = 2, .by = -1, .newest = true } } };
 	told(h, "layer1.attn_context",

@@ -358,7 +358,7 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 	for (int i = 0; i < t->n_values; i++) {
 		json_t       *j = parse_line(t->value[i]);
 		const json_t *of = json_object_get(j, "alias_of");
-		bool          good = !of || json_is_null(of) || json_is_string(of);
+		bool          good = j && (!of || json_is_null(of) || json_is_string(of));
 		r->p->value[i].alias_of = -1;
 		if (json_is_string(of)) {
 			r->p->value[i].alias_of = look_up(r->value, t->n_values, json_string_value(of));

@@ -162,9 +162,10 @@ int64_t   vn_region_count(const vn_region *box, int rank);
 vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err);
 vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err);
 /* Is every entry read without another process? Only HDF5, in a child (child.h), reads compressed,
- * chunked and big-endian tensors. */
+ * chunked and big-endian tensors. For recordings of checkpoint files, not for foreign ones. */
 bool      vn_recording_direct(vn_recording *r);
-/* Loads what is not, of entry i, until vn_recording_release: for threads that read parts of it. */
+/* Loads the tensors of entry i that are not mapped, so that threads can read parts of them without
+ * starting a process. They stay until vn_recording_release. */
 vn_status vn_recording_fetch(vn_recording *r, int i, vn_error *err);
 /* Releases pages of mapped files, which count as memory once they were read. Data that was handed
  * out stays valid. */

@@ -154,10 +154,11 @@ static inline int vn_recording_primary(const vn_recording *r, int i)
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
 }
 
-/* Reads a primary entry that HDF5 must read, as a whole (scratch.h), until vn_recording_release.
- * Any thread. */
+/* Reads a primary entry that is not contiguous in a mapped file, as a whole (scratch.h), until
+ * vn_recording_release. Any thread. */
 vn_status         vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
-/* Calls each for the stored tensors that entry i is made of, until one fails. r, i: in its file, and primary. */
+/* Calls each for the stored tensors that entry i is made of, until one fails. `each` gets the
+ * recording of the file that stores the tensor, and the tensor's primary entry there. */
 typedef vn_status vn_stored_do(vn_recording *r, int i, vn_error *err);
 vn_status         vn_recording_each_stored(vn_recording *r, int i, vn_stored_do *each, vn_error *err);
 /* Frees what was gathered or loaded; s may be empty. */

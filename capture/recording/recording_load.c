@@ -229,7 +229,7 @@ vn_status vn_recording_each_stored(vn_recording *r, int i, vn_stored_do *each, v
 static bool needs_process(const vn_recording *r, int i)
 {
 	const vn_entry_source *s = &r->source[i];
-	return s->bytes > 0 && s->offset < 0 && !(s->foreign && s->parts);
+	return s->bytes > 0 && s->offset < 0 && !s->foreign;
 }
 
 static vn_status load_stored(vn_recording *r, int i, vn_error *err)

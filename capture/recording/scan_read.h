@@ -52,7 +52,7 @@ typedef struct vn_scan_table {
 	char       *rows; /* (n, width) */
 } vn_scan_table;
 vn_scan_table vn_scan_rows(const vn_scan *s, hid_t dset, hid_t type, const vn_extent *e, const char *object);
-/* Return one column, as text of `room` bytes each, or as doubles; NULL: there is none of that name. */
+/* Return one column, as text of `room` bytes each, or as doubles; NULL: no column of that name. */
 char         *vn_scan_column_text(const vn_scan *s, const vn_scan_table *t, const char *name, size_t room);
 double       *vn_scan_column_real(const vn_scan *s, const vn_scan_table *t, const char *name);
 

@@ -33,7 +33,7 @@ static const vn_header_attribute list[] = {
 };
 /* clang-format on */
 enum {
-	N_SAID = sizeof list / sizeof *list,
+	N_ATTRIBUTES = sizeof list / sizeof *list,
 	DIGEST = 7,
 	STATISTICS = 8,
 	N_STATISTICS = 7,
@@ -132,7 +132,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 	found            f = { .t = *t };
 	bool             same[2 * VN_N_DTYPES], any = false, big = false;
 
-	if (!vn_object_header_read(r, t->address, list, N_SAID, &f, &h))
+	if (!vn_object_header_read(r, t->address, list, N_ATTRIBUTES, &f, &h))
 		return false;
 	for (int i = 0; i < 2 * VN_N_DTYPES; i++)
 		any |= same[i] = h.type_bytes + 2 == own[i].bytes && memcmp(h.type, own[i].code + 2, h.type_bytes) == 0;
@@ -193,7 +193,7 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 	f.t.rank = e.rank;
 	memcpy(f.t.dim, e.dim, sizeof f.t.dim);
 	f.t.offset = e.direct && !big ? e.offset : -1;
-	for (int i = 1; i < N_SAID; i++)
+	for (int i = 1; i < N_ATTRIBUTES; i++)
 		attributes |= (unsigned)scan_attribute(s, d, object, &list[i], &f) << i;
 	f.t.has_stats = (attributes & ALL_STATISTICS) == ALL_STATISTICS;
 	check_digest(s, object, attributes, f.t.digest);

@@ -1,4 +1,5 @@
-/* scribe_publish.c: when what the scribe has made reaches the disk. See scribe_internal.h. */
+/* scribe_publish.c: publishes the scribe's file: writes its state to disk, at once or when it is due.
+ * See scribe_internal.h. */
 #include "capture/store/scribe_internal.h"
 
 #include "libref/base/progress.h"

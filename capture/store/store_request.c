@@ -52,7 +52,10 @@ static vn_status check_ready(vn_store *s, vn_error *err)
 	return st ? st : vn_store_collect(s, err);
 }
 
-vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
+/* Sends a request. wait: also waits for the answer, *value (NULL: not needed); else the answer is
+ * collected later, and `bytes` count then. */
+static vn_status send_request(vn_store *s, vn_scribe_request request, vn_message *m, bool wait, int64_t *value,
+                              int64_t bytes, vn_error *err)
 {
 	vn_error own = { "" };
 
@@ -61,22 +64,21 @@ vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int
 	if (st)
 		vn_message_finish(m);
 	else
-		st = remember_failure(s, vn_scribe_do(&s->scribe, request, m, value, &own), &own, err);
+		st = remember_failure(
+			s, wait ? vn_scribe_do(&s->scribe, request, m, value, &own) : vn_scribe_ask(&s->scribe, request, m, &own),
+			&own, err);
+	if (!wait)
+		s->finishing = bytes;
 	pthread_mutex_unlock(&s->asking);
 	return st;
 }
 
+vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
+{
+	return send_request(s, request, m, true, value, 0, err);
+}
+
 vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *err)
 {
-	vn_error own = { "" };
-
-	pthread_mutex_lock(&s->asking);
-	vn_status st = check_ready(s, err);
-	if (st)
-		vn_message_finish(m);
-	else
-		st = remember_failure(s, vn_scribe_ask(&s->scribe, VN_SCRIBE_FINISH, m, &own), &own, err);
-	s->finishing = bytes;
-	pthread_mutex_unlock(&s->asking);
-	return st;
+	return send_request(s, VN_SCRIBE_FINISH, m, false, NULL, bytes, err);
 }

@@ -57,7 +57,7 @@ static void take_share(side *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Of the sides that threads may share. */
+/* Takes a share of each recording that several threads may read. */
 static void take_shares(void *both, int thread)
 {
 	(void)thread;

@@ -86,7 +86,7 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 
 static vn_status run_explain(vn_comparison *c, vn_error *err)
 {
-	const vn_explainer *by = c->request.options->explain;
+	const vn_explainer *by = c->result.explainer = c->request.options->explain;
 	const vn_status     st = by ? by->explain(c, &c->result.why, err) : VN_OK;
 	return st ? vn_context(err, st, "explain") : VN_OK;
 }
@@ -304,8 +304,8 @@ void vn_comparison_finish(vn_comparison *c)
 	free(c->result.pooled_small);
 	free(c->result.channel_pool);
 	free(c->result.origins);
-	if (c->result.why)
-		c->request.options->explain->free(c->result.why);
+	if (c->result.explainer)
+		c->result.explainer->free(c->result.why);
 	vn_model_close(c->opened.model);
 	vn_weights_free(c->result.weights);
 	vn_comparison_drop_graph(c);

@@ -311,7 +311,9 @@ typedef struct vn_result {
 	int                     first; /* first divergence; -1 */
 	int                    *origins, n_origins;
 	bool                    replayed; /* the origins are those of replay.h */
-	struct vn_explanations *why;      /* explanations of the origins (explanation.h); NULL: not requested */
+	/* explanations of the origins (explanation.h), and who frees them; NULL: not requested */
+	struct vn_explanations *why;
+	const vn_explainer     *explainer;
 } vn_result;
 
 typedef struct vn_comparison {

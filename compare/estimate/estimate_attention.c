@@ -57,8 +57,8 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 
 /* ---- the first keys (attention sinks) -------------------------------------------------------------------- */
 
-enum { MOST = 128, ROUNDS = 4 }; /* bound of first keys that stay visible; rounds, each fits both numbers */
-#define GOOD          0.25       /* a window that uses no more of the floor needs no second number */
+enum { MOST = 128, ROUNDS = 4 }; /* the most first keys that stay visible; rounds of fitting, each fits both */
+#define GOOD          0.25       /* a window that uses no more of the limit needs no second number */
 #define WINDOW_LEAVES 0.5        /* the most that two nearly right numbers leave, of the error */
 
 typedef struct sinks {

@@ -253,16 +253,7 @@ static vn_status fit_padding(keys *x, vn_error *err)
 	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
 }
 
-/* ---- what is looked at ----------------------------------------------------------------------------------- */
-
-static double *part_of(const vn_tensor *t, int64_t from, int64_t n)
-{
-	double *x = malloc((size_t)n * sizeof *x + 1);
-
-	if (x)
-		vn_to_f64(x, (const char *)t->data + (size_t)from * vn_dtype_size(t->dtype), t->dtype, (size_t)n);
-	return x;
-}
+/* ---- the queries and keys that are tested ----------------------------------------------------------------------------------- */
 
 static void pick_queries(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
 {
@@ -303,8 +294,8 @@ static vn_status read_keys(keys *x, vn_error *err)
 	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const size_t some = (size_t)(x->R * x->H * K) * sizeof(double) + 1;
-	x->k = part_of(&k, 0, x->S * G * K);
-	x->v = part_of(&v, 0, x->S * G * K);
+	x->k = vn_doubles_of(&k, 0, x->S * G * K);
+	x->v = vn_doubles_of(&v, 0, x->S * G * K);
 	x->q = malloc(some);
 	x->is = malloc(some);
 	x->own = malloc(some);
@@ -388,7 +379,8 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < QUERIES_ASKED ? T : QUERIES_ASKED;
 	for (int64_t r = 0; r < x.R; r++)
-		x.row[r] = (T - 1) * (r + 1) / x.R; /* it is the last token, and not the first of several */
+		x.row[r] = (T - 1) * (r + 1) /
+		           x.R; /* at equal distances up to the last token; without the first one if there are several */
 	st = read_keys(&x, err);
 	if (!st)
 		st = fit_slots(&x, err);

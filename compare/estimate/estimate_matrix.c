@@ -160,8 +160,8 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 	const double f = xy / xx, left = ee - (f - 1) * (f - 1) * xx;
 	const bool   likely = fabs(f) > CROSSED_LEAVES && left <= CROSSED_LEAVES * ee;
 
-	vn_round_numbers few = { .x = f, .fewest = 2, .most = 6 };
-	while (!st && likely && !vn_answered(p->t) && vn_next_round_number(&few, &h.change.matrix.factor))
+	vn_round_numbers written = { .x = f, .fewest = 2, .most = 6 };
+	while (!st && likely && !vn_answered(p->t) && vn_next_round_number(&written, &h.change.matrix.factor))
 		st = vn_try(p->t, &h, err);
 	return st;
 }

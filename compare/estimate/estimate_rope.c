@@ -255,13 +255,13 @@ static double theta_of_one(const turning *r, const vn_list *lists, const float *
 static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_rope rope, double theta,
                            vn_finding finding, vn_error *err)
 {
-	vn_round_numbers few = { .x = theta, .most = 6, .near = true };
+	vn_round_numbers written = { .x = theta, .most = 6, .near = true };
 	vn_status        st = VN_OK;
 	bool             fits = false;
 
 	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
 		return VN_OK;
-	while (!st && !fits && vn_next_round_number(&few, &rope.theta)) {
+	while (!st && !fits && vn_next_round_number(&written, &rope.theta)) {
 		vn_hypothesis h = { 0 };
 		st = try_rope(t, node, &rope, &r->variant, finding, &h, err);
 		fits = vn_fits(t, &h);
@@ -300,8 +300,8 @@ static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, co
 		double       number;
 		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
 			st = try_scaled(t, node, r, what, two, &fits, err);
-		vn_round_numbers few = { .x = x, .most = 4, .near = true };
-		while (!st && !fits && vn_next_round_number(&few, &number))
+		vn_round_numbers written = { .x = x, .most = 4, .near = true };
+		while (!st && !fits && vn_next_round_number(&written, &number))
 			st = try_scaled(t, node, r, what, what == BY_CONTEXT ? round(number) : number, &fits, err);
 	}
 	return st;
@@ -393,11 +393,14 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 		return VN_OK;
 	/* A number that a person may have written, or 1 divided by such a number; else the measured
 	 * number. */
-	const double as[] = { vn_in_digits(by, 3), 1 / vn_in_digits(1 / by, 3), by };
-	vn_status    st = VN_OK;
-	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_answered(t); i++) {
+	vn_round_numbers written = { .x = by, .fewest = 3, .most = 3, .inverse = true };
+	vn_status        st = VN_OK;
+	double           factor = 0;
+	for (bool more = true; more && !st && !vn_answered(t);) {
 		vn_hypothesis h = { 0 };
-		variant.turn = (r->variant.turn != 0 ? r->variant.turn : 1) * as[i];
+		if (!(more = vn_next_round_number(&written, &factor)))
+			factor = by;
+		variant.turn = (r->variant.turn != 0 ? r->variant.turn : 1) * factor;
 		st = try_rope(t, node, &r->rope, &variant, VN_STRETCH, &h, err);
 	}
 	return st;

@@ -265,12 +265,12 @@ static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_ma
                              vn_error *err)
 {
 	const double     from[] = { 0, (double)m.first, (double)m.first - 1 };
-	vn_round_numbers few = { .x = factor, .most = 3, .inverse = true };
+	vn_round_numbers written = { .x = factor, .most = 3, .inverse = true };
 	vn_status        st = VN_OK;
 
 	if (!(fabs(factor) > 1e-4))
 		return VN_OK;
-	while (!st && vn_next_round_number(&few, &m.times)) {
+	while (!st && vn_next_round_number(&written, &m.times)) {
 		for (int i = 0; !st && i < 3; i++) {
 			m.plus = from[i] * (1 - m.times);
 			m.whole = false;
@@ -372,8 +372,8 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 		double           as;
 		/* One position in the place of another is an offset as well, so only a number that a person wrote is a
 		 * factor. */
-		vn_round_numbers few = { .x = by, .most = 3, .inverse = true };
-		while (!st && !done && vn_next_round_number(&few, &as))
+		vn_round_numbers written = { .x = by, .most = 3, .inverse = true };
+		while (!st && !done && vn_next_round_number(&written, &as))
 			for (int later = 1; !st && later >= 0; later--) {
 				vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
 				if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))

@@ -34,8 +34,8 @@ typedef struct group {
 	int               n;
 	verdict          *known;
 	int               n_known;
-	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): number of refuted answers, kept apart */
-	int *n_refuted;
+	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): the refuted answers of each explanation, kept apart */
+	int *n_refuted;                            /* (n): how many */
 } group;
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
@@ -251,8 +251,8 @@ static vn_status examine_step(group *g, int which, vn_error *err)
 	return st;
 }
 
-/* Without what was refuted. */
-static bool is_answered(group *g, int which)
+/* Removes refuted answers. Returns false if that leaves none. */
+static bool keep_unrefuted(group *g, int which)
 {
 	take_out(g, which);
 	if (g->n_refuted[which])
@@ -267,7 +267,7 @@ static vn_status conclude_step(group *g, int which, vn_error *err)
 	vn_status       st = VN_OK;
 
 	g->t->x = x;
-	if (is_answered(g, which))
+	if (keep_unrefuted(g, which))
 		return VN_OK;
 	x->like = -1;
 	/* An answer found in the first round must hold too. One that concerns some heads only would
@@ -277,7 +277,7 @@ static vn_status conclude_step(group *g, int which, vn_error *err)
 		if ((st = vn_explain_further(g->t, fitted || again, err)) || !x->n_fit || (st = examine_step(g, which, err)))
 			break;
 		g->t->x = x;
-		if (is_answered(g, which))
+		if (keep_unrefuted(g, which))
 			break;
 	}
 	g->t->whole = false;

@@ -78,15 +78,6 @@ static void close_query(query *q)
 	free(q->y);
 }
 
-static double *read_doubles(const vn_tensor *t, int64_t from, int64_t n)
-{
-	double *x = malloc((size_t)n * sizeof *x + 1);
-
-	if (x)
-		vn_to_f64(x, (const char *)t->data + (size_t)from * vn_dtype_size(t->dtype), t->dtype, (size_t)n);
-	return x;
-}
-
 static void attend_query(query *q)
 {
 	const int K = width_of(q);
@@ -137,10 +128,10 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bo
 	if (vn_shape_count(&t->site->cand.shape) != all || vn_shape_count(&in[1].shape) < S * G * K ||
 	    vn_shape_count(&in[0].shape) < S * H * K)
 		return VN_OK;
-	q->q = read_doubles(&in[0], (S - 1) * H * K, H * K);
-	q->k = read_doubles(&in[1], 0, S * G * K);
-	q->v = read_doubles(&in[2], 0, S * G * K);
-	q->is = read_doubles(&t->site->cand, 0, all);
+	q->q = vn_doubles_of(&in[0], (S - 1) * H * K, H * K);
+	q->k = vn_doubles_of(&in[1], 0, S * G * K);
+	q->v = vn_doubles_of(&in[2], 0, S * G * K);
+	q->is = vn_doubles_of(&t->site->cand, 0, all);
 	q->s = calloc((size_t)(H * S) + 1, sizeof *q->s);
 	q->p = calloc((size_t)(H * S) + 1, sizeof *q->p);
 	q->y = calloc((size_t)(H * K) + 1, sizeof *q->y);

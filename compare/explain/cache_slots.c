@@ -115,7 +115,7 @@ static double error_of(const step_of *s, const sums *m, int head, const range *r
 	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
 	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0,
 				  d = r->held >= 0 ? c + n : 0;             /* in the place of a to b */
-	const bool   keys = n && r->held != VN_CACHE_NO_VALUES; /* are other */
+	const bool   keys = n && r->held != VN_CACHE_NO_VALUES; /* other keys are read */
 	const double sum = m->e[s->S] - m->e[s->first] + (keys ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
 	                   (keys && r->held < 0 ? (double)n * m->zero : 0);
 	double dd = 0;
@@ -130,7 +130,7 @@ static double error_of(const step_of *s, const sums *m, int head, const range *r
 	return dd;
 }
 
-/* The same of its scores. */
+/* The squared error of the head's scores under the range. */
 static double scores_error(const step_of *s, const sums *m, int head, const range *r)
 {
 	const double *there = s->cand + head * s->S;
@@ -224,16 +224,6 @@ static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
 	return x;
 }
 
-static double *all_of(const vn_tensor *t)
-{
-	const size_t n = (size_t)vn_shape_count(&t->shape);
-	double      *x = malloc(n * sizeof *x + 1);
-
-	if (x)
-		vn_to_f64(x, t->data, t->dtype, n);
-	return x;
-}
-
 /* The index of the attention's output that is the checkpoint; -1: it is no such output. */
 static int output_of(const vn_node *n, int value)
 {
@@ -276,7 +266,7 @@ static vn_status measure_ranges(vn_explain_trial *t, range *r, int n, vn_error *
 	    (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const int64_t S = s->position + s->tokens;
-	double       *nq = last_rows(&q, 1, row), *nk = all_of(&k), *nv = all_of(&v),
+	double       *nq = last_rows(&q, 1, row), *nk = vn_all_doubles_of(&k), *nv = vn_all_doubles_of(&v),
 		   *nc = output == VN_ATTN_CONTEXT ? last_rows(c, 1, row) : last_rows(c, H, S);
 	step_of one = {
 		node, nq, nc, output, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1

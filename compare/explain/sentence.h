@@ -25,6 +25,8 @@ typedef struct vn_sentence {
 
 /* "40", "40 or 41", "40 to 42" */
 const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64]);
+/* Adds "2, 0, 1". */
+void        vn_sentence_list(const vn_sentence *s, const int *number, int n);
 
 typedef void vn_sentence_writer(const vn_sentence *s);
 #define FINDING(name, ...)

@@ -21,6 +21,12 @@ const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char tex
 	return text;
 }
 
+void vn_sentence_list(const vn_sentence *s, const int *number, int n)
+{
+	for (int i = 0; i < n; i++)
+		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", number[i]);
+}
+
 static const char *name_of(const vn_plan *p, int value)
 {
 	return p->value[value].name;
@@ -84,7 +90,7 @@ void vn_sentence_reads(const vn_sentence *s)
 		       s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
 }
 
-/* "..., fused: q_proj, k_proj, v_proj, before it is split" */
+/* "..., fused: q_proj, k_proj, v_proj, before the fused matrix is split" */
 void vn_sentence_matrix(const vn_sentence *s)
 {
 	const vn_node *n = &s->p->node[s->h->node];
@@ -99,7 +105,7 @@ void vn_sentence_matrix(const vn_sentence *s)
 		if (o->op == VN_OP_LINEAR && o->layer == n->layer && o->in[0] == n->in[0])
 			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "", dot ? dot + 1 : name_of(s->p, o->out[0]));
 	}
-	vn_text_add(s->text, s->size, "%s", fused ? ", before it is split" : "");
+	vn_text_add(s->text, s->size, "%s", fused ? ", before the fused matrix is split" : "");
 }
 
 void vn_sentence_missing_inputs(const vn_sentence *s)
@@ -110,14 +116,6 @@ void vn_sentence_missing_inputs(const vn_sentence *s)
 	VN_PUT(s, "the last %d of %lld inputs are not in the sum", s->h->change.matrix.n, (long long)N);
 }
 
-static void put_shard_order(const vn_sentence *s)
-{
-	const vn_matrix_edit *e = &s->h->change.matrix;
-
-	for (int i = 0; i < e->n; i++)
-		vn_text_add(s->text, s->size, "%s%d", i ? ", " : "", e->from[i]);
-}
-
 void vn_sentence_crossed_ranks(const vn_sentence *s)
 {
 	const int n = s->h->change.matrix.n;
@@ -126,14 +124,14 @@ void vn_sentence_crossed_ranks(const vn_sentence *s)
 	       "shards of %d ranks are joined in the wrong order: the inputs of ranks 0 to %d are multiplied by the "
 	       "weights of ranks ",
 	       n, n - 1);
-	put_shard_order(s);
+	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
 }
 
 void vn_sentence_row_order(const vn_sentence *s)
 {
 	VN_PUT(s, "shards of %d ranks are joined in the wrong order: rows of the matrix are those of ranks ",
 	       s->h->change.matrix.n);
-	put_shard_order(s);
+	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
 	vn_text_add(s->text, s->size, "; the bias is right");
 }
 

@@ -51,8 +51,8 @@ void vn_sentence_blocks(const vn_sentence *s)
 	size_t                   used = 0;
 
 	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
-		vn_text_add(list, sizeof list, " %d", b->from[i]);
-	VN_PUT(s, "blocks of %d tokens%s are in another order:%s%s", b->block, alone[b->of], list,
+		vn_text_add(list, sizeof list, "%s%d", i ? ", " : "", b->from[i]);
+	VN_PUT(s, "blocks of %d tokens%s are in another order: %s%s", b->block, alone[b->of], list,
 	       strlen(list) < sizeof list - 8 ? "" : "...");
 }
 
@@ -141,22 +141,16 @@ void vn_sentence_ranks(const vn_sentence *s)
 	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", number < 0 ? ", and no bias" : "");
 }
 
-static void put_list(const vn_sentence *s)
-{
-	for (int i = 0; i < s->h->change.result.n; i++)
-		vn_text_add(s->text, s->size, " %d", s->h->change.result.list[i]);
-}
-
 void vn_sentence_shard_order(const vn_sentence *s)
 {
-	VN_PUT(s, "shards of %d ranks are joined in the wrong order:", s->h->change.result.n);
-	put_list(s);
+	VN_PUT(s, "shards of %d ranks are joined in the wrong order: ", s->h->change.result.n);
+	vn_sentence_list(s, s->h->change.result.list, s->h->change.result.n);
 }
 
 void vn_sentence_head_order(const vn_sentence *s)
 {
-	VN_PUT(s, "heads in another order:");
-	put_list(s);
+	VN_PUT(s, "heads in another order: ");
+	vn_sentence_list(s, s->h->change.result.list, s->h->change.result.n);
 }
 
 void vn_sentence_factor(const vn_sentence *s)

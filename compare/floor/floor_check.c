@@ -36,6 +36,15 @@ static const char *find_fact(const vn_recording *r, const char *key)
 			vn_lines_refuse(&(c)->result.refusals, word, __VA_ARGS__); \
 	} while (0)
 
+/* Fails if there are more refusals than `before`. */
+static vn_status refused_since(const vn_comparison *c, int before, vn_error *err)
+{
+	return c->result.refusals.n == before
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
+	                     vn_recording_path(c->opened.cand));
+}
+
 vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 {
 	const vn_weight_row *rows;
@@ -51,10 +60,7 @@ vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 		REFUSE(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not record its weights");
 	if (vn_recording_config(c->opened.ref) && !vn_recording_config(c->opened.floor))
 		REFUSE(c, VN_ALLOW_CONFIG, "config", "config: the floor does not record its config");
-	return c->result.refusals.n == before
-	           ? VN_OK
-	           : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
-	                     vn_recording_path(c->opened.cand));
+	return refused_since(c, before, err);
 }
 
 /* Whether every metric is equal to the last digit and at least one is not zero. */
@@ -86,10 +92,7 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 		return VN_OK;
 	REFUSE(c, VN_ALLOW_FLOOR, "floor",
 	       "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same, n);
-	return c->result.refusals.n == before
-	           ? VN_OK
-	           : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
-	                     vn_recording_path(c->opened.cand));
+	return refused_since(c, before, err);
 }
 
 /* ---- how large it may be ---------------------------------------------------------------- */

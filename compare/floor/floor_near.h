@@ -1,4 +1,5 @@
-/* floor_near.h: does the floor of a checkpoint agree with those around it? */
+/* floor_near.h: rejects a floor that is far from the floors of neighbouring operations; and
+ * vn_floor_reject, for every check of floors. */
 #ifndef VN_COMPARE_FLOOR_NEAR_H
 #define VN_COMPARE_FLOOR_NEAR_H
 

@@ -11,6 +11,17 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 	return at < S ? at : -1;
 }
 
+/* Recomputes the attention with the keys, the values (of 1: keys only; 2: values only) of these
+ * tokens. */
+static vn_status run_slots(const vn_explain_trial *t, int of, const int64_t *token, vn_made *made, vn_error *err)
+{
+	const vn_plan  *p = t->site->plan;
+	const int64_t  *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
+	const vn_status st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
+
+	return st ? st : vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+}
+
 vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_block_table *b = &h->change.blocks;
@@ -18,7 +29,6 @@ vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 	const vn_node        *n = &p->node[h->node];
 	const int64_t         S = t->site->tokens;
 	int64_t              *token;
-	vn_status             st;
 
 	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target)
 		return VN_OK;
@@ -26,9 +36,7 @@ vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	for (int64_t j = 0; j < S; j++)
 		token[j] = token_of(b, j, S);
-	const int64_t *keys = b->of == 2 ? NULL : token, *values = b->of == 1 ? NULL : token;
-	if (!(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err)))
-		st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	const vn_status st = run_slots(t, b->of, token, made, err);
 	free(token);
 	return st;
 }
@@ -49,7 +57,6 @@ vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_m
 	const int64_t         S = t->site->tokens;
 	const vn_step        *step;
 	int64_t              *token;
-	vn_status             st;
 
 	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || p->value[t->site->target].node != h->node ||
 	    vn_recording_steps(t->c->opened.cand, &step) < 2)
@@ -58,9 +65,7 @@ vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_m
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	for (int64_t j = 0; j < S; j++)
 		token[j] = token_in_slot(c, j, c->newest ? S - 1 : step[1].position, S);
-	const int64_t *keys = c->of == 2 ? NULL : token, *values = c->of == 1 ? NULL : token;
-	if (!(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err)))
-		st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	const vn_status st = run_slots(t, c->of, token, made, err);
 	free(token);
 	return st;
 }

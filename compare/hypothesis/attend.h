@@ -13,8 +13,8 @@ typedef struct vn_attend {
 	double        *rounded[3]; /* q, k and v in the formats of an edit; NULL: not yet needed */
 	vn_attend_edit formats;    /* that edit */
 	vn_dtype       storage;    /* the format into which the engine converts numbers of an 8-bit cache */
-	/* (S + padding) each, for the keys that a query sees: scores; scores in which each number that
-	 * could have been rounded the other way is; probabilities */
+	/* (S + padding) each, for the keys that a query sees: scores; the same, with every number that
+	 * could round the other way rounded that way; probabilities */
 	double        *s, *other, *p;
 	char          *flipped; /* (S + padding + 1): is each exponential, and last their sum, rounded the other way? */
 	int64_t       *begins;  /* (S): where the call of each token begins (vn_own_calls) */

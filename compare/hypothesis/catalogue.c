@@ -340,7 +340,7 @@ vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err)
 	           : try_eps_and(t, h->fault[0] - 1, err);
 }
 
-/* Tries pairs at expensive operations: one mistake of the mask may change both of its ends. */
+/* Pairs that are tried at expensive operations too: one mistake of a mask may move both of its ends. */
 static const struct {
 	vn_mistake first, second;
 } known_pairs[] = {

@@ -39,5 +39,4 @@ typedef struct vn_explanations {
 	int             left_out; /* origins that were not examined, because there are too many */
 } vn_explanations;
 
-
 #endif

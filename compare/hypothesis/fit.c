@@ -135,7 +135,7 @@ vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int6
 vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_error *err)
 {
 	vn_hypothesis    exact, with;
-	vn_round_numbers few = { .x = x, .most = 6, .near = true };
+	vn_round_numbers written = { .x = x, .most = 6, .near = true };
 	double           number;
 	vn_status        st = score_with(t, h, x, &exact, err);
 
@@ -143,7 +143,7 @@ vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_erro
 		return st;
 	const double most = VN_EXPLAIN_APART * fmax(exact.limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
 	*h = exact;
-	while (!st && vn_next_round_number(&few, &number))
+	while (!st && vn_next_round_number(&written, &number))
 		if (!(st = score_with(t, &exact, number, &with, err)) && with.limit_fraction < most) {
 			*h = with;
 			break;

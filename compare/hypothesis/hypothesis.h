@@ -94,7 +94,7 @@ typedef enum vn_attend_kind {
 	/* `number` is added to the sum of exponentials after the largest score was subtracted */
 	VN_ATTEND_SUM_PLUS,
 	VN_ATTEND_CAP, /* scores become number * tanh(score / number) */
-	/* rounded are: numbers of the softmax, inputs of both products, or cached keys and values */
+	/* numbers of the softmax, inputs of both products, or cached keys and values are rounded */
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
@@ -228,7 +228,7 @@ typedef struct vn_hypothesis {
 	int64_t       first_also, last_also; /* same for a second number */
 	bool          capture;               /* only what was recorded is wrong, not what the run continued with */
 	vn_replayed   local;                 /* the residual */
-	/* residual / allowed residual of a healthy operation; NaN: it changes nothing here */
+	/* residual / allowed residual of a correct operation; NaN: it changes nothing here */
 	double        limit_fraction;
 	bool          estimated;          /* from some columns of the logits: it leaves too much error to be an answer */
 	char          holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */

@@ -204,3 +204,17 @@ void vn_made_finish(vn_made *made)
 	vn_faulty_destroy(made->faulty);
 	*made = (vn_made) { 0 };
 }
+
+double *vn_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
+{
+	double *x = malloc((size_t)n * sizeof *x + 1);
+
+	if (x)
+		vn_to_f64(x, (const char *)t->data + (size_t)from * vn_dtype_size(t->dtype), t->dtype, (size_t)n);
+	return x;
+}
+
+double *vn_all_doubles_of(const vn_tensor *t)
+{
+	return vn_doubles_of(t, 0, vn_shape_count(&t->shape));
+}

@@ -91,4 +91,9 @@ vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err);
 /* Fills own with fine, rounded as the engine stores it. */
 void      vn_made_round(const vn_explain_trial *t, vn_made *made);
 
+/* Return n numbers of t from the number `from` on, or all of them, in row-major order; NULL: no
+ * memory. The caller frees them. */
+double *vn_doubles_of(const vn_tensor *t, int64_t from, int64_t n);
+double *vn_all_doubles_of(const vn_tensor *t);
+
 #endif

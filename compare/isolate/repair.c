@@ -125,13 +125,13 @@ static vn_status sort_sets(const vn_runner *x, vn_repair *r, vn_error *err)
 
 /* ---- the person's own switches ------------------------------------------------------------ */
 
-static vn_status run_yours(asking *a, const char *globs, vn_error *err)
+static vn_status run_own(asking *a, const char *globs, vn_error *err)
 {
-	vn_repair_yours        *y = &a->r->yours[a->r->n_yours++];
+	vn_repair_own          *y = &a->r->own[a->r->n_own++];
 	const vn_isolate_trial *t;
 	vn_status               st;
 
-	*y = (vn_repair_yours) { .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
+	*y = (vn_repair_own) { .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
 	if (!y->globs || !y->on)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the globs of VERNIER_FORCE_REF");
 	if ((st = vn_runner_select(a->x, globs, y->on, err)))
@@ -147,7 +147,7 @@ static vn_status run_yours(asking *a, const char *globs, vn_error *err)
 }
 
 /* Runs each glob of VERNIER_FORCE_REF alone, and all together if there are several. */
-static vn_status run_all_yours(asking *a, const char *globs, vn_error *err)
+static vn_status run_all_own(asking *a, const char *globs, vn_error *err)
 {
 	char        *text = strdup(globs);
 	const char **list = NULL;
@@ -157,12 +157,12 @@ static vn_status run_all_yours(asking *a, const char *globs, vn_error *err)
 
 	if (st && text)
 		vn_context(err, st, "VERNIER_FORCE_REF");
-	if (!st && n > VN_MOST_YOURS)
-		st = vn_fail(err, VN_ERR_USAGE, "VERNIER_FORCE_REF has %d globs; isolate takes at most %d", n, VN_MOST_YOURS);
+	if (!st && n > VN_MOST_OWN)
+		st = vn_fail(err, VN_ERR_USAGE, "VERNIER_FORCE_REF has %d globs; isolate takes at most %d", n, VN_MOST_OWN);
 	for (int i = 0; i < n && !st; i++)
-		st = run_yours(a, list[i], err);
+		st = run_own(a, list[i], err);
 	if (n > 1 && !st)
-		st = run_yours(a, globs, err);
+		st = run_own(a, globs, err);
 	free(list);
 	free(text);
 	return st;
@@ -172,13 +172,13 @@ static vn_status run_all_yours(asking *a, const char *globs, vn_error *err)
 
 static vn_status search_sets(asking *a, vn_error *err)
 {
-	const bool *hint[VN_MOST_YOURS + 3];
+	const bool *hint[VN_MOST_OWN + 3];
 	vn_repair  *r = a->r;
 	int         n = 0;
 
-	for (int i = 0; i < r->n_yours; i++)
-		if (r->yours[i].within)
-			hint[n++] = r->yours[i].on;
+	for (int i = 0; i < r->n_own; i++)
+		if (r->own[i].within)
+			hint[n++] = r->own[i].on;
 	if (vn_runner_compares(a->x)) {
 		hint[n++] = r->plain.origin;
 		hint[n++] = r->plain.bad;
@@ -294,7 +294,7 @@ static int runs_after(const asking *a)
 	return vn_runner_compares(a->x) ? n : 0;
 }
 
-static vn_status find_repair(asking *a, const char *yours, vn_error *err)
+static vn_status find_repair(asking *a, const char *own, vn_error *err)
 {
 	vn_runner              *x = a->x;
 	vn_repair              *r = a->r;
@@ -305,7 +305,7 @@ static vn_status find_repair(asking *a, const char *yours, vn_error *err)
 	    (st = sort_sets(x, r, err)))
 		return st;
 	a->more = runs_after(a);
-	if (yours && *yours && !r->plain.within && (st = run_all_yours(a, yours, err)))
+	if (own && *own && !r->plain.within && (st = run_all_own(a, own, err)))
 		return st;
 	if ((st = search_sets(a, err)) || r->found.good || !r->found.helps || !vn_runner_compares(x))
 		return st;
@@ -313,13 +313,13 @@ static vn_status find_repair(asking *a, const char *yours, vn_error *err)
 	return st ? st : draw_curve(a, err);
 }
 
-vn_status vn_repair_find(vn_runner *x, const char *yours, vn_repair *r, vn_error *err)
+vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *err)
 {
 	asking    a = { .x = x, .r = r, .on = calloc((size_t)x->n + 1, sizeof *a.on) };
 	vn_status st;
 
 	*r = (vn_repair) { 0 };
-	st = a.on ? find_repair(&a, yours, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	st = a.on ? find_repair(&a, own, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 	for (int i = 0; i < a.n_past; i++) {
 		vn_trial_finish(&a.past[i].t);
 		free(a.past[i].on);
@@ -334,9 +334,9 @@ void vn_repair_finish(vn_repair *r)
 	vn_isolated_finish(&r->found);
 	vn_trial_finish(&r->plain);
 	vn_trial_finish(&r->whole);
-	for (int i = 0; i < r->n_yours; i++) {
-		free(r->yours[i].globs);
-		free(r->yours[i].on);
+	for (int i = 0; i < r->n_own; i++) {
+		free(r->own[i].globs);
+		free(r->own[i].on);
 	}
 	free(r->order);
 	*r = (vn_repair) { 0 };

@@ -4,7 +4,7 @@
  *
  *   plain   the run as it is
  *   whole   with everything replaced
- *   yours   with what the user's VERNIER_FORCE_REF replaces
+ *   own     with what the user's VERNIER_FORCE_REF replaces
  *   found   the smallest sets of replacements that repair the run (isolate.h)
  *   check   a found set without one of its members; the worst other operations, each replaced alone
  *   curve   the repair curve: divergence of the logits after replacing the k worst operations
@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-enum { VN_MOST_REPAIR_CHECKS = 12, VN_MOST_CURVE = 40, VN_MOST_YOURS = 8 };
+enum { VN_MOST_REPAIR_CHECKS = 12, VN_MOST_CURVE = 40, VN_MOST_OWN = 8 };
 
 /* A run about one toggle. */
 typedef struct vn_repair_check {
@@ -32,14 +32,14 @@ typedef struct vn_repair_check {
 } vn_repair_check;
 
 /* A run with what one glob of VERNIER_FORCE_REF replaces, or all of them. */
-typedef struct vn_repair_yours {
+typedef struct vn_repair_own {
 	char  *globs;
 	bool  *on; /* (n) */
 	int    n;  /* toggles */
 	bool   within;
 	int    outside;
 	double kl;
-} vn_repair_yours;
+} vn_repair_own;
 
 typedef struct vn_repaired {
 	int    k, worst; /* number of toggles replaced; the one added last, -1: none */
@@ -52,8 +52,8 @@ typedef struct vn_repair {
 	vn_isolated      found;
 	/* without and with all toggles replaced; whole.bad NULL: not run */
 	vn_isolate_trial plain, whole;
-	vn_repair_yours  yours[VN_MOST_YOURS + 1];
-	int              n_yours;
+	vn_repair_own    own[VN_MOST_OWN + 1];
+	int              n_own;
 	int             *order;   /* (n) toggles: origins first, then by decreasing error */
 	int              n_order; /* how many of them have an error */
 	vn_repair_check  check[VN_MOST_REPAIR_CHECKS];
@@ -62,9 +62,9 @@ typedef struct vn_repair {
 	int              n_curve;
 } vn_repair;
 
-/* Makes the runs. If runs are not compared, only the search is made. yours: the person's own list
- * of globs; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
-vn_status vn_repair_find(vn_runner *x, const char *yours, vn_repair *r, vn_error *err);
+/* Makes the runs. If runs are not compared, only the search is made. own: the user's list of
+ * globs; NULL or "": none. Call vn_repair_finish afterwards, also after a failure. */
+vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
 /* Half a sentence on what a set says about its members, and a check about its toggle. */

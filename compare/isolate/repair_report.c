@@ -93,14 +93,14 @@ static void put_sets(const vn_runner *x, const vn_repair *r, FILE *out)
 	}
 }
 
-static void put_yours(const vn_runner *x, const vn_repair *r, FILE *out)
+static void put_own(const vn_runner *x, const vn_repair *r, FILE *out)
 {
-	for (int i = 0; i < r->n_yours; i++) {
-		const vn_repair_yours *y = &r->yours[i];
-		const bool             limits = vn_runner_compares(x);
-		char                   globs[PATH_MAX];
+	for (int i = 0; i < r->n_own; i++) {
+		const vn_repair_own *y = &r->own[i];
+		const bool           limits = vn_runner_compares(x);
+		char                 globs[PATH_MAX];
 		snprintf(globs, sizeof globs, "%s", y->globs);
-		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "yours",
+		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "own",
 		        vn_text_clean(globs, sizeof globs), y->n, y->n == 1 ? "" : "s",
 		        y->within ? limits ? "within limits" : "good"
 		        : limits  ? "OUTSIDE limits"
@@ -148,7 +148,7 @@ void vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repai
 	put_trial(x, "unchanged", &r->plain, out);
 	if (r->whole.bad)
 		put_trial(x, "replaced", &r->whole, out);
-	put_yours(x, r, out);
+	put_own(x, r, out);
 	if (r->found.good)
 		fputs("There is nothing to isolate.\n", out);
 	else if (!r->found.helps)
@@ -203,12 +203,12 @@ static json_t *sets_json(const vn_runner *x, const vn_repair *r)
 	return list;
 }
 
-static json_t *yours_json(const vn_runner *x, const vn_repair *r)
+static json_t *own_json(const vn_runner *x, const vn_repair *r)
 {
 	json_t *list = json_array();
 
-	for (int i = 0; i < r->n_yours; i++) {
-		const vn_repair_yours *y = &r->yours[i];
+	for (int i = 0; i < r->n_own; i++) {
+		const vn_repair_own *y = &r->own[i];
 		json_t *row = json_pack("{s:o, s:i, s:b}", "switch", vn_json_text(y->globs), "operations", y->n, "within",
 		                        y->within);
 		if (vn_runner_compares(x)) {
@@ -266,7 +266,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_
 	json_object_set_new(j, "runs", json_integer(x->runs));
 	json_object_set_new(j, "unchanged", trial_json(x, &r->plain));
 	json_object_set_new(j, "all_replaced", r->whole.bad ? trial_json(x, &r->whole) : json_null());
-	json_object_set_new(j, "own_switches", yours_json(x, r));
+	json_object_set_new(j, "own_switches", own_json(x, r));
 	json_object_set_new(j, "sets", sets_json(x, r));
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
 	json_object_set_new(j, "by_itself", checks_json(x, r));

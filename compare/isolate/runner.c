@@ -1,5 +1,6 @@
 /* runner.c: see runner.h. The command of another engine: runner_check.c. */
 #include "compare/isolate/runner_check.h"
+#include "compare/report/report.h"
 
 #include "capture/run/engine_choice.h"
 #include "capture/run/hybrid.h"
@@ -157,7 +158,7 @@ void vn_trial_finish(vn_isolate_trial *t)
 	*t = (vn_isolate_trial) { 0 };
 }
 
-/* The toggle whose node makes this checkpoint; -1: there is none. */
+/* The toggle whose node makes this checkpoint; -1: no toggle. */
 static int toggle_of(const vn_runner *x, const char *name)
 {
 	const int value = vn_plan_find(x->plan, name);

@@ -1,5 +1,4 @@
-/* runner.h: runs a model with some operations replaced by the reference, and judges the
- * outcome.
+/* runner.h: runs a model with some operations replaced by the reference, and judges the outcome.
  *
  * A toggle is a node of the model's plan, named after its first output. The candidate is the GPU
  * engine, in this process, or any command. A command finds the names of the nodes to replace in

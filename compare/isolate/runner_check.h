@@ -3,7 +3,6 @@
 #define VN_COMPARE_RUNNER_CHECK_H
 
 #include "compare/isolate/runner.h"
-#include "compare/report/report.h"
 
 /* Runs the command with the toggles on[i] (n) in VERNIER_FORCE_REF; its standard output is
  * discarded. *good: the answer by exit status; a command that writes a recording must exit with 0.

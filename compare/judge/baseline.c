@@ -163,7 +163,7 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 
 /* ---- one checkpoint ------------------------------------------------------------------ */
 
-/* How far from perfect. */
+/* The distance of a value from that of a perfect match. */
 static double badness_of(vn_metric m, vn_form form, double value)
 {
 	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER ? 1 - value : value;

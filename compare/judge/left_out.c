@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool few, char *words,
+vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool partial, char *words,
                             bool *holds, vn_error *err)
 {
 	vn_checkpoint q = *p;
@@ -24,7 +24,7 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 	q.floor = NULL;
 	q.check = NULL;
 	q.n_checks = 0;
-	q.partial_metrics = few;
+	q.partial_metrics = partial;
 	const vn_status st = vn_judge(c, &q, err);
 	*holds = !st && !q.fails && q.status != VN_UNLIMITED;
 	*words = 0;
@@ -93,7 +93,7 @@ static vn_status is_finite(vn_comparison *c, const vn_checkpoint *p, bool *finit
 }
 
 typedef struct tally {
-	int    agreed, equal, few;
+	int    agreed, equal, partial;
 	double nmse; /* the largest */
 } tally;
 
@@ -104,17 +104,17 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 	const bool  equal = strcmp(l->digest.hex, l->reference.hex) == 0 && l->dtype == e->dtype;
 	vn_measured m;
 	char        words[VN_WORDS];
-	bool        holds = equal, few = false;
+	bool        holds = equal, partial = false;
 	vn_status   st = VN_OK;
 
 	take_measured(e, l, &m);
 	for (int i = 0; i < VN_N_METRICS; i++)
-		few = few || (!m.has[i] && i != VN_M_DIFFERING && (p->scores || !vn_metric_get((vn_metric)i)->scores));
-	if (!equal && (!m.has[VN_M_NMSE] || !m.has[VN_M_NONFINITE] || (few && p->scores))) {
+		partial = partial || (!m.has[i] && i != VN_M_DIFFERING && (p->scores || !vn_metric_get((vn_metric)i)->scores));
+	if (!equal && (!m.has[VN_M_NMSE] || !m.has[VN_M_NONFINITE] || (partial && p->scores))) {
 		vn_checkpoint_say(p, "left out of the candidate, without a measured error");
 		return VN_OK;
 	}
-	if (!equal && (st = vn_judge_measured(c, p, &m, few, words, &holds, err)))
+	if (!equal && (st = vn_judge_measured(c, p, &m, partial, words, &holds, err)))
 		return st;
 	if (equal && (st = is_finite(c, p, &holds, err)))
 		return st;
@@ -134,7 +134,7 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 		vn_checkpoint_say(p, "left out: judged while it was recorded, nmse %.3g", m.value[VN_M_NMSE]);
 	t->agreed++;
 	t->equal += equal;
-	t->few += !equal && few;
+	t->partial += !equal && partial;
 	t->nmse = !equal && m.value[VN_M_NMSE] > t->nmse ? m.value[VN_M_NMSE] : t->nmse;
 	return VN_OK;
 }
@@ -182,18 +182,18 @@ static void note_tally(vn_comparison *c, const tally *t)
 	const char     *limits = vn_facts_get(run, "against_limits");
 	vn_lines *to = c->request.options->strict && !(c->request.options->allow & VN_ALLOW_AGREED) ? &c->result.warnings
 	                                                                                            : &c->result.notes;
-	char      far[64] = "", few[96] = "";
+	char      far[64] = "", partial[96] = "";
 
 	if (t->agreed > t->equal)
 		snprintf(far, sizeof far, "; nmse at most %.3g", t->nmse);
-	if (t->few)
-		snprintf(few, sizeof few, "; of %d, not every metric was measured", t->few);
+	if (t->partial)
+		snprintf(partial, sizeof partial, "; of %d, not every metric was measured", t->partial);
 	if (t->agreed)
 		vn_lines_add(to,
 		             "%d checkpoint%s agreed while the candidate was recorded and %s left out of it (limits %s%s%s): "
 		             "the numbers cannot be checked here",
 		             t->agreed, t->agreed == 1 ? "" : "s", t->agreed == 1 ? "was" : "were", limits ? limits : "unknown",
-		             far, few);
+		             far, partial);
 	if (c->result.n_not_run)
 		vn_lines_add(&c->result.notes, "the candidate's run was stopped at %s: %d checkpoint%s after it %s not run",
 		             vn_facts_get(run, "stopped"), c->result.n_not_run, c->result.n_not_run == 1 ? "" : "s",

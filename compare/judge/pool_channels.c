@@ -156,7 +156,7 @@ static bool values_at(const vn_tensor t[2], int64_t at, double x[2])
 	return isfinite(x[0]) && isfinite(x[1]);
 }
 
-/* false: not finite. */
+/* The squares of the reference's number and of the difference. Returns false if one is not finite. */
 static bool pair_at(const vn_tensor t[2], int64_t at, double *rr, double *dd)
 {
 	double     x[2];
@@ -206,9 +206,9 @@ static bool goes_on(const vn_tensor t[2], int64_t at)
 	return r > 0 && (dd - row[2]) / r >= dd / rr / 2 && (rd - row[1]) / r * rd >= rd * rd / rr / 2;
 }
 
-/* Is this step's number of the channel off? Its squared error must be a quarter of the channel's
- * mean; or, where the number is small, a 64th of it, if the relative error is as large and it is
- * four times as far off as all other numbers of the step. */
+/* Is this step's number of the channel off? Its squared error must be at least a quarter of the
+ * channel's mean; or, where the number is small, a 64th of it, if its relative error is at least half
+ * the channel's and it is four times as far off as all other numbers of the step. */
 static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double dd)
 {
 	const double n = (double)p->m.finite, each = p->m.value[VN_M_RMSE] * p->m.value[VN_M_RMSE],
@@ -217,7 +217,7 @@ static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double d
 	return dd >= k->dd / 4 || (dd >= k->dd / 64 && dd * k->rr >= k->dd * rr / 4 && dd >= 16 * others);
 }
 
-/* in (n). first: to it. */
+/* in: (n). *first: the first member with this error; unchanged if there is none. */
 static vn_status find_first(vn_comparison *c, const member *in, int n, const channel *k, int *first, vn_error *err)
 {
 	vn_status st = VN_OK;

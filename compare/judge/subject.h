@@ -1,4 +1,8 @@
-/* subject.h: what a comparison is about. */
+/* subject.h: what a comparison is about.
+ *
+ * Reads    request, opened
+ * Fills    a vn_subject of the caller
+ */
 #ifndef VN_COMPARE_SUBJECT_H
 #define VN_COMPARE_SUBJECT_H
 
@@ -11,6 +15,7 @@ typedef struct vn_subject {
 	char value[VN_SUBJECTS][VN_SUBJECT_TEXT]; /* "" if the recordings do not say */
 } vn_subject;
 extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
+/* Fills *s. Fails if memory runs out or the weights of a recording cannot be read. */
 vn_status                vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err);
 
 #endif

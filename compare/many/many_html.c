@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* A page opens quickly with this many healthy rows. Rows in which a candidate is outside are always included. */
+/* A page opens quickly with this many rows in which all candidates are within. Rows in which a candidate is
+ * outside are always included. */
 enum { WITHIN_ROWS = 4000, WARNINGS = 8 };
 
 const char vn_many_page[] =

@@ -103,7 +103,9 @@ vn_status               vn_metric_kernel_choose(const char *name, vn_error *err)
 /* Returns set i of those that this processor can run, for tests; NULL after the last. */
 const vn_metric_kernel *vn_metric_kernel_get(int i);
 
-/* Returns the largest distance in a bucket. */
+/* Returns the largest distance in a bucket. Buckets follow the first four bits of a float32: the
+ * bucket of distance x is its bits shifted right by 20, less 1015, which is one less than the bits
+ * of 1.0f shifted so. Distance 1 is in bucket 1, and a smaller one in bucket 0. */
 double vn_ulp_bucket_top(int bucket);
 
 #endif

@@ -224,11 +224,11 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 	const char      *axes = t->site->axes;
 	vn_rearranged    r = { t,
 		                   vn_shape_count(&c->shape),
-		                   vn_doubles_of(&t->own),
-		                   vn_doubles_of(&t->fine),
-		                   vn_doubles_of(c),
-		                   vn_doubles_of(c),
-		                   vn_doubles_of(c),
+		                   vn_all_doubles_of(&t->own),
+		                   vn_all_doubles_of(&t->fine),
+		                   vn_all_doubles_of(c),
+		                   vn_all_doubles_of(c),
+		                   vn_all_doubles_of(c),
 		                   c };
 	vn_status        st = VN_OK;
 

@@ -238,11 +238,11 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 	const double     c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad
 	                         ? best_cap(&x)
 	                         : 0;
-	vn_round_numbers few = { .x = c, .most = DIGITS };
+	vn_round_numbers written = { .x = c, .most = DIGITS };
 	double           said;
 	vn_status        st = VN_OK;
 
-	while (!st && c > 0 && !vn_answered(r->t) && vn_next_round_number(&few, &said)) {
+	while (!st && c > 0 && !vn_answered(r->t) && vn_next_round_number(&written, &said)) {
 		vn_hypothesis h = { .finding = VN_CAP, .change.result.number = said };
 		for (int64_t i = 0; i < r->n; i++) {
 			r->a[i] = said * tanh(r->own[i] / said);

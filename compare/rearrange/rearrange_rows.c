@@ -195,11 +195,11 @@ vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 		        c,
 		        c->shape.dim[0],
 		        (int64_t)n / c->shape.dim[0],
-		        vn_doubles_of(&t->own),
-		        vn_doubles_of(&t->fine),
-		        vn_doubles_of(c),
-		        vn_doubles_of(c),
-		        vn_doubles_of(c),
+		        vn_all_doubles_of(&t->own),
+		        vn_all_doubles_of(&t->fine),
+		        vn_all_doubles_of(c),
+		        vn_all_doubles_of(c),
+		        vn_all_doubles_of(c),
 		        malloc((size_t)c->shape.dim[0]),
 		        malloc((size_t)c->shape.dim[0]) };
 	if (x.own && x.fine && x.is && x.a && x.b && x.off && x.held)

@@ -5,15 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-double *vn_doubles_of(const vn_tensor *t)
-{
-	const size_t n = (size_t)vn_shape_count(&t->shape);
-	double      *x = malloc((n + 1) * sizeof *x);
-	if (x)
-		vn_to_f64(x, t->data, t->dtype, n);
-	return x;
-}
-
 static vn_status judge_as(vn_rearranged *r, bool order, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;

@@ -14,7 +14,6 @@ typedef struct vn_rearranged {
 } vn_rearranged;
 
 /* Returns the numbers in double, which the caller frees. NULL: no memory. */
-double   *vn_doubles_of(const vn_tensor *t);
 /* Scores the hypothesis that the candidate recorded r->a, and adds it to the answers if it fits.
  * Rounds r->a to the candidate's format; r->b is the same more precisely. */
 vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err);

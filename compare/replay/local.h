@@ -14,7 +14,7 @@
 
 /* A local error of more floors than this counts as the operation's own. VN_LOCAL_LIMIT: nmse of the
  * whole tensor. VN_PEAK_LIMIT: nmse of the worst token, and squared error of the worst element;
- * these find one wrong token among thousands, and one wrong channel. Healthy engines reach at most
+ * these find one wrong token among thousands, and one wrong channel. Correct engines reach at most
  * 3.0 and 5.3 (tests/parity_replay.py). */
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT  16.0

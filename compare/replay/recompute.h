@@ -13,9 +13,9 @@
  * not measured, and a value whose capture is wrong according to the replay (vn_replayed.captured).
  *
  * replay.h answers another question, forward through the whole plan on two engines: does each
- * operation agree, given its inputs? Neither can do the other's work: replaying n decoded steps here
- * would cost n^2 / 2 steps, and a hypothesis there a run of the model (for a small llama 0.2 s
- * instead of 4 ms).
+ * operation agree, given its inputs? Neither can replace the other. Here, n decoded steps would
+ * cost n^2 / 2 steps. There, each hypothesis would cost a run of the model (of a small llama 0.2 s;
+ * here 4 ms).
  *
  * Reads    request.options, opened.ref, opened.cand, opened.model, opened.policy, and the measured
  *          and replayed checkpoints

@@ -12,7 +12,7 @@
  * again for each operation that reads it, which doubles with each residual sum. */
 enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 
-/* A hundredth of the error of another order of summation in float32 (floor_check.c). Healthy operations leave less
+/* A hundredth of the error of another order of summation in float32 (floor_check.c). Correct operations leave less
  * than 1e-12. */
 #define ALLOWED       1e-10
 #define ALLOWED_TOKEN 1e-8

@@ -43,7 +43,6 @@
 #ifndef VN_COMPARE_REFERENCE_VARIANTS_H
 #define VN_COMPARE_REFERENCE_VARIANTS_H
 
-#include "compare/replay/replay_state.h"
 #include "libref/plan/plan.h"
 #include "libref/plan/policy.h"
 
@@ -54,10 +53,5 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i);
 /* Is implementation i as far from the reference as some mistakes? Then it does not widen the floor;
  * the candidate is compared with its numbers instead. */
 bool vn_reference_variant_judges_alone(const vn_node *n, int i);
-
-/* Judges a value that is beyond its floor by the variants. own: what the node made; cand: the
- * candidate's numbers. Runs the node again, and afterwards restores its outputs. */
-vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
-                          const char *axes, vn_replayed *l, vn_error *err);
 
 #endif

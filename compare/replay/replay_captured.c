@@ -268,7 +268,7 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 
 /* ---- an input that was overwritten before it was read ------------------------------------------- */
 
-/* The checkpoint of this step that shows a replaced value; -1: there is none. A checkpoint within
+/* The checkpoint of this step that recorded the numbers which overwrote the value `root`; -1: none. A checkpoint within
  * its limits cannot be charged: the node that read it would be cleared, and nothing would be
  * outside. */
 static int replaced_by(const vn_replay *r, int root)

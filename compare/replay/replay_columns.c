@@ -11,7 +11,7 @@
  * mistake is measured in the reference's order.
  */
 #include "compare/replay/replay_columns.h"
-#include "compare/replay/reference_variants.h"
+#include "compare/replay/replay_allow.h"
 #include "compare/replay/replay_measure.h"
 #include "compare/replay/replay_state.h"
 

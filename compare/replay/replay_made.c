@@ -56,7 +56,7 @@ static vn_status take_write(void *context, const void *data, size_t elements, vn
 	return VN_OK;
 }
 
-/* In memory. A file is faster to write than to touch page by page. */
+/* A place in memory for a large tensor. A file is faster to write than to touch page by page. */
 static void *take_place(void *context, size_t elements)
 {
 	vn_replay_engine *e = context;

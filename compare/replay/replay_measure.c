@@ -4,7 +4,7 @@
 #include "compare/floor/precision.h"
 #include "compare/judge/count.h"
 #include "compare/replay/replay_measure.h"
-#include "compare/replay/reference_variants.h"
+#include "compare/replay/replay_allow.h"
 #include "compare/replay/replay_made.h"
 #include "compare/replay/replay_state.h"
 #include "libref/exec/convert.h"

@@ -71,7 +71,7 @@ typedef struct vn_mutation_context {
 } vn_mutation_context;
 
 /* The size of a change. VN_FINE and finer: about the rounding error of a 16-bit run after some
- * layers, times the ratio by which healthy engines differ; made where the floor is lowest. Without
+ * layers, times the ratio by which correct engines differ; made where the floor is lowest. Without
  * a floor, some limits are wider than the change. VN_FAIR: larger, but the limits of bf16 after a
  * recurrence (Qwen3.5) are wider; VN_FINER: those of bf16, of f16-acc16 and after a recurrence;
  * VN_FINEST: those of every 16-bit run. */

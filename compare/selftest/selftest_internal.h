@@ -27,7 +27,7 @@ int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step);
  * cannot be changed alone. */
 vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err);
 
-/* Copies the recording `from` to `to` and changes the copy. of: which sides are changed; healthy:
+/* Copies the recording `from` to `to` and changes the copy. of: which sides are changed; original:
  * `from`, opened; target, other: as vn_mutation_harness_why_not chose them. */
 vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *original, const char *from,
                     const char *to, const vn_entry *target, const vn_entry *other, vn_error *err);

@@ -133,12 +133,3 @@ const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weigh
 	}
 	return NULL;
 }
-
-const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found)
-{
-	static const vn_weight_entry row[VN_N_FOUND] = {
-#define WEIGHT(name, mistake, kind, title) { mistake, kind },
-#include "libref/plan/catalogue.def"
-	};
-	return &row[found];
-}

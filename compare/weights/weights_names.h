@@ -1,4 +1,4 @@
-/* weights_names.h: the part that a weight has in a model, by its name; what is found of a weight. */
+/* weights_names.h: the part that a weight has in a model, by its name. */
 #ifndef VN_COMPARE_WEIGHTS_NAMES_H
 #define VN_COMPARE_WEIGHTS_NAMES_H
 
@@ -33,26 +33,5 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 /* Returns the weight of another part in the same layer and trunk as this row; NULL: none. */
 const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
                                       vn_weight_part part);
-
-/* The rows WEIGHT of the catalogue. */
-typedef enum vn_weight_finding {
-#define WEIGHT(name, mistake, kind, title) VN_FOUND_##name,
-#include "libref/plan/catalogue.def"
-	VN_N_FOUND
-} vn_weight_finding;
-
-/* Their titles, as arrays, so that the compiler checks the arguments of each. */
-#define WEIGHT(name, mistake, kind, title) __attribute__((unused)) static const char vn_found_##name[] = title;
-#include "libref/plan/catalogue.def"
-
-/* A finding as two arguments: its row and its title. */
-#define VN_FOUND(name) VN_FOUND_##name, vn_found_##name
-
-/* The row of a finding. */
-typedef struct vn_weight_entry {
-	vn_mistake  id;
-	const char *kind;
-} vn_weight_entry;
-const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
 
 #endif

@@ -150,27 +150,6 @@ bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_number
 	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
 }
 
-bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found, const char *title,
-                  ...)
-{
-	const size_t n = side ? 0 : (size_t)snprintf(d->words, sizeof d->words, "in the reference: ");
-	va_list      args;
-
-	d->proof = proof;
-	d->certain = proof != VN_BY_STATISTICS;
-	d->kind = vn_weight_entry_of(found)->kind;
-	va_start(args, title);
-	vsnprintf(d->words + n, sizeof d->words - n, title, args);
-	va_end(args);
-	return vn_weight_shows(d, vn_weight_entry_of(found)->id);
-}
-
-bool vn_weight_shows(vn_weight_difference *d, vn_mistake id)
-{
-	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
-	return true;
-}
-
 /* ---- side by side ------------------------------------------------------------------------ */
 
 enum { PIECE = 4096 }; /* a multiple of every block size */

@@ -1,4 +1,5 @@
-/* weights_numbers.h: the numbers of a weight, and what they say of the weight that is examined. */
+/* weights_numbers.h: the numbers of a weight: their digest in another order or format, and how those
+ * of two weights are related. */
 #ifndef VN_COMPARE_WEIGHTS_NUMBERS_H
 #define VN_COMPARE_WEIGHTS_NUMBERS_H
 
@@ -39,15 +40,6 @@ typedef struct vn_weight_trial {
 	vn_weight_name        name;
 	vn_weight_heads       heads;
 } vn_weight_trial;
-
-/* Fills *d with a finding: vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it
- * is by statistics. side 0: it is the reference that is changed. Returns true, for use as a return
- * value. */
-__attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof,
-                                                        vn_weight_finding found, const char *title, ...);
-
-/* Replaces the mistake of a finding that depends on the weights. Returns true. */
-bool vn_weight_shows(vn_weight_difference *d, vn_mistake id);
 
 /* Does side k of a trial hold these numbers in this order, after this change? rows 0: all. */
 bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,

@@ -2,6 +2,7 @@
 #ifndef VN_COMPARE_WEIGHTS_ORDER_H
 #define VN_COMPARE_WEIGHTS_ORDER_H
 
+#include "compare/weights/weights_finding.h"
 #include "compare/weights/weights_names.h"
 
 /* Sizes of the heads of a layer; 0: not known. */

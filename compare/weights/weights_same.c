@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Does rounding to the coarser format explain the difference of two statistics? */
-static bool is_near(double x, double y, double room)
+static bool is_near_or_both_nan(double x, double y, double room)
 {
 	return fabs(x - y) <= room || (isnan(x) && isnan(y));
 }
@@ -21,6 +21,7 @@ bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
 	const vn_stats *a = &x->stats, *b = &y->stats;
 	const double    tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
 	const double    room = unit * fmax(fabs(a->min), fabs(a->max)) + tiny;
-	return a->nan == b->nan && a->inf == b->inf && is_near(a->min, b->min, room) && is_near(a->max, b->max, room) &&
-	       is_near(a->mean, b->mean, unit * a->rms + tiny) && is_near(a->rms, b->rms, unit * a->rms + tiny);
+	return a->nan == b->nan && a->inf == b->inf && is_near_or_both_nan(a->min, b->min, room) &&
+	       is_near_or_both_nan(a->max, b->max, room) && is_near_or_both_nan(a->mean, b->mean, unit * a->rms + tiny) &&
+	       is_near_or_both_nan(a->rms, b->rms, unit * a->rms + tiny);
 }

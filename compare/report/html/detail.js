@@ -97,7 +97,7 @@ function inputs(d) {
 	}));
 }
 
-function untold(c) {
+function withoutDetail(c) {
 	if (c.status !== "outside" || !c.fails)
 		return null;
 	return make("p", { class: "dim" }, `This page has values, statistics and profiles of ${report.divergences.length} checkpoints only: the first divergence, `
@@ -122,7 +122,7 @@ function drawDetail() {
 		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
 		c.replay ? make("h3", {}, "Local or inherited error") : null, c.replay ? replayTable(c) : null,
 		e ? make("h3", {}, "Which mistake it is") : null, e ? explanation(e) : null,
-		...(d ? profile(d) : [untold(c)]),
+		...(d ? profile(d) : [withoutDetail(c)]),
 		d ? make("h3", {}, "Side by side") : null,
 		d ? make("div", { class: "side" }, several ? null : valuesTable(d), statisticsTable(d)) : null,
 		d ? make("h3", {}, "Computed from") : null, d ? inputs(d) : null,

@@ -1,6 +1,6 @@
 # embed.cmake: the page of `--format html` as an array of bytes, from its HTML, CSS and JavaScript.
 #
-#   cmake -DFROM=compare/html -DTO=page.c -P embed.cmake
+#   cmake -DFROM=compare/report/html -DTO=page.c -P embed.cmake
 #
 # The page's Content-Security-Policy runs this one script and this one style sheet, by their
 # digests, and nothing else: text of a recording cannot become another one.
@@ -44,5 +44,5 @@ string(HEX "${page}" hex)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
 string(REGEX REPLACE "(0x0a,)" "\\1\n" bytes "${bytes}")
 file(WRITE ${TO}
-	"/* Made by embed.cmake from the files of compare/html. */\n#include \"compare/report/report_page.h\"\n\n"
+	"/* Made by embed.cmake from the files of compare/report/html. */\n#include \"compare/report/report_page.h\"\n\n"
 	"const unsigned char vn_page[] = {\n${bytes}\n0 };\n")

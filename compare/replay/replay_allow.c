@@ -1,0 +1,154 @@
+/* replay_allow.c: see replay_allow.h. */
+#include "compare/replay/replay_allow.h"
+#include "compare/replay/reference_variants.h"
+#include "compare/replay/replay_made.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWS = 8 }; /* with few tokens, an error may be small by chance */
+
+/* A number from -1/2 to 1/2, by a hash of x: the same token is rounded the same way every time,
+ * so its error adds up. */
+static float draw_rounding(float x, uint32_t seed)
+{
+	uint32_t d;
+
+	memcpy(&d, &x, sizeof d);
+	d = (d ^ seed * 0x9e3779b9u) * 0x85ebca6bu;
+	d = (d ^ d >> 13) * 0xc2b2ae35u;
+	d ^= d >> 16;
+	return (float)(d >> 8) * 0x1p-24f - 0.5f;
+}
+
+/* Changes each number by up to half an ulp, and each row (of `width`) by up to half an ulp of 1
+ * as a whole, because a norm may have rounded its factor. */
+static void redraw_roundings(float *x, size_t n, size_t width, vn_dtype storage, uint32_t seed)
+{
+	const int digits = vn_dtype_digits(storage);
+
+	for (size_t r = 0; r < n; r += width) {
+		const float row = 1.0f + ldexpf(draw_rounding(x[r], seed + DRAWS), -digits);
+		for (size_t i = r; i < r + width && i < n; i++) {
+			int exponent;
+			if (!isnormal(x[i]))
+				continue;
+			frexpf(x[i], &exponent);
+			x[i] = row * (x[i] + ldexpf(draw_rounding(x[i], seed), exponent - 1 - digits));
+		}
+	}
+}
+
+/* ---- in a replay ------------------------------------------------------------------------------- */
+
+typedef struct drawn {
+	int    value; /* an input of the engine's */
+	size_t n;     /* 0: none */
+	float *was, *now;
+} drawn;
+
+/* Queries and keys of the delta rule are normalised inside the kernel that reads them. */
+static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0;
+	     !st && i < 2 && node->op == VN_OP_DELTA_RULE && vn_dtype_size(r->e[VN_REPLAY_OWN].policy.storage) == 2; i++) {
+		const int      v = node->in[i ? VN_DELTA_K : VN_DELTA_Q];
+		const vn_shape s = vn_replay_shape(r, v);
+		const size_t   n = (size_t)vn_shape_count(&s);
+		d[i] = (drawn) { v, n, malloc(n * sizeof(float) + 1), malloc(n * sizeof(float) + 1) };
+		st = d[i].was && d[i].now ? vn_ref_ops.read(r->e[VN_REPLAY_OWN].ref, v, d[i].was, err)
+		                          : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
+	}
+	return st;
+}
+
+static vn_status draw_again(vn_replay *r, drawn d[2], size_t width, uint32_t seed, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < 2 && d[i].n; i++) {
+		memcpy(d[i].now, d[i].was, d[i].n * sizeof(float));
+		redraw_roundings(d[i].now, d[i].n, width, r->e[VN_REPLAY_OWN].policy.storage, seed);
+		st = vn_ref_ops.write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].now, err);
+	}
+	return st;
+}
+
+static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < 2; i++) {
+		if (d[i].n && !st)
+			st = vn_ref_ops.write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].was, err);
+		free(d[i].was);
+		free(d[i].now);
+	}
+	return st;
+}
+
+static vn_status run_own(vn_replay *r, int k, vn_error *err)
+{
+	r->e[VN_REPLAY_OWN].n_out = 0;
+	return vn_ref_ops.run(r->e[VN_REPLAY_OWN].ref, k, k + 1, err);
+}
+
+typedef struct judged {
+	int              value;
+	const vn_tensor *own, *cand; /* the node's result as the reference computes it, and the candidate's */
+	const char      *axes;
+	vn_replayed     *l, most; /* the candidate's distance from own; the largest of the others' */
+} judged;
+
+/* Sets the node to its other implementation i. */
+static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn_error *err)
+{
+	const vn_node *node = &r->plan->node[k];
+	const int      threads = r->c->request.options->threads;
+	vn_status      st = VN_OK;
+
+	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
+		if ((st = draw_again(r, d, (size_t)node->c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
+			break;
+		const vn_node_output *m = vn_replay_made(&r->e[VN_REPLAY_OWN], j->value);
+		if (!m)
+			continue;
+		const vn_tensor z = { m->dtype, m->shape, m->data };
+		st = vn_reference_variant_judges_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
+		                                                : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
+	}
+	return st;
+}
+
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
+                          const char *axes, vn_replayed *l, vn_error *err)
+{
+	vn_replay_engine      *e = &r->e[VN_REPLAY_OWN];
+	const int              k = (int)(node - r->plan->node);
+	const int              others = l->bad ? 0 : vn_reference_variants_count(node, e->policy);
+	const vn_tensor        a = { own->dtype, own->shape, own->data };
+	const vn_replay_engine unmodified = *e;
+	judged                 j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
+	drawn                  d[2] = { { 0 }, { 0 } };
+	vn_error               none;
+	vn_status              st;
+
+	if (!others)
+		return VN_OK;
+	memset(e->out, 0, sizeof e->out);
+	st = take_inputs(r, node, d, err);
+	for (int i = 0; !st && i < others; i++) {
+		vn_reference_variant_put(&r->other->node[k], e->policy, i);
+		st = run_other(r, k, i, &j, d, err);
+		r->other->node[k] = *node;
+	}
+	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
+		vn_node_output_free(&e->out[i]);
+	memcpy(e->out, unmodified.out, sizeof e->out);
+	vn_local_allow(l, &j.most);
+	const vn_status back = put_back(r, d, st ? &none : err);
+	return st ? st : back ? back : run_own(r, k, err);
+}

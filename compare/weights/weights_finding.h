@@ -1,0 +1,40 @@
+/* weights_finding.h: what is found of a weight: the rows WEIGHT of the catalogue, and how a difference
+ * gets one. */
+#ifndef VN_COMPARE_WEIGHTS_FINDING_H
+#define VN_COMPARE_WEIGHTS_FINDING_H
+
+#include "compare/weights/weights.h"
+
+#include "libref/plan/fault.h"
+
+/* The rows WEIGHT of the catalogue. */
+typedef enum vn_weight_finding {
+#define WEIGHT(name, mistake, kind, title) VN_FOUND_##name,
+#include "libref/plan/catalogue.def"
+	VN_N_FOUND
+} vn_weight_finding;
+
+/* Their titles, as arrays, so that the compiler checks the arguments of each. */
+#define WEIGHT(name, mistake, kind, title) __attribute__((unused)) static const char vn_found_##name[] = title;
+#include "libref/plan/catalogue.def"
+
+/* A finding as two arguments: its row and its title. */
+#define VN_FOUND(name) VN_FOUND_##name, vn_found_##name
+
+/* The row of a finding. */
+typedef struct vn_weight_entry {
+	vn_mistake  id;
+	const char *kind;
+} vn_weight_entry;
+const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
+
+/* Fills *d with a finding: vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless it
+ * is by statistics. side 0: it is the reference that is changed. Returns true, for use as a return
+ * value. */
+__attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof,
+                                                        vn_weight_finding found, const char *title, ...);
+
+/* Replaces the mistake of a finding that depends on the weights. Returns true. */
+bool vn_weight_shows(vn_weight_difference *d, vn_mistake id);
+
+#endif
