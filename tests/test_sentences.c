@@ -159,9 +159,9 @@ static void changes_of_a_matrix_are_told(void)
 	     "inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
 	h.finding = VN_MATRIX_TURNED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TURNED, .fused = true };
-	told(
-		h, "layer1.gate_proj",
-		"the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before the fused matrix is split");
+	told(h, "layer1.gate_proj",
+	     "the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before the fused "
+	     "matrix is split");
 }
 
 static void changes_of_attention_are_told(void)

@@ -253,7 +253,7 @@ static vn_status fit_padding(keys *x, vn_error *err)
 	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
 }
 
-/* ---- the queries and keys that are tested ----------------------------------------------------------------------------------- */
+/* ---- the queries and keys that are tested ---------------------------------------------------------- */
 
 static void pick_queries(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
 {
