@@ -301,7 +301,8 @@ static int parse_arguments(options *o, int argc, char **argv)
 
 /* ---- the command ---------------------------------------------------------------- */
 
-/* The command as a shell reads it; bare words if one of them cannot be quoted, or the line is too long for that. */
+/* The command as a shell reads it; bare words if one of them cannot be quoted, or the line is
+ * too long for that. */
 static void join_words(int argc, char **argv, char *text, size_t room)
 {
 	snprintf(text, room, "vernier");
@@ -314,7 +315,8 @@ static void join_words(int argc, char **argv, char *text, size_t room)
 		at += (size_t)snprintf(text + at, room - at, " %s", argv[i]);
 }
 
-/* VERNIER_FORCE_REF sets --force-ref for programs that run vernier. The caller frees list and text. */
+/* VERNIER_FORCE_REF sets --force-ref for programs that run vernier.
+ * The caller frees list and text. */
 static vn_status heed_environment(options *o, char **text, const char ***list, vn_error *err)
 {
 	const char *said = getenv("VERNIER_FORCE_REF");

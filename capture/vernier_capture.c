@@ -107,7 +107,7 @@ const char *vernier_capture_differs(const vernier_capture *c)
 	return c && c->judge ? vn_put_judge_first(c->judge) : "";
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Writes lists of all tokens so far, with spare room. */
 static vn_status list_tokens(vernier_capture *c)
@@ -129,8 +129,8 @@ static vn_status list_tokens(vernier_capture *c)
 	return st;
 }
 
-/* Writes the tokens of a new step, so that a recording that is cut off can be read. Uses the spare room if they
- * are few and their positions match. */
+/* Writes the tokens of a new step, so that a recording that is cut off can be read. Uses the spare
+ * room if they are few and their positions match. */
 static vn_status write_tokens(vernier_capture *c)
 {
 	const vn_dump *r = &c->run;
@@ -276,8 +276,8 @@ static int64_t count_prompts(const vn_dump *r)
 	return count;
 }
 
-/* A tensor must have a row for each token of the call. Only tensors computed for the next token alone may have
- * fewer. */
+/* A tensor must have a row for each token of the call. Only tensors computed for the next token
+ * alone may have fewer. */
 static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const vn_shape *is)
 {
 	const int     axis = vn_axes_find(l->axes, "token");
@@ -355,7 +355,7 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 	return vernier_capture_put_strided(c, name, dims, dtype, data, rank, shape, stride, NULL);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 int vernier_capture_commit(vernier_capture *c)
 {

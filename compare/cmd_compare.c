@@ -208,8 +208,8 @@ static bool is_model(const char *path)
 	       (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0);
 }
 
-/* Rejects models among recordings, as in "vernier explain REF CAND MODEL", and proposes what to type. Folders alone are
- * folders of recordings. Returns 0, or 2 after an error message. */
+/* Rejects models among recordings, as in "vernier explain REF CAND MODEL", and proposes what to
+ * type. Folders alone are folders of recordings. Returns 0, or 2 after an error message. */
 static int no_model(const vn_compare_line *k, int n, char *const *file)
 {
 	const char *model = NULL, *other = NULL;
@@ -244,7 +244,8 @@ static int no_model(const vn_compare_line *k, int n, char *const *file)
 	return vn_complain(k->name, "%s is a model, not a recording%s%s", model, *line ? "; try:" : "", line);
 }
 
-/* Rejects options that cannot be combined with several candidates. Returns 0, or 2 after an error message. */
+/* Rejects options that cannot be combined with several candidates. Returns 0,
+ * or 2 after an error message. */
 static int check_several(vn_compare_line *k, int n, char *const *file)
 {
 	if (strcmp(k->name, "explain") == 0)
@@ -275,8 +276,8 @@ static int check_several(vn_compare_line *k, int n, char *const *file)
 	return 0;
 }
 
-/* With --shard, files alone are the ranks of one candidate; else each argument is a candidate. Returns 0, or 2 after
- * an error message. */
+/* With --shard, files alone are the ranks of one candidate; else each argument is a candidate.
+ * Returns 0, or 2 after an error message. */
 static int read_ranks(vn_compare_line *k, int n, char **file)
 {
 	vn_error err;

@@ -1,4 +1,5 @@
-/* cmd_merge.c: vernier merge PART...: joins the summaries of processes that shared a comparison of folders. */
+/* cmd_merge.c: vernier merge PART...: joins the summaries of processes that shared a
+ * comparison of folders. */
 #include "compare/commands.h"
 #include "compare/folders/together.h"
 #include "compare/options.h"

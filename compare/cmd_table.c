@@ -186,7 +186,8 @@ static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
 	                     (long long)k->table.token, k->ref, (long long)most, (long long)most - 1);
 }
 
-/* All comparisons stay open, because the table reads each reference tensor once for all candidates. */
+/* All comparisons stay open, because the table reads each reference tensor once
+ * for all candidates. */
 static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);

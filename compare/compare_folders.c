@@ -1,4 +1,5 @@
-/* compare_folders.c: folders of recordings, paired by name, compared by one process or shared by several. */
+/* compare_folders.c: folders of recordings, paired by name, compared by one process or
+ * shared by several. */
 #include "compare/compare_line.h"
 
 #include "compare/many/many.h"
@@ -337,8 +338,8 @@ static int count_workers(const vn_compare_line *k, int threads, int n)
 	return k->how.o.model ? 1 : threads < n ? threads : n;
 }
 
-/* Compares the pairs in processes of their own, several at a time, whose threads they share. VN_ERR_UNSUPPORTED:
- * nothing was done. */
+/* Compares the pairs in processes of their own, several at a time, whose threads they share.
+ * VN_ERR_UNSUPPORTED: nothing was done. */
 static vn_status divide_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *pair, int n,
                               vn_together *t, bool *transient, vn_error *err)
 {
@@ -382,8 +383,9 @@ static vn_status compare_here(const vn_compare_line *k, const vn_folder_pairs *p
 	return st;
 }
 
-/* Compares the pairs of this part. *first: the outcome is complete; false in a process that only helped the first of
- * several. *transient: a pair was not compared because memory ran out, or was interrupted. */
+/* Compares the pairs of this part. *first: the outcome is complete; false in a process that only
+ * helped the first of several. *transient: a pair was not compared because memory ran out, or was
+ * interrupted. */
 static vn_status compare_pairs(const vn_compare_line *k, const char *const *side, const vn_folder_pairs *p,
                                vn_together *t, bool *first, bool *transient, vn_error *err)
 {
@@ -411,8 +413,8 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 	return st;
 }
 
-/* A pair that lacked memory, or whose report could not be printed, is to be compared again; a summary would say
- * that its files are at fault. mark: vn_trouble_mark before the first pair. */
+/* A pair that lacked memory, or whose report could not be printed, is to be compared again; a
+ * summary would say that its files are at fault. mark: vn_trouble_mark before the first pair. */
 static vn_status write_summary(const vn_compare_line *k, const vn_together *t, unsigned mark, bool transient,
                                vn_error *err)
 {

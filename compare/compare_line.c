@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- files --------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 int vn_compare_files_of(const vn_compare_line *k, int i, char *const **file)
 {
@@ -47,7 +47,8 @@ static vn_status check_place(const vn_compare_line *k, const char *path, vn_erro
 	             : vn_place_check(path, VN_PLACE_REPORT, k->force, err);
 }
 
-/* A path given twice, or a link to the other side, always agrees. Two rows of one batch are two different runs. */
+/* A path given twice, or a link to the other side, always agrees. Two rows of one batch are
+ * two different runs. */
 vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn_error *err)
 {
 	const char *twice = NULL;
@@ -76,10 +77,10 @@ vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err)
 	return st;
 }
 
-/* ---- what is compared ---------------------------------------------------------------------------------------- */
+/* ---- what is compared ------------------------------------------------------------------------ */
 
-/* The shipped limits for quantised weights against unquantised ones: quantisation costs more than any choice of
- * precision. */
+/* The shipped limits for quantised weights against unquantised ones: quantisation costs more than
+ * any choice of precision. */
 static const char *block_limits(const vn_compare_line *k, const vn_comparison *c)
 {
 	const char *ref = vn_recording_format(c->opened.ref), *cand = vn_recording_format(c->opened.cand);
@@ -151,7 +152,7 @@ vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *cho
 	return st ? st : vn_compare(c, err);
 }
 
-/* ---- the same line again ------------------------------------------------------------------------------------- */
+/* ---- the same line again --------------------------------------------------------------------- */
 
 static void say_allowed(unsigned allow, char again[VN_SHELL_LINE])
 {
@@ -198,7 +199,7 @@ void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE])
 	vn_shell_end(again);
 }
 
-/* ---- where reports go ---------------------------------------------------------------------------------------- */
+/* ---- where reports go ------------------------------------------------------------------------ */
 
 bool vn_compare_shows_text(const vn_compare_line *k)
 {

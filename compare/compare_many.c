@@ -57,8 +57,8 @@ static vn_status judge_many(const vn_compare_line *k, vn_many *m, vn_error *err)
 	return vn_compare_each(one, k->n_many, m, err);
 }
 
-/* Digits of the format the recording was computed in; float32's when it does not say. A file that cannot be opened
- * is reported with its pairs. */
+/* Digits of the format the recording was computed in; float32's when it does not say. A file that
+ * cannot be opened is reported with its pairs. */
 static vn_status digits_of(const char *path, int *digits, vn_error *err)
 {
 	vn_recording   *r = NULL;

@@ -59,8 +59,8 @@ static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_e
 	return write_reports(k, c, chosen, err);
 }
 
-/* Reports a pair with one file absent: everything in the other file is missing or extra, and each report with a
- * file of its own says so. */
+/* Reports a pair with one file absent: everything in the other file is missing or extra, and each
+ * report with a file of its own says so. */
 static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error *err)
 {
 	vn_compare_line files = *k;
@@ -91,8 +91,8 @@ static void print_warnings(const vn_compare_line *k, const vn_comparison *c)
 	vn_warnings_end(k->name, c->result.strict, 0);
 }
 
-/* Prints the verdict and the reports written, in one line, when no report goes to stdout. A line that lacks memory is
- * not printed: the program then ends with trouble (main.c). */
+/* Prints the verdict and the reports written, in one line, when no report goes to stdout. A line
+ * that lacks memory is not printed: the program then ends with trouble (main.c). */
 static void say_written(const vn_compare_line *k, const vn_comparison *c)
 {
 	char     counts[VN_WORDS], start[VN_WORDS];

@@ -57,7 +57,8 @@ if(NOT VERNIER_FUZZ)
 		COMPATIBILITY SameMinorVersion)
 	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernierConfigVersion.cmake DESTINATION ${package} COMPONENT development)
 
-	# The package file finds its prefix from the folder that it is in. HDF5's own has another name on Debian.
+	# The package file finds its prefix from the folder that it is in.
+	# HDF5's own has another name on Debian.
 	pkg_search_module(HDF5_PC QUIET hdf5-serial hdf5)
 	file(RELATIVE_PATH VERNIER_UP ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 	configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier-capture.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc @ONLY)

@@ -33,12 +33,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Opens the standard descriptors that are closed. Otherwise a file opened later would take such a number, and
- * printed text would go into it. */
+/* Opens the standard descriptors that are closed. Otherwise a file opened later would take such a
+ * number, and printed text would go into it. */
 static void occupy_standard_streams(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		/* A descriptor opened for reading cannot be written, so output that goes nowhere is reported as trouble. */
+		/* A descriptor opened for reading cannot be written, so output that goes nowhere is
+		 * reported as trouble. */
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
 		    open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd) {
 			fputs("vernier: /dev/null cannot be opened in place of a standard stream that is closed\n", stderr);
@@ -254,7 +255,8 @@ static int print_completions(const char *name)
 	return 0;
 }
 
-/* Whether the command computes. Restarting the program (vn_spin_briefly) costs as much as comparing 0.1 GB. */
+/* Whether the command computes. Restarting the program (vn_spin_briefly) costs as much as
+ * comparing 0.1 GB. */
 static bool runs_model(int argc, char **argv)
 {
 	for (size_t i = 0; argc > 1 && i < sizeof command / sizeof *command; i++)
@@ -305,9 +307,9 @@ static int run_command(const char *name, int argc, char **argv)
 	return 2;
 }
 
-/* Output that could not be printed counts as failure: a full disk behind `>` is trouble. So is a run in which
- * the system refused a request anywhere, because the answer may be incomplete (trouble.h). A reader that left
- * early (head) is no trouble, but gets no verdict either. */
+/* Output that could not be printed counts as failure: a full disk behind `>` is trouble. So is a
+ * run in which the system refused a request anywhere, because the answer may be incomplete
+ * (trouble.h). A reader that left early (head) is no trouble, but gets no verdict either. */
 static int finish_streams(int status)
 {
 	vn_error err;
@@ -332,8 +334,8 @@ static int finish_streams(int status)
 
 static bool left_; /* by the door */
 
-/* Libraries may exit when memory or threads run out: HDF5 without a message, OpenMP with the status that means
- * "outside the limits" here. */
+/* Libraries may exit when memory or threads run out: HDF5 without a message, OpenMP with the status
+ * that means "outside the limits" here. */
 static void not_by_the_door(void)
 {
 	static const char line[] =
@@ -346,7 +348,8 @@ static void not_by_the_door(void)
 	_exit(2);
 }
 
-/* Reads the environment. An unknown kernel is an error, because another kernel must not answer in its place. */
+/* Reads the environment. An unknown kernel is an error, because another kernel must not
+ * answer in its place. */
 static bool heed_environment(void)
 {
 	const char *kernel = getenv("VERNIER_KERNEL");
@@ -458,8 +461,8 @@ int main(int argc, char **argv)
 #ifdef VN_SANITIZED
 	return status; /* leak detection runs at exit */
 #else
-	/* All output is written. Exit without the cleanup of libraries: after memory ran out it crashes, and prints
-	 * to standard output after our flush. */
+	/* All output is written. Exit without the cleanup of libraries: after memory ran out it
+	 * crashes, and prints to standard output after our flush. */
 	_exit(status);
 #endif
 }

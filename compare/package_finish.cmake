@@ -1,4 +1,5 @@
-# What Debian asks of a package's files before they are packed: run by cpack over the folder of each package.
+# What Debian asks of a package's files before they are packed: run by cpack over the folder
+# of each package.
 file(GLOB packages ${CPACK_TEMPORARY_DIRECTORY}/*)
 foreach(package ${packages})
 	get_filename_component(component ${package} NAME)

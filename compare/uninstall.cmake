@@ -1,5 +1,5 @@
-# uninstall: removes what the last `cmake --install` of this build folder put down, and the folders that it leaves
-# empty.
+# uninstall: removes what the last `cmake --install` of this build folder put down, and the folders
+# that it leaves empty.
 if(NOT EXISTS ${MANIFEST})
 	message(FATAL_ERROR "${MANIFEST}: not there; nothing was installed from this build folder")
 endif()
@@ -10,7 +10,8 @@ foreach(file ${files})
 	get_filename_component(folder "${file}" DIRECTORY)
 	list(APPEND folders "${folder}")
 endforeach()
-# A folder of somebody else's may be empty, too: only those named after vernier go, from the innermost on.
+# A folder of somebody else's may be empty, too: only those named after vernier go,
+# from the innermost on.
 list(REMOVE_DUPLICATES folders)
 list(SORT folders ORDER DESCENDING)
 foreach(folder ${folders})

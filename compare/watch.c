@@ -2,9 +2,9 @@
  * libref/base/trouble.h.
  *
  * The linker redirects the program's calls to the functions here (--wrap, compare/CMakeLists.txt;
- * each name below is in its list). Nothing changes for the caller, except that an open that a signal
- * interrupts is repeated. Calls made inside libraries are not redirected; libraries report their own
- * failures.
+ * each name below is in its list). Nothing changes for the caller, except that an open that a
+ * signal interrupts is repeated. Calls made inside libraries are not redirected; libraries report
+ * their own failures.
  */
 #include "libref/base/trouble.h"
 

@@ -352,9 +352,9 @@ vn_status vn_encode_first_use(vn_encoder *e, vn_kernel kernel, vn_error *err)
 	return st ? st : vn_encode_wait(e, VN_CMD_ASIDE, err);
 }
 
-/* A software device that gets no thread for a part of its work never finishes, and reports nothing. It computes in
- * this process, which therefore uses next to no processor time while the device is stuck. Even on a busy machine, a
- * device that works uses more. */
+/* A software device that gets no thread for a part of its work never finishes, and reports nothing.
+ * It computes in this process, which therefore uses next to no processor time while the device is
+ * stuck. Even on a busy machine, a device that works uses more. */
 typedef struct patience {
 	double since, spent; /* seconds: when this began, and what the process had used */
 } patience;

@@ -109,7 +109,7 @@ static void encode_linear_add_norm(vn_gpu_pass *w, int node)
 	add_norm(w, node + 1, node);
 }
 
-/* ---- linear, linear, gated --------------------------------------------------------------------- */
+/* ---- linear, linear, gated ------------------------------------------------------------------- */
 
 static bool are_gate_and_up(const vn_plan *p, int node)
 {
@@ -148,7 +148,7 @@ static void encode_gated_pair(vn_gpu_pass *w, int node)
 		                        element_bytes(w));
 }
 
-/* ---- rms_norm, rms_norm, rope, rope: of queries and keys -------------------------------------- */
+/* ---- rms_norm, rms_norm, rope, rope: of queries and keys ------------------------------------- */
 
 static bool is_turned(const vn_plan *p, int norm, int rope)
 {
@@ -203,7 +203,7 @@ static void encode_norm_ropes(vn_gpu_pass *w, int node)
 	norm_rope(w, node + 1, node + 3);
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct pattern {
 	int   n;

@@ -62,9 +62,9 @@ typedef struct vn_gpu_options {
 	void       *stop_ctx;
 	/* of the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
 	const char *cache_dir;
-	/* For an experiment: the first outputs (n_early) of nodes whose commands do not wait for earlier
-	 * ones, because the barriers before them are left out. Borrowed like the plan. A call without
-	 * such a barrier is refused: VN_ERR_USAGE. */
+	/* For an experiment: the first outputs (n_early) of nodes whose commands do not wait for
+	 * earlier ones, because the barriers before them are left out. Borrowed like the plan. A call
+	 * without such a barrier is refused: VN_ERR_USAGE. */
 	const int  *early;
 	int         n_early;
 } vn_gpu_options;

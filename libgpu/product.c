@@ -41,7 +41,8 @@ static int64_t count_tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int
 	return divide_up(T, plain[kernel].tokens) * divide_up(M, plain[kernel].columns);
 }
 
-/* Returns the number of shares into which the inputs of long rows are divided, for at most this many workgroups. */
+/* Returns the number of shares into which the inputs of long rows are divided, for at most this
+ * many workgroups. */
 static int shares_of(int64_t n, int64_t workgroups)
 {
 	enum { MOST = 16 };

@@ -41,8 +41,8 @@ void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product
 
 /* Same, without the dispatch that joins the sums. */
 void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element);
-/* Two products of one shape, by the choice of vn_product_choose_gated; y: the activated first times the
- * second. All three results are stored. */
+/* Two products of one shape, by the choice of vn_product_choose_gated; y: the activated first times
+ * the second. All three results are stored. */
 void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_product *gate, const vn_product *up,
                              vn_act act, vn_buffer *y, size_t element);
 

@@ -10,7 +10,8 @@
  * never the current one. */
 #define LOADER "libvulkan.so.1"
 
-/* Bytes of address space. lavapipe crashes in LLVM where it gets no memory: seen with up to 600 MB left. */
+/* Bytes of address space. lavapipe crashes in LLVM where it gets no memory: seen with
+ * up to 600 MB left. */
 enum { ROOM = 1 << 30 };
 
 vn_vulkan vn_vk;

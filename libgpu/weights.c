@@ -55,7 +55,8 @@ typedef struct load {
 	int              n;
 } load;
 
-/* Assigns each weight a block and an offset in it. Returns the number of blocks; sizes: bytes of each. */
+/* Assigns each weight a block and an offset in it. Returns the number of blocks;
+ * sizes: bytes of each. */
 static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element, bool guard, VkDeviceSize *sizes)
 {
 	VkDeviceSize end = 0; /* of the open block */

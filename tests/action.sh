@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# action.sh VERNIER: the step of .github/actions/compare, run as a job would: within, outside and refused end with 0, 1
-# and 2, the summary says so, and the folder that the job uploads holds the page.
+# action.sh VERNIER: the step of .github/actions/compare, run as a job would: within, outside
+# and refused end with 0, 1 and 2, the summary says so, and the folder that the job uploads
+# holds the page.
 set -eu
 vernier=$(realpath "$1") source=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
@@ -30,7 +31,8 @@ run 2 'token' other.h5
 mkdir refs cands && cp ref.h5 refs/a.h5 && cp ref.h5 refs/b.h5 && cp same.h5 cands/a.h5 && cp same.h5 cands/b.h5
 run 0 'within limits' cands REFERENCE=refs LIMITS=fp16-acc32.yaml
 pages | grep -q 'report.b.html' || { echo "two folders: $(pages)"; exit 1; }
-# The step before: nothing is installed where vernier is there, nothing without a package, and that package alone.
+# The step before: nothing is installed where vernier is there, nothing without a package,
+# and that package alone.
 install=$source/.github/actions/compare/install.sh
 mkdir pips && printf '#!/bin/sh\necho "pip $*"\n' >pips/pip && chmod +x pips/pip && ln -s "$(command -v bash)" pips/bash
 installs() { # PATH, PACKAGE, exit status, words of the output

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# bench.sh [BUILD [OPTIONS of bench.py]]: the table of benchmarks, in one run. Builds nothing; BUILD is build/release by
-# default. Everything: bench.sh BUILD --torch PYTHON --big MODEL7B --json FILE, where MODEL7B was made by `vernier synth
-# mistral-7b`.
+# bench.sh [BUILD [OPTIONS of bench.py]]: the table of benchmarks, in one run. Builds nothing; BUILD
+# is build/release by default. Everything: bench.sh BUILD --torch PYTHON --big MODEL7B --json FILE,
+# where MODEL7B was made by `vernier synth mistral-7b`.
 set -euo pipefail
 here=$(dirname "$0")
 build=${1:-$here/../build/release}

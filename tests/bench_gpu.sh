@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# bench_gpu.sh BUILD [--shape NAME] [--torch PYTHON] [--json FILE] [--speed] [--precision f16|f32] [TOKENS...]:
-# `capture gpu` of a shape of `vernier synth`: qwen2-0.5b, or NAME; qwen3.5-0.8b has heads of 256, and three layers of
-# four of the gated delta rule.
+# bench_gpu.sh BUILD [--shape NAME] [--torch PYTHON] [--json FILE] [--speed] [--precision f16|f32]
+# [TOKENS...]: `capture gpu` of a shape of `vernier synth`: qwen2-0.5b, or NAME; qwen3.5-0.8b has
+# heads of 256, and three layers of four of the gated delta rule.
 #
-# For every number of tokens: records the reference in float32, the floor (the reference in float16) and the GPU, and
-# holds every default checkpoint to 1.7 times the floor (not with --speed); the first number also with float16 sums
-# (f16-acc16) and their floor. Then bench_gpu.py, in --precision: milliseconds, GB/s, TFLOP/s and the share of the
-# device's limit for each operation, beside torch where --torch names its Python.
+# For every number of tokens: records the reference in float32, the floor (the reference in float16)
+# and the GPU, and holds every default checkpoint to 1.7 times the floor (not with --speed); the
+# first number also with float16 sums (f16-acc16) and their floor. Then bench_gpu.py, in
+# --precision: milliseconds, GB/s, TFLOP/s and the share of the device's limit for each operation,
+# beside torch where --torch names its Python.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1

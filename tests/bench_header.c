@@ -1,5 +1,5 @@
-/* bench_header.c [FOLDER [MB]]: what vernier_record.h writes a second, against plain write(2) of the same bytes to the
- * same disk.
+/* bench_header.c [FOLDER [MB]]: what vernier_record.h writes a second, against plain write(2) of
+ * the same bytes to the same disk.
  *
  * Writes tensors of 4 MB both ways in turn, several times. The result is the ratio of the medians
  * (at least 0.7 is promised). Both ways end with sync. */

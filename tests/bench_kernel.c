@@ -1,14 +1,16 @@
 /* bench_kernel [NAME]: the cost of each sweep of a comparison, float32 against float16.
  * bench_kernel --read FILE...: how fast threads read files from the page cache.
  *
- * Each sweep of compare/metrics/kernel.h, and the digest, runs over numbers that are in the cache: the limit of
- * `vernier compare` on any memory. Prints nanoseconds a number, best of some rounds; what a tensor and what
- * logits cost with all their sweeps; and, for comparison, copying the same numbers from memory, as cat does.
- * NAME: a set of kernels (avx512, avx2, plain); default: the best.
+ * Each sweep of compare/metrics/kernel.h, and the digest, runs over numbers that are in the
+ * cache: the limit of `vernier compare` on any memory. Prints nanoseconds a number, best of some
+ * rounds; what a tensor and what logits cost with all their sweeps; and, for comparison, copying
+ * the same numbers from memory, as cat does. NAME: a set of kernels (avx512, avx2, plain);
+ * default: the best.
  *
- * --read: no comparison of these files is faster than reading them. For 1, 2, 4... threads, prints seconds and GB/s of
- * reading one word of each cache line of the mapped files, page faults included, and of read() into a buffer that
- * stays in the cache; best of some rounds. Run by hand. */
+ * --read: no comparison of these files is faster than reading them. For 1, 2, 4... threads,
+ * prints seconds and GB/s of reading one word of each cache line of the mapped files, page
+ * faults included, and of read() into a buffer that stays in the cache; best of some rounds.
+ * Run by hand. */
 #include "compare/metrics/kernel.h"
 #include "compare/metrics/team.h"
 

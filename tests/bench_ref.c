@@ -111,8 +111,8 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 	return vn_seconds() - start;
 }
 
-/* A new file of as many bytes as the one at path, by write(2) from memory. *sync: the seconds of fsync, which are
- * part of the result. */
+/* A new file of as many bytes as the one at path, by write(2) from memory. *sync: the seconds of
+ * fsync, which are part of the result. */
 static double plain_write(const char *path, const char *copy, double *sync)
 {
 	enum { PIECE = 1 << 20 };

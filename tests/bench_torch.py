@@ -103,7 +103,8 @@ class Model:
         ids = self.ids(tokens)
 
         def work():
-            # with a cache, as by default: without one, transformers asks the device for the positions
+            # with a cache, as by default: without one, transformers asks the device
+            # for the positions
             return self.hf(ids)
 
         yield self.row("eager", tokens, 0, lambda: self.clock.rounds(work))

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# binaries.sh BUILD: reads every program and shared library in BUILD, and in what `cmake --install` makes of it.
-#   - No library search path has an empty or relative element, through which the loader would take code from the
-#     current folder. Then the attack itself: a hostile library in the current folder does not run.
-#   - Programs are position independent; relocations are resolved at the start and then read-only (full RELRO); the
-#     stack is not executable.
-#   - `vernier` has stack protectors and, in an optimised build without sanitizers, fortified library calls.
+# binaries.sh BUILD: reads every program and shared library in BUILD,
+# and in what `cmake --install` makes of it.
+#   - No library search path has an empty or relative element, through which the loader would take
+#     code from the current folder. Then the attack itself: a hostile library in the current folder
+#     does not run.
+#   - Programs are position independent; relocations are resolved at the start and then read-only
+#     (full RELRO); the stack is not executable.
+#   - `vernier` has stack protectors and, in an optimised build without sanitizers,
+#     fortified library calls.
 set -eu
 build=$(cd "$1" && pwd)
 model=$(cd "$(dirname "$0")/.." && pwd)/fixtures/qwen2-trained
@@ -18,7 +21,8 @@ complain() { # file, what is wrong
 	bad=1
 }
 
-# Prints the ELF files below a folder that the loader maps: programs and shared libraries, no object files.
+# Prints the ELF files below a folder that the loader maps: programs and shared libraries,
+# no object files.
 mapped_files() {
 	find "$1" -name CMakeFiles -prune -o -type f ! -name '*.o' ! -name '*.a' -print0 | while IFS= read -r -d '' file; do
 		case $(head -c 4 "$file" | od -An -c | tr -d ' ') in 177ELF) echo "$file" ;; esac
@@ -72,8 +76,8 @@ if [ -z "$(cached VERNIER_SANITIZE)" ] && [ "$(cached CMAKE_BUILD_TYPE)" != Debu
 	every_compilation_has -D_FORTIFY_SOURCE=
 fi
 
-# A library of the name of each one that the program needs or loads later, in the current folder: its constructor leaves
-# a file.
+# A library of the name of each one that the program needs or loads later, in the current
+# folder: its constructor leaves a file.
 mkdir "$work/here"
 cat >"$work/hostile.c" <<'C'
 #include <stdio.h>

@@ -21,8 +21,9 @@ import re
 import subprocess
 import sys
 
-# From the floor to the roof. A folder may use those before it. A room's top folder is the room's name. The folders of
-# compare follow, as compare/CMakeLists.txt declares them: of those, one may use only what it links.
+# From the floor to the roof. A folder may use those before it. A room's top folder is the room's
+# name. The folders of compare follow, as compare/CMakeLists.txt declares them: of those, one may
+# use only what it links.
 ORDER = """
 libref/base libref/plan libref/family libref/model libref/text libref/ops libref/exec libref
 libgpu

@@ -116,7 +116,8 @@ def main():
         values = [1.01 * v for v in struct.unpack(f"<{n}f", data[begin:end])]
         write(weights, header, data[:begin] + struct.pack(f"<{n}f", *values) + data[end:])
     elif kind == "massive":
-        # One channel of one token's embedding is 2000, as the first token's is in many trained models.
+        # One channel of one token's embedding is 2000, as the first token's is in
+        # many trained models.
         begin, end = header[FIRST]["data_offsets"]
         width, code = {"F32": (4, "<f"), "F16": (2, "<e")}[header[FIRST]["dtype"]]
         at = begin + width * (header[FIRST]["shape"][1] * int(sys.argv[4]) + 3)

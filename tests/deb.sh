@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# deb.sh BUILD CPACK: the Debian packages of this build: three of them, each with the files, the dependencies and the
-# manual pages that it must have, and no file of two; unpacked, the program runs. tests/packages.sh installs them in
-# bare roots.
+# deb.sh BUILD CPACK: the Debian packages of this build: three of them, each with the files, the
+# dependencies and the manual pages that it must have, and no file of two; unpacked, the program
+# runs. tests/packages.sh installs them in bare roots.
 set -euo pipefail
 build=$(cd "$1" && pwd) cpack=$2
 command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null ||

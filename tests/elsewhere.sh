@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# elsewhere.sh: tests/install.sh on a machine without apt: where all that a build needs is there, it does nothing; else
-# it says what is missing, names the packages in that system's words, and ends with 2. On openSUSE, lavapipe is
-# libvulkan_lvp.
+# elsewhere.sh: tests/install.sh on a machine without apt: where all that a build needs is there, it
+# does nothing; else it says what is missing, names the packages in that system's words, and ends
+# with 2. On openSUSE, lavapipe is libvulkan_lvp.
 set -eu
 install=$(cd "$(dirname "$0")" && pwd)/install.sh
 work=$(mktemp -d)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# examples.sh BUILD SOURCE: the examples of capture/examples are built from what is installed, as their first lines say,
-# without a warning; what they record agrees with the reference by `vernier compare`, whatever language
-# and way it came by; and an engine that fails on the way leaves nothing that could be taken for a recording.
+# examples.sh BUILD SOURCE: the examples of capture/examples are built from what is installed, as
+# their first lines say, without a warning; what they record agrees with the reference by
+# `vernier compare`, whatever language and way it came by; and an engine that fails on the way
+# leaves nothing that could be taken for a recording.
 set -eu
 build=$1 source=$2
 work=$(mktemp -d)

@@ -1,16 +1,18 @@
-/* fault_shim.c: the n-th call of malloc, read, rename... fails. For LD_PRELOAD; tests/fault_sweep.py drives it.
+/* fault_shim.c: the n-th call of malloc, read, rename... fails. For LD_PRELOAD;
+ * tests/fault_sweep.py drives it.
  *
  * Calls before main and calls of the dynamic loader never fail. The environment selects the calls
  * that fail:
  *
- *   VN_FAULT_CALL      names of calls, by commas, or a family: memory, file, process. Unset: nothing fails
+ *   VN_FAULT_CALL      names of calls, by commas, or a family: memory, file, process.
+ *                      Unset: nothing fails
  *   VN_FAULT_AT        which of these calls, from 1 on, over all processes together
  *   VN_FAULT_STICKY=1  every one of them from there on
  *   VN_FAULT_PERCENT   instead of VN_FAULT_AT: so many of a hundred, drawn with VN_FAULT_SEED
  *   VN_FAULT_CHILDREN=1  also in forked processes, which are otherwise left alone and not counted
  *   VN_FAULT_OWN=1     only calls made by the program itself, not by libraries
- *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that failed, then
- *                      how often each call of the table was made, all uint64_t
+ *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that
+ *                      failed, then how often each call of the table was made, all uint64_t
  *   VN_FAULT_TIME      what time() and gettimeofday() say, so that files are the same byte for byte
  *   VN_FAULT_TRACE     a file that gets the stack of the first call that failed
  *   VN_FAULT_LIST=1    print the table's names and end
@@ -154,7 +156,8 @@ static bool fails(enum call c, const void *from)
 	const uint64_t n = ++tally->counted;
 	if (percent ? mix(n ^ mix(seed)) % 100 >= percent : sticky ? at == 0 || n < at : n != at)
 		return false;
-	/* Another thread whose call fails too may end the program, so it waits until the stack is written. */
+	/* Another thread whose call fails too may end the program, so it waits until the
+	 * stack is written. */
 	being_traced++;
 	if (tally->failed++ == 0 && trace)
 		write_trace();
@@ -573,7 +576,7 @@ int gettimeofday(struct timeval *restrict t, void *restrict zone)
 	return r;
 }
 
-/* ---- before main ------------------------------------------------------------------------------- */
+/* ---- before main ----------------------------------------------------------------------------- */
 
 static uintptr_t end_of(const struct dl_phdr_info *i)
 {

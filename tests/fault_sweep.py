@@ -43,8 +43,8 @@ FIXTURES = os.path.join(os.path.dirname(HERE), "fixtures")
 MODEL = os.path.join(FIXTURES, "qwen2-trained")
 VOLATILE = {"created", "device_ms"}
 HANG_S = 60
-# of stderr (of two pairs of two candidates and a summary, one each), beyond the undisturbed run's: a library's own
-# words, and ours
+# of stderr (of two pairs of two candidates and a summary, one each), beyond the undisturbed run's:
+# a library's own words, and ours
 MOST_LINES = 5
 OUTCOMES = "right", "refused", "driver", "crash", "hang", "wrong", "leftover", "mute"
 # libraries of Vulkan drivers: trusted, because they run in the program (SECURITY.md)

@@ -109,7 +109,8 @@ def heads_first(x):
     return blocks.reshape(-1, x.shape[1], 16, x.shape[2]).transpose(0, 2, 1, 3).reshape(blocks.shape)[:len(x)]
 
 
-# Of keys (values: of values), `past` tokens of which are of earlier calls, what an attention with a window reads.
+# Of keys (values: of values), `past` tokens of which are of earlier calls, what an attention
+# with a window reads.
 KEPT = {
     "C1": lambda x, past, values, window: np.stack([x[max(range(j, len(x), 16))] for j in range(len(x))]),
     "C1.before": lambda x, past, values, window: later(x, 1), "C3": lambda x, past, values,

@@ -113,7 +113,7 @@ class Truth:
         self.rope = {} if self.gpt2 else c["rope_parameters"]
         self.R = int(self.K * self.rope.get("partial_rotary_factor", 1.0))
 
-    # ---- weights ------------------------------------------------------------------------------------
+    # ---- weights ---------------------------------------------------------------------------------
 
     def file(self, name):
         for prefix in ("", "model.", "transformer."):
@@ -150,7 +150,7 @@ class Truth:
     def bias(self, layer, point):
         return self.w(self.name(layer, point, "bias"))
 
-    # ---- operations ------------------------------------------------------------------------------------
+    # ---- operations ------------------------------------------------------------------------------
 
     def stretch(self, other=False):
         return (self.c["max_position_embeddings"] / self.rope["original_max_position_embeddings"] if other

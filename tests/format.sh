@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# format.sh: no line of code is longer than 120 columns (a tab counts 4); every C file is as .clang-format writes it.
-# The latter is skipped (77) without clang-format 14: other versions format differently. To format the tree:
-# git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+# format.sh: no line of code is longer than 120 columns (a tab counts 4); every C file is as
+# .clang-format writes it. The latter is skipped (77) without clang-format 14: other versions format
+# differently. To format the tree: git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 set -u
 cd "$(dirname "$0")/.."
 kinds='c|h|inc|cpp|def|comp|glsl|cmake|sh|py'

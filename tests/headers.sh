@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# headers.sh CC GPU [FLAG...]: every header compiles alone, with the compiler CC, and opens with a comment that begins
-# with its name and has a sentence. GPU: ON or OFF. Left out: the callback for llama.cpp, which needs llama.cpp's
-# headers.
+# headers.sh CC GPU [FLAG...]: every header compiles alone, with the compiler CC, and opens with a
+# comment that begins with its name and has a sentence. GPU: ON or OFF. Left out: the callback for
+# llama.cpp, which needs llama.cpp's headers.
 set -u
 cd "$(dirname "$0")/.."
 cc=$1 gpu=$2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# includes.sh: includes run one way, libref <- libgpu <- capture <- compare, and each room keeps its libraries to
-# itself: Vulkan in libgpu, HDF5 in capture, BLAS in libref, libyaml
-# in capture/base/yaml.c.
+# includes.sh: includes run one way, libref <- libgpu <- capture <- compare, and each room keeps its
+# libraries to itself: Vulkan in libgpu, HDF5 in capture, BLAS in libref, libyaml in
+# capture/base/yaml.c.
 set -u
 cd "$(dirname "$0")/.."
 bad=0
@@ -28,8 +28,8 @@ forbid libref  '\b(Vk[A-Z]|hid_t|yaml_)'                   "names a type of anot
 forbid libgpu  '\b(hid_t|cblas_|yaml_)'                    "names a type of another room"
 forbid capture '\b(Vk[A-Z][A-Za-z]+|cblas_)'               "names a type of another room"
 forbid compare '\b(hid_t|Vk[A-Z][A-Za-z]+|cblas_|yaml_)'   "names a type of another room"
-# A guard names its file, as VN_CAPTURE_PLACE_H or VN_CAPTURE_FILE_PLACE_H; public headers and examples have names of
-# their own. A guard that two headers share hides one of them.
+# A guard names its file, as VN_CAPTURE_PLACE_H or VN_CAPTURE_FILE_PLACE_H; public headers and
+# examples have names of their own. A guard that two headers share hides one of them.
 for header in $(find libref libgpu capture compare tests -name '*.h' |
 	grep -vE '^(capture/(examples|include|llama\.cpp)|tests/llama_stand_in)/'); do
 	guard=$(sed -n 's/^#ifndef \(.*_H\)$/\1/p' "$header" | head -n 1) base=$(basename "$header" .h) \
@@ -73,7 +73,8 @@ if [ -n "$hits" ]; then
 fi
 # One name, one meaning.
 names=$(python3 tests/names.py) || { echo "$names"; bad=1; }
-# Lines have 120 columns at most, a tab counting 4; a text in quotes or a table in a comment may be longer.
+# Lines have 120 columns at most, a tab counting 4; a text in quotes or a table in a
+# comment may be longer.
 for f in $(find libref libgpu capture compare -name '*.[ch]'); do
 	if expand -t 4 "$f" | grep -nE '^.{121}' | grep -vE '"|^[0-9]+: \* '; then
 		echo "$f: a line of more than 120 columns"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# install.sh [tests]: the packages that a build needs, and with `tests` those that the tests need too: installed by apt
-# on Debian and Ubuntu; elsewhere they are named, by the system's own names. Where all that a build needs is there, from
-# wherever it came, nothing is done.
+# install.sh [tests]: the packages that a build needs, and with `tests` those that the tests need
+# too: installed by apt on Debian and Ubuntu; elsewhere they are named, by the system's own names.
+# Where all that a build needs is there, from wherever it came, nothing is done.
 set -euo pipefail
 build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers
 libyaml-dev libzip-dev

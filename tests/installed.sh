@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# installed.sh BUILD SOURCE: what `cmake --install --prefix` puts down is whole, wherever that is: the program finds its
-# limits, each command has a manual page and completions in three shells, of the headers only the public ones are there,
-# and programs of others build against libvernier-capture by pkg-config and by CMake. Then it is uninstalled.
+# installed.sh BUILD SOURCE: what `cmake --install --prefix` puts down is whole, wherever that
+# is: the program finds its limits, each command has a manual page and completions in three shells,
+# of the headers only the public ones are there, and programs of others build against
+# libvernier-capture by pkg-config and by CMake. Then it is uninstalled.
 set -eu
 build=$(cd "$1" && pwd) source=$(cd "$2" && pwd)
 work=$(mktemp -d)
@@ -23,8 +24,8 @@ for page in $pages; do # a link to nowhere is of no use to somebody who has no s
 		test -e "$(dirname "$page")/$link" || fail "${page##*/} links to $link, which is not installed"
 	done
 done
-# No installed text names a file of the repository, which an installed user has not: pages are what `vernier help
-# PAGE.md` prints. Where the source is meant, the line says so.
+# No installed text names a file of the repository, which an installed user has not: pages are what
+# `vernier help PAGE.md` prints. Where the source is meant, the line says so.
 mkdir texts
 cp -r "$usr/share" "$usr/include" "$source/capture/python/vernier_parity" texts
 strings -n 8 "$usr/bin/vernier" >texts/strings

@@ -459,7 +459,7 @@ static void going_back_beyond_what_there_is_is_refused(void)
 	e.calls->destroy(e.self);
 }
 
-/* ---- stale context ---------------------------------------------------------------------------- */
+/* ---- stale context --------------------------------------------------------------------------- */
 
 /* The other prompt may hold anything, NaN even: the embedding of the last id is NaN. */
 static void nothing_of_another_prompt_is_left_after_a_reset(void)
@@ -498,7 +498,7 @@ static void nothing_of_another_prompt_is_left_after_a_reset(void)
 	}
 }
 
-/* ---- calls that do not count --------------------------------------------------------------------- */
+/* ---- calls that do not count ----------------------------------------------------------------- */
 
 static vn_status full(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
@@ -530,7 +530,7 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 	}
 }
 
-/* ---- the cache as a checkpoint ------------------------------------------------------------------- */
+/* ---- the cache as a checkpoint --------------------------------------------------------------- */
 
 /* It shows the rows that were given to it, of all calls, and is read as it is tapped. */
 static void the_cache_is_what_was_put_into_it(void)

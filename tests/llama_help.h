@@ -1,5 +1,5 @@
-/* llama_help.h: records runs of the trained llama, with or without a fault, and given numbers as such
- * a run, in the folder of folder.h. */
+/* llama_help.h: records runs of the trained llama, with or without a fault, and given numbers as
+ * such a run, in the folder of folder.h. */
 #ifndef VN_TESTS_LLAMA_HELP_H
 #define VN_TESTS_LLAMA_HELP_H
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# loading.sh VERNIER: OpenBLAS is loaded by what runs a model on the CPU, the Vulkan loader by what asks for a GPU, and
-# both by nothing else. Where they are missing or broken, or OpenBLAS chooses kernels far below the processor's, that
-# is said or mended.
+# loading.sh VERNIER: OpenBLAS is loaded by what runs a model on the CPU, the Vulkan loader by what
+# asks for a GPU, and both by nothing else. Where they are missing or broken, or OpenBLAS chooses
+# kernels far below the processor's, that is said or mended.
 set -u
 vernier=$(realpath "$1")
 model=$(cd "$(dirname "$0")/.." && pwd)/fixtures/qwen2-trained

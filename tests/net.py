@@ -44,7 +44,7 @@ def run(*args, **more):
     return subprocess.run(args, capture_output=True, text=True, **more)
 
 
-# ---- recording ---------------------------------------------------------------------------------------------
+# ---- recording -----------------------------------------------------------------------------------
 
 
 def ids(n):
@@ -146,7 +146,7 @@ def record(program, folder, jobs):
     return pairs
 
 
-# ---- comparing ---------------------------------------------------------------------------------------------
+# ---- comparing -----------------------------------------------------------------------------------
 
 
 def answers(program, args):
@@ -155,7 +155,8 @@ def answers(program, args):
     said = {}
     for command, more in forms:
         done = run(program, command, *args, "--threads", "1", *more)
-        # The folder of limits is that of the source tree, or of the installation, that the program was built in.
+        # The folder of limits is that of the source tree, or of the installation,
+        # that the program was built in.
         said[f"{command} {' '.join(more)}".strip()] = [done.returncode, *(re.sub(r"/[^\s\"]*/limits/", "limits/", text)
                                                                           for text in (done.stdout, done.stderr))]
     return said

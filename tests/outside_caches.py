@@ -22,7 +22,7 @@ def masked(a, seen):
     return torch.zeros(seen.shape).masked_fill(~seen, lowest(a.query))[None, None].to(a.query.dtype)
 
 
-# ---- calls of several tokens -----------------------------------------------------------------------------------------
+# ---- calls of several tokens ---------------------------------------------------------------------
 
 
 def in_calls(name, families, ids, f):
@@ -68,7 +68,7 @@ def _(m, a):
         own_tokens_alone(a, torch.arange(S - T, S)[:, None], torch.arange(S), S - T)
 
 
-# ---- one slot --------------------------------------------------------------------------------------------------------
+# ---- one slot ------------------------------------------------------------------------------------
 
 
 def slot(name, families, ids, f, sure=True):
@@ -111,7 +111,7 @@ slot("newest_key_zero", SOME, "C3* C5*", lambda a, S: put(a.key, -1, 0))
 slot("newest_value_zero", SOME, "C3* C5*", lambda a, S: put(a.value, -1, 0))
 
 
-# ---- positions of some tokens ----------------------------------------------------------------------------------------
+# ---- positions of some tokens --------------------------------------------------------------------
 
 
 def moved(name, families, ids, change, call="whole", sure=True):

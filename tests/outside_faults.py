@@ -92,7 +92,7 @@ def product(module, change):
     return module, "forward", linear(weight, module.bias)
 
 
-# ---- rotations -------------------------------------------------------------------------------------------------------
+# ---- rotations -----------------------------------------------------------------------------------
 
 
 def rotation(name, families, ids, call="whole", origin="layer*.q_rope layer*.k_rope"):
@@ -203,7 +203,7 @@ turned("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: 
     "rope_theta"] ** (torch.arange(0, 2 * len(inv), 2).float() / (4 * len(inv))), pos))
 
 
-# ---- norms -----------------------------------------------------------------------------------------------------------
+# ---- norms ---------------------------------------------------------------------------------------
 
 
 def normed(name, families, ids, f, which="norm", origin="{p}attn_norm", call="whole"):
@@ -259,7 +259,7 @@ normed("norm_channel_off", "llama gpt2", "", lambda m, n,
        * torch.where(torch.arange(x.shape[-1]) == 7, 1.15, 1.0) + (n.bias.float() if m.family == "gpt2" else 0))
 
 
-# ---- products --------------------------------------------------------------------------------------------------------
+# ---- products ------------------------------------------------------------------------------------
 
 
 def changed(name, families, origin, ids, which, change, call="whole"):
@@ -425,7 +425,7 @@ def _(m):
                                                         n.bias.float() if n.bias is not None else None).to(x.dtype)
 
 
-# ---- activations -----------------------------------------------------------------------------------------------------
+# ---- activations ---------------------------------------------------------------------------------
 
 
 def activated(name, ids, f, families=LLAMAS + " qwen3_5_text"):

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from outside_faults import ALL, LLAMAS, fault, matrix
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
+# ---- the whole -----------------------------------------------------------------------------------
 
 
 @fault("residual_missing", LLAMAS, "{p}attn_residual", "N14.missing")
@@ -122,7 +122,7 @@ def _(m):
     yield n, "forward", forward
 
 
-# ---- the delta rule --------------------------------------------------------------------------------------------------
+# ---- the delta rule ------------------------------------------------------------------------------
 
 
 def rule(name, ids, origin, call="whole"):

@@ -42,7 +42,7 @@ def masked(a, seen):
     return torch.zeros(seen.shape).masked_fill(~seen, lowest(a.query))[None, None].to(a.query.dtype)
 
 
-# ---- rotations and positions -----------------------------------------------------------------------------------------
+# ---- rotations and positions ---------------------------------------------------------------------
 
 
 def rotated(m, x, positions):
@@ -111,7 +111,7 @@ def _(m):
     yield m.body.wpe, "forward", lambda ids: F.embedding(ids + 2, m.body.wpe.weight)
 
 
-# ---- norms -----------------------------------------------------------------------------------------------------------
+# ---- norms ---------------------------------------------------------------------------------------
 
 normed("port_norm_plus_one_twice", "qwen3_5_text", "", lambda m, n, x: rms(x, n.eps) * (2 + n.weight.float()))
 normed("port_norm_weight_squared", LLAMAS, "", lambda m, n, x: rms(x, getattr(n, m.eps)) * weight_of(m, n) ** 2)
@@ -134,7 +134,7 @@ normed("port_layer_norm_eps_outside", "gpt2", "N2*", lambda m, n, x: (x - x.mean
 normed("port_layer_norm_bias_twice", "gpt2", "", lambda m, n,
        x: F.layer_norm(x, x.shape[-1:], n.weight.float(), 2 * n.bias.float(), n.eps))
 
-# ---- products and logits ---------------------------------------------------------------------------------------------
+# ---- products and logits -------------------------------------------------------------------------
 
 
 def scored(name, ids, f, families=ALL):
@@ -209,7 +209,7 @@ def _(m):
                                                 m.down.bias) * (torch.arange(x.shape[1]) < x.shape[1] - 5)[:, None]
 
 
-# ---- activations -----------------------------------------------------------------------------------------------------
+# ---- activations ---------------------------------------------------------------------------------
 
 activated("port_act_beta", "", lambda x: x * torch.sigmoid(1.2 * x))
 activated("port_act_squared_relu", "M1", lambda x: F.relu(x) ** 2)
@@ -230,7 +230,7 @@ combined("port_up_twice", "", lambda n, x: n.act_fn(n.gate_proj(x)) * n.up_proj(
 combined("port_gate_clamped", "", lambda n, x: n.act_fn(n.gate_proj(x).clamp(max=0.8)) * n.up_proj(x))
 
 
-# ---- attention -------------------------------------------------------------------------------------------------------
+# ---- attention -----------------------------------------------------------------------------------
 
 
 @attends("port_scale_of_padded_head", "gpt2 " + LLAMAS, "A1*", origin=SOFTMAX)
@@ -393,7 +393,7 @@ def _(m, a):
     a.key, a.value = a.key.flip(0), a.value.flip(0)
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
+# ---- the whole -----------------------------------------------------------------------------------
 
 
 def block(name, ids, origin, f):
@@ -431,7 +431,7 @@ embedded("port_embed_bf16", "", lambda x, w: F.embedding(x, w).bfloat16().to(w.d
 embedded("port_embed_int8", "W15*", lambda x, w: int8(F.embedding(x, w)).to(w.dtype))
 embedded("port_embed_small_vocabulary", "", lambda x, w: F.embedding(x.clamp(max=300), w))
 
-# ---- the delta rule --------------------------------------------------------------------------------------------------
+# ---- the delta rule ------------------------------------------------------------------------------
 
 
 @rule("port_delta_beta_twice", "G4.two", "layer0.gdn_*")

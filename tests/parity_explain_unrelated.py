@@ -40,8 +40,8 @@ def model_of(family):
 
 
 rng = random.Random(11)
-# What the unrelated engine's mistakes are called; a word of the answer where they have no id of their own; None: none
-# fits.
+# What the unrelated engine's mistakes are called; a word of the answer where they have no id of
+# their own; None: none fits.
 CALLED = {
     "scaled": "multiplied by 1.05", "one token": None, "one channel": None, "no weight": "N7.weight",
     "no mean square": None,
@@ -162,20 +162,21 @@ READ = [
 READ += [(family, f"layer{n}.mlp_act", kind, words) for family, n in (("llama", 0), ("qwen2", 1), ("qwen3", 0))
          for kind, words in
          (("gelu by erf, stored", "M1.gelu: "), ("gelu, stored", "M1.tanh: "))]
-# In float16 the first tokens that lose keys hardly listened to them: windows beside the right one fit as well, and are
-# said.
+# In float16 the first tokens that lose keys hardly listened to them: windows beside the right one
+# fit as well, and are said.
 FAINT = (("qwen3", "window 40"), ("qwen2", "window 33"), ("qwen2", "window 40"), ("qwen3", "window 23"),
          ("llama", "window 41"))
 # Mistakes in a model with scaled frequencies.
 SCALED = {"q_rope": (("theta 33333", "RoPE with theta 33"),), "k_rope": (("theta 800000", "RoPE with theta 800000"),)}
 
 
-# Of an engine that keeps its scores as they are stored: what is at fault shows in the probabilities first.
+# Of an engine that keeps its scores as they are stored: what is at fault shows in the
+# probabilities first.
 KEPT = {"no scale": "A1.missing", "scale 0.2625": "scores are scaled by 0.262", "head map": "A6", "no mask": "A2"}
 
 
-# One mistake made on queries and keys, where what it makes is not recorded: what transformers' modules give, and what
-# layers give.
+# One mistake made on queries and keys, where what it makes is not recorded: what transformers'
+# modules give, and what layers give.
 SPARSE = {
     "modules": r"embed|layer\d\.(\w+_proj|\w+_norm|attn_(context|out|residual)|mlp_act|output)|final_norm|logits",
     "layers": r"embed|layer\d\.output|logits",
@@ -184,7 +185,8 @@ BOTH = {"interleaved": ("rope", "R1"), "theta": ("rope", "R2.1e4"), "left out": 
         "all heads": ("norm", "N9"), "no weight": ("norm", "N7.weight")}
 
 
-# The same with a number, and at one operation behind what was recorded: (mistakes, what is recorded, words).
+# The same with a number, and at one operation behind what was recorded: (mistakes,
+# what is recorded, words).
 Q_AND_K = ("layer1.q_rope", "layer1.k_rope")
 FAR = [
     (dict.fromkeys(Q_AND_K, "theta 20000"), "modules", "R2: RoPE with theta 20000, at layer1.q_rope and layer1.k_rope"),
@@ -217,7 +219,8 @@ LATER = [
     ({"layer1.q_proj": "frozen 58"}, 0, "P8: the values of the previous call are recorded: the buffer"),
     ({"layer1.mlp_norm": "frozen 60"}, 0, "P8: the values of the previous call are recorded: the buffer"),
     ({"layer1.up_proj": "late"}, 59, "P8: the values of the previous call are recorded: one call late"),
-    # a key that steps of one token do not see, in both precisions: neither a window nor another token in its place
+    # a key that steps of one token do not see, in both precisions: neither a window nor another
+    # token in its place
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
     ({"layer1.attn_context": "own key"}, 58, "C5: a token's own key and value are read before they are cached"),

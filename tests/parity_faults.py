@@ -29,7 +29,8 @@ HEADS = 4, 2 # of queries and of keys, of qwen3_5_text-trained
 IDS = os.path.join(FIXTURES, "prompts", "p070.ids")
 SHORT = "1,2,3,39,7,9,11,0"
 LEAST = 1e-5
-# Weights without biases stay as they are where the files have none of the format: the program says so.
+# Weights without biases stay as they are where the files have none of the format: the
+# program says so.
 REFUSED = "leaves the weights there unchanged", "not f16 or bf16", "for other block formats"
 BLOCKS = "W16", "W16.swapped", "W17", "W17.min"
 
@@ -43,8 +44,8 @@ LATER_TOO = ("R1", "R3.plus", "A1.twice", "A5.narrow", "A6", "A10.heads", "A14",
              "N4", "M2", "W2.heads", "W6", "M5.plus",
              "G4.k", "G7.none", "G8.memory", "G10", "G11", "G12", "G18.first")
 
-# Families again with other configs, and the faults of those: no fixture has yarn, a frequency in llama3's smooth band,
-# or a window in some layers.
+# Families again with other configs, and the faults of those: no fixture has yarn, a frequency in
+# llama3's smooth band, or a window in some layers.
 VARIANTS = (
     ("llama", "with yarn", "R5 R6", {"rope_parameters": {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24, "rope_theta": 100.0}}),
@@ -275,7 +276,8 @@ def check(vernier, model, truth, fault, unmodified, out):
     shows = next(i for n, i in changed if not n.endswith("_cache"))
     if shows != (fault in LATER):
         return f"{where}: it shows in call {shows}", 0, 0.0
-    # The tables of a rotation are float32: behind it a number in the middle of two is rounded as they say.
+    # The tables of a rotation are float32: behind it a number in the middle of two is
+    # rounded as they say.
     off = lambda n, i: wrong(predicted[n, i], faulty[i][n]) / (100 if fault in DOUBLE and n.endswith("_rope") else 1)
     worst = max((off(n, i), f"{n} of call {i}") for n, i in predicted)
     if not worst[0] <= LEAST:

@@ -136,7 +136,8 @@ def as_they_come():
             step[a][...], step[b][...] = y, x
         expect(f"transformers {family}, two swapped", 1, f"{family}.h5", edited(theirs, "bad.h5", swapped), *keep)
 
-        # llama.cpp does not know the trained ones of these: biases of Qwen3, widths of Qwen3.5's heads.
+        # llama.cpp does not know the trained ones of these: biases of Qwen3,
+        # widths of Qwen3.5's heads.
         other = {"qwen3": "gguf/qwen3-tiny.f32.gguf", "qwen3_5_text": "foreign/qwen35-even.f32.gguf"}.get(family)
         ref = f"{family}.h5"
         if other:

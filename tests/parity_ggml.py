@@ -64,8 +64,8 @@ def one_head(x):
     return x
 
 
-# name, file, what operations may be off by (measured: 0.96, 0.17, 0.59), and faults: where (node and checkpoint), and
-# what.
+# name, file, what operations may be off by (measured: 0.96, 0.17, 0.59), and faults: where (node
+# and checkpoint), and what.
 CASES = (
     ("qwen2-f16", "qwen2-trained.f16.gguf", 1.5,
      [("Kcur-1.2", "layer1.k_proj", lambda x: x * np.float32(1.001)),
@@ -102,15 +102,16 @@ with tempfile.TemporaryDirectory() as d:
             if name == "qwen2-f16":
                 status, j, said = compare(gguf, wrong, "--limits", "q8_0.yaml", "--no-replay")
                 expect(f"{name}, {node}, by the coarsest limits", status == 0, said.strip())
-    # A factor smaller than blocks of 8 bits leave room for is within the checkpoint's limits, and its operation is
-    # outside.
+    # A factor smaller than blocks of 8 bits leave room for is within the checkpoint's limits, and
+    # its operation is outside.
     small = faulty(os.path.join(FIXTURES, "foreign", "llama.cpp-qwen2-q8_0.h5"), "ffn_out-0",
                    lambda x: x * np.float32(1.001))
     status, j, said = compare("qwen2-trained.q8_0.gguf", small)
     origins = [j["checkpoints"][i]["name"] if isinstance(i, int) else i for i in j["origins"]] if j else []
     expect("qwen2-q8_0, ffn_out-0 times 1.001", status == 1 and origins == ["layer0.down_proj"],
            f"origins {origins} {said.strip()}")
-    # Where inputs of products were not recorded, roundings are not known to the bit, and nobody is accused for that.
+    # Where inputs of products were not recorded, roundings are not known to the bit, and nobody is
+    # accused for that.
     for name, gguf, most, faults in CASES:
         shutil.copy(os.path.join(FIXTURES, "foreign", f"llama.cpp-{name}.h5"), "fewer.h5")
         with h5py.File("fewer.h5", "r+") as f:

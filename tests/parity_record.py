@@ -28,7 +28,7 @@ from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy
 from record_variants import odd
 from vernier_parity.wrapped import _probabilities
 
-# ---- healthy runs ----------------------------------------------------------------------------------------------------
+# ---- healthy runs --------------------------------------------------------------------------------
 
 
 def points_of(bench, family):
@@ -134,7 +134,7 @@ def batch(bench, family):
                      str(i))
 
 
-# ---- mistakes --------------------------------------------------------------------------------------------------------
+# ---- mistakes ------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -212,7 +212,7 @@ def planted(bench, family):
                   f"{origins[0]}: {', '.join(a['id'] + ' ' + a['words'] for a in named[:2]) or 'none'}")
 
 
-# ---- once ------------------------------------------------------------------------------------------------------------
+# ---- once ----------------------------------------------------------------------------------------
 
 
 def refused(bench, what, words, f):
@@ -270,7 +270,8 @@ def once(bench):
 
     odd(bench, ref, ids, cand)
 
-    # judged while it is recorded: the run ends inside the forward pass, and the file says where, and which line made it
+    # judged while it is recorded: the run ends inside the forward pass, and the file says where,
+    # and which line made it
     with record(model, cand):
         run(model, ids)
     bad, stop = load("qwen2"), bench.at("stop.h5")
@@ -295,7 +296,8 @@ def once(bench):
     with vernier_parity.open(cand) as r:
         bench.say("float64", r["layer1.mlp_act"].dtype == "float64" and r.run["precision"] == "f64")
 
-    # a model in memory: changed, it says so; from nowhere, it is recorded with its own config and weights
+    # a model in memory: changed, it says so; from nowhere, it is recorded with its own
+    # config and weights
     with torch.no_grad():
         model.model.layers[1].mlp.up_proj.weight[0, 0] += 1
     with record(model, cand):

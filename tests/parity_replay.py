@@ -103,7 +103,7 @@ def local(c):
     return max(r["local_over_floor"] or 0, r["worst_token_over_floor"] or 0, (r["max_abs_over_floor"] or 0) ** 2)
 
 
-# ---- the unrelated engine's ---------------------------------------------------------------------------
+# ---- the unrelated engine's ----------------------------------------------------------------------
 
 
 def visible(unmodified, faulty, name):
@@ -456,7 +456,7 @@ def written_scores(b):
                   family, ref, cand, found)
 
 
-# ---- vernier's own ------------------------------------------------------------------------------------
+# ---- vernier's own -------------------------------------------------------------------------------
 
 
 def bf16(b):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# points_page.sh [--write] VERNIER: tables of specs/points.md, faults.md and limits.md are what the program prints, and
-# specs/weights.md describes each kind of difference.
+# points_page.sh [--write] VERNIER: tables of specs/points.md, faults.md and limits.md are what the
+# program prints, and specs/weights.md describes each kind of difference.
 #
 # --write puts what the program prints into the pages.
 set -eu
@@ -41,8 +41,8 @@ for kind in $kinds; do
 done
 echo "specs/weights.md has every kind"
 
-# Ids and titles of the catalogue: compare/ has no literal of them. In a longer literal, a title counts
-# from 24 characters on: shorter ones are ordinary words.
+# Ids and titles of the catalogue: compare/ has no literal of them. In a longer literal, a title
+# counts from 24 characters on: shorter ones are ordinary words.
 rows=$(awk '/^[A-Z_]+\(/ { print row; row = "" } { sub(/^[ \t]+/, " "); row = row $0 } END { print row }' \
 	"$specs/../libref/plan/catalogue.def")
 of_faults='^(FAULT|RECORDER_FAULT|FAMILY)\('

@@ -44,7 +44,8 @@ def one_layer_for_all(r):
 
 ROPES = lambda fault: {"layer1.q_rope": fault, "layer1.k_rope": fault}
 
-# (questions, family, prompt, fault or change of the capture, exit status, what the report says: regular expressions)
+# (questions, family, prompt, fault or change of the capture, exit status, what the report
+# says: regular expressions)
 F16 = [
     ("5 19", "qwen2", "p070", {}, 0, ["within limits", r"worst nmse .* \((0\.9|1)[0-9.]* x floor\)"]),
     ("1 4 8 9", "qwen2", "p070", ROPES("interleaved"), 1,

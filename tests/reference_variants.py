@@ -16,8 +16,8 @@ def way(attention, call, formats=("f32", "f16", "bf16", "f64"), autocast=None, t
     return types.SimpleNamespace(attention=attention, call=call, formats=formats, autocast=autocast, threads=threads)
 
 
-# In float64, eager attention of transformers makes NaN of a row that is masked wholly, as padding on the left is: its
-# mask's number is below what the float32 of its softmax holds.
+# In float64, eager attention of transformers makes NaN of a row that is masked wholly, as padding
+# on the left is: its mask's number is below what the float32 of its softmax holds.
 NOT_F64 = ("f32", "f16", "bf16")
 WAYS = {
     "eager": way("eager", "whole"), "sdpa": way("sdpa", "whole"), "flex": way("flex_attention", "whole", NOT_F64),

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run.sh: installs what the tests need (as root, on Debian), builds, and runs tests. `tests/run.sh --help` says which.
+# run.sh: installs what the tests need (as root, on Debian), builds, and runs tests.
+# `tests/run.sh --help` says which.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -61,7 +62,8 @@ hf_python() {
 	local stamp=.venv/requirements.txt
 	if ! cmp -s fixtures/requirements.txt $stamp; then
 		echo "== installing transformers into .venv" >&2
-		# PyPI's torch brings gigabytes for GPUs; the CPU build, where its index can be had, does not.
+		# PyPI's torch brings gigabytes for GPUs; the CPU build, where its index can
+		# be had, does not.
 		python3 -m venv .venv && {
 			.venv/bin/pip install -q --retries 0 --timeout 15 --index-url https://download.pytorch.org/whl/cpu \
 				"$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
@@ -103,9 +105,9 @@ if [ "$what" = all ]; then
 	echo "== address and undefined-behaviour sanitizers"
 	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
 	configure_and_build asan "$shaders"
-	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
-	# Left out: the longest tests, which run the same code as the other suites and command-line tests, and checks that
-	# do not run our code.
+	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by
+	# suppressing theirs. Left out: the longest tests, which run the same code as the other suites
+	# and command-line tests, and checks that do not run our code.
 	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page'
 	long+='|test_gpu_(attention|families|fuse|gdn|invariants|ops|paged'
 	long+='|products|run|trouble)|cli_(isolate_deep|(isolate|paged|same_bits|decode|force_ref|quantised)_gpu'

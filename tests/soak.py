@@ -22,8 +22,9 @@ ALL = "--all" in sys.argv[2:]
 FILES, COMPARES = (1000, 1000) if ALL else (60, 60)  # files: in each folder
 IDS = ["--ids", "1,2,3"]
 
-# ru_maxrss of a child counts the memory of whoever started it by vfork, so a small program of one page stands between.
-# It is laid over the command, too: at the end it counts the descriptors that are open.
+# ru_maxrss of a child counts the memory of whoever started it by vfork, so a small program of
+# one page stands between. It is laid over the command, too: at the end it counts the descriptors
+# that are open.
 HELPER = r"""
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* test_align.c: tests compare/match/align.c, rows and axes that two recordings declare differently. */
+/* test_align.c: tests compare/match/align.c, rows and axes that two recordings
+ * declare differently. */
 #include "compare/match/align.h"
 #include "tests/match_help.h"
 
@@ -137,7 +138,8 @@ static void axes_in_another_order_are_turned_and_noted_once(void)
 	close_sides(&c);
 }
 
-/* Other axes, the same ones, or a shape that does not agree in the other order either: nothing is guessed. */
+/* Other axes, the same ones, or a shape that does not agree in the other order
+ * either: nothing is guessed. */
 static void axes_are_not_guessed(void)
 {
 	static const struct {

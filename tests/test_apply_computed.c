@@ -4,9 +4,10 @@
 
 #include <math.h>
 
-/* ---- rotations ----------------------------------------------------------------------------------------------- */
+/* ---- rotations ------------------------------------------------------------------------------- */
 
-/* Two heads of six columns, of which four are rotated: columns 0 and 2 by 1 radian a position, 1 and 3 by 0.01. */
+/* Two heads of six columns, of which four are rotated: columns 0 and 2 by 1 radian a position,
+ * 1 and 3 by 0.01. */
 enum { HEADS = 2, COLUMNS = 6, MOST = 4 };
 
 static const double turned[MOST * HEADS * COLUMNS] = { 1, 2, 3, 4, 5, 6, -1,  0.5, 2, -3, 7, 8, 1, 0, 0, 1,
@@ -115,16 +116,17 @@ static void each_number_is_rounded_where_the_edit_says(void)
 	/* 0.01 is 1.28 / 128; bfloat16 has 164 / 128 for 1.28, and 1 itself */
 	rotated(&(vn_rotate_edit) { .frequencies = VN_FORMAT_BF16 }, NULL, 100, 1, y);
 	row_is_at(y, 0, 100, 100 * 164.0 / 128 / 128);
-	/* from 2048 on float16 has even numbers: 3001 is a tie, 3000 / 2 is even. 30.01 lies between 30 and
-	 * 30 + 1/64 */
+	/* from 2048 on float16 has even numbers: 3001 is a tie, 3000 / 2 is even.
+	 * 30.01 lies between 30 and 30 + 1/64 */
 	rotated(&(vn_rotate_edit) { .angles = VN_FORMAT_F16 }, NULL, 3001, 1, y);
 	row_is_at(y, 0, 3000, 30 + 1.0 / 64);
-	/* cos 1 = 1106.54 / 2048, sin 1 = 1723.33 / 2048; cos 0.01 = 2047.9 / 2048, sin 0.01 = 1310.7 / 2^17 */
+	/* cos 1 = 1106.54 / 2048, sin 1 = 1723.33 / 2048; cos 0.01 = 2047.9 / 2048,
+	 * sin 0.01 = 1310.7 / 2^17 */
 	rotated(&(vn_rotate_edit) { .table = VN_FORMAT_F16 }, NULL, 1, 1, y);
 	row_has(y, 0, (const double[]) { 1107.0 / 2048, 1 }, (const double[]) { 1723.0 / 2048, 1311 * 0x1p-17 }, 1e-12);
 }
 
-/* ---- activations --------------------------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 enum { TWO = 2, FF = 128 };
 
@@ -243,7 +245,7 @@ static void a_product_is_made_by_none(void)
 	end_explained(&e);
 }
 
-/* ---- narrower formats ---------------------------------------------------------------------------------------- */
+/* ---- narrower formats ------------------------------------------------------------------------ */
 
 enum { BF16 = 8, F16 = 11 };
 

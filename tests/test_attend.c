@@ -155,7 +155,8 @@ static void probabilities_are_a_row_of_all_keys(void)
 	close_attention(&o);
 }
 
-/* A probability in the middle between two of bfloat16 goes to the candidate's side; others do not. */
+/* A probability in the middle between two of bfloat16 goes to the candidate's
+ * side; others do not. */
 static void what_lies_in_the_middle_goes_where_the_candidate_says(void)
 {
 	const vn_attend_edit edit = { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 };
@@ -164,7 +165,8 @@ static void what_lies_in_the_middle_goes_where_the_candidate_says(void)
 	opened               o;
 
 	open_probs(&o);
-	/* query NEAR of head 0 sees keys 0 and 1 alone, with the probabilities middle / 4 and the rest */
+	/* query NEAR of head 0 sees keys 0 and 1 alone, with the probabilities
+	 * middle / 4 and the rest */
 	for (int j = 2; j < CALL; j++)
 		for (int d = 0; d < K; d++)
 			o.a.k[j * G * K + d] = d ? 0 : -60;

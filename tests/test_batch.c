@@ -182,7 +182,8 @@ static void damage(void)
 	fclose(f);
 }
 
-/* The digest is taken as the numbers are measured; a tensor that is known to be damaged ends the measuring. */
+/* The digest is taken as the numbers are measured; a tensor that is known to be damaged
+ * ends the measuring. */
 static void damaged_numbers_are_found_and_then_end_it(void)
 {
 	const vn_compare_options o = { .threads = 1 };
@@ -213,7 +214,8 @@ static void damaged_numbers_are_found_and_then_end_it(void)
 	closed(&c);
 }
 
-/* Two comparisons open the reference twice; the second lacks a tensor, and finds another before the first does. */
+/* Two comparisons open the reference twice; the second lacks a tensor, and finds another
+ * before the first does. */
 static void comparisons_of_one_reference_are_measured_together(void)
 {
 	const vn_compare_options o = { .threads = 2 };
@@ -250,7 +252,8 @@ static void comparisons_of_one_reference_are_measured_together(void)
 	}
 }
 
-/* A candidate that is read in parts shares nothing; the two behind it share the reference, and its digest. */
+/* A candidate that is read in parts shares nothing; the two behind it share the
+ * reference, and its digest. */
 static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others(void)
 {
 	enum { LARGE = 4200000, ALL = 3 };

@@ -12,7 +12,8 @@ enum { STEPS = 2 };
 
 static const char rules_text[] = "version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\n";
 
-/* Every value of a toy plan in two steps, replayed and cleared; the rules count as vernier's own. */
+/* Every value of a toy plan in two steps, replayed and cleared;
+ * the rules count as vernier's own. */
 typedef struct fixture {
 	vn_comparison c;
 	vn_plan      *plan;

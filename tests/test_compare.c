@@ -45,7 +45,8 @@ static void a_bad_v_is_not_the_fault_of_what_reads_it(void)
 
 static void what_was_not_recorded_is_looked_through(void)
 {
-	/* Without v_proj, attn_context is the nearest that shows it, and its recorded inputs are inside. */
+	/* Without v_proj, attn_context is the nearest that shows it, and its recorded
+	 * inputs are inside. */
 	trial t = { .o = { .points = (const char *const[]) { "layer*.{q,k}_rope", "layer*.attn_*", "embed", "logits" },
 		               .n_points = 4 } };
 	compare(&t, "good", "v", strict);

@@ -1,10 +1,12 @@
-/* test_contract.c: tests compare/match/contract.c, whether two recordings may be compared at all. */
+/* test_contract.c: tests compare/match/contract.c, whether two recordings may be
+ * compared at all. */
 #include "compare/match/contract.h"
 #include "tests/match_help.h"
 
 static const float x[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
-/* n tokens at positions from `from` on, all in one step; facts of /run; cut: its run was interrupted. */
+/* n tokens at positions from `from` on, all in one step; facts of /run;
+ * cut: its run was interrupted. */
 static void record(const char *name, int64_t n, int32_t from, const vn_facts *facts, bool cut)
 {
 	vn_store *s = begin_recording(name, n, from, facts);

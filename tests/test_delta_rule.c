@@ -234,7 +234,8 @@ static problem shaped(int i)
 	return problem_create(shapes[i].T, shapes[i].nk, shapes[i].nv, shapes[i].dk, shapes[i].dv);
 }
 
-/* The operation on tokens [from, to), by the recurrence or as other engines do; state in and out. */
+/* The operation on tokens [from, to), by the recurrence or as other engines do;
+ * state in and out. */
 static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int64_t to, double *state, double *o,
                    int threads)
 {
@@ -424,7 +425,7 @@ static void convolution_is_its_formula_with_the_last_tap_on_the_newest_token(voi
 		}
 }
 
-/* ---- gates and norms -------------------------------------------------------------------------- */
+/* ---- gates and norms ------------------------------------------------------------------------- */
 
 static void decay(vn_policy po, const double *x, const double *A_log, const double *dt_bias, int64_t T, int64_t N,
                   double *y)
@@ -451,7 +452,8 @@ static void log_decay_has_the_numbers_of_the_specification(void)
 	}
 }
 
-/* From 20 on it is the number itself, as torch has it: 2e-9 less than the logarithm, which float64 sees. */
+/* From 20 on it is the number itself, as torch has it: 2e-9 less than the logarithm,
+ * which float64 sees. */
 static void log_decay_goes_over_to_the_number_itself_behind_twenty(void)
 {
 	const double x[] = { 20.0, 20.0000001, 30.0 }, zero = 0.0;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- a plan of products, and what its matrices become --------------------------------------------- */
+/* ---- a plan of products, and what its matrices become ---------------------------------------- */
 
 enum { PRODUCTS = 4, INPUT = 7, WIDEST = 8 };
 
@@ -44,7 +44,7 @@ static void alone_is(const vn_tensor *w, vn_dtype storage, const vn_matrix_edit 
 	row_is(&e, edit, m, want);
 }
 
-/* ---- kinds of edits ---------------------------------------------------------------------------------- */
+/* ---- kinds of edits -------------------------------------------------------------------------- */
 
 static void each_kind_takes_the_numbers_from_where_it_says(void)
 {
@@ -93,7 +93,8 @@ static void a_matrix_that_the_file_transposes_has_the_same_rows(void)
 	row_is(&e, &turned, 1, (const double[]) { 2, 4, 6 });
 }
 
-/* The second and third products of one input: 1 2, 3 4 and 5 6 lie in one piece, 1 2 3, 4 5 6 if it is turned. */
+/* The second and third products of one input: 1 2, 3 4 and 5 6 lie in one piece, 1 2 3,
+ * 4 5 6 if it is turned. */
 static void a_fused_matrix_is_edited_before_it_is_split(void)
 {
 	const vn_plan        p = plan_of(4);
@@ -137,7 +138,7 @@ static void what_has_no_plain_matrix_cannot_be_edited(void)
 	CU_ASSERT_FALSE(vn_edited_open(&e, &p, &plain, 0, false, VN_F32));
 }
 
-/* ---- formats --------------------------------------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------------------------------- */
 
 static double two_to(int e)
 {
@@ -247,7 +248,7 @@ static void weights_may_be_rounded_to_the_storage_before_and_are_after(void)
 	CU_ASSERT_DOUBLE_EQUAL(row[1], 7.0 / 3, 1e-6);
 }
 
-/* ---- ties ------------------------------------------------------------------------------------------------ */
+/* ---- ties ------------------------------------------------------------------------------------ */
 
 /* 127 makes the scale 1: 0.5, 1.5 and -2.5 lie in the middle; 3.49 does not. */
 static void a_nudge_decides_ties_and_nothing_else(void)
@@ -292,7 +293,7 @@ static void inputs_are_rounded_token_by_token_if_the_edit_is_of_them(void)
 	}
 }
 
-/* ---- products with an edited matrix, or edited inputs -------------------------------------------------------- */
+/* ---- products with an edited matrix, or edited inputs ---------------------------------------- */
 
 /* The product is layer1.q_proj of the llama, without a bias. */
 enum { T = 3, N = 48, M = 48 };
@@ -300,7 +301,8 @@ enum { T = 3, N = 48, M = 48 };
 static float  x[T * N], q[T * M], matrix[M * N];
 static double rounded[T * N], rounded_matrix[M * N], want[T * M];
 
-/* Each token has 127, so that its scale is 1, three numbers in the middle between two integers, and integers. */
+/* Each token has 127, so that its scale is 1, three numbers in the middle between two
+ * integers, and integers. */
 static void fill_inputs(void)
 {
 	for (int t = 0; t < T; t++)

@@ -5,14 +5,15 @@
 
 #include <math.h>
 
-/* ---- squares beyond float32 ---------------------------------------------------------------------------------- */
+/* ---- squares beyond float32 ------------------------------------------------------------------ */
 
 /* layer1.attn_norm of twelve tokens, as recorded, and its input. */
 enum { ROWS = 12 };
 
 static float norm_in[ROWS * D], norm_out[ROWS * D];
 
-/* Rows 3 and 7 of the input have these numbers; the norm recorded 0 in row 3, and in row 7 if `both`. */
+/* Rows 3 and 7 of the input have these numbers; the norm recorded 0 in row 3,
+ * and in row 7 if `both`. */
 static bool tried(float row3, float row7, bool both)
 {
 	const given of[] = { { "layer0.output", norm_in }, { "layer1.attn_norm", norm_out } };
@@ -57,7 +58,7 @@ static void other_rows_are_not(void)
 	CU_ASSERT_FALSE(tried(1e25f, 1, true));
 }
 
-/* ---- a narrower format --------------------------------------------------------------------------------------- */
+/* ---- a narrower format ----------------------------------------------------------------------- */
 
 enum { BF16 = 8, F16 = 11 };
 
@@ -118,7 +119,7 @@ static void a_number_of_another_format_rules_it_out(void)
 	end_explained(&e);
 }
 
-/* ---- another activation -------------------------------------------------------------------------------------- */
+/* ---- another activation ---------------------------------------------------------------------- */
 
 enum { TOKENS_OF_ACT = 5, F = 128 };
 

@@ -2,7 +2,7 @@
 #include "compare/estimate/estimate_attention.h"
 #include "tests/attention_help.h"
 
-/* ---- a window ------------------------------------------------------------------------------------------------ */
+/* ---- a window -------------------------------------------------------------------------------- */
 
 enum { WINDOW_CALL = 18 };
 
@@ -71,7 +71,7 @@ static void of_many_checkpoints_first_keys_are_not_counted(void)
 	end_explained(&e);
 }
 
-/* ---- mistakes that no constant expresses --------------------------------------------------------------------- */
+/* ---- mistakes that no constant expresses ----------------------------------------------------- */
 
 enum { CALL = 14 };
 

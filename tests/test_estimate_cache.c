@@ -112,8 +112,8 @@ static void other_errors_are_left_to_others(void)
 	end_explained(&e);
 }
 
-/* The second step's token is cached by one slot too early, or late, and leaves a hole. Returns the slots'
- * change of the best answer. */
+/* The second step's token is cached by one slot too early, or late, and leaves a hole. Returns the
+ * slots' change of the best answer. */
 static vn_slot_change cached(const int at[2])
 {
 	explained e;

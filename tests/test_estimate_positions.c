@@ -1,5 +1,5 @@
-/* test_estimate_positions.c: tests the learned positions of compare/estimate/estimate.c, in a model that has
- * them. */
+/* test_estimate_positions.c: tests the learned positions of compare/estimate/estimate.c,
+ * in a model that has them. */
 #define GIVEN_MODEL VERNIER_SOURCE "/fixtures/gpt2-trained"
 #include "compare/estimate/estimate.h"
 #include "tests/explain_help.h"

@@ -4,9 +4,10 @@
 
 #include <math.h>
 
-/* ---- a rotation ---------------------------------------------------------------------------------------------- */
+/* ---- a rotation ------------------------------------------------------------------------------ */
 
-/* layer1.q_rope of the llama; all its pairs but the first turn eight times more slowly than theta says. */
+/* layer1.q_rope of the llama; all its pairs but the first turn eight times more slowly
+ * than theta says. */
 enum { CALL = 14, H = 6, K = 8 };
 
 static float before[TOKENS * H * K], after[TOKENS * H * K];
@@ -135,7 +136,7 @@ static void a_restart_is_not_asked_of_several_steps(void)
 	end_explained(&e);
 }
 
-/* ---- single tokens ------------------------------------------------------------------------------------------- */
+/* ---- single tokens --------------------------------------------------------------------------- */
 
 /* layer1.q_rope of the llama: heads of eight columns, all rotated. */
 enum { T = 14, STEPS = 2, S = T + STEPS };

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* ---- some tokens of a call ------------------------------------------------------------------------ */
+/* ---- some tokens of a call ------------------------------------------------------------------- */
 
 /* A few tokens by themselves are summed in double. If they are declared part of a long call, they
  * get its bits. */
@@ -35,7 +35,7 @@ static void rows_of_a_long_call_have_its_products(void)
 	}
 }
 
-/* ---- changed constants --------------------------------------------------------------------------- */
+/* ---- changed constants ----------------------------------------------------------------------- */
 
 static vn_plan *changed(const char *value, const char *constant, double to)
 {
@@ -119,7 +119,7 @@ static void a_changed_constant_changes_its_own_node_and_nothing_beside_it(void)
 	keep_clear(&a);
 }
 
-/* ---- a call in parts ------------------------------------------------------------------------------- */
+/* ---- a call in parts ------------------------------------------------------------------------- */
 
 enum { MOST_ROW = T * TOY_V * 8 }; /* bytes of the largest value here, and more */
 

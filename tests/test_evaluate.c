@@ -1,5 +1,6 @@
-/* test_evaluate.c: windows, sums and greedy decoding of an evaluation (compare/evaluate/evaluate.h),
- * with engines that are formulas: what is expected is computed here, token by token. */
+/* test_evaluate.c: windows, sums and greedy decoding of an evaluation
+ * (compare/evaluate/evaluate.h), with engines that are formulas: what is expected is computed here,
+ * token by token. */
 #include "compare/evaluate/evaluate.h"
 #include "libref/plan/plan.h"
 #include "tests/suite.h"

@@ -60,8 +60,8 @@ static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 	finish(&e.compared);
 }
 
-/* Positions of queries that count from 1 are R3.plus at a query's rotation, or R3b.q, which fits fewer places. If keys
- * are wrong, too, R3.plus explains more origins. */
+/* Positions of queries that count from 1 are R3.plus at a query's rotation, or R3b.q, which fits
+ * fewer places. If keys are wrong, too, R3.plus explains more origins. */
 static void of_equal_answers_the_one_that_says_more_comes_first(void)
 {
 	static const struct {
@@ -104,7 +104,8 @@ static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
 	finish(&e.compared);
 }
 
-/* Numbers without a pattern in all checkpoints: after 24 origins in vain the rest is counted, not explained. */
+/* Numbers without a pattern in all checkpoints: after 24 origins in vain the rest is
+ * counted, not explained. */
 static void after_many_origins_without_an_answer_the_rest_is_left_out(void)
 {
 	enum { DECODE = 7, STEPS = DECODE + 1, POINTS = 4, LEFT = STEPS * POINTS - 24 };

@@ -2,7 +2,8 @@
 #include "compare/explain/explain_point.h"
 #include "tests/explain_help.h"
 
-/* A run whose queries and keys are rotated with adjacent columns paired, and an explanation that is empty. */
+/* A run whose queries and keys are rotated with adjacent columns paired,
+ * and an explanation that is empty. */
 typedef struct asked {
 	explained      e;
 	vn_explanation other; /* of the same point in another layer */
@@ -48,9 +49,9 @@ static void a_fault_of_the_catalogue_comes_before_fitted_numbers(void)
 	end_asked(&a);
 }
 
-/* Answers that other steps refuted are not found again: neither those of the catalogue, nor, if a fitted one was
- * refuted, what the same fit would find. Pairs of faults and faults in some heads, which are tried on either occasion,
- * are left out here. */
+/* Answers that other steps refuted are not found again: neither those of the catalogue, nor, if a
+ * fitted one was refuted, what the same fit would find. Pairs of faults and faults in some heads,
+ * which are tried on either occasion, are left out here. */
 static void what_was_refuted_is_not_tried_again(void)
 {
 	for (int fitted = 0; fitted < 2; fitted++) {

@@ -6,7 +6,8 @@
 
 static explained e;
 
-/* An explanation of a checkpoint, with the sentence of each hypothesis at the operation that makes the checkpoint. */
+/* An explanation of a checkpoint, with the sentence of each hypothesis at the operation that
+ * makes the checkpoint. */
 static vn_explanation of_point(const char *name, vn_hypothesis *by, int n)
 {
 	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);

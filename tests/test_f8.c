@@ -141,8 +141,8 @@ static void floats_of_every_size_round_to_the_nearest(void)
 
 static void codes_are_those_of_pytorch_and_beyond_the_range_there_is_no_number(void)
 {
-	/* float8_e4m3fn and float8_e5m2 of PyTorch 2.13: torch.tensor(x).to(dtype).view(torch.uint8). It saturates what is
-	 * beyond e4m3 (0x7e); the specification allows both. */
+	/* float8_e4m3fn and float8_e5m2 of PyTorch 2.13: torch.tensor(x).to(dtype).view(torch.uint8).
+	 * It saturates what is beyond e4m3 (0x7e); the specification allows both. */
 	static const struct {
 		double x;
 		int    e4m3, e5m2;

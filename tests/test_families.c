@@ -50,7 +50,8 @@ static bool has_weight(const vn_plan *p, const char *name)
 	return false;
 }
 
-/* "1" or "0" for a bias of q, k, v, o, gate, up, down in the last layer, and for a weight of q_norm. */
+/* "1" or "0" for a bias of q, k, v, o, gate, up, down in the last layer,
+ * and for a weight of q_norm. */
 static void optional_weights(const char *fields, const char *want)
 {
 	static const char *const name[] = { "self_attn.q_proj.bias", "self_attn.k_proj.bias",  "self_attn.v_proj.bias",

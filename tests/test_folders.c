@@ -1,4 +1,5 @@
-/* test_folders.c: tests compare/match/folders.c, the recordings of two folders paired by file name. */
+/* test_folders.c: tests compare/match/folders.c, the recordings of two folders
+ * paired by file name. */
 #include "compare/match/folders.h"
 #include "compare/match/rank_files.h"
 #include "tests/suite.h"
@@ -87,7 +88,8 @@ static void one_side_alone_has_recordings(void)
 	remove_all(names, 1);
 }
 
-/* A dangling link and a folder that are named as recordings are, too: opening them says what is wrong. */
+/* A dangling link and a folder that are named as recordings are, too: opening them
+ * says what is wrong. */
 static void the_name_alone_makes_a_recording(void)
 {
 	static const char *const names[] = { "a/gone.h5",  "a/dir.h5", "a/.hidden.h5", "a/.h5",     "a/h5",

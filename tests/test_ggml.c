@@ -1,8 +1,8 @@
 /* test_ggml.c: ggml's rounding of a product's inputs, against ggml's own functions.
  *
- * The whole numbers and scales below are what quantize_row_q8_0, quantize_row_q8_1 and quantize_row_q8_K of ggml
- * 0.25.3 (x86-64 with AVX2, in llama-cpp-python 0.3.36) wrote for the numbers that fill() makes, and halves from its
- * table of gelu: called by hand, once. */
+ * The whole numbers and scales below are what quantize_row_q8_0, quantize_row_q8_1 and
+ * quantize_row_q8_K of ggml 0.25.3 (x86-64 with AVX2, in llama-cpp-python 0.3.36) wrote for the
+ * numbers that fill() makes, and halves from its table of gelu: called by hand, once. */
 #include "libref/ops/ggml.h"
 #include "tests/suite.h"
 
@@ -91,7 +91,8 @@ static void blocks_of_256_are_those_of_ggml_to_the_bit(void)
 	}
 }
 
-/* 0x1.195d9ap+0 of a largest 0x1.27515p+1 is 60.500004 of its 127ths by x86's way, and 60.5 by ARM's. */
+/* 0x1.195d9ap+0 of a largest 0x1.27515p+1 is 60.500004 of its 127ths by x86's way,
+ * and 60.5 by ARM's. */
 static void the_way_to_the_scale_is_seen_in_a_last_digit(void)
 {
 	float divided[SMALL] = { 0x1.27515p+1f, 0x1.195d9ap+0f }, inverted[SMALL] = { 0x1.27515p+1f, 0x1.195d9ap+0f };

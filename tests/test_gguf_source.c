@@ -664,7 +664,8 @@ static void add_divisors(toy_gguf *g, double theta, int R, double factor, double
 
 static void llama3_scaling_is_found_from_its_divisors(void)
 {
-	/* the fourth is the first with other words: all depends on original / low and original / high */
+	/* the fourth is the first with other words: all depends on original / low
+	 * and original / high */
 	const struct {
 		double theta;
 		int    R;

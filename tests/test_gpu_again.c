@@ -1,5 +1,5 @@
-/* test_gpu_again.c: the commands of a call are recorded once and submitted again (libgpu/tape.h), to the same bits
- * as if they were recorded each time. */
+/* test_gpu_again.c: the commands of a call are recorded once and submitted again (libgpu/tape.h),
+ * to the same bits as if they were recorded each time. */
 #include "tests/test_gpu_trained.h"
 
 #include "libgpu/engine.h"
@@ -92,7 +92,8 @@ static void so_it_is_in_blocks_and_with_a_guard(void)
 			}
 }
 
-/* The first room is for 256 tokens; a key that is the 257th needs other buffers, and other parts of keys. */
+/* The first room is for 256 tokens; a key that is the 257th needs other buffers,
+ * and other parts of keys. */
 static void a_cache_that_grows_is_recorded_anew(void)
 {
 	for (int d = 0; d < n_devices_; d++) {

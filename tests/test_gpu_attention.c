@@ -19,7 +19,8 @@ static int columns(const heads *s, int n)
 	return row;
 }
 
-/* table (C, columns): a token's id is its position. One layer for each of the n: an engine takes long to create. */
+/* table (C, columns): a token's id is its position. One layer for each of the n: an engine
+ * takes long to create. */
 static vn_plan *attention_plan(const heads *s, int n, int context)
 {
 	const int   row = columns(s, n);
@@ -81,8 +82,8 @@ static int context_of(const model *m)
 	return vn_plan_find(m->plan, "layer0.attn_context");
 }
 
-/* `tokens` behind `past`: keeps queries, keys and values of all, the rest of the last call. all: scores
- * and probabilities, too. */
+/* `tokens` behind `past`: keeps queries, keys and values of all, the rest of the last call.
+ * all: scores and probabilities, too. */
 static bool run(const model *m, vn_gpu_options o, int64_t past, int64_t tokens, bool all, keep *k)
 {
 	bool    *want = calloc((size_t)m->plan->n_values, sizeof *want), *last = want_all(m->plan, all);
@@ -161,7 +162,7 @@ static void few_and_many_tokens_are_right(void)
 	}
 }
 
-/* ---- widths, windows, pages ---------------------------------------------------------------------- */
+/* ---- widths, windows, pages ------------------------------------------------------------------ */
 
 /* The widest head of a plan decides which code all its heads run (kernels.c). */
 static void heads_of_any_width_are_right(void)
@@ -225,7 +226,7 @@ static void pages_give_the_same_bits(void)
 			}
 }
 
-/* ---- numbers that are none ------------------------------------------------------------------------ */
+/* ---- numbers that are none ------------------------------------------------------------------- */
 
 /* Rows [from, to) of the context: not finite where `bad`, finite elsewhere. */
 static void expect_bad(const model *m, const keep *k, int64_t from, int64_t to, bool bad)
@@ -310,7 +311,7 @@ static void keys_of_score_minus_infinity_count_for_nothing(void)
 	keys_of_very_low_score_count_for_nothing(F16);
 }
 
-/* ---- taps and repeats ---------------------------------------------------------------------------- */
+/* ---- taps and repeats ------------------------------------------------------------------------ */
 
 static void taps_and_a_second_run_change_no_bit(void)
 {

@@ -54,7 +54,8 @@ static void the_decoders_are_right(void)
 	}
 }
 
-/* As Qwen3.5 keeps the gate of a head behind its query; as a plan of one operation after another. */
+/* As Qwen3.5 keeps the gate of a head behind its query; as a plan of one
+ * operation after another. */
 static void a_slice_takes_columns_of_every_head(void)
 {
 	static const int tokens[] = { 1, 17, 300 };
@@ -74,7 +75,8 @@ static void a_slice_takes_columns_of_every_head(void)
 		}
 }
 
-/* All that a half can hold from 1e-4 to 100, and the activations where they bend and where they end. */
+/* All that a half can hold from 1e-4 to 100, and the activations where they bend
+ * and where they end. */
 static void activations_are_right_for_any_number(void)
 {
 	enum { N = 401 };
@@ -116,7 +118,8 @@ static void activations_are_right_for_any_number(void)
 			}
 }
 
-/* The same numbers stored either way are the same product, to the bit; more of them than one panel of the loader. */
+/* The same numbers stored either way are the same product, to the bit; more of them than one
+ * panel of the loader. */
 static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 {
 	const struct {

@@ -4,7 +4,7 @@
 
 #include "libgpu/engine.h"
 
-/* ---- bits ------------------------------------------------------------------------------------- */
+/* ---- bits ------------------------------------------------------------------------------------ */
 
 enum { PROMPT = 17, CALLS = 4 };
 static int64_t prompt_ = PROMPT;     /* tokens of the first call */
@@ -71,7 +71,8 @@ static void every_family_has_the_bits_of_nodes_one_by_one(void)
 	"\"num_key_value_heads\":2,\"head_dim\":130,\"max_position_embeddings\":256,\"attention_bias\":true," \
 	"\"mlp_bias\":true,"
 
-/* Rows that are long enough for products whose parts are joined, in eights and not; with zones and blocks, too. */
+/* Rows that are long enough for products whose parts are joined, in eights and not;
+ * with zones and blocks, too. */
 static void joined_products_have_them(void)
 {
 	static const char *const config[] = { WIDE "\"hidden_size\":520}", WIDE "\"hidden_size\":516}" };
@@ -101,8 +102,8 @@ static uint32_t side_of(int d)
 	return side;
 }
 
-/* A gate and up in every tile that has a kernel for two; rows and columns in eights and not, with biases and without.
- * The last ones are for tiles of cooperative matrices. */
+/* A gate and up in every tile that has a kernel for two; rows and columns in eights and not, with
+ * biases and without. The last ones are for tiles of cooperative matrices. */
 static void the_gate_and_up_of_many_tokens_have_them(void)
 {
 	enum { WITHOUT_MATRICES = 4 };
@@ -164,7 +165,7 @@ static void numbers_that_are_none_pass_through(void)
 		}
 }
 
-/* ---- barriers --------------------------------------------------------------------------------- */
+/* ---- barriers -------------------------------------------------------------------------------- */
 
 static int barriers(int d, shape_of s, int64_t past, int64_t tokens, bool fused)
 {

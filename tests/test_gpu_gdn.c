@@ -76,7 +76,8 @@ static double silu(double x)
 	return x / (1.0 + exp(-x));
 }
 
-/* Elements of [from, n) that are off by more than the format and `units` roundings of a float explain. */
+/* Elements of [from, n) that are off by more than the format and `units` roundings of
+ * a float explain. */
 static int off(const char *what, vn_policy policy, bool wide, const float *got, const double *want, const double *size,
                int64_t from, int64_t n, double units)
 {
@@ -181,8 +182,8 @@ static int wrong_decay(const model *m, const keep *k, gdn s, vn_policy po, int64
 	return bad;
 }
 
-/* The rule from the first token on. Its errors live as long as the state remembers: 40 roundings of its
- * largest number. */
+/* The rule from the first token on. Its errors live as long as the state remembers: 40 roundings of
+ * its largest number. */
 static int wrong_rule(const model *m, const keep *k, gdn s, vn_policy po, int64_t from, int64_t S)
 {
 	const float *q = of(m, k, "gdn_q"), *kk = of(m, k, "gdn_k"), *v = of(m, k, "gdn_v"), *g = of(m, k, "gdn_g"),

@@ -1,4 +1,5 @@
-/* test_gpu_hybrid.c: runs that are partly the GPU's and partly the reference's, of trained models of every family. */
+/* test_gpu_hybrid.c: runs that are partly the GPU's and partly the reference's, of trained models
+ * of every family. */
 #include "tests/test_gpu_help.h"
 
 #include "capture/run/engine_choice.h"
@@ -219,7 +220,8 @@ static void a_forced_node_changes_what_is_behind_it_alone(void)
 	vn_model_close(m);
 }
 
-/* Rounded where a value changes sides: both engines, mixed in the same way, agree as well as in one precision. */
+/* Rounded where a value changes sides: both engines, mixed in the same way, agree as well as
+ * in one precision. */
 static void precisions_may_be_mixed(void)
 {
 	static const char *const precise[] = { "f32@layer0.*", "f32@layer{1,2}.{q,k,gate}_proj", "f32@layer1.attn_residual",

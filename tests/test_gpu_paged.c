@@ -227,7 +227,7 @@ static void a_wrong_table_shows_in_the_cache(void)
 	}
 }
 
-/* ---- the rest of the engine ------------------------------------------------------------------- */
+/* ---- the rest of the engine ------------------------------------------------------------------ */
 
 static void a_guarded_paged_run_gives_the_same_bits(void)
 {

@@ -1,7 +1,9 @@
-/* test_gpu_products.c: x w^T + bias by every kernel, each asked for by name, against sums in double.
+/* test_gpu_products.c: x w^T + bias by every kernel, each asked for by name,
+ * against sums in double.
  *
- * Inputs are halves of 12 bits at most, of one scale: every product and every sum of them fits a float exactly, in any
- * order. So a result is right to the bit, whatever the tile and the shares, or it is wrong. */
+ * Inputs are halves of 12 bits at most, of one scale: every product and every sum of them fits a
+ * float exactly, in any order. So a result is right to the bit, whatever the tile and the shares,
+ * or it is wrong. */
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/product.h"
@@ -47,7 +49,7 @@ static void bench_stop(bench *b)
 	vn_plan_destroy(b->plan);
 }
 
-/* ---- one product ------------------------------------------------------------------------------ */
+/* ---- one product ----------------------------------------------------------------------------- */
 
 typedef struct product {
 	int64_t T, M, N, stride; /* of y */
@@ -181,7 +183,7 @@ static void expect_right(bench *b, vn_product_choice choice, const product *p)
 		       (long long)p->stride, p->bias ? ", bias" : "", (long long)bad);
 }
 
-/* ---- the cases --------------------------------------------------------------------------------- */
+/* ---- the cases ------------------------------------------------------------------------------- */
 
 /* Tokens and columns around the sizes of tiles, inputs around the sizes of panels (64 and 128), and
  * rows that are no multiple of 16 bytes. */

@@ -244,8 +244,8 @@ static void rows_outside_the_call_are_not_handed_over(void)
 
 /* ---- one pass ------------------------------------------------------------------------- */
 
-/* The device works on the first part while the second is recorded; node by node, with a wait behind each,
- * nothing overlaps. */
+/* The device works on the first part while the second is recorded; node by node, with a wait behind
+ * each, nothing overlaps. */
 static void a_long_pass_goes_in_two_parts_to_the_same_bits(void)
 {
 	shape_of long_ = small;

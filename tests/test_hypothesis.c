@@ -128,7 +128,7 @@ static void a_constant_is_put_once_and_the_last_is_its_number(void)
 	CU_ASSERT_TRUE(vn_hypothesis_is_fitted(&h));
 }
 
-/* ---- at a checkpoint ------------------------------------------------------------------------------------ */
+/* ---- at a checkpoint ------------------------------------------------------------------------- */
 
 static int reached(const explained *e, vn_change_reach reach)
 {

@@ -85,7 +85,8 @@ static void weights_of_another_product_are_read(void)
 	leave_stand(&e);
 }
 
-/* The weights of a neighbouring layer, which the first and the last of two layers lack on one side. */
+/* The weights of a neighbouring layer, which the first and the last of two layers
+ * lack on one side. */
 static void a_hypothesis_moves_with_what_it_reads(void)
 {
 	stand_at(&e, "layer1.q_proj", 0);

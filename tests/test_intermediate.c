@@ -1,8 +1,9 @@
 /* test_intermediate.c: intermediate results of an operation, rounded as other implementations do
  * (libref/ops/intermediate.h).
  *
- * Truth is torch 2.13's, bit for bit: transformers 5.17's NewGELUActivation, silu(x) * up, x / (1 + exp(-x)) * up,
- * LlamaRMSNorm, Qwen3_5RMSNormGated, l2norm, apply_rotary_pos_emb and conv1d then silu, on tensors of 16 bits. */
+ * Truth is torch 2.13's, bit for bit: transformers 5.17's NewGELUActivation, silu(x) * up,
+ * x / (1 + exp(-x)) * up, LlamaRMSNorm, Qwen3_5RMSNormGated, l2norm, apply_rotary_pos_emb and
+ * conv1d then silu, on tensors of 16 bits. */
 #include "tests/suite.h"
 #include "tests/test_ops_help.h"
 #include "libref/ops/intermediate.h"
@@ -123,7 +124,8 @@ static void activations_round_as_torch_does_one_operation_after_the_other(void)
 	         false });
 }
 
-/* Of -2.734375 in bfloat16, torch makes the one in a tensor of 192 numbers and the other in one of 8. */
+/* Of -2.734375 in bfloat16, torch makes the one in a tensor of 192 numbers and the
+ * other in one of 8. */
 static void the_cube_of_gelu_new_rounds_its_square_in_vectors(void)
 {
 	CU_ASSERT_EQUAL(vn_act_rounded(-2.734375, VN_GELU_TANH, VN_ROUNDING_BF16, true), -0.01068115234375);

@@ -294,7 +294,8 @@ static void the_exponential_is_as_good_as_the_library_s(void)
 	}
 }
 
-/* Two runs of rows of ROW bytes, one after the other; a row is fetched for each that is measured. */
+/* Two runs of rows of ROW bytes, one after the other; a row is fetched for each
+ * that is measured. */
 static void a_short_run_does_not_leave_too_little_fetched(void)
 {
 	enum { SLICE = 1 << 16, ROW = SLICE / 2 };

@@ -93,7 +93,8 @@ static void small_weights_of_a_deep_model_are_multiplied_once(void)
 
 /* ---- bits ----------------------------------------------------------------------------------- */
 
-/* More than one block of inputs, an odd number of them, and strips, rows and chains that end early. */
+/* More than one block of inputs, an odd number of them, and strips,
+ * rows and chains that end early. */
 enum { FEW_T = 71, DEEP = 1101, ROWS = 75 };
 
 static float deep_x[FEW_T * DEEP], deep_w[ROWS * DEEP], turned[ROWS * DEEP], right[FEW_T * ROWS], got[FEW_T * ROWS];

@@ -272,7 +272,8 @@ static void a_small_divergence_has_all_its_digits(void)
 		const vn_tensor a = tensor(r, VN_F64, 2, 1, 2, 0), b = tensor(c, VN_F64, 2, 1, 2, 0);
 		CLOSE(measure(&a, &b, "token vocab", true, 1).value[VN_M_KL_MAX], e * e / 8 - e * e * e * e / 192);
 	}
-	/* One of a thousand equal scores stands out in c, by much: r's highest says nothing of the rest. */
+	/* One of a thousand equal scores stands out in c, by much: r's highest says
+	 * nothing of the rest. */
 	enum { V = 1000 };
 	static double r[V], c[V];
 	for (double d = 40; d > 1e-3; d /= 3) {
@@ -283,7 +284,8 @@ static void a_small_divergence_has_all_its_digits(void)
 	}
 }
 
-/* Near rows, rows that differ by more than the series takes, and both beside each other, against long double. */
+/* Near rows, rows that differ by more than the series takes, and both beside each other,
+ * against long double. */
 static void a_divergence_is_that_of_long_double(void)
 {
 	enum { V = 3001 };
@@ -482,7 +484,8 @@ static int sign_of(int i)
 	return (uint32_t)i * (uint32_t)i * 2654435761u >> 15 & 1 ? -1 : 1;
 }
 
-/* Ten tokens of 48 channels of size 1 to 7, channel 5 of 2000 in the first token alone or of 60000 in all. */
+/* Ten tokens of 48 channels of size 1 to 7, channel 5 of 2000 in the first token alone or
+ * of 60000 in all. */
 enum { CHANNELS = 48, SOME_TOKENS = 10 };
 static void with_a_massive_channel(float *x, bool everywhere)
 {

@@ -138,7 +138,7 @@ static void half_storage_overflows_where_a_half_does(void)
 	free(a0), free(a1), free(y);
 }
 
-/* ---- rope ------------------------------------------------------------------------------------- */
+/* ---- rope ------------------------------------------------------------------------------------ */
 
 static void rope_turns_pairs_half_a_head_apart(void)
 {
@@ -216,7 +216,7 @@ static void rope_has_the_vector_of_the_specification(void)
 	}
 }
 
-/* ---- attention ---------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 static const struct {
 	int     T, H, G, K;
@@ -358,7 +358,7 @@ static void a_value_that_is_no_number_reaches_those_that_see_it_and_no_others(vo
 	free(q), free(key), free(v), free(good), free(good_w), free(y), free(z);
 }
 
-/* ---- linear ------------------------------------------------------------------------------------ */
+/* ---- linear ---------------------------------------------------------------------------------- */
 
 static void check_linear(int T, int M, int N, vn_dtype d, vn_policy po, bool with_bias, size_t off)
 {
@@ -433,7 +433,8 @@ static void linear_is_right_across_panels(void)
 	check_linear(1, 65, 140000, VN_BF16, F32, false, 0);
 }
 
-/* One rounding each: 1 + 2^-11 + 2^-40 is above the middle of two halves, its float is the middle. */
+/* One rounding each: 1 + 2^-11 + 2^-40 is above the middle of two halves,
+ * its float is the middle. */
 static void a_double_weight_is_rounded_to_half_once(void)
 {
 	const double    x[1] = { 1 }, w[2] = { 1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11 - 0x1p-40 };

@@ -116,7 +116,7 @@ static void a_slice_takes_the_same_columns_of_every_block(void)
 		}
 }
 
-/* ---- activations ------------------------------------------------------------------------------ */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 /* models.md 1.3, nine digits; and far out, where the formulas could overflow. */
 static const double at[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 60000, -60000 };
@@ -179,7 +179,7 @@ static void activations_are_their_formulas_and_gate_as_they_act(void)
 	free(x), free(up);
 }
 
-/* ---- products ----------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Sizes around tiles, panels and the blocks that are turned over. */
 static void a_matrix_stored_the_other_way_gives_the_same_bits(void)

@@ -13,7 +13,8 @@ enum { T = 2, D = 48, CHANNEL = 5, HALF = 24 };
 static float  x[T * D], ref[T * D], cand[T * D];
 static double sum_of_half, sum; /* of the terms of CHANNEL in the first token */
 
-/* The first half of the terms of CHANNEL is positive, the second negative; all other inputs are 0. */
+/* The first half of the terms of CHANNEL is positive, the second negative;
+ * all other inputs are 0. */
 static void fill(double size)
 {
 	vn_error  err = { "" };

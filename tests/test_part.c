@@ -105,7 +105,8 @@ static void a_scheduler_gives_the_number(void)
 	set_only(NULL, 0);
 }
 
-/* Each item has one part, whatever the number of parts, and no part has much more than its share. */
+/* Each item has one part, whatever the number of parts, and no part has much
+ * more than its share. */
 static void every_item_is_dealt_once_and_evenly(void)
 {
 	enum { N = 101, MOST = 130 };

@@ -3,7 +3,8 @@
 
 /* ---- the qwen2 page: models.md 2.2 ------------------------------------------------------ */
 
-/* T and S by their marks; on_demand as in the table ("optional", "not hookable" rows of probs and scores). */
+/* T and S by their marks; on_demand as in the table ("optional", "not hookable" rows of
+ * probs and scores). */
 /* clang-format off */
 static const struct { const char *name; int rank, size[3]; vn_op op; bool on_demand; } in_layer[] = {
 	{ "input",         2, { VN_T, D },       VN_N_OPS,         false },

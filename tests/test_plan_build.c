@@ -125,7 +125,8 @@ static void columns_that_are_not_there_cannot_be_taken(void)
 	vn_plan_destroy(p);
 }
 
-/* Another experiment than was built: the weight of c_proj (D,D) fits either way, that of c_fc does not. */
+/* Another experiment than was built: the weight of c_proj (D,D) fits either way,
+ * that of c_fc does not. */
 static void a_product_may_be_turned_over_where_the_shape_allows_it(void)
 {
 	json_t  *o = json_loads("{\"n_embd\":16,\"n_layer\":1,\"n_head\":4,\"n_positions\":64,\"vocab_size\":32}", 0, NULL);

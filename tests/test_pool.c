@@ -69,7 +69,8 @@ static void the_prompt_is_judged_by_itself(void)
 	finish(&t);
 }
 
-/* While a recording is judged as it is made, a checkpoint is a copy, at any distance from the list. */
+/* While a recording is judged as it is made, a checkpoint is a copy,
+ * at any distance from the list. */
 static void the_rows_of_a_copied_checkpoint_are_its_own(void)
 {
 	double  factor[MOST + 1];
@@ -163,7 +164,8 @@ static void a_share_is_of_all_steps(void)
 	decoded = NULL;
 }
 
-/* By exact fractions: the fewest k with P(more than k) <= 1/1000 of a binomial of n and 1 - limit. */
+/* By exact fractions: the fewest k with P(more than k) <= 1/1000 of a binomial of
+ * n and 1 - limit. */
 static void a_count_of_rows_has_its_luck(void)
 {
 	static const struct {

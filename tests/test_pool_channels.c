@@ -1,5 +1,5 @@
-/* test_pool_channels.c: channels of steps of few tokens are judged together, and charged to the step where
- * it starts. */
+/* test_pool_channels.c: channels of steps of few tokens are judged together, and charged to the
+ * step where it starts. */
 #include "compare/judge/pool_channels.h"
 #include "compare/metrics/average.h"
 #include "compare/comparison/checkpoint.h"

@@ -152,7 +152,7 @@ static void attention_biases_are_there_when_asked_for(void)
 	}
 }
 
-/* ---- the toy model ---------------------------------------------------------------------------- */
+/* ---- the toy model --------------------------------------------------------------------------- */
 
 typedef struct toy {
 	vn_plan   *plan;
@@ -376,7 +376,8 @@ static double largest_difference(const kept *a, const kept *b)
 	return most;
 }
 
-/* 4e-5 of models.md 1.8 is over four layers of 8 tokens; the states of float64 say that it is rounding. */
+/* 4e-5 of models.md 1.8 is over four layers of 8 tokens; the states of float64 say
+ * that it is rounding. */
 static void prefill_steps_and_any_split_leave_the_same_values_and_states(void)
 {
 	toy           t = toy_create();

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* Value 0 is made by node 0, value 1 of it by node 1, value 2 of nothing by node 2; value 3 is a view of value 1. */
+/* Value 0 is made by node 0, value 1 of it by node 1, value 2 of nothing by node 2;
+ * value 3 is a view of value 1. */
 static void what_is_made_of_a_value_is_found_through_its_inputs(void)
 {
 	vn_node       node[] = { { .out = { 0 } }, { .n_in = 1, .in = { 3 }, .out = { 4 } }, { .out = { 2 } } };

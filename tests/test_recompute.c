@@ -69,7 +69,8 @@ static void the_site_is_that_of_its_step(void)
 	end_explained(&e);
 }
 
-/* The projections of queries and all before them were not recorded: the span goes back to the embedding. */
+/* The projections of queries and all before them were not recorded: the span goes back
+ * to the embedding. */
 static void a_span_goes_back_to_what_was_captured(void)
 {
 	const given of[] = { { "layer1.q_rope", y }, { "layer0.output", x } };

@@ -1,7 +1,8 @@
-/* test_ref_calls.c: calls of the reference: what must not change a bit, and what is refused or stopped. */
+/* test_ref_calls.c: calls of the reference: what must not change a bit,
+ * and what is refused or stopped. */
 #include "tests/ref_help.h"
 
-/* ---- what must not change a bit ---------------------------------------------------------------- */
+/* ---- what must not change a bit -------------------------------------------------------------- */
 
 static void any_number_of_threads_gives_the_same_bits(void)
 {
@@ -129,7 +130,8 @@ static void a_nan_in_the_last_token_reaches_nothing_before_it(void)
 	for (int t = 0; t < 64; t++)
 		one[t] = two[t] = (7 * t + 3) % 31;
 	two[63] = 31;
-	/* the tied output matrix has the NaN row as well: a NaN in column 31 of the logits everywhere */
+	/* the tied output matrix has the NaN row as well: a NaN in column 31 of the
+	 * logits everywhere */
 	for (size_t i = 0; i < 4; i++) {
 		keep    a, b;
 		vn_ref *r;
@@ -150,7 +152,7 @@ static void a_nan_in_the_last_token_reaches_nothing_before_it(void)
 	}
 }
 
-/* ---- calls ------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void any_split_of_a_prompt_gives_the_logits_of_one_prefill(void)
 {
@@ -263,7 +265,7 @@ static void values_come_in_execution_order_and_aliases_once(void)
 	keep_clear(&k);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------ */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void refused(vn_ref *r, const int32_t *id, int64_t n, const char *word)
 {
@@ -351,7 +353,7 @@ static void a_sink_that_fails_ends_the_run_with_its_error(void)
 	keep_clear(&after);
 }
 
-/* ---- stopping -------------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 typedef struct patience {
 	int left, asked;

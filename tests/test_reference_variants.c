@@ -8,7 +8,8 @@
 static const vn_policy f16 = { .storage = VN_F16 }, bf16 = { .storage = VN_BF16 }, f32 = { .storage = VN_F32 },
 					   f64 = { .storage = VN_F64 };
 
-/* How many other implementations the head of reference_variants.h names, by operation and precision. */
+/* How many other implementations the head of reference_variants.h names,
+ * by operation and precision. */
 static void each_operation_has_the_implementations_that_are_known(void)
 {
 	static const struct {

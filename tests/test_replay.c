@@ -1,5 +1,5 @@
-/* test_replay.c: tests compare/replay/replay.c: when a replay runs, through which steps, and which checkpoints become
- * origins. */
+/* test_replay.c: tests compare/replay/replay.c: when a replay runs, through which steps, and which
+ * checkpoints become origins. */
 #include "compare/replay/replay.h"
 #include "tests/explain_help.h"
 
@@ -16,7 +16,8 @@ static void make_up(void)
 	}
 }
 
-/* Compares what q_proj made of the same inputs. changed: with other numbers. gap: a step that the candidate lacks. */
+/* Compares what q_proj made of the same inputs. changed: with other numbers.
+ * gap: a step that the candidate lacks. */
 static void compare(explained *e, vn_replay_when when, bool changed, int gap)
 {
 	const given ref[] = { { "layer0.attn_norm", norm }, { "layer0.q_proj", q } },

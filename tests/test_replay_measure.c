@@ -109,7 +109,8 @@ static void what_is_not_finite_is_counted(void)
 	end_explained(&e);
 }
 
-/* A state that grows follows from keys; what is computed on demand is never in memory as a whole. */
+/* A state that grows follows from keys; what is computed on demand is never in
+ * memory as a whole. */
 static void some_values_have_no_place(void)
 {
 	vn_error  err = { "" };

@@ -336,7 +336,7 @@ static int call_as_i386(void)
 }
 #endif
 
-/* ---- what is done with them ---------------------------------------------------------------------- */
+/* ---- what is done with them ------------------------------------------------------------------ */
 
 enum { L = VN_SANDBOX_LANDLOCK, S = VN_SANDBOX_SECCOMP, ALWAYS = 4, SCOPES = 8 /* Landlock from ABI 6 on */ };
 
@@ -565,7 +565,7 @@ static void legitimate_work_goes_on(void)
 	CU_ASSERT_TRUE(consumed_as_recorded);
 }
 
-/* ---- a file that is changed ------------------------------------------------------------------------ */
+/* ---- a file that is changed ------------------------------------------------------------------ */
 
 static void change(void *ctx, int pipe)
 {
@@ -594,7 +594,7 @@ static void a_file_of_our_own_may_be_changed_and_no_other(void)
 	vn_child_end(&child);
 }
 
-/* ---- who writes a checkpoint file (scribe.h) -------------------------------------------------------- */
+/* ---- who writes a checkpoint file (scribe.h) ------------------------------------------------- */
 
 static int in_a_scribe(const struct action *a)
 {
@@ -636,7 +636,7 @@ static void who_writes_a_file_can_do_no_more_than_that(void)
 	}
 }
 
-/* ---- what the parent has read ------------------------------------------------------------------------ */
+/* ---- what the parent has read ---------------------------------------------------------------- */
 
 static void look_at_number(void *ctx, int pipe)
 {
@@ -670,7 +670,7 @@ static void numbers_of_another_recording_are_out_of_sight(void)
 	vn_recording_close(r);
 }
 
-/* ---- a socket that is left -------------------------------------------------------------------------- */
+/* ---- a socket that is left ------------------------------------------------------------------- */
 
 static void connect_what_is_left(void *ctx, int pipe)
 {
@@ -715,7 +715,7 @@ static void landlock_keeps_the_network_from_a_socket_that_is_left(void)
 		}
 }
 
-/* ---- what it takes --------------------------------------------------------------------------------- */
+/* ---- what it takes --------------------------------------------------------------------------- */
 
 static int listening(int family, const void *at, socklen_t size)
 {

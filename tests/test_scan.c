@@ -1,5 +1,5 @@
-/* test_scan.c: the table of weights as a child reads it (capture/recording/scan.h), and what a child reads where HDF5
- * gets no memory. HDF5's allocation functions are the ones below. */
+/* test_scan.c: the table of weights as a child reads it (capture/recording/scan.h), and what a
+ * child reads where HDF5 gets no memory. HDF5's allocation functions are the ones below. */
 #include "tests/recording_help.h"
 
 #include "libref/base/sanitizer.h"
@@ -191,7 +191,8 @@ static bool are_numbers_right(const double *x)
 	return true;
 }
 
-/* Opens the file and reads a tensor of it. Returns what is not as it was written; NULL: nothing is, or *refused. */
+/* Opens the file and reads a tensor of it. Returns what is not as it was written;
+ * NULL: nothing is, or *refused. */
 static const char *read_file(bool *refused)
 {
 	vn_recording *r = NULL;

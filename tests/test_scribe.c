@@ -35,7 +35,7 @@ COUNT(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, fla
 COUNT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags))
 COUNT(int, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms))
 
-/* ---- helpers ------------------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static vn_place  place;
 static vn_scribe scribe;
@@ -69,7 +69,7 @@ static vn_status begin_step(int number)
 	return vn_scribe_do(&scribe, VN_SCRIBE_STEP, &m, NULL, NULL);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void a_message_is_a_call_at_each_end_and_so_is_its_answer(void)
 {
@@ -121,9 +121,10 @@ static void a_scribe_that_is_killed_is_told_of(void)
 	end();
 }
 
-/* ---- after a failure of HDF5 ------------------------------------------------------------------------ */
+/* ---- after a failure of HDF5 ----------------------------------------------------------------- */
 
-/* A tensor of four zeros. The name of an attribute can be given only once, so HDF5 refuses twice. */
+/* A tensor of four zeros. The name of an attribute can be given only once,
+ * so HDF5 refuses twice. */
 static vn_status put_tensor(const char *name, bool twice)
 {
 	vn_message start = { 0 }, finish = { 0 };
@@ -176,7 +177,7 @@ static void after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last(void
 	end();
 }
 
-/* ---- the sandbox ------------------------------------------------------------------------------------- */
+/* ---- the sandbox ----------------------------------------------------------------------------- */
 
 /* A line of /proc/PID/status. */
 static bool says(const char *line)

@@ -52,7 +52,8 @@ static vn_hypothesis of_result(vn_finding finding, double x)
 	return (vn_hypothesis) { .finding = finding, .change = { .kind = VN_BY_RESULT, .result.number = x } };
 }
 
-/* The catalogue has some numbers of a finding as rows: both are one mistake, and are told in the same words. */
+/* The catalogue has some numbers of a finding as rows: both are one mistake,
+ * and are told in the same words. */
 static void a_number_of_the_catalogue_is_told_as_its_title(void)
 {
 	const char *const q = "layer1.q_rope", *const a = "layer1.attn_context", *const w = "layer1.q_proj";

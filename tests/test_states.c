@@ -15,7 +15,8 @@ static vn_state state[] = {
 static vn_node       node = { .op = VN_OP_ATTENTION, .n_state = 2, .state = { 0, 1 } };
 static const vn_plan plan = { .n_nodes = 1, .node = &node, .n_states = 2, .state = state, .context = 100 };
 
-/* The rows of token `at` and on are (at, -at); the other state is its sum of tokens so far, thrice. */
+/* The rows of token `at` and on are (at, -at); the other state is its sum of
+ * tokens so far, thrice. */
 static void call(vn_states *s, int64_t past, int64_t tokens, bool keep)
 {
 	float rows[2 * 100];

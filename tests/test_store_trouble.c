@@ -158,7 +158,8 @@ static int write_with(rlim_t left)
 
 static bool begun(const char *name);
 
-/* What rewrites a file can be run again: half of it, of which HDF5 may have left anything, is of no use. */
+/* What rewrites a file can be run again: half of it, of which HDF5 may have left
+ * anything, is of no use. */
 static void half_of_a_whole_file_is_removed(void)
 {
 	pid_t child = fork();

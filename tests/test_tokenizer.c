@@ -1,4 +1,5 @@
-/* test_tokenizer.c: tokenizers from files, and the ids they give. Equality with HuggingFace's: golden_tokenizers.py. */
+/* test_tokenizer.c: tokenizers from files, and the ids they give.
+ * Equality with HuggingFace's: golden_tokenizers.py. */
 #include "tests/suite.h"
 #include "tests/toy_model.h"
 #include "tests/toy_tokenizer.h"

@@ -170,7 +170,7 @@ static vn_status keep_end(void *ctx, vn_error *err)
 	return VN_OK;
 }
 
-/* ---- the tables: seven digits of float64, and tables of cosines that are float32 --------------- */
+/* ---- the tables: seven digits of float64, and tables of cosines that are float32 ------------- */
 
 static bool near(double x, double want)
 {

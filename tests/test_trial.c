@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- heads --------------------------------------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 /* Two tokens, three heads, two columns; each head of the unmodified operation has the squares 1 + 4
  * + 9 + 16 = 30. */
@@ -157,7 +157,7 @@ static void the_other_heads_are_put_back(void)
 		CU_ASSERT_EQUAL(made[i], want[i]);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void calls_of_one_length_begin_at_its_multiples(void)
 {
@@ -200,7 +200,7 @@ static void a_prompt_and_steps_of_one_token_have_no_later_calls(void)
 	}
 }
 
-/* ---- what a hypothesis makes ------------------------------------------------------------------------------------- */
+/* ---- what a hypothesis makes ----------------------------------------------------------------- */
 
 /* A checkpoint of two numbers in an engine that stores float16. */
 static void made_numbers_are_rounded_to_the_storage(void)

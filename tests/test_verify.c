@@ -63,7 +63,7 @@ pid_t __wrap_fork(void)
 	return __real_fork();
 }
 
-/* ---- files ------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static const float six[6] = { 1, 2, 3, 4, 5, 6 };
 static const char  other[] = "0123456789abcdef0123456789abcdef";
@@ -84,7 +84,8 @@ static void put_packed(hid_t step, const char *name)
 	H5Pclose(how);
 }
 
-/* `good`, `bad` and `without` as they lie; `packed`, `packed_bad`; `final_norm` is a second name of bad. */
+/* `good`, `bad` and `without` as they lie; `packed`, `packed_bad`;
+ * `final_norm` is a second name of bad. */
 static vn_recording *make_all(void)
 {
 	const vn_digest d = vn_digest_of(six, sizeof six);
@@ -136,7 +137,7 @@ static vn_status a_part_of(vn_recording *r, const char *name)
 	return vn_recording_read(r, find_entry(r, name), 5, 1, &x, NULL);
 }
 
-/* ---- what is handed out ------------------------------------------------------------------------ */
+/* ---- what is handed out ---------------------------------------------------------------------- */
 
 static void numbers_that_contradict_their_digest_are_not_handed_out(void)
 {
@@ -249,7 +250,7 @@ static void an_empty_digest_is_not_none(void)
 	is_refused("embed", "digest");
 }
 
-/* ---- on credit --------------------------------------------------------------------------------- */
+/* ---- on credit ------------------------------------------------------------------------------- */
 
 static void a_borrower_takes_the_digest(void)
 {
@@ -301,7 +302,8 @@ static void a_look_before_leaves_the_digest_to_the_borrower(void)
 	vn_recording_close(r);
 }
 
-/* Rows of several units, and of one; heads before tokens; the last unit shorter; one thread and more. */
+/* Rows of several units, and of one; heads before tokens; the last unit shorter;
+ * one thread and more. */
 static void the_pass_takes_the_digest_of_the_bytes_in_their_order(void)
 {
 	static const struct {
@@ -333,7 +335,8 @@ static void the_pass_takes_the_digest_of_the_bytes_in_their_order(void)
 		}
 }
 
-/* Of several candidates each has the digits that it has alone, and the reference's digest is taken once. */
+/* Of several candidates each has the digits that it has alone, and the reference's
+ * digest is taken once. */
 static void jobs_of_one_reference_are_measured_as_each_alone(void)
 {
 	enum { CANDIDATES = 4, TOKENS = 301, WIDTH = 600, N = TOKENS * WIDTH };
@@ -373,7 +376,7 @@ static void jobs_of_one_reference_are_measured_as_each_alone(void)
 	}
 }
 
-/* ---- one file twice ---------------------------------------------------------------------------- */
+/* ---- one file twice -------------------------------------------------------------------------- */
 
 static void a_file_given_twice_is_two_recordings(void)
 {
@@ -437,7 +440,7 @@ static void a_process_made_after_unmapping_reads_what_was_read_ahead(void)
 	vn_recording_close(r);
 }
 
-/* ---- trouble ----------------------------------------------------------------------------------- */
+/* ---- trouble --------------------------------------------------------------------------------- */
 
 static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 {

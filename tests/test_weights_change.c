@@ -1,4 +1,5 @@
-/* test_weights_change.c: tests compare/weights/weights_change.c, what may have happened to each number of a weight. */
+/* test_weights_change.c: tests compare/weights/weights_change.c, what may have happened to each
+ * number of a weight. */
 #include "compare/weights/weights_change.h"
 #include "tests/suite.h"
 

@@ -1,5 +1,5 @@
-/* test_weights_fused.c: tests compare/weights/weights_fused.c, weights that one side has in one piece and
- * the other in parts. */
+/* test_weights_fused.c: tests compare/weights/weights_fused.c, weights that one side has in one
+ * piece and the other in parts. */
 #include "tests/weights_help.h"
 
 #include <stddef.h>

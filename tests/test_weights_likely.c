@@ -358,7 +358,8 @@ static void what_nothing_explains_is_measured(void)
 	expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers");
 }
 
-/* All NaN, or no number at all: every statistic is NaN, and none of them says that the weights agree. */
+/* All NaN, or no number at all: every statistic is NaN, and none of them says that
+ * the weights agree. */
 static void statistics_that_are_nan_explain_nothing(void)
 {
 	normal(1, 1, 0, m.x[0]);

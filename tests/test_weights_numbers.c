@@ -1,5 +1,5 @@
-/* test_weights_numbers.c: tests compare/weights/weights_numbers.c, the numbers of a weight in another
- * order, and side by side. */
+/* test_weights_numbers.c: tests compare/weights/weights_numbers.c, the numbers of a weight in
+ * another order, and side by side. */
 #include "compare/weights/weights_numbers.h"
 #include "tests/suite.h"
 

@@ -1,4 +1,5 @@
-/* test_weights_order.c: tests compare/weights/weights_order.c, the orders that a weight may be in by mistake. */
+/* test_weights_order.c: tests compare/weights/weights_order.c, the orders that a weight may
+ * be in by mistake. */
 #include "compare/weights/weights_order.h"
 #include "tests/suite.h"
 

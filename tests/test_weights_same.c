@@ -1,4 +1,5 @@
-/* test_weights_same.c: tests compare/weights/weights_same.c, whether two rows of tables are one weight. */
+/* test_weights_same.c: tests compare/weights/weights_same.c, whether two rows of
+ * tables are one weight. */
 #include "tests/weights_help.h"
 
 #include <math.h>

@@ -7,7 +7,8 @@ enum { ROWS = 8, COLS = 12, N = ROWS * COLS };
 
 static float a[N], b[N];
 
-/* Numbers without a pattern; b has the blocks of a along that axis: at[i] is the block of a at place i. */
+/* Numbers without a pattern; b has the blocks of a along that axis: at[i] is the block
+ * of a at place i. */
 static void join(int axis, const int *at, int ranks)
 {
 	const int n = axis ? COLS : ROWS, block = n / ranks;

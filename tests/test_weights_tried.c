@@ -1,4 +1,5 @@
-/* test_weights_tried.c: tests compare/weights/weights_tried.c, the explanations of a weight that are certain. */
+/* test_weights_tried.c: tests compare/weights/weights_tried.c, the explanations of a weight
+ * that are certain. */
 #include "tests/weights_help.h"
 
 #include <math.h>

@@ -15,8 +15,8 @@ import numpy as np
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
 TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
 
-# What can go wrong with the operation that makes a checkpoint of this name. Each is large enough that no rounding
-# explains it.
+# What can go wrong with the operation that makes a checkpoint of this name. Each is large enough
+# that no rounding explains it.
 FAULTS = {
     "embed": ("scaled", "one token"),
     "attn_norm": ("no weight", "no mean square", "centred", "one channel"),

@@ -44,7 +44,7 @@ def digest(data):
     return f"{h.high:016x}{h.low:016x}"
 
 
-# ---- formats: a tensor is (word of its format, array of its stored type) ---------------------------
+# ---- formats: a tensor is (word of its format, array of its stored type) -------------------------
 
 STORED = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "F64": np.float64}
 
@@ -76,7 +76,7 @@ def number(f):
     return lambda t: as_format(f(values(t)), t[0])
 
 
-# ---- files ---------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 def read_model(path):
     with open(os.path.join(path, "model.safetensors"), "rb") as f:
@@ -135,7 +135,7 @@ def ask(*args):
     return {w["name"]: (g["kind"], g["id"], g["certain"], g["words"]) for g in r["groups"] for w in g["weights"]}
 
 
-# ---- blocks of ggml, by the formulas ----------------------------------------------------------------------
+# ---- blocks of ggml, by the formulas -------------------------------------------------------------
 
 def half(x):
     return x.astype(np.float16).astype(np.float32)
@@ -165,7 +165,7 @@ def requantised(kind):
     return f
 
 
-# ---- orders ---------------------------------------------------------------------------------------------------
+# ---- orders --------------------------------------------------------------------------------------
 
 def pairs(K, period=None):
     """Rows of each head: half-split to neighbours, models.md 1.5."""
@@ -233,7 +233,7 @@ def sheared(stride):
     return f
 
 
-# ---- the cases ---------------------------------------------------------------------------------------------------
+# ---- the cases -----------------------------------------------------------------------------------
 
 CASES = []
 
@@ -496,7 +496,8 @@ def try_twins(work, models, unmodified, recorded, wrong):
             check(wrong, f"{family} in {word}", ask(base, path), {})
             check(wrong, f"{family} in {word}, recorded",
                   ask(write_table(recorded[family], path + ".h5", twin), tables), {})
-    # What a GGUF file holds as 1 + w and -exp(A_log), undone; of no GGUF file it is another revision.
+    # What a GGUF file holds as 1 + w and -exp(A_log), undone; of no GGUF file it is
+    # another revision.
     wide = {k: as_format(values(t), "F32") for k, t in unmodified["qwen3_5_text"].items()}
     one = np.float32(1)
     undone = {k: ("F32", np.log(np.exp(t[1])).astype(np.float32)) if "A_log" in k else

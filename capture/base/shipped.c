@@ -16,8 +16,8 @@
 #define VERNIER_SOURCE_SPECS "specs"
 #endif
 
-/* Looks for dir + between/folder/name. Returns VN_ERR_NOTFOUND when there is none. Any other failure ends the
- * search, because the next place may hold another version of the file. */
+/* Looks for dir + between/folder/name. Returns VN_ERR_NOTFOUND when there is none. Any other
+ * failure ends the search, because the next place may hold another version of the file. */
 static vn_status find_shipped(char *path, const char *dir, const char *between, const char *folder, const char *name,
                               vn_error *err)
 {
@@ -33,7 +33,8 @@ static vn_status find_shipped(char *path, const char *dir, const char *between, 
 	return vn_fail(err, VN_ERR_IO, "%s: %s", detours, strerror(errno));
 }
 
-/* Looks beside the program: in an installed tree, then in a build tree, then in the source around it. */
+/* Looks beside the program: in an installed tree, then in a build tree,
+ * then in the source around it. */
 static vn_status look_beside(char *path, const char *folder, const char *name, vn_error *err)
 {
 	static const char *const beside[] = { "/../share/vernier", "/../specs", "/../../specs", "/../../../specs" };

@@ -1,5 +1,5 @@
-// record.cpp MODEL DIR: the same from C++: a class around vernier_record.h, whose destructor never claims that all is
-// there.
+// record.cpp MODEL DIR: the same from C++: a class around vernier_record.h, whose destructor never
+// claims that all is there.
 //
 //     c++ -std=c++11 record.cpp -o record && ./record MODEL dump
 #define VERNIER_RECORD_IMPLEMENTATION

@@ -28,8 +28,8 @@
  * for the first case. Injected code could disable it, so the parent also checks the child's CPU
  * clock once a tick. */
 enum { COMPUTING_S = 3, OVERSPENT_S = 3 * COMPUTING_S, SILENCE_MS = 600000, TICK_MS = 1000 };
-/* Frames are a few hundred bytes. Reading them one at a time, the two processes would spend a sixth of their
- * time waking each other. */
+/* Frames are a few hundred bytes. Reading them one at a time, the two processes would spend a sixth
+ * of their time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
 
 /* Time that a child has to end by itself once its pipe has ended. */
@@ -68,8 +68,8 @@ void vn_child_patience(int seconds)
 
 static int missing; /* layers of the sandbox */
 
-/* The child of a threaded process has only this thread. HDF5 starts without the environment, before the file is
- * opened. */
+/* The child of a threaded process has only this thread. HDF5 starts without the environment,
+ * before the file is opened. */
 static void settle_in(const vn_child_task *t, int pipe)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS,
@@ -287,8 +287,8 @@ static double processor_s(const vn_child *c)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Whether a child computes too long or has stopped itself, without sending a frame. A single stop may come from
- * Ctrl-Z, because parent and child may not resume at the same moment. */
+/* Whether a child computes too long or has stopped itself, without sending a frame. A single stop
+ * may come from Ctrl-Z, because parent and child may not resume at the same moment. */
 static bool runs_away(vn_child *c)
 {
 	siginfo_t info = { 0 };

@@ -56,9 +56,10 @@ typedef struct vn_child_task {
 	int   without; /* sandbox layers to leave out (vn_sandbox), for tests */
 } vn_child_task;
 
-/* Runs work(ctx, pipe) in a child, which exits when work returns. Initialises HDF5 there. The child
- * takes only locks of the C library, which can be used after a fork. A sanitizer's locks cannot, so
- * start a child while no other thread runs (vn_recording_direct tells whether reading starts one). */
+/* Runs work(ctx, pipe) in a child, which exits when work returns. Initialises HDF5 there. The
+ * child takes only locks of the C library, which can be used after a fork. A sanitizer's locks
+ * cannot, so start a child while no other thread runs (vn_recording_direct tells whether reading
+ * starts one). */
 vn_status vn_child_start(vn_child *c, const vn_child_task *task, vn_error *err);
 /* Without a process: reads frames from this descriptor, which belongs to c from now on. */
 vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err);

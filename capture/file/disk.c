@@ -74,8 +74,8 @@ vn_status vn_disk_write(vn_disk *d, const char *object, const void *data, size_t
 	if (rest == 0)
 		return VN_OK;
 	vn_status st = vn_write_at(d->fd, d->path, object, (const char *)data + done, rest, from, err);
-	/* Starts writeback early, so that the final sync is short. File systems without this call do it all in the
-	 * sync. */
+	/* Starts writeback early, so that the final sync is short. File systems without this call do it
+	 * all in the sync. */
 	if (d->waiting == 0 || from < d->at)
 		d->at = from;
 	d->waiting += (int64_t)rest;

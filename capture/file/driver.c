@@ -88,8 +88,8 @@ static herr_t drv_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t eoa)
 	return 0;
 }
 
-/* Allocates the next part of the file. Every part starts at a multiple of 64, so that mapped numbers are
- * aligned. Large tensors start at a page, so that they can be written directly. */
+/* Allocates the next part of the file. Every part starts at a multiple of 64, so that mapped
+ * numbers are aligned. Large tensors start at a page, so that they can be written directly. */
 static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
 {
 	vn_driver    *d = driver_of(f);
@@ -340,8 +340,8 @@ static bool is_known_address(const vn_driver *d, haddr_t at)
 	return d->room_seen && *find_slot(d->seen, d->room_seen, at + 1) != 0;
 }
 
-/* Order of publishing: data nothing on disk refers to; the file's length; strings, which others refer to;
- * indices of links, which were held; the rest. */
+/* Order of publishing: data nothing on disk refers to; the file's length; strings, which others
+ * refer to; indices of links, which were held; the rest. */
 enum { FRESH, LENGTH, STRINGS, INDICES, LINKS, N_TURNS, LATER };
 
 static int turn_of(const vn_driver *d, const pending *p)

@@ -33,8 +33,8 @@ static herr_t note_error(hid_t stack, void *ctx)
 
 static volatile sig_atomic_t starting; /* set until the first file is opened */
 
-/* HDF5 crashes on damaged files, and when memory runs out: at its start, or in the cleanup after the error it
- * reports. */
+/* HDF5 crashes on damaged files, and when memory runs out: at its start, or in the cleanup after
+ * the error it reports. */
 static void note_crash(int number)
 {
 	bool starved = false;
@@ -49,7 +49,8 @@ static void note_crash(int number)
 		_exit(VN_CHILD_TROUBLE);
 }
 
-/* The handler has its own stack, because without memory HDF5 recurses until the usual one is exhausted. */
+/* The handler has its own stack, because without memory HDF5 recurses until the usual
+ * one is exhausted. */
 static void catch_crashes(void)
 {
 	static char      room[64 << 10];
@@ -73,8 +74,8 @@ void vn_h5_lock(void)
 	if (!quiet && !(quiet = H5Eset_auto2(H5E_DEFAULT, note_error, NULL) >= 0))
 		vn_trouble_note("HDF5 does not start");
 	if (!ready) {
-		/* We close everything ourselves. HDF5's own closing at exit would flush the half-written file of an
-		 * aborted run. */
+		/* We close everything ourselves. HDF5's own closing at exit would flush the half-written
+		 * file of an aborted run. */
 		H5dont_atexit();
 		H5PLset_loading_state(0);
 		starting = false;

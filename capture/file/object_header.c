@@ -175,8 +175,8 @@ static bool read_fill(piece c)
 	       (given == 0 || (given == 1 && read_number(&c, 4) == 0)) && !c.bad;
 }
 
-/* Indexes all objects of the global heap collection at `at`. Duplicate object numbers, and free space before
- * the end, are left to HDF5. */
+/* Indexes all objects of the global heap collection at `at`. Duplicate object numbers, and free
+ * space before the end, are left to HDF5. */
 static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 {
 	const unsigned char *p;
@@ -239,7 +239,8 @@ static bool read_string(const reading *g, piece data, char *to, size_t room)
 	return true;
 }
 
-/* Checks for the encodings of a 64-bit little-endian integer or float, and of a variable-length string. */
+/* Checks for the encodings of a 64-bit little-endian integer or float,
+ * and of a variable-length string. */
 static bool is_type(vn_header_attribute_kind kind, const unsigned char *type, size_t bytes)
 {
 	static const unsigned char whole[12] = { 0x10, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0 };
@@ -335,9 +336,9 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 	}
 }
 
-/* head: size of a message header. Type, size and flags take 1, 2 and 1 bytes of it; in version 1 they take 2, 2
- * and 1 of its 8, and sizes are multiples of eight. In version 2 a chunk may end in a gap too small for a
- * message, if nothing else in it is unused. */
+/* head: size of a message header. Type, size and flags take 1, 2 and 1 bytes of it; in version 1
+ * they take 2, 2 and 1 of its 8, and sizes are multiples of eight. In version 2 a chunk may end in
+ * a gap too small for a message, if nothing else in it is unused. */
 static bool read_messages(reading *g, piece c, size_t head)
 {
 	bool unused = false;

@@ -13,7 +13,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* In containers process ids repeat, so the file of a killed process may be in the way. -2: the path is too long. */
+/* In containers process ids repeat, so the file of a killed process may be in the way.
+ * -2: the path is too long. */
 static int open_temporary(vn_output *o)
 {
 	enum { TRIES = 100 };
@@ -59,8 +60,8 @@ vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, boo
 	return VN_OK;
 }
 
-/* Moves the file unless the path exists by now. Some file systems lack this rename (NFS), and some lack links
- * (FAT). */
+/* Moves the file unless the path exists by now. Some file systems lack this rename (NFS),
+ * and some lack links (FAT). */
 static int move_to_free(const char *from, const char *to)
 {
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
@@ -73,7 +74,8 @@ static int move_to_free(const char *from, const char *to)
 	return linked;
 }
 
-/* Another program may have written the path since it was opened: with force, the kind of file is checked again. */
+/* Another program may have written the path since it was opened: with force, the kind of file
+ * is checked again. */
 static vn_status rename_output(const vn_output *o, vn_error *err)
 {
 	const vn_status st = o->force ? vn_place_check(o->path, o->kind, true, err) : VN_OK;

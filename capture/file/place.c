@@ -160,8 +160,8 @@ static bool is_locked(int fd)
 	return true; /* or the file system has no locks */
 }
 
-/* Opens and locks the partial file. Its former owner may rename it between the two calls; then the descriptor
- * no longer matches the name, and we try again. */
+/* Opens and locks the partial file. Its former owner may rename it between the two calls; then the
+ * descriptor no longer matches the name, and we try again. */
 static vn_status open_partial(vn_place *p, vn_error *err)
 {
 	struct stat ours, named;

@@ -257,8 +257,8 @@ static const char *read_list(const json_t *a, const named *names, int n_names, i
 	return NULL;
 }
 
-/* Adds a list of numbers to the plan. Returns its number in the form of a constant; -1: it holds other things
- * than numbers, or there is no memory. */
+/* Adds a list of numbers to the plan. Returns its number in the form of a constant; -1: it holds
+ * other things than numbers, or there is no memory. */
 static int read_numbers(vn_plan *p, const json_t *a)
 {
 	enum { MOST = 32768 }; /* frequencies of the widest head */

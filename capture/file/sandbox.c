@@ -37,8 +37,8 @@ static void close_from_to(unsigned from, unsigned to)
 		close((int)fd);
 }
 
-/* Closes all descriptors except pipe and file. 0, 1 and 2 go to /dev/null, because the C library may write to
- * them when it aborts. */
+/* Closes all descriptors except pipe and file. 0, 1 and 2 go to /dev/null, because the C library
+ * may write to them when it aborts. */
 static void close_others(const vn_sandbox *s)
 {
 	const int low = s->file < s->pipe ? s->file : s->pipe, high = s->file < s->pipe ? s->pipe : s->file;
@@ -102,7 +102,7 @@ void vn_sandbox_begin(const vn_sandbox *s)
 	clear_environment();
 }
 
-/* ---- limits ------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void set_limits(const vn_sandbox *s)
 {
@@ -115,7 +115,7 @@ static void set_limits(const vn_sandbox *s)
 		setrlimit(RLIMIT_FSIZE, &none); /* does not apply to pipes and mappings */
 }
 
-/* ---- Landlock ------------------------------------------------------------------------------------ */
+/* ---- Landlock -------------------------------------------------------------------------------- */
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -128,8 +128,8 @@ struct ruleset {
 };
 enum { RULESET_VERSION = 1, NET_ABI = 4, SCOPE_ABI = 6 };
 
-/* Handles every right known to the ABI and grants none. The kernel accepts any size of the structure that it
- * knows. */
+/* Handles every right known to the ABI and grants none. The kernel accepts any size of the
+ * structure that it knows. */
 static bool enter_landlock(void)
 {
 	static const int rights[] = { 0, 13, 14, 15, 15, 16 }; /* file rights, from ABI 0 on */
@@ -148,7 +148,7 @@ static bool enter_landlock(void)
 	return done;
 }
 
-/* ---- seccomp -------------------------------------------------------------------------------------- */
+/* ---- seccomp --------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
@@ -162,7 +162,8 @@ static bool enter_landlock(void)
 #define SECCOMP_RET_KILL_PROCESS 0x80000000u /* before Linux 4.14 treated as: kill the thread */
 #endif
 
-/* An allowed call: always, or if `argument` equals `value`, or if it has none of the bits of `value`. */
+/* An allowed call: always, or if `argument` equals `value`, or if it has none of the
+ * bits of `value`. */
 typedef struct rule {
 	unsigned call;
 	enum { ALWAYS, IS, HAS_NOT } when;
@@ -306,7 +307,8 @@ static bool enter_seccomp(const vn_sandbox *s)
 	add_return(&p, SECCOMP_RET_ERRNO | ENOSYS);
 	if (p.n == MOST)
 		abort(); /* the tables exceed the program's size */
-	/* Uses the system call: valgrind would pass prctl through and then be caught by the filter itself. */
+	/* Uses the system call: valgrind would pass prctl through and then be caught by
+	 * the filter itself. */
 	const struct sock_fprog filter = { p.n, p.code };
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
 }

@@ -31,7 +31,7 @@ void vn_dump_close(vn_dump *d)
 	free(d);
 }
 
-/* ---- arrays, steps, ids ------------------------------------------------------------------------ */
+/* ---- arrays, steps, ids ---------------------------------------------------------------------- */
 
 const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value)
 {
@@ -153,7 +153,7 @@ vn_status vn_dump_ids(vn_dump *d, const int32_t *ids, const int32_t *positions, 
 	return VN_OK;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static vn_status hold_bytes(vn_dump *d, int i, vn_error *err)
 {

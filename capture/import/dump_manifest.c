@@ -104,7 +104,7 @@ static vn_status read_step(const line *l)
 	return st;
 }
 
-/* ---- the run and the model -------------------------------------------------------------------- */
+/* ---- the run and the model ------------------------------------------------------------------- */
 
 static vn_status read_run(const line *l)
 {
@@ -147,7 +147,7 @@ static vn_status read_config(const line *l)
 	return l->d->config ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for a config", l->path);
 }
 
-/* ---- a tensor ------------------------------------------------------------------------------------ */
+/* ---- a tensor -------------------------------------------------------------------------------- */
 
 static vn_status shape_of(const line *l, vn_shape *shape)
 {
@@ -199,7 +199,7 @@ static vn_status read_tensor(const line *l)
 	return (a->file = strdup(file)) ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static vn_status read_line(line *l)
 {

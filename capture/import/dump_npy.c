@@ -133,7 +133,8 @@ static vn_status open_manifest(vn_dump *d, const char *path, vn_error *err)
 
 /* ---- without --------------------------------------------------------------------------------- */
 
-/* prefix: "", "step.3/", "step.3/layer0/". A folder that is no step becomes part of the name: "layer0.q". */
+/* prefix: "", "step.3/", "step.3/layer0/". A folder that is no step becomes part of the
+ * name: "layer0.q". */
 static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_error *err)
 {
 	char      whole[MOST_PATH], path[MOST_PATH], name[MOST_PATH];

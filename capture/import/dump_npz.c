@@ -62,7 +62,8 @@ typedef struct task {
 	uint64_t    at; /* of the file */
 } task;
 
-/* libzip's own reader opens the file by name; the sandbox has only a descriptor, so this one uses pread. */
+/* libzip's own reader opens the file by name; the sandbox has only a descriptor,
+ * so this one uses pread. */
 static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_source_cmd_t what)
 {
 	task   *t = ctx;

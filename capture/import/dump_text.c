@@ -146,8 +146,8 @@ vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_impo
 		t.at = end + 1;
 	}
 	if (!st && !(st = shape_of(&t, err))) {
-		/* Converts in place: no format is wider than the one read into, and each number is read before it is
-		 * overwritten. */
+		/* Converts in place: no format is wider than the one read into, and each number is read
+		 * before it is overwritten. */
 		for (int64_t i = 0; i < t.n; i++) {
 			const double x = t.x[i];
 			vn_from_f64((char *)t.x + (size_t)i * vn_dtype_size(t.dtype), t.dtype, &x, 1);

@@ -61,9 +61,10 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 	return vn_fail(err, VN_ERR_USAGE, "%s: does not record the tokens: give --ids LIST or --ids-from REC", d->path);
 }
 
-/* ---- what it says of itself ------------------------------------------------------------------- */
+/* ---- what it says of itself ------------------------------------------------------------------ */
 
-/* The widest format among the tensors: what was computed in a narrower one may be stored in a wider one. */
+/* The widest format among the tensors: what was computed in a narrower one may be
+ * stored in a wider one. */
 static const char *widest_format(const vn_dump *d)
 {
 	static const vn_dtype order[] = { VN_F64, VN_F32, VN_BF16, VN_F16, VN_F8_E4M3, VN_F8_E5M2 };
@@ -129,7 +130,7 @@ static vn_status say_model(vn_import *i, const char *config, vn_error *err)
 	return st;
 }
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 typedef struct speaker {
 	void (*say)(void *context, const char *words);
@@ -185,7 +186,8 @@ static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, speak
 	return st;
 }
 
-/* Renames axes that a manifest describes to ours: drops a batch of one, splits rows into heads, and reorders axes. */
+/* Renames axes that a manifest describes to ours: drops a batch of one, splits rows into heads,
+ * and reorders axes. */
 static vn_status own_names(vn_name_map **m, vn_error *err)
 {
 	const size_t room = VN_N_POINTS * 160 + 64;
@@ -248,7 +250,7 @@ static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 	return st;
 }
 
-/* ---- is it fit to be written? ---------------------------------------------------------------------- */
+/* ---- is it fit to be written? ---------------------------------------------------------------- */
 
 /* Gives a tensor without axis names those of its checkpoint, if the rank matches. */
 static vn_status name_axes(vn_import *i, vn_error *err)
@@ -262,8 +264,8 @@ static vn_status name_axes(vn_import *i, vn_error *err)
 	return VN_OK;
 }
 
-/* Engines asked for the logits of some tokens, or none, may compute only those rows in the last layer, as
- * llama.cpp does. */
+/* Engines asked for the logits of some tokens, or none, may compute only those rows in the last
+ * layer, as llama.cpp does. */
 typedef struct fewer {
 	const vn_recording *r;
 	int                 last;    /* layer */
@@ -284,7 +286,8 @@ static bool has_rows(const fewer *f, int step, const char *name, int64_t n)
 	return k >= 0 && fewer_rows(f, vn_recording_entry(f->r, k)) == n;
 }
 
-/* Whether tensors in and after the last layer also have n rows, which rules out an error in one of them. */
+/* Whether tensors in and after the last layer also have n rows, which rules out an
+ * error in one of them. */
 static bool goes_on_with(const fewer *f, int step, int64_t n)
 {
 	char name[VN_NAME_MAX];
@@ -415,7 +418,7 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP");
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context,
                          vn_import *i, vn_error *err)

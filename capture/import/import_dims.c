@@ -17,7 +17,8 @@ static bool in_list(const char *word, const char *const *list)
 	return *list != NULL;
 }
 
-/* Whether a word is an axis of some checkpoint, one of the extra axes a recording may have, or a length. */
+/* Whether a word is an axis of some checkpoint, one of the extra axes a recording may
+ * have, or a length. */
 static bool known_word(const char *word)
 {
 	static const char *const besides[] = { "batch", "block", "slot", NULL };
@@ -37,8 +38,8 @@ static bool own_words(const vn_dims *d, const char *axes)
 	return n == 0;
 }
 
-/* The first axis longer than the model's that is not one rank's part of it either; -1: none. Skips padded axes
- * and axes as long as the run. */
+/* The first axis longer than the model's that is not one rank's part of it either; -1: none. Skips
+ * padded axes and axes as long as the run. */
 static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_shape *own)
 {
 	static const char *const any_length[] = { "token", "key", "row", "vocab", NULL };

@@ -27,7 +27,8 @@ static int number_in(const char *name)
 	return *p && vn_text_digits(p, &n) && n <= 99999 ? (int)n : -1;
 }
 
-/* The last word of a name without numbers: "up_proj" for "model.layers.3.mlp.up_proj.in" and "up_proj-3". */
+/* The last word of a name without numbers: "up_proj" for "model.layers.3.mlp.up_proj.in"
+ * and "up_proj-3". */
 static void last_word(const char *name, char *to, size_t room)
 {
 	size_t end = strlen(name), at;
@@ -70,7 +71,7 @@ static bool is_listed(const vn_recording *r, const vn_entry *e)
 	return e->step > 0 && vn_recording_find(r, e->step - 1, e->name) >= 0;
 }
 
-/* ---- the list ----------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
 {

@@ -14,8 +14,8 @@ enum { PIECE = 1 << 20 }; /* bytes copied at a time */
 
 static vn_tensor_label label_of(const vn_entry *e)
 {
-	/* The order of tensors in an imported file may differ from that of computation, so it is derived from their
-	 * names. */
+	/* The order of tensors in an imported file may differ from that of computation, so it is
+	 * derived from their names. */
 	vn_tensor_label l = vn_label_of_name(e->name);
 	snprintf(l.op, sizeof l.op, "%s", e->op);
 	snprintf(l.axes, sizeof l.axes, "%s", e->axes);

@@ -225,7 +225,8 @@ bool vn_import_layout_bytes(const vn_import_layout *l, const vn_shape *shape, si
 {
 	int64_t n = 1, most = 1;
 	for (int i = 0; i < shape->rank; i++) {
-		/* A length of 0 must not hide an overflow of the others: the product in any order must fit. */
+		/* A length of 0 must not hide an overflow of the others: the product in
+		 * any order must fit. */
 		const int64_t d = shape->dim[i] ? shape->dim[i] : 1;
 		if (shape->dim[i] < 0 || most > INT64_MAX / 64 / d)
 			return false;

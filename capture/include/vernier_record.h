@@ -263,7 +263,7 @@ static int vernier_record_ready_(vernier_record *r)
 	return r->failed ? -1 : 0;
 }
 
-/* ---- a file of numbers ------------------------------------------------------------------------ */
+/* ---- a file of numbers ----------------------------------------------------------------------- */
 
 /* Returns the letter of a dtype in .npy headers, and its size in bytes. 0, with *width 0: not a
  * known dtype. */

@@ -7,7 +7,8 @@
 #define VERNIER_RECORD_IMPLEMENTATION
 #include "vernier_record.h"
 
-/* How often a name occurred in this call. The second node of a name gets the suffix ".2", the third ".3". */
+/* How often a name occurred in this call. The second node of a name gets the suffix
+ * ".2", the third ".3". */
 typedef struct seen {
 	char name[GGML_MAX_NAME];
 	int  times;
@@ -76,8 +77,8 @@ static int is_flash(const struct ggml_tensor *t)
 	return strcmp(ggml_op_name(t->op), "FLASH_ATTN_EXT") == 0;
 }
 
-/* Flash attention has no name of its own, so it takes the layer of its queries, "Qcur-3 (permuted)". Returns 0
- * if they have none. */
+/* Flash attention has no name of its own, so it takes the layer of its queries,
+ * "Qcur-3 (permuted)". Returns 0 if they have none. */
 static int name_of(const struct ggml_tensor *t, char *name, size_t room)
 {
 	const char *layer;
@@ -122,7 +123,8 @@ static void note_rounding(vernier_callback *c, const struct ggml_tensor *t)
 		snprintf(c->other, sizeof c->other, "%s", ggml_type_name(first->type));
 }
 
-/* States the precision in vernier's words. A cache of another type makes a word of its own, "ggml-kv-TYPE". */
+/* States the precision in vernier's words. A cache of another type makes a word of its
+ * own, "ggml-kv-TYPE". */
 static void say_precision(vernier_callback *c)
 {
 	char word[GGML_MAX_NAME + 16];
@@ -196,8 +198,8 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 	                           ggml_op_name(t->op));
 }
 
-/* Called first to ask whether a node is wanted, then with its data. Always returns true: a failed recording
- * does not stop the run. */
+/* Called first to ask whether a node is wanted, then with its data. Always returns true: a failed
+ * recording does not stop the run. */
 static bool evaluated(struct ggml_tensor *t, bool ask, void *context)
 {
 	vernier_callback *c = (vernier_callback *)context;

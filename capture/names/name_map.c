@@ -109,7 +109,8 @@ static int64_t numbers_of(const vn_map_job *j, const char *name, int step)
 	return w.shape.rank ? vn_shape_count(&w.shape) : -1;
 }
 
-/* Decides between two rules: the result named `first` is what attention adds to the residual stream. */
+/* Decides between two rules: the result named `first` is what attention adds to the
+ * residual stream. */
 static void by_stream(vn_map_job *j, int k, int i, const char *first, char *why, size_t room)
 {
 	const int step = vn_recording_entry(j->r, i)->step;

@@ -1,5 +1,5 @@
-/* name_map_names.c: patterns with a number {n}, see name_map.h: the names that they match, and those
- * that they make. */
+/* name_map_names.c: patterns with a number {n}, see name_map.h: the names that they match,
+ * and those that they make. */
 #include "capture/names/name_map_internal.h"
 
 #include "libref/base/glob.h"

@@ -63,7 +63,8 @@ static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e,
 	return vn_derive_keep(j->made, e, 0, o->entry, j->err);
 }
 
-/* Writes `to` as text. A batch of several stays the outermost axis, and keys in blocks keep them (paged.h). */
+/* Writes `to` as text. A batch of several stays the outermost axis, and keys in blocks
+ * keep them (paged.h). */
 static bool target_dims(const vn_dims *from, const char *axes, vn_dims *to, char *text, size_t room)
 {
 	const int   batch = vn_dims_find(from, "batch"), key = vn_axes_find(axes, "key");
@@ -88,7 +89,8 @@ static int64_t take_index(const vn_map_rule *k, const vn_map_outcome *o, vn_dims
 
 static void limit_cut_axis(const vn_map_rule *k, vn_looks *w, vn_dims *from)
 {
-	/* Limits the axis to the whole length, which a rank may have gathered already. One rank's part is shorter. */
+	/* Limits the axis to the whole length, which a rank may have gathered already.
+	 * One rank's part is shorter. */
 	const int i = k->cut ? vn_dims_find(from, k->cut) : -1;
 	vn_like   whole = *w->like;
 	vn_looks  all = *w;

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# wheel.sh [-o FOLDER] [--root FOLDER]: builds vernier_parity-VERSION-py3-none-manylinux_*_x86_64.whl into FOLDER
-# (default: build/), and tries it in a clean virtual environment.
+# wheel.sh [-o FOLDER] [--root FOLDER]: builds
+# vernier_parity-VERSION-py3-none-manylinux_*_x86_64.whl into FOLDER (default: build/), and tries it
+# in a clean virtual environment.
 #
-# The wheel holds the recorder, the C program with the libraries that it needs, limits and name maps. It is built in a
-# Debian 11 root, so it runs wherever glibc is at least 2.31. HDF5 and PCRE2 are newer there than Debian 11's: they, and
-# libzip without its encryption, are built from Debian's source packages. OpenBLAS is the one that numpy's and scipy's
-# wheels use. The shader compiler and Vulkan's headers are those of this machine; the shaders depend on neither's glibc.
+# The wheel holds the recorder, the C program with the libraries that it needs, limits and name
+# maps. It is built in a Debian 11 root, so it runs wherever glibc is at least 2.31. HDF5 and PCRE2
+# are newer there than Debian 11's: they, and libzip without its encryption, are built from Debian's
+# source packages. OpenBLAS is the one that numpy's and scipy's wheels use. The shader compiler and
+# Vulkan's headers are those of this machine; the shaders depend on neither's glibc.
 #
-# Needs root, Debian 12 or newer with debootstrap, glslc, libvulkan-dev and python3-venv, and 2 GB. The root is kept for
-# the next time (default: /var/tmp/vernier-wheel): the first build takes ten minutes, a further one two.
+# Needs root, Debian 12 or newer with debootstrap, glslc, libvulkan-dev and python3-venv, and 2 GB.
+# The root is kept for the next time (default: /var/tmp/vernier-wheel): the first build takes ten
+# minutes, a further one two.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=build root=/var/tmp/vernier-wheel

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# wheel_works.sh WHEEL: what a wheel must do, in a new virtual environment and with no compiler to be found: at most 40
-# MB; `vernier selftest` within 60 s, of the clock or of processors; the recorder records, and a mistake is named within
-# two minutes of the installation.
+# wheel_works.sh WHEEL: what a wheel must do, in a new virtual environment and with no compiler to
+# be found: at most 40 MB; `vernier selftest` within 60 s, of the clock or of processors; the
+# recorder records, and a mistake is named within two minutes of the installation.
 set -euo pipefail
 wheel=$(realpath "$1")
 fixtures=$(cd "$(dirname "$0")/../../fixtures" && pwd)

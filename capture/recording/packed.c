@@ -17,7 +17,8 @@ int64_t vn_packed_count(const vn_recording *r)
 	return count > 1 ? count : 0;
 }
 
-/* Adds one step's tokens. next (count): the next position of each prompt, -1 before the first step. */
+/* Adds one step's tokens. next (count): the next position of each prompt,
+ * -1 before the first step. */
 static bool add_step_tokens(const vn_step *s, const int32_t *at, int64_t count, int64_t *next, int64_t *of)
 {
 	const int64_t end = s->position + s->tokens;

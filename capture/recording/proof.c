@@ -35,7 +35,7 @@ void vn_proofs_free(vn_recording *r)
 	r->proof = NULL;
 }
 
-/* ---- one tensor -------------------------------------------------------------------------------- */
+/* ---- one tensor ------------------------------------------------------------------------------ */
 
 void vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room)
 {
@@ -56,7 +56,8 @@ static vn_status refuse_wrong(const vn_recording *r, const vn_proof *p, int now,
 	return vn_fail(err, VN_ERR_DAMAGED, "%s", words);
 }
 
-/* Wrong digests are rare, so the digest that was found is allocated here, not part of every proof. */
+/* Wrong digests are rare, so the digest that was found is allocated here,
+ * not part of every proof. */
 static int judge_digest(const vn_recording *r, vn_proof *p, const vn_digest *found)
 {
 	if (strcmp(found->hex, vn_digest_text(&r->entry[p->entry].digest).hex) == 0)

@@ -27,8 +27,8 @@ static vn_status no_memory(const vn_recording *r, vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its contents", r->path);
 }
 
-/* Bounds on steps, lines and rows, the same as the child's, and on the bytes of all frames of a file except
- * those of tensors (vn_scan_most). An honest child stays below them. */
+/* Bounds on steps, lines and rows, the same as the child's, and on the bytes of all frames of a
+ * file except those of tensors (vn_scan_most). An honest child stays below them. */
 enum { MOST_OBJECTS = 1000000, MOST_WORDS = 1000, MOST_INFLATION = 1100, MOST_STEP = 999999999 };
 static const uint64_t MOST_BYTES = UINT64_C(4) << 30;
 
@@ -413,8 +413,8 @@ static uint64_t most_bytes(const vn_recording *r)
 	return MOST_BYTES + (uint64_t)vn_scan_most(r->bytes) * (2 * sizeof(uint32_t) + sizeof(vn_seen_tensor));
 }
 
-/* Receives frames of all recordings, until each is complete or refused. Returns the number of recordings before
- * the first that is refused. */
+/* Receives frames of all recordings, until each is complete or refused. Returns the number of
+ * recordings before the first that is refused. */
 static int receive_frames(incoming *in, int n)
 {
 	vn_child *child[VN_CHILDREN];

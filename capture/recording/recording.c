@@ -16,8 +16,8 @@
 
 /* ---- opening ------------------------------------------------------------------------- */
 
-/* For a link to a file that was not fetched (git-annex, git LFS), "no such file" would be puzzling, because a
- * listing shows it. */
+/* For a link to a file that was not fetched (git-annex, git LFS), "no such file" would be puzzling,
+ * because a listing shows it. */
 static vn_status not_opened(const char *path, vn_error *err)
 {
 	const int why = errno;
@@ -113,8 +113,8 @@ static int by_step(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Moves entry list[i] to place i, in place, because a second copy of millions would double the memory.
- * Overwrites list. */
+/* Moves entry list[i] to place i, in place, because a second copy of millions would double the
+ * memory. Overwrites list. */
 static void permute_list(vn_recording *r, int *list)
 {
 	for (int i = 0; i < r->n_entries; i++) {
@@ -189,8 +189,8 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-/* A step states which rows of its call are recorded. Tensors labelled by tokens have that many rows, or at the
- * end of the model the last row of each prompt (vn_entry_last). */
+/* A step states which rows of its call are recorded. Tensors labelled by tokens have that many
+ * rows, or at the end of the model the last row of each prompt (vn_entry_last). */
 static void mark_rows(vn_recording *r)
 {
 	const int64_t prompts = vn_packed_count(r);
@@ -276,8 +276,8 @@ static vn_status create_recording(const char *path, vn_recording **recording, vn
 	return open_file(r, err);
 }
 
-/* One object has one header. A child that reports two is compromised, and a reader of the second name would
- * trust the first. */
+/* One object has one header. A child that reports two is compromised, and a reader of the second
+ * name would trust the first. */
 static vn_status check_second_names(const vn_recording *r, vn_error *err)
 {
 	for (int i = 0; i < r->n_entries; i++) {

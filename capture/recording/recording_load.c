@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SMALL_BYTES: size of a small tensor. Read-ahead takes at most this many bytes and tensors, four times as many
- * as last time. */
+/* SMALL_BYTES: size of a small tensor. Read-ahead takes at most this many bytes and tensors, four
+ * times as many as last time. */
 enum { SMALL_BYTES = 1 << 20, AHEAD_BYTES = 4 << 20, AHEAD_MOST = 1024, AHEAD_GROWS = 4, SKIPPED = 64 };
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
@@ -133,8 +133,8 @@ static bool take_out(vn_recording *r, const int *entry, int n, const unsigned ch
 	return true;
 }
 
-/* Reads entry i and up to `most` small ones in all. On failure i stays unloaded: reading it alone tells what is
- * wrong. */
+/* Reads entry i and up to `most` small ones in all. On failure i stays unloaded: reading it alone
+ * tells what is wrong. */
 static void load_ahead(vn_recording *r, int i, int most)
 {
 	vn_scan_one *many = malloc((size_t)most * sizeof *many);

@@ -29,8 +29,8 @@ static void release_pieces(const vn_recording *r, const vn_gathered *g)
 		vn_recording_release(r->base[g->piece[i].base], g->piece[i].entry);
 }
 
-/* Reads a whole tensor into scratch memory. The mapping is shared, so that its pages can be given back like
- * those of a file. */
+/* Reads a whole tensor into scratch memory. The mapping is shared, so that its pages can be given
+ * back like those of a file. */
 static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered,
                              vn_scratch *made, vn_error *err)
 {
@@ -104,7 +104,8 @@ void vn_recording_release(vn_recording *r, int i)
 		release_pieces(r, s->gathered);
 }
 
-/* Where the bytes of a mapped entry are; NULL if it is not mapped. *file: the recording of that file. */
+/* Where the bytes of a mapped entry are; NULL if it is not mapped.
+ * *file: the recording of that file. */
 static const vn_entry_source *find_stored(const vn_recording *r, int i, const vn_recording **file)
 {
 	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];

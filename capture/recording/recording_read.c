@@ -13,11 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* STRETCH_BYTES: most bytes read in one call. GAP_BYTES: the largest gap between two numbers read in one call;
- * reading it costs no more than another call. */
+/* STRETCH_BYTES: most bytes read in one call. GAP_BYTES: the largest gap between two numbers read
+ * in one call; reading it costs no more than another call. */
 enum { STRETCH_BYTES = 64 << 10, GAP_BYTES = 4096 };
 
-/* Nested loops over `rank` axes: their sizes, and their strides in the source and in the result, in elements. */
+/* Nested loops over `rank` axes: their sizes, and their strides in the source and in the
+ * result, in elements. */
 typedef struct nest {
 	int      rank;
 	int64_t  size[VN_MAX_RANK], from[VN_MAX_RANK], to[VN_MAX_RANK];
@@ -62,7 +63,8 @@ static void add_run(double *to, int64_t to_step, const unsigned char *from, int6
 	}
 }
 
-/* Writes the axes from `axis` on, `count` of the first, out of a stretch. to: address of the first element. */
+/* Writes the axes from `axis` on, `count` of the first, out of a stretch.
+ * to: address of the first element. */
 static void scatter_elements(const nest *k, int axis, int64_t count, unsigned char *to, const unsigned char *from)
 {
 	const size_t size = vn_dtype_size(k->dtype), width = k->add ? sizeof(double) : size;
@@ -85,7 +87,8 @@ static void scatter_elements(const nest *k, int axis, int64_t count, unsigned ch
 
 /* ---- the nest ---------------------------------------------------------------------------- */
 
-/* Drops axes of length 1, sorts the others by descending stride in the source, and joins axes contiguous in both. */
+/* Drops axes of length 1, sorts the others by descending stride in the source, and joins axes
+ * contiguous in both. */
 static void simplify_nest(nest *k)
 {
 	int n = 0;
@@ -113,7 +116,8 @@ static void simplify_nest(nest *k)
 		}
 }
 
-/* Reads one stretch: `count` indices of `axis` with all inner axes, `length` elements of source i from `at` on. */
+/* Reads one stretch: `count` indices of `axis` with all inner axes, `length` elements of
+ * source i from `at` on. */
 static vn_status read_stretch(vn_recording *r, int i, bool own, const nest *k, int axis, int64_t count, int64_t at,
                               int64_t length, unsigned char *to, vn_error *err)
 {
@@ -126,7 +130,8 @@ static vn_status read_stretch(vn_recording *r, int i, bool own, const nest *k, i
 	return st;
 }
 
-/* Runs the nest over source i of r, whose first element is at `at`. own: as stored, not through the view. */
+/* Runs the nest over source i of r, whose first element is at `at`. own: as stored,
+ * not through the view. */
 static vn_status pull_elements(vn_recording *r, int i, bool own, nest *k, int64_t at, unsigned char *to, vn_error *err)
 {
 	const int64_t room = (int64_t)(STRETCH_BYTES / vn_dtype_size(k->dtype)),

@@ -318,7 +318,8 @@ typedef struct place {
 
 static void walk_group(walk *w, hid_t group, const char *prefix, const char *object);
 
-/* Whether a group holds further tensors of the group it is in, so that its name is not part of theirs. */
+/* Whether a group holds further tensors of the group it is in, so that its name is
+ * not part of theirs. */
 static bool continues_group(const vn_scan *s, hid_t group, const char *object)
 {
 	int64_t x = 0;
@@ -332,8 +333,8 @@ static herr_t visit_link(hid_t group, const char *link, const H5L_info_t *info, 
 	char   name[VN_NAME_MAX], object[2 * VN_NAME_MAX];
 
 	check_link(w->s, p->object, link, info);
-	/* HDF5 identifies links by name, and repeats names where nodes of a damaged tree coincide. The check keeps
-	 * a small file from having very many. */
+	/* HDF5 identifies links by name, and repeats names where nodes of a damaged tree coincide. The
+	 * check keeps a small file from having very many. */
 	if (strcmp(p->last, link) >= 0)
 		vn_refuse(w->s, p->object, "its links are not in order: %.40s before %.40s", p->last, link);
 	if (snprintf(name, sizeof name, "%s%s%s", p->prefix, *p->prefix ? "." : "", link) >= (int)sizeof name)
@@ -402,8 +403,8 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	H5Oclose(g);
 }
 
-/* Reports what the reader ignores, so that no one believes that it was judged: a malformed step name, or a tensor in no
- * step. */
+/* Reports what the reader ignores, so that no one believes that it was judged: a malformed step
+ * name, or a tensor in no step. */
 static void look_at_other(const walk *w, hid_t root, const char *name)
 {
 	static const char *const names[] = { "run", "model", "plan" };

@@ -186,8 +186,8 @@ int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_
 
 /* ---- a table ------------------------------------------------------------------------ */
 
-/* Reads whole rows once. If memory runs out while HDF5 prepares to read one member of a table, HDF5 may
- * return the first bytes of each row as that member, without an error. */
+/* Reads whole rows once. If memory runs out while HDF5 prepares to read one member of a table, HDF5
+ * may return the first bytes of each row as that member, without an error. */
 vn_scan_table vn_scan_rows(const vn_scan *s, hid_t dset, hid_t type, const vn_extent *e, const char *object)
 {
 	vn_scan_table t = { object, type, e->count, e->width, vn_scan_room(s, object, (size_t)e->count, e->width) };

@@ -93,7 +93,8 @@ static hsize_t count_touched(const reading *x, const box *b)
 	return apart < span ? apart : span;
 }
 
-/* Where to split a box: between two chunks, or anywhere inside one. Returns false when it cannot be split. */
+/* Where to split a box: between two chunks, or anywhere inside one. Returns false when it
+ * cannot be split. */
 static bool cut_box(const reading *x, const box *b, int *axis, hsize_t *at, bool *between)
 {
 	for (int a = 0; a < x->rank; a++) {

@@ -25,8 +25,8 @@ static bool fits_memory(size_t bytes)
 	       (double)bytes <= 0.5 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* Allocates the blocks before they are written, because a full disk would otherwise raise SIGBUS. Returns 0 on
- * failure; descriptor 0 is never used. */
+/* Allocates the blocks before they are written, because a full disk would otherwise raise SIGBUS.
+ * Returns 0 on failure; descriptor 0 is never used. */
 static int file_in(const char *folder, size_t bytes)
 {
 	char path[4096];

@@ -28,7 +28,8 @@ static int64_t stated_tokens(const vn_recording *r)
 	return vn_recording_complete(r) ? vn_recording_tokens(r, &id, &at) / (batch ? batch : 1) : 0;
 }
 
-/* The token count of the longest run; a run that was cut off counts the tokens its steps reached. */
+/* The token count of the longest run; a run that was cut off counts the tokens
+ * its steps reached. */
 static int64_t tokens_of(const vn_recording *const *r, int n)
 {
 	int64_t most = 0;

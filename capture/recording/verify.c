@@ -57,7 +57,7 @@ vn_status vn_recording_found(vn_recording *r, int i, vn_digest *found, vn_error 
 	return st == VN_ERR_DAMAGED ? VN_OK : st;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 void vn_recording_allow_damage(vn_recording *r)
 {

@@ -60,7 +60,8 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	return VN_OK;
 }
 
-/* forced: (n_nodes) nodes that run on the reference, in precision `as`, or in their own if it is NULL. */
+/* forced: (n_nodes) nodes that run on the reference, in precision `as`,
+ * or in their own if it is NULL. */
 static vn_status place_nodes(hybrid *h, const bool *forced, const vn_policy *as, vn_error *err)
 {
 	h->forced = 0;

@@ -23,13 +23,14 @@ static void note_signal(int sig)
 
 void vn_interrupt_catch(void)
 {
-	/* Without SA_RESETHAND: another thread may get a second signal, as timeout(1) sends, before note_signal runs. */
+	/* Without SA_RESETHAND: another thread may get a second signal, as timeout(1) sends,
+	 * before note_signal runs. */
 	struct sigaction now = { .sa_handler = note_signal, .sa_flags = SA_RESTART }, old;
 
 	sigemptyset(&now.sa_mask);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
-		/* nohup ignores SIGHUP on purpose. A shell ignores SIGINT for background jobs, but an explicit SIGINT
-		 * is still meant for us. */
+		/* nohup ignores SIGHUP on purpose. A shell ignores SIGINT for background jobs, but an
+		 * explicit SIGINT is still meant for us. */
 		if (list[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
 			sigaction(list[i], &now, NULL);
 }

@@ -57,7 +57,8 @@ int vn_recorder_fault_find(const char *what)
 	return -1;
 }
 
-/* Whether rows of tokens can be removed from or added to a value: its first axis must be the tokens. */
+/* Whether rows of tokens can be removed from or added to a value: its first axis
+ * must be the tokens. */
 static bool fits_value(int i, const vn_plan *p, int value)
 {
 	const vn_value *v = &p->value[value];

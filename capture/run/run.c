@@ -222,7 +222,8 @@ static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t nu
 	return st ? vn_context(err, st, "step %" PRId64, number - 1) : VN_OK;
 }
 
-/* For a recorder fault that needs a former prompt: runs the ids in reverse order, then resets the engine. */
+/* For a recorder fault that needs a former prompt: runs the ids in reverse order,
+ * then resets the engine. */
 static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
 	bool     *want = calloc((size_t)e->n_values + 1, sizeof *want);
@@ -245,7 +246,8 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 	return st;
 }
 
-/* Step 0 is the prompt, every later step one token: decoded (decode). *steps: how many were begun. */
+/* Step 0 is the prompt, every later step one token: decoded (decode).
+ * *steps: how many were begun. */
 static vn_status run_steps(vn_store *s, vn_screen *screen, const vn_recipe *r, const vn_engine *e, vn_listener *l,
                            int32_t *decoded, int64_t *steps, vn_recorded *done, vn_error *err)
 {

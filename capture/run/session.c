@@ -11,7 +11,8 @@ static bool is_of_recorder(const char *fault)
 	return vn_recorder_fault_find(fault) >= 0;
 }
 
-/* Makes a faulty copy of the model for the engine, while recordings describe the unmodified model. */
+/* Makes a faulty copy of the model for the engine, while recordings describe the
+ * unmodified model. */
 static vn_status make_faulty(vn_session *s, vn_error *err)
 {
 	vn_status st = VN_OK;

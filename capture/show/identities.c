@@ -41,8 +41,8 @@ static bool same_shape(const vn_parts *s)
 
 /* ---- the residual stream ----------------------------------------------------------------- */
 
-/* The engine may have added its ranks' partial results in another order, so the sum may differ in its last
- * bits. (Joining the ranks already checks that the parts add up.) */
+/* The engine may have added its ranks' partial results in another order, so the sum may differ in
+ * its last bits. (Joining the ranks already checks that the parts add up.) */
 static bool summed_by_us(const vn_parts *s)
 {
 	for (int k = 0; k < s->n; k++)
@@ -51,7 +51,8 @@ static bool summed_by_us(const vn_parts *s)
 	return false;
 }
 
-/* A tensor recorded in a finer format may have been rounded to the coarser one before the addition. */
+/* A tensor recorded in a finer format may have been rounded to the coarser one
+ * before the addition. */
 static vn_dtype coarsest_of(const vn_parts *s)
 {
 	vn_dtype d = s->e[0]->dtype;
@@ -60,8 +61,8 @@ static vn_dtype coarsest_of(const vn_parts *s)
 	return d;
 }
 
-/* Each of the three, and the sum, may have been rounded when stored. A number's ULP is at least its format's
- * unit times the number, so most sums pass without computing ULPs. */
+/* Each of the three, and the sum, may have been rounded when stored. A number's ULP is at least its
+ * format's unit times the number, so most sums pass without computing ULPs. */
 static void check_sum(vn_identity_walk *w, const char *whole, const char *a, const char *b)
 {
 	vn_parts s = { 0 };
@@ -154,8 +155,8 @@ static double factor_of(const vn_identity_walk *w, const char *name)
 	return p ? 0 : 1;
 }
 
-/* When the model norms between projection and rotation, the length before the rotation is known only from the
- * norm's output. */
+/* When the model norms between projection and rotation, the length before the rotation is known
+ * only from the norm's output. */
 static bool is_normed(const vn_identity_walk *w, const char *norm)
 {
 	char full[VN_NAME_MAX];
@@ -163,7 +164,8 @@ static bool is_normed(const vn_identity_walk *w, const char *norm)
 	return w->plan && vn_plan_find(w->plan, full) >= 0;
 }
 
-/* Sums of squares of rows from row `from` on, of both tensors: several rows that fit into a piece, or one. */
+/* Sums of squares of rows from row `from` on, of both tensors: several rows that fit into
+ * a piece, or one. */
 static void squares_of_rows(const vn_parts *s, int64_t from, int64_t rows, int64_t width, double *a, double *b)
 {
 	double       *sum[2] = { a, b };
@@ -301,7 +303,7 @@ static void first_row(vn_identity_walk *w)
 	vn_parts_done(w, &s);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static void check_range(vn_identity_walk *w, const char *point, double low, double high, const char *words)
 {
@@ -339,8 +341,8 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Number of rows that differ from the preceding row of the same id. Uses a sorted list, because a prompt may
- * have a hundred thousand tokens. */
+/* Number of rows that differ from the preceding row of the same id. Uses a sorted list, because a
+ * prompt may have a hundred thousand tokens. */
 static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
 {
 	const size_t   size = (size_t)row * vn_dtype_size(s->e[0]->dtype);

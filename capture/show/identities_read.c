@@ -111,7 +111,8 @@ const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, si
 	const size_t size = vn_dtype_size(s->e[which]->dtype);
 	if (!s->data[which])
 		return in_part(s->w, s, which, from, n);
-	/* Each page read from a mapped file counts as memory, and a tensor may be larger than all of it. */
+	/* Each page read from a mapped file counts as memory, and a tensor may be
+	 * larger than all of it. */
 	if ((s->w->read += (int64_t)(n * size)) > s->w->most) {
 		vn_recording_forget(s->w->r);
 		s->w->read = 0;

@@ -36,8 +36,8 @@ static bool is_reference(const vn_recording *r)
 	return engine && precision && strcmp(engine, "ref") == 0 && strcmp(precision, "f32") == 0;
 }
 
-/* Records the model anew with the same tokens, on the reference or, if the recording is the reference's, on the GPU,
- * and compares. */
+/* Records the model anew with the same tokens, on the reference or, if the recording is the
+ * reference's, on the GPU, and compares. */
 static void add_comparison(json_t *list, const vn_recording *r)
 {
 	const char *own = vn_recording_path(r), *path = vn_recording_model_here(r);

@@ -196,7 +196,8 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 	}
 }
 
-/* Statistics from the file, or else computed from the numbers. False: the numbers cannot be read. */
+/* Statistics from the file, or else computed from the numbers.
+ * False: the numbers cannot be read. */
 static bool statistics_of(vn_recording *r, int entry, vn_stats *stats)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);

@@ -1,4 +1,5 @@
-/* show_values.c: writes the numbers of a tensor to a file, as text or for numpy; see show_values.h. */
+/* show_values.c: writes the numbers of a tensor to a file, as text or for numpy;
+ * see show_values.h. */
 #include "capture/show/show_values.h"
 #include "capture/show/show_text.h"
 #include "capture/file/place.h"

@@ -52,8 +52,8 @@ static bool send_all(int socket, const void *first, size_t first_bytes, const vo
 	return true;
 }
 
-/* Receives at least `least` bytes, and up to `most` if they are available. Returns the count; 0: the peer is
- * gone or silent for too long. */
+/* Receives at least `least` bytes, and up to `most` if they are available. Returns the count;
+ * 0: the peer is gone or silent for too long. */
 static size_t receive_bytes(int socket, void *data, size_t least, size_t most)
 {
 	char  *to = data;
@@ -70,7 +70,7 @@ static size_t receive_bytes(int socket, void *data, size_t least, size_t most)
 	return got;
 }
 
-/* ---- the child -------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 /* Signals from the terminal reach the whole group; the store handles them. */
 static void settle_in(void)
@@ -81,8 +81,8 @@ static void settle_in(void)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
-/* A message being received. The peer sends no other before this one is answered, so all available bytes belong
- * to it. */
+/* A message being received. The peer sends no other before this one is answered, so all available
+ * bytes belong to it. */
 typedef struct incoming {
 	head head;
 	char body[4096 - sizeof(head)]; /* the start of the body; messages about tensors are shorter */
@@ -130,7 +130,7 @@ __attribute__((noreturn)) static void run_scribe(int socket, const vn_place *pla
 	_exit(f ? 0 : 1);
 }
 
-/* ---- the store's side ------------------------------------------------------------------------- */
+/* ---- the store's side ------------------------------------------------------------------------ */
 
 vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 {

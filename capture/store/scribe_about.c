@@ -64,8 +64,8 @@ static bool put_facts(hid_t g, vn_message *m, bool replace)
 	return good;
 }
 
-/* Keeps the old /run in the file without a name. If HDF5 reused its space, it would overwrite a block that
- * links on disk still refer to. */
+/* Keeps the old /run in the file without a name. If HDF5 reused its space, it would overwrite a
+ * block that links on disk still refer to. */
 static bool retire_run(hid_t file)
 {
 	hid_t old = H5Oopen(file, "run", H5P_DEFAULT);
@@ -82,8 +82,8 @@ static bool put_run(vn_scribe_file *f, hid_t g)
 	return there >= 0 && (!there || retire_run(f->file)) && H5Olink(g, f->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
 }
 
-/* Message: n facts as two texts each; token ids and positions (put_ids). value: offset of the ids in the file.
- * A second call replaces everything. */
+/* Message: n facts as two texts each; token ids and positions (put_ids). value: offset of the ids
+ * in the file. A second call replaces everything. */
 vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	hid_t g = H5Gcreate_anon(f->file, f->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;

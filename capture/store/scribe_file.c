@@ -26,19 +26,20 @@ static bool put_root(hid_t file)
 	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
 }
 
-/* Stores the links of a group in its header, in one block with space for them from the start, so that adding a
- * link is a single write (driver.h). Steps are links of the root and may be thousands, for which one block
- * would be too large: kill -9 may end a write between two pages. Links beyond the first few go into further
- * blocks, which are written before the block that refers to them. */
+/* Stores the links of a group in its header, in one block with space for them from the start, so
+ * that adding a link is a single write (driver.h). Steps are links of the root and may be
+ * thousands, for which one block would be too large: kill -9 may end a write between two pages.
+ * Links beyond the first few go into further blocks, which are written before the block that
+ * refers to them. */
 static bool one_block(hid_t props, unsigned links)
 {
 	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
 	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
 }
 
-/* With links in the header, HDF5's time grows with the square of their number: 4000 names took 80 s. When
- * nothing is published before the end (driver.h, hold), links beyond the first few use an index, which takes
- * writes to several blocks. */
+/* With links in the header, HDF5's time grows with the square of their number: 4000 names took
+ * 80 s. When nothing is published before the end (driver.h, hold), links beyond the first few use
+ * an index, which takes writes to several blocks. */
 static bool with_index(hid_t props)
 {
 	return H5Pset_link_phase_change(props, 32, 0) >= 0 && H5Pset_est_link_info(props, 32, 16) >= 0 &&
@@ -57,8 +58,8 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, v
 	(void)value;
 	f->links = whole ? INT64_MAX : links;
 	f->groups = H5Pcreate(H5P_GROUP_CREATE);
-	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear makes such a
-	 * file readable. */
+	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear
+	 * makes such a file readable. */
 	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(f->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
@@ -77,7 +78,7 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, v
 	return st;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void close_step(vn_scribe_file *f)
 {
@@ -109,9 +110,9 @@ static vn_status begin_step(vn_scribe_file *f, vn_message *m, int64_t *value, vn
 	return vn_scribe_file_settle(f, good && !m->bad, name, false, err);
 }
 
-/* The last group for names without a layer that has room for another link: the step's own, or one that continues it
- * (specs/checkpoint.md, Names). HDF5's time for a link grows faster than with the square of the links in its group,
- * if they are in the header (one_block). */
+/* The last group for names without a layer that has room for another link: the step's own, or one
+ * that continues it (specs/checkpoint.md, Names). HDF5's time for a link grows faster than with the
+ * square of the links in its group, if they are in the header (one_block). */
 static hid_t roomy_group(vn_scribe_file *f)
 {
 	const hid_t last = f->more >= 0 ? f->more : f->step;
@@ -135,7 +136,8 @@ static hid_t roomy_group(vn_scribe_file *f)
 	return next >= 0 ? (f->more = next) : next;
 }
 
-/* The group a name belongs in, created when needed and not to be closed by the caller, and the name's last part. */
+/* The group a name belongs in, created when needed and not to be closed by the caller,
+ * and the name's last part. */
 static hid_t parent_of(vn_scribe_file *f, const char *name, const char **last)
 {
 	/* Foreign names may contain dots: "model" and "model.norm" are two tensors, not a group. */
@@ -227,7 +229,7 @@ static vn_status write_aliases(vn_scribe_file *f, vn_message *m, int64_t *value,
 	return vn_scribe_file_settle(f, good, "second names", false, err);
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------ */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 /* Drops the current tensor. A dataset without a name disappears from the file. */
 static void drop_tensor(vn_scribe_file *f)
@@ -242,8 +244,8 @@ static vn_status not_made(const vn_scribe_file *f, const char *name, vn_error *e
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot make %s", f->path, name);
 }
 
-/* Message: name, dtype, rank and sizes. value: offset of its numbers. Creates an unnamed dataset with storage
- * allocated now and not filled. */
+/* Message: name, dtype, rank and sizes. value: offset of its numbers. Creates an unnamed dataset
+ * with storage allocated now and not filled. */
 static vn_status start_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
 	const char    *name = vn_take_text(m);
@@ -322,7 +324,7 @@ static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, int64_t *value,
 	return vn_scribe_file_settle(f, true, name, false, err);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static bool mark_complete(hid_t file)
 {
@@ -383,7 +385,7 @@ static vn_status close_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn
 	return st;
 }
 
-/* ---- the requests ------------------------------------------------------------------------------------- */
+/* ---- the requests ---------------------------------------------------------------------------- */
 
 vn_scribe_file *vn_scribe_file_create(int fd, const char *path)
 {

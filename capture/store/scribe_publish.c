@@ -1,11 +1,11 @@
-/* scribe_publish.c: publishes the scribe's file: writes its state to disk, at once or when it is due.
- * See scribe_internal.h. */
+/* scribe_publish.c: publishes the scribe's file: writes its state to disk, at once or when it is
+ * due. See scribe_internal.h. */
 #include "capture/store/scribe_internal.h"
 
 #include "libref/base/progress.h"
 
-/* Seconds between two states on disk, which bounds the loss of a killed process besides the current tensor.
- * Publishing takes well under a millisecond, or a few with thousands of steps. */
+/* Seconds between two states on disk, which bounds the loss of a killed process besides the current
+ * tensor. Publishing takes well under a millisecond, or a few with thousands of steps. */
 static const double PUBLISH_EVERY = 0.1;
 
 vn_status vn_scribe_file_failed(const vn_scribe_file *f, const char *what, vn_error *err)

@@ -120,8 +120,8 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
 
 /* ---- the end ----------------------------------------------------------------------- */
 
-/* Waits until everything posted is stored and the last answer has arrived. The thread keeps running, because
- * the scribe ends with it. */
+/* Waits until everything posted is stored and the last answer has arrived. The thread keeps
+ * running, because the scribe ends with it. */
 static void come_to_rest(vn_store *s)
 {
 	if (s->started) {
@@ -142,8 +142,8 @@ static void stop_thread(vn_store *s)
 	s->started = false;
 }
 
-/* Writes everything to disk and ends the scribe, also after a failure. Without complete the mark stays 0. left: the
- * tensors that the file has; -1 if the scribe crashed before. */
+/* Writes everything to disk and ends the scribe, also after a failure. Without complete the mark
+ * stays 0. left: the tensors that the file has; -1 if the scribe crashed before. */
 static vn_status close_file(vn_store *s, bool complete, int64_t *left, vn_error *err)
 {
 	vn_message m = { 0 };
@@ -175,7 +175,8 @@ static void release_store(vn_store **store)
 	*store = NULL;
 }
 
-/* Half of a file that is rewritten as a whole can be made again, and HDF5 may have failed in the middle of it. */
+/* Half of a file that is rewritten as a whole can be made again, and HDF5 may have failed in
+ * the middle of it. */
 static bool remove_useless(const vn_store *s, int64_t left)
 {
 	const bool useless = s->whole || s->tensors == 0 || left == 0;

@@ -23,8 +23,8 @@ static void put_facts(vn_message *m, const vn_facts *facts)
 	}
 }
 
-/* Ids known only later are written into space reserved for them, as tensors are: the list has its full length
- * from the start, so the file's structure does not change. */
+/* Ids known only later are written into space reserved for them, as tensors are: the list has its
+ * full length from the start, so the file's structure does not change. */
 static vn_status expect_ids(vn_store *s, const int32_t *ids, int64_t n, int64_t at, vn_error *err)
 {
 	if (s->unknown == 0)

@@ -42,7 +42,8 @@ static void put_plan(vn_message *m, const vn_plan_text *t)
 	vn_put_texts(m, t->weight, t->n_weights);
 }
 
-/* Reads the text back, because a text that differs from the plan would be noticed only on opening the file. */
+/* Reads the text back, because a text that differs from the plan would be noticed only on
+ * opening the file. */
 static vn_status plan_text(const vn_store *s, vn_plan_text *t, vn_error *err)
 {
 	vn_plan  *again = NULL;

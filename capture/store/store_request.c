@@ -1,4 +1,5 @@
-/* store_request.c: a store's requests to its scribe, and the first failure. See store_internal.h. */
+/* store_request.c: a store's requests to its scribe, and the first failure.
+ * See store_internal.h. */
 #include "capture/store/store_internal.h"
 
 vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err)

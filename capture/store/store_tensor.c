@@ -301,8 +301,8 @@ static void file_all(vn_store *s)
 	s->writers = NULL;
 }
 
-/* This thread forks the scribe, not the creator of the store, because the scribe ends with the thread that
- * forked it. */
+/* This thread forks the scribe, not the creator of the store, because the scribe ends with the
+ * thread that forked it. */
 void *vn_store_thread(void *store)
 {
 	vn_store *s = store;

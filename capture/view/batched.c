@@ -230,7 +230,7 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 	return st;
 }
 
-/* ---- what was left out ---------------------------------------------------------------------------------- */
+/* ---- what was left out ----------------------------------------------------------------------- */
 
 /* Returns the recording of a batch row that r is derived from; NULL: r is not derived from one. */
 static const vn_recording *row_of(const vn_recording *r)

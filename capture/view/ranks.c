@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The entries of one checkpoint in all ranks; -1 for a rank without it. base: the first rank that has it. */
+/* The entries of one checkpoint in all ranks; -1 for a rank without it.
+ * base: the first rank that has it. */
 static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, int *missing)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[base], i);
@@ -38,7 +39,8 @@ static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, 
 
 /* ---- put together along an axis ------------------------------------------------------------ */
 
-/* The parts of the cut axis on one rank. Each of several parts is joined with the same part of the other ranks. */
+/* The parts of the cut axis on one rank. Each of several parts is joined with the same part of
+ * the other ranks. */
 typedef struct parts {
 	int     n;
 	int64_t size[3]; /* on one rank */
@@ -87,7 +89,8 @@ static vn_status other_shape(const vn_ranks_job *j, int k, const vn_entry *d, co
 	               vn_shape_text(&e->shape, b), word);
 }
 
-/* taken[k]: rank k contributes. whole: the expected length of the axis; -1: the sum of the parts. */
+/* taken[k]: rank k contributes. whole: the expected length of the axis;
+ * -1: the sum of the parts. */
 static vn_status concatenate_parts(vn_ranks_job *j, int i, const int *entry, int axis, const char *word,
                                    const bool *taken, int64_t whole)
 {
@@ -147,9 +150,10 @@ static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis,
 	return st ? st : concatenate_parts(j, i, entry, axis, "kv_head", taken, -1);
 }
 
-/* Handles a checkpoint that only some ranks have: what was gathered to them is whole. Scores may be absent on
- * others, because all ranks compute them and few need them. Their vocabulary must be whole; how many tokens they
- * cover is the engine's choice. Every other result, whole or in part, is needed by every rank. */
+/* Handles a checkpoint that only some ranks have: what was gathered to them is whole. Scores may be
+ * absent on others, because all ranks compute them and few need them. Their vocabulary must be
+ * whole; how many tokens they cover is the engine's choice. Every other result, whole or in part,
+ * is needed by every rank. */
 static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int *entry, int missing)
 {
 	vn_like whole = *j->use->like;
@@ -270,8 +274,8 @@ static vn_status join_parts(vn_ranks_job *j, int base, int i)
 	return concatenate_parts(j, i, entry, axis, word, all, vocab ? wanted : -1);
 }
 
-/* Name for reports, "runs/rank0.h5 + rank1.h5": a common folder once; when too long, "rank0.h5 and 3 more
- * ranks" plus notes. */
+/* Name for reports, "runs/rank0.h5 + rank1.h5": a common folder once; when too long,
+ * "rank0.h5 and 3 more ranks" plus notes. */
 static void name_of(const vn_ranks_job *j, char *text, size_t room)
 {
 	char        line[PATH_MAX + 40];

@@ -21,7 +21,8 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	/* A message repeated for every step is passed on each time, for the listener to count, but counts as one here. */
+	/* A message repeated for every step is passed on each time, for the listener to count,
+	 * but counts as one here. */
 	const bool again = strcmp(text, j->last) == 0;
 	if (!again && j->said >= VN_RANKS_SAID)
 		j->left_out++;
@@ -144,7 +145,8 @@ static bool is_zero(vn_ranks_job *j, int k, int entry)
 	return zero;
 }
 
-/* The share of the residual stream that remains after subtracting ranks [from, to)'s parts; -1: unknown. */
+/* The share of the residual stream that remains after subtracting ranks [from, to)'s
+ * parts; -1: unknown. */
 static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int *entry, int from, int to)
 {
 	vn_recording *r = j->rank[0];
@@ -159,8 +161,8 @@ static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int
 	return vn_residual_left(term, n);
 }
 
-/* Whether the residual stream shows that only one rank's tensor was added, so that the ranks' tensors are no
- * parts of a sum. */
+/* Whether the residual stream shows that only one rank's tensor was added, so that the ranks'
+ * tensors are no parts of a sum. */
 static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
 {
 	vn_stream s;

@@ -50,8 +50,8 @@ static void step_of(const vn_recording *r, int i, int *from, int *to)
 		;
 }
 
-/* A foreign file may store one tensor under two steps, and a view may change one of them. From here on, aliases
- * are within one step. */
+/* A foreign file may store one tensor under two steps, and a view may change one of them. From here
+ * on, aliases are within one step. */
 static void separate_steps(vn_recording *r)
 {
 	int from, to;

@@ -152,7 +152,8 @@ static void echo_of_side(void *ctx, int i)
 	x->st[i] = vn_echo_of(x->r[i], &x->e[i], &x->why[i]);
 }
 
-/* Tied weights that were never trained echo without a mistake, so the reference says how often is too often. */
+/* Tied weights that were never trained echo without a mistake, so the reference says how
+ * often is too often. */
 vn_status vn_check_echo(vn_comparison *c, vn_error *err)
 {
 	echoes         x = { .r = { c->opened.ref, c->opened.cand } };

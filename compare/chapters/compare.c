@@ -68,7 +68,8 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	vn_demand_not_run(c);
 	count_statuses(c);
 	vn_warn_unused_rules(c);
-	/* Fails the comparison when every checkpoint is missing by permission: at least one must have been judged. */
+	/* Fails the comparison when every checkpoint is missing by permission: at least one must
+	 * have been judged. */
 	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
 	                                      c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_AGREED] +
 	                                      c->result.n_status[VN_EQUAL] ==
@@ -148,8 +149,8 @@ static vn_status floor_of(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-/* A factor that breaks its limit makes the judge read the numbers again. Judging in batches bounds the memory
- * that these reads take. */
+/* A factor that breaks its limit makes the judge read the numbers again. Judging in batches bounds
+ * the memory that these reads take. */
 enum { JUDGED_AT_ONCE = 1024 };
 
 static vn_status judge_points(vn_comparison *c, vn_error *err)

@@ -34,8 +34,8 @@ void vn_note_masks(vn_comparison *c)
 			n, points, points == 1 ? "" : "s");
 }
 
-/* With one token attention returns v whatever q, k, rotation and mask are. A wrong RoPE pairing shows from a
- * few tokens on, a wrong theta from about ten. */
+/* With one token attention returns v whatever q, k, rotation and mask are. A wrong RoPE pairing
+ * shows from a few tokens on, a wrong theta from about ten. */
 enum { ENOUGH_TO_JUDGE = 16 };
 
 void vn_warn_unread(vn_comparison *c, const char *who, const vn_recording *r)

@@ -214,8 +214,8 @@ typedef enum vn_replay_when {
 } vn_replay_when;
 
 /* The chapter that explains the origins. The caller supplies it, so that a program that does not
- * explain does not link it. explain: the caller frees *why, also after a failure. why may be NULL in
- * free. */
+ * explain does not link it. explain: the caller frees *why, also after a failure. why may be
+ * NULL in free. */
 struct vn_comparison;
 struct vn_explanations;
 typedef struct vn_explainer {
@@ -232,8 +232,8 @@ typedef struct vn_compare_options {
 	bool                bitwise; /* formats must be equal too; the limits are vn_limits_bitwise */
 	const char         *model;   /* for the floor and the replay; NULL: none */
 	vn_replay_when      replay;
-	/* finds the known mistake that reproduces each origin: &vn_catalogue_explainer of explain.h; NULL:
-	 * not requested */
+	/* finds the known mistake that reproduces each origin: &vn_catalogue_explainer of explain.h;
+	 * NULL: not requested */
 	const vn_explainer *explain;
 	bool                strict;       /* a warning counts as outside */
 	bool                trust;        /* what is equal by its digests is not read (trusted.h) */

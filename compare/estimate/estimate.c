@@ -21,7 +21,7 @@ typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
 #define NORMS  (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
 
-/* ---- learned positions --------------------------------------------------------------------------------------- */
+/* ---- learned positions ----------------------------------------------------------------------- */
 
 enum { ASKED = 8 }; /* the most tokens that are compared with the rows of the table */
 
@@ -69,8 +69,8 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, doubl
 	return best;
 }
 
-/* Estimates which row of the table of learned positions each token was given. at->node must look up learned
- * positions. */
+/* Estimates which row of the table of learned positions each token was given. at->node must look up
+ * learned positions. */
 static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const vn_plan   *p = t->site->plan;
@@ -96,7 +96,7 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 	return vn_try(t, &later, err);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* A later call begins with an empty state. */
 static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
@@ -113,9 +113,9 @@ static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 }
 
 /* What is fitted at an operation: a function that reads the number off, or the constant of a
- * finding and its range: for an operation alone, and with other operations in between (no steps: not fitted).
- * The rows of an operation are tried in order until one answers; a row with `beside` is always
- * tried. */
+ * finding and its range: for an operation alone, and with other operations in between (no
+ * steps: not fitted). The rows of an operation are tried in order until one answers; a row with
+ * `beside` is always tried. */
 static const struct row {
 	uint64_t   ops;
 	vn_finding finding;
@@ -179,7 +179,7 @@ static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool amo
 	return st;
 }
 
-/* ---- several at once ------------------------------------------------------------------------------------ */
+/* ---- several at once ------------------------------------------------------------------------- */
 
 /* Can one number be fitted for several operations of this kind at once? */
 static bool is_shared(vn_op op)

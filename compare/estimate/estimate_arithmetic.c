@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- squares beyond float32 ---------------------------------------------------------------------------------- */
+/* ---- squares beyond float32 ------------------------------------------------------------------ */
 
 static bool is_too_large(const vn_tensor *in, int64_t from, int64_t C)
 {
@@ -21,8 +21,8 @@ static bool is_too_large(const vn_tensor *in, int64_t from, int64_t C)
 	return isfinite(sum) && sum > (double)FLT_MAX;
 }
 
-/* Fills *made with the unmodified result, and 0 (or the bias) in the rows whose squares pass float32. Returns how many
- * rows that are. */
+/* Fills *made with the unmodified result, and 0 (or the bias) in the rows whose squares pass
+ * float32. Returns how many rows that are. */
 static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_tensor *in, int64_t C, vn_made *made)
 {
 	const vn_tensor *bias = n->op == VN_OP_LAYER_NORM && n->w[1] >= 0 ? &t->site->weights[n->w[1]] : NULL;
@@ -68,7 +68,7 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* ---- a narrower format --------------------------------------------------------------------------------------- */
+/* ---- a narrower format ----------------------------------------------------------------------- */
 
 static bool has_format(const vn_tensor *x, vn_weight_format format)
 {
@@ -130,7 +130,7 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* ---- another activation -------------------------------------------------------------------------------------- */
+/* ---- another activation ---------------------------------------------------------------------- */
 
 enum { ASKED = 4096 }; /* numbers that select the likely one */
 #define PROMISES 0.1   /* the most that a likely mistake may leave, of the error */

@@ -1,8 +1,8 @@
 /* estimate_attention.c: see estimate_attention.h.
  *
- * A sliding window, also with first keys that stay visible: with `keys` first keys and a window of `width`, the first
- * token that loses a key is at keys + width. With few digits that token may still come out right; then the first wrong
- * one is later.
+ * A sliding window, also with first keys that stay visible: with `keys` first keys and a window of
+ * `width`, the first token that loses a key is at keys + width. With few digits that token may
+ * still come out right; then the first wrong one is later.
  *
  * For mistakes that no constant expresses, a few queries select the likely one, which is then
  * computed in full.
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a window ------------------------------------------------------------------------------------------------ */
+/* ---- a window -------------------------------------------------------------------------------- */
 
 /* The first row of the checkpoint that differs. -1: no row differs, or there is no token axis. */
 static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *axes, double noise)
@@ -55,7 +55,7 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 	return first;
 }
 
-/* ---- the first keys (attention sinks) -------------------------------------------------------------------- */
+/* ---- the first keys (attention sinks) -------------------------------------------------------- */
 
 enum { MOST = 128, ROUNDS = 4 }; /* the most first keys that stay visible; rounds of fitting, each fits both */
 #define GOOD          0.25       /* a window that uses no more of the limit needs no second number */
@@ -142,7 +142,7 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 	return VN_OK;
 }
 
-/* ---- a window -------------------------------------------------------------------------------------------- */
+/* ---- a window -------------------------------------------------------------------------------- */
 
 /* Tokens before the window's end see all keys, so the window is no wider than the first token in
  * error. If the window is wider than the model's own, only that is known. */
@@ -173,7 +173,7 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 	return st ? st : fit_sinks(t, at, first, err);
 }
 
-/* ---- mistakes that no constant expresses --------------------------------------------------------------------- */
+/* ---- mistakes that no constant expresses ----------------------------------------------------- */
 
 enum { ATTEND_QUERIES = 12 }; /* queries that are asked */
 #define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format

@@ -1,6 +1,6 @@
-/* estimate_cache.c: see estimate_cache.h. Numbers that the catalogue does not list: slots moved by several, blocks of
- * another size exchanged in pairs or in any order, keys of padding. A few queries select the likely mistake, which is
- * then computed in full. */
+/* estimate_cache.c: see estimate_cache.h. Numbers that the catalogue does not list: slots moved by
+ * several, blocks of another size exchanged in pairs or in any order, keys of padding. A few
+ * queries select the likely mistake, which is then computed in full. */
 #include "compare/estimate/estimate_cache.h"
 #include "compare/hypothesis/fit.h"
 #include "compare/hypothesis/score.h"
@@ -126,7 +126,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 	return st;
 }
 
-/* ---- a table of blocks ------------------------------------------------------------------------------------ */
+/* ---- a table of blocks ----------------------------------------------------------------------- */
 
 /* Puts the tokens of block `from` into block i: keys, values or both. */
 static void put_block(keys *x, const vn_block_table *b, int i, int from)
@@ -218,7 +218,7 @@ static vn_status fit_table(const keys *of, vn_error *err)
 	return st;
 }
 
-/* ---- padding ------------------------------------------------------------------------------------------------ */
+/* ---- padding --------------------------------------------------------------------------------- */
 
 /* Keys of padding have the score 0 and their values are 0: with E the sum of a query's
  * exponentials, n padding keys scale its context by E / (E + n). */
@@ -253,7 +253,7 @@ static vn_status fit_padding(keys *x, vn_error *err)
 	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
 }
 
-/* ---- the queries and keys that are tested ---------------------------------------------------------- */
+/* ---- the queries and keys that are tested ---------------------------------------------------- */
 
 static void pick_queries(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
 {
@@ -320,7 +320,8 @@ static void end_keys(keys *x)
 	free(x->slot);
 }
 
-/* Keys alone, or values alone, of the call's own tokens are not in the cache yet; both are faults of the catalogue. */
+/* Keys alone, or values alone, of the call's own tokens are not in the cache yet;
+ * both are faults of the catalogue. */
 static vn_status fit_not_cached(vn_explain_trial *t, int node, vn_error *err)
 {
 	static const int forms[] = { VN_CACHE_LATE, VN_CACHE_STALE };

@@ -12,7 +12,7 @@
 enum { RANKS = 32, PADDED = 512 }; /* the most that are tried */
 #define NUMBER_LEAVES 0.05         /* of the error: a correct number leaves less */
 
-/* ---- a bias ------------------------------------------------------------------------------------------- */
+/* ---- a bias ---------------------------------------------------------------------------------- */
 
 static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 {
@@ -36,7 +36,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 	return vn_fit_digits(p->t, &h, 1 + more, err);
 }
 
-/* ---- ranks that are there ----------------------------------------------------------------------------- */
+/* ---- ranks that are there -------------------------------------------------------------------- */
 
 /* The part that is missing of each of n ranks' sums and, last, of the bias, by least squares. part:
  * (n + 1). */
@@ -64,7 +64,7 @@ static bool solve_missing(const vn_tested_product *p, int n, double missing[RANK
 	return vn_solve(a, missing, k);
 }
 
-/* ---- inputs that are not in the sum -------------------------------------------------------------------- */
+/* ---- inputs that are not in the sum ---------------------------------------------------------- */
 
 /* What is left of the error if the last `tail` inputs were not added. part: (R, C), the
  * contribution of the inputs after j. */
@@ -137,7 +137,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 	return st;
 }
 
-/* ---- shards joined ------------------------------------------------------------------------------------ */
+/* ---- shards joined --------------------------------------------------------------------------- */
 
 static bool channel_is_off(const vn_tested_product *p, int64_t channel)
 {
@@ -297,7 +297,7 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 	return st;
 }
 
-/* ---- padded rows -------------------------------------------------------------------------------------- */
+/* ---- padded rows ----------------------------------------------------------------------------- */
 
 /* Row i of a matrix whose rows are padded in memory by `by` elements but read as if they were
  * not: its first rows, or (transposed) all of them, in w. */
@@ -344,7 +344,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	return vn_try(p->t, &h, err);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 {

@@ -107,7 +107,7 @@ static vn_status measure_turns(vn_explain_trial *t, turning *r, const float *unm
 	return st;
 }
 
-/* ---- what may have made such turns ------------------------------------------------------------------ */
+/* ---- what may have made such turns ----------------------------------------------------------- */
 
 static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_variant *variant)
 {

@@ -99,7 +99,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* ---- single tokens ------------------------------------------------------------------------------------------- */
+/* ---- single tokens --------------------------------------------------------------------------- */
 
 /* A pair of columns is a complex number; with z the sum over heads of output * conj(input), a token
  * is rotated by the position p for which the sum over pairs of Re(z e^(-i p f)) is greatest. p may
@@ -229,7 +229,7 @@ static bool is_off(const vn_explain_trial *t, const double *y, int64_t row)
 	return !(dd <= VN_PEAK_LIMIT * t->x->unmodified.local.floor_token * xx);
 }
 
-/* ---- maps ---------------------------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 typedef struct asked {
 	double at[ASKED], is[ASKED];
@@ -260,7 +260,8 @@ static vn_status try_map(vn_explain_trial *t, const asked *a, vn_position_map m,
 	return st;
 }
 
-/* A factor that stretches from position 0 on, or from the first token of the run or the one before. */
+/* A factor that stretches from position 0 on, or from the first token of the run
+ * or the one before. */
 static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_map m, double factor, bool *done,
                              vn_error *err)
 {
@@ -355,7 +356,7 @@ vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* ---- a single token --------------------------------------------------------------------------------------------- */
+/* ---- a single token -------------------------------------------------------------------------- */
 
 vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
@@ -370,8 +371,8 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 		const double     is = position_of(r, 0), by = is / (double)t->site->first;
 		bool             done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
 		double           as;
-		/* One position in the place of another is an offset as well, so only a number that a person wrote is a
-		 * factor. */
+		/* One position in the place of another is an offset as well, so only a number that a person
+		 * wrote is a factor. */
 		vn_round_numbers written = { .x = by, .most = 3, .inverse = true };
 		while (!st && !done && vn_next_round_number(&written, &as))
 			for (int later = 1; !st && later >= 0; later--) {

@@ -175,8 +175,8 @@ static vn_status all_windows(walk *w, int64_t *windows, vn_error *err)
 
 /* ---- greedy decoding ---------------------------------------------------------------- */
 
-/* Both engines continue with the reference's token until the candidate picks another. From there separate
- * decodes would diverge. */
+/* Both engines continue with the reference's token until the candidate picks another. From there
+ * separate decodes would diverge. */
 static vn_status decode_greedily(walk *w, vn_evaluation *e, vn_error *err)
 {
 	const int32_t *ids = w->o->ids;

@@ -82,8 +82,8 @@ static vn_status same_width(const side *s, const int32_t *ids, int64_t tokens, v
 	return VN_OK;
 }
 
-/* Appends the new tokens. *begin: position in the text of the window's first token. *from: first new token of
- * the window. */
+/* Appends the new tokens. *begin: position in the text of the window's first token. *from: first
+ * new token of the window. */
 static vn_status join_text(vn_recorded_text *x, const char *path, const int32_t *ids, int64_t tokens, int64_t stride,
                            int64_t *begin, int64_t *from, vn_error *err)
 {

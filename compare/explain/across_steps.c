@@ -49,7 +49,7 @@ static bool one_token(const vn_comparison *c, int point)
 	return s && s->tokens == 1;
 }
 
-/* ---- a hypothesis in another step ----------------------------------------------------------------- */
+/* ---- a hypothesis in another step ------------------------------------------------------------ */
 
 /* A hypothesis with a range of numbers (FROM to TO) may hold with other numbers too. With two
  * fitted numbers, not every pair is valid. */
@@ -100,7 +100,7 @@ static vn_status fraction_there(group *g, const vn_hypothesis *h, int point, dou
 	return st;
 }
 
-/* ---- steps that speak against it -------------------------------------------------------------------- */
+/* ---- steps that speak against it ------------------------------------------------------------- */
 
 /* The first step in which the point is right, the last such step, and the one before x. */
 static int right_ones(const vn_comparison *c, const vn_explanation *x, int point[RIGHT])
@@ -200,7 +200,7 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 	return st;
 }
 
-/* ---- one explanation ----------------------------------------------------------------------------------- */
+/* ---- one explanation ------------------------------------------------------------------------- */
 
 /* If an unrefuted answer explains x as well, drops the answers that other steps refute. */
 static void take_out(group *g, int which)
@@ -284,7 +284,7 @@ static vn_status conclude_step(group *g, int which, vn_error *err)
 	return st;
 }
 
-/* ---- an answer of another step -------------------------------------------------------------------------- */
+/* ---- an answer of another step --------------------------------------------------------------- */
 
 /* Tries an answer fitted in another step at a step without an answer. That step may have too few
  * numbers to fit one. */
@@ -334,7 +334,7 @@ static vn_status share_answer(group *g, int which, vn_error *err)
 	return st;
 }
 
-/* ---- arrangements ------------------------------------------------------------------------------------- */
+/* ---- arrangements ---------------------------------------------------------------------------- */
 
 /* For arrangements, which are not recomputed: does y have the same arrangement with another
  * number, beyond what the precision leaves open? */
@@ -365,7 +365,7 @@ static void note_other_numbers(group *g)
 	}
 }
 
-/* ---- one point --------------------------------------------------------------------------------------------- */
+/* ---- one point ------------------------------------------------------------------------------- */
 
 static bool has_unexplained(const group *g)
 {

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An error below this many floors in every step is easily reduced by chance: there are many slots. */
+/* An error below this many floors in every step is easily reduced by
+ * chance: there are many slots. */
 #define CLEAR 4.0
 /* Another slot that leaves no more than this many times the limit may be the answer as well. */
 #define APART 4.0
@@ -65,7 +66,7 @@ static double dot_product(const double *a, const double *b, int64_t n)
 	return sum;
 }
 
-/* ---- the steps ---------------------------------------------------------------------------------------------- */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 static void close_query(query *q)
 {
@@ -99,7 +100,8 @@ static void attend_query(query *q)
 	}
 }
 
-/* Moves the recomputation to explanation x and reads its step. *fits: it is a step of one token of an attention. */
+/* Moves the recomputation to explanation x and reads its step. *fits: it is a step of one token
+ * of an attention. */
 static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bool *fits, vn_error *err)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
@@ -143,7 +145,7 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bo
 	return VN_OK;
 }
 
-/* ---- what a slot leaves ---------------------------------------------------------------------------------------- */
+/* ---- what a slot leaves ---------------------------------------------------------------------- */
 
 /* Writes the head's context y + w (v_a - y): slot a has another key and the share w more of the
  * sum. */
@@ -262,7 +264,7 @@ static bool best_value(const query *q, int n, int64_t a, double *by)
 	return any && many;
 }
 
-/* ---- which slot, and what it holds ------------------------------------------------------------------------------- */
+/* ---- which slot, and what it holds ----------------------------------------------------------- */
 
 typedef struct slot {
 	int     of;

@@ -235,8 +235,8 @@ static int output_of(const vn_node *n, int value)
 	return -1;
 }
 
-/* The attention node if the recomputation is at an output of it and the last query is recorded there; else
- * NULL. */
+/* The attention node if the recomputation is at an output of it and the last query is recorded
+ * there; else NULL. */
 static const vn_node *attention_of(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
@@ -376,8 +376,8 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	return st;
 }
 
-/* Moves the recomputation to each explanation in turn: measures the ranges if r is not NULL, else tries
- * the answer. */
+/* Moves the recomputation to each explanation in turn: measures the ranges if r is not NULL,
+ * else tries the answer. */
 static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best,
                             int others, vn_error *err)
 {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which of several answers that the numbers cannot tell apart comes first ------------------------------- */
+/* ---- which of several answers that the numbers cannot tell apart comes first ----------------- */
 
 /* The number of origins that the answer explains. */
 static int count_explained(const vn_explanations *x, const vn_hypothesis *h)
@@ -82,7 +82,7 @@ static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn
 	}
 }
 
-/* ---- origins ---------------------------------------------------------------------------------------------------- */
+/* ---- origins --------------------------------------------------------------------------------- */
 
 /* IN_FULL: origins that are explained one by one. For further origins (at most AT_ALL) only the
  * answers found at the same point are tried. After IN_VAIN origins without an answer the rest is
@@ -139,7 +139,7 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	return st;
 }
 
-/* ---- what is inside another operation ------------------------------------------------------------------------ */
+/* ---- what is inside another operation -------------------------------------------------------- */
 
 /* The checkpoint of the operation that contains a value which nothing reads: gate_act is a
  * factor inside mlp_act; scores and probabilities belong to attention. -1: none. */

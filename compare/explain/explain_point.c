@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- strategies that are made of others ---------------------------------------------------------------------- */
+/* ---- strategies that are made of others ------------------------------------------------------ */
 
 /* Keeps a strategy's findings only if they explain the checkpoint. */
 typedef struct kept {
@@ -156,7 +156,8 @@ static int find_counterpart(const vn_explain_trial *t, int node)
 	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
 }
 
-/* Tries the answers of t->like and the next best of the catalogue, in the heads where they were made. */
+/* Tries the answers of t->like and the next best of the catalogue,
+ * in the heads where they were made. */
 static vn_status try_like(vn_explain_trial *t, vn_error *err)
 {
 	const vn_explanation *like = t->like;
@@ -183,7 +184,7 @@ static vn_status try_like(vn_explain_trial *t, vn_error *err)
 	return t->x->n_fit ? vn_catalogue_alike(t, err) : VN_OK;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* The occasions on which a checkpoint is explained. */
 typedef enum occasion {
@@ -193,8 +194,8 @@ typedef enum occasion {
 	FITTED_REFUTED = 8, /* or a fitted answer, which would be found again */
 } occasion;
 
-/* All strategies: every hypothesis about a checkpoint is tried by one of them. They are tried in this order until one
- * answers. */
+/* All strategies: every hypothesis about a checkpoint is tried by one of them. They are tried in
+ * this order until one answers. */
 static const struct strategy {
 	vn_status (*try)(vn_explain_trial *t, vn_error *err);
 	unsigned when;        /* on which occasions */
@@ -243,10 +244,10 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 	return st;
 }
 
-/* ---- a checkpoint --------------------------------------------------------------------------------------------- */
+/* ---- a checkpoint ---------------------------------------------------------------------------- */
 
-/* Moves the recomputation to t->x->point and computes the unmodified operation there; leave_point ends it.
- * t->x->why_not says why it cannot be computed. */
+/* Moves the recomputation to t->x->point and computes the unmodified operation there; leave_point
+ * ends it. t->x->why_not says why it cannot be computed. */
 static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *plan;

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* The rows of findings.def: words with a place for one number, behind the title of a mistake; or a function. */
+/* The rows of findings.def: words with a place for one number, behind the title of a
+ * mistake; or a function. */
 static const struct row {
 	bool       titled;
 	vn_mistake mistake;
@@ -54,7 +55,7 @@ static void put_words(const vn_sentence *s)
 		vn_text_add(s->text, s->size, "; and pairs columns 2i and 2i + 1");
 }
 
-/* ---- where, and what speaks against it --------------------------------------------------------------------------- */
+/* ---- where, and what speaks against it ------------------------------------------------------- */
 
 static void put_also(const vn_plan *p, vn_hypothesis *h)
 {
@@ -123,7 +124,7 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 	}
 }
 
-/* ---- what would tell answers apart ------------------------------------------------------------------------ */
+/* ---- what would tell answers apart ----------------------------------------------------------- */
 
 enum { ENOUGH_TO_TELL = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 9.2) */
 

@@ -20,8 +20,8 @@ static void set_pool_floor(vn_comparison *c, int g)
 	}
 }
 
-/* A step whose floor is this many times the median step's is left out: the floor or the reference is wrong
- * there, which is reported for that step. */
+/* A step whose floor is this many times the median step's is left out: the floor or the reference
+ * is wrong there, which is reported for that step. */
 #define AS_A_WHOLE 100.0
 
 static double floor_of(const vn_comparison *c, const vn_channel_pool *pool, int row)
@@ -59,7 +59,8 @@ static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, 
 	return VN_OK;
 }
 
-/* t: rows of the reference and of the floor run, both overwritten. value: NaN when the rows have no channels. */
+/* t: rows of the reference and of the floor run, both overwritten. value: NaN when the rows
+ * have no channels. */
 static vn_status measure_pool(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t,
                               unsigned char *const data[2], double *value, vn_error *err)
 {

@@ -18,8 +18,8 @@
 
 /* ---- a recording ------------------------------------------------------------------- */
 
-/* With fewer numbers two engines in one format may agree to the bit: so do nearly all prompts of two tokens in
- * the fixtures, and an eighth of those with seventy. */
+/* With fewer numbers two engines in one format may agree to the bit: so do nearly all prompts of
+ * two tokens in the fixtures, and an eighth of those with seventy. */
 enum { ENOUGH_NUMBERS = 512 };
 
 static const char *find_fact(const vn_recording *r, const char *key)
@@ -72,7 +72,8 @@ static bool same_numbers(const vn_checkpoint *p)
 	return true;
 }
 
-/* A candidate from the reference's own engine has the same bits as the floor, so it is not checked. */
+/* A candidate from the reference's own engine has the same bits as the floor,
+ * so it is not checked. */
 static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 {
 	const char *engine = find_fact(c->opened.floor, "engine"), *own = find_fact(c->opened.cand, "engine");
@@ -97,18 +98,18 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 
 /* ---- how large it may be ---------------------------------------------------------------- */
 
-/* Limits that apply without a floor: the user's, or else vernier's own. A run that breaks them would be outside
- * its limits by itself. */
+/* Limits that apply without a floor: the user's, or else vernier's own. A run that breaks them
+ * would be outside its limits by itself. */
 static const vn_limit *limit_of(const vn_limit_set *said, const vn_limit_set *own, int m, vn_form *form)
 {
 	*form = said->limit[VN_WITHOUT_FLOOR][m].rule || own->limit[VN_WITHOUT_FLOOR][m].rule ? VN_WITHOUT_FLOOR : VN_PLAIN;
 	return said->limit[VN_WITHOUT_FLOOR][m].rule ? &said->limit[VN_WITHOUT_FLOOR][m] : &own->limit[*form][m];
 }
 
-/* How far the floor may exceed such a limit. The limits are meant for trained models and whole tensors. For the
- * few numbers of a decoded token the floor varies by chance: up to twice in norm (four times in squares) in
- * healthy bf16 runs, and 2.1 times in norm for a model of 80 layers that were not trained together. A reference
- * with a fault exceeds the limit a hundred times or more. */
+/* How far the floor may exceed such a limit. The limits are meant for trained models and whole
+ * tensors. For the few numbers of a decoded token the floor varies by chance: up to twice in norm
+ * (four times in squares) in healthy bf16 runs, and 2.1 times in norm for a model of 80 layers that
+ * were not trained together. A reference with a fault exceeds the limit a hundred times or more. */
 static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double limit, double value)
 {
 	const vn_check       k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
@@ -198,25 +199,25 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 
 /* ---- a run of the model ------------------------------------------------------------------- */
 
-/* The nmse that another order of summation may cause: fp32.yaml's limit for float32; for float64, that of
- * transformers' float32 norms; for 16 bits, more than any healthy runs differ. */
+/* The nmse that another order of summation may cause: fp32.yaml's limit for float32; for float64,
+ * that of transformers' float32 norms; for 16 bits, more than any healthy runs differ. */
 static double allowed_slack(vn_policy p)
 {
 	return p.storage == VN_F64 ? 1e-12 : p.storage == VN_F32 ? 1e-8 : 1e-3;
 }
 
-/* The difference may be at most a tenth of the floor without the reference's own fault, which is part of the
- * measured floor. A scale error of 2 % exceeds that. The bound for a single token is a hundred times larger, as in
- * fp32.yaml. */
+/* The difference may be at most a tenth of the floor without the reference's own fault, which is
+ * part of the measured floor. A scale error of 2 % exceeds that. The bound for a single token is a
+ * hundred times larger, as in fp32.yaml. */
 static bool is_own(const vn_checkpoint *p, const double own[2], double least)
 {
 	return own[0] <= fmax((p->floor[VN_M_NMSE] - own[0]) / 10, least) &&
 	       own[1] <= fmax((p->floor[VN_M_WORST_TOKEN_NMSE] - own[1]) / 10, 100 * least);
 }
 
-/* Allows for another engine in the same format. transformers in bfloat16 is 4.0 and 7.5 floors of one run away
- * (bf16.yaml), which is two of the floors used here. The bound is twice that, and four times more for few numbers,
- * whose errors vary by chance. */
+/* Allows for another engine in the same format. transformers in bfloat16 is 4.0 and 7.5 floors of
+ * one run away (bf16.yaml), which is two of the floors used here. The bound is twice that, and four
+ * times more for few numbers, whose errors vary by chance. */
 static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_ref)
 {
 	const double times = p->m.n < VN_SMALL_SAMPLE ? 16 : 4, least = storage_rounding(of_ref);

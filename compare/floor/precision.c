@@ -18,8 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove nothing, because 0, 1
- * and masks exist in every format. TENSORS: tensors sampled across the model, since most would need decompressing. */
+/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove
+ * nothing, because 0, 1 and masks exist in every format. TENSORS: tensors sampled across the model,
+ * since most would need decompressing. */
 enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, TENSORS = 64, FORMATS = 4 };
 
 static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
@@ -118,7 +119,8 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 	vn_recording_forget(r);
 	for (int i = 1; i < FORMATS; i++)
 		most = found[i] > found[most] ? i : most;
-	/* Autocast leaves many tensors in float32, perhaps most. It is enough that some have the claimed format. */
+	/* Autocast leaves many tensors in float32, perhaps most. It is enough that some have
+	 * the claimed format. */
 	if (st || most == said || 2 * found[most] <= known || (vn_policy_partly(word) && found[said]))
 		return st;
 	snprintf(text, sizeof text, "the %s claims precision %.32s, but its numbers are %s: %d of the %d tensors examined",

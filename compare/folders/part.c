@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The variables of one scheduler: this process's number, the number of the first, the step from one to the next,
- * and how many there are. NULL: 0, 1, unknown. */
+/* The variables of one scheduler: this process's number, the number of the first, the step from one
+ * to the next, and how many there are. NULL: 0, 1, unknown. */
 static const struct scheduler {
 	const char *index, *first, *step, *count;
 } schedulers[] = {
@@ -16,7 +16,8 @@ static const struct scheduler {
 	{ "JOB_COMPLETION_INDEX", NULL, NULL, NULL },
 };
 
-/* Reads decimal digits and nothing else. Returns false for another text, or a number that is too large. */
+/* Reads decimal digits and nothing else. Returns false for another text,
+ * or a number that is too large. */
 static bool read_number(const char *text, size_t length, long *x)
 {
 	*x = 0;

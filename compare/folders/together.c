@@ -130,7 +130,8 @@ int vn_together_status(const vn_together *t)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Writes who recorded the files of a folder: "  (vernier-ref 1.0, f16; trained weights; 2 files by another)". */
+/* Writes who recorded the files of a folder: "  (vernier-ref 1.0, f16; trained weights;
+ * 2 files by another)". */
 static void say_recorders(const vn_together *t, int side, FILE *out)
 {
 	const char *first = "";
@@ -352,7 +353,8 @@ static vn_status check_parts(const vn_together *part, const char *const *path, i
 	return VN_OK;
 }
 
-/* The part with the first name that was not taken yet; at (n): how many pairs were taken from each. */
+/* The part with the first name that was not taken yet; at (n): how many pairs were
+ * taken from each. */
 static int next_part(const vn_together *part, int n, const int *at)
 {
 	int first = -1;

@@ -1,4 +1,5 @@
-/* together_read.c: reads the outcome of the pairs of two folders, or of several, from JSON; see together.h. */
+/* together_read.c: reads the outcome of the pairs of two folders, or of several,
+ * from JSON; see together.h. */
 #include "compare/folders/together_internal.h"
 
 #include "compare/text/json.h"
@@ -30,7 +31,8 @@ static bool verdict_is(const json_t *object, int status)
 	return verdict && strcmp(verdict, vn_together_verdicts[status]) == 0;
 }
 
-/* Of several candidates, the list must be in the order of who_has: then a summary is written as it was read. */
+/* Of several candidates, the list must be in the order of who_has: then a summary is
+ * written as it was read. */
 static bool read_holders(const json_t *j, int sides, bool *there)
 {
 	const char *text = json_string_value(j);
@@ -51,7 +53,8 @@ static bool read_holders(const json_t *j, int sides, bool *there)
 	return sides > 2 && last >= 0;
 }
 
-/* The status is the worst of the candidates'. null: neither the candidate nor the reference has it. */
+/* The status is the worst of the candidates'. null: neither the candidate nor the
+ * reference has it. */
 static bool read_each(const json_t *list, int sides, const bool *there, int status, char *each)
 {
 	int worst = 0;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- attention ----------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 /* Attention is computed here, in double, from everything that it read. */
 vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
@@ -46,7 +46,7 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 	return st;
 }
 
-/* ---- a rotation ---------------------------------------------------------------------------------------------- */
+/* ---- a rotation ------------------------------------------------------------------------------ */
 
 /* The position by which the token at position `at` is rotated. */
 static double map_position(const vn_position_map *m, int64_t at)
@@ -156,7 +156,7 @@ vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, v
 	return st;
 }
 
-/* ---- an activation ------------------------------------------------------------------------------------------- */
+/* ---- an activation --------------------------------------------------------------------------- */
 
 static double sigmoid(double x)
 {
@@ -284,7 +284,7 @@ vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h,
 	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
-/* ---- a narrower format --------------------------------------------------------------------------------------- */
+/* ---- a narrower format ----------------------------------------------------------------------- */
 
 enum { OFF_BY_ONE_IN = 4 }; /* at most one number in 4 may differ by one last place */
 

@@ -108,8 +108,9 @@ static vn_status same_bits(const vn_comparison *c, int a, int b, bool *same, vn_
 	return st;
 }
 
-/* A stale value is that of a step in which it was right, maybe some steps ago. If it never was, one mistake makes the
- * same numbers in each of these steps (as a query that sees the first key alone). */
+/* A stale value is that of a step in which it was right, maybe some steps ago. If it never
+ * was, one mistake makes the same numbers in each of these steps (as a query that sees the
+ * first key alone). */
 static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_error *err)
 {
 	bool      same = true;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what it reads ----------------------------------------------------------------------------------------- */
+/* ---- what it reads --------------------------------------------------------------------------- */
 
 static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads, int64_t padding, const vn_attend *a,
                             double **x, vn_error *err)
@@ -111,7 +111,7 @@ void vn_attend_close(vn_attend *a)
 	*a = (vn_attend) { 0 };
 }
 
-/* ---- as the edit rounds it ---------------------------------------------------------------------------------- */
+/* ---- as the edit rounds it ------------------------------------------------------------------- */
 
 static bool has_rounding(const vn_attend_edit *e)
 {
@@ -155,7 +155,7 @@ vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *
 	return VN_OK;
 }
 
-/* ---- what it makes ----------------------------------------------------------------------------------------- */
+/* ---- what it makes --------------------------------------------------------------------------- */
 
 /* Scores are recorded as they are before the mask and the softmax. */
 static bool is_of_softmax(vn_attend_kind kind)
@@ -386,7 +386,8 @@ static double finish_query(const query *x, const double *is, double *y)
 	return make_output(x, is, y);
 }
 
-/* Rounds each score, each exponential and their sum that is near the middle to the side that fits *is better. */
+/* Rounds each score, each exponential and their sum that is near the middle to the side that
+ * fits *is better. */
 static void settle_scores(const query *x, const double *is, double *y)
 {
 	const int64_t n = x->n + x->padding;

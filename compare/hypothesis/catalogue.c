@@ -52,8 +52,8 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 		snprintf(h->holds, sizeof h->holds, "%s", faulty->value[n->in[0]].name);
 }
 
-/* A hypothesis that leaves more than this share of the error in the columns of a first look does not explain it:
- * an answer must leave less than half (vn_fits). */
+/* A hypothesis that leaves more than this share of the error in the columns of a first look does
+ * not explain it: an answer must leave less than half (vn_fits). */
 #define LEAVES 0.75
 
 /* Computes some columns of a hypothesis. *settled: they leave so much error that the rest is not
@@ -265,7 +265,7 @@ vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err)
 	return st;
 }
 
-/* ---- two at one operation --------------------------------------------------------------------------------- */
+/* ---- two at one operation -------------------------------------------------------------------- */
 
 /* Operations that are cheap enough to recompute some hundred times, and that engines get wrong
  * in several ways. */
@@ -340,7 +340,8 @@ vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err)
 	           : try_eps_and(t, h->fault[0] - 1, err);
 }
 
-/* Pairs that are tried at expensive operations too: one mistake of a mask may move both of its ends. */
+/* Pairs that are tried at expensive operations too: one mistake of a mask may move
+ * both of its ends. */
 static const struct {
 	vn_mistake first, second;
 } known_pairs[] = {
@@ -388,13 +389,14 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
 			if (b != a && may_join(t, b, node))
 				st = try_pair(t, a, b, node, err);
-	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right, and leaves far less. */
+	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right,
+	 * and leaves far less. */
 	return st || (vn_answered(t) && !(vn_hypothesis_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST))
 	           ? st
 	           : try_eps_and_fault(t, err);
 }
 
-/* ---- what does the same ----------------------------------------------------------------------------------- */
+/* ---- what does the same ---------------------------------------------------------------------- */
 
 static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the matrix as the file has it -------------------------------------------------------------- */
+/* ---- the matrix as the file has it ----------------------------------------------------------- */
 
 static bool is_plain(const vn_tensor *w)
 {
@@ -55,7 +55,7 @@ static double element_at(const vn_edited *e, int64_t i)
 	return vn_number_at(e->w[k], e->transposed ? i % e->N * e->M + i / e->N : i);
 }
 
-/* ---- formats --------------------------------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------------------------------- */
 
 /* TF32: ten bits after the leading one, and float32's exponent. */
 static double as_tf32(double x)
@@ -168,7 +168,7 @@ static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 		row[i] = as_stored(e, row[i]);
 }
 
-/* ---- edits --------------------------------------------------------------------------------------------- */
+/* ---- edits ----------------------------------------------------------------------------------- */
 
 /* Index i of n is in one of edit->n shards. Returns where it comes from. */
 static int64_t shard_index(const vn_matrix_edit *edit, int64_t i, int64_t n)
@@ -209,7 +209,7 @@ void vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_
 		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0, edit->scaled ? nudge : 0);
 }
 
-/* ---- the product with it ------------------------------------------------------------------------------------- */
+/* ---- the product with it --------------------------------------------------------------------- */
 
 /* The table of weights with another tensor in the place of weight w. */
 static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error *err)

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* ---- by looking for the least error ----------------------------------------------------------------- */
+/* ---- by looking for the least error ---------------------------------------------------------- */
 
 typedef struct fit {
 	vn_explain_trial *t;
@@ -68,7 +68,7 @@ vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int6
 	return st;
 }
 
-/* ---- whole numbers ------------------------------------------------------------------------------------ */
+/* ---- whole numbers --------------------------------------------------------------------------- */
 
 enum { BESIDE = 64 }; /* numbers tried on each side */
 
@@ -130,7 +130,7 @@ vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int6
 	return VN_OK;
 }
 
-/* ---- numbers of some digits --------------------------------------------------------------------------- */
+/* ---- numbers of some digits ------------------------------------------------------------------ */
 
 vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_error *err)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the catalogue id ------------------------------------------------------------------------------------ */
+/* ---- the catalogue id ------------------------------------------------------------------------ */
 
 static const struct {
 	vn_mistake  id;
@@ -80,7 +80,7 @@ bool vn_hypothesis_is_fitted(const vn_hypothesis *h)
 	return h->change.kind != VN_BY_CATALOGUE && h->change.kind != VN_BY_RESULT;
 }
 
-/* ---- sameness ----------------------------------------------------------------------------------------------- */
+/* ---- sameness -------------------------------------------------------------------------------- */
 
 static bool same_number(double a, double b, int digits)
 {
@@ -186,7 +186,7 @@ bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)
 	return fitted ? vn_hypothesis_same(a, b) : strcmp(vn_hypothesis_id(a, id), vn_hypothesis_id(b, other)) == 0;
 }
 
-/* ---- its numbers ---------------------------------------------------------------------------------------------- */
+/* ---- its numbers ----------------------------------------------------------------------------- */
 
 void vn_constant_put(vn_hypothesis *h, const char *name, double value)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a plan --------------------------------------------------------------------------------------------------- */
+/* ---- a plan ---------------------------------------------------------------------------------- */
 
 static bool is_reached(const vn_plan *p, const vn_hypothesis *h, int node)
 {
@@ -111,7 +111,7 @@ static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h,
 	return VN_OK;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
@@ -151,7 +151,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 	return st == VN_ERR_USAGE ? VN_OK : st; /* a number that the operation refuses gives no result */
 }
 
-/* ---- in another layer -------------------------------------------------------------------------------------------- */
+/* ---- in another layer ------------------------------------------------------------------------ */
 
 bool vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value)
 {

@@ -49,9 +49,10 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 	x->n += x->n < VN_EXPLAIN_KEPT;
 }
 
-/* Masked keys have probability 0 in every implementation, without rounding. Counts keys that a hypothesis masks (own is
- * 0, and was not without it) although the candidate gives them a probability that did not underflow, in its own format
- * or, whatever the file holds, in that of its run, to which own is rounded. */
+/* Masked keys have probability 0 in every implementation, without rounding. Counts keys that a
+ * hypothesis masks (own is 0, and was not without it) although the candidate gives them a
+ * probability that did not underflow, in its own format or, whatever the file holds, in that of its
+ * run, to which own is rounded. */
 static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 {
 	enum { SUMMED_AT_ONCE = 512 };
@@ -309,7 +310,7 @@ vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
 	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, &t->variants, err);
 }
 
-/* ---- which of them explain it ------------------------------------------------------------------ */
+/* ---- which of them explain it ---------------------------------------------------------------- */
 
 static void drop_hypothesis(vn_explanation *x, int i)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- heads --------------------------------------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 /* The axis of heads. Returns false if there is none, one head only, or too many heads. */
 static bool heads_of(const vn_explain_trial *t, vn_head_part *part)
@@ -97,7 +97,7 @@ bool vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_
 	return true;
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 int64_t *vn_own_calls(const vn_explain_trial *t, bool *later)
 {
@@ -122,7 +122,7 @@ int64_t vn_call_of(const int64_t *begins, int call, int64_t i)
 	return call == VN_OWN_CALLS ? begins[i] : i < call ? -1 : i - i % call;
 }
 
-/* ---- what the run continued with ----------------------------------------------------------------------------- */
+/* ---- what the run continued with ------------------------------------------------------------- */
 
 /* The operation that reads this point in the model's plan is right on the recorded numbers: the run
  * continued with them. */
@@ -156,7 +156,7 @@ vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
 	                                                                : VN_CONSUMED_UNKNOWN;
 }
 
-/* ---- what a hypothesis makes --------------------------------------------------------------------------------- */
+/* ---- what a hypothesis makes ----------------------------------------------------------------- */
 
 vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err)
 {

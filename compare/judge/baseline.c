@@ -169,8 +169,9 @@ static double badness_of(vn_metric m, vn_form form, double value)
 	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER ? 1 - value : value;
 }
 
-/* The same limit in a checkpoint of the baseline: same rule, same number of steps; NULL if absent. Channel
- * limits may have any number of steps, because steps that are wrong as a whole are left out of them. */
+/* The same limit in a checkpoint of the baseline: same rule, same number of steps; NULL if absent.
+ * Channel limits may have any number of steps, because steps that are wrong as a whole are left
+ * out of them. */
 static json_t *limit_in(const before *p, const vn_check *k)
 {
 	const json_t *all = json_object_get(p->j, "limits");
@@ -221,7 +222,8 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 		                                                       : VN_WORSE;
 	}
 	*was = json_number_value(value);
-	/* Reports may be chained, each 1 % worse than the last, so the comparison uses the best value ever recorded. */
+	/* Reports may be chained, each 1 % worse than the last, so the comparison uses the best
+	 * value ever recorded. */
 	const double least = json_is_number(best) ? json_number_value(best) : *was;
 	const bool   count = vn_metric_get(k->metric)->kind == VN_KIND_COUNT;
 	const double room = count ? 0.0 : VN_BASELINE_ROOM;
@@ -233,9 +235,9 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 	return now <= then * (1 + room) ? VN_KNOWN : VN_WORSE;
 }
 
-/* Whether the steps of its channel pool are on average no worse than they were. The factor beyond chance grows
- * when the steps are more alike, and the worst channel changes with the number of steps that are wrong as a
- * whole. */
+/* Whether the steps of its channel pool are on average no worse than they were. The factor beyond
+ * chance grows when the steps are more alike, and the worst channel changes with the number of
+ * steps that are wrong as a whole. */
 static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const vn_checkpoint *k)
 {
 	double   now = 0, then = 0;
@@ -281,7 +283,8 @@ static vn_status measured_since(vn_comparison *all, const baseline *b, const bef
 	return st;
 }
 
-/* Whether the steps judged together got worse while this one, which is not the farthest of them, did not. */
+/* Whether the steps judged together got worse while this one, which is not the farthest
+ * of them, did not. */
 static bool others_are_worse(const vn_comparison *c, const before *p, const vn_checkpoint *k)
 {
 	if (!p || k->since != VN_WORSE || k->worst < 0)
@@ -368,7 +371,8 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 
 /* ---- all of them ----------------------------------------------------------------------- */
 
-/* Fails when a checkpoint of the baseline is missing here. Checkpoints new in this comparison are allowed. */
+/* Fails when a checkpoint of the baseline is missing here. Checkpoints new in this
+ * comparison are allowed. */
 static vn_status all_found(const baseline *b, vn_error *err)
 {
 	const before *first = NULL;

@@ -99,9 +99,10 @@ static bool high_is_good(const vn_seen *s)
 	return s->form != VN_OVER_FLOOR && vn_metric_get(s->metric)->better == VN_HIGHER;
 }
 
-/* Equal bits may be chance, so no limit is below what one rounding to the coarser format causes: an error of up
- * to eps / 2, evenly distributed, so about eps^2 / 22 in nmse and almost nothing in the norm. The factor of one
- * channel is 1 within its error in most runs, but off by up to 8 eps in some (fp16-acc32.yaml, bf16.yaml). */
+/* Equal bits may be chance, so no limit is below what one rounding to the coarser format causes: an
+ * error of up to eps / 2, evenly distributed, so about eps^2 / 22 in nmse and almost nothing in the
+ * norm. The factor of one channel is 1 within its error in most runs, but off by up to 8 eps in
+ * some (fp16-acc32.yaml, bf16.yaml). */
 static double least_limit(const vn_seen *s)
 {
 	const double          eps = ldexp(1.0, -s->digits);
@@ -133,7 +134,8 @@ static double round_up(double x)
 	}
 }
 
-/* For a share of rows: when n rows had no fault, up to 3 in n may have one, with 95 % confidence. */
+/* For a share of rows: when n rows had no fault, up to 3 in n may have one,
+ * with 95 % confidence. */
 static void fit_share(group *g, double margin)
 {
 	double rows = 0;
@@ -144,8 +146,8 @@ static void fit_share(group *g, double margin)
 	g->none = !(g->first > 0);
 }
 
-/* Fits log y = a + b layer to the worst value of each layer, then lifts the line above all of them. Returns
- * false with a single layer. */
+/* Fits log y = a + b layer to the worst value of each layer, then lifts the line above all of them.
+ * Returns false with a single layer. */
 static bool fit_slope(const group *g, double *a, double *b)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, lift = 0;
@@ -168,7 +170,8 @@ static bool fit_slope(const group *g, double *a, double *b)
 	return true;
 }
 
-/* Fits a limit by depth only when its two numbers pay off: tighter by half or more over all layers. */
+/* Fits a limit by depth only when its two numbers pay off: tighter by half or more
+ * over all layers. */
 static void fit_depth(group *g, int layers, double margin)
 {
 	enum { TIGHTER_BY = 3 }; /* halves: 1.5 */
@@ -240,7 +243,8 @@ static int by_order(const void *a, const void *b)
 	return ((const point *)a)->order - ((const point *)b)->order;
 }
 
-/* Writes text in double quotes, replacing characters that YAML cannot hold there or would interpret. */
+/* Writes text in double quotes, replacing characters that YAML cannot hold there or
+ * would interpret. */
 static void print_quoted(const char *text, const char *instead_of, FILE *out)
 {
 	char *clean = vn_utf8_escape(text, strlen(text));
@@ -310,7 +314,8 @@ static bool stands_beside(const group *g, int n, const vn_seen *s)
 	                                                          : VN_M_NMSE);
 }
 
-/* Writes keys at this indent. A limit next to a multiple of the floor applies where there is no floor. */
+/* Writes keys at this indent. A limit next to a multiple of the floor applies where
+ * there is no floor. */
 static void print_keys(const group *g, int n, const char *indent, FILE *out)
 {
 	char key[VN_KEY_TEXT];

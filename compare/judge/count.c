@@ -29,7 +29,8 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 	return s->rows - from;
 }
 
-/* Collects the ids of one checkpoint, which need not be one of c->result.point; if it is NULL, of a pool. */
+/* Collects the ids of one checkpoint, which need not be one of c->result.point;
+ * if it is NULL, of a pool. */
 static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *one, int pool, int32_t *id)
 {
 	int64_t n = 0;
@@ -161,8 +162,8 @@ double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric
 	                          vn_count_carrying(c, p));
 
 	fewer = fmin(fewer, (double)vn_count_independent(c, p, c->result.hidden));
-	/* The factor itself takes one degree of freedom. The allowance for n numbers is already subtracted from the
-	 * scale; nothing is subtracted from a norm, to which the rest adds. */
+	/* The factor itself takes one degree of freedom. The allowance for n numbers is already
+	 * subtracted from the scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
 	const double luck = norm ? error + rest / 2 : error - 6 * sqrt(rest / n);
 	double       left = fmax(0, far - fmax(luck, 0));

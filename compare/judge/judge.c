@@ -41,8 +41,8 @@ void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
 			p->floor[i] = m->has[i] ? vn_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
 }
 
-/* The checks of one checkpoint: each limit once, plus nonfinite, max_abs, vacuous tensors and an invalid floor,
- * which need no rule. */
+/* The checks of one checkpoint: each limit once, plus nonfinite, max_abs, vacuous tensors and an
+ * invalid floor, which need no rule. */
 typedef struct checks {
 	vn_check check[VN_N_FORMS * VN_N_METRICS + 5];
 	int      n;
@@ -64,8 +64,8 @@ static void add_check(checks *list, vn_metric m, vn_form form, const vn_limit *l
 	k->value = note ? (double)NAN : vn_limit_subject(m, form, value);
 }
 
-/* fp32.yaml's limit for products after the embedding is four times the first; its limit for a divergence is
- * eight times the second. */
+/* fp32.yaml's limit for products after the embedding is four times the first; its limit for a
+ * divergence is eight times the second. */
 #define SUMS_FLOOR 2.5e-11
 #define SUMS_KL    1.25e-6
 
@@ -76,8 +76,9 @@ double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
 	return vn_metric_get(m)->kind == VN_KIND_SQUARES ? SUMS_FLOOR : m == VN_M_KL_MEAN ? SUMS_KL : 0.0;
 }
 
-/* Over many numbers, rounding leaves no common factor in one run and a tiny one in another, so a factor's floor
- * is at least what rounding leaves in a single number: 0.42 units in the last place of 1. */
+/* Over many numbers, rounding leaves no common factor in one run and a tiny one in another,
+ * so a factor's floor is at least what rounding leaves in a single number: 0.42 units in the
+ * last place of 1. */
 static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
 {
 	const int own = vn_policy_digits(c->opened.policy), kept = vn_dtype_digits(p->m.grid);
@@ -92,8 +93,8 @@ static double over_floor(double value, double floor)
 	return value / floor;
 }
 
-/* The divergence of few rows depends on a few rounded scores, and so does its floor, so their ratio says
- * nothing. In healthy runs eight rows are within a factor of 2. */
+/* The divergence of few rows depends on a few rounded scores, and so does its floor, so their ratio
+ * says nothing. In healthy runs eight rows are within a factor of 2. */
 enum { FEW_ROWS = 8 };
 
 /* The values held against a limit: those of the checkpoint, or of all steps judged with it. */
@@ -127,8 +128,9 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
 	return s;
 }
 
-/* Below this count, one ratio of independent errors in 10,000 exceeds 4; with 16 numbers, one in 250. A
- * checkpoint with fewer numbers is excused if it passes the limit that applies without a floor. */
+/* Below this count, one ratio of independent errors in 10,000 exceeds 4; with 16 numbers, one
+ * in 250. A checkpoint with fewer numbers is excused if it passes the limit that applies
+ * without a floor. */
 enum { TOO_FEW_NUMBERS = 32 };
 
 static bool is_excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metric m, const subject *s,
@@ -150,8 +152,8 @@ static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 	return of;
 }
 
-/* Whether this step alone breaks a limit that the steps break together. Measured in floors of all the steps, as
- * they were judged, because its own floor may be tiny by chance. */
+/* Whether this step alone breaks a limit that the steps break together. Measured in floors of all
+ * the steps, as they were judged, because its own floor may be tiny by chance. */
 static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const subject *s)
 {
 	const bool over = form == VN_OVER_FLOOR;
@@ -186,8 +188,8 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))
 		return false; /* the ratio of few numbers varies by chance */
 	if (info->scores && !p->scores) {
-		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule that names
-		 * this checkpoint gets a note. */
+		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule
+		 * that names this checkpoint gets a note. */
 		if (l->rule->match)
 			add_check(to, m, form, l, 0, "this metric exists for logits only");
 		return true;
@@ -251,7 +253,8 @@ static void doubt_check(vn_comparison *c, const vn_checkpoint *p, const vn_check
 		vn_lines_once(&c->result.warnings, "", "times",
 		              "%s:%d: max_abs %g is too tight for %s: half a ULP of %s at %.3g is %.2g", k->rule->file, k->line,
 		              k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
-	/* One rounding causes an error of up to 2^-(digits+1), whose square is 0.18 of that on average. */
+	/* One rounding causes an error of up to 2^-(digits+1), whose square is 0.18 of
+	 * that on average. */
 	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
 	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
 		vn_lines_once(&c->result.warnings, "", "times",
@@ -259,8 +262,8 @@ static void doubt_check(vn_comparison *c, const vn_checkpoint *p, const vn_check
 		              k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
 
-/* Ids, indices and counts are right or wrong; a relative error cannot tell. This also covers candidates that
- * store them as floats. */
+/* Ids, indices and counts are right or wrong; a relative error cannot tell. This also covers
+ * candidates that store them as floats. */
 static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const vn_limit_set *set)
 {
 	for (int f = 0; f < VN_N_FORMS; f++)

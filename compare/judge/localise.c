@@ -123,8 +123,8 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 	return n;
 }
 
-/* Outside its limits and not already so in the baseline, either alone or together with its other steps, one of
- * which is charged. */
+/* Outside its limits and not already so in the baseline, either alone or together with its other
+ * steps, one of which is charged. */
 static bool is_outside(const vn_comparison *c, const vn_checkpoint *p)
 {
 	return (p->status == VN_OUTSIDE && p->fails) ||
@@ -132,7 +132,8 @@ static bool is_outside(const vn_comparison *c, const vn_checkpoint *p)
 	       (p->channels >= 0 && c->result.channel_pool[p->channels].outside);
 }
 
-/* Argument of push_carried: the value and step asked for, and the first step with something outside. */
+/* Argument of push_carried: the value and step asked for, and the first step with
+ * something outside. */
 typedef struct carried {
 	vn_graph *g;
 	size_t    step, from;
@@ -146,8 +147,8 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
 	a->yes = a->yes || (step == a->step ? a->g->carries[value] : step >= a->from);
 }
 
-/* A plan's values come after their inputs. From earlier steps only whether anything was outside is used,
- * because each attention reads them all. */
+/* A plan's values come after their inputs. From earlier steps only whether anything was outside is
+ * used, because each attention reads them all. */
 static void carry_errors(const vn_comparison *c, int step)
 {
 	vn_graph *g = c->result.graph;
@@ -172,8 +173,8 @@ static double limit_fraction_of(const vn_checkpoint *p)
 	return most;
 }
 
-/* The share of its limits that a checkpoint's error uses while within them. Non-finite values are skipped, and
- * a nearly exhausted format range is not an error. */
+/* The share of its limits that a checkpoint's error uses while within them. Non-finite values are
+ * skipped, and a nearly exhausted format range is not an error. */
 static double brought_error(const vn_checkpoint *p)
 {
 	double most = 0;
@@ -186,8 +187,8 @@ static double brought_error(const vn_checkpoint *p)
 	return most;
 }
 
-/* After a divergence, an origin must exceed the error of its inputs by this factor, both measured as shares of
- * their limits. */
+/* After a divergence, an origin must exceed the error of its inputs by this factor, both measured
+ * as shares of their limits. */
 static const double ANEW = 4;
 
 /* Outside because its input is nearly outside, and was farther out earlier. */

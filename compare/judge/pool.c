@@ -14,8 +14,8 @@ static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 	return s->rank > 0 && s->dim[s->rank - 1] > 0 ? p->m.n / s->dim[s->rank - 1] : 0;
 }
 
-/* The next checkpoint from i on that holds one row under this name; with name NULL, the next that is in no
- * pool. -1: none. */
+/* The next checkpoint from i on that holds one row under this name; with name NULL, the next that
+ * is in no pool. -1: none. */
 static int next_row(const vn_comparison *c, int i, const char *name)
 {
 	for (; i < c->result.n_points; i++) {

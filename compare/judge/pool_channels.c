@@ -66,8 +66,8 @@ static bool belongs_to_pool(const vn_comparison *c, int point, member *m)
 	return token >= 0 && (*axes ? vn_axes_find(axes, "key") < 0 : e->shape.rank == 2) && m->outer * m->inner <= WIDEST;
 }
 
-/* Engines compute calls of one token and of several differently, so the two are pooled apart: an error in one
- * kind would be diluted by the other. */
+/* Engines compute calls of one token and of several differently, so the two are pooled apart: an
+ * error in one kind would be diluted by the other. */
 static bool are_alike(const vn_comparison *c, const member *x, const member *y)
 {
 	const vn_checkpoint *a = &c->result.point[x->point], *b = &c->result.point[y->point];
@@ -156,7 +156,8 @@ static bool values_at(const vn_tensor t[2], int64_t at, double x[2])
 	return isfinite(x[0]) && isfinite(x[1]);
 }
 
-/* The squares of the reference's number and of the difference. Returns false if one is not finite. */
+/* The squares of the reference's number and of the difference.
+ * Returns false if one is not finite. */
 static bool pair_at(const vn_tensor t[2], int64_t at, double *rr, double *dd)
 {
 	double     x[2];
@@ -183,9 +184,10 @@ static channel channel_of(const vn_tensor t[2], int64_t at)
 	return k;
 }
 
-/* Is the error in all rows of a part, not in a single one? Either no single row has most of the error, or the other
- * rows are off by at least half as much, in size and in the same direction. (The error of a factor is largest where
- * the number is largest: one of 8 normal numbers has half of all squares in one case of five.) */
+/* Is the error in all rows of a part, not in a single one? Either no single row has most of the
+ * error, or the other rows are off by at least half as much, in size and in the same direction.
+ * (The error of a factor is largest where the number is largest: one of 8 normal numbers has half
+ * of all squares in one case of five.) */
 static bool goes_on(const vn_tensor t[2], int64_t at)
 {
 	double rr = 0, rd = 0, dd = 0, row[3] = { 0, 0, 0 }; /* sums; those of the row with the largest error */
@@ -207,8 +209,8 @@ static bool goes_on(const vn_tensor t[2], int64_t at)
 }
 
 /* Is this step's number of the channel off? Its squared error must be at least a quarter of the
- * channel's mean; or, where the number is small, a 64th of it, if its relative error is at least half
- * the channel's and it is four times as far off as all other numbers of the step. */
+ * channel's mean; or, where the number is small, a 64th of it, if its relative error is at least
+ * half the channel's and it is four times as far off as all other numbers of the step. */
 static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double dd)
 {
 	const double n = (double)p->m.finite, each = p->m.value[VN_M_RMSE] * p->m.value[VN_M_RMSE],
@@ -241,7 +243,7 @@ static vn_status find_first(vn_comparison *c, const member *in, int n, const cha
 	return st;
 }
 
-/* ---- a pool ------------------------------------------------------------------------------------ */
+/* ---- a pool ---------------------------------------------------------------------------------- */
 
 static void choose_rows(const member *in, int n, vn_channel_pool *g)
 {
@@ -257,8 +259,9 @@ static void choose_rows(const member *in, int n, vn_channel_pool *g)
 	}
 }
 
-/* An error in only a part of the steps is smaller in all of them together. So parts are also measured
- * by themselves. A part counts if it shows this many times the error that all steps together show. */
+/* An error in only a part of the steps is smaller in all of them together. So parts are also
+ * measured by themselves. A part counts if it shows this many times the error that all steps
+ * together show. */
 #define OF_A_PART 1.5
 enum { PARTS = 4 };
 
@@ -271,8 +274,8 @@ static int64_t token_of(const vn_comparison *c, const vn_pooled_row *r)
 	return at >= 0 && at < n ? ids[at] : -1;
 }
 
-/* Has the pool enough different tokens? If one token or phrase is repeated, its rows are nearly alike, and
- * so are their roundings: these look like an error in all rows, but are not a fault. */
+/* Has the pool enough different tokens? If one token or phrase is repeated, its rows are nearly
+ * alike, and so are their roundings: these look like an error in all rows, but are not a fault. */
 static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 {
 	int64_t seen[VN_CHANNEL_FEWEST];
@@ -406,8 +409,8 @@ static bool has_member(const member *in, int n, int point)
 	return false;
 }
 
-/* Pools all steps of a name. When a step that is wrong as a whole is charged, also pools the remaining steps,
- * so that another step is charged only for its own errors. */
+/* Pools all steps of a name. When a step that is wrong as a whole is charged, also pools the
+ * remaining steps, so that another step is charged only for its own errors. */
 static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
 {
 	member   *rest = malloc((size_t)n * sizeof *rest);

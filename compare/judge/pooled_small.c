@@ -52,8 +52,8 @@ static void add_step(double *value, const double *of_step, vn_metric m, double n
 		value[m] = fmax(value[m], of_step[m]);
 }
 
-/* Combines the metrics of all members from those of each, summing in units of `unit`. Returns the index of the
- * worst. */
+/* Combines the metrics of all members from those of each, summing in units of `unit`.
+ * Returns the index of the worst. */
 static int64_t join_members(const vn_comparison *c, const member *in, int n, bool floor, double unit, vn_squares *row,
                             vn_size *size, double *value)
 {

@@ -63,8 +63,8 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		                   : NULL;
 	if (info->kind == VN_KIND_COSINE && value > info->loose && value <= 0)
 		return "lets an unrelated tensor pass";
-	/* A factor beyond 6 standard errors is 0 in most tensors, whatever their fault, and positive by chance in
-	 * others. */
+	/* A factor beyond 6 standard errors is 0 in most tensors, whatever their fault, and positive by
+	 * chance in others. */
 	if (info->kind == VN_KIND_FACTOR && value == 0)
 		return "depends on the number of elements: rounding alone exceeds it in small tensors, and stays far below in "
 			   "large ones";

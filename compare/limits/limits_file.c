@@ -140,7 +140,8 @@ static bool is_of_precision(const char *file, const char *word)
 	return n > 1 && strncmp(file, word, n) == 0 && file[n] == '-';
 }
 
-/* Reports a name that is neither a file nor shipped limits. "fp16-acc32" is close to "fp16-acc32.yaml". */
+/* Reports a name that is neither a file nor shipped limits. "fp16-acc32" is close to
+ * "fp16-acc32.yaml". */
 static vn_status no_limits(const char *path, vn_error *err)
 {
 	char            folder[PATH_MAX], bare[VN_NEAREST_MAX - 8], word[VN_NEAREST_MAX], first[NAME_MAX + 1];

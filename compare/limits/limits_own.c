@@ -30,8 +30,8 @@ static const char *file_for(const char *precision, bool gdn)
 	return p.storage != VN_BF16 ? "fp32.yaml" : gdn ? "bf16-gdn.yaml" : "bf16.yaml";
 }
 
-/* Coarsest first, because a file of several block formats has the error of the coarsest. Q4_K files may use
- * blocks of 4 or 5 bits for rows that are no multiple of 256. */
+/* Coarsest first, because a file of several block formats has the error of the coarsest. Q4_K files
+ * may use blocks of 4 or 5 bits for rows that are no multiple of 256. */
 static const char *const blocks[][2] = {
 	{ "Q4_K", "q4_k.yaml" },
 	{ "Q5_K", "q5_k.yaml" },

@@ -254,8 +254,8 @@ static vn_status read_keys(body *b)
 	const vn_status st = vn_yaml_map(b->r->y, "a map of limits (key: value)", rule_key, b);
 	if (!st && b->is_rule && !b->inner && !b->rule->match)
 		return vn_yaml_fail_at(b->r->y, line, column, "a rule without match");
-	/* A limit without a reason cannot be defended when it breaks. A file's defaults are explained by its name
-	 * and head. */
+	/* A limit without a reason cannot be defended when it breaks. A file's defaults are explained
+	 * by its name and head. */
 	if (!st && b->is_rule && !b->inner && (!b->rule->why || !b->rule->why[strspn(b->rule->why, " \t\n")]))
 		return vn_yaml_fail_at(b->r->y, line, column, "a rule without why: state the reason of the limit");
 	return st;

@@ -108,9 +108,9 @@ static void count_uses(vn_limits_use *u, int rule)
 
 /* ---- trying them on the tensors ---------------------------------------------------- */
 
-/* Whether rounding changes the metric. A distance in units of the coarser format is 0 for values rounded to it,
- * and agreement of rows is not lost by rounding. For all others rounding to nearest gives the smallest error
- * that the format allows. */
+/* Whether rounding changes the metric. A distance in units of the coarser format is 0 for values
+ * rounded to it, and agreement of rows is not lost by rounding. For all others rounding to nearest
+ * gives the smallest error that the format allows. */
 static bool sees_rounding(vn_metric m)
 {
 	const vn_metric_kind kind = vn_metric_get(m)->kind;

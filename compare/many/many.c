@@ -45,8 +45,8 @@ vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err)
 	return VN_OK;
 }
 
-/* The row of a label, or -1. Rows added by the current candidate are not searched, because no two of its
- * checkpoints share a label. */
+/* The row of a label, or -1. Rows added by the current candidate are not searched, because no two
+ * of its checkpoints share a label. */
 static int find_row(const vn_many *m, const char *label)
 {
 	int low = 0, high = m->n_sorted;
@@ -208,8 +208,8 @@ bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
 	return true;
 }
 
-/* Records why a candidate was not compared. A missing or damaged file concerns one candidate; lack of memory or
- * a signal ends the run. */
+/* Records why a candidate was not compared. A missing or damaged file concerns one candidate; lack
+ * of memory or a signal ends the run. */
 static vn_status add_trouble(vn_many_candidate *x, vn_comparison *c, vn_status why, const vn_error *trouble,
                              vn_error *err)
 {
@@ -274,7 +274,8 @@ const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate)
 	return row < x->n_cells && x->cell[row].there ? &x->cell[row] : NULL;
 }
 
-/* A candidate without a checkpoint that others have and the reference lacks agrees with the reference. */
+/* A candidate without a checkpoint that others have and the reference lacks agrees
+ * with the reference. */
 int vn_many_odd(const vn_many *m, int row)
 {
 	int compared = 0, outside = 0, last = VN_MANY_NONE;
@@ -291,7 +292,8 @@ int vn_many_odd(const vn_many *m, int row)
 	return compared > 1 && outside == compared ? VN_MANY_ALL : VN_MANY_SEVERAL;
 }
 
-/* Is candidate i worse than j? Those with the same verdict and first divergence stand in their order. */
+/* Is candidate i worse than j? Those with the same verdict and first divergence
+ * stand in their order. */
 static bool is_worse(const vn_many *m, int i, int j)
 {
 	const vn_many_candidate *a = &m->candidate[i], *b = &m->candidate[j];

@@ -1,13 +1,13 @@
-/* many_html.c: reports several candidates as one HTML page without network. A vote has no script: no recording of it
- * is the reference of all others. */
+/* many_html.c: reports several candidates as one HTML page without network. A vote has no
+ * script: no recording of it is the reference of all others. */
 #include "compare/many/many_forms.h"
 #include "compare/report/report_page.h"
 #include "compare/text/markup.h"
 
 #include <math.h>
 
-/* A page opens quickly with this many rows in which all candidates are within. Rows in which a candidate is
- * outside are always included. */
+/* A page opens quickly with this many rows in which all candidates are within. Rows in which a
+ * candidate is outside are always included. */
 enum { WITHIN_ROWS = 4000, WARNINGS = 8 };
 
 const char vn_many_page[] =

@@ -78,7 +78,8 @@ static vn_status elect_majority(vn_vote *v, const vn_many *pairs, int n, vn_erro
 	                           pairs->candidate[0].trouble);
 }
 
-/* The result of comparing with the elected recording, and whether this one belongs to the majority. */
+/* The result of comparing with the elected recording, and whether this one belongs
+ * to the majority. */
 static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, int i)
 {
 	const vn_many_cell *x = i == elected ? NULL : vn_many_cell_of(pairs, row, pair_of(n, elected, i));

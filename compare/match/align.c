@@ -100,8 +100,8 @@ static int64_t step_rows(const vn_recording *r, int step)
 	return s ? s->rows : 0;
 }
 
-/* Engines that only need the next token compute the end of the run for the last row alone. Then only that row
- * of the other side is compared. */
+/* Engines that only need the next token compute the end of the run for the last row alone. Then
+ * only that row of the other side is compared. */
 static vn_status align_last(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
 {
 	const char *first[2] = { NULL, NULL };

@@ -66,8 +66,8 @@ static void note_failure(vn_measuring *m, vn_status st, const vn_error *why)
 	m->why = *why;
 }
 
-/* Unmapping is most of what a thread does alone between two batches: 33 ms for 2.9 GB; shared, 10 ms. Two threads that
- * measure gain nothing, because each interrupts the other. */
+/* Unmapping is most of what a thread does alone between two batches: 33 ms for 2.9 GB; shared,
+ * 10 ms. Two threads that measure gain nothing, because each interrupts the other. */
 enum { FEW_THREADS = 2 };
 
 static void give_back_job(void *ctx, int i)
@@ -83,7 +83,8 @@ static void flush_batch(batch *b, vn_measuring *m, int n)
 	const vn_status st = b->n > 0 ? vn_measure_many(b->job, b->n, b->threads, &why) : VN_OK;
 	for (int i = 0; i < n; i++)
 		note_failure(&m[i], st, &why);
-	/* Numbers that cannot be read are a finding about their tensor; other failures end the comparison. */
+	/* Numbers that cannot be read are a finding about their tensor;
+	 * other failures end the comparison. */
 	for (int i = 0; i < b->n; i++)
 		if (vn_status_ends_job(b->job[i].st))
 			note_failure(b->p[i].of, b->job[i].st, &b->job[i].why);
@@ -122,8 +123,8 @@ static vn_tensor of_entry(const vn_recording *r, int entry)
 	return (vn_tensor) { .dtype = e->dtype, .shape = e->shape };
 }
 
-/* Whether the job must be read in parts because a file does not store the numbers in the order of measurement:
- * token by token, each with all its numbers. */
+/* Whether the job must be read in parts because a file does not store the numbers in the order of
+ * measurement: token by token, each with all its numbers. */
 static bool in_parts(const pending *p)
 {
 	const vn_comparison *c = p->of->c;
@@ -180,7 +181,8 @@ static int64_t job_bytes(const pending *p, const vn_job *job)
 	       (axis >= 0 ? TOKEN_BYTES * job->ref.shape.dim[axis] : 0);
 }
 
-/* Total for the progress line, in bytes, because checkpoint sizes differ by factors of thousands. */
+/* Total for the progress line, in bytes, because checkpoint sizes differ by
+ * factors of thousands. */
 static int64_t all_bytes(const vn_measuring *m, int n)
 {
 	int64_t sum = 0;
@@ -202,7 +204,8 @@ static void add_pair(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_ch
 	pending         p = { of, point, entry, -1 };
 	const vn_status read = load_pair(&p, job, &why);
 	if (read) {
-		/* Measure the pending jobs first: a tensor may have two names, and they may need what is released below. */
+		/* Measure the pending jobs first: a tensor may have two names, and they may need what
+		 * is released below. */
 		flush_batch(b, all, n);
 		release_pair(&p);
 		if (vn_status_ends_job(read))
@@ -222,7 +225,8 @@ static void add_pair(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_ch
 	b->n++;
 }
 
-/* Moves to the next checkpoint, from *at on, that has an entry to measure; returns that, or -1 at the end. */
+/* Moves to the next checkpoint, from *at on, that has an entry to measure; returns that,
+ * or -1 at the end. */
 static int next_entry(const vn_measuring *m, int *at)
 {
 	for (; !m->st && *at < m->c->result.n_points; ++*at) {
@@ -239,14 +243,15 @@ static bool sorts_before(const vn_checkpoint *p, const vn_checkpoint *q)
 	return p->step != q->step ? p->step < q->step : p->order < q->order;
 }
 
-/* The job whose reference the next one may share: `like`, unless it is read in parts or measured; else the last. */
+/* The job whose reference the next one may share: `like`, unless it is read in parts or
+ * measured; else the last. */
 static int find_sharer(const batch *b, int like)
 {
 	return b->n > 0 && like >= 0 && b->job[like].ref.data ? like : b->n - 1;
 }
 
-/* Adds the next checkpoint, and that of each other comparison with the same reference. Returns false at the
- * end. */
+/* Adds the next checkpoint, and that of each other comparison with the same reference.
+ * Returns false at the end. */
 static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 {
 	int first = -1, like = -1, entry = -1;

@@ -9,8 +9,8 @@
 
 enum { CLAIMS_NAMED = 4 }; /* claims named; the rest are counted */
 
-/* Checks the labels of an entry against the plan and writes a wrong one as half a line. Returns 0 if all are
- * right. last: the preceding value in this step. */
+/* Checks the labels of an entry against the plan and writes a wrong one as half a line. Returns 0
+ * if all are right. last: the preceding value in this step. */
 static int find_wrong_claim(const vn_plan *plan, const vn_entry *e, int value, int last, char *text, size_t room)
 {
 	const int       root = vn_plan_root(plan, value);

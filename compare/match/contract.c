@@ -139,8 +139,8 @@ static vn_plan *plan_of(const json_t *config)
 	return plan;
 }
 
-/* Two spellings of one model, such as RoPE settings in the form of transformers 4 or 5, or a default written
- * out, give the same plan. */
+/* Two spellings of one model, such as RoPE settings in the form of transformers 4 or 5, or a
+ * default written out, give the same plan. */
 static bool same_arithmetic(const json_t *x, const json_t *y)
 {
 	vn_plan *a = plan_of(x), *b = plan_of(y);
@@ -223,7 +223,8 @@ static void compare_configs(const contract *c, const char *const text[2])
 	json_decref(j[1]);
 }
 
-/* Compares the plans, which the recorders built from configs. Replay, origins and names depend on them. */
+/* Compares the plans, which the recorders built from configs. Replay,
+ * origins and names depend on them. */
 static void compare_plans(const contract *c)
 {
 	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
@@ -242,7 +243,8 @@ static void say_model(const char *family, const vn_plan *plan, char text[100])
 	vn_text_clean(text, 100);
 }
 
-/* A model: its plan, and the name of its family (NULL: not said). made: a plan to be destroyed, or NULL. */
+/* A model: its plan, and the name of its family (NULL: not said).
+ * made: a plan to be destroyed, or NULL. */
 typedef struct described {
 	const vn_plan *plan;
 	const char    *family;

@@ -30,8 +30,8 @@ static bool named_so(const char *name)
 
 typedef enum kind { RECORDING, FOLDER, OTHER } kind;
 
-/* Decides by name alone. A link to a file that was not fetched, or a pipe, then counts as a recording that
- * cannot be opened, instead of being skipped. */
+/* Decides by name alone. A link to a file that was not fetched, or a pipe, then counts as a
+ * recording that cannot be opened, instead of being skipped. */
 static kind kind_of(const char *folder, const char *name)
 {
 	char      path[PATH_MAX];

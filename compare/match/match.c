@@ -47,8 +47,8 @@ static void set_unfit(vn_checkpoint *p, vn_misfit why)
 	p->fails = true;
 }
 
-/* Whether an entry's axes are valid: one word for each axis, no word twice. Otherwise reports it and returns
- * false. */
+/* Whether an entry's axes are valid: one word for each axis, no word twice.
+ * Otherwise reports it and returns false. */
 static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
 {
 	vn_dims     d;
@@ -186,8 +186,8 @@ static void pair_up(const vn_comparison *c, matching *m)
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		m->head[i] = -1;
 		m->partner[i] = vn_recording_find(c->opened.cand, e->step, e->name);
-		/* A candidate without a plan cannot know that two names here mean one tensor, so the reference's
-		 * aliases decide. */
+		/* A candidate without a plan cannot know that two names here mean one tensor, so the
+		 * reference's aliases decide. */
 		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->opened.cand))
 			m->partner[i] = m->partner[e->same_as];
 		if (m->partner[i] >= 0)
@@ -202,8 +202,8 @@ static void pair_up(const vn_comparison *c, matching *m)
 	for (int i = k - 1; i >= 0; i--) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		int             home = vn_recording_find(c->opened.ref, e->step, e->name);
-		/* Conversely, a name that the reference lacks may be a second name of a tensor that it has under the
-		 * first. */
+		/* Conversely, a name that the reference lacks may be a second name of a tensor that it has
+		 * under the first. */
 		if (home < 0 && e->same_as >= 0)
 			home = vn_recording_find(c->opened.ref, e->step, vn_recording_entry(c->opened.cand, e->same_as)->name);
 		if (home < 0 && e->again)
@@ -282,8 +282,8 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 	return VN_OK;
 }
 
-/* Moves checkpoint order[i] to place i, in place, because a second copy of millions would double the memory.
- * Overwrites order. */
+/* Moves checkpoint order[i] to place i, in place, because a second copy of millions would double
+ * the memory. Overwrites order. */
 static void permute_checkpoints(vn_checkpoint *point, int n, int *order)
 {
 	for (int i = 0; i < n; i++) {
@@ -298,8 +298,8 @@ static void permute_checkpoints(vn_checkpoint *point, int n, int *order)
 	}
 }
 
-/* Orders checkpoints whose place the reference does not record: by the plan, or as in the candidate. Extras
- * stay last. */
+/* Orders checkpoints whose place the reference does not record: by the plan, or as in the
+ * candidate. Extras stay last. */
 static vn_status put_in_order(vn_comparison *c, vn_error *err)
 {
 	int n = 0, unsaid = 0, said = 0;

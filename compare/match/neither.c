@@ -35,7 +35,8 @@ static int by_key(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Counts the values with names, each under its first name, except those computed only on request. */
+/* Counts the values with names, each under its first name, except those computed
+ * only on request. */
 static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 {
 	int64_t n = 0;

@@ -81,7 +81,8 @@ static vn_status map_all(side *s, const char *const *names, int n, vn_recording 
 	return st;
 }
 
-/* Takes a row of a batch or one of several packed prompts. A batch of one row may be packed as well. */
+/* Takes a row of a batch or one of several packed prompts. A batch of one row may
+ * be packed as well. */
 static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	const vn_status st = vn_recording_batch(*r) == 1 ? vn_batched_row(r, 0, err) : VN_OK;
@@ -249,7 +250,8 @@ static void say_calls(vn_comparison *c, const vn_call *call, int n)
 		vn_lines_add(&c->result.notes, "calls: %d more steps are joined like this", said - SAID);
 }
 
-/* Joins a prompt that one side ran in chunks, and tokens that one side decoded and the other read at once. */
+/* Joins a prompt that one side ran in chunks, and tokens that one side decoded and the
+ * other read at once. */
 static vn_status join_calls(vn_comparison *c, vn_error *err)
 {
 	vn_recording           **both[] = { &c->opened.ref, &c->opened.cand, &c->opened.floor };

@@ -21,9 +21,9 @@ static const char stale[] =
 static const char left_over[] =
 	"both sides hold the numbers of another step with other tokens, so this step was not compared";
 
-/* Whether an entry is a table of whole numbers that may be constant: a cache may have one block, and all tokens
- * may belong to one sequence. A tensor that the model computes under another name is not such a table even when
- * it is stored as int32. */
+/* Whether an entry is a table of whole numbers that may be constant: a cache may have one block,
+ * and all tokens may belong to one sequence. A tensor that the model computes under another name is
+ * not such a table even when it is stored as int32. */
 static bool is_table(const vn_entry *e)
 {
 	static const char *const list[] = { "block_table",  "block_tables", "slot_mapping", "slot_map",      "seq_lens",
@@ -36,7 +36,8 @@ static bool is_table(const vn_entry *e)
 	return false;
 }
 
-/* Probabilities over one key are always 1, tables may be constant, and a single number is always constant. */
+/* Probabilities over one key are always 1, tables may be constant, and a single number is
+ * always constant. */
 static bool may_be_constant(const vn_entry *e)
 {
 	const vn_shape *s = &e->shape;
@@ -136,9 +137,10 @@ static int by_point(const void *a, const void *b)
 	return point ? point : numbers ? numbers : (x > y) - (x < y); /* in execution order */
 }
 
-/* Few numbers may be equal by chance, in 8 bits or when saturated. Evidence against chance is the number of
- * distinct nonzero values times the stored bits of the significand; the leading bit is always 1 and carries no
- * information. 3 values are enough in float32, 7 in float16, 10 in bfloat16 and 22 in float8 (e4m3). */
+/* Few numbers may be equal by chance, in 8 bits or when saturated. Evidence against chance is the
+ * number of distinct nonzero values times the stored bits of the significand; the leading bit is
+ * always 1 and carries no information. 3 values are enough in float32, 7 in float16, 10 in bfloat16
+ * and 22 in float8 (e4m3). */
 enum { ENOUGH_BITS = 64 };
 
 /* Reading t is enough: b has the same bytes. */
@@ -183,7 +185,7 @@ static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, co
 	       !(p->value >= 0 && p->value == q->value);
 }
 
-/* ---- another step's ---------------------------------------------------------------------------- */
+/* ---- another step's -------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -225,8 +227,8 @@ static bool is_another_steps(const vn_comparison *c, const vn_checkpoint *p, con
 	return x && y && memcmp(x, y, (size_t)rows_of(c, p) * sizeof *x) != 0;
 }
 
-/* Looks up the first of these points that both steps of the reference have, and compares its numbers. found:
- * there is one. */
+/* Looks up the first of these points that both steps of the reference have, and compares its
+ * numbers. found: there is one. */
 static vn_status same_at(vn_comparison *c, int step, int other, const char *const *name, bool *found, bool *yes,
                          vn_error *err)
 {
@@ -240,9 +242,10 @@ static vn_status same_at(vn_comparison *c, int step, int other, const char *cons
 	return *found ? look_at(c->opened.ref, a, b, same_bytes, yes, err) : VN_OK;
 }
 
-/* Two tokens that were never trained may have the same embedding. Then everything that does not attend to
- * earlier tokens is equal: also the first norm, unless positions were added, but nothing after attention. An
- * embedding that was not read again proves nothing; neither do the scores of a step that was not read at all. */
+/* Two tokens that were never trained may have the same embedding. Then everything that does not
+ * attend to earlier tokens is equal: also the first norm, unless positions were added, but nothing
+ * after attention. An embedding that was not read again proves nothing; neither do the scores of a
+ * step that was not read at all. */
 static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes,
                               vn_error *err)
 {
@@ -276,7 +279,7 @@ static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_
 	return VN_OK;
 }
 
-/* ---- both --------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* The key by which equal tensors are sorted next to each other, and the kind of repetition that
  * makes the later of two equal ones vacuous. */

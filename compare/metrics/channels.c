@@ -169,8 +169,8 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 	return VN_OK;
 }
 
-/* Whether two tokens differ: a quarter of their first numbers differ by a 16th. A repeated token has the same
- * errors again, so it is no new evidence. */
+/* Whether two tokens differ: a quarter of their first numbers differ by a 16th. A repeated token
+ * has the same errors again, so it is no new evidence. */
 VN_CLONES static bool differ(const double *x, const double *y, int64_t n)
 {
 	int64_t count = 0;
@@ -207,8 +207,8 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 
 /* ---- what they come to ------------------------------------------------------------------ */
 
-/* The factors of all channels, less 1: their median, and their spread as the standard deviation of a normal
- * distribution. */
+/* The factors of all channels, less 1: their median, and their spread as the standard deviation of
+ * a normal distribution. */
 typedef struct factors {
 	double middle, spread;
 } factors;

@@ -240,8 +240,8 @@ static work *work_of(work *w, int n, int64_t u)
 	return &w[lo];
 }
 
-/* Where the files store the numbers contiguously, units measured a few at a time stay in the cache. Gathered
- * numbers are read faster in larger groups. */
+/* Where the files store the numbers contiguously, units measured a few at a time stay in the cache.
+ * Gathered numbers are read faster in larger groups. */
 enum { FEW_UNITS = 4 };
 
 static bool in_files(const vn_job *job)
@@ -405,8 +405,8 @@ static void measure_some(void *ctx, int thread)
 	}
 }
 
-/* Checks the digests of jobs read in parts beforehand, one tensor in each thread: otherwise all threads would
- * wait for the thread with the first part. */
+/* Checks the digests of jobs read in parts beforehand, one tensor in each thread: otherwise all
+ * threads would wait for the thread with the first part. */
 static void verify_some(void *ctx, int thread)
 {
 	pass *p = ctx;

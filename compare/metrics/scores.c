@@ -35,8 +35,8 @@ static void top_add(vn_top *t, double x, int64_t at)
 	t->at[i] = at;
 }
 
-/* Loads both sides of a block as double, with weight zero for non-finite scores. Returns true when the only
- * such scores are minus infinity on both sides. */
+/* Loads both sides of a block as double, with weight zero for non-finite scores. Returns true when
+ * the only such scores are minus infinity on both sides. */
 static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double *r, double *c)
 {
 	bool good = true;
@@ -89,7 +89,8 @@ static double standard_deviation(const vn_score_sweep *s)
 	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
 }
 
-/* x - log(1 + x) without cancellation for |x| < 1/8, by a series with a remainder below 2^-53 of the result. */
+/* x - log(1 + x) without cancellation for |x| < 1/8, by a series with a remainder below
+ * 2^-53 of the result. */
 static double second_order(double x)
 {
 	double sum = 0;
@@ -98,11 +99,12 @@ static double second_order(double x)
 	return x * x * sum;
 }
 
-/* KL = sum p log(p/q) is small although its terms p y, with y = log(p/q) of either sign, are not. Instead we
- * sum p (e^-y - 1 + y), which is never negative and has the same total, because sum p e^-y = sum q = 1. The
- * row's constant in y, the log of the sums of exp, is first guessed from the scores where r is highest. The sum
- * u of p (e^-y - 1), which is 0 for the right y, tells how far off the guess was and what it added: u - log(1 +
- * u). If that is most of the total, a second sweep uses the right y. */
+/* KL = sum p log(p/q) is small although its terms p y, with y = log(p/q) of either sign, are not.
+ * Instead we sum p (e^-y - 1 + y), which is never negative and has the same total, because sum p
+ * e^-y = sum q = 1. The row's constant in y, the log of the sums of exp, is first guessed from the
+ * scores where r is highest. The sum u of p (e^-y - 1), which is 0 for the right y, tells how far
+ * off the guess was and what it added: u - log(1 + u). If that is most of the total, a second sweep
+ * uses the right y. */
 static void measure_divergence(const vn_score_sweep *w, double at_ref, vn_score_row *out)
 {
 	const double rm = w->top[0].score[0], cm = w->top[1].score[0];

@@ -195,7 +195,8 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 
 /* ---- f64 and i32 --------------------------------------------------------- */
 
-/* Loads both sides of a block, with zeros where either is not finite. Returns the number of finite pairs. */
+/* Loads both sides of a block, with zeros where either is not finite.
+ * Returns the number of finite pairs. */
 static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK],
                           double max[2], vn_sums *s)
 {
@@ -213,9 +214,9 @@ static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t a
 	return finite;
 }
 
-/* Powers of two that scale the largest number of each side, and the largest difference, to between a quarter
- * and one, so that squares and sums neither overflow nor underflow. Their inverses must be representable too:
- * below 2^-1021 the numbers stay smaller. */
+/* Powers of two that scale the largest number of each side, and the largest difference, to between
+ * a quarter and one, so that squares and sums neither overflow nor underflow. Their inverses must
+ * be representable too: below 2^-1021 the numbers stay smaller. */
 static void take_scales(const double max[2], int scale[3])
 {
 	for (int i = 0; i < 3; i++) {
@@ -249,8 +250,8 @@ void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size
 	if (p->brief)
 		return;
 
-	/* With subnormal numbers the rms would lose precision, so the reference is scaled by 2^100. The difference
-	 * of two of the largest numbers overflows, so halves are subtracted. */
+	/* With subnormal numbers the rms would lose precision, so the reference is scaled by 2^100. The
+	 * difference of two of the largest numbers overflows, so halves are subtracted. */
 	const int    up = scale[0] < -900 ? 100 : 0;
 	const double half = scale[2] > 1023 ? 0.5 : 1.0, least = ldexp(row_scale(s->sq.rr, s->finite), scale[0] + up);
 	spread->rel = 0;

@@ -89,7 +89,8 @@ double vn_beyond(double off, double nmse, double n)
 {
 	if (!(off < 1e6)) /* unrelated data, whose square may overflow */
 		return off;
-	/* The part of nmse that the factor does not explain. If that is tiny, its digits have cancelled. */
+	/* The part of nmse that the factor does not explain. If that is tiny,
+	 * its digits have cancelled. */
 	const double beyond = off - 6.0 * sqrt(fmax(nmse - off * off, 0x1p-20 * nmse) / n);
 	return beyond < 0.0 ? 0.0 : beyond; /* a NaN stays */
 }

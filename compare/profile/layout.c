@@ -59,7 +59,8 @@ static bool is_promising(const search *s, const list *order, double limit)
 	return vn_drawn_nmse(&x) <= 2 * limit;
 }
 
-/* The nmse in that order. Large tensors are sampled with an odd step, because axis lengths are usually even. */
+/* The nmse in that order. Large tensors are sampled with an odd step, because axis lengths
+ * are usually even. */
 static double measure_order(const search *s, const list *order)
 {
 	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_DRAWN_SAMPLED | 1;
@@ -69,7 +70,8 @@ static double measure_order(const search *s, const list *order)
 	return vn_drawn_nmse(&x);
 }
 
-/* Keeps the first of several equally good orders: where two axes hold the same numbers, their order is arbitrary. */
+/* Keeps the first of several equally good orders: where two axes hold the same numbers,
+ * their order is arbitrary. */
 static void try_order(search *s, const list *own, const list *order)
 {
 	const double limit = s->found.n ? s->best / 2 : s->limit;
@@ -165,7 +167,7 @@ static void try_parts(search *s, const list *own, const vn_shape *cand)
 	}
 }
 
-/* ---- words ------------------------------------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static list atoms_of(const vn_entry *e, int64_t longer_than)
 {
@@ -220,7 +222,8 @@ static int axis_of(search *s, int i, int64_t length)
 	return n;
 }
 
-/* Describes the candidate's shape: an axis of length one is an axis of the reference, a batch, or nothing. */
+/* Describes the candidate's shape: an axis of length one is an axis of the reference,
+ * a batch, or nothing. */
 static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char text[VN_LAYOUT_TEXT])
 {
 	const list all = atoms_of(ref, 0);

@@ -70,8 +70,8 @@ static double drawn_nmse(const map *m, vn_numbers *ref)
 	return vn_drawn_nmse(&x);
 }
 
-/* The nmse over all elements. A large tensor with permuted axes is sampled with an odd step (axis lengths are
- * usually even), because each element is read separately. */
+/* The nmse over all elements. A large tensor with permuted axes is sampled with an odd step (axis
+ * lengths are usually even), because each element is read separately. */
 static double whole_nmse(const map *m, vn_numbers *ref)
 {
 	const int64_t step = m->kind == VN_LAYOUT_MATCH_PERMUTED && !vn_numbers_are_few(m->s->cand)
@@ -152,7 +152,8 @@ static bool same_digest(const vn_entry *a, const vn_entry *b)
 	return strcmp(vn_entry_digest(a).hex, vn_entry_digest(b).hex) == 0;
 }
 
-/* Matches by digest: a buffer that an earlier checkpoint had already captured, or that was never written. */
+/* Matches by digest: a buffer that an earlier checkpoint had already captured,
+ * or that was never written. */
 static void try_own(search *s)
 {
 	char text[VN_LABEL];
@@ -214,8 +215,8 @@ static void try_permuted(search *s)
 	}
 }
 
-/* Tries the halves of a rotated pair side by side or half a head apart, and gate and up interleaved or one
- * after the other. */
+/* Tries the halves of a rotated pair side by side or half a head apart, and gate and up interleaved
+ * or one after the other. */
 static void try_regrouped(search *s)
 {
 	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
@@ -261,7 +262,8 @@ static void try_shifted(search *s)
 		          "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
 }
 
-/* Numbers sampled at the same places in every head of both sides: (heads, count) each. The caller frees them. */
+/* Numbers sampled at the same places in every head of both sides: (heads, count) each.
+ * The caller frees them. */
 static double *draw_heads(const search *s, int axis, int64_t *count)
 {
 	int64_t inner = 1;

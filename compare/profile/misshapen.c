@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bounds, because a comparison should read its files once: misshapen tensors examined, tensors compared with
- * other checkpoints, and numbers read for all of them. */
+/* Bounds, because a comparison should read its files once: misshapen tensors examined, tensors
+ * compared with other checkpoints, and numbers read for all of them. */
 enum { MOST_EXAMINED = 256, MOST_MATCHED = 32, MOST_NUMBERS = 1 << 26, FEWEST = 16 };
 
 /* The nmse below which two tensors count as alike when no limit on nmse applies. */
@@ -55,8 +55,8 @@ static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, boo
 	return st;
 }
 
-/* Looks for another checkpoint that matches far better than its own: neighbours in the residual stream are
- * similar anyway. */
+/* Looks for another checkpoint that matches far better than its own: neighbours in the residual
+ * stream are similar anyway. */
 static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, found *f,
                                      vn_error *err)
 {
@@ -124,7 +124,8 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 	return st;
 }
 
-/* Nothing can be recognised in other rows or steps, in integers, or where the reference has no valid axes. */
+/* Nothing can be recognised in other rows or steps, in integers, or where the reference
+ * has no valid axes. */
 static bool may_be_examined(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref), *f = vn_recording_entry(c->opened.cand, p->cand);

@@ -132,7 +132,8 @@ static vn_status profile_axes(const vn_shape *shape, const char *axes, double no
 		return st;
 	p->factor = p->ref > 0 ? all.rc / p->ref : 1.0;
 	p->offset = all.finite ? all.d / (double)all.finite : 0.0;
-	/* (c - f r)^2 = (c-r)^2 - (f-1)^2 r.r for the least-squares factor f; the mean offset is treated the same way. */
+	/* (c - f r)^2 = (c-r)^2 - (f-1)^2 r.r for the least-squares factor f;
+	 * the mean offset is treated the same way. */
 	p->apart = p->ref > 0 ? fmax(p->error / p->ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
 	p->level = p->ref > 0 ? fmax(p->error - p->offset * all.d, 0.0) / p->ref : 0.0;
 	return vn_profile_say(p, err);

@@ -138,7 +138,8 @@ static bool describe_pattern(const bool *hit, int64_t n, const char *axis, char 
 
 /* ---- trend ------------------------------------------------------------------------------ */
 
-/* For the indices that are hit: the correlation of log error with log (1 + index), and its range. */
+/* For the indices that are hit: the correlation of log error with log
+ * (1 + index), and its range. */
 static const char *describe_trend(const vn_axis_profile *a, const bool *hit)
 {
 	double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
@@ -159,8 +160,8 @@ static const char *describe_trend(const vn_axis_profile *a, const bool *hit)
 
 /* ---- one axis ------------------------------------------------------------------------------ */
 
-/* Reports non-finite numbers by their place on this axis. The remaining error, mostly healthy rounding, is then
- * not described. */
+/* Reports non-finite numbers by their place on this axis. The remaining error, mostly healthy
+ * rounding, is then not described. */
 static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 {
 	char    text[160];
@@ -236,8 +237,8 @@ vn_status vn_profile_say(vn_profile *p, vn_error *err)
 	if (!memory)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", most);
 	if (p->n >= MANY && p->error > 0 && p->ref > 0) {
-		/* The explanation must cover most of the error and apply to a nonzero candidate: almost nothing is not
-		 * "the reference times almost nothing". */
+		/* The explanation must cover most of the error and apply to a nonzero candidate: almost
+		 * nothing is not "the reference times almost nothing". */
 		const double whole = fmin(p->error / p->ref, p->factor * p->factor);
 		const double there = fmin(p->error / p->ref, fmax(1 + 2 * (p->factor - 1) + p->error / p->ref, 0.0));
 		if (p->factor == 0 && p->apart <= 0)

@@ -14,7 +14,7 @@
 
 enum { SHIFT_MAX = 4 };
 
-/* ---- order --------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 /* Writes row from(i) as row i; zeros if from(i) is -1. There are `outer` blocks of `rows` rows. */
 static void gather_rows(vn_rearranged *r, int64_t outer, int64_t rows, const int *from)
@@ -144,7 +144,7 @@ static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
 	return st;
 }
 
-/* ---- another checkpoint ------------------------------------------------------------------------------------ */
+/* ---- another checkpoint ---------------------------------------------------------------------- */
 
 /* Equal bits with another checkpoint point to the capture if the run continued with other
  * numbers. If that is unknown, a checkpoint that copies this one proves nothing: a cache, or a

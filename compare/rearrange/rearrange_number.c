@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one number ------------------------------------------------------------------------------------- */
+/* ---- one number ------------------------------------------------------------------------------ */
 
 /* Does the checkpoint consist of heads, or was it computed from heads? Elsewhere, a factor that
  * matches a head size is a coincidence. */
@@ -191,7 +191,7 @@ vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
 	return vn_rearranged_judge(r, &h, err);
 }
 
-/* ---- a cap: logits c tanh(x / c) ----------------------------------------------------------------------- */
+/* ---- a cap: logits c tanh(x / c) ------------------------------------------------------------- */
 
 enum { ASKED = 1 << 16 }; /* about how many logits the cap is read off */
 enum { GRID = 64, FINER = 5, DIGITS = 4 };

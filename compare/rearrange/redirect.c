@@ -59,7 +59,7 @@ static vn_status rank_hypothesis(nearest *near, const vn_hypothesis *h, vn_error
 	return VN_OK;
 }
 
-/* ---- what it may read --------------------------------------------------------------------------------- */
+/* ---- what it may read ------------------------------------------------------------------------ */
 
 static vn_finding input_finding(const vn_node *n, int input)
 {
@@ -215,7 +215,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-/* ---- in time ------------------------------------------------------------------------------------------------ */
+/* ---- in time --------------------------------------------------------------------------------- */
 
 /* AWAY: the largest distance in tokens between an embedding and its own token. SOME: number of
  * nearest fitting distances that are kept. */

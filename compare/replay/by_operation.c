@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- an operation beyond its floor ------------------------------------------------------------ */
+/* ---- an operation beyond its floor ----------------------------------------------------------- */
 
 /* The measure that exceeds its allowance by the largest factor. */
 static vn_check check_of(const vn_checkpoint *p)
@@ -64,7 +64,7 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-/* ---- errors that only accumulated ------------------------------------------------------------------- */
+/* ---- errors that only accumulated ------------------------------------------------------------ */
 
 /* The values of one step, with aliases resolved. */
 typedef struct walk {

@@ -5,8 +5,8 @@
  * candidate's precision from the reference. If it has no more, that run may have exactly the
  * reference's bits, and two engines of one format differ by the roundings of both: a run in each
  * format is measured against a more precise one, and the two errors are joined. In either case a
- * run in the reference's own precision, or some rows of it (reference_rows.h), tells whether the reference is the
- * model's.
+ * run in the reference's own precision, or some rows of it (reference_rows.h), tells whether the
+ * reference is the model's.
  */
 #include "compare/floor/floor_channels.h"
 #include "compare/floor/precision.h"

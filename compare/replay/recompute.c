@@ -78,7 +78,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 	return st;
 }
 
-/* ---- turning to a checkpoint ---------------------------------------------------------------------- */
+/* ---- turning to a checkpoint ----------------------------------------------------------------- */
 
 static void forget_checkpoint(vn_recompute *p)
 {
@@ -219,7 +219,7 @@ const vn_site *vn_recompute_site(const vn_recompute *p)
 	return &p->site;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* If a value has two names, takes the one outside its limits, as a replay does. */
 static void find_points(vn_recompute *p)

@@ -14,7 +14,7 @@ enum {
 	LEAST = 4 * VN_SOME_BLOCKS * WIDTH /* with fewer columns, a look is not worth it */
 };
 
-/* ---- which columns ------------------------------------------------------------------------------ */
+/* ---- which columns --------------------------------------------------------------------------- */
 
 /* The squared error of the columns [from, from + WIDTH), and the candidate's squares. */
 static double off_in(const vn_recompute *p, const double *z, const double *c, int64_t of, int64_t from, double *cc)
@@ -109,7 +109,7 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 	return p->some.n ? &p->some : NULL;
 }
 
-/* ---- computing them ------------------------------------------------------------------------------- */
+/* ---- computing them -------------------------------------------------------------------------- */
 
 static vn_status no_memory(vn_error *err)
 {
@@ -149,7 +149,8 @@ static void *pick_candidate(const vn_recompute *p)
 	return y;
 }
 
-/* The chosen outputs of a weight: rows of a matrix, or of a bias; columns of a transposed matrix. */
+/* The chosen outputs of a weight: rows of a matrix, or of a bias;
+ * columns of a transposed matrix. */
 static vn_status pick_weight(const vn_some_rows *s, const vn_tensor *w, bool transposed, vn_tensor *some, vn_error *err)
 {
 	const int     axis = transposed ? 1 : 0;

@@ -12,7 +12,7 @@ enum { SCORE_ROWS_AT_ONCE = 64 }; /* of attention scores at a time */
 
 typedef vn_recompute_plan run;
 
-/* ---- computing --------------------------------------------------------------------------------- */
+/* ---- computing ------------------------------------------------------------------------------- */
 
 /* Computes a node call by call, as the steps were: some plans treat cached tokens differently
  * from those of the current call. */
@@ -159,7 +159,7 @@ vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err
 	return st;
 }
 
-/* ---- the checkpoint ---------------------------------------------------------------------------- */
+/* ---- the checkpoint -------------------------------------------------------------------------- */
 
 /* Attention scores or probabilities, in the checkpoint's rows. */
 static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
@@ -362,7 +362,7 @@ vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_
 	return st;
 }
 
-/* ---- a few rows --------------------------------------------------------------------------------------- */
+/* ---- a few rows ------------------------------------------------------------------------------ */
 
 /* Releases inputs that only this plan reads; there may be hundreds. */
 static void unload_inputs(run *r, const vn_node *n, const bool *there)

@@ -5,8 +5,8 @@
 
 #include "compare/replay/recompute_internal.h"
 
-/* Does the plan compute this value differently from the unmodified plan? False if the value is taken from
- * the recording. */
+/* Does the plan compute this value differently from the unmodified plan? False if the value is
+ * taken from the recording. */
 bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
 /* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
  * there (one that caps the logits, for instance). Then the product that makes it, perhaps the

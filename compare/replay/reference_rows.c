@@ -1,4 +1,5 @@
-/* reference_rows.c: see reference_rows.h. Values are computed backward from a checkpoint to the recorded ones. */
+/* reference_rows.c: see reference_rows.h. Values are computed backward from a checkpoint to
+ * the recorded ones. */
 #include "compare/replay/reference_rows.h"
 
 #include "libref/exec/eval.h"
@@ -12,8 +13,8 @@
  * again for each operation that reads it, which doubles with each residual sum. */
 enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 
-/* A hundredth of the error of another order of summation in float32 (floor_check.c). Correct operations leave less
- * than 1e-12. */
+/* A hundredth of the error of another order of summation in float32 (floor_check.c). Correct
+ * operations leave less than 1e-12. */
 #define ALLOWED       1e-10
 #define ALLOWED_TOKEN 1e-8
 
@@ -73,7 +74,7 @@ static void release_entry(const look *l, int root)
 	vn_recording_release(l->c->opened.ref, l->c->result.point[l->point[root]].ref);
 }
 
-/* ---- computed numbers -------------------------------------------------------------------------- */
+/* ---- computed numbers ------------------------------------------------------------------------ */
 
 static vn_status rows_of(const look *l, int value, float **rows, vn_error *err);
 
@@ -162,7 +163,7 @@ static vn_status rows_of(const look *l, int value, float **rows, vn_error *err)
 	return st;
 }
 
-/* ---- a checkpoint ------------------------------------------------------------------------------- */
+/* ---- a checkpoint ---------------------------------------------------------------------------- */
 
 static void choose_rows(look *l, int64_t worst)
 {
@@ -212,7 +213,7 @@ static vn_status check_checkpoint(look *l, int root, double own[2], vn_error *er
 	return st;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* Two names of one value may have been recorded with different numbers: each is checked. */
 static vn_status check_all(look *l, const vn_names *names, const int64_t *worst, double (*own)[2], bool *agrees,

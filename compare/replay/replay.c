@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one step ------------------------------------------------------------------------------------ */
+/* ---- one step -------------------------------------------------------------------------------- */
 
 static void find_points(vn_replay *r)
 {
@@ -92,7 +92,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool follows_step(const vn_comparison *c, const vn_step *s, int64_t position)
 {

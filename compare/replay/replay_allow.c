@@ -40,7 +40,7 @@ static void redraw_roundings(float *x, size_t n, size_t width, vn_dtype storage,
 	}
 }
 
-/* ---- in a replay ------------------------------------------------------------------------------- */
+/* ---- in a replay ----------------------------------------------------------------------------- */
 
 typedef struct drawn {
 	int    value; /* an input of the engine's */

@@ -72,7 +72,7 @@ static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_should as, vn_e
 	return st;
 }
 
-/* ---- other numbers in the place of a node's inputs --------------------------------------------- */
+/* ---- other numbers in the place of a node's inputs ------------------------------------------- */
 
 /* The inputs of node k that are in error, as indices into saved, and what replaces each. */
 typedef struct suspects {
@@ -164,7 +164,7 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 	return st;
 }
 
-/* ---- which was captured wrongly ------------------------------------------------------------------ */
+/* ---- which was captured wrongly -------------------------------------------------------------- */
 
 static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {
@@ -266,11 +266,11 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 	return VN_OK;
 }
 
-/* ---- an input that was overwritten before it was read ------------------------------------------- */
+/* ---- an input that was overwritten before it was read ---------------------------------------- */
 
-/* The checkpoint of this step that recorded the numbers which overwrote the value `root`; -1: none. A checkpoint within
- * its limits cannot be charged: the node that read it would be cleared, and nothing would be
- * outside. */
+/* The checkpoint of this step that recorded the numbers which overwrote the value `root`; -1: none.
+ * A checkpoint within its limits cannot be charged: the node that read it would be cleared, and
+ * nothing would be outside. */
 static int replaced_by(const vn_replay *r, int root)
 {
 	for (int i = 0; i < r->c->result.n_points; i++) {

@@ -45,9 +45,10 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 	return most;
 }
 
-/* In f32 the order of a score's sum decides its error, and the score changes every probability of its row by as large
- * a share: the error is that of the few that are large. In one token of 6 heads and 72 keys, 432 numbers, they are
- * some 10. In 16 bits, rounding the stored number prevails, which every engine does alike. */
+/* In f32 the order of a score's sum decides its error, and the score changes every probability of
+ * its row by as large a share: the error is that of the few that are large. In one token of 6 heads
+ * and 72 keys, 432 numbers, they are some 10. In 16 bits, rounding the stored number prevails,
+ * which every engine does alike. */
 static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, const char *axes)
 {
 	const int  rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
@@ -95,7 +96,7 @@ done:
 	return st;
 }
 
-/* ---- the candidate's numbers in its place ---------------------------------------------------------- */
+/* ---- the candidate's numbers in its place ---------------------------------------------------- */
 
 bool vn_replay_no_place(const vn_plan *plan, int value)
 {

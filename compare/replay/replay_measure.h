@@ -1,5 +1,5 @@
-/* replay_measure.h: the steps of one node: run it, measure the candidate's numbers, put them into the
- * engines. */
+/* replay_measure.h: the steps of one node: run it, measure the candidate's numbers,
+ * put them into the engines. */
 #ifndef VN_COMPARE_REPLAY_MEASURE_H
 #define VN_COMPARE_REPLAY_MEASURE_H
 

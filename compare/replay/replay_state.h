@@ -1,5 +1,6 @@
-/* replay_state.h: what the files of a replay share: the two engines, what a node made, and the correct
- * content of values that are wrong in the candidate. Included by compare/replay and its suites only. */
+/* replay_state.h: what the files of a replay share: the two engines, what a node made, and the
+ * correct content of values that are wrong in the candidate. Included by compare/replay and its
+ * suites only. */
 #ifndef VN_COMPARE_REPLAY_STATE_H
 #define VN_COMPARE_REPLAY_STATE_H
 

@@ -107,7 +107,8 @@ static int injections_of(const vn_comparison *c, int first, injection what[MOST_
 	return n;
 }
 
-/* Adds a command that makes the catalogue's mistake on purpose, for a recording to compare the candidate with. */
+/* Adds a command that makes the catalogue's mistake on purpose, for a recording to compare
+ * the candidate with. */
 static void add_repetition(const vn_comparison *c, int first, vn_lines *lines)
 {
 	injection what[MOST_INJECTIONS];
@@ -222,8 +223,8 @@ static bool made_by(const vn_recording *r, const char *engine)
 	return is && strcmp(is, engine) == 0;
 }
 
-/* Records one side again with the tokens of the other, and compares. The side must be vernier's own: the reference if
- * possible. */
+/* Records one side again with the tokens of the other, and compares. The side must be vernier's
+ * own: the reference if possible. */
 static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 {
 	const bool          ref = made_by(c->opened.ref, "ref");

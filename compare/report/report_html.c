@@ -1,5 +1,5 @@
-/* report_html.c: a comparison as one HTML page without network or other files (report_page.h). Where scripts
- * are forbidden, the verdict and the place where the error starts are still shown. */
+/* report_html.c: a comparison as one HTML page without network or other files (report_page.h).
+ * Where scripts are forbidden, the verdict and the place where the error starts are still shown. */
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"

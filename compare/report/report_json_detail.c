@@ -1,4 +1,5 @@
-/* report_json_detail.c: see report_json_detail.h: values, statistics, inputs, the layout that matches, profile. */
+/* report_json_detail.c: see report_json_detail.h: values, statistics, inputs, the layout that
+ * matches, profile. */
 #include "compare/report/report_json_detail.h"
 #include "compare/comparison/checkpoint.h"
 
@@ -52,7 +53,8 @@ static json_t *inputs_json(const vn_comparison *c, const vn_report_detail *d)
 	return a;
 }
 
-/* Energies of a long axis are summed over equal runs of indices, because a page cannot draw finer. */
+/* Energies of a long axis are summed over equal runs of indices, because a page
+ * cannot draw finer. */
 static json_t *energies_json(const double *x, int64_t n, int64_t run)
 {
 	json_t *a = json_array();

@@ -103,7 +103,8 @@ static bool known_good(const vn_checkpoint *p)
 	return p->status == VN_AGREED || p->status == VN_EQUAL;
 }
 
-/* Not a pass: allowed and not measured, outside as in the baseline, or outside by accumulated error only. */
+/* Not a pass: allowed and not measured, outside as in the baseline, or outside by
+ * accumulated error only. */
 static bool let_go(const vn_checkpoint *p)
 {
 	return !p->fails && !known_good(p) &&

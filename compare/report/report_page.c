@@ -13,8 +13,8 @@
 
 /* ---- the page ------------------------------------------------------------------------ */
 
-/* A stream that writes to a file. In JSON a '<' occurs only inside strings; escaping it keeps the enclosing
- * element from ending. */
+/* A stream that writes to a file. In JSON a '<' occurs only inside strings; escaping it keeps the
+ * enclosing element from ending. */
 static ssize_t write_escaped(void *file, const char *text, size_t n)
 {
 	FILE *out = file;

@@ -73,8 +73,8 @@ static void print_head(const page *p)
 	fputc('\n', p->out);
 }
 
-/* Where both runs have one format and the same model, the run that measures floors repeats the reference bit for bit:
- * there are floors of operations alone (local). */
+/* Where both runs have one format and the same model, the run that measures floors repeats the
+ * reference bit for bit: there are floors of operations alone (local). */
 static bool has_floors(const vn_comparison *c)
 {
 	double ratio;
@@ -283,7 +283,8 @@ static void print_table(const page *p)
 	        p->o->all ? "  max rel  " : "", "worst token", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->result.n_points;) {
 		int j = i;
-		/* One line for a run of checkpoints within their limits, separately for the prompt and for later steps. */
+		/* One line for a run of checkpoints within their limits, separately for the prompt and
+		 * for later steps. */
 		while (j < c->result.n_points && is_quiet(p, j) &&
 		       (c->result.point[j].step > 0) == (c->result.point[i].step > 0) &&
 		       unmeasured_status(&c->result.point[j]) == unmeasured_status(&c->result.point[i]))

@@ -70,7 +70,8 @@ static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_report_det
 	return VN_OK;
 }
 
-/* The passes over a pair of tensors, each with handles of its own: the sums of either side, and the profile of both. */
+/* The passes over a pair of tensors, each with handles of its own: the sums of either side,
+ * and the profile of both. */
 typedef struct passes {
 	vn_numbers       *handle[4];
 	int64_t           from;
@@ -122,7 +123,8 @@ static vn_status read_inputs(const vn_comparison *c, int *room, vn_report_detail
 	return VN_OK;
 }
 
-/* Finds the worst element and the neighbours to show. Returns the first neighbour's index in the flat tensor. */
+/* Finds the worst element and the neighbours to show. Returns the first neighbour's index in
+ * the flat tensor. */
 static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_report_detail *d)
 {
 	const int64_t worst = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at, all = vn_shape_count(shape);

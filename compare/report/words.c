@@ -124,8 +124,8 @@ static int not_recomputed(const vn_comparison *c)
 	return n;
 }
 
-/* Number of checkpoints within their limits, alone or together with other steps, whose operation adds more
- * error than its precision explains. */
+/* Number of checkpoints within their limits, alone or together with other steps, whose operation
+ * adds more error than its precision explains. */
 static int within_limits(const vn_comparison *c)
 {
 	int n = 0;

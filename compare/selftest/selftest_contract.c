@@ -116,7 +116,7 @@ static void as_it_is(vn_edit *e, const vn_mutation_context *p)
 	(void)p;
 }
 
-/* ---- the model --------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 /* Changes the first of these config keys that is present. */
 static void config_key(vn_edit *e, const vn_mutation_context *p, const char *const *key, double times)
@@ -186,7 +186,7 @@ static void weight_missing(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_weights_fewer(e);
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------ */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static const char nodes[] = "/plan/nodes", values[] = "/plan/values";
 
@@ -245,7 +245,7 @@ static void plan_alias(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_fail(e, values, "the plan has no second name");
 }
 
-/* ---- the run -------------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static void precision_none(vn_edit *e, const vn_mutation_context *p)
 {

@@ -37,7 +37,7 @@ vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *or
 const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target,
                                         const vn_entry **other);
 
-/* ---- tables of mutations ----------------------------------------------------------------------------------------
+/* ---- tables of mutations ------------------------------------------------------------------------
  * x is (T,W), the numbers of p's target; raw is the same as stored. */
 
 static inline double *row_of(const vn_mutation_context *p, double *x, int64_t t)

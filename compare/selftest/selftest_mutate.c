@@ -88,8 +88,8 @@ static void apply_mutation(vn_edit *e, void *ctx)
 			mutate_numbers(e, x->m, &x->p[i]);
 }
 
-/* A copy, because the child that edits cannot see memory that this process has mapped or loaded. The caller
- * frees it. */
+/* A copy, because the child that edits cannot see memory that this process has mapped or loaded.
+ * The caller frees it. */
 static vn_status copy_tensor(vn_recording *r, int i, vn_tensor *t, vn_error *err)
 {
 	vn_tensor seen;
@@ -155,8 +155,8 @@ static int64_t middle_element(const double *x, int64_t n)
 	return 0;
 }
 
-/* Looks at the checkpoint in every step of one token and chooses a channel that is neither large nor small. p
- * (*n): the caller frees it and its contents; NULL: no memory. */
+/* Looks at the checkpoint in every step of one token and chooses a channel that is neither large
+ * nor small. p (*n): the caller frees it and its contents; NULL: no memory. */
 static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutation_context **p, int *n, vn_error *err)
 {
 	const int64_t wide = vn_columns(target);

@@ -145,7 +145,8 @@ static void channel_scaled(const vn_mutation_context *p, double *x)
 		row_of(p, x, t)[p->W / 3] *= 1.15;
 }
 
-/* Gives both sides one large channel, as in trained models, and scales everything else in the candidate. */
+/* Gives both sides one large channel, as in trained models, and scales everything else
+ * in the candidate. */
 static void behind_channel(const vn_mutation_context *p, double *x, double by)
 {
 	if (p->of != VN_SIDE_REF)
@@ -245,7 +246,7 @@ static void rounded_fp8(const vn_mutation_context *p, double *x)
 	to_bits(p, x, 4);
 }
 
-/* ---- scores ----------------------------------------------------------------------------------- */
+/* ---- scores ---------------------------------------------------------------------------------- */
 
 static void scores_softmaxed(const vn_mutation_context *p, double *x)
 {
@@ -282,7 +283,7 @@ static void scores_tempered(const vn_mutation_context *p, double *x)
 	scale_numbers(p, x, 1.0 / 1.1);
 }
 
-/* ---- bits -------------------------------------------------------------------------------------- */
+/* ---- bits ------------------------------------------------------------------------------------ */
 
 /* Flips bit `from_top` of the number of largest magnitude; 0 is the sign bit. */
 static void flip_bit(const vn_mutation_context *p, unsigned char *raw, int from_top)

@@ -83,7 +83,8 @@ static void print_line(const vn_selftest *s, const char *group, const char *name
 	fprintf(out, " %-*s  %-*s  %s\n", w.name, full, w.expected, o->expected, o->found);
 }
 
-/* Why a mutation was tried with no pair, so that nothing is known about it; NULL if it was tried. */
+/* Why a mutation was tried with no pair, so that nothing is known about it;
+ * NULL if it was tried. */
 static const char *untried_reason(const vn_selftest *s, int i)
 {
 	const char *why = NULL;
@@ -96,7 +97,8 @@ static const char *untried_reason(const vn_selftest *s, int i)
 	return why;
 }
 
-/* Prints "120: no tensor of...; 11: no plan", reasons in order of appearance. Returns the number of mutations. */
+/* Prints "120: no tensor of...; 11: no plan", reasons in order of appearance.
+ * Returns the number of mutations. */
 static int print_reasons(const vn_selftest *s, FILE *out)
 {
 	int all = 0;

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* FLOORS: first slot of the floors, after three slots for each pair. STEPS: first slot of the runs with many
- * steps, two for each pair. */
+/* FLOORS: first slot of the floors, after three slots for each pair. STEPS: first slot of the runs
+ * with many steps, two for each pair. */
 enum { FLOORS = 3 * VN_SELFTEST_PAIRS, STEPS = 4 * VN_SELFTEST_PAIRS, LAYERS = 2, OTHER_WEIGHTS = 1 };
 
 typedef struct length {

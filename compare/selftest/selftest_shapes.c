@@ -146,7 +146,7 @@ static void whole_numbers(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_COUNTED);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void step_says(vn_edit *e, const vn_mutation_context *p, const char *key, int by)
 {

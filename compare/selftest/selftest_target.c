@@ -103,7 +103,8 @@ static bool is_new(const double *x, int rows, const double *y, int64_t n)
 	return true;
 }
 
-/* Reads row `at` of e's checkpoint in the reference (e is an entry of it) to x; false: it cannot be read. */
+/* Reads row `at` of e's checkpoint in the reference (e is an entry of it) to x;
+ * false: it cannot be read. */
 static bool row_at(const vn_mutation_harness *c, int entry, int64_t at, int64_t n, double *x)
 {
 	vn_tensor t;
@@ -114,8 +115,8 @@ static bool row_at(const vn_mutation_harness *c, int entry, int64_t at, int64_t 
 	return true;
 }
 
-/* Whether its channels can be judged: 8 different rows among those that a comparison samples in it (step NULL),
- * or in its `all` steps of one token. */
+/* Whether its channels can be judged: 8 different rows among those that a comparison samples in it
+ * (step NULL), or in its `all` steps of one token. */
 static bool has_channels(const vn_mutation_harness *c, const vn_entry *e, const int *step, int64_t all)
 {
 	const int64_t n = vn_columns(e), taken = all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS;
@@ -143,7 +144,7 @@ static bool steps_have_channels(const vn_mutation_harness *c, const vn_entry *e)
 	return has;
 }
 
-/* ---- which ------------------------------------------------------------------------------------ */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 static int first_step(const vn_mutation_harness *c)
 {

@@ -21,8 +21,8 @@ typedef enum vn_column_order { VN_COLUMNS_SAME, VN_COLUMNS_PAIRS, VN_COLUMNS_HAL
 vn_arrange  vn_columns_arranged(vn_column_order lie, int64_t width);
 /* Returns "(freq 2)" or "(2 freq)". */
 const char *vn_columns_name(vn_column_order lie);
-/* Writes the words for a name map: declare this order in a name map with axes: "token head (freq 2)", to_axes:
- * "token head (2 freq)". axes: the dims string, or "". */
+/* Writes the words for a name map: declare this order in a name map with
+ * axes: "token head (freq 2)", to_axes: "token head (2 freq)". axes: the dims string, or "". */
 void        vn_say_columns(vn_column_order lie, const char *axes, int rank, char *text, size_t room);
 
 #endif

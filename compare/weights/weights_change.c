@@ -110,8 +110,8 @@ __attribute__((format(printf, 6, 7))) static void add(list *l, vn_weight_change_
 	l->c[l->n++] = c;
 }
 
-/* Quantising keeps the largest magnitude, as a whole number of float16 scale steps. Formats with a minimum also
- * keep the smallest number. */
+/* Quantising keeps the largest magnitude, as a whole number of float16 scale steps. Formats with a
+ * minimum also keep the smallest number. */
 static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *s = &a->stats, *t = &b->stats;
@@ -124,8 +124,8 @@ static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const 
 	return round_to(round_to(s->min, VN_F16), b->dtype) == t->min;
 }
 
-/* Whether the smallest and largest numbers are where the change puts them. Every change except quantising keeps
- * or reverses the order of numbers. */
+/* Whether the smallest and largest numbers are where the change puts them. Every change except
+ * quantising keeps or reverses the order of numbers. */
 static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *s = &a->stats, *t = &b->stats;
@@ -147,8 +147,8 @@ static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn
 	return fabs(low - t->min) <= room * fabs(low) && fabs(high - t->max) <= room * fabs(high);
 }
 
-/* Keeps the changes that may explain the difference. Statistics cover finite numbers only, so they do not show
- * what became of numbers beyond the format's range. */
+/* Keeps the changes that may explain the difference. Statistics cover finite numbers only, so they
+ * do not show what became of numbers beyond the format's range. */
 static int keep_fitting(list *l)
 {
 	int kept = 0;

@@ -66,7 +66,8 @@ static bool is_fused_so(const vn_weight_numbers *m, const vn_weight_order *o, co
 	return *x.hex && strcmp(x.hex, whole->digest.hex) == 0;
 }
 
-/* Whether the whole holds the parts' numbers one below the other, as they are or in another order. */
+/* Whether the whole holds the parts' numbers one below the other, as they are or
+ * in another order. */
 static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole,
                         vn_weight_difference *d, bool *same)
 {
@@ -127,7 +128,7 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 	return false;
 }
 
-/* ---- transposed before the split --------------------------------------------------------------- */
+/* ---- transposed before the split ------------------------------------------------------------- */
 
 static const struct {
 	vn_weight_part part[PARTS];

@@ -1,5 +1,5 @@
-/* weights_internal.h: how one weight is judged: shared by weights.c, weights_tried.c, weights_likely.c,
- * weights_fused.c, weights_shards.c and weights_lines.c. */
+/* weights_internal.h: how one weight is judged: shared by weights.c, weights_tried.c,
+ * weights_likely.c, weights_fused.c, weights_shards.c and weights_lines.c. */
 #ifndef VN_COMPARE_WEIGHTS_INTERNAL_H
 #define VN_COMPARE_WEIGHTS_INTERNAL_H
 

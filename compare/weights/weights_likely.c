@@ -13,7 +13,8 @@
 
 /* Tolerance for doubles summed in another order. */
 static const double SUMS = 1e-10;
-/* Numbers needed for statistics to identify a distribution, and for the rms to identify a rounding. */
+/* Numbers needed for statistics to identify a distribution, and for the rms to
+ * identify a rounding. */
 enum { ENOUGH_FOR_FIT = 256, MANY = 1024 };
 
 static bool same_in_any_order(const vn_weight_row *a, const vn_weight_row *b)
@@ -42,8 +43,8 @@ static int finer_side(const vn_weight_trial *t)
 	return -1;
 }
 
-/* Truncation moves every number toward zero, by a third of an ulp on average. Rounding moves the rms by at most
- * that over the root of the number count. */
+/* Truncation moves every number toward zero, by a third of an ulp on average. Rounding moves the
+ * rms by at most that over the root of the number count. */
 static bool was_cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
 {
 	const vn_weight_change truncated = { .kind = VN_CHANGE_TRUNCATED, .as = as },
@@ -63,8 +64,8 @@ static bool is_near(double x, double y, double room)
 	return fabs(x - y) <= room;
 }
 
-/* Undoing the 1 + w or -exp(A_log) of a GGUF converter leaves one rounding of that result (specs/models.md,
- * 4.7). Under a mere reordering the statistics agree to the last digits. */
+/* Undoing the 1 + w or -exp(A_log) of a GGUF converter leaves one rounding of that result
+ * (specs/models.md, 4.7). Under a mere reordering the statistics agree to the last digits. */
 static bool is_undone(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
@@ -135,7 +136,8 @@ vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t)
 		return VN_WEIGHT_ALIKE;
 	if (t->numbers[k])
 		return holds_numbers(t, !k, t->numbers[k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
-	/* The finer side has the same statistics: it holds the coarser numbers, perhaps in another order. */
+	/* The finer side has the same statistics: it holds the coarser numbers,
+	 * perhaps in another order. */
 	if (t->numbers[!k] && *t->row[k]->digest.hex && same_in_any_order(a, b))
 		return holds_numbers(t, k, t->numbers[!k]) ? VN_WEIGHT_ROUNDED : VN_WEIGHT_DIFFERS;
 	return vn_dtype_size(t->row[!k]->dtype) == 2 && was_cut(t->row[k], t->row[!k], t->row[!k]->dtype)
@@ -145,8 +147,8 @@ vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t)
 
 /* ---- fresh random numbers ---------------------------------------------------------------- */
 
-/* Distributions that libraries use for weights they did not load: normal with 0.02, or uniform up to one over
- * the root of the columns. */
+/* Distributions that libraries use for weights they did not load: normal with 0.02, or uniform up
+ * to one over the root of the columns. */
 static const char *find_fresh(const vn_weight_row *r)
 {
 	const vn_stats *s = &r->stats;
@@ -190,7 +192,8 @@ static bool of_blocks(const vn_weight_row *r)
 	return vn_dtype_block(r->dtype) > 1;
 }
 
-/* One side is quantised, or both in different block formats: the formats alone explain the difference. */
+/* One side is quantised, or both in different block formats: the formats alone
+ * explain the difference. */
 static bool judge_quantised(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
@@ -292,7 +295,8 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(ORDER_LIKELY), ids);
 }
 
-/* Matching ends are weak evidence, two numbers of many: each kind of change must meet a further condition. */
+/* Matching ends are weak evidence, two numbers of many: each kind of change must meet a
+ * further condition. */
 static bool fits_well(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *x = &a->stats, *y = &b->stats;
@@ -330,8 +334,8 @@ static bool judge_changed(const vn_weight_trial *t, vn_weight_difference *d)
 		const int            n = vn_dtype_block(a->dtype) > 1 || vn_dtype_block(b->dtype) > 1
 		                             ? 0
 		                             : vn_weight_changes_of(&t->name, a, b, &t->heads, list);
-		/* When the numbers are available, exact changes were tried already. A factor or an exponential may
-		 * round differently. */
+		/* When the numbers are available, exact changes were tried already. A factor or an
+		 * exponential may round differently. */
 		for (int i = 0; i < n; i++)
 			if ((list[i].kind != VN_CHANGE_TIMES || from == 0) &&
 			    (!t->numbers[from] || list[i].kind == VN_CHANGE_TIMES || list[i].kind == VN_CHANGE_DECAY ||

@@ -15,8 +15,8 @@ typedef struct item {
 	char                 set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
 } item;
 
-/* Orders differences by what their line says: one line has one sentence. This decides which weights are printed
- * together, and nothing else. */
+/* Orders differences by what their line says: one line has one sentence. This decides which weights
+ * are printed together, and nothing else. */
 static int in_one_way(const vn_weight_difference *x, const vn_weight_difference *y)
 {
 	int order = strcmp(x->words, y->words);

@@ -1,5 +1,5 @@
-/* weights_numbers.h: the numbers of a weight: their digest in another order or format, and how those
- * of two weights are related. */
+/* weights_numbers.h: the numbers of a weight: their digest in another order or format, and how
+ * those of two weights are related. */
 #ifndef VN_COMPARE_WEIGHTS_NUMBERS_H
 #define VN_COMPARE_WEIGHTS_NUMBERS_H
 

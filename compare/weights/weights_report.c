@@ -157,7 +157,7 @@ json_t *vn_weights_json(const vn_weights *w)
 	return j;
 }
 
-/* ---- for pages -------------------------------------------------------------------------------- */
+/* ---- for pages ------------------------------------------------------------------------------- */
 
 void vn_weights_markdown(const vn_weights *w, FILE *out)
 {

@@ -1,4 +1,5 @@
-/* weights_shards.c: finds the order in which the shards of several ranks were joined: blocks of rows, or of columns. */
+/* weights_shards.c: finds the order in which the shards of several ranks were joined: blocks of
+ * rows, or of columns. */
 #include "compare/weights/weights_internal.h"
 
 #include <stdio.h>

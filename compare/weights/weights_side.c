@@ -40,7 +40,8 @@ static bool tensor_of(const vn_source_tensor *s, vn_tensor *t)
 	return n > 0 && n % vn_dtype_block(t->dtype) == 0 && vn_dtype_bytes(t->dtype, n) == s->bytes;
 }
 
-/* Digest and statistics read a weight larger than the cache twice from memory, which does not dominate the time. */
+/* Digest and statistics read a weight larger than the cache twice from memory, which does not
+ * dominate the time. */
 static void sum_up(const vn_tensor *t, vn_weight_row *row)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);

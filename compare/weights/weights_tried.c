@@ -97,8 +97,8 @@ static bool equal_bytes(const vn_weight_row *x, const vn_weight_row *y)
 	       vn_shape_count(&x->shape) == vn_shape_count(&y->shape);
 }
 
-/* How similar another weight's place in the model is to this one's: the higher, the likelier a mix-up. 0:
- * unrelated. */
+/* How similar another weight's place in the model is to this one's: the higher, the likelier a
+ * mix-up. 0: unrelated. */
 static int name_nearness(const vn_weight_name *own, const vn_weight_name *other)
 {
 	const bool neighbour = other->layer - own->layer == 1 || own->layer - other->layer == 1;
@@ -159,8 +159,8 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 static const vn_weight_order  the_same = { .kind = VN_ORDER_SAME };
 static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
 
-/* Whether the numbers can be the same in another order: their ends are equal, or equal after rounding to the
- * other's format. */
+/* Whether the numbers can be the same in another order: their ends are equal, or equal after
+ * rounding to the other's format. */
 static bool have_other_orders(const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };

@@ -9,8 +9,9 @@
 //   push      vn_push_add_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// The bits are those of linear_join, add and rms_norm run one by one: each value is rounded when it is stored, and the
-// lanes sum and fold in the same order. A lane scales only numbers that it stored itself.
+// The bits are those of linear_join, add and rms_norm run one by one: each value is rounded when it
+// is stored, and the lanes sum and fold in the same order. A lane scales only numbers that it
+// stored itself.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "stored.glsl"

@@ -7,8 +7,8 @@
 //   push      vn_push_append
 //   dispatch  any x; a lane takes eight elements, or one, in strides of the grid
 //
-// Bits are copied, not numbers. A copy command would cost more than this dispatch, because it needs another kind of
-// barrier.
+// Bits are copied, not numbers. A copy command would cost more than this dispatch, because it needs
+// another kind of barrier.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"

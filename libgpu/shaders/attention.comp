@@ -32,21 +32,23 @@ const float HIDDEN = -1.0; // no weight is below 0
 layout(local_size_x = 128) in;
 
 // In fours of rows: queries [STEP][QUERIES/4], then keys [STEP][KEYS/4]; or values [KEYS][64/4]; or
-// [16][QUERIES/4] maxima, what rows are relative to [QUERIES/4], their rescaling [QUERIES/4], and [16][QUERIES/4] sums.
+// [16][QUERIES/4] maxima, what rows are relative to [QUERIES/4], their rescaling [QUERIES/4], and
+// [16][QUERIES/4] sums.
 shared vec4 panel[2 * STEP * 16];
 shared vec4 ps[KEYS * 16]; // weights exp(s - max), [KEYS][QUERIES/4], the fours of a row exchanged: weight_at
 
 const uint K_PANEL = STEP * 16, BASES = 256, RESCALES = 272, SUMS = 512;
 
-// Lanes write neighbouring keys at the same time. Without the exchange all would hit the same banks.
+// Lanes write neighbouring keys at the same time. Without the exchange all would
+// hit the same banks.
 uint weight_at(uint key, uint four) { return key * 16 + (four ^ key / 4); }
 
 uint lane_()    { return gl_LocalInvocationID.x; }
 uint lane_row() { return gl_LocalInvocationID.x / 16 * 8; }
 uint lane_col() { return gl_LocalInvocationID.x % 16; }
 
-// Columns of a row from d on; 0 after the last. No load is in a branch that lanes take differently: the next load would
-// wait.
+// Columns of a row from d on; 0 after the last. No load is in a branch that lanes take
+// differently: the next load would wait.
 void load8(Real from, uint row, uint d, out vec4 a, out vec4 b)
 {
 	if (p.K % 8 == 0) {
@@ -87,15 +89,16 @@ void turn(uint to, vec4 x[4])
 			panel[to + (d + 4 * n + m) * 16 + r / 4][r % 4] = x[n][m];
 }
 
-// Columns [d0, d0 + 64) of the values of keys from j0 on. Keys from `to` on and columns past the last hold any number:
-// such keys get no weight, and such columns are not stored.
+// Columns [d0, d0 + 64) of the values of keys from j0 on. Keys from `to` on and columns past the
+// last hold any number: such keys get no weight, and such columns are not stored.
 void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
 {
 	[[unroll]] for (uint n = 0; n < 8; n++)
 		x[n] = load4(p.v, v_row(min(j0 + 8 * n + lane_() / 16, to - 1), h), d0 + lane_col() * 4);
 }
 
-// s[r][c]: score of query i0 + lane_row() + r and key j0 + 4 lane_col() + c; past the last query or key, any number.
+// s[r][c]: score of query i0 + lane_row() + r and key j0 + 4 lane_col() + c; past the last query or
+// key, any number.
 void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 {
 	const uint i = min(i0 + lane_() % 64, p.T - 1), j = min(j0 + lane_() % 64, to - 1);
@@ -140,8 +143,8 @@ bool all_seen(uint i0, uint j0, uint to)
 	return j0 + KEYS <= to && visible(i0, j0 + KEYS - 1) && visible(i0 + QUERIES - 1, j0);
 }
 
-// Folds the maxima of rows, 16 lanes a row: in lanes under QUERIES, one for each row, top is the row's. base, rescale:
-// of this lane's rows.
+// Folds the maxima of rows, 16 lanes a row: in lanes under QUERIES, one for each row, top is the
+// row's. base, rescale: of this lane's rows.
 void fold_maxima(const vec4 most[2], inout float top, out vec4 base[2], out vec4 rescale[2])
 {
 	panel[lane_col() * 16 + lane_row() / 4] = most[0];

@@ -5,31 +5,34 @@
 //   push      vn_push_attention
 //   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
 //
-// K is at most WIDTH, and a multiple of 8 if WIDTH is 128 or less; columns past K are 0. SHARES subgroups share MM
-// queries. Each subgroup computes the scores of its share of a tile's keys, and its share of the context's columns,
-// which stay in cooperative matrices. A lane holds 1 / PARTS of a row of scores, in registers, as float. Scores and
-// weights pass between matrices and lanes through a strip of shared memory for the MM queries; each subgroup writes its
-// own slice of it. At the end the context passes through it too.
+// K is at most WIDTH, and a multiple of 8 if WIDTH is 128 or less; columns past K are 0. SHARES
+// subgroups share MM queries. Each subgroup computes the scores of its share of a tile's keys, and
+// its share of the context's columns, which stay in cooperative matrices. A lane holds 1 / PARTS of
+// a row of scores, in registers, as float. Scores and weights pass between matrices and lanes
+// through a strip of shared memory for the MM queries; each subgroup writes its own slice of it. At
+// the end the context passes through it too.
 //
-// Weights are powers of 2 relative to a base: the largest score of the row in some tile. The base moves only when a
-// score exceeds it by more than SLACK, because the context must then pass through the strip to be rescaled: in the
-// first tile, and seldom later. Each row has its own base. A row whose base stays is multiplied by 1 when another's
-// moves, so its bits do not depend on other rows.
+// Weights are powers of 2 relative to a base: the largest score of the row in some tile. The base
+// moves only when a score exceeds it by more than SLACK, because the context must then pass
+// through the strip to be rescaled: in the first tile, and seldom later. Each row has its own
+// base. A row whose base stays is multiplied by 1 when another's moves, so its bits do not depend
+// on other rows.
 //
-// A weight is not rounded to half. It is multiplied by SCALE and split into the sum of two halves, which keeps 22 bits
-// of it, down to 2^-31 of the base; the sum of weights is kept times SCALE, too. Products of halves are exact, so only
-// two things differ from attention.comp: the order of sums, and the device's exp2, which is accurate to 20 bits for
-// weights that count.
+// A weight is not rounded to half. It is multiplied by SCALE and split into the sum of two halves,
+// which keeps 22 bits of it, down to 2^-31 of the base; the sum of weights is kept times SCALE,
+// too. Products of halves are exact, so only two things differ from attention.comp: the order of
+// sums, and the device's exp2, which is accurate to 20 bits for weights that count.
 //
-// Forbidden keys have weight 0. That does not suffice if a value is infinite or NaN: a tile with such a value is summed
-// key by key, without the keys that a query does not see.
+// Forbidden keys have weight 0. That does not suffice if a value is infinite or NaN: a tile with
+// such a value is summed key by key, without the keys that a query does not see.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "coop.glsl"
 #include "mask.glsl"
 #include "parts.glsl"
 
-// For heads of any width. The other shaders omit the code that reads single numbers, because loading it takes time.
+// For heads of any width. The other shaders omit the code that reads single numbers,
+// because loading it takes time.
 #define ANY (WIDTH > 128)
 // A lane has 64 numbers of the context at most.
 #define SHARES (MM * WIDTH > 64 * SUBGROUP ? MM * WIDTH / (64 * SUBGROUP) : 1)
@@ -43,8 +46,8 @@ const uint  STRIP = KEYS / 4 + 1, STRIPS = QUERIES * STRIP; // a row of a strip:
 const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
 // Keys and values have a place each, which saves two barriers of four.
 const bool  TWO = WIDTH <= 64 || WIDTH > 128 && MM == 16;
-// Mesa's lavapipe treats a subgroup barrier as a workgroup barrier, so all subgroups must execute the same number of
-// them.
+// Mesa's lavapipe treats a subgroup barrier as a workgroup barrier, so all subgroups must execute
+// the same number of them.
 const bool  TOGETHER = MM == 8 || SHARES > 1;
 const uint  KEYS_AT = STRIPS, VALUES_AT = STRIPS + (TWO ? KEYS * PITCH : 0);
 layout(local_size_x = 4 * SHARES * SUBGROUP) in;
@@ -79,7 +82,8 @@ void rows_barrier()
 		subgroupBarrier();
 }
 
-// If rows consist of eights, they come from `next`; other rows are read when they are kept, number by number.
+// If rows consist of eights, they come from `next`; other rows are read when they are kept,
+// number by number.
 void fetch_queries(uint i0, uint h)
 {
 	[[unroll]] for (uint n = 0; n < EACH_QUERY; n++) {
@@ -194,8 +198,8 @@ void score_tile(const MAT_A q[WIDTH / MK])
 	}
 }
 
-// Splits two numbers into two halves each: the first 11 bits, and the rest. Uses integers, because a compiler may
-// replace unpackHalf2x16(packHalf2x16(x)) by x, and the rest would be 0.
+// Splits two numbers into two halves each: the first 11 bits, and the rest. Uses integers, because
+// a compiler may replace unpackHalf2x16(packHalf2x16(x)) by x, and the rest would be 0.
 void split(vec2 w, out uint high, out uint low)
 {
 	const vec2 cut = vec2(uintBitsToFloat(floatBitsToUint(w.x) & 0xFFFFE000u),
@@ -205,11 +209,12 @@ void split(vec2 w, out uint high, out uint low)
 	low = packHalf2x16(w - cut);
 }
 
-// The place in a slice of the high halves of the weights of key c; the low halves are SLICE / 8 after it.
+// The place in a slice of the high halves of the weights of key c;
+// the low halves are SLICE / 8 after it.
 uint weight_at(uint c) { return c / SLICE * (SLICE / 4) + c % SLICE / 8; }
 
-// Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the block sees every key of
-// the tile.
+// Weights of this lane, times SCALE, into the strip. Returns their sum. all: every query of the
+// block sees every key of the tile.
 float weigh(uint j0, bool all, const vec4 s[OWN], float base)
 {
 	float sum = 0.0;
@@ -277,8 +282,8 @@ void odd_values(uint j0, out vec4 x[WIDTHS * OWN])
 		}
 }
 
-// acc = acc * times + more (none: more is not read), row by row, through the strip, which is unused before and
-// afterwards.
+// acc = acc * times + more (none: more is not read), row by row, through the strip, which is unused
+// before and afterwards.
 void change(inout MAT_C acc[WIDTHS * SLICE / MN], float times, bool none, const vec4 more[WIDTHS * OWN])
 {
 	[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
@@ -297,12 +302,13 @@ void change(inout MAT_C acc[WIDTHS * SLICE / MN], float times, bool none, const 
 	}
 }
 
-// Its rows pass through the strip, SLICE columns of a subgroup at a time, and leave it in loops that are not unrolled:
-// loading code that runs once takes longer than running it.
+// Its rows pass through the strip, SLICE columns of a subgroup at a time, and leave it in loops
+// that are not unrolled: loading code that runs once takes longer than running it.
 void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], float base, float sum)
 {
 	[[dont_unroll]] for (uint g = 0; g < WIDTHS; g++) {
-		// Every index must be a constant: otherwise the matrices would be in memory, not in registers.
+		// Every index must be a constant: otherwise the matrices would be in memory,
+		// not in registers.
 		[[unroll]] for (uint j = 0; j < WIDTHS * SLICE / MN; j++)
 			if (j / (SLICE / MN) == g)
 				STORE_ROWS(acc[j], sh, slice() + j % (SLICE / MN) * (MN / 4), STRIP);
@@ -415,7 +421,8 @@ void main()
 
 	for (uint w = gl_WorkGroupID.y; w < blocks * parts(); w += gl_NumWorkGroups.y)
 		for (uint h = gl_WorkGroupID.x; h < p.H; h += gl_NumWorkGroups.x) {
-			// The last blocks see the most keys and start first, of all heads: devices take x first.
+			// The last blocks see the most keys and start first,
+			// of all heads: devices take x first.
 			const uint i0 = (blocks - 1 - w / parts()) * QUERIES, part = w % parts();
 			if (part >= parts_begin(i0) && part < parts_end(min(i0 + QUERIES, p.T) - 1))
 				block(i0, h, part);

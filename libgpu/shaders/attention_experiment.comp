@@ -1,6 +1,7 @@
 #version 460
-// attention_experiment: context of a block of queries of one head, streaming over keys, with any experiment
-// of vn_variant.attention. Only a node that an experiment changes runs it; speed does not matter here.
+// attention_experiment: context of a block of queries of one head, streaming over keys, with any
+// experiment of vn_variant.attention. Only a node that an experiment changes runs it; speed does
+// not matter here.
 //
 //   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g: key_head(h)
 //   y[i,h,:] = sum_j softmax_j(s[i,j]) v[j,g,:]     over the keys that i may see

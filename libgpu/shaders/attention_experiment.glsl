@@ -2,8 +2,8 @@
 //
 //   y[i,h,:] = sum_j p[i,j] v[j,g,:]     p: softmax_experiment.glsl
 //
-// q holds the queries of the whole call. The row's maximum and sum are computed first. Then keys are taken in tiles: a
-// lane computes the probability of one key, later two columns of the context.
+// q holds the queries of the whole call. The row's maximum and sum are computed first. Then keys
+// are taken in tiles: a lane computes the probability of one key, later two columns of the context.
 shared float tops[LANES], sums[LANES];
 
 #include "softmax_experiment.glsl"

@@ -7,8 +7,8 @@
 //   push      vn_push_causal_conv
 //   dispatch  any x; one lane an element, in strides of the grid
 //
-// The last of the J weights belongs to the newest token. This shader does not store the rows of x that the next call
-// needs: they are copied.
+// The last of the J weights belongs to the newest token. This shader does not store the rows of x
+// that the next call needs: they are copied.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
@@ -22,7 +22,8 @@ layout(push_constant) uniform Push {
 #endif
 } p;
 
-// The row of r for tap j of token t; whether that row exists; the function applied to the sum of channel c.
+// The row of r for tap j of token t; whether that row exists; the function applied to the
+// sum of channel c.
 #if EXPERIMENT
 uint  row_of(uint t, uint j)       { return t + j + p.ahead; }
 bool  there(uint row)              { return row < p.last + p.J - 1 && (row >= p.J - 1 || p.forgets == 0); }
@@ -42,7 +43,8 @@ void main()
 			const uint row = row_of(t, j);
 			if (!there(row))
 				continue;
-			// each load is converted to float by itself: selecting between halves would be arithmetic in half
+			// each load is converted to float by itself: selecting between halves would be
+			// arithmetic in half
 			const float r = row < p.J - 1 ? float(p.before.v[row * p.X + c])
 			                                : float(p.x.v[(row - (p.J - 1)) * p.X + c]);
 			sum += float(p.w.v[c * p.J + j]) * r;

@@ -4,10 +4,12 @@
 //   MULADD(a, b, c)            a b + c, summed in float
 //   LOAD_ROWS, LOAD_COLS       from an array of any type, the stride in its elements, at 16 bytes
 //
-//   pack_halves(x)             two numbers as halves, rounded to nearest, ties to even; HARD_HALVES: by the device
+//   pack_halves(x)             two numbers as halves, rounded to nearest, ties to even;
+//                              HARD_HALVES: by the device
 //
-// Written in the extension that glslc knows; the build converts it to Vulkan's (tools/nv2khr.c), which needs the use of
-// each matrix. The dimensions state it: N is written N + 1024, K is K + 2048.
+// Written in the extension that glslc knows; the build converts it to Vulkan's
+// (tools/nv2khr.c), which needs the use of each matrix. The dimensions state it: N is written
+// N + 1024, K is K + 2048.
 #ifndef COOP_GLSL
 #define COOP_GLSL
 
@@ -32,8 +34,8 @@
 #define STORE_ROWS(m, a, at, stride) coopMatStoreNV(m, a, at, stride, false)
 #define MULADD(a, b, c)              coopMatMulAddNV(a, b, c)
 
-// A device that promises this rounding has an instruction for it; half_bits takes twenty, which in a tile cost as much
-// as the product of 896 inputs. A NaN becomes the plain one, as in half_bits.
+// A device that promises this rounding has an instruction for it; half_bits takes twenty, which in
+// a tile cost as much as the product of 896 inputs. A NaN becomes the plain one, as in half_bits.
 #if HARD_HALVES
 uint pack_halves(vec2 x)
 {

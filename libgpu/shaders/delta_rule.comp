@@ -1,5 +1,6 @@
 #version 460
-// delta_rule: the gated delta rule, token after token. A workgroup takes a few columns of one head's state.
+// delta_rule: the gated delta rule, token after token. A workgroup takes a few columns of
+// one head's state.
 //
 //   S = exp(g[t,h]) S     m = k[t]^T S     d = beta[t,h] (v[t,h] - m)     S = S + k[t] d^T
 //   y[t,h] = scale * q[t]^T S                        q, k of head h / (nv/nk)
@@ -9,10 +10,11 @@
 //   push      vn_push_delta_rule
 //   dispatch  x: blocks of COLS columns, y: value heads; both in strides of the grid
 //
-// dk is at most 256. Columns of a state are independent. PARTS lanes share a column; a lane keeps every PARTS'th
-// group of four rows in registers. The lanes of a column add their sums in a fixed order, so the order of a sum
-// depends on PARTS alone, and a device repeats itself bit for bit. The inputs of the next AHEAD tokens are loaded
-// while these are summed. There is one barrier per token, for the sum m; outputs are folded AHEAD tokens at a time.
+// dk is at most 256. Columns of a state are independent. PARTS lanes share a column; a lane keeps
+// every PARTS'th group of four rows in registers. The lanes of a column add their sums in a fixed
+// order, so the order of a sum depends on PARTS alone, and a device repeats itself bit for bit. The
+// inputs of the next AHEAD tokens are loaded while these are summed. There is one barrier per
+// token, for the sum m; outputs are folded AHEAD tokens at a time.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
@@ -70,7 +72,8 @@ void fetch(uint t0, uint h, uint col0)
 		next_q[e] = there_ ? p.q.v[row + i] : 0.0;
 		next_k[e] = there_ ? p.k.v[row + i] : 0.0;
 	}
-	// Each load is converted to float by itself: selecting between halves would be arithmetic in half.
+	// Each load is converted to float by itself: selecting between halves would be
+	// arithmetic in half.
 	next_v = 0.0;
 	if (id() < AHEAD * COLS && tv < p.T && col < p.dv)
 		next_v = float(p.v.v[(tv * p.nv + h) * p.dv + col]);
@@ -117,8 +120,8 @@ float learnt1(uint i, float k, float d, float behind, float q)
 	return q * seen(old, s[i]);
 }
 
-// Same for half of the groups of four, from group f0 on, for token n of those in shared memory. Past dk, k and q are 0.
-// All loads are issued together: none is in a branch.
+// Same for half of the groups of four, from group f0 on, for token n of those in shared memory.
+// Past dk, k and q are 0. All loads are issued together: none is in a branch.
 vec4 known(uint t, uint now, uint n, uint f0, uint part, float decay)
 {
 	vec4 k[FOURS / 2], sum = vec4(0.0);

@@ -5,8 +5,9 @@
 //   push      vn_push_from_bf16
 //   dispatch  x: groups; a lane takes eight elements, or one, in strides of the grid
 //
-// It computes bits, not numbers: a device may flush subnormals and change the payload of a NaN. Each workgroup has a
-// count of its own, because an atomic sum would need the device scope of the Vulkan memory model (coop.h).
+// It computes bits, not numbers: a device may flush subnormals and change the payload of a NaN.
+// Each workgroup has a count of its own, because an atomic sum would need the device scope of the
+// Vulkan memory model (coop.h).
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"

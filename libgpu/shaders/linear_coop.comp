@@ -4,19 +4,22 @@
 //   y[t,m] = sum_n x[t,n] w[m,n] + b[m]
 //
 //   x (T,N) half in     w (M,N) half in     b (M) half in, or none; N a multiple of 8
-//   y (T,M) half out, rows y_stride apart; with shares > 1 float partial sums instead, sums (shares,T,M') with
-//   M' = M rounded up to 8: linear_join adds them
+//   y (T,M) half out, rows y_stride apart; with shares > 1 float partial sums instead, sums
+//   (shares,T,M') with M' = M rounded up to 8: linear_join adds them
 //   push      vn_push_linear
-//   dispatch  any x: tiles of TILE_M x TILE_N matrices of outputs, times shares, in strides of the grid
+//   dispatch  any x: tiles of TILE_M x TILE_N matrices of outputs, times shares,
+//             in strides of the grid
 //
-// GATED: two products of one shape and their gated product, as in linear_vec.comp. Half of a tile's columns are columns
-// of the gate, the other half the same columns of w_up. shares is 1.
+// GATED: two products of one shape and their gated product, as in linear_vec.comp. Half of a tile's
+// columns are columns of the gate, the other half the same columns of w_up. shares is 1.
 //
-// A subgroup computes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through shared memory; the next
-// panel is loaded into registers while this one is multiplied. STAGES 2: shared memory has room for both panels, which
-// saves a barrier. Rows of a panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past
-// T or M repeat the last row and are not stored; inputs past N are 0. The sum of an output begins at +0 and adds the N
-// inputs in steps of MK, in order, wherever the output is in a tile: its bits depend on N, the shares and the device.
+// A subgroup computes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through
+// shared memory; the next panel is loaded into registers while this one is multiplied.
+// STAGES 2: shared memory has room for both panels, which saves a barrier. Rows of a panel are
+// padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M repeat the
+// last row and are not stored; inputs past N are 0. The sum of an output begins at +0 and adds the
+// N inputs in steps of MK, in order, wherever the output is in a tile: its bits depend on N, the
+// shares and the device.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "coop.glsl"
@@ -45,8 +48,8 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ei
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutEight { uvec4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFour { vec4 v[]; };
 
-// Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each subgroup at once, half
-// of its own or all.
+// Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each
+// subgroup at once, half of its own or all.
 const uint W_AT = STAGES * BM * PITCH, PANELS = STAGES * (BM + BN) * PITCH;
 const uint OUT_ROWS = OUT_M * MM * (TILE_M / OWN_M), OUT_ROW = (BN + 4) / 4; // a row is padded
 const uint OUT = OUT_ROWS * OUT_ROW;
@@ -57,7 +60,8 @@ uvec4 x_next[X_EACH], w_next[W_EACH];
 uint x_row(uint t0, uint i) { return min(t0 + (gl_LocalInvocationID.x + i * LANES) / ROW, p.T - 1); }
 uint w_row(uint m0, uint i) { return min(m0 + i * ROWS % COLUMNS + gl_LocalInvocationID.x / ROW, p.M - 1); }
 
-// at: the first of the panel's inputs, in eights; n: eights of a row. Only the last panel checks where the row ends.
+// at: the first of the panel's inputs, in eights; n: eights of a row. Only the last panel checks
+// where the row ends.
 void fetch(uint t0, uint m0, uint at, uint n)
 {
 	if (at + ROW <= n) {
@@ -91,7 +95,8 @@ void keep(uint stage)
 	}
 }
 
-// The results of this subgroup from matrix i on. Every loop over matrices has to be unrolled before the driver sees it.
+// The results of this subgroup from matrix i on. Every loop over matrices has to be unrolled before
+// the driver sees it.
 void keep_results(const MAT_C acc[OWN_M][OWN_N], uint i)
 {
 	const uint at = (gl_SubgroupID / (BN / WN) * OUT_M * MM) * OUT_ROW + gl_SubgroupID % (BN / WN) * (WN / 4);
@@ -124,8 +129,8 @@ void put_two(Real y, uint at, uint x, bool one)
 	}
 }
 
-// Stores the rows in shared memory; i: the first matrix of each subgroup. Two columns per lane, because small tiles
-// have few.
+// Stores the rows in shared memory; i: the first matrix of each subgroup. Two columns per lane,
+// because small tiles have few.
 void store_rows(uint t0, uint m0, uint share, uint i)
 {
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (COLUMNS / 2); e += LANES) {
@@ -173,8 +178,8 @@ void store_sums(uint t, uint m, uint share, uint from)
 	OutFour(p.sums).v[at + 1] = uintBitsToFloat(sh[from + 1]);
 }
 
-// Stores the rows in shared memory; i: the first matrix of each subgroup. Not unrolled: a workgroup runs this once or
-// twice, and code that was not run before must be loaded.
+// Stores the rows in shared memory; i: the first matrix of each subgroup. Not unrolled: a workgroup
+// runs this once or twice, and code that was not run before must be loaded.
 void store_rows(uint t0, uint m0, uint share, uint i)
 {
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (BN / 8); e += LANES) {

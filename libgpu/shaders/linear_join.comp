@@ -1,5 +1,6 @@
 #version 460
-// linear_join: adds the partial sums of a product whose inputs were divided into shares, in order, and the bias.
+// linear_join: adds the partial sums of a product whose inputs were divided into shares,
+// in order, and the bias.
 //
 //   y[t,m] = sum_z sums[z,t,m] + b[m]
 //

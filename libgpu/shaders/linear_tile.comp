@@ -6,21 +6,24 @@
 //   x (T,N) real in     w (M,N) real in     b (M) real in, or none
 //   y (T,M) real out, rows y_stride apart; with shares > 1 partial sums instead, as linear_coop
 //   push      vn_push_linear
-//   dispatch  x: tiles of TT tokens, times shares, y: tiles of TM columns; both in strides of the grid
+//   dispatch  x: tiles of TT tokens, times shares, y: tiles of TM columns;
+//             both in strides of the grid
 //
-// Consecutive workgroups read the same rows of w, which are many; the rows of x are few and stay in the cache.
+// Consecutive workgroups read the same rows of w, which are many; the rows of x are few and
+// stay in the cache.
 //
-// A lane keeps EACH_T tokens by EACH_M columns in registers, in groups of four that are TT or TM / EACH * 4 apart, so
-// that neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through shared memory,
-// transposed, while the next panel is loaded into registers; AT_ONCE inputs of a panel are unrolled. Each output is one
-// running sum over n = 0, 1, ... in order, or one such sum per share. So the bits of an output do not depend on its
-// tile.
+// A lane keeps EACH_T tokens by EACH_M columns in registers, in groups of four that are TT or
+// TM / EACH * 4 apart, so that neighbouring lanes read neighbouring words of shared memory. Panels
+// of STEP inputs pass through shared memory, transposed, while the next panel is loaded into
+// registers; AT_ONCE inputs of a panel are unrolled. Each output is one running sum over n = 0, 1,
+// ... in order, or one such sum per share. So the bits of an output do not depend on its tile.
 //
-// GATED: two products of one shape and their gated product, as in linear_vec.comp. Half of a tile's columns are columns
-// of the gate, the other half the same columns of w_up; a lane has groups of both. shares is 1.
+// GATED: two products of one shape and their gated product, as in linear_vec.comp. Half of a tile's
+// columns are columns of the gate, the other half the same columns of w_up; a lane has groups of
+// both. shares is 1.
 //
-// No load is in a branch, because a branch would delay the next load. Rows and inputs past the end repeat the last one;
-// their sums are not used.
+// No load is in a branch, because a branch would delay the next load. Rows and inputs past the end
+// repeat the last one; their sums are not used.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"
@@ -56,8 +59,8 @@ shared sum4 xs[2 * STEP * X_ROW], ws[2 * STEP * W_ROW];
 sum4 x_next[X_MINE], w_next[W_MINE];
 uint x_row[X_MINE], w_row[W_MINE]; // where those rows begin
 
-// Row of the e-th group of four inputs in a panel of `rows` rows: two lanes share a sector of memory, the next two take
-// the next row.
+// Row of the e-th group of four inputs in a panel of `rows` rows: two lanes share a sector of
+// memory, the next two take the next row.
 uint row_of(uint e, uint rows)
 {
 	return e / 2 % rows;
@@ -137,7 +140,8 @@ void leave_one(uint at, uint m, sum_t sum, bool up)
 		put(p.y, at, float(p.has_bias != 0 ? sum + sum_t(p.b.v[m]) : sum));
 }
 
-// Reads back what this lane has stored, in a loop that is not unrolled, because an activation is much code.
+// Reads back what this lane has stored, in a loop that is not unrolled,
+// because an activation is much code.
 void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 {
 	const uint m4 = m0 + lm * 4;

@@ -7,12 +7,13 @@
 //   push      vn_push_linear (T is 1); shares: lanes that share an output, a power of two
 //   dispatch  any x: a workgroup computes 128 / shares outputs, in strides of the grid
 //
-// GATED: a second product up[m] with w_up (M,N) and b_up, and gated[m] = f(y[m]) * up[m] (f: activation.glsl); push
-// vn_push_linear_gated. The bits are those of separate shaders, because each continues with the stored numbers.
+// GATED: a second product up[m] with w_up (M,N) and b_up, and gated[m] = f(y[m]) * up[m] (f:
+// activation.glsl); push vn_push_linear_gated. The bits are those of separate shaders, because each
+// continues with the stored numbers.
 //
-// Lane i of an output takes the pieces of 16 bytes i, i + shares, ... of a row. It sums each piece by itself, then adds
-// it to the others; then the lanes fold in halves. Rows that are not aligned to 16 bytes are read number by number in
-// the same order, so the bits do not depend on alignment.
+// Lane i of an output takes the pieces of 16 bytes i, i + shares, ... of a row. It sums each piece
+// by itself, then adds it to the others; then the lanes fold in halves. Rows that are not aligned
+// to 16 bytes are read number by number in the same order, so the bits do not depend on alignment.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"

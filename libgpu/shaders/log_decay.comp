@@ -19,8 +19,9 @@ layout(push_constant) uniform Push {
 #endif
 } p;
 
-// max(u,0) + log(1 + e), e = exp(-|u|) in [0,1]. Vulkan's log may be off by 2^-21 absolutely, which is all
-// there is of a small e. log(1 + e) = 2 atanh(s), s = e / (2 + e) <= 1/3; the series to s^15 leaves out 2e-9.
+// max(u,0) + log(1 + e), e = exp(-|u|) in [0,1]. Vulkan's log may be off by 2^-21 absolutely, which
+// is all there is of a small e. log(1 + e) = 2 atanh(s), s = e / (2 + e) <= 1/3; the series to s^15
+// leaves out 2e-9.
 float softplus(float u)
 {
 	const float e = exp_(-abs(u)), s = e / (2.0 + e), q = s * s;

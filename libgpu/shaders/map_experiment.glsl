@@ -1,4 +1,5 @@
-// map_experiment.glsl: the activations and gated products that no family has (vn_act from VN_RELU on, vn_gate_form).
+// map_experiment.glsl: the activations and gated products that no family has (vn_act from VN_RELU
+// on, vn_gate_form).
 const uint RELU = 4, QUICK_GELU = 5, IDENTITY = 6, TWO_SIGMOID = 7, SOFT_CAP = 8, AS_F16 = 9,
            AS_F16_SATURATED = 10, AS_F16_FLUSHED = 11,
            AS_F16_CUT = 12, AS_BF16_CUT = 13;

@@ -1,5 +1,5 @@
-// map_main.glsl: main() of the shaders that go element by element. Calls eight(e) for elements 8e to 8e + 7 if they are
-// aligned, else one(e) for element e.
+// map_main.glsl: main() of the shaders that go element by element. Calls eight(e) for elements 8e
+// to 8e + 7 if they are aligned, else one(e) for element e.
 void main()
 {
 	const uint eights = p.eights != 0 ? p.n / 8 : 0;

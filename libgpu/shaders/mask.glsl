@@ -1,8 +1,9 @@
 // mask.glsl: shared by the attention shaders: operands, the address of a key, and
 // which query sees which key.
 //
-// Keys and values are stored token by token, (S,G,K), or with PAGED in the blocks of a pool, (blocks, G, B, K): key j
-// is in block table[j/B]. Nothing else differs: sums run over j in both cases.
+// Keys and values are stored token by token, (S,G,K), or with PAGED in the blocks of a pool,
+// (blocks, G, B, K): key j is in block table[j/B]. Nothing else differs: sums run over j in both
+// cases.
 //
 // Query i of this dispatch has position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.

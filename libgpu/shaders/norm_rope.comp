@@ -1,6 +1,6 @@
 #version 460
-// norm_rope: a root-mean-square norm of every head and its rotary position embedding, one workgroup per head of a
-// token.
+// norm_rope: a root-mean-square norm of every head and its rotary position embedding, one workgroup
+// per head of a token.
 //
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //   z[r,:] = y[r,:], rotated as by rope.comp for token r / H
@@ -9,7 +9,8 @@
 //   push      vn_push_norm_rope
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// The bits are those of rms_norm and rope run one by one: the stored (rounded) norm is rotated. K is at most WIDEST.
+// The bits are those of rms_norm and rope run one by one: the stored (rounded) norm is rotated.
+// K is at most WIDEST.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"

@@ -1,7 +1,7 @@
 // push.glsl: how a shader gets its push block: PUSH_BLOCK { ... } PUSHED;
 //
-// With PUSH_IN_MEMORY the block is in memory and its address is pushed, so that a command buffer can be submitted again
-// with another block (tape.h). It is read once, at the start.
+// With PUSH_IN_MEMORY the block is in memory and its address is pushed, so that a command buffer
+// can be submitted again with another block (tape.h). It is read once, at the start.
 #ifndef PUSH_GLSL
 #define PUSH_GLSL
 

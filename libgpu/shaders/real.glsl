@@ -35,9 +35,10 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { floa
 #endif
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
 
-// x as a half, to nearest, ties to even, as vn_f32_to_f16. Computed with integers, because Vulkan does not define how
-// float16_t(x) or packHalf2x16 round, whether they keep subnormals, or which NaN they give. It has a single return: the
-// optimiser does not unroll a loop that calls a function with several.
+// x as a half, to nearest, ties to even, as vn_f32_to_f16. Computed with integers, because Vulkan
+// does not define how float16_t(x) or packHalf2x16 round, whether they keep subnormals, or which
+// NaN they give. It has a single return: the optimiser does not unroll a loop that calls a function
+// with several.
 uint half_bits(float x)
 {
 	const uint u = floatBitsToUint(x), sign = u >> 16 & 0x8000u, a = u & 0x7FFFFFFFu;
@@ -58,7 +59,8 @@ uint half_bits(float x)
 	return h;
 }
 
-// The half as a float again. Computed with integers, because a device may lose subnormals in unpackHalf2x16.
+// The half as a float again. Computed with integers, because a device may lose subnormals
+// in unpackHalf2x16.
 float as_half(float x)
 {
 	const uint h = half_bits(x), e = h >> 10 & 0x1Fu, sign = (h & 0x8000u) << 16, m = h & 0x3FFu;
@@ -76,8 +78,9 @@ float as_bf16(float x)
 	return (u & 0x7FFFFFFFu) > 0x7F800000u ? x : uintBitsToFloat(u + 0x7FFFu + (u >> 16 & 1u) & 0xFFFF0000u);
 }
 
-// Rounds x to float8, to nearest, ties to even. most: the largest number (e4m3: 448, e5m2: 57344); digits: mantissa
-// bits; least: the biased exponent below which the spacing of numbers stays the same (2^-6: 121; 2^-14: 113).
+// Rounds x to float8, to nearest, ties to even. most: the largest number (e4m3: 448, e5m2: 57344);
+// digits: mantissa bits; least: the biased exponent below which the spacing of numbers stays the
+// same (2^-6: 121; 2^-14: 113).
 float as_f8(float x, float most, uint least, uint digits)
 {
 	const float a = min(abs(x), most);

@@ -1,8 +1,8 @@
-// root.glsl: the divisor of a norm: sqrt(mean square + eps), or for l2_norm sqrt(sum of squares + eps). usual: the
-// number of columns in that mean.
+// root.glsl: the divisor of a norm: sqrt(mean square + eps), or for l2_norm sqrt(sum of
+// squares + eps). usual: the number of columns in that mean.
 #if EXPERIMENT
-// flags: 1 eps is outside the root, 2 the sum of squares is a half, 4 the normed number is rounded to half before it is
-// multiplied by the weight.
+// flags: 1 eps is outside the root, 2 the sum of squares is a half, 4 the normed number is rounded
+// to half before it is multiplied by the weight.
 float root_of(float sum, float usual)
 {
 	sum = (p.flags & 2u) != 0 ? as_half(sum) : sum;

@@ -7,10 +7,12 @@
 //
 //   x (T,H,K) real in     table (T,R/2,2) float in: c, s     y (T,H,K) real out
 //   push      vn_push_rope
-//   dispatch  any x; a lane takes one element, or four pairs, or four unrotated ones, in strides of the grid
+//   dispatch  any x; a lane takes one element, or four pairs, or four unrotated ones,
+//             in strides of the grid
 //
-// Cosine and sine come from the host: the device's own may be off by 2^-11. Products are rounded before they are added,
-// here and in norm_rope.comp: the bits must not depend on whether a compiler fuses them.
+// Cosine and sine come from the host: the device's own may be off by 2^-11. Products are rounded
+// before they are added, here and in norm_rope.comp: the bits must not depend on whether a
+// compiler fuses them.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "push.glsl"
@@ -26,7 +28,8 @@ PUSH_BLOCK {
 #endif
 } PUSHED;
 
-// The distance of the two columns of a pair; whether column d is the first of its pair; the index of its pair.
+// The distance of the two columns of a pair; whether column d is the first of its pair;
+// the index of its pair.
 #if EXPERIMENT
 uint apart()      { return p.pairing == 1 ? 1 : p.pairing == 2 ? p.K / 2 : p.R / 2; }
 bool low(uint d)  { return p.pairing == 1 ? d % 2 == 0 : d < apart(); }

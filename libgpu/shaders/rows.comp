@@ -25,7 +25,8 @@ layout(push_constant) uniform Push {
 
 shared float part[LANES];
 
-// log(x) of a number from 1 on: Vulkan promises no more than 3 ulp outside [0.5, 2], and less inside.
+// log(x) of a number from 1 on: Vulkan promises no more than 3 ulp outside [0.5, 2],
+// and less inside.
 float log_(float x)
 {
 	const float y = log(x);

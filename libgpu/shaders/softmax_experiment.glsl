@@ -1,5 +1,6 @@
-// softmax_experiment.glsl: computes single scores and probabilities, in any form of vn_attn_form, for 128 lanes that
-// share maxima and sums. A softmax over queries or heads computes the other scores again for each one, which is slow.
+// softmax_experiment.glsl: computes single scores and probabilities, in any form of vn_attn_form,
+// for 128 lanes that share maxima and sums. A softmax over queries or heads computes the other
+// scores again for each one, which is slow.
 
 // q holds the queries of the call from `before` on; i may be negative.
 float score(int i, uint h, uint j)

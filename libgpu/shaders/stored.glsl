@@ -1,4 +1,5 @@
-// stored.glsl: stores a number and returns the stored (rounded) one, as another dispatch would read it.
+// stored.glsl: stores a number and returns the stored (rounded) one,
+// as another dispatch would read it.
 #if STORE_F16
 float put_stored(Real y, uint at, float x)
 {

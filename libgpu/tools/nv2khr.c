@@ -136,8 +136,8 @@ static uint32_t shared_bytes(void)
 	return sum;
 }
 
-/* Drivers keep an array of matrices in registers only where every index is a constant: a loop that was not unrolled
- * makes the shader eight times as slow. */
+/* Drivers keep an array of matrices in registers only where every index is a constant: a loop that
+ * was not unrolled makes the shader eight times as slow. */
 static void check_indices(void)
 {
 	for (size_t i = HEAD; i < n_in; i += in[i] >> 16)

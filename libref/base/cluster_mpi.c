@@ -179,7 +179,8 @@ static void check_same(const rank *r, int of, const char *same, size_t bytes)
 		give_up(r, "rank %d sees other files, or was started with other options", of);
 }
 
-/* Receives one message, if there is one. Returns whether there was. Sends the next piece, or NONE. */
+/* Receives one message, if there is one. Returns whether there was.
+ * Sends the next piece, or NONE. */
 static bool serve_message(const rank *r, vn_cluster_answer *answer, int *next, int *done, int *left)
 {
 	MPI_Status from;

@@ -225,8 +225,8 @@ static void set_blocked(bool block, sigset_t *before)
 	sigprocmask(block ? SIG_BLOCK : SIG_SETMASK, block ? &set : before, block ? before : NULL);
 }
 
-/* One that has closed its socket may still remove its temporary files; one that lives on has not closed it. Returns
- * how it ended. */
+/* One that has closed its socket may still remove its temporary files; one that lives on has not
+ * closed it. Returns how it ended. */
 static int wait_for(worker *w)
 {
 	int how = 0;

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The packaged library is built for SSE2. If it brings kernels selected at run time, use those; the digests are
- * the same. */
+/* The packaged library is built for SSE2. If it brings kernels selected at run time, use those;
+ * the digests are the same. */
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #endif

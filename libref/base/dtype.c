@@ -156,7 +156,8 @@ float vn_f8_e5m2_to_f32(uint8_t c)
 	return vn_f16_to_f32((uint16_t)(c << 8));
 }
 
-/* digits: stored significand bits; bias: of the exponent; top: code for numbers that are too large. */
+/* digits: stored significand bits; bias: of the exponent; top: code for numbers
+ * that are too large. */
 static uint8_t to_f8(float x, uint32_t digits, uint32_t bias, uint32_t top)
 {
 	const uint32_t u = bits_of(x), sign = u >> 24 & 0x80u, shift = 23 - digits;

@@ -1,5 +1,6 @@
-/* dtype_arrays.c: see dtype.h: the conversions of many numbers. F16C instructions are used if the processor has them,
- * and must agree with dtype.c (tests/test_dtype.c compares all 65536 halves and a million floats). */
+/* dtype_arrays.c: see dtype.h: the conversions of many numbers. F16C instructions are used if the
+ * processor has them, and must agree with dtype.c (tests/test_dtype.c compares all 65536 halves and
+ * a million floats). */
 #include "libref/base/dtype.h"
 
 #include "libref/base/quant.h"
@@ -19,8 +20,8 @@ static int32_t f64_to_i32(double x)
 	return x >= INT32_MAX ? INT32_MAX : x > INT32_MIN ? (int32_t)x : INT32_MIN; /* false for a NaN */
 }
 
-/* Rounds to odd: keeps the bits below a float visible to the next rounding, so that f64 to f16 in two steps
- * equals one rounding. */
+/* Rounds to odd: keeps the bits below a float visible to the next rounding, so that f64 to f16 in
+ * two steps equals one rounding. */
 static float f64_to_f32_odd(double x)
 {
 	float y = (float)x;

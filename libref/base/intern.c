@@ -16,8 +16,8 @@ static size_t          room, count;
 static char           *block; /* the newest block; older texts are found through the table only */
 static size_t          left;
 
-/* The words are untrusted. The seed depends on the program's address, which an attacker does not know, so that
- * they cannot be made to collide. */
+/* The words are untrusted. The seed depends on the program's address, which an attacker does not
+ * know, so that they cannot be made to collide. */
 static uint64_t hash_word(const char *text)
 {
 	return XXH3_64bits_withSeed(text, strlen(text), (uint64_t)(uintptr_t)&table);

@@ -76,8 +76,8 @@ typedef struct task {
 	bool          printed;
 } task;
 
-/* Jansson passes valid UTF-8, never splits a character, and puts non-ASCII only into strings. The newlines it
- * adds between values arrive here too. */
+/* Jansson passes valid UTF-8, never splits a character, and puts non-ASCII only into strings. The
+ * newlines it adds between values arrive here too. */
 static int put_printable(const char *text, size_t n, void *to)
 {
 	FILE *out = to;

@@ -201,8 +201,8 @@ static bool ends_in(const char *name, const char *word)
 	return k > 2 && n > k && name[n - k - 1] == '-' && strcmp(name + n - k, word) == 0;
 }
 
-/* Reports the unknown option `given`, "--jsno" or "--jsno=x". "--json" suggests "--format json" when it is a
- * value of some option, and "--precision" suggests "--floor-precision". */
+/* Reports the unknown option `given`, "--jsno" or "--jsno=x". "--json" suggests "--format json"
+ * when it is a value of some option, and "--precision" suggests "--floor-precision". */
 static int complain_unknown(const vn_command *c, const char *given)
 {
 	char       name[VN_NEAREST_MAX] = "", begun[400] = "";
@@ -231,7 +231,8 @@ static int complain_unknown(const vn_command *c, const char *given)
 	return vn_complain(c->name, "unknown option '%s'", given);
 }
 
-/* The argument in which getopt met an unknown letter: it moves on only behind the last letter of one. */
+/* The argument in which getopt met an unknown letter: it moves on only behind the
+ * last letter of one. */
 static const char *unknown_argument(char *const *argv, int argc)
 {
 	const char  *last = argv[optind - 1], *now = optind < argc ? argv[optind] : NULL;
@@ -243,7 +244,8 @@ static const char *unknown_argument(char *const *argv, int argc)
 	return now;
 }
 
-/* "-model" would be five options of one letter, and "-o=FILE" a file "=FILE". Returns false after a message. */
+/* "-model" would be five options of one letter, and "-o=FILE" a file "=FILE".
+ * Returns false after a message. */
 static bool check_dashes(const vn_command *c, int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

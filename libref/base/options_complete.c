@@ -77,7 +77,8 @@ static void print_values(const char *words, FILE *to)
 		fputc(*words == '|' ? ' ' : *words, to);
 }
 
-/* Prints the first sentence in single quotes of a shell. zsh splits descriptions at brackets and colons. */
+/* Prints the first sentence in single quotes of a shell. zsh splits descriptions at
+ * brackets and colons. */
 static void print_brief(const char *help, vn_shell shell, FILE *to)
 {
 	for (const char *p = help; *p && !(*p == '.' && (p[1] == ' ' || !p[1])); p++)
@@ -132,8 +133,8 @@ static void print_bash(const vn_completions *c, FILE *to)
 	const vn_option *o;
 	const char      *words;
 
-	/* A value may follow an equals sign, which is a word of its own in COMP_WORDS. compopt fails where no key was
-	 * pressed, as in a test. */
+	/* A value may follow an equals sign, which is a word of its own in COMP_WORDS. compopt fails
+	 * where no key was pressed, as in a test. */
 	fprintf(
 		to,
 		"_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} kind=files words= before=\n"
@@ -288,8 +289,8 @@ static void print_fish(const vn_completions *c, FILE *to)
 {
 	const vn_option *o;
 
-	/* Three functions: whether the line is of this command; whether its first argument is being typed; words after
-	 * those that stand before a comma. */
+	/* Three functions: whether the line is of this command; whether its first argument is being
+	 * typed; words after those that stand before a comma. */
 	fprintf(
 		to,
 		"function __%s_in\n\tset -l words (commandline -opc)\n\ttest \"$words[2]\" = $argv[1]\nend\n"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum { WIDTH = 100, NARROWEST = 40 };
-/* Where the help of an option begins: after -x and all but a few of the longest names; where that leaves less than half
- * of the line, below them. */
+/* Where the help of an option begins: after -x and all but a few of the longest names; where that
+ * leaves less than half of the line, below them. */
 enum { COLUMN = 28, BELOW = 8 };
 
 static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
@@ -27,7 +27,8 @@ bool vn_option_is_of(const vn_command *c, const vn_option *o)
 
 /* ---- wrapped text --------------------------------------------------------------------------- */
 
-/* Returns the width of text on `to`, from 40 to 100: the variable COLUMNS, else the terminal's width, else 100. */
+/* Returns the width of text on `to`, from 40 to 100: the variable COLUMNS, else the terminal's
+ * width, else 100. */
 static int text_width(FILE *to)
 {
 	const char    *columns = getenv("COLUMNS");
@@ -97,7 +98,7 @@ static void print_rows(const vn_command *c, const char *before, const char *afte
 			print(vn_option_row(c, i), to);
 }
 
-/* ---- --help ----------------------------------------------------------------------------------- */
+/* ---- --help ---------------------------------------------------------------------------------- */
 
 static void print_option(const vn_option *o, FILE *to)
 {
@@ -163,14 +164,15 @@ void vn_options_help(const vn_command *c, FILE *to)
 	}
 }
 
-/* ---- the manual --------------------------------------------------------------------------------- */
+/* ---- the manual ------------------------------------------------------------------------------ */
 
 static bool ends_name(char c)
 {
 	return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-');
 }
 
-/* Prints option names in bold, escapes backslashes for roff, and starts a line for each sentence. */
+/* Prints option names in bold, escapes backslashes for roff, and starts a line
+ * for each sentence. */
 static void print_roff(const char *text, FILE *to)
 {
 	if (*text == '.' || *text == '\'')

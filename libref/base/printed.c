@@ -109,8 +109,8 @@ static bool cut_short(const char *text, size_t n)
 	return false;
 }
 
-/* Takes the complete characters of the text and returns the bytes taken. last: no more follows, so everything
- * is taken. */
+/* Takes the complete characters of the text and returns the bytes taken. last: no more follows,
+ * so everything is taken. */
 static size_t take_text(printed *p, const char *text, size_t n, bool last)
 {
 	char code[VN_UTF8_CODE];
@@ -134,7 +134,7 @@ static size_t take_text(printed *p, const char *text, size_t n, bool last)
 	}
 }
 
-/* ---- the stream ------------------------------------------------------------------------------- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 static ssize_t write_printed(void *cookie, const char *text, size_t n)
 {

@@ -15,7 +15,8 @@ enum { LINE = 512 };
 
 static const double FORETOLD_FROM = 0.02; /* share of the time from which the rest can be foretold */
 
-/* The work begun last, and its line on the terminal. The lock protects these and every active vn_progress. */
+/* The work begun last, and its line on the terminal. The lock protects these and every
+ * active vn_progress. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static vn_progress    *innermost;
 static double          shown; /* when */
@@ -120,7 +121,8 @@ static void *run_ticker(void *unused)
 	return NULL;
 }
 
-/* A child process lacks this thread and inherits the lock's state, so the lock must not be held at a fork. */
+/* A child process lacks this thread and inherits the lock's state, so the lock must not
+ * be held at a fork. */
 static void start_ticking(void)
 {
 	pthread_t thread;

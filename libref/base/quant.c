@@ -126,7 +126,8 @@ static void q4_k(float *y, const unsigned char *b, size_t blocks)
 	}
 }
 
-/* f16 d; f16 dmin; u8 scales[12]; u8 high[32]; u8 q[128]: bit u of high[l] is the fifth of group u */
+/* f16 d; f16 dmin; u8 scales[12]; u8 high[32]; u8 q[128]: bit u of high[l] is the
+ * fifth of group u */
 VN_CLONES
 static void q5_k(float *y, const unsigned char *b, size_t blocks)
 {
@@ -142,7 +143,8 @@ static void q5_k(float *y, const unsigned char *b, size_t blocks)
 	}
 }
 
-/* u8 low[128]; u8 high[64]; i8 scales[16]; f16 d: two halves of 128 weights, one scale for 16 weights */
+/* u8 low[128]; u8 high[64]; i8 scales[16]; f16 d: two halves of 128 weights,
+ * one scale for 16 weights */
 VN_CLONES
 static void q6_k(float *y, const unsigned char *b, size_t blocks)
 {

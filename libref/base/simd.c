@@ -6,7 +6,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Checks for half-precision conversions (F16C), a name that Clang 14's __builtin_cpu_supports does not accept. */
+/* Checks for half-precision conversions (F16C), a name that Clang 14's __builtin_cpu_supports
+ * does not accept. */
 static int has_f16c(void)
 {
 	unsigned a, b, c, d;

@@ -23,7 +23,8 @@ typedef struct vn_stats_sum {
 } vn_stats_sum;
 
 void     vn_stats_add(vn_stats_sum *s, const void *data, vn_dtype dtype, size_t n);
-/* Adds the sums of one more block, made elsewhere: the same digits as vn_stats_add of its numbers. */
+/* Adds the sums of one more block, made elsewhere: the same digits as
+ * vn_stats_add of its numbers. */
 void     vn_stats_join(vn_stats_sum *s, const vn_stats_sum *block);
 vn_stats vn_stats_finish(const vn_stats_sum *s);
 vn_stats vn_stats_of(const void *data, vn_dtype dtype, size_t n);

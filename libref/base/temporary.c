@@ -36,16 +36,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int creating; /* calls of vn_temporary_begin without their vn_temporary_add */
 static atomic_int waiting;  /* the signal that ends the program, or 0 */
 
-/* The signal has its default action again, so raise ends the program: at once, or from within the handler as soon
- * as that returns. Called with nothing being created. */
+/* The signal has its default action again, so raise ends the program: at once, or from within the
+ * handler as soon as that returns. Called with nothing being created. */
 static void leave_nothing(int number)
 {
 	vn_temporary_end();
 	raise(number);
 }
 
-/* waiting is written before creating is read, and vn_temporary_begin does both in the opposite order: at least one
- * of the two sees the other. */
+/* waiting is written before creating is read, and vn_temporary_begin does both in the opposite
+ * order: at least one of the two sees the other. */
 static void at_signal(int number)
 {
 	waiting = number;
@@ -61,8 +61,8 @@ void vn_temporary_catch(int number)
 	sigaction(number, &now, NULL);
 }
 
-/* Keeps handlers of programs that end in order at a signal (capture/run/interrupt.h), and signals that are
- * ignored (nohup). */
+/* Keeps handlers of programs that end in order at a signal (capture/run/interrupt.h), and signals
+ * that are ignored (nohup). */
 static void clean_up_at_signals(void)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP };

@@ -78,8 +78,8 @@ char *vn_text_clean(char *text, size_t room)
 	left -= (size_t)(to - text);
 	if (left == 0)
 		return text;
-	/* The rest of the text is moved to the end of the buffer. The output reaches it only if the whole does not
-	 * fit, where it ends anyway. */
+	/* The rest of the text is moved to the end of the buffer. The output reaches it only if the
+	 * whole does not fit, where it ends anyway. */
 	char *from = memmove(text + room - 1 - left, to, left);
 	while (left > 0) {
 		char         code[VN_UTF8_CODE];

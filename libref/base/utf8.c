@@ -75,9 +75,9 @@ char *vn_utf8_clean(char *text)
 	return text;
 }
 
-/* Excludes controls, format characters (which may reverse a line), surrogates, private and unassigned code
- * points, line separators, spaces other than U+0020, and characters without width: variation selectors,
- * fillers, tags. */
+/* Excludes controls, format characters (which may reverse a line), surrogates, private and
+ * unassigned code points, line separators, spaces other than U+0020, and characters without
+ * width: variation selectors, fillers, tags. */
 bool vn_utf8_printable(uint32_t point)
 {
 	if (point < 0x7f)
@@ -86,8 +86,8 @@ bool vn_utf8_printable(uint32_t point)
 	       !uc_is_property_default_ignorable_code_point(point);
 }
 
-/* Combining marks stack, and a hundred of them would cover the lines around. No language uses more than three
- * on a letter. */
+/* Combining marks stack, and a hundred of them would cover the lines around. No language uses more
+ * than three on a letter. */
 enum { MOST_MARKS = 4 };
 
 static bool is_mark(uint32_t point)

@@ -28,7 +28,8 @@ static void convert_block(unsigned char *dst, vn_dtype to, const unsigned char *
 	}
 }
 
-/* All or one: if fewer work, OpenMP ends the others, and starts them again for the next operation. */
+/* All or one: if fewer work, OpenMP ends the others, and starts them again for
+ * the next operation. */
 static int choose_threads(size_t n, int threads)
 {
 	return n >= 2 * SHARE ? threads : 1;

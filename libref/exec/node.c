@@ -13,8 +13,8 @@ enum {
 	SCORE_ROWS = 64    /* rows of attention scores that a thread computes at a time */
 };
 
-/* Values such as keys are appended to those of earlier calls at once, where attention reads them. Later calls
- * then have them even if another engine computes this call's attention. */
+/* Values such as keys are appended to those of earlier calls at once, where attention reads them.
+ * Later calls then have them even if another engine computes this call's attention. */
 void vn_ref_placed(vn_ref *r, int value)
 {
 	const vn_value *v = &r->plan->value[value];
@@ -171,8 +171,8 @@ static char *piece_of(vn_ref *r, size_t bytes)
 	return r->piece;
 }
 
-/* Streams the first output of a node: hands over rows in pieces as they are computed. also: an engine that shares
- * the node, or NULL. */
+/* Streams the first output of a node: hands over rows in pieces as they are computed. also: an
+ * engine that shares the node, or NULL. */
 static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const vn_args *a, vn_error *err)
 {
 	const vn_taps  *t = r->call.taps;
@@ -217,7 +217,8 @@ static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const 
 	return st;
 }
 
-/* The state that an input's rows were appended to, where the node reads them; -1: it reads the input itself. */
+/* The state that an input's rows were appended to, where the node reads them;
+ * -1: it reads the input itself. */
 static int find_joined_state(const vn_ref *r, const vn_node *n, int input)
 {
 	for (int k = 0; k < n->n_state; k++)
@@ -226,7 +227,8 @@ static int find_joined_state(const vn_ref *r, const vn_node *n, int input)
 	return -1;
 }
 
-/* For an experiment: stores this call's keys for later calls in another form, after the call, which reads its own. */
+/* For an experiment: stores this call's keys for later calls in another form, after the call,
+ * which reads its own. */
 static vn_status keep_states(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
 {
 	vn_status st;

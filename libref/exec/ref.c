@@ -86,7 +86,8 @@ static vn_status run_nodes(void *ref, int from, int to, vn_error *err)
 	return st;
 }
 
-/* Finds a value's numbers and their count; NULL after an error. to_write: the caller will write them. */
+/* Finds a value's numbers and their count; NULL after an error.
+ * to_write: the caller will write them. */
 static void *find_value(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err)
 {
 	if (!r->call.open) {

@@ -88,7 +88,8 @@ vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temper
 		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen: the %" PRId64 " logits hold NaN or infinity", V);
 	if (temperature > 0.0) {
 		run_up(scores, dtype, V, max, temperature, INFINITY, &sum);
-		/* u < 1, so u times the sum is below the sum even after rounding, and some id is reached. */
+		/* u < 1, so u times the sum is below the sum even after rounding,
+		 * and some id is reached. */
 		*id = (int32_t)run_up(scores, dtype, V, max, temperature, u * sum, &part);
 	}
 	return VN_OK;

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The context length of the model. Where max_position_embeddings is the trained length, RoPE scaling extends
- * it: linear and yarn by their factor; dynamic without a limit other than that of integers in a float. */
+/* The context length of the model. Where max_position_embeddings is the trained length, RoPE
+ * scaling extends it: linear and yarn by their factor; dynamic without a limit other than that of
+ * integers in a float. */
 static int longest_context(const vn_config *c)
 {
 	const vn_rope *r = &c->rope;

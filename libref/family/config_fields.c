@@ -1,4 +1,5 @@
-/* config_fields.c: reads one field of config.json, see config.h. A field that is absent or null keeps its default. */
+/* config_fields.c: reads one field of config.json, see config.h. A field that is absent or null
+ * keeps its default. */
 #include "libref/family/config.h"
 
 #include <math.h>

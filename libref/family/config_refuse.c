@@ -13,8 +13,8 @@ typedef enum harmless {
 	NOTHING /* 0, or empty */
 } harmless;
 
-/* transformers obeys the first two in every family. It reads the others in some families and ignores them in
- * ours, where engines that obey them would run another model. */
+/* transformers obeys the first two in every family. It reads the others in some families and
+ * ignores them in ours, where engines that obey them would run another model. */
 /* clang-format off */
 static const struct { const char *key; harmless value; } asked[] = {
 	{ "is_causal", ONLY_TRUE }, { "per_layer_config", NOTHING },

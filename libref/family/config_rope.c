@@ -34,8 +34,8 @@ static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type
 	               name ? name : "(not a string)");
 }
 
-/* Name of the first setting in one spelling that the other lacks; NULL: none. The base and the rotated part may
- * be at the top level instead. */
+/* Name of the first setting in one spelling that the other lacks; NULL: none. The base and the
+ * rotated part may be at the top level instead. */
 static const char *find_missing_setting(const json_t *o, const json_t *one, const json_t *other)
 {
 	const char *key;
@@ -56,8 +56,8 @@ static const char *find_missing_setting(const json_t *o, const json_t *one, cons
 	return NULL;
 }
 
-/* The settings object in either spelling; NULL: none. When both are present they must agree: transformers 5
- * then takes the older one as a whole, and older versions know no other. */
+/* The settings object in either spelling; NULL: none. When both are present they must
+ * agree: transformers 5 then takes the older one as a whole, and older versions know no other. */
 static vn_status rope_object(const char *path, const json_t *o, const json_t **settings, vn_error *err)
 {
 	const json_t *five = get_field(o, "rope_parameters"), *four = get_field(o, "rope_scaling");
@@ -84,8 +84,8 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	return VN_OK;
 }
 
-/* rope_theta, the base of the powers. With 1 all pairs rotate alike and yarn divides by its logarithm, 0;
- * rope.h asserts more than 1. */
+/* rope_theta, the base of the powers. With 1 all pairs rotate alike and yarn divides by its
+ * logarithm, 0; rope.h asserts more than 1. */
 static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn_error *err)
 {
 	const json_t *v = get_field(o, "rope_theta");

@@ -74,8 +74,8 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 	int         window;
 
 	*plan = NULL;
-	/* transformers lacks partial rotation in these families: without RoPE scaling it ignores the factor, with
-	 * scaling it fails. */
+	/* transformers lacks partial rotation in these families: without RoPE scaling it ignores the
+	 * factor, with scaling it fails. */
 	if (c->rope.rotary_dim != c->K)
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "%s: partial_rotary_factor (%d of %d columns) is not supported in this family", path,

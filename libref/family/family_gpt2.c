@@ -19,8 +19,8 @@ typedef struct gpt2 {
 	bool   by_layer; /* also divide by (layer + 1) */
 } gpt2;
 
-/* Reads a size under its own name or its name in newer families. In transformers both set one field, and the
- * last one written wins. */
+/* Reads a size under its own name or its name in newer families. In transformers both set one
+ * field, and the last one written wins. */
 static vn_status read_size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out,
                            vn_error *err)
 {

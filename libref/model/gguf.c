@@ -10,7 +10,8 @@
 
 enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 32, GGUF_MAX_RANK = 4, WHAT = 128 };
 
-/* Smallest size of a key with its value, and of a tensor's entry, which bound their number in a file. */
+/* Smallest size of a key with its value, and of a tensor's entry, which bound their
+ * number in a file. */
 enum { LEAST_VALUE = 8 + 1 + 4 + 1, LEAST_TENSOR = 8 + 4 + 4 + 8 };
 
 static const size_t size_of[VN_GGUF_N_TYPES] = {
@@ -295,7 +296,8 @@ done:
 	return st;
 }
 
-/* Whether the file is one from a model directory: JSON, or safetensors, where JSON follows a length. */
+/* Whether the file is one from a model directory: JSON, or safetensors,
+ * where JSON follows a length. */
 static bool from_a_directory(const reader *r)
 {
 	return r->data[0] == '{' || (r->size > 8 && r->data[8] == '{');

@@ -139,7 +139,8 @@ static vn_status rope_real(const maker *m, const char *key, const char *field)
 	return st;
 }
 
-/* Keys that change an architecture's computation, and the value, besides 0, that changes nothing. */
+/* Keys that change an architecture's computation, and the value, besides 0,
+ * that changes nothing. */
 static vn_status refuse_what_we_do_not_do(const maker *m)
 {
 	static const struct {
@@ -239,8 +240,8 @@ static vn_status set_heads(const maker *m)
 	return VN_OK;
 }
 
-/* Reads "linear", "yarn", or NULL for none. A factor without a type means linear, as in llama.cpp; the first
- * files stored it under its own key. */
+/* Reads "linear", "yarn", or NULL for none. A factor without a type means linear, as in llama.cpp;
+ * the first files stored it under its own key. */
 static vn_status read_scaling(const maker *m, const char **type, double *factor)
 {
 	const vn_gguf_value *v = value_of(m, "rope.scaling.type");
@@ -263,7 +264,8 @@ static vn_status read_scaling(const maker *m, const char **type, double *factor)
 	                  t.data);
 }
 
-/* HuggingFace's attention_factor has two names. It belongs to yarn, but llama.cpp applies it to every type. */
+/* HuggingFace's attention_factor has two names. It belongs to yarn, but llama.cpp applies
+ * it to every type. */
 static vn_status attention_factor(const maker *m, bool yarn)
 {
 	static const char *const keys[] = { "rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor" };
@@ -307,8 +309,8 @@ static vn_status set_rope(const maker *m)
 	if (R > K)
 		return refuse_key(m, VN_ERR_FORMAT, "rope.dimension_count",
 		                  "is %" PRId64 ", but a head has only %" PRId64 " columns", R, K);
-	/* A fraction of the head that truncates to R columns: 0.25 exactly, or a value in between when the decimals
-	 * do not end. */
+	/* A fraction of the head that truncates to R columns: 0.25 exactly, or a value in between when
+	 * the decimals do not end. */
 	if (R != K && K > 0)
 		json_object_set_new(m->rope, "partial_rotary_factor",
 		                    json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names without ".weight" or ".bias", which both sides share, unless `whole`. Names of a layer omit "blk.N."
- * and the layer's own prefix. */
+/* Names without ".weight" or ".bias", which both sides share, unless `whole`. Names of a layer omit
+ * "blk.N." and the layer's own prefix. */
 typedef struct row {
 	const char    *gguf, *hf;
 	vn_gguf_change change;

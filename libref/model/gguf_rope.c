@@ -12,8 +12,8 @@
 
 enum { PAIRS_MAX = 4096, FIRST_CONTEXT = 1 << 4, LAST_CONTEXT = 1 << 20 };
 
-/* The converter works in float32. Where a divisor blends 1 and the factor, rounding is magnified by the factor,
- * to 3e-6 for 32. Other settings of the grid differ by more than 1e-3. */
+/* The converter works in float32. Where a divisor blends 1 and the factor, rounding is magnified by
+ * the factor, to 3e-6 for 32. Other settings of the grid differ by more than 1e-3. */
 static const double TOLERANCE = 1e-5;
 
 typedef struct search {
@@ -40,8 +40,8 @@ static bool fits_settings(search *s, double factor, double high, int64_t origina
 	return true;
 }
 
-/* Tries published settings first: when several fit, they give the same numbers. Factors of 2 and 8 and a
- * context of 4096 equal 1, 4 and 2048, because low is always 1. */
+/* Tries published settings first: when several fit, they give the same numbers. Factors of 2 and 8
+ * and a context of 4096 equal 1, 4 and 2048, because low is always 1. */
 static bool find_scaling(search *s, int64_t original)
 {
 	static const double factors[] = { 0 /* the largest divisor */, 8, 32, 2, 4, 16, 64 }, highs[] = { 4, 2, 8, 16, 32 };

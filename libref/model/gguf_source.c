@@ -70,7 +70,8 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 		return st;
 	if (is_copy(f))
 		json_object_set_new(*config, "tie_word_embeddings", json_true());
-	/* Fifteen digits hold every decimal of a float32, and print 1e-06; a double may need two more. */
+	/* Fifteen digits hold every decimal of a float32, and print 1e-06;
+	 * a double may need two more. */
 	s->config = vn_json_dump(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
 	json_t *again = s->config ? vn_json_parse(s->config, 0) : NULL;
 	if (again && !json_equal(again, *config)) {

@@ -12,7 +12,8 @@
 #include "libref/model/gguf.h"
 #include "libref/model/source.h"
 
-/* Fills s, which is zeroed. f belongs to it from now on. The caller closes s, also after a failure. */
+/* Fills s, which is zeroed. f belongs to it from now on. The caller closes s,
+ * also after a failure. */
 vn_status vn_source_of_gguf(vn_gguf *f, vn_source *s, vn_error *err);
 
 #endif

@@ -157,8 +157,8 @@ done:
 	return st;
 }
 
-/* The config says tied, but the output matrix differs from the embedding. transformers 5 follows the file, and
- * so does the plan. */
+/* The config says tied, but the output matrix differs from the embedding. transformers 5 follows
+ * the file, and so does the plan. */
 static vn_status untie_output(vn_model *m, vn_error *err)
 {
 	json_t *text = json_object_get(m->json, "text_config");

@@ -49,7 +49,8 @@ static int is_gguf(const struct dirent *file)
 	return n > 5 && strcmp(file->d_name + n - 5, ".gguf") == 0;
 }
 
-/* Reports a directory without config.json. If it was downloaded for its GGUF files, names one of them. */
+/* Reports a directory without config.json. If it was downloaded for its GGUF files,
+ * names one of them. */
 static vn_status no_config(const char *dir, vn_error *err)
 {
 	struct dirent **file = NULL;

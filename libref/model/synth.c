@@ -26,7 +26,8 @@ enum { PATH_ROOM = 4096, CHUNK = 1 << 20 };
 /* The files of a synthetic model, which may be replaced. */
 static const char *const files[] = { "config.json", "model.safetensors" };
 
-/* Published configurations, reduced to the fields that shape the computation, and one that runs in milliseconds. */
+/* Published configurations, reduced to the fields that shape the computation, and one that runs
+ * in milliseconds. */
 static const struct {
 	const char *name, *config;
 } shapes[] = {
@@ -310,8 +311,8 @@ done:
 	return st;
 }
 
-/* Moves the complete new directory to the place of the old one. The old one is deleted last, so that either is
- * in place or can be put back. */
+/* Moves the complete new directory to the place of the old one. The old one is deleted last, so
+ * that either is in place or can be put back. */
 static vn_status take_place(const char *partial, const char *dir, vn_error *err)
 {
 	char old[PATH_ROOM + 16];

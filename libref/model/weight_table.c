@@ -1,8 +1,9 @@
 /* weight_table.c: see weight_table.h.
  *
- * A thread takes a whole weight, so that it computes the digest and the sums of numbers that are in its cache. A digest
- * is computed from the first byte to the last. So of a weight that is much of the model, such as an embedding, one
- * thread computes the digest and others the sums, part by part; the sums of blocks are added in their order. */
+ * A thread takes a whole weight, so that it computes the digest and the sums of numbers that are in
+ * its cache. A digest is computed from the first byte to the last. So of a weight that is much of
+ * the model, such as an embedding, one thread computes the digest and others the sums, part by
+ * part; the sums of blocks are added in their order. */
 #include "libref/model/weight_table.h"
 
 #include "libref/base/signals.h"
@@ -53,7 +54,8 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Piece by piece, so that memory is read once. over: NULL, or set once the result is not wanted any more. */
+/* Piece by piece, so that memory is read once. over: NULL, or set once the result is not
+ * wanted any more. */
 static void read_weight(vn_weight_row *row, const vn_tensor *w, bool sums, const atomic_bool *over)
 {
 	const size_t count = count_of(w);

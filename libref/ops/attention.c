@@ -49,8 +49,8 @@ static int64_t count_reached_keys(const REAL(vn_attend) * a, int64_t row, int64_
 	return to > 1 ? to : 1;
 }
 
-/* The context ctx (K) of one query that may see a bad key: sums exactly the keys it sees, with bad ones as they
- * are. v (K): scratch. */
+/* The context ctx (K) of one query that may see a bad key: sums exactly the keys it sees, with bad
+ * ones as they are. v (K): scratch. */
 static void sum_visible(double *ctx, double *v, const double *p, const REAL(vn_attend) * a, int64_t head, int64_t row,
                         int64_t keys)
 {
@@ -110,12 +110,13 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)
 #pragma omp atomic write
 			failed = 1;
 		}
-		/* A thread without memory also takes blocks and drops them: all threads of a team must reach a shared
-		 * loop. */
+		/* A thread without memory also takes blocks and drops them: all threads of a team must
+		 * reach a shared loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < blocks * H; i++)
 			if (ok)
-				/* heads that share keys together; of these the longest rows first: the last blocks see the most keys */
+				/* heads that share keys together; of these the longest rows first: the last blocks
+				 * see the most keys */
 				attend_block(context, &m, a, i / (blocks * share) * share + i % share,
 				             (blocks - 1 - i / share % blocks) * VN_ATTN_ROWS);
 		room_destroy(&m);

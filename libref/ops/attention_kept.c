@@ -1,4 +1,5 @@
-/* attention_kept.c: what a block of attention reads: where the key and the value of a token are, and the scores. */
+/* attention_kept.c: what a block of attention reads: where the key and the value of a token
+ * are, and the scores. */
 #include "libref/ops/attention_internal.h"
 
 #include "libref/base/clones.h"
@@ -37,7 +38,8 @@ int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a)
 	return form_of(a, VN_ATTN_KEYS) == VN_CACHE_SEEN ? (S + B - 1) / B * B : S;
 }
 
-/* Replaces (*j, *g) by the token and key head to read instead. A result beyond the last token means no entry. */
+/* Replaces (*j, *g) by the token and key head to read instead. A result beyond the last
+ * token means no entry. */
 static void redirect_key(const REAL(vn_attend) * a, int form, int64_t *j, int64_t *g)
 {
 	const int64_t S = a->past + a->tokens, B = X(a).cache_block, G = ATTN(a).kv_heads;
@@ -107,9 +109,9 @@ bool REAL(vn_flashes)(const REAL(vn_attend) * a)
 	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
 }
 
-/* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A later key has
- * probability 0, but 0 times NaN is NaN: one bad token would spoil all earlier ones, and the report would point
- * at the wrong row. */
+/* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A
+ * later key has probability 0, but 0 times NaN is NaN: one bad token would spoil all earlier ones,
+ * and the report would point at the wrong row. */
 VN_CLONES
 static int64_t hide_bad(double *v, int64_t keys, int64_t K)
 {

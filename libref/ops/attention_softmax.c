@@ -47,7 +47,8 @@ static void mask_scores(double *s, const REAL(vn_attend) * a, int64_t query, int
 			s[j] = -(double)INFINITY; /* keys after the tokens are visible, or keys before the window; these are not */
 }
 
-/* Softmax in place over n >= 1 numbers and `padding` zeros. Maximum and sum use eight lanes each. */
+/* Softmax in place over n >= 1 numbers and `padding` zeros.
+ * Maximum and sum use eight lanes each. */
 VN_CLONES
 static void softmax_row(double *s, int64_t n, int padding)
 {
@@ -101,7 +102,8 @@ static void round_row(double *p, int64_t n, int rounding)
 		p[j] = vn_round_intermediate(p[j], rounding);
 }
 
-/* Adds the scores [from, to) of one row (S) to the running maximum and the sum of exp(s - maximum). */
+/* Adds the scores [from, to) of one row (S) to the running maximum and the sum of
+ * exp(s - maximum). */
 static void add_scores(double *top, double *sum, const double *s, int64_t from, int64_t to)
 {
 	for (int64_t j = from; j < to; j++) {

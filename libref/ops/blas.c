@@ -12,9 +12,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* VN_BLAS_LIBRARY is "libopenblas.so.0" or the name the build found. It has no slash, so the loader searches
- * its own folders and never the current one. VN_BLAS_PREFIX is prepended to each symbol in builds against
- * renamed packages. */
+/* VN_BLAS_LIBRARY is "libopenblas.so.0" or the name the build found. It has no slash, so the loader
+ * searches its own folders and never the current one. VN_BLAS_PREFIX is prepended to each symbol in
+ * builds against renamed packages. */
 #ifdef VN_BLAS_PREFIX
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
@@ -51,8 +51,8 @@ static struct {
 /* Kernel families of OpenBLAS's x86 builds that use AVX2 or better. */
 static const char *const wide[] = { "SkylakeX", "Cooperlake", "Sapphirerapids", "Haswell", "Zen", "Excavator" };
 
-/* AVX2 kernels on an AVX-512 machine (Zen) may be chosen on purpose. Kernels without AVX2 on a machine that has
- * it are a mistake. */
+/* AVX2 kernels on an AVX-512 machine (Zen) may be chosen on purpose. Kernels without AVX2 on a
+ * machine that has it are a mistake. */
 const char *vn_blas_better(const char *core, int avx2, int avx512)
 {
 	for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
@@ -75,7 +75,8 @@ static const char *better_here(const char *core)
 
 /* ---- loading ------------------------------------------------------------------------- */
 
-/* Sets a variable; *was is its former value, NULL if it was not set. Returns false without memory. */
+/* Sets a variable; *was is its former value, NULL if it was not set.
+ * Returns false without memory. */
 static bool replace_variable(const char *name, const char *value, char **was)
 {
 	const char *now = getenv(name);
@@ -93,8 +94,8 @@ static void put_back(const char *name, char *was)
 	free(was);
 }
 
-/* While loading, OpenBLAS would start threads that take 128 MiB of address space each, and hang if a thread
- * cannot start. Child processes keep their own setting. */
+/* While loading, OpenBLAS would start threads that take 128 MiB of address space each, and hang if
+ * a thread cannot start. Child processes keep their own setting. */
 static void *open_single(const char *core)
 {
 	char *threads, *kernels = NULL;
@@ -136,8 +137,8 @@ static vn_status give_up(vn_status st)
 	return st;
 }
 
-/* OpenBLAS chooses its kernels when it is loaded, so other kernels need a second load. It is never unloaded
- * otherwise. */
+/* OpenBLAS chooses its kernels when it is loaded, so other kernels need a second load.
+ * It is never unloaded otherwise. */
 static vn_status load_library(vn_error *err)
 {
 	const char *better;

@@ -24,8 +24,8 @@ vn_status vn_blas_prepare(int threads, vn_error *err);
 /* Is the second matrix stored as the product reads it, or transposed? */
 typedef enum { VN_BLAS_AS_STORED, VN_BLAS_TRANSPOSED } vn_blas_layout;
 
-/* c (m,n) = scale a (m,k) b (k,n). VN_BLAS_TRANSPOSED: b is stored as (n,k). a_row, b_row, c_row: row
- * strides in numbers. Requires vn_blas_prepare. */
+/* c (m,n) = scale a (m,k) b (k,n). VN_BLAS_TRANSPOSED: b is stored as (n,k). a_row, b_row,
+ * c_row: row strides in numbers. Requires vn_blas_prepare. */
 void vn_gemm_f64(vn_blas_layout layout, int m, int n, int k, double scale, const double *a, int a_row, const double *b,
                  int b_row, double *c, int c_row);
 

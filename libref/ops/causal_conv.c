@@ -11,8 +11,8 @@
 
 enum { SHARE = 512 }; /* channels at a time, whose sums stay in the L1 cache */
 
-/* y (n): silu of the sums, with the intermediate rounding of other implementations. Sums without activation are
- * rounded like any output. */
+/* y (n): silu of the sums, with the intermediate rounding of other implementations. Sums without
+ * activation are rounded like any output. */
 /* The first `silu` channels are activated. */
 static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, const vn_variant *e)
 {
@@ -24,8 +24,8 @@ static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, con
 	}
 }
 
-/* Channels [from, from + n) of y (X), for one token. x: its row and the J-1 rows before it, oldest first; w:
- * (J,X) taps. */
+/* Channels [from, from + n) of y (X), for one token. x: its row and the J-1 rows before it,
+ * oldest first; w: (J,X) taps. */
 VN_CLONES
 static void convolve_channels(real *y, const real *const *x, const double *w, const vn_consts *k, const vn_variant *e,
                               int64_t from, int64_t n)

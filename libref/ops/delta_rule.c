@@ -17,8 +17,8 @@
 
 enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the L1 cache */
 
-/* Columns [from, from + n) of head h. s, chunk: scratch (dk, COLS). chunk holds a state that decays without
- * being updated, for an experiment. */
+/* Columns [from, from + n) of head h. s, chunk: scratch (dk, COLS). chunk holds a state that decays
+ * without being updated, for an experiment. */
 VN_CLONES
 static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t from, int64_t n, double *s,
                           double *chunk)

@@ -54,7 +54,8 @@ static double round_to_format(double u, vn_act as)
 	}
 }
 
-/* y = f(u), with u the number as a double. There are two loops so that the one without `up` is vectorised too. */
+/* y = f(u), with u the number as a double. There are two loops so that the one without `up`
+ * is vectorised too. */
 #define EACH(f) \
 	do { \
 		if (up) \

@@ -132,7 +132,8 @@ static bool have_same_rows(const room *r, const vn_matrix *w, int64_t m0, int64_
 	return true;
 }
 
-/* The same block in another policy: groups of rows that both policies store alike are copied from y. */
+/* The same block in another policy: groups of rows that both policies store alike
+ * are copied from y. */
 static void multiply_also(const vn_also_f32 *also, const float *y, const float *x, const vn_tile_kernel *k,
                           const room *r, const vn_matrix *w, int64_t t0, int64_t t, int64_t m0, int64_t m,
                           vn_policy policy)

@@ -21,8 +21,8 @@ enum {
 	FEWEST = 8, /* tiles, if there are enough tokens */
 };
 
-/* Weight rows in a tile: enough that packing (T + m) N numbers is small against 2 T m N operations, few enough
- * to give many threads work. */
+/* Weight rows in a tile: enough that packing (T + m) N numbers is small against 2 T m N operations,
+ * few enough to give many threads work. */
 static int64_t tile_rows(int64_t M, int64_t N)
 {
 	const int64_t across = ((M + TILE_M - 1) / TILE_M + WAYS - 1) / WAYS * WAYS,
@@ -62,8 +62,9 @@ bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double 
 #pragma omp atomic write
 			failed = 1;
 		}
-		/* Each tile converts its own weights, a sixtieth of its work; a barrier between converting and
-		 * multiplying cost more. A thread without memory drops its tiles but must reach the loop. */
+		/* Each tile converts its own weights, a sixtieth of its work; a barrier between
+		 * converting and multiplying cost more. A thread without memory drops its tiles but must
+		 * reach the loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < across * down; i++) {
 			const int64_t m0 = i / down * step, t0 = i % down * most;

@@ -1,8 +1,8 @@
 /* matrix.c: loads blocks of stored matrices. */
 #include "libref/ops/ops.h"
 
-/* Transposes a block of a matrix stored as (N,M), writing lines of 16 numbers so that no cache line is written
- * twice. */
+/* Transposes a block of a matrix stored as (N,M), writing lines of 16 numbers so that no cache line
+ * is written twice. */
 static void turn_over(real *dst, const vn_matrix *a, int64_t m0, int64_t m, int64_t from, int64_t n, vn_policy policy)
 {
 	enum { LINES = 16, COLUMNS = 64 };

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* Sums in double: a float sum over N = 4096 drifts by up to 3e-6, which would be charged to the engine under
- * test. Four lanes, because a single chain of additions waits four cycles for each. */
+/* Sums in double: a float sum over N = 4096 drifts by up to 3e-6, which would be charged to the
+ * engine under test. Four lanes, because a single chain of additions waits four cycles for each. */
 VN_CLONES
 static double sum_of_squares(const real *x, int64_t N)
 {
@@ -63,8 +63,8 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 		y[n] = (real)((double)x[n] * scale * (double)g[n] * ((double)z[n] / (1.0 + vn_exp(-(double)z[n]))));
 }
 
-/* Gates a row when the gate is not silu after the norm, or when intermediate results are rounded: the activated
- * gates go to y, and the normed input too. */
+/* Gates a row when the gate is not silu after the norm, or when intermediate results are
+ * rounded: the activated gates go to y, and the normed input too. */
 static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c,
                             const vn_variant *e)
 {

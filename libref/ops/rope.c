@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cos and sin (R/2) of one token, as another implementation computes them (vn_angles). kept, stretch:
- * vn_rope_frequencies_wide. */
+/* cos and sin (R/2) of one token, as another implementation computes them (vn_angles). kept,
+ * stretch: vn_rope_frequencies_wide. */
 static void other_angles(const vn_rope *rope, const vn_rope_variant *e, double base, const double *kept,
                          const double *stretch, int64_t past, int64_t t, float *c, float *s)
 {

@@ -6,18 +6,18 @@
 #include <math.h>
 #include <string.h>
 
-/* sin r for |r| <= pi/2 is r + S3 r^3 + S5 r^5 + S7 r^7 + S9 r^9, in double, rounded once. The form follows
- * from torch's errors: they average 5e-9, far above rounding, as a smooth odd function of r with four
- * alternations. The coefficients are our fit to torch's values. Each value near a rounding tie gives a linear
- * inequality in the four; a linear program over the 1674 tightest of all floats below 10000 leaves them a range
- * of about 2e-9 ulp. */
+/* sin r for |r| <= pi/2 is r + S3 r^3 + S5 r^5 + S7 r^7 + S9 r^9, in double, rounded once. The form
+ * follows from torch's errors: they average 5e-9, far above rounding, as a smooth odd function of r
+ * with four alternations. The coefficients are our fit to torch's values. Each value near a
+ * rounding tie gives a linear inequality in the four; a linear program over the 1674 tightest of
+ * all floats below 10000 leaves them a range of about 2e-9 ulp. */
 static const double S3 = -0x1.55554bc83660ep-3;
 static const double S5 = 0x1.110ed3804e4f6p-7;
 static const double S7 = -0x1.9f6ffeeabd3afp-13;
 static const double S9 = 0x1.5dbdf0e87c504p-19;
 
-/* Pi in two parts. The first has 40 bits. k, up to 10000/pi and a half, has 13. So k * PI_HI is exact, and so
- * is its difference from the angle. */
+/* Pi in two parts. The first has 40 bits. k, up to 10000/pi and a half, has 13. So k * PI_HI is
+ * exact, and so is its difference from the angle. */
 static const double PI_HI = 0x1.921fb54442p1;
 static const double PI_LO = 0x1.a308d313198a3p-40;
 static const double ONE_OVER_PI = 0x1.45f306dc9c883p-2;

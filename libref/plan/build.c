@@ -1,6 +1,6 @@
-/* build.c: builds a plan node by node; the operations are in op_*.c. Sizes are checked where they are
- * combined, so that an error names the weight. What follows from the rest (vn_plan_settle) is filled in
- * at the end: vn_plan_finish, in check.c. */
+/* build.c: builds a plan node by node; the operations are in op_*.c. Sizes are checked where they
+ * are combined, so that an error names the weight. What follows from the rest (vn_plan_settle) is
+ * filled in at the end: vn_plan_finish, in check.c. */
 #include "libref/plan/op_internal.h"
 
 #include <assert.h>
@@ -95,8 +95,8 @@ int vn_build_value(vn_builder *b, vn_point point, int rank, const int *size)
 		snprintf(v.name, sizeof v.name, "layer%d.%s", b->layer, name);
 	else
 		snprintf(v.name, sizeof v.name, "%s", name);
-	/* Layer and point determine the name. Searching all existing names would take seconds for a config of a
-	 * thousand layers. */
+	/* Layer and point determine the name. Searching all existing names would take seconds for a
+	 * config of a thousand layers. */
 	bool *named = &b->named[(size_t)(b->layer + 1) * VN_N_POINTS + point];
 	if (*named)
 		return vn_build_fail(b, VN_ERR_UNSUPPORTED, "two checkpoints are named %s", v.name);

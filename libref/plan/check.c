@@ -67,7 +67,8 @@ static vn_status check_values(const vn_plan *p, vn_error *err)
 	return VN_OK;
 }
 
-/* Checks that a node's states are those derived from it, fit into memory, and match the values that show them. */
+/* Checks that a node's states are those derived from it, fit into memory, and match the
+ * values that show them. */
 static vn_status check_states(vn_plan_walk *w, int i)
 {
 	const vn_plan *p = w->p;
@@ -179,8 +180,8 @@ done:
 
 /* ---- what follows from the rest --------------------------------------------------------- */
 
-/* Derives the rest of a plan. Checks indices only as far as needed to stay inside arrays; vn_plan_check checks
- * everything else. state: room for VN_MAX_STATE for each node. */
+/* Derives the rest of a plan. Checks indices only as far as needed to stay inside arrays;
+ * vn_plan_check checks everything else. state: room for VN_MAX_STATE for each node. */
 static void derive_rest(vn_plan *p, vn_state *state)
 {
 	for (int v = 0; v < p->n_values; v++)

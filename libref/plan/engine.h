@@ -1,8 +1,8 @@
 /* engine.h: what every engine that executes a plan can do, as one table of functions.
  *
  * The reference (libref/exec/ref.h) and the GPU (libgpu/gpu.h) each export a table. `self` is the
- * engine: a vn_ref or a vn_gpu. Callers that know which engine they have call through its table, too:
- * vn_ref_ops.forward(ref, ...).
+ * engine: a vn_ref or a vn_gpu. Callers that know which engine they have call through its table,
+ * too: vn_ref_ops.forward(ref, ...).
  *
  * forward    Executes the whole plan on `tokens` ids, which follow those of earlier calls. The
  *            states (cached keys and values, for example) stay for the next call: one call with the

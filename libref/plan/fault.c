@@ -96,7 +96,8 @@ vn_mistake vn_fault_mistake(int fault)
 	return (vn_mistake)(fault + 1);
 }
 
-/* "A1" selects A1.missing, its first variant, unless a fault has the name A1; "A" selects nothing. */
+/* "A1" selects A1.missing, its first variant, unless a fault has the name A1;
+ * "A" selects nothing. */
 static int find_fault(const char *id, size_t n)
 {
 	int first = -1;

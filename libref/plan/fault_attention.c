@@ -70,8 +70,8 @@ vn_status vn_make_exchange_operands(const vn_fault_row *r, vn_faulty *f, int nod
 	return VN_OK;
 }
 
-/* Permutes the columns of the projection after an attention for a context with heads innermost: W'[m, h K + k]
- * = W[m, k H + h]. */
+/* Permutes the columns of the projection after an attention for a context with heads
+ * innermost: W'[m, h K + k] = W[m, k H + h]. */
 vn_status vn_make_inside_out(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node   *n = &f->plan->node[node];

@@ -8,7 +8,7 @@
 
 enum { GGML_BLOCK = 32 };
 
-/* ---- weights that are none, as blocks hold them ------------------------------------------------- */
+/* ---- weights that are none, as blocks hold them ---------------------------------------------- */
 
 static double as_half(double x)
 {
@@ -41,7 +41,7 @@ vn_status vn_make_quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return vn_fault_change_rows(r, f, node, 0, in_blocks, err);
 }
 
-/* ---- blocks read otherwise ------------------------------------------------------------------------- */
+/* ---- blocks read otherwise ------------------------------------------------------------------- */
 
 static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 {

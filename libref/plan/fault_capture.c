@@ -1,4 +1,5 @@
-/* fault_capture.c: faults of buffers, captures and tensor-parallel ranks (specs/faults.md, chapter P).
+/* fault_capture.c: faults of buffers, captures and tensor-parallel ranks
+ * (specs/faults.md, chapter P).
  *
  * A faulty capture is also a change of the plan: the node makes an additional value, which later
  * nodes read, and the checkpoint shows another value.
@@ -85,8 +86,8 @@ vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	return VN_OK;
 }
 
-/* Tiles of sixteen rows with the values from before the node, which later nodes read too. x: RECORD_BEFORE,
- * every other tile, or RECORD_ONE_TILE. */
+/* Tiles of sixteen rows with the values from before the node, which later nodes read too.
+ * x: RECORD_BEFORE, every other tile, or RECORD_ONE_TILE. */
 vn_status vn_make_in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
@@ -103,7 +104,7 @@ vn_status vn_make_mixed(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 		f, node, vn_fault_rows(f->plan->node[node].layer, VN_ROWS_IN_TURN, 0, 0, f->plan->node[node].out[0]), err);
 }
 
-/* ---- ranks ------------------------------------------------------------------------------------------ */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 /* Keeps the columns of the present ranks: W (M, N), or (N, M) when x < 0. x: of vn_faulty_make. */
 static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)

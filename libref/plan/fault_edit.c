@@ -145,8 +145,8 @@ static bool own_memory(vn_faulty *f, void *memory)
 	return true;
 }
 
-/* A result that the file's format cannot hold (a sum of two halves) would add another error, so it is stored in
- * f32, or in f64 if the file's is. */
+/* A result that the file's format cannot hold (a sum of two halves) would add another error, so it
+ * is stored in f32, or in f64 if the file's is. */
 static vn_dtype wide_enough(vn_dtype d)
 {
 	return d == VN_F64 ? VN_F64 : VN_F32;
@@ -218,7 +218,8 @@ vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **by
 	return VN_OK;
 }
 
-/* Makes the node read `bytes` (count numbers of format `as`) in place of weight w; f takes ownership. */
+/* Makes the node read `bytes` (count numbers of format `as`) in place of weight w;
+ * f takes ownership. */
 static vn_status replace_weight(vn_faulty *f, int node, int slot, int w, vn_dtype as, void *bytes, vn_error *err)
 {
 	int new = -1;

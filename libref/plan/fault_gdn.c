@@ -28,7 +28,7 @@ vn_status vn_make_exchange_beta_decay(const vn_fault_row *r, vn_faulty *f, int n
 	return VN_OK;
 }
 
-/* ---- queries and keys -------------------------------------------------------------------------- */
+/* ---- queries and keys ------------------------------------------------------------------------ */
 
 /* Makes sqrt(sum / large + 1) equal 1. */
 vn_status vn_make_not_normed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -46,7 +46,7 @@ vn_status vn_make_by_mean(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return vn_const_set(&f->plan->node[node], "divisor", y->size[y->rank - 1], err);
 }
 
-/* ---- the convolution ----------------------------------------------------------------------------- */
+/* ---- the convolution ------------------------------------------------------------------------- */
 
 vn_status vn_make_reverse(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -88,7 +88,7 @@ vn_status vn_make_channels_round(const vn_fault_row *r, vn_faulty *f, int node, 
 		f, node, vn_fault_rows(n->layer, VN_ROWS_ROUND, vn_fault_before_values(f->plan, n), 0, n->out[0]), err);
 }
 
-/* ---- gates --------------------------------------------------------------------------------------- */
+/* ---- gates ----------------------------------------------------------------------------------- */
 
 /* x: how many heads on. */
 vn_status vn_make_another_head(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

@@ -1,4 +1,5 @@
-/* fault_mlp.c: faults of the feed-forward part, the embedding and the output (specs/faults.md, chapter M). */
+/* fault_mlp.c: faults of the feed-forward part, the embedding and the output
+ * (specs/faults.md, chapter M). */
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>

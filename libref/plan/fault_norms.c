@@ -72,8 +72,8 @@ vn_status vn_make_no_weight(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return vn_fault_change_weight(&with, f, node, 0, set_constant, err);
 }
 
-/* The norm whose weights a norm may get by mistake: that of keys for queries, that of the feed-forward part for
- * attention, and vice versa. */
+/* The norm whose weights a norm may get by mistake: that of keys for queries, that of the
+ * feed-forward part for attention, and vice versa. */
 const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads)
 {
 	static const vn_point pair[][2] = { { VN_POINT_Q_NORM, VN_POINT_K_NORM },
@@ -94,7 +94,7 @@ vn_status vn_make_partners_weights(const vn_fault_row *r, vn_faulty *f, int node
 	return VN_OK;
 }
 
-/* ---- norms left out, or too many -------------------------------------------------------------- */
+/* ---- norms left out, or too many ------------------------------------------------------------- */
 
 vn_status vn_make_twice(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -153,7 +153,7 @@ vn_status vn_make_norm_after(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	return VN_OK;
 }
 
-/* ---- the residual ------------------------------------------------------------------------------ */
+/* ---- the residual ---------------------------------------------------------------------------- */
 
 /* The norm that reads the residual input of an addition; -1: none. */
 int vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n)
@@ -219,8 +219,8 @@ int vn_fault_norm_beside(const vn_plan *p, const vn_node *n)
 	return norm;
 }
 
-/* Norms the sum instead of its residual input, with the same weights. Both nodes offer this fault, which is
- * made once. */
+/* Norms the sum instead of its residual input, with the same weights. Both nodes offer this fault,
+ * which is made once. */
 vn_status vn_make_post_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;

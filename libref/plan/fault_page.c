@@ -1,4 +1,5 @@
-/* fault_page.c: prints the catalogue of known mistakes, as specs/faults.md shows it: see fault.h. */
+/* fault_page.c: prints the catalogue of known mistakes, as specs/faults.md shows
+ * it: see fault.h. */
 #include "libref/plan/fault.h"
 
 #include "libref/base/options.h"
@@ -59,8 +60,8 @@ static int compare_entries(const void *a, const void *b)
 	return number ? number : length ? length : variant ? variant : x->row - y->row;
 }
 
-/* Prints the signs of an id below its row. Of an id with variants, `last` is the last one: the id stands before the
- * words. */
+/* Prints the signs of an id below its row. Of an id with variants, `last` is the last one: the id
+ * stands before the words. */
 static void print_signs(const entry *e, bool last, bool variants, FILE *to)
 {
 	const int family = family_length(e->id);

@@ -44,7 +44,8 @@ vn_status vn_make_factor_power(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return vn_const_set(n, "attention_factor", pow((double)attention_factor(f->plan, &ROPE(n)), r->x), err);
 }
 
-/* Frequencies without scaling, but with the attention factor. yarn with factor 1 would set neither. */
+/* Frequencies without scaling, but with the attention factor.
+ * yarn with factor 1 would set neither. */
 vn_status vn_make_factor_alone(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_rope    *rope = &ROPE(&f->plan->node[node]);
@@ -97,7 +98,8 @@ vn_status vn_make_yarn(const vn_fault_row *r, vn_faulty *f, int node, vn_error *
 	return VN_OK;
 }
 
-/* Removes the band between kept and scaled wavelengths: every wavelength is either kept or scaled. */
+/* Removes the band between kept and scaled wavelengths: every wavelength is
+ * either kept or scaled. */
 static vn_rope no_band(const vn_fault_row *r, const vn_node *n)
 {
 	vn_rope rope = ROPE(n);

@@ -40,8 +40,8 @@ vn_status vn_make_exchange_parts(const vn_fault_row *r, vn_faulty *f, int node, 
 	return vn_fault_arrange_outputs(f, node, &exchanged, err);
 }
 
-/* Finds a layer's query, key and value products (siblings), when each has its own matrix. Returns the index of
- * n among them; -1: there are no such products. */
+/* Finds a layer's query, key and value products (siblings), when each has its own matrix. Returns
+ * the index of n among them; -1: there are no such products. */
 static int of_own(const vn_plan *p, const vn_node *n, const vn_node *sibling[3])
 {
 	static const vn_point of[] = { VN_POINT_Q_PROJ, VN_POINT_K_PROJ, VN_POINT_V_PROJ };
@@ -68,8 +68,8 @@ int vn_fault_groups(const vn_plan *p, const vn_node *n)
 	return which < 0 ? -1 : G > 1 && H % G ? 0 : G;
 }
 
-/* Two orders of heads: all queries, all keys, all values; or, group by group, queries, key and value. Returns the
- * place in one order that the place in the other comes from. */
+/* Two orders of heads: all queries, all keys, all values; or, group by group, queries, key and
+ * value. Returns the place in one order that the place in the other comes from. */
 static int other_place(int place, int H, int G, bool grouped)
 {
 	const vn_arrange by_group = { VN_ARRANGE_PARTS, .a = G, .part = { H / G, 1, 1 }, .order = { 0, 1, 2 } };

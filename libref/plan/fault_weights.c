@@ -14,8 +14,8 @@ static const vn_shape *shape_of(const vn_plan *p, const vn_node *n)
 
 /* ---- the other way round -------------------------------------------------------------------- */
 
-/* Reads the same bytes with rows and columns exchanged. Makes a new weight, because others may read the
- * unmodified one. */
+/* Reads the same bytes with rows and columns exchanged. Makes a new weight, because others may read
+ * the unmodified one. */
 vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int       w = f->plan->node[node].w[0];
@@ -31,7 +31,7 @@ vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	return st;
 }
 
-/* ---- gate and up -------------------------------------------------------------------------------- */
+/* ---- gate and up ----------------------------------------------------------------------------- */
 
 vn_status vn_make_exchange_gate_up(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -68,8 +68,9 @@ vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, 
 	return VN_OK;
 }
 
-/* For each row of the joined gate and up (M each), the row taken instead. The rows are read as interleaved but
- * stored as halves; as halves but stored interleaved; or as halves but stored as halves of each of `how` ranks. */
+/* For each row of the joined gate and up (M each), the row taken instead. The rows are read as
+ * interleaved but stored as halves; as halves but stored interleaved; or as halves but stored as
+ * halves of each of `how` ranks. */
 static vn_arrange arrange_joined(int how, int64_t M)
 {
 	const int64_t ranks = how == FUSED_BY_HALVES ? M : how;
@@ -110,7 +111,7 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	return st;
 }
 
-/* ---- biases --------------------------------------------------------------------------------------- */
+/* ---- biases ---------------------------------------------------------------------------------- */
 
 vn_status vn_make_bias_times(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -125,7 +126,7 @@ vn_status vn_make_others_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	return VN_OK;
 }
 
-/* ---- another's weights -------------------------------------------------------------------------------- */
+/* ---- another's weights ----------------------------------------------------------------------- */
 
 /* x: distance in layers; 0: the first layer's. */
 const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -169,7 +170,7 @@ vn_status vn_make_never_loaded(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return vn_fault_change_each(r, f, node, 0, set_zero, err);
 }
 
-/* ---- formats -------------------------------------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------------------------------- */
 
 vn_status vn_make_read_as_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {

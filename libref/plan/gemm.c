@@ -24,8 +24,8 @@ static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
 		               .alpha = 1 };
 }
 
-/* Of one query head: the scores q (T,K) k (S,K)^T, or the context, probs (T,S) v (S,K). Heads lie side by side in a
- * row of q, k, v and the context. */
+/* Of one query head: the scores q (T,K) k (S,K)^T, or the context, probs (T,S) v (S,K). Heads lie
+ * side by side in a row of q, k, v and the context. */
 static vn_gemm of_attention(const vn_node *node, bool scores)
 {
 	const int     H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;

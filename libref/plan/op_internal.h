@@ -31,7 +31,7 @@ int  vn_build_wide(vn_builder *b, int y);
 void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w, int n_out,
                    const int *out);
 
-/* ---- rules (check.c, op_fit.c) ------------------------------------------------------------------------ */
+/* ---- rules (check.c, op_fit.c) --------------------------------------------------------------- */
 
 /* A walk over a plan being checked. */
 typedef struct vn_plan_walk {

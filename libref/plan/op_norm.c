@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Norm of one input, or of two with one shape (x, z). w, and the bias of a layer norm, have the width of their
- * last axis. */
+/* Norm of one input, or of two with one shape (x, z). w, and the bias of a layer norm, have the
+ * width of their last axis. */
 static int add_norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double eps, double offset, vn_point out)
 {
 	if (b->status)

@@ -148,7 +148,8 @@ int vn_name_layer(const char *name)
 	return rest && *rest == '.' && layer >= 0 && layer <= INT32_MAX ? (int)layer : -1;
 }
 
-/* Other engines' words for "layer3.", as of a name "model.layers.3.q_rope". Returns false if the name has no layer. */
+/* Other engines' words for "layer3.", as of a name "model.layers.3.q_rope".
+ * Returns false if the name has no layer. */
 static bool spell_layer(const char *glob, char to[VN_GLOB_MAX + 8])
 {
 	static const char *const words[] = { "layers.", "layer.", "blk.", "block.", "blocks.", "h.", "layers" };
@@ -165,8 +166,8 @@ static bool spell_layer(const char *glob, char to[VN_GLOB_MAX + 8])
 	return false;
 }
 
-/* The part of a glob before its first '.', or behind it, spelt as names have it: "layr1.*" is "layer1.*", "*.q_rop" is
- * "*.q_rope". Settles near, if the result matches one of the names. */
+/* The part of a glob before its first '.', or behind it, spelt as names have it: "layr1.*" is
+ * "layer1.*", "*.q_rop" is "*.q_rope". Settles near, if the result matches one of the names. */
 static void spell_half(const char *glob, bool front, const char *(*name_of)(const void *context, int i),
                        const void *context, int n, vn_nearest *near)
 {

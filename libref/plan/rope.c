@@ -144,8 +144,9 @@ static void compute_powers(float *p, const vn_rope *r, float base, int n)
 	}
 }
 
-/* Beyond the trained length, dynamic scaling raises the base. Up to that length transformers computes with
- * Python floats; beyond it with a one-element float tensor, whose power is taken in double and rounded. */
+/* Beyond the trained length, dynamic scaling raises the base. Up to that length transformers
+ * computes with Python floats; beyond it with a one-element float tensor, whose power is taken in
+ * double and rounded. */
 static float dynamic_base(const vn_rope *r, int64_t length)
 {
 	const double exponent = r->rotary_dim / (r->rotary_dim - 2.0);
@@ -171,8 +172,8 @@ static double longrope(const vn_rope *r, const vn_list *lists, int64_t length, f
 	return factor <= 1.0 ? 1.0 : sqrt(1.0 + log(factor) / log(r->original_context));
 }
 
-/* Keeps short wavelengths, divides the frequency of long ones, and blends between. torch computes number /
- * tensor as reciprocal times number, with two roundings. */
+/* Keeps short wavelengths, divides the frequency of long ones, and blends between. torch computes
+ * number / tensor as reciprocal times number, with two roundings. */
 static float llama3(const vn_rope *r, float f)
 {
 	const double low = r->low_freq_factor, high = r->high_freq_factor;
@@ -199,8 +200,8 @@ static double yarn_mscale(double factor, double m)
 	return factor <= 1.0 ? 1.0 : 0.1 * m * log(factor) + 1.0;
 }
 
-/* Turns the powers p (R/2) into frequencies: 1/p up to pair low, 1/(factor p) from pair high, and a linear
- * blend between. low and high are at most R-1, i at most R/2-1. */
+/* Turns the powers p (R/2) into frequencies: 1/p up to pair low, 1/(factor p) from pair high, and a
+ * linear blend between. low and high are at most R-1, i at most R/2-1. */
 static double yarn(const vn_rope *r, float *p, int n)
 {
 	const double factor = r->factor != 0.0 ? r->factor : (double)r->max_context / r->original_context;
@@ -309,7 +310,7 @@ bool vn_rope_varies_by_call(const vn_rope_variant *e)
 	return e && (e->one_position || e->step_zero || e->step_offset);
 }
 
-/* ---- are its constants in range? --------------------------------------------------------------- */
+/* ---- are its constants in range? ------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool say_why(char why[VN_ROPE_WHY], const char *format, ...)
 {

@@ -66,8 +66,8 @@ void vn_added_settle(vn_added *a)
 
 /* ---- searching ------------------------------------------------------------------- */
 
-/* Among tokens [low, high), which share their first k bytes, the first whose byte k is at least c. A token that
- * ends at k comes first. */
+/* Among tokens [low, high), which share their first k bytes, the first whose byte k is at least c.
+ * A token that ends at k comes first. */
 static size_t find_bound(const vn_added *a, size_t low, size_t high, size_t k, unsigned c)
 {
 	while (low < high) {

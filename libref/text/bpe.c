@@ -245,7 +245,8 @@ struct vn_bpe_symbol {
 	int32_t id, before, after; /* id -1: merged into the symbol before */
 };
 
-/* A candidate merge of the symbol at `at` with the next one. It is stale if either has changed since. */
+/* A candidate merge of the symbol at `at` with the next one. It is stale if either
+ * has changed since. */
 struct vn_bpe_pair {
 	uint64_t     key; /* rank, then place: lowest rank first, then leftmost */
 	const merge *m;

@@ -3,7 +3,8 @@
 
 #include "libref/base/utf8.h"
 
-/* Printable Latin-1 bytes stand for themselves. The other 68 (0-32, 127-160, 173) map, in order, to U+0100 and up. */
+/* Printable Latin-1 bytes stand for themselves. The other 68 (0-32, 127-160, 173) map, in order,
+ * to U+0100 and up. */
 static unsigned character_of(unsigned char b)
 {
 	if (b <= 32)

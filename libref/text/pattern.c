@@ -1,7 +1,8 @@
 /* pattern.c: see pattern.h.
  *
  *   \s, \S       Oniguruma means Unicode's White_Space; PCRE2 adds U+180E
- *   \p{L} ...    of Unicode 16 there, of the edition PCRE2 was made with here: what came later is added
+ *   \p{L} ...    of Unicode 16 there, of the edition PCRE2 was made with here: what
+ *                came later is added
  *   \p{Han} ...  the script; PCRE2 would take script extensions too
  */
 #include "libref/text/pattern.h"

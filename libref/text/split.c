@@ -17,9 +17,9 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
-/* Free allowance at each position, in PCRE2 steps and bytes looked at, and the factor by which it grows when it
- * was too small. A run of n blanks takes about n of both, once. An expression that looks n bytes ahead at every
- * position, or backtracks exponentially, soon uses up the reserve. */
+/* Free allowance at each position, in PCRE2 steps and bytes looked at, and the factor by which it
+ * grows when it was too small. A run of n blanks takes about n of both, once. An expression that
+ * looks n bytes ahead at every position, or backtracks exponentially, soon uses up the reserve. */
 enum { FREE_STEPS = 1000, FREE_BYTES = 4096, MORE = 16 };
 static const uint64_t RESERVE = 20000000, RESERVE_A_BYTE = 256;
 

@@ -32,8 +32,8 @@ bool vn_unicode_after9(uint32_t point)
 	return is_in_ranges(after_unicode9, COUNT(after_unicode9), point);
 }
 
-/* Alphabetic, marks, decimal digits, connectors, joiners. Beyond letters, marks and letter numbers, only
- * circled letters are Alphabetic. */
+/* Alphabetic, marks, decimal digits, connectors, joiners. Beyond letters, marks and letter numbers,
+ * only circled letters are Alphabetic. */
 bool vn_unicode_word(uint32_t c)
 {
 	static const vn_code_range circled[] = {

@@ -1,4 +1,5 @@
-# A run judged while it is recorded: what is written, what is left out, and what compare makes of it.
+# A run judged while it is recorded: what is written, what is left out,
+# and what compare makes of it.
 M=$FIXTURES/qwen2-trained
 PY=${PYTHON:-python3}
 clean() { sed 's/, [0-9.]* [a-zA-Z]* in [0-9.]* s.*//'; }
@@ -40,7 +41,8 @@ capture $I --precision f16 --against ref.h5 --limits tight.yaml -o tight.h5
 say compare ref.h5 tight.h5 --limits tight.yaml
 echo "== as a baseline, what was left out may change, if it is no farther off"
 vernier compare ref.h5 good.h5 --limits tight.yaml -o base.json -q
-# METRIC VALUE: other.json, where what was left out had other numbers; nmse is multiplied, another metric added
+# METRIC VALUE: other.json, where what was left out had other numbers; nmse is multiplied,
+# another metric added
 rewrite() {
     $PY -c "
 import json, sys

@@ -1,5 +1,5 @@
-# One engine runs a prompt at once, another in chunks; what one decodes, another reads as a prompt: where both end a
-# call at the same tokens, the calls between are one step.
+# One engine runs a prompt at once, another in chunks; what one decodes, another reads as a
+# prompt: where both end a call at the same tokens, the calls between are one step.
 M=$FIXTURES/llama-trained
 ids=$(tr -d '\n ' <"$FIXTURES/prompts/p017.ids")
 cap() {

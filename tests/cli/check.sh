@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # check.sh [--accept] NAME: runs tests/cli/NAME.sh and compares what it says with NAME.expected.
 #
-# The script runs in an empty folder with $VERNIER (the program), $FIXTURES and $TESTS set and these functions:
+# The script runs in an empty folder with $VERNIER (the program), $FIXTURES and $TESTS set and
+# these functions:
 #   vernier ARGS...
 #   say ARGS...              prints the command, its output on both streams and its exit status
 #   say_lines REGEX ARGS...  the same, but only the lines of output that match
-# Python finds the modules of tests/ (editing.py). What the script prints on both streams, in order, and its exit status
-# are the expectation; --accept rewrites it. Paths of this machine are replaced by words, so that the expectation holds
-# everywhere. A script that ends with status 77 is skipped.
+# Python finds the modules of tests/ (editing.py). What the script prints on both streams, in order,
+# and its exit status are the expectation; --accept rewrites it. Paths of this machine are replaced
+# by words, so that the expectation holds everywhere. A script that ends with status 77 is skipped.
 set -u
 accept=
 [ "${1:-}" = --accept ] && { accept=1; shift; }

@@ -1,4 +1,5 @@
-# The report as CSV: a row per checkpoint, the numbers of the JSON report, an empty cell for what was not measured.
+# The report as CSV: a row per checkpoint, the numbers of the JSON report, an empty cell for what
+# was not measured.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 5,6,7 -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids 5,6,7 --precision f16 --inject R1@layer1 -o rope.h5 2>/dev/null

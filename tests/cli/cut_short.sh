@@ -29,7 +29,8 @@ rm -f kill.h5.partial
 echo "== an interrupt and kill -9 while decoding: the steps it came to, with their ids, and no others"
 for s in INT KILL; do
 	set -f
-	# numbers are in the file before a state of it that names them: that happens ten times a second, the disk permitting
+	# numbers are in the file before a state of it that names them: that happens ten times a second,
+	# the disk permitting
 	SIGNAL_WHEN="$VERNIER show dec.h5.partial 2>/dev/null | grep -q '^step.1 '" $PYTHON "$TESTS/signal_at.py" $s \
 		dec.h5.partial $VERNIER capture ref slow --ids 5,6,7 --decode 400 --points layer* -o dec.h5
 	set +f

@@ -1,5 +1,5 @@
-# Decoding on the GPU: the same seed, the same tokens, run after run; with validation and guard; and the ids of the
-# reference can be forced on it.
+# Decoding on the GPU: the same seed, the same tokens, run after run; with validation and guard; and
+# the ids of the reference can be forced on it.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 M=$FIXTURES/qwen2-trained
 P=@$FIXTURES/prompts/p017.ids

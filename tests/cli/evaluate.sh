@@ -1,4 +1,5 @@
-# evaluate: the same digits for any number of threads, reports, models that go wrong, and what is refused.
+# evaluate: the same digits for any number of threads, reports, models that go wrong,
+# and what is refused.
 M=$FIXTURES/qwen2-trained
 T=@$FIXTURES/prompts/text.ids
 ev() { vernier evaluate "$@" --candidate ref; }

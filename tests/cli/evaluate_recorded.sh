@@ -1,5 +1,5 @@
-# evaluate --recordings: the same report from logits that were recorded, whatever calls they came in; and what is
-# refused.
+# evaluate --recordings: the same report from logits that were recorded, whatever calls they came
+# in; and what is refused.
 M=$FIXTURES/qwen2-trained
 $PYTHON -c "
 ids = open('$FIXTURES/prompts/text.ids').read().replace(',', ' ').split()[:200]

@@ -1,5 +1,5 @@
-# Which known mistake makes what is wrong: one, several of one kind, two that look alike, one that nobody knows; what is
-# refused.
+# Which known mistake makes what is wrong: one, several of one kind, two that look alike, one that
+# nobody knows; what is refused.
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p070.ids
 run() { vernier capture ref "$M" --ids "$ids" --points '*' "$@" 2>/dev/null || echo failed; }

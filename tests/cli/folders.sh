@@ -70,7 +70,8 @@ say one_ref one_cand --allow missing,extra -q -o allowed.json
 say one_ref one_cand -q -o more.json --baseline one.json
 ln -s nowhere one_ref/d.h5
 say one_ref one_cand --allow missing,extra -q
-# However many pairs run at the same time, the bytes are the same, and so are those of both streams in one.
+# However many pairs run at the same time, the bytes are the same, and so are those of
+# both streams in one.
 for n in 1 2 7; do
 	vernier compare ref5 cand5 --threads $n 2>&1 | cksum
 	vernier compare one_ref one_cand --threads $n 2>&1 | cksum

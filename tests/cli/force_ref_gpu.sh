@@ -1,5 +1,5 @@
-# Nodes of a GPU run on the reference, or in a precision of their own: by option, by environment; what the recording
-# says of it.
+# Nodes of a GPU run on the reference, or in a precision of their own: by option, by environment;
+# what the recording says of it.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 M=$FIXTURES/qwen2-trained
 digests() { $PYTHON -c "

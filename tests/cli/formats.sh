@@ -1,5 +1,5 @@
-# Pairs in formats that no engine of ours computes in: float8 as uint8 with a mark, and int32, whose numbers must be
-# equal.
+# Pairs in formats that no engine of ours computes in: float8 as uint8 with a mark, and int32,
+# whose numbers must be equal.
 make() { $PYTHON - "$@" <<'P'
 import h5py, numpy as np, sys
 path, kind, change = sys.argv[1:4]

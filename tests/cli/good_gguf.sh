@@ -1,5 +1,5 @@
-# GGUF files as models: in float32 the same bits as the directory they were made from; and what a recording says of
-# them.
+# GGUF files as models: in float32 the same bits as the directory they were made from;
+# and what a recording says of them.
 same() { $PYTHON -c "
 import h5py, sys
 def digests(path):

@@ -1,4 +1,5 @@
-# Models that are unusual and right: NaN weights are reported, not refused; shards give the same numbers.
+# Models that are unusual and right: NaN weights are reported, not refused;
+# shards give the same numbers.
 export PYTHON
 digests() { $PYTHON -c "
 import h5py, sys

@@ -1,5 +1,5 @@
-# What must hold in one file alone: it does in healthy files of every family and engine, and each kind of fault is
-# named.
+# What must hold in one file alone: it does in healthy files of every family and engine,
+# and each kind of fault is named.
 for family in gpt2 qwen2 qwen3 llama mistral qwen3_5_text; do
 	for precision in f32 f16; do
 		vernier capture ref "$FIXTURES/$family-trained" --ids 5,9,5,17,33,9,101,5 --points '*' --decode 2 \

@@ -1,5 +1,5 @@
-# Dumps in other containers: .npz, .safetensors, GGUF, transformers' debugging tree. The same numbers from each; and bad
-# ones.
+# Dumps in other containers: .npz, .safetensors, GGUF, transformers' debugging tree. The same
+# numbers from each; and bad ones.
 cat >make.py <<'P'
 import h5py, json, os, struct
 import numpy as np
@@ -95,7 +95,8 @@ vernier import half.safetensors --ids 5,6,7,8 -o half.h5
 vernier show half.h5 | grep -E 'precision|logits'
 echo "== transformers' tree"
 vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers -o t.h5
-# A file of a map's name is not the map; "./" asks for it. Where limits cannot be looked at, no others are taken.
+# A file of a map's name is not the map; "./" asks for it. Where limits cannot be looked at,
+# no others are taken.
 echo nonsense >hf
 vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers -o t.h5 --force
 vernier import tree/Q_debug_tree_FULL_TENSORS.json --names ./hf --model "$M" --engine transformers -o t.h5 --force

@@ -1,4 +1,5 @@
-# int32: block tables are what they are; points are of real numbers; another name's zeros are compared with nothing.
+# int32: block tables are what they are; points are of real numbers; another name's zeros are
+# compared with nothing.
 M=$FIXTURES/qwen2-trained
 for p in f32 f16; do
 	vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --points '{embed,layer1.q_proj}' --precision $p \

@@ -1,4 +1,5 @@
-# Which operations to replace in 24 layers: one component or two, wrong in one layer, several or all.
+# Which operations to replace in 24 layers: one component or two,
+# wrong in one layer, several or all.
 $PYTHON "$TESTS/deep_model.py" "$FIXTURES/qwen2-trained" 24 deep
 IDS=5,6,7
 cat >tight.yaml <<'END_LIMITS'
@@ -36,7 +37,8 @@ isolate() {
 	$PYTHON said.py $most "$kind"
 }
 every() { for l in $2; do echo "layer$l.$1"; done; }
-# run LAYERS: one component; run LAYERS two: two of them. EVERY=1 runs more cases than the tests need.
+# run LAYERS: one component; run LAYERS two: two of them. EVERY=1 runs more cases
+# than the tests need.
 run() {
 	local n=$(echo $1 | wc -w)
 	every q_rope "$1" >wrong

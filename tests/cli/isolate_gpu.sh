@@ -1,5 +1,5 @@
-# Which operations of a GPU run to replace to repair it. The faults are nodes that compute in less than the run is to
-# have.
+# Which operations of a GPU run to replace to repair it. The faults are nodes that compute in less
+# than the run is to have.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 M=$FIXTURES/qwen2-trained
 cat >tight.yaml <<'END'

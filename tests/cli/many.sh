@@ -1,4 +1,5 @@
-# Several candidates judged by one reference: a column each, the odd one out, what cannot be compared.
+# Several candidates judged by one reference: a column each, the odd one out,
+# what cannot be compared.
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p070.ids
 q() { "$@" 2>/dev/null; }

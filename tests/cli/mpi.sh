@@ -1,5 +1,5 @@
-# Two folders, their pairs shared by the processes of mpirun: the same bytes as one process gives; what dies ends the
-# run.
+# Two folders, their pairs shared by the processes of mpirun: the same bytes as one process gives;
+# what dies ends the run.
 MPI=$(dirname "$VERNIER")/vernier_mpi
 [ -x "$MPI" ] && command -v mpirun >/dev/null || { echo "skipped: needs MPI (libopenmpi-dev, openmpi-bin)"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1

@@ -1,4 +1,5 @@
-# What a report proposes to type leads on: the same command is not proposed again, and a shape is not a missing name.
+# What a report proposes to type leads on: the same command is not proposed again, and a shape is
+# not a missing name.
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7 -o ref.h5 2>/dev/null
 cp ref.h5 bad.h5
 $PYTHON - <<'P'

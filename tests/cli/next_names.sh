@@ -1,4 +1,5 @@
-# What a report proposes to type: names of another engine, misspelt names, refusals, evaluations, weights.
+# What a report proposes to type: names of another engine, misspelt names, refusals,
+# evaluations, weights.
 M="$FIXTURES/qwen2-trained"
 next() {
 	"$@" --format json 2>/dev/null |

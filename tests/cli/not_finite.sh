@@ -1,4 +1,5 @@
-# Rows of NaN in several tensors: one overflow, and no copy of another tensor. Nothing finite has no error to show.
+# Rows of NaN in several tensors: one overflow, and no copy of another tensor.
+# Nothing finite has no error to show.
 M=$FIXTURES/qwen2-trained
 run() { vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" "$@" >/dev/null 2>&1 || echo failed; }
 nan() { "${PYTHON:-python3}" -c "

@@ -1,4 +1,5 @@
-# A paged cache: the bits of a contiguous one at every checkpoint of every step, the cache itself among them.
+# A paged cache: the bits of a contiguous one at every checkpoint of every step,
+# the cache itself among them.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 P=@$FIXTURES/prompts/p017.ids
 digests() { $PYTHON -c "

@@ -1,4 +1,5 @@
-# Text for a prompt: the same run as its ids, what the tokens say in the recording, and what is refused.
+# Text for a prompt: the same run as its ids, what the tokens say in the recording,
+# and what is refused.
 export PYTHON
 M=$FIXTURES/qwen2-trained
 digests() { $PYTHON -c "

@@ -1,5 +1,5 @@
-# The same bits on the GPU: with and without taps, run after run; and a clean run under the validation layers and the
-# guard.
+# The same bits on the GPU: with and without taps, run after run; and a clean run under the
+# validation layers and the guard.
 vernier devices >/dev/null 2>&1 || { echo "SKIPPED: no Vulkan device"; exit 77; }
 logits() { $PYTHON -c "
 import h5py, sys

@@ -1,4 +1,5 @@
-# A tensor under two names, compressed in the reference; the candidate's second one is its own, and cannot be read.
+# A tensor under two names, compressed in the reference; the candidate's second one is its own,
+# and cannot be read.
 vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p070.ids" -o ref.h5 2>/dev/null
 $PYTHON -c "
 import h5py, shutil
@@ -39,7 +40,8 @@ for pair in 'plain.h5 named.h5' 'named.h5 plain.h5'; do
 done
 vernier compare plain.h5 named.h5 | tail -1
 
-# A tensor that one side lacks under both names is missing, or extra, once; under the second name alone it is not.
+# A tensor that one side lacks under both names is missing, or extra, once; under the second name
+# alone it is not.
 $PYTHON -c "
 import h5py, shutil
 shutil.copy('ref.h5', 'neither.h5')

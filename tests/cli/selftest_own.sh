@@ -34,7 +34,8 @@ grep ^MISSED said
 tail -2 said
 vernier selftest "$FIXTURES/foreign/hf-llama.h5" | tail -2
 
-# A second name that is a tensor of its own on one side is no target; without an order there is one all the same.
+# A second name that is a tensor of its own on one side is no target; without an order there is
+# one all the same.
 $PYTHON -c "
 import h5py, shutil
 shutil.copy('qwen2.f32.h5', 'own.h5')

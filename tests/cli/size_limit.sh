@@ -1,5 +1,5 @@
-# A limit on the size of files (ulimit -f): every command that writes ends with status 2 and one line, and leaves
-# nothing.
+# A limit on the size of files (ulimit -f): every command that writes ends with status 2 and one
+# line, and leaves nothing.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 1,2,3,4,5,6,7,8 -o a.h5 2>/dev/null
 vernier capture ref "$M" --ids 1,2,3,4,5,6,7,8 --precision bf16 -o b.h5 2>/dev/null

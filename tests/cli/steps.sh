@@ -1,5 +1,5 @@
-# Steps that are lost, exchanged, copied or stale on both sides, as one recorder's mistake leaves them in both: the ids
-# of the run tell.
+# Steps that are lost, exchanged, copied or stale on both sides, as one recorder's mistake leaves
+# them in both: the ids of the run tell.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --decode 6 -o ref.h5 2>/dev/null
 ids=$($PYTHON -c "

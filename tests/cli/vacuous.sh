@@ -1,5 +1,5 @@
-# What agrees and proves nothing: masks where none belong, zeros or one number on both sides, another layer's numbers on
-# both.
+# What agrees and proves nothing: masks where none belong, zeros or one number on both sides,
+# another layer's numbers on both.
 M=$FIXTURES/qwen2-trained
 run() { vernier capture ref "$M" "$@" >/dev/null 2>&1 || echo failed; }
 say() { say_lines '^(refused|verdict|vernier compare|rule|note)' compare "$@"; }

@@ -1,5 +1,5 @@
-# Weights first: the refusal is a table, with --allow it stands before the checkpoints, and vernier weights shows it
-# alone.
+# Weights first: the refusal is a table, with --allow it stands before the checkpoints,
+# and vernier weights shows it alone.
 M=$FIXTURES/qwen2-trained
 q() { "$@" 2>/dev/null; }
 $PYTHON -c "

@@ -1,4 +1,5 @@
-/* fuzz_dump.c: any bytes as another engine's dump: .npz, .safetensors, GGUF, or transformers' debugging tree.
+/* fuzz_dump.c: any bytes as another engine's dump: .npz, .safetensors, GGUF,
+ * or transformers' debugging tree.
  *
  * The first bytes tell the format; a tree's tensors are in a file beside it. The dump is refused
  * with one line, or every array has a name, a shape and numbers that can all be read, and the steps

@@ -10,7 +10,8 @@
 
 enum { KINDS = 4 };
 
-/* With every byte, "he", "ll", "hell", "hello", " hello", two halves of characters, and added tokens. */
+/* With every byte, "he", "ll", "hell", "hello", " hello", two halves of characters,
+ * and added tokens. */
 static vn_tokenizer *kind(int i)
 {
 	static const char *const pre[KINDS] = { "gpt-2", "qwen2", "qwen35", "llama-bpe" };
@@ -96,8 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int32_t     *ids;
 		int64_t      n;
 		size_t       at = 0, length;
-		/* An added token ends a stretch that NFC would compose over, so compare with what was composed
-		 * only without one. */
+		/* An added token ends a stretch that NFC would compose over, so compare with what was
+		 * composed only without one. */
 		const bool   changed = (k == 1 || k == 2) && (n_nfc != size || memcmp(nfc, text, size) != 0);
 		const char  *want = changed ? nfc : text;
 		const size_t n_want = changed ? n_nfc : size;

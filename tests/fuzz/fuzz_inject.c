@@ -1,4 +1,5 @@
-/* fuzz_inject.c: any words behind --inject, on a small model with attention and one with Gated DeltaNet.
+/* fuzz_inject.c: any words behind --inject, on a small model with attention and one
+ * with Gated DeltaNet.
  *
  * Input: "FAULT@GLOB" after "FAULT@GLOB", a line each. A fault is refused with one line, or leaves
  * a plan that an engine accepts and whose values begin with those of the unmodified plan. The

@@ -1,4 +1,5 @@
-/* fuzz_npy.c: any bytes as a .npy file: refused with one line, or its numbers are read without a step outside.
+/* fuzz_npy.c: any bytes as a .npy file: refused with one line, or its numbers are read
+ * without a step outside.
  */
 #include "capture/import/npy.h"
 #include "tests/fuzz/mutate.h"

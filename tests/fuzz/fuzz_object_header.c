@@ -106,7 +106,7 @@ NOT_TRACED static size_t seal(uint8_t *data, size_t size, uint64_t chance)
 	return size;
 }
 
-/* ---- HDF5, in a child --------------------------------------------------------------------------- */
+/* ---- HDF5, in a child ------------------------------------------------------------------------ */
 
 typedef enum stage { OPENING, OURS, THEIRS, DIFFERENT, DONE } stage;
 
@@ -274,7 +274,7 @@ static void ask_both(void)
 	both->n = 0;
 }
 
-/* ---- one input ------------------------------------------------------------------------------------ */
+/* ---- one input ------------------------------------------------------------------------------- */
 
 static void prepare(void)
 {
@@ -406,7 +406,8 @@ static size_t make_seed(int i, uint8_t *out)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* fuzz_object_header --sweep FILE...: every byte near the beginning of a piece of metadata set to every value. */
+/* fuzz_object_header --sweep FILE...: every byte near the beginning of a piece of metadata
+ * set to every value. */
 static int sweep(const char *path)
 {
 	enum { NEAR = 320 };

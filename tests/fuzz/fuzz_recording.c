@@ -1,4 +1,5 @@
-/* fuzz_recording.c: whatever bytes a checkpoint file has, opening it ends in a recording or in one line. */
+/* fuzz_recording.c: whatever bytes a checkpoint file has, opening it ends in a
+ * recording or in one line. */
 #include "capture/show/identities.h"
 #include "capture/recording/recording.h"
 #include "capture/view/view.h"

@@ -36,8 +36,8 @@ static void encode_texts(const vn_tokenizer *t)
 	}
 }
 
-/* A byte of settings, then lines: the name of the pre-tokenizer, tokens, an empty line, merges. A token's type
- * is its first byte. */
+/* A byte of settings, then lines: the name of the pre-tokenizer, tokens, an empty line, merges. A
+ * token's type is its first byte. */
 static vn_status read_arrays(const uint8_t *data, size_t size, vn_tokenizer **t, vn_error *e)
 {
 	static vn_word word[2048];

@@ -1,4 +1,5 @@
-/* fuzz_utf8.c: any bytes as UTF-8, as a line that is shown, as a text that is composed, and in byte-level characters.
+/* fuzz_utf8.c: any bytes as UTF-8, as a line that is shown, as a text that is composed,
+ * and in byte-level characters.
  *
  * libunistring must agree about what is well-formed; shown text can be read back; composed text
  * stays composed. */

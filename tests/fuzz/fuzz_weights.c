@@ -1,5 +1,5 @@
-/* fuzz_weights.c: any two tables of weights: compared without a crash, every weight counted once, every
- * row of the result with words; with numbers for the reference and without. */
+/* fuzz_weights.c: any two tables of weights: compared without a crash, every weight counted once,
+ * every row of the result with words; with numbers for the reference and without. */
 #include "compare/weights/weights_report.h"
 #include "compare/weights/weights.h"
 #include "tests/fuzz/mutate.h"

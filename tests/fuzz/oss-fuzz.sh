@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# oss-fuzz.sh: builds every fuzzer into $OUT, with its seeds and its dictionary, as OSS-Fuzz asks a project to.
+# oss-fuzz.sh: builds every fuzzer into $OUT, with its seeds and its dictionary,
+# as OSS-Fuzz asks a project to.
 #
 #   OUT=FOLDER tests/fuzz/oss-fuzz.sh
 #
-# CC, CXX, CFLAGS, CXXFLAGS and LIB_FUZZING_ENGINE are OSS-Fuzz's; unset, it is clang with libFuzzer and the address and
-# undefined-behaviour sanitizers. $WORK is where it builds.
+# CC, CXX, CFLAGS, CXXFLAGS and LIB_FUZZING_ENGINE are OSS-Fuzz's; unset, it is clang with libFuzzer
+# and the address and undefined-behaviour sanitizers. $WORK is where it builds.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export CC=${CC:-clang} CXX=${CXX:-clang++}

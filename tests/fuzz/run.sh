@@ -6,14 +6,17 @@
 #   --seconds N    for each target (default 60)
 #   --jobs J       targets at a time (default 1)
 #   --target T     this one only: object_header, or fuzz_object_header; may be given again
-#   --fast         the build without address checks, and inputs of at most 128 bytes: for large numbers of executions
-#   --work FOLDER  keeps inputs that reach something new, logs, and findings between runs (default build/fuzzing)
-#   --merge        runs nothing: writes tests/fuzz/corpus anew, the fewest of those inputs and its own that reach all
-#                  they reach, smallest first, up to 48 KiB a target (binary files 160 KiB)
+#   --fast         the build without address checks, and inputs of at most 128 bytes: for large
+#                  numbers of executions
+#   --work FOLDER  keeps inputs that reach something new, logs, and findings between runs
+#                  (default build/fuzzing)
+#   --merge        runs nothing: writes tests/fuzz/corpus anew, the fewest of those inputs and its
+#                  own that reach all they reach, smallest first, up to 48 KiB a target (binary
+#                  files 160 KiB)
 #
-# Coverage is of the edges of all that is linked into the target, most of which is not its parser. Inputs that
-# broke something are in FOLDER/findings/TARGET; then the exit status is 1. FOLDER/total.tsv sums the executions of all
-# runs.
+# Coverage is of the edges of all that is linked into the target, most of which is not its parser.
+# Inputs that broke something are in FOLDER/findings/TARGET; then the exit status is 1.
+# FOLDER/total.tsv sums the executions of all runs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 seconds=60 jobs=1 preset=fuzz length=4096 work=$root/build/fuzzing targets=() merge=

@@ -1,5 +1,5 @@
-# Four engines run one model. Three agree with the reference as far as their formats allow; which one does not, and from
-# where on?
+# Four engines run one model. Three agree with the reference as far as their formats allow; which
+# one does not, and from where on?
 # Headline: C is the odd one out at [0-9]+ checkpoints, first at layer1\.q_rope
 vernier capture ref "$M" --ids "$IDS" -o ref.h5
 if [ -z "$FULL" ]; then

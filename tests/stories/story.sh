@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# story.sh [--full] NAME [VERNIER]: runs tests/stories/NAME.sh in an empty folder. Its last line is its headline, and
-# must match what the script itself says after "# Headline:" (an extended regular expression).
+# story.sh [--full] NAME [VERNIER]: runs tests/stories/NAME.sh in an empty folder. Its last line is
+# its headline, and must match what the script itself says after "# Headline:" (an extended regular
+# expression).
 #
-# The model ($M, with $LAYERS layers) is a small one that was trained; with --full, synth qwen2-0.5b at its full shape,
-# to be run by hand. That has no tokenizer: prompts are ids then. $IDS is a prompt, prompt TEXT a member of a --prompts
-# file.
+# The model ($M, with $LAYERS layers) is a small one that was trained; with --full, synth qwen2-0.5b
+# at its full shape, to be run by hand. That has no tokenizer: prompts are ids then. $IDS is a
+# prompt, prompt TEXT a member of a --prompts file.
 #
 # The scripts can be read as examples: what somebody types from a question to its answer.
 set -euo pipefail

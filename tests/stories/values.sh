@@ -1,4 +1,5 @@
-# The table that people make by hand: first values and statistics of each checkpoint of a layer, side by side.
+# The table that people make by hand: first values and statistics of each checkpoint of a
+# layer, side by side.
 # Headline: layer1\.q_rope is the first of 16 rows that is outside
 vernier capture ref "$M" --ids "$IDS" -o ref.h5
 vernier capture ref "$M" --ids "$IDS" --precision f16 --inject R2.1e4@layer1 -o cand.h5

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# compare.sh: the step of action.yml. Its inputs are variables of the environment (REFERENCE, CANDIDATE, MODEL, FLOOR,
-# LIMITS, BASELINE, OPTIONS); it adds the Markdown report to $GITHUB_STEP_SUMMARY, names the folder of the reports in
-# $GITHUB_OUTPUT, and ends with the status of `vernier compare`.
+# compare.sh: the step of action.yml. Its inputs are variables of the environment (REFERENCE,
+# CANDIDATE, MODEL, FLOOR, LIMITS, BASELINE, OPTIONS); it adds the Markdown report to
+# $GITHUB_STEP_SUMMARY, names the folder of the reports in $GITHUB_OUTPUT, and ends with the status
+# of `vernier compare`.
 set -uo pipefail
 reports=$(mktemp -d "${RUNNER_TEMP:-/tmp}/vernier-report.XXXXXX") || exit 2
 summary=${GITHUB_STEP_SUMMARY:-/dev/stdout} output=${GITHUB_OUTPUT:-/dev/null}

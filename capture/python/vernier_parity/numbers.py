@@ -14,11 +14,12 @@ except ImportError:  # then recordings have no digests
 Number = Union[int, float]
 Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 
-# The formats of a file: numpy's type of the stored array, and the attribute dtype if HDF5 has no such type.
+# The formats of a file: numpy's type of the stored array, and the attribute dtype if HDF5
+# has no such type.
 STORED = {"f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "bf16": "<u2", "f8_e4m3": "u1", "f8_e5m2": "u1"}
 SAID = ("bf16", "f8_e4m3", "f8_e5m2")
-# Statistics are computed in blocks that fit into a core's cache. BLAS sums squares in rows so short that it starts no
-# threads: waiting for threads takes forty times as long as the sum.
+# Statistics are computed in blocks that fit into a core's cache. BLAS sums squares in rows so short
+# that it starts no threads: waiting for threads takes forty times as long as the sum.
 ROWS, ROW = 16, 8192
 
 

@@ -140,7 +140,7 @@ class Recorder:
         self._run = self._file.create_group("run")
         self.fact(engine=engine, precision=precision, **(run or {}))
 
-    # ---- facts about the run ----------------------------------------------------------------------------------------
+    # ---- facts about the run ---------------------------------------------------------------------
 
     def fact(self, **run: h5.Fact) -> None:
         """Add facts about the run: strings and numbers by name, attributes of /run. An earlier value is replaced.
@@ -202,7 +202,7 @@ class Recorder:
         elif weights and directory is not None:
             table.put(group, [table.raw_row(*w) for w in table.stored_weights(directory)])
 
-    # ---- steps ------------------------------------------------------------------------------------------------------
+    # ---- steps -----------------------------------------------------------------------------------
 
     def begin_step(self, tokens: Optional[int] = None, *, token_ids: Optional[Ids] = None,
                    positions: Optional[Ids] = None,
@@ -278,7 +278,7 @@ class Recorder:
             raise RecordingError(f"{self.path}: positions: -1, which is padding, in a single prompt; "
                                  f"ids and positions of (1, N) are a batch of one")
 
-    # ---- tensors ----------------------------------------------------------------------------------------------------
+    # ---- tensors ---------------------------------------------------------------------------------
 
     def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None,
             op: Optional[str] = None,
@@ -470,7 +470,7 @@ class Recorder:
         if self._shapes.setdefault(name, fixed) != fixed:
             raise RecordingError(f"{what}: shape {a.shape} as '{axes}' is not that of an earlier step")
 
-    # ---- the end ----------------------------------------------------------------------------------------------------
+    # ---- the end ---------------------------------------------------------------------------------
 
     def _finish(self, well: bool) -> None:
         calls = self._calls

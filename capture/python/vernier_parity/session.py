@@ -90,7 +90,7 @@ class Session:
         assert self.recorder is not None
         return self.recorder.differs
 
-    # ---- one call ----------------------------------------------------------------------------------------------------
+    # ---- one call --------------------------------------------------------------------------------
 
     def _forget(self) -> None:
         self.waiting: Set[str] = set()  # checkpoints that this call has not recorded yet
@@ -202,7 +202,7 @@ class Session:
                                  "of the last one: leave it out, or record without logits")
         return True
 
-    # ---- one tensor --------------------------------------------------------------------------------------------------
+    # ---- one tensor ------------------------------------------------------------------------------
 
     def put(self, name: str, tensor: Callable[[], Any], how: str) -> None:
         """Record a tensor that a hook or wrapper got, batch first, if this call has not recorded it yet. It is copied
@@ -283,7 +283,7 @@ class Session:
         else:
             self.put(name, lambda: t, "hook")
 
-    # ---- hooks -------------------------------------------------------------------------------------------------------
+    # ---- hooks -----------------------------------------------------------------------------------
 
     def _mixer(self, mixer: Any, delta: bool) -> List[Any]:
         def enter(m: Any, args: Any) -> None:

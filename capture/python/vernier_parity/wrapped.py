@@ -97,7 +97,7 @@ def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     return apply_rotary_pos_emb
 
 
-# ---- attention -------------------------------------------------------------------------------------------------------
+# ---- attention -----------------------------------------------------------------------------------
 
 
 def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None) -> Callable[..., Any]:
@@ -185,7 +185,7 @@ def _every_key(probabilities: Any, S: int) -> Any:
     return torch.nn.functional.pad(probabilities, (missing, 0)) if missing > 0 else probabilities[..., :S]
 
 
-# ---- Gated DeltaNet --------------------------------------------------------------------------------------------------
+# ---- Gated DeltaNet ------------------------------------------------------------------------------
 
 
 def _convolution(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
