@@ -1,7 +1,8 @@
 /* bench_gpu.c: milliseconds of a forward pass on a Vulkan device.
  *
- *   bench_gpu [--json] MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1
- *                                                                  after each
+ *   bench_gpu [--json] MODEL [PRECISION [ROUNDS [TOKENS...]]]
+ *
+ * Default: f16, 5 rounds, 128 512 2048 tokens and 1 after each.
  *
  * First prints how long it took to open the device and load the weights; with 0 rounds, nothing
  * else. Then, for each number of tokens and for one decoded token after them, without taps: the

@@ -1,6 +1,8 @@
 /* bench_products.c: microseconds of one product on a Vulkan device, by every kernel and share.
  *
- *   bench_products [--json] [PRECISION [best|all [TOKENS...]]]      default: f16 best, calls of 1 to 2048 tokens
+ *   bench_products [--json] [PRECISION [best|all [TOKENS...]]]
+ *
+ * Default: f16 best, calls of 1 to 2048 tokens.
  *
  * For each shape of a weight and number of tokens: the kernel and share that the engine chooses
  * and, with `all`, every other one. A barrier is before each product, and the weights take turns in

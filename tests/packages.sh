@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
 	-o) out=${2:?-o FOLDER}; shift ;;
 	--roots) roots=${2:?--roots FOLDER}; shift ;;
 	debian | ubuntu) systems="$systems $1" ;;
-	*) sed -n '2s/^# //p' "$0" >&2; exit 2 ;;
+	*) sed -n '2,/^#$/s/^# //p' "$0" >&2; exit 2 ;;
 	esac
 	shift
 done

@@ -1,7 +1,8 @@
 /* capture.c MODEL FILE [REF]: an engine that writes a checkpoint file itself,
  * by libvernier-capture.
  *
- *     cc -std=c99 capture.c $(pkg-config --cflags --libs vernier-capture) -lm -o capture && ./capture MODEL cand.h5
+ *     cc -std=c99 capture.c $(pkg-config --cflags --libs vernier-capture) -lm -o capture
+ *     ./capture MODEL cand.h5
  */
 #include "vernier_capture.h"
 

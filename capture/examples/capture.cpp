@@ -1,6 +1,7 @@
 // capture.cpp MODEL FILE [REF]: the same from C++, by libvernier-capture.
 //
-//     c++ -std=c++11 capture.cpp $(pkg-config --cflags --libs vernier-capture) -o capture && ./capture MODEL cand.h5
+//     c++ -std=c++11 capture.cpp $(pkg-config --cflags --libs vernier-capture) -o capture
+//     ./capture MODEL cand.h5
 #include "vernier_capture.h"
 
 #include "tiny_mistral.h"

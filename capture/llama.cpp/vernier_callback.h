@@ -4,9 +4,12 @@
  * Copy vernier_callback.c, this file and vernier_record.h into your project, compile
  * vernier_callback.c with it (C or C++), and add three lines around your calls of llama.cpp:
  *
- *     vernier_callback *rec = vernier_callback_open("dump", NULL, &params);   // before llama_init_from_model
- *     vernier_callback_batch(rec, batch);                                     // before every llama_decode
- *     vernier_callback_close(rec);                                            // last: 0, or -1 and a line on stderr
+ *     // before llama_init_from_model:
+ *     vernier_callback *rec = vernier_callback_open("dump", NULL, &params);
+ *     // before every llama_decode:
+ *     vernier_callback_batch(rec, batch);
+ *     // last; 0, or -1 and a line on stderr:
+ *     vernier_callback_close(rec);
  *
  *     vernier import dump --names llama.cpp --model MODEL.gguf -o cand.h5
  *

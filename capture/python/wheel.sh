@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	-o) out=${2:?-o FOLDER}; shift ;;
 	--root) root=${2:?--root FOLDER}; shift ;;
-	*) sed -n '2,3s/^# //p' "$0" >&2; exit 2 ;;
+	*) sed -n '2,/^#$/s/^# //p' "$0" >&2; exit 2 ;;
 	esac
 	shift
 done

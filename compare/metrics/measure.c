@@ -432,8 +432,9 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	p->ended = calloc((size_t)ended + 1, sizeof *p->ended);
 	p->measured = calloc((size_t)units + 1, sizeof *p->measured);
 	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
-	p->row = malloc(((size_t)rows + 1) * sizeof *p->row); /* calloc would map zero pages: reading then writing
-	                                                       * one costs two faults and a TLB shootdown */
+	/* Not calloc, which would map zero pages: reading then writing one costs two faults and a TLB
+	 * shootdown. */
+	p->row = malloc(((size_t)rows + 1) * sizeof *p->row);
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
 	p->ahead = calloc((size_t)threads, sizeof *p->ahead);

@@ -4,7 +4,8 @@
 //   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g: h / (H/G)
 //   y[i,h,:] = sum_j softmax_j(s[i,j]) v[j,g,:]     over the keys that i may see
 //
-//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     y (T,H,K) real out, or parts (parts.glsl)
+//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)
+//   y (T,H,K) real out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: parts of each block of QUERIES queries, y: heads; both in strides of the grid
 //

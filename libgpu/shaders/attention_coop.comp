@@ -1,7 +1,8 @@
 #version 460
 // attention_coop: attention.comp by cooperative matrices.
 //
-//   q (T,H,K) half in     k, v half in, the cache (mask.glsl)     y (T,H,K) half out, or parts (parts.glsl)
+//   q (T,H,K) half in     k, v half in, the cache (mask.glsl)
+//   y (T,H,K) half out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
 //

@@ -3,7 +3,8 @@
 //
 //   y[i,h,:] = sum_j softmax_j(scale * dot(q[i,h,:], k[j,g,:])) v[j,g,:]     g: h / (H/G)
 //
-//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     y (T,H,K) real out, or parts (parts.glsl)
+//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)
+//   y (T,H,K) real out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: parts of each query, y: heads; both in strides of the grid
 //

@@ -1,7 +1,8 @@
 #version 460
 // attention_join: joins the partial contexts of a query (parts.glsl) to its context.
 //
-//   y[i,h,:] = sum_s exp(top_s - top) context_s / sum_s exp(top_s - top) sum_s     top: the largest top_s
+//   y[i,h,:] = sum_s exp(top_s - top) context_s / sum_s exp(top_s - top) sum_s
+//   top: the largest top_s
 //
 //   q: parts (T,H,parts,K+2) float in (parts.glsl), at most LANES of them     y (T,H,K) real out
 //   push      vn_push_attention; k and v are not read

@@ -5,7 +5,8 @@
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //   z[r,:] = y[r,:], rotated as by rope.comp for token r / H
 //
-//   x (T H,K) real in     g (K) real in     table (T,R/2,2) float in: c, s     y, z (T H,K) real out
+//   x (T H,K) real in     g (K) real in     table (T,R/2,2) float in: c, s
+//   y, z (T H,K) real out
 //   push      vn_push_norm_rope
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //

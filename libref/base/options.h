@@ -3,7 +3,8 @@
  *
  *	typedef struct command { const char *model; int threads; bool strict; } command;
  *	static const vn_option options[] = {
- *		{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .help = "The model that ran." },
+ *		{ "model", 'm', VN_INTO(command, model), .argument = "MODEL",
+ *		  .help = "The model that ran." },
  *		{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 1024), .argument = "N",
  *		  .help = "Default: one thread per processor." },
  *		{ "strict", 0, VN_INTO(command, strict), .help = "Treat every warning as a failure." },

@@ -1,6 +1,7 @@
 # Twelve prompts, one of them recorded wrong, compared by several processes: one verdict,
 # whatever their number.
-# Headline: 11 of 12 within, 007\.h5: first: layer1\.attn_context.*; the same bytes from 1, 2, 3 and 7 processes
+# Headline: 11 of 12 within, 007\.h5: first: layer1\.attn_context.*; the same bytes
+#            from 1, 2, 3 and 7 processes
 #           (, and by mpirun)?
 for i in $(seq 12); do echo "{$(prompt "prompt number $i: the quick brown fox")}"; done >prompts.jsonl
 vernier capture ref "$M" --prompts prompts.jsonl -o refs

@@ -1,6 +1,7 @@
 # Three prompts at three temperatures, one file: what does a candidate lose against the reference on
 # the reference's own texts?
-# Headline: [0-9] of 9 scenarios within limits; perplexity [0-9.]+ against [0-9.]+, [+-][0-9.]+ % \(95 %: .*\)
+# Headline: [0-9] of 9 scenarios within limits; perplexity [0-9.]+ against [0-9.]+,
+#            [+-][0-9.]+ % \(95 %: .*\)
 for t in 0 0.7 1.5; do
 	for prompt in "The quick brown fox" "one two three" "Once upon a time"; do
 		echo "{\"name\": \"${prompt%% *}-$t\", $(prompt "$prompt"), \"decode\": 24, \"temperature\": $t, \"seed\": 7}"
