@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# format.sh: no line of code is longer than 120 columns (a tab counts 4); every C file is as .clang-format writes it.
-# The latter is skipped (77) without clang-format 14: other versions format differently. To format the tree:
+# format.sh: no line of code is longer than 120 columns (a tab counts 4), no line of prose longer than 100; every C file
+# is as .clang-format writes it. The latter is skipped (77) without clang-format 14: other versions format differently.
+# To format the tree:
 # git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 set -u
 cd "$(dirname "$0")/.."
@@ -11,6 +12,22 @@ long=$(find CMakeLists.txt .github libref libgpu capture compare specs fixtures 
 		print "$ARGV:$.: ", length, " columns\n" if length > 120; close ARGV if eof' 2>&1)
 if [ -n "$long" ]; then
 	echo "lines of more than 120 columns:"
+	echo "$long"
+	exit 1
+fi
+# Prose: all of a page but its front matter, tables, code (fenced, or 4 columns in after an empty line) and lines that
+# are a single link or word.
+long=$(find README.md .github libref libgpu capture compare specs fixtures tests -name "*.md" | sort |
+	xargs perl -CSD -ne 'chomp; ($fence, $code, $front, $before) = (0, 0, $_ eq "---", "") if $. == 1;
+		$front = 0 if $front && $. > 1 && $_ eq "---";
+		$fence = !$fence if /^\s*```/;
+		$code = /^ {4}/ && ($code || $before eq "") || $code && $_ eq "" unless $fence;
+		$before = $_;
+		print "$ARGV:$.: ", length, " columns\n" if length > 100 && !$fence && !$code && !$front && !/^\s*\|/ &&
+			!/^\s*([-*]|\d+\.)?\s*(\[[^\]]*\]\(\S*\)|\S+)\s*$/;
+		close ARGV if eof' 2>&1)
+if [ -n "$long" ]; then
+	echo "lines of prose of more than 100 columns:"
 	echo "$long"
 	exit 1
 fi
