@@ -101,7 +101,7 @@ static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-#define POOR 0.5 /* of the limit: most healthy operations leave less */
+#define POOR 0.5 /* of the limit: most correct operations leave less */
 
 /* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
 static vn_status look_beside(vn_explain_trial *t, vn_error *err)

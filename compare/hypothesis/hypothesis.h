@@ -228,7 +228,7 @@ typedef struct vn_hypothesis {
 	int64_t       first_also, last_also; /* same for a second number */
 	bool          capture;               /* only what was recorded is wrong, not what the run continued with */
 	vn_replayed   local;                 /* the residual */
-	/* residual / allowed residual of a healthy operation; NaN: it changes nothing here */
+	/* residual / allowed residual of a correct operation; NaN: it changes nothing here */
 	double        limit_fraction;
 	bool          estimated;          /* from some columns of the logits: it leaves too much error to be an answer */
 	char          holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
