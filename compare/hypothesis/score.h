@@ -9,7 +9,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* Returns the residual in floors. A correct operation leaves at most 4. */
+/* Returns the residual in floors. A healthy operation leaves at most 4. */
 double vn_hypothesis_residual(const vn_hypothesis *h);
 
 /* Score a hypothesis: fill local, limit_fraction and, if it affects only some heads, part.

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* A page opens quickly with this many rows within limits. Rows in which a candidate is outside are always included. */
+/* A page opens quickly with this many healthy rows. Rows in which a candidate is outside are always included. */
 enum { WITHIN_ROWS = 4000, WARNINGS = 8 };
 
 const char vn_many_page[] =

@@ -198,7 +198,7 @@ static vn_status_word unmeasured_status(const vn_checkpoint *k)
 	return k->status == VN_AGREED || k->status == VN_EQUAL ? k->status : VN_WITHIN;
 }
 
-/* Shows consecutive checkpoints within limits in one line. */
+/* Shows a run of healthy checkpoints in one line. */
 static void print_within(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
@@ -283,7 +283,7 @@ static void print_table(const page *p)
 	        p->o->all ? "  max rel  " : "", "worst token", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->result.n_points;) {
 		int j = i;
-		/* One line for consecutive checkpoints within limits, separately for the prompt and for later steps. */
+		/* One line for a run of healthy checkpoints, separately for the prompt and for later steps. */
 		while (j < c->result.n_points && is_quiet(p, j) &&
 		       (c->result.point[j].step > 0) == (c->result.point[i].step > 0) &&
 		       unmeasured_status(&c->result.point[j]) == unmeasured_status(&c->result.point[i]))
