@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# format.sh: no line of code is longer than 120 columns (a tab counts 4), no line of prose longer than 100; every C file
-# is as .clang-format writes it. The latter is skipped (77) without clang-format 14: other versions format differently.
-# To format the tree:
+# format.sh: no line of code is longer than 120 columns (a tab counts 4), no line that is a comment
+# longer than 100; every C file is as .clang-format writes it. The latter is skipped (77) without
+# clang-format 14: other versions format differently. To format the tree:
 # git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 set -u
 cd "$(dirname "$0")/.."
@@ -15,8 +15,8 @@ if [ -n "$long" ]; then
 	echo "$long"
 	exit 1
 fi
-# Prose: all of a page but its front matter, tables, code (fenced, or 4 columns in after an empty line) and lines that
-# are a single link or word.
+# No line of prose in a page is longer than 100. Prose: all but front matter, tables, code (fenced,
+# or 4 columns in after an empty line) and lines that are a single link or word.
 long=$(find README.md .github libref libgpu capture compare specs fixtures tests -name "*.md" | sort |
 	xargs perl -CSD -ne 'chomp; ($fence, $code, $front, $before) = (0, 0, $_ eq "---", "") if $. == 1;
 		$front = 0 if $front && $. > 1 && $_ eq "---";

@@ -77,7 +77,7 @@ static void print_line(const vn_selftest *s, const char *group, const char *name
 	snprintf(full, sizeof full, "%s%s%s", group, *group ? "/" : "", name);
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%-9s ",
-		        i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "correct"
+		        i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "within"
 		        : i == 0 && outcome_of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
 		                                                             : words[outcome_of(s, p, i)->caught]);
 	fprintf(out, " %-*s  %-*s  %s\n", w.name, full, w.expected, o->expected, o->found);
