@@ -1,4 +1,4 @@
-/* cmd_calibrate.c: vernier calibrate REF CAND... -o LIMITS: limits fitted to healthy runs. */
+/* cmd_calibrate.c: vernier calibrate REF CAND... -o LIMITS: limits fitted to correct runs. */
 #include "compare/judge/calibrate.h"
 #include "compare/commands.h"
 #include "compare/options.h"
@@ -123,11 +123,11 @@ const vn_command vn_calibrate_command = {
 	.name = "calibrate",
 	.synopsis = "REF CAND... [--ref REF CAND...]... -o LIMITS [OPTION]...",
 	.about =
-		"Fit limits to recordings that are known to be healthy. The first recording is the reference of those that "
-		"follow.",
+		"Fit limits to correct runs: recordings of an engine that is known to compute the model right, and differs "
+		"from the reference only by rounding. The first recording is the reference of those that follow.",
 	VN_OPTION_TABLE(options),
 	.status = "0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not "
-			  "healthy",
+			  "correct",
 };
 
 static int check_options(command *k)
@@ -211,7 +211,7 @@ static void print_head(const command *k, FILE *out)
 	}
 }
 
-/* Checks that the healthy runs pass the limits fitted to them; otherwise nothing is written. */
+/* Checks that the correct runs pass the limits fitted to them; otherwise nothing is written. */
 static vn_status prove_limits(command *k, const char *text, size_t n, vn_error *err)
 {
 	vn_limits *l = NULL;

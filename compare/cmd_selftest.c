@@ -43,7 +43,7 @@ const vn_command vn_selftest_command = {
 	.name = "selftest",
 	.synopsis = "[REF [CAND]] [OPTION]...",
 	.about =
-		"Change copies of healthy recordings in every way that is known to go wrong, compare each as vernier compare "
+		"Change copies of correct recordings in every way that is known to go wrong, compare each as vernier compare "
 		"does, and show that each mutation is reported at the right checkpoint with the right metric.\n"
 		"REF and CAND are two recordings that are within their limits. REF alone is compared with itself. "
 		"Without REF, vernier makes recordings of a small synthetic model in every precision.",

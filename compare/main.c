@@ -74,7 +74,7 @@ static const struct {
 	{ "isolate", cmd_isolate, "find the operations that must be replaced to repair a run", ALWAYS,
 	  &vn_isolate_command },
 	{ "evaluate", cmd_evaluate, "perplexity and agreement of two engines on a text", ALWAYS, &vn_evaluate_command },
-	{ "calibrate", cmd_calibrate, "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
+	{ "calibrate", cmd_calibrate, "fit limits to correct runs", WITH_MODEL, &vn_calibrate_command },
 	{ "limits", cmd_limits, "check a limits file and print the limits that it sets", NEVER, &vn_limits_command },
 	{ "merge", cmd_merge, "join the results of several processes that compared folders", NEVER, &vn_merge_command },
 	{ "points", cmd_points, "list the checkpoints of a model, and the known mistakes", NEVER, &vn_points_command },

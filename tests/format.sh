@@ -17,6 +17,22 @@ if [ -n "$long" ]; then
 	echo "$long"
 	exit 1
 fi
+# No line of prose in a page is longer than 100. Prose: all but front matter, tables, code (fenced,
+# or 4 columns in after an empty line) and lines that are a single link or word.
+long=$(find README.md .github libref libgpu capture compare specs fixtures tests -name "*.md" | sort |
+	xargs perl -CSD -ne 'chomp; ($fence, $code, $front, $before) = (0, 0, $_ eq "---", "") if $. == 1;
+		$front = 0 if $front && $. > 1 && $_ eq "---";
+		$fence = !$fence if /^\s*```/;
+		$code = /^ {4}/ && ($code || $before eq "") || $code && $_ eq "" unless $fence;
+		$before = $_;
+		print "$ARGV:$.: ", length, " columns\n" if length > 100 && !$fence && !$code && !$front && !/^\s*\|/ &&
+			!/^\s*([-*]|\d+\.)?\s*(\[[^\]]*\]\(\S*\)|\S+)\s*$/;
+		close ARGV if eof' 2>&1)
+if [ -n "$long" ]; then
+	echo "lines of prose of more than 100 columns:"
+	echo "$long"
+	exit 1
+fi
 format=
 for program in clang-format-14 clang-format; do
 	if "$program" --version 2>/dev/null | grep -q 'version 14\.'; then

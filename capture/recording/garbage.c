@@ -206,7 +206,7 @@ static double share_of(const vn_garbage_count *c, vn_garbage_sign sign)
 /* Rules, tables and lists repeat themselves, and so do small models that decode greedily, for a
  * while. But they do not put half of at least 32 tokens into one repetition; texts that repeat more
  * are allowed twice the share of the reference or the prompt. The two other signs are below one in
- * a hundred in healthy texts. They are judged like an echo: its standard errors avoid false alarms
+ * a hundred in ordinary texts. They are judged like an echo: its standard errors avoid false alarms
  * on 8 tokens, and a few unused ids or a cut character stay below its 5 %. */
 enum { FEWEST_REPEATED = 32 };
 

@@ -2,7 +2,7 @@
  *
  * Three signs are counted: repetitions of one token or a short sequence; characters that text from
  * a tokenizer does not contain (U+FFFD, bytes that are not UTF-8); ids at the end of the
- * vocabulary, where models keep unused rows. Healthy text contains some of each, so the counts are
+ * vocabulary, where models keep unused rows. Ordinary text contains some of each, so the counts are
  * compared with those of the reference or, without one, of the prompt.
  */
 #ifndef VN_CAPTURE_GARBAGE_H

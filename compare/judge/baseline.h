@@ -15,7 +15,7 @@
 #include "compare/comparison/comparison.h"
 
 /* A broken metric may exceed its baseline value by this fraction. Limits are at least four times
- * the rounding of a healthy run; over a thousand numbers that rounding varies by 4.5 % between
+ * the rounding of a correct run; over a thousand numbers that rounding varies by 4.5 % between
  * orders of summation, which changes the value of a fault by about 1 %. Counts of positions get no
  * such tolerance. */
 #define VN_BASELINE_ROOM 0.01

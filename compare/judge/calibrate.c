@@ -26,7 +26,7 @@ vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
 		if (i->calibrated && i->over_floor && floor)
 			n += (size_t)snprintf(text + n, sizeof text - n, "  %s_over_floor: %g\n", i->name, 1e300);
 	}
-	return vn_limits_built_in("of any healthy run", text, n, l, err);
+	return vn_limits_built_in("of any correct run", text, n, l, err);
 }
 
 static vn_status remember_check(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x,
@@ -59,7 +59,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		if (p->fails && p->worst < 0)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s",
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
 			               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
 			               vn_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
@@ -68,7 +68,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 			if (x.form == VN_OVER_FLOOR && x.note) /* no floor, so no ratio to learn from */
 				continue;
 			if (!x.holds && x.form != VN_OVER_FLOOR)
-				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a healthy run of %s: %s: %s",
+				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
 				               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
 				               vn_say_check(p, &x, words));
 			if (x.metric != VN_M_NONFINITE && (st = remember_check(k, c, p, &x, err)))
@@ -371,8 +371,7 @@ static void write_rules(const vn_calibration *k, const group *g, int n, const po
 	print_quoted(k->name, "", out);
 	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
 	print_keys(any, n_any, "  ", out);
-	fprintf(out,
-	        "  why: \"the loosest of the rules below, for checkpoints that no healthy run had; margin %g\"\n\nrules:\n",
+	fprintf(out, "  why: \"the loosest of the rules below, for checkpoints that no run had; margin %g\"\n\nrules:\n",
 	        k->margin);
 	for (int i = 0; i < n_points; i++) {
 		const vn_seen *s = p[i].group->worst;

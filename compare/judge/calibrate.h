@@ -1,6 +1,6 @@
-/* calibrate.h: fits limits to runs that are known to be healthy.
+/* calibrate.h: fits limits to runs that are known to be correct.
  *
- * Each pair of recordings is compared under limits that a healthy run cannot break (vn_sanity). So
+ * Each pair of recordings is compared under limits that a correct run cannot break (vn_sanity). So
  * the values observed are exactly those that `compare` will check against the fitted limits, with
  * steps and rows pooled in the same way. The limit of a point is its worst value over all pairs,
  * times the margin. The limit is given by depth if that makes the limits of the layers tighter by
@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-/* One value observed in a healthy run. */
+/* One value observed in a correct run. */
 typedef struct vn_seen {
 	const char *name, *file; /* names of the checkpoint and of the candidate's file */
 	vn_form     form;
@@ -35,10 +35,10 @@ typedef struct vn_calibration {
 	const char *name;
 } vn_calibration;
 
-/* Creates the limits for the healthy runs. floor: whether every pair has a floor. The caller
+/* Creates the limits for the correct runs. floor: whether every pair has a floor. The caller
  * destroys *l. */
 vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err);
-/* Adds the values of a comparison under vn_sanity. Fails if the run is not healthy. */
+/* Adds the values of a comparison under vn_sanity. Fails if the run is not correct. */
 vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error *err);
 /* Writes the rules, below a comment that names their source. Sorts k->seen. */
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err);

@@ -16,7 +16,7 @@ bool vn_pooled_small_has(vn_metric m);
 
 /* The pooled steps break a limit of `floors` times the floor. Does the step with this nmse break it
  * by itself? Yes, if the steps with smaller nmse together stay within the limit and adding this one
- * breaks it, or if its ratio is twice the pooled one. (The ratio of a single healthy step depends
+ * breaks it, or if its ratio is twice the pooled one. (The ratio of a single correct step depends
  * on chance, so the limit cannot be applied to one step.) */
 bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double floors);
 

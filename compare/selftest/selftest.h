@@ -1,4 +1,4 @@
-/* selftest.h: checks that a comparison can fail: it makes mutations of a healthy recording, each of
+/* selftest.h: checks that a comparison can fail: it makes mutations of a correct recording, each of
  * which must be caught.
  *
  * A mutation changes a copy of the candidate (or of the reference, or both) as one known kind of
@@ -6,7 +6,7 @@
  * the changed checkpoint; that it is the first divergence and the only one; or by what a comparison
  * is refused. Anything else is MISSED. The tables are in selftest_*.c, one file per kind.
  *
- * These changes are left out, because the result is, or may be, a healthy recording:
+ * These changes are left out, because the result is, or may be, a correct recording:
  *   - claims that no verdict depends on: a wrong digest or wrong statistics of numbers that are
  *     within their limits, because the numbers are judged, not the claims. The digest of a tensor
  *     outside its limits is checked, and has a mutation here; `vernier show --check` checks all;
@@ -46,7 +46,7 @@ typedef enum vn_needs {
 	VN_NEEDS_PLAN,
 	VN_NEEDS_CONFIG,
 	VN_NEEDS_FLOOR,
-	VN_NEEDS_EARLIER,       /* a healthy recording of other tokens */
+	VN_NEEDS_EARLIER,       /* a correct recording of other tokens */
 	VN_NEEDS_UNRELATED_RUN, /* and one of other weights */
 	VN_N_NEEDS
 } vn_needs;
@@ -131,13 +131,13 @@ typedef struct vn_mutation_group {
 } vn_mutation_group;
 extern const vn_mutation_group vn_mutation_groups[]; /* ends with a name of NULL */
 
-/* Two healthy recordings, and how they are compared. */
+/* Two correct recordings, and how they are compared. */
 typedef struct vn_selftest_pair vn_selftest_pair;
 struct vn_selftest_pair {
 	const char             *name;               /* "f16" */
 	const char             *ref, *cand, *floor; /* paths; floor: NULL */
 	const char             *model;              /* of ref; NULL */
-	/* healthy recordings of other tokens, of other weights; NULL */
+	/* correct recordings of other tokens, of other weights; NULL */
 	const char             *earlier, *unrelated_run;
 	const char             *limits; /* NULL: vernier's own */
 	/* mutations that do not depend on the precision are left to another pair */
@@ -163,7 +163,7 @@ void      vn_mutation_harness_close(vn_mutation_harness *c);
 vn_status vn_mutation_harness_unchanged(vn_mutation_harness *c, vn_outcome *o, vn_error *err);
 vn_status vn_mutation_harness_try(vn_mutation_harness *c, const vn_mutation *m, vn_outcome *o, vn_error *err);
 
-/* Healthy recordings that are made in dir from a small synthetic model: pairs of runs of the
+/* Correct recordings that are made in dir from a small synthetic model: pairs of runs of the
  * reference engine in two precisions. */
 enum { VN_SELFTEST_PAIRS = 4 };
 typedef struct vn_own_runs {

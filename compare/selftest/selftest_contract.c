@@ -306,11 +306,11 @@ const vn_mutation vn_selftest_contract[] = {
 	{ "plan-context", "a plan with a shorter context", VN_NEEDS_PLAN, .edit = plan_layers,
 	  .want = REFUSED("config", "plan") },
 	{ "plan-cut", "a plan that is not JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = FAILS(VN_ERR_FORMAT, "/plan") },
-	{ "earlier-run", "a healthy recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is,
+	{ "earlier-run", "a correct recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is,
 	  .want = REFUSED("token_ids", "token ids: number") },
 	{ "earlier-run-relabelled", "the same, relabelled with these token ids", VN_NEEDS_EARLIER, .edit = dressed_up,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS, .many = true, .anywhere = true } },
-	{ "other-model", "a healthy recording of other weights", VN_NEEDS_UNRELATED_RUN, .edit = as_it_is,
+	{ "other-model", "a correct recording of other weights", VN_NEEDS_UNRELATED_RUN, .edit = as_it_is,
 	  .want = REFUSED("weights", "weights: ") },
 	{ .name = NULL }
 };

@@ -133,7 +133,7 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 		        s->pair[p].floor ? ", with a floor" : "", s->pair[p].limits ? ", limits of --limits" : "");
 	for (int p = 0; p < s->n_pairs; p++)
 		if (outcome_of(s, p, 0)->caught == VN_MISSED)
-			fprintf(out, "%s is not a healthy pair (%s), which selftest needs: do not rely on its rows below\n",
+			fprintf(out, "%s is not within limits (%s), as selftest needs: do not rely on its rows below\n",
 			        s->pair[p].name, outcome_of(s, p, 0)->found);
 	fputc('\n', out);
 	for (int p = 0; p < s->n_pairs; p++)

@@ -1,4 +1,4 @@
-/* selftest_runs.c: makes healthy recordings for the self-test, so that it needs no data: a small
+/* selftest_runs.c: makes correct recordings for the self-test, so that it needs no data: a small
  * synthetic model, run by the reference engine in every precision, with three tokens decoded after
  * the prompt; and, for a few points, with as many tokens as are needed to judge a channel. */
 #include "compare/selftest/selftest.h"

@@ -211,10 +211,10 @@ typedef union vn_consts {
 } vn_consts;
 
 /* How a node computes its operation otherwise than usual. All 0 in every model: the usual formula,
- * bit for bit. An experiment (fault.h) changes the formula. A replay sets how another correct
- * implementation rounds it, or in which order it computes (compare/replay/reference_variants.h):
- * the members `rounding`, `formula`, `angles`, `inverse` and `chunked`, which the reference engine
- * computes. */
+ * bit for bit. An experiment, that is, a run with a fault or hypothesis in it, changes the formula.
+ * A replay, which is no experiment, sets how another correct implementation rounds it, or in which
+ * order it computes (compare/replay/reference_variants.h): the members `rounding`, `formula`,
+ * `angles`, `inverse` and `chunked`, which the reference engine computes. */
 typedef union vn_variant {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */

@@ -16,7 +16,7 @@ grep -c '^MISSED' said
 grep '^caught' said | awk '{ print $5 }' | tr '\n' ' '
 echo
 
-echo "== a pair that is not healthy is said to be none, before its rows"
+echo "== a pair outside its limits is reported before its rows"
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8,9,10,11,12 -o r.h5 2>/dev/null
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8,9,10,11,12 --inject A2@layer1 -o bad.h5 2>/dev/null
 vernier selftest r.h5 bad.h5 --only numbers/nan
