@@ -44,7 +44,8 @@ typedef struct vn_encoder {
 	uint32_t    n_queries;
 	int         submits;  /* in the last pass */
 	int         barriers; /* between its commands */
-	/* for experiments and tests: the barriers before the next commands are left out */
+	/* for experiments and tests: the barriers before the next commands are left out, except inside
+	 * a divided product */
 	bool        omit;
 	int         left_out;    /* how many were */
 	bool (*stop)(void *ctx); /* NULL: never asked */
@@ -69,6 +70,12 @@ void vn_encode_writes(vn_encoder *e, vn_buffer *b);
 /* Records the uses declared since the last dispatch or copy. Returns true if a barrier must come
  * before them. Called by dispatch and copy; records no command. */
 bool vn_encode_note_uses(vn_encoder *e);
+
+/* Returns how many workgroups, or tiles, take n elements at `each` elements apiece. */
+static inline int64_t count_groups(int64_t n, int64_t each)
+{
+	return (n + each - 1) / each;
+}
 
 /* Records a dispatch. push: the kernel's push block. x, y: workgroups; fewer run if the device has
  * a limit, and the shader then loops in strides. */

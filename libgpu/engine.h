@@ -29,7 +29,7 @@ struct vn_gpu {
 	vn_policy      policy;
 	bool           guard, validate, progress;
 	int            threads; /* as in vn_gpu_options */
-	const int     *early;   /* (n_early), as there */
+	const int     *early;   /* (n_early): vn_gpu_options */
 	int            n_early;
 	int64_t        position;
 

@@ -48,8 +48,7 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 	return st;
 }
 
-/* Nodes with the same settings share one table. */
-/* Do both rotate by the same angles, of the same pairs? */
+/* Do both rotate by the same angles, of the same pairs? Then they share a table. */
 static bool same_angles(const vn_node *a, const vn_node *b)
 {
 	return memcmp(&a->c.rope, &b->c.rope, sizeof a->c.rope) == 0 &&

@@ -51,11 +51,6 @@ static inline int64_t rows_at_once(int64_t n)
 	return n < INDEX_MAX ? INDEX_MAX / n : 1;
 }
 
-static inline int64_t count_groups(int64_t n, int64_t each)
-{
-	return (n + each - 1) / each;
-}
-
 /* Can lanes process eight numbers each? All addresses (0: none) must be aligned to eight numbers of
  * the storage format. */
 static inline bool in_eights(const vn_gpu_pass *w, uint64_t a, uint64_t b, uint64_t c)

@@ -29,16 +29,11 @@ static const vn_kernel gated[VN_N_KERNELS] = {
 	[VN_K_COOP_2X2] = VN_K_COOP_2X2_GATED,
 };
 
-static int64_t divide_up(int64_t n, int64_t each)
-{
-	return (n + each - 1) / each;
-}
-
 static int64_t count_tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
 {
 	if (coop[kernel].tokens)
-		return divide_up(T, coop[kernel].tokens * k->side) * divide_up(M, coop[kernel].columns * k->side);
-	return divide_up(T, plain[kernel].tokens) * divide_up(M, plain[kernel].columns);
+		return count_groups(T, coop[kernel].tokens * k->side) * count_groups(M, coop[kernel].columns * k->side);
+	return count_groups(T, plain[kernel].tokens) * count_groups(M, plain[kernel].columns);
 }
 
 /* Returns the number of shares into which the inputs of long rows are divided, for at most this
@@ -136,7 +131,8 @@ bool vn_product_is_joined(vn_product_choice choice)
 
 VkDeviceSize vn_product_sums(vn_product_choice choice, int64_t T, int64_t M)
 {
-	return vn_product_is_joined(choice) ? (VkDeviceSize)(choice.shares * T * divide_up(M, 8) * 8) * sizeof(float) : 0;
+	return vn_product_is_joined(choice) ? (VkDeviceSize)(choice.shares * T * count_groups(M, 8) * 8) * sizeof(float)
+	                                    : 0;
 }
 
 static void encode_uses(vn_encoder *e, const vn_product *p, vn_buffer *in, vn_buffer *out)
@@ -168,13 +164,13 @@ void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_p
 	encode_uses(e, p, p->x, vn_product_is_joined(choice) ? p->sums : p->y);
 	if (choice.kernel == VN_K_LINEAR_VEC)
 		vn_encode_dispatch(e, p->y->of ? VN_K_LINEAR_VEC_KEPT : VN_K_LINEAR_VEC, &push,
-		                   divide_up(push.M, VEC_LANES / choice.shares), 1);
+		                   count_groups(push.M, VEC_LANES / choice.shares), 1);
 	else if (coop[choice.kernel].tokens)
 		vn_encode_dispatch(e, choice.kernel, &push, count_tiles(e->k, choice.kernel, push.T, push.M) * choice.shares,
 		                   1);
 	else
-		vn_encode_dispatch(e, choice.kernel, &push, divide_up(push.T, plain[choice.kernel].tokens) * choice.shares,
-		                   divide_up(push.M, plain[choice.kernel].columns));
+		vn_encode_dispatch(e, choice.kernel, &push, count_groups(push.T, plain[choice.kernel].tokens) * choice.shares,
+		                   count_groups(push.M, plain[choice.kernel].columns));
 }
 
 void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element)
@@ -187,7 +183,7 @@ void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product
 	const bool omit = e->omit;
 	e->omit = false; /* an experiment leaves out what stands before the product, not what stands inside */
 	encode_uses(e, p, p->sums, p->y);
-	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, divide_up((int64_t)push.T * divide_up(push.M, 8) * 8, 128), 1);
+	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, count_groups((int64_t)push.T * count_groups(push.M, 8) * 8, 128), 1);
 	e->omit = omit;
 }
 
@@ -213,10 +209,10 @@ void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_p
 	vn_encode_writes(e, y);
 	encode_uses(e, gate, gate->x, gate->y);
 	if (choice.kernel == VN_K_LINEAR_VEC)
-		vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, divide_up(M, VEC_LANES / choice.shares), 1);
+		vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, count_groups(M, VEC_LANES / choice.shares), 1);
 	else if (coop[choice.kernel].tokens)
 		vn_encode_dispatch(e, gated[choice.kernel], &push, count_tiles(e->k, choice.kernel, T, 2 * M), 1);
 	else
-		vn_encode_dispatch(e, gated[choice.kernel], &push, divide_up(T, plain[choice.kernel].tokens),
-		                   divide_up(M, plain[choice.kernel].columns / 2));
+		vn_encode_dispatch(e, gated[choice.kernel], &push, count_groups(T, plain[choice.kernel].tokens),
+		                   count_groups(M, plain[choice.kernel].columns / 2));
 }

@@ -261,8 +261,7 @@ class Truth:
         return {"attn_scores": s[:, :, :S], "attn_probs": p[:, :, :S],
                 "attn_context": np.einsum("hij,jhd->ihd", p, heads(v))}
 
-    # ---- the unmodified model, node by node
-    # -----------------------------------------------------------------------
+    # ---- the unmodified model, node by node ------------------------------------------------------
 
     def inputs(self, layer, point):
         """The recorded tensors that a node reads."""

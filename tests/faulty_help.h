@@ -207,15 +207,6 @@ static inline const vn_checkpoint *point(const trial *t, const char *name, int s
 	return &t->c.result.point[0];
 }
 
-static inline void starts_only_at(const trial *t, const char *name)
-{
-	CU_ASSERT_EQUAL(t->st, VN_OK);
-	CU_ASSERT_FALSE(t->c.result.within);
-	CU_ASSERT_EQUAL(t->c.result.n_origins, 1);
-	if (t->c.result.n_origins)
-		CU_ASSERT_STRING_EQUAL(t->c.result.point[t->c.result.origins[0]].name, name);
-}
-
 static inline int run_faulty(const char *title, CU_TestInfo *tests)
 {
 	vn_error err = { "" };

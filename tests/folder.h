@@ -1,6 +1,7 @@
-/* folder.h: a folder for the files of a suite.
+/* folder.h: a folder for the files of a suite, one per program, under /tmp.
  *
- * make_folder() makes it; remove_folder() removes it with its files.
+ * make_folder() creates it and writes its name over the template `folder`; remove_folder() deletes
+ * it with its files; at() is the path of a file in it.
  */
 #ifndef VN_TESTS_FOLDER_H
 #define VN_TESTS_FOLDER_H

@@ -75,7 +75,8 @@ static inline void one_line(const vn_lines *l, const char *want)
 	CU_ASSERT_STRING_EQUAL(l->n ? l->line[0] : "", want);
 }
 
-/* Closes what a suite of compare/match opened, and frees what it matched. */
+/* Closes what a suite of compare/match opened, and frees what it matched. vn_comparison_close does
+ * the same, but links every chapter. */
 static inline void close_sides(vn_comparison *c)
 {
 	for (int i = 0; i < c->result.n_points; i++)

@@ -19,14 +19,6 @@ static inline double in_bits(double x, int bits)
 	return ldexp(rint(ldexp(m, bits)), e - bits);
 }
 
-/* The next number of that format, away from 0. */
-static inline double next_in_bits(double x, int bits)
-{
-	int e;
-	frexp(x, &e);
-	return x + copysign(ldexp(1, e - bits), x);
-}
-
 /* bits: of the sum; whole: the addends are rounded, too. */
 static inline void add_numbers(int bits, bool whole)
 {

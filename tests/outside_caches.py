@@ -8,7 +8,7 @@ them to FAULTS.
 import torch
 
 from outside_attention import attends
-from outside_faults import LLAMAS, SURE, rotation, turned, UNKNOWN
+from outside_faults import LLAMAS, SURE, rotation, turned
 
 SOME = "llama qwen2 qwen3"
 CALLS = {"uneven": "uneven", "and_steps": "chunks steps", "beside": "same calls"}

@@ -1,5 +1,5 @@
 """outside_model.py: mistakes made in transformers from outside, as outside_faults.py has them, around the operations:
-residuals, the order of layers, inputs and outputs of the model, the delta rule. Importing this module adds them to
+residuals, the order within a layer, the embedding and the logits, the delta rule. Importing this module adds them to
 FAULTS.
 """
 import math
@@ -10,52 +10,31 @@ import torch.nn.functional as F
 from outside_faults import ALL, LLAMAS, fault, matrix
 
 
-# ---- the whole -----------------------------------------------------------------------------------
+# ---- residuals, embedding, logits ----------------------------------------------------------------
 
 
-@fault("residual_missing", LLAMAS, "{p}attn_residual", "N14.missing")
-def _(m):
-    attn, norm = m.layer.self_attn, m.layer.input_layernorm
+def block(name, ids, origin, f):
+    """Calls f(x, attention, its norm, the other norm, mlp) instead of a layer."""
 
-    def forward(hidden_states, **more):
-        y, _ = attn(hidden_states=norm(hidden_states), **more)
-        return y + m.mlp(m.layer.post_attention_layernorm(y))
-
-    yield m.layer, "forward", forward
-
-
-@fault("residual_normed", LLAMAS, "{p}attn_residual", "N13")
-def _(m):
-    attn, norm = m.layer.self_attn, m.layer.input_layernorm
-
-    def forward(hidden_states, **more):
-        x = norm(hidden_states)
-        x = x + attn(hidden_states=x, **more)[0]
-        return x + m.mlp(m.layer.post_attention_layernorm(x))
-
-    yield m.layer, "forward", forward
+    @fault(name, LLAMAS, origin, ids)
+    def _(m):
+        attn, first, second, mlp = m.layer.self_attn, m.layer.input_layernorm, m.layer.post_attention_layernorm, m.mlp
+        yield m.layer, "forward", lambda hidden_states, **more: f(hidden_states, lambda x:
+                                                                  attn(hidden_states=x, **more)[0], first, second, mlp)
 
 
-@fault("residual_of_input", LLAMAS, "{p}output", "N14.input")
-def _(m):
-    attn, norm = m.layer.self_attn, m.layer.input_layernorm
-
-    def forward(hidden_states, **more):
-        x = hidden_states + attn(hidden_states=norm(hidden_states), **more)[0]
-        return hidden_states + m.mlp(m.layer.post_attention_layernorm(x))
-
-    yield m.layer, "forward", forward
+def after(x, norm, mlp, sign=1):
+    return x + sign * mlp(norm(x))
 
 
-@fault("parallel_block", LLAMAS, "{p}mlp_norm {p}attn_residual", "N19")
-def _(m):
-    attn, norm = m.layer.self_attn, m.layer.input_layernorm
-
-    def forward(hidden_states, **more):
-        x = hidden_states + attn(hidden_states=norm(hidden_states), **more)[0]
-        return x + m.mlp(m.layer.post_attention_layernorm(hidden_states))
-
-    yield m.layer, "forward", forward
+block("residual_missing", "N14.missing", "{p}attn_residual", lambda x, attn, first, second,
+      mlp: after(attn(first(x)), second, mlp))
+block("residual_normed", "N13", "{p}attn_residual", lambda x, attn, first, second,
+      mlp: (lambda y: after(y + attn(y), second, mlp))(first(x)))
+block("residual_of_input", "N14.input", "{p}output", lambda x, attn, first, second,
+      mlp: x + mlp(second(x + attn(first(x)))))
+block("parallel_block", "N19", "{p}mlp_norm {p}attn_residual", lambda x, attn, first, second,
+      mlp: x + attn(first(x)) + mlp(second(x)))
 
 
 @fault("embed_scaled", ALL, "embed token_embed", "M4")

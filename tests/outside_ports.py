@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from outside_attention import SOFTMAX, attends
 from outside_faults import (ALL, LLAMAS, ROTARY, SURE, activated, changed, down, fault, gate, int8, linear, matrix,
                             normed, rms, rotation, theta, turned, weight_of, UNKNOWN)
-from outside_model import convolved, rule
+from outside_model import after, block, convolved, rule
 
 SURE |= {"port_logits_bf16", "port_logits_bf16_product", "port_logits_transposed", "port_logits_transposed_back",
          "port_softmax_exponentials_f16",
@@ -393,22 +393,7 @@ def _(m, a):
     a.key, a.value = a.key.flip(0), a.value.flip(0)
 
 
-# ---- the whole -----------------------------------------------------------------------------------
-
-
-def block(name, ids, origin, f):
-    """Calls f(x, attention, its norm, the other norm, mlp) instead of a layer."""
-
-    @fault(name, LLAMAS, origin, ids)
-    def _(m):
-        attn, first, second, mlp = m.layer.self_attn, m.layer.input_layernorm, m.layer.post_attention_layernorm, m.mlp
-        yield m.layer, "forward", lambda hidden_states, **more: f(hidden_states, lambda x:
-                                                                  attn(hidden_states=x, **more)[0], first, second, mlp)
-
-
-def after(x, norm, mlp, sign=1):
-    return x + sign * mlp(norm(x))
-
+# ---- residuals, embedding ------------------------------------------------------------------------
 
 block("port_residual_multiplier", "", "{p}attn_residual", lambda x, attn, first, second,
       mlp: after(x + 0.22 * attn(first(x)), second, mlp))

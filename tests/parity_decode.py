@@ -24,7 +24,7 @@ import tempfile
 import h5py
 import numpy as np
 
-from parity_gpu import devices, nmse
+from parity_gpu import devices
 from parity_hf import FAMILIES, FIXTURES, tensors
 
 STEPS = 64

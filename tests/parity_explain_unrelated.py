@@ -125,8 +125,8 @@ READ = [
      "P18.order: shards of 4 ranks are joined in the wrong order: 0, 2, 1, 3"),
     ("llama", "layer1.gate_proj", "along tokens 4", "P18.axis: shards of 4 ranks are joined along the token axis"),
     ("llama", "layer1.gate_proj", "padded 16", "W18: row padding of 16 is read as data"),
-    ("qwen2", "layer1.attn_context", "padding 58", "A14: 5"),
-    ("llama", "layer1.attn_context", "padding 2", "A14: 2"),
+    ("qwen2", "layer1.attn_context", "padding 58", "A14: 5"),  # 58, or a range around it
+    ("llama", "layer1.attn_context", "padding 2", "A14: 2 padding keys are seen"),
     ("llama", "layer1.attn_context", "slots values -1", "C3.after: values are written 1 slot after their own"),
     ("qwen3", "layer1.attn_context", "slots keys 2", "C3: keys are written 2 slots before their own"),
     ("llama", "layer1.attn_context", "slots both -5", "C1.after: tokens are written 5 slots after their own"),

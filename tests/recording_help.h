@@ -1,5 +1,5 @@
 /* recording_help.h: writes checkpoint files with HDF5's own functions, one number or name at a
- * time. Shared by test_recording.c and test_recording_bad.c. */
+ * time. Shared by the suites of capture/recording and test_verify.c. */
 #ifndef VN_TESTS_RECORDING_HELP_H
 #define VN_TESTS_RECORDING_HELP_H
 
@@ -120,23 +120,6 @@ static inline void is_refused(const char *a, const char *b)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, a));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, b));
-}
-
-static inline void expect_values(vn_recording *r, const char *name, vn_dtype dtype, int64_t n)
-{
-	const void *data;
-	vn_error    err = { 0 };
-	double      x[6];
-	int         i = vn_recording_find(r, 0, name);
-
-	CU_ASSERT_TRUE_FATAL(i >= 0);
-	CU_ASSERT_EQUAL(vn_recording_entry(r, i)->dtype, dtype);
-	CU_ASSERT_EQUAL_FATAL(vn_shape_count(&vn_recording_entry(r, i)->shape), n);
-	CU_ASSERT_EQUAL_FATAL(vn_recording_data(r, i, &data, &err), VN_OK);
-	vn_to_f64(x, data, dtype, 6);
-	for (int k = 0; k < 6; k++)
-		CU_ASSERT_EQUAL(x[k], k + 1);
-	vn_recording_release(r, i);
 }
 
 /* Runs the suite twice, with files of either header version. */

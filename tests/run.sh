@@ -107,7 +107,9 @@ if [ "$what" = all ]; then
 	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by
 	# suppressing theirs. Left out: the longest tests, which run the same code as the other suites
-	# and command-line tests, and checks that do not run our code.
+	# and command-line tests, and checks that do not run our code. What covers the code of three of
+	# them: of cli_explain, the suites of explain (test_explain*, test_estimate*, test_hypothesis*);
+	# of cli_against_gpu and cli_prompts_file, cli_against.
 	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page'
 	long+='|test_gpu_(attention|families|fuse|gdn|invariants|ops|paged'
 	long+='|products|run|trouble)|cli_(isolate_deep|(isolate|paged|same_bits|decode|force_ref|quantised)_gpu'

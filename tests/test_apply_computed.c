@@ -287,6 +287,14 @@ static void a_result_is_rounded_alone_or_with_its_inputs(void)
 	}
 }
 
+/* The next number of that format, away from 0. */
+static double next_in_bits(double x, int bits)
+{
+	int e;
+	frexp(x, &e);
+	return x + copysign(ldexp(1, e - bits), x);
+}
+
 static void a_few_numbers_may_be_off_by_one_place(void)
 {
 	add_numbers(BF16, false);

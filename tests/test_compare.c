@@ -6,6 +6,15 @@
 #include "compare/judge/judge.h"
 #include "compare/judge/localise.h"
 
+static void starts_only_at(const trial *t, const char *name)
+{
+	CU_ASSERT_EQUAL(t->st, VN_OK);
+	CU_ASSERT_FALSE(t->c.result.within);
+	CU_ASSERT_EQUAL(t->c.result.n_origins, 1);
+	if (t->c.result.n_origins)
+		CU_ASSERT_STRING_EQUAL(t->c.result.point[t->c.result.origins[0]].name, name);
+}
+
 static void a_run_is_within_limits_of_itself(void)
 {
 	trial t = { 0 };

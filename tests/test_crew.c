@@ -4,6 +4,7 @@
 #include "tests/suite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,16 +26,25 @@ static struct shared {
 } * all;
 
 /* What happens in piece 1, and in `done`. */
-typedef enum deed { NOTHING, DIES_BUSY, CRASHES_BUSY, TERMINATED_BUSY, OTHER_DIES_IDLE, STUCK, REFUSED } deed;
+typedef enum deed {
+	NOTHING,
+	DIES_BUSY,
+	CRASHES_BUSY,
+	TERMINATED_BUSY,
+	OTHER_DIES_IDLE,
+	STUCK,
+	REFUSED,
+	UNREADABLE, /* whether there is more to read cannot be asked */
+	UNWRITABLE  /* what was printed before cannot be written */
+} deed;
 
 static deed plan;
-static bool full;    /* nobody reads what `done` writes */
-static bool refused; /* whether there is more to read cannot be asked */
+static bool full; /* nobody reads what `done` writes */
 
 int __real_poll(struct pollfd *on, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *on, nfds_t n, int ms)
 {
-	if (!refused || ms != 0)
+	if (plan != UNREADABLE || ms != 0)
 		return __real_poll(on, n, ms);
 	errno = ENOMEM;
 	return -1;
@@ -111,6 +121,7 @@ static vn_status take(void *context, int i, vn_cluster_answer *a, vn_error *err)
 
 static pid_t start(deed what)
 {
+	static char          buffer[BUFSIZ];
 	static const int     order[PIECES] = { 0, 1 };
 	const vn_cluster_job job = { .n = PIECES, .order = order, .piece = do_piece, .name = name_piece };
 	int                  ends[2];
@@ -126,13 +137,18 @@ static pid_t start(deed what)
 		vn_error err = { "" };
 		signal(SIGINT, SIG_DFL); /* nohup and shells may ignore it */
 		signal(SIGHUP, SIG_DFL);
-		dup2(ends[1], STDOUT_FILENO);
+		dup2(what == UNWRITABLE ? open("/dev/full", O_WRONLY) : ends[1], STDOUT_FILENO);
+		if (what == UNWRITABLE) {
+			setvbuf(stdout, buffer, _IOFBF, sizeof buffer); /* CUnit sets none */
+			printf("held back");
+		}
 		const vn_status st = vn_crew_share(&job, 2, take, &err);
 		snprintf(all->error, sizeof all->error, "%s", err.text);
 		_exit((int)st);
 	}
 	close(ends[1]);
-	wait_until(&all->done, 1);
+	if (what < UNREADABLE) /* else the child fails before it calls `done` */
+		wait_until(&all->done, 1);
 	if (what == STUCK)
 		wait_until(&all->pid[1], 1);
 	if (!full) /* else the pipe stays open, and full */
@@ -183,10 +199,16 @@ static void an_idle_worker_may_end(void)
 
 static void output_that_cannot_be_asked_for_is_an_error(void)
 {
-	refused = true;
-	CU_ASSERT_EQUAL(end_of(start(NOTHING)), -VN_ERR_NOMEM);
-	refused = false;
+	CU_ASSERT_EQUAL(end_of(start(UNREADABLE)), -VN_ERR_NOMEM);
 	CU_ASSERT_PTR_NOT_NULL(strstr(all->error, ": what its process prints cannot be read: Cannot allocate memory"));
+}
+
+static void no_worker_starts_with_output_that_cannot_be_written(void)
+{
+	CU_ASSERT_EQUAL(end_of(start(UNWRITABLE)), -VN_ERR_UNSUPPORTED);
+	CU_ASSERT_STRING_EQUAL(all->error, "no processes are started: what was printed before cannot be written: No space "
+	                                   "left on device");
+	CU_ASSERT_EQUAL(all->pid[0], 0);
 }
 
 static void a_signal_ends_all(void)
@@ -212,6 +234,7 @@ int main(void)
 		TEST(a_busy_worker_that_ends_is_named),
 		TEST(an_idle_worker_may_end),
 		TEST(output_that_cannot_be_asked_for_is_an_error),
+		TEST(no_worker_starts_with_output_that_cannot_be_written),
 		TEST(a_signal_ends_all),
 		CU_TEST_INFO_NULL,
 	};

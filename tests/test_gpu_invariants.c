@@ -1,5 +1,5 @@
 /* test_gpu_invariants.c: models.md 7.4 on every Vulkan device. */
-#include "tests/invariants_rope.h"
+#include "tests/invariants.h"
 #include "tests/test_gpu_help.h"
 
 #include "libref/exec/ref.h"

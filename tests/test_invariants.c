@@ -1,6 +1,6 @@
 /* test_invariants.c: models.md 7.4 on the reference engine. */
 #include "libref/exec/ref.h"
-#include "tests/invariants_rope.h"
+#include "tests/invariants.h"
 #include "tests/suite.h"
 
 static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy policy)

@@ -1,4 +1,5 @@
-/* test_json.c: JSON when memory runs out: Jansson's k-th allocation fails, for every k. */
+/* test_json.c: JSON, above all when memory runs out: Jansson's k-th allocation
+ * fails, for every k. */
 #include "libref/base/json.h"
 
 #include "capture/file/plan_json.h"
@@ -113,6 +114,18 @@ static void a_plan_is_read_whole_or_not_at_all(void)
 	vn_plan_destroy(p);
 }
 
+static void a_member_of_an_object_that_is_null_counts_as_absent(void)
+{
+	json_t *o = vn_json_parse("{\"a\": 0, \"b\": null}", 0);
+
+	CU_ASSERT_PTR_NOT_NULL(vn_json_field(o, "a"));
+	CU_ASSERT_PTR_NULL(vn_json_field(o, "b"));
+	CU_ASSERT_PTR_NULL(vn_json_field(o, "c"));
+	CU_ASSERT_PTR_NULL(vn_json_field(vn_json_field(o, "a"), "b"));
+	CU_ASSERT_PTR_NULL(vn_json_field(NULL, "a"));
+	json_decref(o);
+}
+
 static void what_was_lost_before_is_not_written_later(void)
 {
 	json_t *o = json_object();
@@ -145,6 +158,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_plan_is_written_whole_or_not_at_all),
 		TEST(a_plan_is_read_whole_or_not_at_all),
+		TEST(a_member_of_an_object_that_is_null_counts_as_absent),
 		TEST(what_was_lost_before_is_not_written_later),
 		TEST(what_fails_is_noted_and_counts_from_a_mark),
 		CU_TEST_INFO_NULL,

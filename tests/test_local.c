@@ -47,6 +47,8 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 		                VN_OK);
 		CU_ASSERT_EQUAL(memcmp(&l, &alone, offsetof(vn_replayed, gain)), 0); /* all of these are double */
 		CU_ASSERT(l.bad == alone.bad && l.none == alone.none && l.numbers == alone.numbers);
+		CU_ASSERT(l.gain == alone.gain && l.span == alone.span && l.behind == -1 && alone.behind == -1);
+		CU_ASSERT(!l.captured && !l.wrong_so && l.columns == alone.columns);
 		CU_ASSERT_EQUAL(given.value[VN_M_NMSE], want.value[VN_M_NMSE]);
 	}
 }

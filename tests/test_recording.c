@@ -3,6 +3,23 @@
 #include "capture/view/view.h"
 #include "tests/recording_help.h"
 
+static void expect_values(vn_recording *r, const char *name, vn_dtype dtype, int64_t n)
+{
+	const void *data;
+	vn_error    err = { 0 };
+	double      x[6];
+	int         i = vn_recording_find(r, 0, name);
+
+	CU_ASSERT_TRUE_FATAL(i >= 0);
+	CU_ASSERT_EQUAL(vn_recording_entry(r, i)->dtype, dtype);
+	CU_ASSERT_EQUAL_FATAL(vn_shape_count(&vn_recording_entry(r, i)->shape), n);
+	CU_ASSERT_EQUAL_FATAL(vn_recording_data(r, i, &data, &err), VN_OK);
+	vn_to_f64(x, data, dtype, 6);
+	for (int k = 0; k < 6; k++)
+		CU_ASSERT_EQUAL(x[k], k + 1);
+	vn_recording_release(r, i);
+}
+
 /* ---- what is accepted ----------------------------------------------------------------- */
 
 static void a_foreign_file_with_the_least_there_must_be_opens(void)

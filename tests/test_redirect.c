@@ -69,58 +69,50 @@ static vn_hypothesis redirected(const char *point)
 	return h;
 }
 
-/* The node of a value, and the value, in the llama's plan. */
-static void look_up(const char *name, int *node, int *value)
-{
-	vn_error  err = { "" };
-	vn_model *m = NULL;
+static vn_model *llama;
 
-	CU_ASSERT_EQUAL_FATAL(vn_model_open(LLAMA, &m, &err), VN_OK);
-	*value = vn_plan_root(vn_model_plan(m), vn_plan_find(vn_model_plan(m), name));
-	*node = vn_model_plan(m)->value[*value].node;
-	vn_model_close(m);
+/* A value of its plan. */
+static int value_of(const char *name)
+{
+	return vn_plan_root(vn_model_plan(llama), vn_plan_find(vn_model_plan(llama), name));
+}
+
+/* The node that makes the value. */
+static int node_of(const char *name)
+{
+	return vn_model_plan(llama)->value[value_of(name)].node;
 }
 
 static void the_weights_of_another_layer_are_found(void)
 {
-	int node, value;
-
 	fill_inputs();
 	multiply("layer0.q_proj", x1);
-	look_up("layer0.q_proj", &node, &value);
 	const vn_hypothesis h = redirected("layer1.q_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_OTHER_WEIGHTS);
-	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node);
+	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer0.q_proj"));
 	CU_ASSERT_EQUAL(h.change.reads.in[0], 0);
 }
 
 static void the_matrix_of_another_product_is_found(void)
 {
-	int node, value;
-
 	fill_inputs();
 	multiply("layer1.v_proj", x1);
-	look_up("layer1.v_proj", &node, &value);
 	vn_hypothesis h = redirected("layer1.k_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_PARTNERS_MATRIX);
-	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node);
+	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer1.v_proj"));
 	multiply("layer1.attn_out", x1);
-	look_up("layer1.attn_out", &node, &value);
 	h = redirected("layer1.q_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_OTHER_MATRIX);
-	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node);
+	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer1.attn_out"));
 }
 
 static void another_input_is_found(void)
 {
-	int node, value;
-
 	fill_inputs();
 	multiply("layer1.q_proj", x0);
-	look_up("layer0.attn_norm", &node, &value);
 	const vn_hypothesis h = redirected("layer1.q_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_OTHER_INPUT);
-	CU_ASSERT_EQUAL(h.change.reads.in[0], 1 + value);
+	CU_ASSERT_EQUAL(h.change.reads.in[0], 1 + value_of("layer0.attn_norm"));
 	CU_ASSERT_EQUAL(h.change.reads.weights, 0);
 }
 
@@ -197,8 +189,9 @@ int main(void)
 		TEST(embeddings_of_other_tokens_are_found),
 		CU_TEST_INFO_NULL,
 	};
-	if (!make_folder())
+	if (!make_folder() || vn_model_open(LLAMA, &llama, NULL))
 		return 1;
 	const int failed = run_suite("redirect", tests);
+	vn_model_close(llama);
 	return !remove_folder() || failed;
 }

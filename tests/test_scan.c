@@ -119,15 +119,16 @@ static void a_column_outside_its_row_is_refused(void)
 	const uint32_t    far[] = { sizeof(row) - 7, sizeof(row), 1u << 20, UINT32_MAX - 7 };
 	struct stat       st;
 
+	if (newer) /* the header has a checksum, so HDF5 refuses it when a byte is changed */
+		return;
 	make_file_with_table();
 	const int fd = open(path, O_RDWR);
 	CU_ASSERT_EQUAL_FATAL(fstat(fd, &st), 0);
 	char *data = malloc((size_t)st.st_size);
 	CU_ASSERT_EQUAL_FATAL(read(fd, data, (size_t)st.st_size), st.st_size);
 	const char *at = memmem(data, (size_t)st.st_size, last, sizeof last);
-	if (!newer) /* version 2 has a checksum */
-		CU_ASSERT_PTR_NOT_NULL_FATAL(at);
-	for (size_t i = 0; !newer && i < sizeof far / sizeof *far; i++) {
+	CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+	for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
 		CU_ASSERT_EQUAL(pwrite(fd, &far[i], sizeof *far, at + sizeof last - data), sizeof *far);
 		is_refused("/model/weights", "column inf cannot be read");
 	}

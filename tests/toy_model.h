@@ -198,14 +198,6 @@ static inline toy_tensor *toy_find(toy_model *m, const char *name)
 	return NULL;
 }
 
-static inline void toy_drop(toy_model *m, const char *name)
-{
-	toy_tensor *t = toy_find(m, name);
-
-	free(t->data);
-	*t = m->tensor[--m->n];
-}
-
 static inline void toy_build(toy_model *m, vn_dtype d)
 {
 	char name[128];

@@ -68,17 +68,6 @@ static inline void toy_set(json_t *o, const char *place, const char *text)
 		json_object_del(o, place);
 }
 
-/* Reads it, and gives it up. */
-static inline vn_status toy_read(json_t *o, vn_tokenizer **t, vn_error *err)
-{
-	char     *text = json_dumps(o, 0);
-	vn_status st = vn_tokenizer_read_json("toy.json", text, strlen(text), t, err);
-
-	free(text);
-	json_decref(o);
-	return st;
-}
-
 /* Writes the ids of n bytes, separated by blanks, or the error message to `have` (512 bytes). */
 static inline const char *toy_ids(const vn_tokenizer *t, const char *text, size_t n, bool special, char *have)
 {

@@ -404,9 +404,9 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 	vn_status    st = VN_ERR_UNSUPPORTED;
 	const bool   one = same_output();
 
-	vn_trouble_spare(true);                                          /* one process can do it all */
-	const bool flushed = fflush(stdout) == 0 && fflush(stderr) == 0; /* else each worker would print it again */
-	if (flushed && (c = calloc(1, sizeof *c))) {
+	vn_trouble_spare(true); /* one process can do it all */
+	const int unwritten = fflush(stdout) != 0 || fflush(stderr) != 0 ? errno : 0;
+	if (!unwritten && (c = calloc(1, sizeof *c))) { /* what is held back each worker would print again */
 		c->job = job;
 		c->done = done;
 		c->answer = calloc(n, sizeof *c->answer);
@@ -421,6 +421,9 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 	vn_trouble_spare(false);
 	if (c && c->workers > 1)
 		st = lead_workers(c, err);
+	else if (unwritten)
+		vn_fail(err, st, "no processes are started: what was printed before cannot be written: %s",
+		        strerror(unwritten));
 	else
 		vn_fail(err, st, "fewer than two processes could be started");
 	if (c) {

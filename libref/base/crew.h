@@ -17,8 +17,9 @@ enum { VN_MOST_WORKERS = 256 };
  * before it have answers. done may change the texts of the answer, which are freed afterwards. A
  * failure of done ends the work. Call it before threads are started.
  *
- * VN_ERR_UNSUPPORTED: fewer than two workers could be started, and nothing was done. VN_ERR_NOMEM:
- * a worker ended without an answer; what it printed has been printed. */
+ * VN_ERR_UNSUPPORTED: nothing was done, because fewer than two workers could be started, or because
+ * what stdout or stderr still held could not be written. VN_ERR_NOMEM: a worker ended without an
+ * answer; what it printed has been printed. */
 vn_status vn_crew_share(const vn_cluster_job *job, int workers,
                         vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err),
                         vn_error *err);

@@ -158,3 +158,9 @@ bool vn_json_print(const json_t *j, FILE *out, size_t flags)
 
 	return j && !take_lost() && run_task(print_value, &t) ? t.printed : (take_lost(), false);
 }
+
+json_t *vn_json_field(const json_t *o, const char *key)
+{
+	json_t *v = json_object_get(o, key);
+	return v && !json_is_null(v) ? v : NULL;
+}

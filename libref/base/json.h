@@ -26,6 +26,9 @@ char   *vn_json_dump(const json_t *j, size_t flags);
  * which means the same to every reader. */
 bool    vn_json_print(const json_t *j, FILE *out, size_t flags);
 
+/* Returns the member of an object, borrowed; NULL: it is absent or null, or o is no object. */
+json_t *vn_json_field(const json_t *o, const char *key);
+
 /* Returns a text as a new reference. JSON is UTF-8: other bytes are written as \xff. NULL gives
  * null. */
 json_t *vn_json_text(const char *s);

@@ -2,18 +2,14 @@
  * keeps its default. */
 #include "libref/family/config.h"
 
+#include "libref/base/json.h"
+
 #include <math.h>
 #include <string.h>
 
-static const json_t *get_field(const json_t *o, const char *key)
-{
-	const json_t *v = json_object_get(o, key);
-	return v && !json_is_null(v) ? v : NULL;
-}
-
 vn_status vn_config_int(const char *path, const json_t *o, const char *key, int low, int high, int *out, vn_error *err)
 {
-	const json_t *v = get_field(o, key);
+	const json_t *v = vn_json_field(o, key);
 	if (!v)
 		return VN_OK;
 	double x = json_number_value(v);
@@ -26,7 +22,7 @@ vn_status vn_config_int(const char *path, const json_t *o, const char *key, int 
 vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out,
                          vn_error *err)
 {
-	const json_t *v = get_field(o, key);
+	const json_t *v = vn_json_field(o, key);
 	if (!v)
 		return VN_OK;
 	double x = json_number_value(v);
@@ -38,7 +34,7 @@ vn_status vn_config_real(const char *path, const json_t *o, const char *key, dou
 
 vn_status vn_config_bool(const char *path, const json_t *o, const char *key, bool *out, vn_error *err)
 {
-	const json_t *v = get_field(o, key);
+	const json_t *v = vn_json_field(o, key);
 	if (!v)
 		return VN_OK;
 	if (!json_is_boolean(v))
@@ -59,7 +55,7 @@ vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_a
 		{ "gelu_new", VN_GELU_TANH },
 		{ "gelu_pytorch_tanh", VN_GELU_TANH },
 	};
-	const json_t *v = get_field(o, key);
+	const json_t *v = vn_json_field(o, key);
 
 	if (!v)
 		return VN_OK;

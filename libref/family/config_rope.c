@@ -2,14 +2,10 @@
  * "config.json, common rules" and "RoPE scaling types". */
 #include "libref/family/config.h"
 
+#include "libref/base/json.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-static const json_t *get_field(const json_t *o, const char *key)
-{
-	const json_t *v = json_object_get(o, key);
-	return v && !json_is_null(v) ? v : NULL;
-}
 
 static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type *type, vn_error *err)
 {
@@ -20,10 +16,10 @@ static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type
 		{ "default", VN_ROPE_DEFAULT }, { "linear", VN_ROPE_LINEAR },   { "yarn", VN_ROPE_YARN },
 		{ "llama3", VN_ROPE_LLAMA3 },   { "dynamic", VN_ROPE_DYNAMIC }, { "longrope", VN_ROPE_LONGROPE },
 	};
-	const json_t *v = get_field(scaling, "rope_type");
+	const json_t *v = vn_json_field(scaling, "rope_type");
 
 	if (!v)
-		v = get_field(scaling, "type");
+		v = vn_json_field(scaling, "type");
 	const char *name = v ? json_string_value(v) : "default";
 	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
 		if (strcmp(name, known[i].name) == 0) {
@@ -44,9 +40,9 @@ static const char *find_missing_setting(const json_t *o, const json_t *one, cons
 	json_object_foreach((json_t *)(size_t)one, key, value)
 	{
 		const bool    type = strcmp(key, "type") == 0 || strcmp(key, "rope_type") == 0;
-		const json_t *have = get_field(other, type ? "rope_type" : key);
+		const json_t *have = vn_json_field(other, type ? "rope_type" : key);
 		if (!have && (type || strcmp(key, "rope_theta") == 0 || strcmp(key, "partial_rotary_factor") == 0))
-			have = type ? get_field(other, "type") : get_field(o, key);
+			have = type ? vn_json_field(other, "type") : vn_json_field(o, key);
 		const char *name = json_string_value(value);
 		const bool  nothing = json_is_null(value) || (type && !have && name && strcmp(name, "default") == 0);
 		if (!nothing && !(have && (json_is_number(value) ? json_number_value(value) == json_number_value(have)
@@ -60,7 +56,7 @@ static const char *find_missing_setting(const json_t *o, const json_t *one, cons
  * agree: transformers 5 then takes the older one as a whole, and older versions know no other. */
 static vn_status rope_object(const char *path, const json_t *o, const json_t **settings, vn_error *err)
 {
-	const json_t *five = get_field(o, "rope_parameters"), *four = get_field(o, "rope_scaling");
+	const json_t *five = vn_json_field(o, "rope_parameters"), *four = vn_json_field(o, "rope_scaling");
 	const char   *key;
 	json_t       *value;
 
@@ -74,7 +70,7 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 		five ? "rope_parameters" : "rope_scaling", key);
 	if (!five)
 		return VN_OK;
-	const json_t *theta4 = get_field(o, "rope_theta"), *theta5 = get_field(five, "rope_theta");
+	const json_t *theta4 = vn_json_field(o, "rope_theta"), *theta5 = vn_json_field(five, "rope_theta");
 	if (theta4 && theta5 && json_number_value(theta4) != json_number_value(theta5))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, but rope_parameters.rope_theta is %g", path,
 		               json_number_value(theta4), json_number_value(theta5));
@@ -88,7 +84,7 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
  * logarithm, 0; rope.h asserts more than 1. */
 static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn_error *err)
 {
-	const json_t *v = get_field(o, "rope_theta");
+	const json_t *v = vn_json_field(o, "rope_theta");
 
 	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, expected a number above 1", path,
@@ -135,7 +131,7 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, double 
 		               path, r->rotary_dim, width, partial);
 	if (r->original_context == 0)
 		r->original_context = context;
-	factor_given = get_field(s, "factor") != NULL;
+	factor_given = vn_json_field(s, "factor") != NULL;
 	const bool ratio = r->type == VN_ROPE_LONGROPE ||
 	                   (r->type == VN_ROPE_YARN && json_object_get(s, "factor")); /* null */
 	if (!factor_given && ratio)

@@ -78,7 +78,7 @@ vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	(void)r;
 	for (int i = 0; i < f->n_early; i++)
 		if (f->early[i] == v)
-			return vn_fail(err, VN_ERR_USAGE, "it already waits for nothing");
+			return VN_OK;
 	if (!(more = realloc(f->early, ((size_t)f->n_early + 1) * sizeof *more)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a fault");
 	f->early = more;

@@ -159,7 +159,7 @@ vn_status vn_make_tied(const vn_fault_row *r, vn_faulty *f, int node, vn_error *
 	return VN_OK;
 }
 
-static double set_zero(const vn_fault_row *r, double x)
+static double zero_number(const vn_fault_row *r, double x)
 {
 	(void)r, (void)x;
 	return 0;
@@ -167,7 +167,7 @@ static double set_zero(const vn_fault_row *r, double x)
 
 vn_status vn_make_never_loaded(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_each(r, f, node, 0, set_zero, err);
+	return vn_fault_change_each(r, f, node, 0, zero_number, err);
 }
 
 /* ---- formats --------------------------------------------------------------------------------- */

@@ -124,11 +124,6 @@ const char *vn_bpe_text(const vn_bpe *b, int32_t id, size_t *n)
 	return *n ? b->text + b->token[id].at : NULL;
 }
 
-static int limit_quote(size_t n)
-{
-	return n > 60 ? 60 : (int)n; /* %.*s of a message */
-}
-
 vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn_error *err)
 {
 	size_t      other;
@@ -138,14 +133,14 @@ vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn
 	if (n == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "the token is empty");
 	if (id < 0 || id >= VN_MOST_TOKENS)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %" PRId64 ", expected 0 to %d", limit_quote(n), text, id,
-		               VN_MOST_TOKENS - 1);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %" PRId64 ", expected 0 to %d", vn_bpe_quoted(n), text,
+		               id, VN_MOST_TOKENS - 1);
 	if ((there = vn_bpe_text(b, (int32_t)id, &other)))
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' and '%.*s' have the same id %" PRId64, limit_quote(other), there,
-		               limit_quote(n), text, id);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' and '%.*s' have the same id %" PRId64, vn_bpe_quoted(other), there,
+		               vn_bpe_quoted(n), text, id);
 	if (vn_bpe_find(b, text, n) >= 0)
 		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is listed twice, with the ids %" PRId32 " and %" PRId64,
-		               limit_quote(n), text, vn_bpe_find(b, text, n), id);
+		               vn_bpe_quoted(n), text, vn_bpe_find(b, text, n), id);
 	const size_t ids = (size_t)id < b->n_ids ? b->n_ids : (size_t)id + 1;
 	char        *texts = grow_list(b->text, b->n_text + n, &b->room_text, 1);
 	b->text = texts ? texts : b->text;
@@ -206,7 +201,7 @@ static bool make_room_merges(vn_bpe *b)
 
 static vn_status not_there(const char *text, size_t n, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not in the vocabulary", limit_quote(n), text);
+	return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not in the vocabulary", vn_bpe_quoted(n), text);
 }
 
 vn_status vn_bpe_add_merge(vn_bpe *b, const char *left, size_t n_left, const char *right, size_t n_right, vn_error *err)

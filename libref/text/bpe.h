@@ -18,6 +18,12 @@
 /* Limit on ids: 16 times the largest vocabulary of today. */
 enum { VN_MOST_TOKENS = 1 << 22 };
 
+/* Returns how many of the n bytes of a token's text a message quotes, for %.*s. */
+static inline int vn_bpe_quoted(size_t n)
+{
+	return n > 60 ? 60 : (int)n;
+}
+
 typedef struct vn_bpe vn_bpe;
 
 /* whole_first: a piece that is a token is not merged (ignore_merges). Returns NULL without

@@ -37,11 +37,6 @@ void vn_tokenizer_close(vn_tokenizer *t)
 	free(t);
 }
 
-static int limit_quote(size_t n)
-{
-	return n > 60 ? 60 : (int)n;
-}
-
 vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool normalized, const char *text, size_t n,
                            vn_error *err)
 {
@@ -52,13 +47,13 @@ vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool no
 	vn_status     st;
 
 	if (id >= 0 && id != token->id)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, but %d in the vocabulary", limit_quote(n), text,
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, but %d in the vocabulary", vn_bpe_quoted(n), text,
 		               token->id, id);
 	if (there && id < 0)
 		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, which belongs to '%.*s' in the vocabulary",
-		               limit_quote(n), text, token->id, limit_quote(other), there);
+		               vn_bpe_quoted(n), text, token->id, vn_bpe_quoted(other), there);
 	if (vn_utf8_good(text, n) != n)
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not UTF-8", limit_quote(n), text);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not UTF-8", vn_bpe_quoted(n), text);
 	if (n && vn_bpe_find(t->added, text, n) == token->id)
 		return VN_OK; /* said twice */
 	if ((st = vn_bpe_add_token(t->added, text, n, token->id, err)))
@@ -90,7 +85,8 @@ vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, v
 	const size_t left = blank ? (size_t)(blank - line) : n;
 
 	if (!blank || memchr(blank + 1, ' ', n - left - 1))
-		return vn_fail(err, VN_ERR_FORMAT, "'%.*s': expected two tokens separated by one space", limit_quote(n), line);
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s': expected two tokens separated by one space", vn_bpe_quoted(n),
+		               line);
 	return vn_bpe_add_merge(t->bpe, line, left, blank + 1, n - left - 1, err);
 }
 

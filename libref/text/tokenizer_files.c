@@ -161,10 +161,10 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 /* Reads a boolean of tokenizer_config.json; false when it is absent. */
 static vn_status read_switch(const older *f, const char *key, bool *on, vn_error *err)
 {
-	const json_t *v = json_object_get(f->settings, key);
+	const json_t *v = vn_json_field(f->settings, key);
 
 	*on = json_is_true(v);
-	if (v && !json_is_null(v) && !json_is_boolean(v))
+	if (v && !json_is_boolean(v))
 		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: %s must be true or false", f->directory, key);
 	return VN_OK;
 }

@@ -36,13 +36,6 @@ __attribute__((format(printf, 4, 5))) static vn_status report_error(const reader
 	return vn_fail(r->err, st, "%s: %s: %s", r->path, place, what);
 }
 
-/* Null counts as absent. */
-static json_t *get_field(const json_t *o, const char *key)
-{
-	json_t *v = json_object_get(o, key);
-	return v && !json_is_null(v) ? v : NULL;
-}
-
 static const char *type_of(const json_t *o)
 {
 	const char *type = json_string_value(json_object_get(o, "type"));
@@ -57,7 +50,7 @@ static bool is_type(const json_t *o, const char *type)
 /* Reads the list of a Sequence. */
 static vn_status list_of(const reader *r, const json_t *o, const char *place, const char *key, int depth, json_t **list)
 {
-	*list = get_field(o, key);
+	*list = vn_json_field(o, key);
 	if (!json_is_array(*list))
 		return report_error(r, VN_ERR_FORMAT, place, "a Sequence without %s", key);
 	return depth < MOST_NESTED ? VN_OK : report_error(r, VN_ERR_UNSUPPORTED, place, "nested too deeply");
@@ -73,7 +66,7 @@ static void write_place(char *text, const char *place, const char *key, size_t i
 /* Reads a boolean; *out keeps its value when it is absent. */
 static vn_status read_bool(const json_t *o, const char *key, bool *out, vn_error *err)
 {
-	const json_t *v = get_field(o, key);
+	const json_t *v = vn_json_field(o, key);
 
 	if (v && !json_is_boolean(v))
 		return vn_fail(err, VN_ERR_FORMAT, "%s must be true or false", key);
@@ -97,11 +90,11 @@ static vn_status check_model(const reader *r, const json_t *model)
 
 	if (!json_is_object(model))
 		return report_error(r, VN_ERR_FORMAT, "model", "missing");
-	if (get_field(model, "type") && !is_type(model, "BPE"))
+	if (vn_json_field(model, "type") && !is_type(model, "BPE"))
 		return report_error(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (supported: BPE)",
 		                    type_of(model));
 	for (size_t i = 0; i < sizeof not_wanted / sizeof *not_wanted; i++) {
-		const json_t *v = get_field(model, not_wanted[i]);
+		const json_t *v = vn_json_field(model, not_wanted[i]);
 		if (v && !json_is_false(v) && !(json_is_string(v) && json_string_length(v) == 0))
 			return report_error(r, VN_ERR_UNSUPPORTED, "model", "%s is not supported", not_wanted[i]);
 	}
@@ -193,9 +186,9 @@ static vn_status read_normalizer(reader *r, const json_t *o, const char *place, 
 
 static vn_status read_split(const reader *r, const json_t *o, const char *place)
 {
-	const json_t *pattern = get_field(o, "pattern"), *regex = get_field(pattern, "Regex"),
-				 *text = get_field(pattern, "String");
-	const char   *behavior = json_string_value(get_field(o, "behavior"));
+	const json_t *pattern = vn_json_field(o, "pattern"), *regex = vn_json_field(pattern, "Regex"),
+				 *text = vn_json_field(pattern, "String");
+	const char   *behavior = json_string_value(vn_json_field(o, "behavior"));
 	const json_t *given = regex ? regex : text;
 	bool          invert = false;
 	vn_status     st = truth_at(r, place, o, "invert", &invert);
@@ -246,7 +239,7 @@ static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *plac
 vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, vn_error *err)
 {
 	vn_added_token token = { .id = (int32_t)id };
-	const json_t  *content = get_field(o, "content");
+	const json_t  *content = vn_json_field(o, "content");
 	bool           special = false, normalized;
 	vn_status      st;
 
@@ -274,7 +267,7 @@ static vn_status read_added_tokens(const reader *r, const json_t *list)
 		return report_error(r, VN_ERR_FORMAT, "added_tokens", "not a list");
 	json_array_foreach(list, i, one)
 	{
-		const json_t *id = get_field(one, "id");
+		const json_t *id = vn_json_field(one, "id");
 		if (!json_is_integer(id))
 			return report_error(r, VN_ERR_FORMAT, "added_tokens", "[%zu] has no id", i);
 		if ((st = vn_tokenizer_read_added(r->t, one, json_integer_value(id), r->err)))
@@ -286,7 +279,7 @@ static vn_status read_added_tokens(const reader *r, const json_t *list)
 /* The ids of one special token of a template. */
 static vn_status template_ids(const reader *r, const json_t *o, const char *place, const char *name, vn_ids *to)
 {
-	const json_t *ids = get_field(get_field(get_field(o, "special_tokens"), name), "ids");
+	const json_t *ids = vn_json_field(vn_json_field(vn_json_field(o, "special_tokens"), name), "ids");
 	size_t        i, ignored;
 	json_t       *id;
 	vn_status     st;
@@ -308,7 +301,7 @@ static vn_status template_ids(const reader *r, const json_t *o, const char *plac
 
 static vn_status read_template(const reader *r, const json_t *o, const char *place)
 {
-	const json_t *single = get_field(o, "single");
+	const json_t *single = vn_json_field(o, "single");
 	size_t        i, texts = 0;
 	json_t       *one;
 	vn_status     st;
@@ -319,8 +312,8 @@ static vn_status read_template(const reader *r, const json_t *o, const char *pla
 		return report_error(r, VN_ERR_UNSUPPORTED, place, "a second template is not supported");
 	json_array_foreach(single, i, one)
 	{
-		const char *name = json_string_value(get_field(get_field(one, "SpecialToken"), "id"));
-		if (get_field(one, "Sequence"))
+		const char *name = json_string_value(vn_json_field(vn_json_field(one, "SpecialToken"), "id"));
+		if (vn_json_field(one, "Sequence"))
 			texts++;
 		else if (!name)
 			return report_error(r, VN_ERR_FORMAT, place, "single[%zu] is neither a Sequence nor a SpecialToken", i);
@@ -350,9 +343,9 @@ static vn_status read_post_processor(reader *r, const json_t *o, const char *pla
 
 static vn_status read_all(reader *r, const json_t *root)
 {
-	json_t *model = get_field(root, "model"), *normalizer = get_field(root, "normalizer"),
-		   *cut = get_field(root, "pre_tokenizer"), *post = get_field(root, "post_processor");
-	const char *version = json_string_value(get_field(root, "version"));
+	json_t *model = vn_json_field(root, "model"), *normalizer = vn_json_field(root, "normalizer"),
+		   *cut = vn_json_field(root, "pre_tokenizer"), *post = vn_json_field(root, "post_processor");
+	const char *version = json_string_value(vn_json_field(root, "version"));
 	bool        whole = false;
 	vn_status   st;
 
@@ -362,14 +355,14 @@ static vn_status read_all(reader *r, const json_t *root)
 		return st;
 	if (!(r->t = vn_tokenizer_create(whole)))
 		return report_error(r, VN_ERR_NOMEM, "model", "no memory");
-	if ((st = read_vocab(r, get_field(model, "vocab"))) || (st = read_merges(r, get_field(model, "merges"))) ||
+	if ((st = read_vocab(r, vn_json_field(model, "vocab"))) || (st = read_merges(r, vn_json_field(model, "merges"))) ||
 	    (normalizer && (st = read_normalizer(r, normalizer, "normalizer", 0))) ||
 	    (cut && (st = read_pre_tokenizer(r, cut, "pre_tokenizer", 0))))
 		return st;
 	if (!r->byte_level)
 		return report_error(r, VN_ERR_UNSUPPORTED, "pre_tokenizer",
 		                    "it has no ByteLevel step: only byte-level BPE is supported");
-	if ((st = read_added_tokens(r, get_field(root, "added_tokens"))) ||
+	if ((st = read_added_tokens(r, vn_json_field(root, "added_tokens"))) ||
 	    (post && (st = read_post_processor(r, post, "post_processor", 0))))
 		return st;
 	st = vn_tokenizer_settle(r->t, r->err);
