@@ -115,12 +115,21 @@ static void print_usage(FILE *to)
 	}
 }
 
-/* Prints the list of options for vernier.1: `help --man COMMAND`. */
+/* Whether an earlier command has the same table of options, as compare has that of explain. */
+static bool has_options_of_another(size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (command[k].options->option == command[i].options->option)
+			return true;
+	return false;
+}
+
+/* Prints the command's section of vernier.1: `help --man COMMAND`. */
 static int print_manual(const char *name)
 {
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
 		if (strcmp(name, command[i].name) == 0) {
-			vn_options_manual(command[i].options, stdout);
+			vn_options_section(command[i].options, "vernier", !has_options_of_another(i), stdout);
 			return 0;
 		}
 	return vn_complain("help", "--man: no command '%.40s'", name);

@@ -1,12 +1,12 @@
 /* weights.h: the weights of a plan on the device, in the storage format. Inside libgpu only.
  *
  * Memory is allocated in blocks of 256 MiB, because devices limit single allocations; a larger
- *        tensor has a block of its own. With guard, zones of poison separate the weights. A matrix
- *        that the file stores transposed (vn_consts.linear) is transposed during the upload, so
- *        that every matrix has rows of inputs. Threads convert the weights, straight into device
- *        memory if the host can write it. bfloat16 is converted to float16 on the device
- *        (halves.h), except on a software device, which takes twelve times as long as the host.
- *        After create, the caller's tensors are not used any more.
+ * tensor has a block of its own. With guard, zones of poison separate the weights. A matrix that
+ * the file stores transposed (vn_consts.linear) is transposed during the upload, so that every
+ * matrix has rows of inputs. Threads convert the weights, straight into device memory if the host
+ * can write it. bfloat16 is converted to float16 on the device (halves.h), except on a software
+ * device, which takes twelve times as long as the host. After create, the caller's tensors are not
+ * used any more.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# manual.sh [--write] VERNIER: compare/vernier.1 lists the options that the program has.
+# manual.sh [--write] VERNIER: the sections of compare/vernier.1 say what the program says.
 #
-# The manual has a section for each command with a table of options:
+# The manual has a section for each command:
 #
-#	.\" options of COMMAND
+#	.\" section of COMMAND
 #	...
-#	.\" end of options
+#	.\" end of section
 #
-# Each is what `vernier help --man COMMAND` prints; --write rewrites them.
+# Each is what `vernier help --man COMMAND` prints; --write rewrites them. What the help of a
+# command has no room for follows its section.
 set -eu
 page=$(dirname "$0")/../compare/vernier.1
 write=
@@ -19,14 +20,14 @@ trap 'rm -f "$made"' EXIT
 commands=0
 while IFS= read -r line; do
 	case $line in
-	'.\" options of '*)
-		command=${line#'.\" options of '}
+	'.\" section of '*)
+		command=${line#'.\" section of '}
 		printf '%s\n' "$line"
 		if ! "$vernier" help | grep -q "^  $command  "; then # as devices, in a build without Vulkan
 			continue
 		fi
 		"$vernier" help --man "$command"
-		while IFS= read -r line && [ "$line" != '.\" end of options' ]; do :; done
+		while IFS= read -r line && [ "$line" != '.\" end of section' ]; do :; done
 		;;
 	esac
 	printf '%s\n' "$line"
@@ -35,13 +36,14 @@ if [ -n "$write" ]; then
 	cp "$made" "$page"
 fi
 diff "$page" "$made" || { echo "write them anew: tests/manual.sh --write $vernier"; exit 1; }
-# Explain has the options of compare, and its section.
 for command in $("$vernier" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
-	[ "$command" = help ] || [ "$command" = explain ] && continue
-	"$vernier" help --man "$command" >"$made" 2>&1 || continue
-	grep -qFx ".\\\" options of $command" "$page" || { echo "no options of $command in $page"; exit 1; }
+	grep -qFx ".\\\" section of $command" "$page" || { echo "no section of $command in $page"; exit 1; }
+	listed=$command
+	[ "$command" = explain ] && listed=compare # has its options, and its list of them
+	"$vernier" help --man "$listed" >"$made"
 	for option in $("$vernier" "$command" --help | sed '/^$/q' | grep -o -- '--[a-z-]*' | sort -u); do
-		grep -qF "\\fB$option\\fR" "$made" || { echo "usage of $command: $option is not in its table"; exit 1; }
+		grep -q "^\\\\fB\(-.\\\\fR, \\\\fB\)*$option\\\\fR" "$made" ||
+			{ echo "usage of $command: $option is not in its table"; exit 1; }
 	done
 	commands=$((commands + 1))
 done
@@ -65,4 +67,4 @@ offers "vernier calib" calibrate
 offers "vernier compare --floo" "--floor --floor-precision"
 offers "vernier weights --format j" json
 offers "vernier weights fixtures" ""
-echo "the manual has the options of $commands commands"
+echo "the manual has the sections of $commands commands"

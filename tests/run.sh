@@ -20,7 +20,8 @@ The release build is build/release. There, ctest runs single tests: `ctest --tes
 `-L LABEL` those with a label: unit, gpu, cli, parity, fuzz, or a room.
 
 The parity tests against transformers run in a virtual environment that this script makes in .venv, from
-fixtures/requirements.txt; without access to a package index they are skipped, and ctest lists them as skipped.
+fixtures/requirements.txt. Where it cannot be made, as without access to a package index, `quick` skips them, and ctest
+lists them as skipped; `all` ends with exit status 2.
 
 On a terminal, one line shows the progress, and only failures are printed. In a pipe, each test prints one line, and a
 line of progress follows every minute.
@@ -56,8 +57,8 @@ what=${what:-all}
 watched "installing packages" tests/install.sh tests
 jobs=$(($(nproc) + 1)) # some tests wait: for a disk, or for a time limit to end a process
 
-# The Python with transformers, if it can be installed. It is not installed again if nothing
-# changed.
+# The Python with transformers. If it cannot be installed: nothing for quick, and an error for all.
+# It is not installed again if nothing changed.
 hf_python() {
 	local stamp=.venv/requirements.txt
 	if ! cmp -s fixtures/requirements.txt $stamp; then
@@ -70,6 +71,8 @@ hf_python() {
 		} &&
 			.venv/bin/pip install -q -r fixtures/requirements.txt >&2 &&
 			cp fixtures/requirements.txt $stamp || {
+			[ "$what" != all ] ||
+				refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
 			echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
 			return 0
 		}
@@ -98,7 +101,8 @@ if [ "$what" = unit ]; then
 	run_tests release -j"$jobs" -L '^unit$' ${room:+-L "^$room\$"}
 	exit
 fi
-configure_and_build release $(hf_python)
+python=$(hf_python) # an assignment, so that its failure ends the script
+configure_and_build release $python
 run_tests release -j"$jobs" ${room:+-L "^$room\$"}
 
 if [ "$what" = all ]; then

@@ -102,6 +102,13 @@ static void activations_are_known_by_transformers_names(void)
 
 /* ---- the family ------------------------------------------------------------------------ */
 
+static void a_longer_name_of_a_recurrent_family_is_recurrent(void)
+{
+	CU_ASSERT(vn_family_is_recurrent("qwen3_5") && vn_family_is_recurrent("qwen3_5_text"));
+	CU_ASSERT(vn_family_is_recurrent("qwen3_5_moe"));
+	CU_ASSERT(!vn_family_is_recurrent("qwen3") && !vn_family_is_recurrent("") && !vn_family_is_recurrent(NULL));
+}
+
 static void the_family_is_found_by_model_type_and_others_are_refused_by_name(void)
 {
 	const vn_family *f = NULL;
@@ -576,6 +583,7 @@ int main(void)
 		TEST(a_field_of_another_type_or_out_of_range_is_refused_by_name),
 		TEST(a_whole_number_may_be_written_as_a_real),
 		TEST(activations_are_known_by_transformers_names),
+		TEST(a_longer_name_of_a_recurrent_family_is_recurrent),
 		TEST(the_family_is_found_by_model_type_and_others_are_refused_by_name),
 		TEST(missing_fields_take_the_class_defaults),
 		TEST(key_value_heads_null_is_as_many_as_heads_and_absent_is_the_default),

@@ -233,12 +233,31 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 
 static void the_manual_has_names_in_bold_and_no_escape_by_accident(void)
 {
-	PRINTED(text, vn_options_manual(&plain, to));
+	PRINTED(text, vn_options_section(&plain, "vernier", true, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(
 		text, ".TP\n\\fB-m\\fR, \\fB--model\\fR \\fIMODEL\\fR\nThe model.\nDefault: none.\nMODEL: small, large.\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "with \\fB--row\\fR and \\e.\n"));
 	CU_ASSERT_PTR_NULL(strstr(text, "Input"));
 	free(text);
+}
+
+static void a_section_has_forms_description_and_exit_status(void)
+{
+	static const vn_command forms = { .name = "try",
+		                              .synopsis = "A\nB --row N",
+		                              .about = "Try it.\nOr --row.",
+		                              .option = ordered_rows,
+		                              .n = 2,
+		                              .status = "0 done" };
+	PRINTED(text, vn_options_section(&forms, "vernier", true, to));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\\fBvernier try\\fR A\n.br\n\\fBvernier try\\fR B \\fB--row\\fR N\n.PP\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, ".PP\nTry it.\n.PP\nOr \\fB--row\\fR.\n.TP\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n.PP\nExit status: 0 done.\n"));
+	free(text);
+	PRINTED(brief, vn_options_section(&forms, "vernier", false, to));
+	CU_ASSERT_STRING_EQUAL(brief, "\\fBvernier try\\fR A\n.br\n\\fBvernier try\\fR B \\fB--row\\fR N\n"
+	                              ".PP\nTry it.\n.PP\nOr \\fB--row\\fR.\n.PP\nExit status: 0 done.\n");
+	free(brief);
 }
 
 static void completions_have_commands_options_and_values(void)
@@ -287,6 +306,7 @@ int main(void)
 		TEST(an_option_of_one_command_is_unknown_to_the_other),
 		TEST(help_has_every_option_and_keeps_to_its_width),
 		TEST(the_manual_has_names_in_bold_and_no_escape_by_accident),
+		TEST(a_section_has_forms_description_and_exit_status),
 		TEST(completions_have_commands_options_and_values),
 		CU_TEST_INFO_NULL,
 	};

@@ -95,6 +95,8 @@ const char    *vn_recording_format(const vn_recording *r);
 int            vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
 /* Returns the plan in /plan, checked; NULL if the file has none. */
 const vn_plan *vn_recording_plan(const vn_recording *r);
+/* Returns the number of layers of the model: by the plan, or else by the last layer recorded. */
+int            vn_recording_layers(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
 /* The calls of the run: its steps, but one by one where several were joined to one step

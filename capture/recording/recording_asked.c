@@ -168,6 +168,15 @@ int64_t vn_recording_decoded(const vn_recording *r)
 	return n;
 }
 
+int vn_recording_layers(const vn_recording *r)
+{
+	const vn_plan *plan = vn_recording_plan(r);
+	int            last = -1;
+	for (int i = 0; !plan && i < vn_recording_count(r); i++)
+		last = vn_recording_entry(r, i)->layer > last ? vn_recording_entry(r, i)->layer : last;
+	return plan ? plan->layers : last + 1;
+}
+
 int vn_recording_count(const vn_recording *r)
 {
 	return r->n_entries;

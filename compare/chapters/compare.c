@@ -92,15 +92,11 @@ static vn_status run_explain(vn_comparison *c, vn_error *err)
 	return st ? vn_context(err, st, "explain") : VN_OK;
 }
 
-/* Number of layers for limits that depend on depth: from the plan, or else from the recordings. */
+/* Number of layers for limits that depend on depth: from the plan, or else from both recordings. */
 static int layers_of(const vn_comparison *c)
 {
-	const vn_recording *both[2] = { c->opened.ref, c->opened.cand };
-	int                 last = -1;
-	for (int k = 0; !c->opened.plan && k < 2; k++)
-		for (int i = 0; i < vn_recording_count(both[k]); i++)
-			last = vn_recording_entry(both[k], i)->layer > last ? vn_recording_entry(both[k], i)->layer : last;
-	return c->opened.plan ? c->opened.plan->layers : last + 1;
+	const int ref = vn_recording_layers(c->opened.ref), cand = vn_recording_layers(c->opened.cand);
+	return c->opened.plan ? c->opened.plan->layers : ref > cand ? ref : cand;
 }
 
 /* Checks what the files hold besides tensors. */

@@ -8,6 +8,8 @@
  *
  * Reads    request, opened
  * Fills    result; opened.plan; the floor fills opened.model and opened.policy
+ * Changes  request.limits: layers, and the hit marks of its rules (limits.h); the views of the
+ *          recordings (align.h)
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
  * Errors   VN_ERR_MISMATCH: not comparable; result.refusals has one line per reason.
  */

@@ -243,7 +243,7 @@ typedef struct vn_compare_options {
 
 typedef struct vn_graph vn_graph; /* localise.c */
 
-/* The request. Borrowed; set before vn_compare. */
+/* The request. Borrowed; set before vn_compare, which changes the limits as compare.h says. */
 typedef struct vn_request {
 	const vn_compare_options *options;
 	vn_limits                *limits;

@@ -2,18 +2,13 @@
  * format. See limits.h. */
 #include "compare/limits/limits.h"
 
+#include "libref/family/family.h"
 #include "libref/plan/policy.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Gated DeltaNet multiplies the error that a format causes. */
-static bool has_gdn(const char *family)
-{
-	return family && strncmp(family, "qwen3_5", 7) == 0;
-}
 
 /* The engine's own word for its precision. */
 static const char *file_for(const char *precision, bool gdn)
@@ -57,7 +52,7 @@ const char *vn_limits_of_blocks(const char *format, const char *family)
 	}
 	if (coarsest == N_BLOCKS || (others && coarsest > 0))
 		return NULL;
-	const bool gdn = has_gdn(family);
+	const bool gdn = vn_family_is_recurrent(family);
 	return !gdn || coarsest == 0 ? blocks[coarsest][1] : coarsest == N_BLOCKS - 1 ? "q8_0-gdn.yaml" : NULL;
 }
 
@@ -75,7 +70,7 @@ vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err)
 
 vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err)
 {
-	const char *name = file_for(precision, has_gdn(family));
+	const char *name = file_for(precision, vn_family_is_recurrent(family));
 	return name ? vn_limits_shipped(name, l, err)
 	            : vn_fail(err, VN_ERR_USAGE, "no shipped limits for precision '%.40s'; give --limits FILE", precision);
 }

@@ -274,17 +274,12 @@ static void find_doubts(vn_limits_use *u, const vn_dtype *as)
 
 vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn_error *err)
 {
-	const vn_plan *plan = u->recording ? vn_recording_plan(u->recording) : NULL;
-	vn_status      st = u->recording ? take_names(u, err) : VN_OK;
-	int            last = -1;
+	vn_status st = u->recording ? take_names(u, err) : VN_OK;
 
 	if (!st && !(u->rule = calloc((size_t)u->limits->n_rules + 1, sizeof *u->rule)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d rules", u->limits->n_rules);
-	if (u->recording) {
-		for (int i = 0; i < u->n; i++)
-			last = vn_name_layer(u->name[i]) > last ? vn_name_layer(u->name[i]) : last;
-		u->limits->layers = plan ? plan->layers : last + 1;
-	}
+	if (u->recording)
+		u->limits->layers = vn_recording_layers(u->recording);
 	for (int i = 0; !st && i < u->limits->n_rules; i++)
 		if ((u->rule[i] = calloc(1, sizeof **u->rule)))
 			count_uses(u, i);

@@ -1,6 +1,7 @@
 /* selftest_target.c: which tensor of a recording a mutation is made in. */
 #include "compare/metrics/channels.h"
 #include "compare/selftest/selftest_internal.h"
+#include "libref/family/family.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -174,12 +175,6 @@ static bool is_coarse(const vn_mutation_harness *c, const vn_entry *e)
 	vn_policy   p;
 	return e->dtype == VN_BF16 || !precision ||
 	       (vn_policy_from_word(precision, &p) && (p.storage == VN_BF16 || p.sums == VN_F16));
-}
-
-static bool is_recurrent(const vn_mutation_harness *c)
-{
-	const char *family = vn_recording_family(c->cand);
-	return family && strncmp(family, "qwen3_5", 7) == 0;
 }
 
 static bool fits_mutation(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e)
@@ -388,8 +383,9 @@ const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutatio
 	if (why)
 		return why;
 	const bool coarse = *target && is_coarse(c, *target), none = !c->floor || m->unit == VN_UNIT_NONE;
-	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || is_recurrent(c))) ||
-	                   (m->fine == VN_FAIR && coarse && is_recurrent(c));
+	const bool recurrent = vn_family_is_recurrent(vn_recording_family(c->cand));
+	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || recurrent)) ||
+	                   (m->fine == VN_FAIR && coarse && recurrent);
 	if (wider && none && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
 		return "no floor, and the limits without a floor are wider than this change (give --floor)";
 	return NULL;

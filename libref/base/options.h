@@ -112,8 +112,10 @@ const char *vn_option_words(const vn_option *o);
  * reached. */
 int         vn_options_wrap(FILE *to, const char *text, int at, int indent);
 void        vn_options_help(const vn_command *c, FILE *to);
-/* Prints the options as a list for the common manual page. */
-void        vn_options_manual(const vn_command *c, FILE *to);
+/* Prints the command's section of the program's manual page: its forms, what it does, its options
+ * and its exit status. options: false leaves the options out, as of a command whose table another
+ * section prints. */
+void        vn_options_section(const vn_command *c, const char *program, bool options, FILE *to);
 /* Prints the command's own manual page, PROGRAM-COMMAND(1). brief: what it does, in a few words. */
 void        vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to);
 

@@ -210,13 +210,6 @@ static void print_entry(const vn_option *o, FILE *to)
 	fputc('\n', to);
 }
 
-void vn_options_manual(const vn_command *c, FILE *to)
-{
-	for (int i = 0; vn_option_row(c, i); i++)
-		if (vn_option_is_of(c, vn_option_row(c, i)))
-			print_entry(vn_option_row(c, i), to);
-}
-
 /* Prints each line of text, with `between` before all but the first. */
 static void print_lines(const char *text, const char *before, const char *between, FILE *to)
 {
@@ -231,16 +224,37 @@ static void print_lines(const char *text, const char *before, const char *betwee
 	}
 }
 
-void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to)
+/* Prints a line for each form of the command. */
+static void print_forms(const vn_command *c, const char *program, FILE *to)
 {
 	char before[80];
 
-	fprintf(to, ".TH %s-%s 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s-%s \\- %s\n.SH SYNOPSIS\n", program,
-	        c->name, program, VERNIER_VERSION, program, c->name, brief);
 	snprintf(before, sizeof before, "\\fB%s %s\\fR ", program, c->name);
 	print_lines(c->synopsis, before, ".br\n", to);
 	if (!*c->synopsis)
 		fprintf(to, "%s\n", before);
+}
+
+void vn_options_section(const vn_command *c, const char *program, bool options, FILE *to)
+{
+	print_forms(c, program, to);
+	fputs(".PP\n", to);
+	print_lines(c->about, "", ".PP\n", to);
+	for (int i = 0; options && vn_option_row(c, i); i++)
+		if (vn_option_is_of(c, vn_option_row(c, i)))
+			print_entry(vn_option_row(c, i), to);
+	if (c->status) {
+		fputs(".PP\nExit status: ", to);
+		print_roff(c->status, to);
+		fputs(".\n", to);
+	}
+}
+
+void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to)
+{
+	fprintf(to, ".TH %s-%s 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s-%s \\- %s\n.SH SYNOPSIS\n", program,
+	        c->name, program, VERNIER_VERSION, program, c->name, brief);
+	print_forms(c, program, to);
 	fputs(".SH DESCRIPTION\n", to);
 	print_lines(c->about, "", ".PP\n", to);
 	fputs(".SH OPTIONS\n", to);

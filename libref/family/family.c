@@ -32,13 +32,13 @@ static const vn_naming gpt2_naming = {
 };
 
 static const vn_family families[] = {
-	{ "gpt2", &gpt2_naming, vn_plan_gpt2 },
-	{ "llama", &model_naming, vn_plan_llama },
-	{ "mistral", &model_naming, vn_plan_mistral },
-	{ "qwen2", &model_naming, vn_plan_qwen2 },
-	{ "qwen3", &model_naming, vn_plan_qwen3 },
-	{ "qwen3_5", &model_naming, vn_plan_qwen3_5 },
-	{ "qwen3_5_text", &model_naming, vn_plan_qwen3_5 },
+	{ "gpt2", &gpt2_naming, vn_plan_gpt2, false },
+	{ "llama", &model_naming, vn_plan_llama, false },
+	{ "mistral", &model_naming, vn_plan_mistral, false },
+	{ "qwen2", &model_naming, vn_plan_qwen2, false },
+	{ "qwen3", &model_naming, vn_plan_qwen3, false },
+	{ "qwen3_5", &model_naming, vn_plan_qwen3_5, true },
+	{ "qwen3_5_text", &model_naming, vn_plan_qwen3_5, true },
 };
 
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)
@@ -70,4 +70,12 @@ vn_plan *vn_family_plan(const char *config, const char **family)
 		*family = plan ? f->model_type : NULL;
 	json_decref(json);
 	return plan;
+}
+
+bool vn_family_is_recurrent(const char *model_type)
+{
+	for (size_t i = 0; model_type && i < sizeof families / sizeof *families; i++)
+		if (families[i].recurrent && strncmp(model_type, families[i].model_type, strlen(families[i].model_type)) == 0)
+			return true;
+	return false;
 }

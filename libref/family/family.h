@@ -27,6 +27,7 @@ typedef struct vn_family {
 	const vn_naming *naming;
 	/* path: for messages. */
 	vn_status (*plan)(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
+	bool recurrent; /* has layers of Gated DeltaNet, which multiply the error that a format causes */
 } vn_family;
 
 /* Finds the family by the config's model_type; an unknown one is an error that names it. */
@@ -35,6 +36,10 @@ vn_status vn_family_find(const char *path, const json_t *config, const vn_family
 /* Builds the plan from the text of a config; NULL: it is not a supported model. *family: its
  * model_type, or NULL. */
 vn_plan *vn_family_plan(const char *config, const char **family);
+
+/* Whether a model_type, or a longer word that begins with it ("qwen3_5_moe"), is of a recurrent
+ * family: for runs whose plan is not known. NULL: no. */
+bool vn_family_is_recurrent(const char *model_type);
 
 vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_qwen2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);

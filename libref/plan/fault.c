@@ -15,10 +15,16 @@
 #define WEIGHTED_NORMS (PLAIN_NORMS | ON(GATED_NORM))
 #define NORMS          (WEIGHTED_NORMS | ON(L2_NORM))
 #define ACTIVATIONS    (ON(ACT) | ON(GATED))
-#define HAS_WEIGHTS    (WEIGHTED_NORMS | ON(LINEAR) | ON(CAUSAL_CONV) | ON(LOG_DECAY))
 #define READERS        (WEIGHTED_NORMS | ACTIVATIONS | ON(LINEAR) | ON(SLICE) | ON(ROPE) | ON(ATTENTION) | ON(ADD))
 #define RECORDED       (READERS | ON(EMBED))
 #define STORED         ((RECORDED & ~ON(SLICE)) | ON(CAUSAL_CONV) | ON(DELTA_RULE))
+
+/* The operations with weights, but for those that look rows up (embed, positions). */
+enum {
+	HAS_WEIGHTS = 0
+#define OP(NAME, name, check, inputs, weights, ...) | ((inputs) && (weights) ? 1 << VN_OP_##NAME : 0)
+#include "libref/plan/op.def"
+};
 
 #define ANYWHERE \
 	{ \
