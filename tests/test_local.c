@@ -46,7 +46,7 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 		CU_ASSERT_EQUAL(vn_local_measure_with(&x, &y, &z, "token hidden", VN_F16, false, threads, &z, &given, &l, &err),
 		                VN_OK);
 		CU_ASSERT_EQUAL(memcmp(&l, &alone, offsetof(vn_replayed, gain)), 0); /* all of these are double */
-		CU_ASSERT(l.bad == alone.bad && l.none == alone.none && l.numbers == alone.numbers);
+		CU_ASSERT(l.bad == alone.bad && l.none == alone.none && l.independent_numbers == alone.independent_numbers);
 		CU_ASSERT_EQUAL(given.value[VN_M_NMSE], want.value[VN_M_NMSE]);
 	}
 }
@@ -152,9 +152,11 @@ static void another_healthy_implementation_raises_the_floor(void)
 
 static void few_independent_numbers_may_be_farther_off(void)
 {
-	vn_checkpoint p = { .m.n = 432, .replayed = true, .replay = { .numbers = 432, .local = 5, .floor = 1 } };
+	vn_checkpoint p = { .m.n = 432,
+		                .replayed = true,
+		                .replay = { .independent_numbers = 432, .local = 5, .floor = 1 } };
 	CU_ASSERT_TRUE(vn_local_beyond(&p));
-	p.replay.numbers = 10; /* that carry 432 probabilities */
+	p.replay.independent_numbers = 10; /* that carry 432 probabilities */
 	CU_ASSERT_FALSE(vn_local_beyond(&p));
 	p.replay.local = 17;
 	CU_ASSERT_TRUE(vn_local_beyond(&p));

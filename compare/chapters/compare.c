@@ -292,7 +292,7 @@ void vn_comparison_finish(vn_comparison *c)
 	for (int i = 0; i < c->result.n_points; i++) {
 		free(c->result.point[i].check);
 		free(c->result.point[i].detail);
-		free(c->result.point[i].holds);
+		free(c->result.point[i].contents);
 		free(c->result.point[i].floor);
 	}
 	free(c->result.point);

@@ -89,13 +89,13 @@ static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double
 {
 	vn_hypothesis h = { .finding = VN_NARROW,
 		                .node = t->site->plan->value[t->site->target].node,
-		                .capture = t->consumed == VN_CONSUMED_OTHERS,
+		                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
 		                .change = { .kind = VN_BY_NARROW } };
 	int64_t       least = -1, off;
 	vn_status     st = VN_OK;
 	vn_error      none = { "" };
 
-	for (int whole = 0; !st && whole < (t->site->n_span == 1 && !h.capture ? 2 : 1); whole++) {
+	for (int whole = 0; !st && whole < (t->site->n_span == 1 && !h.recorder_fault ? 2 : 1); whole++) {
 		const vn_narrow_edit edit = { .format = format, .whole = whole };
 		st = vn_narrow_make(t, &edit, y, &off, &none);
 		if (st || off < 0 || (least >= 0 && off >= least))

@@ -170,7 +170,7 @@ static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {
 	const int point = r->point[m->value];
 	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point]) &&
-	       !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
+	       !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.charged_to < 0;
 }
 
 /* right: which of the wrong outputs are right now. *n: their number. */
@@ -184,8 +184,8 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 		if (!wrong[i])
 			continue;
 		vn_checkpoint p = r->c->result.point[r->point[m->value]];
-		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_so ? p.replay.columns : VN_COLUMNS_SAME, &p,
-		                       err);
+		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_in_order ? p.replay.columns : VN_COLUMNS_SAME,
+		                       &p, err);
 		*n += right[i] = !vn_local_beyond(&p);
 	}
 	return st;
@@ -238,14 +238,14 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 			continue;
 		const vn_saved *v = &r->saved[s->which[i]];
 		first = v->point;
-		r->c->result.point[v->point].replay.captured = true;
+		r->c->result.point[v->point].replay.recorder_fault = true;
 		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
-			r->c->result.point[v->through[t]].replay.captured = true;
+			r->c->result.point[v->through[t]].replay.recorder_fault = true;
 		drop_saved(r, s->which[i]); /* from here on, the correct content is in place */
 	}
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.behind = first;
+			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
 }
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
@@ -321,6 +321,6 @@ vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err)
 		first = first < 0 ? by[i] : first;
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.behind = first;
+			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
 	return put_inputs(r, k, by, false, err);
 }

@@ -78,7 +78,7 @@ static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn
 
 	now.replay.span = p->replay.span;
 	now.replay.columns = assumed_order(r, m->value);
-	now.replay.wrong_so = true;
+	now.replay.wrong_in_order = true;
 	if (!st)
 		*p = now;
 	return st;
@@ -101,7 +101,7 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 		if (!p || !p->replayed || !vn_local_beyond(p))
 			continue;
 		for (int lie = VN_COLUMNS_PAIRS;
-		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.behind < 0 && lie < VN_N_COLUMNS &&
+		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.charged_to < 0 && lie < VN_N_COLUMNS &&
 		     width >= 4 && width % 2 == 0 && !vn_replay_no_place(r->plan, m->value) && readers_are_judged(r, m->value);
 		     lie++)
 			if (!(st = agrees_with_order(r, &r->plan->node[k], m, fine, p, (vn_column_order)lie, &yes, err)) && yes)
@@ -131,12 +131,12 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;
-		const vn_column_order lie = p->replay.wrong_so ? p->replay.columns : VN_COLUMNS_SAME;
+		const vn_column_order lie = p->replay.wrong_in_order ? p->replay.columns : VN_COLUMNS_SAME;
 		vn_checkpoint         now = *p;
 		st = vn_replay_measure(r, &r->plan->node[k], m, lie, &now, err);
 		now.replay.span = p->replay.span;
 		now.replay.columns = lie;
-		now.replay.wrong_so = lie != VN_COLUMNS_SAME;
+		now.replay.wrong_in_order = lie != VN_COLUMNS_SAME;
 		if (!st)
 			*p = now;
 	}
@@ -168,7 +168,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 	int             root;
 
 	for (int i = 0; !st && i < node->n_in; i++)
-		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_so) {
+		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_in_order) {
 			was[i] = p->replay.columns;
 			p->replay.columns = VN_COLUMNS_SAME;
 			st = vn_replay_take(r, root, err);
@@ -197,7 +197,7 @@ vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err)
 	if (st || !right)
 		return st ? st : as_captured(r, k, err);
 	for (int i = 0; i < node->n_in; i++)
-		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_so)
+		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_in_order)
 			r->proven[r->plan->value[root].point] = p->replay.columns;
 	return VN_OK;
 }

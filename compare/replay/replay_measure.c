@@ -80,13 +80,13 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 		goto done;
 	p->replayed = true;
 	p->replay.span = span;
-	p->replay.numbers = p->m.n;
+	p->replay.independent_numbers = p->m.n;
 	if (vn_local_beyond(p))
-		p->replay.numbers = count_independent(r, p, axes);
+		p->replay.independent_numbers = count_independent(r, p, axes);
 	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
 		goto done;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
-	p->replay.behind = -1;
+	p->replay.charged_to = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
 	vn_recording_release(c->opened.cand, p->cand);

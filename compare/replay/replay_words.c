@@ -17,7 +17,7 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
 	snprintf(
 		text, VN_WORDS,
-		p->replay.wrong_so
+		p->replay.wrong_in_order
 			? "its columns are in the order %s, as elsewhere in this run; read in that order, it is wrong too; %s"
 			: "its columns are in the order %s, and the operation that reads it uses that order: not a mistake; %s",
 		vn_columns_name(p->replay.columns), map);
@@ -30,13 +30,13 @@ static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text
 	int  input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.point), input, VN_MAX_IN), said = 0;
 	char label[VN_LABEL];
 	for (int i = 0; i < n; i++)
-		if (c->result.point[input[i]].replay.captured)
+		if (c->result.point[input[i]].replay.recorder_fault)
 			vn_text_add(text, VN_WORDS, "%s%s",
 			            said++ ? " and " : "; correct when recomputed from the right values of ",
 			            vn_label(&c->result.point[input[i]], label));
 	if (!said)
 		vn_text_add(text, VN_WORDS, "; correct when recomputed from the right values of %s",
-		            vn_label(&c->result.point[p->replay.behind], label));
+		            vn_label(&c->result.point[p->replay.charged_to], label));
 }
 
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
@@ -65,15 +65,15 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		            p->replay.span);
 	if (p->replay.columns)
 		vn_text_add(text, VN_WORDS, "; %s", vn_say_lying(c, p, lying));
-	if (p->replay.captured)
+	if (p->replay.recorder_fault)
 		vn_text_add(
 			text, VN_WORDS,
 			"; captured wrongly, or changed after the capture: the operation that reads it used the right numbers");
-	if (p->replay.behind >= 0 && c->result.point[p->replay.behind].replay.captured)
+	if (p->replay.charged_to >= 0 && c->result.point[p->replay.charged_to].replay.recorder_fault)
 		say_should(c, p, text);
-	else if (p->replay.behind >= 0)
+	else if (p->replay.charged_to >= 0)
 		vn_text_add(text, VN_WORDS, "; the error of %s may explain all of this error",
-		            vn_label(&c->result.point[p->replay.behind], label));
+		            vn_label(&c->result.point[p->replay.charged_to], label));
 	return text;
 }
 
