@@ -60,7 +60,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 
 	text[0] = 0;
 	if (vn_local_is_order(&c->result.point[x->point]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_lying(c, &c->result.point[x->point], at));
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_column_order(c, &c->result.point[x->point], at));
 	else if (vn_overflow_is_all(&c->result.point[x->point]))
 		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_overflow(&c->result.point[x->point], at));
 	else if (*x->why_not)
@@ -174,8 +174,8 @@ static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_
 	if (vn_local_is_order(&c->result.point[a->point]) || vn_local_is_order(&c->result.point[b->point]))
 		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point]) &&
 		       c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns &&
-		       strcmp(vn_say_lying(c, &c->result.point[a->point], one),
-		              vn_say_lying(c, &c->result.point[b->point], other)) == 0;
+		       strcmp(vn_say_column_order(c, &c->result.point[a->point], one),
+		              vn_say_column_order(c, &c->result.point[b->point], other)) == 0;
 	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 

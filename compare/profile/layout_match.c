@@ -222,18 +222,18 @@ static void try_regrouped(search *s)
 	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
 	char          text[240];
 	double        nmse;
-	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
+	for (int order = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && order < VN_N_COLUMNS; order++) {
 		const map m = { .kind = VN_LAYOUT_MATCH_COLUMNS,
 			            .s = s,
 			            .axis = s->shape->rank - 1,
-			            .along = vn_columns_arranged((vn_column_order)lie, width) };
+			            .along = vn_columns_arranged((vn_column_order)order, width) };
 		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
-		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
+		vn_say_columns((vn_column_order)order, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
 		set_match(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
 		          "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
-		          vn_columns_name((vn_column_order)lie), nmse, s->own, text);
-		s->best->order[0] = lie;
+		          vn_columns_name((vn_column_order)order), nmse, s->own, text);
+		s->best->order[0] = order;
 	}
 }
 

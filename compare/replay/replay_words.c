@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	char            map[240];
@@ -25,7 +25,7 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 }
 
 /* Names its inputs that were captured wrongly. */
-static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+static void say_recorder_faults(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	int  input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.point), input, VN_MAX_IN), said = 0;
 	char label[VN_LABEL];
@@ -41,7 +41,7 @@ static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text
 
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	char label[VN_LABEL], lying[VN_WORDS];
+	char label[VN_LABEL], order[VN_WORDS];
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
@@ -64,13 +64,13 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		            "; these are the errors of %d operations together, whose tensors in between were not recorded",
 		            p->replay.span);
 	if (p->replay.columns)
-		vn_text_add(text, VN_WORDS, "; %s", vn_say_lying(c, p, lying));
+		vn_text_add(text, VN_WORDS, "; %s", vn_say_column_order(c, p, order));
 	if (p->replay.recorder_fault)
 		vn_text_add(
 			text, VN_WORDS,
 			"; captured wrongly, or changed after the capture: the operation that reads it used the right numbers");
 	if (p->replay.charged_to >= 0 && c->result.point[p->replay.charged_to].replay.recorder_fault)
-		say_should(c, p, text);
+		say_recorder_faults(c, p, text);
 	else if (p->replay.charged_to >= 0)
 		vn_text_add(text, VN_WORDS, "; the error of %s may explain all of this error",
 		            vn_label(&c->result.point[p->replay.charged_to], label));

@@ -11,7 +11,7 @@
 
 /* For a checkpoint with replay.columns: "its columns lie as (freq 2), and what reads it is right
  * so", with the axes for a name map. Returns text. */
-const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
+const char *vn_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
 
 /* For a replayed checkpoint: "itself nmse 0.5 (1e+07 x floor), inherited 3e-07, ..."; else "".
  * Returns text. */
