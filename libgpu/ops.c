@@ -223,7 +223,7 @@ static void rotate_rows(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int
 	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
 	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
 
-	const bool fours = !vn_node_is_variant(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
+	const bool fours = !vn_node_is_experiment(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
 
 	vn_encode_reads(&w->g->encoder, x);
 	vn_encode_reads(&w->g->encoder, &w->g->upload);

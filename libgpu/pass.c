@@ -41,7 +41,7 @@ static vn_status upload_inputs(vn_gpu_pass *w, const int32_t *ids, vn_error *err
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++) {
 		const vn_node *n = &g->plan->node[g->rope_node[r]];
-		st = vn_rope_table_fill(&g->table[r], &n->c.rope.rope, vn_node_rope_variant(n), g->plan->list,
+		st = vn_rope_table_fill(&g->table[r], &n->c.rope.rope, vn_node_rope_experiment(n), g->plan->list,
 		                        (float *)(void *)((char *)g->upload.map + g->table_at[r]),
 		                        g->rope_past[r] ? 0 : w->past, g->rope_past[r] ? w->past : w->tokens, err);
 	}

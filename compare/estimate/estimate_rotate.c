@@ -115,12 +115,12 @@ enum {
 #define NEAR_POSITION 0.05 /* a position this near to the expected one counts as equal */
 
 typedef struct turned {
-	const vn_rope         *rope;
-	const vn_rope_variant *variant;
-	const vn_tensor        x; /* (S,H,K) */
-	const double          *y; /* (T,H,K) */
-	int64_t                first, S;
-	float                  f[PAIRS_MAX];
+	const vn_rope            *rope;
+	const vn_rope_experiment *experiment;
+	const vn_tensor           x; /* (S,H,K) */
+	const double             *y; /* (T,H,K) */
+	int64_t                   first, S;
+	float                     f[PAIRS_MAX];
 } turned;
 
 /* How well a rotation by position p agrees: the larger, the better. */
@@ -144,7 +144,7 @@ static double position_of(const turned *r, int64_t t)
 
 	for (int i = 0; i < half; i++) {
 		int64_t j, k;
-		vn_rope_pair(r->rope, r->variant, K, i, &j, &k);
+		vn_rope_pair(r->rope, r->experiment, K, i, &j, &k);
 		z[i] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        from = ((r->first + t) * H + h) * K, to = (t * H + h) * K;
@@ -204,7 +204,7 @@ static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, dou
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	vn_to_f64(*y, t->site->cand.data, t->site->cand.dtype, n);
 	turned is = { .rope = &p->node[node].c.rope.rope,
-		          .variant = vn_node_rope_variant(&p->node[node]),
+		          .experiment = vn_node_rope_experiment(&p->node[node]),
 		          .x = x,
 		          .y = *y,
 		          .first = t->site->first,

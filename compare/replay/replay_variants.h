@@ -9,8 +9,8 @@
 
 #include "compare/replay/replay_state.h"
 
-/* Judges a value that is beyond its floor by the variants. own: what the node made; cand: the
- * candidate's numbers. Runs the node again, and afterwards restores its outputs. */
+/* Judges a value that is beyond its floor by those implementations. own: what the node made; cand:
+ * the candidate's numbers. Runs the node again, and afterwards restores its outputs. */
 vn_status vn_replay_judge_variants(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
                                    const char *axes, vn_replayed *l, vn_error *err);
 
