@@ -1,6 +1,6 @@
 /* sentences.c: see sentences.h. */
 #include "compare/explain/sentences.h"
-#include "compare/explain/sentence.h"
+#include "compare/explain/sentence_writers.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
