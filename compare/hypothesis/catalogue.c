@@ -312,7 +312,7 @@ static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 	vn_hypothesis  h = { .finding = VN_EPS,
 		                 .node = node,
 		                 .fault = { 1 + fault },
-		                 .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
+		                 .change = { .kind = VN_BY_CONSTANTS, .constants.places = VN_AT_NODE } };
 
 	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
 	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
@@ -445,7 +445,7 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 		found = true;
 		vn_constant_put(&h, "one_position", 1);
 		vn_constant_put(&h, "offset", 1);
-		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
+		h.change.constants.places = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
 		h.limit_fraction = skipped->limit_fraction; /* the same except for rounding */

@@ -25,7 +25,7 @@ typedef enum vn_finding {
 
 /* Where constants are changed: at the node, at all operations of its kind in its layer, or at all
  * operations of its kind. */
-typedef enum vn_change_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_reach;
+typedef enum vn_change_places { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_places;
 
 /* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: 0 keys and values,
  * 1 keys, 2 values. */
@@ -167,8 +167,8 @@ typedef struct vn_change {
 			double value;
 		} number;
 		struct {
-			vn_change_reach reach;
-			int             n;
+			vn_change_places places;
+			int              n;
 			struct {
 				const char *name;
 				double      value;
