@@ -287,7 +287,7 @@ typedef struct vn_result {
 	vn_verified digests; /* of the stored tensors that were read, over all recordings */
 
 	/* floor. */
-	char floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
+	char floor_from[200]; /* "the reference engine in f16 on MODEL"; empty: none */
 	/* checkpoints whose floor was rejected; the first; -1 */
 	int  n_invalid_floors, first_invalid_floor;
 

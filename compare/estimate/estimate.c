@@ -23,7 +23,7 @@ typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 
 /* ---- learned positions ----------------------------------------------------------------------- */
 
-enum { ASKED = 8 }; /* the most tokens that are compared with the rows of the table */
+enum { TESTED = 8 }; /* the most tokens that are compared with the rows of the table */
 
 /* The squared error of the candidate's token `at` if its position is `by` rows further on. own: the
  * result with the unmodified table. */
@@ -50,7 +50,7 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, doubl
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first,
-				  some = rows < ASKED ? rows : ASKED;
+				  some = rows < TESTED ? rows : TESTED;
 	double  least = (double)INFINITY;
 	int64_t best = 0;
 

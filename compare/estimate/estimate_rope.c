@@ -184,21 +184,21 @@ static double scaling_of(const vn_rope *rope, scaled_by what)
 #define NEAR_TWO     0.1 /* the same for a factor */
 
 /* What the observed rotations are compared with. unmodified, room: (pairs) */
-typedef struct asked {
+typedef struct tested {
 	const turning *r;
 	const vn_list *lists;
 	scaled_by      what;
 	const float   *unmodified;
 	float         *room;
-} asked;
+} tested;
 
 /* How far the frequencies under this number are from the observed ones: a sum of squares. */
 static double off_by(const void *of, double x)
 {
-	const asked *a = of;
-	vn_rope      rope = a->r->rope;
-	double       sum = 0;
-	float        af;
+	const tested *a = of;
+	vn_rope       rope = a->r->rope;
+	double        sum = 0;
+	float         af;
 
 	set_scaling(&rope, a->what, x);
 	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
@@ -217,7 +217,7 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
 	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
 						most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
 
-	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
+	return vn_search_grid(off_by, &(tested) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
 	                      GRID)
 	    .x;
 }
@@ -226,7 +226,7 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
  * counting whole turns. */
 static double off_by_turns(const void *of, double theta)
 {
-	const asked   *a = of;
+	const tested  *a = of;
 	const turning *r = a->r;
 	vn_rope        rope = r->rope;
 	double         miss = 0;
@@ -245,7 +245,7 @@ static double theta_of_one(const turning *r, const vn_list *lists, const float *
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
+	const double theta = vn_search_grid(off_by_turns, &(tested) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
 	                                    THETA_MAX, GRID, FINER, FEWER)
 	                         .x;
 

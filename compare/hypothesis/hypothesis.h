@@ -244,7 +244,7 @@ typedef struct vn_hypothesis {
 	/* where else it is made at the same time: " and layer1.k_rope"; "" */
 	char also[VN_NAME_MAX + 8];
 	char heads_only[80];       /* "in heads 4-7 of 8 only"; "": in all heads */
-	char contradicted_by[120]; /* "step 0 is right, which it would have changed"; "" */
+	char contradicted_by[120]; /* "step 0 is right, but this mistake would change it"; "" */
 } vn_hypothesis;
 
 /* Returns its id in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */
