@@ -107,7 +107,7 @@ static inline bool vn_gpu_is_early(const vn_gpu *g, int node)
 }
 
 /* Returns where a value of the call is; NULL: it is made in pieces, or shows a state. */
-static inline vn_buffer *vn_place_of(vn_gpu *g, int value)
+static inline vn_buffer *vn_gpu_place(vn_gpu *g, int value)
 {
 	if (g->arena.state_of[value] >= 0)
 		return &g->cache.slot[g->arena.state_of[value]].call;

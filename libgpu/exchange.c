@@ -35,12 +35,12 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 	const int root = vn_plan_root(p, value);
 	if (p->value[root].state >= 0)
 		return state_slot(g, value, strcmp(what, "write") == 0, err);
-	if (!vn_place_of(g, root) || p->value[root].last_use < g->next) {
+	if (!vn_gpu_place(g, root) || p->value[root].last_use < g->next) {
 		vn_fail(err, VN_ERR_USAGE, "%s cannot be %s: no node from %d on reads it", p->value[value].name,
 		        strcmp(what, "read") == 0 ? "read" : "written", g->next);
 		return NULL;
 	}
-	return vn_place_of(g, root);
+	return vn_gpu_place(g, root);
 }
 
 vn_status vn_pass_flush(void *gpu, vn_error *err)

@@ -257,7 +257,7 @@ bool vn_kernel_in_memory(vn_kernel k)
 
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)
 {
-	return vn_node_is_variant(n) ? (vn_kernel)(usual + 1) : usual;
+	return vn_node_is_experiment(n) ? (vn_kernel)(usual + 1) : usual;
 }
 
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)
@@ -272,7 +272,7 @@ static bool has_experiment(const vn_plan *p)
 	bool has = false;
 
 	for (int i = 0; i < p->n_nodes; i++)
-		has = has || vn_node_is_variant(&p->node[i]);
+		has = has || vn_node_is_experiment(&p->node[i]);
 	return has;
 }
 

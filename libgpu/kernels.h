@@ -1,8 +1,8 @@
 /* kernels.h: the shaders as pipelines, and the C struct of each push block. Inside libgpu only.
  *
  * A shader has a name, code for each precision policy, and a push block. Shaders that need no more
- * are rows of kernels.def; the others are rows of the table in kernels.c. A faster variant for some
- * device is a row of its own. So is the variant of an operation for experiments (vn_variant), which
+ * are rows of kernels.def; the others are rows of the table in kernels.c. A faster form for some
+ * device is a row of its own. So is the form of an operation for experiments (vn_experiment), which
  * is compiled from the same source: its row follows that of the usual shader, and an engine whose
  * plan has no experiment does not load it.
  *

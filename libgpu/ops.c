@@ -190,7 +190,7 @@ bool vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p)
 {
 	const int64_t M = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	if (!vn_place_of(w->g, n->out[0]) || w->tokens > row_step(w, n, M) || M > col_step(w, n))
+	if (!vn_gpu_place(w->g, n->out[0]) || w->tokens > row_step(w, n, M) || M > col_step(w, n))
 		return false;
 	*p = product_of(w, n, 0, w->tokens, 0, M, buffer_of(w, n->out[0]), 0, M);
 	return true;
@@ -223,7 +223,7 @@ static void rotate_rows(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int
 	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
 	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
 
-	const bool fours = !vn_node_is_variant(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
+	const bool fours = !vn_node_is_experiment(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
 
 	vn_encode_reads(&w->g->encoder, x);
 	vn_encode_reads(&w->g->encoder, &w->g->upload);
@@ -380,7 +380,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 	const vn_node  *n = &w->g->plan->node[node];
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   row = vn_value_row(v), all = w->tokens * row;
-	const bool      here = vn_place_of(w->g, n->out[0]); /* otherwise pieces.c computes it in pieces */
+	const bool      here = vn_gpu_place(w->g, n->out[0]); /* otherwise pieces.c computes it in pieces */
 
 	for (int k = 0; k < n->n_state; k++)
 		if (w->g->plan->state[n->state[k]].input >= 0)

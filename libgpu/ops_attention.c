@@ -98,7 +98,7 @@ VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
 
 	for (int i = 0; i < w->g->plan->n_nodes; i++) {
 		const vn_node *n = &w->g->plan->node[i];
-		if (n->op != VN_OP_ATTENTION || vn_node_is_variant(n))
+		if (n->op != VN_OP_ATTENTION || vn_node_is_experiment(n))
 			continue;
 		const key_parts    k = parts_of(w, n);
 		const VkDeviceSize bytes = (VkDeviceSize)(w->tokens * n->c.attention.heads * k.n * part_floats(n)) *
@@ -167,7 +167,7 @@ void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
 	const int64_t step = rows_at_once((int64_t)n->c.attention.heads * n->c.attention.head_dim);
 
 	for (int64_t t = 0; t < w->tokens; t += step)
-		(vn_node_is_variant(n) ? encode_variant : encode_usual)(w, n, t, smaller(step, w->tokens - t));
+		(vn_node_is_experiment(n) ? encode_variant : encode_usual)(w, n, t, smaller(step, w->tokens - t));
 }
 
 void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,

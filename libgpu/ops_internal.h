@@ -16,7 +16,7 @@ static inline size_t element_bytes(const vn_gpu_pass *w)
 
 static inline vn_buffer *buffer_of(const vn_gpu_pass *w, int value)
 {
-	return vn_place_of(w->g, value);
+	return vn_gpu_place(w->g, value);
 }
 
 static inline vn_buffer *weight_buffer(const vn_gpu_pass *w, int weight)

@@ -41,7 +41,7 @@ static vn_status upload_inputs(vn_gpu_pass *w, const int32_t *ids, vn_error *err
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++) {
 		const vn_node *n = &g->plan->node[g->rope_node[r]];
-		st = vn_rope_table_fill(&g->table[r], &n->c.rope.rope, vn_node_rope_variant(n), g->plan->list,
+		st = vn_rope_table_fill(&g->table[r], &n->c.rope.rope, vn_node_rope_experiment(n), g->plan->list,
 		                        (float *)(void *)((char *)g->upload.map + g->table_at[r]),
 		                        g->rope_past[r] ? 0 : w->past, g->rope_past[r] ? w->past : w->tokens, err);
 	}
@@ -102,7 +102,7 @@ static void poison_buffers(vn_gpu *g)
 /* For tests of the guard: writes four bytes directly after an output. */
 static void overrun_output(vn_gpu_pass *w, int node)
 {
-	vn_buffer *b = vn_place_of(w->g, w->g->plan->node[node].out[0]);
+	vn_buffer *b = vn_gpu_place(w->g, w->g->plan->node[node].out[0]);
 
 	vn_encode_copy(&w->g->encoder, &w->g->upload, 0, b, b->size, 4);
 }
@@ -139,7 +139,7 @@ static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 		else if (vn_value_streams(w->g->plan, v))
 			st = vn_pieces_encode(w, v, err);
 		else
-			st = vn_staging_tap(w, v, vn_place_of(w->g, v), err);
+			st = vn_staging_tap(w, v, vn_gpu_place(w->g, v), err);
 	}
 	return st;
 }

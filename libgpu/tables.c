@@ -12,7 +12,7 @@ void vn_rope_table_free(vn_rope_table *t)
 	*t = (vn_rope_table) { 0 };
 }
 
-static void compute_table(const vn_rope *r, const vn_rope_variant *e, const float *freq, float factor, float *row,
+static void compute_table(const vn_rope *r, const vn_rope_experiment *e, const float *freq, float factor, float *row,
                           int64_t past, int64_t tokens)
 {
 	for (int64_t t = 0; t < tokens; t++)
@@ -40,7 +40,7 @@ static bool make_room(vn_rope_table *t, int64_t upto, int width)
 	return true;
 }
 
-vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rope_variant *e, const vn_list *lists,
+vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rope_experiment *e, const vn_list *lists,
                              float *table, int64_t past, int64_t tokens, vn_error *err)
 {
 	const int    R = r->rotary_dim;

@@ -18,7 +18,7 @@ typedef struct vn_rope_table {
 
 /* Fills table (tokens, R/2, 2) for the positions after `past`. The angle is the float32 product, as
  * models compute it; its cosine and sine are taken in double. e: vn_rope_angle. */
-vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rope_variant *e, const vn_list *lists,
+vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rope_experiment *e, const vn_list *lists,
                              float *table, int64_t past, int64_t tokens, vn_error *err);
 void      vn_rope_table_free(vn_rope_table *t); /* t may be zeroed */
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the
-tree.
+tree, and a function is declared in one header.
 
 Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and
-union types, typedefs (of functions, too), enumerators, macros of headers. Left out: the files for other programs
-(capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which only announces a type.
+union types, typedefs (of functions, too), enumerators, macros of headers; and each function that two headers declare. Left out: the files for other
+programs (capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which only announces a type.
 
 Exit status 1: a name is defined twice.
 """
@@ -56,11 +56,28 @@ def definitions(text, header):
             yield at + name.start(1), name[1]
 
 
+def functions(text):
+    """(offset, name) of every function that a header declares or defines."""
+    code = re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.M)
+    while "{" in code:  # a body becomes the end of a declaration
+        inner = re.sub(r"\{[^{}]*\}", lambda m: re.sub(r"[^\n]", " ", m[0][:-1]) + ";", code)
+        if inner == code:
+            break
+        code = inner
+    found = {}
+    for m in re.finditer(r"(?:^|;)([^;]*?\b(vn_\w+)\s*\([^;]*)(?=;)", code):
+        if not re.match(r"\s*(?:typedef|struct|union|enum)\b[^(]*\(\s*\*", m[1]) and not re.match(r"\s*typedef\b", m[1]):
+            found.setdefault(m[2], m.start(2))
+    return [(at, name) for name, at in found.items()]
+
+
 places = collections.defaultdict(list)
 for file in files():
     with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
         text = without_comments(f.read())
     for at, name in definitions(text, file.endswith(".h")):
+        places[name].append(f"{file}:{text.count(chr(10), 0, at) + 1}")
+    for at, name in functions(text) if file.endswith(".h") else ():
         places[name].append(f"{file}:{text.count(chr(10), 0, at) + 1}")
 if len(places) < FEWEST:
     sys.exit(f"only {len(places)} names found in {SOURCE}")

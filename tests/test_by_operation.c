@@ -45,7 +45,7 @@ static void set_up(fixture *f, const char *limits)
 			.status = VN_WITHIN,
 			.m.n = 4096,
 			.replayed = true,
-			.replay = { .numbers = 4096,
+			.replay = { .independent_numbers = 4096,
 			            .local = 1,
 			            .floor = 1,
 			            .local_token = 1,
@@ -53,7 +53,7 @@ static void set_up(fixture *f, const char *limits)
 			            .local_max = 1,
 			            .floor_max = 1,
 			            .span = 1,
-			            .behind = -1 },
+			            .charged_to = -1 },
 		};
 }
 
@@ -161,12 +161,12 @@ static void not_itself(fixture *f, vn_checkpoint *p)
 static void a_long_chain(fixture *f, vn_checkpoint *p)
 {
 	(void)p;
-	at(f, 1, "layer0.q_proj")->replay.span = VN_CHAIN_CLEARED + 1;
+	at(f, 1, "layer0.q_proj")->replay.span = VN_SPAN_CLEARED + 1;
 }
 static void another_capture(fixture *f, vn_checkpoint *p)
 {
 	(void)p;
-	at(f, 1, "layer0.q_proj")->replay.captured = true;
+	at(f, 1, "layer0.q_proj")->replay.recorder_fault = true;
 }
 static void a_fault(fixture *f, vn_checkpoint *p)
 {
@@ -235,7 +235,7 @@ static void an_operation_beyond_its_floor_is_outside_within_its_limits(void)
 	token->replay.local_token = 20;
 	most->replay.local_max = 5;
 	behind->replay.local = 38;
-	behind->replay.behind = 0; /* an operation before it explains it */
+	behind->replay.charged_to = 0; /* an operation before it explains it */
 	judge(&f);
 	CU_ASSERT(p->fails && p->status == VN_OUTSIDE && p->worst == 0 && p->n_checks == 1);
 	CU_ASSERT(vn_check_at(p, 0).form == VN_OF_OPERATION && vn_check_at(p, 0).metric == VN_M_NMSE &&

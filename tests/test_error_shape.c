@@ -33,10 +33,10 @@ static const char *said_of(int rows, const char *axes)
 
 	CU_ASSERT_EQUAL_FATAL(vn_error_shape(&t, &err), VN_OK);
 	*text = 0;
-	for (int i = 0; i < x.looks.n; i++)
-		if (strstr(x.looks.line[i], "explains all"))
-			snprintf(text, sizeof text, "%s", x.looks.line[i]);
-	vn_lines_free(&x.looks);
+	for (int i = 0; i < x.error_shape.n; i++)
+		if (strstr(x.error_shape.line[i], "explains all"))
+			snprintf(text, sizeof text, "%s", x.error_shape.line[i]);
+	vn_lines_free(&x.error_shape);
 	return text;
 }
 

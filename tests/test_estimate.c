@@ -87,10 +87,10 @@ static void one_number_of_several_operations_is_found(void)
 	vn_hypothesis h = of_both(10000, NULL);
 
 	CU_ASSERT_EQUAL(h.places, 2);
-	CU_ASSERT_NOT_EQUAL(h.change.constants.reach, VN_AT_NODE);
+	CU_ASSERT_NOT_EQUAL(h.change.constants.places, VN_AT_NODE);
 	h = of_both(500000, "layer1.q_rope");
 	CU_ASSERT_EQUAL(h.places, 0);
-	CU_ASSERT_EQUAL(h.change.constants.reach, VN_AT_NODE);
+	CU_ASSERT_EQUAL(h.change.constants.places, VN_AT_NODE);
 }
 
 int main(void)

@@ -89,7 +89,7 @@ static void the_format_and_what_is_in_it_are_found(void)
 		const vn_hypothesis h = estimated(VN_CONSUMED_UNKNOWN);
 		CU_ASSERT_EQUAL(h.change.narrow.format, bf16 ? VN_FORMAT_BF16 : VN_FORMAT_F16);
 		CU_ASSERT_EQUAL(h.change.narrow.whole, whole);
-		CU_ASSERT_FALSE(h.capture);
+		CU_ASSERT_FALSE(h.recorder_fault);
 	}
 }
 
@@ -99,7 +99,7 @@ static void a_wrong_capture_is_rounded_alone(void)
 	explained e;
 
 	add_numbers(BF16, false);
-	CU_ASSERT_TRUE(estimated(VN_CONSUMED_OTHERS).capture);
+	CU_ASSERT_TRUE(estimated(VN_CONSUMED_OTHERS).recorder_fault);
 	add_numbers(BF16, true);
 	estimate(&e, VN_CONSUMED_OTHERS);
 	for (int i = 0; i < e.x.n; i++)

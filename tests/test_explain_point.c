@@ -12,7 +12,7 @@ typedef struct asked {
 
 static void explain_fault(asked *a, const char *fault, const char *name)
 {
-	*a = (asked) { .other = { .like = -1 } };
+	*a = (asked) { .other = { .same_answer_as = -1 } };
 	compare_llama(&a->e, fault);
 	a->e.x.point = (int)(checkpoint_at(&a->e, name, 0) - a->e.compared.c.result.point);
 	a->e.x.by = a->by;
@@ -25,7 +25,7 @@ static void end_asked(asked *a)
 {
 	CU_ASSERT_PTR_NULL(a->e.t.own.data); /* nothing is left of a point */
 	CU_ASSERT_PTR_NULL(a->e.t.like);
-	vn_lines_free(&a->e.x.looks);
+	vn_lines_free(&a->e.x.error_shape);
 	vn_recompute_destroy(a->e.t.recompute);
 	finish(&a->e.compared);
 }
@@ -72,7 +72,7 @@ static void what_was_refuted_is_not_tried_again(void)
 static void a_twin_tries_the_answers_of_the_other(void)
 {
 	vn_hypothesis  theirs[] = { { .fault = { 1 + vn_fault_find("R1") } }, { .fault = { 1 + vn_fault_find("R12") } } };
-	vn_explanation other = { .by = theirs, .n = 2, .n_fit = 1, .n_alias = 1, .like = -1 };
+	vn_explanation other = { .by = theirs, .n = 2, .n_fit = 1, .n_alias = 1, .same_answer_as = -1 };
 	asked          a;
 
 	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");

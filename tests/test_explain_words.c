@@ -45,11 +45,11 @@ static void an_answer_has_its_id_its_words_and_its_place(void)
 	says(&x, "R2: RoPE with theta 123");
 	snprintf(h.also, sizeof h.also, " and layer1.k_rope");
 	says(&x, "R2: RoPE with theta 123, here and layer1.k_rope");
-	snprintf(h.in_part, sizeof h.in_part, "in head 2 of 6 only");
+	snprintf(h.heads_only, sizeof h.heads_only, "in head 2 of 6 only");
 	*h.also = 0;
 	says(&x, "R2: RoPE with theta 123, in head 2 of 6 only");
-	*h.id = *h.in_part = 0;
-	snprintf(h.holds, sizeof h.holds, "layer0.q_proj");
+	*h.id = *h.heads_only = 0;
+	snprintf(h.recorded_instead, sizeof h.recorded_instead, "layer0.q_proj");
 	says(&x, "RoPE with theta 123 (layer0.q_proj)");
 	/* made at another operation, whose value was recorded without an error */
 	h = answer("R1", "pairs", 0.5);
@@ -86,7 +86,7 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 
 	x.n_alias = 2;
 	x.margin = 100;
-	snprintf(x.separate, sizeof x.separate, "a longer prompt");
+	snprintf(x.separating_input, sizeof x.separating_input, "a longer prompt");
 	vn_say_explained_more(&e.compared.c, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up C is 100 times worse");
 	expect_line(&l, 1, "equally good on this data: B, two");
@@ -100,7 +100,7 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up \"two\" is 100 times worse");
 	vn_lines_free(&l);
 	h[1].refuted = true;
-	snprintf(h[1].against, sizeof h[1].against, "step 1 is right");
+	snprintf(h[1].contradicted_by, sizeof h[1].contradicted_by, "step 1 is right");
 	vn_say_explained_more(&e.compared.c, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 1, "A fits here too, but is ruled out: step 1 is right");

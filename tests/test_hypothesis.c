@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-static vn_hypothesis theta(int node, vn_change_reach reach, double value)
+static vn_hypothesis theta(int node, vn_change_places places, double value)
 {
 	vn_hypothesis h = { .finding = VN_THETA, .node = node };
 
 	vn_constant_put(&h, "theta", value);
-	h.change.constants.reach = reach;
+	h.change.constants.places = places;
 	return h;
 }
 
@@ -130,9 +130,9 @@ static void a_constant_is_put_once_and_the_last_is_its_number(void)
 
 /* ---- at a checkpoint ------------------------------------------------------------------------- */
 
-static int reached(const explained *e, vn_change_reach reach)
+static int reached(const explained *e, vn_change_places places)
 {
-	const vn_hypothesis h = theta(node_named(e, "layer1.q_rope"), reach, 77);
+	const vn_hypothesis h = theta(node_named(e, "layer1.q_rope"), places, 77);
 	vn_error            err = { "" };
 	vn_made             made;
 	int                 n = 0;

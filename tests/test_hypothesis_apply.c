@@ -15,25 +15,25 @@ static double constant(const vn_plan *p, const char *of, const char *name)
 	return 0;
 }
 
-static vn_hypothesis with_theta(double theta, vn_change_reach reach)
+static vn_hypothesis with_theta(double theta, vn_change_places places)
 {
 	vn_hypothesis h = { .finding = VN_THETA, .node = node_named(&e, "layer1.q_rope") };
 
 	vn_constant_put(&h, "theta", theta);
-	h.change.constants.reach = reach;
+	h.change.constants.places = places;
 	return h;
 }
 
 static void constants_change_as_far_as_they_reach(void)
 {
 	static const struct {
-		vn_change_reach reach;
-		bool            beside, below; /* the other rotation of the layer, one of another layer */
+		vn_change_places places;
+		bool             beside, below; /* the other rotation of the layer, one of another layer */
 	} of[] = { { VN_AT_NODE, false, false }, { VN_IN_LAYER, true, false }, { VN_EVERYWHERE, true, true } };
 
 	stand_at(&e, "layer1.q_rope", 0);
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-		const vn_hypothesis h = with_theta(123.0, of[i].reach);
+		const vn_hypothesis h = with_theta(123.0, of[i].places);
 		vn_plan            *p = NULL;
 		CU_ASSERT_EQUAL_FATAL(vn_hypothesis_plan(&e.t, &h, &p, &e.err), VN_OK);
 		CU_ASSERT_EQUAL(constant(p, "layer1.q_rope", "theta"), 123.0);

@@ -46,9 +46,9 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 		CU_ASSERT_EQUAL(vn_local_measure_with(&x, &y, &z, "token hidden", VN_F16, false, threads, &z, &given, &l, &err),
 		                VN_OK);
 		CU_ASSERT_EQUAL(memcmp(&l, &alone, offsetof(vn_replayed, gain)), 0); /* all of these are double */
-		CU_ASSERT(l.bad == alone.bad && l.none == alone.none && l.numbers == alone.numbers);
-		CU_ASSERT(l.gain == alone.gain && l.span == alone.span && l.behind == -1 && alone.behind == -1);
-		CU_ASSERT(!l.captured && !l.wrong_so && l.columns == alone.columns);
+		CU_ASSERT(l.bad == alone.bad && l.none == alone.none && l.independent_numbers == alone.independent_numbers);
+		CU_ASSERT(l.gain == alone.gain && l.span == alone.span && l.charged_to == -1 && alone.charged_to == -1);
+		CU_ASSERT(!l.recorder_fault && !l.wrong_in_order && l.columns == alone.columns);
 		CU_ASSERT_EQUAL(given.value[VN_M_NMSE], want.value[VN_M_NMSE]);
 	}
 }
@@ -154,9 +154,11 @@ static void another_healthy_implementation_raises_the_floor(void)
 
 static void few_independent_numbers_may_be_farther_off(void)
 {
-	vn_checkpoint p = { .m.n = 432, .replayed = true, .replay = { .numbers = 432, .local = 5, .floor = 1 } };
+	vn_checkpoint p = { .m.n = 432,
+		                .replayed = true,
+		                .replay = { .independent_numbers = 432, .local = 5, .floor = 1 } };
 	CU_ASSERT_TRUE(vn_local_beyond(&p));
-	p.replay.numbers = 10; /* that carry 432 probabilities */
+	p.replay.independent_numbers = 10; /* that carry 432 probabilities */
 	CU_ASSERT_FALSE(vn_local_beyond(&p));
 	p.replay.local = 17;
 	CU_ASSERT_TRUE(vn_local_beyond(&p));

@@ -121,7 +121,8 @@ static void a_result_beyond_the_range_is_found(void)
 static void it_is_all_if_the_replay_agrees(void)
 {
 	vn_checkpoint p = { .overflow = { .reached = 1 },
-		                .replay = { .local = 1, .floor = 1, .floor_token = 1, .floor_max = 1, .numbers = 1000 } };
+		                .replay = {
+							.local = 1, .floor = 1, .floor_token = 1, .floor_max = 1, .independent_numbers = 1000 } };
 
 	CU_ASSERT_FALSE(vn_overflow_is_all(&p));
 	p.replayed = true;

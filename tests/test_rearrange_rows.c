@@ -80,7 +80,7 @@ static void rows_of_zeros_were_not_written(void)
 	CU_ASSERT_EQUAL(tried(&h), 1);
 	CU_ASSERT_EQUAL(h.finding, VN_PARTLY_ZERO);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
-	CU_ASSERT_STRING_EQUAL(h.holds, "");
+	CU_ASSERT_STRING_EQUAL(h.recorded_instead, "");
 	is_list(&h, 4, (const int[]) { 2, 4, 9, 9 });
 }
 
@@ -93,7 +93,7 @@ static void rows_with_the_bits_of_another_tensor_hold_it(void)
 	CU_ASSERT_EQUAL(tried(&h), 1);
 	CU_ASSERT_EQUAL(h.finding, VN_PARTLY_OTHER);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
-	CU_ASSERT_STRING_EQUAL(h.holds, "layer1.attn_norm");
+	CU_ASSERT_STRING_EQUAL(h.recorded_instead, "layer1.attn_norm");
 	is_list(&h, 2, (const int[]) { 4, 11 });
 	/* not if they are another row's: of the same token only */
 	fill();

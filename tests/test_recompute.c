@@ -42,9 +42,9 @@ static void a_wrong_capture_is_not_taken(void)
 	vn_checkpoint *points = e.compared.c.result.point;
 	vn_checkpoint *later = &points[checkpoint_at(&e, "layer1.q_proj", 2) - points],
 				  *earlier = &points[checkpoint_at(&e, "layer1.q_proj", 0) - points];
-	later->replay.captured = true;
+	later->replay.recorder_fault = true;
 	CU_ASSERT_TRUE(has_checkpoint(&e, "layer1.q_proj"));
-	earlier->replay.captured = true;
+	earlier->replay.recorder_fault = true;
 	CU_ASSERT_FALSE(has_checkpoint(&e, "layer1.q_proj"));
 	end_explained(&e);
 }

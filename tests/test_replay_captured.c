@@ -5,7 +5,7 @@ static int captured_in(const explained *e)
 {
 	int n = 0;
 	for (int i = 0; i < e->compared.c.result.n_points; i++)
-		n += e->compared.c.result.point[i].replay.captured;
+		n += e->compared.c.result.point[i].replay.recorder_fault;
 	return n;
 }
 
@@ -20,12 +20,12 @@ static void a_tensor_whose_readers_used_other_numbers_was_captured_wrong(void)
 	CU_ASSERT_EQUAL(captured_in(&e), TOKENS - PROMPT + 1); /* it alone, in each step */
 	for (int step = 0; step <= TOKENS - PROMPT; step++) {
 		const vn_checkpoint *p = checkpoint_at(&e, "layer1.attn_norm", step);
-		CU_ASSERT_TRUE(p->replay.captured);
+		CU_ASSERT_TRUE(p->replay.recorder_fault);
 		for (int i = 0; i < 3; i++)
 			CU_ASSERT_FALSE(checkpoint_at(&e, reader[i], step)->fails); /* they are the reference's numbers */
 	}
 	/* the first reader shows it, and is charged to the capture */
-	CU_ASSERT_EQUAL(checkpoint_at(&e, "layer1.q_proj", 0)->replay.behind,
+	CU_ASSERT_EQUAL(checkpoint_at(&e, "layer1.q_proj", 0)->replay.charged_to,
 	                (int)(checkpoint_at(&e, "layer1.attn_norm", 0) - e.compared.c.result.point));
 	finish(&e.compared);
 }

@@ -142,7 +142,7 @@ static void a_mistake_is_measured_in_the_proven_order(void)
 	compare(&e);
 	const vn_checkpoint *p = checkpoint_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_EQUAL(p->replay.columns, VN_COLUMNS_PAIRS);
-	CU_ASSERT_TRUE(p->replay.wrong_so);
+	CU_ASSERT_TRUE(p->replay.wrong_in_order);
 	CU_ASSERT_DOUBLE_EQUAL(p->replay.local, 0.0625, 1e-5);
 	CU_ASSERT_TRUE(is_origin(&e, "layer1.q_proj"));
 	CU_ASSERT_FALSE(is_origin(&e, "layer1.q_rope"));

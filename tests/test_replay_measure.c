@@ -58,8 +58,8 @@ static void the_local_error_is_what_the_operation_added(void)
 	const vn_checkpoint *p = replayed(&e);
 	CU_ASSERT_DOUBLE_EQUAL(p->replay.local, apart(sum, right), 1e-5 * p->replay.local);
 	CU_ASSERT_EQUAL(p->replay.span, 1);
-	CU_ASSERT_EQUAL(p->replay.numbers, N);
-	CU_ASSERT_EQUAL(p->replay.behind, -1);
+	CU_ASSERT_EQUAL(p->replay.independent_numbers, N);
+	CU_ASSERT_EQUAL(p->replay.charged_to, -1);
 	CU_ASSERT_EQUAL(p->replay.bad, 0);
 	double most = 0;
 	for (int i = 0; i < N; i++)

@@ -45,9 +45,9 @@ static void an_error_of_a_span_is_charged_once(void)
 	CU_ASSERT_EQUAL(p->replay.span, 2); /* the rotation and the attention */
 	CU_ASSERT_EQUAL(c->replay.span, 2);
 	CU_ASSERT_TRUE(vn_local_beyond(p) && vn_local_beyond(c));
-	const bool first = p->replay.behind < 0;
-	CU_ASSERT_EQUAL((first ? p : c)->replay.behind, -1);
-	CU_ASSERT_EQUAL((first ? c : p)->replay.behind, (int)((first ? p : c) - e.compared.c.result.point));
+	const bool first = p->replay.charged_to < 0;
+	CU_ASSERT_EQUAL((first ? p : c)->replay.charged_to, -1);
+	CU_ASSERT_EQUAL((first ? c : p)->replay.charged_to, (int)((first ? p : c) - e.compared.c.result.point));
 	CU_ASSERT_NOT_EQUAL(p->origin, c->origin);
 	end_explained(&e);
 }
@@ -63,7 +63,7 @@ static void a_cleared_span_is_charged_with_nothing(void)
 	CU_ASSERT_TRUE(p->replayed && c->replayed);
 	CU_ASSERT_EQUAL(p->replay.span, 2);
 	CU_ASSERT_FALSE(vn_local_beyond(p) || vn_local_beyond(c));
-	CU_ASSERT_TRUE(p->replay.behind < 0 && c->replay.behind < 0);
+	CU_ASSERT_TRUE(p->replay.charged_to < 0 && c->replay.charged_to < 0);
 	CU_ASSERT_FALSE(p->origin || c->origin);
 	end_explained(&e);
 }

@@ -25,9 +25,9 @@ static vn_checkpoint *plain(void)
 		                        .floor_max = 1e-3,
 		                        .inherited = 3e-7,
 		                        .gain = (double)NAN,
-		                        .numbers = 816,
+		                        .independent_numbers = 816,
 		                        .span = 1,
-		                        .behind = -1 };
+		                        .charged_to = -1 };
 	return p;
 }
 
@@ -71,19 +71,19 @@ static void wrong_captures_are_told_where_they_are_and_where_they_are_read(void)
 {
 	vn_checkpoint *p = plain(), *input = at_step("layer1.q_proj", 0);
 
-	p->replay.captured = true;
+	p->replay.recorder_fault = true;
 	expect_words(
 		p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; captured wrongly, or changed after the "
 		   "capture: the operation that reads it used the right numbers");
-	p->replay.captured = false;
-	p->replay.behind = (int)(input - e.compared.c.result.point);
+	p->replay.recorder_fault = false;
+	p->replay.charged_to = (int)(input - e.compared.c.result.point);
 	expect_words(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; the error of layer1.q_proj may "
 	                "explain all of this error");
-	input->replay.captured = true;
+	input->replay.recorder_fault = true;
 	expect_words(
 		p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; correct when recomputed from the right "
 		   "values of layer1.q_proj");
-	input->replay.captured = false;
+	input->replay.recorder_fault = false;
 }
 
 static void an_order_is_told_with_the_axes_of_a_name_map(void)
@@ -93,12 +93,12 @@ static void an_order_is_told_with_the_axes_of_a_name_map(void)
 
 	p->replay.columns = VN_COLUMNS_PAIRS;
 	CU_ASSERT_STRING_EQUAL(
-		vn_say_lying(&e.compared.c, p, text),
+		vn_say_column_order(&e.compared.c, p, text),
 		"its columns are in the order (freq 2), and the operation that reads it uses that order: not a mistake; "
 		"declare this order in a name map with axes: \"token head (freq 2)\", to_axes: \"token head (2 freq)\"");
-	p->replay.wrong_so = true;
+	p->replay.wrong_in_order = true;
 	CU_ASSERT_PTR_NOT_NULL(
-		strstr(vn_say_lying(&e.compared.c, p, text), "read in that order, it is wrong too; declare this order"));
+		strstr(vn_say_column_order(&e.compared.c, p, text), "read in that order, it is wrong too; declare this order"));
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(vn_say_replay(&e.compared.c, p, text), "; its columns are in the order (freq 2), as"));
 }

@@ -154,8 +154,8 @@ static void an_angle_that_is_no_number_gives_none(void)
 
 static void an_experiment_that_changes_nothing_is_none(void)
 {
-	const vn_rope         r = { .theta = 1e4, .rotary_dim = 8 };
-	const vn_rope_variant nothing = { 0 };
+	const vn_rope            r = { .theta = 1e4, .rotary_dim = 8 };
+	const vn_rope_experiment nothing = { 0 };
 
 	for (int64_t i = 0; i < 4; i++) {
 		int64_t a[2], b[2];
@@ -177,12 +177,12 @@ static void every_constant_of_an_experiment_makes_a_variant(void)
 		        { "step_offset", 1 }, { "step_zero", 1 }, { "sections", 1 }, { "one_position", 1 } };
 	const vn_node model = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = 8, .factor = 2 } };
 
-	CU_ASSERT_PTR_NULL(vn_node_rope_variant(&model));
+	CU_ASSERT_PTR_NULL(vn_node_rope_experiment(&model));
 	for (size_t k = 0; k < COUNT(set); k++) {
 		vn_node n = model;
 		CU_ASSERT_EQUAL(vn_const_set(&n, set[k].name, set[k].x, NULL), VN_OK);
 		CU_ASSERT(memcmp(&n.c, &model.c, sizeof n.c.rope) == 0);
-		CU_ASSERT_PTR_EQUAL(vn_node_rope_variant(&n), &n.x.rope);
+		CU_ASSERT_PTR_EQUAL(vn_node_rope_experiment(&n), &n.x.rope);
 	}
 }
 

@@ -292,7 +292,7 @@ static void where_else_and_in_which_heads_is_told(void)
 	vn_explanation x = of_point("layer1.q_rope", 0, &h, 1);
 	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(h.also, " and layer1.k_rope");
-	CU_ASSERT_STRING_EQUAL(h.in_part, "in heads 1, 4-6 of 8 only");
+	CU_ASSERT_STRING_EQUAL(h.heads_only, "in heads 1, 4-6 of 8 only");
 	CU_ASSERT_STRING_EQUAL(h.id, "R2");
 	h.places = 4;
 	put_sentences(&x, 1);
@@ -308,17 +308,17 @@ static void what_would_separate_two_answers_is_told(void)
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.q_rope")].node;
 	vn_explanation x = of_point("layer1.q_rope", 0, by, 2);
 	put_sentences(&x, 1);
-	CU_ASSERT_STRING_EQUAL(x.separate, "layer1.k_rope, which is right here");
+	CU_ASSERT_STRING_EQUAL(x.separating_input, "layer1.k_rope, which is right here");
 	by[1].node = p->value[vn_plan_find(p, "layer1.q_proj")].node;
 	put_sentences(&x, 1);
-	CU_ASSERT_STRING_EQUAL(x.separate, "a recording that includes layer1.q_proj");
+	CU_ASSERT_STRING_EQUAL(x.separating_input, "a recording that includes layer1.q_proj");
 	x = of_point("layer1.attn_norm", 0, by, 2);
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.attn_norm")].node;
 	put_sentences(&x, 1);
-	CU_ASSERT_STRING_EQUAL(x.separate, "a prompt of 70 tokens or more"); /* of 19 */
+	CU_ASSERT_STRING_EQUAL(x.separating_input, "a prompt of 70 tokens or more"); /* of 19 */
 	x = of_point("layer1.attn_norm", 0, by, 1);
 	put_sentences(&x, 1);
-	CU_ASSERT_STRING_EQUAL(x.separate, ""); /* one answer */
+	CU_ASSERT_STRING_EQUAL(x.separating_input, ""); /* one answer */
 }
 
 static void what_speaks_against_it_is_told(void)
@@ -334,8 +334,8 @@ static void what_speaks_against_it_is_told(void)
 	b.speaks_against = VN_RIGHT_THERE;
 	b.against_step = 2;
 	put_sentences(x, 2);
-	CU_ASSERT_STRING_EQUAL(a.against, "different in step 1: every element is multiplied by 1.75");
-	CU_ASSERT_STRING_EQUAL(b.against, "step 2 is right, but this mistake would change it");
+	CU_ASSERT_STRING_EQUAL(a.contradicted_by, "different in step 1: every element is multiplied by 1.75");
+	CU_ASSERT_STRING_EQUAL(b.contradicted_by, "step 2 is right, but this mistake would change it");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* test_sentences_operation.c: tests compare/explain/sentences_operation.c. */
-#include "compare/explain/sentence.h"
+#include "compare/explain/sentence_writers.h"
 #include "tests/suite.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* test_sentences_result.c: tests compare/explain/sentences_result.c. */
-#include "compare/explain/sentence.h"
+#include "compare/explain/sentence_writers.h"
 #include "compare/explain/cache_one_slot.h"
 #include "compare/rearrange/rearrange_number.h"
 #include "libref/plan/fault.h"

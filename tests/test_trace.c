@@ -15,10 +15,10 @@ static int value(const char *name)
 	return vn_plan_root(p, v);
 }
 
-static int span(int step, const char *name, int *blamed)
+static int span(int step, const char *name, int *charged_to)
 {
 	int nodes = 0;
-	CU_ASSERT_EQUAL(vn_trace_span(&t, step, value(name), &nodes, blamed, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_trace_span(&t, step, value(name), &nodes, charged_to, NULL), VN_OK);
 	return nodes;
 }
 
@@ -29,32 +29,32 @@ static void begin(int steps)
 
 static void a_captured_input_ends_the_span(void)
 {
-	int blamed;
+	int charged_to;
 
 	begin(1);
 	vn_trace_keep(&t, 0, value("layer0.attn_norm"), VN_KEPT_ALL);
 	CU_ASSERT_EQUAL(vn_trace_kept(&t, 0, value("layer0.attn_norm")), VN_KEPT_ALL);
-	CU_ASSERT_EQUAL(span(0, "layer0.q_proj", &blamed), 1);
-	CU_ASSERT_EQUAL(blamed, -1);
-	CU_ASSERT_EQUAL(span(0, "layer0.q_rope", &blamed), 2); /* q_proj was not captured */
+	CU_ASSERT_EQUAL(span(0, "layer0.q_proj", &charged_to), 1);
+	CU_ASSERT_EQUAL(charged_to, -1);
+	CU_ASSERT_EQUAL(span(0, "layer0.q_rope", &charged_to), 2); /* q_proj was not captured */
 	vn_trace_keep(&t, 0, value("layer0.q_proj"), VN_KEPT_ALL);
-	CU_ASSERT_EQUAL(span(0, "layer0.q_rope", &blamed), 1);
+	CU_ASSERT_EQUAL(span(0, "layer0.q_rope", &charged_to), 1);
 	vn_trace_finish(&t);
 }
 
 static void a_span_is_charged_once(void)
 {
-	int blamed;
+	int charged_to;
 
 	begin(1);
 	vn_trace_keep(&t, 0, value("layer0.attn_norm"), VN_KEPT_ALL);
-	span(0, "layer0.q_rope", &blamed);
-	CU_ASSERT_EQUAL(blamed, -1);
-	vn_trace_blame(&t, 17);
-	span(0, "layer0.q_proj", &blamed);
-	CU_ASSERT_EQUAL(blamed, 17);
-	span(0, "layer0.k_rope", &blamed); /* of other operations */
-	CU_ASSERT_EQUAL(blamed, -1);
+	span(0, "layer0.q_rope", &charged_to);
+	CU_ASSERT_EQUAL(charged_to, -1);
+	vn_trace_charge(&t, 17);
+	span(0, "layer0.q_proj", &charged_to);
+	CU_ASSERT_EQUAL(charged_to, 17);
+	span(0, "layer0.k_rope", &charged_to); /* of other operations */
+	CU_ASSERT_EQUAL(charged_to, -1);
 	vn_trace_finish(&t);
 }
 
@@ -62,19 +62,19 @@ static void a_span_is_charged_once(void)
 static void keys_of_earlier_steps_are_part_of_it(void)
 {
 	static const char *const name[] = { "layer0.q_rope", "layer0.k_rope", "layer0.v_proj" };
-	int                      blamed;
+	int                      charged_to;
 
 	begin(2);
 	for (int i = 0; i < 3; i++)
 		vn_trace_keep(&t, 1, value(name[i]), VN_KEPT_ALL);
-	const int open = span(1, "layer0.attn_context", &blamed);
+	const int open = span(1, "layer0.attn_context", &charged_to);
 	CU_ASSERT(open > 1); /* the keys and values of step 0 */
 	for (int i = 0; i < 3; i++)
 		vn_trace_keep(&t, 0, value(name[i]), VN_KEPT_ROWS);
-	CU_ASSERT(span(1, "layer0.attn_context", &blamed) > 1);
+	CU_ASSERT(span(1, "layer0.attn_context", &charged_to) > 1);
 	for (int i = 0; i < 3; i++)
 		vn_trace_keep(&t, 0, value(name[i]), VN_KEPT_ALL);
-	CU_ASSERT_EQUAL(span(1, "layer0.attn_context", &blamed), 1);
+	CU_ASSERT_EQUAL(span(1, "layer0.attn_context", &charged_to), 1);
 	vn_trace_finish(&t);
 }
 

@@ -100,7 +100,7 @@ static int layers_of(const vn_comparison *c)
 }
 
 /* Checks what the files hold besides tensors. */
-static vn_status look_beside(vn_comparison *c, vn_error *err)
+static vn_status check_inputs(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
@@ -177,8 +177,9 @@ static vn_status match_checkpoints(vn_comparison *c, vn_error *err)
 
 	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights,
 	                      &c->result.notes, &c->result.refusals, err)) ||
-	    (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err)) ||
-	    (st = vn_judge_left_out(c, err)) || (st = vn_match_names(c, err)) || (st = vn_count_neither(c, err)))
+	    (st = check_inputs(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) ||
+	    (st = vn_match(c, err)) || (st = vn_judge_left_out(c, err)) || (st = vn_match_names(c, err)) ||
+	    (st = vn_count_neither(c, err)))
 		return st;
 	vn_note_few_tokens(c);
 	if (vn_trusts(c))
@@ -288,7 +289,7 @@ void vn_comparison_finish(vn_comparison *c)
 	for (int i = 0; i < c->result.n_points; i++) {
 		free(c->result.point[i].check);
 		free(c->result.point[i].detail);
-		free(c->result.point[i].holds);
+		free(c->result.point[i].contents);
 		free(c->result.point[i].floor);
 	}
 	free(c->result.point);

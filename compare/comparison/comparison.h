@@ -106,13 +106,13 @@ typedef struct vn_replayed {
 	double          local_max, floor_max;     /* largest error of one element, not squared */
 	double          gain;                     /* NaN: the error of the inputs is zero or not known */
 	int64_t         bad;                      /* not finite on one side only */
-	bool            none;     /* no number is finite on both sides: the local errors are 0, and not measured */
-	int64_t         numbers;  /* elements; of probabilities, those that carry the sum of squares (count.h) */
-	int             span;     /* number of nodes from captured tensors to here, including its own */
-	int             behind;   /* the earlier checkpoint charged with the span; -1 */
-	bool            captured; /* the capture is wrong: its readers used other numbers */
-	vn_column_order columns;  /* the order of its columns */
-	bool            wrong_so; /* its columns are in another order, and in the reference's order it is wrong too */
+	bool            none; /* no number is finite on both sides: the local errors are 0, and not measured */
+	int64_t         independent_numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
+	int             span;                /* number of nodes from captured tensors to here, including its own */
+	int             charged_to;          /* the earlier checkpoint charged with the span; -1 */
+	bool            recorder_fault;      /* the capture is wrong: its readers used other numbers */
+	vn_column_order columns;             /* the order of its columns */
+	bool            wrong_in_order; /* its columns are in another order, and in the reference's order it is wrong too */
 } vn_replayed;
 
 /* Where numbers left the range of a format (overflow.h). */
@@ -147,10 +147,10 @@ typedef struct vn_checkpoint {
 	int            channels;     /* its pool for worst_channel_* (pool_channels.h); -1: none */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
-	bool           reordered; /* misshapen: it holds the reference's numbers in another order (holds) */
+	bool           reordered; /* misshapen: it holds the reference's numbers in another order (contents) */
 	vn_misfit      misfit;
 	char          *detail;          /* one line if not measured, or if invalid_floor; NULL */
-	char          *holds;           /* misshapen: what it holds instead; NULL: not known */
+	char          *contents;        /* misshapen: what it holds instead; NULL: not known */
 	vn_measured    m;               /* n == 0: not measured */
 	int64_t        rows;            /* rows of logits, if measured */
 	bool           not_run;         /* the candidate's run was stopped before it */
@@ -287,7 +287,7 @@ typedef struct vn_result {
 	vn_verified digests; /* of the stored tensors that were read, over all recordings */
 
 	/* floor. */
-	char floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
+	char floor_from[200]; /* "the reference engine in f16 on MODEL"; empty: none */
 	/* checkpoints whose floor was rejected; the first; -1 */
 	int  n_invalid_floors, first_invalid_floor;
 

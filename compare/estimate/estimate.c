@@ -23,7 +23,7 @@ typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 
 /* ---- learned positions ----------------------------------------------------------------------- */
 
-enum { ASKED = 8 }; /* the most tokens that are compared with the rows of the table */
+enum { TESTED = 8 }; /* the most tokens that are compared with the rows of the table */
 
 /* The squared error of the candidate's token `at` if its position is `by` rows further on. own: the
  * result with the unmodified table. */
@@ -50,7 +50,7 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, doubl
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first,
-				  some = rows < ASKED ? rows : ASKED;
+				  some = rows < TESTED ? rows : TESTED;
 	double  least = (double)INFINITY;
 	int64_t best = 0;
 
@@ -193,15 +193,15 @@ static bool is_shared(vn_op op)
 /* Counts how many operations of the span h changes, and how many it could. */
 static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 {
-	const vn_plan        *p = t->site->plan;
-	const vn_node        *a = &p->node[h->node];
-	const vn_change_reach reach = h->change.constants.reach;
-	const int             n = t->site->n_span, *span = t->site->span;
+	const vn_plan         *p = t->site->plan;
+	const vn_node         *a = &p->node[h->node];
+	const vn_change_places places = h->change.constants.places;
+	const int              n = t->site->n_span, *span = t->site->span;
 
 	h->places = 0;
 	for (int i = 0; i < n; i++) {
 		const vn_node *b = &p->node[span[i]];
-		if (b->op != a->op || (reach == VN_IN_LAYER && b->layer != a->layer) || (reach == VN_AT_NODE && b != a))
+		if (b->op != a->op || (places == VN_IN_LAYER && b->layer != a->layer) || (places == VN_AT_NODE && b != a))
 			continue;
 		h->other = span[i] != h->node ? span[i] : h->other;
 		h->places++;
@@ -237,7 +237,7 @@ static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
 		vn_hypothesis h = { .node = node[i],
 			                .change = { .kind = VN_BY_CONSTANTS,
-			                            .constants.reach = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+			                            .constants.places = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
 		count_places(t, &h);
 		if (h.places)
 			st = fit_rows(t, &h, true, err);

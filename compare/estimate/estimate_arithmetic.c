@@ -89,13 +89,13 @@ static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double
 {
 	vn_hypothesis h = { .finding = VN_NARROW,
 		                .node = t->site->plan->value[t->site->target].node,
-		                .capture = t->consumed == VN_CONSUMED_OTHERS,
+		                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
 		                .change = { .kind = VN_BY_NARROW } };
 	int64_t       least = -1, off;
 	vn_status     st = VN_OK;
 	vn_error      none = { "" };
 
-	for (int whole = 0; !st && whole < (t->site->n_span == 1 && !h.capture ? 2 : 1); whole++) {
+	for (int whole = 0; !st && whole < (t->site->n_span == 1 && !h.recorder_fault ? 2 : 1); whole++) {
 		const vn_narrow_edit edit = { .format = format, .whole = whole };
 		st = vn_narrow_make(t, &edit, y, &off, &none);
 		if (st || off < 0 || (least >= 0 && off >= least))
@@ -132,8 +132,8 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 
 /* ---- another activation ---------------------------------------------------------------------- */
 
-enum { ASKED = 4096 }; /* numbers that select the likely one */
-#define PROMISES 0.1   /* the most that a likely mistake may leave, of the error */
+enum { TESTED = 4096 }; /* numbers that select the likely one */
+#define PROMISES 0.1    /* the most that a likely mistake may leave, of the error */
 
 static double square_distance(const vn_tensor *is, const double *y, const vn_tensor *own, int64_t n, int64_t stride)
 {
@@ -149,7 +149,7 @@ static double square_distance(const vn_tensor *is, const double *y, const vn_ten
 vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *cand = &t->site->cand;
-	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / ASKED, n = (all + stride - 1) / stride;
+	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / TESTED, n = (all + stride - 1) / stride;
 	vn_hypothesis    h = { .finding = VN_OTHER_ACTIVATION,
 		                   .node = t->site->plan->value[t->site->target].node,
 		                   .change.kind = VN_BY_ACTIVATION };

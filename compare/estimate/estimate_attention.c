@@ -175,18 +175,18 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 
 /* ---- mistakes that no constant expresses ----------------------------------------------------- */
 
-enum { ATTEND_QUERIES = 12 }; /* queries that are asked */
+enum { ATTEND_QUERIES = 12 }; /* queries that are tested */
 #define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
 #define EDIT_LEAVES            0.25 /* the most that a likely mistake may leave, of the error */
 
-typedef struct asked {
+typedef struct tested {
 	vn_explain_trial *t;
 	vn_attend         a;
 	double           *y, *is;      /* (width) each: a row as computed, as recorded */
 	int64_t           T, R, width; /* width: numbers of a row, all heads */
-} asked;
+} tested;
 
-static void row_of(const asked *x, const vn_tensor *t, int64_t row, double *y)
+static void row_of(const tested *x, const vn_tensor *t, int64_t row, double *y)
 {
 	const int64_t each = vn_attend_width(&x->a);
 
@@ -197,7 +197,7 @@ static void row_of(const asked *x, const vn_tensor *t, int64_t row, double *y)
 }
 
 /* The squared error of the selected rows under the edit; NULL: with the unmodified operation. */
-static double left_with(asked *x, const vn_attend_edit *edit)
+static double left_with(tested *x, const vn_attend_edit *edit)
 {
 	double left = 0;
 
@@ -216,7 +216,7 @@ static double left_with(asked *x, const vn_attend_edit *edit)
 
 /* The first row in error, where the second call began. 0: no row is in error, or the first one
  * is. */
-static int64_t first_off(asked *x)
+static int64_t first_off(tested *x)
 {
 	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token;
 
@@ -288,7 +288,7 @@ static vn_attend_edit edit_for(int i, int call)
 }
 
 /* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
-static vn_status find_best(asked *x, int call, int *best, double *least, vn_error *err)
+static vn_status find_best(tested *x, int call, int *best, double *least, vn_error *err)
 {
 	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
 	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
@@ -310,7 +310,7 @@ static vn_status find_best(asked *x, int call, int *best, double *least, vn_erro
 	return VN_OK;
 }
 
-static vn_status try_best(asked *x, vn_error *err)
+static vn_status try_best(tested *x, vn_error *err)
 {
 	const vn_step *step;
 	/* A recording that states one call may come from several calls. */
@@ -371,7 +371,7 @@ vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      node = p->value[t->site->target].node;
-	asked          x = { .t = t };
+	tested         x = { .t = t };
 	bool           made;
 	vn_status      st;
 

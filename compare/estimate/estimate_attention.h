@@ -7,7 +7,7 @@
 #include "compare/hypothesis/trial.h"
 
 /* Fits a sliding window, also one that keeps the first keys visible. at->node is an attention; at's
- * reach says which others have the same window. */
+ * constants.places says which others have the same window. */
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 /* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the
  * first; its own; those of the first call. On a few queries a fitted scale or window explains them

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { QUERIES_ASKED = 4, HEADS = 8 }; /* queries that are tested, heads of each */
-enum { MOVED = 64, MOST_BLOCK = 256 }; /* the most slots that moved; the most tokens of a block */
+enum { QUERIES_TESTED = 4, HEADS = 8 }; /* queries that are tested, heads of each */
+enum { MOVED = 64, MOST_BLOCK = 256 };  /* the most slots that moved; the most tokens of a block */
 enum { PADDING = 1 << 20 };
 #define CACHE_LEAVES 0.05 /* of the error: the right answer leaves less */
 
@@ -378,7 +378,7 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	    t->x->unmodified.local.bad)
 		return VN_OK;
 	const int64_t T = t->site->cand.shape.dim[0];
-	x.R = T < QUERIES_ASKED ? T : QUERIES_ASKED;
+	x.R = T < QUERIES_TESTED ? T : QUERIES_ASKED;
 	for (int64_t r = 0; r < x.R; r++)
 		x.row[r] = (T - 1) * (r + 1) /
 		           x.R; /* at equal distances up to the last token; without the first one if there are several */

@@ -103,7 +103,7 @@ static vn_status fit_tail(vn_tested_product *p, vn_error *err)
 		const int     n = (int)(p->N / best);
 		vn_hypothesis rank = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
 		                                     VN_RANKS_MOST * (ldexp(1, n - 1) - 1) + n);
-		rank.capture = p->t->consumed == VN_CONSUMED_OTHERS;
+		rank.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		const vn_status st = vn_try(p->t, &rank, err);
 		if (st)
 			return st;
@@ -131,7 +131,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 			continue;
 		vn_hypothesis h = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
 		                                  (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
-		h.capture = p->t->consumed == VN_CONSUMED_OTHERS;
+		h.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		st = vn_try(p->t, &h, err);
 	}
 	return st;

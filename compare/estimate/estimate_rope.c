@@ -22,16 +22,16 @@ enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */
 
 typedef struct turning {
-	vn_rope         rope;
-	vn_rope_variant variant;
-	int             pairs;
-	int64_t         tokens;
-	double complex *z;                /* (tokens) of one pair */
-	double          f[PAIRS_MAX];     /* radians for each token */
-	double          start[PAIRS_MAX]; /* radians of the first token */
-	double          apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
-	int64_t         first;            /* index of that token in the rotation's input */
-	double          coherence;        /* the smallest |z| / size of all pairs */
+	vn_rope            rope;
+	vn_rope_experiment experiment;
+	int                pairs;
+	int64_t            tokens;
+	double complex    *z;                /* (tokens) of one pair */
+	double             f[PAIRS_MAX];     /* radians for each token */
+	double             start[PAIRS_MAX]; /* radians of the first token */
+	double             apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
+	int64_t            first;            /* index of that token in the rotation's input */
+	double             coherence;        /* the smallest |z| / size of all pairs */
 } turning;
 
 /* Measures the rotation of pair i from x to y, both (tokens, heads, K), y in double. unmodified:
@@ -44,7 +44,7 @@ static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, c
 	int64_t        a, b;
 	double complex all = 0, apart = 0;
 
-	vn_rope_pair(&r->rope, &r->variant, K, i, &a, &b);
+	vn_rope_pair(&r->rope, &r->experiment, K, i, &a, &b);
 	for (int64_t p = 0; p < r->tokens; p++) {
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
@@ -109,14 +109,14 @@ static vn_status measure_turns(vn_explain_trial *t, turning *r, const float *unm
 
 /* ---- what may have made such turns ----------------------------------------------------------- */
 
-static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_variant *variant)
+static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_experiment *experiment)
 {
 	vn_constant_put(h, "type", (double)rope->type);
 	vn_constant_put(h, "rotary_dim", rope->rotary_dim);
-	vn_constant_put(h, "pairing", variant->pairing);
-	vn_constant_put(h, "one_position", variant->one_position);
-	vn_constant_put(h, "step_offset", variant->step_offset);
-	vn_constant_put(h, "turn", variant->turn);
+	vn_constant_put(h, "pairing", experiment->pairing);
+	vn_constant_put(h, "one_position", experiment->one_position);
+	vn_constant_put(h, "step_offset", experiment->step_offset);
+	vn_constant_put(h, "turn", experiment->turn);
 	vn_constant_put(h, "theta", rope->theta);
 	vn_constant_put(h, "factor", rope->factor);
 	if (rope->type == VN_ROPE_LLAMA3) {
@@ -124,22 +124,22 @@ static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_varian
 		vn_constant_put(h, "high_freq_factor", rope->high_freq_factor);
 		vn_constant_put(h, "original_context", rope->original_context);
 	}
-	vn_constant_put(h, "offset", variant->offset);
+	vn_constant_put(h, "offset", experiment->offset);
 }
 
 /* Does the rotation also pair other columns? That is a mistake of its own. */
-static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope_variant *variant)
+static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope_experiment *experiment)
 {
-	return variant->pairing != t->site->plan->node[node].x.rope.pairing;
+	return experiment->pairing != t->site->plan->node[node].x.rope.pairing;
 }
 
-static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, const vn_rope_variant *variant,
+static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, const vn_rope_experiment *experiment,
                           vn_finding finding, vn_hypothesis *h, vn_error *err)
 {
 	h->finding = finding;
-	h->paired = paired_otherwise(t, node, variant);
+	h->paired = paired_otherwise(t, node, experiment);
 	h->node = node;
-	put_rope(h, rope, variant);
+	put_rope(h, rope, experiment);
 	return vn_try(t, h, err);
 }
 
@@ -184,21 +184,21 @@ static double scaling_of(const vn_rope *rope, scaled_by what)
 #define NEAR_TWO     0.1 /* the same for a factor */
 
 /* What the observed rotations are compared with. unmodified, room: (pairs) */
-typedef struct asked {
+typedef struct tested {
 	const turning *r;
 	const vn_list *lists;
 	scaled_by      what;
 	const float   *unmodified;
 	float         *room;
-} asked;
+} tested;
 
 /* How far the frequencies under this number are from the observed ones: a sum of squares. */
 static double off_by(const void *of, double x)
 {
-	const asked *a = of;
-	vn_rope      rope = a->r->rope;
-	double       sum = 0;
-	float        af;
+	const tested *a = of;
+	vn_rope       rope = a->r->rope;
+	double        sum = 0;
+	float         af;
 
 	set_scaling(&rope, a->what, x);
 	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
@@ -217,7 +217,7 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
 	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
 						most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
 
-	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
+	return vn_search_grid(off_by, &(tested) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
 	                      GRID)
 	    .x;
 }
@@ -226,7 +226,7 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
  * counting whole turns. */
 static double off_by_turns(const void *of, double theta)
 {
-	const asked   *a = of;
+	const tested  *a = of;
 	const turning *r = a->r;
 	vn_rope        rope = r->rope;
 	double         miss = 0;
@@ -245,7 +245,7 @@ static double theta_of_one(const turning *r, const vn_list *lists, const float *
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
+	const double theta = vn_search_grid(off_by_turns, &(tested) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
 	                                    THETA_MAX, GRID, FINER, FEWER)
 	                         .x;
 
@@ -263,7 +263,7 @@ static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_r
 		return VN_OK;
 	while (!st && !fits && vn_next_round_number(&written, &rope.theta)) {
 		vn_hypothesis h = { 0 };
-		st = try_rope(t, node, &rope, &r->variant, finding, &h, err);
+		st = try_rope(t, node, &rope, &r->experiment, finding, &h, err);
 		fits = vn_fits(t, &h);
 	}
 	return st;
@@ -281,7 +281,7 @@ static vn_status try_scaled(vn_explain_trial *t, int node, const turning *r, sca
 	if (x == scaling_of(&rope, what))
 		return VN_OK;
 	set_scaling(&rope, what, x);
-	st = try_rope(t, node, &rope, &r->variant, finding_of[what], &h, err);
+	st = try_rope(t, node, &rope, &r->experiment, finding_of[what], &h, err);
 	*fits = vn_fits(t, &h);
 	return st;
 }
@@ -327,11 +327,11 @@ static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, cons
  * unmodified: (pairs). */
 static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
-	vn_hypothesis   h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
-	vn_rope_variant variant = r->variant;
-	int             best = 0;
-	double          least = (double)INFINITY;
-	vn_status       st;
+	vn_hypothesis      h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
+	vn_rope_experiment experiment = r->experiment;
+	int                best = 0;
+	double             least = (double)INFINITY;
+	vn_status          st;
 
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
@@ -344,22 +344,23 @@ static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, con
 	}
 	if (best == 0)
 		return VN_OK;
-	put_rope(&h, &r->rope, &variant);
-	h.paired = paired_otherwise(t, node, &variant);
-	if ((st = vn_fit_whole(t, &h, variant.offset + best, variant.offset - OFFSETS, variant.offset + OFFSETS, err)) ||
+	put_rope(&h, &r->rope, &experiment);
+	h.paired = paired_otherwise(t, node, &experiment);
+	if ((st = vn_fit_whole(t, &h, experiment.offset + best, experiment.offset - OFFSETS, experiment.offset + OFFSETS,
+	                       err)) ||
 	    r->first == 0)
 		return st;
-	variant.step_offset = best;
-	return try_rope(t, node, &r->rope, &variant, VN_OFFSET_LATER, &later, err);
+	experiment.step_offset = best;
+	return try_rope(t, node, &r->rope, &experiment, VN_OFFSET_LATER, &later, err);
 }
 
 /* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
  * rotation (R12). unmodified: (pairs). */
 static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
-	vn_rope_variant variant = r->variant;
-	vn_hypothesis   h = { 0 };
-	double          least = (double)INFINITY;
+	vn_rope_experiment experiment = r->experiment;
+	vn_hypothesis      h = { 0 };
+	double             least = (double)INFINITY;
 
 	for (int i = 0; i < r->pairs; i++)
 		if (fabs(r->f[i]) * (double)r->tokens > STILL)
@@ -370,19 +371,19 @@ static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, c
 			miss += 1 - cos(r->start[i] - c * (double)unmodified[i]);
 		if (miss < least) {
 			least = miss;
-			variant.offset = c;
+			experiment.offset = c;
 		}
 	}
-	if (!variant.offset)
+	if (!experiment.offset)
 		return VN_OK;
-	variant.one_position = 1;
-	return try_rope(t, node, &r->rope, &variant, VN_ONE_POSITION, &h, err);
+	experiment.one_position = 1;
+	return try_rope(t, node, &r->rope, &experiment, VN_ONE_POSITION, &h, err);
 }
 
 static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
-	vn_rope_variant variant = r->variant;
-	double          xy = 0, xx = 0;
+	vn_rope_experiment experiment = r->experiment;
+	double             xy = 0, xx = 0;
 
 	for (int i = 0; i < r->pairs; i++) {
 		xy += r->f[i] * (double)unmodified[i];
@@ -400,8 +401,8 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 		vn_hypothesis h = { 0 };
 		if (!(more = vn_next_round_number(&written, &factor)))
 			factor = by;
-		variant.turn = (r->variant.turn != 0 ? r->variant.turn : 1) * factor;
-		st = try_rope(t, node, &r->rope, &variant, VN_STRETCH, &h, err);
+		experiment.turn = (r->experiment.turn != 0 ? r->experiment.turn : 1) * factor;
+		st = try_rope(t, node, &r->rope, &experiment, VN_STRETCH, &h, err);
 	}
 	return st;
 }
@@ -438,8 +439,8 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
 	     pairing++) {
 		r->rope = p->node[node].c.rope.rope;
-		r->variant = p->node[node].x.rope;
-		r->variant.pairing = pairing;
+		r->experiment = p->node[node].x.rope;
+		r->experiment.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
 		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, unmodified, &af);
 		if ((st = measure_turns(t, r, unmodified, err)) || r->coherence < COHERENT)

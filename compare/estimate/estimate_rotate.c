@@ -106,7 +106,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
  * be a fraction. Some of the tokens in error are measured, and a map from their positions to the
  * measured ones is tried in full. */
 
-enum { PAIRS_MAX = 1024, ASKED = 16 };
+enum { PAIRS_MAX = 1024, TESTED = 16 };
 enum {
 	STEPS = 4,
 	FINER = 16,
@@ -115,12 +115,12 @@ enum {
 #define NEAR_POSITION 0.05 /* a position this near to the expected one counts as equal */
 
 typedef struct turned {
-	const vn_rope         *rope;
-	const vn_rope_variant *variant;
-	const vn_tensor        x; /* (S,H,K) */
-	const double          *y; /* (T,H,K) */
-	int64_t                first, S;
-	float                  f[PAIRS_MAX];
+	const vn_rope            *rope;
+	const vn_rope_experiment *experiment;
+	const vn_tensor           x; /* (S,H,K) */
+	const double             *y; /* (T,H,K) */
+	int64_t                   first, S;
+	float                     f[PAIRS_MAX];
 } turned;
 
 /* How well a rotation by position p agrees: the larger, the better. */
@@ -144,7 +144,7 @@ static double position_of(const turned *r, int64_t t)
 
 	for (int i = 0; i < half; i++) {
 		int64_t j, k;
-		vn_rope_pair(r->rope, r->variant, K, i, &j, &k);
+		vn_rope_pair(r->rope, r->experiment, K, i, &j, &k);
 		z[i] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        from = ((r->first + t) * H + h) * K, to = (t * H + h) * K;
@@ -204,7 +204,7 @@ static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, dou
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	vn_to_f64(*y, t->site->cand.data, t->site->cand.dtype, n);
 	turned is = { .rope = &p->node[node].c.rope.rope,
-		          .variant = vn_node_rope_variant(&p->node[node]),
+		          .experiment = vn_node_rope_experiment(&p->node[node]),
 		          .x = x,
 		          .y = *y,
 		          .first = t->site->first,
@@ -231,12 +231,12 @@ static bool is_off(const vn_explain_trial *t, const double *y, int64_t row)
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-typedef struct asked {
-	double at[ASKED], is[ASKED];
+typedef struct tested {
+	double at[TESTED], is[TESTED];
 	int    n;
-} asked;
+} tested;
 
-static bool maps_all(const asked *a, const vn_position_map *m)
+static bool maps_all(const tested *a, const vn_position_map *m)
 {
 	bool all = true;
 
@@ -247,7 +247,7 @@ static bool maps_all(const asked *a, const vn_position_map *m)
 	return all;
 }
 
-static vn_status try_map(vn_explain_trial *t, const asked *a, vn_position_map m, bool *done, vn_error *err)
+static vn_status try_map(vn_explain_trial *t, const tested *a, vn_position_map m, bool *done, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_POSITIONS_OF_SOME,
 		                .node = t->site->plan->value[t->site->target].node,
@@ -262,7 +262,7 @@ static vn_status try_map(vn_explain_trial *t, const asked *a, vn_position_map m,
 
 /* A factor that stretches from position 0 on, or from the first token of the run
  * or the one before. */
-static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_map m, double factor, bool *done,
+static vn_status try_factors(vn_explain_trial *t, const tested *a, vn_position_map m, double factor, bool *done,
                              vn_error *err)
 {
 	const double     from[] = { 0, (double)m.first, (double)m.first - 1 };
@@ -286,7 +286,7 @@ static vn_status try_factors(vn_explain_trial *t, const asked *a, vn_position_ma
 }
 
 /* The slope of the measured positions over the positions of the tokens. */
-static double slope_of(const asked *a)
+static double slope_of(const tested *a)
 {
 	double x = 0, y = 0, xy = 0, xx = 0;
 
@@ -301,7 +301,7 @@ static double slope_of(const asked *a)
 	return xx > 0 ? xy / xx : 0;
 }
 
-static vn_status try_maps(vn_explain_trial *t, const asked *a, vn_position_map m, vn_error *err)
+static vn_status try_maps(vn_explain_trial *t, const tested *a, vn_position_map m, vn_error *err)
 {
 	bool      done = false;
 	vn_status st;
@@ -328,7 +328,7 @@ vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err)
 	turned        *r = malloc(sizeof *r);
 	double        *y = NULL;
 	int64_t        first = -1, last = -1;
-	asked          a = { .n = 0 };
+	tested         a = { .n = 0 };
 	vn_status      st = r ? open_turned(t, t->site->plan->value[t->site->target].node, r, &y, err)
 	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
@@ -339,8 +339,8 @@ vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err)
 		}
 	const int64_t many = first < 0 ? 0 : last - first + 1;
 	bool          good = many > 0;
-	for (int64_t i = 0; good && i < many && i < ASKED; i++) {
-		const int64_t row = first + (many <= ASKED ? i : (many - 1) * i / (ASKED - 1));
+	for (int64_t i = 0; good && i < many && i < TESTED; i++) {
+		const int64_t row = first + (many <= TESTED ? i : (many - 1) * i / (TESTED - 1));
 		a.at[a.n] = (double)(t->site->first + row);
 		a.is[a.n] = position_of(r, row);
 		good = !isnan(a.is[a.n++]);
@@ -370,16 +370,16 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 		const double     turn = t->site->plan->node[at->node].x.rope.turn;
 		const double     is = position_of(r, 0), by = is / (double)t->site->first;
 		bool             done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
-		double           as;
+		double           factor;
 		/* One position in the place of another is an offset as well, so only a number that a person
 		 * wrote is a factor. */
 		vn_round_numbers written = { .x = by, .most = 3, .inverse = true };
-		while (!st && !done && vn_next_round_number(&written, &as))
+		while (!st && !done && vn_next_round_number(&written, &factor))
 			for (int later = 1; !st && later >= 0; later--) {
 				vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
-				if (!(fabs(as * (double)t->site->first - is) < NEAR_POSITION))
+				if (!(fabs(factor * (double)t->site->first - is) < NEAR_POSITION))
 					continue;
-				vn_constant_put(&h, "turn", (turn != 0 ? turn : 1) * as);
+				vn_constant_put(&h, "turn", (turn != 0 ? turn : 1) * factor);
 				st = vn_try(t, &h, err);
 				done = done || (!st && vn_fits(t, &h));
 			}

@@ -110,7 +110,7 @@ static int right_ones(const vn_comparison *c, const vn_explanation *x, int point
 
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.captured || p->replay.columns ||
+		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.recorder_fault || p->replay.columns ||
 		    strcmp(p->name, name_of(c, x)) != 0)
 			continue;
 		first = first < 0 || p->step < c->result.point[first].step ? i : first;
@@ -245,7 +245,7 @@ static vn_status examine_step(group *g, int which, vn_error *err)
 	vn_status       st = VN_OK;
 
 	for (int i = 0; !st && i < x->n_fit; i++)
-		if (!x->by[i].capture &&
+		if (!x->by[i].recorder_fault &&
 		    (vn_hypothesis_is_fitted(&x->by[i]) || (is_one_fault(&x->by[i]) && (!x->fitted || x->by[i].heads))))
 			st = hold_against(g, x, &x->by[i], err);
 	return st;
@@ -269,7 +269,7 @@ static vn_status conclude_step(group *g, int which, vn_error *err)
 	g->t->x = x;
 	if (keep_unrefuted(g, which))
 		return VN_OK;
-	x->like = -1;
+	x->same_answer_as = -1;
 	/* An answer found in the first round must hold too. One that concerns some heads only would
 	 * be found again. */
 	for (int again = 0; !st && again < 2; again++) {
@@ -306,7 +306,7 @@ static vn_status lend_hypothesis(group *g, int which, vn_error *err)
 				vn_conclude(g->t);
 		}
 	if (x->n_fit)
-		vn_lines_free(&x->looks);
+		vn_lines_free(&x->error_shape);
 	return st;
 }
 

@@ -162,7 +162,7 @@ static void add_best_shape(vn_explain_trial *t, const grid *g)
 	say_numbers(g, (shape)best, numbers, sizeof numbers);
 	if (left[best] > ALL * whole)
 		snprintf(rest, sizeof rest, " but %.2g %%", 100 * left[best] / whole);
-	vn_lines_add(&t->x->looks, "%s: %s; this explains all%s of the error", says[best], numbers, rest);
+	vn_lines_add(&t->x->error_shape, "%s: %s; this explains all%s of the error", says[best], numbers, rest);
 }
 
 static vn_status add_shape(vn_explain_trial *t, vn_error *err)
@@ -218,7 +218,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	    !(st = vn_measure_brief(&t->own, c, t->site->axes, false, t->c->request.options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
-			vn_lines_add(&t->x->looks,
+			vn_lines_add(&t->x->error_shape,
 			             "sums kept in float16 (%s): its nmse is %.2g times the error that such sums "
 			             "cause",
 			             vn_mistake_id(VN_MISTAKE_P4), times);
@@ -234,7 +234,7 @@ vn_status vn_error_shape(vn_explain_trial *t, vn_error *err)
 	                              VN_PEAK_LIMIT * t->x->unmodified.local.floor_token, &p, err);
 
 	for (int i = 0; !st && i < p.words.n; i++)
-		vn_lines_add(&t->x->looks, "%s", p.words.line[i]);
+		vn_lines_add(&t->x->error_shape, "%s", p.words.line[i]);
 	vn_profile_free(&p);
 	return st || (st = add_shape(t, err)) ? st : add_half_sums(t, err);
 }

@@ -5,7 +5,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* Adds the description to t->x->looks. */
+/* Adds the description to t->x->error_shape. */
 vn_status vn_error_shape(vn_explain_trial *t, vn_error *err);
 
 #endif

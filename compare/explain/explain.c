@@ -97,7 +97,7 @@ static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 
 	for (int i = 0; dot && i < x->n; i++) {
 		const char *other = strchr(c->result.point[x->of[i].point].name, '.');
-		if (x->of[i].n_fit && x->of[i].like < 0 && other && strcmp(other, dot) == 0)
+		if (x->of[i].n_fit && x->of[i].same_answer_as < 0 && other && strcmp(other, dot) == 0)
 			return i;
 	}
 	return -1;
@@ -120,7 +120,7 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	const int       like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
 	vn_status       st;
 
-	*x = (vn_explanation) { .point = point, .like = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
+	*x = (vn_explanation) { .point = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
 	t->x = x;
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
@@ -131,7 +131,7 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	}
 	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
 	if (!st && like >= 0 && !x->n_fit) {
-		x->like = -1;
+		x->same_answer_as = -1;
 		clear_explanation(x);
 		st = vn_explain_point(t, NULL, err);
 	}
@@ -188,7 +188,7 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 		x->margin = o->margin;
 		x->fitted = o->fitted;
 		x->unmodified = o->unmodified;
-		vn_lines_free(&x->looks);
+		vn_lines_free(&x->error_shape);
 	}
 }
 
@@ -236,7 +236,7 @@ void vn_explanations_free(vn_explanations *x)
 {
 	for (int i = 0; i < x->n; i++) {
 		free(x->of[i].by);
-		vn_lines_free(&x->of[i].looks);
+		vn_lines_free(&x->of[i].error_shape);
 	}
 	free(x->of);
 	*x = (vn_explanations) { 0 };

@@ -104,7 +104,7 @@ static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 #define POOR 0.5 /* of the limit: most correct operations leave less */
 
 /* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
-static vn_status look_beside(vn_explain_trial *t, vn_error *err)
+static vn_status try_fits_after_answer(vn_explain_trial *t, vn_error *err)
 {
 	vn_explanation *x = t->x;
 	const double    best = x->by[0].limit_fraction;
@@ -130,7 +130,7 @@ static vn_status try_catalogue(vn_explain_trial *t, vn_error *err)
 	if (st)
 		return st;
 	vn_conclude(t);
-	return !t->x->n_fit || (st = look_beside(t, err)) ? st : vn_catalogue_alike(t, err);
+	return !t->x->n_fit || (st = try_fits_after_answer(t, err)) ? st : vn_catalogue_alike(t, err);
 }
 
 /* Tries the numbers of another token and of another step. Neither answer may hide the other, so

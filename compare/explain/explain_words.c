@@ -30,7 +30,7 @@ static bool recorded_right(const vn_comparison *c, int step, const char *name)
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
 		if (p->step == step && p->replayed && strcmp(p->name, name) == 0)
-			return !vn_local_beyond(p) && !p->replay.captured;
+			return !vn_local_beyond(p) && !p->replay.recorder_fault;
 	}
 	return false;
 }
@@ -43,7 +43,7 @@ static const char *made_at(const vn_comparison *c, const vn_explanation *x, cons
 	const int      v = vn_plan_find(p, c->result.point[x->point].name);
 	const bool     here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
 	const char    *name = p->value[p->node[h->node].out[0]].name;
-	snprintf(text, WHERE, "%s%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part,
+	snprintf(text, WHERE, "%s%s%s%s%s%s", *h->heads_only ? ", " : "", h->heads_only,
 	         !here      ? ", at "
 	         : *h->also ? ", here"
 	                    : "",
@@ -60,7 +60,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 
 	text[0] = 0;
 	if (vn_local_is_order(&c->result.point[x->point]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_lying(c, &c->result.point[x->point], at));
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_column_order(c, &c->result.point[x->point], at));
 	else if (vn_overflow_is_all(&c->result.point[x->point]))
 		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_overflow(&c->result.point[x->point], at));
 	else if (*x->why_not)
@@ -70,9 +70,9 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	else {
 		const vn_hypothesis *h = &x->by[0];
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at),
-		            *h->holds ? " (" : "", h->holds, *h->holds ? ")" : "",
-		            *h->id && !h->capture && h->finding != VN_PARALLEL_BLOCK &&
-		                    c->result.point[x->point].replay.captured
+		            *h->recorded_instead ? " (" : "", h->recorded_instead, *h->recorded_instead ? ")" : "",
+		            *h->id && !h->recorder_fault && h->finding != VN_PARALLEL_BLOCK &&
+		                    c->result.point[x->point].replay.recorder_fault
 		                ? "; only the recording is wrong: the run continued with other numbers"
 		                : "");
 	}
@@ -87,8 +87,8 @@ static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lin
 		            x->by[i].words, made_at(c, x, &x->by[i], at));
 	}
 	vn_lines_add(lines, "equally good on this data: %s", text);
-	if (*x->separate)
-		vn_lines_add(lines, "to tell them apart: %s", x->separate);
+	if (*x->separating_input)
+		vn_lines_add(lines, "to tell them apart: %s", x->separating_input);
 }
 
 /* The answers that fit here but not in the other steps. */
@@ -97,7 +97,7 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 	for (int i = x->n_alias; i < x->n; i++)
 		if (x->by[i].refuted)
 			vn_lines_add(lines, "%s fits here too, but is ruled out: %s", *x->by[i].id ? x->by[i].id : x->by[i].words,
-			             x->by[i].against);
+			             x->by[i].contradicted_by);
 }
 
 /* The recording itself says that its positions count from another number than the reference's. */
@@ -137,11 +137,11 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		if (x->n && !x->by[0].refuted && isfinite(x->unmodified.limit_fraction) &&
 		    x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
 			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.0f)", x->by[0].id,
-			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].in_part ? ", " : "", x->by[0].in_part,
-			             share_explained(x, share), vn_hypothesis_residual(&x->by[0]),
+			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].heads_only ? ", " : "",
+			             x->by[0].heads_only, share_explained(x, share), vn_hypothesis_residual(&x->by[0]),
 			             vn_hypothesis_residual(&x->unmodified), VN_LOCAL_LIMIT);
-		for (int i = 0; i < x->looks.n; i++)
-			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
+		for (int i = 0; i < x->error_shape.n; i++)
+			vn_lines_add(lines, "the error looks like: %s", x->error_shape.line[i]);
 		list_refuted(x, lines);
 		return;
 	}
@@ -159,8 +159,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		vn_lines_add(
 			lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on "
 				   "differences of positions, so they are unaffected unless steps have different offsets");
-	if (*x->by[0].against)
-		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
+	if (*x->by[0].contradicted_by)
+		vn_lines_add(lines, "not in every step: %s", x->by[0].contradicted_by);
 	if (x->n_alias > 1)
 		list_aliases(c, x, lines);
 	list_refuted(x, lines);
@@ -174,8 +174,8 @@ static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_
 	if (vn_local_is_order(&c->result.point[a->point]) || vn_local_is_order(&c->result.point[b->point]))
 		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point]) &&
 		       c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns &&
-		       strcmp(vn_say_lying(c, &c->result.point[a->point], one),
-		              vn_say_lying(c, &c->result.point[b->point], other)) == 0;
+		       strcmp(vn_say_column_order(c, &c->result.point[a->point], one),
+		              vn_say_column_order(c, &c->result.point[b->point], other)) == 0;
 	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 

@@ -1,6 +1,6 @@
 /* sentences.c: see sentences.h. */
 #include "compare/explain/sentences.h"
-#include "compare/explain/sentence.h"
+#include "compare/explain/sentence_writers.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
@@ -81,9 +81,9 @@ static void put_part(vn_hypothesis *h)
 		vn_text_add(which, sizeof which, last > i ? "%s%d-%d" : "%s%d", *which ? ", " : "", i, last);
 	}
 	if (strlen(which) >= sizeof which - 1)
-		snprintf(h->in_part, sizeof h->in_part, "in %d of %d heads only", n, h->heads);
+		snprintf(h->heads_only, sizeof h->heads_only, "in %d of %d heads only", n, h->heads);
 	else if (h->heads)
-		snprintf(h->in_part, sizeof h->in_part, "in head%s %s of %d only", n > 1 ? "s" : "", which, h->heads);
+		snprintf(h->heads_only, sizeof h->heads_only, "in head%s %s of %d only", n > 1 ? "s" : "", which, h->heads);
 }
 
 /* That step's answer at the same point which differs only in its number. */
@@ -107,17 +107,20 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 
 	switch (h->speaks_against) {
 	case VN_WRONG_OTHERWISE:
-		snprintf(h->against, sizeof h->against, "step %d is wrong too, but not by this mistake", h->against_step);
+		snprintf(h->contradicted_by, sizeof h->contradicted_by, "step %d is wrong too, but not by this mistake",
+		         h->against_step);
 		break;
 	case VN_RIGHT_THERE:
-		snprintf(h->against, sizeof h->against, "step %d is right, but this mistake would change it", h->against_step);
+		snprintf(h->contradicted_by, sizeof h->contradicted_by, "step %d is right, but this mistake would change it",
+		         h->against_step);
 		break;
 	case VN_ONE_QUERY:
-		snprintf(h->against, sizeof h->against, "measured on a single query; no other step confirms it");
+		snprintf(h->contradicted_by, sizeof h->contradicted_by,
+		         "measured on a single query; no other step confirms it");
 		break;
 	case VN_ANOTHER_NUMBER:
 		there = in_step(c, all, x, h);
-		snprintf(h->against, sizeof h->against, "different in step %d: %.80s", h->against_step,
+		snprintf(h->contradicted_by, sizeof h->contradicted_by, "different in step %d: %.80s", h->against_step,
 		         there ? there->words : "");
 		break;
 	case VN_NOTHING_AGAINST: break;
@@ -160,7 +163,7 @@ const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, cons
 static bool by_capture(const vn_explanation *x)
 {
 	for (int i = 1; i < x->n_alias; i++)
-		if (x->by[i].capture != x->by[0].capture)
+		if (x->by[i].recorder_fault != x->by[0].recorder_fault)
 			return true;
 	return false;
 }
@@ -190,19 +193,19 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 	if (x->n_alias < 2)
 		return;
 	if ((name = uncaptured_words(c, x)))
-		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
+		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (by_capture(x))
-		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s",
+		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
 		         id ? id + 1 : c->result.point[x->point].name);
 	else if ((name = vn_counterpart(c, x, &beside)) && beside)
-		snprintf(x->separate, sizeof x->separate, "%s, which is %s here", name,
+		snprintf(x->separating_input, sizeof x->separating_input, "%s, which is %s here", name,
 		         beside->origin ? "also wrong" : "right");
 	else if (name)
-		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
+		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (vn_recording_tokens(c->opened.cand, NULL, NULL) < ENOUGH_TO_TELL)
-		snprintf(x->separate, sizeof x->separate, "a prompt of %d tokens or more", ENOUGH_TO_TELL);
+		snprintf(x->separating_input, sizeof x->separating_input, "a prompt of %d tokens or more", ENOUGH_TO_TELL);
 	else
-		snprintf(x->separate, sizeof x->separate,
+		snprintf(x->separating_input, sizeof x->separating_input,
 		         "another layer or another model; in this one both compute the same numbers");
 }
 

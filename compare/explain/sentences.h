@@ -5,8 +5,8 @@
 
 #include "compare/hypothesis/explanation.h"
 
-/* Fills id, words, also, in_part and against of every hypothesis, and `separate` of every
- * explanation. */
+/* Fills id, words, also, heads_only and contradicted_by of every hypothesis, and separating_input
+ * of every explanation. */
 void        vn_put_sentences(const vn_comparison *c, vn_explanations *x);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,
  * cached values for cached keys, and vice versa; NULL: none. Whether the counterpart is wrong too

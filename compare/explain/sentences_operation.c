@@ -1,5 +1,6 @@
-/* sentences_operation.c: see sentence.h: its constants, its matrix, its formats, what it reads. */
-#include "compare/explain/sentence.h"
+/* sentences_operation.c: see sentence_writers.h: its constants, its matrix, its formats, what it
+ * reads. */
+#include "compare/explain/sentence_writers.h"
 #include "compare/hypothesis/apply_computed.h"
 
 #include "libref/base/text.h"

@@ -57,7 +57,7 @@ static double map_position(const vn_position_map *m, int64_t at)
 }
 
 /* The angle of pair i at position `at`, which may be a fraction, for a frequency of 1. */
-static double angle_at(const vn_rope_variant *e, int64_t i, double at)
+static double angle_at(const vn_rope_experiment *e, int64_t i, double at)
 {
 	const double low = floor(at), p = (double)vn_rope_angle(e, 1.0f, i, 0, (int64_t)low);
 
@@ -65,10 +65,10 @@ static double angle_at(const vn_rope_variant *e, int64_t i, double at)
 }
 
 /* The sine and cosine of pair i at that position. */
-static void table_at(const vn_rope_variant *variant, const vn_rotate_edit *e, float frequency, float factor, int64_t i,
-                     double at, double *c, double *s)
+static void table_at(const vn_rope_experiment *experiment, const vn_rotate_edit *e, float frequency, float factor,
+                     int64_t i, double at, double *c, double *s)
 {
-	const double p = vn_in_format(angle_at(variant, i, at), e->positions);
+	const double p = vn_in_format(angle_at(experiment, i, at), e->positions);
 	const float  f = (float)vn_in_format((double)frequency, e->frequencies);
 	const double angle = vn_in_format((double)((float)p * f), e->angles);
 	const double cosine = vn_in_format(cos(angle) * (double)factor, e->table),
@@ -82,10 +82,10 @@ bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *ed
                     const int64_t *begins, const double *x, int64_t first, int64_t T, int64_t S, int64_t H, int64_t K,
                     double *y)
 {
-	const vn_rope         *r = &n->c.rope.rope;
-	const vn_rope_variant *variant = vn_node_rope_variant(n);
-	const int64_t          half = r->rotary_dim / 2;
-	float                 *f = malloc((size_t)half * sizeof *f + 1), factor = 1;
+	const vn_rope            *r = &n->c.rope.rope;
+	const vn_rope_experiment *experiment = vn_node_rope_experiment(n);
+	const int64_t             half = r->rotary_dim / 2;
+	float                    *f = malloc((size_t)half * sizeof *f + 1), factor = 1;
 
 	if (!f)
 		return false;
@@ -99,8 +99,8 @@ bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *ed
 		for (int64_t i = 0; i < half; i++) {
 			double  c, s;
 			int64_t j, k;
-			table_at(variant, edit, f[i], factor, i, at, &c, &s);
-			vn_rope_pair(r, variant, K, i, &j, &k);
+			table_at(experiment, edit, f[i], factor, i, at, &c, &s);
+			vn_rope_pair(r, experiment, K, i, &j, &k);
 			for (int64_t h = 0; h < H; h++) {
 				const double *xh = x + (t * H + h) * K;
 				double       *yh = y + (t * H + h) * K;

@@ -48,8 +48,8 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 {
 	const vn_node *n = &faulty->node[faulty->value[root].node];
 
-	if (h->capture && n->op == VN_OP_SLICE && n->c.slice.from == 0 && n->c.slice.width == n->c.slice.stride)
-		snprintf(h->holds, sizeof h->holds, "%s", faulty->value[n->in[0]].name);
+	if (h->recorder_fault && n->op == VN_OP_SLICE && n->c.slice.from == 0 && n->c.slice.width == n->c.slice.stride)
+		snprintf(h->recorded_instead, sizeof h->recorded_instead, "%s", faulty->value[n->in[0]].name);
 }
 
 /* A hypothesis that leaves more than this share of the error in the columns of a first look does
@@ -114,9 +114,9 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 		*settled = true;
 	} else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
-		h.capture = is_read(plan, root) && !is_read(made, root);
+		h.recorder_fault = is_read(plan, root) && !is_read(made, root);
 		put_held(made, root, &h);
-		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.capture == (t->consumed == VN_CONSUMED_OTHERS)) &&
+		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.recorder_fault == (t->consumed == VN_CONSUMED_OTHERS)) &&
 		    could_be(t, &made->node[made->value[root].node]))
 			st = some ? look_at_columns(t, made, vn_faulty_weights(f), &h, settled, err)
 			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
@@ -312,7 +312,7 @@ static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 	vn_hypothesis  h = { .finding = VN_EPS,
 		                 .node = node,
 		                 .fault = { 1 + fault },
-		                 .change = { .kind = VN_BY_CONSTANTS, .constants.reach = VN_AT_NODE } };
+		                 .change = { .kind = VN_BY_CONSTANTS, .constants.places = VN_AT_NODE } };
 
 	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
 	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
@@ -445,7 +445,7 @@ static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 		found = true;
 		vn_constant_put(&h, "one_position", 1);
 		vn_constant_put(&h, "offset", 1);
-		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
+		h.change.constants.places = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
 		h.limit_fraction = skipped->limit_fraction; /* the same except for rounding */

@@ -22,13 +22,13 @@ typedef struct vn_explanation {
 	/* residual of the first hypothesis that is not an alias / residual of the best; INFINITY: all
 	 * are aliases */
 	double         margin;
-	bool           fitted;        /* no fault of the catalogue explains it without fitting */
-	vn_hypothesis  unmodified;    /* its residual is that of the unmodified operation */
-	char           separate[240]; /* the input that would separate the aliases; "" */
-	char           why_not[200];  /* why the checkpoint cannot be recomputed; "" */
+	bool           fitted;                /* no fault of the catalogue explains it without fitting */
+	vn_hypothesis  unmodified;            /* its residual is that of the unmodified operation */
+	char           separating_input[240]; /* the input that would separate the aliases; "" */
+	char           why_not[200];          /* why the checkpoint cannot be recomputed; "" */
 	/* index of an explanation whose answer holds here too, so that little else was tried; -1 */
-	int            like;
-	vn_lines       looks; /* description of the error, if nothing fits */
+	int            same_answer_as;
+	vn_lines       error_shape; /* description of the error, if nothing fits */
 } vn_explanation;
 
 enum { VN_EXPLAIN_KEPT = 8 };

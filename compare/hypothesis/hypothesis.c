@@ -90,7 +90,7 @@ static bool same_number(double a, double b, int digits)
 static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int digits)
 {
 	const vn_change *x = &a->change, *y = &b->change;
-	bool             same = x->constants.reach == y->constants.reach && x->constants.n == y->constants.n;
+	bool             same = x->constants.places == y->constants.places && x->constants.n == y->constants.n;
 
 	for (int i = 0; same && i < x->constants.n; i++)
 		same = strcmp(x->constants.set[i].name, y->constants.set[i].name) == 0 &&

@@ -3,7 +3,7 @@
  * A hypothesis says what is wrong (its finding), where, and how to reproduce it (its change).
  * hypothesis_apply.h reproduces it, score.h measures how much error it leaves. Strategies make
  * hypotheses: catalogue.h here, and the folders estimate, rearrange and explain. The text for a
- * person (id, words, also, in_part, against) is written last, from the other fields
+ * person (id, words, also, heads_only, contradicted_by) is written last, from the other fields
  * (explain/sentences.h). No answer depends on it.
  */
 #ifndef VN_COMPARE_HYPOTHESIS_H
@@ -25,7 +25,7 @@ typedef enum vn_finding {
 
 /* Where constants are changed: at the node, at all operations of its kind in its layer, or at all
  * operations of its kind. */
-typedef enum vn_change_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_reach;
+typedef enum vn_change_places { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_places;
 
 /* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: 0 keys and values,
  * 1 keys, 2 values. */
@@ -167,8 +167,8 @@ typedef struct vn_change {
 			double value;
 		} number;
 		struct {
-			vn_change_reach reach;
-			int             n;
+			vn_change_places places;
+			int              n;
 			struct {
 				const char *name;
 				double      value;
@@ -226,12 +226,12 @@ typedef struct vn_hypothesis {
 	/* range of integers that fit as well as its own number; 0, 0: no others */
 	int64_t       first, last;
 	int64_t       first_also, last_also; /* same for a second number */
-	bool          capture;               /* only what was recorded is wrong, not what the run continued with */
+	bool          recorder_fault;        /* only what was recorded is wrong, not what the run continued with */
 	vn_replayed   local;                 /* the residual */
 	/* residual / allowed residual of a correct operation; NaN: it changes nothing here */
 	double        limit_fraction;
-	bool          estimated;          /* from some columns of the logits: it leaves too much error to be an answer */
-	char          holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
+	bool          estimated; /* from some columns of the logits: it leaves too much error to be an answer */
+	char          recorded_instead[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded instead; "" */
 	vn_refutation speaks_against;
 	int           against_step;
 	bool          refuted; /* it is no answer, and comes last */
@@ -243,8 +243,8 @@ typedef struct vn_hypothesis {
 	char words[240]; /* "RoPE with theta 10000" */
 	/* where else it is made at the same time: " and layer1.k_rope"; "" */
 	char also[VN_NAME_MAX + 8];
-	char in_part[80];  /* "in heads 4-7 of 8 only"; "": in all heads */
-	char against[120]; /* "step 0 is right, which it would have changed"; "" */
+	char heads_only[80];       /* "in heads 4-7 of 8 only"; "": in all heads */
+	char contradicted_by[120]; /* "step 0 is right, but this mistake would change it"; "" */
 } vn_hypothesis;
 
 /* Returns its id in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */

@@ -14,10 +14,10 @@
 
 static bool is_reached(const vn_plan *p, const vn_hypothesis *h, int node)
 {
-	const vn_node        *a = &p->node[h->node], *n = &p->node[node];
-	const vn_change_reach reach = h->change.constants.reach;
+	const vn_node         *a = &p->node[h->node], *n = &p->node[node];
+	const vn_change_places places = h->change.constants.places;
 
-	return reach == VN_AT_NODE ? node == h->node : n->op == a->op && (reach == VN_EVERYWHERE || n->layer == a->layer);
+	return places == VN_AT_NODE ? node == h->node : n->op == a->op && (places == VN_EVERYWHERE || n->layer == a->layer);
 }
 
 vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err)

@@ -382,5 +382,5 @@ void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
 	vn_keep(t->x, h);
 	vn_conclude(t);
 	if (t->x->n_fit)
-		vn_lines_free(&t->x->looks);
+		vn_lines_free(&t->x->error_shape);
 }

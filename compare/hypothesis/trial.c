@@ -151,7 +151,7 @@ bool vn_consumed_as_recorded(const vn_explain_trial *t)
 vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->result.point[t->x->point];
-	return p->replay.captured                                       ? VN_CONSUMED_OTHERS
+	return p->replay.recorder_fault                                 ? VN_CONSUMED_OTHERS
 	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_CONSUMED_AS_RECORDED
 	                                                                : VN_CONSUMED_UNKNOWN;
 }

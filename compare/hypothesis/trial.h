@@ -33,7 +33,8 @@ typedef struct vn_explain_trial {
 	vn_recompute         *recompute; /* positioned at the checkpoint, as is site */
 	const vn_site        *site;
 	vn_explanation       *x;
-	/* distances of the reference variants (reference_variants.h) from the unmodified operation */
+	/* distances of the other implementations (reference_variants.h) from the unmodified
+	 * operation */
 	vn_replayed           variants;
 	/* the result of the unmodified operation: own in the candidate's precision, fine more
 	 * precisely */

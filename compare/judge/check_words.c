@@ -101,6 +101,6 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 		return text;
 	}
 	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_word_text(p->status), p->detail ? ": " : "",
-	         p->detail ? p->detail : "", p->holds ? "; " : "", p->holds ? p->holds : "");
+	         p->detail ? p->detail : "", p->contents ? "; " : "", p->contents ? p->contents : "");
 	return text;
 }

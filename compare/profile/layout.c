@@ -29,8 +29,8 @@ typedef struct list {
 
 typedef struct search {
 	vn_numbers *ref, *cand;
-	int64_t     n, at[VN_DRAWN];
-	int         drawn;
+	int64_t     n, at[VN_SAMPLED];
+	int         sampled;
 	double      limit, best; /* nmse */
 	list own, found; /* own: the reference's order, in the atoms of the best match; found: the order of that match */
 } search;
@@ -50,24 +50,24 @@ static int64_t map_index(const list *order, int64_t at)
 
 static bool is_promising(const search *s, const list *order, double limit)
 {
-	vn_drawn x = { 0 };
-	for (int i = 0; i < s->drawn; i++) {
-		vn_drawn_add(&x, vn_numbers_value(s->ref, map_index(order, s->at[i])), vn_numbers_value(s->cand, s->at[i]));
+	vn_sampled x = { 0 };
+	for (int i = 0; i < s->sampled; i++) {
+		vn_sampled_add(&x, vn_numbers_value(s->ref, map_index(order, s->at[i])), vn_numbers_value(s->cand, s->at[i]));
 		if (x.n == ENOUGH_FOR_ORDER && !(x.dd <= 16 * limit * x.rr))
 			return false;
 	}
-	return vn_drawn_nmse(&x) <= 2 * limit;
+	return vn_sampled_nmse(&x) <= 2 * limit;
 }
 
 /* The nmse in that order. Large tensors are sampled with an odd step, because axis lengths
  * are usually even. */
 static double measure_order(const search *s, const list *order)
 {
-	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_DRAWN_SAMPLED | 1;
-	vn_drawn      x = { 0 };
+	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_SAMPLED_MOST | 1;
+	vn_sampled    x = { 0 };
 	for (int64_t i = 0; i < s->n; i += step)
-		vn_drawn_add(&x, vn_numbers_value(s->ref, map_index(order, i)), vn_numbers_value(s->cand, i));
-	return vn_drawn_nmse(&x);
+		vn_sampled_add(&x, vn_numbers_value(s->ref, map_index(order, i)), vn_numbers_value(s->cand, i));
+	return vn_sampled_nmse(&x);
 }
 
 /* Keeps the first of several equally good orders: where two axes hold the same numbers,
@@ -290,7 +290,7 @@ bool vn_layout_find(vn_numbers *ref, vn_numbers *cand, bool split, double limit,
 	search     s = { .ref = ref, .cand = cand, .n = vn_numbers_count(ref), .limit = limit, .best = limit };
 
 	*l = (vn_layout) { .nmse = INFINITY };
-	s.drawn = vn_draw(s.n, s.at);
+	s.sampled = vn_sampled_positions(s.n, s.at);
 	try_all(&s, &own);
 	if (split)
 		try_parts(&s, &own, &ce->shape);

@@ -28,9 +28,9 @@ typedef struct search {
 	vn_numbers          *ref, *cand;
 	const vn_shape      *shape;
 	int64_t              n;
-	double               own, limit;   /* own: nmse in its own place; limit: nmse a match must reach */
-	int64_t              at[VN_DRAWN]; /* flat positions */
-	int                  drawn;
+	double               own, limit;     /* own: nmse in its own place; limit: nmse a match must reach */
+	int64_t              at[VN_SAMPLED]; /* flat positions */
+	int                  sampled;
 	vn_layout_match     *best;
 } search;
 
@@ -61,13 +61,13 @@ static int64_t map_index(const map *m, int64_t at)
 
 static double drawn_nmse(const map *m, vn_numbers *ref)
 {
-	vn_drawn x = { 0 };
-	for (int i = 0; i < m->s->drawn; i++) {
+	vn_sampled x = { 0 };
+	for (int i = 0; i < m->s->sampled; i++) {
 		const int64_t to = map_index(m, m->s->at[i]);
 		if (to >= 0)
-			vn_drawn_add(&x, vn_numbers_value(ref, m->s->at[i]), vn_numbers_value(m->s->cand, to));
+			vn_sampled_add(&x, vn_numbers_value(ref, m->s->at[i]), vn_numbers_value(m->s->cand, to));
 	}
-	return vn_drawn_nmse(&x);
+	return vn_sampled_nmse(&x);
 }
 
 /* The nmse over all elements. A large tensor with permuted axes is sampled with an odd step (axis
@@ -75,15 +75,15 @@ static double drawn_nmse(const map *m, vn_numbers *ref)
 static double whole_nmse(const map *m, vn_numbers *ref)
 {
 	const int64_t step = m->kind == VN_LAYOUT_MATCH_PERMUTED && !vn_numbers_are_few(m->s->cand)
-	                         ? m->s->n / VN_DRAWN_SAMPLED | 1
+	                         ? m->s->n / VN_SAMPLED_MOST | 1
 	                         : 1;
-	vn_drawn      x = { 0 };
+	vn_sampled    x = { 0 };
 	for (int64_t i = 0; i < m->s->n; i += step) {
 		const int64_t to = map_index(m, i);
 		if (to >= 0)
-			vn_drawn_add(&x, vn_numbers_value(ref, i), vn_numbers_value(m->s->cand, to));
+			vn_sampled_add(&x, vn_numbers_value(ref, i), vn_numbers_value(m->s->cand, to));
 	}
-	return vn_drawn_nmse(&x);
+	return vn_sampled_nmse(&x);
 }
 
 /* Whether a match is good enough to report and better than the best so far. */
@@ -222,18 +222,18 @@ static void try_regrouped(search *s)
 	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
 	char          text[240];
 	double        nmse;
-	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
+	for (int order = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && order < VN_N_COLUMNS; order++) {
 		const map m = { .kind = VN_LAYOUT_MATCH_COLUMNS,
 			            .s = s,
 			            .axis = s->shape->rank - 1,
-			            .along = vn_columns_arranged((vn_column_order)lie, width) };
+			            .along = vn_columns_arranged((vn_column_order)order, width) };
 		if (!is_better(s, &m, s->ref, &nmse))
 			continue;
-		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
+		vn_say_columns((vn_column_order)order, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
 		set_match(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
 		          "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
-		          vn_columns_name((vn_column_order)lie), nmse, s->own, text);
-		s->best->order[0] = lie;
+		          vn_columns_name((vn_column_order)order), nmse, s->own, text);
+		s->best->order[0] = order;
 	}
 }
 
@@ -269,7 +269,7 @@ static double *draw_heads(const search *s, int axis, int64_t *count)
 	int64_t inner = 1;
 	for (int i = axis + 1; i < s->shape->rank; i++)
 		inner *= s->shape->dim[i];
-	const int64_t heads = s->shape->dim[axis], all = s->n / heads, step = all > VN_DRAWN ? all / VN_DRAWN : 1;
+	const int64_t heads = s->shape->dim[axis], all = s->n / heads, step = all > VN_SAMPLED ? all / VN_SAMPLED : 1;
 	*count = (all + step - 1) / step;
 	double *x = malloc((size_t)(2 * heads * *count) * sizeof *x);
 	for (int side = 0; x && side < 2; side++)
@@ -283,10 +283,10 @@ static double *draw_heads(const search *s, int axis, int64_t *count)
 
 static double head_nmse(const double *ref, const double *cand, int64_t count)
 {
-	vn_drawn x = { 0 };
+	vn_sampled x = { 0 };
 	for (int64_t k = 0; k < count; k++)
-		vn_drawn_add(&x, ref[k], cand[k]);
-	return vn_drawn_nmse(&x);
+		vn_sampled_add(&x, ref[k], cand[k]);
+	return vn_sampled_nmse(&x);
 }
 
 static void say_order(const int *order, int n, char *text, size_t room)
@@ -354,9 +354,9 @@ vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r,
 	s.n = p->m.n;
 	s.own = p->m.value[VN_M_NMSE];
 	s.limit = fmin(LIKELY_NMSE, s.own / BETTER);
-	if (s.n < VN_DRAWN_FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
+	if (s.n < VN_SAMPLED_FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
 		return VN_OK;
-	s.drawn = vn_draw(s.n, s.at);
+	s.sampled = vn_sampled_positions(s.n, s.at);
 	s.shape = &s.re->shape;
 	s.ref = vn_numbers_open(c->opened.ref, p->ref, err);
 	s.cand = s.ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;

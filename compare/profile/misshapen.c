@@ -97,9 +97,9 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 		snprintf(text, sizeof text, "it holds the reference's numbers in the %sorder '%s' (nmse %.2g)%s",
 		         l->same ? "same " : "", l->order, l->nmse, map);
 	}
-	free(p->holds);
+	free(p->contents);
 	p->reordered = f->entry == p->ref || !l->same;
-	p->holds = strdup(vn_text_clean(text, sizeof text)); /* names and axes are untrusted text */
+	p->contents = strdup(vn_text_clean(text, sizeof text)); /* names and axes are untrusted text */
 }
 
 static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)

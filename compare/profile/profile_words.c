@@ -1,7 +1,8 @@
 /* profile_words.c: puts a profile into words.
  *
- * "heads 4-7 of 14 carry 99.8 % of the error", "no error at token 0, grows with token", "odd dims
- * alone", "a factor of 1.01 explains it".
+ * "heads 4-7 of 14 carry 99.8 % of the error"; "odd dims of 64 carry all of the error; the others
+ * are exact"; "the candidate is the reference times 1.01, which explains all but 0.2 % of the
+ * error".
  */
 #include "compare/profile/profile.h"
 

@@ -131,7 +131,7 @@ static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
 			                           : inside                                  ? VN_AXES_OF_HEADS
 			                           : outside                                 ? VN_AXES_BEFORE_TOKENS
 			                                                                     : VN_AXES,
-			                .capture = r->t->consumed == VN_CONSUMED_OTHERS,
+			                .recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS,
 			                .change.result.n = s->rank };
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
@@ -195,7 +195,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 
 	for (int i = 0; !st && vn_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		vn_hypothesis   h = { .capture = true };
+		vn_hypothesis   h = { .recorder_fault = true };
 		vn_tensor       t;
 		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 ||
 		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e) || vn_is_wrong_itself(r->t->c, i))
@@ -208,9 +208,9 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 			h.finding = comes_later(r, e)   ? VN_RECORDED_LATER
 			            : is_parallel(r, e) ? VN_PARALLEL_BLOCK
 			                                : VN_RECORDED_BEFORE;
-			h.capture = h.finding != VN_PARALLEL_BLOCK;
-			vn_text_add(h.holds, sizeof h.holds, "%s", e->name);
-			vn_text_clean(h.holds, sizeof h.holds);
+			h.recorder_fault = h.finding != VN_PARALLEL_BLOCK;
+			vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
+			vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
 			st = vn_rearranged_judge(r, &h, err);
 		}
 		vn_recording_release(c->opened.cand, i);

@@ -239,14 +239,14 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 	                         ? best_cap(&x)
 	                         : 0;
 	vn_round_numbers written = { .x = c, .most = DIGITS };
-	double           said;
+	double           cap;
 	vn_status        st = VN_OK;
 
-	while (!st && c > 0 && !vn_answered(r->t) && vn_next_round_number(&written, &said)) {
-		vn_hypothesis h = { .finding = VN_CAP, .change.result.number = said };
+	while (!st && c > 0 && !vn_answered(r->t) && vn_next_round_number(&written, &cap)) {
+		vn_hypothesis h = { .finding = VN_CAP, .change.result.number = cap };
 		for (int64_t i = 0; i < r->n; i++) {
-			r->a[i] = said * tanh(r->own[i] / said);
-			r->b[i] = said * tanh(r->fine[i] / said);
+			r->a[i] = cap * tanh(r->own[i] / cap);
+			r->b[i] = cap * tanh(r->fine[i] / cap);
 		}
 		st = vn_rearranged_judge(r, &h, err);
 	}

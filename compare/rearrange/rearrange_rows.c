@@ -83,7 +83,7 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
 	vn_hypothesis   h = { .finding = name ? VN_PARTLY_OTHER : VN_PARTLY_ZERO,
 		                  .node = plan->value[x->t->site->target].node,
-		                  .capture = x->t->consumed == VN_CONSUMED_OTHERS,
+		                  .recorder_fault = x->t->consumed == VN_CONSUMED_OTHERS,
 		                  .change.kind = VN_BY_RESULT };
 
 	for (int64_t i = 0; i < x->T * x->N; i++) {
@@ -92,8 +92,8 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 	}
 	list_runs(x->held, x->T, &h);
 	if (name) {
-		vn_text_add(h.holds, sizeof h.holds, "%s", name);
-		vn_text_clean(h.holds, sizeof h.holds);
+		vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", name);
+		vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
 	}
 	return vn_try_numbers(x->t, &a, &b, &h, err);
 }
@@ -105,7 +105,7 @@ static vn_status try_channels(tiles *x, vn_error *err)
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
 	vn_hypothesis   h = { .finding = VN_CHANNELS_ZERO,
 		                  .node = plan->value[x->t->site->target].node,
-		                  .capture = x->t->consumed == VN_CONSUMED_OTHERS,
+		                  .recorder_fault = x->t->consumed == VN_CONSUMED_OTHERS,
 		                  .change.kind = VN_BY_RESULT };
 	bool           *gone = calloc((size_t)x->N + 1, sizeof *gone);
 	int64_t         some = 0;

@@ -262,7 +262,7 @@ vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
 		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE,
 			                .node = node,
-			                .capture = t->consumed == VN_CONSUMED_OTHERS,
+			                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
 			                .change = { .kind = VN_BY_STEP, .step.due = due } };
 		st = vn_try(t, &h, err);
 	}

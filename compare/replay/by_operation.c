@@ -15,7 +15,7 @@
 static vn_check check_of(const vn_checkpoint *p)
 {
 	const vn_replayed *l = &p->replay;
-	const double       slack = vn_local_slack(p->replay.numbers);
+	const double       slack = vn_local_slack(p->replay.independent_numbers);
 	const double       token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
 	const double       most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
 	vn_check           k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .value = vn_local_ratio(l) };
@@ -45,7 +45,7 @@ static vn_status add_check(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 /* A checkpoint that already fails has its reason, and the report says what its operation added. */
 static bool is_accused(const vn_checkpoint *p)
 {
-	return !p->fails && vn_local_beyond(p) && p->replay.behind < 0 && !vn_local_is_order(p);
+	return !p->fails && vn_local_beyond(p) && p->replay.charged_to < 0 && !vn_local_is_order(p);
 }
 
 static vn_status check_operations(vn_comparison *c, vn_error *err)
@@ -78,7 +78,7 @@ typedef struct walk {
 
 static bool is_cleared(const vn_checkpoint *p)
 {
-	return p->replayed && !vn_local_beyond(p) && !p->replay.captured && p->replay.span <= VN_CHAIN_CLEARED;
+	return p->replayed && !vn_local_beyond(p) && !p->replay.recorder_fault && p->replay.span <= VN_SPAN_CLEARED;
 }
 
 /* Are these two names of one value? Such a value is replayed once. */

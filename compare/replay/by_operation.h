@@ -13,7 +13,7 @@
  * fail. It stays outside if a rule says `accumulated: fail`; if it breaks a limit that a person
  * wrote; if it breaks a limit that does not measure an error (nonfinite, headroom, a vacuous
  * tensor, an invalid floor); and if any operation on the way was not replayed, or only in a chain
- * of more than VN_CHAIN_CLEARED operations.
+ * of more than VN_SPAN_CLEARED operations.
  *
  * Reads   request.limits, opened.model, result.replayed, result.pooled_small, result.channel_pool,
  *         and the judged and replayed checkpoints
@@ -26,7 +26,7 @@
 
 /* A span (replay.h) of more operations than this clears none of them, because its floor is that of
  * their sum. */
-#define VN_CHAIN_CLEARED 4
+#define VN_SPAN_CLEARED 4
 
 /* Applies both verdicts. Call after judging and replaying. Does nothing without a replay, or if the
  * candidate's weights are known to differ from the model's (--allow weights). */

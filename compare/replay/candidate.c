@@ -5,26 +5,26 @@
 
 #include <stdlib.h>
 
-static void undo_order(const vn_tensor *t, vn_column_order lie, unsigned char *to)
+static void undo_order(const vn_tensor *t, vn_column_order order, unsigned char *to)
 {
 	const int64_t    width = t->shape.dim[t->shape.rank - 1];
-	const vn_arrange m = vn_columns_arranged(lie, width);
+	const vn_arrange m = vn_columns_arranged(order, width);
 
 	vn_arrange_bytes(to, t->data, &m, (size_t)(vn_shape_count(&t->shape) / width), (size_t)width,
 	                 vn_dtype_size(t->dtype));
 }
 
-vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t,
+vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
                               unsigned char **own, vn_error *err)
 {
 	const vn_status st = vn_entry_tensor(c->opened.cand, p->cand, t, err);
 
 	*own = NULL;
-	if (st || lie == VN_COLUMNS_SAME)
+	if (st || order == VN_COLUMNS_SAME)
 		return st;
 	if (!(*own = malloc((size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype) + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", p->name);
-	undo_order(t, lie, *own);
+	undo_order(t, order, *own);
 	t->data = *own;
 	return VN_OK;
 }

@@ -9,10 +9,10 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Fills *t. lie: the order of the candidate's columns; VN_COLUMNS_SAME: the reference's. If it is
+/* Fills *t. order: that of the candidate's columns; VN_COLUMNS_SAME: the reference's. If it is
  * another, t->data is *own, which the caller frees; else *own is NULL. The caller releases the
  * entry (vn_recording_release). */
-vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t,
+vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
                               unsigned char **own, vn_error *err);
 
 #endif

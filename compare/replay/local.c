@@ -72,7 +72,7 @@ vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn
 		.floor_max = fmax(value_of(floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local->absmax[0]),
 		.bad = one_side_bad(local),
 		.none = !local->finite,
-		.behind = -1,
+		.charged_to = -1,
 	};
 	return VN_OK;
 }
@@ -185,10 +185,10 @@ double vn_local_shown(const vn_checkpoint *p)
 
 bool vn_local_beyond(const vn_checkpoint *p)
 {
-	return p->replayed && !(vn_local_limit_fraction(&p->replay, p->replay.numbers) <= 1);
+	return p->replayed && !(vn_local_limit_fraction(&p->replay, p->replay.independent_numbers) <= 1);
 }
 
 bool vn_local_is_order(const vn_checkpoint *p)
 {
-	return p->replay.columns != VN_COLUMNS_SAME && !p->replay.wrong_so;
+	return p->replay.columns != VN_COLUMNS_SAME && !p->replay.wrong_in_order;
 }

@@ -143,8 +143,8 @@ vn_status vn_find_overflows(vn_comparison *c, vn_error *err)
 			behind = has_bad(&c->result.point[input[k]]) ? input[k] : -1;
 		if (n >= 0 && behind < 0 && has_bad(p))
 			st = find_overflow(c, p, input, n, err);
-		else if (behind >= 0 && p->replayed && p->replay.behind < 0 && only_bad(p))
-			p->replay.behind = behind;
+		else if (behind >= 0 && p->replayed && p->replay.charged_to < 0 && only_bad(p))
+			p->replay.charged_to = behind;
 	}
 	free(input);
 	return st;

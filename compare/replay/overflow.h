@@ -12,15 +12,15 @@
  *
  * Reads   opened.ref, opened.cand, opened.model, opened.policy, result.graph, and the judged and
  *         replayed checkpoints
- * Fills   overflow of checkpoints; replay.behind of some
+ * Fills   overflow of checkpoints; replay.charged_to of some
  */
 #ifndef VN_COMPARE_OVERFLOW_H
 #define VN_COMPARE_OVERFLOW_H
 
 #include "compare/comparison/comparison.h"
 
-/* Fills overflow of checkpoints; and replay.behind of those that exceed their floor only by NaN and
- * infinities that an input also has. Call after vn_localise. Fails if memory runs out, or if a
+/* Fills overflow of checkpoints; and replay.charged_to of those that exceed their floor only by NaN
+ * and infinities that an input also has. Call after vn_localise. Fails if memory runs out, or if a
  * recording cannot be read. */
 vn_status vn_find_overflows(vn_comparison *c, vn_error *err);
 

@@ -29,7 +29,7 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
 		const int point = captured_point(p, i, root);
-		if (point < 0 || p->c->result.point[point].replay.captured)
+		if (point < 0 || p->c->result.point[point].replay.recorder_fault)
 			return VN_HELD_NOT;
 		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, p->c->result.point[point].cand)->shape;
 		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);

@@ -10,7 +10,8 @@
  * own step are kept.
  *
  * Three kinds of values are never taken from the recording: the checkpoint itself, a value that was
- * not measured, and a value whose capture is wrong according to the replay (vn_replayed.captured).
+ * not measured, and a value whose capture is wrong according to the replay
+ * (vn_replayed.recorder_fault).
  *
  * replay.h answers another question, forward through the whole plan on two engines: does each
  * operation agree, given its inputs? Neither can replace the other. Here, n decoded steps would

@@ -80,7 +80,8 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
 		/* A checkpoint that could not be replayed keeps the result of the graph. */
-		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.behind < 0) || p->overflow.reached > 0 : p->origin;
+		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.charged_to < 0) || p->overflow.reached > 0
+		                        : p->origin;
 		p->origin = p->origin || (p->overwritten && p->fails);
 		p->origin = p->origin && (p->fails || !c->request.options->baseline); /* not origins that the baseline knows */
 		if (p->origin)

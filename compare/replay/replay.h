@@ -13,8 +13,8 @@
  * If an input was not captured, the span that starts at captured tensors is computed as a whole,
  * and `span` says how many nodes it has. The error of a span may come from any of its nodes. Once
  * it is charged to a checkpoint, no other checkpoint whose span shares a node is charged as well:
- * its `behind` names the first. In a recording that holds only some tokens, the rows of the other
- * tokens are such a span.
+ * its `charged_to` names the first. In a recording that holds only some tokens, the rows of the
+ * other tokens are such a span.
  *
  * A node that reads a wrong checkpoint is computed a second time, with the reference's numbers in
  * its place. If the node then agrees, the candidate did not continue with the numbers that it

@@ -19,7 +19,7 @@
 static void drop_saved(vn_replay *r, int which)
 {
 	vn_saved *s = &r->saved[which];
-	for (int a = 0; a < VN_N_SHOULD; a++)
+	for (int a = 0; a < VN_N_CONTENTS; a++)
 		for (int i = 0; i < VN_N_ENGINES; i++)
 			free(s->data[a][i]);
 	r->n_saved--;
@@ -58,7 +58,7 @@ static void make_room(vn_replay *r, int k)
 }
 
 /* Keeps the numbers that the engines hold of the value now. */
-static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_should as, vn_error *err)
+static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_content as, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, s->value);
 	vn_status      st = VN_OK;
@@ -76,8 +76,8 @@ static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_should as, vn_e
 
 /* The inputs of node k that are in error, as indices into saved, and what replaces each. */
 typedef struct suspects {
-	int              k, n, which[VN_MAX_IN];
-	vn_replay_should now[VN_MAX_IN];
+	int               k, n, which[VN_MAX_IN];
+	vn_replay_content now[VN_MAX_IN];
 } suspects;
 
 static suspects suspects_of(const vn_replay *r, int k)
@@ -100,13 +100,13 @@ static bool has_further(const vn_replay *r, const suspects *s, unsigned set)
 }
 
 /* Runs the node again with the inputs of the set corrected and the others as captured. */
-static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_replay_should as, vn_error *err)
+static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_replay_content as, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < s->n; i++) {
-		const vn_saved        *v = &r->saved[s->which[i]];
-		const vn_replay_should want = !(set >> i & 1) ? VN_AS_CAPTURED : v->data[as][0] ? as : VN_DIRECT;
+		const vn_saved         *v = &r->saved[s->which[i]];
+		const vn_replay_content want = !(set >> i & 1) ? VN_AS_CAPTURED : v->data[as][0] ? as : VN_DIRECT;
 		if (want == s->now[i])
 			continue;
 		if (want == VN_AS_CAPTURED)
@@ -170,7 +170,7 @@ static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {
 	const int point = r->point[m->value];
 	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point]) &&
-	       !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
+	       !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.charged_to < 0;
 }
 
 /* right: which of the wrong outputs are right now. *n: their number. */
@@ -184,17 +184,17 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 		if (!wrong[i])
 			continue;
 		vn_checkpoint p = r->c->result.point[r->point[m->value]];
-		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_so ? p.replay.columns : VN_COLUMNS_SAME, &p,
-		                       err);
+		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_in_order ? p.replay.columns : VN_COLUMNS_SAME,
+		                       &p, err);
 		*n += right[i] = !vn_local_beyond(&p);
 	}
 	return st;
 }
 
 typedef struct finding {
-	unsigned         set;
-	vn_replay_should as;
-	int              right; /* outputs */
+	unsigned          set;
+	vn_replay_content as;
+	int               right; /* outputs */
 } finding;
 
 static int size_of(unsigned set)
@@ -215,14 +215,14 @@ static vn_status search_suspects(vn_replay *r, suspects *s, const bool *wrong, i
 	*best = (finding) { 0 };
 	for (int size = 1; size <= s->n; size++)
 		for (unsigned set = 1; set < 1u << s->n; set++)
-			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_SHOULD; as++) {
+			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_CONTENTS; as++) {
 				if (as == VN_FURTHER && !has_further(r, s, set))
 					continue;
-				if ((st = run_with(r, s, set, (vn_replay_should)as, err)) ||
+				if ((st = run_with(r, s, set, (vn_replay_content)as, err)) ||
 				    (st = find_right_outputs(r, s->k, wrong, right, &n, err)))
 					return st;
 				if (n > best->right)
-					*best = (finding) { set, (vn_replay_should)as, n };
+					*best = (finding) { set, (vn_replay_content)as, n };
 				if (n == all)
 					return VN_OK;
 			}
@@ -238,14 +238,14 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 			continue;
 		const vn_saved *v = &r->saved[s->which[i]];
 		first = v->point;
-		r->c->result.point[v->point].replay.captured = true;
+		r->c->result.point[v->point].replay.recorder_fault = true;
 		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
-			r->c->result.point[v->through[t]].replay.captured = true;
+			r->c->result.point[v->through[t]].replay.recorder_fault = true;
 		drop_saved(r, s->which[i]); /* from here on, the correct content is in place */
 	}
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.behind = first;
+			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
 }
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
@@ -321,6 +321,6 @@ vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err)
 		first = first < 0 ? by[i] : first;
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.behind = first;
+			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
 	return put_inputs(r, k, by, false, err);
 }

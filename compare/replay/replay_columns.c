@@ -11,7 +11,7 @@
  * mistake is measured in the reference's order.
  */
 #include "compare/replay/replay_columns.h"
-#include "compare/replay/replay_allow.h"
+#include "compare/replay/replay_variants.h"
 #include "compare/replay/replay_measure.h"
 #include "compare/replay/replay_state.h"
 
@@ -22,14 +22,14 @@
 
 /* Does the candidate's tensor hold the numbers of both engines, with its columns in that order? */
 static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
-                                   const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
+                                   const vn_checkpoint *p, vn_column_order order, bool *yes, vn_error *err)
 {
 	const char     *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
 	const vn_tensor own = { a->dtype, a->shape, a->data }, fine = { b->dtype, b->shape, b->data };
 	vn_checkpoint   as = *p;
 	unsigned char  *data = NULL;
 	vn_tensor       cand;
-	vn_status       st = vn_replay_candidate(r->c, p, lie, &cand, &data, err);
+	vn_status       st = vn_replay_candidate(r->c, p, order, &cand, &data, err);
 
 	*yes = false;
 	if (!st &&
@@ -37,7 +37,7 @@ static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_n
 	                            r->c->request.options->threads, &as.replay, err)) &&
 	    as.replay.local <= ORDER_LEAVES * p->replay.local) {
 		if (vn_local_beyond(&as))
-			st = vn_replay_allow(r, node, a, &cand, axes, &as.replay, err);
+			st = vn_replay_judge_variants(r, node, a, &cand, axes, &as.replay, err);
 		*yes = !st && !vn_local_beyond(&as);
 	}
 	free(data);
@@ -78,7 +78,7 @@ static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn
 
 	now.replay.span = p->replay.span;
 	now.replay.columns = assumed_order(r, m->value);
-	now.replay.wrong_so = true;
+	now.replay.wrong_in_order = true;
 	if (!st)
 		*p = now;
 	return st;
@@ -100,12 +100,12 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 			fine = r->e[VN_REPLAY_FINE].out[f].value == m->value ? &r->e[VN_REPLAY_FINE].out[f] : fine;
 		if (!p || !p->replayed || !vn_local_beyond(p))
 			continue;
-		for (int lie = VN_COLUMNS_PAIRS;
-		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.behind < 0 && lie < VN_N_COLUMNS &&
+		for (int order = VN_COLUMNS_PAIRS;
+		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.charged_to < 0 && order < VN_N_COLUMNS &&
 		     width >= 4 && width % 2 == 0 && !vn_replay_no_place(r->plan, m->value) && readers_are_judged(r, m->value);
-		     lie++)
-			if (!(st = agrees_with_order(r, &r->plan->node[k], m, fine, p, (vn_column_order)lie, &yes, err)) && yes)
-				p->replay.columns = (vn_column_order)lie;
+		     order++)
+			if (!(st = agrees_with_order(r, &r->plan->node[k], m, fine, p, (vn_column_order)order, &yes, err)) && yes)
+				p->replay.columns = (vn_column_order)order;
 		if (!st && !yes && assumed_order(r, m->value))
 			st = wrong_in_order(r, k, m, p, err);
 		*right = *right && yes;
@@ -131,12 +131,12 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;
-		const vn_column_order lie = p->replay.wrong_so ? p->replay.columns : VN_COLUMNS_SAME;
+		const vn_column_order order = p->replay.wrong_in_order ? p->replay.columns : VN_COLUMNS_SAME;
 		vn_checkpoint         now = *p;
-		st = vn_replay_measure(r, &r->plan->node[k], m, lie, &now, err);
+		st = vn_replay_measure(r, &r->plan->node[k], m, order, &now, err);
 		now.replay.span = p->replay.span;
-		now.replay.columns = lie;
-		now.replay.wrong_so = lie != VN_COLUMNS_SAME;
+		now.replay.columns = order;
+		now.replay.wrong_in_order = order != VN_COLUMNS_SAME;
 		if (!st)
 			*p = now;
 	}
@@ -168,7 +168,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 	int             root;
 
 	for (int i = 0; !st && i < node->n_in; i++)
-		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_so) {
+		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_in_order) {
 			was[i] = p->replay.columns;
 			p->replay.columns = VN_COLUMNS_SAME;
 			st = vn_replay_take(r, root, err);
@@ -197,7 +197,7 @@ vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err)
 	if (st || !right)
 		return st ? st : as_captured(r, k, err);
 	for (int i = 0; i < node->n_in; i++)
-		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_so)
+		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_in_order)
 			r->proven[r->plan->value[root].point] = p->replay.columns;
 	return VN_OK;
 }

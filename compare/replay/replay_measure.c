@@ -4,7 +4,7 @@
 #include "compare/floor/precision.h"
 #include "compare/judge/count.h"
 #include "compare/replay/replay_measure.h"
-#include "compare/replay/replay_allow.h"
+#include "compare/replay/replay_variants.h"
 #include "compare/replay/replay_made.h"
 #include "compare/replay/replay_state.h"
 #include "libref/exec/convert.h"
@@ -56,7 +56,7 @@ static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, con
 	return few ? (int64_t)vn_count_carrying(r->c, p) : p->m.n;
 }
 
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order lie,
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order order,
                             vn_checkpoint *p, vn_error *err)
 {
 	const vn_node_output *fine = vn_replay_made(&r->e[VN_REPLAY_FINE], own->value);
@@ -65,14 +65,14 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	const char           *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	const vn_tensor       a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
 	const int             threads = c->request.options->threads, span = p->replay.span;
-	const bool mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) &&
+	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) &&
 	                    vn_recording_mapped(c->opened.ref, p->ref);
 	unsigned char *sorted = NULL;
 	vn_tensor      cand, ref;
 	vn_measured    given;
 	vn_status      st;
 
-	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) ||
+	if ((st = vn_replay_candidate(c, p, order, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
 	    (st = vn_local_measure_with(&a, &b, &cand, axes,
 	                                vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage), mapped,
@@ -80,13 +80,13 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 		goto done;
 	p->replayed = true;
 	p->replay.span = span;
-	p->replay.numbers = p->m.n;
+	p->replay.independent_numbers = p->m.n;
 	if (vn_local_beyond(p))
-		p->replay.numbers = count_independent(r, p, axes);
-	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
+		p->replay.independent_numbers = count_independent(r, p, axes);
+	if (vn_local_beyond(p) && (st = vn_replay_judge_variants(r, node, own, &cand, axes, &p->replay, err)))
 		goto done;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
-	p->replay.behind = -1;
+	p->replay.charged_to = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
 	vn_recording_release(c->opened.cand, p->cand);

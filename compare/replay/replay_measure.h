@@ -7,9 +7,9 @@
 
 /* Runs node k of the step in both engines. */
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
-/* Measures the candidate's numbers, with columns in the order `lie`, against the engines' outputs.
- * Reads p->replay.span, and fills the rest of p->replay except behind and columns. */
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order lie,
+/* Measures the candidate's numbers, with columns in this order, against the engines' outputs.
+ * Reads p->replay.span, and fills the rest of p->replay except charged_to and columns. */
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order order,
                             vn_checkpoint *p, vn_error *err);
 /* Copies the candidate's numbers of a measured checkpoint into both engines. */
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);

@@ -25,14 +25,14 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape) ||
 		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
 			continue;
-		int span, behind;
-		if ((st = vn_trace_span(&r->trace, r->at, m->value, &span, &behind, err)))
+		int span, charged;
+		if ((st = vn_trace_span(&r->trace, r->at, m->value, &span, &charged, err)))
 			break;
 		p->replay.span = span;
 		if (!(st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))
-			p->replay.behind = behind;
+			p->replay.charged_to = charged;
 		if (!vn_local_beyond(p))
-			p->replay.behind = -1;
+			p->replay.charged_to = -1;
 	}
 	return st;
 }
@@ -54,11 +54,11 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 		for (int k = 0; cell / values == (size_t)r->at && k < node->n_in; k++) {
 			const int      value = vn_plan_root(r->plan, node->in[k]), point = r->point[value];
 			vn_checkpoint *q = point >= 0 && vn_trace_kept(&r->trace, r->at, value) ? &r->c->result.point[point] : NULL;
-			if (!q || !q->fails || !q->replayed || !vn_local_beyond(q) || q->replay.behind >= 0)
+			if (!q || !q->fails || !q->replayed || !vn_local_beyond(q) || q->replay.charged_to >= 0)
 				continue;
 			first = first ? first : q;
-			*n += !q->replay.captured && q != *unknown;
-			*unknown = q->replay.captured ? *unknown : q;
+			*n += !q->replay.recorder_fault && q != *unknown;
+			*unknown = q->replay.recorder_fault ? *unknown : q;
 		}
 	}
 	return first;
@@ -88,25 +88,25 @@ static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 	if (n == 1 && is_tested(r, k, unknown))
 		return false;
 	if (n == 1)
-		unknown->replay.captured = true;
-	p->replay.behind = (int)(first - r->c->result.point);
+		unknown->replay.recorder_fault = true;
+	p->replay.charged_to = (int)(first - r->c->result.point);
 	return true;
 }
 
 static vn_status charge_node(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = VN_OK;
-	int       span, behind;
+	int       span, charged;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const int      value = r->e[VN_REPLAY_OWN].out[i].value;
 		vn_checkpoint *p = point_of(r, &r->e[VN_REPLAY_OWN].out[i]);
-		if (!p || !vn_local_beyond(p) || p->replay.behind >= 0 ||
-		    (st = vn_trace_span(&r->trace, r->at, value, &span, &behind, err)))
+		if (!p || !vn_local_beyond(p) || p->replay.charged_to >= 0 ||
+		    (st = vn_trace_span(&r->trace, r->at, value, &span, &charged, err)))
 			continue;
-		p->replay.behind = behind; /* a checkpoint already charged with an operation of the span */
-		if (behind >= 0 || charge_inputs(r, k, p))
+		p->replay.charged_to = charged; /* a checkpoint already charged with an operation of the span */
+		if (charged >= 0 || charge_inputs(r, k, p))
 			continue;
-		vn_trace_blame(&r->trace, r->point[value]);
+		vn_trace_charge(&r->trace, r->point[value]);
 		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);
 	}
 	return st;

@@ -39,12 +39,12 @@ enum { VN_SAVED = 8 };
 
 /* The alternatives for a value's content: as captured; as the reference computes it from captured
  * inputs; as it computes it from corrected inputs, if one of those is wrong too. */
-typedef enum vn_replay_should { VN_AS_CAPTURED, VN_DIRECT, VN_FURTHER, VN_N_SHOULD } vn_replay_should;
+typedef enum vn_replay_content { VN_AS_CAPTURED, VN_DIRECT, VN_FURTHER, VN_N_CONTENTS } vn_replay_content;
 
 /* The correct content of a value that is wrong in the candidate. */
 typedef struct vn_saved {
 	int   value, point;
-	void *data[VN_N_SHOULD][VN_N_ENGINES]; /* whole tensors; NULL: no such alternative */
+	void *data[VN_N_CONTENTS][VN_N_ENGINES]; /* whole tensors; NULL: no such alternative */
 	/* checkpoints that VN_FURTHER assumes to be wrong captures */
 	int   through[VN_SAVED], n_through;
 } vn_saved;
@@ -52,7 +52,7 @@ typedef struct vn_saved {
 typedef struct vn_replay {
 	vn_comparison   *c;
 	const vn_plan   *plan; /* the model's */
-	/* a copy for engine VN_REPLAY_OWN: vn_replay_allow changes a node of it */
+	/* a copy for engine VN_REPLAY_OWN: vn_replay_judge_variants changes a node of it */
 	vn_plan         *other;
 	vn_names         names;
 	vn_replay_engine e[VN_N_ENGINES];

@@ -10,14 +10,14 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	char            map[240];
 	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
 	snprintf(
 		text, VN_WORDS,
-		p->replay.wrong_so
+		p->replay.wrong_in_order
 			? "its columns are in the order %s, as elsewhere in this run; read in that order, it is wrong too; %s"
 			: "its columns are in the order %s, and the operation that reads it uses that order: not a mistake; %s",
 		vn_columns_name(p->replay.columns), map);
@@ -25,23 +25,23 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 }
 
 /* Names its inputs that were captured wrongly. */
-static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+static void say_recorder_faults(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	int  input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.point), input, VN_MAX_IN), said = 0;
 	char label[VN_LABEL];
 	for (int i = 0; i < n; i++)
-		if (c->result.point[input[i]].replay.captured)
+		if (c->result.point[input[i]].replay.recorder_fault)
 			vn_text_add(text, VN_WORDS, "%s%s",
 			            said++ ? " and " : "; correct when recomputed from the right values of ",
 			            vn_label(&c->result.point[input[i]], label));
 	if (!said)
 		vn_text_add(text, VN_WORDS, "; correct when recomputed from the right values of %s",
-		            vn_label(&c->result.point[p->replay.behind], label));
+		            vn_label(&c->result.point[p->replay.charged_to], label));
 }
 
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	char label[VN_LABEL], lying[VN_WORDS];
+	char label[VN_LABEL], order[VN_WORDS];
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
@@ -64,16 +64,16 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		            "; these are the errors of %d operations together, whose tensors in between were not recorded",
 		            p->replay.span);
 	if (p->replay.columns)
-		vn_text_add(text, VN_WORDS, "; %s", vn_say_lying(c, p, lying));
-	if (p->replay.captured)
+		vn_text_add(text, VN_WORDS, "; %s", vn_say_column_order(c, p, order));
+	if (p->replay.recorder_fault)
 		vn_text_add(
 			text, VN_WORDS,
 			"; captured wrongly, or changed after the capture: the operation that reads it used the right numbers");
-	if (p->replay.behind >= 0 && c->result.point[p->replay.behind].replay.captured)
-		say_should(c, p, text);
-	else if (p->replay.behind >= 0)
+	if (p->replay.charged_to >= 0 && c->result.point[p->replay.charged_to].replay.recorder_fault)
+		say_recorder_faults(c, p, text);
+	else if (p->replay.charged_to >= 0)
 		vn_text_add(text, VN_WORDS, "; the error of %s may explain all of this error",
-		            vn_label(&c->result.point[p->replay.behind], label));
+		            vn_label(&c->result.point[p->replay.charged_to], label));
 	return text;
 }
 

@@ -9,12 +9,13 @@
 #include "compare/comparison/checkpoint.h"
 #include "libref/plan/gemm.h"
 
-/* For a checkpoint with replay.columns: "its columns lie as (freq 2), and what reads it is right
- * so", with the axes for a name map. Returns text. */
-const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
+/* For a checkpoint with replay.columns: "its columns are in the order (freq 2), and the operation
+ * that reads it uses that order: not a mistake; ...", with the axes for a name map. Returns
+ * text. */
+const char *vn_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
 
-/* For a replayed checkpoint: "itself nmse 0.5 (1e+07 x floor), inherited 3e-07, ..."; else "".
- * Returns text. */
+/* For a replayed checkpoint: "local error: nmse 0.5 (1e+07 x floor); inherited error: nmse 3e-07,
+ * ..."; else "". Returns text. */
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
 
 /* Fills g with the matrix products that made a replayed checkpoint, with the sizes of its step.

@@ -16,19 +16,19 @@ vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *e
 	if (cells > CELLS_MAX)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%d steps of %d values are too many to replay", steps, plan->n_values);
 	t->kept = calloc(cells + 1, sizeof *t->kept);
-	t->blamed = malloc((cells + 1) * sizeof *t->blamed);
+	t->charged_to = malloc((cells + 1) * sizeof *t->charged_to);
 	t->stamp = calloc(cells + 1, sizeof *t->stamp);
-	if (!t->kept || !t->blamed || !t->stamp)
+	if (!t->kept || !t->charged_to || !t->stamp)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d steps", steps);
 	for (size_t i = 0; i < cells; i++)
-		t->blamed[i] = -1;
+		t->charged_to[i] = -1;
 	return VN_OK;
 }
 
 void vn_trace_finish(vn_trace *t)
 {
 	free(t->kept);
-	free(t->blamed);
+	free(t->charged_to);
 	free(t->stamp);
 	free(t->span);
 	free(t->todo);
@@ -98,7 +98,7 @@ static bool counts_cell(const vn_trace *t, size_t cell)
 	return v->state < 0 && v->slot == 0;
 }
 
-vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blamed, vn_error *err)
+vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charged_to, vn_error *err)
 {
 	const size_t values = (size_t)t->plan->n_values;
 	t->now += 2;
@@ -111,17 +111,17 @@ vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blame
 	if (t->failed)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", t->plan->value[value].name);
 	*nodes = 0;
-	*blamed = -1;
+	*charged_to = -1;
 	for (size_t i = 0; i < t->n_span; i++) {
 		const size_t cell = t->span[i];
 		*nodes += cell != t->span[0] && counts_cell(t, cell);
-		*blamed = *blamed < 0 ? t->blamed[cell] : *blamed;
+		*charged_to = *charged_to < 0 ? t->charged_to[cell] : *charged_to;
 	}
 	*nodes += 1;
 	return VN_OK;
 }
 
-void vn_trace_blame(vn_trace *t, int point)
+void vn_trace_charge(vn_trace *t, int point)
 {
 	for (size_t i = 0; i < t->n_span; i++) {
 		const size_t   cell = t->span[i], values = (size_t)t->plan->n_values;
@@ -129,10 +129,10 @@ void vn_trace_blame(vn_trace *t, int point)
 		/* A growing state is only passed on; the values written to it are in the span
 		 * themselves. */
 		if (i == 0 || !grows_with_tokens(t, (int)(cell % values)))
-			t->blamed[cell] = point;
+			t->charged_to[cell] = point;
 		/* the operation made all these outputs */
 		for (int k = 0; k < node->n_out; k++)
 			if (node->out[k] >= 0 && !grows_with_tokens(t, node->out[k]))
-				t->blamed[cell - cell % values + (size_t)node->out[k]] = point;
+				t->charged_to[cell - cell % values + (size_t)node->out[k]] = point;
 	}
 }

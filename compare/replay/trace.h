@@ -20,7 +20,7 @@ typedef struct vn_trace {
 	size_t         steps;
 	unsigned char *kept; /* (steps, values) vn_kept_rows */
 	/* (steps, values): checkpoint charged with a span that contains the cell; -1 */
-	int           *blamed;
+	int           *charged_to;
 	uint32_t      *stamp, now; /* marks of the current walk; now + 1: for all rows */
 	/* cells; todo in pairs, with a bit for all rows */
 	size_t        *span, *todo, n_span, n_todo, room_span, room_todo;
@@ -35,10 +35,10 @@ void vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows);
 vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value);
 
 /* Walks back from a computed value to the values that were taken from the candidate. *nodes: the
- * number of operations on the way, including its own. *blamed: a checkpoint that was charged with
- * one of them; -1: none. */
-vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blamed, vn_error *err);
+ * number of operations on the way, including its own. *charged_to: a checkpoint that was charged
+ * with one of them; -1: none. */
+vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charged_to, vn_error *err);
 /* Charges the operations of the last span to a checkpoint. */
-void      vn_trace_blame(vn_trace *t, int point);
+void      vn_trace_charge(vn_trace *t, int point);
 
 #endif

@@ -79,7 +79,7 @@ static bool injection_of(const vn_comparison *c, const vn_explanation *x, inject
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const char    *name = c->result.point[x->point].name;
 	const int      v = vn_plan_find(p, name);
-	if (!h->capture && v >= 0 && p->value[vn_plan_root(p, v)].node != h->node)
+	if (!h->recorder_fault && v >= 0 && p->value[vn_plan_root(p, v)].node != h->node)
 		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
 	snprintf(what, sizeof(injection), "%s@%s", h->id, name);
 	return true;
@@ -96,7 +96,7 @@ static int injections_of(const vn_comparison *c, int first, injection what[MOST_
 		injection one;
 		bool new = injection_of(c, &of[i], one) && vn_hypothesis_same(&of[first].by[0], &of[i].by[0]);
 		for (int k = first; new &&k < i; k++)
-			new = of[k].n_fit < 1 || of[i].by[0].capture || of[k].by[0].node != of[i].by[0].node ||
+			new = of[k].n_fit < 1 || of[i].by[0].recorder_fault || of[k].by[0].node != of[i].by[0].node ||
 			      !vn_hypothesis_same(&of[first].by[0], &of[k].by[0]);
 		if (!new)
 			continue;

@@ -133,15 +133,15 @@ static json_t *replayed_json(const vn_comparison *c, const vn_checkpoint *p)
 	vn_json_put_real(j, "local_over_floor", vn_local_over_floor(p), flags);
 	vn_json_put_real(j, "worst_token_over_floor", vn_local_token(p), flags);
 	vn_json_put_real(j, "max_abs_over_floor", vn_local_element(p), flags);
-	json_object_set_new(j, "independent_numbers", json_integer(p->replay.numbers));
+	json_object_set_new(j, "independent_numbers", json_integer(p->replay.independent_numbers));
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
-	json_object_set_new(j, "recorder_fault", json_boolean(p->replay.captured));
+	json_object_set_new(j, "recorder_fault", json_boolean(p->replay.recorder_fault));
 	json_object_set_new(j, "columns",
 	                    p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
-	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_so));
+	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_in_order));
 	json_object_set_new(j, "operation_wrong", json_boolean(vn_local_beyond(p)));
 	json_object_set_new(j, "fault_at",
-	                    p->replay.behind >= 0 ? vn_json_name(&c->result.point[p->replay.behind]) : json_null());
+	                    p->replay.charged_to >= 0 ? vn_json_name(&c->result.point[p->replay.charged_to]) : json_null());
 	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
 	vn_json_put_real(j, "gain", p->replay.gain, flags);
 	json_object_set_new(j, "gemm", products_json(c, p));
@@ -194,8 +194,8 @@ static json_t *checkpoint_json(const vn_comparison *c, const vn_checkpoint *p, c
 		json_object_set_new(j, "detail", vn_json_text(p->detail));
 	if (vn_is_unmeasured(p))
 		json_object_set_new(j, "sides", vn_unmeasured_sides(c, p));
-	if (p->holds)
-		json_object_set_new(j, "contents", vn_json_text(p->holds));
+	if (p->contents)
+		json_object_set_new(j, "contents", vn_json_text(p->contents));
 	if (p->m.n)
 		add_measured(j, p, &e->shape);
 	else

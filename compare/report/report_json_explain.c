@@ -16,13 +16,13 @@ static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
 	json_object_set_new(j, "at", vn_json_text(p->value[p->node[h->node].out[0]].name));
 	if (*h->also)
 		json_object_set_new(j, "also", json_string(h->also + strlen(" and ")));
-	if (*h->in_part)
-		json_object_set_new(j, "heads", json_string(h->in_part));
-	json_object_set_new(j, "recorder_fault", json_boolean(h->capture));
-	if (*h->holds)
-		json_object_set_new(j, "recorded_instead", vn_json_text(h->holds));
-	if (*h->against)
-		json_object_set_new(j, "contradicted_by", json_string(h->against));
+	if (*h->heads_only)
+		json_object_set_new(j, "heads", json_string(h->heads_only));
+	json_object_set_new(j, "recorder_fault", json_boolean(h->recorder_fault));
+	if (*h->recorded_instead)
+		json_object_set_new(j, "recorded_instead", vn_json_text(h->recorded_instead));
+	if (*h->contradicted_by)
+		json_object_set_new(j, "contradicted_by", json_string(h->contradicted_by));
 	vn_json_put_real(j, "residual", vn_hypothesis_residual(h), flags);
 	if (h->estimated)
 		json_object_set_new(j, "estimated", json_true());
@@ -56,11 +56,12 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 	vn_json_put_real(j, "margin", x->margin, flags);
 	vn_json_put_real(j, "residual_unmodified", vn_hypothesis_residual(&x->unmodified), flags);
 	vn_json_put_flags(j, "not_finite", flags);
-	if (*x->separate)
-		json_object_set_new(j, "separating_input", vn_json_text(x->separate));
-	if (x->like >= 0)
-		json_object_set_new(j, "same_answer_as", vn_json_name(&c->result.point[c->result.why->of[x->like].point]));
-	json_object_set_new(j, "error_shape", vn_json_lines(&x->looks));
+	if (*x->separating_input)
+		json_object_set_new(j, "separating_input", vn_json_text(x->separating_input));
+	if (x->same_answer_as >= 0)
+		json_object_set_new(j, "same_answer_as",
+		                    vn_json_name(&c->result.point[c->result.why->of[x->same_answer_as].point]));
+	json_object_set_new(j, "error_shape", vn_json_lines(&x->error_shape));
 	vn_lines_free(&more);
 	return j;
 }

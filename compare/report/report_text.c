@@ -135,7 +135,8 @@ static void print_row(const page *p, const vn_checkpoint *k)
 	                                             : vn_status_word_text(k->status),
 	        PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
-		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->holds ? "; " : "", k->holds ? k->holds : "");
+		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->contents ? "; " : "",
+		        k->contents ? k->contents : "");
 		return;
 	}
 	print_metric(p, 9, "%.2e", k, VN_M_NMSE);

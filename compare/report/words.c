@@ -92,7 +92,7 @@ static int wrong_captures(const vn_comparison *c)
 {
 	int n = 0;
 	for (int i = 0; i < c->result.n_origins; i++)
-		n += c->result.point[c->result.origins[i]].replay.captured;
+		n += c->result.point[c->result.origins[i]].replay.recorder_fault;
 	return n;
 }
 

@@ -6,21 +6,21 @@
 
 #include <stdio.h>
 
-vn_arrange vn_columns_arranged(vn_column_order lie, int64_t width)
+vn_arrange vn_columns_arranged(vn_column_order order, int64_t width)
 {
 	const int64_t half = width / 2;
-	return lie == VN_COLUMNS_PAIRS    ? (vn_arrange) { VN_ARRANGE_TURNED, .a = half, .b = 2 }
-	       : lie == VN_COLUMNS_HALVES ? (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = half }
-	                                  : (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
+	return order == VN_COLUMNS_PAIRS    ? (vn_arrange) { VN_ARRANGE_TURNED, .a = half, .b = 2 }
+	       : order == VN_COLUMNS_HALVES ? (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = half }
+	                                    : (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 }
 
-const char *vn_columns_name(vn_column_order lie)
+const char *vn_columns_name(vn_column_order order)
 {
-	return lie == VN_COLUMNS_PAIRS ? "(freq 2)" : lie == VN_COLUMNS_HALVES ? "(2 freq)" : "";
+	return order == VN_COLUMNS_PAIRS ? "(freq 2)" : order == VN_COLUMNS_HALVES ? "(2 freq)" : "";
 }
 
 /* The axis names, the last one with the order of its columns. */
-static void name_axes(vn_column_order lie, const char *axes, int rank, char text[96])
+static void name_axes(vn_column_order order, const char *axes, int rank, char text[96])
 {
 	size_t n;
 	text[0] = 0;
@@ -31,13 +31,13 @@ static void name_axes(vn_column_order lie, const char *axes, int rank, char text
 		else
 			vn_text_add(text, 96, "axis%d ", i);
 	}
-	vn_text_add(text, 96, "%s", vn_columns_name(lie));
+	vn_text_add(text, 96, "%s", vn_columns_name(order));
 }
 
-void vn_say_columns(vn_column_order lie, const char *axes, int rank, char *text, size_t room)
+void vn_say_columns(vn_column_order order, const char *axes, int rank, char *text, size_t room)
 {
 	char is[96], should[96];
-	name_axes(lie, axes, rank, is);
-	name_axes(lie == VN_COLUMNS_PAIRS ? VN_COLUMNS_HALVES : VN_COLUMNS_PAIRS, axes, rank, should);
+	name_axes(order, axes, rank, is);
+	name_axes(order == VN_COLUMNS_PAIRS ? VN_COLUMNS_HALVES : VN_COLUMNS_PAIRS, axes, rank, should);
 	snprintf(text, room, "declare this order in a name map with axes: \"%s\", to_axes: \"%s\"", is, should);
 }

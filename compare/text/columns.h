@@ -18,11 +18,11 @@ typedef enum vn_column_order { VN_COLUMNS_SAME, VN_COLUMNS_PAIRS, VN_COLUMNS_HAL
 
 /* Returns where each column of the reference is in the candidate. width: the number of columns,
  * even. */
-vn_arrange  vn_columns_arranged(vn_column_order lie, int64_t width);
+vn_arrange  vn_columns_arranged(vn_column_order order, int64_t width);
 /* Returns "(freq 2)" or "(2 freq)". */
-const char *vn_columns_name(vn_column_order lie);
+const char *vn_columns_name(vn_column_order order);
 /* Writes the words for a name map: declare this order in a name map with
  * axes: "token head (freq 2)", to_axes: "token head (2 freq)". axes: the dims string, or "". */
-void        vn_say_columns(vn_column_order lie, const char *axes, int rank, char *text, size_t room);
+void        vn_say_columns(vn_column_order order, const char *axes, int rank, char *text, size_t room);
 
 #endif

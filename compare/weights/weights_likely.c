@@ -234,7 +234,7 @@ static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
 
 /* ---- statistics alone ------------------------------------------------------------------------ */
 
-/* Writes " (R1b or W1: the numbers would tell)" for the orders that are possible. */
+/* Writes " (R1b or W1: give --model to decide)" for the orders that are possible. */
 static void say_ids(const vn_weight_order *list, int n, char text[64])
 {
 	vn_mistake said = VN_NO_MISTAKE;

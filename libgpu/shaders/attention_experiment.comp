@@ -1,6 +1,6 @@
 #version 460
 // attention_experiment: context of a block of queries of one head, streaming over keys, with any
-// experiment of vn_variant.attention. Only a node that an experiment changes runs it; speed does
+// experiment of vn_experiment.attention. Only a node that an experiment changes runs it; speed does
 // not matter here.
 //
 //   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g: key_head(h)

@@ -17,7 +17,7 @@ layout(push_constant) uniform Push {
 	Real x, w, before, y;
 	uint T, X, J;
 #if EXPERIMENT
-	uint linear, forgets, ahead; // vn_variant.conv
+	uint linear, forgets, ahead; // vn_experiment.conv
 	uint last;                   // rows from x to the end of the call
 #endif
 } p;

@@ -1,5 +1,5 @@
-// mask_experiment.glsl: mask.glsl with the changes of an experiment (vn_variant.attention). A key
-// that the mask lets pass, but the experiment hides, has score minus infinity.
+// mask_experiment.glsl: mask.glsl with the changes of an experiment (vn_experiment.attention). A
+// key that the mask lets pass, but the experiment hides, has score minus infinity.
 const uint OVER_QUERIES = 1, OVER_HEADS = 2, NO_MAX = 3, NO_MAX_F16 = 4, PROBS_F16 = 5, PROBS_BF16 = 6, SCORES_F16 = 7;
 const uint BLOCKLESS = 1, NEXT = 2, SWAPPED = 3, HEADS_FIRST = 4, LATE = 5, STALE = 6, RING = 7, F16 = 8,
            F8 = 9, FORMER = 10, SEEN = 11,

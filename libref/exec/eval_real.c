@@ -160,7 +160,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_slice)(out, a->in[0], count / n->c.slice.width, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		break;
 	case VN_OP_ROPE:
-		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, vn_node_rope_variant(n), a->lists, a->past, a->tokens,
+		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, vn_node_rope_experiment(n), a->lists, a->past, a->tokens,
 		                     row / dim, dim, a->threads);
 		break;
 	case VN_OP_ATTENTION: {

@@ -14,7 +14,7 @@ enum { SHARE = 512 }; /* channels at a time, whose sums stay in the L1 cache */
 /* y (n): silu of the sums, with the intermediate rounding of other implementations. Sums without
  * activation are rounded like any output. */
 /* The first `silu` channels are activated. */
-static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, const vn_variant *e)
+static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, const vn_experiment *e)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double u = vn_round_intermediate(sum[i], e->conv.rounding);
@@ -27,8 +27,8 @@ static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, con
 /* Channels [from, from + n) of y (X), for one token. x: its row and the J-1 rows before it,
  * oldest first; w: (J,X) taps. */
 VN_CLONES
-static void convolve_channels(real *y, const real *const *x, const double *w, const vn_consts *k, const vn_variant *e,
-                              int64_t from, int64_t n)
+static void convolve_channels(real *y, const real *const *x, const double *w, const vn_consts *k,
+                              const vn_experiment *e, int64_t from, int64_t n)
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps;
 	const int     linear = e->conv.linear;
@@ -53,7 +53,7 @@ static void convolve_channels(real *y, const real *const *x, const double *w, co
 }
 
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k,
-                          const vn_variant *e, bool forgets, int threads)
+                          const vn_experiment *e, bool forgets, int threads)
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = e->conv.ahead;
 	const int64_t shares = (X + SHARE - 1) / SHARE;

@@ -124,10 +124,10 @@ static void compute_share(real *y, const real *x, const real *up, vn_act act, in
 
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads)
 {
-	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, &(vn_variant) { 0 }, n, threads);
+	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, &(vn_experiment) { 0 }, n, threads);
 }
 
-static double value_rounded(double u, vn_act act, const vn_variant *e)
+static double value_rounded(double u, vn_act act, const vn_experiment *e)
 {
 	const real x = (real)u;
 	real       y;
@@ -139,7 +139,7 @@ static double value_rounded(double u, vn_act act, const vn_variant *e)
 }
 
 /* Element by element, with the intermediate rounding of other implementations. */
-static void share_rounded(real *y, const real *gate, const real *up, vn_act act, const vn_variant *e, int64_t n)
+static void share_rounded(real *y, const real *gate, const real *up, vn_act act, const vn_experiment *e, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
@@ -151,7 +151,7 @@ static void share_rounded(real *y, const real *gate, const real *up, vn_act act,
 }
 
 /* In these variants intermediate results are rounded to real. */
-static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
+static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, const vn_experiment *e, int64_t n)
 {
 	if (e->act.rounding) {
 		share_rounded(y, gate, up, c->act.act, e, n);
@@ -167,7 +167,7 @@ static void share_of(real *y, const real *gate, const real *up, const vn_consts 
 	}
 }
 
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n,
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_experiment *e, int64_t n,
                     int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(dynamic)

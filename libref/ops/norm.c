@@ -25,7 +25,7 @@ static double sum_of_squares(const real *x, int64_t N)
 }
 
 /* The divisor of a row. ss: its sum of squares; usual: the divisor of ss unless c gives another. */
-static double compute_divisor(double ss, int64_t usual, const vn_norm *c, const vn_variant *e)
+static double compute_divisor(double ss, int64_t usual, const vn_norm *c, const vn_experiment *e)
 {
 	const double sum = e->norm.sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
 	const double mean = sum / (double)(e->norm.divisor ? e->norm.divisor : usual);
@@ -40,7 +40,7 @@ static void scale_row(real *y, const real *x, const real *g, int64_t N, double s
 }
 
 void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                       const vn_variant *e, int threads)
+                       const vn_experiment *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
@@ -66,7 +66,7 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 /* Gates a row when the gate is not silu after the norm, or when intermediate results are
  * rounded: the activated gates go to y, and the normed input too. */
 static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c,
-                            const vn_variant *e)
+                            const vn_experiment *e)
 {
 	REAL(vn_act_apply)(y, z, (vn_act)e->norm.gate, N, 1);
 	if (e->norm.gate_first)
@@ -82,7 +82,7 @@ static void other_gated_row(real *y, const real *x, const real *z, const real *g
 }
 
 void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                         const vn_variant *e, int threads)
+                         const vn_experiment *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
@@ -94,7 +94,7 @@ void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, i
 }
 
 /* The factor that scales a row to length one, rounded after every operation. */
-static double factor_rounded(const real *x, int64_t N, const vn_norm *c, const vn_variant *e)
+static double factor_rounded(const real *x, int64_t N, const vn_norm *c, const vn_experiment *e)
 {
 	const int s = e->norm.rounding;
 	double    ss = 0.0;
@@ -106,7 +106,8 @@ static double factor_rounded(const real *x, int64_t N, const vn_norm *c, const v
 		1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_round_intermediate(ss + c->eps, s))), s);
 }
 
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_experiment *e,
+                      int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
@@ -120,7 +121,7 @@ void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_nor
 }
 
 void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N,
-                         const vn_norm *c, const vn_variant *e, int threads)
+                         const vn_norm *c, const vn_experiment *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {

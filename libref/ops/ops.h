@@ -1,9 +1,9 @@
 /* ops.h: the operations of a plan on the CPU, one function each.
  *
  * Each has its formula, its shapes, and the reason for the order of summation. Results are not
- * rounded to a storage format here; exec/eval_real.c does that for all. Arguments of type
- * vn_variant are all 0 in a model. `threads` changes no bit of any result: work is cut into blocks
- * that depend only on the shapes.
+ * rounded to a storage format here; exec/eval_real.c does that for all. Experiments (vn_experiment)
+ * are all 0 in a model. `threads` changes no bit of any result: work is cut into blocks that depend
+ * only on the shapes.
  */
 #ifndef VN_LIBREF_OPS_OPS_H
 #define VN_LIBREF_OPS_OPS_H
@@ -22,20 +22,21 @@ void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, 
  * minus one
  *   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
  * offset + g[n] is rounded to a real: some files store this sum, and are the same model. In all
- * norms, e->norm.divisor and e->norm.eps_outside change the root as described at vn_variant. */
+ * norms, e->norm.divisor and e->norm.eps_outside change the root as described at vn_experiment. */
 void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                       const vn_variant *e, int threads);
+                       const vn_experiment *e, int threads);
 
 /* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
  *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
  * e->norm.gate: another activation; e->norm.gate_first: norms x silu(z) instead of x, without a
  * gate afterwards. */
 void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                         const vn_variant *e, int threads);
+                         const vn_experiment *e, int threads);
 
 /* Scales rows to length one.   x, y (R,N)
  *   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps) */
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_experiment *e,
+                      int threads);
 
 /* Rows of a position table, from position `past` on.   w (C,D)   y (T,D)
  *   y[t,d] = w[past + t,d] */
@@ -50,7 +51,7 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
  *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]
  * offset as above */
 void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N,
-                         const vn_norm *c, const vn_variant *e, int threads);
+                         const vn_norm *c, const vn_experiment *e, int threads);
 
 /* A stored matrix (M,N). transposed: stored as (N,M). Products have the same bits in both cases. */
 typedef struct vn_matrix {
@@ -103,7 +104,7 @@ void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int6
  *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R
  * e, NULL in a model: other pairs and angles (vn_rope_pair, vn_rope_angle). Returns false without
  * memory. */
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_variant *e, const vn_list *lists,
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_experiment *e, const vn_list *lists,
                      int64_t past, int64_t T, int64_t H, int64_t K, int threads);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
@@ -111,12 +112,12 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_
  *   p[h,i,:]   = softmax over the visible j of s[h,i,:]    visible: plan.h
  *   context[i,h,:] = sum_j p[h,i,j] v[j,g,:] */
 typedef struct REAL(vn_attend) {
-	const real       *q, *k, *v;
-	int64_t           past, tokens;
-	const vn_consts  *c;
-	const vn_variant *x;
-	int               threads;
-	vn_products       products; /* what products round: policy.h */
+	const real          *q, *k, *v;
+	int64_t              past, tokens;
+	const vn_consts     *c;
+	const vn_experiment *x;
+	int                  threads;
+	vn_products          products; /* what products round: policy.h */
 } REAL(vn_attend);
 
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a);
@@ -132,7 +133,7 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int
  * experiment e->conv.forgets is the argument `forgets`: the rows that precede x are 0. Returns
  * false without memory. */
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c,
-                          const vn_variant *e, bool forgets, int threads);
+                          const vn_experiment *e, bool forgets, int threads);
 
 /* Logarithm of the decay of a state.   x, y (T,N)   A_log, dt_bias (N)   form: vn_decay_form
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])
@@ -174,13 +175,14 @@ bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
  * e->act.rounding says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
 /* y = f(gate) * up, with f from c->act. up NULL: only f(gate). */
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n,
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_experiment *e, int64_t n,
                     int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
 /* Rearranges rows for an experiment: vn_rows_form.   x, other, y (T,N), after `past` rows of
  * earlier calls */
-void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N, const vn_variant *e);
+void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N,
+                   const vn_experiment *e);
 
 #if VN_REAL == 32
 /* linear in double, rounded once, for small products (linear_wide.c). */

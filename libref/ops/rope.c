@@ -15,7 +15,7 @@
 
 /* cos and sin (R/2) of one token, as another implementation computes them (vn_angles). kept,
  * stretch: vn_rope_frequencies_wide. */
-static void other_angles(const vn_rope *rope, const vn_rope_variant *e, double base, const double *kept,
+static void other_angles(const vn_rope *rope, const vn_rope_experiment *e, double base, const double *kept,
                          const double *stretch, int64_t past, int64_t t, float *c, float *s)
 {
 	const float step = (float)pow(base, -2.0 / rope->rotary_dim);
@@ -33,7 +33,7 @@ static void other_angles(const vn_rope *rope, const vn_rope_variant *e, double b
 }
 
 /* Rotates one head x (K) into y. */
-static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_rope_variant *e, int64_t K,
+static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_rope_experiment *e, int64_t K,
                         const float *c, const float *s)
 {
 	const int64_t half = rope->rotary_dim / 2;
@@ -52,7 +52,7 @@ static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_ro
 	}
 }
 
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_variant *e, const vn_list *lists,
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_experiment *e, const vn_list *lists,
                      int64_t past, int64_t T, int64_t H, int64_t K, int threads)
 {
 	const int64_t half = rope->rotary_dim / 2;

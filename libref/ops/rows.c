@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The row of x to use in place of row t; -1: none. */
-static int64_t find_source(const vn_variant *e, int64_t past, int64_t t, int64_t T)
+static int64_t find_source(const vn_experiment *e, int64_t past, int64_t t, int64_t T)
 {
 	const int64_t from = t + e->rows.by, half = (T + 1) / 2;
 
@@ -15,7 +15,7 @@ static int64_t find_source(const vn_variant *e, int64_t past, int64_t t, int64_t
 }
 
 /* Whether a row lies in a tile that belongs to another. */
-static bool in_other(const vn_variant *e, int64_t t)
+static bool in_other(const vn_experiment *e, int64_t t)
 {
 	const int64_t tile = t / e->rows.by;
 	return e->rows.inner ? tile == e->rows.inner - 1 : tile % 2 == 1;
@@ -33,7 +33,8 @@ static void log_softmax(real *y, const real *x, int64_t N)
 		y[n] = (real)((double)x[n] - top - log(sum));
 }
 
-void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N, const vn_variant *e)
+void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N,
+                   const vn_experiment *e)
 {
 	const int64_t inner = e->rows.inner, by = e->rows.by;
 

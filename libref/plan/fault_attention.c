@@ -29,7 +29,7 @@ vn_status vn_make_set_scale(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 
 /* ---- who sees whom ------------------------------------------------------------------------ */
 
-/* x: vn_variant.attention.blind, for a query that sees no key. */
+/* x: vn_experiment.attention.blind, for a query that sees no key. */
 vn_status vn_make_hides_own(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_status st = vn_const_set(&f->plan->node[node], "ahead", -1, err);

@@ -158,7 +158,7 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 	return vn_fail(err, VN_ERR_USAGE, "%s has no constant named %s", ops[n->op].name, name);
 }
 
-bool vn_node_is_variant(const vn_node *n)
+bool vn_node_is_experiment(const vn_node *n)
 {
 	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU);
 
@@ -167,7 +167,7 @@ bool vn_node_is_variant(const vn_node *n)
 	return is;
 }
 
-const vn_rope_variant *vn_node_rope_variant(const vn_node *n)
+const vn_rope_experiment *vn_node_rope_experiment(const vn_node *n)
 {
-	return vn_node_is_variant(n) || n->x.rope.rounding || n->x.rope.angles ? &n->x.rope : NULL;
+	return vn_node_is_experiment(n) || n->x.rope.rounding || n->x.rope.angles ? &n->x.rope : NULL;
 }

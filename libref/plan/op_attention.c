@@ -55,7 +55,7 @@ vn_status vn_check_rope(const vn_plan_walk *w, int i)
 		                     x->size[2]);
 	char       why[VN_ROPE_WHY];
 	const bool good = vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) &&
-	                  vn_rope_variant_check(&n->x.rope, why);
+	                  vn_rope_experiment_check(&n->x.rope, why);
 	return good ? VN_OK : vn_check_fail(w, i, "%s", why);
 }
 

@@ -211,11 +211,11 @@ typedef union vn_consts {
 } vn_consts;
 
 /* How a node computes its operation otherwise than usual. All 0 in every model: the usual formula,
- * bit for bit. An experiment, that is, a run with a fault or hypothesis in it, changes the formula.
- * A replay, which is no experiment, sets how another correct implementation rounds it, or in which
- * order it computes (compare/replay/reference_variants.h): the members `rounding`, `formula`,
- * `angles`, `inverse` and `chunked`, which the reference engine computes. */
-typedef union vn_variant {
+ * bit for bit. A fault (fault.h) changes the formula. A replay sets how another correct
+ * implementation rounds it, or in which order it computes (compare/replay/reference_variants.h):
+ * the members `rounding`, `formula`, `angles`, `inverse` and `chunked`, which the reference engine
+ * computes. */
+typedef union vn_experiment {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */
 		int divisor;     /* of the sum of squares; 0: the width (of l2_norm: 1) */
@@ -239,7 +239,7 @@ typedef union vn_variant {
 	struct {
 		int inverse;
 	} linear; /* vn_ggml_scale */
-	vn_rope_variant rope;
+	vn_rope_experiment rope;
 	struct {
 		int form, by, inner;
 	} rows; /* vn_rows_form */
@@ -287,18 +287,18 @@ typedef union vn_variant {
 		int restart;
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
-} vn_variant;
+} vn_experiment;
 
 typedef struct vn_node {
-	vn_op      op;
-	int        layer; /* -1 outside layers */
-	vn_consts  c;
-	vn_variant x; /* all 0: as usual */
-	int        n_in, n_w, n_out, n_state;
-	int        in[VN_MAX_IN];   /* values */
-	int        w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
-	int        out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not use */
-	int        state[VN_MAX_STATE];
+	vn_op         op;
+	int           layer; /* -1 outside layers */
+	vn_consts     c;
+	vn_experiment x; /* all 0: as usual */
+	int           n_in, n_w, n_out, n_state;
+	int           in[VN_MAX_IN];   /* values */
+	int           w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
+	int           out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not use */
+	int           state[VN_MAX_STATE];
 } vn_node;
 
 typedef struct vn_value {
@@ -480,9 +480,9 @@ double      vn_const_get(const vn_node *n, int i);
 vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *err);
 /* Does a node compute something that no supported model does: an experiment's constant that is not
  * 0, or an activation or operation of experiments only? */
-bool        vn_node_is_variant(const vn_node *n);
+bool        vn_node_is_experiment(const vn_node *n);
 
 /* How a rope computes otherwise than usual; NULL: as usual. */
-const vn_rope_variant *vn_node_rope_variant(const vn_node *n);
+const vn_rope_experiment *vn_node_rope_experiment(const vn_node *n);
 
 #endif

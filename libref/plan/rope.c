@@ -278,7 +278,7 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
 	return base;
 }
 
-static float experimental_angle(const vn_rope_variant *e, float f, int64_t i, int64_t past, int64_t t)
+static float experimental_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t)
 {
 	const int64_t at = (e->one_position ? 0 : t + (e->step_zero ? 0 : past)) + e->offset +
 	                   (past > 0 ? e->step_offset : 0);
@@ -292,12 +292,12 @@ static float experimental_angle(const vn_rope_variant *e, float f, int64_t i, in
 	return p * f * (e->turn != 0.0 ? (float)e->turn : 1.0f);
 }
 
-float vn_rope_angle(const vn_rope_variant *e, float f, int64_t i, int64_t past, int64_t t)
+float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t)
 {
 	return e ? experimental_angle(e, f, i, past, t) : (float)(past + t) * f;
 }
 
-void vn_rope_pair(const vn_rope *r, const vn_rope_variant *e, int64_t K, int64_t i, int64_t *first, int64_t *second)
+void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i, int64_t *first, int64_t *second)
 {
 	const bool neighbours = e && e->pairing == VN_PAIR_NEIGHBOURS, across = e && e->pairing == VN_PAIR_ACROSS;
 
@@ -305,7 +305,7 @@ void vn_rope_pair(const vn_rope *r, const vn_rope_variant *e, int64_t K, int64_t
 	*second = neighbours ? 2 * i + 1 : i + (across ? K : r->rotary_dim) / 2;
 }
 
-bool vn_rope_varies_by_call(const vn_rope_variant *e)
+bool vn_rope_varies_by_call(const vn_rope_experiment *e)
 {
 	return e && (e->one_position || e->step_zero || e->step_offset);
 }
@@ -378,7 +378,7 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 	return r->type == VN_ROPE_LONGROPE ? check_longrope(r, lists, why) : true;
 }
 
-bool vn_rope_variant_check(const vn_rope_variant *e, char why[VN_ROPE_WHY])
+bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY])
 {
 	if ((unsigned)e->pairing >= VN_N_PAIRINGS || (e->half_angles & ~1) || !isfinite(e->turn))
 		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", e->pairing, e->half_angles, e->turn);

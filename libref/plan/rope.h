@@ -77,7 +77,7 @@ typedef struct vn_rope {
 } vn_rope;
 
 /* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */
-typedef struct vn_rope_variant {
+typedef struct vn_rope_experiment {
 	int    pairing;      /* vn_pairing */
 	int    offset;       /* added to every position */
 	double turn;         /* multiplies every angle; 0 means 1 */
@@ -88,7 +88,7 @@ typedef struct vn_rope_variant {
 	int    one_position; /* 1: every token has position `offset` */
 	int    rounding;     /* vn_intermediate_rounding of cos, sin and both products */
 	int    angles;       /* vn_angles */
-} vn_rope_variant;
+} vn_rope_experiment;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,
  * which multiplies cos and sin in float; 1 except for yarn and longrope. lists: the plan's, used by
@@ -106,15 +106,15 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
  * zero? If not, writes why. rotary_dim is even, and at least 2. */
 enum { VN_ROPE_WHY = 256 };
 bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY]);
-bool vn_rope_variant_check(const vn_rope_variant *e, char why[VN_ROPE_WHY]); /* is it in range? */
+bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY]); /* is it in range? */
 
 /* Below, e is NULL for the usual rotation (vn_node_rope_variant). */
 /* Returns the angle in radians, a product of floats, of pair i with frequency f for token t of a
  * call after `past` tokens. */
-float vn_rope_angle(const vn_rope_variant *e, float f, int64_t i, int64_t past, int64_t t);
+float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t);
 /* Sets the two columns of pair i in a head of width K. */
-void  vn_rope_pair(const vn_rope *r, const vn_rope_variant *e, int64_t K, int64_t i, int64_t *first, int64_t *second);
+void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i, int64_t *first, int64_t *second);
 /* Can the angles of a position differ from call to call? */
-bool  vn_rope_varies_by_call(const vn_rope_variant *e);
+bool vn_rope_varies_by_call(const vn_rope_experiment *e);
 
 #endif

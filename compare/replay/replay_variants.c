@@ -1,5 +1,5 @@
-/* replay_allow.c: see replay_allow.h. */
-#include "compare/replay/replay_allow.h"
+/* replay_variants.c: see replay_variants.h. */
+#include "compare/replay/replay_variants.h"
 #include "compare/replay/reference_variants.h"
 #include "compare/replay/replay_made.h"
 
@@ -123,8 +123,8 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 	return st;
 }
 
-vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
-                          const char *axes, vn_replayed *l, vn_error *err)
+vn_status vn_replay_judge_variants(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
+                                   const char *axes, vn_replayed *l, vn_error *err)
 {
 	vn_replay_engine      *e = &r->e[VN_REPLAY_OWN];
 	const int              k = (int)(node - r->plan->node);

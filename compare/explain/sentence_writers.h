@@ -1,9 +1,9 @@
-/* sentence.h: a sentence about a finding, and the functions that the rows SAID of
+/* sentence_writers.h: a sentence about a finding, and the functions that the rows SAID of
  * hypothesis/findings.def name. sentences_operation.c has those about what an operation computes,
  * sentences_result.c those about what its result is instead: other slots of a cache, ranks, orders,
  * factors. */
-#ifndef VN_COMPARE_SENTENCE_H
-#define VN_COMPARE_SENTENCE_H
+#ifndef VN_COMPARE_SENTENCE_WRITERS_H
+#define VN_COMPARE_SENTENCE_WRITERS_H
 
 #include "compare/hypothesis/explanation.h"
 
