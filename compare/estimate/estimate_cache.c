@@ -378,7 +378,7 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	    t->x->unmodified.local.bad)
 		return VN_OK;
 	const int64_t T = t->site->cand.shape.dim[0];
-	x.R = T < QUERIES_TESTED ? T : QUERIES_ASKED;
+	x.R = T < QUERIES_TESTED ? T : QUERIES_TESTED;
 	for (int64_t r = 0; r < x.R; r++)
 		x.row[r] = (T - 1) * (r + 1) /
 		           x.R; /* at equal distances up to the last token; without the first one if there are several */
