@@ -128,8 +128,8 @@ const vn_command vn_compare_command = COMMAND(
 	"...", "");
 const vn_command vn_explain_command = COMMAND(
 	"explain",
-	"Compare, and name the known mistake that reproduces each origin, a checkpoint where the error begins "
-	"(vernier help explain.md).\n"
+	"Compare, and name the known mistake that reproduces each origin, a checkpoint whose own operation is "
+	"at fault (vernier help explain.md).\n"
 	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, "
 	"recordings of the same tokens; and in CAND the inputs of the operations to explain (a recording of all "
 	"checkpoints has them). It runs the model on the CPU several times.\n"

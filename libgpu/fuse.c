@@ -150,7 +150,7 @@ static void encode_gated_pair(vn_gpu_pass *w, int node)
 
 /* ---- rms_norm, rms_norm, rope, rope: of queries and keys ------------------------------------- */
 
-static bool is_turned(const vn_plan *p, int norm, int rope)
+static bool is_rotated(const vn_plan *p, int norm, int rope)
 {
 	const vn_value *v = &p->value[p->node[rope].out[0]];
 
@@ -158,9 +158,9 @@ static bool is_turned(const vn_plan *p, int norm, int rope)
 	       v->size[2] <= HEAD_MOST;
 }
 
-static bool both_are_turned(const vn_plan *p, int node)
+static bool both_are_rotated(const vn_plan *p, int node)
 {
-	return is_turned(p, node, node + 2) && is_turned(p, node + 1, node + 3) && !feeds_input(p, node, node + 1, 0);
+	return is_rotated(p, node, node + 2) && is_rotated(p, node + 1, node + 3) && !feeds_input(p, node, node + 1, 0);
 }
 
 static bool heads_in_one_dispatch(const vn_gpu_pass *w, int node)
@@ -215,7 +215,7 @@ static const struct pattern {
 	/* the longest first */
 	{ 4,
 	  { VN_OP_RMS_NORM, VN_OP_RMS_NORM, VN_OP_ROPE, VN_OP_ROPE },
-	  both_are_turned,
+	  both_are_rotated,
 	  heads_in_one_dispatch,
 	  encode_norm_ropes },
 	{ 4, { VN_OP_LINEAR, VN_OP_LINEAR, VN_OP_ACT, VN_OP_GATED }, are_gate_and_up, is_gated_pair, encode_gated_pair },

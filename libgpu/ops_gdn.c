@@ -132,7 +132,7 @@ static void delta_rule(vn_gpu_pass *w, const vn_node *n)
 				.dv = (uint32_t)dv,
 				.scale = (float)n->c.delta.scale,
 				.form = (uint32_t)(n->x.delta.form |
-		                           (w->tokens > 1 && t + step >= w->tokens ? n->x.delta.turned << 8 : 0)),
+		                           (w->tokens > 1 && t + step >= w->tokens ? n->x.delta.transposed << 8 : 0)),
 				.head_map = (uint32_t)n->x.delta.head_map,
 				.restart = (uint32_t)n->x.delta.restart,
 				.P = (uint32_t)(w->past + t) },

@@ -36,7 +36,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 		if (w->g->cache.slot[i].grows && whole > bytes)
 			bytes = whole;
 	}
-	for (int r = 0; r < w->g->n_ropes; r++) { /* a row of an experiment's keys, turned */
+	for (int r = 0; r < w->g->n_ropes; r++) { /* a row of an experiment's keys, rotated */
 		const int          v = w->g->plan->node[w->g->rope_node[r]].out[0];
 		const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[v]) * element;
 		if (w->g->rope_past[r] && row > bytes)

@@ -33,9 +33,9 @@ typedef struct piece {
 
 /* A worker's own memory. */
 typedef struct panels {
-	void *wide;   /* (panel) floats, or doubles of a weight that has them */
-	char *stored; /* (panel) in the storage format */
-	char *turned; /* (panel) as stored in the file, in another order */
+	void *wide;       /* (panel) floats, or doubles of a weight that has them */
+	char *stored;     /* (panel) in the storage format */
+	char *transposed; /* (panel) as stored in the file, in another order */
 } panels;
 
 typedef struct load {
@@ -131,9 +131,9 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Transposes that part of a matrix stored as (N,M) into `turned`, in squares of 16, so that neither
- * side skips through memory. */
-static const char *turn_over(char *turned, const vn_tensor *t, const part *p)
+/* Transposes that part of a matrix stored as (N,M) into `transposed`, in squares of 16, so that
+ * neither side skips through memory. */
+static const char *transpose_part(char *transposed, const vn_tensor *t, const part *p)
 {
 	enum { SIDE = 16 };
 	const size_t  size = vn_dtype_size(t->dtype);
@@ -143,9 +143,9 @@ static const char *turn_over(char *turned, const vn_tensor *t, const part *p)
 		for (int64_t r0 = 0; r0 < p->rows; r0 += SIDE)
 			for (int64_t r = r0; r < p->rows && r < r0 + SIDE; r++)
 				for (int64_t c = c0; c < p->cols && c < c0 + SIDE; c++)
-					memcpy(turned + (size_t)(r * p->cols + c) * size,
+					memcpy(transposed + (size_t)(r * p->cols + c) * size,
 					       (const char *)t->data + (size_t)((p->col + c) * M + p->row + r) * size, size);
-	return turned;
+	return transposed;
 }
 
 static size_t piece_elements(const piece *q)
@@ -188,7 +188,7 @@ static bool upload_piece(void *ctx, int which, int worker)
 	const char      *src = (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)q->at);
 
 	if (l->over[q->weight])
-		src = turn_over(own->turned, t, &q->p);
+		src = transpose_part(own->transposed, t, &q->p);
 	if (t->dtype != l->storage && !l->bf16[q->weight]) {
 		convert_piece(l, own, src, q);
 		src = own->stored;
@@ -340,9 +340,10 @@ static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 				if (pass == 0 && here)
 					over[n->w[k]] = true;
 				if (pass == 1 && over[n->w[k]] != here)
-					return vn_fail(err, VN_ERR_UNSUPPORTED,
-					               "weight %s is read both as it is stored and turned over: not on the GPU",
-					               p->weight[n->w[k]].name);
+					return vn_fail(
+						err, VN_ERR_UNSUPPORTED,
+						"weight %s is read both as stored and transposed: the GPU engine does not support this",
+						p->weight[n->w[k]].name);
 			}
 		}
 	return VN_OK;
@@ -407,13 +408,13 @@ static bool allocate_panels(panels *own, vn_dtype storage)
 
 	own->wide = malloc(n * sizeof(double));
 	own->stored = malloc(n * vn_dtype_size(storage));
-	own->turned = malloc(n * sizeof(double));
-	return own->wide && own->stored && own->turned;
+	own->transposed = malloc(n * sizeof(double));
+	return own->wide && own->stored && own->transposed;
 }
 
 static void free_panels(panels *own)
 {
-	free(own->turned);
+	free(own->transposed);
 	free(own->stored);
 	free(own->wide);
 }

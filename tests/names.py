@@ -3,8 +3,9 @@
 tree, and a function is declared in one header.
 
 Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and
-union types, typedefs (of functions, too), enumerators, macros of headers; and each function that two headers declare. Left out: the files for other
-programs (capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which only announces a type.
+union types, typedefs (of functions, too), enumerators, macros of headers; and each function that two headers declare.
+Left out: the files for other programs (capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which
+only announces a type.
 
 Exit status 1: a name is defined twice.
 """
@@ -66,7 +67,7 @@ def functions(text):
         code = inner
     found = {}
     for m in re.finditer(r"(?:^|;)([^;]*?\b(vn_\w+)\s*\([^;]*)(?=;)", code):
-        if not re.match(r"\s*(?:typedef|struct|union|enum)\b[^(]*\(\s*\*", m[1]) and not re.match(r"\s*typedef\b", m[1]):
+        if not re.match(r"\s*(?:typedef\b|(?:struct|union|enum)\b[^(]*\(\s*\*)", m[1]):
             found.setdefault(m[2], m.start(2))
     return [(at, name) for name, at in found.items()]
 

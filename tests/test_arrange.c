@@ -10,12 +10,12 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 		vn_arrange  m;
 		const char *x, *y;
 	} row[] = {
-		{ { VN_ARRANGE_TURNED, .a = 2, .b = 3 }, "ABCDEF", "ADBECF" }, /* (2,3) as (3,2) */
-		{ { VN_ARRANGE_TURNED, .a = 3, .b = 2 }, "ADBECF", "ABCDEF" }, /* and back */
-		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .each = 2 }, "AaBbCcDd", "AaCcBbDd" },
-		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .period = 5 }, "ABCDxEFGHy", "ACBDxEGFHy" },
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 3 }, "ABCDEF", "ADBECF" }, /* (2,3) as (3,2) */
+		{ { VN_ARRANGE_TRANSPOSED, .a = 3, .b = 2 }, "ADBECF", "ABCDEF" }, /* and back */
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 2, .each = 2 }, "AaBbCcDd", "AaCcBbDd" },
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 2, .period = 5 }, "ABCDxEFGHy", "ACBDxEGFHy" },
 		/* x and y stay: RoPE in part */
-		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .before = 2 }, "xyABCD", "xyACBD" },
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 2, .before = 2 }, "xyABCD", "xyACBD" },
 		{ { VN_ARRANGE_ROUND, .a = 2 }, "ABCDE", "CDEAB" },
 		{ { VN_ARRANGE_ROUND, .a = -1 }, "ABCDE", "EABCD" },
 		{ { VN_ARRANGE_REVERSED, .each = 1 }, "ABCDE", "EDCBA" },

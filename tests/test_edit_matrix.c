@@ -51,7 +51,7 @@ static void each_kind_takes_the_numbers_from_where_it_says(void)
 	static const float five[] = { 1, 2, 3, 4, 5 };
 	const vn_tensor    w = matrix_of(VN_F32, 2, 3, six), wide = matrix_of(VN_F32, 1, 5, five),
 					tall = matrix_of(VN_F32, 6, 1, six);
-	const vn_matrix_edit turned = { .kind = VN_EDIT_TURNED }, back = { .kind = VN_EDIT_BACK },
+	const vn_matrix_edit turned = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
 						 tail = { .kind = VN_EDIT_TAIL, .n = 2 },
 						 ranks = { .kind = VN_EDIT_RANKS, .n = 2, .from = { 1, 0 } },
 						 rows = { .kind = VN_EDIT_ROWS, .n = 3, .from = { 2, 0, 1 } }, zero = { .kind = VN_EDIT_ZERO },
@@ -81,7 +81,7 @@ static void a_matrix_that_the_file_transposes_has_the_same_rows(void)
 {
 	static const float   columns[] = { 1, 4, 2, 5, 3, 6 };
 	const vn_tensor      w = matrix_of(VN_F32, 3, 2, columns);
-	const vn_matrix_edit tail = { .kind = VN_EDIT_TAIL, .n = 1 }, turned = { .kind = VN_EDIT_TURNED };
+	const vn_matrix_edit tail = { .kind = VN_EDIT_TAIL, .n = 1 }, turned = { .kind = VN_EDIT_TRANSPOSED };
 	const vn_plan        p = plan_of(1);
 	vn_edited            e;
 
@@ -98,7 +98,7 @@ static void a_matrix_that_the_file_transposes_has_the_same_rows(void)
 static void a_fused_matrix_is_edited_before_it_is_split(void)
 {
 	const vn_plan        p = plan_of(4);
-	const vn_matrix_edit turned = { .kind = VN_EDIT_TURNED }, back = { .kind = VN_EDIT_BACK },
+	const vn_matrix_edit turned = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
 						 none = { .kind = VN_EDIT_FACTOR, .factor = 1 };
 	vn_edited first, second;
 

@@ -75,13 +75,13 @@ static vn_matrix_edit turned(bool back)
 	multiply(&p, w);
 	free(w);
 	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_edit);
-	CU_ASSERT_EQUAL(h.finding, VN_MATRIX_TURNED);
+	CU_ASSERT_EQUAL(h.finding, VN_MATRIX_TRANSPOSED);
 	return h.change.matrix;
 }
 
 static void a_matrix_read_as_its_transpose_is_found(void)
 {
-	CU_ASSERT_EQUAL(turned(false).kind, VN_EDIT_TURNED);
+	CU_ASSERT_EQUAL(turned(false).kind, VN_EDIT_TRANSPOSED);
 	CU_ASSERT_EQUAL(turned(true).kind, VN_EDIT_BACK);
 }
 

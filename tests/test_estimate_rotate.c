@@ -108,7 +108,7 @@ static void ids_for_positions_are_found(void)
 	stand_with(&e, 1, 0);
 	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
 	vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_TURNED_BY_IDS);
+	CU_ASSERT_EQUAL(h.finding, VN_ROTATED_BY_IDS);
 	CU_ASSERT_TRUE(h.change.rotate.by_ids);
 	end_explained(&e);
 	/* a step of one token, or of two: an offset has the same effect, and no other step decides */
@@ -119,7 +119,7 @@ static void ids_for_positions_are_found(void)
 	rotate(&(rotation) { .ids = true }, CALL + 2);
 	stand_with(&e, 2, 2);
 	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(answer_of(&e).finding, VN_TURNED_BY_IDS);
+	CU_ASSERT_EQUAL(answer_of(&e).finding, VN_ROTATED_BY_IDS);
 	end_explained(&e);
 }
 
@@ -179,7 +179,7 @@ static bool found(const double *at, int step, vn_hypothesis *best)
 	compare_given(&e, T, STEPS, of, 2);
 	stand_at(&e, "layer1.q_rope", step);
 	e.x.fitted = true;
-	CU_ASSERT_EQUAL(vn_estimate_turned_tokens(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_estimate_rotated_tokens(&e.t, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(
 		vn_estimate_stretch_of_one(&e.t, &(vn_hypothesis) { .node = node_named(&e, "layer1.q_rope") }, &e.err), VN_OK);
 	const bool answered = vn_answered(&e.t);

@@ -76,12 +76,12 @@ static void bytes_that_hold_no_field_do_not_count(void)
 	memset(&a, 0, sizeof a);
 	memset(&b, 0xff, sizeof b);
 	memset(b.part, 0, sizeof b.part);
-	b.finding = a.finding = VN_MATRIX_TURNED;
+	b.finding = a.finding = VN_MATRIX_TRANSPOSED;
 	b.paired = b.change.later = false;
 	b.fault[0] = b.fault[1] = b.heads = 0;
 	b.first = b.last = b.first_also = b.last_also = 0;
 	a.change.kind = b.change.kind = VN_BY_MATRIX;
-	b.change.matrix.kind = VN_EDIT_TURNED;
+	b.change.matrix.kind = VN_EDIT_TRANSPOSED;
 	b.change.matrix.fused = b.change.matrix.stored = false;
 	b.change.matrix.n = 0;
 	memset(b.change.matrix.from, 0, sizeof b.change.matrix.from);

@@ -89,7 +89,7 @@ static void a_number_of_the_catalogue_is_told_as_its_title(void)
 	told(number(VN_RANKS_SUMMED, VN_RANKS_MOST + 2), w, vn_mistake_title(VN_MISTAKE_P15));
 	told(number(VN_SHARDS_ALONG_TOKENS, 2), w, vn_mistake_title(VN_MISTAKE_P18_AXIS));
 	told(number(VN_ROWS_PADDED, 8), w, vn_mistake_title(VN_MISTAKE_W18));
-	told((vn_hypothesis) { .finding = VN_MATRIX_TURNED, .change.kind = VN_BY_MATRIX }, w,
+	told((vn_hypothesis) { .finding = VN_MATRIX_TRANSPOSED, .change.kind = VN_BY_MATRIX }, w,
 	     vn_mistake_title(VN_MISTAKE_W1B));
 	told(of_result(VN_CAP, 30), w, vn_mistake_title(VN_MISTAKE_M9_CAP));
 	told(of_result(VN_TEMPERATURE, 1 / 0.7), w, vn_mistake_title(VN_MISTAKE_M9_0_7));
@@ -157,8 +157,8 @@ static void changes_of_a_matrix_are_told(void)
 	};
 	told(h, "layer1.down_proj",
 	     "inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
-	h.finding = VN_MATRIX_TURNED;
-	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TURNED, .fused = true };
+	h.finding = VN_MATRIX_TRANSPOSED;
+	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TRANSPOSED, .fused = true };
 	told(h, "layer1.gate_proj",
 	     "the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before the fused "
 	     "matrix is split");

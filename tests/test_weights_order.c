@@ -80,7 +80,7 @@ static void every_order_of_an_axis_has_each_row_once(void)
 		const int            n = vn_weight_orders_of(&name, &shape, &shape, &h, o);
 		int                  axes = 0;
 		for (int k = 0; k < n; k++)
-			if (o[k].kind < VN_ORDER_TURNED) {
+			if (o[k].kind < VN_ORDER_TRANSPOSED) {
 				CU_ASSERT_TRUE(is_permutation(&o[k], o[k].axis ? row[i].cols : row[i].rows));
 				CU_ASSERT_NOT_EQUAL(o[k].id, VN_NO_MISTAKE);
 				axes++;
@@ -96,7 +96,7 @@ static void another_shape_may_only_be_transposed(void)
 	vn_weight_order      o[VN_MOST_ORDERS];
 
 	CU_ASSERT_EQUAL(vn_weight_orders_of(&name, &a, &turned, &(vn_weight_heads) { 0 }, o), 1);
-	CU_ASSERT_EQUAL(o[0].kind, VN_ORDER_TURNED);
+	CU_ASSERT_EQUAL(o[0].kind, VN_ORDER_TRANSPOSED);
 	CU_ASSERT_EQUAL(o[0].id, VN_MISTAKE_W1);
 	CU_ASSERT_EQUAL(vn_weight_orders_of(&name, &a, &other, &(vn_weight_heads) { 0 }, o), 0);
 }

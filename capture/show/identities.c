@@ -25,7 +25,7 @@ __attribute__((format(printf, 4, 5))) static void report_broken(vn_identity_walk
 	}
 	w->found->broken = more;
 	vn_identity *k = &more[w->found->n++];
-	*k = (vn_identity) { .step = w->step, .layer = w->layer, .turn = w->turn, .broken = count, .of = of };
+	*k = (vn_identity) { .step = w->step, .layer = w->layer, .place = w->place, .broken = count, .of = of };
 	va_start(args, format);
 	vn_text_print(k->words, sizeof k->words, format, args);
 	va_end(args);

@@ -29,7 +29,7 @@
 
 typedef struct vn_identity {
 	int     step, layer;
-	int64_t turn;       /* place in the order of checks */
+	int64_t place;      /* place in the order of checks */
 	char    words[240]; /* "layer1.attn_residual is not layer1.input + layer1.attn_out: ..." */
 	int64_t broken, of; /* elements or rows that break it, and how many there are */
 } vn_identity;
@@ -61,9 +61,9 @@ typedef struct vn_identities_shared {
 } vn_identities_shared;
 
 /* Checks layers until none is left; every thread that takes part calls it. Several threads: only
- * after vn_recording_share returned true. *turn: where it failed. All threads together use no more
+ * after vn_recording_share returned true. *place: where it failed. All threads together use no more
  * memory than vn_identities_of. */
-vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *turn, vn_error *err);
+vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *place, vn_error *err);
 /* Adds what `more` found and frees it. The result is in the order of checks, whichever thread made
  * them. */
 vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err);

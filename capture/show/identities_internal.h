@@ -25,7 +25,7 @@ typedef struct vn_identity_walk {
 	vn_error         *err;
 	vn_status         st;
 	int               step, layer;
-	int64_t           turn;
+	int64_t           place;
 	const vn_step    *at;
 	int               held[VN_MOST_HELD], n_held;
 	/* bytes of held tensors; bytes read since pages were last released; when to release */

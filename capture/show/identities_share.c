@@ -16,7 +16,7 @@ static int layers_of(const vn_recording *r)
 	return layers < vn_recording_count(r) ? layers : vn_recording_count(r);
 }
 
-vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *turn, vn_error *err)
+vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *place, vn_error *err)
 {
 	const vn_step   *step;
 	const int        steps = vn_recording_steps(s->r, &step);
@@ -28,13 +28,13 @@ vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int
 		                   .most = VN_HELD_BYTES / (s->threads > 1 ? 2 * s->threads : 1) };
 
 	*found = (vn_identities) { 0 };
-	while (!w.st && (w.turn = s->next++) < steps * each) {
-		w.at = &step[w.turn / each];
+	while (!w.st && (w.place = s->next++) < steps * each) {
+		w.at = &step[w.place / each];
 		w.step = w.at->number;
-		w.layer = (int)(w.turn % each) - 1;
+		w.layer = (int)(w.place % each) - 1;
 		vn_identities_check(&w, !s->wanted || s->wanted(s->context, w.step, w.layer));
 	}
-	*turn = w.turn;
+	*place = w.place;
 	vn_parts_end(&w);
 	return w.st;
 }
@@ -43,8 +43,8 @@ vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wan
                            vn_identities *found, vn_error *err)
 {
 	vn_identities_shared s = { r, plan, wanted, context, 1, 0 };
-	int64_t              turn;
-	return vn_identities_share(&s, found, &turn, err);
+	int64_t              place;
+	return vn_identities_share(&s, found, &place, err);
 }
 
 vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err)
@@ -55,10 +55,10 @@ vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error
 		vn_identities_free(more);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the failed checks");
 	}
-	/* Both lists are sorted, and no turn is in both. */
+	/* Both lists are sorted, and no place is in both. */
 	for (int i = 0, a = 0, b = 0; i < n; i++)
-		all[i] = b == more->n || (a < found->n && found->broken[a].turn < more->broken[b].turn) ? found->broken[a++]
-		                                                                                        : more->broken[b++];
+		all[i] = b == more->n || (a < found->n && found->broken[a].place < more->broken[b].place) ? found->broken[a++]
+		                                                                                          : more->broken[b++];
 	free(found->broken);
 	found->broken = all;
 	found->n = n;

@@ -41,18 +41,18 @@ static void take_share(side *s)
 {
 	vn_identities found;
 	vn_error      why = { "" };
-	int64_t       turn;
-	vn_status     st = vn_identities_share(&s->shared, &found, &turn, &why);
+	int64_t       place;
+	vn_status     st = vn_identities_share(&s->shared, &found, &place, &why);
 
 	pthread_mutex_lock(&s->lock);
 	if (!st && (st = vn_identities_join(&s->found, &found, &why)))
-		turn = -1;
+		place = -1;
 	else if (st)
 		vn_identities_free(&found);
-	if (st && (!s->st || turn < s->failed_at)) {
+	if (st && (!s->st || place < s->failed_at)) {
 		s->st = st;
 		s->why = why;
-		s->failed_at = turn;
+		s->failed_at = place;
 	}
 	pthread_mutex_unlock(&s->lock);
 }

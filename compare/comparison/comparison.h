@@ -164,8 +164,8 @@ typedef struct vn_checkpoint {
 	double        *floor;         /* (VN_N_METRICS) if has_floor; NaN: not known */
 	vn_kept_check *check;         /* (n_checks), for vn_check_at */
 	int            n_checks;
-	int            worst; /* the broken check that is farthest outside; -1 */
-	bool           origin;
+	int            worst;  /* the broken check that is farthest outside; -1 */
+	bool           origin; /* its own operation is at fault */
 	bool           replayed;
 	vn_replayed    replay;
 	vn_overflow    overflow;

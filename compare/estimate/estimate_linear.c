@@ -310,8 +310,8 @@ static double number_of_padded(const double *w, int64_t width, int64_t by, int64
 static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 {
 	enum { LOOKED_AT = 4 };
-	const bool    turned = p->n->c.linear.transposed;
-	const int64_t width = turned ? p->M : p->N, rows = turned ? p->N : LOOKED_AT < p->M ? LOOKED_AT : p->M;
+	const bool    transposed = p->n->c.linear.transposed;
+	const int64_t width = transposed ? p->M : p->N, rows = transposed ? p->N : LOOKED_AT < p->M ? LOOKED_AT : p->M;
 	double        least = (double)INFINITY, ee = 0;
 	int64_t       best = 0;
 
@@ -327,7 +327,8 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 			for (int64_t r = 0; r < p->R; r++) {
 				double y = p->bias ? vn_number_at(p->bias, m) : 0;
 				for (int64_t k = 0; k < p->N; k++)
-					y += p->x[r * p->N + k] * number_of_padded(w, width, by, turned ? k * width + m : m * width + k);
+					y += p->x[r * p->N + k] *
+					     number_of_padded(w, width, by, transposed ? k * width + m : m * width + k);
 				y -= vn_number_at(p->cand, vn_product_row(p, r) * p->M + m);
 				dd += y * y;
 			}

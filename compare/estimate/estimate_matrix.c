@@ -102,10 +102,10 @@ static const struct {
 			.kind = VN_EDIT_FORMAT, .format = number_format, .of = which, .scaled = scale \
 		} \
 	}
-	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED } },
-	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK } },
-	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_TURNED, .fused = true } },
-	{ VN_MATRIX_TURNED, { .kind = VN_EDIT_BACK, .fused = true } },
+	{ VN_MATRIX_TRANSPOSED, { .kind = VN_EDIT_TRANSPOSED } },
+	{ VN_MATRIX_TRANSPOSED, { .kind = VN_EDIT_BACK } },
+	{ VN_MATRIX_TRANSPOSED, { .kind = VN_EDIT_TRANSPOSED, .fused = true } },
+	{ VN_MATRIX_TRANSPOSED, { .kind = VN_EDIT_BACK, .fused = true } },
 	{ VN_NEVER_LOADED, { .kind = VN_EDIT_ZERO } },
 	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_BF16, VN_OF_WEIGHTS, VN_NO_SCALE),
 	ROUNDED(VN_WEIGHTS_ROUNDED, VN_FORMAT_F16, VN_OF_WEIGHTS, VN_NO_SCALE),

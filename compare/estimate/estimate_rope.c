@@ -21,7 +21,7 @@
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */
 
-typedef struct turning {
+typedef struct rotation {
 	vn_rope            rope;
 	vn_rope_experiment experiment;
 	int                pairs;
@@ -32,11 +32,11 @@ typedef struct turning {
 	double             apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
 	int64_t            first;            /* index of that token in the rotation's input */
 	double             coherence;        /* the smallest |z| / size of all pairs */
-} turning;
+} rotation;
 
 /* Measures the rotation of pair i from x to y, both (tokens, heads, K), y in double. unmodified:
  * the expected radians per token. */
-static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
+static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
                      double unmodified)
 {
 	const int64_t  H = x->shape.dim[1], K = x->shape.dim[2];
@@ -77,7 +77,7 @@ static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, c
 }
 
 /* unmodified: (pairs). */
-static vn_status measure_turns(vn_explain_trial *t, turning *r, const float *unmodified, vn_error *err)
+static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float *unmodified, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
@@ -116,7 +116,7 @@ static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_experi
 	vn_constant_put(h, "pairing", experiment->pairing);
 	vn_constant_put(h, "one_position", experiment->one_position);
 	vn_constant_put(h, "step_offset", experiment->step_offset);
-	vn_constant_put(h, "turn", experiment->turn);
+	vn_constant_put(h, "turn", experiment->angle_factor);
 	vn_constant_put(h, "theta", rope->theta);
 	vn_constant_put(h, "factor", rope->factor);
 	if (rope->type == VN_ROPE_LLAMA3) {
@@ -144,7 +144,7 @@ static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, co
 }
 
 /* Without scaling log f is linear in i. */
-static double plain_theta(const turning *r)
+static double plain_theta(const rotation *r)
 {
 	double xy = 0, xx = 0;
 
@@ -185,11 +185,11 @@ static double scaling_of(const vn_rope *rope, scaled_by what)
 
 /* What the observed rotations are compared with. unmodified, room: (pairs) */
 typedef struct tested {
-	const turning *r;
-	const vn_list *lists;
-	scaled_by      what;
-	const float   *unmodified;
-	float         *room;
+	const rotation *r;
+	const vn_list  *lists;
+	scaled_by       what;
+	const float    *unmodified;
+	float          *room;
 } tested;
 
 /* How far the frequencies under this number are from the observed ones: a sum of squares. */
@@ -211,7 +211,7 @@ static double off_by(const void *of, double x)
 
 /* Finds theta or a number of Llama 3's scaling by a search, because they decide which frequencies
  * are scaled. */
-static double scaled_number(const turning *r, const vn_list *lists, scaled_by what, float *room)
+static double scaled_number(const rotation *r, const vn_list *lists, scaled_by what, float *room)
 {
 	enum { GRID = 512, FINER = 3 };
 	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
@@ -224,13 +224,13 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
 
 /* By how much the pairs of the single token differ from their rotation under this theta, not
  * counting whole turns. */
-static double off_by_turns(const void *of, double theta)
+static double off_by_rotation(const void *of, double theta)
 {
-	const tested  *a = of;
-	const turning *r = a->r;
-	vn_rope        rope = r->rope;
-	double         miss = 0;
-	float          af;
+	const tested   *a = of;
+	const rotation *r = a->r;
+	vn_rope         rope = r->rope;
+	double          miss = 0;
+	float           af;
 
 	rope.theta = theta;
 	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
@@ -241,18 +241,18 @@ static double off_by_turns(const void *of, double theta)
 
 /* The theta that agrees best with the pairs at the single token's position. 0: none in the range
  * of models. */
-static double theta_of_one(const turning *r, const vn_list *lists, const float *unmodified, float *room)
+static double theta_of_one(const rotation *r, const vn_list *lists, const float *unmodified, float *room)
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double theta = vn_search_grid(off_by_turns, &(tested) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
+	const double theta = vn_search_grid(off_by_rotation, &(tested) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
 	                                    THETA_MAX, GRID, FINER, FEWER)
 	                         .x;
 
 	return theta < THETA_LIKELY ? theta : 0;
 }
 
-static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_rope rope, double theta,
+static vn_status try_theta(vn_explain_trial *t, int node, const rotation *r, vn_rope rope, double theta,
                            vn_finding finding, vn_error *err)
 {
 	vn_round_numbers written = { .x = theta, .most = 6, .near = true };
@@ -270,7 +270,7 @@ static vn_status try_theta(vn_explain_trial *t, int node, const turning *r, vn_r
 }
 
 /* Tries one number that differs from the model's. *fits: is it within the floor? */
-static vn_status try_scaled(vn_explain_trial *t, int node, const turning *r, scaled_by what, double x, bool *fits,
+static vn_status try_scaled(vn_explain_trial *t, int node, const rotation *r, scaled_by what, double x, bool *fits,
                             vn_error *err)
 {
 	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
@@ -289,7 +289,7 @@ static vn_status try_scaled(vn_explain_trial *t, int node, const turning *r, sca
 /* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
  * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
  * another theta or another of these numbers fits as well, so all are tried. */
-static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room,
+static vn_status fit_scaling(vn_explain_trial *t, int node, const rotation *r, const vn_list *lists, float *room,
                              vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -307,7 +307,7 @@ static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, co
 	return st;
 }
 
-static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room,
+static vn_status fit_theta(vn_explain_trial *t, int node, const rotation *r, const vn_list *lists, float *room,
                            vn_error *err)
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
@@ -325,7 +325,7 @@ static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, cons
 
 /* Tries positions that are c too high, for all tokens or for those after the first call.
  * unmodified: (pairs). */
-static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
+static vn_status fit_offset(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
 {
 	vn_hypothesis      h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
 	vn_rope_experiment experiment = r->experiment;
@@ -356,7 +356,7 @@ static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, con
 
 /* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
  * rotation (R12). unmodified: (pairs). */
-static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
+static vn_status fit_position(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
 {
 	vn_rope_experiment experiment = r->experiment;
 	vn_hypothesis      h = { 0 };
@@ -380,7 +380,7 @@ static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, c
 	return try_rope(t, node, &r->rope, &experiment, VN_ONE_POSITION, &h, err);
 }
 
-static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
+static vn_status fit_stretch(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
 {
 	vn_rope_experiment experiment = r->experiment;
 	double             xy = 0, xx = 0;
@@ -401,7 +401,7 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, co
 		vn_hypothesis h = { 0 };
 		if (!(more = vn_next_round_number(&written, &factor)))
 			factor = by;
-		experiment.turn = (r->experiment.turn != 0 ? r->experiment.turn : 1) * factor;
+		experiment.angle_factor = (r->experiment.angle_factor != 0 ? r->experiment.angle_factor : 1) * factor;
 		st = try_rope(t, node, &r->rope, &experiment, VN_STRETCH, &h, err);
 	}
 	return st;
@@ -431,7 +431,7 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 	const int      node = at->node;
 	const vn_plan *p = t->site->plan;
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.point[t->x->point].name));
-	turning       *r = calloc(1, sizeof *r);
+	rotation      *r = calloc(1, sizeof *r);
 	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
 	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
@@ -443,7 +443,7 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 		r->experiment.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
 		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, unmodified, &af);
-		if ((st = measure_turns(t, r, unmodified, err)) || r->coherence < COHERENT)
+		if ((st = measure_rotation(t, r, unmodified, err)) || r->coherence < COHERENT)
 			continue;
 		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
 			break;

@@ -52,7 +52,7 @@ vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
 	vn_status      st = VN_OK;
 
 	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
-		vn_hypothesis h = { .finding = VN_TURNED_BY_IDS,
+		vn_hypothesis h = { .finding = VN_ROTATED_BY_IDS,
 			                .node = node,
 			                .change = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
 		st = vn_try(t, &h, err);
@@ -114,17 +114,17 @@ enum {
 };                         /* positions are tried 4 times a radian, then in steps of a sixteenth of that */
 #define NEAR_POSITION 0.05 /* a position this near to the expected one counts as equal */
 
-typedef struct turned {
+typedef struct rotated {
 	const vn_rope            *rope;
 	const vn_rope_experiment *experiment;
 	const vn_tensor           x; /* (S,H,K) */
 	const double             *y; /* (T,H,K) */
 	int64_t                   first, S;
 	float                     f[PAIRS_MAX];
-} turned;
+} rotated;
 
 /* How well a rotation by position p agrees: the larger, the better. */
-static double agreement_at(const turned *r, const double complex *z, double p)
+static double agreement_at(const rotated *r, const double complex *z, double p)
 {
 	double sum = 0;
 
@@ -134,7 +134,7 @@ static double agreement_at(const turned *r, const double complex *z, double p)
 }
 
 /* The position by which row t is rotated. NAN: row t is not a rotation of its input. */
-static double position_of(const turned *r, int64_t t)
+static double position_of(const rotated *r, int64_t t)
 {
 	const int64_t  H = r->x.shape.dim[1], K = r->x.shape.dim[2];
 	const int      half = r->rope->rotary_dim / 2;
@@ -181,7 +181,7 @@ static double position_of(const turned *r, int64_t t)
 }
 
 /* Opens the rotation of the checkpoint. *y is freed by the caller; NULL: there is none. */
-static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, double **y, vn_error *err)
+static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, double **y, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_shape s = t->site->cand.shape;
@@ -203,12 +203,12 @@ static vn_status open_turned(const vn_explain_trial *t, int node, turned *r, dou
 	if (!(*y = malloc(n * sizeof **y + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	vn_to_f64(*y, t->site->cand.data, t->site->cand.dtype, n);
-	turned is = { .rope = &p->node[node].c.rope.rope,
-		          .experiment = vn_node_rope_experiment(&p->node[node]),
-		          .x = x,
-		          .y = *y,
-		          .first = t->site->first,
-		          .S = t->site->tokens };
+	rotated is = { .rope = &p->node[node].c.rope.rope,
+		           .experiment = vn_node_rope_experiment(&p->node[node]),
+		           .x = x,
+		           .y = *y,
+		           .first = t->site->first,
+		           .S = t->site->tokens };
 	vn_rope_frequencies(is.rope, p->list, is.S, is.f, &af);
 	memcpy(r, &is, sizeof is);
 	return VN_OK;
@@ -321,15 +321,15 @@ static vn_status try_maps(vn_explain_trial *t, const tested *a, vn_position_map 
 	return a->n > 1 ? VN_OK : try_map(t, a, m, &done, err);
 }
 
-vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err)
 {
 	const int64_t  T = t->site->cand.shape.dim[0];
 	const vn_step *step;
-	turned        *r = malloc(sizeof *r);
+	rotated       *r = malloc(sizeof *r);
 	double        *y = NULL;
 	int64_t        first = -1, last = -1;
 	tested         a = { .n = 0 };
-	vn_status      st = r ? open_turned(t, t->site->plan->value[t->site->target].node, r, &y, err)
+	vn_status      st = r ? open_rotated(t, t->site->plan->value[t->site->target].node, r, &y, err)
 	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
 	for (int64_t i = 0; !st && y && i < T && T > 1; i++)
@@ -360,14 +360,14 @@ vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err)
 
 vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
-	turned   *r = malloc(sizeof *r);
+	rotated  *r = malloc(sizeof *r);
 	double   *y = NULL;
 	vn_status st = r ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
 	if (!st && t->site->cand.shape.dim[0] == 1 && t->site->first > 0)
-		st = open_turned(t, at->node, r, &y, err);
+		st = open_rotated(t, at->node, r, &y, err);
 	if (!st && y) {
-		const double     turn = t->site->plan->node[at->node].x.rope.turn;
+		const double     before = t->site->plan->node[at->node].x.rope.angle_factor;
 		const double     is = position_of(r, 0), by = is / (double)t->site->first;
 		bool             done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
 		double           factor;
@@ -379,7 +379,7 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 				vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
 				if (!(fabs(factor * (double)t->site->first - is) < NEAR_POSITION))
 					continue;
-				vn_constant_put(&h, "turn", (turn != 0 ? turn : 1) * factor);
+				vn_constant_put(&h, "turn", (before != 0 ? before : 1) * factor);
 				st = vn_try(t, &h, err);
 				done = done || (!st && vn_fits(t, &h));
 			}

@@ -13,7 +13,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err);
 vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err);
 /* Tries wrong positions of one token, or of a run of tokens: with an offset, all at one position,
  * stretched or halved. */
-vn_status vn_estimate_turned_tokens(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err);
 /* In a step of one token: fits a factor of all angles, or of the angles after the first call. at: a
  * rotation. */
 vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);

@@ -216,7 +216,7 @@ static const struct strategy {
 	{ vn_estimate_new_slots, .when = FIRST | REFUTED },
 	{ vn_estimate_attend, .when = FIRST | REFUTED },
 	{ vn_estimate_rotate, .when = FIRST | REFUTED },
-	{ vn_estimate_turned_tokens, .when = FIRST | REFUTED },
+	{ vn_estimate_rotated_tokens, .when = FIRST | REFUTED },
 	{ vn_rearrange, .when = FIRST | REFUTED, .in_any_case = true },
 	{ vn_rearrange_rows, .when = FIRST | REFUTED | FITTED_REFUTED },
 	{ vn_redirect, .when = FIRST | REFUTED },

@@ -303,7 +303,7 @@ void vn_sentence_token(const vn_sentence *s)
 void vn_sentence_ids(const vn_sentence *s)
 {
 	VN_PUT(s, "%s%s",
-	       s->h->finding == VN_TURNED_BY_IDS ? "rotated by the token id, not by the position"
-	                                         : "the embedding of the position, not of the token id",
+	       s->h->finding == VN_ROTATED_BY_IDS ? "rotated by the token id, not by the position"
+	                                          : "the embedding of the position, not of the token id",
 	       s->h->change.later ? ", after the first call" : "");
 }

@@ -190,8 +190,12 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 	for (int64_t n = 0; n < N; n++) {
 		int64_t i = at * N + n;
 		switch (edit->kind) {
-		case VN_EDIT_TURNED: i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TURNED, .a = N, .b = all }, i, all * N); break;
-		case VN_EDIT_BACK: i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TURNED, .a = all, .b = N }, i, all * N); break;
+		case VN_EDIT_TRANSPOSED:
+			i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = N, .b = all }, i, all * N);
+			break;
+		case VN_EDIT_BACK:
+			i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = all, .b = N }, i, all * N);
+			break;
 		case VN_EDIT_RANKS: i = at * N + shard_index(edit, n, N); break;
 		case VN_EDIT_ROWS: i = shard_index(edit, at, e->M) * N + n; break;
 		default: break;

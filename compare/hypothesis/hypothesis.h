@@ -43,11 +43,11 @@ typedef struct vn_slot_change {
 /* A change of the matrix of a product, or of its input, before the multiplication. */
 enum { VN_FUSED_MOST = 8, VN_CROSSED_MOST = 8 };
 typedef enum vn_edit_kind {
-	VN_EDIT_TURNED, /* the bytes of (M,N) are read as those of its transpose (N,M) */
-	VN_EDIT_BACK,   /* it was transposed, and the bytes are read as if it were not */
-	VN_EDIT_TAIL,   /* the last n inputs are left out of the sum */
-	VN_EDIT_RANKS,  /* inputs of rank i of n are multiplied by the weights of rank from[i] */
-	VN_EDIT_ROWS,   /* block i of n of the rows is block from[i] */
+	VN_EDIT_TRANSPOSED, /* the bytes of (M,N) are read as those of its transpose (N,M) */
+	VN_EDIT_BACK,       /* it was transposed, and the bytes are read as if it were not */
+	VN_EDIT_TAIL,       /* the last n inputs are left out of the sum */
+	VN_EDIT_RANKS,      /* inputs of rank i of n are multiplied by the weights of rank from[i] */
+	VN_EDIT_ROWS,       /* block i of n of the rows is block from[i] */
 	VN_EDIT_ZERO,
 	VN_EDIT_FACTOR, /* times `factor` */
 	VN_EDIT_FORMAT, /* rounded */

@@ -1,5 +1,8 @@
 /* localise.h: finds where an error starts.
  *
+ * An origin is a checkpoint whose own operation is at fault. Without a replay, which measures the
+ * operation by itself (replay.h), it is judged by the limits: outside, with its inputs within.
+ *
  * Reads   opened.plan, and the judged checkpoints of result.point
  * Fills   result.first: the first checkpoint outside its limits, in execution order;
  *         result.origins, and `origin` of checkpoints: those outside whose inputs are within;

@@ -188,8 +188,8 @@ static void name_axes(const char *axes, const int *order, int rank, char *text, 
 
 static void try_permuted(search *s)
 {
-	enum { TURNED = 4 }; /* axes at most */
-	static const int orders[][TURNED] = {
+	enum { AXES_MOST = 4 }; /* axes at most */
+	static const int orders[][AXES_MOST] = {
 		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 },
 		{ 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
 	};
@@ -198,8 +198,8 @@ static void try_permuted(search *s)
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
 		map    m = { .kind = VN_LAYOUT_MATCH_PERMUTED, .s = s };
 		double nmse;
-		bool   fits = shape->rank > 1 && shape->rank <= TURNED, moves = false;
-		for (int i = 0; i < TURNED; i++)
+		bool   fits = shape->rank > 1 && shape->rank <= AXES_MOST, moves = false;
+		for (int i = 0; i < AXES_MOST; i++)
 			fits = fits && (i < shape->rank || orders[k][i] == i);
 		for (int i = 0; fits && i < shape->rank; i++)
 			moves = moves || (orders[k][i] != i && shape->dim[i] > 1);

@@ -115,7 +115,7 @@ static vn_status try_moved_rows(vn_rearranged *r, const char *axes, vn_error *er
 	return st;
 }
 
-static vn_status try_turned_axes(vn_rearranged *r, vn_error *err)
+static vn_status try_transposed_axes(vn_rearranged *r, vn_error *err)
 {
 	/* If the run continued with these numbers, the recording is not at fault. */
 	const vn_plan   *plan = r->t->site->plan;
@@ -237,7 +237,7 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 	if (!st)
 		st = vn_rearrange_one_value(&r, err);
 	if (!st && !vn_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
-	    !(st = try_moved_rows(&r, axes, err)) && !(st = try_turned_axes(&r, err)))
+	    !(st = try_moved_rows(&r, axes, err)) && !(st = try_transposed_axes(&r, err)))
 		st = try_another_checkpoint(&r, err);
 	free(r.own);
 	free(r.fine);

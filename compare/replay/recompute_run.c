@@ -99,8 +99,8 @@ static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 		memcpy(k->kept[i], k->in[VN_ATTN_KEPT], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
 		for (int j = step - 1; !st && j > 0 && k->n->x.attention.again; j--) /* once for every call since */
-			st = vn_eval_turn_kept(r->w->eval, r->plan, k->n, k->a.policy, k->a.threads, r->p->step[j].position,
-			                       k->kept[i], err);
+			st = vn_eval_rotate_kept(r->w->eval, r->plan, k->n, k->a.policy, k->a.threads, r->p->step[j].position,
+			                         k->kept[i], err);
 	}
 	return st;
 }

@@ -42,12 +42,12 @@ MOVED(tokens_swapped, tokens, VN_ARRANGE_EXCHANGED, .a = p->T / 2, .b = p->T / 2
 MOVED(off_by_one, numbers, VN_ARRANGE_SHIFTED, .a = 1)
 MOVED(pairs_swapped, numbers, VN_ARRANGE_REVERSED, .each = 1, .period = 2)
 MOVED(heads_reversed, heads, VN_ARRANGE_REVERSED, .each = 1)
-MOVED(transposed, numbers, VN_ARRANGE_TURNED, .a = p->T, .b = p->W)
-MOVED(halves_interleaved, numbers, VN_ARRANGE_TURNED, .a = 2, .b = p->K / 2, .period = p->K)
+MOVED(transposed, numbers, VN_ARRANGE_TRANSPOSED, .a = p->T, .b = p->W)
+MOVED(halves_interleaved, numbers, VN_ARRANGE_TRANSPOSED, .a = 2, .b = p->K / 2, .period = p->K)
 
 static void heads_first(const vn_mutation_context *p, double *x)
 {
-	arrange_blocks(p, x, (vn_arrange) { VN_ARRANGE_TURNED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
+	arrange_blocks(p, x, (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
 }
 
 void vn_change_heads_swapped(const vn_mutation_context *p, double *x)

@@ -36,7 +36,7 @@ static void exchange_elements(vn_edit *e, const vn_mutation_context *p, int64_t 
 		vn_edit_fail(e, p->at, "no memory");
 		return;
 	}
-	vn_arrange_bytes(data, p->t.data, &(vn_arrange) { VN_ARRANGE_TURNED, .a = first, .b = second }, 1,
+	vn_arrange_bytes(data, p->t.data, &(vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = first, .b = second }, 1,
 	                 (size_t)(first * second), width);
 	t.data = data;
 	vn_edit_replace(e, p->at, &t, VN_EDIT_PLAIN);

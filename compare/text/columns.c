@@ -9,8 +9,8 @@
 vn_arrange vn_columns_arranged(vn_column_order order, int64_t width)
 {
 	const int64_t half = width / 2;
-	return order == VN_COLUMNS_PAIRS    ? (vn_arrange) { VN_ARRANGE_TURNED, .a = half, .b = 2 }
-	       : order == VN_COLUMNS_HALVES ? (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = half }
+	return order == VN_COLUMNS_PAIRS    ? (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = half, .b = 2 }
+	       : order == VN_COLUMNS_HALVES ? (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = half }
 	                                    : (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 }
 

@@ -83,7 +83,7 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	*same = found = is_fused_so(&m, &as_they_are, whole);
 	const int orders = found ? 0 : vn_weight_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
-		found = list[i].kind < VN_ORDER_TURNED && is_fused_so(&m, &list[i], whole) &&
+		found = list[i].kind < VN_ORDER_TRANSPOSED && is_fused_so(&m, &list[i], whole) &&
 		        vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(FUSED_PARTS), list[i].says) && vn_weight_shows(d, list[i].id);
 	vn_weight_numbers_free(&m);
 	return found;
@@ -176,8 +176,8 @@ static bool statistics_agree(const vn_weight_row *const *a, const vn_weight_row 
 	return least[0] == least[1] && most[0] == most[1] && fabs(squares[0] - squares[1]) <= 1e-9 * squares[0];
 }
 
-static bool is_turned_so(const vn_weight_trial *t, int from, int g, const vn_weight_row *const *part, int own,
-                         vn_weight_difference *d)
+static bool is_transposed_so(const vn_weight_trial *t, int from, int g, const vn_weight_row *const *part, int own,
+                             vn_weight_difference *d)
 {
 	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
 	const vn_weight_side  *side = t->side[from];
@@ -196,19 +196,19 @@ static bool is_turned_so(const vn_weight_trial *t, int from, int g, const vn_wei
 	if (!*t->row[!from]->digest.hex || vn_weight_numbers_of(numbers, together[g].n, &m, NULL))
 		return false;
 	for (int back = 0; back < 2 && !found; back++) {
-		vn_weight_order o = { .kind = VN_ORDER_TURNED };
+		vn_weight_order o = { .kind = VN_ORDER_TRANSPOSED };
 		o.p[0] = back == from ? rows : m.cols; /* from the candidate's numbers, the reverse */
 		o.p[1] = back == from ? m.cols : rows;
 		o.p[7] = start;
 		found = vn_weight_has_order(t, !from, &m, &o, &none, m.rows[own]) &&
-		        (back ? vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_TURNED_SHAPE), together[g].says)
+		        (back ? vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_TRANSPOSED_SHAPE), together[g].says)
 		              : vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_OLD_SHAPE), together[g].says));
 	}
 	vn_weight_numbers_free(&m);
 	return found;
 }
 
-bool vn_weight_turned_together(const vn_weight_trial *t, vn_weight_difference *d)
+bool vn_weight_transposed_together(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *part[2][PARTS];
 
@@ -218,7 +218,7 @@ bool vn_weight_turned_together(const vn_weight_trial *t, vn_weight_difference *d
 		const int own = find_parts(t, 0, g, part[0]);
 		if (own < 0 || find_parts(t, 1, g, part[1]) != own || !statistics_agree(part[0], part[1], together[g].n))
 			continue;
-		if (is_turned_so(t, 0, g, part[0], own, d) || is_turned_so(t, 1, g, part[1], own, d))
+		if (is_transposed_so(t, 0, g, part[0], own, d) || is_transposed_so(t, 1, g, part[1], own, d))
 			return true;
 	}
 	return false;

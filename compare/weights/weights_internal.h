@@ -14,7 +14,7 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d);
 bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d);
 bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d);
 /* Are q, k and v, or gate and up, the rows of one fused matrix that was transposed as a whole? */
-bool vn_weight_turned_together(const vn_weight_trial *t, vn_weight_difference *d);
+bool vn_weight_transposed_together(const vn_weight_trial *t, vn_weight_difference *d);
 /* Are they such rows in an unknown order, judged by statistics? */
 bool vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d);
 /* Are blocks of its rows or columns, the shards of several ranks, in another order? m: the numbers

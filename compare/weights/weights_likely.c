@@ -264,9 +264,10 @@ static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 		[VN_ORDER_EVERY_OTHER] = vn_found_ROWS_EITHER,
 		[VN_ORDER_SHEARED] = "",
 	};
-	const char *says = o->kind == VN_ORDER_TURNED ? (o->id == VN_MISTAKE_W1B ? vn_found_OLD_SHAPE : vn_found_TRANSPOSED)
-	                   : words[o->kind]           ? words[o->kind]
-	                                              : o->says;
+	const char *says = o->kind == VN_ORDER_TRANSPOSED
+	                       ? (o->id == VN_MISTAKE_W1B ? vn_found_OLD_SHAPE : vn_found_TRANSPOSED)
+	                   : words[o->kind] ? words[o->kind]
+	                                    : o->says;
 	return vn_weight_is(d, 1, VN_BY_STATISTICS, o->found, "%s", says) && vn_weight_shows(d, o->id);
 }
 

@@ -58,7 +58,7 @@ static void take_row(const walk *w, int64_t r, unsigned char *to)
 {
 	const int64_t C = w->cols;
 
-	if (w->o->kind == VN_ORDER_TURNED) { /* a matrix of p[0] rows and p[1] columns */
+	if (w->o->kind == VN_ORDER_TRANSPOSED) { /* a matrix of p[0] rows and p[1] columns */
 		for (int64_t c = 0; c < C; c++) {
 			const int64_t i = (r + w->start) * C + c, from = i % w->o->p[0] * w->o->p[1] + i / w->o->p[0];
 			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, w->size);
@@ -107,7 +107,7 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	int64_t all = 0;
 	for (int i = 0; i < m->n; i++)
 		all += m->rows[i];
-	const bool   axis = o->kind != VN_ORDER_SAME && o->kind != VN_ORDER_TURNED && o->kind != VN_ORDER_SHEARED;
+	const bool   axis = o->kind != VN_ORDER_SAME && o->kind != VN_ORDER_TRANSPOSED && o->kind != VN_ORDER_SHEARED;
 	walk         w = { m, o, rows ? rows : all, m->cols, o->p[7], NULL, vn_dtype_size(m->dtype) };
 	const size_t C = (size_t)m->cols;
 	vn_dtype     from = c->kind == VN_CHANGE_RELABELLED ? c->as : m->dtype;

@@ -40,13 +40,13 @@ static vn_arrange rule_of(const vn_weight_order *o, int64_t n)
 
 	switch (o->kind) {
 	case VN_ORDER_PAIRS: /* p: period, rotated columns */
-		return (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = p[1] / 2, .period = p[0] };
+		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = p[1] / 2, .period = p[0] };
 	case VN_ORDER_PARTS_BY_HEAD: /* p: heads, width */
-		return (vn_arrange) { VN_ARRANGE_TURNED, .a = 3, .b = p[0], .each = p[1] };
+		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 3, .b = p[0], .each = p[1] };
 	case VN_ORDER_HALVES: /* p: heads, width */
-		return (vn_arrange) { VN_ARRANGE_TURNED, .a = p[0], .b = 2, .each = p[1] };
+		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = p[0], .b = 2, .each = p[1] };
 	case VN_ORDER_TILED: /* p: leading rows, key heads, value heads for each key head, width */
-		return (vn_arrange) { VN_ARRANGE_TURNED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
+		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
 	case VN_ORDER_BLOCKS: /* p: three sizes; indices of the first, second and third block */
 		return (vn_arrange) { VN_ARRANGE_PARTS, .a = 1, .part = { p[0], p[1], p[2] }, .order = { p[3], p[4], p[5] } };
 	/* p: groups, query heads in a group, width; one key head and one value head in each */
@@ -56,7 +56,7 @@ static vn_arrange rule_of(const vn_weight_order *o, int64_t n)
 	case VN_ORDER_SHARDS: /* p: number of shards, shift; -1: reversed */
 		return (vn_arrange) { p[1] < 0 ? VN_ARRANGE_REVERSED : VN_ARRANGE_ROUND, .a = p[1] * (n / p[0]),
 			                  .each = n / p[0] };
-	case VN_ORDER_EVERY_OTHER: return (vn_arrange) { VN_ARRANGE_TURNED, .a = n / 2, .b = 2 };
+	case VN_ORDER_EVERY_OTHER: return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = n / 2, .b = 2 };
 	default: return (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 	}
 }
@@ -201,11 +201,11 @@ static void add_shards(list *l, int64_t n)
 static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 {
 	if (swapped || M == N) {
-		set_order(add(l, VN_ORDER_TURNED, 0, VN_FOUND(TRANSPOSED)), M, N, 0, 0);
+		set_order(add(l, VN_ORDER_TRANSPOSED, 0, VN_FOUND(TRANSPOSED)), M, N, 0, 0);
 		return;
 	}
-	set_order(add(l, VN_ORDER_TURNED, 0, VN_FOUND(OLD_SHAPE)), M, N, 0, 0);
-	set_order(add(l, VN_ORDER_TURNED, 0, VN_FOUND(TURNED_SHAPE)), N, M, 0, 0);
+	set_order(add(l, VN_ORDER_TRANSPOSED, 0, VN_FOUND(OLD_SHAPE)), M, N, 0, 0);
+	set_order(add(l, VN_ORDER_TRANSPOSED, 0, VN_FOUND(TRANSPOSED_SHAPE)), N, M, 0, 0);
 }
 
 static void add_sheared(list *l, int64_t N)

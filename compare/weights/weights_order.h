@@ -18,7 +18,7 @@ typedef enum vn_weight_order_kind {
 		VN_ORDER_TILED,
 	VN_ORDER_REVERSED, VN_ORDER_SHARDS, VN_ORDER_EVERY_OTHER, /* an axis */
 	VN_ORDER_LISTED,                                           /* blocks of an axis: p: how many; their order, in hex */
-	VN_ORDER_TURNED, VN_ORDER_SHEARED                          /* the whole matrix */
+	VN_ORDER_TRANSPOSED, VN_ORDER_SHEARED                          /* the whole matrix */
 } vn_weight_order_kind;
 /* clang-format on */
 

@@ -192,7 +192,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 		if (from) { /* the reverse, applied to the candidate's numbers */
 			const int64_t rows = o.p[0];
 			o.back = !o.back;
-			if (o.kind == VN_ORDER_TURNED) {
+			if (o.kind == VN_ORDER_TRANSPOSED) {
 				o.p[0] = o.p[1];
 				o.p[1] = rows;
 			}
@@ -250,7 +250,7 @@ bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	bool found = false;
 
-	if (judge_interleaved(t, d) || vn_weight_turned_together(t, d))
+	if (judge_interleaved(t, d) || vn_weight_transposed_together(t, d))
 		return true;
 	for (int from = 0; !found && from < 2; from++) {
 		vn_weight_numbers m;

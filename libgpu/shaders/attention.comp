@@ -81,7 +81,7 @@ vec4 load4(Real from, uint row, uint d)
 }
 
 // 16 columns of a row of 64, which a lane transposes.
-void turn(uint to, vec4 x[4])
+void rotate(uint to, vec4 x[4])
 {
 	const uint r = lane_() % 64, d = lane_() / 64 * 16;
 
@@ -113,8 +113,8 @@ void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 			load8(p.q, q_at, d0 + d1 + 4 * n, q[n], q[n + 1]);
 			load8(p.k, k_at, d0 + d1 + 4 * n, k[n], k[n + 1]);
 		}
-		turn(0, q);
-		turn(K_PANEL, k);
+		rotate(0, q);
+		rotate(K_PANEL, k);
 		barrier();
 		for (uint d = 0; d < STEP; d += 8)
 			[[unroll]] for (uint n = 0; n < 8; n++) {

@@ -31,7 +31,7 @@ layout(push_constant) uniform Push {
 	uint  T, nk, nv, dk, dv;
 	float scale;
 #if EXPERIMENT
-	uint  form, head_map, restart, P; // vn_experiment.delta, form & 256: turned here; P: the first token's position
+	uint  form, head_map, restart, P; // vn_experiment.delta, form & 256: transposed here; P: the first token's position
 #endif
 } p;
 

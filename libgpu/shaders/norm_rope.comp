@@ -50,7 +50,7 @@ float squares(uint row)
 	return ss;
 }
 
-void turn(uint r)
+void rotate(uint r)
 {
 	const uint half_ = p.R / 2;
 
@@ -62,8 +62,8 @@ void turn(uint r)
 			continue;
 		}
 		const float c = p.table.v[at], s = p.table.v[at + 1], b = normed_row[d < half_ ? d + half_ : d - half_];
-		precise const float turned = d < half_ ? a * c - b * s : a * c + b * s;
-		put(p.z, r * p.K + d, turned);
+		precise const float rotated = d < half_ ? a * c - b * s : a * c + b * s;
+		put(p.z, r * p.K + d, rotated);
 	}
 }
 
@@ -76,6 +76,6 @@ void main()
 			normed_row[n] = put_stored(p.y, r * p.K + n, (p.offset + float(p.g.v[n])) * x);
 		}
 		barrier();
-		turn(r);
+		rotate(r);
 	}
 }

@@ -88,7 +88,7 @@ void main()
 		const uint  at  = (t * half_ + i) * 2;
 		const float c = p.table.v[at], s = p.table.v[at + 1];
 		const float a = float(p.x.v[e]), b = float(p.x.v[low(d) ? e + apart() : e - apart()]);
-		precise const float turned = low(d) ? a * c - b * s : a * c + b * s;
-		put(p.y, e, turned);
+		precise const float rotated = low(d) ? a * c - b * s : a * c + b * s;
+		put(p.y, e, rotated);
 	}
 }

@@ -28,7 +28,7 @@ static int64_t source_in_period(const vn_arrange *m, int64_t i, int64_t n)
 	const int64_t each = m->each ? m->each : 1, piece = i / each, at = i % each;
 
 	switch (m->rule) {
-	case VN_ARRANGE_TURNED: return piece < m->a * m->b ? (piece % m->a * m->b + piece / m->a) * each + at : i;
+	case VN_ARRANGE_TRANSPOSED: return piece < m->a * m->b ? (piece % m->a * m->b + piece / m->a) * each + at : i;
 	case VN_ARRANGE_ROUND: return ((i + m->a) % n + n) % n;
 	case VN_ARRANGE_REVERSED: return (n / each - 1 - piece) * each + at;
 	case VN_ARRANGE_EXCHANGED: return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;

@@ -16,7 +16,7 @@
 
 typedef enum vn_arrange_rule {
 	/* (a,b,each) becomes (b,a,each): a transposition, interleaving, or its inverse */
-	VN_ARRANGE_TURNED,
+	VN_ARRANGE_TRANSPOSED,
 	VN_ARRANGE_ROUND,     /* from i + a, wrapping around */
 	VN_ARRANGE_REVERSED,  /* pieces of `each`, in reverse order */
 	VN_ARRANGE_EXCHANGED, /* pieces a and b of `each` are exchanged */

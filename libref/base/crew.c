@@ -32,7 +32,7 @@ typedef struct worker {
 	pid_t pid;     /* -1: it has ended */
 	int   talk;    /* a socket: pieces to it, answers from it; -1: closed */
 	int   said[2]; /* pipes from its stdout and stderr; said[1] is -1 where both are one file */
-	int   turn;    /* turn of the piece that it works on; -1: none */
+	int   place;   /* place of the piece that it works on; -1: none */
 } worker;
 
 typedef struct crew {
@@ -41,10 +41,10 @@ typedef struct crew {
 	int                   workers;
 	struct sigaction      was[SIGNALS]; /* what the signals did before */
 	sigset_t              before;       /* those blocked before */
-	vn_cluster_answer    *answer;       /* (n), like all below by turn */
+	vn_cluster_answer    *answer;       /* (n), like all below by place */
 	size_t (*bytes)[2];                 /* of VN_CLUSTER_OUT and VN_CLUSTER_ERR so far */
 	bool       *complete;
-	int         next, told; /* the next turn to hand out; turns whose answers were given to `done` */
+	int         next, told; /* the next place to hand out; places whose answers were given to `done` */
 	vn_progress bar;
 	vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err);
 } crew;
@@ -74,7 +74,7 @@ static bool send_answer(int talk, const vn_cluster_answer *a)
 /* Never returns. */
 static void run_worker(const crew *c, int talk, const int said[2])
 {
-	int turn;
+	int place;
 
 	vn_trouble_spare(false); /* starting a worker is optional; what it then does is not */
 	restore_signals(c);
@@ -88,9 +88,9 @@ static void run_worker(const crew *c, int talk, const int said[2])
 			close(c->w[k].said[1]);
 	}
 	vn_progress_off();
-	while (vn_socket_get(talk, &turn, sizeof turn)) {
+	while (vn_socket_get(talk, &place, sizeof place)) {
 		vn_cluster_answer a = { 0 };
-		c->job->piece(c->job->context, c->job->order[turn], &a);
+		c->job->piece(c->job->context, c->job->order[place], &a);
 		if (fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || !send_answer(talk, &a))
 			_exit(2);
 		for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
@@ -115,7 +115,7 @@ static bool start_worker(crew *c, bool one)
 	const bool  good = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
 	                  (one || pipe2(err, O_CLOEXEC) == 0);
 
-	*w = (worker) { .pid = good ? fork() : -1, .talk = talk[0], .said = { out[0], err[0] }, .turn = -1 };
+	*w = (worker) { .pid = good ? fork() : -1, .talk = talk[0], .said = { out[0], err[0] }, .place = -1 };
 	if (w->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM); /* so that it removes its temporary files */
 		if (getppid() != parent)
@@ -140,16 +140,16 @@ static bool start_worker(crew *c, bool one)
 
 /* ---- this process -------------------------------------------------------------------------- */
 
-static vn_status no_memory(const crew *c, int turn, vn_error *err)
+static vn_status no_memory(const crew *c, int place, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s",
-	               c->job->name(c->job->context, c->job->order[turn]));
+	               c->job->name(c->job->context, c->job->order[place]));
 }
 
 static vn_status not_readable(const crew *c, const worker *w, const char *why, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_NOMEM, "%s: what its process prints cannot be read: %s",
-	               c->job->name(c->job->context, c->job->order[w->turn]), why);
+	               c->job->name(c->job->context, c->job->order[w->place]), why);
 }
 
 /* Returns 1 if bytes can be read, 0 if not, -1 with errno if that cannot be asked. */
@@ -170,17 +170,17 @@ static vn_status read_output(crew *c, worker *w, vn_error *err)
 
 	for (int k = 0; k < 2; k++) {
 		int more = 0;
-		while (w->turn >= 0 && (more = look_for_more(w->said[k])) > 0) {
+		while (w->place >= 0 && (more = look_for_more(w->said[k])) > 0) {
 			const ssize_t n = read(w->said[k], piece, sizeof piece);
 			if (n < 0 && errno == EINTR)
 				continue;
 			if (n <= 0)
 				return not_readable(c, w, n < 0 ? strerror(errno) : "it ends early", err);
-			char  **text = &c->answer[w->turn].text[VN_CLUSTER_OUT + k];
-			size_t *bytes = &c->bytes[w->turn][k];
+			char  **text = &c->answer[w->place].text[VN_CLUSTER_OUT + k];
+			size_t *bytes = &c->bytes[w->place][k];
 			char   *all = realloc(*text, *bytes + (size_t)n + 1);
 			if (!all)
-				return no_memory(c, w->turn, err);
+				return no_memory(c, w->place, err);
 			memcpy(all + *bytes, piece, (size_t)n);
 			*bytes += (size_t)n;
 			all[*bytes] = 0;
@@ -289,7 +289,7 @@ static void catch_signals(crew *c)
 
 static const char *name_of(const crew *c, const worker *w)
 {
-	return c->job->name(c->job->context, c->job->order[w->turn]);
+	return c->job->name(c->job->context, c->job->order[w->place]);
 }
 
 /* Reports how a worker ended, after everything printed before. */
@@ -300,7 +300,7 @@ static vn_status tell_end(crew *c, worker *w, vn_error *err)
 	vn_status st = read_output(c, w, err);
 	vn_progress_stop(&c->bar);
 	for (int k = 0; !st && k < 2; k++) {
-		const char *text = c->answer[w->turn].text[VN_CLUSTER_OUT + k];
+		const char *text = c->answer[w->place].text[VN_CLUSTER_OUT + k];
 		fputs(text ? text : "", k ? stderr : stdout);
 		fflush(k ? stderr : stdout);
 	}
@@ -322,7 +322,7 @@ static vn_status take_answer(crew *c, worker *w, vn_error *err)
 {
 	head h;
 
-	if (w->turn < 0) { /* it has ended, but has answered every piece it was given */
+	if (w->place < 0) { /* it has ended, but has answered every piece it was given */
 		close(w->talk);
 		w->talk = -1;
 		wait_for(w);
@@ -330,28 +330,29 @@ static vn_status take_answer(crew *c, worker *w, vn_error *err)
 	}
 	if (!vn_socket_get(w->talk, &h, sizeof h))
 		return errno ? not_reached(c, w, err) : tell_end(c, w, err);
-	vn_cluster_answer *a = &c->answer[w->turn];
+	vn_cluster_answer *a = &c->answer[w->place];
 	a->status = h.status;
 	for (int k = 0; k < VN_CLUSTER_SENT; k++) {
 		if (!(a->text[k] = calloc((size_t)h.bytes[k] + 1, 1)))
-			return no_memory(c, w->turn, err);
+			return no_memory(c, w->place, err);
 		if (!vn_socket_get(w->talk, a->text[k], (size_t)h.bytes[k]))
 			return errno ? not_reached(c, w, err) : tell_end(c, w, err);
 	}
 	const vn_status st = read_output(c, w, err);
 	if (st)
 		return st;
-	c->complete[w->turn] = true;
-	w->turn = -1;
+	c->complete[w->place] = true;
+	w->place = -1;
 	return deliver_answers(c, err);
 }
 
 static vn_status begin_next(crew *c, worker *w, vn_error *err)
 {
-	if (w->turn >= 0 || w->talk < 0 || c->next == c->job->n)
+	if (w->place >= 0 || w->talk < 0 || c->next == c->job->n)
 		return VN_OK;
-	w->turn = c->next++;
-	if (!vn_socket_put(w->talk, &w->turn, sizeof w->turn) && errno) /* if the worker is gone, its socket reports that */
+	w->place = c->next++;
+	if (!vn_socket_put(w->talk, &w->place, sizeof w->place) &&
+	    errno) /* if the worker is gone, its socket reports that */
 		return not_reached(c, w, err);
 	return VN_OK;
 }
@@ -368,7 +369,8 @@ static vn_status lead_workers(crew *c, vn_error *err)
 				break;
 			on[3 * k] = (struct pollfd) { .fd = c->w[k].talk, .events = POLLIN };
 			for (int i = 0; i < 2; i++) /* a pipe may be at its end while its worker is still there */
-				on[3 * k + 1 + i] = (struct pollfd) { .fd = c->w[k].turn < 0 ? -1 : c->w[k].said[i], .events = POLLIN };
+				on[3 * k + 1 + i] = (struct pollfd) { .fd = c->w[k].place < 0 ? -1 : c->w[k].said[i],
+					                                  .events = POLLIN };
 		}
 		if (st)
 			break;

@@ -31,20 +31,20 @@ vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *wei
 	return a;
 }
 
-vn_status vn_eval_turn_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
-                            int64_t tokens, void *keys, vn_error *err)
+vn_status vn_eval_rotate_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
+                              int64_t tokens, void *keys, vn_error *err)
 {
 	const vn_value *kept = &plan->value[n->in[VN_ATTN_KEPT]];
 	const int64_t   row = vn_value_row(kept);
 	const size_t    bytes = (size_t)(tokens * row) * vn_dtype_size(eval->width);
-	void           *turned = malloc(bytes + 1);
+	void           *rotated = malloc(bytes + 1);
 	const vn_args   a = { .policy = policy, .threads = threads, .tokens = tokens, .lists = plan->list, .in = { keys } };
 	vn_status       st;
 
-	if (!turned)
+	if (!rotated)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", tokens);
-	if (!(st = eval->node(&plan->node[kept->node], &a, row, n->c.attention.head_dim, turned, err)))
-		memcpy(keys, turned, bytes);
-	free(turned);
+	if (!(st = eval->node(&plan->node[kept->node], &a, row, n->c.attention.head_dim, rotated, err)))
+		memcpy(keys, rotated, bytes);
+	free(rotated);
 	return st;
 }

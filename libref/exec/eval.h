@@ -65,7 +65,7 @@ const vn_eval *vn_eval_for(vn_policy p);
 
 /* For an experiment: applies the rotation again to the cached keys of attention n, in place. keys:
  * (tokens,G,K), in the evaluator's width. */
-vn_status vn_eval_turn_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
-                            int64_t tokens, void *keys, vn_error *err);
+vn_status vn_eval_rotate_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
+                              int64_t tokens, void *keys, vn_error *err);
 
 #endif

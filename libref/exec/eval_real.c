@@ -130,8 +130,8 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 		out, &(REAL(vn_delta)) { a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V], a->in[VN_DELTA_G],
 	                             a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads,
 	                             n->c.delta.value_heads, n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale,
-	                             a->past, n->x.delta.form, n->x.delta.head_map, n->x.delta.turned, n->x.delta.restart,
-	                             n->x.delta.chunked, a->threads });
+	                             a->past, n->x.delta.form, n->x.delta.head_map, n->x.delta.transposed,
+	                             n->x.delta.restart, n->x.delta.chunked, a->threads });
 }
 
 static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)

@@ -236,8 +236,8 @@ static vn_status keep_states(vn_ref *r, const vn_node *n, const vn_args *a, vn_e
 	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
 		return VN_OK;
 	if (n->x.attention.again && r->position > 0 &&
-	    (st = vn_eval_turn_kept(r->eval, r->plan, n, r->policy, r->threads, r->position,
-	                            vn_states_open(&r->states, n->state[VN_ATTN_KEYS]), err)))
+	    (st = vn_eval_rotate_kept(r->eval, r->plan, n, r->policy, r->threads, r->position,
+	                              vn_states_open(&r->states, n->state[VN_ATTN_KEYS]), err)))
 		return st;
 	vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[VN_ATTN_KEPT]);
 	return VN_OK;

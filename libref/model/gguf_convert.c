@@ -78,7 +78,7 @@ static vn_status unrotate_rows(undo *u, int64_t heads)
 
 	if (u->out->shape.rank < 1 || u->out->shape.rank > 2 || heads < 1 || rows % heads || K % 2)
 		return report_misfit(u, "rows for whole heads of even width");
-	return arrange_rows(u, &(vn_arrange) { VN_ARRANGE_TURNED, .a = K / 2, .b = 2, .period = K });
+	return arrange_rows(u, &(vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = K / 2, .b = 2, .period = K });
 }
 
 /* [out,in] to [in,out]. */
@@ -140,7 +140,7 @@ static vn_status log_of_decay(undo *u)
 /* HuggingFace stores value heads group by group; the file takes one head of each group in turn. */
 static vn_arrange arrange_by_group(const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
-	return (vn_arrange) { VN_ARRANGE_TURNED, .a = h->nv / h->nk, .b = h->nk, .each = unit, .before = before };
+	return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = h->nv / h->nk, .b = h->nk, .each = unit, .before = before };
 }
 
 /* Reorders the rows from `before` on, which belong to value heads, `unit` rows each. */

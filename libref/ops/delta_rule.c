@@ -111,7 +111,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 		}
 		free(s);
 	}
-	if (!failed && a->turned && a->tokens > 1)
+	if (!failed && a->transposed && a->tokens > 1)
 		failed = !transpose_states(a);
 	return !failed;
 }

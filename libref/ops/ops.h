@@ -153,7 +153,7 @@ typedef struct REAL(vn_delta) {
 	int64_t     tokens, key_heads, value_heads, dk, dv;
 	double      scale;
 	int64_t     past;
-	int         form, head_map, turned; /* vn_delta_form, vn_head_map */
+	int         form, head_map, transposed; /* vn_delta_form, vn_head_map */
 	int64_t     restart;
 	int         chunked; /* computed by vn_delta_chunked */
 	int         threads;
@@ -167,8 +167,8 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a);
  *   P[i,j] = scale (q[i].k[j]) exp(c[i] - c[j]), j <= i
  *   (I + A) U = beta v;  (I + A) W = beta exp(c) k;  N = U - W S
  *   y = scale exp(c) q S + P N;  S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
- * form, head_map, turned and restart are not supported. Returns false without memory. (Yang, Kautz,
- * Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
+ * form, head_map, transposed and restart are not supported. Returns false without memory. (Yang,
+ * Kautz, Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
 
 /* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless

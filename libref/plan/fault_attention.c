@@ -76,7 +76,7 @@ vn_status vn_make_inside_out(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 {
 	const vn_node   *n = &f->plan->node[node];
 	const int       *size = f->plan->value[n->in[0]].size;
-	const vn_arrange inside = { VN_ARRANGE_TURNED, .a = size[2], .b = size[1] };
+	const vn_arrange inside = { VN_ARRANGE_TRANSPOSED, .a = size[2], .b = size[1] };
 
 	(void)r;
 	return vn_fault_arrange(f, node, 0, !n->c.linear.transposed, &inside, err);

@@ -52,7 +52,7 @@ static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 /* Byte i of a block holds elements i and i + 16; this puts them at 2i and 2i + 1. */
 static void in_turn(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
-	const vn_arrange m = { VN_ARRANGE_TURNED, .a = 2, .b = GGML_BLOCK / 2, .period = GGML_BLOCK };
+	const vn_arrange m = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = GGML_BLOCK / 2, .period = GGML_BLOCK };
 
 	(void)r;
 	for (int64_t i = 0; i < n; i++)

@@ -60,7 +60,7 @@ vn_status vn_make_record_other(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return vn_fault_behind(f, node, made > node ? made : node, copy, true, err);
 }
 
-vn_status vn_make_record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_record_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node  *n = &f->plan->node[node];
 	const vn_value *y = &f->plan->value[n->out[0]];
@@ -146,7 +146,7 @@ vn_status vn_make_reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int        M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
-	const vn_arrange by_ranks = { VN_ARRANGE_TURNED, .a = 3, .b = (int)r->x, .each = M / (3 * (int)r->x) };
+	const vn_arrange by_ranks = { VN_ARRANGE_TRANSPOSED, .a = 3, .b = (int)r->x, .each = M / (3 * (int)r->x) };
 	return vn_fault_arrange_outputs(f, node, &by_ranks, err);
 }
 

@@ -136,12 +136,12 @@ vn_status vn_make_norm_after(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 {
 	const vn_node turn = f->plan->node[node], norm = *vn_fault_maker(f->plan, &turn, 0);
 	vn_node       first = turn;
-	int           turned;
+	int           rotated;
 	vn_status     st;
 
 	(void)r;
 	first.in[0] = norm.in[0];
-	if ((st = vn_fault_insert(f, node, first, turn.out[0], &turned, err)))
+	if ((st = vn_fault_insert(f, node, first, turn.out[0], &rotated, err)))
 		return st;
 	vn_node *n = &f->plan->node[node + 1];
 	n->op = norm.op;
@@ -149,7 +149,7 @@ vn_status vn_make_norm_after(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	n->x = norm.x;
 	n->n_w = norm.n_w;
 	memcpy(n->w, norm.w, sizeof n->w);
-	n->in[0] = turned;
+	n->in[0] = rotated;
 	return VN_OK;
 }
 

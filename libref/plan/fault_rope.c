@@ -132,13 +132,13 @@ vn_status vn_make_values_too(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 {
 	const int v = f->plan->node[node].in[VN_ATTN_V];
 	vn_node   turn = *vn_fault_maker(f->plan, &f->plan->node[node], VN_ATTN_K);
-	int       turned;
+	int       rotated;
 	vn_status st;
 
 	(void)r;
 	turn.in[0] = v;
-	if (!(st = vn_fault_insert(f, node, turn, v, &turned, err)))
-		f->plan->node[node + 1].in[VN_ATTN_V] = turned;
+	if (!(st = vn_fault_insert(f, node, turn, v, &rotated, err)))
+		f->plan->node[node + 1].in[VN_ATTN_V] = rotated;
 	return st;
 }
 
@@ -146,7 +146,7 @@ vn_status vn_make_values_too(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 vn_status vn_make_permuted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int        K = f->plan->value[f->plan->node[node].out[0]].size[2];
-	const vn_arrange neighbours = { VN_ARRANGE_TURNED, .a = 2, .b = K / 2, .period = K };
+	const vn_arrange neighbours = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = K / 2, .period = K };
 
 	(void)r;
 	return vn_fault_arrange_outputs(f, node, &neighbours, err);
@@ -164,7 +164,7 @@ vn_status vn_make_unrotated(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return VN_OK;
 }
 
-vn_status vn_make_turned_again(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_rotated_again(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int k = f->plan->node[node].in[VN_ATTN_K];
 	vn_node   turn = *vn_fault_maker(f->plan, &f->plan->node[node], VN_ATTN_K);

@@ -19,9 +19,9 @@ static const vn_shape *shape_of(const vn_plan *p, const vn_node *n)
 vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int       w = f->plan->node[node].w[0];
-	const vn_shape *s = &f->plan->weight[w].shape, turned = { .rank = 2, .dim = { s->dim[1], s->dim[0] } };
+	const vn_shape *s = &f->plan->weight[w].shape, transposed = { .rank = 2, .dim = { s->dim[1], s->dim[0] } };
 	int new;
-	const vn_status st = vn_fault_weight(f, w, NULL, &turned, &new, err);
+	const vn_status st = vn_fault_weight(f, w, NULL, &transposed, &new, err);
 
 	(void)r;
 	if (!st) {
@@ -75,8 +75,8 @@ static vn_arrange arrange_joined(int how, int64_t M)
 {
 	const int64_t ranks = how == FUSED_BY_HALVES ? M : how;
 
-	return how == FUSED_BY_ROWS ? (vn_arrange) { VN_ARRANGE_TURNED, .a = M, .b = 2 }
-	                            : (vn_arrange) { VN_ARRANGE_TURNED, .a = 2, .b = ranks, .each = M / ranks };
+	return how == FUSED_BY_ROWS ? (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = M, .b = 2 }
+	                            : (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = ranks, .each = M / ranks };
 }
 
 /* x: how the rows of gate and up are mixed up. */

@@ -102,7 +102,7 @@ vn_status vn_check_delta_rule(const vn_plan_walk *w, int i)
 	if (!isfinite(n->c.delta.scale))
 		return vn_check_fail(w, i, "scale is %g, expected a finite number", n->c.delta.scale);
 	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO ||
-	    n->x.delta.restart < 0 || (n->x.delta.turned & ~1))
+	    n->x.delta.restart < 0 || (n->x.delta.transposed & ~1))
 		return vn_check_fail(w, i, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map,
 		                     n->x.delta.restart);
 	return VN_OK;

@@ -282,7 +282,7 @@ typedef union vn_experiment {
 		int head_map; /* vn_head_map, of the value heads */
 		/* 1: a call of several tokens leaves the state as (dv,dk), and the next call reads it as
 		 * (dk,dv) */
-		int turned;
+		int transposed;
 		/* the state is lost before every token whose position is a multiple of this; 0: never */
 		int restart;
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */

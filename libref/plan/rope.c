@@ -287,9 +287,9 @@ static float experimental_angle(const vn_rope_experiment *e, float f, int64_t i,
 	if (e->half_angles) {
 		p = vn_f16_to_f32(vn_f32_to_f16(p));
 		f = vn_f16_to_f32(vn_f32_to_f16(f));
-		return vn_f16_to_f32(vn_f32_to_f16(p * f)) * (e->turn != 0.0 ? (float)e->turn : 1.0f);
+		return vn_f16_to_f32(vn_f32_to_f16(p * f)) * (e->angle_factor != 0.0 ? (float)e->angle_factor : 1.0f);
 	}
-	return p * f * (e->turn != 0.0 ? (float)e->turn : 1.0f);
+	return p * f * (e->angle_factor != 0.0 ? (float)e->angle_factor : 1.0f);
 }
 
 float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t)
@@ -380,8 +380,9 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 
 bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY])
 {
-	if ((unsigned)e->pairing >= VN_N_PAIRINGS || (e->half_angles & ~1) || !isfinite(e->turn))
-		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", e->pairing, e->half_angles, e->turn);
+	if ((unsigned)e->pairing >= VN_N_PAIRINGS || (e->half_angles & ~1) || !isfinite(e->angle_factor))
+		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", e->pairing, e->half_angles,
+		               e->angle_factor);
 	if (abs(e->offset) > 1 << 24 || abs(e->step_offset) > 1 << 24 || (e->step_zero & ~1) || (e->sections & ~1) ||
 	    (e->one_position & ~1))
 		return say_why(why, "invalid offset %d, step_offset %d, step_zero %d or sections %d", e->offset, e->step_offset,

@@ -80,7 +80,7 @@ typedef struct vn_rope {
 typedef struct vn_rope_experiment {
 	int    pairing;      /* vn_pairing */
 	int    offset;       /* added to every position */
-	double turn;         /* multiplies every angle; 0 means 1 */
+	double angle_factor; /* multiplies every angle; 0 means 1 */
 	int    half_angles;  /* 1: position, frequency and their product are rounded to f16 */
 	int    step_offset;  /* added to every position after the first call */
 	int    step_zero;    /* 1: every call counts positions from 0 */
