@@ -31,7 +31,8 @@ layout(push_constant) uniform Push {
 	uint  T, nk, nv, dk, dv;
 	float scale;
 #if EXPERIMENT
-	uint  form, head_map, restart, P; // vn_variant.delta, form & 256: turned here; P: the first token's position
+	uint  form, head_map, restart, P; // vn_variant.delta; P: the first token's position
+	uint  turned;                     // vn_variant.delta.turned, where this dispatch makes the state that is kept
 #endif
 } p;
 
