@@ -182,7 +182,8 @@ typedef struct vn_push_attention {
 	/* experiment */
 	int32_t  ahead;
 	uint32_t head_map, leak, padding;
-	uint32_t packed, cache_block, before; /* mask.glsl */
+	/* packed: six changes in one word, because 124 of the 128 bytes are taken (mask.glsl) */
+	uint32_t packed, cache_block, before;
 } vn_push_attention;
 
 typedef struct vn_push_pages {
@@ -229,7 +230,7 @@ typedef struct vn_push_delta_rule {
 	uint64_t q, k, v, g, beta, before, after, y;
 	uint32_t T, nk, nv, dk, dv;
 	float    scale;
-	uint32_t form, head_map, restart, P; /* experiment */
+	uint32_t form, head_map, restart, P, transposed, pad; /* experiment */
 } vn_push_delta_rule;
 
 typedef struct vn_push_gated_norm {

@@ -19,7 +19,8 @@ static bool other_softmax(const vn_node *n)
 	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
 }
 
-/* Packs an experiment's changes into one word (mask.glsl). */
+/* Packs an experiment's changes into one word, which mask_experiment.glsl unpacks: see
+ * vn_push_attention. */
 static uint32_t pack_changes(const vn_gpu_pass *w, const vn_node *n)
 {
 	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;

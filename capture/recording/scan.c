@@ -15,7 +15,7 @@
 enum { MOST_LINES = 1000000 }; /* of a table or a list */
 
 /* The walk over groups, with those already seen, so that none is entered twice. */
-typedef struct walk {
+typedef struct group_walk {
 	vn_scan          *s;
 	hid_t             file;
 	haddr_t          *group; /* an open hash table; 0: free */
@@ -24,7 +24,7 @@ typedef struct walk {
 	bool              complete;
 	vn_seen_step      step;
 	vn_header_reader *reader; /* or NULL */
-} walk;
+} group_walk;
 
 /* The slot of a group's address in the table, or the free slot for it. */
 static haddr_t *slot_of(haddr_t *table, size_t room, haddr_t at)
@@ -35,7 +35,7 @@ static haddr_t *slot_of(haddr_t *table, size_t room, haddr_t at)
 	return &table[i];
 }
 
-static void make_room_for_groups(walk *w, const char *object)
+static void make_room_for_groups(group_walk *w, const char *object)
 {
 	const size_t room = w->room ? 2 * w->room : 256;
 	haddr_t     *table = calloc(room, sizeof *table);
@@ -50,7 +50,7 @@ static void make_room_for_groups(walk *w, const char *object)
 	w->room = room;
 }
 
-static void enter_group(walk *w, haddr_t at, const char *object)
+static void enter_group(group_walk *w, haddr_t at, const char *object)
 {
 	if (2 * w->n_groups >= w->room)
 		make_room_for_groups(w, object);
@@ -151,7 +151,7 @@ static void check_digest(const vn_scan *s, hid_t d, const void *data, size_t byt
 		vn_refuse(s, object, "its digest is %s, the file records %s", have.hex, said);
 }
 
-static void scan_ids(const walk *w, hid_t run, const char *name, const char *object, int frame)
+static void scan_ids(const group_walk *w, hid_t run, const char *name, const char *object, int frame)
 {
 	const vn_scan *s = w->s;
 	int64_t        n, batch;
@@ -202,7 +202,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 	H5Oclose(d);
 }
 
-static void scan_run(walk *w)
+static void scan_run(group_walk *w)
 {
 	static const char *const names[] = { "token_ids", "positions", "token_text", "left_out" };
 	hid_t                    run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
@@ -265,7 +265,7 @@ static void scan_weights(const vn_scan *s, hid_t model)
 	H5Oclose(d);
 }
 
-static void scan_model(walk *w)
+static void scan_model(group_walk *w)
 {
 	hid_t model = child_of(w->s, w->file, "model", H5I_GROUP, "/model");
 	if (model < 0)
@@ -276,7 +276,7 @@ static void scan_model(walk *w)
 	H5Oclose(model);
 }
 
-static void scan_plan(walk *w)
+static void scan_plan(group_walk *w)
 {
 	static const char *const key[] = { "layers", "vocab", "context" }, *const names[] = { "weights", "values",
 		                                                                                  "nodes" };
@@ -301,7 +301,7 @@ static void scan_plan(walk *w)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 
-static void send_tensor(walk *w, const vn_seen_tensor *t, const char *object)
+static void send_tensor(group_walk *w, const vn_seen_tensor *t, const char *object)
 {
 	const int64_t most = vn_scan_most(w->s->bytes);
 	if (++w->tensors > most)
@@ -310,13 +310,13 @@ static void send_tensor(walk *w, const vn_seen_tensor *t, const char *object)
 }
 
 /* One group of a step: prefix is the tensor name so far ("layer3"), object its path. */
-typedef struct place {
-	walk       *w;
+typedef struct visited_group {
+	group_walk *w;
 	const char *prefix, *object;
 	char        last[VN_NAME_MAX]; /* link */
-} place;
+} visited_group;
 
-static void walk_group(walk *w, hid_t group, const char *prefix, const char *object);
+static void walk_group(group_walk *w, hid_t group, const char *prefix, const char *object);
 
 /* Whether a group holds further tensors of the group it is in, so that its name is
  * not part of theirs. */
@@ -328,9 +328,9 @@ static bool continues_group(const vn_scan *s, hid_t group, const char *object)
 
 static herr_t visit_link(hid_t group, const char *link, const H5L_info_t *info, void *ctx)
 {
-	place *p = ctx;
-	walk  *w = p->w;
-	char   name[VN_NAME_MAX], object[2 * VN_NAME_MAX];
+	visited_group *p = ctx;
+	group_walk    *w = p->w;
+	char           name[VN_NAME_MAX], object[2 * VN_NAME_MAX];
 
 	check_link(w->s, p->object, link, info);
 	/* HDF5 identifies links by name, and repeats names where nodes of a damaged tree coincide. The
@@ -366,9 +366,9 @@ static herr_t visit_link(hid_t group, const char *link, const H5L_info_t *info, 
 	return 0;
 }
 
-static void walk_group(walk *w, hid_t group, const char *prefix, const char *object)
+static void walk_group(group_walk *w, hid_t group, const char *prefix, const char *object)
 {
-	place p = { .w = w, .prefix = prefix, .object = object };
+	visited_group p = { .w = w, .prefix = prefix, .object = object };
 	if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_link, &p) < 0)
 		vn_refuse(w->s, object, "its links cannot be read");
 }
@@ -385,7 +385,7 @@ static int64_t step_number(const char *name)
 	return strcmp(again, name) == 0 ? n : -1;
 }
 
-static void walk_step(walk *w, hid_t root, const char *name, int64_t number, haddr_t at)
+static void walk_step(group_walk *w, hid_t root, const char *name, int64_t number, haddr_t at)
 {
 	char  object[VN_NAME_MAX];
 	hid_t g;
@@ -405,7 +405,7 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 
 /* Reports what the reader ignores, so that no one believes that it was judged: a malformed step
  * name, or a tensor in no step. */
-static void look_at_other(const walk *w, hid_t root, const char *name)
+static void look_at_other(const group_walk *w, hid_t root, const char *name)
 {
 	static const char *const names[] = { "run", "model", "plan" };
 
@@ -423,7 +423,7 @@ static void look_at_other(const walk *w, hid_t root, const char *name)
 
 static herr_t visit_root(hid_t root, const char *name, const H5L_info_t *info, void *ctx)
 {
-	walk *w = ctx;
+	group_walk *w = ctx;
 
 	check_link(w->s, "/", name, info);
 	int64_t number = step_number(name);
@@ -436,7 +436,7 @@ static herr_t visit_root(hid_t root, const char *name, const H5L_info_t *info, v
 
 /* ---- the two jobs -------------------------------------------------------------------- */
 
-static void check_root(walk *w, hid_t file)
+static void check_root(group_walk *w, hid_t file)
 {
 	const vn_scan *s = w->s;
 	char           format[64] = "";
@@ -457,7 +457,7 @@ static void check_root(walk *w, hid_t file)
 
 void vn_scan_file(void *ctx, int pipe)
 {
-	walk       w = { .s = ctx };
+	group_walk w = { .s = ctx };
 	H5O_info_t info;
 
 	w.s->pipe = pipe;

@@ -14,17 +14,17 @@
 enum { MOST_NAME = 200, MOST_DIGITS = 12, LEAST_DIGITS = 3 };
 
 /* The place of a line, for messages. */
-typedef struct place {
+typedef struct line_place {
 	const char *path;
 	int         line;
-} place;
+} line_place;
 
-static vn_status no_memory(place at, vn_error *err)
+static vn_status no_memory(line_place at, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_NOMEM, "%s:%d: no memory for the prompt", at.path, at.line);
 }
 
-static vn_status check_name(place at, const char *name, vn_error *err)
+static vn_status check_name(line_place at, const char *name, vn_error *err)
 {
 	if (!*name || *name == '.' || strchr(name, '/') || strlen(name) > MOST_NAME)
 		return vn_fail(err, VN_ERR_FORMAT,
@@ -36,7 +36,7 @@ static vn_status check_name(place at, const char *name, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status read_ids(place at, const json_t *list, vn_scenario *s, vn_error *err)
+static vn_status read_ids(line_place at, const json_t *list, vn_scenario *s, vn_error *err)
 {
 	s->n = (int64_t)json_array_size(list);
 	if (!json_is_array(list) || s->n == 0)
@@ -53,7 +53,7 @@ static vn_status read_ids(place at, const json_t *list, vn_scenario *s, vn_error
 	return VN_OK;
 }
 
-static vn_status read_whole(place at, const char *key, const json_t *x, int64_t most, int64_t *to, vn_error *err)
+static vn_status read_whole(line_place at, const char *key, const json_t *x, int64_t most, int64_t *to, vn_error *err)
 {
 	if (!json_is_integer(x) || json_integer_value(x) < 0 || json_integer_value(x) > most)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: %s takes a whole number from 0 to %lld", at.path, at.line, key,
@@ -62,7 +62,7 @@ static vn_status read_whole(place at, const char *key, const json_t *x, int64_t 
 	return VN_OK;
 }
 
-static vn_status copy_text(place at, const char *key, const json_t *x, char **to, vn_error *err)
+static vn_status copy_text(line_place at, const char *key, const json_t *x, char **to, vn_error *err)
 {
 	if (!json_is_string(x))
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: %s is not a text", at.path, at.line, key);
@@ -70,7 +70,7 @@ static vn_status copy_text(place at, const char *key, const json_t *x, char **to
 	return *to ? VN_OK : no_memory(at, err);
 }
 
-static vn_status read_key(place at, const char *key, const json_t *x, vn_scenario *s, vn_error *err)
+static vn_status read_key(line_place at, const char *key, const json_t *x, vn_scenario *s, vn_error *err)
 {
 	vn_nearest near;
 
@@ -95,7 +95,7 @@ static vn_status read_key(place at, const char *key, const json_t *x, vn_scenari
 	return vn_fail(err, VN_ERR_FORMAT, "%s:%d: unknown key '%.60s'%s", at.path, at.line, key, vn_nearest_hint(&near));
 }
 
-static vn_status read_object(place at, const char *line, size_t bytes, vn_scenario *s, vn_error *err)
+static vn_status read_object(line_place at, const char *line, size_t bytes, vn_scenario *s, vn_error *err)
 {
 	json_error_t why;
 	json_t      *j = vn_json_load(line, bytes, JSON_REJECT_DUPLICATES, &why), *x;
@@ -130,7 +130,7 @@ static int order_by_name(const void *a, const void *b)
 static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_error *err)
 {
 	const vn_scenario **order = malloc((size_t)n * sizeof *order);
-	vn_status           st = order ? VN_OK : no_memory((place) { path, 1 }, err);
+	vn_status           st = order ? VN_OK : no_memory((line_place) { path, 1 }, err);
 
 	for (int i = 0; !st && i < n; i++)
 		order[i] = &s[i];
@@ -151,7 +151,7 @@ static vn_status name_all(const char *path, vn_scenario *s, int n, vn_error *err
 	const int digits = snprintf(last, sizeof last, "%d", n);
 
 	for (int i = 0; i < n; i++) {
-		const place at = { path, s[i].line };
+		const line_place at = { path, s[i].line };
 		if (!s[i].name && asprintf(&s[i].name, "%0*d", digits < LEAST_DIGITS ? LEAST_DIGITS : digits, i + 1) < 0) {
 			s[i].name = NULL;
 			return no_memory(at, err);
@@ -163,7 +163,8 @@ static vn_status name_all(const char *path, vn_scenario *s, int n, vn_error *err
 	return check_unique(path, s, n, err);
 }
 
-static vn_status read_line(place at, const char *line, size_t bytes, bool json, vn_scenario **s, int *n, vn_error *err)
+static vn_status read_line(line_place at, const char *line, size_t bytes, bool json, vn_scenario **s, int *n,
+                           vn_error *err)
 {
 	vn_scenario *more = realloc(*s, ((size_t)*n + 1) * sizeof *more);
 
@@ -191,7 +192,7 @@ vn_status vn_scenarios_read(const char *path, vn_scenario **s, int *n, vn_error 
 	if (st)
 		return st;
 	const bool json = text[strspn(text, " \t\r\n")] == '{';
-	place      at = { path, 0 };
+	line_place at = { path, 0 };
 	for (const char *p = text, *end = text + bytes; !st && p < end;) {
 		const char *stop = memchr(p, '\n', (size_t)(end - p));
 		size_t      length = (size_t)((stop ? stop : end) - p);

@@ -100,7 +100,7 @@ static vn_status run_engine(const vn_engine *e, const int32_t *ids, int64_t toke
 
 /* ---- windows ---------------------------------------------------------------------- */
 
-typedef struct walk {
+typedef struct window_walk {
 	const vn_evaluate_options *o;
 	const vn_plan             *plan;
 	const vn_engine           *engine[2];
@@ -111,10 +111,10 @@ typedef struct walk {
 	int64_t                    m;
 	/* The current window. */
 	int64_t                    begin, from; /* first token of the window; first token it scores, stored in t[m] */
-} walk;
+} window_walk;
 
 /* Scores row i of the batch, which predicts token `from + before + i`. */
-static void score_token(const walk *w, int64_t i)
+static void score_token(const window_walk *w, int64_t i)
 {
 	const int64_t at[2] = { w->rows[1].before + i, i }, token = w->from + at[0];
 	const void   *row[2];
@@ -129,7 +129,7 @@ static void score_token(const walk *w, int64_t i)
 
 static vn_status score_batch(void *ctx, vn_error *err)
 {
-	walk         *w = ctx;
+	window_walk  *w = ctx;
 	const int64_t n = w->rows[1].have / w->rows[1].width;
 	(void)err;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
@@ -139,7 +139,7 @@ static vn_status score_batch(void *ctx, vn_error *err)
 }
 
 /* Runs tokens [begin, stop) and scores [from, stop), each by the row before it. */
-static vn_status one_window(walk *w, int64_t stop, vn_error *err)
+static vn_status one_window(window_walk *w, int64_t stop, vn_error *err)
 {
 	const int32_t *ids = w->o->ids + w->begin;
 	const int64_t  first = w->from - 1 - w->begin, last = stop - 2 - w->begin;
@@ -153,7 +153,7 @@ static vn_status one_window(walk *w, int64_t stop, vn_error *err)
 	return st ? vn_context(err, st, "tokens %" PRId64 " to %" PRId64, w->begin, stop - 1) : VN_OK;
 }
 
-static vn_status all_windows(walk *w, int64_t *windows, vn_error *err)
+static vn_status all_windows(window_walk *w, int64_t *windows, vn_error *err)
 {
 	const int64_t n = w->o->n, more = n > w->o->window ? (n - w->o->window + w->o->stride - 1) / w->o->stride : 0;
 	vn_progress   bar;
@@ -177,7 +177,7 @@ static vn_status all_windows(walk *w, int64_t *windows, vn_error *err)
 
 /* Both engines continue with the reference's token until the candidate picks another. From there
  * separate decodes would diverge. */
-static vn_status decode_greedily(walk *w, vn_evaluation *e, vn_error *err)
+static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err)
 {
 	const int32_t *ids = w->o->ids;
 	const int64_t  room = w->plan->context - e->prompt, steps = w->o->decode < room ? w->o->decode : room;
@@ -239,7 +239,7 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const vn_engine *ref, const vn_engine *cand,
                       vn_evaluation *e, vn_error *err)
 {
-	walk w = {
+	window_walk w = {
 		.o = o, .plan = plan, .engine = { ref, cand }, .threads = o->threads > 0 ? o->threads : omp_get_num_procs()
 	};
 	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));

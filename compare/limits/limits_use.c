@@ -29,35 +29,37 @@ static vn_rule_use *use_of(const vn_limits_use *u, const vn_rule *r)
 
 /* ---- names --------------------------------------------------------------------- */
 
-typedef struct place {
+/* A name, and where it came first. */
+typedef struct name_place {
 	const char *name;
 	int         at;
-} place;
+} name_place;
 
 static int compare_names(const void *a, const void *b)
 {
-	const place *x = a, *y = b;
-	const int    name = strcmp(x->name, y->name);
+	const name_place *x = a, *y = b;
+	const int         name = strcmp(x->name, y->name);
 	return name ? name : (x->at > y->at) - (x->at < y->at);
 }
 
 static int by_place(const void *a, const void *b)
 {
-	return (((const place *)a)->at > ((const place *)b)->at) - (((const place *)a)->at < ((const place *)b)->at);
+	return (((const name_place *)a)->at > ((const name_place *)b)->at) -
+	       (((const name_place *)a)->at < ((const name_place *)b)->at);
 }
 
 /* The names of a recording, each once, because later steps repeat them. */
 static vn_status take_names(vn_limits_use *u, vn_error *err)
 {
-	const int n = vn_recording_count(u->recording);
-	place    *p = malloc(((size_t)n + 1) * sizeof *p);
+	const int   n = vn_recording_count(u->recording);
+	name_place *p = malloc(((size_t)n + 1) * sizeof *p);
 	u->name = malloc(((size_t)n + 1) * sizeof *u->name);
 	if (!p || !u->name) {
 		free(p);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 	}
 	for (int i = 0; i < n; i++)
-		p[i] = (place) { vn_recording_entry(u->recording, i)->name, i };
+		p[i] = (name_place) { vn_recording_entry(u->recording, i)->name, i };
 	qsort(p, (size_t)n, sizeof *p, compare_names);
 	int unique = 0;
 	for (int i = 0; i < n; i++)

@@ -67,14 +67,14 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 /* ---- errors that only accumulated ------------------------------------------------------------ */
 
 /* The values of one step, with aliases resolved. */
-typedef struct walk {
+typedef struct step_values {
 	const vn_comparison *c;
 	size_t               step;
 	enum { UNSEEN, GOOD, BAD } * own; /* its checkpoints: none recorded; replayed and cleared; others */
 	bool *clear;                      /* the value and all that it was computed from are cleared */
 	bool *before;                     /* cleared in every earlier step */
 	bool  yes;                        /* the answer for the value in question */
-} walk;
+} step_values;
 
 static bool is_cleared(const vn_checkpoint *p)
 {
@@ -99,13 +99,13 @@ static bool cleared_by_name(const vn_comparison *c, int i)
 
 static void note_reached(void *context, size_t step, int value, bool all_rows)
 {
-	walk *w = context;
+	step_values *w = context;
 	(void)all_rows;
 	w->yes = w->yes && (step == w->step ? w->clear[value] : w->before[value]);
 }
 
 /* In a plan, values come after those that they are computed from. */
-static void walk_step(walk *w, int from, int to)
+static void walk_step(step_values *w, int from, int to)
 {
 	const vn_plan *plan = w->c->opened.plan;
 
@@ -168,7 +168,7 @@ static int end_of_step(const vn_comparison *c, int from)
 	return to;
 }
 
-static void forgive_accumulated(vn_comparison *c, walk *w, bool *clear)
+static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 {
 	const vn_checkpoint *p = c->result.point;
 	int                  from = 0, last = -1;
@@ -200,7 +200,7 @@ vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
 	if (st || !asked || !c->opened.plan)
 		return st;
 	const size_t n = (size_t)c->opened.plan->n_values + 1;
-	walk         w = { .c = c,
+	step_values  w = { .c = c,
 		               .own = calloc(n, sizeof *w.own),
 		               .clear = calloc(n, sizeof *w.clear),
 		               .before = calloc(n, sizeof *w.before) };

@@ -38,15 +38,15 @@ void vn_weight_numbers_free(vn_weight_numbers *m)
 
 /* ---- in another order --------------------------------------------------------------- */
 
-typedef struct walk {
+typedef struct reordering {
 	const vn_weight_numbers *m;
 	const vn_weight_order   *o;
 	int64_t                  rows, cols, start; /* of the result; start: its first row */
 	int64_t                 *map;               /* of the reordered axis, or NULL */
 	size_t                   size;              /* bytes of a number */
-} walk;
+} reordering;
 
-static const unsigned char *row_at(const walk *w, int64_t r)
+static const unsigned char *row_at(const reordering *w, int64_t r)
 {
 	int k = 0;
 	while (k + 1 < w->m->n && r >= w->m->rows[k])
@@ -54,7 +54,7 @@ static const unsigned char *row_at(const walk *w, int64_t r)
 	return w->m->data[k] + (size_t)(r * w->m->cols) * w->size;
 }
 
-static void take_row(const walk *w, int64_t r, unsigned char *to)
+static void take_row(const reordering *w, int64_t r, unsigned char *to)
 {
 	const int64_t C = w->cols;
 
@@ -108,7 +108,7 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	for (int i = 0; i < m->n; i++)
 		all += m->rows[i];
 	const bool   axis = o->kind != VN_ORDER_SAME && o->kind != VN_ORDER_TRANSPOSED && o->kind != VN_ORDER_SHEARED;
-	walk         w = { m, o, rows ? rows : all, m->cols, o->p[7], NULL, vn_dtype_size(m->dtype) };
+	reordering   w = { m, o, rows ? rows : all, m->cols, o->p[7], NULL, vn_dtype_size(m->dtype) };
 	const size_t C = (size_t)m->cols;
 	vn_dtype     from = c->kind == VN_CHANGE_RELABELLED ? c->as : m->dtype;
 	vn_digest    none = { "" };

@@ -31,7 +31,8 @@ layout(push_constant) uniform Push {
 	uint  T, nk, nv, dk, dv;
 	float scale;
 #if EXPERIMENT
-	uint  form, head_map, restart, P; // vn_experiment.delta, form & 256: transposed here; P: the first token's position
+	uint  form, head_map, restart, P; // vn_experiment.delta; P: the first token's position
+	uint  transposed;                 // vn_experiment.delta.transposed, where this dispatch makes the kept state
 #endif
 } p;
 
