@@ -261,8 +261,7 @@ void vn_sentence_moved_tokens(const vn_sentence *s)
 
 void vn_sentence_rotation(const vn_sentence *s)
 {
-	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
-	const vn_rotate_edit    *e = &s->h->change.rotate;
+	const vn_rotate_edit *e = &s->h->change.rotate;
 	const struct {
 		vn_weight_format in;
 		const char      *name;
@@ -284,7 +283,7 @@ void vn_sentence_rotation(const vn_sentence *s)
 			vn_text_add(s->text, s->size, "%s%s", !some ? "" : --left > 1 ? ", " : " and ", of[i].name);
 			some++;
 		}
-	vn_text_add(s->text, s->size, " in %s", names[in]);
+	vn_text_add(s->text, s->size, " in %s", formats[in]);
 }
 
 void vn_sentence_token(const vn_sentence *s)
