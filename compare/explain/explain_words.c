@@ -148,7 +148,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0; /* else the answers' words differ */
+		/* the same id, or none: the runner-up is named by its words */
+		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0;
 		snprintf(next, sizeof next,
 		         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
 		         by_id ? h->id : h->words, x->margin);
