@@ -64,18 +64,18 @@ void vn_sentence_cache(const vn_sentence *s)
 		{ "keys (not their values)", "key (not its value) is" },
 		{ "keys (and perhaps values)", "key (and perhaps its value) is" }, /* seen without the values */
 	};
-	const int      *list = s->h->change.result.list, n = list[1], others = list[3];
-	const long long a = list[0], b = a + n - 1, c = list[2], d = c + n - 1;
-	char            few[40] = "";
-
-	const vn_node     *node = &s->p->node[s->h->node];
+	const vn_cached_change *k = &s->h->change.cached;
+	const int               n = k->n;
+	const long long         a = k->first, b = a + n - 1, c = k->holds, d = c + n - 1;
+	char                    few[40] = "";
+	const vn_node          *node = &s->p->node[s->h->node];
 	const bool         values = vn_plan_find(s->p, s->c->result.point[s->x->point].name) == node->out[VN_ATTN_CONTEXT];
-	const char *const *whose = what[!values                         ? 3
-	                                : list[2] == VN_CACHE_NO_VALUES ? 1
-	                                : list[2] == VN_CACHE_NO_KEYS   ? 2
-	                                                                : 0];
-	if (others)
-		snprintf(few, sizeof few, " or one of %d others", others);
+	const char *const *whose = what[!values                          ? 3
+	                                : k->holds == VN_CACHE_NO_VALUES ? 1
+	                                : k->holds == VN_CACHE_NO_KEYS   ? 2
+	                                                                 : 0];
+	if (k->others)
+		snprintf(few, sizeof few, " or one of %d others", k->others);
 	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
 		VN_PUT(s, "keys %lld-%lld are not seen: masked, evicted, or overwritten with keys that no query attends to", a,
 		       b);
@@ -91,26 +91,26 @@ void vn_sentence_cache(const vn_sentence *s)
 		       b);
 	else
 		VN_PUT(s, "the cache holds %stoken %lld in place of token %lld%s", values ? "" : "the key of ", c, a,
-		       others ? " (other pairs fit these numbers as well)" : "");
+		       k->others ? " (other pairs fit these numbers as well)" : "");
 }
 
 /* "the cache holds the key of token 64 in place of token 3's; token 3's value is right" */
 void vn_sentence_one_alone(const vn_sentence *s)
 {
-	const int  *list = s->h->change.result.list, of = list[1], holds = list[2], others = list[3];
-	const char *what = of == 1 ? "key" : "value";
-	const bool  both = vn_plan_find(s->p, s->c->result.point[s->x->point].name) ==
+	const vn_one_cached *k = &s->h->change.one_cached;
+	const char          *what = k->of == 1 ? "key" : "value";
+	const bool           both = vn_plan_find(s->p, s->c->result.point[s->x->point].name) ==
 	                  s->p->node[s->h->node].out[VN_ATTN_CONTEXT]; /* shows both */
 	char few[40] = "", right[40] = "";
 
 	if (both)
-		snprintf(right, sizeof right, "; token %d's %s is right", list[0], of == 1 ? "value" : "key");
-	if (others)
-		snprintf(few, sizeof few, " or one of %d others", others);
-	if (holds == VN_CACHE_UNKNOWN)
-		VN_PUT(s, "the cache holds an unknown %s in place of token %d's: stale or overwritten%s", what, list[0], right);
+		snprintf(right, sizeof right, "; token %d's %s is right", k->slot, k->of == 1 ? "value" : "key");
+	if (k->others)
+		snprintf(few, sizeof few, " or one of %d others", k->others);
+	if (k->holds == VN_CACHE_UNKNOWN)
+		VN_PUT(s, "the cache holds an unknown %s in place of token %d's: stale or overwritten%s", what, k->slot, right);
 	else
-		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, holds, few, list[0], right);
+		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, k->holds, few, k->slot, right);
 }
 
 void vn_sentence_not_cached(const vn_sentence *s)
@@ -169,7 +169,7 @@ void vn_sentence_factor(const vn_sentence *s)
 		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
 	/* clang-format on */
-	const char *name = names[s->h->change.result.list[0]];
+	const char *name = names[s->h->change.result.factor];
 
 	VN_PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "",
 	       name ? name : "");
@@ -215,9 +215,11 @@ void vn_sentence_channels(const vn_sentence *s)
 
 void vn_sentence_clamped(const vn_sentence *s)
 {
-	static const char *const which[] = { "above %.6g", "below %.6g", "beyond +-%.6g" };
-	char                     limit[40];
+	static const char *const which[] = {
+		[VN_CLAMP_ABOVE] = "above %.6g", [VN_CLAMP_BELOW] = "below %.6g", [VN_CLAMP_BOTH] = "beyond +-%.6g"
+	};
+	char limit[40];
 
-	snprintf(limit, sizeof limit, which[s->h->change.result.list[0]], s->h->change.result.number);
+	snprintf(limit, sizeof limit, which[s->h->change.result.clamp], s->h->change.result.number);
 	VN_PUT(s, "clamped: numbers %s are set to this bound", limit);
 }
