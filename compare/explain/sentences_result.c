@@ -124,21 +124,20 @@ void vn_sentence_not_cached(const vn_sentence *s)
 /* Which ranks of how many: the present ones if these are few, else the missing ones. */
 void vn_sentence_ranks(const vn_sentence *s)
 {
-	const double number = s->h->change.number.value;
-	const int    n = (int)fmod(fabs(number), VN_RANKS_MOST);
-	const double mask = (fabs(number) - n) / VN_RANKS_MOST;
-	char         list[120] = "";
-	int          there = 0;
+	const vn_rank_sum sum = vn_rank_sum_of(s->h->change.number.value);
+	const int         n = sum.ranks;
+	char              list[120] = "";
+	int               there = 0;
 
 	for (int i = 0; i < n; i++)
-		there += fmod(floor(ldexp(mask, -i)), 2) != 0;
+		there += (int)(sum.present >> i & 1);
 	const bool few = there <= n / 2;
 	const int  some = few ? there : n - there;
 	for (int i = 0, said = 0; i < n; i++)
-		if ((fmod(floor(ldexp(mask, -i)), 2) != 0) == few)
+		if ((sum.present >> i & 1) == few)
 			vn_text_add(list, sizeof list, "%s%d", said++ ? ", " : "", i);
 	VN_PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part",
-	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", number < 0 ? ", and no bias" : "");
+	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", sum.no_bias ? ", and no bias" : "");
 }
 
 void vn_sentence_shard_order(const vn_sentence *s)
