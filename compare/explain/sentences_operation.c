@@ -120,17 +120,15 @@ void vn_sentence_crossed_ranks(const vn_sentence *s)
 {
 	const int n = s->h->change.matrix.n;
 
-	VN_PUT(s,
-	       "shards of %d ranks are joined in the wrong order: the inputs of ranks 0 to %d are multiplied by the "
-	       "weights of ranks ",
-	       n, n - 1);
+	VN_PUT(s, VN_FORM(P18_ORDER), n);
+	vn_text_add(s->text, s->size, ": the inputs of ranks 0 to %d are multiplied by the weights of ranks ", n - 1);
 	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
 }
 
 void vn_sentence_row_order(const vn_sentence *s)
 {
-	VN_PUT(s, "shards of %d ranks are joined in the wrong order: rows of the matrix are those of ranks ",
-	       s->h->change.matrix.n);
+	VN_PUT(s, VN_FORM(P18_ORDER), s->h->change.matrix.n);
+	vn_text_add(s->text, s->size, ": rows of the matrix are those of ranks ");
 	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
 	vn_text_add(s->text, s->size, "; the bias is right");
 }

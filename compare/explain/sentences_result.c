@@ -39,8 +39,9 @@ void vn_sentence_new_slots(const vn_sentence *s)
 void vn_sentence_exchanged_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", ", keys only", ", values only" };
-	VN_PUT(s, "blocks of %.0f tokens are in another order: exchanged in pairs%s", vn_constant_of(s->h, "cache_block"),
-	       alone[(int)vn_constant_of(s->h, "cache_of")]);
+
+	VN_PUT(s, VN_FORM(C4), (int)vn_constant_of(s->h, "cache_block"), "", "exchanged in pairs");
+	vn_text_add(s->text, s->size, "%s", alone[(int)vn_constant_of(s->h, "cache_of")]);
 }
 
 void vn_sentence_blocks(const vn_sentence *s)
@@ -52,8 +53,8 @@ void vn_sentence_blocks(const vn_sentence *s)
 
 	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
 		vn_text_add(list, sizeof list, "%s%d", i ? ", " : "", b->from[i]);
-	VN_PUT(s, "blocks of %d tokens%s are in another order: %s%s", b->block, alone[b->of], list,
-	       strlen(list) < sizeof list - 8 ? "" : "...");
+	VN_PUT(s, VN_FORM(C4), b->block, alone[b->of], list);
+	vn_text_add(s->text, s->size, "%s", strlen(list) < sizeof list - 8 ? "" : "...");
 }
 
 void vn_sentence_cache(const vn_sentence *s)
@@ -142,7 +143,8 @@ void vn_sentence_ranks(const vn_sentence *s)
 
 void vn_sentence_shard_order(const vn_sentence *s)
 {
-	VN_PUT(s, "shards of %d ranks are joined in the wrong order: ", s->h->change.result.n);
+	VN_PUT(s, VN_FORM(P18_ORDER), s->h->change.result.n);
+	vn_text_add(s->text, s->size, ": ");
 	vn_sentence_list(s, s->h->change.result.list, s->h->change.result.n);
 }
 
@@ -196,8 +198,9 @@ void vn_sentence_rows(const vn_sentence *s)
 
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	VN_PUT(s, "partly written: tokens %s%s are %s", rows, n % 2 ? "..." : "",
-	       s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
+	VN_PUT(s, VN_FORM(P9), "tokens ");
+	vn_text_add(s->text, s->size, "%s%s are %s", rows, n % 2 ? "..." : "",
+	            s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
 /* "partly written: channels 0-7 of 48 are 0 in every token" */
@@ -208,8 +211,9 @@ void vn_sentence_channels(const vn_sentence *s)
 
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	VN_PUT(s, "partly written: channel%s %s%s of %.0f %s 0 in every token", n == 2 && list[0] == list[1] ? "" : "s",
-	       all, n % 2 ? "..." : "", s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
+	VN_PUT(s, VN_FORM(P9), n == 2 && list[0] == list[1] ? "channel " : "channels ");
+	vn_text_add(s->text, s->size, "%s%s of %.0f %s 0 in every token", all, n % 2 ? "..." : "",
+	            s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
 }
 
 void vn_sentence_clamped(const vn_sentence *s)
