@@ -394,12 +394,6 @@ static vn_status add_pair(const command *k, const char *ref, const char *cand, r
 	return st;
 }
 
-/* Sorts window2.h5 before window10.h5. */
-static int by_number(const void *a, const void *b)
-{
-	return strverscmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
-}
-
 static vn_status add_folders(const command *k, const char *ref, const char *cand, recorded *x, vn_error *err)
 {
 	vn_folder_pairs p = { 0 };
@@ -407,7 +401,7 @@ static vn_status add_folders(const command *k, const char *ref, const char *cand
 	vn_status       st = vn_folder_pairs_of((const char *[]) { ref, cand }, 2, &p, err);
 
 	if (!st)
-		qsort(p.pair, (size_t)p.n, sizeof *p.pair, by_number);
+		vn_folder_pairs_by_number(&p);
 	for (int i = 0; i < p.n && !st; i++) {
 		for (int s = 0; s < 2 && !st; s++)
 			if (!p.pair[i].there[s])

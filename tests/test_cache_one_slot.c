@@ -75,9 +75,9 @@ static void expect_slot(int slot, int of, int holds)
 	CU_ASSERT_FATAL(explained_as(&h) > 0);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	CU_ASSERT_EQUAL(h.finding, VN_CACHE_ONE_ALONE);
-	CU_ASSERT_EQUAL(h.change.result.list[0], slot);
-	CU_ASSERT_EQUAL(h.change.result.list[1], of);
-	CU_ASSERT_EQUAL(h.change.result.list[2], holds);
+	CU_ASSERT_EQUAL(h.change.one_cached.slot, slot);
+	CU_ASSERT_EQUAL(h.change.one_cached.of, of);
+	CU_ASSERT_EQUAL(h.change.one_cached.holds, holds);
 }
 
 static void put_row(float *to, int slot, const float *from, int token)

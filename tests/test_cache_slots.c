@@ -88,11 +88,11 @@ static void expect_slots(const slots *s, vn_finding finding, int from, int n, in
 	CU_ASSERT_FATAL(explained_as(s, &h) > 0);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	CU_ASSERT_EQUAL(h.finding, finding);
-	CU_ASSERT_EQUAL(h.change.result.list[0], from);
-	CU_ASSERT_EQUAL(h.change.result.list[1], n);
+	CU_ASSERT_EQUAL(h.change.cached.first, from);
+	CU_ASSERT_EQUAL(h.change.cached.n, n);
 	if (held >= 0 || held < -2)
-		CU_ASSERT_EQUAL(h.change.result.list[2], held);
-	CU_ASSERT_EQUAL(h.change.result.list[3], 0); /* no other fits as well */
+		CU_ASSERT_EQUAL(h.change.cached.holds, held);
+	CU_ASSERT_EQUAL(h.change.cached.others, 0); /* no other fits as well */
 }
 
 static void slots_of_zeros_are_found(void)

@@ -168,6 +168,28 @@ static void origins_with_one_answer_share_a_line(void)
 	vn_lines_free(&l);
 }
 
+static void columns_of_the_same_axes_in_one_order_share_a_line(void)
+{
+	vn_comparison   *c = &e.compared.c;
+	vn_lines         l = { 0 };
+	vn_explanations *was = c->result.why;
+	vn_explanation   x[] = { of_point("layer0.q_rope", NULL, 0), of_point("layer1.q_rope", NULL, 0),
+		                     of_point("layer1.down_proj", NULL, 0) };
+	vn_explanations  all = { .of = x, .n = 3 };
+
+	c->result.why = &all;
+	for (int i = 0; i < 3; i++)
+		c->result.point[x[i].point].replay.columns = VN_COLUMNS_PAIRS;
+	vn_say_explanations(c, &l);
+	CU_ASSERT_EQUAL_FATAL(l.n, 2);
+	CU_ASSERT_EQUAL(strncmp(l.line[0], "layer0.q_rope and 1 more origin: its columns", 44), 0);
+	CU_ASSERT_EQUAL(strncmp(l.line[1], "layer1.down_proj: its columns", 29), 0);
+	for (int i = 0; i < 3; i++)
+		c->result.point[x[i].point].replay.columns = VN_COLUMNS_SAME;
+	c->result.why = was;
+	vn_lines_free(&l);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -177,6 +199,7 @@ int main(void)
 		TEST(the_nearest_is_named_if_it_leaves_less_than_half),
 		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
 		TEST(origins_with_one_answer_share_a_line),
+		TEST(columns_of_the_same_axes_in_one_order_share_a_line),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite_of_healthy("explain_words", tests, &e);

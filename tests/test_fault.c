@@ -172,6 +172,19 @@ static void a_node_that_waits_for_nothing_is_named_once(void)
 	vn_model_close(m);
 }
 
+static void a_sum_of_ranks_is_a_number_and_back(void)
+{
+	static const vn_rank_sum of[] = { { 2, 1, false }, { 4, 7, true }, { 32, 0xfffffffe, true } };
+
+	CU_ASSERT_EQUAL(vn_rank_sum_number(&of[0]), VN_RANKS_MOST + 2); /* P15 in the catalogue */
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		const vn_rank_sum back = vn_rank_sum_of(vn_rank_sum_number(&of[i]));
+		CU_ASSERT_EQUAL(back.ranks, of[i].ranks);
+		CU_ASSERT_EQUAL(back.present, of[i].present);
+		CU_ASSERT_EQUAL(back.no_bias, of[i].no_bias);
+	}
+}
+
 /* The shards of a fused product of queries, keys and values, for 2 ranks and more. */
 static void a_number_of_ranks_has_to_divide_the_rows(void)
 {
@@ -228,6 +241,7 @@ int main(void)
 		                    TEST(every_fault_is_made_where_it_fits_and_refused_elsewhere),
 		                    TEST(what_cannot_be_is_refused_by_saying_what_can),
 		                    TEST(a_node_that_waits_for_nothing_is_named_once),
+		                    TEST(a_sum_of_ranks_is_a_number_and_back),
 		                    TEST(a_number_of_ranks_has_to_divide_the_rows),
 		                    TEST(faults_add_up),
 		                    CU_TEST_INFO_NULL };

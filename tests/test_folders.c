@@ -282,6 +282,18 @@ static void a_report_that_does_not_fit_is_refused(void)
 	CU_ASSERT_FALSE(vn_folder_report(path, "a.h5", text));
 }
 
+static void numbers_in_names_can_count(void)
+{
+	char            name[][12] = { "rank10.h5", "rank2.h5", "rank1.h5" };
+	vn_folder_pair  pair[] = { { .name = name[0] }, { .name = name[1] }, { .name = name[2] } };
+	vn_folder_pairs p = { .pair = pair, .n = 3 };
+
+	vn_folder_pairs_by_number(&p);
+	CU_ASSERT_STRING_EQUAL(pair[0].name, "rank1.h5");
+	CU_ASSERT_STRING_EQUAL(pair[1].name, "rank2.h5");
+	CU_ASSERT_STRING_EQUAL(pair[2].name, "rank10.h5");
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -296,6 +308,7 @@ int main(void)
 		TEST(what_was_ignored_is_one_line),
 		TEST(each_recording_has_a_report_of_its_own),
 		TEST(a_report_that_does_not_fit_is_refused),
+		TEST(numbers_in_names_can_count),
 		CU_TEST_INFO_NULL,
 	};
 

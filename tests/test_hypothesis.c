@@ -114,6 +114,36 @@ static void what_is_not_fitted_is_the_same_by_its_id(void)
 	CU_ASSERT_FALSE(vn_hypothesis_is_fitted(&a));
 }
 
+static void slots_of_a_cache_are_the_same_by_what_they_hold(void)
+{
+	vn_hypothesis a = { .finding = VN_CACHE_OTHER_TOKENS,
+		                .change = { .kind = VN_BY_CACHED, .cached = { .first = 3, .n = 2, .holds = 8 } } },
+				  b = a;
+
+	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
+	CU_ASSERT_FALSE(vn_hypothesis_is_fitted(&a));
+	b.change.cached.holds = 9;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &b));
+	a = (vn_hypothesis) { .finding = VN_CACHE_ONE_ALONE,
+		                  .change = { .kind = VN_BY_ONE_CACHED, .one_cached = { .slot = 3, .of = 1, .holds = 8 } } };
+	b = a;
+	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
+	CU_ASSERT_FALSE(vn_hypothesis_is_fitted(&a));
+	b.change.one_cached.of = 2;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &b));
+}
+
+static void a_clamp_is_the_same_by_the_side_of_its_bound(void)
+{
+	vn_hypothesis a = { .finding = VN_CLAMPED,
+		                .change = { .kind = VN_BY_RESULT, .result = { .number = 3, .clamp = VN_CLAMP_ABOVE } } },
+				  b = a;
+
+	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
+	b.change.result.clamp = VN_CLAMP_BELOW;
+	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &b));
+}
+
 static void a_constant_is_put_once_and_the_last_is_its_number(void)
 {
 	vn_hypothesis h = theta(0, VN_AT_NODE, 10);
@@ -223,6 +253,8 @@ int main(void)
 		TEST(numbers_are_the_same_in_the_digits_that_are_said),
 		TEST(bytes_that_hold_no_field_do_not_count),
 		TEST(what_is_not_fitted_is_the_same_by_its_id),
+		TEST(slots_of_a_cache_are_the_same_by_what_they_hold),
+		TEST(a_clamp_is_the_same_by_the_side_of_its_bound),
 		TEST(a_constant_is_put_once_and_the_last_is_its_number),
 		TEST(a_constant_reaches_its_node_its_layer_or_all),
 		TEST(what_comes_later_makes_nothing_in_the_first_call),

@@ -64,7 +64,7 @@ static int expect_number(const char *point, double (*f)(double), vn_finding find
 	CU_ASSERT_EQUAL(best.change.kind, VN_BY_RESULT);
 	CU_ASSERT_DOUBLE_EQUAL(best.change.result.number, number, 1e-6 * fabs(number));
 	end_changed(&c);
-	return best.change.result.list[0];
+	return best.finding == VN_CLAMPED ? (int)best.change.result.clamp : best.change.result.factor;
 }
 
 static double twice(double x)

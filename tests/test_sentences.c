@@ -1,6 +1,7 @@
 /* test_sentences.c: tests compare/explain/sentences.c, with the functions of both other files. */
 #include "compare/explain/cache_one_slot.h"
 #include "compare/rearrange/rearrange_number.h"
+#include "compare/explain/sentence.h"
 #include "compare/explain/sentences.h"
 #include "tests/explain_help.h"
 
@@ -188,11 +189,11 @@ static void changes_of_attention_are_told(void)
 static void one_slot_is_told(void)
 {
 	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
-		                .change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { 3, 1, 64, 0 } } } };
+		                .change = { .kind = VN_BY_ONE_CACHED, .one_cached = { .slot = 3, .of = 1, .holds = 64 } } };
 
 	told(h, "layer1.attn_scores", "the cache holds the key of token 64 in place of token 3's");
-	h.change.result.list[1] = 2;
-	h.change.result.list[3] = 2;
+	h.change.one_cached.of = 2;
+	h.change.one_cached.others = 2;
 	told(h, "layer1.attn_context",
 	     "the cache holds the value of token 64 or one of 2 others in place of token 3's; token 3's key is right");
 }
@@ -257,12 +258,12 @@ static void changes_of_a_result_are_told(void)
 {
 	vn_hypothesis h = { .finding = VN_FACTOR,
 		                .change = { .kind = VN_BY_RESULT,
-		                            .result = { .number = sqrt(8.0), .n = 1, .list = { VN_ROOT_HEAD_WIDTH } } } };
+		                            .result = { .number = sqrt(8.0), .factor = VN_ROOT_HEAD_WIDTH } } };
 
 	told(h, "layer1.attn_out", "every element is multiplied by 2.82843, which is sqrt(head width)");
 	h.finding = VN_CLAMPED;
 	h.change.result.number = 3;
-	h.change.result.list[0] = 2;
+	h.change.result.clamp = VN_CLAMP_BOTH;
 	told(h, "layer1.attn_out", "clamped: numbers beyond +-3 are set to this bound");
 	h.finding = VN_AVERAGE;
 	h.change.result.number = 0.25;

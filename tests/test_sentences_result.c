@@ -46,11 +46,12 @@ static void slots_of_a_cache_are_told(void)
 	says((vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .change.slots = { .by = 1, .of = 2 } },
 	     "values of tokens after the first call are written 1 slot after their own, so a slot that is read was never "
 	     "written");
-	says(result(VN_KEYS_UNSEEN, 4, (const int[]) { 3, 2, 0, 0 }),
+	says((vn_hypothesis) { .finding = VN_KEYS_UNSEEN, .change.cached = { .first = 3, .n = 2 } },
 	     "keys 3-4 are not seen: masked, evicted, or overwritten with keys that no query attends to");
-	says(result(VN_CACHE_ONE_ALONE, 4, (const int[]) { 3, 1, 64, 0 }),
+	says((vn_hypothesis) { .finding = VN_CACHE_ONE_ALONE, .change.one_cached = { .slot = 3, .of = 1, .holds = 64 } },
 	     "the cache holds the key of token 64 in place of token 3's; token 3's value is right");
-	says(result(VN_CACHE_ONE_ALONE, 4, (const int[]) { 3, 2, VN_CACHE_UNKNOWN, 0 }),
+	says((vn_hypothesis) { .finding = VN_CACHE_ONE_ALONE,
+	                       .change.one_cached = { .slot = 3, .of = 2, .holds = VN_CACHE_UNKNOWN } },
 	     "the cache holds an unknown value in place of token 3's: stale or overwritten; token 3's key is right");
 }
 
@@ -80,13 +81,15 @@ static void rows_and_channels_are_runs(void)
 
 static void a_factor_has_its_name(void)
 {
-	vn_hypothesis h = result(VN_FACTOR, 1, (const int[]) { VN_OVER_QUERY_HEADS });
+	vn_hypothesis h = { .finding = VN_FACTOR,
+		                .change = { .kind = VN_BY_RESULT,
+		                            .result = { .number = 0.5, .factor = VN_OVER_QUERY_HEADS } } };
 
-	h.change.result.number = 0.5;
 	says(h, "every element is multiplied by 0.5, which is 1 / query heads per key head");
-	h.change.result.list[0] = VN_NO_NAME;
+	h.change.result.factor = VN_NO_NAME;
 	says(h, "every element is multiplied by 0.5");
-	h = result(VN_CLAMPED, 1, (const int[]) { 2 });
+	h.finding = VN_CLAMPED;
+	h.change.result.clamp = VN_CLAMP_BOTH;
 	h.change.result.number = 100;
 	says(h, "clamped: numbers beyond +-100 are set to this bound");
 }

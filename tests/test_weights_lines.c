@@ -32,6 +32,7 @@ static void add_difference(vn_weights *w, int layer, const char *part, const cha
 		.row = { a, row_in(layer, part, cand) }, .layer = layer, .part = part, .kind = "rounded", .proof = VN_BY_NUMBERS
 	};
 	snprintf(d->words, sizeof d->words, "%s", words);
+	d->key = (uint64_t)*words;
 }
 
 /* Every layer has all of these parts on one of the sides. */
@@ -139,6 +140,25 @@ static void what_differs_otherwise_has_its_own_line(void)
 	end(&w);
 }
 
+static void the_finding_decides_and_not_its_words(void)
+{
+	static const char *const part[] = { "a", "b" };
+	vn_weights               w;
+
+	begin(&w, part, 2);
+	add_difference(&w, 2, "a", "rounded", VN_F16);
+	add_difference(&w, 3, "a", "rounded to float16", VN_F16);
+	add_difference(&w, 2, "b", "rounded", VN_F16);
+	add_difference(&w, 3, "b", "rounded", VN_F16);
+	w.found[3].key++;
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 3);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "layer 2: b");
+	CU_ASSERT_STRING_EQUAL(w.line[1].which, "layers 2-3: a");
+	CU_ASSERT_STRING_EQUAL(w.line[2].which, "layer 3: b");
+	end(&w);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -146,6 +166,7 @@ int main(void)
 		TEST(all_layers_are_counted),
 		TEST(parts_that_differ_in_the_same_layers_share_a_line),
 		TEST(what_differs_otherwise_has_its_own_line),
+		TEST(the_finding_decides_and_not_its_words),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_lines", tests);

@@ -1,5 +1,6 @@
 /* checkpoint.c: see checkpoint.h. */
 #include "compare/comparison/checkpoint.h"
+#include "compare/comparison/checks.h"
 
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -51,6 +52,17 @@ static const char *const status_text[VN_N_STATUS_WORDS] = {
 const char *vn_status_word_text(vn_status_word s)
 {
 	return status_text[s];
+}
+
+double vn_checkpoint_limit_fraction(const vn_checkpoint *p)
+{
+	double most = NAN;
+
+	for (int i = 0; i < p->n_checks; i++) {
+		const vn_check k = vn_check_at(p, i);
+		most = fmax(most, vn_check_limit_fraction(&k));
+	}
+	return most;
 }
 
 void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)

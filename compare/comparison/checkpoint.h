@@ -22,6 +22,9 @@ const char *vn_status_word_text(vn_status_word s);
  * value is not finite, or if the limit is 0 and the value is not. */
 double vn_check_limit_fraction(const vn_check *k);
 
+/* Returns the largest limit fraction of its checks; NaN: it has none. */
+double vn_checkpoint_limit_fraction(const vn_checkpoint *p);
+
 /* Sets p->detail, the reason why the checkpoint was not measured: one printable line, cut to 199
  * bytes. If there is no memory, detail becomes NULL. */
 __attribute__((format(printf, 2, 3))) void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);

@@ -100,9 +100,9 @@ static vn_status fit_tail(vn_tested_product *p, vn_error *err)
 	if (!(least <= NUMBER_LEAVES * vn_product_error_sum(p)))
 		return VN_OK;
 	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_product_may_have(p, VN_MISTAKE_P15)) {
-		const int     n = (int)(p->N / best);
-		vn_hypothesis rank = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
-		                                     VN_RANKS_MOST * (ldexp(1, n - 1) - 1) + n);
+		const int         n = (int)(p->N / best);
+		const vn_rank_sum all_but_last = { n, (1u << (n - 1)) - 1, false };
+		vn_hypothesis     rank = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&all_but_last));
 		rank.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		const vn_status st = vn_try(p->t, &rank, err);
 		if (st)
@@ -119,18 +119,19 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int n = 2; !st && n <= RANKS && vn_product_may_have(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
-		double gone[RANKS + 1], mask = 0;
-		int    there = 0;
-		bool   clear = p->N % n == 0 && n < p->R * p->C && solve_missing(p, n, gone);
+		double      gone[RANKS + 1];
+		vn_rank_sum sum = { .ranks = n };
+		int         there = 0;
+		bool        clear = p->N % n == 0 && n < p->R * p->C && solve_missing(p, n, gone);
 		for (int i = 0; clear && i <= n; i++) {
 			clear = vn_is_whole(gone[i]);
 			there += i < n && gone[i] < 0.5;
-			mask += i < n && gone[i] < 0.5 ? ldexp(1, i) : 0;
+			sum.present |= i < n && gone[i] < 0.5 ? (uint64_t)1 << i : 0;
 		}
 		if (!clear || !there || there == n)
 			continue;
-		vn_hypothesis h = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
-		                                  (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
+		sum.no_bias = gone[n] > 0.5;
+		vn_hypothesis h = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
 		h.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		st = vn_try(p->t, &h, err);
 	}

@@ -446,8 +446,8 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 {
 	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
 		                .node = (int)(q->n - t->site->plan->node),
-		                .change = { .kind = VN_BY_RESULT,
-		                            .result = { .n = 4, .list = { (int)s->at, s->of, (int)s->holds, s->others } } } };
+		                .change = { .kind = VN_BY_ONE_CACHED,
+		                            .one_cached = { (int)s->at, s->of, (int)s->holds, s->others } } };
 	vn_made       made = { 0 };
 	vn_status     st = vn_recompute_at(t->recompute, q->x->point, err);
 

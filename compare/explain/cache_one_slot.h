@@ -9,7 +9,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* An entry in the list of a VN_CACHE_ONE_ALONE: the slot's content belongs to no token. */
+/* What a slot holds, of a VN_CACHE_ONE_ALONE: the content of no token. */
 enum { VN_CACHE_UNKNOWN = -1 };
 
 /* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their

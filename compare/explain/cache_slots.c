@@ -341,8 +341,7 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 		            : of->held < 0       ? VN_CACHE_EMPTY
 		                                 : VN_CACHE_OTHER_TOKENS,
 		 .node = p->value[t->site->target].node,
-		 .change = { .kind = VN_BY_RESULT,
-		             .result = { .n = 4, .list = { (int)of->from, (int)of->n, (int)of->held, others } } },
+		 .change = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
 	const int64_t first = of->held == NOT_SEEN && window && S > window ? S - window : 0;

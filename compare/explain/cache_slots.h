@@ -8,7 +8,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* Entries in the list of a VN_CACHE_EMPTY: only values, or only keys, are zero. */
+/* What a slot holds, of a VN_CACHE_EMPTY: only values, or only keys, are zero. */
 enum { VN_CACHE_NO_VALUES = -3, VN_CACHE_NO_KEYS = -4 };
 
 /* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their

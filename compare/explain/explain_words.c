@@ -148,7 +148,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0; /* else the answers' words differ */
+		/* the same id, or none: the runner-up is named by its words */
+		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0;
 		snprintf(next, sizeof next,
 		         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
 		         by_id ? h->id : h->words, x->margin);
@@ -166,16 +167,22 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	list_refuted(x, lines);
 }
 
-/* Do both have one answer, so that one line states it? For orders of columns, both lines must have
- * the same words. */
+/* Are the columns of both in the same order, of the same axes? */
+static bool same_columns(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
+{
+	const vn_entry *a = vn_recording_entry(c->opened.ref, p->ref), *b = vn_recording_entry(c->opened.ref, q->ref);
+
+	return p->replay.columns == q->replay.columns && a->shape.rank == b->shape.rank &&
+	       strcmp(vn_entry_axes(a), vn_entry_axes(b)) == 0;
+}
+
+/* Do both have one answer, so that one line states it? */
 static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
-	char one[WHERE], other[WHERE];
-	if (vn_local_is_order(&c->result.point[a->point]) || vn_local_is_order(&c->result.point[b->point]))
-		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point]) &&
-		       c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns &&
-		       strcmp(vn_say_column_order(c, &c->result.point[a->point], one),
-		              vn_say_column_order(c, &c->result.point[b->point], other)) == 0;
+	const vn_checkpoint *p = &c->result.point[a->point], *q = &c->result.point[b->point];
+
+	if (vn_local_is_order(p) || vn_local_is_order(q))
+		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(c, p, q);
 	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 

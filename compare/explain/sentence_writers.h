@@ -23,6 +23,11 @@ typedef struct vn_sentence {
 #define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
 #define VN_TITLE(name) vn_mistake_title(VN_MISTAKE_##name)
 
+/* The rows FORM of the catalogue, as arrays, so that the compiler checks the arguments of each. */
+#define FORM(name, title) __attribute__((unused)) static const char vn_form_##name[] = title;
+#include "libref/plan/catalogue.def"
+#define VN_FORM(name) vn_form_##name
+
 /* "40", "40 or 41", "40 to 42" */
 const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64]);
 /* Adds "2, 0, 1". */

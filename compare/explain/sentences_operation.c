@@ -121,17 +121,15 @@ void vn_sentence_crossed_ranks(const vn_sentence *s)
 {
 	const int n = s->h->change.matrix.n;
 
-	VN_PUT(s,
-	       "shards of %d ranks are joined in the wrong order: the inputs of ranks 0 to %d are multiplied by the "
-	       "weights of ranks ",
-	       n, n - 1);
+	VN_PUT(s, VN_FORM(P18_ORDER), n);
+	vn_text_add(s->text, s->size, ": the inputs of ranks 0 to %d are multiplied by the weights of ranks ", n - 1);
 	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
 }
 
 void vn_sentence_row_order(const vn_sentence *s)
 {
-	VN_PUT(s, "shards of %d ranks are joined in the wrong order: rows of the matrix are those of ranks ",
-	       s->h->change.matrix.n);
+	VN_PUT(s, VN_FORM(P18_ORDER), s->h->change.matrix.n);
+	vn_text_add(s->text, s->size, ": rows of the matrix are those of ranks ");
 	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
 	vn_text_add(s->text, s->size, "; the bias is right");
 }
@@ -262,8 +260,7 @@ void vn_sentence_moved_tokens(const vn_sentence *s)
 
 void vn_sentence_rotation(const vn_sentence *s)
 {
-	static const char *const names[VN_N_FORMATS] = { [VN_FORMAT_BF16] = "bfloat16", [VN_FORMAT_F16] = "float16" };
-	const vn_rotate_edit    *e = &s->h->change.rotate;
+	const vn_rotate_edit *e = &s->h->change.rotate;
 	const struct {
 		vn_weight_format in;
 		const char      *name;
@@ -285,7 +282,7 @@ void vn_sentence_rotation(const vn_sentence *s)
 			vn_text_add(s->text, s->size, "%s%s", !some ? "" : --left > 1 ? ", " : " and ", of[i].name);
 			some++;
 		}
-	vn_text_add(s->text, s->size, " in %s", names[in]);
+	vn_text_add(s->text, s->size, " in %s", formats[in]);
 }
 
 void vn_sentence_token(const vn_sentence *s)

@@ -39,8 +39,9 @@ void vn_sentence_new_slots(const vn_sentence *s)
 void vn_sentence_exchanged_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", ", keys only", ", values only" };
-	VN_PUT(s, "blocks of %.0f tokens are in another order: exchanged in pairs%s", vn_constant_of(s->h, "cache_block"),
-	       alone[(int)vn_constant_of(s->h, "cache_of")]);
+
+	VN_PUT(s, VN_FORM(C4), (int)vn_constant_of(s->h, "cache_block"), "", "exchanged in pairs");
+	vn_text_add(s->text, s->size, "%s", alone[(int)vn_constant_of(s->h, "cache_of")]);
 }
 
 void vn_sentence_blocks(const vn_sentence *s)
@@ -52,8 +53,8 @@ void vn_sentence_blocks(const vn_sentence *s)
 
 	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
 		vn_text_add(list, sizeof list, "%s%d", i ? ", " : "", b->from[i]);
-	VN_PUT(s, "blocks of %d tokens%s are in another order: %s%s", b->block, alone[b->of], list,
-	       strlen(list) < sizeof list - 8 ? "" : "...");
+	VN_PUT(s, VN_FORM(C4), b->block, alone[b->of], list);
+	vn_text_add(s->text, s->size, "%s", strlen(list) < sizeof list - 8 ? "" : "...");
 }
 
 void vn_sentence_cache(const vn_sentence *s)
@@ -64,18 +65,18 @@ void vn_sentence_cache(const vn_sentence *s)
 		{ "keys (not their values)", "key (not its value) is" },
 		{ "keys (and perhaps values)", "key (and perhaps its value) is" }, /* seen without the values */
 	};
-	const int      *list = s->h->change.result.list, n = list[1], others = list[3];
-	const long long a = list[0], b = a + n - 1, c = list[2], d = c + n - 1;
-	char            few[40] = "";
-
-	const vn_node     *node = &s->p->node[s->h->node];
+	const vn_cached_change *k = &s->h->change.cached;
+	const int               n = k->n;
+	const long long         a = k->first, b = a + n - 1, c = k->holds, d = c + n - 1;
+	char                    few[40] = "";
+	const vn_node          *node = &s->p->node[s->h->node];
 	const bool         values = vn_plan_find(s->p, s->c->result.point[s->x->point].name) == node->out[VN_ATTN_CONTEXT];
-	const char *const *whose = what[!values                         ? 3
-	                                : list[2] == VN_CACHE_NO_VALUES ? 1
-	                                : list[2] == VN_CACHE_NO_KEYS   ? 2
-	                                                                : 0];
-	if (others)
-		snprintf(few, sizeof few, " or one of %d others", others);
+	const char *const *whose = what[!values                          ? 3
+	                                : k->holds == VN_CACHE_NO_VALUES ? 1
+	                                : k->holds == VN_CACHE_NO_KEYS   ? 2
+	                                                                 : 0];
+	if (k->others)
+		snprintf(few, sizeof few, " or one of %d others", k->others);
 	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
 		VN_PUT(s, "keys %lld-%lld are not seen: masked, evicted, or overwritten with keys that no query attends to", a,
 		       b);
@@ -91,26 +92,26 @@ void vn_sentence_cache(const vn_sentence *s)
 		       b);
 	else
 		VN_PUT(s, "the cache holds %stoken %lld in place of token %lld%s", values ? "" : "the key of ", c, a,
-		       others ? " (other pairs fit these numbers as well)" : "");
+		       k->others ? " (other pairs fit these numbers as well)" : "");
 }
 
 /* "the cache holds the key of token 64 in place of token 3's; token 3's value is right" */
 void vn_sentence_one_alone(const vn_sentence *s)
 {
-	const int  *list = s->h->change.result.list, of = list[1], holds = list[2], others = list[3];
-	const char *what = of == 1 ? "key" : "value";
-	const bool  both = vn_plan_find(s->p, s->c->result.point[s->x->point].name) ==
+	const vn_one_cached *k = &s->h->change.one_cached;
+	const char          *what = k->of == 1 ? "key" : "value";
+	const bool           both = vn_plan_find(s->p, s->c->result.point[s->x->point].name) ==
 	                  s->p->node[s->h->node].out[VN_ATTN_CONTEXT]; /* shows both */
 	char few[40] = "", right[40] = "";
 
 	if (both)
-		snprintf(right, sizeof right, "; token %d's %s is right", list[0], of == 1 ? "value" : "key");
-	if (others)
-		snprintf(few, sizeof few, " or one of %d others", others);
-	if (holds == VN_CACHE_UNKNOWN)
-		VN_PUT(s, "the cache holds an unknown %s in place of token %d's: stale or overwritten%s", what, list[0], right);
+		snprintf(right, sizeof right, "; token %d's %s is right", k->slot, k->of == 1 ? "value" : "key");
+	if (k->others)
+		snprintf(few, sizeof few, " or one of %d others", k->others);
+	if (k->holds == VN_CACHE_UNKNOWN)
+		VN_PUT(s, "the cache holds an unknown %s in place of token %d's: stale or overwritten%s", what, k->slot, right);
 	else
-		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, holds, few, list[0], right);
+		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, k->holds, few, k->slot, right);
 }
 
 void vn_sentence_not_cached(const vn_sentence *s)
@@ -124,26 +125,26 @@ void vn_sentence_not_cached(const vn_sentence *s)
 /* Which ranks of how many: the present ones if these are few, else the missing ones. */
 void vn_sentence_ranks(const vn_sentence *s)
 {
-	const double number = s->h->change.number.value;
-	const int    n = (int)fmod(fabs(number), VN_RANKS_MOST);
-	const double mask = (fabs(number) - n) / VN_RANKS_MOST;
-	char         list[120] = "";
-	int          there = 0;
+	const vn_rank_sum sum = vn_rank_sum_of(s->h->change.number.value);
+	const int         n = sum.ranks;
+	char              list[120] = "";
+	int               there = 0;
 
 	for (int i = 0; i < n; i++)
-		there += fmod(floor(ldexp(mask, -i)), 2) != 0;
+		there += (int)(sum.present >> i & 1);
 	const bool few = there <= n / 2;
 	const int  some = few ? there : n - there;
 	for (int i = 0, said = 0; i < n; i++)
-		if ((fmod(floor(ldexp(mask, -i)), 2) != 0) == few)
+		if ((sum.present >> i & 1) == few)
 			vn_text_add(list, sizeof list, "%s%d", said++ ? ", " : "", i);
 	VN_PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part",
-	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", number < 0 ? ", and no bias" : "");
+	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", sum.no_bias ? ", and no bias" : "");
 }
 
 void vn_sentence_shard_order(const vn_sentence *s)
 {
-	VN_PUT(s, "shards of %d ranks are joined in the wrong order: ", s->h->change.result.n);
+	VN_PUT(s, VN_FORM(P18_ORDER), s->h->change.result.n);
+	vn_text_add(s->text, s->size, ": ");
 	vn_sentence_list(s, s->h->change.result.list, s->h->change.result.n);
 }
 
@@ -169,7 +170,7 @@ void vn_sentence_factor(const vn_sentence *s)
 		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
 	/* clang-format on */
-	const char *name = names[s->h->change.result.list[0]];
+	const char *name = names[s->h->change.result.factor];
 
 	VN_PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "",
 	       name ? name : "");
@@ -197,8 +198,9 @@ void vn_sentence_rows(const vn_sentence *s)
 
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	VN_PUT(s, "partly written: tokens %s%s are %s", rows, n % 2 ? "..." : "",
-	       s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
+	VN_PUT(s, VN_FORM(P9), "tokens ");
+	vn_text_add(s->text, s->size, "%s%s are %s", rows, n % 2 ? "..." : "",
+	            s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
 /* "partly written: channels 0-7 of 48 are 0 in every token" */
@@ -209,15 +211,18 @@ void vn_sentence_channels(const vn_sentence *s)
 
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	VN_PUT(s, "partly written: channel%s %s%s of %.0f %s 0 in every token", n == 2 && list[0] == list[1] ? "" : "s",
-	       all, n % 2 ? "..." : "", s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
+	VN_PUT(s, VN_FORM(P9), n == 2 && list[0] == list[1] ? "channel " : "channels ");
+	vn_text_add(s->text, s->size, "%s%s of %.0f %s 0 in every token", all, n % 2 ? "..." : "",
+	            s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
 }
 
 void vn_sentence_clamped(const vn_sentence *s)
 {
-	static const char *const which[] = { "above %.6g", "below %.6g", "beyond +-%.6g" };
-	char                     limit[40];
+	static const char *const which[] = {
+		[VN_CLAMP_ABOVE] = "above %.6g", [VN_CLAMP_BELOW] = "below %.6g", [VN_CLAMP_BOTH] = "beyond +-%.6g"
+	};
+	char limit[40];
 
-	snprintf(limit, sizeof limit, which[s->h->change.result.list[0]], s->h->change.result.number);
+	snprintf(limit, sizeof limit, which[s->h->change.result.clamp], s->h->change.result.number);
 	VN_PUT(s, "clamped: numbers %s are set to this bound", limit);
 }

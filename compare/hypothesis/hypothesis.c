@@ -77,7 +77,7 @@ int vn_hypothesis_row(const vn_hypothesis *h)
 
 bool vn_hypothesis_is_fitted(const vn_hypothesis *h)
 {
-	return h->change.kind != VN_BY_CATALOGUE && h->change.kind != VN_BY_RESULT;
+	return h->change.kind > VN_BY_CATALOGUE && h->change.kind < VN_BY_RESULT;
 }
 
 /* ---- sameness -------------------------------------------------------------------------------- */
@@ -147,8 +147,15 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_STEP: return x->step.due == y->step.due;
 	case VN_BY_TOKENS: return x->tokens == y->tokens;
 	case VN_BY_RESULT:
-		return same_number(x->result.number, y->result.number, digits) && x->result.n == y->result.n &&
+		return same_number(x->result.number, y->result.number, digits) && x->result.factor == y->result.factor &&
+		       x->result.clamp == y->result.clamp && x->result.n == y->result.n &&
 		       memcmp(x->result.list, y->result.list, (size_t)x->result.n * sizeof *x->result.list) == 0;
+	case VN_BY_CACHED:
+		return x->cached.first == y->cached.first && x->cached.n == y->cached.n && x->cached.holds == y->cached.holds &&
+		       x->cached.others == y->cached.others;
+	case VN_BY_ONE_CACHED:
+		return x->one_cached.slot == y->one_cached.slot && x->one_cached.of == y->one_cached.of &&
+		       x->one_cached.holds == y->one_cached.holds && x->one_cached.others == y->one_cached.others;
 	default: return true;
 	}
 }

@@ -40,6 +40,22 @@ typedef struct vn_slot_change {
 	bool newest;
 } vn_slot_change;
 
+/* What the cache holds in place of tokens first to first + n - 1. */
+typedef struct vn_cached_change {
+	int first, n;
+	int holds;  /* the first of the tokens there; VN_CACHE_NO_VALUES, VN_CACHE_NO_KEYS */
+	int others; /* so many other tokens fit as well */
+} vn_cached_change;
+/* What one slot holds in place of its own key (of 1) or value (of 2). */
+typedef struct vn_one_cached {
+	int slot, of;
+	int holds;  /* the token there; VN_CACHE_UNKNOWN */
+	int others; /* so many other tokens fit as well */
+} vn_one_cached;
+
+/* Numbers that a VN_CLAMPED limits. */
+typedef enum vn_clamp { VN_CLAMP_ABOVE, VN_CLAMP_BELOW, VN_CLAMP_BOTH } vn_clamp;
+
 /* A change of the matrix of a product, or of its input, before the multiplication. */
 enum { VN_FUSED_MOST = 8, VN_CROSSED_MOST = 8 };
 typedef enum vn_edit_kind {
@@ -155,7 +171,11 @@ typedef enum vn_change_kind {
 	/* Each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's
 	 * position. */
 	VN_BY_TOKENS,
-	VN_BY_RESULT, /* the result is rearranged; cannot be reproduced elsewhere */
+	/* The result is rearranged, or follows from what a cache holds; cannot be reproduced
+	 * elsewhere. */
+	VN_BY_RESULT,
+	VN_BY_CACHED,    /* slots of a cache (vn_cached_change) */
+	VN_BY_ONE_CACHED /* one slot, of which only the key or only the value is wrong (vn_one_cached) */
 } vn_change_kind;
 
 typedef struct vn_change {
@@ -193,11 +213,17 @@ typedef struct vn_change {
 		struct {
 			bool due;
 		} step;
-		int tokens;
+		int              tokens;
+		vn_cached_change cached;
+		vn_one_cached    one_cached;
 		/* distinguishes the hypothesis from others with the same finding */
 		struct {
-			double number;
-			int    n, list[VN_LIST_MOST];
+			double   number;
+			int      factor; /* VN_FACTOR: its vn_factor_name */
+			vn_clamp clamp;  /* VN_CLAMPED */
+			/* an order; of rows and channels: the first and last of each run, and, if n is odd,
+			 * there are more runs */
+			int      n, list[VN_LIST_MOST];
 		} result;
 	};
 } vn_change;

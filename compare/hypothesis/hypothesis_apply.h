@@ -6,9 +6,9 @@
 #include "compare/hypothesis/trial.h"
 
 /* Fills *made with a plan and weights to run, or with numbers; leaves both out if h changes nothing
- * at this checkpoint, if its number does not fit the operation, or if it is VN_BY_CATALOGUE or
- * VN_BY_RESULT: the strategies that propose those also score them. t: positioned at the checkpoint.
- * Call vn_made_finish afterwards, also after a failure. */
+ * at this checkpoint, if its number does not fit the operation, or if it is VN_BY_CATALOGUE,
+ * VN_BY_RESULT, VN_BY_CACHED or VN_BY_ONE_CACHED: the strategies that propose those also score
+ * them. t: positioned at the checkpoint. Call vn_made_finish afterwards, also after a failure. */
 vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 /* Makes the plan of a hypothesis VN_BY_CONSTANTS or VN_BY_READS. VN_ERR_USAGE: a constant is out of
  * its range. */

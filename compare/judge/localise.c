@@ -163,16 +163,6 @@ static void carry_errors(const vn_comparison *c, int step)
 	g->carried = step;
 }
 
-static double limit_fraction_of(const vn_checkpoint *p)
-{
-	double most = 0;
-	for (int i = 0; i < p->n_checks; i++) {
-		const vn_check k = vn_check_at(p, i);
-		most = fmax(most, vn_check_limit_fraction(&k));
-	}
-	return most;
-}
-
 /* The share of its limits that a checkpoint's error uses while within them. Non-finite values are
  * skipped, and a nearly exhausted format range is not an error. */
 static double brought_error(const vn_checkpoint *p)
@@ -209,7 +199,7 @@ static bool inherits_error(const vn_comparison *c, int point, const int *input, 
 		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.point[c->result.first].step);
 		brought = fmax(brought, brought_error(in));
 	}
-	return behind && limit_fraction_of(p) < ANEW * brought;
+	return behind && fmax(0, vn_checkpoint_limit_fraction(p)) < ANEW * brought;
 }
 
 /* Only the name that counts may be an origin: one value is one origin. */

@@ -102,6 +102,17 @@ vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *
 	return VN_OK;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	return strverscmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
+}
+
+void vn_folder_pairs_by_number(vn_folder_pairs *p)
+{
+	if (p->n)
+		qsort(p->pair, (size_t)p->n, sizeof *p->pair, by_number);
+}
+
 void vn_folder_pairs_free(vn_folder_pairs *p)
 {
 	for (int i = 0; i < p->n; i++)

@@ -26,6 +26,8 @@ bool      vn_is_folder(const char *path);
  * only counted. VN_ERR_NOTFOUND: no folder holds a recording. Call vn_folder_pairs_free afterwards,
  * also after a failure. */
 vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *p, vn_error *err);
+/* Sorts the pairs so that rank2.h5 stands before rank10.h5. */
+void      vn_folder_pairs_by_number(vn_folder_pairs *p);
 void      vn_folder_pairs_free(vn_folder_pairs *p);
 
 /* Writes the line "ignored: 1 folder, 2 other files in DIR" to out, or nothing if there are

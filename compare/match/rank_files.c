@@ -24,12 +24,6 @@ static vn_status add_path(vn_rank_files *ranks, const char *path, size_t n, vn_e
 	return VN_OK;
 }
 
-/* Sorts rank2.h5 before rank10.h5. */
-static int by_number(const void *a, const void *b)
-{
-	return strverscmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
-}
-
 static vn_status list_folder(const char *folder, vn_rank_files *ranks, vn_error *err)
 {
 	vn_folder_pairs p = { 0 };
@@ -37,7 +31,7 @@ static vn_status list_folder(const char *folder, vn_rank_files *ranks, vn_error 
 	vn_status       st = vn_folder_pairs_of(&folder, 1, &p, err);
 
 	if (!st)
-		qsort(p.pair, (size_t)p.n, sizeof *p.pair, by_number);
+		vn_folder_pairs_by_number(&p);
 	for (int i = 0; i < p.n && !st; i++) {
 		const size_t n = strlen(folder);
 		const int    room = snprintf(path, sizeof path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/",

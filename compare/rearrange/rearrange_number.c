@@ -113,8 +113,7 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
-		vn_hypothesis h = { .finding = VN_FACTOR,
-			                .change.result = { .n = 1, .list = { exactly ? name : VN_NO_NAME } } };
+		vn_hypothesis h = { .finding = VN_FACTOR, .change.result = { .factor = exactly ? name : VN_NO_NAME } };
 		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
 			break; /* a person wrote that number, so it is not fitted */
 	}
@@ -174,8 +173,10 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 		r->b[i] = clamp_number(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
 	}
 	vn_hypothesis h = { .finding = VN_CLAMPED,
-		                .change.result = {
-							.number = above ? high : low, .n = 1, .list = { above && below ? 2 : below } } };
+		                .change.result = { .number = above ? high : low,
+		                                   .clamp = above && below ? VN_CLAMP_BOTH
+		                                            : above        ? VN_CLAMP_ABOVE
+		                                                           : VN_CLAMP_BELOW } };
 	return vn_rearranged_judge(r, &h, err);
 }
 

@@ -242,8 +242,7 @@ static vn_status run_steps(pass *s, vn_error *err)
 			if (positions[t] != t)
 				return vn_fail(err, VN_ERR_UNSUPPORTED,
 				               "%s: token %" PRId64 " is at position %d, expected %" PRId64
-				               ": a floor can be measured only if "
-				               "positions count from 0",
+				               ": a floor can be measured only if positions count from 0",
 				               vn_recording_path(c->opened.ref), t, positions[t], t);
 		const vn_status st = one_step(s, &step[i], ids, err);
 		if (st)

@@ -46,17 +46,6 @@ static void print_shape(FILE *out, const vn_shape *s)
 		fprintf(out, "%s%" PRId64, i ? "x" : "", s->dim[i]);
 }
 
-/* The largest share of its limit that any check uses; 1 is the limit. */
-static double limit_fraction(const vn_checkpoint *p)
-{
-	double most = NAN;
-	for (int i = 0; i < p->n_checks; i++) {
-		const vn_check k = vn_check_at(p, i);
-		most = fmax(most, vn_check_limit_fraction(&k));
-	}
-	return most;
-}
-
 static void print_row(const vn_comparison *c, int point, FILE *out)
 {
 	const vn_checkpoint *p = &c->result.point[point];
@@ -78,7 +67,7 @@ static void print_row(const vn_comparison *c, int point, FILE *out)
 	write_number(out, ratio, has_ratio);
 	write_number(out, vn_local_nmse(p), p->replayed);
 	write_number(out, vn_local_over_floor(p), p->replayed);
-	write_number(out, limit_fraction(p), true);
+	write_number(out, vn_checkpoint_limit_fraction(p), true);
 	print_text(out, p->fails ? vn_say_failure(p, words) : "");
 	fputc('\n', out);
 }

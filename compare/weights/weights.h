@@ -54,6 +54,7 @@ typedef struct vn_weight_difference {
 	const char          *kind;   /* "transposed": one word, of specs/weights.md */
 	char                 id[12]; /* in the catalogue, such as "W1"; "": none */
 	char                 words[VN_WEIGHT_WORDS];
+	uint64_t             key;      /* equal for the same finding, on the same side, with the same parameters */
 	vn_weight_measure    measured; /* what `measure` is */
 	double               measure;
 	vn_weight_proof      proof;

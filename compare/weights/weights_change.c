@@ -105,7 +105,7 @@ __attribute__((format(printf, 6, 7))) static void add(list *l, vn_weight_change_
 	if (l->n == VN_MOST_CHANGES)
 		return;
 	va_start(args, title);
-	vsnprintf(c.says, sizeof c.says, title, args);
+	c.key = vn_weight_say(c.says, found, title, args);
 	va_end(args);
 	l->c[l->n++] = c;
 }

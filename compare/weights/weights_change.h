@@ -18,6 +18,7 @@ typedef struct vn_weight_change {
 	vn_dtype              as; /* the format that it passed through */
 	double                x;  /* the addend or factor; or 1 if zeros keep their sign */
 	vn_weight_finding     found;
+	uint64_t              key; /* vn_weight_say */
 	char                  says[VN_WEIGHT_WORDS];
 } vn_weight_change;
 

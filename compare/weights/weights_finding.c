@@ -1,8 +1,8 @@
 /* weights_finding.c: see weights_finding.h. */
 #include "compare/weights/weights_finding.h"
 
-#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found)
 {
@@ -13,18 +13,71 @@ const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found)
 	return &row[found];
 }
 
+/* FNV-1a. */
+static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+	return h;
+}
+
+uint64_t vn_weight_key_of(vn_weight_finding found, uint64_t of)
+{
+	const uint64_t which[] = { (uint64_t)found, of };
+	return hash_bytes(0xcbf29ce484222325u, which, sizeof which);
+}
+
+/* Hashes the parameter of the conversion at `at`, one of %s, %d, %lld and %.6g. Returns the
+ * conversion's length. */
+static size_t hash_parameter(const char *at, va_list *args, uint64_t *key)
+{
+	const size_t n = strcspn(at, "dsg") + 1;
+	char         text[VN_WEIGHT_WORDS];
+
+	if (at[n - 1] == 's')
+		snprintf(text, sizeof text, "%s", va_arg(*args, const char *));
+	else if (at[n - 1] == 'g')
+		snprintf(text, sizeof text, "%.6g", va_arg(*args, double));
+	else
+		snprintf(text, sizeof text, "%lld",
+		         at[n - 2] == 'l' ? va_arg(*args, long long) : (long long)va_arg(*args, int));
+	*key = hash_bytes(*key, text, strlen(text) + 1);
+	return n;
+}
+
+uint64_t vn_weight_say(char says[VN_WEIGHT_WORDS], vn_weight_finding found, const char *title, va_list args)
+{
+	uint64_t key = vn_weight_key_of(found, 0);
+	va_list  again;
+
+	va_copy(again, args);
+	for (const char *at = title; (at = strchr(at, '%'));)
+		at += hash_parameter(at, &again, &key);
+	va_end(again);
+	vsnprintf(says, VN_WEIGHT_WORDS, title, args);
+	return key;
+}
+
 bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found, const char *title,
                   ...)
 {
-	const size_t n = side ? 0 : (size_t)snprintf(d->words, sizeof d->words, "in the reference: ");
-	va_list      args;
+	char    says[VN_WEIGHT_WORDS];
+	va_list args;
 
+	va_start(args, title);
+	const uint64_t key = vn_weight_say(says, found, title, args);
+	va_end(args);
+	return vn_weight_is_said(d, side, proof, found, key, says);
+}
+
+bool vn_weight_is_said(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found, uint64_t key,
+                       const char *says)
+{
 	d->proof = proof;
 	d->certain = proof != VN_BY_STATISTICS;
 	d->kind = vn_weight_entry_of(found)->kind;
-	va_start(args, title);
-	vsnprintf(d->words + n, sizeof d->words - n, title, args);
-	va_end(args);
+	d->key = side ? key : ~key;
+	snprintf(d->words, sizeof d->words, "%s%s", side ? "" : "in the reference: ", says);
 	return vn_weight_shows(d, vn_weight_entry_of(found)->id);
 }
 

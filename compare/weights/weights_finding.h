@@ -7,6 +7,9 @@
 
 #include "libref/plan/fault.h"
 
+#include <stdarg.h>
+#include <stdint.h>
+
 /* The rows WEIGHT of the catalogue. */
 typedef enum vn_weight_finding {
 #define WEIGHT(name, mistake, kind, title) VN_FOUND_##name,
@@ -33,6 +36,18 @@ const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
  * return value. */
 __attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof,
                                                         vn_weight_finding found, const char *title, ...);
+
+/* The same with a finding that vn_weight_say has put into words. */
+bool vn_weight_is_said(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found, uint64_t key,
+                       const char *says);
+
+/* Writes the title with its parameters to says. Returns the key of both: equal if the finding and
+ * all parameters are equal, whatever the words of the title. Factors count to six digits, as the
+ * title shows them, because the last digits measured differ between layers. */
+uint64_t vn_weight_say(char says[VN_WEIGHT_WORDS], vn_weight_finding found, const char *title, va_list args);
+
+/* Returns the key of a finding whose parameter is itself a finding. */
+uint64_t vn_weight_key_of(vn_weight_finding found, uint64_t of);
 
 /* Replaces the mistake of a finding that depends on the weights. Returns true. */
 bool vn_weight_shows(vn_weight_difference *d, vn_mistake id);

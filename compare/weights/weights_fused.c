@@ -83,8 +83,11 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	*same = found = is_fused_so(&m, &as_they_are, whole);
 	const int orders = found ? 0 : vn_weight_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
-		found = list[i].kind < VN_ORDER_TRANSPOSED && is_fused_so(&m, &list[i], whole) &&
-		        vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(FUSED_PARTS), list[i].says) && vn_weight_shows(d, list[i].id);
+		if ((found = list[i].kind < VN_ORDER_TRANSPOSED && is_fused_so(&m, &list[i], whole))) {
+			vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(FUSED_PARTS), list[i].says);
+			vn_weight_shows(d, list[i].id);
+			d->key = vn_weight_key_of(VN_FOUND_FUSED_PARTS, list[i].key);
+		}
 	vn_weight_numbers_free(&m);
 	return found;
 }

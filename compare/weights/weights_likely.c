@@ -253,22 +253,23 @@ static void say_ids(const vn_weight_order *list, int n, char text[64])
 
 static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 {
-	static const char *const words[] = {
-		[VN_ORDER_PAIRS] = vn_found_PAIRS_EITHER,
-		[VN_ORDER_BLOCKS] = vn_found_PARTS_EITHER,
-		[VN_ORDER_PARTS_BY_HEAD] = vn_found_PARTS_EITHER,
-		[VN_ORDER_PARTS_BY_GROUP] = vn_found_PARTS_EITHER,
-		[VN_ORDER_HALVES] = vn_found_HALVES_EITHER,
-		[VN_ORDER_TILED] = vn_found_TILED_EITHER,
-		[VN_ORDER_SHARDS] = vn_found_SHARDS_EITHER,
-		[VN_ORDER_EVERY_OTHER] = vn_found_ROWS_EITHER,
-		[VN_ORDER_SHEARED] = "",
+	static const struct {
+		vn_weight_finding found;
+		const char       *title;
+	} either[] = {
+		[VN_ORDER_PAIRS] = { VN_FOUND(PAIRS_EITHER) },         [VN_ORDER_BLOCKS] = { VN_FOUND(PARTS_EITHER) },
+		[VN_ORDER_PARTS_BY_HEAD] = { VN_FOUND(PARTS_EITHER) }, [VN_ORDER_PARTS_BY_GROUP] = { VN_FOUND(PARTS_EITHER) },
+		[VN_ORDER_HALVES] = { VN_FOUND(HALVES_EITHER) },       [VN_ORDER_TILED] = { VN_FOUND(TILED_EITHER) },
+		[VN_ORDER_SHARDS] = { VN_FOUND(SHARDS_EITHER) },       [VN_ORDER_EVERY_OTHER] = { VN_FOUND(ROWS_EITHER) },
+		[VN_ORDER_TRANSPOSED] = { VN_FOUND(TRANSPOSED) },          [VN_ORDER_SHEARED] = { 0 },
 	};
-	const char *says = o->kind == VN_ORDER_TRANSPOSED
-	                       ? (o->id == VN_MISTAKE_W1B ? vn_found_OLD_SHAPE : vn_found_TRANSPOSED)
-	                   : words[o->kind] ? words[o->kind]
-	                                    : o->says;
-	return vn_weight_is(d, 1, VN_BY_STATISTICS, o->found, "%s", says) && vn_weight_shows(d, o->id);
+	const bool     reshaped = o->kind == VN_ORDER_TRANSPOSED && o->id == VN_MISTAKE_W1B;
+	const char    *says = reshaped ? vn_found_OLD_SHAPE : either[o->kind].title;
+	const uint64_t key = vn_weight_key_of(reshaped ? VN_FOUND_OLD_SHAPE : either[o->kind].found, 0);
+
+	/* The kind is that of the order's own finding: gate and up are shards, but have their own. */
+	return vn_weight_is_said(d, 1, VN_BY_STATISTICS, o->found, says ? key : o->key, says ? says : o->says) &&
+	       vn_weight_shows(d, o->id);
 }
 
 static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
@@ -342,7 +343,7 @@ static bool judge_changed(const vn_weight_trial *t, vn_weight_difference *d)
 			    (!t->numbers[from] || list[i].kind == VN_CHANGE_TIMES || list[i].kind == VN_CHANGE_DECAY ||
 			     list[i].kind == VN_CHANGE_PLUS) &&
 			    fits_well(&list[i], a, b))
-				return vn_weight_is(d, !from, VN_BY_STATISTICS, list[i].found, "%s", list[i].says);
+				return vn_weight_is_said(d, !from, VN_BY_STATISTICS, list[i].found, list[i].key, list[i].says);
 	}
 	return false;
 }

@@ -15,11 +15,11 @@ typedef struct item {
 	char                 set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
 } item;
 
-/* Orders differences by what their line says: one line has one sentence. This decides which weights
- * are printed together, and nothing else. */
+/* Orders differences by what was found: weights share a line if the finding, its parameters, the
+ * mistake and the proof are the same. */
 static int in_one_way(const vn_weight_difference *x, const vn_weight_difference *y)
 {
-	int order = strcmp(x->words, y->words);
+	int order = (x->key > y->key) - (x->key < y->key);
 	if (!order)
 		order = strcmp(x->id, y->id);
 	if (!order)
@@ -133,11 +133,13 @@ static char *say_which(const item *x, int n)
 	return vn_text_close(to, &text) ? text : NULL;
 }
 
-/* Orders lines by their first layer, then by name. */
+/* Orders lines by their first layer, then alphabetically. */
 static int by_place(const void *a, const void *b)
 {
 	const item *x = *(item *const *)a, *y = *(item *const *)b;
-	const int   order = (x->d.layer > y->d.layer) - (x->d.layer < y->d.layer);
+	int         order = (x->d.layer > y->d.layer) - (x->d.layer < y->d.layer);
+	if (!order)
+		order = strcmp(x->d.words, y->d.words);
 	return order ? order : by_set(x, y);
 }
 

@@ -90,7 +90,7 @@ __attribute__((format(printf, 5, 6))) static vn_weight_order *add(list *l, vn_we
 	*o = (vn_weight_order) { .kind = kind, .axis = axis, .found = found };
 	o->id = vn_weight_entry_of(found)->id;
 	va_start(args, title);
-	vsnprintf(o->says, sizeof o->says, title, args);
+	o->key = vn_weight_say(o->says, found, title, args);
 	va_end(args);
 	return o;
 }
@@ -103,14 +103,16 @@ static void set_order(vn_weight_order *o, int64_t a, int64_t b, int64_t c, int64
 	o->p[3] = d;
 }
 
-/* Adds an order and its inverse, with the finding and title of each. */
+/* Adds an order and its inverse, with the finding and title of each: titles without parameters. */
 static void add_both(list *l, vn_weight_order_kind kind, int axis, vn_weight_finding found, const char *title,
                      vn_weight_finding back, const char *back_title, const int64_t p[4])
 {
-	set_order(add(l, kind, axis, found, "%s", title), p[0], p[1], p[2], p[3]);
-	vn_weight_order *o = add(l, kind, axis, back, "%s", back_title);
-	set_order(o, p[0], p[1], p[2], p[3]);
-	o->back = true;
+	for (int k = 0; k < 2; k++) {
+		vn_weight_order *o = add(l, kind, axis, k ? back : found, "%s", k ? back_title : title);
+		set_order(o, p[0], p[1], p[2], p[3]);
+		o->key = vn_weight_key_of(o->found, 0); /* the title is no parameter */
+		o->back = k == 1;
+	}
 }
 
 static void add_pairs(list *l, const vn_weight_heads *h, int64_t n, bool doubled)

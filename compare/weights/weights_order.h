@@ -30,7 +30,8 @@ typedef struct vn_weight_order {
 	bool                 back; /* the inverse of this order */
 	int64_t              p[8]; /* parameters of the kind */
 	vn_weight_finding    found;
-	vn_mistake           id; /* the catalogue's id; for parts of some matrices it is not the finding's */
+	vn_mistake           id;  /* the catalogue's id; for parts of some matrices it is not the finding's */
+	uint64_t             key; /* vn_weight_say */
 	char                 says[VN_WEIGHT_WORDS];
 } vn_weight_order;
 

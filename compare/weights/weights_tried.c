@@ -198,7 +198,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 			}
 		}
 		if (vn_weight_has_order(t, !from, m, &o, &unchanged, 0))
-			return vn_weight_is(d, 1, VN_BY_DIGEST, list[i].found, "%s", list[i].says) &&
+			return vn_weight_is_said(d, 1, VN_BY_DIGEST, list[i].found, list[i].key, list[i].says) &&
 			       vn_weight_shows(d, list[i].id);
 	}
 	return whole && vn_weight_by_shards(t, from, m, d);
@@ -213,7 +213,7 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 		return false;
 	for (int i = 0; i < n; i++)
 		if (vn_weight_has_order(t, !from, m, &the_same, &list[i], 0))
-			return vn_weight_is(d, !from, VN_BY_DIGEST, list[i].found, "%s", list[i].says);
+			return vn_weight_is_said(d, !from, VN_BY_DIGEST, list[i].found, list[i].key, list[i].says);
 	return false;
 }
 

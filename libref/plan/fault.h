@@ -87,12 +87,23 @@ void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows);
  * After a failure, destroy f. */
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 
+/* A sum of ranks without some of them. */
+typedef struct vn_rank_sum {
+	int      ranks;
+	uint64_t present; /* bit i: rank i is in the sum */
+	bool     no_bias;
+} vn_rank_sum;
+
+/* Packs a sum of at most 32 ranks into the number of P15 and back: VN_RANKS_MOST times the mask,
+ * plus the number of ranks; negative if the bias is missing. */
+enum { VN_RANKS_MOST = 64 };
+double      vn_rank_sum_number(const vn_rank_sum *s);
+vn_rank_sum vn_rank_sum_of(double number);
+
 /* Makes the fault at one node, where it must be possible, with another number than in the
  * catalogue: how often a bias is added (W7), columns of padding (W18), number of ranks (P17,
- * P17.gate, P18.axis). P15: VN_RANKS_MOST times a bit mask of the ranks that are present, plus the
- * number of ranks; negative if the bias is missing. VN_ERR_USAGE: the fault is not possible with
- * this number there. */
-enum { VN_RANKS_MOST = 64 };
+ * P17.gate, P18.axis). P15: vn_rank_sum_number. VN_ERR_USAGE: the fault is not possible with this
+ * number there. */
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 
 /* Do the nodes of the faulty plan read and make the same values as the original plan's? Then a node

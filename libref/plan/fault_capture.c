@@ -106,26 +106,48 @@ vn_status vn_make_mixed(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* Keeps the columns of the present ranks: W (M, N), or (N, M) when x < 0. x: of vn_faulty_make. */
-static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+double vn_rank_sum_number(const vn_rank_sum *s)
 {
-	const int64_t rows = s->dim[0], cols = s->dim[1], is = (int64_t)fabs(r->x), there = is / VN_RANKS_MOST,
-				  each = (r->x < 0 ? rows : cols) / (is % VN_RANKS_MOST);
+	return (s->no_bias ? -1 : 1) * (VN_RANKS_MOST * (double)s->present + s->ranks);
+}
+
+vn_rank_sum vn_rank_sum_of(double number)
+{
+	const uint64_t is = (uint64_t)fabs(number);
+
+	return (vn_rank_sum) { (int)(is % VN_RANKS_MOST), is / VN_RANKS_MOST, number < 0 };
+}
+
+/* Keeps the inputs of the present ranks: the columns of W (M, N), or (stored transposed) the rows
+ * of (N, M). */
+static void keep_ranks(const vn_fault_row *r, const vn_shape *s, bool transposed, const double *x, double *y)
+{
+	const vn_rank_sum sum = vn_rank_sum_of(r->x);
+	const int64_t     rows = s->dim[0], cols = s->dim[1], each = (transposed ? rows : cols) / sum.ranks;
 
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < cols; k++)
-			y[i * cols + k] = there >> (r->x < 0 ? i : k) / each & 1 ? x[i * cols + k] : 0.0;
+			y[i * cols + k] = sum.present >> (transposed ? i : k) / each & 1 ? x[i * cols + k] : 0.0;
+}
+
+static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	keep_ranks(r, s, false, x, y);
+}
+
+static void some_ranks_transposed(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	keep_ranks(r, s, true, x, y);
 }
 
 vn_status vn_make_one_rank(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_fault_row with = *r;
-	vn_node      whole = f->plan->node[node], part = whole;
-	vn_status    st;
+	vn_node   whole = f->plan->node[node], part = whole;
+	vn_status st;
 
-	with.x = whole.c.linear.transposed ? -fabs(r->x) : fabs(r->x);
-	part.w[1] = r->x < 0 ? -1 : part.w[1];
-	if ((st = vn_fault_change_weight(&with, f, node, 0, some_ranks, err)))
+	part.w[1] = vn_rank_sum_of(r->x).no_bias ? -1 : part.w[1];
+	if ((st = vn_fault_change_weight(r, f, node, 0, whole.c.linear.transposed ? some_ranks_transposed : some_ranks,
+	                                 err)))
 		return st;
 	part.w[0] = f->plan->node[node].w[0];
 	f->plan->node[node].w[0] = whole.w[0];
