@@ -1,7 +1,7 @@
 /* test_sentences.c: tests compare/explain/sentences.c, with the functions of both other files. */
 #include "compare/explain/cache_one_slot.h"
 #include "compare/rearrange/rearrange_number.h"
-#include "compare/explain/sentence.h"
+#include "compare/explain/sentence_writers.h"
 #include "compare/explain/sentences.h"
 #include "tests/explain_help.h"
 

@@ -261,7 +261,7 @@ static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 		[VN_ORDER_PARTS_BY_HEAD] = { VN_FOUND(PARTS_EITHER) }, [VN_ORDER_PARTS_BY_GROUP] = { VN_FOUND(PARTS_EITHER) },
 		[VN_ORDER_HALVES] = { VN_FOUND(HALVES_EITHER) },       [VN_ORDER_TILED] = { VN_FOUND(TILED_EITHER) },
 		[VN_ORDER_SHARDS] = { VN_FOUND(SHARDS_EITHER) },       [VN_ORDER_EVERY_OTHER] = { VN_FOUND(ROWS_EITHER) },
-		[VN_ORDER_TRANSPOSED] = { VN_FOUND(TRANSPOSED) },          [VN_ORDER_SHEARED] = { 0 },
+		[VN_ORDER_TRANSPOSED] = { VN_FOUND(TRANSPOSED) },      [VN_ORDER_SHEARED] = { 0 },
 	};
 	const bool     reshaped = o->kind == VN_ORDER_TRANSPOSED && o->id == VN_MISTAKE_W1B;
 	const char    *says = reshaped ? vn_found_OLD_SHAPE : either[o->kind].title;
