@@ -159,6 +159,24 @@ static void the_finding_decides_and_not_its_words(void)
 	end(&w);
 }
 
+/* A missing bias has the words of a missing weight, and an id. */
+static void lines_with_the_same_words_come_by_their_id(void)
+{
+	static const char *const part[] = { "a", "b" };
+	vn_weights               w;
+
+	begin(&w, part, 2);
+	add_difference(&w, 2, "a", "missing", VN_F16);
+	add_difference(&w, 2, "b", "missing", VN_F16);
+	snprintf(w.found[0].id, sizeof w.found[0].id, "W6");
+	w.found[0].key--;
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 2);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "layer 2: b");
+	CU_ASSERT_STRING_EQUAL(w.line[1].which, "layer 2: a");
+	end(&w);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -167,6 +185,7 @@ int main(void)
 		TEST(parts_that_differ_in_the_same_layers_share_a_line),
 		TEST(what_differs_otherwise_has_its_own_line),
 		TEST(the_finding_decides_and_not_its_words),
+		TEST(lines_with_the_same_words_come_by_their_id),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_lines", tests);

@@ -15,16 +15,20 @@ typedef struct item {
 	char                 set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
 } item;
 
+static int by_evidence(const vn_weight_difference *x, const vn_weight_difference *y)
+{
+	int order = strcmp(x->id, y->id);
+	if (!order)
+		order = (int)x->proof - (int)y->proof;
+	return order ? order : (int)x->certain - (int)y->certain;
+}
+
 /* Orders differences by what was found: weights share a line if the finding, its parameters, the
  * mistake and the proof are the same. */
 static int in_one_way(const vn_weight_difference *x, const vn_weight_difference *y)
 {
-	int order = (x->key > y->key) - (x->key < y->key);
-	if (!order)
-		order = strcmp(x->id, y->id);
-	if (!order)
-		order = (int)x->proof - (int)y->proof;
-	return order ? order : (int)x->certain - (int)y->certain;
+	const int order = (x->key > y->key) - (x->key < y->key);
+	return order ? order : by_evidence(x, y);
 }
 
 static int by_part(const void *a, const void *b)
@@ -133,13 +137,18 @@ static char *say_which(const item *x, int n)
 	return vn_text_close(to, &text) ? text : NULL;
 }
 
-/* Orders lines by their first layer, then alphabetically. */
+/* Orders lines by their first layer, then by their words: the order is for people, the keys have
+ * none. */
 static int by_place(const void *a, const void *b)
 {
 	const item *x = *(item *const *)a, *y = *(item *const *)b;
 	int         order = (x->d.layer > y->d.layer) - (x->d.layer < y->d.layer);
 	if (!order)
 		order = strcmp(x->d.words, y->d.words);
+	if (!order)
+		order = by_evidence(&x->d, &y->d);
+	if (!order)
+		order = strcmp(x->set, y->set);
 	return order ? order : by_set(x, y);
 }
 
