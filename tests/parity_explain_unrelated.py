@@ -137,7 +137,7 @@ READ = [
     ("llama", "layer1.attn_context", "table values 16 1 3 0 2",
      "C4: blocks of 16 tokens of values are in another order: 1, 3, 0, 2, 4"),
     ("qwen2", "layer1.attn_context", "table keys 8 2 0 1", "C4: blocks of 8 tokens of keys are in another order: "
-     "2 0 1 3 4 5 6 7 8"),
+     "2, 0, 1, 3, 4, 5, 6, 7, 8"),
     ("llama", "layer1.q_rope", "llama3 factor 32", "R6: RoPE with another scaling: llama3, factor 32"),
     ("llama", "layer1.k_rope", "llama3 factor 2", "R6: RoPE with another scaling: llama3, factor 2"),
     ("llama", "layer1.q_rope", "llama3 original_max_position_embeddings 512",
