@@ -108,7 +108,7 @@ static const vn_limit *limit_of(const vn_limit_set *said, const vn_limit_set *ow
 
 /* How far the floor may exceed such a limit. The limits are meant for trained models and whole
  * tensors. For the few numbers of a decoded token the floor varies by chance: up to twice in norm
- * (four times in squares) in healthy bf16 runs, and 2.1 times in norm for a model of 80 layers that
+ * (four times in squares) in correct bf16 runs, and 2.1 times in norm for a model of 80 layers that
  * were not trained together. A reference with a fault exceeds the limit a hundred times or more. */
 static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double limit, double value)
 {
@@ -200,7 +200,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 /* ---- a run of the model ------------------------------------------------------------------- */
 
 /* The nmse that another order of summation may cause: fp32.yaml's limit for float32; for float64,
- * that of transformers' float32 norms; for 16 bits, more than any healthy runs differ. */
+ * that of transformers' float32 norms; for 16 bits, more than any correct runs differ. */
 static double allowed_slack(vn_policy p)
 {
 	return p.storage == VN_F64 ? 1e-12 : p.storage == VN_F32 ? 1e-8 : 1e-3;

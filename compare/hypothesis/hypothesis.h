@@ -44,16 +44,16 @@ typedef struct vn_slot_change {
 typedef struct vn_cached_change {
 	int first, n;
 	int holds;  /* the first of the tokens there; VN_CACHE_NO_VALUES, VN_CACHE_NO_KEYS */
-	int others; /* so many other tokens fit as well */
+	int others; /* how many other tokens fit as well */
 } vn_cached_change;
 /* What one slot holds in place of its own key (of 1) or value (of 2). */
 typedef struct vn_one_cached {
 	int slot, of;
 	int holds;  /* the token there; VN_CACHE_UNKNOWN */
-	int others; /* so many other tokens fit as well */
+	int others; /* how many other tokens fit as well */
 } vn_one_cached;
 
-/* Numbers that a VN_CLAMPED limits. */
+/* The bounds that VN_CLAMPED sets. */
 typedef enum vn_clamp { VN_CLAMP_ABOVE, VN_CLAMP_BELOW, VN_CLAMP_BOTH } vn_clamp;
 
 /* A change of the matrix of a product, or of its input, before the multiplication. */

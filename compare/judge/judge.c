@@ -94,7 +94,7 @@ static double over_floor(double value, double floor)
 }
 
 /* The divergence of few rows depends on a few rounded scores, and so does its floor, so their ratio
- * says nothing. In healthy runs eight rows are within a factor of 2. */
+ * says nothing. In correct runs eight rows are within a factor of 2. */
 enum { FEW_ROWS = 8 };
 
 /* The values held against a limit: those of the checkpoint, or of all steps judged with it. */

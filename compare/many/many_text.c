@@ -1,6 +1,7 @@
 /* many_text.c: several candidates for a person at a terminal. */
 #include "compare/many/many_forms.h"
 #include "compare/report/report.h"
+#include "compare/report/words.h"
 
 #include "libref/base/text.h"
 
@@ -9,18 +10,12 @@
 
 enum { WARNINGS = 4, REFUSALS = 12 }; /* of a candidate */
 
-static const char *printable_path(const char *path, char room[PATH_MAX])
-{
-	snprintf(room, PATH_MAX, "%s", path);
-	return vn_text_clean(room, PATH_MAX);
-}
-
 static void print_candidate(const vn_many *m, int i, const vn_many_options *o, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
 	char                     path[PATH_MAX], words[VN_MANY_VERDICT];
 
-	fprintf(out, "%-10c %s", vn_many_letter(i), printable_path(x->path, path));
+	fprintf(out, "%-10c %s", vn_many_letter(i), vn_printable_path(x->path, path));
 	if (x->about && *x->about)
 		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_COLOUR_OFF(o->colour));
 	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
@@ -135,7 +130,7 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 
 	(void)err;
 	const char *const by = vn_many_ref_about(m);
-	fprintf(out, "%-10s %s", "reference", printable_path(m->ref, path));
+	fprintf(out, "%-10s %s", "reference", vn_printable_path(m->ref, path));
 	if (*by)
 		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), by, VN_COLOUR_OFF(o->colour));
 	fputc('\n', out);

@@ -161,7 +161,7 @@ static const char *describe_trend(const vn_axis_profile *a, const bool *hit)
 
 /* ---- one axis ------------------------------------------------------------------------------ */
 
-/* Reports non-finite numbers by their place on this axis. The remaining error, mostly healthy
+/* Reports non-finite numbers by their place on this axis. The remaining error, mostly harmless
  * rounding, is then not described. */
 static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 {

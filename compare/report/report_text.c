@@ -37,17 +37,10 @@ typedef struct page {
 
 /* ---- head ----------------------------------------------------------------- */
 
-/* A path that is safe to print on a terminal. */
-static const char *printable_path(const char *path, char room[PATH_MAX])
-{
-	snprintf(room, PATH_MAX, "%s", path);
-	return vn_text_clean(room, PATH_MAX);
-}
-
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
 	char who[VN_RECORDER], path[PATH_MAX], tensors[VN_TENSORS_WORDS];
-	fprintf(p->out, "%-10s %s  %s(%s; %s)%s\n", what, printable_path(vn_recording_path(r), path), DIM(p),
+	fprintf(p->out, "%-10s %s  %s(%s; %s)%s\n", what, vn_printable_path(vn_recording_path(r), path), DIM(p),
 	        vn_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
 }
 
@@ -57,11 +50,11 @@ static void print_head(const page *p)
 	char                 path[PATH_MAX];
 	recording_line(p, "reference", c->opened.ref);
 	recording_line(p, "candidate", c->opened.cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", printable_path(c->request.limits->path, path), DIM(p),
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(c->request.limits->path, path), DIM(p),
 	        p->o->limits_chosen, PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
 	fprintf(p->out, "%-10s %s  %s(" VN_FLOOR_MEANS "%s)%s\n", "floor",
-	        *c->result.floor_from ? printable_path(c->result.floor_from, path) : "none", DIM(p),
+	        *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none", DIM(p),
 	        !*c->result.floor_from ? "; give --model DIR or --floor FILE"
 	        : p->floors            ? ""
 	                    : "; both recordings have this format, so only single operations have a floor: column local",

@@ -349,3 +349,9 @@ const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER])
 		vn_text_add(text, VN_RECORDER, "%s%s weights", *text ? "; " : "", vn_recording_provenance(r));
 	return vn_text_clean(text, VN_RECORDER); /* it is untrusted text */
 }
+
+const char *vn_printable_path(const char *path, char room[PATH_MAX])
+{
+	snprintf(room, PATH_MAX, "%s", path);
+	return vn_text_clean(room, PATH_MAX);
+}

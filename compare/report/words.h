@@ -7,6 +7,8 @@
 
 #include "compare/comparison/checkpoint.h"
 
+#include <limits.h>
+
 /* Defines the unit "floor"; each report says it once. */
 #define VN_FLOOR_MEANS "the error that the number format alone causes"
 
@@ -20,6 +22,9 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
  * weights". NULL: writes "". Returns text, cleaned. */
 enum { VN_RECORDER = 400 };
 const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER]);
+
+/* Returns a path that is safe to print on a terminal, in room. */
+const char *vn_printable_path(const char *path, char room[PATH_MAX]);
 
 /* Adds "; 74 digests checked, 2 do not match, 3 tensors without one" to a text of `room` bytes. */
 void        vn_say_digests(const vn_verified *d, char *text, size_t room);

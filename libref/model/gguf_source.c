@@ -86,11 +86,6 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 	return VN_OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
-}
-
 /* What the names and conversions of all tensors depend on. */
 typedef struct about {
 	char          arch[ARCH];
@@ -143,9 +138,9 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 		if ((st = add_tensor(s, own, &a, t, err)))
 			return st;
 	}
-	qsort(s->tensor, s->n, sizeof *s->tensor, compare_names);
+	qsort(s->tensor, s->n, sizeof *s->tensor, vn_source_by_name);
 	for (size_t i = 1; i < s->n; i++)
-		if (compare_names(&s->tensor[i - 1], &s->tensor[i]) == 0)
+		if (vn_source_by_name(&s->tensor[i - 1], &s->tensor[i]) == 0)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: two tensors of the file map to %s", s->tensor[i].path,
 			               s->tensor[i].name);
 	return VN_OK;

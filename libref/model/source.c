@@ -16,15 +16,10 @@
 
 enum { CONFIG_MAX = 4 << 20 };
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
-}
-
 const vn_source_tensor *vn_source_find(const vn_source *s, const char *name)
 {
 	const vn_source_tensor key = { .name = name };
-	return s->n ? bsearch(&key, s->tensor, s->n, sizeof *s->tensor, compare_names) : NULL;
+	return s->n ? bsearch(&key, s->tensor, s->n, sizeof *s->tensor, vn_source_by_name) : NULL;
 }
 
 void vn_source_warn(vn_source *s, const char *format, ...)

@@ -23,6 +23,8 @@
 
 enum { VN_SOURCE_WARNINGS = 16 };
 
+#include <string.h>
+
 typedef struct vn_source_tensor {
 	const char          *name;
 	const char          *path;  /* of its file, for messages */
@@ -49,8 +51,14 @@ typedef struct vn_source {
 } vn_source;
 
 /* Opens a directory, or a GGUF file (the first of several). */
-vn_status               vn_source_open(const char *path, vn_source **source, vn_error *err);
-void                    vn_source_close(vn_source *s);
+vn_status         vn_source_open(const char *path, vn_source **source, vn_error *err);
+void              vn_source_close(vn_source *s);
+/* Compares two tensors by name, for qsort and bsearch. */
+static inline int vn_source_by_name(const void *a, const void *b)
+{
+	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
+}
+
 const vn_source_tensor *vn_source_find(const vn_source *s, const char *name); /* NULL when absent */
 
 /* Adds a warning; those beyond VN_SOURCE_WARNINGS are dropped. */
