@@ -16,14 +16,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VN_SOURCE_MAX_RANK 8
 #define VN_SOURCE_FORMAT   128
 #define VN_SOURCE_WARNING  512
 
 enum { VN_SOURCE_WARNINGS = 16 };
-
-#include <string.h>
 
 typedef struct vn_source_tensor {
 	const char          *name;
