@@ -151,7 +151,7 @@ static void encode_usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 }
 
 /* As an experiment has it. */
-static void encode_variant(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
+static void encode_experiment(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
 	const int64_t     H = n->c.attention.heads;
 	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
@@ -168,7 +168,7 @@ void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
 	const int64_t step = rows_at_once((int64_t)n->c.attention.heads * n->c.attention.head_dim);
 
 	for (int64_t t = 0; t < w->tokens; t += step)
-		(vn_node_is_experiment(n) ? encode_variant : encode_usual)(w, n, t, smaller(step, w->tokens - t));
+		(vn_node_is_experiment(n) ? encode_experiment : encode_usual)(w, n, t, smaller(step, w->tokens - t));
 }
 
 void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
