@@ -237,6 +237,34 @@ static void names_of_operations_and_points_lead_back_to_them(void)
 	CU_ASSERT_STRING_EQUAL(vn_act_name(VN_GELU_TANH), "gelu_tanh");
 }
 
+static void a_name_is_a_layer_and_a_name_in_it(void)
+{
+	static const struct {
+		const char *name, *in;
+		int         layer;
+	} is[] = {
+		{ "layer3.q_rope", "q_rope", 3 },
+		{ "layer12.attn.q", "attn.q", 12 },
+		{ "layer0.", "", 0 },
+		{ "logits", "logits", -1 },
+		{ "layer3", "layer3", -1 },
+		{ "layer.q", "layer.q", -1 },
+		{ "layer-1.q", "layer-1.q", -1 },
+		{ "layer3x.q", "layer3x.q", -1 },
+		{ "layer99999999999.q", "layer99999999999.q", -1 },
+		{ "my.tensor", "my.tensor", -1 },
+		{ "model.layers.3.q", "model.layers.3.q", -1 },
+		{ "", "", -1 },
+	};
+
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		const char *in = vn_name_in_layer(is[i].name);
+		CU_ASSERT_EQUAL(vn_name_layer(is[i].name), is[i].layer);
+		CU_ASSERT_STRING_EQUAL(in, is[i].in);
+		CU_ASSERT_PTR_EQUAL(in, is[i].name + strlen(is[i].name) - strlen(is[i].in)); /* not a copy */
+	}
+}
+
 static void the_words_of_a_dims_string_are_counted_from_0(void)
 {
 	static const char *const same[] = { "token kv_head dim", " token  kv_head dim ", "token   kv_head  dim" };
@@ -270,6 +298,7 @@ int main(void)
 		TEST(a_shape_puts_in_the_numbers_of_the_call),
 		TEST(the_checkpoints_of_gpt2_are_there_in_order),
 		TEST(names_of_operations_and_points_lead_back_to_them),
+		TEST(a_name_is_a_layer_and_a_name_in_it),
 		TEST(the_words_of_a_dims_string_are_counted_from_0),
 		CU_TEST_INFO_NULL,
 	};

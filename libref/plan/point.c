@@ -148,6 +148,11 @@ int vn_name_layer(const char *name)
 	return rest && *rest == '.' && layer >= 0 && layer <= INT32_MAX ? (int)layer : -1;
 }
 
+const char *vn_name_in_layer(const char *name)
+{
+	return vn_name_layer(name) < 0 ? name : strchr(name, '.') + 1;
+}
+
 /* Other engines' words for "layer3.", as of a name "model.layers.3.q_rope".
  * Returns false if the name has no layer. */
 static bool spell_layer(const char *glob, char to[VN_GLOB_MAX + 8])

@@ -86,6 +86,9 @@ const char *vn_point_hint(const char *glob, const char *(*name_of)(const void *c
                           int n, char text[VN_POINT_HINT]);
 
 /* Returns the layer in a checkpoint's name ("layer3.q_rope"), or -1. */
-int vn_name_layer(const char *name);
+int         vn_name_layer(const char *name);
+/* Returns a checkpoint's name without its layer ("q_rope"): a pointer into name. A name without a
+ * layer is returned whole: "logits", or another engine's "model.layers.3.q". */
+const char *vn_name_in_layer(const char *name);
 
 #endif
