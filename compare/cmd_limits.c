@@ -147,8 +147,7 @@ static int parse_arguments(command *k, int argc, char **argv)
 /* Limits apply to any name, so a misspelt name gets the default limits. */
 static void warn_of_name(const char *name)
 {
-	const char *bare = strchr(name, '/') ? strchr(name, '/') + 1 : name, *dot = strchr(bare, '.');
-	const char *point = vn_name_layer(bare) >= 0 ? dot + 1 : bare;
+	const char *point = vn_name_in_layer(strchr(name, '/') ? strchr(name, '/') + 1 : name);
 	vn_point    p;
 	vn_nearest  near;
 

@@ -13,8 +13,7 @@
 
 bool vn_import_knows(const vn_plan *plan, const char *name)
 {
-	const char *dot = vn_name_layer(name) >= 0 ? strchr(name, '.') : NULL;
-	if (strcmp(dot ? dot + 1 : name, "block_table") == 0)
+	if (strcmp(vn_name_in_layer(name), "block_table") == 0)
 		return true;
 	return plan ? vn_plan_find(plan, name) >= 0 : vn_label_point(name) != NULL;
 }

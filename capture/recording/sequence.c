@@ -16,11 +16,10 @@ typedef struct meaning {
 
 static meaning meaning_of(const vn_place_of *x)
 {
-	const int   named = vn_name_layer(x->name), layer = named >= 0 ? named : x->layer;
-	const char *word = named >= 0 ? strchr(x->name, '.') + 1 : x->name;
-	vn_point    p = VN_N_POINTS;
+	const int  named = vn_name_layer(x->name), layer = named >= 0 ? named : x->layer;
+	vn_point   p = VN_N_POINTS;
 	/* Foreign names may be labelled with a point. */
-	const bool  known = (vn_point_from_name(word, &p) || vn_point_from_name(x->point, &p)) &&
+	const bool known = (vn_point_from_name(vn_name_in_layer(x->name), &p) || vn_point_from_name(x->point, &p)) &&
 	                   vn_point_get(p)->outside == (layer < 0);
 
 	if (layer >= 0)

@@ -215,7 +215,7 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 			report_broken(w, count, rows,
 			              "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
 			              " heads differ in length%s; first token %" PRId64 ", head %" PRId64,
-			              w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, by, first / shape->dim[1],
+			              w->layer, after, vn_name_in_layer(s.e[1]->name), count, rows, by, first / shape->dim[1],
 			              first % shape->dim[1]);
 	}
 	vn_parts_done(w, &s);

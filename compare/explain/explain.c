@@ -93,11 +93,12 @@ enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
  * too. */
 static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 {
-	const char *dot = strchr(c->result.point[point].name, '.');
+	const char *name = c->result.point[point].name;
 
-	for (int i = 0; dot && i < x->n; i++) {
-		const char *other = strchr(c->result.point[x->of[i].point].name, '.');
-		if (x->of[i].n_fit && x->of[i].same_answer_as < 0 && other && strcmp(other, dot) == 0)
+	for (int i = 0; vn_name_layer(name) >= 0 && i < x->n; i++) {
+		const char *other = c->result.point[x->of[i].point].name;
+		if (x->of[i].n_fit && x->of[i].same_answer_as < 0 && vn_name_layer(other) >= 0 &&
+		    strcmp(vn_name_in_layer(other), vn_name_in_layer(name)) == 0)
 			return i;
 	}
 	return -1;

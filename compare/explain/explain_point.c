@@ -145,13 +145,13 @@ static vn_status try_other_tokens(vn_explain_trial *t, vn_error *err)
 static int find_counterpart(const vn_explain_trial *t, int node)
 {
 	const vn_plan *p = t->site->plan;
-	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name,
-			   *here = strchr(name, '.');
-	char other[VN_NAME_MAX];
+	const char    *name = p->value[p->node[node].out[0]].name;
+	const int      here = vn_name_layer(t->c->result.point[t->x->point].name);
+	char           other[VN_NAME_MAX + 20];
 
-	if (!dot || !here)
+	if (vn_name_layer(name) < 0 || here < 0)
 		return node;
-	snprintf(other, sizeof other, "%.*s%s", (int)(here - name), name, dot);
+	snprintf(other, sizeof other, "layer%d.%s", here, vn_name_in_layer(name));
 	const int v = vn_plan_find(p, other);
 	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
 }

@@ -188,7 +188,6 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 {
 	const char          *name;
 	const vn_checkpoint *beside;
-	const char          *id = strchr(c->result.point[x->point].name, '.');
 
 	if (x->n_alias < 2)
 		return;
@@ -196,7 +195,7 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (by_capture(x))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
-		         id ? id + 1 : c->result.point[x->point].name);
+		         vn_name_in_layer(c->result.point[x->point].name));
 	else if ((name = vn_counterpart(c, x, &beside)) && beside)
 		snprintf(x->separating_input, sizeof x->separating_input, "%s, which is %s here", name,
 		         beside->origin ? "also wrong" : "right");

@@ -102,9 +102,8 @@ void vn_sentence_matrix(const vn_sentence *s)
 	       fused ? ", fused: " : "");
 	for (int i = 0; fused && i < s->p->n_nodes; i++) {
 		const vn_node *o = &s->p->node[i];
-		const char    *dot = strchr(name_of(s->p, o->out[0]), '.');
 		if (o->op == VN_OP_LINEAR && o->layer == n->layer && o->in[0] == n->in[0])
-			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "", dot ? dot + 1 : name_of(s->p, o->out[0]));
+			vn_text_add(s->text, s->size, "%s%s", some++ ? ", " : "", vn_name_in_layer(name_of(s->p, o->out[0])));
 	}
 	vn_text_add(s->text, s->size, "%s", fused ? ", before the fused matrix is split" : "");
 }

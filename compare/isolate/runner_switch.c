@@ -62,19 +62,19 @@ static void put_layers(const vn_runner *x, const bool *on, int component, FILE *
 static void put_component(const vn_runner *x, const bool *on, int first, FILE *out)
 {
 	const int   component = x->component[first], n = count_switched(x, on, component);
-	const char *name = strchr(x->name[first], '.');
+	const char *name = vn_name_in_layer(x->name[first]);
 
-	if (x->layer[first] < 0 || !name || n == 1) {
+	if (x->layer[first] < 0 || n == 1) {
 		fputs(x->name[first], out);
 		return;
 	}
 	if (n == count_switched(x, NULL, component)) {
-		fprintf(out, "*%s", name);
+		fprintf(out, "*.%s", name);
 		return;
 	}
 	fputs("layer{", out);
 	put_layers(x, on, component, out);
-	fprintf(out, "}%s", name);
+	fprintf(out, "}.%s", name);
 }
 
 char *vn_runner_switch(const vn_runner *x, const bool *on)

@@ -211,15 +211,10 @@ static void fit_group(group *g, int layers, double margin)
 
 /* ---- rules -------------------------------------------------------------------------------- */
 
-/* The part of a name after its layer. */
-static const char *point_of(const vn_seen *s)
-{
-	return s->layer < 0 ? s->name : strchr(s->name, '.') + 1;
-}
-
 static int same_point(const vn_seen *x, const vn_seen *y)
 {
-	return (x->layer >= 0) != (y->layer >= 0) ? (x->layer >= 0) - (y->layer >= 0) : strcmp(point_of(x), point_of(y));
+	return (x->layer >= 0) != (y->layer >= 0) ? (x->layer >= 0) - (y->layer >= 0)
+	                                          : strcmp(vn_name_in_layer(x->name), vn_name_in_layer(y->name));
 }
 
 static int by_key(const void *a, const void *b)
@@ -376,7 +371,7 @@ static void write_rules(const vn_calibration *k, const group *g, int n, const po
 	for (int i = 0; i < n_points; i++) {
 		const vn_seen *s = p[i].group->worst;
 		char           match[VN_NAME_MAX + 8];
-		snprintf(match, sizeof match, "%s%s", s->layer >= 0 ? "layer@." : "", point_of(s));
+		snprintf(match, sizeof match, "%s%s", s->layer >= 0 ? "layer@." : "", vn_name_in_layer(s->name));
 		fputs(i ? "\n  - match: " : "  - match: ", out);
 		/* Replaces characters that a glob cannot hold by `?`. */
 		for (char *c = match; *c; c++)

@@ -60,7 +60,7 @@ static bool may_be_fused(const vn_recording *r)
 	vn_point p;
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
-		if (vn_name_layer(e->name) >= 0 && !vn_point_from_name(strchr(e->name, '.') + 1, &p))
+		if (vn_name_layer(e->name) >= 0 && !vn_point_from_name(vn_name_in_layer(e->name), &p))
 			return true;
 	}
 	return false;
