@@ -144,6 +144,27 @@ static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 	}
 }
 
+static void a_point_is_the_name_without_its_layer(void)
+{
+	static const struct {
+		const char *name, *point;
+		int         layer;
+	} is[] = {
+		{ "layer3.q_rope", "q_rope", 3 },
+		{ "layer3.q_rope", "q_rope", -1 },
+		{ "logits", "logits", -1 },
+		{ "model.norm", "model.norm", -1 },
+		{ "model.layers.3.q", "model.layers.3.q", -1 },
+		{ "block3.q", "q", 3 }, /* the file states the layer */
+		{ "q-3", "q-3", 3 },
+	};
+
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		const vn_checkpoint p = { .name = is[i].name, .layer = is[i].layer };
+		CU_ASSERT_STRING_EQUAL(vn_point_of(&p), is[i].point);
+	}
+}
+
 static void words_of_allow_are_checked(void)
 {
 	unsigned set = 0;
@@ -165,6 +186,7 @@ int main(void)
 		TEST(json_says_the_same_and_knows_no_nan),
 		TEST(the_values_shown_are_those_around_the_worst_element),
 		TEST(the_text_names_origin_values_and_rule),
+		TEST(a_point_is_the_name_without_its_layer),
 		TEST(words_of_allow_are_checked),
 		CU_TEST_INFO_NULL,
 	};

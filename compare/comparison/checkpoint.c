@@ -126,6 +126,12 @@ void vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p)
 		vn_comparison_forget(c);
 }
 
+const char *vn_point_of(const vn_checkpoint *p)
+{
+	const char *dot = p->layer >= 0 ? strchr(p->name, '.') : NULL;
+	return dot ? dot + 1 : vn_name_in_layer(p->name);
+}
+
 const char *vn_label(const vn_checkpoint *p, char *text)
 {
 	char *name = vn_utf8_escape(p->name, strlen(p->name)); /* two names stay two */

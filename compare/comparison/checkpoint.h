@@ -55,6 +55,11 @@ void vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p);
 #define VN_LABEL (4 * VN_NAME_MAX + 24)
 const char *vn_label(const vn_checkpoint *p, char *text);
 
+/* Returns the name without its layer ("q_rope" for "layer3.q_rope"): a pointer into it. Another
+ * engine's name is returned whole, unless its file states a layer: then without its first word ("q"
+ * for "block3.q"). */
+const char *vn_point_of(const vn_checkpoint *p);
+
 /* Buffer size for one sentence about a comparison. */
 #define VN_WORDS 480
 

@@ -132,8 +132,7 @@ static int by_point(const void *a, const void *b)
 	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
 	if (x->step != y->step)
 		return (x->step > y->step) - (x->step < y->step);
-	const char *p = strchr(x->name, '.'), *q = strchr(y->name, '.');
-	const int   point = strcmp(p ? p : "", q ? q : ""), numbers = point ? 0 : compare_numbers(x, y);
+	const int point = strcmp(vn_point_of(x), vn_point_of(y)), numbers = point ? 0 : compare_numbers(x, y);
 	return point ? point : numbers ? numbers : (x > y) - (x < y); /* in execution order */
 }
 
@@ -179,9 +178,8 @@ static bool in_a_layer(const vn_comparison *c, const vn_checkpoint *p)
 
 static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
 {
-	const char *a = strchr(p->name, '.'), *b = strchr(q->name, '.');
 	(void)c;
-	return a && b && strcmp(a, b) == 0 && p->step == q->step && p->layer != q->layer &&
+	return strcmp(vn_point_of(p), vn_point_of(q)) == 0 && p->step == q->step && p->layer != q->layer &&
 	       !(p->value >= 0 && p->value == q->value);
 }
 

@@ -15,12 +15,6 @@ const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p)
 	return *e->op || p->value < 0 ? e->op : vn_op_name(c->opened.plan->node[c->opened.plan->value[p->value].node].op);
 }
 
-const char *vn_point_of(const vn_checkpoint *p)
-{
-	const char *dot = strchr(p->name, '.');
-	return dot ? dot + 1 : p->name;
-}
-
 /* A reference in the candidate's own precision has a floor of 0, which cannot serve as a unit. */
 bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio)
 {

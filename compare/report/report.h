@@ -96,7 +96,6 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 
 /* Returns the op of a checkpoint, from the recording or its plan; "" if neither names it. */
 const char     *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);
-const char     *vn_point_of(const vn_checkpoint *p);
 /* Returns the entry of the reference, or of the candidate if the reference has none. */
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p);
 /* Sets *ratio to the nmse divided by the floor's. Small tensors of decoded steps use the floor of

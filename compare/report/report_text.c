@@ -250,7 +250,7 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	const char          *said[POINTS_NAMED];
 	int                  n = 0, points = 0;
 	for (int i = 0; i < c->result.n_points; i++) {
-		const char *dot = strchr(c->result.point[i].name, '.'), *point = dot ? dot + 1 : c->result.point[i].name;
+		const char *point = vn_point_of(&c->result.point[i]);
 		bool        again = false;
 		if (!is_absent(&c->result.point[i]) || c->result.point[i].status != status)
 			continue;
