@@ -342,9 +342,9 @@ static bool is_known_address(const vn_driver *d, haddr_t at)
 
 /* Order of publishing: data nothing on disk refers to; the file's length; strings, which others
  * refer to; indices of links, which were held; the rest. */
-enum { FRESH, LENGTH, STRINGS, INDICES, LINKS, N_TURNS, LATER };
+enum { FRESH, LENGTH, STRINGS, INDICES, LINKS, N_STAGES, LATER };
 
-static int turn_of(const vn_driver *d, const pending_write *p)
+static int stage_of(const vn_driver *d, const pending_write *p)
 {
 	if (p->at < d->held)
 		return LATER;
@@ -368,23 +368,23 @@ static vn_status lengthen_file(vn_driver *d, vn_error *err)
 vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 {
 	vn_status st = VN_OK;
-	int      *turn = malloc((d->n_log + 1) * sizeof *turn);
+	int      *stage = malloc((d->n_log + 1) * sizeof *stage);
 
-	if (!turn)
+	if (!stage)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 	for (size_t i = 0; i < d->n_log; i++)
-		turn[i] = turn_of(d, &d->log[i]);
-	for (int now = FRESH; now < N_TURNS && !st; now++) {
+		stage[i] = stage_of(d, &d->log[i]);
+	for (int now = FRESH; now < N_STAGES && !st; now++) {
 		if (now == LENGTH)
 			st = lengthen_file(d, err);
 		for (size_t i = 0; i < d->n_log && !st; i++) {
 			const pending_write *p = &d->log[i];
-			if (turn[i] != now)
+			if (stage[i] != now)
 				continue;
 			st = vn_write_at(d->fd, d->path, "its structure", p->data, p->bytes, (long long)p->at, err);
 		}
 	}
-	free(turn);
+	free(stage);
 	/* Only now: after a failure everything is written again in the same order. */
 	for (size_t i = 0; i < d->n_log && !st; i++)
 		if (d->log[i].at >= d->held && !remember_address(d, d->log[i].at))

@@ -19,7 +19,7 @@ typedef struct tensor_reading {
 	int      rank;
 	hsize_t  dim[VN_MAX_RANK], chunk[VN_MAX_RANK]; /* chunk: all ones without chunks */
 	hsize_t  width;
-	int      turn; /* boxes of whole chunks read so far */
+	int      boxes; /* number of boxes of whole chunks so far */
 } tensor_reading;
 
 typedef struct box {
@@ -121,7 +121,7 @@ static void read_box(tensor_reading *x, const box *b, bool inside)
 	hsize_t at;
 	bool    between, more = count_touched(x, b) > BOX_BYTES && cut_box(x, b, &axis, &at, &between);
 
-	if (!inside && !(more && between) && x->turn++ % x->s->children != x->s->child)
+	if (!inside && !(more && between) && x->boxes++ % x->s->children != x->s->child)
 		return;
 	if (more) {
 		half[0].size[axis] = at;

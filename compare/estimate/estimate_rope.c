@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TURN     6.283185307179586
+#define TWO_PI   6.283185307179586
 #define COHERENT 0.98 /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
 #define SLOWEST  1e-7 /* a lower frequency counts as 0 */
 #define STILL    0.1  /* radians from first to last token; if less, all tokens are rotated alike */
@@ -64,11 +64,11 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 	r->apart[i] = carg(apart);
 	double f = 0;
 	for (int64_t lag = 1; lag < r->tokens; lag *= 2) {
-		double complex turn = 0;
+		double complex phasor = 0;
 		for (int64_t p = 0; p + lag < r->tokens; p++)
-			turn += r->z[p + lag] * conj(r->z[p]);
-		const double seen = carg(turn);
-		f = (seen + TURN * round((f * (double)lag - seen) / TURN)) / (double)lag;
+			phasor += r->z[p + lag] * conj(r->z[p]);
+		const double seen = carg(phasor);
+		f = (seen + TWO_PI * round((f * (double)lag - seen) / TWO_PI)) / (double)lag;
 	}
 	r->f[i] = f;
 	for (int64_t p = 0; p < r->tokens; p++)
@@ -107,7 +107,7 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 	return st;
 }
 
-/* ---- what may have made such turns ----------------------------------------------------------- */
+/* ---- what may have made such rotations ------------------------------------------------------- */
 
 static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_experiment *experiment)
 {
@@ -223,7 +223,7 @@ static double scaled_number(const rotation *r, const vn_list *lists, scaled_by w
 }
 
 /* By how much the pairs of the single token differ from their rotation under this theta, not
- * counting whole turns. */
+ * counting whole rotations. */
 static double off_by_rotation(const void *of, double theta)
 {
 	const tested_rotation *a = of;

@@ -21,13 +21,13 @@
 /* A job cut into units. */
 typedef struct job_units {
 	vn_pair           pair;
-	int64_t           rows;         /* of a unit */
-	int64_t           units, each;  /* number of units; units taken by a thread at a time */
-	int64_t           turns, first; /* number of turns; number of the first turn, counted over all jobs */
-	int               with;         /* following jobs with the same reference; they have the same turns */
-	bool              follows;      /* it is one of those */
-	_Atomic int64_t   left;         /* turns not yet measured */
-	bool              parts;        /* it is read in parts */
+	int64_t           rows;          /* of a unit */
+	int64_t           units, each;   /* number of units; units taken by a thread at a time */
+	int64_t           shares, first; /* number of shares; number of the first share, counted over all jobs */
+	int               with;          /* following jobs with the same reference; they have the same shares */
+	bool              follows;       /* it is one of those */
+	_Atomic int64_t   left;          /* shares not yet measured */
+	bool              parts;         /* it is read in parts */
 	_Atomic bool      failed;
 	vn_stretches      stretches;
 	vn_running_digest digest;
@@ -226,7 +226,7 @@ static void give_back(job_units *w, int64_t unit)
 	}
 }
 
-/* The job that turn u belongs to. */
+/* The job that share u belongs to. */
 static job_units *work_of(job_units *w, int n, int64_t u)
 {
 	int lo = 0, hi = n - 1;
@@ -266,8 +266,8 @@ static void cut_job(job_units *w, const vn_job *job, int64_t most, int threads)
 	const int64_t unit = w->rows * token;
 	w->each = w->parts && unit > 0 && most > unit ? most / unit : 1;
 	w->each = w->each > FEW_UNITS && in_files(job) ? FEW_UNITS : w->each;
-	w->turns = (w->units + w->each - 1) / w->each;
-	w->left = w->turns;
+	w->shares = (w->units + w->each - 1) / w->each;
+	w->left = w->shares;
 	if (!w->parts)
 		w->stretches = vn_stretches_of(&w->pair, w->units, unit, threads);
 }
@@ -307,7 +307,7 @@ typedef struct measure_pass {
 	vn_job                 *job; /* (n) */
 	job_units              *w;   /* (n) */
 	int                     n;
-	int64_t                 turns;
+	int64_t                 shares;
 	_Atomic int64_t         next;
 	vn_spread              *spread;   /* (threads) */
 	vn_ahead               *ahead;    /* (threads) */
@@ -329,7 +329,7 @@ static void note_failure(measure_pass *p, int i, vn_status st, const vn_error *w
 	}
 }
 
-/* The thread that ends the last turn of a job combines its results. */
+/* The thread that ends the last share of a job combines its results. */
 static void end_job(measure_pass *p, int i, int thread)
 {
 	job_units *w = &p->w[i];
@@ -343,31 +343,31 @@ static void end_job(measure_pass *p, int i, int thread)
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
-/* The bytes that a turn of a job reads of one side, if they are contiguous. A job that shares the
+/* The bytes that a share of a job reads of one side, if they are contiguous. A job that shares the
  * reference finds its bytes in the cache. */
-static vn_ahead_run run_of(const measure_pass *p, int64_t job, int64_t turn, int side)
+static vn_ahead_run run_of(const measure_pass *p, int64_t job, int64_t share, int side)
 {
 	if (job < 0)
 		return (vn_ahead_run) { NULL, NULL };
 	const job_units *w = &p->w[job];
 	const int64_t    unit = w->rows * w->pair.inner;
-	return vn_ahead_of(&w->pair, side, turn * unit, (turn + 1) * unit,
+	return vn_ahead_of(&w->pair, side, share * unit, (share + 1) * unit,
 	                   w->parts || w->pair.outer > 1 || (side == 0 && w->follows));
 }
 
-/* Measures a turn of a job. then: the bytes that this thread measures next, to be fetched
+/* Measures a share of a job. then: the bytes that this thread measures next, to be fetched
  * meanwhile. */
-static void measure_turn(measure_pass *p, int job, int64_t turn, int64_t then, int64_t then_turn, int thread)
+static void measure_share(measure_pass *p, int job, int64_t share, int64_t then, int64_t then_share, int thread)
 {
 	job_units    *w = &p->w[job];
-	const int64_t unit = turn * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
+	const int64_t unit = share * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
 	vn_ahead     *ahead = &p->ahead[thread];
 	vn_error      why = { "" };
 	for (int side = 0; side < 2; side++) {
 		const size_t size = vn_dtype_size(w->pair.dtype[side]);
 		const size_t row = w->pair.inner < VN_SLICE ? (size_t)w->pair.inner : VN_SLICE;
-		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * size, row * size,
-		               run_of(p, then, then_turn, side));
+		vn_ahead_begin(ahead, side, run_of(p, job, share, side), VN_SLICE * size, row * size,
+		               run_of(p, then, then_share, side));
 	}
 	if (!w->failed)
 		note_failure(p, job,
@@ -377,28 +377,28 @@ static void measure_turn(measure_pass *p, int job, int64_t turn, int64_t then, i
 	vn_running_digest_unit(&w->digest, &w->pair, unit);
 }
 
-/* A thread takes its next turn before it measures one, so that it can fetch that turn's numbers
+/* A thread takes its next share before it measures one, so that it can fetch that share's numbers
  * meanwhile. */
 static void measure_some(void *ctx, int thread)
 {
 	measure_pass *p = ctx;
-	for (int64_t i = p->next++, next; i < p->turns; i = next) {
+	for (int64_t i = p->next++, next; i < p->shares; i = next) {
 		const job_units *first = work_of(p->w, p->n, i), *then = NULL;
 		const int        job = (int)(first - p->w), end = job + first->with + 1;
-		const int64_t    turn = i - first->first;
-		if ((next = p->next++) < p->turns)
+		const int64_t    share = i - first->first;
+		if ((next = p->next++) < p->shares)
 			then = work_of(p->w, p->n, next);
 		for (int k = job; k < end; k++)
-			measure_turn(p, k, turn,
-			             k + 1 < end ? k + 1
-			             : then      ? then - p->w
-			                         : -1,
-			             k + 1 < end ? turn
-			             : then      ? next - then->first
-			                         : 0,
-			             thread);
+			measure_share(p, k, share,
+			              k + 1 < end ? k + 1
+			              : then      ? then - p->w
+			                          : -1,
+			              k + 1 < end ? share
+			              : then      ? next - then->first
+			                          : 0,
+			              thread);
 		for (int k = job; k < end; k++)
-			give_back(&p->w[k], turn * p->w[k].each);
+			give_back(&p->w[k], share * p->w[k].each);
 		const bool last = --p->w[job].left == 0;
 		for (int k = job; k < end && last; k++) /* results about the reference serve the next candidate */
 			end_job(p, k, thread);
@@ -500,11 +500,11 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		p.window = vn_windows_open(all);
 	for (int i = 0; p.w && i < n && (p.window || !parts) && !st; i++) {
 		cut_job(&p.w[i], &job[i], parts ? p.window->most : 0, all);
-		p.w[i].first = p.turns;
+		p.w[i].first = p.shares;
 		if ((p.w[i].follows = i > 0 && same_reference(&p.w[leader], &p.w[i]))) {
 			p.w[leader].with++;
 		} else {
-			p.turns += p.w[i].turns;
+			p.shares += p.w[i].shares;
 			leader = i;
 		}
 		job[i].st = VN_OK;
@@ -514,7 +514,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	}
 	if (st)
 		goto done;
-	threads = p.turns < all ? (int)p.turns : all;
+	threads = p.shares < all ? (int)p.shares : all;
 	threads = threads > 0 ? threads : 1;
 	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
@@ -526,7 +526,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	}
 	vn_team_run(threads, measure_some, &p);
 	for (int i = 0; i < n; i++)
-		if (p.w[i].turns == 0)
+		if (p.w[i].shares == 0)
 			end_job(&p, i, 0);
 	for (int i = 0; !st && i < n; i++)
 		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);

@@ -179,9 +179,9 @@ static void add_factors(change_list *l, const vn_weight_heads *h)
 {
 	const vn_stats *s = &l->a->stats, *t = &l->b->stats;
 	const vn_shape *shape = &l->a->shape;
-	const bool      turned = fabs(t->max - fabs(t->min)) > 0 && fabs(s->max + s->min) > 0 &&
-	                    fabs(t->max / t->min - s->min / s->max) < fabs(t->max / t->min - s->max / s->min);
-	const double ratio = (turned ? -1.0 : 1.0) * t->rms / s->rms;
+	const bool      negated = fabs(t->max - fabs(t->min)) > 0 && fabs(s->max + s->min) > 0 &&
+	                     fabs(t->max / t->min - s->min / s->max) < fabs(t->max / t->min - s->max / s->min);
+	const double ratio = (negated ? -1.0 : 1.0) * t->rms / s->rms;
 	const double D = shape->rank > 1 ? (double)shape->dim[1] : 0.0, M = shape->rank ? (double)shape->dim[0] : 0.0;
 	const struct {
 		const char *name;

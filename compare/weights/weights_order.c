@@ -121,10 +121,10 @@ static void add_pairs(order_list *l, const vn_weight_heads *h, int64_t n, bool d
 	if (h->K < 2 || n % period || h->K % 2)
 		return;
 	for (int k = 0; k < 2; k++) {
-		const int64_t turn = k ? h->R : h->K;
-		if (turn < 4 || turn % 2 || turn > h->K || (k && turn == h->K))
+		const int64_t width = k ? h->R : h->K;
+		if (width < 4 || width % 2 || width > h->K || (k && width == h->K))
 			continue;
-		add_both(l, VN_ORDER_PAIRS, 0, VN_FOUND(PAIRS), VN_FOUND(PAIRS_BACK), (int64_t[]) { period, turn, 0, 0 });
+		add_both(l, VN_ORDER_PAIRS, 0, VN_FOUND(PAIRS), VN_FOUND(PAIRS_BACK), (int64_t[]) { period, width, 0, 0 });
 	}
 }
 
