@@ -14,19 +14,19 @@
 #include <string.h>
 
 /* A tensor that agrees and is not written. */
-typedef struct kept {
-	struct kept    *next;
-	vn_tensor_label label;
-	void           *data;
-	vn_left_out     about;
-} kept;
+typedef struct kept_tensor {
+	struct kept_tensor *next;
+	vn_tensor_label     label;
+	void               *data;
+	vn_left_out         about;
+} kept_tensor;
 
 struct vn_put_judge {
 	vn_recording *ref;
 	double        keep_above; /* 0: by the format */
 	int           step;
 	bool          same; /* the step has the reference's tokens */
-	kept         *first, **last;
+	kept_tensor  *first, **last;
 	char        **line;
 	int64_t       n_lines, judged;
 	char          off[VN_NAME_MAX + 32];
@@ -46,7 +46,7 @@ vn_status vn_put_judge_open(const char *reference, double keep_above, vn_put_jud
 	return st;
 }
 
-static void free_kept(kept *k)
+static void free_kept(kept_tensor *k)
 {
 	vn_left_out_finish(&k->about);
 	free(k->data);
@@ -57,7 +57,7 @@ void vn_put_judge_close(vn_put_judge *j)
 {
 	if (!j)
 		return;
-	for (kept *k = j->first, *next; k; k = next) {
+	for (kept_tensor *k = j->first, *next; k; k = next) {
 		next = k->next;
 		free_kept(k);
 	}
@@ -166,7 +166,7 @@ static vn_status judge_tensor(vn_put_judge *j, const vn_tensor_label *l, const v
 
 static vn_status leave_out(vn_put_judge *j, vn_error *err)
 {
-	kept *k = j->first;
+	kept_tensor *k = j->first;
 
 	char **more = vn_grown(j->line, (size_t)j->n_lines, sizeof *more);
 	if (!more)
@@ -208,7 +208,7 @@ static vn_status write_kept(vn_put_judge *j, vn_store *s, vn_error *err)
 	vn_status st = VN_OK;
 
 	while (j->first && !st) {
-		kept *k = j->first;
+		kept_tensor *k = j->first;
 		st = write_tensor(s, &k->label, k->about.dtype, &k->about.shape, k->data, err);
 		j->first = k->next;
 		free_kept(k);
@@ -222,7 +222,7 @@ vn_status vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *
 {
 	const vn_tensor t = { .dtype = dtype, .shape = *shape, .data = data };
 	vn_left_out     about = { 0 };
-	kept           *k = NULL;
+	kept_tensor    *k = NULL;
 	opinion         o;
 	vn_status       st = leave_out_but(j, l->layer, err);
 
@@ -234,7 +234,7 @@ vn_status vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %s", l->name);
 			goto done;
 		}
-		*k = (kept) { .label = *l, .data = data, .about = about };
+		*k = (kept_tensor) { .label = *l, .data = data, .about = about };
 		*j->last = k;
 		j->last = &k->next;
 		return VN_OK;

@@ -23,13 +23,13 @@ enum { MAX_PAIRS = 256 };
 
 #define complain(...) vn_complain("calibrate", __VA_ARGS__)
 
-typedef struct pair {
+typedef struct run_pair {
 	const char   *ref, *cand, *floor;
 	vn_comparison c;
-} pair;
+} run_pair;
 
 typedef struct command {
-	pair           pair[MAX_PAIRS];
+	run_pair       pair[MAX_PAIRS];
 	int            n;
 	const char    *ref, *floor; /* while arguments are read */
 	int            group;       /* index of the first pair of this REF */
@@ -71,7 +71,7 @@ static vn_status take_file(void *to, const vn_option *option, const char *path, 
 		return take_ref(k, option, path, err);
 	if (k->n == MAX_PAIRS)
 		return vn_fail(err, VN_ERR_USAGE, "more than %d candidates", MAX_PAIRS);
-	k->pair[k->n++] = (pair) { .ref = k->ref, .cand = path };
+	k->pair[k->n++] = (run_pair) { .ref = k->ref, .cand = path };
 	return VN_OK;
 }
 
@@ -156,7 +156,7 @@ static int parse_arguments(command *k, int argc, char **argv)
 
 /* ---- the work -------------------------------------------------------------------------- */
 
-static vn_status compare_pair(command *k, pair *p, vn_error *err)
+static vn_status compare_pair(command *k, run_pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
 	vn_status      st;
@@ -199,7 +199,7 @@ static void print_head(const command *k, FILE *out)
 	        "# the error of one rounding to their format. Fit again after a change of device or driver.\n#\n",
 	        k->margin);
 	for (int i = 0; i < k->n; i++) {
-		const pair *p = &k->pair[i];
+		const run_pair *p = &k->pair[i];
 		if (i == 0 || p->ref != k->pair[i - 1].ref)
 			print_recording("REF", p->c.opened.ref, out);
 		print_recording("CAND", p->c.opened.cand, out);

@@ -22,17 +22,17 @@ typedef struct library {
 	bool known, own, transparent;
 } library;
 
-typedef struct search {
+typedef struct library_search {
 	uintptr_t at;
 	library   found;
 	int       n;
-} search;
+} library_search;
 
 static int find_library(struct dl_phdr_info *i, size_t size, void *ctx)
 {
 	static const char *const below[] = { "libc.so",    "libpthread.so", "libm.so",    "ld-linux",
 		                                 "linux-vdso", "libstdc++.so",  "libgcc_s.so" };
-	search                  *s = ctx;
+	library_search          *s = ctx;
 	const bool               own = s->n++ == 0; /* the program itself is the first */
 	const char              *slash = strrchr(i->dlpi_name, '/'), *name = slash ? slash + 1 : i->dlpi_name;
 
@@ -67,7 +67,7 @@ static bool is_foreign(char name[NAME])
 	bool      passed = false; /* the handler and its caller were passed */
 
 	for (int i = 0; i < n; i++) {
-		search s = { .at = (uintptr_t)frame[i] };
+		library_search s = { .at = (uintptr_t)frame[i] };
 		dl_iterate_phdr(find_library, &s);
 		if (!passed) {
 			passed = s.found.transparent; /* the frame by which the C library returns from the handler */

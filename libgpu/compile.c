@@ -7,13 +7,13 @@
 #include "libgpu/workers.h"
 
 /* The shaders to build, and the results. */
-typedef struct job {
+typedef struct compile_job {
 	vn_kernels *k;
 	vn_kernel   kernel[VN_N_KERNELS];
 	int         n;
 	vn_status   status[VN_N_KERNELS];
 	vn_error    why[VN_N_KERNELS];
-} job;
+} compile_job;
 
 /* ---- the list ----------------------------------------------------------------------- */
 
@@ -85,7 +85,7 @@ static void list_shaders(vn_gpu_pass *w, int from, int to)
 
 static bool build_kernel(void *ctx, int place, int worker)
 {
-	job *j = ctx;
+	compile_job *j = ctx;
 
 	(void)worker;
 	j->status[place] = vn_kernel_build(j->k, j->kernel[place], &j->why[place]);
@@ -93,7 +93,7 @@ static bool build_kernel(void *ctx, int place, int worker)
 }
 
 /* Uses the pipelines as they come, while the threads build others. */
-static vn_status use_each(job *j, vn_workers *w, vn_encoder *e, vn_progress *bar, vn_error *err)
+static vn_status use_each(compile_job *j, vn_workers *w, vn_encoder *e, vn_progress *bar, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -107,7 +107,7 @@ static vn_status use_each(job *j, vn_workers *w, vn_encoder *e, vn_progress *bar
 	return st;
 }
 
-static vn_status build_all(job *j, vn_gpu *g, vn_error *err)
+static vn_status build_all(compile_job *j, vn_gpu *g, vn_error *err)
 {
 	vn_progress bar = { 0 };
 	vn_workers  w;
@@ -132,7 +132,7 @@ static bool is_missing(const vn_gpu *g, int kernel)
 
 static vn_status build_missing(vn_gpu *g, vn_error *err)
 {
-	job          j = { .k = &g->kernels };
+	compile_job  j = { .k = &g->kernels };
 	const double begun = vn_seconds();
 
 	for (int i = 0; i < VN_N_KERNELS; i++)

@@ -38,7 +38,8 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 		                       : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim
 		                                                   : 0;
 		if (paged && n->op == VN_OP_ATTENTION && n->x.attention.again)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: keys that are turned in the cache: not in a paged one", name);
+			st = vn_fail(err, VN_ERR_UNSUPPORTED,
+			             "%s: keys rotated again in the cache: not supported with a paged cache", name);
 		else if (width > KMAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name,
 			             width, KMAX);

@@ -93,7 +93,7 @@ typedef struct code { const uint32_t *words; size_t bytes; } code;
 #define BOTH(name) CODE(name##_f16), CODE(name##_f16), CODE(name##_f32)
 #define NONE { NULL, 0 }, { NULL, 0 }, { NULL, 0 }
 
-static const struct row {
+static const struct shader_row {
 	const char *name;
 	code        f16, acc16, f32;
 	uint32_t    push;
@@ -189,8 +189,8 @@ static code attention_code(const vn_plan *p, bool f32, bool paged)
 
 static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
 {
-	const struct row *t = &table[k];
-	const bool        f32 = policy.storage == VN_F32;
+	const struct shader_row *t = &table[k];
+	const bool               f32 = policy.storage == VN_F32;
 
 	if (k == VN_K_ATTENTION)
 		return attention_code(p, f32, paged);

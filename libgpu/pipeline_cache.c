@@ -17,11 +17,11 @@
 #define MAGIC     "vernier pipeline cache 1\n"
 #define FILE_MAX_ (256u << 20) /* more than any driver writes */
 
-typedef struct head {
+typedef struct cache_head {
 	char     magic[32];
 	char     digest[40]; /* of the driver's bytes */
 	uint64_t bytes;
-} head;
+} cache_head;
 
 /* The directory, created if it does not exist. Returns false if it cannot be created. */
 static bool make_directory(const char *dir, char *path, size_t room)
@@ -65,9 +65,9 @@ static bool file_path(const vn_device *d, const char *dir, char *path, size_t ro
 /* The driver's bytes, or NULL. */
 static void *load_data(const vn_device *d, const char *path, size_t *bytes)
 {
-	FILE *f = fopen(path, "rb");
-	head  h;
-	void *data = NULL;
+	FILE      *f = fopen(path, "rb");
+	cache_head h;
+	void      *data = NULL;
 
 	if (!f)
 		return NULL;
@@ -133,7 +133,7 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	snprintf(partial, sizeof(partial), "%s.%ld", path, (long)getpid());
 	if (!(f = fopen(partial, "wb")))
 		goto done;
-	head h = { .magic = MAGIC, .bytes = bytes };
+	cache_head h = { .magic = MAGIC, .bytes = bytes };
 	snprintf(h.digest, sizeof(h.digest), "%s", vn_digest_of(data, bytes).hex);
 	ok = fwrite(&h, sizeof(h), 1, f) == 1 && fwrite(data, 1, bytes, f) == bytes;
 	ok = fclose(f) == 0 && ok;

@@ -23,13 +23,13 @@ typedef struct part {
 
 /* A piece: what a worker converts at a time. A weight that is not transposed counts as a matrix of
  * one row. */
-typedef struct piece {
+typedef struct weight_piece {
 	int          weight;
 	part         p;
 	int64_t      at;   /* its first element */
 	VkDeviceSize up;   /* its place in the upload buffer */
 	int64_t      over; /* how many numbers overflowed */
-} piece;
+} weight_piece;
 
 /* A worker's own memory. */
 typedef struct panels {
@@ -51,7 +51,7 @@ typedef struct load {
 	/* the next piece: its weight, and where it begins there */
 	int              weight;
 	int64_t          row, col;
-	piece           *batch; /* (VN_WORK_MAX): pieces being converted */
+	weight_piece    *batch; /* (VN_WORK_MAX): pieces being converted */
 	int              n;
 } load;
 
@@ -148,12 +148,12 @@ static const char *transpose_part(char *transposed, const vn_tensor *t, const pa
 	return transposed;
 }
 
-static size_t piece_elements(const piece *q)
+static size_t piece_elements(const weight_piece *q)
 {
 	return (size_t)(q->p.rows * q->p.cols);
 }
 
-static char *piece_place(const load *l, const piece *q)
+static char *piece_place(const load *l, const weight_piece *q)
 {
 	const vn_weight_place *at = &l->w->at[q->weight];
 	char                  *block = l->w->block[at->block].map;
@@ -163,7 +163,7 @@ static char *piece_place(const load *l, const piece *q)
 
 /* A double is converted directly to the storage format: through float it would be rounded twice,
  * and differ from the reference. */
-static void convert_piece(const load *l, panels *own, const char *src, piece *q)
+static void convert_piece(const load *l, panels *own, const char *src, weight_piece *q)
 {
 	const vn_dtype from = l->from[q->weight].dtype;
 	const size_t   n = piece_elements(q);
@@ -183,7 +183,7 @@ static bool upload_piece(void *ctx, int which, int worker)
 {
 	load            *l = ctx;
 	panels          *own = &l->panels[worker];
-	piece           *q = &l->batch[which];
+	weight_piece    *q = &l->batch[which];
 	const vn_tensor *t = &l->from[q->weight];
 	const char      *src = (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)q->at);
 
@@ -197,7 +197,7 @@ static bool upload_piece(void *ctx, int which, int worker)
 	return true;
 }
 
-static bool next_piece(load *l, piece *q)
+static bool next_piece(load *l, weight_piece *q)
 {
 	for (; l->weight < l->w->n; l->weight++, l->row = l->col = 0) {
 		const vn_shape *s = &l->from[l->weight].shape;
@@ -206,9 +206,9 @@ static bool next_piece(load *l, piece *q)
 		if (l->row >= M || N == 0)
 			continue;
 		const int64_t rows = N < vn_weights_panel ? vn_weights_panel / N : 1, cols = smaller(N, vn_weights_panel);
-		*q = (piece) { .weight = l->weight,
-			           .at = l->row * N + l->col,
-			           .p = { l->row, smaller(rows, M - l->row), l->col, smaller(cols, N - l->col) } };
+		*q = (weight_piece) { .weight = l->weight,
+			                  .at = l->row * N + l->col,
+			                  .p = { l->row, smaller(rows, M - l->row), l->col, smaller(cols, N - l->col) } };
 		l->col += cols;
 		if (l->col >= N) {
 			l->col = 0;
@@ -228,7 +228,7 @@ static void fill_batch(load *l)
 	l->n = 0;
 	while (l->n < VN_WORK_MAX && (!l->upload.map || used + largest <= vn_weights_upload) &&
 	       next_piece(l, &l->batch[l->n])) {
-		piece *q = &l->batch[l->n++];
+		weight_piece *q = &l->batch[l->n++];
 		q->up = used;
 		used += (piece_elements(q) * size + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
 	}
@@ -280,7 +280,7 @@ static vn_status copy_batch(load *l, vn_error *err)
 	if (!l->e->recording)
 		vn_encode_begin(l->e);
 	for (int k = 0; k < l->n; k++) {
-		const piece           *q = &l->batch[k];
+		const weight_piece    *q = &l->batch[k];
 		const vn_weight_place *at = &l->w->at[q->weight];
 		vn_encode_copy(l->e, &l->upload, q->up, &l->w->block[at->block], at->offset + (VkDeviceSize)q->at * size,
 		               piece_elements(q) * size);

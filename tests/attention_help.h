@@ -94,13 +94,13 @@ static inline void stand_at_context(explained *e, int call, int decode, int step
 }
 
 /* Rotates a head's row (K) of token t as the llama does: its scaling slows down pairs that take
- * more than 16 to 64 tokens for a turn. */
+ * more than 16 to 64 tokens for a full rotation. */
 static inline void rotate_row(float *row, int t, double theta)
 {
-	const double turn = 6.283185307179586;
+	const double two_pi = 6.283185307179586;
 
 	for (int i = 0; i < K / 2; i++) {
-		const double f = pow(theta, -2.0 * i / K), tokens = turn / f, fast = fmin(fmax((64 / tokens - 1) / 3, 0), 1),
+		const double f = pow(theta, -2.0 * i / K), tokens = two_pi / f, fast = fmin(fmax((64 / tokens - 1) / 3, 0), 1),
 					 angle = t * (fast * f + (1 - fast) * f / 8), a = (double)row[i], b = (double)row[i + K / 2];
 		row[i] = (float)(a * cos(angle) - b * sin(angle));
 		row[i + K / 2] = (float)(b * cos(angle) + a * sin(angle));

@@ -98,9 +98,9 @@ static inline vn_hypothesis answer_of(const explained *e)
 }
 
 /* Numbers in (-1, 1) without a pattern, the same in every run. */
-static inline float given_number(int i, int turn)
+static inline float given_number(int i, int seed)
 {
-	return (float)((i * 7919 + turn * 104729) % 2003) / 1001.5f - 1;
+	return (float)((i * 7919 + seed * 104729) % 2003) / 1001.5f - 1;
 }
 
 static inline int node_named(const explained *e, const char *name)

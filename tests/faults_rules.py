@@ -43,7 +43,7 @@ def rope(t, fault, point, x, get, layer):
         "R6.context": lambda: t.rotate(x, t.frequencies(context=t.c["max_position_embeddings"])),
         "R6.ramp": lambda: t.rotate(x, t.frequencies(truncate=False)),
         "R7.kept": lambda: t.rotate(x, t.frequencies(band=1)), "R7.scaled": lambda: t.rotate(x, t.frequencies(band=0)),
-        "R8": lambda: t.rotate(x, turn=-1), "R10": lambda: t.rotate(x, turn=2), "R12": lambda: x,
+        "R8": lambda: t.rotate(x, angle_factor=-1), "R10": lambda: t.rotate(x, angle_factor=2), "R12": lambda: x,
         "R13": lambda: t.rotate(x, half=True),
         "N8.applied": lambda: t.rotate(t.normed(x, 1.0)),
         "N10": lambda: t.normed(t.rotate(proj()), weight(), offset=one),
@@ -81,9 +81,9 @@ def attention(t, fault, x):
         "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
     if fault in RECACHED:
-        turned = recached(t, fault, k)
+        rotated = recached(t, fault, k)
         return t.attend(q, k, v, kept=lambda x, past,
-                        values: x if values else np.concatenate([turned[:past], x[past:]]))
+                        values: x if values else np.concatenate([rotated[:past], x[past:]]))
     if fault in KEPT:
         return t.attend(q, k, v, kept=lambda x, past, values: KEPT[fault](x, past, values, t.window))
     return t.attend(q, k, v, **rules[fault]) if fault in rules else None
@@ -137,9 +137,9 @@ def recached(t, fault, k):
     """All keys rotated forward or back; or the keys of a call, once for each later call."""
     since = lambda p: len(t.lengths) - 1 - np.searchsorted(np.cumsum(t.lengths), p,
                                                            side="right") if fault == "R10.again" else 1
-    turns = [since(p) * (-1 if fault == "R11" else 1) for p in range(len(k))]
-    turned = {n: t.rotate(k, turn=n, shift=-t.past) for n in set(turns)}
-    return np.stack([turned[n][p] for p, n in enumerate(turns)])
+    factors = [since(p) * (-1 if fault == "R11" else 1) for p in range(len(k))]
+    rotated = {n: t.rotate(k, angle_factor=n, shift=-t.past) for n in set(factors)}
+    return np.stack([rotated[n][p] for p, n in enumerate(factors)])
 
 
 def cache(t, fault, point, q, k, v):
@@ -245,8 +245,8 @@ def regrouped(t, fault, point, parts):
 def linear(t, fault, layer, point, x):
     stored = t.w(t.name(layer, point))      # as the file has it
     w, b = t.matrix(layer, point), t.bias(layer, point)
-    turned = t.gpt2 and point != "logits"
-    back = (lambda m: m.T) if turned else (lambda m: m)
+    transposed = t.gpt2 and point != "logits"
+    back = (lambda m: m.T) if transposed else (lambda m: m)
     other = {"gate_proj": "up_proj", "up_proj": "gate_proj", "k_proj": "v_proj", "v_proj": "k_proj"}.get(point)
     heads = x.shape[1] if x.ndim == 3 else 0
     x = x.reshape(len(x), -1)
@@ -257,7 +257,7 @@ def linear(t, fault, layer, point, x):
     elif fault == "W1" and w.shape[0] == w.shape[1]:
         w = w.T
     elif fault == "W1b" and stored.shape[0] != stored.shape[1]:
-        w = stored.reshape(w.shape) if turned else stored.reshape(stored.shape[::-1]).T
+        w = stored.reshape(w.shape) if transposed else stored.reshape(stored.shape[::-1]).T
     elif fault == "W4.weights" and other in ("gate_proj", "up_proj") and not t.gpt2:
         w, b = t.matrix(layer, other), t.bias(layer, other)
     elif fault == "W4.kv" and point in ("k_proj", "v_proj") and not t.gpt2:
@@ -309,7 +309,7 @@ def linear(t, fault, layer, point, x):
         w = back(read_as_other(t, t.name(layer, point)))
     elif fault in ("W15", "W15.q4"):
         w = faults_blocks.quantised(stored, 8 if fault == "W15" else 4)
-        w = w.T if turned else w
+        w = w.T if transposed else w
     elif fault == "W13":
         w = truncated(w)
     elif fault == "W14":

@@ -187,7 +187,7 @@ class Truth:
             f = self.yarn(f, theta or self.rope["rope_theta"], R, context, **yarn)
         return f
 
-    def rotate(self, x, f=None, af=None, pairing="halves", shift=0, turn=1, half=False):
+    def rotate(self, x, f=None, af=None, pairing="halves", shift=0, angle_factor=1, half=False):
         f = self.frequencies() if f is None else f
         n, K, y = len(f), x.shape[2], x.copy()
         if half:
@@ -196,7 +196,7 @@ class Truth:
         else:
             a = np.outer(np.arange(len(x)) + self.past + shift, f)
         af = self.factor() if af is None else af
-        c, s = af * np.cos(turn * a)[:, None], af * np.sin(turn * a)[:, None]
+        c, s = af * np.cos(angle_factor * a)[:, None], af * np.sin(angle_factor * a)[:, None]
         i = np.arange(n)
         one, two = {"halves": (i, i + n), "neighbours": (2 * i, 2 * i + 1), "across": (i, i + K // 2)}[pairing]
         y[:, :, one] = x[:, :, one] * c - x[:, :, two] * s

@@ -653,7 +653,7 @@ static double angle(const vn_rope *r, int i, int position, int length, double *a
 
 /* The largest error of rows of a rotated value against its input, for a call that began behind
  * `past`. */
-static double turned_wrong(const subject *s, const seen *x, const char *name, int past)
+static double rotation_error(const subject *s, const seen *x, const char *name, int past)
 {
 	const int      v = vn_plan_find(s->plan, name);
 	const vn_node *n = &s->plan->node[s->plan->value[v].node];
@@ -703,10 +703,10 @@ static void length_decides(vn_rope_type type)
 
 	/* beyond: each call by its own length; cached keys stay as they were */
 	both_calls(&s, e, &a, &b);
-	CU_ASSERT(turned_wrong(&s, &a, "layer0.q_rope", 0) <= 1e-4);
-	CU_ASSERT(turned_wrong(&s, &a, "layer0.k_rope", 0) <= 1e-4);
-	CU_ASSERT(turned_wrong(&s, &b, "layer0.q_rope", FIRST) <= 1e-4);
-	CU_ASSERT(turned_wrong(&s, &b, "layer0.k_rope", FIRST) <= 1e-4);
+	CU_ASSERT(rotation_error(&s, &a, "layer0.q_rope", 0) <= 1e-4);
+	CU_ASSERT(rotation_error(&s, &a, "layer0.k_rope", 0) <= 1e-4);
+	CU_ASSERT(rotation_error(&s, &b, "layer0.q_rope", FIRST) <= 1e-4);
+	CU_ASSERT(rotation_error(&s, &b, "layer0.k_rope", FIRST) <= 1e-4);
 	CU_ASSERT_EQUAL_FATAL(b.value[cache].n, a.value[k].n + b.value[k].n);
 	CU_ASSERT_EQUAL(memcmp(b.value[cache].x, a.value[k].x, a.value[k].n * sizeof(float)), 0);
 	CU_ASSERT_EQUAL(memcmp(b.value[cache].x + a.value[k].n, b.value[k].x, b.value[k].n * sizeof(float)), 0);
@@ -714,7 +714,7 @@ static void length_decides(vn_rope_type type)
 	/* so one prefill of all is another computation */
 	e.calls->reset(e.self);
 	run_call(&s, e, s.ids, ALL, "*", &c);
-	CU_ASSERT(turned_wrong(&s, &c, "layer0.k_rope", 0) <= 1e-4);
+	CU_ASSERT(rotation_error(&s, &c, "layer0.k_rope", 0) <= 1e-4);
 	for (int t = FIRST; t < ALL; t++)
 		far = fmax(far, gap(row_of(&c, logits, t), row_of(&b, logits, t - FIRST), s.plan->vocab));
 	CU_ASSERT(far > 1e-3);
@@ -737,19 +737,19 @@ static void length_decides(vn_rope_type type)
 	vn_plan_destroy(s.plan);
 }
 
-static void dynamic_rope_turns_each_call_by_its_own_length(void)
+static void dynamic_rope_rotates_each_call_by_its_own_length(void)
 {
 	length_decides(VN_ROPE_DYNAMIC);
 }
-static void longrope_turns_each_call_by_its_own_length(void)
+static void longrope_rotates_each_call_by_its_own_length(void)
 {
 	length_decides(VN_ROPE_LONGROPE);
 }
 
 #define ROPE_INVARIANTS \
-	{ "dynamic RoPE turns each call by its own length", dynamic_rope_turns_each_call_by_its_own_length }, \
+	{ "dynamic RoPE rotates each call by its own length", dynamic_rope_rotates_each_call_by_its_own_length }, \
 	{ \
-		"longrope turns each call by its own length", longrope_turns_each_call_by_its_own_length \
+		"longrope rotates each call by its own length", longrope_rotates_each_call_by_its_own_length \
 	}
 
 #endif

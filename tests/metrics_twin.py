@@ -85,7 +85,7 @@ def cases(rng, rf, cf):
     yield "mixed-unrelated", x, np.roll(x, 1, 1), "token hidden"
     rows = np.abs(normal(9, 64)) * (2.0 ** np.linspace(np.log2(low) + 3, np.log2(top) - 6, 9))[:, None]
     yield "rows", rows, noisy(rows), "token hidden"
-    yield "rows-turned", rows, rows[::-1].copy(), "token hidden"
+    yield "rows-reversed", rows, rows[::-1].copy(), "token hidden"
     yield "tiny", low * rng.integers(-9, 9, (4, 50)), low * rng.integers(-9, 9, (4, 50)), "token hidden"
     yield "huge", top * rng.uniform(-1, 1, (4, 50)), top * rng.uniform(-1, 1, (4, 50)), "token hidden"
     yield "huge-tiny", top * rng.uniform(0.1, 1, (4, 50)), low * rng.integers(1, 9, (4, 50)), "token hidden"

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the
-tree, and a function is declared in one header.
+tree, a function is declared in one header, and a type of a .c file's own (without vn_) is defined in one .c file.
 
 Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and
-union types, typedefs (of functions, too), enumerators, macros of headers; and each function that two headers declare.
+union types, typedefs (of functions, too), enumerators, macros of headers; each function that two headers declare; and
+each private type that two .c files define. ALIKE lists the private types that mean the same in every such file.
 Left out: the files for other programs (capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which
 only announces a type.
 
@@ -17,6 +18,14 @@ import sys
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOREIGN = ("capture/include/", "capture/examples/", "capture/llama.cpp/", "capture/python/")
 FEWEST = 1500  # names: fewer mean that the sources are not read as they should be
+FEWEST_PRIVATE = 150
+OURS, PRIVATE = r"vn_\w+", r"(?!vn_)[a-z]\w*"
+ALIKE = {
+    "command": "compare/cmd_*.c: what the command line asks of this command",
+    "options": "capture/cmd_*.c: what the command line asks of this command",
+    "run": "compare/replay/: vn_recompute_plan, a plan being recomputed",
+    "shown": "cmd_*.c: what a command writes to its report",
+}
 
 
 def files():
@@ -33,33 +42,44 @@ def without_comments(text):
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 
-def definitions(text, header):
-    """(offset, name) of everything that a file defines."""
-    for name in sorted(set(re.findall(r"^#\s*define\s+(VN_\w+)", text, re.M)) if header else ()):
-        yield text.index(name), name  # once, whichever branch of an #if it is in
-    code = re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.M)
-    for m in re.finditer(r"\b(?:struct|union|enum)\s+(vn_\w+)\s*\{", code):
+def without_directives(text):
+    return re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.M)
+
+
+def types(code, word):
+    """(offset, name) of every struct, union, enum and typedef whose name matches the word."""
+    for m in re.finditer(rf"\b(?:struct|union|enum)\s+({word})\s*\{{", code):
         yield m.start(1), m[1]
-    for m in re.finditer(r"\benum(?:\s+\w+)?\s*\{([^{}]*)\}", code):
-        for e in re.finditer(r"(?:^|,)\s*(VN_\w+)\b(?!\s*\()", m[1]):
-            yield m.start(1) + e.start(1), e[1]
     for m in re.finditer(r"\btypedef\b([^;{}]*);", code):  # of functions, pointers and other types
-        name = re.search(r"\(\s*\*?\s*(vn_\w+)\s*\)\s*\(|(vn_\w+)\s*\((?!\s*\*)|(vn_\w+)\s*(?:\[[^\]]*\])*\s*$", m[1])
-        if name and not re.fullmatch(r"\s*(?:struct|union|enum)\s+(vn_\w+)\s+\1\s*", m[1]):
+        said = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", lambda a: " " * len(a[0]), m[1])
+        name = re.search(
+            rf"\(\s*\*?\s*({word})\s*\)\s*\(|\b({word})\s*\((?!\s*\*)|\b({word})\s*(?:\[[^\]]*\])*\s*$", said)
+        if name and not re.fullmatch(rf"\s*(?:struct|union|enum)\s+({word})\s+\1\s*", said):
             yield m.start(1) + name.start(name.lastindex), name[name.lastindex]
     for m in re.finditer(r"\btypedef\s+(?:struct|union|enum)\s*\{", code):  # a type without a tag
         depth, at = 1, m.end()
         while depth and at < len(code):
             depth += {"{": 1, "}": -1}.get(code[at], 0)
             at += 1
-        name = re.match(r"\s*(vn_\w+)", code[at:])
+        name = re.match(rf"\s*({word})", code[at:])
         if name:
             yield at + name.start(1), name[1]
 
 
+def definitions(text, header):
+    """(offset, name) of everything that a file defines for others."""
+    for name in sorted(set(re.findall(r"^#\s*define\s+(VN_\w+)", text, re.M)) if header else ()):
+        yield text.index(name), name  # once, whichever branch of an #if it is in
+    code = without_directives(text)
+    yield from types(code, OURS)
+    for m in re.finditer(r"\benum(?:\s+\w+)?\s*\{([^{}]*)\}", code):
+        for e in re.finditer(r"(?:^|,)\s*(VN_\w+)\b(?!\s*\()", m[1]):
+            yield m.start(1) + e.start(1), e[1]
+
+
 def functions(text):
     """(offset, name) of every function that a header declares or defines."""
-    code = re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.M)
+    code = without_directives(text)
     while "{" in code:  # a body becomes the end of a declaration
         inner = re.sub(r"\{[^{}]*\}", lambda m: re.sub(r"[^\n]", " ", m[0][:-1]) + ";", code)
         if inner == code:
@@ -72,18 +92,32 @@ def functions(text):
     return [(at, name) for name, at in found.items()]
 
 
-places = collections.defaultdict(list)
+def lines_of(file, text, found):
+    """(name, "file:line") of everything found in a file."""
+    for at, name in found:
+        yield name, f"{file}:{text.count(chr(10), 0, at) + 1}"
+
+
+places, private = collections.defaultdict(list), collections.defaultdict(dict)
 for file in files():
     with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
         text = without_comments(f.read())
-    for at, name in definitions(text, file.endswith(".h")):
-        places[name].append(f"{file}:{text.count(chr(10), 0, at) + 1}")
-    for at, name in functions(text) if file.endswith(".h") else ():
-        places[name].append(f"{file}:{text.count(chr(10), 0, at) + 1}")
-if len(places) < FEWEST:
-    sys.exit(f"only {len(places)} names found in {SOURCE}")
+    header = file.endswith(".h")
+    for name, line in lines_of(file, text, [*definitions(text, header), *(functions(text) if header else ())]):
+        places[name].append(line)
+    for name, line in lines_of(file, text, () if header else types(without_directives(text), PRIVATE)):
+        private[name].setdefault(file, line)
+if len(places) < FEWEST or len(private) < FEWEST_PRIVATE:
+    sys.exit(f"only {len(places)} names and {len(private)} private types found in {SOURCE}")
 twice = {name: where for name, where in sorted(places.items()) if len(where) > 1}
+shared = {name: list(where.values()) for name, where in sorted(private.items()) if len(where) > 1}
+misleading, idle = [n for n in shared if n not in ALIKE], [n for n in ALIKE if n not in shared]
 for name, where in twice.items():
     print(f"{name} is defined {len(where)} times: {', '.join(where)}")
-print(f"{len(places)} names, {len(twice)} of them defined twice")
-sys.exit(1 if twice else 0)
+for name in misleading:
+    print(f"{name}, a private type, is defined in {len(shared[name])} files: {', '.join(shared[name])}")
+for name in idle:
+    print(f"{name} stands in ALIKE, but no two files define it")
+print(f"{len(places)} names, {len(twice)} of them defined twice; {len(private)} private types, "
+      f"{len(misleading)} of them defined in several files")
+sys.exit(1 if twice or misleading or idle else 0)

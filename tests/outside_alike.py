@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from outside_attention import attends
-from outside_faults import ALL, LLAMAS, SURE, changed, down, fault, normed, rms, theta, turned
+from outside_faults import ALL, LLAMAS, SURE, angled, changed, down, fault, normed, rms, theta
 
 EVERYWHERE = "*attn_probs *attn_context *attn_scores"
 
@@ -79,7 +79,7 @@ normed("alike_eps_plus_one", "llama mistral qwen2", "N1*+N6 N6+N1*", lambda m, n
        x: rms(x, 0.05) * (1 + n.weight.float()))
 normed("alike_eps_centred", "llama mistral qwen2", "N1*+N3* N3*+N1*", lambda m, n,
        x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, 0.03))
-turned("alike_theta", LLAMAS, "R2*", lambda m, inv,
+angled("alike_theta", LLAMAS, "R2*", lambda m, inv,
        pos: theta(m.model.config.rope_parameters["rope_theta"] * 1.2)(m, inv, pos))
 
 changed("alike_int8_128", "llama qwen2", "{p}down_proj", "W15*", down, int8_of_128)

@@ -8,7 +8,7 @@ them to FAULTS.
 import torch
 
 from outside_attention import attends
-from outside_faults import LLAMAS, SURE, rotation, turned
+from outside_faults import LLAMAS, SURE, angled, rotation
 
 SOME = "llama qwen2 qwen3"
 CALLS = {"uneven": "uneven", "and_steps": "chunks steps", "beside": "same calls"}
@@ -56,7 +56,7 @@ in_calls("mask_from_call", SOME, "A3.chunk", counted_from_call)
 in_calls("call_sees_future", SOME, "A2", sees_future)
 
 for more, call in CALLS.items():
-    turned(f"rope_from_zero_{more}", "llama qwen2", "R3*", lambda m, inv,
+    angled(f"rope_from_zero_{more}", "llama qwen2", "R3*", lambda m, inv,
            pos: (inv, pos - pos[:, :1] if pos.shape[1] > 1 else pos), call)
     SURE.add(f"rope_from_zero_{more}")
 
@@ -116,7 +116,7 @@ slot("newest_value_zero", SOME, "C3* C5*", lambda a, S: put(a.value, -1, 0))
 
 def moved(name, families, ids, change, call="whole", sure=True):
     """change(positions) -> positions, as float32."""
-    turned(name, families, ids, lambda m, inv, pos: (inv, change(pos)), call)
+    angled(name, families, ids, lambda m, inv, pos: (inv, change(pos)), call)
     if sure:
         SURE.add(name)
 

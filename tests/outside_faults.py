@@ -118,8 +118,8 @@ def halves(cos):
 def _(m, original, q, k, cos, sin):
     cos, sin = (halves(t).repeat_interleave(2, -1).unsqueeze(1) for t in (cos, sin))
     R = cos.shape[-1]
-    turned = lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
-    one = lambda x: torch.cat((x[..., :R] * cos + turned(x[..., :R]) * sin, x[..., R:]), -1)
+    quarter = lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    one = lambda x: torch.cat((x[..., :R] * cos + quarter(x[..., :R]) * sin, x[..., R:]), -1)
     return one(q), one(k)
 
 
@@ -153,7 +153,7 @@ def _(m, original, q, k, cos, sin):
     return original(q, k, cos.bfloat16().to(q.dtype), sin.bfloat16().to(q.dtype))
 
 
-def turned(name, families, ids, change, call="whole"):
+def angled(name, families, ids, change, call="whole"):
     """change(m, frequencies, positions) -> (frequencies, positions), in float32."""
 
     def make(m):
@@ -180,26 +180,26 @@ def theta(value):
     return change
 
 
-turned("rope_theta_20000", "mistral qwen2 qwen3", "R2*", theta(20000.0))
-turned("rope_theta_10000", "qwen2 qwen3", "R2*", theta(10000.0))
-turned("rope_llama3_ignored", "llama", "R5.all", lambda m, inv,
+angled("rope_theta_20000", "mistral qwen2 qwen3", "R2*", theta(20000.0))
+angled("rope_theta_10000", "qwen2 qwen3", "R2*", theta(10000.0))
+angled("rope_llama3_ignored", "llama", "R5.all", lambda m, inv,
        pos: theta(m.model.config.rope_parameters["rope_theta"])(m, inv, pos))
-turned("rope_from_one", LLAMAS, "R3*", lambda m, inv, pos: (inv, pos + 1))
-turned("rope_from_minus_one", LLAMAS, "R3*", lambda m, inv, pos: (inv, pos - 1))
-turned("rope_stretched", LLAMAS, "R5*", lambda m, inv, pos: (inv, pos / 2))
-turned("rope_angles_f16", "llama mistral qwen2", "R13*", lambda m, inv, pos: (inv.half(), pos.half()))
-turned("rope_angles_bf16", "llama mistral qwen2", "R13*", lambda m, inv, pos: (inv.bfloat16(), pos.bfloat16()))
-turned("rope_positions_bf16", "mistral qwen2", "R13*", lambda m, inv, pos: (inv, pos.to(torch.bfloat16).float()))
-turned("rope_steps_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "steps")
-turned("rope_steps_one_late", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] > 0).float()), "steps")
-turned("rope_last_step_stale", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] == 69).float()),
+angled("rope_from_one", LLAMAS, "R3*", lambda m, inv, pos: (inv, pos + 1))
+angled("rope_from_minus_one", LLAMAS, "R3*", lambda m, inv, pos: (inv, pos - 1))
+angled("rope_stretched", LLAMAS, "R5*", lambda m, inv, pos: (inv, pos / 2))
+angled("rope_angles_f16", "llama mistral qwen2", "R13*", lambda m, inv, pos: (inv.half(), pos.half()))
+angled("rope_angles_bf16", "llama mistral qwen2", "R13*", lambda m, inv, pos: (inv.bfloat16(), pos.bfloat16()))
+angled("rope_positions_bf16", "mistral qwen2", "R13*", lambda m, inv, pos: (inv, pos.to(torch.bfloat16).float()))
+angled("rope_steps_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "steps")
+angled("rope_steps_one_late", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] > 0).float()), "steps")
+angled("rope_last_step_stale", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - (pos[:, :1] == 69).float()),
        "steps")
-turned("rope_chunks_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "chunks")
+angled("rope_chunks_from_zero", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - pos[:, :1]), "chunks")
 IDS = torch.tensor(prompt("p070"))
-turned("rope_by_ids", LLAMAS, "", lambda m, inv, pos: (inv, IDS[pos.long()].float()))
-turned("rope_by_ids_in_steps", "llama qwen2", "", lambda m, inv,
+angled("rope_by_ids", LLAMAS, "", lambda m, inv, pos: (inv, IDS[pos.long()].float()))
+angled("rope_by_ids_in_steps", "llama qwen2", "", lambda m, inv,
        pos: (inv, IDS[pos.long()].float() if pos.shape[1] == 1 else pos), "steps")
-turned("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: (1.0 / m.model.config.rope_parameters[
+angled("rope_width_by_dim", "qwen2 mistral", "R4* R2* R5*", lambda m, inv, pos: (1.0 / m.model.config.rope_parameters[
     "rope_theta"] ** (torch.arange(0, 2 * len(inv), 2).float() / (4 * len(inv))), pos))
 
 

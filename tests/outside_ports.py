@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from outside_attention import SOFTMAX, attends
-from outside_faults import (ALL, LLAMAS, ROTARY, SURE, activated, changed, down, fault, gate, int8, linear, matrix,
-                            normed, rms, rotation, theta, turned, weight_of, UNKNOWN)
+from outside_faults import (ALL, LLAMAS, ROTARY, SURE, activated, angled, changed, down, fault, gate, int8, linear,
+                            matrix, normed, rms, rotation, theta, weight_of, UNKNOWN)
 from outside_model import after, block, convolved, rule
 
 SURE |= {"port_logits_bf16", "port_logits_bf16_product", "port_logits_transposed", "port_logits_transposed_back",
@@ -77,27 +77,27 @@ def own_theta(m):
     return m.model.config.rope_parameters["rope_theta"]
 
 
-turned("port_rope_from_two", "llama mistral qwen2 qwen3", "R3", lambda m, inv, pos: (inv, pos + 2))
-turned("port_rope_exponent_half", "mistral qwen2 qwen3", "R2* R4*", lambda m, inv,
+angled("port_rope_from_two", "llama mistral qwen2 qwen3", "R3", lambda m, inv, pos: (inv, pos + 2))
+angled("port_rope_exponent_half", "mistral qwen2 qwen3", "R2* R4*", lambda m, inv,
        pos: (own_theta(m) ** -(torch.arange(0, 2 * len(inv), 2) / (4 * len(inv))), pos))
-turned("port_rope_next_exponent", "mistral qwen2 qwen3", "R5 R2*", lambda m, inv,
+angled("port_rope_next_exponent", "mistral qwen2 qwen3", "R5 R2*", lambda m, inv,
        pos: (own_theta(m) ** -((torch.arange(0, 2 * len(inv), 2) + 2) / (2 * len(inv))), pos))
-turned("port_rope_ntk", "mistral qwen2 qwen3", "R2* R5", lambda m, inv,
+angled("port_rope_ntk", "mistral qwen2 qwen3", "R2* R5", lambda m, inv,
        pos: theta(own_theta(m) * 2 ** (len(inv) / (len(inv) - 1)))(m, inv, pos))
-turned("port_rope_ring_of_16", "mistral qwen2 qwen3", "R3b.zero", lambda m, inv, pos: (inv, pos % 16))
-turned("port_rope_clamped", "llama qwen2", "", lambda m, inv, pos: (inv, pos.clamp(max=32)))
-turned("port_rope_whole_halves", "llama qwen2", "", lambda m, inv, pos: (inv, (pos / 2).floor()))
-turned("port_rope_reversed", "llama qwen2", "", lambda m, inv, pos: (inv.flip(0), pos))
-turned("port_rope_steps_two_late", "llama qwen2 qwen3", "R3b", lambda m, inv,
+angled("port_rope_ring_of_16", "mistral qwen2 qwen3", "R3b.zero", lambda m, inv, pos: (inv, pos % 16))
+angled("port_rope_clamped", "llama qwen2", "", lambda m, inv, pos: (inv, pos.clamp(max=32)))
+angled("port_rope_whole_halves", "llama qwen2", "", lambda m, inv, pos: (inv, (pos / 2).floor()))
+angled("port_rope_reversed", "llama qwen2", "", lambda m, inv, pos: (inv.flip(0), pos))
+angled("port_rope_steps_two_late", "llama qwen2 qwen3", "R3b", lambda m, inv,
        pos: (inv, pos - 2 * (pos[:, :1] > 0).float()), "steps")
-turned("port_rope_chunks_shifted", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - 3 * (pos[:, :1] > 0).float()),
+angled("port_rope_chunks_shifted", "llama qwen2", "R3*", lambda m, inv, pos: (inv, pos - 3 * (pos[:, :1] > 0).float()),
        "chunks")
 
 
 @rotation("port_rope_one_head", LLAMAS, "R12", origin="layer*.q_rope")
 def _(m, original, q, k, cos, sin):
-    turned_q, turned_k = original(q, k, cos, sin)
-    return torch.cat((turned_q[:, :1], q[:, 1:]), 1), turned_k
+    rotated_q, rotated_k = original(q, k, cos, sin)
+    return torch.cat((rotated_q[:, :1], q[:, 1:]), 1), rotated_k
 
 
 @rotation("port_rope_keys_late", LLAMAS, "R3b.k", origin="layer*.k_rope")

@@ -3,7 +3,7 @@
 itself.
 
 The engine is somebody else's (unrelated_run.py, numpy in float64). Of each of its known mistakes the right id is to be
-named, of those with a parameter the parameter; of mistakes that no catalogue has (signs of one head turned by chance,
+named, of those with a parameter the parameter; of mistakes that no catalogue has (signs of one head changed at random,
 channels mixed by a random rotation, a tile dropped...) the answer is to be that none fits, with the head, the tile or
 the channels. Two mistakes at once are to be found both. An unmodified run is to be passed over in silence. Exit status
 1 when a share is missed: known 95 %, unknown 95 %, two at once 90 %; or at one wrong id, or one word about an
@@ -54,7 +54,7 @@ CALLED = {
 }
 
 
-def turned_signs(x):
+def random_signs(x):
     """Channels of one head, at random; the same in all tokens."""
     n = len(x[0])
     h = x.shape[1] // 2 if x.ndim == 3 else None
@@ -89,7 +89,7 @@ def noisy_token(x):
 
 # What the words must name.
 UNKNOWN = {
-    turned_signs: ("q_rope attn_context k_norm q_norm", r"\bhead \d+ of"),
+    random_signs: ("q_rope attn_context k_norm q_norm", r"\bhead \d+ of"),
     mixed_channels: ("q_proj v_proj attn_out up_proj mlp_act attn_norm down_proj mlp_norm output",
                      r"\b(channels?|dims?|ffn channels?|heads?)\b"),
     dropped_tile: ("v_proj attn_out gate_proj mlp_act down_proj attn_residual", r"\btokens 32-47 of"),
@@ -146,8 +146,8 @@ READ = [
      "R1+R2: RoPE with theta 20000; and pairs columns 2i and 2i + 1"),
     ("qwen3", "layer1.k_rope", "interleaved, from 5", "R1+R3: positions count from 5; and pairs columns 2i and 2i + 1"),
     # two at one operation
-    ("qwen2", "layer1.q_rope", "position + 1, turned back", "R3.plus+R8: |R8+R3.plus: "),
-    ("qwen3", "layer1.k_rope", "position + 1, turned back", "R3.plus+R8: |R8+R3.plus: "),
+    ("qwen2", "layer1.q_rope", "position + 1, rotated back", "R3.plus+R8: |R8+R3.plus: "),
+    ("qwen3", "layer1.k_rope", "position + 1, rotated back", "R3.plus+R8: |R8+R3.plus: "),
     ("llama", "layer1.mlp_norm", "centred, no weight", "N3.layer+N7.weight: "),
     ("qwen3", "layer1.q_norm", "centred, no weight", "N3.layer+N7.weight: "),
     # one tile that was not written
@@ -478,7 +478,7 @@ def main():
                 good = len(report["origins"]) == 1 and e and e["explained"] and kind[1] in e["words"]
                 if "window" in kind[1]:
                     good = good and any(low <= 23 <= high for low, high in windows(e))
-                if "last position" in kind[0].values():  # as good: every token turned alike; and what would tell
+                if "last position" in kind[0].values():  # as good: every token rotated alike; and what would tell
                     good = good and any("for the same position" in a["words"]
                                         for a in e["answers"]) and "layer1.q_rope" in e["separating_input"]
                 return job, bool(good), show(e)

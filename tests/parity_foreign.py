@@ -570,9 +570,9 @@ def pages():
         expect(f"blocks of {slots}, {order}", 0, "qwen2.h5", "paged.h5", *keep, least=4,
                says="gathered from their blocks")
 
-    def turned(step):
+    def reversed_table(step):
         step["block_table"][...] = step["block_table"][()][::-1]
-    expect("a table in another order", 1, "qwen2.h5", edited("paged.h5", "bad.h5", turned), *keep)
+    expect("a table in another order", 1, "qwen2.h5", edited("paged.h5", "bad.h5", reversed_table), *keep)
 
     def outside(step):
         step["block_table"][1] = 99

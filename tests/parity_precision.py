@@ -7,7 +7,7 @@ Needs a Python with torch, transformers and what else fixtures/requirements.txt 
 trained models through transformers as from_pretrained(dtype=...) gives them, and prints how many floors each is off:
 NMSE against the float32 reference over the NMSE of the reference run in that format, of the worst checkpoint and of its
 worst token. `vernier compare` must find them within its own limits. Then what model.to(bfloat16) does, which rounds the
-frequencies of RoPE too: where that turns the last token by 0.01 radians or more it must be outside, and start at a
+frequencies of RoPE too: where that rotates the last token by 0.01 radians or more it must be outside, and start at a
 rotated query or key. (Frequencies 1, 1/200, 1/5000 of llama and those of Qwen3.5 are rounded by too little for 200
 tokens.)
 """
@@ -61,22 +61,22 @@ def largest(found, which):
     return found[name][which], name
 
 
-def turned_by(model, tokens):
-    """How far the last token is turned by rounding the frequencies, in radians."""
+def rotated_by(model, tokens):
+    """How far the last token is rotated by rounding the frequencies, in radians."""
     exact, rounded = (golden.load(model, "bf16", cast).model.rotary_emb.inv_freq.double() for cast in (False, True))
     return float((rounded - exact).abs().max()) * (tokens - 1)
 
 
 def cast(vernier, family, prompt, model, ids, at, runs):
-    """model.to(bfloat16), where that turns anything by more than a few roundings."""
+    """model.to(bfloat16), where that rotates anything by more than a few roundings."""
     found = ratios(golden_run(model, ids, "bf16", at("cast"), cast=True), *runs)
     roped = [n for n in found if n.endswith("_rope")]
     first = [found[n][0] for n in roped if n.split(".")[0] == roped[0].split(".")[0]]
-    angle = turned_by(model, len(golden.read_ids(ids)))
+    angle = rotated_by(model, len(golden.read_ids(ids)))
     status, begins, said = judged(vernier, at("f32"), at("cast"), at("bf16"))
     found_out = status == 1 and begins in roped
     good = found_out == (angle > 0.01)
-    print(f"{family} {prompt} bf16, frequencies cast: turned by {angle:.4f} rad, rotated queries and keys of "
+    print(f"{family} {prompt} bf16, frequencies cast: rotated by {angle:.4f} rad, rotated queries and keys of "
           f"{roped[0].split('.')[0]} "
           f"{min(first):.1f} to {max(first):.1f} floors; "
           f"{f'starts at {begins}' if found_out else f'within {said}' if status == 0 else begins}"

@@ -152,8 +152,8 @@ def interleaved(q, k, cos, sin, unsqueeze_dim=1):
     """Pairs 2i and 2i + 1."""
     cos, sin = (t.unsqueeze(unsqueeze_dim)[..., : t.shape[-1] // 2].repeat_interleave(2, -1) for t in (cos, sin))
     R = cos.shape[-1]
-    turned = lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
-    rotated = lambda x: torch.cat((x[..., :R] * cos + turned(x[..., :R]) * sin, x[..., R:]), -1)
+    quarter = lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    rotated = lambda x: torch.cat((x[..., :R] * cos + quarter(x[..., :R]) * sin, x[..., R:]), -1)
     return rotated(q), rotated(k)
 
 

@@ -3,7 +3,7 @@
 #include "compare/match/align.h"
 #include "tests/match_help.h"
 
-static const float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, turned[] = { 1, 3, 5, 7, 2, 4, 6, 8 };
+static const float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, transposed[] = { 1, 3, 5, 7, 2, 4, 6, 8 };
 
 static vn_comparison pair(void)
 {
@@ -123,10 +123,10 @@ static void with_axes(const char *name, const char *axes, int64_t rows, int64_t 
 	commit(s);
 }
 
-static void axes_in_another_order_are_turned_and_noted_once(void)
+static void axes_in_another_order_are_transposed_and_noted_once(void)
 {
 	with_axes("ref", "token hidden", 4, 2, x, 3);
-	with_axes("cand", "hidden token", 2, 4, turned, 3);
+	with_axes("cand", "hidden token", 2, 4, transposed, 3);
 	vn_comparison c = pair();
 	CU_ASSERT_EQUAL(vn_align(&c, c.opened.cand, "candidate", NULL), VN_OK);
 	for (int i = 0; i < 3; i++) {
@@ -209,7 +209,7 @@ int main(void)
 		TEST(the_same_rows_need_no_note),
 		TEST(a_floor_is_cut_and_the_reference_is_not),
 		TEST(other_steps_are_left_alone),
-		TEST(axes_in_another_order_are_turned_and_noted_once),
+		TEST(axes_in_another_order_are_transposed_and_noted_once),
 		TEST(axes_are_not_guessed),
 		TEST(one_row_at_the_end_is_the_last_token),
 		TEST(a_floor_of_one_row_does_not_cut_the_reference),

@@ -10,9 +10,9 @@
  * 1 and 3 by 0.01. */
 enum { HEADS = 2, COLUMNS = 6, MOST = 4 };
 
-static const double turned[MOST * HEADS * COLUMNS] = { 1, 2, 3, 4, 5, 6, -1,  0.5, 2, -3, 7, 8, 1, 0, 0, 1,
-	                                                   9, 9, 2, 2, 2, 2, 2,   2,   3, 1,  4, 1, 5, 9, 2, 6,
-	                                                   5, 3, 5, 8, 9, 7, 9.5, 3,   2, 3,  8, 4, 6, 2, 6, 4 };
+static const double input[MOST * HEADS * COLUMNS] = { 1, 2, 3, 4, 5, 6, -1,  0.5, 2, -3, 7, 8, 1, 0, 0, 1,
+	                                                  9, 9, 2, 2, 2, 2, 2,   2,   3, 1,  4, 1, 5, 9, 2, 6,
+	                                                  5, 3, 5, 8, 9, 7, 9.5, 3,   2, 3,  8, 4, 6, 2, 6, 4 };
 
 static double *rotated(const vn_rotate_edit *edit, const int32_t *ids, int64_t first, int64_t n, double *y)
 {
@@ -20,7 +20,7 @@ static double *rotated(const vn_rotate_edit *edit, const int32_t *ids, int64_t f
 	const vn_plan        p = { 0 };
 	const vn_node        rope = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 10000, .rotary_dim = 4 } };
 
-	CU_ASSERT_TRUE_FATAL(vn_rotate_rows(&p, &rope, edit, ids, begins, turned, first, n, first + n, HEADS, COLUMNS, y));
+	CU_ASSERT_TRUE_FATAL(vn_rotate_rows(&p, &rope, edit, ids, begins, input, first, n, first + n, HEADS, COLUMNS, y));
 	return y;
 }
 
@@ -28,7 +28,7 @@ static double *rotated(const vn_rotate_edit *edit, const int32_t *ids, int64_t f
 static void row_has(const double *y, int t, const double c[2], const double s[2], double within)
 {
 	for (int h = 0; h < HEADS; h++) {
-		const double *in = turned + (t * HEADS + h) * COLUMNS, *out = y + (t * HEADS + h) * COLUMNS;
+		const double *in = input + (t * HEADS + h) * COLUMNS, *out = y + (t * HEADS + h) * COLUMNS;
 		for (int i = 0; i < 2; i++) {
 			CU_ASSERT_DOUBLE_EQUAL(out[i], in[i] * c[i] - in[i + 2] * s[i], within);
 			CU_ASSERT_DOUBLE_EQUAL(out[i + 2], in[i + 2] * c[i] + in[i] * s[i], within);

@@ -258,7 +258,7 @@ static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others
 {
 	enum { LARGE = 4200000, ALL = 3 };
 	const vn_compare_options o = { .threads = 1 };
-	static const char *const name[] = { "ref", "turned", "cand" };
+	static const char *const name[] = { "ref", "transposed", "cand" };
 	vn_checkpoint            point[ALL];
 	vn_comparison            c[ALL];
 	vn_measuring             m[ALL];
@@ -277,7 +277,7 @@ static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others
 	n_done = n_unread = 0;
 	for (int k = 0; k < ALL; k++) {
 		c[k] = (vn_comparison) { .request.options = &o,
-			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand" : "turned") } };
+			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand" : "transposed") } };
 		point[k] = (vn_checkpoint) { .name = "t" };
 		c[k].result.point = &point[k];
 		c[k].result.n_points = 1;

@@ -12,9 +12,9 @@ static float q[S * H * K], k[S * G * K], v[S * G * K], context[S * H * K];
 /* The keys and values that the last query reads instead of the right ones. */
 static float keys[S * G * K], values[S * G * K];
 
-static float number(int i, int turn)
+static float number(int i, int seed)
 {
-	return (float)((i * 7919 + turn * 104729) % 2003) / 1000 - 1;
+	return (float)((i * 7919 + seed * 104729) % 2003) / 1000 - 1;
 }
 
 static void fill(void)

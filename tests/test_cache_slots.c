@@ -47,9 +47,9 @@ static void attend(int t, int h, const slots *s)
 	}
 }
 
-static float number(int i, int turn)
+static float number(int i, int seed)
 {
-	return (float)((i * 7919 + turn * 104729) % 2003) / 1000 - 1;
+	return (float)((i * 7919 + seed * 104729) % 2003) / 1000 - 1;
 }
 
 /* Explains the step that read these slots. Returns how many answers are kept; *best: the first. */

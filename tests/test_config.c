@@ -553,7 +553,7 @@ static void numbers_rope_cannot_use_are_refused(void)
 {
 	refused("{\"rope_theta\":0}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_theta\":-10000}", VN_ERR_FORMAT, "rope_theta");
-	refused("{\"rope_theta\":1}", VN_ERR_FORMAT, "rope_theta"); /* every pair would turn alike: the logarithm is 0 */
+	refused("{\"rope_theta\":1}", VN_ERR_FORMAT, "rope_theta"); /* every pair would rotate alike: the logarithm is 0 */
 	refused("{\"rope_theta\":0.5}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_parameters\":{\"rope_theta\":1.0}}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_theta\":\"1e6\"}", VN_ERR_FORMAT, "rope_theta");

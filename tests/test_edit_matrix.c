@@ -51,15 +51,15 @@ static void each_kind_takes_the_numbers_from_where_it_says(void)
 	static const float five[] = { 1, 2, 3, 4, 5 };
 	const vn_tensor    w = matrix_of(VN_F32, 2, 3, six), wide = matrix_of(VN_F32, 1, 5, five),
 					tall = matrix_of(VN_F32, 6, 1, six);
-	const vn_matrix_edit turned = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
+	const vn_matrix_edit transposed = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
 						 tail = { .kind = VN_EDIT_TAIL, .n = 2 },
 						 ranks = { .kind = VN_EDIT_RANKS, .n = 2, .from = { 1, 0 } },
 						 rows = { .kind = VN_EDIT_ROWS, .n = 3, .from = { 2, 0, 1 } }, zero = { .kind = VN_EDIT_ZERO },
 						 factor = { .kind = VN_EDIT_FACTOR, .factor = -0.5 };
 
 	/* (2,3) is 1 2 3, 4 5 6. As (3,2) the same bytes are 1 2, 3 4, 5 6, whose columns are: */
-	alone_is(&w, VN_F32, &turned, 0, (const double[]) { 1, 3, 5 });
-	alone_is(&w, VN_F32, &turned, 1, (const double[]) { 2, 4, 6 });
+	alone_is(&w, VN_F32, &transposed, 0, (const double[]) { 1, 3, 5 });
+	alone_is(&w, VN_F32, &transposed, 1, (const double[]) { 2, 4, 6 });
 	/* Transposed it is 1 4, 2 5, 3 6; read as (2,3): */
 	alone_is(&w, VN_F32, &back, 0, (const double[]) { 1, 4, 2 });
 	alone_is(&w, VN_F32, &back, 1, (const double[]) { 5, 3, 6 });
@@ -81,7 +81,7 @@ static void a_matrix_that_the_file_transposes_has_the_same_rows(void)
 {
 	static const float   columns[] = { 1, 4, 2, 5, 3, 6 };
 	const vn_tensor      w = matrix_of(VN_F32, 3, 2, columns);
-	const vn_matrix_edit tail = { .kind = VN_EDIT_TAIL, .n = 1 }, turned = { .kind = VN_EDIT_TRANSPOSED };
+	const vn_matrix_edit tail = { .kind = VN_EDIT_TAIL, .n = 1 }, transposed = { .kind = VN_EDIT_TRANSPOSED };
 	const vn_plan        p = plan_of(1);
 	vn_edited            e;
 
@@ -90,15 +90,15 @@ static void a_matrix_that_the_file_transposes_has_the_same_rows(void)
 	CU_ASSERT_TRUE(e.M == 2 && e.N == 3);
 	row_is(&e, &tail, 0, (const double[]) { 1, 2, 0 });
 	row_is(&e, &tail, 1, (const double[]) { 4, 5, 0 });
-	row_is(&e, &turned, 1, (const double[]) { 2, 4, 6 });
+	row_is(&e, &transposed, 1, (const double[]) { 2, 4, 6 });
 }
 
 /* The second and third products of one input: 1 2, 3 4 and 5 6 lie in one piece, 1 2 3,
- * 4 5 6 if it is turned. */
+ * 4 5 6 if it is transposed. */
 static void a_fused_matrix_is_edited_before_it_is_split(void)
 {
 	const vn_plan        p = plan_of(4);
-	const vn_matrix_edit turned = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
+	const vn_matrix_edit transposed = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
 						 none = { .kind = VN_EDIT_FACTOR, .factor = 1 };
 	vn_edited first, second;
 
@@ -114,9 +114,9 @@ static void a_fused_matrix_is_edited_before_it_is_split(void)
 	CU_ASSERT_TRUE(second.n == 2 && second.own == 1 && second.M == 1);
 	row_is(&first, &none, 1, (const double[]) { 3, 4 });
 	row_is(&second, &none, 0, (const double[]) { 5, 6 });
-	row_is(&first, &turned, 0, (const double[]) { 1, 4 });
-	row_is(&first, &turned, 1, (const double[]) { 2, 5 });
-	row_is(&second, &turned, 0, (const double[]) { 3, 6 });
+	row_is(&first, &transposed, 0, (const double[]) { 1, 4 });
+	row_is(&first, &transposed, 1, (const double[]) { 2, 5 });
+	row_is(&second, &transposed, 0, (const double[]) { 3, 6 });
 	/* transposed: 1 3 5, 2 4 6 */
 	row_is(&first, &back, 0, (const double[]) { 1, 3 });
 	row_is(&first, &back, 1, (const double[]) { 5, 2 });

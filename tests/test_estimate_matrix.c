@@ -63,7 +63,7 @@ static void ranks_that_met_their_own_have_no_order(void)
 }
 
 /* back: the file has the transpose, and its bytes are read as the matrix. */
-static vn_matrix_edit turned(bool back)
+static vn_matrix_edit estimate_transposed(bool back)
 {
 	product p;
 
@@ -81,8 +81,8 @@ static vn_matrix_edit turned(bool back)
 
 static void a_matrix_read_as_its_transpose_is_found(void)
 {
-	CU_ASSERT_EQUAL(turned(false).kind, VN_EDIT_TRANSPOSED);
-	CU_ASSERT_EQUAL(turned(true).kind, VN_EDIT_BACK);
+	CU_ASSERT_EQUAL(estimate_transposed(false).kind, VN_EDIT_TRANSPOSED);
+	CU_ASSERT_EQUAL(estimate_transposed(true).kind, VN_EDIT_BACK);
 }
 
 static void a_matrix_that_was_never_loaded_is_found(void)

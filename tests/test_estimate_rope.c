@@ -6,7 +6,7 @@
 
 /* layer1.q_rope of the llama. */
 enum { CALL = 17, STEPS = 1, S = CALL + STEPS, H = 6, K = 8 };
-#define TURN 6.283185307179586
+#define TWO_PI 6.283185307179586
 
 static float x[S * H * K], y[S * H * K];
 
@@ -25,7 +25,7 @@ static rotation own(void)
 
 static double frequency(const rotation *r, int pair)
 {
-	const double f = pow(r->theta, -2.0 * pair / r->width), length = TURN / f;
+	const double f = pow(r->theta, -2.0 * pair / r->width), length = TWO_PI / f;
 
 	if (r->over == 0 || length < r->context / r->high)
 		return f;

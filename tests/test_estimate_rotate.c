@@ -6,7 +6,7 @@
 
 /* ---- a rotation ------------------------------------------------------------------------------ */
 
-/* layer1.q_rope of the llama; all its pairs but the first turn eight times more slowly
+/* layer1.q_rope of the llama; all its pairs but the first rotate eight times more slowly
  * than theta says. */
 enum { CALL = 14, H = 6, K = 8 };
 
@@ -194,7 +194,7 @@ static void usual(double *at)
 		at[t] = t;
 }
 
-static void expect_turn(const double *at, int64_t first, int64_t last, double times, double plus)
+static void expect_rotation(const double *at, int64_t first, int64_t last, double times, double plus)
 {
 	vn_hypothesis h;
 
@@ -214,10 +214,10 @@ static void a_run_with_another_offset_is_found(void)
 	usual(at);
 	for (int t = 4; t < 9; t++)
 		at[t] -= 3;
-	expect_turn(at, 4, 8, 1, -3);
+	expect_rotation(at, 4, 8, 1, -3);
 	usual(at);
 	at[11] += 2;
-	expect_turn(at, 11, 11, 1, 2);
+	expect_rotation(at, 11, 11, 1, 2);
 }
 
 static void a_stretch_or_one_position_is_found(void)
@@ -226,15 +226,15 @@ static void a_stretch_or_one_position_is_found(void)
 
 	usual(at);
 	at[7] /= 4;
-	expect_turn(at, 7, 7, 0.25, 0);
+	expect_rotation(at, 7, 7, 0.25, 0);
 	usual(at);
 	for (int t = 6; t < T; t++)
 		at[t] *= 1.25;
-	expect_turn(at, 6, T - 1, 1.25, 0);
+	expect_rotation(at, 6, T - 1, 1.25, 0);
 	usual(at);
 	for (int t = 6; t < T; t++)
 		at[t] = 5;
-	expect_turn(at, 6, T - 1, 0, 5);
+	expect_rotation(at, 6, T - 1, 0, 5);
 }
 
 static void halves_are_rounded_down(void)
@@ -245,7 +245,7 @@ static void halves_are_rounded_down(void)
 	usual(at);
 	for (int t = 0; t < T; t++)
 		at[t] = t / 2;
-	expect_turn(at, 1, T - 1, 0.5, 0);
+	expect_rotation(at, 1, T - 1, 0.5, 0);
 	CU_ASSERT_TRUE(found(at, 0, &h));
 	CU_ASSERT_TRUE(h.change.rotate.map.whole);
 }

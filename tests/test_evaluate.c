@@ -18,11 +18,11 @@ static int32_t  text[MOST];
 
 typedef struct formula {
 	vn_dtype dtype;
-	double   noise;   /* added to the scores */
-	int      piece;   /* numbers handed over at a time */
-	int64_t  nan_at;  /* calls hand over a NaN in the row of this position; -1 */
-	int      turn_at; /* decoding: from this many tokens on, another token is highest; 0: never */
-	bool     echo;    /* the highest score is that of the token that went in */
+	double   noise;    /* added to the scores */
+	int      piece;    /* numbers handed over at a time */
+	int64_t  nan_at;   /* calls hand over a NaN in the row of this position; -1 */
+	int      parts_at; /* decoding: from this many tokens on, another token is highest; 0: never */
+	bool     echo;     /* the highest score is that of the token that went in */
 	int64_t  past, calls, longest, rows;
 	int32_t  seen[CONTEXT];
 } formula;
@@ -36,7 +36,7 @@ static double score_of(const formula *f, int64_t p, int64_t k)
 	double x = 2 * sin(1.3 * (double)k + sum) + f->noise * cos(7.7 * (double)k + (double)p);
 	if (f->echo && k == f->seen[p])
 		x += 9;
-	if (f->turn_at && p + 1 >= f->turn_at && k == 5)
+	if (f->parts_at && p + 1 >= f->parts_at && k == 5)
 		x += 100;
 	return p == f->nan_at && k == 3 ? (double)NAN : x;
 }
@@ -233,30 +233,30 @@ static void an_engine_does_not_part_from_itself(void)
 	CU_ASSERT_EQUAL(e.steps, CONTEXT - 32);
 }
 
-static void greedy_decoding_parts_where_the_candidate_turns(void)
+static void greedy_decoding_parts_where_the_candidate_differs(void)
 {
-	for (int turn = 32; turn <= 40; turn += 4) {
+	for (int at = 32; at <= 40; at += 4) {
 		formula             r = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } }, c = r;
 		const vn_engine     a = engine(&r), b = engine(&c);
 		vn_evaluate_options o = over(60, 64, 32);
 		vn_evaluation       e;
 
-		c.turn_at = turn; /* its row turn - 1 says 5 */
+		c.parts_at = at; /* its row at - 1 says 5 */
 		o.decode = 20;
 		CU_ASSERT_EQUAL_FATAL(vn_evaluate(&o, plan, &a, &b, &e, NULL), VN_OK);
-		CU_ASSERT_EQUAL(e.part_at, turn - 31);
-		CU_ASSERT_EQUAL(e.steps, turn - 31);
+		CU_ASSERT_EQUAL(e.part_at, at - 31);
+		CU_ASSERT_EQUAL(e.steps, at - 31);
 		CU_ASSERT_EQUAL(e.part[1], 5);
 		CU_ASSERT_NOT_EQUAL(e.part[0], 5);
 		CU_ASSERT_FALSE(e.part_tie);
 		/* What was decoded on the way is the reference's. */
 		formula again = { VN_F32, 0, 64, -1, 0, false, 0, 0, 0, 0, { 0 } };
 		memcpy(again.seen, text, 32 * sizeof *text);
-		for (int64_t p = 31; p < turn; p++) {
+		for (int64_t p = 31; p < at; p++) {
 			int64_t best = 0;
 			for (int64_t k = 0; k < V; k++)
 				best = stored(&again, p, k) > stored(&again, p, best) ? k : best;
-			CU_ASSERT_EQUAL(p + 1 < turn ? c.seen[p + 1] : e.part[0], best);
+			CU_ASSERT_EQUAL(p + 1 < at ? c.seen[p + 1] : e.part[0], best);
 			again.seen[p + 1] = (int32_t)best;
 		}
 	}
@@ -406,7 +406,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(every_token_is_scored_once_by_the_row_before_it),
 		TEST(an_engine_does_not_part_from_itself),
-		TEST(greedy_decoding_parts_where_the_candidate_turns),
+		TEST(greedy_decoding_parts_where_the_candidate_differs),
 		TEST(scores_without_numbers_are_counted_on_their_side),
 		TEST(an_engine_that_says_its_input_again_is_told_on),
 		TEST(a_near_tie_agrees_and_is_told_all_the_same),

@@ -42,7 +42,7 @@ static void fill(double *x, int n, int seed)
 		x[i] = (i * 7 + seed) % 11 - 5;
 }
 
-static void a_linear_layer_is_the_input_times_the_turned_weight(void)
+static void a_linear_layer_is_the_input_times_the_transposed_weight(void)
 {
 	vn_plan *p = toy();
 	double   x[T * D], w[F * D], y[T * F] = { 0 };
@@ -161,7 +161,7 @@ static void the_shares_of_time_rise_to_one_and_products_weigh_by_their_size(void
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(a_linear_layer_is_the_input_times_the_turned_weight),
+		TEST(a_linear_layer_is_the_input_times_the_transposed_weight),
 		TEST(grouped_queries_share_the_keys_of_their_head),
 		TEST(a_fused_product_has_the_width_of_all_three_and_its_weight_as_stored),
 		TEST(the_shares_of_time_rise_to_one_and_products_weigh_by_their_size),

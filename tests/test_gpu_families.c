@@ -1,5 +1,5 @@
 /* test_gpu_families.c: the pages of the families on the device: every value against
- * a double loop, layer norms, positions, slices, gelu and turned matrices with them. */
+ * a double loop, layer norms, positions, slices, gelu and transposed matrices with them. */
 #include "tests/test_gpu_truth.h"
 
 #include "libgpu/engine.h"

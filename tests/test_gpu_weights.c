@@ -20,7 +20,7 @@ static vn_plan *mixed_plan(void)
 
 	int x = vn_plan_embed(b, weight2(b, "table", 0, ROWS, WIDE), VN_POINT_EMBED);
 	vn_plan_layer(b, 0);
-	x = vn_plan_conv1d(b, x, weight2(b, "turned", 0, WIDE, M), -1, 0, VN_POINT_UP_PROJ);
+	x = vn_plan_conv1d(b, x, weight2(b, "transposed", 0, WIDE, M), -1, 0, VN_POINT_UP_PROJ);
 	vn_plan_linear(b, x, weight2(b, "plain", 0, OUT, M), -1, 0, VN_POINT_DOWN_PROJ);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
 	return p;
@@ -122,8 +122,8 @@ static void every_bfloat16_becomes_the_half_that_the_host_makes_of_it(void)
 				vn_weights_panel = hide ? 256 : panel;
 				vn_weights_upload = hide ? 8192 : upload;
 				check_bf16(o, (bool[]) { true, true, false }, "0.table");
-				check_bf16(o, (bool[]) { false, true, false }, "0.turned"); /* counted after the last */
-				vn_weights_halves_there = false;                            /* as the device does it */
+				check_bf16(o, (bool[]) { false, true, false }, "0.transposed"); /* counted after the last */
+				vn_weights_halves_there = false;                                /* as the device does it */
 				check_bf16(o, (bool[]) { true, true, false }, "0.table");
 				vn_device_hide_memory = false;
 				vn_weights_panel = panel;
@@ -234,8 +234,8 @@ static void weights_arrive_the_same_through_an_upload_buffer(void)
 		}
 }
 
-/* Two matrices that are turned over: rows of 40 numbers, and of 300. */
-static vn_plan *turned_plan(void)
+/* Two matrices that are transposed: rows of 40 numbers, and of 300. */
+static vn_plan *transposed_plan(void)
 {
 	vn_builder *b = vn_plan_begin(1, 211, 700);
 	vn_plan    *p = NULL;
@@ -259,7 +259,7 @@ static void weights_arrive_the_same_in_any_pieces(void)
 		for (int i = 0; i < 4; i++) {
 			model m;
 			keep  a, b;
-			model_start(&m, i & 1 ? turned_plan() : block_plan(small), VN_F32);
+			model_start(&m, i & 1 ? transposed_plan() : block_plan(small), VN_F32);
 			bool *want = want_all(m.plan, false);
 			gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, T, 1, &a);
 			vn_device_hide_memory = i & 2;

@@ -97,7 +97,7 @@ static void small_weights_of_a_deep_model_are_multiplied_once(void)
  * rows and chains that end early. */
 enum { FEW_T = 71, DEEP = 1101, ROWS = 75 };
 
-static float deep_x[FEW_T * DEEP], deep_w[ROWS * DEEP], turned[ROWS * DEEP], right[FEW_T * ROWS], got[FEW_T * ROWS];
+static float deep_x[FEW_T * DEEP], deep_w[ROWS * DEEP], transposed[ROWS * DEEP], right[FEW_T * ROWS], got[FEW_T * ROWS];
 
 static void multiply_by_chains(void)
 {
@@ -122,7 +122,7 @@ static void fill_deep(void)
 	for (int i = 0; i < ROWS * DEEP; i++)
 		deep_w[i] = vn_bf16_to_f32(vn_f32_to_bf16(number(3 * i + 1)));
 	for (int i = 0; i < ROWS * DEEP; i++)
-		turned[i % DEEP * ROWS + i / DEEP] = deep_w[i];
+		transposed[i % DEEP * ROWS + i / DEEP] = deep_w[i];
 	multiply_by_chains();
 }
 
@@ -167,7 +167,7 @@ static void neither_threads_nor_formats_nor_order_in_memory_change_a_bit(void)
 	const vn_policy  policy = { VN_F32, VN_F32, 0 };
 	const vn_tensor  form[] = { { VN_F32, { 2, { ROWS, DEEP } }, deep_w },
 		                        { VN_BF16, { 2, { ROWS, DEEP } }, stored },
-		                        { VN_F32, { 2, { DEEP, ROWS } }, turned } };
+		                        { VN_F32, { 2, { DEEP, ROWS } }, transposed } };
 	static const int threads[] = { 1, 2, 5 };
 
 	fill_deep();

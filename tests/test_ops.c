@@ -140,7 +140,7 @@ static void half_storage_overflows_where_a_half_does(void)
 
 /* ---- rope ------------------------------------------------------------------------------------ */
 
-static void rope_turns_pairs_half_a_head_apart(void)
+static void rope_rotates_pairs_half_a_head_apart(void)
 {
 	const struct {
 		int          T, H, K, R;
@@ -576,7 +576,7 @@ int main(void)
 		TEST(the_exponential_is_within_two_ulp_and_keeps_its_ends),
 		TEST(gated_and_added_are_their_formulas),
 		TEST(half_storage_overflows_where_a_half_does),
-		TEST(rope_turns_pairs_half_a_head_apart),
+		TEST(rope_rotates_pairs_half_a_head_apart),
 		TEST(rope_has_the_vector_of_the_specification),
 		TEST(attention_is_its_formula_with_scores_and_probabilities),
 		TEST(large_scores_do_not_overflow),

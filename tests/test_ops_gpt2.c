@@ -181,7 +181,7 @@ static void activations_are_their_formulas_and_gate_as_they_act(void)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Sizes around tiles, panels and the blocks that are turned over. */
+/* Sizes around tiles, panels and the blocks that are transposed. */
 static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 {
 	const struct {

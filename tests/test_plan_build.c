@@ -127,7 +127,7 @@ static void columns_that_are_not_there_cannot_be_taken(void)
 
 /* Another experiment than was built: the weight of c_proj (D,D) fits either way,
  * that of c_fc does not. */
-static void a_product_may_be_turned_over_where_the_shape_allows_it(void)
+static void a_weight_may_be_transposed_where_the_shape_allows_it(void)
 {
 	json_t  *o = json_loads("{\"n_embd\":16,\"n_layer\":1,\"n_head\":4,\"n_positions\":64,\"vocab_size\":32}", 0, NULL);
 	vn_plan *p;
@@ -259,7 +259,7 @@ int main(void)
 		TEST(a_weight_asked_for_twice_is_one_and_in_two_shapes_a_failure),
 		TEST(sizes_that_do_not_fit_are_refused_with_the_name),
 		TEST(columns_that_are_not_there_cannot_be_taken),
-		TEST(a_product_may_be_turned_over_where_the_shape_allows_it),
+		TEST(a_weight_may_be_transposed_where_the_shape_allows_it),
 		TEST(queries_keys_and_values_must_fit_together),
 		TEST(a_checkpoint_may_be_named_once),
 		TEST(the_first_failure_is_kept_and_later_calls_do_no_harm),

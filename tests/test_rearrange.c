@@ -83,8 +83,8 @@ static void exchanged_axes_are_found_with_their_order(void)
 		CU_ASSERT_EQUAL(h.change.result.list[i], (i + 1) % 3);
 }
 
-/* layer1.q_rope has an axis of heads. Token 0 is turned by nothing, so the rotation of one
- * token is its input. */
+/* layer1.q_rope has an axis of heads. Token 0 is rotated by an angle of 0, so the rotation of
+ * one token is its input. */
 static void heads_in_another_order_are_found_with_the_order(void)
 {
 	static const int order[] = { 1, 0, 2, 5, 4, 3 };

@@ -86,19 +86,19 @@ static void plans_that_go_on_with_the_checkpoint_share_it(void)
 	compare_llama(&e, NULL);
 	stand_at(&e, "logits", 0);
 	float *capped = logits_with(&e, "M9.cap@logits");
-	float *turned = logits_with(&e, "W12@logits");
+	float *other = logits_with(&e, "W12@logits");
 	float *kept = e.t.recompute->w[VN_OWN_WIDTH].unmodified[e.t.site->target];
 	CU_ASSERT_PTR_NOT_NULL_FATAL(kept);
 	CU_ASSERT_DOUBLE_EQUAL(capped[0], 30 * tanh((double)kept[0] / 30), 1e-5);
 	kept[0] = 60;
-	float *again = logits_with(&e, "M9.cap@logits"), *turned_again = logits_with(&e, "W12@logits");
+	float *again = logits_with(&e, "M9.cap@logits"), *other_again = logits_with(&e, "W12@logits");
 	CU_ASSERT_DOUBLE_EQUAL(again[0], 30 * tanh(2.0), 1e-5);
 	CU_ASSERT_EQUAL(again[1], capped[1]);
-	CU_ASSERT_EQUAL(turned_again[0], turned[0]);
+	CU_ASSERT_EQUAL(other_again[0], other[0]);
 	free(capped);
-	free(turned);
+	free(other);
 	free(again);
-	free(turned_again);
+	free(other_again);
 	end_explained(&e);
 }
 

@@ -229,7 +229,7 @@ static void reads(vn_recording *r, int step, const char *name, int64_t rows, int
 /* One tensor under two names in step 0, and filed under step 1 as well. */
 static void a_view_is_of_one_step_and_of_all_its_names(void)
 {
-	static const double all[] = { 1, 2, 3, 4, 5, 6 }, turned[] = { 4, 5, 6 }, columns[] = { 4, 5, 6 };
+	static const double all[] = { 1, 2, 3, 4, 5, 6 }, second_row[] = { 4, 5, 6 }, columns[] = { 4, 5, 6 };
 	hid_t step, f = make_file(&step), next = H5Gcreate2(f, "step.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	put_int(next, "position", 0);
 	put_int(next, "tokens", 2);
@@ -245,8 +245,8 @@ static void a_view_is_of_one_step_and_of_all_its_names(void)
 	CU_ASSERT_EQUAL(vn_view_rows(r, 0, 1, 2, &err), VN_ERR_USAGE); /* there are two */
 	CU_ASSERT_EQUAL(vn_view_rows(r, 7, 0, 1, &err), VN_ERR_USAGE);
 	CU_ASSERT_EQUAL(vn_view_rows(r, 0, 1, 1, &err), VN_OK);
-	reads(r, 0, "embed", 1, 3, turned);
-	reads(r, 0, "final_norm", 1, 3, turned);
+	reads(r, 0, "embed", 1, 3, second_row);
+	reads(r, 0, "final_norm", 1, 3, second_row);
 	reads(r, 1, "embed", 2, 3, all);
 	vn_recording_steps(r, &s);
 	CU_ASSERT_EQUAL(s[0].first_row, 1);

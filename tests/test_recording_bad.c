@@ -382,7 +382,7 @@ static void token_ids_must_fit_their_digest_and_positions(void)
 	is_refused("/run/token_ids", "element 1 is -1");
 }
 
-/* Bits turned over, also in a file without checksums: a recording or one line, and we
+/* Bits flipped, also in a file without checksums: a recording or one line, and we
  * are still here. Tests/fuzz does the same by the thousands. */
 static void damage_is_survived(void)
 {

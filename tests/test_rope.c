@@ -134,7 +134,7 @@ static void from_ten_thousand_on_they_are_within_one_ulp_of_torch(void)
 	}
 }
 
-static void the_sign_of_the_angle_turns_sin_and_not_cos(void)
+static void the_sign_of_the_angle_changes_sin_and_not_cos(void)
 {
 	for (size_t i = 0; i < COUNT(rope_hard); i++) {
 		const float a = from_bits(rope_hard[i].angle);
@@ -195,7 +195,7 @@ int main(void)
 		TEST(cos_and_sin_below_ten_thousand_have_the_bits_of_torch),
 		TEST(so_they_have_where_torch_is_not_correctly_rounded),
 		TEST(from_ten_thousand_on_they_are_within_one_ulp_of_torch),
-		TEST(the_sign_of_the_angle_turns_sin_and_not_cos),
+		TEST(the_sign_of_the_angle_changes_sin_and_not_cos),
 		TEST(an_angle_that_is_no_number_gives_none),
 		TEST(an_experiment_that_changes_nothing_is_none),
 		TEST(every_constant_of_an_experiment_makes_a_variant),

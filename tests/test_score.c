@@ -115,8 +115,8 @@ static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
 
 	compare_llama(&e, "A9@layer1.attn_context");
 	stand_at(&e, "layer1.attn_context", 0);
-	e.t.variants.floor = e.t.variants.floor_token = 1;
-	e.t.variants.floor_max = 1e3;
+	e.t.reference_variants.floor = e.t.reference_variants.floor_token = 1;
+	e.t.reference_variants.floor_max = 1e3;
 	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, &plain, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_try_arranged(&e.t, &e.t.own, &e.t.fine, &h, &e.err), VN_OK);
 	CU_ASSERT_TRUE(plain.limit_fraction > 1000);

@@ -55,17 +55,17 @@ static void an_order_moves_rows_columns_or_all(void)
 {
 	static const float    x[] = { 1, 2, 3, 4, 5, 6 };
 	static const float    rows[] = { 4, 5, 6, 1, 2, 3 }, cols[] = { 3, 2, 1, 6, 5, 4 };
-	static const float    turned[] = { 1, 4, 2, 5, 3, 6 }; /* (3,2) of (2,3) */
-	static const float    pieces[] = { 1, 2, 3, 0, 4, 5 }; /* read with a stride of 4: a zero behind every row */
+	static const float    transposed[] = { 1, 4, 2, 5, 3, 6 }; /* (3,2) of (2,3) */
+	static const float    pieces[] = { 1, 2, 3, 0, 4, 5 };     /* read with a stride of 4: a zero behind every row */
 	const vn_tensor       t = matrix(x, 2, 3), one = matrix(x, 1, 6);
 	const vn_weight_order r = { .kind = VN_ORDER_REVERSED }, c = { .kind = VN_ORDER_REVERSED, .axis = 1 };
-	const vn_weight_order turn = { .kind = VN_ORDER_TRANSPOSED, .p = { 2, 3 } };
+	const vn_weight_order order = { .kind = VN_ORDER_TRANSPOSED, .p = { 2, 3 } };
 	const vn_weight_order shear = { .kind = VN_ORDER_SHEARED, .p = { 4 } };
 
 	comes_out(&t, &as_they_are, 0, x, 6);
 	comes_out(&t, &r, 0, rows, 6);
 	comes_out(&t, &c, 0, cols, 6);
-	comes_out(&one, &turn, 0, turned, 6);
+	comes_out(&one, &order, 0, transposed, 6);
 	comes_out(&t, &shear, 0, pieces, 6);
 }
 

@@ -92,10 +92,10 @@ static void every_order_of_an_axis_has_each_row_once(void)
 static void another_shape_may_only_be_transposed(void)
 {
 	const vn_weight_name name = vn_weight_name_of("model.layers.0.mlp.down_proj.weight");
-	const vn_shape       a = { 2, { 24, 48 } }, turned = { 2, { 48, 24 } }, other = { 2, { 24, 24 } };
+	const vn_shape       a = { 2, { 24, 48 } }, transposed = { 2, { 48, 24 } }, other = { 2, { 24, 24 } };
 	vn_weight_order      o[VN_MOST_ORDERS];
 
-	CU_ASSERT_EQUAL(vn_weight_orders_of(&name, &a, &turned, &(vn_weight_heads) { 0 }, o), 1);
+	CU_ASSERT_EQUAL(vn_weight_orders_of(&name, &a, &transposed, &(vn_weight_heads) { 0 }, o), 1);
 	CU_ASSERT_EQUAL(o[0].kind, VN_ORDER_TRANSPOSED);
 	CU_ASSERT_EQUAL(o[0].id, VN_MISTAKE_W1);
 	CU_ASSERT_EQUAL(vn_weight_orders_of(&name, &a, &other, &(vn_weight_heads) { 0 }, o), 0);

@@ -149,7 +149,7 @@ def rope(x, theta, f=None, scaling=None):
                               1)
     if f == "left out":
         return x
-    if f == "position + 1, turned back":
+    if f == "position + 1, rotated back":
         return rotate(x, theta, -np.arange(1, T + 1), scaling=scaling)
     if isinstance(f, str) and f.startswith("llama3 "):  # "llama3 factor 32"
         _, what, n = f.split(" ")

@@ -334,20 +334,20 @@ case("nan", "qwen2", "not-finite", None,
      on(O, each(lambda x: np.where(np.arange(x.size).reshape(x.shape) < 5, np.float32("nan"), x))))
 case("missing", "qwen2", "missing", None, lambda m: {n: t for n, t in m.items() if not n.endswith(UP)})
 case("extra", "qwen2", "extra", None, put("model.layers.0.extra.weight", lambda m: m["model.norm.weight"]))
-case("square turned", "qwen2", "transposed", "W1", on(O, each(np.transpose)))
-case("square q turned", "qwen2", "transposed", "W1", on(Q, each(np.transpose)), likely=ORDER)
-case("turned and widened", "llama", "transposed", "W1",
+case("square transposed", "qwen2", "transposed", "W1", on(O, each(np.transpose)))
+case("square q transposed", "qwen2", "transposed", "W1", on(Q, each(np.transpose)), likely=ORDER)
+case("transposed and widened", "llama", "transposed", "W1",
      on(O, lambda t: as_format(values((t[0], t[1].T.copy())), "F32")), likely=[None])
-case("turned", "qwen3", "transposed", "W1", on(UP, each(np.transpose)))
-case("turned bytes", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.T.reshape(x.shape))))
-case("taken for turned", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.reshape(x.shape[::-1]).T)))
-case("qkv turned before the split", "llama", "reinterpreted", "W1b",
+case("transposed", "qwen3", "transposed", "W1", on(UP, each(np.transpose)))
+case("transposed bytes", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.T.reshape(x.shape))))
+case("taken for transposed", "qwen2", "reinterpreted", "W1b", on(UP, each(lambda x: x.reshape(x.shape[::-1]).T)))
+case("qkv transposed before the split", "llama", "reinterpreted", "W1b",
      together(("q_proj", "k_proj", "v_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
-case("qkv taken for turned", "qwen3", "reinterpreted", "W1b",
+case("qkv taken for transposed", "qwen3", "reinterpreted", "W1b",
      together(("q_proj", "k_proj", "v_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
-case("gate and up turned before the split", "qwen2", "reinterpreted", "W1b",
+case("gate and up transposed before the split", "qwen2", "reinterpreted", "W1b",
      together(("gate_proj", "up_proj"), lambda x: x.T.reshape(x.shape)), likely=ORDER)
-case("up and gate taken for turned", "mistral", "reinterpreted", "W1b",
+case("up and gate taken for transposed", "mistral", "reinterpreted", "W1b",
      together(("up_proj", "gate_proj"), lambda x: x.reshape(x.shape[::-1]).T), likely=ORDER)
 case("qkv shuffled", "llama", "order", None,
      together(("q_proj", "k_proj", "v_proj"), lambda x: RNG.permutation(x.reshape(-1)).reshape(x.shape)))

@@ -16,13 +16,13 @@
 
 /* ---- in a child ------------------------------------------------------------ */
 
-typedef struct job {
+typedef struct edit_job {
 	const char *path;
 	int         fd;
 	int64_t     bytes;
 	void (*change)(vn_edit *e, void *ctx);
 	void *ctx;
-} job;
+} edit_job;
 
 void vn_edit_fail(vn_edit *e, const char *object, const char *why)
 {
@@ -47,7 +47,7 @@ static bool flip_byte(int fd, int64_t at)
 	return read && pwrite(fd, &byte, 1, at) == 1;
 }
 
-static hid_t open_to_change(const job *j)
+static hid_t open_to_change(const edit_job *j)
 {
 	vn_driver  *d = vn_driver_create(j->fd, j->path, j->bytes);
 	const hid_t how = H5Pcreate(H5P_FILE_ACCESS);
@@ -64,9 +64,9 @@ static hid_t open_to_change(const job *j)
 
 static void edit_in_child(void *ctx, int pipe)
 {
-	const job *j = ctx;
-	vn_edit    e = { .path = j->path, .file = H5I_INVALID_HID };
-	char       frame[sizeof(int32_t) + VN_ERROR_MAX] = { 0 };
+	const edit_job *j = ctx;
+	vn_edit         e = { .path = j->path, .file = H5I_INVALID_HID };
+	char            frame[sizeof(int32_t) + VN_ERROR_MAX] = { 0 };
 
 	vn_child_patience(600); /* it may have gigabytes to write */
 	vn_h5_lock();
@@ -85,7 +85,7 @@ static void edit_in_child(void *ctx, int pipe)
 
 vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), void *ctx, vn_error *err)
 {
-	job         j = { .path = path, .fd = open(path, O_RDWR | O_CLOEXEC), .change = change, .ctx = ctx };
+	edit_job    j = { .path = path, .fd = open(path, O_RDWR | O_CLOEXEC), .change = change, .ctx = ctx };
 	vn_child    child;
 	int         kind = -1;
 	void       *data = NULL;

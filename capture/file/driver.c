@@ -12,24 +12,24 @@
 #include <unistd.h>
 
 /* A write of HDF5 that is not on disk yet. */
-typedef struct pending {
+typedef struct pending_write {
 	haddr_t    at;
 	size_t     bytes;
 	H5FD_mem_t type;
 	void      *data;
-} pending;
+} pending_write;
 
 struct vn_driver {
-	int         fd;
-	const char *path;
-	haddr_t     eoa, eof; /* in HDF5's view of the file */
-	haddr_t     length;   /* the file on disk has at least this many bytes */
-	bool        passes;   /* nothing is kept */
-	haddr_t     held;     /* bytes on disk before this offset stay unchanged; 0: none */
-	pending    *log;      /* in write order */
-	size_t      n_log;
-	haddr_t    *seen; /* addresses published earlier, an open hash table; 0: free */
-	size_t      n_seen, room_seen;
+	int            fd;
+	const char    *path;
+	haddr_t        eoa, eof; /* in HDF5's view of the file */
+	haddr_t        length;   /* the file on disk has at least this many bytes */
+	bool           passes;   /* nothing is kept */
+	haddr_t        held;     /* bytes on disk before this offset stay unchanged; 0: none */
+	pending_write *log;      /* in write order */
+	size_t         n_log;
+	haddr_t       *seen; /* addresses published earlier, an open hash table; 0: free */
+	size_t         n_seen, room_seen;
 };
 
 /* The handle HDF5 holds: its own fields and our file. */
@@ -132,9 +132,9 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 	}
 	memset(to + have, 0, bytes - have);
 	for (size_t i = 0; i < d->n_log; i++) {
-		const pending *p = &d->log[i];
-		haddr_t        first = p->at > at ? p->at : at;
-		haddr_t        last = p->at + p->bytes < at + bytes ? p->at + p->bytes : at + bytes;
+		const pending_write *p = &d->log[i];
+		haddr_t              first = p->at > at ? p->at : at;
+		haddr_t              last = p->at + p->bytes < at + bytes ? p->at + p->bytes : at + bytes;
 		if (first < last)
 			memcpy(to + (first - at), (const char *)p->data + (first - p->at), (size_t)(last - first));
 	}
@@ -163,11 +163,11 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 	}
 	if (at < d->held && replace_kept(d, at, bytes, buffer))
 		return 0;
-	pending *log = vn_grown(d->log, (size_t)d->n_log, sizeof *log);
+	pending_write *log = vn_grown(d->log, (size_t)d->n_log, sizeof *log);
 	if (!log)
 		return -1;
 	d->log = log;
-	pending p = { .at = at, .bytes = bytes, .type = type, .data = malloc(bytes ? bytes : 1) };
+	pending_write p = { .at = at, .bytes = bytes, .type = type, .data = malloc(bytes ? bytes : 1) };
 	if (!p.data)
 		return -1;
 	memcpy(p.data, buffer, bytes);
@@ -342,9 +342,9 @@ static bool is_known_address(const vn_driver *d, haddr_t at)
 
 /* Order of publishing: data nothing on disk refers to; the file's length; strings, which others
  * refer to; indices of links, which were held; the rest. */
-enum { FRESH, LENGTH, STRINGS, INDICES, LINKS, N_TURNS, LATER };
+enum { FRESH, LENGTH, STRINGS, INDICES, LINKS, N_STAGES, LATER };
 
-static int turn_of(const vn_driver *d, const pending *p)
+static int stage_of(const vn_driver *d, const pending_write *p)
 {
 	if (p->at < d->held)
 		return LATER;
@@ -368,23 +368,23 @@ static vn_status lengthen_file(vn_driver *d, vn_error *err)
 vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 {
 	vn_status st = VN_OK;
-	int      *turn = malloc((d->n_log + 1) * sizeof *turn);
+	int      *stage = malloc((d->n_log + 1) * sizeof *stage);
 
-	if (!turn)
+	if (!stage)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 	for (size_t i = 0; i < d->n_log; i++)
-		turn[i] = turn_of(d, &d->log[i]);
-	for (int now = FRESH; now < N_TURNS && !st; now++) {
+		stage[i] = stage_of(d, &d->log[i]);
+	for (int now = FRESH; now < N_STAGES && !st; now++) {
 		if (now == LENGTH)
 			st = lengthen_file(d, err);
 		for (size_t i = 0; i < d->n_log && !st; i++) {
-			const pending *p = &d->log[i];
-			if (turn[i] != now)
+			const pending_write *p = &d->log[i];
+			if (stage[i] != now)
 				continue;
 			st = vn_write_at(d->fd, d->path, "its structure", p->data, p->bytes, (long long)p->at, err);
 		}
 	}
-	free(turn);
+	free(stage);
 	/* Only now: after a failure everything is written again in the same order. */
 	for (size_t i = 0; i < d->n_log && !st; i++)
 		if (d->log[i].at >= d->held && !remember_address(d, d->log[i].at))

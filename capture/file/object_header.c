@@ -21,13 +21,13 @@ enum { CONSTANT = 1, NOT_SHARED = 4 }; /* flags of messages */
 enum { MOST_CHUNKS = 16, LEAST_COLLECTION = 4096 };
 
 /* A range of bytes read from the front; `bad` is set for good once it is too short. */
-typedef struct piece {
+typedef struct byte_range {
 	const unsigned char *p;
 	size_t               n;
 	bool                 bad;
-} piece;
+} byte_range;
 
-static const unsigned char *take_bytes(piece *c, size_t n)
+static const unsigned char *take_bytes(byte_range *c, size_t n)
 {
 	const unsigned char *p = c->p;
 	if (c->bad || n > c->n) {
@@ -39,7 +39,7 @@ static const unsigned char *take_bytes(piece *c, size_t n)
 	return p;
 }
 
-static uint64_t read_number(piece *c, size_t n) /* little-endian number of n bytes */
+static uint64_t read_number(byte_range *c, size_t n) /* little-endian number of n bytes */
 {
 	const unsigned char *p = take_bytes(c, n);
 	uint64_t             x = 0;
@@ -85,7 +85,7 @@ static uint32_t checksum_of(const unsigned char *p, size_t n)
 		const size_t  m = n < 12 ? n : 12;
 		unsigned char twelve[12] = { 0 };
 		memcpy(twelve, p, m);
-		piece c = { twelve, sizeof twelve, false };
+		byte_range c = { twelve, sizeof twelve, false };
 		for (int i = 0; i < 3; i++)
 			s[i] += x[i] = (uint32_t)read_number(&c, 4);
 		n -= m;
@@ -108,7 +108,7 @@ static uint32_t checksum_of(const unsigned char *p, size_t n)
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-typedef struct reading {
+typedef struct header_reading {
 	vn_header_reader          *r;
 	const vn_header_attribute *list;
 	int                        n;
@@ -118,10 +118,10 @@ typedef struct reading {
 	uint64_t                   chunk[MOST_CHUNKS], bytes[MOST_CHUNKS];
 	int                        n_chunks;
 	uint64_t                   messages;
-} reading;
+} header_reading;
 
 /* Dataspace versions 1 and 2; only simple and scalar ones of fixed size. */
-static bool read_shape(piece c, vn_shape *s)
+static bool read_shape(byte_range c, vn_shape *s)
 {
 	const uint64_t version = read_number(&c, 1), rank = read_number(&c, 1), flags = read_number(&c, 1);
 	const uint64_t kind = read_number(&c, 1);
@@ -144,7 +144,7 @@ static bool read_shape(piece c, vn_shape *s)
 }
 
 /* Datatype version 1, integers and floats. Messages of old headers end in zero padding. */
-static bool read_type(piece c, vn_object_header *h)
+static bool read_type(byte_range c, vn_object_header *h)
 {
 	const size_t         bytes = c.n && c.p[0] == 0x10 ? 12 : c.n && c.p[0] == 0x11 ? 20 : 0;
 	const unsigned char *p = take_bytes(&c, bytes);
@@ -155,7 +155,7 @@ static bool read_type(piece c, vn_object_header *h)
 }
 
 /* Layout versions 3 and 4, contiguous only. */
-static bool read_layout(piece c, vn_object_header *h)
+static bool read_layout(byte_range c, vn_object_header *h)
 {
 	const uint64_t version = read_number(&c, 1), kind = read_number(&c, 1);
 	h->offset = read_number(&c, 8);
@@ -165,7 +165,7 @@ static bool read_layout(piece c, vn_object_header *h)
 
 /* Fill value versions 2 and 3. The flags of version 3 hold the allocation time, the write time, and
  * whether a value is undefined or given. */
-static bool read_fill(piece c)
+static bool read_fill(byte_range c)
 {
 	const uint64_t version = read_number(&c, 1), first = read_number(&c, 1);
 	if (version == 3)
@@ -185,13 +185,13 @@ static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 	h->whole = false;
 	if (!(p = read_bytes(r, &r->heap, at, 16)) || memcmp(p, "GCOL\1\0\0\0", 8) != 0)
 		return false;
-	piece          all = { p + 8, 8, false };
+	byte_range     all = { p + 8, 8, false };
 	const uint64_t size = read_number(&all, 8);
 	if (size < LEAST_COLLECTION || size > VN_HEADER_WINDOW / 2 || !(p = read_bytes(r, &r->heap, at, (size_t)size)))
 		return false;
 	h->at = at;
 	h->n = 1;
-	for (all = (piece) { p + 16, (size_t)size - 16, false }; all.n >= 16;) {
+	for (all = (byte_range) { p + 16, (size_t)size - 16, false }; all.n >= 16;) {
 		const size_t   left = all.n;
 		const uint64_t which = read_number(&all, 2);
 		take_bytes(&all, 6);
@@ -220,7 +220,7 @@ static const vn_collection *find_collection(vn_header_reader *r, uint64_t at)
 }
 
 /* Reads object `index` of a global heap collection as a string. */
-static bool read_string(const reading *g, piece data, char *to, size_t room)
+static bool read_string(const header_reading *g, byte_range data, char *to, size_t room)
 {
 	const uint64_t bytes = read_number(&data, 4), at = read_number(&data, 8), index = read_number(&data, 4);
 	if (data.bad || bytes >= room)
@@ -256,7 +256,7 @@ static bool is_type(vn_header_attribute_kind kind, const unsigned char *type, si
 	return false;
 }
 
-static bool read_value(const reading *g, const vn_header_attribute *s, piece data)
+static bool read_value(const header_reading *g, const vn_header_attribute *s, byte_range data)
 {
 	char *to = g->to + s->offset;
 	if (s->kind == VN_ATTRIBUTE_TEXT)
@@ -268,7 +268,7 @@ static bool read_value(const reading *g, const vn_header_attribute *s, piece dat
 
 /* Attribute versions 3 and 1. In version 1 fields are padded to multiples of eight. HDF5 parses
  * every attribute to find one, so attributes that are not looked for must have these types too. */
-static bool read_attribute(reading *g, piece c)
+static bool read_attribute(header_reading *g, byte_range c)
 {
 	const uint64_t version = read_number(&c, 1), flags = read_number(&c, 1);
 	const size_t   name_bytes = read_number(&c, 2), type_bytes = read_number(&c, 2), space_bytes = read_number(&c, 2);
@@ -284,7 +284,7 @@ static bool read_attribute(reading *g, piece c)
 	while (!is_type(kind, type, type_bytes))
 		if (kind++ == VN_ATTRIBUTE_REAL)
 			return false;
-	if (!read_shape((piece) { space, space_bytes, false }, &shape) || shape.rank != 0 ||
+	if (!read_shape((byte_range) { space, space_bytes, false }, &shape) || shape.rank != 0 ||
 	    c.n < (kind == VN_ATTRIBUTE_TEXT ? 16 : 8))
 		return false;
 	for (int i = 0; i < g->n; i++)
@@ -297,7 +297,7 @@ static bool read_attribute(reading *g, piece c)
 }
 
 /* Attributes stored outside the header: there must be none. */
-static bool read_attribute_info(piece c)
+static bool read_attribute_info(byte_range c)
 {
 	const uint64_t version = read_number(&c, 1), flags = read_number(&c, 1);
 	take_bytes(&c, flags & 1 ? 2 : 0);
@@ -307,7 +307,7 @@ static bool read_attribute_info(piece c)
 	return version == 0 && flags <= 3 && !c.bad;
 }
 
-static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
+static bool read_message(header_reading *g, uint64_t type, uint64_t flags, byte_range c)
 {
 	if (flags & ~(uint64_t)(CONSTANT | NOT_SHARED))
 		return false; /* stored elsewhere, or not for older readers */
@@ -321,7 +321,7 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 	case DATATYPE: return read_type(c, g->h);
 	case FILL: /* applies to unwritten data, and all data is written */ return read_fill(c);
 	case REFERENCE_COUNT: /* a tensor with two names */
-		return c.n == 5 && c.p[0] == 0 && read_number(&(piece) { c.p + 1, 4, false }, 4) > 0;
+		return c.n == 5 && c.p[0] == 0 && read_number(&(byte_range) { c.p + 1, 4, false }, 4) > 0;
 	case TIME: return c.n >= 8 && c.p[0] == 1;
 	case LAYOUT: return read_layout(c, g->h);
 	case ATTRIBUTE: return read_attribute(g, c);
@@ -339,7 +339,7 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 /* head: size of a message header. Type, size and flags take 1, 2 and 1 bytes of it; in version 1
  * they take 2, 2 and 1 of its 8, and sizes are multiples of eight. In version 2 a chunk may end in
  * a gap too small for a message, if nothing else in it is unused. */
-static bool read_messages(reading *g, piece c, size_t head)
+static bool read_messages(header_reading *g, byte_range c, size_t head)
 {
 	bool unused = false;
 	while (c.n >= head) {
@@ -348,7 +348,7 @@ static bool read_messages(reading *g, piece c, size_t head)
 		g->messages++;
 		unused |= type == 0;
 		const unsigned char *p = take_bytes(&c, (size_t)size);
-		if (!p || (head == 8 && size % 8) || !read_message(g, type, flags, (piece) { p, (size_t)size, false }))
+		if (!p || (head == 8 && size % 8) || !read_message(g, type, flags, (byte_range) { p, (size_t)size, false }))
 			return false;
 	}
 	return c.n == 0 || (head != 8 && !unused);
@@ -357,11 +357,11 @@ static bool read_messages(reading *g, piece c, size_t head)
 /* Whether n bytes are followed by their checksum. */
 static bool has_checksum(const unsigned char *p, size_t n)
 {
-	piece c = { p + n, 4, false };
+	byte_range c = { p + n, 4, false };
 	return (uint32_t)read_number(&c, 4) == checksum_of(p, n);
 }
 
-static bool read_new(reading *g, uint64_t address, const unsigned char *p)
+static bool read_new(header_reading *g, uint64_t address, const unsigned char *p)
 {
 	vn_header_window *w = &g->r->header;
 	const unsigned    flags = p[5], size_bytes = 1u << (flags & 3);
@@ -371,35 +371,35 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 	if (!(p = read_bytes(g->r, w, address, prefix)))
 		return false;
 	if (flags & 0x10) { /* limits on attributes: when to move them out of the header, and when back */
-		piece          phase = { p + prefix - size_bytes - 4, 4, false };
+		byte_range     phase = { p + prefix - size_bytes - 4, 4, false };
 		const uint64_t most = read_number(&phase, 2);
 		if (read_number(&phase, 2) > most)
 			return false;
 	}
-	piece          at = { p + prefix - size_bytes, size_bytes, false };
+	byte_range     at = { p + prefix - size_bytes, size_bytes, false };
 	const uint64_t size = read_number(&at, size_bytes);
 	if (size > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, address, prefix + (size_t)size + 4)) ||
 	    !has_checksum(p, prefix + (size_t)size) ||
-	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
+	    !read_messages(g, (byte_range) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
 		return false;
 	for (int i = 0; i < g->n_chunks; i++) { /* the loop may find more */
 		const uint64_t n = g->bytes[i];
 		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)n)) ||
 		    memcmp(p, "OCHK", 4) != 0 || !has_checksum(p, (size_t)n - 4) ||
-		    !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
+		    !read_messages(g, (byte_range) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
 			return false;
 	}
 	return true;
 }
 
 /* Version 1 has no checksums, but states its number of messages. */
-static bool read_old(reading *g, uint64_t address)
+static bool read_old(header_reading *g, uint64_t address)
 {
 	vn_header_window    *w = &g->r->header;
 	const unsigned char *p = read_bytes(g->r, w, address, 16);
 	if (!p || p[0] != 1 || p[1] != 0)
 		return false;
-	piece          c = { p + 2, 14, false };
+	byte_range     c = { p + 2, 14, false };
 	const uint64_t messages = read_number(&c, 2);
 	take_bytes(&c, 4);
 	g->chunk[0] = address + 16;
@@ -407,12 +407,12 @@ static bool read_old(reading *g, uint64_t address)
 	g->n_chunks = 1;
 	for (int i = 0; i < g->n_chunks; i++)
 		if (g->bytes[i] > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)g->bytes[i])) ||
-		    !read_messages(g, (piece) { p, (size_t)g->bytes[i], false }, 8))
+		    !read_messages(g, (byte_range) { p, (size_t)g->bytes[i], false }, 8))
 			return false;
 	return g->messages == messages;
 }
 
-static bool read_chunks(reading *g, uint64_t address)
+static bool read_chunks(header_reading *g, uint64_t address)
 {
 	const unsigned char *p = read_bytes(g->r, &g->r->header, address, 6);
 	return p && memcmp(p, "OHDR\2", 5) == 0 ? read_new(g, address, p) : read_old(g, address);
@@ -422,7 +422,7 @@ bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_heade
                            vn_object_header *h)
 {
 	const uint32_t needed = 1u << DATASPACE | 1u << DATATYPE | 1u << LAYOUT;
-	reading        g = { .r = r, .list = list, .n = n, .to = to, .h = h };
+	header_reading g = { .r = r, .list = list, .n = n, .to = to, .h = h };
 	*h = (vn_object_header) { 0 };
 	return read_chunks(&g, address) && (g.met & needed) == needed;
 }

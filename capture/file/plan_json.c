@@ -158,11 +158,11 @@ static bool have_distinct_names(named *list, int n, const char **twice)
 	return true;
 }
 
-typedef struct reader {
+typedef struct plan_reader {
 	vn_plan  *p;
 	named    *value, *weight;
 	vn_error *err;
-} reader;
+} plan_reader;
 
 static vn_status refuse_row(vn_error *err, const char *table, int i, const char *what)
 {
@@ -304,7 +304,7 @@ static const char *read_constants(vn_plan *p, const json_t *constants, vn_node *
 	return have == json_object_size(constants) ? NULL : "a constant is unknown";
 }
 
-static const char *read_node(reader *r, const json_t *j, vn_node *n)
+static const char *read_node(plan_reader *r, const json_t *j, vn_node *n)
 {
 	const char *op = json_string_value(json_object_get(j, "op"));
 	const char *why;
@@ -322,7 +322,7 @@ static const char *read_node(reader *r, const json_t *j, vn_node *n)
 	return read_constants(r->p, json_object_get(j, "const"), n);
 }
 
-static vn_status read_weights(reader *r, const vn_plan_text *t)
+static vn_status read_weights(plan_reader *r, const vn_plan_text *t)
 {
 	const char *twice;
 	for (int i = 0; i < t->n_weights; i++) {
@@ -339,7 +339,7 @@ static vn_status read_weights(reader *r, const vn_plan_text *t)
 	return VN_OK;
 }
 
-static vn_status read_values(reader *r, const vn_plan_text *t)
+static vn_status read_values(plan_reader *r, const vn_plan_text *t)
 {
 	const char *twice;
 	for (int i = 0; i < t->n_values; i++) {
@@ -371,7 +371,7 @@ static vn_status read_values(reader *r, const vn_plan_text *t)
 	return VN_OK;
 }
 
-static vn_status read_nodes(reader *r, const vn_plan_text *t)
+static vn_status read_nodes(plan_reader *r, const vn_plan_text *t)
 {
 	for (int i = 0; i < t->n_nodes; i++) {
 		json_t     *j = parse_line(t->node[i]);
@@ -395,8 +395,8 @@ static vn_status settle_plan(vn_plan *p, vn_error *err)
 
 vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err)
 {
-	reader    r = { .p = calloc(1, sizeof *r.p), .err = err };
-	vn_status st = VN_OK;
+	plan_reader r = { .p = calloc(1, sizeof *r.p), .err = err };
+	vn_status   st = VN_OK;
 
 	*plan = NULL;
 	if (t->n_nodes > MOST_LINES || t->n_values > MOST_LINES || t->n_weights > MOST_LINES) {

@@ -25,10 +25,10 @@ enum { MOST_TIMES = 1100, HEAD = 1 << 16 };
 enum { AHEAD_BYTES = 64 << 20, AHEAD_GROWS = 4, AHEAD_MOST = 1024 };
 
 enum { FAILED, MEMBER, DONE }; /* frame types; a MEMBER frame begins with: */
-typedef struct member {
+typedef struct npz_member {
 	uint64_t size, packed;
 	char     name[2 * VN_NAME_MAX];
-} member;
+} npz_member;
 
 typedef struct archive {
 	int        fd;
@@ -54,20 +54,20 @@ static uint64_t round_up(uint64_t bytes)
 
 /* ---- in a child -------------------------------------------------------------------------- */
 
-typedef struct task {
+typedef struct unpack_task {
 	const char *path;
 	archive    *s;
 	int         pipe;
 	zip_error_t error;
 	uint64_t    at; /* of the file */
-} task;
+} unpack_task;
 
 /* libzip's own reader opens the file by name; the sandbox has only a descriptor,
  * so this one uses pread. */
 static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_source_cmd_t what)
 {
-	task   *t = ctx;
-	ssize_t n;
+	unpack_task *t = ctx;
+	ssize_t      n;
 
 	switch (what) {
 	case ZIP_SOURCE_OPEN: t->at = 0; return 0;
@@ -100,7 +100,7 @@ static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_sour
 	}
 }
 
-static zip_t *open_zip(task *t, int pipe)
+static zip_t *open_zip(unpack_task *t, int pipe)
 {
 	zip_error_t   why;
 	zip_source_t *source;
@@ -117,7 +117,7 @@ static zip_t *open_zip(task *t, int pipe)
 }
 
 /* Reads the first n bytes of a member; fewer are an error. */
-static void read_member(const task *t, zip_t *z, size_t which, const char *name, void *to, size_t n)
+static void read_member(const unpack_task *t, zip_t *z, size_t which, const char *name, void *to, size_t n)
 {
 	zip_file_t *f = zip_fopen_index(z, which, 0);
 	size_t      at = 0;
@@ -135,7 +135,7 @@ static void read_member(const task *t, zip_t *z, size_t which, const char *name,
 	zip_fclose(f);
 }
 
-static void stat_member(const task *t, zip_t *z, size_t which, zip_stat_t *x)
+static void stat_member(const unpack_task *t, zip_t *z, size_t which, zip_stat_t *x)
 {
 	const zip_uint64_t need = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
 	if (zip_stat_index(z, which, ZIP_FL_ENC_RAW, x) != 0 || (x->valid & need) != need)
@@ -146,18 +146,18 @@ static void stat_member(const task *t, zip_t *z, size_t which, zip_stat_t *x)
 static void list_members(void *ctx, int pipe)
 {
 	static struct {
-		member        m;
+		npz_member    m;
 		unsigned char head[HEAD];
 	} frame;
-	task      *t = ctx;
-	zip_stat_t x;
+	unpack_task *t = ctx;
+	zip_stat_t   x;
 
 	vn_child_patience(60);
 	zip_t *z = open_zip(t, pipe);
 	for (zip_int64_t i = 0, n = zip_get_num_entries(z, 0); i < n; i++) {
 		stat_member(t, z, (size_t)i, &x);
 		const size_t some = x.size < HEAD ? (size_t)x.size : HEAD, name = strlen(x.name);
-		frame.m = (member) { .size = x.size, .packed = x.comp_size };
+		frame.m = (npz_member) { .size = x.size, .packed = x.comp_size };
 		if (name < 5 || strcmp(x.name + name - 4, ".npy") != 0 || name >= sizeof frame.m.name)
 			vn_child_refuse(pipe, "%s: %.127s: is not a .npy file", t->path, x.name);
 		if (x.size / MOST_TIMES > x.comp_size)
@@ -172,9 +172,9 @@ static void list_members(void *ctx, int pipe)
 /* Reads members [from, to) into the shared memory. */
 static void read_members(void *ctx, int pipe)
 {
-	task      *t = ctx;
-	archive   *s = t->s;
-	zip_stat_t x;
+	unpack_task *t = ctx;
+	archive     *s = t->s;
+	zip_stat_t   x;
 
 	vn_child_patience(60 + (int)(s->room.bytes / 20000000 < 100000 ? s->room.bytes / 20000000
 	                                                               : 100000)); /* zlib is faster than this rate */
@@ -193,7 +193,7 @@ static void read_members(void *ctx, int pipe)
 /* ---- here ---------------------------------------------------------------------------------- */
 
 /* head (bytes): what the child sent of the member. */
-static vn_status add_member(vn_dump *d, const member *m, const unsigned char *head, size_t bytes, vn_error *err)
+static vn_status add_member(vn_dump *d, const npz_member *m, const unsigned char *head, size_t bytes, vn_error *err)
 {
 	archive     *s = d->state;
 	vn_npy       npy;
@@ -233,18 +233,17 @@ static vn_status add_member(vn_dump *d, const member *m, const unsigned char *he
 /* Frames until DONE. */
 static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_error *err)
 {
-	archive  *s = d->state;
-	task      t = { .path = d->path, .s = s };
-	vn_child  child;
-	int       kind = FAILED;
-	vn_status st = vn_child_start(
-		&child,
-		&(vn_child_task) { .path = d->path, .what = "zip", .file = s->fd, .slow = true, .work = work, .ctx = &t }, err);
+	archive            *s = d->state;
+	unpack_task         t = { .path = d->path, .s = s };
+	const vn_child_task how = { .path = d->path, .what = "zip", .file = s->fd, .slow = true, .work = work, .ctx = &t };
+	vn_child            child;
+	int                 kind = FAILED;
+	vn_status           st = vn_child_start(&child, &how, err);
 
 	while (!st && kind != DONE) {
-		void  *data = NULL;
-		size_t bytes = 0;
-		member m;
+		void      *data = NULL;
+		size_t     bytes = 0;
+		npz_member m;
 		if ((st = vn_child_receive(&child, &kind, &data, &bytes, err)))
 			break;
 		if (kind == MEMBER && work == list_members && bytes >= sizeof m) {

@@ -12,7 +12,7 @@
 
 enum { LONGEST = 63 /* bytes of a number */ };
 
-typedef struct reader {
+typedef struct text_reader {
 	const char *path, *at, *end;
 	int         line;
 	vn_dtype    dtype;
@@ -21,10 +21,10 @@ typedef struct reader {
 	int64_t     n;    /* numbers so far */
 	double     *x;
 	int64_t     rows, width; /* lines with numbers; numbers on each line */
-} reader;
+} text_reader;
 
 /* Reads "# dtype f32 shape 17 14 64" and ignores other comments. */
-static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *err)
+static vn_status read_comment(text_reader *t, const char *from, size_t n, vn_error *err)
 {
 	char text[400], *rest = NULL, *word;
 
@@ -50,7 +50,7 @@ static vn_status read_comment(reader *t, const char *from, size_t n, vn_error *e
 	return VN_OK;
 }
 
-static vn_status append_number(reader *t, double x, vn_error *err)
+static vn_status append_number(text_reader *t, double x, vn_error *err)
 {
 	double *more = vn_grown(t->x, (size_t)t->n, sizeof *more);
 	if (!more)
@@ -60,7 +60,7 @@ static vn_status append_number(reader *t, double x, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status read_number(reader *t, const char *from, size_t n, vn_error *err)
+static vn_status read_number(text_reader *t, const char *from, size_t n, vn_error *err)
 {
 	char   text[LONGEST + 1], *end;
 	double x = 0;
@@ -77,7 +77,7 @@ static vn_status read_number(reader *t, const char *from, size_t n, vn_error *er
 	return append_number(t, x, err);
 }
 
-static vn_status read_line(reader *t, const char *end, vn_error *err)
+static vn_status read_line(text_reader *t, const char *end, vn_error *err)
 {
 	static const char between[] = " \t\r,";
 	const int64_t     before = t->n;
@@ -110,7 +110,7 @@ static vn_status read_line(reader *t, const char *end, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status shape_of(reader *t, vn_error *err)
+static vn_status shape_of(text_reader *t, vn_error *err)
 {
 	char text[VN_SHAPE_TEXT];
 
@@ -134,8 +134,8 @@ static vn_status shape_of(reader *t, vn_error *err)
 vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
                        void **data, vn_error *err)
 {
-	reader    t = { .path = path, .at = text, .end = text + bytes, .dtype = VN_F32 };
-	vn_status st = VN_OK;
+	text_reader t = { .path = path, .at = text, .end = text + bytes, .dtype = VN_F32 };
+	vn_status   st = VN_OK;
 
 	*data = NULL;
 	while (!st && t.at < t.end) {

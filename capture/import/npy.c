@@ -9,18 +9,18 @@
 
 /* ---- a literal of Python ----------------------------------------------------------------- */
 
-typedef struct reader {
+typedef struct npy_reader {
 	const char *at, *end;
 	const char *why; /* NULL: no error */
-} reader;
+} npy_reader;
 
-static void skip_blanks(reader *r)
+static void skip_blanks(npy_reader *r)
 {
 	while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
 		r->at++;
 }
 
-static bool take_sign(reader *r, char c)
+static bool take_sign(npy_reader *r, char c)
 {
 	skip_blanks(r);
 	if (r->at == r->end || *r->at != c)
@@ -29,14 +29,14 @@ static bool take_sign(reader *r, char c)
 	return true;
 }
 
-static void need_sign(reader *r, char c, const char *why)
+static void need_sign(npy_reader *r, char c, const char *why)
 {
 	if (!r->why && !take_sign(r, c))
 		r->why = why;
 }
 
 /* A string in single or double quotes, without escapes. */
-static bool take_quoted(reader *r, char *to, size_t room)
+static bool take_quoted(npy_reader *r, char *to, size_t room)
 {
 	skip_blanks(r);
 	if (r->at == r->end || (*r->at != '\'' && *r->at != '"'))
@@ -53,7 +53,7 @@ static bool take_quoted(reader *r, char *to, size_t room)
 	return true;
 }
 
-static bool take_word(reader *r, const char *w)
+static bool take_word(npy_reader *r, const char *w)
 {
 	const size_t n = strlen(w);
 	skip_blanks(r);
@@ -63,7 +63,7 @@ static bool take_word(reader *r, const char *w)
 	return true;
 }
 
-static void read_shape(reader *r, vn_shape *shape)
+static void read_shape(npy_reader *r, vn_shape *shape)
 {
 	shape->rank = 0;
 	need_sign(r, '(', "its shape is not a tuple");
@@ -129,7 +129,7 @@ static const char *parse_descr(const char *descr, vn_import_layout *l)
 		   "uint16 or uint8";
 }
 
-static void read_header(reader *r, vn_npy *npy)
+static void read_header(npy_reader *r, vn_npy *npy)
 {
 	char key[24], descr[16] = "";
 	enum { DESCR = 1, FORTRAN = 2, SHAPE = 4 };
@@ -188,7 +188,7 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 		               MOST_HEADER);
 	if (length > bytes - start)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: ends in its header", path);
-	reader r = { .at = (const char *)d + start, .end = (const char *)d + start + length };
+	npy_reader r = { .at = (const char *)d + start, .end = (const char *)d + start + length };
 	read_header(&r, npy);
 	if (r.why)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", path, r.why);

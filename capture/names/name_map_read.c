@@ -16,14 +16,14 @@
 
 enum { MOST_RULES = 4096, MOST_NAMES = 16 };
 
-typedef struct reader {
+typedef struct map_reader {
 	vn_yaml     *y;
 	vn_name_map *m;
 	vn_map_rule *rule;
 	bool         had_ignore, had_fallback, had_copy;
-} reader;
+} map_reader;
 
-static vn_status number_of(reader *r, const char *text, int *times)
+static vn_status number_of(map_reader *r, const char *text, int *times)
 {
 	const char *p = text;
 	size_t      length;
@@ -34,7 +34,7 @@ static vn_status number_of(reader *r, const char *text, int *times)
 }
 
 /* A glob with at most one {n}. */
-static vn_status check_glob(reader *r, const char *text, int *times)
+static vn_status check_glob(map_reader *r, const char *text, int *times)
 {
 	char      plain[VN_GLOB_MAX + 8];
 	vn_error  why;
@@ -49,7 +49,7 @@ static vn_status check_glob(reader *r, const char *text, int *times)
 }
 
 /* A checkpoint name, without wildcards. */
-static vn_status check_name(reader *r, const char *key, const char *text)
+static vn_status check_name(map_reader *r, const char *key, const char *text)
 {
 	char            plain[VN_NAME_MAX];
 	size_t          length;
@@ -65,13 +65,13 @@ static vn_status check_name(reader *r, const char *key, const char *text)
 	return VN_OK;
 }
 
-static vn_status read_new_name(reader *r, const char *key, char **to)
+static vn_status read_new_name(map_reader *r, const char *key, char **to)
 {
 	const vn_status st = vn_yaml_copy(r->y, key, to);
 	return st ? st : check_name(r, key, *to);
 }
 
-static vn_status read_names(reader *r, const char *key, char ***list, int *n, int least, int most)
+static vn_status read_names(map_reader *r, const char *key, char ***list, int *n, int least, int most)
 {
 	vn_status st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
@@ -95,7 +95,7 @@ static vn_status read_names(reader *r, const char *key, char ***list, int *n, in
 	                  : VN_OK;
 }
 
-static vn_status read_flag(reader *r, const char *key, bool *had, bool *to)
+static vn_status read_flag(map_reader *r, const char *key, bool *had, bool *to)
 {
 	const char     *text;
 	const vn_status st = vn_yaml_word(r->y, key, &text);
@@ -110,7 +110,7 @@ static vn_status read_flag(reader *r, const char *key, bool *had, bool *to)
 	return VN_OK;
 }
 
-static vn_status read_axes(reader *r, const char *key, char **to)
+static vn_status read_axes(map_reader *r, const char *key, char **to)
 {
 	const char     *why = NULL;
 	vn_dims         dims;
@@ -120,7 +120,7 @@ static vn_status read_axes(reader *r, const char *key, char **to)
 	return st;
 }
 
-static vn_status read_glob(reader *r, const char *key, char **to)
+static vn_status read_glob(map_reader *r, const char *key, char **to)
 {
 	vn_error        why;
 	const vn_status st = vn_yaml_copy(r->y, key, to);
@@ -128,8 +128,8 @@ static vn_status read_glob(reader *r, const char *key, char **to)
 }
 
 typedef struct alternative {
-	reader *r;
-	char  **to, **axes;
+	map_reader *r;
+	char      **to, **axes;
 } alternative;
 
 static vn_status alternative_key(void *context, const char *key, int line, int column)
@@ -142,7 +142,7 @@ static vn_status alternative_key(void *context, const char *key, int line, int c
 	return vn_yaml_fail_at(a->r->y, line, column, "unknown key '%.60s'; each of either has to and axes", key);
 }
 
-static vn_status read_either(reader *r, vn_map_rule *rule)
+static vn_status read_either(map_reader *r, vn_map_rule *rule)
 {
 	vn_status st = VN_OK;
 	int       n = 0;
@@ -167,7 +167,7 @@ static vn_status read_either(reader *r, vn_map_rule *rule)
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
 {
-	reader      *r = context;
+	map_reader  *r = context;
 	vn_map_rule *rule = r->rule;
 	int          times;
 
@@ -236,7 +236,7 @@ static bool same_words(const char *a, const char *b)
 }
 
 /* Checks the keys of a rule against each other. */
-static vn_status check_rule(reader *r)
+static vn_status check_rule(map_reader *r)
 {
 	const vn_map_rule *k = r->rule;
 	int                in = 0, out;
@@ -289,7 +289,7 @@ static vn_status check_rule(reader *r)
 
 static vn_status read_rules(void *context)
 {
-	reader      *r = context;
+	map_reader  *r = context;
 	vn_name_map *m = r->m;
 	vn_status    st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
@@ -315,7 +315,7 @@ static vn_status read_rules(void *context)
 
 static vn_status read_name(void *context)
 {
-	reader *r = context;
+	map_reader *r = context;
 	return vn_yaml_copy(r->y, "name", &r->m->name);
 }
 
@@ -323,8 +323,8 @@ static const vn_yaml_section sections[] = { { "name", read_name }, { "rules", re
 
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err)
 {
-	reader    r = { 0 };
-	vn_status st = vn_yaml_open(path, text, n, "name maps", &r.y, err);
+	map_reader r = { 0 };
+	vn_status  st = vn_yaml_open(path, text, n, "name maps", &r.y, err);
 
 	*m = NULL;
 	if (st)

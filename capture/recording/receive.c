@@ -387,7 +387,7 @@ static vn_status take_all(vn_recording *r, vn_recording *const *same, int n, int
 }
 
 /* A file whose frames are being received. */
-typedef struct incoming {
+typedef struct incoming_file {
 	vn_recording        *r;
 	vn_recording *const *same; /* (n_same) the other recordings of this file */
 	int                  n_same;
@@ -396,9 +396,9 @@ typedef struct incoming {
 	uint64_t             bytes; /* of frames so far */
 	vn_status            st;
 	vn_error             why;
-} incoming;
+} incoming_file;
 
-static vn_status start_child(incoming *in)
+static vn_status start_child(incoming_file *in)
 {
 	const vn_recording *r = in->r;
 	in->bytes = 0;
@@ -415,7 +415,7 @@ static uint64_t most_bytes(const vn_recording *r)
 
 /* Receives frames of all recordings, until each is complete or refused. Returns the number of
  * recordings before the first that is refused. */
-static int receive_frames(incoming *in, int n)
+static int receive_frames(incoming_file *in, int n)
 {
 	vn_child *child[VN_CHILDREN];
 	int       open = n;
@@ -451,8 +451,8 @@ static int receive_frames(incoming *in, int n)
 
 vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
 {
-	incoming  in = { .r = r };
-	vn_status st = vn_child_adopt(&in.child, r->path, pipe, err);
+	incoming_file in = { .r = r };
+	vn_status     st = vn_child_adopt(&in.child, r->path, pipe, err);
 
 	if (!st && receive_frames(&in, 1) < 1) {
 		st = in.st;
@@ -463,7 +463,7 @@ vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
 }
 
 /* Puts recordings of one file next to each other: order (n). Returns the number of files. */
-static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming *in)
+static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming_file *in)
 {
 	int files = 0, put = 0;
 	for (int i = 0; i < n; i++) {
@@ -472,7 +472,7 @@ static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming
 			first = r[k]->device != r[i]->device || r[k]->inode != r[i]->inode;
 		if (!first)
 			continue;
-		in[files] = (incoming) { .r = r[i], .same = order + put };
+		in[files] = (incoming_file) { .r = r[i], .same = order + put };
 		for (int k = i + 1; k < n; k++)
 			if (r[k]->device == r[i]->device && r[k]->inode == r[i]->inode)
 				order[put++] = r[k];
@@ -484,7 +484,7 @@ static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming
 
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 {
-	incoming      *in = calloc((size_t)n + 1, sizeof *in);
+	incoming_file *in = calloc((size_t)n + 1, sizeof *in);
 	vn_recording **order = calloc((size_t)n + 1, sizeof *order);
 	vn_status      st = n == 0 || (in && order) ? VN_OK : no_memory(*r, err);
 	const int      files = st ? 0 : by_file(r, n, order, in);

@@ -13,20 +13,20 @@
 /* BOX_BYTES: most bytes of a box. KEPT_BYTES: HDF5's default chunk cache. */
 enum { BOX_BYTES = 16 << 20, KEPT_BYTES = 1 << 20 };
 
-typedef struct reading {
+typedef struct tensor_reading {
 	vn_scan *s;
 	hid_t    file, dset, space, type;
 	int      rank;
 	hsize_t  dim[VN_MAX_RANK], chunk[VN_MAX_RANK]; /* chunk: all ones without chunks */
 	hsize_t  width;
-	int      turn; /* boxes of whole chunks read so far */
-} reading;
+	int      boxes; /* number of boxes of whole chunks so far */
+} tensor_reading;
 
 typedef struct box {
 	hsize_t from[VN_MAX_RANK], size[VN_MAX_RANK];
 } box;
 
-static void open_tensor(reading *x, size_t cache)
+static void open_tensor(tensor_reading *x, size_t cache)
 {
 	if (x->file <= 0)
 		x->file = vn_scan_open(x->s, cache);
@@ -36,7 +36,7 @@ static void open_tensor(reading *x, size_t cache)
 		vn_refuse(x->s, x->s->tensor.name, "it cannot be opened again");
 }
 
-static void close_tensor(const reading *x)
+static void close_tensor(const tensor_reading *x)
 {
 	H5Sclose(x->space);
 	H5Dclose(x->dset);
@@ -44,7 +44,7 @@ static void close_tensor(const reading *x)
 }
 
 /* Makes HDF5's cache large enough for one chunk. The child's process never closes the file. */
-static void prepare_reading(reading *x)
+static void prepare_reading(tensor_reading *x)
 {
 	vn_extent e;
 	hsize_t   bytes;
@@ -75,7 +75,7 @@ static void prepare_reading(reading *x)
 }
 
 /* Bytes of the memory that a box touches: each stretch is rounded up to pages. */
-static hsize_t count_touched(const reading *x, const box *b)
+static hsize_t count_touched(const tensor_reading *x, const box *b)
 {
 	const hsize_t page = 4096;
 	hsize_t       run = x->width, step = x->width, span = x->width, runs = 1;
@@ -95,7 +95,7 @@ static hsize_t count_touched(const reading *x, const box *b)
 
 /* Where to split a box: between two chunks, or anywhere inside one. Returns false when it
  * cannot be split. */
-static bool cut_box(const reading *x, const box *b, int *axis, hsize_t *at, bool *between)
+static bool cut_box(const tensor_reading *x, const box *b, int *axis, hsize_t *at, bool *between)
 {
 	for (int a = 0; a < x->rank; a++) {
 		const hsize_t chunks = (b->size[a] + x->chunk[a] - 1) / x->chunk[a];
@@ -114,14 +114,14 @@ static bool cut_box(const reading *x, const box *b, int *axis, hsize_t *at, bool
 }
 
 /* inside: one chunk of our own holds the whole box. */
-static void read_box(reading *x, const box *b, bool inside)
+static void read_box(tensor_reading *x, const box *b, bool inside)
 {
 	box     half[2] = { *b, *b };
 	int     axis;
 	hsize_t at;
 	bool    between, more = count_touched(x, b) > BOX_BYTES && cut_box(x, b, &axis, &at, &between);
 
-	if (!inside && !(more && between) && x->turn++ % x->s->children != x->s->child)
+	if (!inside && !(more && between) && x->boxes++ % x->s->children != x->s->child)
 		return;
 	if (more) {
 		half[0].size[axis] = at;
@@ -137,7 +137,7 @@ static void read_box(reading *x, const box *b, bool inside)
 	vn_scratch_forget(&x->s->to);
 }
 
-static void read_tensor(reading *x)
+static void read_tensor(tensor_reading *x)
 {
 	box all = { .from = { 0 } };
 	prepare_reading(x);
@@ -158,7 +158,7 @@ static void take_time(size_t bytes)
 
 void vn_scan_numbers(void *ctx, int pipe)
 {
-	reading x = { .s = ctx };
+	tensor_reading x = { .s = ctx };
 
 	x.s->pipe = pipe;
 	take_time(x.s->to.bytes);
@@ -168,8 +168,8 @@ void vn_scan_numbers(void *ctx, int pipe)
 
 void vn_scan_many(void *ctx, int pipe)
 {
-	vn_scan *s = ctx;
-	reading  x = { .s = s };
+	vn_scan       *s = ctx;
+	tensor_reading x = { .s = s };
 
 	s->pipe = pipe;
 	take_time(s->to.bytes);

@@ -7,26 +7,26 @@
 #include <string.h>
 
 /* What is filled. */
-typedef struct found {
+typedef struct filled_tensor {
 	vn_seen_tensor t;
 	char           dtype[16];
-} found;
+} filled_tensor;
 
 #define TEXT(name) \
 	{ \
-#name, VN_ATTRIBUTE_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) \
+#name, VN_ATTRIBUTE_TEXT, offsetof(filled_tensor, t.name), sizeof(((filled_tensor *)0)->t.name) \
 	}
 #define WHOLE(name) \
 	{ \
-#name, VN_ATTRIBUTE_WHOLE, offsetof(found, t.name), 0 \
+#name, VN_ATTRIBUTE_WHOLE, offsetof(filled_tensor, t.name), 0 \
 	}
 #define REAL(name) \
 	{ \
-#name, VN_ATTRIBUTE_REAL, offsetof(found, t.name), 0 \
+#name, VN_ATTRIBUTE_REAL, offsetof(filled_tensor, t.name), 0 \
 	}
 /* clang-format off */
 static const vn_header_attribute list[] = {
-	{ "dtype", VN_ATTRIBUTE_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
+	{ "dtype", VN_ATTRIBUTE_TEXT, offsetof(filled_tensor, dtype), sizeof(((filled_tensor *)0)->dtype) },
 	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
 	TEXT(source_line),
@@ -129,7 +129,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 {
 	const own_type  *own = own_types();
 	vn_object_header h;
-	found            f = { .t = *t };
+	filled_tensor    f = { .t = *t };
 	bool             same[2 * VN_N_DTYPES], any = false, big = false;
 
 	if (!vn_object_header_read(r, t->address, list, N_ATTRIBUTES, &f, &h))
@@ -154,7 +154,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 
 /* ---- by HDF5 ---------------------------------------------------------------------------- */
 
-static int scan_attribute(const vn_scan *s, hid_t d, const char *object, const vn_header_attribute *a, found *f)
+static int scan_attribute(const vn_scan *s, hid_t d, const char *object, const vn_header_attribute *a, filled_tensor *f)
 {
 	char   *to = (char *)f + a->offset;
 	int64_t whole;
@@ -179,7 +179,7 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 {
 	const own_type *own = own_types();
 	const hid_t     type = H5Dget_type(d);
-	found           f = { .t = *t };
+	filled_tensor   f = { .t = *t };
 	bool            same[2 * VN_N_DTYPES], big = false;
 	unsigned        attributes = 0;
 

@@ -35,15 +35,15 @@ static int compare_meanings(meaning a, meaning b)
 }
 
 /* An item to sort. after: number of items in its step with a stated place that come before it. */
-typedef struct item {
+typedef struct placed_item {
 	const vn_place_of *x;
 	meaning            means;
 	int                index, after;
-} item;
+} placed_item;
 
 static int by_said(const void *a, const void *b)
 {
-	const item *p = a, *q = b;
+	const placed_item *p = a, *q = b;
 	if (p->x->step != q->x->step)
 		return p->x->step < q->x->step ? -1 : 1;
 	if (p->x->said != q->x->said)
@@ -53,8 +53,8 @@ static int by_said(const void *a, const void *b)
 
 static int by_all(const void *a, const void *b)
 {
-	const item *p = a, *q = b;
-	int         order;
+	const placed_item *p = a, *q = b;
+	int                order;
 	if (p->x->step != q->x->step)
 		return p->x->step < q->x->step ? -1 : 1;
 	if (p->after != q->after)
@@ -72,7 +72,7 @@ static int by_all(const void *a, const void *b)
 /* Sets `after` of the n items of one step, which are sorted by stated place; items with the same
  * place count once. An item without a place comes after the last placed item whose name implies an
  * earlier position. low: (n) scratch. */
-static void place_items(item *list, int n, meaning *low)
+static void place_items(placed_item *list, int n, meaning *low)
 {
 	int known = 0, places = 0;
 	while (known < n && list[known].x->said >= 0) {
@@ -99,15 +99,15 @@ static void place_items(item *list, int n, meaning *low)
 
 vn_status vn_sequence(const vn_place_of *x, int n, int *order, vn_error *err)
 {
-	item    *list = malloc(((size_t)n + 1) * sizeof *list);
-	meaning *low = malloc(((size_t)n + 1) * sizeof *low);
+	placed_item *list = malloc(((size_t)n + 1) * sizeof *list);
+	meaning     *low = malloc(((size_t)n + 1) * sizeof *low);
 	if (!list || !low) {
 		free(list);
 		free(low);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the order of %d tensors", n);
 	}
 	for (int i = 0; i < n; i++)
-		list[i] = (item) { .x = &x[i], .means = meaning_of(&x[i]), .index = i };
+		list[i] = (placed_item) { .x = &x[i], .means = meaning_of(&x[i]), .index = i };
 	qsort(list, (size_t)n, sizeof *list, by_said);
 	for (int from = 0, to; from < n; from = to) {
 		for (to = from; to < n && list[to].x->step == list[from].x->step; to++)

@@ -9,17 +9,17 @@
 
 enum { MOST_SIDES = 16 }; /* two engines times the precisions in use */
 
-typedef struct side {
+typedef struct engine_side {
 	vn_engine e;
 	bool      gpu;
 	vn_policy policy;
-} side;
+} engine_side;
 
 typedef struct hybrid {
 	const vn_model   *model;
 	const vn_plan    *plan;
 	vn_engine_options o;                /* of the first side; without toggles */
-	side              side[MOST_SIDES]; /* the first runs all nodes not assigned elsewhere */
+	engine_side       side[MOST_SIDES]; /* the first runs all nodes not assigned elsewhere */
 	int               n;
 	vn_policy        *policy; /* (n_nodes) */
 	int              *on;     /* (n_nodes): its side */
@@ -51,7 +51,7 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	o.quiet = h->o.quiet || h->n > 0; /* one progress line, not two */
 	if (!gpu && h->o.gpu)
 		o.faulty = NULL; /* the reference replaces what is faulty */
-	side *s = &h->side[h->n];
+	engine_side *s = &h->side[h->n];
 	if ((st = vn_engine_open_plain(&s->e, h->model, &o, err)))
 		return st;
 	s->gpu = gpu;

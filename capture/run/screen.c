@@ -9,12 +9,12 @@
 #include <string.h>
 
 /* A tensor of this step that agrees and is not written. */
-typedef struct held {
+typedef struct held_tensor {
 	void       *data; /* NULL: none */
 	vn_dtype    dtype;
 	vn_shape    shape;
 	vn_left_out about;
-} held;
+} held_tensor;
 
 struct vn_screen {
 	const vn_run_judge *judge;
@@ -30,7 +30,7 @@ struct vn_screen {
 	void               *data;
 	size_t              at, room;
 	/* The state of a step: (n_values). */
-	held               *held;
+	held_tensor        *held;
 	int                 oldest; /* no value before it is held */
 	bool               *written;
 	bool               *asked;  /* for the inputs of the tensor being received */
@@ -91,11 +91,11 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
 	return judge->open(a, &s->self, s->limits, err);
 }
 
-static void drop_held(held *h)
+static void drop_held(held_tensor *h)
 {
 	free(h->data);
 	vn_left_out_finish(&h->about);
-	*h = (held) { 0 };
+	*h = (held_tensor) { 0 };
 }
 
 void vn_screen_close(vn_screen *s)
@@ -118,7 +118,7 @@ void vn_screen_close(vn_screen *s)
 
 /* ---- what is left out ---------------------------------------------------------------- */
 
-static vn_status leave_out(vn_screen *s, held *h, vn_error *err)
+static vn_status leave_out(vn_screen *s, held_tensor *h, vn_error *err)
 {
 	char **more = vn_grown(s->line, (size_t)s->n_lines, sizeof *more);
 	if (!more)
@@ -167,8 +167,8 @@ static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 	vn_status      st = VN_OK;
 
 	for (int i = 0; i < n->n_in && !st; i++) {
-		const int v = vn_plan_root(s->plan, n->in[i]);
-		held     *h = &s->held[v];
+		const int    v = vn_plan_root(s->plan, n->in[i]);
+		held_tensor *h = &s->held[v];
 		if (h->data && !(st = write_tensor(s, v, h->dtype, &h->shape, h->data, err)))
 			drop_held(h);
 		else if (!st && !is_wanted(s, v) && !s->asked[v]) {
@@ -226,13 +226,13 @@ static void note_first(vn_screen *s, const char *name, const char *words)
 
 static vn_status hold_tensor(vn_screen *s, vn_left_out *about, vn_error *err)
 {
-	held *h = &s->held[s->value];
+	held_tensor *h = &s->held[s->value];
 
 	about->name = s->plan->value[s->value].name;
 	about->step = s->step;
 	about->dtype = s->now.dtype;
 	about->shape = s->now.shape;
-	*h = (held) { .data = s->data, .dtype = s->now.dtype, .shape = s->now.shape, .about = *about };
+	*h = (held_tensor) { .data = s->data, .dtype = s->now.dtype, .shape = s->now.shape, .about = *about };
 	*about = (vn_left_out) { 0 };
 	s->data = NULL;
 	s->room = 0;

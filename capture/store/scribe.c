@@ -17,16 +17,16 @@
 
 enum { SILENCE_S = 600 }; /* as in child.c: enough for any disk */
 
-typedef struct head {
+typedef struct message_head {
 	int64_t request;
 	size_t  bytes;
-} head;
+} message_head;
 
-typedef struct answer {
+typedef struct scribe_answer {
 	vn_status status;
 	int64_t   value;
 	vn_error  err;
-} answer;
+} scribe_answer;
 
 /* ---- both ends ------------------------------------------------------------------------------ */
 
@@ -83,15 +83,15 @@ static void settle_in(void)
 
 /* A message being received. The peer sends no other before this one is answered, so all available
  * bytes belong to it. */
-typedef struct incoming {
-	head head;
-	char body[4096 - sizeof(head)]; /* the start of the body; messages about tensors are shorter */
-} incoming;
+typedef struct incoming_message {
+	message_head head;
+	char         body[4096 - sizeof(message_head)]; /* the start of the body; messages about tensors are shorter */
+} incoming_message;
 
 static bool receive_message(int socket, vn_scribe_request *request, vn_message *m)
 {
-	incoming     in;
-	const size_t got = receive_bytes(socket, &in, sizeof in.head, sizeof in), here = got - sizeof in.head;
+	incoming_message in;
+	const size_t     got = receive_bytes(socket, &in, sizeof in.head, sizeof in), here = got - sizeof in.head;
 
 	if (got == 0 || here > in.head.bytes || !(m->data = malloc(in.head.bytes + 1)))
 		return false;
@@ -105,7 +105,7 @@ static bool receive_message(int socket, vn_scribe_request *request, vn_message *
 static bool serve_request(vn_scribe_file *f, int socket)
 {
 	vn_scribe_request request;
-	answer            a = { 0 };
+	scribe_answer     a = { 0 };
 	vn_message        m = { 0 };
 
 	if (!receive_message(socket, &request, &m))
@@ -195,7 +195,7 @@ static vn_status report_silence(vn_scribe *s, vn_error *err)
 
 vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 {
-	answer a;
+	scribe_answer a;
 
 	if (value)
 		*value = 0;
@@ -217,8 +217,8 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 
 static vn_status ask_scribe(vn_scribe *s, vn_scribe_request request, const vn_message *m, vn_error *err)
 {
-	const head h = { request, m->n };
-	vn_status  st = vn_scribe_answer(s, NULL, err);
+	const message_head h = { request, m->n };
+	vn_status          st = vn_scribe_answer(s, NULL, err);
 
 	if (st)
 		return st;

@@ -9,11 +9,11 @@
 
 enum { THREADS = 4, MOST = 2 * THREADS, STACK = 256 * 1024 };
 
-typedef struct job {
+typedef struct write_job {
 	vn_block   *block;
 	int64_t     at;
 	const char *object;
-} job;
+} write_job;
 
 struct vn_writers {
 	int             fd;
@@ -23,7 +23,7 @@ struct vn_writers {
 	int             n_threads;
 	pthread_mutex_t lock; /* of the rest */
 	pthread_cond_t  posted, written;
-	job             job[MOST]; /* posted and not taken: n of them from `first` on, in a circle */
+	write_job       job[MOST]; /* posted and not taken: n of them from `first` on, in a circle */
 	int             first, n, busy;
 	bool            over;
 	vn_status       status; /* the first failure */
@@ -44,7 +44,7 @@ static void *write_jobs(void *writers)
 			pthread_cond_wait(&w->posted, &w->lock);
 		if (!w->n)
 			break;
-		const job j = w->job[w->first];
+		const write_job j = w->job[w->first];
 		w->first = (w->first + 1) % MOST;
 		w->n--;
 		w->busy++;
@@ -119,7 +119,7 @@ void vn_writers_post(vn_writers *w, vn_block *b, int64_t at, const char *object)
 	pthread_mutex_lock(&w->lock);
 	while (w->n == MOST)
 		pthread_cond_wait(&w->written, &w->lock);
-	w->job[(w->first + w->n++) % MOST] = (job) { b, at, object };
+	w->job[(w->first + w->n++) % MOST] = (write_job) { b, at, object };
 	pthread_cond_signal(&w->posted);
 	pthread_mutex_unlock(&w->lock);
 }

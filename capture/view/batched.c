@@ -11,11 +11,11 @@
 #include <string.h>
 
 /* Consecutive indices. */
-typedef struct run {
+typedef struct index_run {
 	int64_t from, n;
-} run;
+} index_run;
 
-typedef struct job {
+typedef struct row_job {
 	vn_recording *r, *made;
 	int64_t       row, batch, columns;
 	bool          packed;          /* the row holds `batch` prompts one after the other */
@@ -24,12 +24,12 @@ typedef struct job {
 	bool         *real;   /* (columns) */
 	int64_t      *before; /* (columns + 1): real columns before each */
 	vn_step      *step;   /* as they become */
-	run          *runs;   /* scratch for any list of runs */
+	index_run    *runs;   /* scratch for any list of runs */
 	vn_error     *err;
-} job;
+} row_job;
 
 /* The real columns of [from, to) as runs, relative to `from`. */
-static int real_runs(const job *j, int64_t from, int64_t to, run *list)
+static int real_runs(const row_job *j, int64_t from, int64_t to, index_run *list)
 {
 	int n = 0;
 	for (int64_t i = from; i < to; i++) {
@@ -38,7 +38,7 @@ static int real_runs(const job *j, int64_t from, int64_t to, run *list)
 		if (n && list[n - 1].from + list[n - 1].n == i - from)
 			list[n - 1].n++;
 		else
-			list[n++] = (run) { i - from, 1 };
+			list[n++] = (index_run) { i - from, 1 };
 	}
 	return n;
 }
@@ -49,7 +49,7 @@ int64_t vn_batched_count(const vn_recording *r)
 }
 
 /* Marks the columns that are no padding and belong to this prompt. */
-static vn_status which_are_real(job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
+static vn_status which_are_real(row_job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
 {
 	int64_t  *of = j->packed ? malloc(((size_t)j->columns + 1) * sizeof *of) : NULL;
 	vn_status st = !j->packed ? VN_OK
@@ -63,7 +63,7 @@ static vn_status which_are_real(job *j, const int32_t *ids, const int32_t *posit
 	return st;
 }
 
-static vn_status read_row(job *j, vn_error *err)
+static vn_status read_row(row_job *j, vn_error *err)
 {
 	const int32_t *ids, *positions;
 	const vn_step *step;
@@ -99,7 +99,7 @@ static vn_status read_row(job *j, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status cut_steps(job *j, vn_error *err)
+static vn_status cut_steps(row_job *j, vn_error *err)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(j->r, &step);
@@ -124,7 +124,7 @@ static vn_status cut_steps(job *j, vn_error *err)
 }
 
 /* Whether a tensor covers several prompts; tables and weights do not. */
-static bool of_prompts(const job *j, const vn_entry *e, vn_dims *d)
+static bool of_prompts(const row_job *j, const vn_entry *e, vn_dims *d)
 {
 	const char *axes = vn_entry_axes(e), *why;
 	return *axes && vn_dims_parse(axes, d, &why) && d->n == e->shape.rank &&
@@ -133,7 +133,7 @@ static bool of_prompts(const job *j, const vn_entry *e, vn_dims *d)
 }
 
 /* Makes the boxes of one tensor: one entry of the batch, its real tokens and its real keys. */
-static vn_status make_boxes(job *j, int entry)
+static vn_status make_boxes(row_job *j, int entry)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);
 	const vn_step  *s = vn_recording_step(j->r, e->step);
@@ -189,7 +189,7 @@ static vn_status make_boxes(job *j, int entry)
 }
 
 /* Where the first call has padding, for vn_batched_padding. */
-static vn_status keep_padding(job *j)
+static vn_status keep_padding(row_job *j)
 {
 	const vn_step *s = vn_recording_steps(j->r, &s) ? s : NULL;
 	const int64_t  n = !s || j->packed ? 0 : s->position + s->tokens;
@@ -207,7 +207,7 @@ static vn_status keep_padding(job *j)
 
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 {
-	job            j = { .r = *r, .row = row, .err = err };
+	row_job        j = { .r = *r, .row = row, .err = err };
 	const vn_step *step;
 	vn_status      st;
 	if (!(st = read_row(&j, err)) && !(st = cut_steps(&j, err)) &&

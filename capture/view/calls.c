@@ -80,7 +80,7 @@ bool vn_calls_fit(const vn_recording *r, const vn_call *call, int n)
 
 /* ---- joining -------------------------------------------------------------------------------- */
 
-typedef struct job {
+typedef struct join_job {
 	vn_recording  *r, *made;
 	const vn_step *step;
 	const vn_call *call;
@@ -92,10 +92,10 @@ typedef struct job {
 	int           *left;
 	char          *one;
 	vn_error      *err;
-} job;
+} join_job;
 
 /* Chooses the consecutive rows that end with the last one kept. */
-static void take_rows(job *j)
+static void take_rows(join_job *j)
 {
 	int64_t low = -1, high = -1;
 	j->from = j->to = j->first + j->count;
@@ -117,14 +117,14 @@ static void take_rows(job *j)
 		                .rows = high - low };
 }
 
-static vn_status note_left_out(job *j, const vn_entry *e)
+static vn_status note_left_out(join_job *j, const vn_entry *e)
 {
 	if ((*j->left)++ == 0)
 		snprintf(j->one, VN_NAME_MAX, "%s", e->name);
 	return VN_OK;
 }
 
-static vn_status keep_entry(job *j, int entry)
+static vn_status keep_entry(join_job *j, int entry)
 {
 	vn_entry e = *vn_recording_entry(j->r, entry);
 	e.step = j->as.number;
@@ -132,7 +132,7 @@ static vn_status keep_entry(job *j, int entry)
 }
 
 /* Its entry in step k, if that has all rows of the step; -1. */
-static int part_of(const job *j, const vn_entry *e, int token, int k)
+static int part_of(const join_job *j, const vn_entry *e, int token, int k)
 {
 	const int       i = vn_recording_find(j->r, j->step[k].number, e->name);
 	const vn_entry *p = i >= 0 ? vn_recording_entry(j->r, i) : NULL;
@@ -145,7 +145,7 @@ static int part_of(const job *j, const vn_entry *e, int token, int k)
 }
 
 /* Joins the rows of its tokens in order. */
-static vn_status join_tokens(job *j, int entry, int token)
+static vn_status join_tokens(join_job *j, int entry, int token)
 {
 	vn_entry made = *vn_recording_entry(j->r, entry);
 	int64_t  rows = 0;
@@ -165,7 +165,7 @@ static vn_status join_tokens(job *j, int entry, int token)
 }
 
 /* Joins a tensor of the call's last step with rows. */
-static vn_status join_entry(job *j, int entry)
+static vn_status join_entry(join_job *j, int entry)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);
 	const char     *axes = vn_entry_axes(e);
@@ -177,7 +177,7 @@ static vn_status join_entry(job *j, int entry)
 	return j->to == j->first + j->count ? keep_entry(j, entry) : note_left_out(j, e); /* as the call leaves it */
 }
 
-static vn_status join_call(job *j)
+static vn_status join_call(join_job *j)
 {
 	vn_status st = VN_OK;
 	take_rows(j);
@@ -200,7 +200,7 @@ vn_status vn_calls_join(vn_recording **r, const vn_call *call, int n, int *left,
 	const vn_step *step;
 	const int      steps = vn_recording_steps(*r, &step);
 	const int      ranks = vn_recording_ranks(*r);
-	job            j = { .r = *r, .step = step, .left = left, .one = one, .err = err };
+	join_job       j = { .r = *r, .step = step, .left = left, .one = one, .err = err };
 	vn_step       *as = malloc((size_t)n * sizeof *as);
 	vn_status      st = VN_OK;
 

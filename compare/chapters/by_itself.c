@@ -28,16 +28,16 @@ static bool has_divergence(void *context, int step, int layer)
 
 /* What several threads find in one recording. The failure kept is that of the first layer that
  * failed. */
-typedef struct side {
+typedef struct recording_check {
 	vn_identities_shared shared;
 	pthread_mutex_t      lock;
 	vn_identities        found;
 	int64_t              failed_at;
 	vn_status            st;
 	vn_error             why;
-} side;
+} recording_check;
 
-static void take_share(side *s)
+static void take_share(recording_check *s)
 {
 	vn_identities found;
 	vn_error      why = { "" };
@@ -61,12 +61,12 @@ static void take_share(side *s)
 static void take_shares(void *both, int thread)
 {
 	(void)thread;
-	for (side *s = both; s < (side *)both + 2; s++)
+	for (recording_check *s = both; s < (recording_check *)both + 2; s++)
 		if (s->shared.threads > 1)
 			take_share(s);
 }
 
-static vn_status tell_one_side(vn_comparison *c, const char *who, const side *s, vn_error *err)
+static vn_status tell_one_side(vn_comparison *c, const char *who, const recording_check *s, vn_error *err)
 {
 	const vn_identities *x = &s->found;
 	if (s->st && !vn_status_ends_job(s->st)) /* an unreadable tensor is reported where it is compared */
@@ -84,17 +84,17 @@ static vn_status tell_one_side(vn_comparison *c, const char *who, const side *s,
 
 vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 {
-	vn_recording *r[2] = { c->opened.ref, c->opened.cand };
-	side          both[2];
-	vn_status     st;
+	vn_recording   *r[2] = { c->opened.ref, c->opened.cand };
+	recording_check both[2];
+	vn_status       st;
 	if (vn_trusts(c))
 		return VN_OK; /* that check would read every number */
 	const int wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
 	int       most = 1;
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
-		both[i] = (side) { .shared = { r[i], c->opened.plan, has_divergence, c, n, 0 },
-			               .lock = PTHREAD_MUTEX_INITIALIZER };
+		both[i] = (recording_check) { .shared = { r[i], c->opened.plan, has_divergence, c, n, 0 },
+			                          .lock = PTHREAD_MUTEX_INITIALIZER };
 		most = n > most ? n : most;
 	}
 	vn_team_run(most, take_shares, both);

@@ -16,7 +16,7 @@ enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, 
 enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
 enum { KINDS = 8 };
 
-typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
+typedef vn_status (*estimator)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
 #define NORMS  (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
@@ -116,13 +116,13 @@ static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_err
  * finding and its range: for an operation alone, and with other operations in between (no
  * steps: not fitted). The rows of an operation are tried in order until one answers; a row with
  * `beside` is always tried. */
-static const struct row {
+static const struct estimator_row {
 	uint64_t   ops;
 	vn_finding finding;
 	vn_range   alone, among;
 	bool       times_own; /* the range is from the model's number / high to the model's number * high */
 	bool       beside;
-	reader     read_alone, read_among;
+	estimator  read_alone, read_among;
 } table[] = {
 	{ OF(ROPE), .read_alone = vn_estimate_rope },
 	{ OF(ROPE), .read_alone = vn_estimate_stretch_of_one, .beside = true },
@@ -142,7 +142,8 @@ static double own_scale(const vn_node *n)
 	return n->op == VN_OP_ATTENTION ? n->c.attention.scale : n->c.delta.scale;
 }
 
-static vn_status fit_row(vn_explain_trial *t, const struct row *r, const vn_hypothesis *at, vn_range in, vn_error *err)
+static vn_status fit_row(vn_explain_trial *t, const struct estimator_row *r, const vn_hypothesis *at, vn_range in,
+                         vn_error *err)
 {
 	vn_hypothesis h = *at;
 
@@ -169,9 +170,9 @@ static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool amo
 	vn_status   st = VN_OK;
 
 	for (size_t i = 0; !st && i < sizeof table / sizeof *table; i++) {
-		const struct row *r = &table[i];
-		const vn_range    in = among ? r->among : r->alone;
-		const reader      read = among ? r->read_among : r->read_alone;
+		const struct estimator_row *r = &table[i];
+		const vn_range              in = among ? r->among : r->alone;
+		const estimator             read = among ? r->read_among : r->read_alone;
 		if (!(r->ops >> op & 1) || (vn_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
 			continue;
 		st = read ? read(t, at, err) : in.steps ? fit_row(t, r, at, in, err) : VN_OK;

@@ -179,14 +179,14 @@ enum { ATTEND_QUERIES = 12 }; /* queries that are tested */
 #define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
 #define EDIT_LEAVES            0.25 /* the most that a likely mistake may leave, of the error */
 
-typedef struct tested {
+typedef struct tested_attention {
 	vn_explain_trial *t;
 	vn_attend         a;
 	double           *y, *is;      /* (width) each: a row as computed, as recorded */
 	int64_t           T, R, width; /* width: numbers of a row, all heads */
-} tested;
+} tested_attention;
 
-static void row_of(const tested *x, const vn_tensor *t, int64_t row, double *y)
+static void row_of(const tested_attention *x, const vn_tensor *t, int64_t row, double *y)
 {
 	const int64_t each = vn_attend_width(&x->a);
 
@@ -197,7 +197,7 @@ static void row_of(const tested *x, const vn_tensor *t, int64_t row, double *y)
 }
 
 /* The squared error of the selected rows under the edit; NULL: with the unmodified operation. */
-static double left_with(tested *x, const vn_attend_edit *edit)
+static double left_with(tested_attention *x, const vn_attend_edit *edit)
 {
 	double left = 0;
 
@@ -216,7 +216,7 @@ static double left_with(tested *x, const vn_attend_edit *edit)
 
 /* The first row in error, where the second call began. 0: no row is in error, or the first one
  * is. */
-static int64_t first_off(tested *x)
+static int64_t first_off(tested_attention *x)
 {
 	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token;
 
@@ -288,7 +288,7 @@ static vn_attend_edit edit_for(int i, int call)
 }
 
 /* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
-static vn_status find_best(tested *x, int call, int *best, double *least, vn_error *err)
+static vn_status find_best(tested_attention *x, int call, int *best, double *least, vn_error *err)
 {
 	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
 	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
@@ -310,7 +310,7 @@ static vn_status find_best(tested *x, int call, int *best, double *least, vn_err
 	return VN_OK;
 }
 
-static vn_status try_best(tested *x, vn_error *err)
+static vn_status try_best(tested_attention *x, vn_error *err)
 {
 	const vn_step *step;
 	/* A recording that states one call may come from several calls. */
@@ -369,11 +369,11 @@ vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
 
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 {
-	const vn_plan *p = t->site->plan;
-	const int      node = p->value[t->site->target].node;
-	tested         x = { .t = t };
-	bool           made;
-	vn_status      st;
+	const vn_plan   *p = t->site->plan;
+	const int        node = p->value[t->site->target].node;
+	tested_attention x = { .t = t };
+	bool             made;
+	vn_status        st;
 
 	if (!may_attend_otherwise(t, node))
 		return VN_OK;

@@ -15,9 +15,9 @@ enum { PADDING = 1 << 20 };
 
 /* What a slot holds. `of` is numbered as the constant cache_of of VN_OP_ATTENTION: keys and values
  * (0), keys (1), values (2). */
-typedef struct held {
+typedef struct slot_content {
 	int form, of, by;
-} held;
+} slot_content;
 
 typedef struct keys {
 	vn_explain_trial *t;
@@ -48,7 +48,7 @@ static void seen_keys(const keys *x, int64_t r, int64_t *first, int64_t *last)
 }
 
 /* Slots hold that. */
-static void fill_keys(keys *x, held as)
+static void fill_keys(keys *x, slot_content as)
 {
 	for (int values = 0; values < 2; values++)
 		for (int64_t j = 0; j < x->S; j++) {
@@ -88,7 +88,7 @@ static double error_of(const keys *x, int64_t r, int h)
 }
 
 /* Do these slot contents explain the error? Stops as soon as they do not. */
-static bool tells_apart(keys *x, held as)
+static bool tells_apart(keys *x, slot_content as)
 {
 	double left = 0;
 
@@ -100,7 +100,7 @@ static bool tells_apart(keys *x, held as)
 	return true;
 }
 
-static vn_status try_held(keys *x, held as, vn_error *err)
+static vn_status try_held(keys *x, slot_content as, vn_error *err)
 {
 	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_BLOCKS_EXCHANGED : VN_SLOTS_MOVED,
 		                .node = x->node };
@@ -119,7 +119,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 	for (int of = 0; of < 3; of++)
 		for (int form = 0; form < 3; form++)
 			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
-				const held as = { forms[form], of, by };
+				const slot_content as = { forms[form], of, by };
 				if (!vn_answered(x->t) && tells_apart(x, as))
 					st = try_held(x, as, err);
 			}

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TURN     6.283185307179586
+#define TWO_PI   6.283185307179586
 #define COHERENT 0.98 /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
 #define SLOWEST  1e-7 /* a lower frequency counts as 0 */
 #define STILL    0.1  /* radians from first to last token; if less, all tokens are rotated alike */
@@ -64,11 +64,11 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 	r->apart[i] = carg(apart);
 	double f = 0;
 	for (int64_t lag = 1; lag < r->tokens; lag *= 2) {
-		double complex turn = 0;
+		double complex phasor = 0;
 		for (int64_t p = 0; p + lag < r->tokens; p++)
-			turn += r->z[p + lag] * conj(r->z[p]);
-		const double seen = carg(turn);
-		f = (seen + TURN * round((f * (double)lag - seen) / TURN)) / (double)lag;
+			phasor += r->z[p + lag] * conj(r->z[p]);
+		const double seen = carg(phasor);
+		f = (seen + TWO_PI * round((f * (double)lag - seen) / TWO_PI)) / (double)lag;
 	}
 	r->f[i] = f;
 	for (int64_t p = 0; p < r->tokens; p++)
@@ -107,7 +107,7 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 	return st;
 }
 
-/* ---- what may have made such turns ----------------------------------------------------------- */
+/* ---- what may have made such rotations ------------------------------------------------------- */
 
 static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_experiment *experiment)
 {
@@ -184,21 +184,21 @@ static double scaling_of(const vn_rope *rope, scaled_by what)
 #define NEAR_TWO     0.1 /* the same for a factor */
 
 /* What the observed rotations are compared with. unmodified, room: (pairs) */
-typedef struct tested {
+typedef struct tested_rotation {
 	const rotation *r;
 	const vn_list  *lists;
 	scaled_by       what;
 	const float    *unmodified;
 	float          *room;
-} tested;
+} tested_rotation;
 
 /* How far the frequencies under this number are from the observed ones: a sum of squares. */
 static double off_by(const void *of, double x)
 {
-	const tested *a = of;
-	vn_rope       rope = a->r->rope;
-	double        sum = 0;
-	float         af;
+	const tested_rotation *a = of;
+	vn_rope                rope = a->r->rope;
+	double                 sum = 0;
+	float                  af;
 
 	set_scaling(&rope, a->what, x);
 	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
@@ -217,20 +217,20 @@ static double scaled_number(const rotation *r, const vn_list *lists, scaled_by w
 	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
 						most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
 
-	return vn_search_grid(off_by, &(tested) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER,
-	                      GRID)
+	return vn_search_grid(off_by, &(tested_rotation) { r, lists, what, NULL, room }, least_of[what], most_of[what],
+	                      GRID, FINER, GRID)
 	    .x;
 }
 
 /* By how much the pairs of the single token differ from their rotation under this theta, not
- * counting whole turns. */
+ * counting whole rotations. */
 static double off_by_rotation(const void *of, double theta)
 {
-	const tested   *a = of;
-	const rotation *r = a->r;
-	vn_rope         rope = r->rope;
-	double          miss = 0;
-	float           af;
+	const tested_rotation *a = of;
+	const rotation        *r = a->r;
+	vn_rope                rope = r->rope;
+	double                 miss = 0;
+	float                  af;
 
 	rope.theta = theta;
 	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
@@ -245,8 +245,8 @@ static double theta_of_one(const rotation *r, const vn_list *lists, const float 
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double theta = vn_search_grid(off_by_rotation, &(tested) { r, lists, BY_THETA, unmodified, room }, THETA_MIN,
-	                                    THETA_MAX, GRID, FINER, FEWER)
+	const double theta = vn_search_grid(off_by_rotation, &(tested_rotation) { r, lists, BY_THETA, unmodified, room },
+	                                    THETA_MIN, THETA_MAX, GRID, FINER, FEWER)
 	                         .x;
 
 	return theta < THETA_LIKELY ? theta : 0;

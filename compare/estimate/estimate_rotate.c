@@ -231,12 +231,12 @@ static bool is_off(const vn_explain_trial *t, const double *y, int64_t row)
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-typedef struct tested {
+typedef struct tested_numbers {
 	double at[TESTED], is[TESTED];
 	int    n;
-} tested;
+} tested_numbers;
 
-static bool maps_all(const tested *a, const vn_position_map *m)
+static bool maps_all(const tested_numbers *a, const vn_position_map *m)
 {
 	bool all = true;
 
@@ -247,7 +247,7 @@ static bool maps_all(const tested *a, const vn_position_map *m)
 	return all;
 }
 
-static vn_status try_map(vn_explain_trial *t, const tested *a, vn_position_map m, bool *done, vn_error *err)
+static vn_status try_map(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, bool *done, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_POSITIONS_OF_SOME,
 		                .node = t->site->plan->value[t->site->target].node,
@@ -262,7 +262,7 @@ static vn_status try_map(vn_explain_trial *t, const tested *a, vn_position_map m
 
 /* A factor that stretches from position 0 on, or from the first token of the run
  * or the one before. */
-static vn_status try_factors(vn_explain_trial *t, const tested *a, vn_position_map m, double factor, bool *done,
+static vn_status try_factors(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, double factor, bool *done,
                              vn_error *err)
 {
 	const double     from[] = { 0, (double)m.first, (double)m.first - 1 };
@@ -286,7 +286,7 @@ static vn_status try_factors(vn_explain_trial *t, const tested *a, vn_position_m
 }
 
 /* The slope of the measured positions over the positions of the tokens. */
-static double slope_of(const tested *a)
+static double slope_of(const tested_numbers *a)
 {
 	double x = 0, y = 0, xy = 0, xx = 0;
 
@@ -301,7 +301,7 @@ static double slope_of(const tested *a)
 	return xx > 0 ? xy / xx : 0;
 }
 
-static vn_status try_maps(vn_explain_trial *t, const tested *a, vn_position_map m, vn_error *err)
+static vn_status try_maps(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, vn_error *err)
 {
 	bool      done = false;
 	vn_status st;
@@ -328,7 +328,7 @@ vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err)
 	rotated       *r = malloc(sizeof *r);
 	double        *y = NULL;
 	int64_t        first = -1, last = -1;
-	tested         a = { .n = 0 };
+	tested_numbers a = { .n = 0 };
 	vn_status      st = r ? open_rotated(t, t->site->plan->value[t->site->target].node, r, &y, err)
 	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 

@@ -11,16 +11,16 @@
 
 enum { BATCH = 32 }; /* tokens read and scored at a time */
 
-typedef struct side {
+typedef struct text_side {
 	vn_recording  *r;
 	vn_logit_row  *at;    /* (tokens) */
 	int64_t        width; /* V */
 	int            held;  /* entry read last, or -1 */
 	unsigned char *data;  /* (BATCH, width), at most 8 bytes each */
 	vn_dtype       dtype[BATCH];
-} side;
+} text_side;
 
-static vn_status find_rows(side *s, int64_t tokens, vn_error *err)
+static vn_status find_rows(text_side *s, int64_t tokens, vn_error *err)
 {
 	const vn_status st = vn_logit_rows_of(s->r, tokens, &s->at, &s->width, err);
 
@@ -44,7 +44,7 @@ static vn_status check_complete(const vn_recording *r, vn_error *err)
 
 #define SAME_TOKENS "record both with the same tokens (vernier capture --ids-from REC, --force-ids-from REC)"
 
-static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens, vn_error *err)
+static vn_status same_tokens(const text_side *s, const int32_t **ids, int64_t *tokens, vn_error *err)
 {
 	const int32_t *of[2];
 	int64_t        n[2];
@@ -69,7 +69,7 @@ static vn_status same_tokens(const side *s, const int32_t **ids, int64_t *tokens
 	return VN_OK;
 }
 
-static vn_status same_width(const side *s, const int32_t *ids, int64_t tokens, vn_error *err)
+static vn_status same_width(const text_side *s, const int32_t *ids, int64_t tokens, vn_error *err)
 {
 	if (s[0].width != s[1].width)
 		return vn_fail(err, VN_ERR_MISMATCH, "a row of logits has %" PRId64 " scores in %s and %" PRId64 " in %s",
@@ -117,7 +117,7 @@ static vn_status join_text(vn_recorded_text *x, const char *path, const int32_t 
 
 /* ---- scoring -------------------------------------------------------------------------- */
 
-static vn_status read_row(side *s, int slot, int64_t token, vn_error *err)
+static vn_status read_row(text_side *s, int slot, int64_t token, vn_error *err)
 {
 	const vn_logit_row *at = &s->at[token];
 	if (s->held >= 0 && s->held != at->entry)
@@ -129,7 +129,7 @@ static vn_status read_row(side *s, int slot, int64_t token, vn_error *err)
 }
 
 /* Scores tokens token[0..n) of a window, each by the row before it. */
-static vn_status score_batch(vn_recorded_text *x, side *s, const int64_t *token, int n, int64_t begin, int threads,
+static vn_status score_batch(vn_recorded_text *x, text_side *s, const int64_t *token, int n, int64_t begin, int threads,
                              vn_error *err)
 {
 	vn_token_score *to = x->score + x->m;
@@ -150,8 +150,8 @@ static vn_status score_batch(vn_recorded_text *x, side *s, const int64_t *token,
 	return VN_OK;
 }
 
-static vn_status score_window(vn_recorded_text *x, side *s, int64_t tokens, int64_t begin, int64_t from, int threads,
-                              vn_error *err)
+static vn_status score_window(vn_recorded_text *x, text_side *s, int64_t tokens, int64_t begin, int64_t from,
+                              int threads, vn_error *err)
 {
 	int64_t     batch[BATCH];
 	int         n = 0;
@@ -183,7 +183,7 @@ static vn_status score_window(vn_recorded_text *x, side *s, int64_t tokens, int6
 vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_recording *cand, int64_t stride, int threads,
                                vn_error *err)
 {
-	side           s[2] = { { .r = ref, .held = -1 }, { .r = cand, .held = -1 } };
+	text_side      s[2] = { { .r = ref, .held = -1 }, { .r = cand, .held = -1 } };
 	const int32_t *ids = NULL;
 	int64_t        tokens = 0, begin, from;
 	vn_status      st = same_tokens(s, &ids, &tokens, err);

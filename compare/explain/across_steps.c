@@ -28,7 +28,7 @@ typedef struct verdict {
 } verdict;
 
 /* The explanations of one point. */
-typedef struct group {
+typedef struct point_group {
 	vn_explain_trial *t;
 	vn_explanation  **x; /* (n) */
 	int               n;
@@ -36,7 +36,7 @@ typedef struct group {
 	int               n_known;
 	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): the refuted answers of each explanation, kept apart */
 	int *n_refuted;                            /* (n): how many */
-} group;
+} point_group;
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
 {
@@ -80,7 +80,8 @@ static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict
 	return st;
 }
 
-static vn_status fraction_there(group *g, const vn_hypothesis *h, int point, double *limit_fraction, vn_error *err)
+static vn_status fraction_there(point_group *g, const vn_hypothesis *h, int point, double *limit_fraction,
+                                vn_error *err)
 {
 	verdict   v = { .h = *h, .point = point, .limit_fraction = (double)NAN };
 	vn_status st;
@@ -161,7 +162,7 @@ static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const v
 	return !h->change.later && h->change.kind != VN_BY_STEP && one_token(c, y->point) == one_token(c, x->point);
 }
 
-static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
+static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
 {
 	const vn_comparison *c = g->t->c;
 	int                  point[RIGHT];
@@ -203,7 +204,7 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 /* ---- one explanation ------------------------------------------------------------------------- */
 
 /* If an unrefuted answer explains x as well, drops the answers that other steps refute. */
-static void take_out(group *g, int which)
+static void take_out(point_group *g, int which)
 {
 	vn_explanation *x = g->x[which];
 	bool            unmodified = false;
@@ -224,7 +225,7 @@ static void take_out(group *g, int which)
 }
 
 /* If the list is full, replaces the answer that explains least. */
-static void put_last(group *g, int which)
+static void put_last(point_group *g, int which)
 {
 	vn_explanation *x = g->x[which];
 	const int       n = g->n_refuted[which], most = VN_EXPLAIN_KEPT - n > x->n_fit ? VN_EXPLAIN_KEPT - n : x->n_fit;
@@ -239,7 +240,7 @@ static bool is_one_fault(const vn_hypothesis *h)
 	return h->finding == VN_FAULT && !h->fault[1];
 }
 
-static vn_status examine_step(group *g, int which, vn_error *err)
+static vn_status examine_step(point_group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
@@ -252,7 +253,7 @@ static vn_status examine_step(group *g, int which, vn_error *err)
 }
 
 /* Removes refuted answers. Returns false if that leaves none. */
-static bool keep_unrefuted(group *g, int which)
+static bool keep_unrefuted(point_group *g, int which)
 {
 	take_out(g, which);
 	if (g->n_refuted[which])
@@ -260,7 +261,7 @@ static bool keep_unrefuted(group *g, int which)
 	return g->x[which]->n_fit || !g->n_refuted[which];
 }
 
-static vn_status conclude_step(group *g, int which, vn_error *err)
+static vn_status conclude_step(point_group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	const bool      fitted = x->fitted;
@@ -288,7 +289,7 @@ static vn_status conclude_step(group *g, int which, vn_error *err)
 
 /* Tries an answer fitted in another step at a step without an answer. That step may have too few
  * numbers to fit one. */
-static vn_status lend_hypothesis(group *g, int which, vn_error *err)
+static vn_status lend_hypothesis(point_group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
@@ -312,7 +313,7 @@ static vn_status lend_hypothesis(group *g, int which, vn_error *err)
 
 /* If a fault of the catalogue explains only some steps, an answer fitted in other steps may explain
  * these too; the fault is then an alias of it. */
-static vn_status share_answer(group *g, int which, vn_error *err)
+static vn_status share_answer(point_group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
@@ -352,7 +353,7 @@ static bool another_number(const vn_explanation *x, const vn_explanation *y)
 
 /* A temperature that differs from step to step is right for each step; the report says that it
  * differs. */
-static void note_other_numbers(group *g)
+static void note_other_numbers(point_group *g)
 {
 	for (int i = 0; i < g->n; i++) {
 		vn_explanation *x = g->x[i];
@@ -367,7 +368,7 @@ static void note_other_numbers(group *g)
 
 /* ---- one point ------------------------------------------------------------------------------- */
 
-static bool has_unexplained(const group *g)
+static bool has_unexplained(const point_group *g)
 {
 	for (int i = 0; i < g->n; i++)
 		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
@@ -377,7 +378,7 @@ static bool has_unexplained(const group *g)
 
 /* Was a window read off a step of one token? Then a range of unseen keys may explain the step as
  * well. */
-static bool is_window(const group *g)
+static bool is_window(const point_group *g)
 {
 	for (int i = 0; i < g->n; i++)
 		if (g->x[i]->n_fit && (g->x[i]->by[0].finding == VN_WINDOW || g->x[i]->by[0].finding == VN_WINDOW_AND_SINKS) &&
@@ -386,7 +387,7 @@ static bool is_window(const group *g)
 	return false;
 }
 
-static vn_status one_point(group *g, vn_error *err)
+static vn_status one_point(point_group *g, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -416,7 +417,7 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 {
 	const size_t   n = (size_t)x->n + 1;
 	const vn_step *step;
-	group          g = { .t = t,
+	point_group    g = { .t = t,
 		                 .x = calloc(n, sizeof *g.x),
 		                 .refuted = calloc(n, sizeof *g.refuted),
 		                 .n_refuted = calloc(n, sizeof *g.n_refuted) };

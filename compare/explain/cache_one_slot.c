@@ -26,7 +26,7 @@ enum { KEY = 1, VALUE = 2 };
 enum { PAIRS = 1 << 16 }; /* the most pairs of a slot and a token that are tried */
 
 /* A step of one token. */
-typedef struct query {
+typedef struct token_query {
 	vn_explanation *x;
 	const vn_node  *n;
 	int             output;
@@ -34,25 +34,25 @@ typedef struct query {
 	double         *k, *v, *q, *is; /* (S,G,K) (S,G,K) (H,K); `is`: the candidate's (H,K) or (H,S) */
 	double         *s, *p, *y;      /* (H,S) (H,S) (H,K): unmodified */
 	double          size;
-} query;
+} token_query;
 
-static int heads_of(const query *q)
+static int heads_of(const token_query *q)
 {
 	return q->n->c.attention.heads;
 }
 
-static int width_of(const query *q)
+static int width_of(const token_query *q)
 {
 	return q->n->c.attention.head_dim;
 }
 
-static int key_heads(const query *q)
+static int key_heads(const token_query *q)
 {
 	return q->n->c.attention.kv_heads;
 }
 
 /* The key or value that a head reads of token j. */
-static const double *row_of(const query *q, const double *of, int64_t j, int h)
+static const double *row_of(const token_query *q, const double *of, int64_t j, int h)
 {
 	return of + (j * key_heads(q) + h / (heads_of(q) / key_heads(q))) * width_of(q);
 }
@@ -68,7 +68,7 @@ static double dot_product(const double *a, const double *b, int64_t n)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-static void close_query(query *q)
+static void close_query(token_query *q)
 {
 	free(q->k);
 	free(q->v);
@@ -79,7 +79,7 @@ static void close_query(query *q)
 	free(q->y);
 }
 
-static void attend_query(query *q)
+static void attend_query(token_query *q)
 {
 	const int K = width_of(q);
 
@@ -102,7 +102,7 @@ static void attend_query(query *q)
 
 /* Moves the recomputation to explanation x and reads its step. *fits: it is a step of one token
  * of an attention. */
-static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bool *fits, vn_error *err)
+static vn_status open_query(vn_explain_trial *t, vn_explanation *x, token_query *q, bool *fits, vn_error *err)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
 	const vn_step   *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x->point].step);
@@ -110,7 +110,7 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bo
 	vn_status        st = vn_recompute_at(t->recompute, x->point, err);
 
 	*fits = false;
-	*q = (query) { .x = x, .output = -1 };
+	*q = (token_query) { .x = x, .output = -1 };
 	if (st)
 		return st;
 	t->x = x;
@@ -149,7 +149,7 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, query *q, bo
 
 /* Writes the head's context y + w (v_a - y): slot a has another key and the share w more of the
  * sum. */
-static void with_share(const query *q, int h, int64_t a, double w, double *to)
+static void with_share(const token_query *q, int h, int64_t a, double w, double *to)
 {
 	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width_of(q);
 
@@ -158,7 +158,7 @@ static void with_share(const query *q, int h, int64_t a, double w, double *to)
 }
 
 /* The share of slot a that fits the candidate's context best. */
-static double best_share(const query *q, int h, int64_t a)
+static double best_share(const token_query *q, int h, int64_t a)
 {
 	const double *v = row_of(q, q->v, a, h), *y = q->y + h * width_of(q), *is = q->is + h * width_of(q);
 	const double  least = -q->p[h * q->S + a] / (1 - fmin(q->p[h * q->S + a], 1 - 1e-9)) * 1.001;
@@ -172,7 +172,7 @@ static double best_share(const query *q, int h, int64_t a)
 }
 
 /* The share of slot a if its key is token c's. */
-static double share_of(const query *q, int h, int64_t a, int64_t c)
+static double share_of(const token_query *q, int h, int64_t a, int64_t c)
 {
 	const double *s = q->s + h * q->S, p = q->p[h * q->S + a], grown = p * exp(fmin(s[c] - s[a], 500));
 
@@ -180,7 +180,7 @@ static double share_of(const query *q, int h, int64_t a, int64_t c)
 }
 
 /* The unmodified operation's output of a head. */
-static const double *unmodified_head(const query *q, int h)
+static const double *unmodified_head(const token_query *q, int h)
 {
 	return q->output == VN_ATTN_CONTEXT ? q->y + h * width_of(q)
 	                                    : (q->output == VN_ATTN_SCORES ? q->s : q->p) + h * q->S;
@@ -189,7 +189,8 @@ static const double *unmodified_head(const query *q, int h)
 /* Writes what the step's output, (H,K) or (H,S), would be with another key or value in slot a. of
  * KEY: token c's key, or (VN_CACHE_UNKNOWN) the key that fits best. of VALUE: the value is greater
  * by `by` (G,K). in (G): the key heads with the other content; NULL: all. */
-static void make_output(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *to)
+static void make_output(const token_query *q, int of, int64_t a, int64_t c, const double *by, const bool *in,
+                        double *to)
 {
 	const int     K = width_of(q), group = heads_of(q) / key_heads(q);
 	const int64_t S = q->S;
@@ -216,13 +217,14 @@ static void make_output(const query *q, int of, int64_t a, int64_t c, const doub
 	}
 }
 
-static int64_t count_of(const query *q)
+static int64_t count_of(const token_query *q)
 {
 	return heads_of(q) * (q->output == VN_ATTN_CONTEXT ? width_of(q) : q->S);
 }
 
 /* The nmse that is left, in floors. room: (count_of) */
-static double left_with(const query *q, int of, int64_t a, int64_t c, const double *by, const bool *in, double *room)
+static double left_with(const token_query *q, int of, int64_t a, int64_t c, const double *by, const bool *in,
+                        double *room)
 {
 	double dd = 0;
 
@@ -234,7 +236,7 @@ static double left_with(const query *q, int of, int64_t a, int64_t c, const doub
 
 /* Writes by how much slot a's value must be greater, (G,K), to fit all steps best. Returns true if
  * every key head that some query shows is shown by at least two, and some head is. */
-static bool best_value(const query *q, int n, int64_t a, double *by)
+static bool best_value(const token_query *q, int n, int64_t a, double *by)
 {
 	const int K = width_of(q), group = heads_of(q) / key_heads(q);
 	bool      any = false, many = true;
@@ -266,7 +268,7 @@ static bool best_value(const query *q, int n, int64_t a, double *by)
 
 /* ---- which slot, and what it holds ----------------------------------------------------------- */
 
-typedef struct slot {
+typedef struct cache_slot {
 	int     of;
 	int64_t at, holds;
 	double  left; /* in floors, of the step with the largest error left */
@@ -274,11 +276,11 @@ typedef struct slot {
 	double *by; /* (G,K) */
 	bool    in[VN_HEADS_MOST];
 	bool    some; /* only in the key heads of `in` */
-} slot;
+} cache_slot;
 
 /* The largest error left in any step, in floors. Stops at the first step that leaves more than
  * `enough`. */
-static double worst_error(const query *q, int n, int of, int64_t a, int64_t c, const double *by, const bool *in,
+static double worst_error(const token_query *q, int n, int of, int64_t a, int64_t c, const double *by, const bool *in,
                           double enough, double *room)
 {
 	double most = 0;
@@ -291,10 +293,10 @@ static double worst_error(const query *q, int n, int of, int64_t a, int64_t c, c
 }
 
 /* Finds the slot whose key (or value) is another token's or unknown. by, room: room. */
-static slot find_slot(const query *q, int n, int of, double *by, double *room)
+static cache_slot find_slot(const token_query *q, int n, int of, double *by, double *room)
 {
-	int64_t S = q[0].S;
-	slot    best = { .of = of, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
+	int64_t    S = q[0].S;
+	cache_slot best = { .of = of, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
 
 	for (int i = 1; i < n; i++)
 		S = q[i].S < S ? q[i].S : S;
@@ -316,7 +318,7 @@ static slot find_slot(const query *q, int n, int of, double *by, double *room)
 }
 
 /* Writes by how much the value of slot a is greater if it is token c's. */
-static void value_of(const query *q, int64_t a, int64_t c, double *by)
+static void value_of(const token_query *q, int64_t a, int64_t c, double *by)
 {
 	const int64_t n = (int64_t)key_heads(q) * width_of(q);
 
@@ -327,10 +329,10 @@ static void value_of(const query *q, int64_t a, int64_t c, double *by)
 /* Finds the token whose key or value slot s holds: sets s's `holds`, `left` and `by`. `others`: how
  * many other tokens fit as well. by: (G,K) room. A later token is in the cache only of later
  * steps. */
-static void find_holder(const query *q, int n, slot *s, double *by, double *room)
+static void find_holder(const token_query *q, int n, cache_slot *s, double *by, double *room)
 {
-	int64_t S = q[0].S;
-	slot    best = *s;
+	int64_t    S = q[0].S;
+	cache_slot best = *s;
 
 	best.left = (double)INFINITY;
 	best.others = 0;
@@ -359,10 +361,10 @@ static void find_holder(const query *q, int n, slot *s, double *by, double *room
 
 /* Finds the slot that holds another token's value, where too few queries show the value by itself.
  * by, room: room. */
-static slot find_pair(const query *q, int n, double *by, double *room)
+static cache_slot find_pair(const token_query *q, int n, double *by, double *room)
 {
-	slot    best = { .of = VALUE, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
-	int64_t S = q[0].S;
+	cache_slot best = { .of = VALUE, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
+	int64_t    S = q[0].S;
 
 	for (int i = 1; i < n; i++)
 		S = q[i].S < S ? q[i].S : S;
@@ -387,7 +389,7 @@ static slot find_pair(const query *q, int n, double *by, double *room)
 
 /* Finds the key heads whose results are wrong in some step. Returns true if these are some heads,
  * but not all. */
-static bool find_heads(const query *q, int n, bool *in)
+static bool find_heads(const token_query *q, int n, bool *in)
 {
 	const int G = key_heads(q), group = heads_of(q) / G;
 	int       some = 0;
@@ -411,10 +413,10 @@ static bool find_heads(const query *q, int n, bool *in)
 
 /* Finds what slot s holds in all heads; or only in the wrong heads, if only then it is a token's or
  * if that fits better. */
-static void find_holder_in_heads(const query *q, int n, slot *s, double *other, double *room)
+static void find_holder_in_heads(const token_query *q, int n, cache_slot *s, double *other, double *room)
 {
 	const int64_t values = (int64_t)key_heads(q) * width_of(q);
-	slot          all = *s, some = *s;
+	cache_slot    all = *s, some = *s;
 	double       *unknown = malloc((size_t)values * sizeof *unknown + 1);
 
 	if (unknown)
@@ -442,7 +444,7 @@ static void find_holder_in_heads(const query *q, int n, slot *s, double *other, 
 	free(unknown);
 }
 
-static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn_error *err)
+static vn_status try_slot(vn_explain_trial *t, const token_query *q, const cache_slot *s, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
 		                .node = (int)(q->n - t->site->plan->node),
@@ -470,15 +472,15 @@ static vn_status try_slot(vn_explain_trial *t, const query *q, const slot *s, vn
 	return st;
 }
 
-static vn_status try_best(vn_explain_trial *t, const query *q, int n, double *room, double *by, double *other,
+static vn_status try_best(vn_explain_trial *t, const token_query *q, int n, double *room, double *by, double *other,
                           vn_error *err)
 {
-	slot      key = find_slot(q, n, KEY, by, room), value = { .left = (double)INFINITY };
-	vn_status st = VN_OK;
+	cache_slot key = find_slot(q, n, KEY, by, room), value = { .left = (double)INFINITY };
+	vn_status  st = VN_OK;
 
 	if (q->output == VN_ATTN_CONTEXT && !((value = find_slot(q, n, VALUE, by, room)).left <= VN_LOCAL_LIMIT))
 		value = find_pair(q, n, by, room);
-	slot        *best = value.left < key.left ? &value : &key;
+	cache_slot  *best = value.left < key.left ? &value : &key;
 	/* Another slot, or the other of the two, fits as well: these numbers do not tell. */
 	const double second = value.left < key.left ? key.left : value.left;
 	if (best->at < 0 || !(best->left <= VN_LOCAL_LIMIT) || best->others || second <= APART * VN_LOCAL_LIMIT)
@@ -492,10 +494,10 @@ static vn_status try_best(vn_explain_trial *t, const query *q, int n, double *ro
 
 vn_status vn_explain_one_slot(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err)
 {
-	query    *q = calloc((size_t)n + 1, sizeof *q);
-	bool      clear = false, fits = q && n > 0;
-	int       some = 0;
-	vn_status st = q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
+	token_query *q = calloc((size_t)n + 1, sizeof *q);
+	bool         clear = false, fits = q && n > 0;
+	int          some = 0;
+	vn_status    st = q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 
 	for (int i = 0; i < n; i++)
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;

@@ -27,18 +27,18 @@ enum { PAIRS = 1 << 16 }; /* the most pairs of a range and another that replaces
 
 enum { NOTHING = -1, NOT_SEEN = -2 };
 
-typedef struct range {
+typedef struct slot_range {
 	int64_t from, held, n; /* held: the first replacing token, or one of the above */
 	double  left;          /* in floors, in the step where it leaves most */
-} range;
+} slot_range;
 
 /* One query of one head: its scores, and the sums over keys 0 to j. */
-typedef struct sums {
+typedef struct query_sums {
 	double *s, *e, *v;     /* (S)  (S + 1)  (S + 1, K) */
 	double *e_end, *v_end; /* the same from key j on */
 	double *u;             /* (S + 1, K): sums of the values without weights */
 	double  top, zero;     /* subtracted from scores before exp; exp(0 - top) */
-} sums;
+} query_sums;
 
 typedef struct step_of {
 	const vn_node *n;
@@ -49,7 +49,7 @@ typedef struct step_of {
 	bool           single;         /* it is the only query */
 } step_of;
 
-static void add_up(const step_of *s, int head, sums *to)
+static void add_up(const step_of *s, int head, query_sums *to)
 {
 	const int K = s->n->c.attention.head_dim, G = s->n->c.attention.kv_heads, g = head / (s->n->c.attention.heads / G);
 	double    top = 0;
@@ -86,7 +86,7 @@ static void add_up(const step_of *s, int head, sums *to)
 
 /* The end of the cached tokens of the range that this step reads differently. Equal to the start
  * if what replaces them is not cached yet. */
-static int64_t end_of(const step_of *s, const range *r)
+static int64_t end_of(const step_of *s, const slot_range *r)
 {
 	const int64_t end = r->from + r->n;
 	return r->held + r->n > s->S ? r->from : end < s->past ? end : s->past;
@@ -94,7 +94,7 @@ static int64_t end_of(const step_of *s, const range *r)
 
 /* The squared error of the head's context if the query does not see the range. Not computed for
  * calls of several queries. */
-static double unseen_error(const step_of *s, const sums *m, int head, const range *r)
+static double unseen_error(const step_of *s, const query_sums *m, int head, const slot_range *r)
 {
 	const int     K = s->n->c.attention.head_dim;
 	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
@@ -109,7 +109,7 @@ static double unseen_error(const step_of *s, const sums *m, int head, const rang
 }
 
 /* The squared error of the head's context if the range holds other tokens. */
-static double error_of(const step_of *s, const sums *m, int head, const range *r)
+static double error_of(const step_of *s, const query_sums *m, int head, const slot_range *r)
 {
 	const int     K = s->n->c.attention.head_dim;
 	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
@@ -131,7 +131,7 @@ static double error_of(const step_of *s, const sums *m, int head, const range *r
 }
 
 /* The squared error of the head's scores under the range. */
-static double scores_error(const step_of *s, const sums *m, int head, const range *r)
+static double scores_error(const step_of *s, const query_sums *m, int head, const slot_range *r)
 {
 	const double *there = s->cand + head * s->S;
 	const int64_t end = end_of(s, r);
@@ -148,7 +148,7 @@ static double scores_error(const step_of *s, const sums *m, int head, const rang
 }
 
 /* The squared error of the head's probabilities under the range. */
-static double probs_error(const step_of *s, const sums *m, int head, const range *r)
+static double probs_error(const step_of *s, const query_sums *m, int head, const slot_range *r)
 {
 	const double *there = s->cand + head * s->S;
 	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
@@ -170,13 +170,13 @@ static double probs_error(const step_of *s, const sums *m, int head, const range
 	return dd;
 }
 
-static vn_status weigh_ranges(const step_of *s, const vn_explanation *x, range *r, int n, vn_error *err)
+static vn_status weigh_ranges(const step_of *s, const vn_explanation *x, slot_range *r, int n, vn_error *err)
 {
 	const int    K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
 	double      *error = calloc((size_t)n + 1, sizeof *error), size = 0;
 	const size_t all = (size_t)(H * (s->output == VN_ATTN_CONTEXT ? K : s->S));
 	const size_t keys = ((size_t)s->S + 1) * sizeof(double);
-	sums         m = { malloc(keys),
+	query_sums   m = { malloc(keys),
 		               malloc(keys),
 		               malloc(keys * (size_t)K),
 		               malloc(keys),
@@ -251,7 +251,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 }
 
 /* Computes what each range leaves of the error in the step of t->x. */
-static vn_status measure_ranges(vn_explain_trial *t, range *r, int n, vn_error *err)
+static vn_status measure_ranges(vn_explain_trial *t, slot_range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
@@ -282,29 +282,29 @@ static vn_status measure_ranges(vn_explain_trial *t, range *r, int n, vn_error *
 
 /* Lists all ranges below S, each as zeros, as every other range of its length and (of any length,
  * if these are not too many) as not seen. *n: how many. */
-static range *list_ranges(int64_t S, int *n)
+static slot_range *list_ranges(int64_t S, int *n)
 {
 	size_t room = 0;
 	for (int64_t size = 1; size <= LONGEST; size *= 2)
 		room += (size_t)(S / size * (2 + (S / size <= PAIRS / (S / size + 1) ? S / size : 1)));
-	const bool any = S * (S + 1) / 2 <= PAIRS;
-	range     *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
+	const bool  any = S * (S + 1) / 2 <= PAIRS;
+	slot_range *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
 
 	*n = 0;
 	for (int64_t size = 1; r && size <= (any ? S : LONGEST); size = any ? size + 1 : 2 * size)
 		for (int64_t i = 0; i + size <= S; i += any ? 1 : size)
-			r[(*n)++] = (range) { i, NOT_SEEN, size, 0 };
+			r[(*n)++] = (slot_range) { i, NOT_SEEN, size, 0 };
 	for (int64_t size = 1; r && size <= LONGEST; size *= 2) {
 		const int64_t some = S / size;
 		for (int64_t i = 0; i < some; i++) {
-			r[(*n)++] = (range) { i * size, NOTHING, size, 0 };
-			r[(*n)++] = (range) { i * size, VN_CACHE_NO_VALUES, size, 0 };
-			r[(*n)++] = (range) { i * size, VN_CACHE_NO_KEYS, size, 0 };
+			r[(*n)++] = (slot_range) { i * size, NOTHING, size, 0 };
+			r[(*n)++] = (slot_range) { i * size, VN_CACHE_NO_VALUES, size, 0 };
+			r[(*n)++] = (slot_range) { i * size, VN_CACHE_NO_KEYS, size, 0 };
 		}
 		for (int64_t i = 0; some <= PAIRS / (some + 1) && i < some; i++)
 			for (int64_t k = 0; k < some; k++)
 				if (i != k)
-					r[(*n)++] = (range) { i * size, k * size, size, 0 };
+					r[(*n)++] = (slot_range) { i * size, k * size, size, 0 };
 	}
 	return r;
 }
@@ -323,7 +323,7 @@ static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, v
 
 /* Writes the token that each slot holds. Unseen tokens come first, where a narrower window hides
  * them. */
-static void fill_slots(const range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
+static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
 {
 	for (int64_t j = 0; j < S; j++)
 		token[j] = j < r->from || j >= r->from + n ? j : r->held < 0 ? -1 : r->held + j - r->from;
@@ -332,7 +332,7 @@ static void fill_slots(const range *r, int64_t n, int64_t first, int64_t S, int6
 }
 
 /* Tries the range as a hypothesis in the step of t->x. */
-static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_error *err)
+static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
@@ -345,7 +345,7 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	};
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
 	const int64_t first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
-	range         r = *of;
+	slot_range    r = *of;
 	vn_plan      *narrow = NULL;
 	vn_tensor     own = { 0 }, fine = { 0 };
 	vn_status     st = VN_OK;
@@ -377,8 +377,8 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 
 /* Moves the recomputation to each explanation in turn: measures the ranges if r is not NULL,
  * else tries the answer. */
-static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best,
-                            int others, vn_error *err)
+static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, slot_range *r, int n_ranges,
+                            const slot_range *best, int others, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -398,7 +398,7 @@ static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, rang
 /* The range that leaves the least error, of those that are unseen or of those that are not, if it
  * may be the answer. Among unseen ranges, the shortest one within the limit comes first. -1: no
  * range may be the answer. */
-static int best_of(const range *r, int n, bool unseen)
+static int best_of(const slot_range *r, int n, bool unseen)
 {
 	int best = -1;
 
@@ -412,7 +412,7 @@ static int best_of(const range *r, int n, bool unseen)
 }
 
 /* For a range of one key: how many other ranges leave as little. */
-static int as_good(const range *r, int n, int best)
+static int as_good(const slot_range *r, int n, int best)
 {
 	int others = 0;
 	for (int i = 0; i < n; i++)
@@ -423,11 +423,11 @@ static int as_good(const range *r, int n, int best)
 
 vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err)
 {
-	int64_t   S = 0;
-	int       n_ranges;
-	bool      clear = false;
-	range    *r;
-	vn_status st;
+	int64_t     S = 0;
+	int         n_ranges;
+	bool        clear = false;
+	slot_range *r;
+	vn_status   st;
 
 	for (int i = 0; i < n; i++) {
 		const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x[i]->point].step);

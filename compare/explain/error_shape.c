@@ -21,24 +21,24 @@ enum { NAMED = 4 };       /* the most channels or tokens named with their number
 #define NAMED_CARRY 0.99  /* if the named ones carry less of the error, the range of all is given */
 #define ZERO        1e-6  /* a factor this small means a channel that was never written */
 
-typedef struct sums {
+typedef struct error_sums {
 	double rr, rc, d; /* r.r, r.c, sum of c - r */
-} sums;
+} error_sums;
 
-typedef struct grid {
-	int64_t rows, cols;
-	double *r, *c; /* (rows, cols): expected, found */
-	sums   *row, *col;
-} grid;
+typedef struct error_grid {
+	int64_t     rows, cols;
+	double     *r, *c; /* (rows, cols): expected, found */
+	error_sums *row, *col;
+} error_grid;
 
-static void add_pair(sums *s, double r, double c)
+static void add_pair(error_sums *s, double r, double c)
 {
 	s->rr += r * r;
 	s->rc += r * c;
 	s->d += c - r;
 }
 
-static double factor_of(const sums *s)
+static double factor_of(const error_sums *s)
 {
 	return s->rr > 0 ? s->rc / s->rr : 1;
 }
@@ -63,21 +63,21 @@ static bool by_factor(shape s)
 }
 
 /* The factor or addend of channel or token i. */
-static double number_of(const grid *g, shape s, int64_t i)
+static double number_of(const error_grid *g, shape s, int64_t i)
 {
-	const sums *x = by_column(s) ? &g->col[i] : &g->row[i];
+	const error_sums *x = by_column(s) ? &g->col[i] : &g->row[i];
 	return by_factor(s) ? factor_of(x) : x->d / (double)(by_column(s) ? g->rows : g->cols);
 }
 
 /* The part of the error that this factor or addend causes. */
-static double error_of(const grid *g, shape s, int64_t i)
+static double error_of(const error_grid *g, shape s, int64_t i)
 {
 	const double x = number_of(g, s, i);
 	return by_factor(s) ? (x - 1) * (x - 1) * (by_column(s) ? &g->col[i] : &g->row[i])->rr
 	                    : x * x * (double)(by_column(s) ? g->rows : g->cols);
 }
 
-static double value_with(const grid *g, shape s, int64_t i, int64_t j)
+static double value_with(const error_grid *g, shape s, int64_t i, int64_t j)
 {
 	const double r = g->r[i * g->cols + j], x = number_of(g, s, by_column(s) ? j : i);
 	return by_factor(s) ? r * x : r + x;
@@ -102,7 +102,7 @@ static double size_of(shape s, double x)
 
 /* "channel 8 x 1.15, channel 40 is 0" if a few channels carry nearly all of the error, else
  * "from x 0.98 to x 1.03". */
-static void say_numbers(const grid *g, shape s, char *text, size_t room)
+static void say_numbers(const error_grid *g, shape s, char *text, size_t room)
 {
 	const int64_t n = by_column(s) ? g->cols : g->rows;
 	const char   *of = by_column(s) ? "channel" : "token";
@@ -141,7 +141,7 @@ static void say_numbers(const grid *g, shape s, char *text, size_t room)
 			            sign_of(s, number_of(g, s, most[j])), size_of(s, number_of(g, s, most[j])));
 }
 
-static void add_best_shape(vn_explain_trial *t, const grid *g)
+static void add_best_shape(vn_explain_trial *t, const error_grid *g)
 {
 	double left[N_SHAPES] = { 0 }, whole = 0, there = 0;
 	char   numbers[160], rest[40] = "";
@@ -169,7 +169,7 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
-	grid             g = { rows, n / rows, NULL, NULL, NULL, NULL };
+	error_grid       g = { rows, n / rows, NULL, NULL, NULL, NULL };
 	vn_status        st = VN_OK;
 
 	if (strncmp(t->site->axes, "token", 5) != 0 || rows < SHAPE_ROWS || g.cols < SHAPE_ROWS ||

@@ -47,19 +47,21 @@ static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const 
 	       !beside->origin;
 }
 
-typedef struct rank {
+typedef struct answer_rank {
 	int named, explains, places;
-} rank;
+} answer_rank;
 
 /* The order of answers: arrangements and answers that another checkpoint contradicts come last;
  * before them, answers that explain more come first; then answers that fit fewer places. */
-static rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, const vn_hypothesis *h)
+static answer_rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
+                           const vn_hypothesis *h)
 {
 	char id[VN_ID];
-	return (rank) { *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h), count_explained(all, h), count_places(c, h) };
+	return (answer_rank) { *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h), count_explained(all, h),
+		                   count_places(c, h) };
 }
 
-static bool comes_first(const rank *a, const rank *b)
+static bool comes_first(const answer_rank *a, const answer_rank *b)
 {
 	return a->named != b->named         ? a->named > b->named
 	       : a->explains != b->explains ? a->explains > b->explains
@@ -70,10 +72,10 @@ static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn
 {
 	for (int i = 1; i < x->n_alias; i++) {
 		const vn_hypothesis h = x->by[i];
-		const rank          mine = rank_of(c, all, x, &h);
+		const answer_rank   mine = rank_of(c, all, x, &h);
 		int                 at = i;
 		for (; at > 0; at--) {
-			const rank other = rank_of(c, all, x, &x->by[at - 1]);
+			const answer_rank other = rank_of(c, all, x, &x->by[at - 1]);
 			if (!comes_first(&mine, &other))
 				break;
 			x->by[at] = x->by[at - 1];

@@ -22,20 +22,20 @@
 /* ---- strategies that are made of others ------------------------------------------------------ */
 
 /* Keeps a strategy's findings only if they explain the checkpoint. */
-typedef struct kept {
+typedef struct kept_findings {
 	vn_hypothesis by[VN_EXPLAIN_KEPT];
 	int           n;
 	bool          fitted;
-} kept;
+} kept_findings;
 
-static void remember_best(const vn_explanation *x, kept *k)
+static void remember_best(const vn_explanation *x, kept_findings *k)
 {
 	memcpy(k->by, x->by, sizeof k->by);
 	k->n = x->n;
 	k->fitted = x->fitted;
 }
 
-static void restore_best(vn_explain_trial *t, const kept *k)
+static void restore_best(vn_explain_trial *t, const kept_findings *k)
 {
 	memcpy(t->x->by, k->by, sizeof k->by);
 	t->x->n = k->n;
@@ -66,8 +66,8 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
  * to which its bias is added): then a mistake of the run leaves the same numbers. */
 static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 {
-	kept      before;
-	vn_status st;
+	kept_findings before;
+	vn_status     st;
 
 	if (t->consumed != VN_CONSUMED_OTHERS)
 		return VN_OK;
@@ -85,8 +85,8 @@ static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 {
 	enum { IN_VAIN = 4 }; /* with this many origins that no pair explains, pairs are no longer tried */
-	kept      before;
-	vn_status st;
+	kept_findings before;
+	vn_status     st;
 
 	if (t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
 		return VN_OK;
@@ -108,7 +108,7 @@ static vn_status try_fits_after_answer(vn_explain_trial *t, vn_error *err)
 {
 	vn_explanation *x = t->x;
 	const double    best = x->by[0].limit_fraction;
-	kept            before;
+	kept_findings   before;
 	vn_status       st;
 
 	if (!(best > POOR) || t->brief)
@@ -248,7 +248,7 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 
 /* Moves the recomputation to t->x->point and computes the unmodified operation there; leave_point
  * ends it. t->x->why_not says why it cannot be computed. */
-static vn_status turn_to(vn_explain_trial *t, vn_error *err)
+static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *plan;
 	vn_error       none = { "" };
@@ -285,7 +285,7 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 	vn_explanation  like = { .by = &with, .n = 1 };
 	vn_explanation *x = t->x;
 	vn_head_part    part;
-	vn_status       st = turn_to(t, err);
+	vn_status       st = move_to_point(t, err);
 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;
@@ -301,7 +301,7 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 
 vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
 {
-	vn_status st = turn_to(t, err);
+	vn_status st = move_to_point(t, err);
 
 	t->like = like;
 	if (!st && !*t->x->why_not && !(st = vn_score_unmodified(t, err)) &&
@@ -314,7 +314,7 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 
 vn_status vn_explain_further(vn_explain_trial *t, bool fitted, vn_error *err)
 {
-	vn_status st = turn_to(t, err);
+	vn_status st = move_to_point(t, err);
 
 	if (!st && !*t->x->why_not)
 		st = try_strategies(t, fitted ? FITTED_REFUTED : REFUTED, err);

@@ -9,7 +9,7 @@
 
 /* The rows of findings.def: words with a place for one number, behind the title of a
  * mistake; or a function. */
-static const struct row {
+static const struct finding_row {
 	bool       titled;
 	vn_mistake mistake;
 	enum { NO_NUMBER, NUMBER, INVERSE, RANGE } with;
@@ -22,7 +22,7 @@ static const struct row {
 #include "compare/hypothesis/findings.def"
 };
 
-static void put_row(const vn_sentence *s, const struct row *r)
+static void put_row(const vn_sentence *s, const struct finding_row *r)
 {
 	const vn_hypothesis *h = s->h;
 	const double         number = r->with == NO_NUMBER ? 0 : vn_number_of(h);
@@ -43,7 +43,7 @@ static void put_row(const vn_sentence *s, const struct row *r)
 
 static void put_words(const vn_sentence *s)
 {
-	const struct row *r = &rows[s->h->finding];
+	const struct finding_row *r = &rows[s->h->finding];
 
 	if (r->say)
 		r->say(s);

@@ -79,31 +79,31 @@ vn_status vn_folder_part_read(const char *text, vn_folder_part *part, vn_error *
 	return slash ? VN_OK : ask_scheduler((int)of, &part->index, err);
 }
 
-typedef struct item {
+typedef struct file_item {
 	int64_t bytes;
 	int     at;
-} item;
+} file_item;
 
 static int larger_first(const void *a, const void *b)
 {
-	const item *x = a, *y = b;
+	const file_item *x = a, *y = b;
 	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->at - y->at;
 }
 
 vn_status vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *in_order,
                               vn_error *err)
 {
-	const int of = part.of ? part.of : 1;
-	item     *order = malloc((size_t)n * sizeof *order + 1);
-	int64_t  *load = calloc((size_t)of, sizeof *load);
-	vn_status st = VN_OK;
+	const int  of = part.of ? part.of : 1;
+	file_item *order = malloc((size_t)n * sizeof *order + 1);
+	int64_t   *load = calloc((size_t)of, sizeof *load);
+	vn_status  st = VN_OK;
 
 	if (!order || !load) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to divide %d pairs into %d parts", n, of);
 		goto done;
 	}
 	for (int i = 0; i < n; i++)
-		order[i] = (item) { bytes[i], i };
+		order[i] = (file_item) { bytes[i], i };
 	qsort(order, (size_t)n, sizeof *order, larger_first);
 	for (int i = 0; i < n; i++) {
 		int least = 0;

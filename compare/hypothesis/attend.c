@@ -240,16 +240,16 @@ static double settle_rounding(double x, double slack, vn_weight_format format, c
 
 /* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
  * probabilities may be from ours. */
-typedef struct query {
+typedef struct head_query {
 	const vn_attend      *a;
 	const vn_attend_edit *edit;
 	int                   h;
 	int64_t               first, n, padding;
 	double                loose;
-} query;
+} head_query;
 
 /* Writes the scores into a->s, and into a->other as an engine may have rounded them instead. */
-static void score_all(query *x, int64_t i)
+static void score_all(head_query *x, int64_t i)
 {
 	const vn_weight_format format = x->edit->scores;
 	double                 slack;
@@ -277,7 +277,7 @@ static double round_either_way(double x, double slack, vn_weight_format format, 
 
 /* Writes the probabilities of the scores a->s into a->p. Returns true if exponential `asked` (x->n
  * + x->padding: the sum) may be rounded in two ways. */
-static bool softmax_scores(const query *x, int64_t asked)
+static bool softmax_scores(const head_query *x, int64_t asked)
 {
 	const vn_attend_edit *e = x->edit;
 	const double         *s = x->a->s;
@@ -309,7 +309,7 @@ static double square_distance(const double *y, const double *is, int64_t n)
 }
 
 /* Writes the probabilities to y as they are stored. Returns their squared distance from *is. */
-static double store_probs(const query *x, const double *is, double *y)
+static double store_probs(const head_query *x, const double *is, double *y)
 {
 	for (int64_t j = 0; j < x->n; j++)
 		y[x->first + j] = settle_rounding(x->a->p[j], x->loose * x->a->p[j], x->edit->probs,
@@ -319,7 +319,7 @@ static double store_probs(const query *x, const double *is, double *y)
 
 /* Writes the sum of values to y, each times its probability in the formats of the edit. Returns its
  * squared distance from *is. */
-static double add_values(const query *x, const double *is, double *y)
+static double add_values(const head_query *x, const double *is, double *y)
 {
 	const vn_attend *a = x->a;
 	const int        K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
@@ -349,14 +349,14 @@ static double add_values(const query *x, const double *is, double *y)
 	return error;
 }
 
-static double make_output(const query *x, const double *is, double *y)
+static double make_output(const head_query *x, const double *is, double *y)
 {
 	return x->a->output == VN_ATTN_PROBS ? store_probs(x, is, y) : add_values(x, is, y);
 }
 
 /* Puts all weight on the largest score. If rounding may have made several scores equal or exchanged
  * them, takes the one that fits *is best. */
-static void attend_to_largest(const query *x, const double *is, double *y)
+static void attend_to_largest(const head_query *x, const double *is, double *y)
 {
 	const double *s = x->a->s;
 	double       *p = x->a->p, top = -(double)INFINITY, least = (double)INFINITY;
@@ -380,7 +380,7 @@ static void attend_to_largest(const query *x, const double *is, double *y)
 	make_output(x, is, y);
 }
 
-static double finish_query(const query *x, const double *is, double *y)
+static double finish_query(const head_query *x, const double *is, double *y)
 {
 	softmax_scores(x, -1);
 	return make_output(x, is, y);
@@ -388,7 +388,7 @@ static double finish_query(const query *x, const double *is, double *y)
 
 /* Rounds each score, each exponential and their sum that is near the middle to the side that
  * fits *is better. */
-static void settle_scores(const query *x, const double *is, double *y)
+static void settle_scores(const head_query *x, const double *is, double *y)
 {
 	const int64_t n = x->n + x->padding;
 	double       *s = x->a->s, *other = x->a->other, error;
@@ -436,7 +436,7 @@ void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, co
 {
 	const int     H = a->n->c.attention.heads;
 	const int64_t width = vn_attend_width(a);
-	query         x = { .a = a, .edit = edit, .padding = edit->kind == VN_ATTEND_PADDING ? a->padding : 0 };
+	head_query    x = { .a = a, .edit = edit, .padding = edit->kind == VN_ATTEND_PADDING ? a->padding : 0 };
 	int64_t       last;
 	double        slack;
 

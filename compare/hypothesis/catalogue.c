@@ -428,7 +428,7 @@ static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 
 /* If queries and keys are rotated by the same angle, the products are those of no rotation. So
  * this fault also explains whatever skipping the rotation explains after both. */
-static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
+static vn_status try_rotated_alike(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_status      st = VN_OK;
@@ -488,7 +488,7 @@ vn_status vn_catalogue_alike(vn_explain_trial *t, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = find_windows_beside(t, err)) || (st = try_turned_alike(t, err)))
+	if ((st = find_windows_beside(t, err)) || (st = try_rotated_alike(t, err)))
 		return st;
 	return try_not_yet(t, err);
 }

@@ -165,7 +165,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 		*variants = most;
 	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
 		if (!others)
-			vn_local_allow(&h->local, &t->variants);
+			vn_local_allow(&h->local, &t->reference_variants);
 		/* The floor is at least the replay's floor, which includes rounding of the inputs. */
 		h->local.floor = fmax(h->local.floor, r->floor);
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
@@ -190,7 +190,7 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (st)
 		return st;
-	vn_local_allow(&h->local, &t->variants);
+	vn_local_allow(&h->local, &t->reference_variants);
 	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	vn_keep(t->x, h);
 	return VN_OK;
@@ -254,7 +254,7 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 	}
 	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS) {
 		/* Another correct softmax rounds differently, whatever keys it sees. */
-		vn_local_allow(&h->local, &t->variants);
+		vn_local_allow(&h->local, &t->reference_variants);
 		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	}
 	vn_made_finish(&made);
@@ -306,8 +306,8 @@ vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->unmodified;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
-	t->variants = (vn_replayed) { 0 };
-	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, &t->variants, err);
+	t->reference_variants = (vn_replayed) { 0 };
+	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, &t->reference_variants, err);
 }
 
 /* ---- which of them explain it ---------------------------------------------------------------- */

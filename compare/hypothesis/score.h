@@ -25,7 +25,7 @@ vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor 
 vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                          vn_error *err);
 /* Same as vn_try_numbers, for the operation's own result in another order. The residual is then
- * also allowed the floors of other correct implementations (t->variants). */
+ * also allowed the floors of other correct implementations (t->reference_variants). */
 vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                           vn_error *err);
 /* Same as vn_try, for a hypothesis with a format; format points into h. TF32 and float16 have the

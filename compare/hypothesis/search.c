@@ -8,13 +8,13 @@
 enum { COARSE = 17, FINE = 36 };
 #define GOLDEN 0.6180339887498949
 
-typedef struct search {
+typedef struct number_search {
 	vn_error_of error_of;
 	void       *of;
 	vn_least    best;
-} search;
+} number_search;
 
-static vn_status evaluate_at(search *s, double x, double *error, vn_error *err)
+static vn_status evaluate_at(number_search *s, double x, double *error, vn_error *err)
 {
 	const vn_status st = s->error_of(s->of, x, error, err);
 
@@ -24,7 +24,7 @@ static vn_status evaluate_at(search *s, double x, double *error, vn_error *err)
 }
 
 /* u between a and b is log x. */
-static vn_status by_golden_section(search *s, double a, double b, vn_error *err)
+static vn_status by_golden_section(number_search *s, double a, double b, vn_error *err)
 {
 	double    u = b - GOLDEN * (b - a), v = a + GOLDEN * (b - a), at_u, at_v;
 	vn_status st;
@@ -45,10 +45,10 @@ static vn_status by_golden_section(search *s, double a, double b, vn_error *err)
 vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough,
                           vn_least *least, vn_error *err)
 {
-	const double from = log(low), step = (log(high) - from) / (steps - 1);
-	search       s = { error_of, of, { 0, (double)INFINITY } };
-	double       error, best = from;
-	vn_status    st = VN_OK;
+	const double  from = log(low), step = (log(high) - from) / (steps - 1);
+	number_search s = { error_of, of, { 0, (double)INFINITY } };
+	double        error, best = from;
+	vn_status     st = VN_OK;
 
 	for (int i = 0; !st && i < steps; i++) {
 		const double before = s.best.error;
@@ -65,9 +65,9 @@ vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double hig
 
 vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high, vn_least *least, vn_error *err)
 {
-	search    s = { error_of, of, { (double)low, (double)INFINITY } };
-	double    error;
-	vn_status st = VN_OK;
+	number_search s = { error_of, of, { (double)low, (double)INFINITY } };
+	double        error;
+	vn_status     st = VN_OK;
 
 	for (int64_t step = 0; !st && step != 1;) {
 		step = (high - low) / COARSE + 1;

@@ -35,7 +35,7 @@ typedef struct vn_explain_trial {
 	vn_explanation       *x;
 	/* distances of the other implementations (reference_variants.h) from the unmodified
 	 * operation */
-	vn_replayed           variants;
+	vn_replayed           reference_variants;
 	/* the result of the unmodified operation: own in the candidate's precision, fine more
 	 * precisely */
 	vn_tensor             own, fine;

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct answer {
+typedef struct known_answer {
 	bool good;
 	bool on[]; /* (n) */
-} answer;
+} known_answer;
 
-typedef struct search {
+typedef struct isolate_search {
 	const vn_isolate_request *q;
 	int                       n;
 	int                       runs;
-	answer                  **known;
+	known_answer            **known;
 	int                       n_known;
 	bool                     *on;   /* (n) the set to test */
 	int                      *list; /* (n) numbers of the toggles that may be needed */
@@ -23,17 +23,17 @@ typedef struct search {
 	int                      *group; /* (n) the group of list[i] in this pass */
 	bool                     *gone;  /* (n) was the group removed in this pass? */
 	int                       passes_left;
-} search;
+} isolate_search;
 
 /* ---- asking ------------------------------------------------------------------------- */
 
-static vn_status remember_test(search *s, bool good, vn_error *err)
+static vn_status remember_test(isolate_search *s, bool good, vn_error *err)
 {
-	answer **more = vn_grown(s->known, (size_t)s->n_known, sizeof *more);
+	known_answer **more = vn_grown(s->known, (size_t)s->n_known, sizeof *more);
 	if (!more)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the answers of %d runs", s->n_known + 1);
 	s->known = more;
-	answer *a = malloc(sizeof *a + (size_t)s->n);
+	known_answer *a = malloc(sizeof *a + (size_t)s->n);
 	if (!a)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the answer of a run");
 	a->good = good;
@@ -43,7 +43,7 @@ static vn_status remember_test(search *s, bool good, vn_error *err)
 }
 
 /* Asks the oracle about the set in s->on, unless its answer is known. */
-static vn_status test_set(search *s, bool *good, vn_error *err)
+static vn_status test_set(isolate_search *s, bool *good, vn_error *err)
 {
 	vn_status st;
 
@@ -58,7 +58,7 @@ static vn_status test_set(search *s, bool *good, vn_error *err)
 }
 
 /* Tests the set of the list's toggles. */
-static vn_status test_list(search *s, bool *good, vn_error *err)
+static vn_status test_list(isolate_search *s, bool *good, vn_error *err)
 {
 	memset(s->on, 0, (size_t)s->n);
 	for (int i = 0; i < s->n_list; i++)
@@ -74,7 +74,7 @@ static int runs_of(int r, double share)
 	return r < 1 ? 0 : (int)ceil(fmin(k * (1.0 + log2(fmax(r / k, 1.0))), 1.5 * r));
 }
 
-static void report_progress(const search *s, int at, int n_groups, int needed)
+static void report_progress(const isolate_search *s, int at, int n_groups, int needed)
 {
 	if (s->q->left)
 		*s->q->left = runs_of(n_groups - at, at ? (double)needed / at : 0.0) +
@@ -84,7 +84,7 @@ static void report_progress(const search *s, int at, int n_groups, int needed)
 /* ---- one pass ------------------------------------------------------------------------- */
 
 /* Tests the list without the removed groups and without groups [from, to). */
-static vn_status test_without(search *s, int from, int to, bool *good, vn_error *err)
+static vn_status test_without(isolate_search *s, int from, int to, bool *good, vn_error *err)
 {
 	memset(s->on, 0, (size_t)s->n);
 	for (int i = 0; i < s->n_list; i++)
@@ -112,7 +112,7 @@ static void find_needed(sweep *w)
 	w->clean = 0;
 }
 
-static void clear_block(search *s, sweep *w, int to)
+static void clear_block(isolate_search *s, sweep *w, int to)
 {
 	memset(s->gone + w->at, 1, (size_t)(to - w->at));
 	w->clean += to - w->at;
@@ -120,7 +120,7 @@ static void clear_block(search *s, sweep *w, int to)
 	w->block *= 2;
 }
 
-static vn_status step_sweep(search *s, sweep *w, vn_error *err)
+static vn_status step_sweep(isolate_search *s, sweep *w, vn_error *err)
 {
 	const bool bisecting = w->bad_to > w->at;
 	const int  unknown = w->rest ? w->n - w->at : w->block;
@@ -146,7 +146,7 @@ static vn_status step_sweep(search *s, sweep *w, vn_error *err)
 }
 
 /* Removes the groups (n_groups) of the list that are not needed. */
-static vn_status remove_groups(search *s, int n_groups, vn_error *err)
+static vn_status remove_groups(isolate_search *s, int n_groups, vn_error *err)
 {
 	sweep     w = { .n = n_groups, .bad_to = n_groups, .block = 1 };
 	vn_status st = VN_OK;
@@ -163,7 +163,7 @@ static vn_status remove_groups(search *s, int n_groups, vn_error *err)
 }
 
 /* Groups the list by key, or each member alone if it is NULL; in order of appearance. */
-static int group_by(search *s, const int *key)
+static int group_by(isolate_search *s, const int *key)
 {
 	int n = 0;
 
@@ -179,7 +179,7 @@ static int group_by(search *s, const int *key)
 /* ---- the passes --------------------------------------------------------------------------- */
 
 /* Sorts the list by component and keeps the order within a component. */
-static void order_by_component(search *s, int n_groups)
+static void order_by_component(isolate_search *s, int n_groups)
 {
 	int *list = s->list, *sorted = malloc(((size_t)s->n_list + 1) * sizeof *sorted), n = 0;
 
@@ -198,7 +198,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Removes members that a small set does not need: tests it without each of them. */
-static vn_status tighten_set(search *s, vn_error *err)
+static vn_status tighten_set(isolate_search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -214,7 +214,7 @@ static vn_status tighten_set(search *s, vn_error *err)
 }
 
 /* Reduces the list, whose set is good, to a minimal one. */
-static vn_status minimise_set(search *s, vn_error *err)
+static vn_status minimise_set(isolate_search *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -236,7 +236,7 @@ static vn_status minimise_set(search *s, vn_error *err)
 }
 
 /* Fills the list with the hint's toggles (NULL: all toggles) that are in no set found so far. */
-static void fill_list(search *s, const bool *found, const bool *hint)
+static void fill_list(isolate_search *s, const bool *found, const bool *hint)
 {
 	s->n_list = 0;
 	for (int i = 0; i < s->n; i++)
@@ -246,7 +246,7 @@ static void fill_list(search *s, const bool *found, const bool *hint)
 
 /* Fills the list with a good set to start from: a hint, or all remaining toggles. *any: false if
  * all remaining toggles together do not repair the run. */
-static vn_status start_search(search *s, const bool *found, bool *any, vn_error *err)
+static vn_status start_search(isolate_search *s, const bool *found, bool *any, vn_error *err)
 {
 	vn_status st;
 	bool      good;
@@ -265,7 +265,7 @@ static vn_status start_search(search *s, const bool *found, bool *any, vn_error 
 
 /* Adds the list to the found sets after asking the oracle again, which must give the same
  * answer. */
-static vn_status join_sets(search *s, bool *found, vn_isolated *x, vn_error *err)
+static vn_status join_sets(isolate_search *s, bool *found, vn_isolated *x, vn_error *err)
 {
 	bool      good;
 	vn_status st;
@@ -295,7 +295,7 @@ static vn_status join_sets(search *s, bool *found, vn_isolated *x, vn_error *err
 	return VN_OK;
 }
 
-static vn_status run_repaired(search *s, bool *found, vn_isolated *x, vn_error *err)
+static vn_status run_repaired(isolate_search *s, bool *found, vn_isolated *x, vn_error *err)
 {
 	bool      any;
 	vn_status st;
@@ -316,15 +316,15 @@ static vn_status run_repaired(search *s, bool *found, vn_isolated *x, vn_error *
 
 vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 {
-	const size_t room = (size_t)q->n + 1;
-	search       s = { .q = q,
-		               .n = q->n,
-		               .on = calloc(room, 1),
-		               .list = calloc(room, sizeof(int)),
-		               .group = calloc(room, sizeof(int)),
-		               .gone = calloc(room, 1) };
-	bool        *found = calloc(room, sizeof *found);
-	vn_status    st;
+	const size_t   room = (size_t)q->n + 1;
+	isolate_search s = { .q = q,
+		                 .n = q->n,
+		                 .on = calloc(room, 1),
+		                 .list = calloc(room, sizeof(int)),
+		                 .group = calloc(room, sizeof(int)),
+		                 .gone = calloc(room, 1) };
+	bool          *found = calloc(room, sizeof *found);
+	vn_status      st;
 
 	*x = (vn_isolated) { .n = q->n };
 	if (!s.on || !s.list || !s.group || !s.gone || !found)

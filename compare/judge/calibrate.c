@@ -86,13 +86,13 @@ void vn_calibration_free(vn_calibration *k)
 /* ---- one limit ------------------------------------------------------------------------- */
 
 /* All observations of one key at one point. */
-typedef struct group {
+typedef struct observation_group {
 	const vn_seen *seen;
 	int            n;
 	const vn_seen *worst;
 	bool           none, deep;  /* none: no limit would make sense */
 	double         first, last; /* first: the value for all layers when not deep */
-} group;
+} observation_group;
 
 static bool high_is_good(const vn_seen *s)
 {
@@ -136,7 +136,7 @@ static double round_up(double x)
 
 /* For a share of rows: when n rows had no fault, up to 3 in n may have one,
  * with 95 % confidence. */
-static void fit_share(group *g, double margin)
+static void fit_share(observation_group *g, double margin)
 {
 	double rows = 0;
 	for (int i = 0; i < g->n; i++)
@@ -148,7 +148,7 @@ static void fit_share(group *g, double margin)
 
 /* Fits log y = a + b layer to the worst value of each layer, then lifts the line above all of them.
  * Returns false with a single layer. */
-static bool fit_slope(const group *g, double *a, double *b)
+static bool fit_slope(const observation_group *g, double *a, double *b)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, lift = 0;
 	for (int i = 0; i < g->n; i++) {
@@ -172,7 +172,7 @@ static bool fit_slope(const group *g, double *a, double *b)
 
 /* Fits a limit by depth only when its two numbers pay off: tighter by half or more
  * over all layers. */
-static void fit_depth(group *g, int layers, double margin)
+static void fit_depth(observation_group *g, int layers, double margin)
 {
 	enum { TIGHTER_BY = 3 }; /* halves: 1.5 */
 	double a, b;
@@ -191,7 +191,7 @@ static void fit_depth(group *g, int layers, double margin)
 	g->last = round_up(fmax(last, least_limit(g->worst)));
 }
 
-static void fit_group(group *g, int layers, double margin)
+static void fit_group(observation_group *g, int layers, double margin)
 {
 	g->worst = g->seen;
 	for (int i = 1; i < g->n; i++)
@@ -229,8 +229,8 @@ static int by_key(const void *a, const void *b)
 }
 
 typedef struct point {
-	group *group;
-	int    n, order;
+	observation_group *group;
+	int                n, order;
 } point;
 
 static int by_order(const void *a, const void *b)
@@ -255,7 +255,7 @@ static void print_quoted(const char *text, const char *instead_of, FILE *out)
 	free(clean);
 }
 
-static void write_number(const group *g, FILE *out)
+static void write_number(const observation_group *g, FILE *out)
 {
 	if (g->none)
 		fprintf(out, "none");
@@ -271,7 +271,7 @@ static const char *file_of(const vn_seen *s)
 	return slash ? slash + 1 : s->file;
 }
 
-static void print_why(const vn_calibration *k, const group *g, int n, FILE *out)
+static void print_why(const vn_calibration *k, const observation_group *g, int n, FILE *out)
 {
 	char  *text = NULL, key[VN_KEY_TEXT];
 	size_t size = 0;
@@ -291,7 +291,7 @@ static void print_why(const vn_calibration *k, const group *g, int n, FILE *out)
 }
 
 /* Whether a multiple of the floor is fitted for this metric. */
-static const group *over_floor(const group *g, int n, vn_metric m)
+static const observation_group *over_floor(const observation_group *g, int n, vn_metric m)
 {
 	for (int i = 0; i < n; i++)
 		if (g[i].worst->form == VN_OVER_FLOOR && g[i].worst->metric == m && !g[i].none)
@@ -300,7 +300,7 @@ static const group *over_floor(const group *g, int n, vn_metric m)
 }
 
 /* Whether the limit applies only without a floor. */
-static bool stands_beside(const group *g, int n, const vn_seen *s)
+static bool stands_beside(const observation_group *g, int n, const vn_seen *s)
 {
 	const vn_metric_info *info = vn_metric_get(s->metric);
 	return s->form == VN_PLAIN && over_floor(g, n,
@@ -311,7 +311,7 @@ static bool stands_beside(const group *g, int n, const vn_seen *s)
 
 /* Writes keys at this indent. A limit next to a multiple of the floor applies where
  * there is no floor. */
-static void print_keys(const group *g, int n, const char *indent, FILE *out)
+static void print_keys(const observation_group *g, int n, const char *indent, FILE *out)
 {
 	char key[VN_KEY_TEXT];
 	int  inner = 0;
@@ -337,12 +337,12 @@ static void print_keys(const group *g, int n, const char *indent, FILE *out)
 }
 
 /* The default for checkpoints without a rule: the loosest limit of any rule. */
-static int collect_loosest(const group *g, int n, group *of)
+static int collect_loosest(const observation_group *g, int n, observation_group *of)
 {
 	int found = 0;
 	for (int f = VN_OVER_FLOOR; f >= VN_PLAIN; f--)
 		for (int m = 0; m < VN_N_METRICS; m++) {
-			const group *worst = NULL;
+			const observation_group *worst = NULL;
 			if (vn_metric_get((vn_metric)m)->scores)
 				continue;
 			for (int i = 0; i < n; i++)
@@ -358,10 +358,11 @@ static int collect_loosest(const group *g, int n, group *of)
 	return found;
 }
 
-static void write_rules(const vn_calibration *k, const group *g, int n, const point *p, int n_points, FILE *out)
+static void write_rules(const vn_calibration *k, const observation_group *g, int n, const point *p, int n_points,
+                        FILE *out)
 {
-	group     any[VN_N_FORMS * VN_N_METRICS];
-	const int n_any = collect_loosest(g, n, any);
+	observation_group any[VN_N_FORMS * VN_N_METRICS];
+	const int         n_any = collect_loosest(g, n, any);
 	fputs("version: 1\nname: ", out);
 	print_quoted(k->name, "", out);
 	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
@@ -396,10 +397,10 @@ static bool anything_differs(const vn_calibration *k)
 
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 {
-	group    *g = calloc((size_t)k->n + 1, sizeof *g);
-	point    *p = calloc((size_t)k->n + 1, sizeof *p);
-	int       n = 0, points = 0;
-	vn_status st = VN_OK;
+	observation_group *g = calloc((size_t)k->n + 1, sizeof *g);
+	point             *p = calloc((size_t)k->n + 1, sizeof *p);
+	int                n = 0, points = 0;
+	vn_status          st = VN_OK;
 
 	if (!g || !p)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits of %d numbers", k->n);

@@ -38,21 +38,21 @@ bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_met
 
 /* ---- which belong together -------------------------------------------------------------- */
 
-typedef struct member {
+typedef struct channel_point {
 	const char *name;
 	int         point;
 	int64_t     outer, rows, inner;
-} member;
+} channel_point;
 
 static int compare_members(const void *a, const void *b)
 {
-	const member *x = a, *y = b;
-	const int     name = x->name == y->name ? 0 : strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
+	const channel_point *x = a, *y = b;
+	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
 	return name ? name : alone ? alone : (x->point > y->point) - (x->point < y->point);
 }
 
 /* Whether a checkpoint holds rows of tokens that are too few to have channels of their own. */
-static bool belongs_to_pool(const vn_comparison *c, int point, member *m)
+static bool belongs_to_pool(const vn_comparison *c, int point, channel_point *m)
 {
 	const vn_checkpoint *p = &c->result.point[point];
 	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
@@ -60,7 +60,7 @@ static bool belongs_to_pool(const vn_comparison *c, int point, member *m)
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	const char     *axes = vn_entry_axes(e);
 	const int       token = vn_token_axis(axes, e->shape.rank);
-	*m = (member) { p->name, point, 1, 1, 1 };
+	*m = (channel_point) { p->name, point, 1, 1, 1 };
 	for (int i = 0; i < e->shape.rank; i++)
 		*(i < token ? &m->outer : i == token ? &m->rows : &m->inner) *= e->shape.dim[i];
 	return token >= 0 && (*axes ? vn_axes_find(axes, "key") < 0 : e->shape.rank == 2) && m->outer * m->inner <= WIDEST;
@@ -68,7 +68,7 @@ static bool belongs_to_pool(const vn_comparison *c, int point, member *m)
 
 /* Engines compute calls of one token and of several differently, so the two are pooled apart: an
  * error in one kind would be diluted by the other. */
-static bool are_alike(const vn_comparison *c, const member *x, const member *y)
+static bool are_alike(const vn_comparison *c, const channel_point *x, const channel_point *y)
 {
 	const vn_checkpoint *a = &c->result.point[x->point], *b = &c->result.point[y->point];
 	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) &&
@@ -220,7 +220,8 @@ static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double d
 }
 
 /* in: (n). *first: the first member with this error; unchanged if there is none. */
-static vn_status find_first(vn_comparison *c, const member *in, int n, const channel *k, int *first, vn_error *err)
+static vn_status find_first(vn_comparison *c, const channel_point *in, int n, const channel *k, int *first,
+                            vn_error *err)
 {
 	vn_status st = VN_OK;
 	bool      found = false;
@@ -245,7 +246,7 @@ static vn_status find_first(vn_comparison *c, const member *in, int n, const cha
 
 /* ---- a pool ---------------------------------------------------------------------------------- */
 
-static void choose_rows(const member *in, int n, vn_channel_pool *g)
+static void choose_rows(const channel_point *in, int n, vn_channel_pool *g)
 {
 	int64_t all = 0, before = 0;
 	for (int i = 0; i < n; i++)
@@ -293,7 +294,7 @@ static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 
 /* Measures n of the n_all pooled checkpoints as one, and finds the first of all n_all with the same
  * error. *g: unchanged if they have no channels together. */
-static vn_status measure_part(vn_comparison *c, const member *all, int n_all, const member *in, int n,
+static vn_status measure_part(vn_comparison *c, const channel_point *all, int n_all, const channel_point *in, int n,
                               vn_channel_pool *g, vn_error *err)
 {
 	vn_channel_pool part = {
@@ -350,7 +351,7 @@ static bool shows_more(const vn_channel_pool *part, const vn_channel_pool *g)
 	return false;
 }
 
-static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_channel_pool *g, vn_error *err)
+static vn_status measure_parts(vn_comparison *c, const channel_point *in, int n, vn_channel_pool *g, vn_error *err)
 {
 	const int             parts = n / VN_CHANNEL_FEWEST < PARTS ? n / VN_CHANNEL_FEWEST : PARTS;
 	const vn_channel_pool all = *g;
@@ -368,7 +369,7 @@ static vn_status measure_parts(vn_comparison *c, const member *in, int n, vn_cha
 
 /* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: the pool's number;
  * unchanged if they have no channels together. */
-static vn_status pool_members(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
+static vn_status pool_members(vn_comparison *c, const channel_point *in, int n, int wider, int *made, vn_error *err)
 {
 	vn_channel_pool g = { .rows = 0 };
 	vn_status       st = measure_part(c, in, n, in, n, &g, err);
@@ -388,7 +389,7 @@ static vn_status pool_members(vn_comparison *c, const member *in, int n, int wid
 }
 
 /* Moves the members that are not wrong as a whole to the front, in order. Returns their number. */
-static int set_apart(const vn_comparison *c, member *in, int n, member *rest, double *size)
+static int set_apart(const vn_comparison *c, channel_point *in, int n, channel_point *rest, double *size)
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
@@ -401,7 +402,7 @@ static int set_apart(const vn_comparison *c, member *in, int n, member *rest, do
 	return kept;
 }
 
-static bool has_member(const member *in, int n, int point)
+static bool has_member(const channel_point *in, int n, int point)
 {
 	for (int i = 0; i < n; i++)
 		if (in[i].point == point)
@@ -411,13 +412,13 @@ static bool has_member(const member *in, int n, int point)
 
 /* Pools all steps of a name. When a step that is wrong as a whole is charged, also pools the
  * remaining steps, so that another step is charged only for its own errors. */
-static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
+static vn_status pool_twice(vn_comparison *c, channel_point *in, int n, vn_error *err)
 {
-	member   *rest = malloc((size_t)n * sizeof *rest);
-	double   *size = malloc((size_t)n * sizeof *size);
-	int       all = -1, without = -1, kept;
-	vn_status st = rest && size ? VN_OK
-	                            : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
+	channel_point *rest = malloc((size_t)n * sizeof *rest);
+	double        *size = malloc((size_t)n * sizeof *size);
+	int            all = -1, without = -1, kept;
+	vn_status      st = rest && size ? VN_OK
+	                                 : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 
 	if (!st && !(st = pool_members(c, in, n, -1, &all, err)) && all >= 0 &&
 	    (kept = set_apart(c, in, n, rest, size)) > 1 && kept < n) {
@@ -445,9 +446,9 @@ static void charge_members(vn_comparison *c)
 
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 {
-	member   *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
-	vn_status st = VN_OK;
-	int       n = 0;
+	channel_point *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
+	vn_status      st = VN_OK;
+	int            n = 0;
 
 	if (!in)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);

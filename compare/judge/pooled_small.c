@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct member {
+typedef struct small_point {
 	const char *name;
 	int         point;
-} member;
+} small_point;
 
 static bool belongs_to_pool(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
@@ -27,8 +27,8 @@ static bool belongs_to_pool(const vn_comparison *c, const vn_checkpoint *p, int6
 
 static int compare_members(const void *a, const void *b)
 {
-	const member *x = a, *y = b;
-	const int     name = x->name == y->name ? 0 : strcmp(x->name, y->name);
+	const small_point *x = a, *y = b;
+	const int          name = x->name == y->name ? 0 : strcmp(x->name, y->name);
 	return name ? name : (x->point > y->point) - (x->point < y->point);
 }
 
@@ -54,8 +54,8 @@ static void add_step(double *value, const double *of_step, vn_metric m, double n
 
 /* Combines the metrics of all members from those of each, summing in units of `unit`.
  * Returns the index of the worst. */
-static int64_t join_members(const vn_comparison *c, const member *in, int n, bool floor, double unit, vn_squares *row,
-                            vn_size *size, double *value)
+static int64_t join_members(const vn_comparison *c, const small_point *in, int n, bool floor, double unit,
+                            vn_squares *row, vn_size *size, double *value)
 {
 	vn_squares  all = { 0 };
 	vn_measured rows = { 0 };
@@ -130,7 +130,7 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 	return kept == 0 || nmse > (1 + 1e-9) * g->nmse[kept - 1] || nmse >= 2 * g->value[VN_M_NMSE];
 }
 
-static vn_status add_pool(vn_comparison *c, const member *in, int n, vn_error *err)
+static vn_status add_pool(vn_comparison *c, const small_point *in, int n, vn_error *err)
 {
 	vn_pooled_small *more = realloc(c->result.pooled_small, ((size_t)c->result.n_pooled_small + 1) * sizeof *more);
 	vn_squares      *row = malloc((size_t)n * sizeof *row);
@@ -165,7 +165,7 @@ done:
 
 vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 {
-	member       *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
+	small_point  *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
 	vn_status     st = VN_OK;
 	const int64_t width = c->result.hidden;
 	int           n = 0;
@@ -174,7 +174,7 @@ vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
 	for (int i = 0; i < c->result.n_points; i++)
 		if (belongs_to_pool(c, &c->result.point[i], width))
-			in[n++] = (member) { c->result.point[i].name, i };
+			in[n++] = (small_point) { c->result.point[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)

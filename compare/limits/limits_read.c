@@ -15,19 +15,19 @@
 
 #define RULES_MAX 10000
 
-typedef struct reader {
+typedef struct limits_reader {
 	vn_yaml    *y;
 	const char *path;
 	vn_limits  *l;
 	vn_extends *extends;
-} reader;
+} limits_reader;
 
 #define FAIL(r, ...) vn_yaml_fail((r)->y, __VA_ARGS__)
 
 /* ---- values ------------------------------------------------------------------ */
 
 /* Reads `allowed` or the given opposite; *to becomes 1 or 0. */
-static vn_status allowed_or(reader *r, const char *key, const char *opposite, int *to)
+static vn_status allowed_or(limits_reader *r, const char *key, const char *opposite, int *to)
 {
 	const char *text;
 	vn_status   st = vn_yaml_word(r->y, key, &text);
@@ -42,7 +42,7 @@ static vn_status allowed_or(reader *r, const char *key, const char *opposite, in
 }
 
 /* Warns of a limit that nothing can break, or that nothing can pass. */
-static vn_status doubt_limit(reader *r, vn_form form, vn_metric m, const char *key, double value)
+static vn_status doubt_limit(limits_reader *r, vn_form form, vn_metric m, const char *key, double value)
 {
 	vn_limits  *l = r->l;
 	const char *why = vn_limit_doubt(form, m, value);
@@ -78,7 +78,7 @@ static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metri
 }
 
 /* Reads a limit and checks that it can be met. */
-static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m, double *value)
+static vn_status value_of(limits_reader *r, const char *key, vn_form form, vn_metric m, double *value)
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	const double          low = info->kind == VN_KIND_COSINE ? -1 : 0;
@@ -96,20 +96,20 @@ static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m,
 static const char *const end_name[2] = { "first", "last" };
 
 typedef struct depth {
-	reader     *r;
-	const char *key;
-	vn_form     form;
-	vn_metric   m;
-	double     *end;
-	bool        seen[2];
+	limits_reader *r;
+	const char    *key;
+	vn_form        form;
+	vn_metric      m;
+	double        *end;
+	bool           seen[2];
 } depth;
 
 static vn_status depth_key(void *context, const char *text, int line, int column)
 {
-	depth    *d = context;
-	reader   *r = d->r;
-	const int which = strcmp(text, end_name[0]) == 0 ? 0 : strcmp(text, end_name[1]) == 0 ? 1 : -1;
-	vn_status st;
+	depth         *d = context;
+	limits_reader *r = d->r;
+	const int      which = strcmp(text, end_name[0]) == 0 ? 0 : strcmp(text, end_name[1]) == 0 ? 1 : -1;
+	vn_status      st;
 	if (which < 0)
 		return vn_yaml_fail_at(r->y, line, column,
 		                       "%s: unknown key '%.40s'; a limit by depth has the keys first and last", d->key, text);
@@ -125,7 +125,7 @@ static vn_status depth_key(void *context, const char *text, int line, int column
 	return VN_OK;
 }
 
-static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m, double end[2])
+static vn_status by_depth(limits_reader *r, const char *key, vn_form form, vn_metric m, double end[2])
 {
 	depth     d = { r, key, form, m, end, { false, false } };
 	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
@@ -140,7 +140,7 @@ static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m,
 	return VN_OK;
 }
 
-static vn_status read_limit(reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
+static vn_status read_limit(limits_reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
 {
 	double    end[2] = { 0, 0 };
 	vn_status st;
@@ -167,7 +167,7 @@ static vn_status read_limit(reader *r, const char *key, vn_rule *rule, vn_form f
 
 /* ---- rules -------------------------------------------------------------------- */
 
-static vn_status new_rule(reader *r, vn_rule **rule)
+static vn_status new_rule(limits_reader *r, vn_rule **rule)
 {
 	vn_limits *l = r->l;
 	if (l->n_rules >= RULES_MAX)
@@ -186,9 +186,9 @@ static vn_status new_rule(reader *r, vn_rule **rule)
 
 /* The keys of one rule, of the defaults, or of a without_floor inside them. */
 typedef struct body {
-	reader  *r;
-	vn_rule *rule;
-	bool     is_rule, inner, had_inner;
+	limits_reader *r;
+	vn_rule       *rule;
+	bool           is_rule, inner, had_inner;
 } body;
 
 static vn_status read_keys(body *b);
@@ -209,13 +209,13 @@ static vn_status why_key(void *context, const char *key, int line, int column)
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
 {
-	body     *b = context;
-	reader   *r = b->r;
-	vn_rule  *rule = b->rule;
-	vn_form   form;
-	vn_metric m;
-	vn_error  why;
-	vn_status st;
+	body          *b = context;
+	limits_reader *r = b->r;
+	vn_rule       *rule = b->rule;
+	vn_form        form;
+	vn_metric      m;
+	vn_error       why;
+	vn_status      st;
 
 	if (metric_key(key, b->inner, &form, &m))
 		return read_limit(r, key, rule, b->inner ? VN_WITHOUT_FLOOR : form, m);
@@ -263,8 +263,8 @@ static vn_status read_keys(body *b)
 
 static vn_status read_rules(void *context)
 {
-	reader   *r = context;
-	vn_status st;
+	limits_reader *r = context;
+	vn_status      st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
 		return FAIL(r, "rules must be a list");
 	for (;;) {
@@ -280,13 +280,13 @@ static vn_status read_rules(void *context)
 
 static vn_status read_name(void *context)
 {
-	reader *r = context;
+	limits_reader *r = context;
 	return vn_yaml_copy(r->y, "name", &r->l->name);
 }
 
 static vn_status read_extends(void *context)
 {
-	reader *r = context;
+	limits_reader *r = context;
 	r->extends->line = vn_yaml_line(r->y);
 	r->extends->column = vn_yaml_column(r->y);
 	return vn_yaml_copy(r->y, "extends", &r->extends->name);
@@ -294,7 +294,7 @@ static vn_status read_extends(void *context)
 
 static vn_status read_defaults(void *context)
 {
-	reader         *r = context;
+	limits_reader  *r = context;
 	vn_rule        *rule = NULL;
 	const vn_status st = new_rule(r, &rule);
 	return st ? st : read_keys(&(body) { r, rule, false, false, false });
@@ -310,8 +310,8 @@ static const vn_yaml_section sections[] = {
 vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits **out, vn_extends *extends,
                          vn_error *err)
 {
-	reader    r = { .path = path, .extends = extends };
-	vn_status st;
+	limits_reader r = { .path = path, .extends = extends };
+	vn_status     st;
 
 	*out = NULL;
 	if ((st = vn_yaml_open(path, text, n, "limits", &r.y, err)))

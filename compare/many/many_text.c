@@ -35,9 +35,9 @@ static void print_candidate(const vn_many *m, int i, const vn_many_options *o, F
 
 /* ---- the table ------------------------------------------------------------------ */
 
-typedef struct widths {
+typedef struct table_widths {
 	int label, odd, cell[VN_MANY_MOST];
-} widths;
+} table_widths;
 
 static bool tells_row(const vn_many *m, const vn_many_options *o, int row)
 {
@@ -50,10 +50,10 @@ static int wider_of(int width, const char *text)
 	return n > width ? n : width;
 }
 
-static widths measure_widths(const vn_many *m, const vn_many_options *o)
+static table_widths measure_widths(const vn_many *m, const vn_many_options *o)
 {
-	widths w = { .label = 10, .odd = 7 };
-	char   text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+	table_widths w = { .label = 10, .odd = 7 };
+	char         text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
 	for (int row = 0; row < m->n_rows; row++) {
 		if (!tells_row(m, o, row))
 			continue;
@@ -65,7 +65,7 @@ static widths measure_widths(const vn_many *m, const vn_many_options *o)
 	return w;
 }
 
-static void one_row(const vn_many *m, const vn_many_options *o, const widths *w, int row, FILE *out)
+static void one_row(const vn_many *m, const vn_many_options *o, const table_widths *w, int row, FILE *out)
 {
 	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
 	int  before = 0; /* padding owed by the previous cell */
@@ -83,7 +83,7 @@ static void one_row(const vn_many *m, const vn_many_options *o, const widths *w,
 }
 
 /* Summarises rows from..to, in which no candidate is outside. */
-static void print_within(const vn_many *m, const widths *w, int from, int to, FILE *out)
+static void print_within(const vn_many *m, const table_widths *w, int from, int to, FILE *out)
 {
 	if (to - from == 1)
 		fprintf(out, "%-*s  within\n", w->label, m->row[from].label);
@@ -93,7 +93,7 @@ static void print_within(const vn_many *m, const widths *w, int from, int to, FI
 
 static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 {
-	const widths w = measure_widths(m, o);
+	const table_widths w = measure_widths(m, o);
 	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_COLOUR_OFF(o->colour));
 	fprintf(out, "%-*s  %-*s", w.label, "checkpoint", w.odd, "outside");
 	for (int i = 0, before = 0; i < m->n; i++)

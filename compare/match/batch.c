@@ -29,24 +29,24 @@ enum {
 /* Memory that the pass keeps for each token. */
 enum { TOKEN_BYTES = 112 };
 
-typedef struct pending {
+typedef struct pending_job {
 	vn_measuring  *of;
 	vn_checkpoint *point;
 	int            entry;
 	int            like; /* index of the job whose reference's bytes and digest it shares; -1: none */
-} pending;
+} pending_job;
 
 /* The jobs of a batch, at most BATCH_JOBS and those that share the last reference. */
 typedef struct batch {
-	vn_job     *job;
-	pending    *p;
-	int         n, threads;
-	int64_t     bytes, heavy, past;
-	int64_t     most; /* of heavy */
-	vn_progress bar;
+	vn_job      *job;
+	pending_job *p;
+	int          n, threads;
+	int64_t      bytes, heavy, past;
+	int64_t      most; /* of heavy */
+	vn_progress  bar;
 } batch;
 
-static void release_pair(const pending *p)
+static void release_pair(const pending_job *p)
 {
 	vn_recording_release(p->of->c->opened.ref, p->point->ref);
 	vn_recording_release(p->of->batch.other, p->entry);
@@ -89,8 +89,8 @@ static void flush_batch(batch *b, vn_measuring *m, int n)
 		if (vn_status_ends_job(b->job[i].st))
 			note_failure(b->p[i].of, b->job[i].st, &b->job[i].why);
 	for (int i = 0; i < b->n; i++) {
-		const pending *p = &b->p[i];
-		vn_job        *job = &b->job[i];
+		const pending_job *p = &b->p[i];
+		vn_job            *job = &b->job[i];
 		if (!p->of->st && job->st)
 			p->of->batch.unread(p->point, job->why.text);
 		else if (!p->of->st)
@@ -125,7 +125,7 @@ static vn_tensor of_entry(const vn_recording *r, int entry)
 
 /* Whether the job must be read in parts because a file does not store the numbers in the order of
  * measurement: token by token, each with all its numbers. */
-static bool in_parts(const pending *p)
+static bool in_parts(const pending_job *p)
 {
 	const vn_comparison *c = p->of->c;
 	const vn_batch      *b = &p->of->batch;
@@ -139,7 +139,7 @@ static bool in_parts(const pending *p)
 	       !vn_recording_mapped(b->other, p->entry);
 }
 
-static vn_status load_pair(const pending *p, vn_job *job, vn_error *why)
+static vn_status load_pair(const pending_job *p, vn_job *job, vn_error *why)
 {
 	const vn_comparison *c = p->of->c;
 	const vn_batch      *b = &p->of->batch;
@@ -170,7 +170,7 @@ static int64_t bytes_of(const vn_tensor *t)
 }
 
 /* Bytes of a job that count as memory, now or when it is read. */
-static int64_t job_bytes(const pending *p, const vn_job *job)
+static int64_t job_bytes(const pending_job *p, const vn_job *job)
 {
 	const vn_comparison *c = p->of->c;
 	const vn_batch      *b = &p->of->batch;
@@ -201,7 +201,7 @@ static void add_pair(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_ch
 {
 	vn_error        why = { "" };
 	vn_job         *job = &b->job[b->n];
-	pending         p = { of, point, entry, -1 };
+	pending_job     p = { of, point, entry, -1 };
 	const vn_status read = load_pair(&p, job, &why);
 	if (read) {
 		/* Measure the pending jobs first: a tensor may have two names, and they may need what

@@ -245,16 +245,16 @@ static void say_model(const char *family, const vn_plan *plan, char text[100])
 
 /* A model: its plan, and the name of its family (NULL: not said).
  * made: a plan to be destroyed, or NULL. */
-typedef struct described {
+typedef struct described_model {
 	const vn_plan *plan;
 	const char    *family;
 	vn_plan       *made;
-} described;
+} described_model;
 
 /* The model of a recording: as the recording states it, or else as its config describes it. */
-static described describe_model(const vn_recording *r)
+static described_model describe_model(const vn_recording *r)
 {
-	described d = { vn_recording_plan(r), vn_recording_family(r), NULL };
+	described_model d = { vn_recording_plan(r), vn_recording_family(r), NULL };
 
 	if (!d.plan && vn_recording_config(r))
 		d.plan = d.made = vn_family_plan(vn_recording_config(r), &d.family);
@@ -264,10 +264,10 @@ static described describe_model(const vn_recording *r)
 /* Reports different models before the many differences that follow from that. */
 static void different_models(const contract *c, const char *verb, const char *family, const vn_plan *plan)
 {
-	const described d = describe_model(c->a);
-	const vn_plan  *own = d.plan;
-	const char     *own_family = d.family;
-	char            ref[100], other[100];
+	const described_model d = describe_model(c->a);
+	const vn_plan        *own = d.plan;
+	const char           *own_family = d.family;
+	char                  ref[100], other[100];
 
 	if (!own || !plan ||
 	    (own->layers == plan->layers && own->vocab == plan->vocab &&
@@ -309,7 +309,7 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted", who);
 	if ((st = check_ranks(&c, a, "reference", err)) || (st = check_ranks(&c, b, who, err)))
 		return st;
-	const described other = describe_model(b);
+	const described_model other = describe_model(b);
 	different_models(&c, "ran", other.family, other.plan);
 	vn_plan_destroy(other.made);
 	compare_tokens(&c);

@@ -28,11 +28,11 @@ static bool named_so(const char *name)
 	return false;
 }
 
-typedef enum kind { RECORDING, FOLDER, OTHER } kind;
+typedef enum path_kind { RECORDING, FOLDER, OTHER } path_kind;
 
 /* Decides by name alone. A link to a file that was not fetched, or a pipe, then counts as a
  * recording that cannot be opened, instead of being skipped. */
-static kind kind_of(const char *folder, const char *name)
+static path_kind kind_of(const char *folder, const char *name)
 {
 	char      path[PATH_MAX];
 	const int m = snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -69,7 +69,7 @@ static vn_status list_folder(const char *folder, vn_folder_pairs *p, int side, v
 	while (!st && (errno = 0, e = readdir(d))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		const kind k = kind_of(folder, e->d_name);
+		const path_kind k = kind_of(folder, e->d_name);
 		if (k == RECORDING)
 			st = add_name(p, e->d_name, side, err);
 		p->folders[side] += k == FOLDER;

@@ -19,20 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct side {
+typedef struct opened_side {
 	vn_comparison *c;
 	const char    *who;
 	vn_like        like;
 	char           file[300]; /* " (rank3.h5)" when there are several files */
-} side;
+} opened_side;
 
 static void add_note(void *context, const char *words)
 {
-	const side *s = context;
+	const opened_side *s = context;
 	vn_lines_once(&s->c->result.notes, "", "times", "%s: %s", s->who, words);
 }
 
-static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
+static vn_status map_names(opened_side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
 {
 	vn_map_use      use = { .like = &s->like, .say = add_note, .context = s };
 	const vn_status st = vn_name_map_apply(m, r, &use, err);
@@ -66,7 +66,7 @@ static bool may_be_fused(const vn_recording *r)
 	return false;
 }
 
-static vn_status map_all(side *s, const char *const *names, int n, vn_recording **r, vn_error *err)
+static vn_status map_all(opened_side *s, const char *const *names, int n, vn_recording **r, vn_error *err)
 {
 	vn_name_map *m;
 	vn_status    st = VN_OK;
@@ -83,7 +83,7 @@ static vn_status map_all(side *s, const char *const *names, int n, vn_recording 
 
 /* Takes a row of a batch or one of several packed prompts. A batch of one row may
  * be packed as well. */
-static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
+static vn_status take_row(opened_side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	const vn_status st = vn_recording_batch(*r) == 1 ? vn_batched_row(r, 0, err) : VN_OK;
 	const int64_t   rows = st ? 0 : vn_recording_batch(*r), prompts = st ? 0 : vn_batched_count(*r);
@@ -106,7 +106,7 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 	return VN_OK;
 }
 
-static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
+static vn_status gather_pages(opened_side *s, vn_recording **r, vn_error *err)
 {
 	int             n;
 	const vn_status st = vn_paged_gather(r, &n, err);
@@ -117,7 +117,7 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 }
 
 /* Prepares one recording: maps its names, takes the row of the batch and gathers its pages. */
-static vn_status prepare_recording(side *s, const char *const *names, int n, int64_t row, vn_recording **r,
+static vn_status prepare_recording(opened_side *s, const char *const *names, int n, int64_t row, vn_recording **r,
                                    const char *option, vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
@@ -126,7 +126,7 @@ static vn_status prepare_recording(side *s, const char *const *names, int n, int
 	return st;
 }
 
-static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
+static vn_status join_ranks(opened_side *s, vn_recording **rank, int n, vn_error *err)
 {
 	vn_ranks_use    use = { .like = &s->like,
 		                    .allow_replicas = s->c->request.options->allow & VN_ALLOW_REPLICAS,
@@ -280,7 +280,7 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	vn_recording *rank[VN_MOST_RANKS] = { NULL };
 	vn_plan      *own = NULL;
 	int           ours = s->n_cand; /* ranks that this function closes */
-	side          left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
+	opened_side   left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
 	vn_status     st = check_twice(s, err);
 
 	if (st || (st = open_all(s, c, rank, err)))

@@ -59,7 +59,7 @@ static bool all_equal(const vn_tensor *t)
 	return memcmp(data, data + width, (n - 1) * width) == 0;
 }
 
-typedef bool look(const vn_tensor *a, const vn_tensor *b);
+typedef bool tensor_test(const vn_tensor *a, const vn_tensor *b);
 
 static bool same_bytes(const vn_tensor *a, const vn_tensor *b)
 {
@@ -93,7 +93,7 @@ static bool masks_a_row(const vn_tensor *t, const vn_tensor *b)
 }
 
 /* Looks at one side. A tensor that cannot be read again gives no finding here. */
-static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_error *err)
+static vn_status look_at(vn_recording *r, int a, int b, tensor_test *f, bool *yes, vn_error *err)
 {
 	vn_tensor x, y;
 	vn_error  why = { "" };
@@ -108,8 +108,8 @@ static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_e
 	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 }
 
-static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, look *f, bool *yes,
-                              vn_error *err)
+static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, tensor_test *f,
+                              bool *yes, vn_error *err)
 {
 	const vn_status st = look_at(c->opened.ref, p->ref, q->ref, f, yes, err);
 	return st || !*yes ? st : look_at(c->opened.cand, p->cand, q->cand, f, yes, err);
@@ -281,16 +281,16 @@ static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_
 
 /* The key by which equal tensors are sorted next to each other, and the kind of repetition that
  * makes the later of two equal ones vacuous. */
-typedef struct kind {
+typedef struct repetition_kind {
 	bool (*take)(const vn_comparison *c, const vn_checkpoint *p);
 	int (*order)(const void *a, const void *b);
 	bool (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
 	/* Sets *yes if the two are equal for a good reason. */
 	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err);
 	const char *says;
-} kind;
+} repetition_kind;
 
-static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
+static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error *err)
 {
 	vn_checkpoint **sorted = malloc(((size_t)c->result.n_points + 1) * sizeof(vn_checkpoint *));
 	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
@@ -315,8 +315,8 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 
 vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 {
-	static const kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
-					  steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
+	static const repetition_kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
+								 steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
 	for (int i = 0; i < c->result.n_points; i++) {
 		vn_checkpoint *p = &c->result.point[i];
 		bool       yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);

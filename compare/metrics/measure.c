@@ -19,15 +19,15 @@
 #include <string.h>
 
 /* A job cut into units. */
-typedef struct work {
+typedef struct job_units {
 	vn_pair           pair;
-	int64_t           rows;         /* of a unit */
-	int64_t           units, each;  /* number of units; units taken by a thread at a time */
-	int64_t           turns, first; /* number of turns; number of the first turn, counted over all jobs */
-	int               with;         /* following jobs with the same reference; they have the same turns */
-	bool              follows;      /* it is one of those */
-	_Atomic int64_t   left;         /* turns not yet measured */
-	bool              parts;        /* it is read in parts */
+	int64_t           rows;          /* of a unit */
+	int64_t           units, each;   /* number of units; units taken by a thread at a time */
+	int64_t           shares, first; /* number of shares; number of the first share, counted over all jobs */
+	int               with;          /* following jobs with the same reference; they have the same shares */
+	bool              follows;       /* it is one of those */
+	_Atomic int64_t   left;          /* shares not yet measured */
+	bool              parts;         /* it is read in parts */
 	_Atomic bool      failed;
 	vn_stretches      stretches;
 	vn_running_digest digest;
@@ -36,7 +36,7 @@ typedef struct work {
 	vn_size          *size;                  /* (tokens) scratch */
 	vn_scores         scores;                /* for rows measured while they are in the cache; kl NULL: none */
 	uint64_t          count[VN_ULP_BUCKETS]; /* integers, so the order of addition does not matter */
-} work;
+} job_units;
 
 /* Formats whose numbers float32 cannot hold exactly. */
 static bool is_wide(vn_dtype d)
@@ -79,7 +79,7 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 
 /* Measures the rows of unit `which` in outer indices [from, to). in: the window that holds the
  * rows; NULL: the pair itself. */
-static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int64_t from, int64_t to,
+static void measure_rows(const vn_metric_kernel *k, job_units *w, int64_t which, int64_t from, int64_t to,
                          const vn_window *in, vn_spread *spread, vn_ahead *ahead)
 {
 	const vn_pair *p = &w->pair;
@@ -111,8 +111,8 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 }
 
 /* Measures a unit of one row larger than a window. */
-static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t row, vn_window *in,
-                                  vn_spread *spread, vn_error *err)
+static vn_status measure_wide_row(const vn_metric_kernel *k, job_units *w, const vn_job *job, int64_t row,
+                                  vn_window *in, vn_spread *spread, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  most = in->most / p->inner; /* outer indices */
@@ -136,7 +136,7 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_j
 }
 
 /* Measures units [unit, end) of a job. */
-static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end,
+static vn_status measure_units(const vn_metric_kernel *k, job_units *w, const vn_job *job, int64_t unit, int64_t end,
                                vn_window *in, vn_spread *spread, vn_ahead *ahead, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
@@ -190,8 +190,8 @@ void vn_job_give_back(const vn_job *job)
 	vn_pair_give_back(&p, 0, p.n);
 }
 
-static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job,
-                            vn_error *err)
+static vn_status join_units(const vn_metric_kernel *k, const job_units *w, vn_window *in, vn_channels *channels,
+                            vn_job *job, vn_error *err)
 {
 	vn_measured *m = &job->m;
 	vn_status    st = VN_OK;
@@ -212,7 +212,7 @@ static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window 
 }
 
 /* Gives back the pages of a stretch when this unit was its last. */
-static void give_back(work *w, int64_t unit)
+static void give_back(job_units *w, int64_t unit)
 {
 	const vn_pair *p = &w->pair;
 	int64_t        first, last;
@@ -226,8 +226,8 @@ static void give_back(work *w, int64_t unit)
 	}
 }
 
-/* The job that turn u belongs to. */
-static work *work_of(work *w, int n, int64_t u)
+/* The job that share u belongs to. */
+static job_units *work_of(job_units *w, int n, int64_t u)
 {
 	int lo = 0, hi = n - 1;
 	while (lo < hi) {
@@ -251,7 +251,7 @@ static bool in_files(const vn_job *job)
 }
 
 /* most: elements in a window. */
-static void cut_job(work *w, const vn_job *job, int64_t most, int threads)
+static void cut_job(job_units *w, const vn_job *job, int64_t most, int threads)
 {
 	w->pair = make_pair(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
@@ -266,14 +266,14 @@ static void cut_job(work *w, const vn_job *job, int64_t most, int threads)
 	const int64_t unit = w->rows * token;
 	w->each = w->parts && unit > 0 && most > unit ? most / unit : 1;
 	w->each = w->each > FEW_UNITS && in_files(job) ? FEW_UNITS : w->each;
-	w->turns = (w->units + w->each - 1) / w->each;
-	w->left = w->turns;
+	w->shares = (w->units + w->each - 1) / w->each;
+	w->left = w->shares;
 	if (!w->parts)
 		w->stretches = vn_stretches_of(&w->pair, w->units, unit, threads);
 }
 
 /* Prepares the metrics of scores, one row for each token. */
-static vn_status begin_scores(work *w, const vn_job *job, vn_error *err)
+static vn_status begin_scores(job_units *w, const vn_job *job, vn_error *err)
 {
 	const vn_shape *s = &job->ref.shape;
 	const int64_t   width = s->rank > 0 ? s->dim[s->rank - 1] : 0;
@@ -282,7 +282,7 @@ static vn_status begin_scores(work *w, const vn_job *job, vn_error *err)
 	return vn_scores_begin(&w->scores, &w->pair, width) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for scores");
 }
 
-static vn_status end_scores(work *w, const vn_metric_kernel *k, int threads, vn_window *windows, vn_job *job,
+static vn_status end_scores(job_units *w, const vn_metric_kernel *k, int threads, vn_window *windows, vn_job *job,
                             vn_error *err)
 {
 	if (!job->scores || job->st || job->ref.shape.rank == 0)
@@ -294,7 +294,7 @@ static vn_status end_scores(work *w, const vn_metric_kernel *k, int threads, vn_
 }
 
 /* Do both read the same reference, in the same units? */
-static bool same_reference(const work *a, const work *b)
+static bool same_reference(const job_units *a, const job_units *b)
 {
 	return !a->parts && !b->parts && a->pair.data[0] && a->pair.data[0] == b->pair.data[0] &&
 	       a->pair.dtype[0] == b->pair.dtype[0] && a->pair.outer == b->pair.outer && a->pair.rows == b->pair.rows &&
@@ -302,12 +302,12 @@ static bool same_reference(const work *a, const work *b)
 }
 
 /* What the threads share. */
-typedef struct pass {
+typedef struct measure_pass {
 	const vn_metric_kernel *k;
 	vn_job                 *job; /* (n) */
-	work                   *w;   /* (n) */
+	job_units              *w;   /* (n) */
 	int                     n;
-	int64_t                 turns;
+	int64_t                 shares;
 	_Atomic int64_t         next;
 	vn_spread              *spread;   /* (threads) */
 	vn_ahead               *ahead;    /* (threads) */
@@ -318,10 +318,10 @@ typedef struct pass {
 	vn_sums                *unit;
 	vn_squares             *row;
 	vn_size                *size;
-} pass;
+} measure_pass;
 
 /* Records the first failure of a job. */
-static void note_failure(pass *p, int i, vn_status st, const vn_error *why)
+static void note_failure(measure_pass *p, int i, vn_status st, const vn_error *why)
 {
 	if (st && !atomic_exchange(&p->w[i].failed, true)) {
 		p->job[i].st = st;
@@ -329,11 +329,11 @@ static void note_failure(pass *p, int i, vn_status st, const vn_error *why)
 	}
 }
 
-/* The thread that ends the last turn of a job combines its results. */
-static void end_job(pass *p, int i, int thread)
+/* The thread that ends the last share of a job combines its results. */
+static void end_job(measure_pass *p, int i, int thread)
 {
-	work    *w = &p->w[i];
-	vn_error why = { "" };
+	job_units *w = &p->w[i];
+	vn_error   why = { "" };
 	vn_running_digest_end(&w->digest, &w->pair, &p->job[i]);
 	if (!w->failed)
 		note_failure(p, i,
@@ -343,31 +343,31 @@ static void end_job(pass *p, int i, int thread)
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
-/* The bytes that a turn of a job reads of one side, if they are contiguous. A job that shares the
+/* The bytes that a share of a job reads of one side, if they are contiguous. A job that shares the
  * reference finds its bytes in the cache. */
-static vn_ahead_run run_of(const pass *p, int64_t job, int64_t turn, int side)
+static vn_ahead_run run_of(const measure_pass *p, int64_t job, int64_t share, int side)
 {
 	if (job < 0)
 		return (vn_ahead_run) { NULL, NULL };
-	const work   *w = &p->w[job];
-	const int64_t unit = w->rows * w->pair.inner;
-	return vn_ahead_of(&w->pair, side, turn * unit, (turn + 1) * unit,
+	const job_units *w = &p->w[job];
+	const int64_t    unit = w->rows * w->pair.inner;
+	return vn_ahead_of(&w->pair, side, share * unit, (share + 1) * unit,
 	                   w->parts || w->pair.outer > 1 || (side == 0 && w->follows));
 }
 
-/* Measures a turn of a job. then: the bytes that this thread measures next, to be fetched
+/* Measures a share of a job. then: the bytes that this thread measures next, to be fetched
  * meanwhile. */
-static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t then_turn, int thread)
+static void measure_share(measure_pass *p, int job, int64_t share, int64_t then, int64_t then_share, int thread)
 {
-	work         *w = &p->w[job];
-	const int64_t unit = turn * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
+	job_units    *w = &p->w[job];
+	const int64_t unit = share * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
 	vn_ahead     *ahead = &p->ahead[thread];
 	vn_error      why = { "" };
 	for (int side = 0; side < 2; side++) {
 		const size_t size = vn_dtype_size(w->pair.dtype[side]);
 		const size_t row = w->pair.inner < VN_SLICE ? (size_t)w->pair.inner : VN_SLICE;
-		vn_ahead_begin(ahead, side, run_of(p, job, turn, side), VN_SLICE * size, row * size,
-		               run_of(p, then, then_turn, side));
+		vn_ahead_begin(ahead, side, run_of(p, job, share, side), VN_SLICE * size, row * size,
+		               run_of(p, then, then_share, side));
 	}
 	if (!w->failed)
 		note_failure(p, job,
@@ -377,28 +377,28 @@ static void measure_turn(pass *p, int job, int64_t turn, int64_t then, int64_t t
 	vn_running_digest_unit(&w->digest, &w->pair, unit);
 }
 
-/* A thread takes its next turn before it measures one, so that it can fetch that turn's numbers
+/* A thread takes its next share before it measures one, so that it can fetch that share's numbers
  * meanwhile. */
 static void measure_some(void *ctx, int thread)
 {
-	pass *p = ctx;
-	for (int64_t i = p->next++, next; i < p->turns; i = next) {
-		const work   *first = work_of(p->w, p->n, i), *then = NULL;
-		const int     job = (int)(first - p->w), end = job + first->with + 1;
-		const int64_t turn = i - first->first;
-		if ((next = p->next++) < p->turns)
+	measure_pass *p = ctx;
+	for (int64_t i = p->next++, next; i < p->shares; i = next) {
+		const job_units *first = work_of(p->w, p->n, i), *then = NULL;
+		const int        job = (int)(first - p->w), end = job + first->with + 1;
+		const int64_t    share = i - first->first;
+		if ((next = p->next++) < p->shares)
 			then = work_of(p->w, p->n, next);
 		for (int k = job; k < end; k++)
-			measure_turn(p, k, turn,
-			             k + 1 < end ? k + 1
-			             : then      ? then - p->w
-			                         : -1,
-			             k + 1 < end ? turn
-			             : then      ? next - then->first
-			                         : 0,
-			             thread);
+			measure_share(p, k, share,
+			              k + 1 < end ? k + 1
+			              : then      ? then - p->w
+			                          : -1,
+			              k + 1 < end ? share
+			              : then      ? next - then->first
+			                          : 0,
+			              thread);
 		for (int k = job; k < end; k++)
-			give_back(&p->w[k], turn * p->w[k].each);
+			give_back(&p->w[k], share * p->w[k].each);
 		const bool last = --p->w[job].left == 0;
 		for (int k = job; k < end && last; k++) /* results about the reference serve the next candidate */
 			end_job(p, k, thread);
@@ -409,7 +409,7 @@ static void measure_some(void *ctx, int thread)
  * threads would wait for the thread with the first part. */
 static void verify_some(void *ctx, int thread)
 {
-	pass *p = ctx;
+	measure_pass *p = ctx;
 	(void)thread;
 	for (int64_t i; (i = p->next++) < 2 * p->n;) {
 		const vn_job *job = &p->job[i / 2];
@@ -421,7 +421,7 @@ static void verify_some(void *ctx, int thread)
 }
 
 /* Allocates the sums of all jobs. */
-static bool make_room(work *w, int n, pass *p, int threads)
+static bool make_room(job_units *w, int n, measure_pass *p, int threads)
 {
 	int64_t units = 0, rows = 0, ended = 0;
 	for (int i = 0; i < n; i++) {
@@ -466,7 +466,7 @@ static bool make_room(work *w, int n, pass *p, int threads)
 }
 
 /* failed: jobs may have begun digests that no result holds. */
-static void free_pass(pass *p, int n, int threads, int all, bool failed)
+static void free_pass(measure_pass *p, int n, int threads, int all, bool failed)
 {
 	for (int i = 0; failed && p->w && i < n; i++)
 		vn_running_digest_drop(&p->w[i].digest);
@@ -488,11 +488,11 @@ static void free_pass(pass *p, int n, int threads, int all, bool failed)
 
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
-	const int all = threads > 0 ? threads : vn_team_size();
-	pass      p = { .k = vn_metric_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
-	bool      parts = false;
-	int       leader = 0;
-	vn_status st = VN_OK;
+	const int    all = threads > 0 ? threads : vn_team_size();
+	measure_pass p = { .k = vn_metric_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
+	bool         parts = false;
+	int          leader = 0;
+	vn_status    st = VN_OK;
 
 	for (int i = 0; i < n; i++)
 		parts = parts || job[i].from[0].recording;
@@ -500,11 +500,11 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		p.window = vn_windows_open(all);
 	for (int i = 0; p.w && i < n && (p.window || !parts) && !st; i++) {
 		cut_job(&p.w[i], &job[i], parts ? p.window->most : 0, all);
-		p.w[i].first = p.turns;
+		p.w[i].first = p.shares;
 		if ((p.w[i].follows = i > 0 && same_reference(&p.w[leader], &p.w[i]))) {
 			p.w[leader].with++;
 		} else {
-			p.turns += p.w[i].turns;
+			p.shares += p.w[i].shares;
 			leader = i;
 		}
 		job[i].st = VN_OK;
@@ -514,7 +514,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	}
 	if (st)
 		goto done;
-	threads = p.turns < all ? (int)p.turns : all;
+	threads = p.shares < all ? (int)p.shares : all;
 	threads = threads > 0 ? threads : 1;
 	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
@@ -526,7 +526,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	}
 	vn_team_run(threads, measure_some, &p);
 	for (int i = 0; i < n; i++)
-		if (p.w[i].turns == 0)
+		if (p.w[i].shares == 0)
 			end_job(&p, i, 0);
 	for (int i = 0; !st && i < n; i++)
 		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);

@@ -261,7 +261,7 @@ void vn_scores_free(vn_scores *s)
 }
 
 /* What the threads of a separate pass share. */
-typedef struct pass {
+typedef struct scores_pass {
 	const vn_metric_kernel *k;
 	const vn_pair          *p;
 	vn_scores              *scores;
@@ -270,11 +270,11 @@ typedef struct pass {
 	vn_stretches            stretches;
 	_Atomic bool            failed;
 	_Atomic int64_t         next;
-} pass;
+} scores_pass;
 
 static void score_some(void *ctx, int thread)
 {
-	pass         *s = ctx;
+	scores_pass  *s = ctx;
 	const int64_t width = s->scores->width;
 	for (int64_t i, from, to; (i = s->next++) < s->scores->rows;) {
 		vn_error why = { "" };
@@ -313,7 +313,7 @@ vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int thr
 	for (int i = 0; room && i < threads && parts; i++)
 		room = vn_window_holds(&windows[i], width);
 	if (room) {
-		pass s = { .k = k, .p = p, .scores = &scores, .job = job, .window = windows, .stretches = stretches };
+		scores_pass s = { .k = k, .p = p, .scores = &scores, .job = job, .window = windows, .stretches = stretches };
 		vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
 		if (!parts && vn_pair_gives_back(p))
 			vn_pair_give_back(p, 0, p->n);

@@ -6,12 +6,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-typedef struct member {
+typedef struct team_member {
 	pthread_t thread;
 	void (*work)(void *ctx, int thread);
 	void *ctx;
 	int   number;
-} member;
+} team_member;
 
 int vn_team_size(void)
 {
@@ -21,7 +21,7 @@ int vn_team_size(void)
 
 static void *begin_worker(void *arg)
 {
-	member *m = arg;
+	team_member *m = arg;
 	m->work(m->ctx, m->number);
 	return NULL;
 }
@@ -53,11 +53,11 @@ void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
 {
 	const int taken = shared && threads > 1 ? take_spare(threads - 1) : 0;
 	threads = shared ? 1 + taken : threads;
-	member *m = threads > 1 ? malloc((size_t)threads * sizeof *m) : NULL;
-	int     n = 0;
+	team_member *m = threads > 1 ? malloc((size_t)threads * sizeof *m) : NULL;
+	int          n = 0;
 
 	for (; m && n < threads - 1; n++) {
-		m[n] = (member) { .work = work, .ctx = ctx, .number = n + 1 };
+		m[n] = (team_member) { .work = work, .ctx = ctx, .number = n + 1 };
 		if (pthread_create(&m[n].thread, NULL, begin_worker, &m[n]) != 0)
 			break;
 	}

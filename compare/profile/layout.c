@@ -22,23 +22,24 @@ typedef struct atom {
 	int     axis;
 } atom;
 
-typedef struct list {
+typedef struct atom_list {
 	int  n;
 	atom a[MOST];
-} list;
+} atom_list;
 
-typedef struct search {
+typedef struct layout_search {
 	vn_numbers *ref, *cand;
 	int64_t     n, at[VN_SAMPLED];
 	int         sampled;
 	double      limit, best; /* nmse */
-	list own, found; /* own: the reference's order, in the atoms of the best match; found: the order of that match */
-} search;
+	atom_list   own;         /* the reference's order, in the atoms of the best match */
+	atom_list   found;       /* the order of that match */
+} layout_search;
 
 /* ---- one order ------------------------------------------------------------------------------- */
 
 /* Offset in the reference of position `at` of a list in this order. */
-static int64_t map_index(const list *order, int64_t at)
+static int64_t map_index(const atom_list *order, int64_t at)
 {
 	int64_t flat = 0;
 	for (int i = order->n - 1; i >= 0; i--) {
@@ -48,7 +49,7 @@ static int64_t map_index(const list *order, int64_t at)
 	return flat;
 }
 
-static bool is_promising(const search *s, const list *order, double limit)
+static bool is_promising(const layout_search *s, const atom_list *order, double limit)
 {
 	vn_sampled x = { 0 };
 	for (int i = 0; i < s->sampled; i++) {
@@ -61,7 +62,7 @@ static bool is_promising(const search *s, const list *order, double limit)
 
 /* The nmse in that order. Large tensors are sampled with an odd step, because axis lengths
  * are usually even. */
-static double measure_order(const search *s, const list *order)
+static double measure_order(const layout_search *s, const atom_list *order)
 {
 	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_SAMPLED_MOST | 1;
 	vn_sampled    x = { 0 };
@@ -72,7 +73,7 @@ static double measure_order(const search *s, const list *order)
 
 /* Keeps the first of several equally good orders: where two axes hold the same numbers,
  * their order is arbitrary. */
-static void try_order(search *s, const list *own, const list *order)
+static void try_order(layout_search *s, const atom_list *own, const atom_list *order)
 {
 	const double limit = s->found.n ? s->best / 2 : s->limit;
 	if (!is_promising(s, order, limit))
@@ -86,7 +87,7 @@ static void try_order(search *s, const list *own, const list *order)
 }
 
 /* Tries all orders of these atoms, starting with their own. */
-static void try_permutations(search *s, const list *own, list *order, unsigned taken)
+static void try_permutations(layout_search *s, const atom_list *own, atom_list *order, unsigned taken)
 {
 	if (order->n == own->n) {
 		try_order(s, own, order);
@@ -101,9 +102,9 @@ static void try_permutations(search *s, const list *own, list *order, unsigned t
 	}
 }
 
-static void try_all(search *s, const list *own)
+static void try_all(layout_search *s, const atom_list *own)
 {
-	list order = { .n = 0 };
+	atom_list order = { .n = 0 };
 	if (own->n <= PERMUTED)
 		try_permutations(s, own, &order, 0);
 	else
@@ -112,7 +113,7 @@ static void try_all(search *s, const list *own)
 
 /* ---- parts of axes --------------------------------------------------------------------------- */
 
-static bool uses_axis(const list *l, const char *word)
+static bool uses_axis(const atom_list *l, const char *word)
 {
 	for (int i = 0; i < l->n; i++)
 		if (strcmp(l->a[i].word, word) == 0)
@@ -122,7 +123,7 @@ static bool uses_axis(const list *l, const char *word)
 
 /* Splits atom i in two, the outer of length `outer`. A part's name is its length, as name maps
  * accept. */
-static bool take_apart(list *l, int i, int64_t outer)
+static bool take_apart(atom_list *l, int i, int64_t outer)
 {
 	const atom    whole = l->a[i];
 	const int64_t inner = whole.size / outer;
@@ -142,14 +143,14 @@ static bool take_apart(list *l, int i, int64_t outer)
 	return true;
 }
 
-static void try_apart(search *s, const list *own, int i, int64_t outer)
+static void try_apart(layout_search *s, const atom_list *own, int i, int64_t outer)
 {
-	list parts = *own;
+	atom_list parts = *own;
 	if (outer > 1 && outer < own->a[i].size && own->a[i].size % outer == 0 && take_apart(&parts, i, outer))
 		try_all(s, &parts);
 }
 
-static void try_parts(search *s, const list *own, const vn_shape *cand)
+static void try_parts(layout_search *s, const atom_list *own, const vn_shape *cand)
 {
 	for (int i = 0; i < own->n; i++) {
 		const int64_t size = own->a[i].size;
@@ -169,10 +170,10 @@ static void try_parts(search *s, const list *own, const vn_shape *cand)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static list atoms_of(const vn_entry *e, int64_t longer_than)
+static atom_list atoms_of(const vn_entry *e, int64_t longer_than)
 {
-	list    l = { .n = 0 };
-	int64_t stride = 1;
+	atom_list l = { .n = 0 };
+	int64_t   stride = 1;
 	for (int i = e->shape.rank - 1; i >= 0; stride *= e->shape.dim[i--]) {
 		if (e->shape.dim[i] <= longer_than)
 			continue;
@@ -189,7 +190,7 @@ static list atoms_of(const vn_entry *e, int64_t longer_than)
 }
 
 /* Appends atoms from..to, in brackets when several form one axis. */
-static void add_group(char *text, const list *l, int from, int to)
+static void add_group(char *text, const atom_list *l, int from, int to)
 {
 	vn_text_add(text, VN_LAYOUT_TEXT, "%s%s", *text ? " " : "", to - from > 1 ? "(" : "");
 	for (int i = from; i < to; i++)
@@ -198,7 +199,7 @@ static void add_group(char *text, const list *l, int from, int to)
 }
 
 /* Splits the first `outer` of atom i in both lists. */
-static bool take_apart_both(search *s, int i, int64_t outer)
+static bool take_apart_both(layout_search *s, int i, int64_t outer)
 {
 	int k = 0;
 	while (k < s->own.n && strcmp(s->own.a[k].word, s->found.a[i].word) != 0)
@@ -207,7 +208,7 @@ static bool take_apart_both(search *s, int i, int64_t outer)
 }
 
 /* Number of atoms from i on that together have that length; 0: none. */
-static int axis_of(search *s, int i, int64_t length)
+static int axis_of(layout_search *s, int i, int64_t length)
 {
 	int n = 0;
 	for (int64_t product = 1; product < length; n++) {
@@ -224,11 +225,11 @@ static int axis_of(search *s, int i, int64_t length)
 
 /* Describes the candidate's shape: an axis of length one is an axis of the reference,
  * a batch, or nothing. */
-static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char text[VN_LAYOUT_TEXT])
+static void say_axes(layout_search *s, const vn_entry *ref, const vn_shape *cand, char text[VN_LAYOUT_TEXT])
 {
-	const list all = atoms_of(ref, 0);
-	list       ones = { .n = 0 };
-	int        at = 0, one = 0, others = 0, units = 0;
+	const atom_list all = atoms_of(ref, 0);
+	atom_list       ones = { .n = 0 };
+	int             at = 0, one = 0, others = 0, units = 0;
 	for (int i = 0; i < all.n; i++)
 		if (all.a[i].size == 1)
 			ones.a[ones.n++] = all.a[i];
@@ -239,7 +240,7 @@ static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char 
 			add_group(text, &ones, one, one + 1);
 			one++;
 		} else if (cand->dim[k] == 1) {
-			list l = { .n = 1 };
+			atom_list l = { .n = 1 };
 			snprintf(l.a[0].word, sizeof l.a[0].word, k ? "unit%.0d" : "batch", others);
 			others += k > 0;
 			add_group(text, &l, 0, 1);
@@ -249,7 +250,7 @@ static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char 
 				*text = '\0';
 				return;
 			}
-			list group = { .n = 0 };
+			atom_list group = { .n = 0 };
 			for (int i = units; at == 0 && i < ones.n; i++) /* the candidate lacks an axis for these */
 				group.a[group.n++] = ones.a[i];
 			for (int i = 0; i < n; i++)
@@ -262,10 +263,10 @@ static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char 
 }
 
 /* The reference's axes, with split ones in brackets; empty when none is split. */
-static void say_to_axes(const search *s, const vn_entry *ref, char text[VN_LAYOUT_TEXT])
+static void say_to_axes(const layout_search *s, const vn_entry *ref, char text[VN_LAYOUT_TEXT])
 {
-	const list all = atoms_of(ref, 0);
-	bool       parts = false;
+	const atom_list all = atoms_of(ref, 0);
+	bool            parts = false;
 	for (int i = 0; i < all.n; i++) {
 		int from = 0, to;
 		while (from < s->own.n && s->own.a[from].axis != all.a[i].axis)
@@ -286,8 +287,8 @@ bool vn_layout_find(vn_numbers *ref, vn_numbers *cand, bool split, double limit,
 {
 	const vn_entry *re = vn_recording_entry(ref->recording, ref->entry),
 				   *ce = vn_recording_entry(cand->recording, cand->entry);
-	const list own = atoms_of(re, 1);
-	search     s = { .ref = ref, .cand = cand, .n = vn_numbers_count(ref), .limit = limit, .best = limit };
+	const atom_list own = atoms_of(re, 1);
+	layout_search   s = { .ref = ref, .cand = cand, .n = vn_numbers_count(ref), .limit = limit, .best = limit };
 
 	*l = (vn_layout) { .nmse = INFINITY };
 	s.sampled = vn_sampled_positions(s.n, s.at);

@@ -36,20 +36,20 @@ static double limit_of(const vn_comparison *c, const char *name)
 }
 
 /* The content of the candidate's tensor, and the checkpoint that it was recognised as. */
-typedef struct found {
+typedef struct recognised_tensor {
 	vn_layout how;
 	int       entry; /* of the reference; -1: none */
-} found;
+} recognised_tensor;
 
-static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, double limit, found *f,
-                              vn_error *err)
+static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, double limit,
+                              recognised_tensor *f, vn_error *err)
 {
 	vn_layout   l;
 	vn_numbers *ref = vn_numbers_open(c->opened.ref, entry, err);
 	if (!ref)
 		return VN_ERR_NOMEM;
 	if (vn_layout_find(ref, cand, split, limit, &l))
-		*f = (found) { l, entry };
+		*f = (recognised_tensor) { l, entry };
 	const vn_status st = ref->st ? ref->st : cand->st;
 	vn_numbers_close(ref);
 	return st;
@@ -57,7 +57,7 @@ static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, boo
 
 /* Looks for another checkpoint that matches far better than its own: neighbours in the residual
  * stream are similar anyway. */
-static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, found *f,
+static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, recognised_tensor *f,
                                      vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -83,7 +83,7 @@ static void say_map(const vn_layout *l, char *text, size_t room)
 		snprintf(text, room, ": declare this order in a name map with axes: \"%s\"", l->axes);
 }
 
-static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const found *f)
+static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const recognised_tensor *f)
 {
 	const vn_layout *l = &f->how;
 	char             map[256] = "", text[512];
@@ -104,10 +104,10 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 
 static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)
 {
-	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
-	const int64_t   n = vn_shape_count(&d->shape);
-	found           f = { .entry = -1 };
-	vn_status       st = VN_OK;
+	const vn_entry   *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
+	const int64_t     n = vn_shape_count(&d->shape);
+	recognised_tensor f = { .entry = -1 };
+	vn_status         st = VN_OK;
 	if (n < FEWEST || *numbers + n > MOST_NUMBERS)
 		return VN_OK;
 	*numbers += n;

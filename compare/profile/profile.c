@@ -12,10 +12,10 @@
 enum { PIECE = 4096 };
 
 /* Sums along the last axis, which are added to the outer axes at its end. */
-typedef struct run {
+typedef struct last_axis_sums {
 	double  error, ref;
 	int64_t bad;
-} run;
+} last_axis_sums;
 
 typedef struct totals {
 	double  rr, rc, d; /* sums of r.r, r.c and c - r */
@@ -27,8 +27,8 @@ static bool same_bad(double r, double c)
 	return (isnan(r) && isnan(c)) || (isinf(r) && r == c);
 }
 
-static void add_piece(vn_axis_profile *last, int64_t from, const double *r, const double *c, size_t n, run *sum,
-                      totals *all)
+static void add_piece(vn_axis_profile *last, int64_t from, const double *r, const double *c, size_t n,
+                      last_axis_sums *sum, totals *all)
 {
 	for (size_t i = 0; i < n; i++) {
 		const double d = c[i] - r[i];
@@ -50,12 +50,12 @@ static void add_piece(vn_axis_profile *last, int64_t from, const double *r, cons
 }
 
 /* Where one side's numbers are: in memory or in a recording. */
-typedef struct side {
+typedef struct number_source {
 	const vn_tensor *tensor;
 	vn_numbers      *part;
-} side;
+} number_source;
 
-static vn_status read_piece(const side *s, int64_t from, size_t n, double *x, vn_error *err)
+static vn_status read_piece(const number_source *s, int64_t from, size_t n, double *x, vn_error *err)
 {
 	vn_status st = VN_OK;
 	if (s->tensor)
@@ -67,7 +67,7 @@ static vn_status read_piece(const side *s, int64_t from, size_t n, double *x, vn
 }
 
 /* The axes before the last one, as an odometer. */
-static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals *all, vn_error *err)
+static vn_status sum_up(vn_profile *p, const number_source *ref, const number_source *cand, totals *all, vn_error *err)
 {
 	vn_axis_profile *last = &p->axis[p->n_axes - 1];
 	const int64_t    rows = p->n / last->n, together = last->n < PIECE ? PIECE / last->n : 1; /* rows read at a time */
@@ -76,7 +76,7 @@ static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals
 	vn_status        st;
 
 	for (int64_t row = 0; row < rows; row++) {
-		run sum = { 0 };
+		last_axis_sums sum = { 0 };
 		for (int64_t i = 0; i < last->n; i += PIECE) {
 			const int64_t first = row % together;
 			const size_t  n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE);
@@ -118,8 +118,8 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	return VN_OK;
 }
 
-static vn_status profile_axes(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand,
-                              vn_profile *p, vn_error *err)
+static vn_status profile_axes(const vn_shape *shape, const char *axes, double noise, const number_source *ref,
+                              const number_source *cand, vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
 	vn_status st;
@@ -142,13 +142,15 @@ static vn_status profile_axes(const vn_shape *shape, const char *axes, double no
 vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p,
                         vn_error *err)
 {
-	return profile_axes(&ref->shape, axes, noise, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
+	return profile_axes(&ref->shape, axes, noise, &(number_source) { .tensor = ref },
+	                    &(number_source) { .tensor = cand }, p, err);
 }
 
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(ref->recording, ref->entry);
-	return profile_axes(&e->shape, vn_entry_axes(e), 0, &(side) { .part = ref }, &(side) { .part = cand }, p, err);
+	return profile_axes(&e->shape, vn_entry_axes(e), 0, &(number_source) { .part = ref },
+	                    &(number_source) { .part = cand }, p, err);
 }
 
 void vn_profile_free(vn_profile *p)

@@ -69,7 +69,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 
 /* ---- a run, and beside it perhaps one more precise ------------------------------- */
 
-typedef struct pass {
+typedef struct floor_pass {
 	vn_comparison   *c;
 	const vn_names  *names;
 	vn_replay_engine e[2];  /* the run, and the finer one */
@@ -81,7 +81,7 @@ typedef struct pass {
 	bool *want;             /* (values) */
 	int  *point;            /* (values): a checkpoint of a root value in this step; -1 */
 	int  *next;             /* (checkpoints): another checkpoint of the same value, under another name; -1 */
-} pass;
+} floor_pass;
 
 /* For a checkpoint of which only the last row is compared (align.c). */
 static void last_row(vn_tensor *f, const vn_entry *e)
@@ -95,7 +95,7 @@ static void last_row(vn_tensor *f, const vn_entry *e)
 }
 
 /* x: what to measure against; NULL: the reference. mapped: run and x are in scratch files. */
-static vn_status measure_against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run,
+static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run,
                                  bool mapped, vn_measured *m, vn_error *err)
 {
 	vn_comparison *c = s->c;
@@ -118,7 +118,7 @@ static vn_tensor rows_of(const vn_node_output *m, const vn_entry *e)
 	return t;
 }
 
-static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_node_output *run, const vn_node_output *fine,
+static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_output *run, const vn_node_output *fine,
                                vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(s->c->opened.ref, p->ref);
@@ -162,7 +162,7 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_node_output *
 }
 
 /* Measures the node's outputs. All engines make the same ones in the same order. */
-static vn_status measure_made(pass *s, vn_error *err)
+static vn_status measure_made(floor_pass *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < s->e[0].n_out; i++)
@@ -174,7 +174,7 @@ static vn_status measure_made(pass *s, vn_error *err)
 }
 
 /* Chooses the checkpoints of one step as taps. Returns 0 if the step needs none. */
-static int choose_taps(pass *s, int step)
+static int choose_taps(floor_pass *s, int step)
 {
 	const vn_comparison *c = s->c;
 	const vn_names      *names = s->names;
@@ -197,7 +197,7 @@ static int choose_taps(pass *s, int step)
 	return n;
 }
 
-static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_error *err)
+static vn_status one_step(floor_pass *s, const vn_step *step, const int32_t *ids, vn_error *err)
 {
 	const int     wanted = choose_taps(s, step->number);
 	const int64_t first = step->position + step->first_row;
@@ -225,7 +225,7 @@ static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_e
 	return st;
 }
 
-static vn_status run_steps(pass *s, vn_error *err)
+static vn_status run_steps(floor_pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	const int32_t *ids, *positions;
@@ -252,7 +252,7 @@ static vn_status run_steps(pass *s, vn_error *err)
 }
 
 /* fine: an additional run in this precision; NULL: none. */
-static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_error *err)
+static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -280,7 +280,7 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 
 /* ---- which runs -------------------------------------------------------------------- */
 
-static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
+static vn_status finer_reference(floor_pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
 {
 	bool      agrees = false;
 	vn_status st = run_in(s, s->c->opened.policy, NULL, err);
@@ -294,7 +294,7 @@ static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn
 
 /* The roundings of the candidate and of the reference. One run serves both if they have the same
  * precision. */
-static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*own)[2], vn_error *err)
+static vn_status two_runs(floor_pass *s, vn_policy of_ref, vn_policy fine, double (*own)[2], vn_error *err)
 {
 	const vn_policy mine = s->c->opened.policy;
 	vn_status       st;
@@ -318,7 +318,7 @@ static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
 	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(c->request.limits));
 }
 
-static vn_status run_all(pass *s, vn_error *err)
+static vn_status run_all(floor_pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	vn_policy      of_ref, fine;
@@ -343,9 +343,9 @@ static vn_status run_all(pass *s, vn_error *err)
 
 vn_status vn_floor_run(vn_comparison *c, vn_error *err)
 {
-	vn_names  names = { 0 };
-	pass      s = { .c = c, .names = &names };
-	vn_status st;
+	vn_names   names = { 0 };
+	floor_pass s = { .c = c, .names = &names };
+	vn_status  st;
 
 	vn_assume_policy(c);
 	if ((st = vn_model_open(c->request.options->model, &c->opened.model, err)))

@@ -78,7 +78,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 	return st;
 }
 
-/* ---- turning to a checkpoint ----------------------------------------------------------------- */
+/* ---- moving to a checkpoint ------------------------------------------------------------------ */
 
 static void forget_checkpoint(vn_recompute *p)
 {

@@ -78,7 +78,7 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 
 /* Prepares the call for a step. If keys are kept in another form, puts together the kept keys of
  * earlier calls and this call's own. */
-static vn_status turn_to(run *r, call *k, int step, vn_error *err)
+static vn_status prepare_call(run *r, call *k, int step, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -114,7 +114,7 @@ static vn_status run_calls(run *r, call *k, int from, void *x, vn_error *err)
 	vn_status       st = VN_OK;
 
 	for (int i = from; !st && i <= r->p->when; i++) {
-		if (!(st = turn_to(r, k, i, err)))
+		if (!(st = prepare_call(r, k, i, err)))
 			st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1],
 			                      (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
 	}
@@ -167,7 +167,7 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 	const vn_recompute *p = r->p;
 	const int64_t       S = p->site.tokens, heads = k->n->c.attention.heads,
 				  first = p->site.first - p->step[p->when].position;
-	const vn_status st = turn_to(r, k, p->when, err);
+	const vn_status st = prepare_call(r, k, p->when, err);
 	int             bad = 0;
 
 	if (st)
@@ -255,7 +255,7 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: its operation keeps no such state",
 		               r->plan->value[r->p->site.target].name);
 	if (s->input >= 0) {
-		if ((st = turn_to(r, k, r->p->when, err)))
+		if ((st = prepare_call(r, k, r->p->when, err)))
 			return st;
 		if (!(*out = malloc(n + 1)))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");

@@ -18,7 +18,7 @@ enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 #define ALLOWED       1e-10
 #define ALLOWED_TOKEN 1e-8
 
-typedef struct look {
+typedef struct row_check {
 	vn_comparison   *c;
 	const vn_plan   *plan;
 	const vn_tensor *weights;
@@ -32,14 +32,14 @@ typedef struct look {
 	int              n;
 	int              target; /* the recorded value that is computed nevertheless */
 	int             *left;   /* values that may still be computed for this checkpoint */
-} look;
+} row_check;
 
 static vn_status no_memory(vn_error *err)
 {
 	return vn_fail(err, VN_ERR_NOMEM, "no memory to check the reference");
 }
 
-static vn_status fail_unsupported(const look *l, int value, vn_error *err)
+static vn_status fail_unsupported(const row_check *l, int value, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be checked by rows", l->plan->value[value].name);
 }
@@ -47,7 +47,7 @@ static vn_status fail_unsupported(const look *l, int value, vn_error *err)
 /* ---- recorded numbers ----------------------------------------------------------------------- */
 
 /* Was the value recorded for every token, and may it be read? */
-static bool is_recorded(const look *l, int root)
+static bool is_recorded(const row_check *l, int root)
 {
 	const vn_value *v = &l->plan->value[root];
 	const vn_shape  all = vn_value_shape(v, l->tokens, l->tokens);
@@ -57,7 +57,7 @@ static bool is_recorded(const look *l, int root)
 }
 
 /* Reads tokens [from, from + n) of a recorded value into to (n, row). */
-static vn_status read_rows(const look *l, int root, int64_t from, int64_t n, float *to, vn_error *err)
+static vn_status read_rows(const row_check *l, int root, int64_t from, int64_t n, float *to, vn_error *err)
 {
 	const int64_t row = vn_value_row(&l->plan->value[root]);
 	const int     entry = l->c->result.point[l->point[root]].ref;
@@ -69,17 +69,17 @@ static vn_status read_rows(const look *l, int root, int64_t from, int64_t n, flo
 	return st;
 }
 
-static void release_entry(const look *l, int root)
+static void release_entry(const row_check *l, int root)
 {
 	vn_recording_release(l->c->opened.ref, l->c->result.point[l->point[root]].ref);
 }
 
 /* ---- computed numbers ------------------------------------------------------------------------ */
 
-static vn_status rows_of(const look *l, int value, float **rows, vn_error *err);
+static vn_status rows_of(const row_check *l, int value, float **rows, vn_error *err);
 
 /* The keys and values of all tokens. */
-static vn_status read_kept(const look *l, const vn_node *n, vn_args *a, vn_error *err)
+static vn_status read_kept(const row_check *l, const vn_node *n, vn_args *a, vn_error *err)
 {
 	static const int from[2] = { [VN_ATTN_KEYS] = VN_ATTN_K, [VN_ATTN_VALUES] = VN_ATTN_V };
 	vn_status        st = VN_OK;
@@ -97,7 +97,7 @@ static vn_status read_kept(const look *l, const vn_node *n, vn_args *a, vn_error
 }
 
 /* One call for each token, at its position. */
-static vn_status one_by_one(const look *l, const vn_node *n, vn_args *a, float *const in[VN_MAX_IN], float *out,
+static vn_status one_by_one(const row_check *l, const vn_node *n, vn_args *a, float *const in[VN_MAX_IN], float *out,
                             vn_error *err)
 {
 	const vn_value *v = &l->plan->value[n->out[0]];
@@ -115,7 +115,7 @@ static vn_status one_by_one(const look *l, const vn_node *n, vn_args *a, float *
 	return st;
 }
 
-static vn_status compute_value(const look *l, int root, float *out, vn_error *err)
+static vn_status compute_value(const row_check *l, int root, float *out, vn_error *err)
 {
 	const vn_value *v = &l->plan->value[root];
 	const vn_node  *n = &l->plan->node[v->node];
@@ -147,7 +147,7 @@ static vn_status compute_value(const look *l, int root, float *out, vn_error *er
 }
 
 /* The rows of a value: recorded, or computed. The caller frees them. */
-static vn_status rows_of(const look *l, int value, float **rows, vn_error *err)
+static vn_status rows_of(const row_check *l, int value, float **rows, vn_error *err)
 {
 	const int     root = vn_plan_root(l->plan, value);
 	const int64_t row = vn_value_row(&l->plan->value[root]);
@@ -165,7 +165,7 @@ static vn_status rows_of(const look *l, int value, float **rows, vn_error *err)
 
 /* ---- a checkpoint ---------------------------------------------------------------------------- */
 
-static void choose_rows(look *l, int64_t worst)
+static void choose_rows(row_check *l, int64_t worst)
 {
 	bool there = worst < 0 || worst >= l->tokens;
 
@@ -182,7 +182,7 @@ static void choose_rows(look *l, int64_t worst)
 }
 
 /* Measures the rows of a checkpoint of a recorded value. */
-static vn_status check_checkpoint(look *l, int root, double own[2], vn_error *err)
+static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_error *err)
 {
 	const int64_t   row = vn_value_row(&l->plan->value[root]);
 	const int       entry = l->c->result.point[l->point[root]].ref;
@@ -216,7 +216,7 @@ static vn_status check_checkpoint(look *l, int root, double own[2], vn_error *er
 /* ---- all ------------------------------------------------------------------------------------- */
 
 /* Two names of one value may have been recorded with different numbers: each is checked. */
-static vn_status check_all(look *l, const vn_names *names, const int64_t *worst, double (*own)[2], bool *agrees,
+static vn_status check_all(row_check *l, const vn_names *names, const int64_t *worst, double (*own)[2], bool *agrees,
                            vn_error *err)
 {
 	vn_comparison *c = l->c;
@@ -242,7 +242,7 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy o
 {
 	const vn_step *step;
 	const int      asked = c->request.options->threads;
-	look           l = { .c = c,
+	row_check      l = { .c = c,
 		                 .plan = names->plan,
 		                 .weights = vn_model_weights(c->opened.model),
 		                 .policy = of_ref,

@@ -246,7 +246,7 @@ done:
 	if (st)
 		bad = judge_refusal(&c, m ? &m->want : NULL, m && !m->file, st, &why, o, err);
 	const bool aligned = c.result.notes.n >
-	                     0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
+	                     0; /* the recordings may stay cut or transposed to fit each other (capture/view/view.h) */
 	vn_comparison_finish(&c);
 	vn_limits_destroy(c.request.limits);
 	vn_recording_close(own_ref);

@@ -176,7 +176,7 @@ static void weight_renamed(vn_edit *e, const vn_mutation_context *p)
 	vn_edit_weight_text(e, some_weight(p), "name", "model.layers.0.self_attn.somebody.weight");
 }
 
-static void weight_turned(vn_edit *e, const vn_mutation_context *p)
+static void weight_transposed(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_weight_text(e, some_weight(p), "shape", "7x5");
 }
@@ -289,7 +289,7 @@ const vn_mutation vn_selftest_contract[] = {
 	  .want = REFUSED("weights", "weights: ") },
 	{ "weight-digest", "one weight with other bits but equal statistics", VN_NEEDS_WEIGHTS, .edit = weight_scaled,
 	  .want = REFUSED("weights", "weights: ") },
-	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_turned,
+	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_transposed,
 	  .want = REFUSED("weights", "(7, 5)") },
 	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS, .edit = weight_renamed,
 	  .want = REFUSED("weights", "not in the candidate") },

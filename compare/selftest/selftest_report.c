@@ -47,14 +47,14 @@ static const vn_outcome *find_telling(const vn_selftest *s, int i)
 }
 
 /* The lengths of the longest name and the longest expectation that are printed. */
-typedef struct widths {
+typedef struct report_widths {
 	int name, expected;
-} widths;
+} report_widths;
 
-static widths widest_names(const vn_selftest *s)
+static report_widths widest_names(const vn_selftest *s)
 {
-	widths w = { (int)strlen("mutation"), (int)strlen("expected") };
-	int    i = 1;
+	report_widths w = { (int)strlen("mutation"), (int)strlen("expected") };
+	int           i = 1;
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++) {
 			const vn_outcome *o = find_telling(s, i++);
@@ -67,7 +67,7 @@ static widths widest_names(const vn_selftest *s)
 	return w;
 }
 
-static void print_line(const vn_selftest *s, const char *group, const char *name, int i, widths w, FILE *out)
+static void print_line(const vn_selftest *s, const char *group, const char *name, int i, report_widths w, FILE *out)
 {
 	char              full[64];
 	const vn_outcome *o = find_telling(s, i);
@@ -122,9 +122,9 @@ static int print_reasons(const vn_selftest *s, FILE *out)
 
 void vn_selftest_text(const vn_selftest *s, FILE *out)
 {
-	const int    missed = vn_selftest_count(s, VN_MISSED), none = vn_selftest_count(s, VN_NOT_RUN);
-	const widths w = widest_names(s);
-	int          i = 0, alarms = 0;
+	const int           missed = vn_selftest_count(s, VN_MISSED), none = vn_selftest_count(s, VN_NOT_RUN);
+	const report_widths w = widest_names(s);
+	int                 i = 0, alarms = 0;
 
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%s: %s by %s%s%s\n", s->pair[p].name,

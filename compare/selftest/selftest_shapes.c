@@ -51,7 +51,7 @@ static void columns_first(vn_edit *e, const vn_mutation_context *p)
 {
 	exchange_elements(e, p, p->T, p->W, 1);
 }
-static void heads_turned(vn_edit *e, const vn_mutation_context *p)
+static void heads_transposed(vn_edit *e, const vn_mutation_context *p)
 {
 	reshape_tensor(e, p, (vn_shape) { 3, { p->T, p->K, p->H } });
 }
@@ -106,7 +106,7 @@ static void one_number(vn_edit *e, const vn_mutation_context *p)
 	reshape_tensor(e, p, (vn_shape) { 0, { 0 } });
 }
 
-static void words_turned(vn_edit *e, const vn_mutation_context *p)
+static void axes_exchanged(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "axes",
 	             strcmp(p->target->axes, "token dim head") == 0 ? "token head dim" : "token dim head");
@@ -231,7 +231,8 @@ static void steps_exchanged(vn_edit *e, const vn_mutation_context *p)
 	}
 
 const vn_mutation vn_selftest_shapes[] = {
-	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_turned, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
+	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_transposed,
+	  .want = MISSHAPEN(VN_MISFIT_SHAPE) },
 	{ "heads-first", "(T,H,K) transposed to (H,T,K)", VN_NEEDS_HEADS, .edit = heads_first, .want = REORDERED },
 	{ "columns-first", "(T,D) transposed to (D,T)", VN_NEEDS_TENSOR, .edit = columns_first, .want = REORDERED },
 	{ "flattened", "heads and head dims as one axis", VN_NEEDS_HEADS, .edit = heads_flattened, .want = REORDERED },
@@ -250,7 +251,7 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "one-list", "all axes as one", VN_NEEDS_TENSOR, .edit = one_list, .want = MISSHAPEN(VN_MISFIT_ROWS) },
 	{ "seven-axes", "too many axes", VN_NEEDS_TENSOR, .edit = many_axes, .want = FAILS(VN_ERR_FORMAT, "rank 7") },
 	{ "one-number", "a single number", VN_NEEDS_TENSOR, .edit = one_number, .want = MISSHAPEN(VN_MISFIT_SHAPE) },
-	{ "axes-said-otherwise", "the dims string reversed", VN_NEEDS_HEADS, .edit = words_turned,
+	{ "axes-said-otherwise", "the dims string reversed", VN_NEEDS_HEADS, .edit = axes_exchanged,
 	  .want = MISSHAPEN(VN_MISFIT_AXES) },
 	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis,
 	  .want = MISSHAPEN(VN_MISFIT_BASIS) },

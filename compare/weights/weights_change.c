@@ -90,13 +90,13 @@ void vn_weight_change_row(const vn_weight_change *c, double *x, size_t n, vn_dty
 
 /* ---- which there may be ------------------------------------------------------------- */
 
-typedef struct list {
+typedef struct change_list {
 	vn_weight_change    *c;
 	int                  n;
 	const vn_weight_row *a, *b;
-} list;
+} change_list;
 
-__attribute__((format(printf, 6, 7))) static void add(list *l, vn_weight_change_kind kind, vn_dtype as, double x,
+__attribute__((format(printf, 6, 7))) static void add(change_list *l, vn_weight_change_kind kind, vn_dtype as, double x,
                                                       vn_weight_finding found, const char *title, ...)
 {
 	vn_weight_change c = { .kind = kind, .as = as, .x = x, .found = found };
@@ -149,7 +149,7 @@ static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn
 
 /* Keeps the changes that may explain the difference. Statistics cover finite numbers only, so they
  * do not show what became of numbers beyond the format's range. */
-static int keep_fitting(list *l)
+static int keep_fitting(change_list *l)
 {
 	int kept = 0;
 	for (int i = 0; i < l->n; i++)
@@ -166,7 +166,7 @@ static double to_digits(double x, int digits)
 }
 
 /* Adds the factor as given and rounded to float32: code multiplies by both. */
-static void add_factor(list *l, double factor, const char *name)
+static void add_factor(change_list *l, double factor, const char *name)
 {
 	const double as_float = (double)(float)factor;
 	for (int k = 0; k < 2; k++)
@@ -175,13 +175,13 @@ static void add_factor(list *l, double factor, const char *name)
 			    factor);
 }
 
-static void add_factors(list *l, const vn_weight_heads *h)
+static void add_factors(change_list *l, const vn_weight_heads *h)
 {
 	const vn_stats *s = &l->a->stats, *t = &l->b->stats;
 	const vn_shape *shape = &l->a->shape;
-	const bool      turned = fabs(t->max - fabs(t->min)) > 0 && fabs(s->max + s->min) > 0 &&
-	                    fabs(t->max / t->min - s->min / s->max) < fabs(t->max / t->min - s->max / s->min);
-	const double ratio = (turned ? -1.0 : 1.0) * t->rms / s->rms;
+	const bool      negated = fabs(t->max - fabs(t->min)) > 0 && fabs(s->max + s->min) > 0 &&
+	                     fabs(t->max / t->min - s->min / s->max) < fabs(t->max / t->min - s->max / s->min);
+	const double ratio = (negated ? -1.0 : 1.0) * t->rms / s->rms;
 	const double D = shape->rank > 1 ? (double)shape->dim[1] : 0.0, M = shape->rank ? (double)shape->dim[0] : 0.0;
 	const struct {
 		const char *name;
@@ -209,7 +209,7 @@ static void add_factors(list *l, const vn_weight_heads *h)
 	add_factor(l, ratio, "");
 }
 
-static void add_formats(list *l)
+static void add_formats(change_list *l)
 {
 	static const vn_dtype narrow[] = { VN_BF16, VN_F16 };
 	const vn_dtype        from = l->a->dtype, to = l->b->dtype;
@@ -235,7 +235,7 @@ static void add_formats(list *l)
 	}
 }
 
-static void add_blocks(list *l)
+static void add_blocks(change_list *l)
 {
 	const vn_shape *s = &l->a->shape;
 	const int64_t   M = s->rank ? s->dim[0] : 1, N = M > 0 ? vn_shape_count(s) / M : 0;
@@ -250,7 +250,7 @@ static void add_blocks(list *l)
 int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b,
                          const vn_weight_heads *h, vn_weight_change c[VN_MOST_CHANGES])
 {
-	list l = { c, 0, a, b };
+	change_list l = { c, 0, a, b };
 
 	if (vn_dtype_block(b->dtype) > 1) {
 		if (vn_quantises(b->dtype))

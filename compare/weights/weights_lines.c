@@ -10,10 +10,10 @@
 enum { PARTS_NAMED = 3, SET = 64 };
 
 /* One difference, to be grouped into a line. */
-typedef struct item {
+typedef struct line_item {
 	vn_weight_difference d;
 	char                 set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
-} item;
+} line_item;
 
 static int by_evidence(const vn_weight_difference *x, const vn_weight_difference *y)
 {
@@ -33,7 +33,7 @@ static int in_one_way(const vn_weight_difference *x, const vn_weight_difference 
 
 static int by_part(const void *a, const void *b)
 {
-	const vn_weight_difference *x = &((const item *)a)->d, *y = &((const item *)b)->d;
+	const vn_weight_difference *x = &((const line_item *)a)->d, *y = &((const line_item *)b)->d;
 	int                         order = in_one_way(x, y);
 	if (!order)
 		order = strcmp(x->part, y->part);
@@ -42,8 +42,8 @@ static int by_part(const void *a, const void *b)
 
 static int by_set(const void *a, const void *b)
 {
-	const item *x = a, *y = b;
-	int         order = in_one_way(&x->d, &y->d);
+	const line_item *x = a, *y = b;
+	int              order = in_one_way(&x->d, &y->d);
 	if (!order)
 		order = strcmp(x->set, y->set);
 	return order ? order : by_part(a, b);
@@ -59,7 +59,7 @@ static int layers_of(const vn_weight_name *all, int n, const char *part)
 }
 
 /* Writes "layers 0-3, 7" for items in layer order, truncated if long. */
-static void say_layers(const item *x, int n, int of, char set[SET])
+static void say_layers(const line_item *x, int n, int of, char set[SET])
 {
 	size_t used;
 
@@ -84,7 +84,7 @@ static void say_layers(const item *x, int n, int of, char set[SET])
 	}
 }
 
-static void mark_layers(item *x, int n, const vn_weight_name *all, int n_all)
+static void mark_layers(line_item *x, int n, const vn_weight_name *all, int n_all)
 {
 	for (int i = 0, j; i < n; i = j) {
 		for (j = i + 1; j < n && in_one_way(&x[i].d, &x[j].d) == 0 && strcmp(x[i].d.part, x[j].d.part) == 0; j++)
@@ -96,7 +96,7 @@ static void mark_layers(item *x, int n, const vn_weight_name *all, int n_all)
 }
 
 /* Describes the weight of one side. */
-static void say_side(const item *x, int n, int k, char text[48])
+static void say_side(const line_item *x, int n, int k, char text[48])
 {
 	const vn_weight_row *first = x[0].d.row[k];
 	bool                 format = true, shape = true;
@@ -116,7 +116,7 @@ static void say_side(const item *x, int n, int k, char text[48])
 		snprintf(text, 48, "%s", vn_dtype_name(first->dtype));
 }
 
-static char *say_which(const item *x, int n)
+static char *say_which(const line_item *x, int n)
 {
 	char  *text = NULL;
 	size_t room = 0;
@@ -141,8 +141,8 @@ static char *say_which(const item *x, int n)
  * none. */
 static int by_place(const void *a, const void *b)
 {
-	const item *x = *(item *const *)a, *y = *(item *const *)b;
-	int         order = (x->d.layer > y->d.layer) - (x->d.layer < y->d.layer);
+	const line_item *x = *(line_item *const *)a, *y = *(line_item *const *)b;
+	int              order = (x->d.layer > y->d.layer) - (x->d.layer < y->d.layer);
 	if (!order)
 		order = strcmp(x->d.words, y->d.words);
 	if (!order)
@@ -152,11 +152,11 @@ static int by_place(const void *a, const void *b)
 	return order ? order : by_set(x, y);
 }
 
-static vn_status make_lines(vn_weights *w, item *x, vn_error *err)
+static vn_status make_lines(vn_weights *w, line_item *x, vn_error *err)
 {
-	item    **start = calloc((size_t)w->n_found + 1, sizeof *start);
-	vn_status st = VN_OK;
-	int       n = 0, at = 0;
+	line_item **start = calloc((size_t)w->n_found + 1, sizeof *start);
+	vn_status   st = VN_OK;
+	int         n = 0, at = 0;
 
 	w->line = calloc((size_t)w->n_found + 1, sizeof *w->line);
 	if (!start || !w->line) {
@@ -189,7 +189,7 @@ static vn_status make_lines(vn_weights *w, item *x, vn_error *err)
 
 vn_status vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all, vn_error *err)
 {
-	item *x = calloc((size_t)w->n_found + 1, sizeof *x);
+	line_item *x = calloc((size_t)w->n_found + 1, sizeof *x);
 
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");

@@ -74,12 +74,12 @@ int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n)
 
 /* ---- which there are ----------------------------------------------------------------- */
 
-typedef struct list {
+typedef struct order_list {
 	vn_weight_order *o;
 	int              n;
-} list;
+} order_list;
 
-__attribute__((format(printf, 5, 6))) static vn_weight_order *add(list *l, vn_weight_order_kind kind, int axis,
+__attribute__((format(printf, 5, 6))) static vn_weight_order *add(order_list *l, vn_weight_order_kind kind, int axis,
                                                                   vn_weight_finding found, const char *title, ...)
 {
 	va_list args;
@@ -104,7 +104,7 @@ static void set_order(vn_weight_order *o, int64_t a, int64_t b, int64_t c, int64
 }
 
 /* Adds an order and its inverse, with the finding and title of each: titles without parameters. */
-static void add_both(list *l, vn_weight_order_kind kind, int axis, vn_weight_finding found, const char *title,
+static void add_both(order_list *l, vn_weight_order_kind kind, int axis, vn_weight_finding found, const char *title,
                      vn_weight_finding back, const char *back_title, const int64_t p[4])
 {
 	for (int k = 0; k < 2; k++) {
@@ -115,20 +115,21 @@ static void add_both(list *l, vn_weight_order_kind kind, int axis, vn_weight_fin
 	}
 }
 
-static void add_pairs(list *l, const vn_weight_heads *h, int64_t n, bool doubled)
+static void add_pairs(order_list *l, const vn_weight_heads *h, int64_t n, bool doubled)
 {
 	const int64_t period = doubled ? 2 * (int64_t)h->K : h->K;
 	if (h->K < 2 || n % period || h->K % 2)
 		return;
 	for (int k = 0; k < 2; k++) {
-		const int64_t turn = k ? h->R : h->K;
-		if (turn < 4 || turn % 2 || turn > h->K || (k && turn == h->K))
+		const int64_t width = k ? h->R : h->K;
+		if (width < 4 || width % 2 || width > h->K || (k && width == h->K))
 			continue;
-		add_both(l, VN_ORDER_PAIRS, 0, VN_FOUND(PAIRS), VN_FOUND(PAIRS_BACK), (int64_t[]) { period, turn, 0, 0 });
+		add_both(l, VN_ORDER_PAIRS, 0, VN_FOUND(PAIRS), VN_FOUND(PAIRS_BACK), (int64_t[]) { period, width, 0, 0 });
 	}
 }
 
-static void add_blocks(list *l, int axis, vn_mistake id, const int64_t size[3], const char *const name[3], int64_t n)
+static void add_blocks(order_list *l, int axis, vn_mistake id, const int64_t size[3], const char *const name[3],
+                       int64_t n)
 {
 	static const int orders[][3] = { { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
 	if (size[0] <= 0 || size[1] <= 0 || size[2] <= 0 || size[0] + size[1] + size[2] != n)
@@ -145,7 +146,7 @@ static void add_blocks(list *l, int axis, vn_mistake id, const int64_t size[3], 
 
 static const char *const qkv[] = { "q", "k", "v" };
 
-static void add_fused(list *l, const vn_weight_heads *h, vn_weight_part part, int axis, int64_t n)
+static void add_fused(order_list *l, const vn_weight_heads *h, vn_weight_part part, int axis, int64_t n)
 {
 	const int64_t q = (int64_t)h->H * h->K, k = (int64_t)h->G * h->K;
 	if (part == VN_PART_C_ATTN) {
@@ -161,7 +162,7 @@ static void add_fused(list *l, const vn_weight_heads *h, vn_weight_part part, in
 		         (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
 }
 
-static void add_tiled(list *l, const vn_weight_heads *h, int axis, int64_t before, int64_t width, int64_t n)
+static void add_tiled(order_list *l, const vn_weight_heads *h, int axis, int64_t before, int64_t width, int64_t n)
 {
 	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
 		return;
@@ -169,7 +170,7 @@ static void add_tiled(list *l, const vn_weight_heads *h, int axis, int64_t befor
 	         (int64_t[]) { before, h->nk, h->nv / h->nk, width });
 }
 
-static void of_delta_rule(list *l, const vn_weight_heads *h, vn_weight_part part, int64_t M, int64_t N)
+static void of_delta_rule(order_list *l, const vn_weight_heads *h, vn_weight_part part, int64_t M, int64_t N)
 {
 	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
 	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
@@ -187,7 +188,7 @@ static void of_delta_rule(list *l, const vn_weight_heads *h, vn_weight_part part
 		add_tiled(l, h, 1, 0, h->dv, N);
 }
 
-static void add_shards(list *l, int64_t n)
+static void add_shards(order_list *l, int64_t n)
 {
 	for (int64_t w = 2; w <= 8; w *= 2) {
 		if (n % w || n / w < 2)
@@ -200,7 +201,7 @@ static void add_shards(list *l, int64_t n)
 	}
 }
 
-static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
+static void add_transposed(order_list *l, int64_t M, int64_t N, bool swapped)
 {
 	if (swapped || M == N) {
 		set_order(add(l, VN_ORDER_TRANSPOSED, 0, VN_FOUND(TRANSPOSED)), M, N, 0, 0);
@@ -210,7 +211,7 @@ static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 	set_order(add(l, VN_ORDER_TRANSPOSED, 0, VN_FOUND(TRANSPOSED_SHAPE)), N, M, 0, 0);
 }
 
-static void add_sheared(list *l, int64_t N)
+static void add_sheared(order_list *l, int64_t N)
 {
 	static const int multiples[] = { 16, 32, 64, 128, 256 };
 	int64_t          last = 0;
@@ -227,7 +228,7 @@ static void add_sheared(list *l, int64_t N)
 int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
                         const vn_weight_heads *h, vn_weight_order o[VN_MOST_ORDERS])
 {
-	list                 l = { o, 0 };
+	order_list           l = { o, 0 };
 	const vn_weight_part part = name->part;
 	const int64_t        M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
 	const bool           matrix = shape->rank == 2 && M > 1 && N > 1,

@@ -20,9 +20,9 @@
 enum { NONE = -1, TAG_ANSWER = 1, TAG_PIECE = 2, PAUSE_MS = 1 };
 
 /* What precedes the texts of an answer, in a pipe and in a message. */
-typedef struct head {
+typedef struct mpi_head {
 	int piece, status, bytes[VN_CLUSTER_TEXTS];
-} head;
+} mpi_head;
 
 /* ---- the child process that works --------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static void run_worker(const vn_cluster_job *job, int fd)
 		_exit(2);
 	while (vn_socket_get(fd, &i, sizeof i)) {
 		vn_cluster_answer a = { 0 };
-		head              h = { .piece = i };
+		mpi_head          h = { .piece = i };
 		job->piece(job->context, i, &a);
 		fflush(stdout);
 		fflush(stderr);
@@ -78,13 +78,13 @@ static void run_worker(const vn_cluster_job *job, int fd)
 	_exit(0);
 }
 
-typedef struct rank {
+typedef struct mpi_rank {
 	const vn_cluster_job *job;
 	int                   own, size;
 	pid_t                 worker;
 	int                   fd;   /* to the worker */
 	int                   busy; /* the piece that it does, or NONE */
-} rank;
+} mpi_rank;
 
 static const char *host_name(void)
 {
@@ -97,7 +97,7 @@ static const char *host_name(void)
 }
 
 /* Ends all ranks. */
-__attribute__((noreturn, format(printf, 2, 3))) static void give_up(const rank *r, const char *format, ...)
+__attribute__((noreturn, format(printf, 2, 3))) static void give_up(const mpi_rank *r, const char *format, ...)
 {
 	va_list args;
 	char    why[400];
@@ -115,7 +115,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static void give_up(const rank *
 	_exit(2);
 }
 
-__attribute__((noreturn)) static void worker_died(rank *r)
+__attribute__((noreturn)) static void worker_died(mpi_rank *r)
 {
 	int         how = 0;
 	const char *name = r->busy == NONE ? "its next piece" : r->job->name(r->job->context, r->busy);
@@ -128,7 +128,7 @@ __attribute__((noreturn)) static void worker_died(rank *r)
 	give_up(r, "%s is not finished: its process ended with status %d", name, WEXITSTATUS(how));
 }
 
-static void begin_piece(rank *r, int piece)
+static void begin_piece(mpi_rank *r, int piece)
 {
 	r->busy = piece;
 	if (!vn_socket_put(r->fd, &piece, sizeof piece))
@@ -137,9 +137,9 @@ static void begin_piece(rank *r, int piece)
 
 /* Waits for the worker's answer, in the form in which it is sent to rank 0: the head, followed by
  * the texts. The caller frees it. */
-static char *finish_piece(rank *r, size_t *bytes)
+static char *finish_piece(mpi_rank *r, size_t *bytes)
 {
-	head h;
+	mpi_head h;
 
 	if (!vn_socket_get(r->fd, &h, sizeof h))
 		worker_died(r);
@@ -158,9 +158,9 @@ static char *finish_piece(rank *r, size_t *bytes)
 
 /* ---- the ranks ----------------------------------------------------------------------------- */
 
-static void take_answer(const rank *r, const char *whole, vn_cluster_answer *answer)
+static void take_answer(const mpi_rank *r, const char *whole, vn_cluster_answer *answer)
 {
-	head        h;
+	mpi_head    h;
 	const char *p = whole + sizeof h;
 
 	memcpy(&h, whole, sizeof h);
@@ -173,7 +173,7 @@ static void take_answer(const rank *r, const char *whole, vn_cluster_answer *ans
 }
 
 /* A rank that asks for its first piece says what it thinks is to be done. */
-static void check_same(const rank *r, int of, const char *same, size_t bytes)
+static void check_same(const mpi_rank *r, int of, const char *same, size_t bytes)
 {
 	if (bytes != strlen(r->job->same) || memcmp(same, r->job->same, bytes) != 0)
 		give_up(r, "rank %d sees other files, or was started with other options", of);
@@ -181,7 +181,7 @@ static void check_same(const rank *r, int of, const char *same, size_t bytes)
 
 /* Receives one message, if there is one. Returns whether there was.
  * Sends the next piece, or NONE. */
-static bool serve_message(const rank *r, vn_cluster_answer *answer, int *next, int *done, int *left)
+static bool serve_message(const mpi_rank *r, vn_cluster_answer *answer, int *next, int *done, int *left)
 {
 	MPI_Status from;
 	int        there, bytes, piece;
@@ -208,7 +208,7 @@ static bool serve_message(const rank *r, vn_cluster_answer *answer, int *next, i
 	return true;
 }
 
-static void hand_out(rank *r, vn_cluster_answer *answer)
+static void hand_out(mpi_rank *r, vn_cluster_answer *answer)
 {
 	int         next = 0, done = 0, left = r->size - 1;
 	vn_progress bar = { 0 };
@@ -232,7 +232,7 @@ static void hand_out(rank *r, vn_cluster_answer *answer)
 	vn_progress_stop(&bar);
 }
 
-static void ask_for_work(rank *r)
+static void ask_for_work(mpi_rank *r)
 {
 	const size_t length = strlen(r->job->same);
 	size_t       bytes = sizeof(int) + length;
@@ -256,8 +256,8 @@ static void ask_for_work(rank *r)
 
 vn_status vn_cluster_share(const vn_cluster_job *job, vn_cluster_answer *answer, bool *first, vn_error *err)
 {
-	rank r = { .job = job, .busy = NONE };
-	int  pair[2];
+	mpi_rank r = { .job = job, .busy = NONE };
+	int      pair[2];
 
 	*first = false;
 	fflush(stdout);

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 /* The head of an answer, before its texts. The piece's output goes through pipes. */
-typedef struct head {
+typedef struct crew_head {
 	int status, bytes[VN_CLUSTER_SENT];
-} head;
+} crew_head;
 
 enum { ENDING_MS = 5000, SIGNALS = 3 };
 
@@ -61,7 +61,7 @@ static void restore_signals(const crew *c)
 
 static bool send_answer(int talk, const vn_cluster_answer *a)
 {
-	head h = { .status = a->status };
+	crew_head h = { .status = a->status };
 
 	for (int k = 0; k < VN_CLUSTER_SENT; k++)
 		h.bytes[k] = a->text[k] ? (int)strlen(a->text[k]) : 0;
@@ -320,7 +320,7 @@ static vn_status not_reached(const crew *c, const worker *w, vn_error *err)
 
 static vn_status take_answer(crew *c, worker *w, vn_error *err)
 {
-	head h;
+	crew_head h;
 
 	if (w->place < 0) { /* it has ended, but has answered every piece it was given */
 		close(w->talk);

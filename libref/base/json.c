@@ -65,7 +65,7 @@ static void say_why(json_error_t *why)
 }
 
 /* One call of Jansson, with an exit for lack of memory. */
-typedef struct task {
+typedef struct json_call {
 	const char   *text;
 	size_t        bytes, flags;
 	json_error_t *why;
@@ -74,7 +74,7 @@ typedef struct task {
 	json_t       *loaded;
 	char         *dumped;
 	bool          printed;
-} task;
+} json_call;
 
 /* Jansson passes valid UTF-8, never splits a character, and puts non-ASCII only into strings. The
  * newlines it adds between values arrive here too. */
@@ -101,21 +101,21 @@ static int put_printable(const char *text, size_t n, void *to)
 	return ferror(out) ? -1 : 0;
 }
 
-static void load_text(task *t)
+static void load_text(json_call *t)
 {
 	t->loaded = json_loadb(t->text, t->bytes, t->flags, t->why);
 }
-static void dump_value(task *t)
+static void dump_value(json_call *t)
 {
 	t->dumped = json_dumps(t->value, t->flags);
 }
-static void print_value(task *t)
+static void print_value(json_call *t)
 {
 	t->printed = json_dump_callback(t->value, put_printable, t->out, t->flags) == 0;
 }
 
 /* Returns false if memory ran out; the result is then invalid. */
-static bool run_task(void (*what)(task *), task *t)
+static bool run_task(void (*what)(json_call *), json_call *t)
 {
 	jmp_buf here;
 
@@ -130,7 +130,7 @@ static bool run_task(void (*what)(task *), task *t)
 json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why)
 {
 	const bool before = take_lost();
-	task       t = { .text = text, .bytes = bytes, .flags = flags, .why = why };
+	json_call  t = { .text = text, .bytes = bytes, .flags = flags, .why = why };
 	const bool whole = run_task(load_text, &t);
 
 	if (!whole)
@@ -146,7 +146,7 @@ json_t *vn_json_parse(const char *text, size_t flags)
 
 char *vn_json_dump(const json_t *j, size_t flags)
 {
-	task t = { .value = j, .flags = flags };
+	json_call t = { .value = j, .flags = flags };
 
 	/* A value that lost a part must not be dumped. */
 	return j && !take_lost() && run_task(dump_value, &t) ? t.dumped : (take_lost(), NULL);
@@ -154,7 +154,7 @@ char *vn_json_dump(const json_t *j, size_t flags)
 
 bool vn_json_print(const json_t *j, FILE *out, size_t flags)
 {
-	task t = { .value = j, .flags = flags, .out = out };
+	json_call t = { .value = j, .flags = flags, .out = out };
 
 	return j && !take_lost() && run_task(print_value, &t) ? t.printed : (take_lost(), false);
 }

@@ -13,7 +13,7 @@
 
 enum { MOST = 64 };
 
-static struct slot {
+static struct mapped_file {
 	const char *base; /* NULL: free */
 	size_t      bytes;
 	char        path[512];

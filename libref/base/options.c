@@ -23,11 +23,11 @@ int vn_complain(const char *command, const char *format, ...)
 }
 
 /* A command's options in getopt's two forms. */
-typedef struct described {
+typedef struct getopt_options {
 	struct option    longs[VN_MOST_OPTIONS + 2];
 	char             shorts[2 * VN_MOST_OPTIONS + 4];
 	const vn_option *operand; /* NULL: operands are left in argv */
-} described;
+} getopt_options;
 
 static int has_argument(const vn_option *o)
 {
@@ -44,12 +44,12 @@ static bool has_option(const vn_command *c, const char *name)
 
 /* The other command's options are included too: otherwise their names would be taken as
  * abbreviations of this command's longer names. */
-static void describe_options(const vn_command *c, described *d)
+static void describe_options(const vn_command *c, getopt_options *d)
 {
 	char *end = d->shorts;
 	int   n = 0;
 
-	*d = (described) { .operand = NULL };
+	*d = (getopt_options) { .operand = NULL };
 	for (int i = 0; i < c->n; i++)
 		if (!c->option[i].name && c->option[i].kind != VN_HEADING)
 			d->operand = &c->option[i];
@@ -72,7 +72,7 @@ static void describe_options(const vn_command *c, described *d)
 }
 
 /* The option for a code from getopt; NULL: none. */
-static const vn_option *find_option(const vn_command *c, const described *d, int code)
+static const vn_option *find_option(const vn_command *c, const getopt_options *d, int code)
 {
 	if (code >= FIRST)
 		return &c->option[code - FIRST];
@@ -268,10 +268,10 @@ static bool check_dashes(const vn_command *c, int argc, char **argv)
 
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 {
-	described d;
-	bool      given[VN_MOST_OPTIONS] = { false };
-	vn_error  err = { "" };
-	int       code;
+	getopt_options d;
+	bool           given[VN_MOST_OPTIONS] = { false };
+	vn_error       err = { "" };
+	int            code;
 
 	assert(c->n <= VN_MOST_OPTIONS);
 	if (!check_dashes(c, argc, argv))

@@ -124,24 +124,24 @@ void vn_temporary_forget(const char *path)
 }
 
 /* The record that getdents64 fills in; opendir would allocate. */
-typedef struct entry {
+typedef struct directory_entry {
 	unsigned long long inode, offset;
 	unsigned short     bytes;
 	unsigned char      type;
 	char               name[];
-} entry;
+} directory_entry;
 
 static void remove_at(int in, const char *name, int depth);
 
 static void empty_folder(int folder, int depth)
 {
-	_Alignas(entry) char room[2048];
-	long                 n;
+	_Alignas(directory_entry) char room[2048];
+	long                           n;
 
 	lseek(folder, 0, SEEK_SET);
 	while ((n = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)
 		for (long at = 0; at < n;) {
-			const entry *e = (const entry *)(const void *)(room + at);
+			const directory_entry *e = (const directory_entry *)(const void *)(room + at);
 			if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
 				remove_at(folder, e->name, depth + 1);
 			at += e->bytes;

@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-typedef struct slot {
+typedef struct buffer_slot {
 	int64_t offset, size;
 	int     free_after;
-} slot;
+} buffer_slot;
 
 /* The smallest free slot that is large enough. */
-static int best_slot(const slot *slots, int n, int node, int64_t size)
+static int best_slot(const buffer_slot *slots, int n, int node, int64_t size)
 {
 	int found = -1;
 	for (int i = 0; i < n; i++)
@@ -21,8 +21,8 @@ static int best_slot(const slot *slots, int n, int node, int64_t size)
 
 bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 {
-	slot *slots = calloc((size_t)p->n_values + 1, sizeof *slots);
-	int   n = 0;
+	buffer_slot *slots = calloc((size_t)p->n_values + 1, sizeof *slots);
+	int          n = 0;
 
 	s->total = 0;
 	s->offset = malloc(((size_t)p->n_values + 1) * sizeof *s->offset);
@@ -40,7 +40,7 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 		int64_t row = vn_value_row(x);
 		int     i = best_slot(slots, n, x->node, row);
 		if (i < 0) {
-			slots[i = n++] = (slot) { s->total, row, 0 };
+			slots[i = n++] = (buffer_slot) { s->total, row, 0 };
 			s->total += row;
 		}
 		/* an unread value is free after its own node */

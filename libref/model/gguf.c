@@ -39,18 +39,18 @@ static const struct {
 /* The pointer file that a clone without Git LFS has in place of a large file. */
 static const char lfs[] = "version https://git-lfs";
 
-typedef struct reader {
+typedef struct gguf_reader {
 	const char          *path;
 	const unsigned char *data;
 	size_t               at, size;
 	char                 what[WHAT]; /* the item being read, for messages */
 	vn_error            *err;
-} reader;
+} gguf_reader;
 
 #define BAD(r, ...) report_error(r, VN_ERR_FORMAT, __VA_ARGS__)
 
-__attribute__((format(printf, 3, 4))) static vn_status report_error(const reader *r, vn_status st, const char *format,
-                                                                    ...)
+__attribute__((format(printf, 3, 4))) static vn_status report_error(const gguf_reader *r, vn_status st,
+                                                                    const char *format, ...)
 {
 	char    text[256];
 	va_list args;
@@ -62,7 +62,7 @@ __attribute__((format(printf, 3, 4))) static vn_status report_error(const reader
 }
 
 /* The next bytes, in place. */
-static vn_status take_bytes(reader *r, uint64_t bytes, const unsigned char **p)
+static vn_status take_bytes(gguf_reader *r, uint64_t bytes, const unsigned char **p)
 {
 	if (bytes > r->size - r->at)
 		return BAD(r, "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at,
@@ -73,7 +73,7 @@ static vn_status take_bytes(reader *r, uint64_t bytes, const unsigned char **p)
 }
 
 /* Little-endian, like this machine. */
-static vn_status take_number(reader *r, void *x, size_t bytes)
+static vn_status take_number(gguf_reader *r, void *x, size_t bytes)
 {
 	const unsigned char *p = NULL;
 	const vn_status      st = take_bytes(r, bytes, &p);
@@ -82,7 +82,7 @@ static vn_status take_number(reader *r, void *x, size_t bytes)
 	return st;
 }
 
-static vn_status take_text(reader *r, vn_gguf_text *t)
+static vn_status take_text(gguf_reader *r, vn_gguf_text *t)
 {
 	const unsigned char *p = NULL;
 	uint64_t             n = 0;
@@ -98,7 +98,7 @@ static vn_status take_text(reader *r, vn_gguf_text *t)
 }
 
 /* Reads a name for our use: adds a NUL, and refuses one inside. */
-static vn_status take_name(reader *r, size_t most, const char *kind, char **name)
+static vn_status take_name(gguf_reader *r, size_t most, const char *kind, char **name)
 {
 	vn_gguf_text t = { NULL, 0 };
 	vn_status    st = take_text(r, &t);
@@ -119,7 +119,7 @@ static vn_status take_name(reader *r, size_t most, const char *kind, char **name
 
 /* ---- metadata --------------------------------------------------------------------- */
 
-static vn_status take_strings(reader *r, vn_gguf_value *v)
+static vn_status take_strings(gguf_reader *r, vn_gguf_value *v)
 {
 	vn_gguf_text *list = calloc(v->n + 1, sizeof *list);
 	vn_status     st = VN_OK;
@@ -132,7 +132,7 @@ static vn_status take_strings(reader *r, vn_gguf_value *v)
 	return st;
 }
 
-static vn_status take_value(reader *r, vn_gguf_value *v)
+static vn_status take_value(gguf_reader *r, vn_gguf_value *v)
 {
 	char     *key = NULL;
 	uint32_t  type = 0;
@@ -165,7 +165,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const vn_gguf_value *)a)->key, ((const vn_gguf_value *)b)->key);
 }
 
-static vn_status take_metadata(reader *r, vn_gguf *f, uint64_t n)
+static vn_status take_metadata(gguf_reader *r, vn_gguf *f, uint64_t n)
 {
 	vn_status st;
 
@@ -187,7 +187,7 @@ static vn_status take_metadata(reader *r, vn_gguf *f, uint64_t n)
 	return VN_OK;
 }
 
-static vn_status alignment_of(reader *r, const vn_gguf *f, size_t *alignment)
+static vn_status alignment_of(gguf_reader *r, const vn_gguf *f, size_t *alignment)
 {
 	const vn_gguf_value *v = vn_gguf_get(f, "general.alignment");
 	int64_t              n = ALIGNMENT;
@@ -203,7 +203,7 @@ static vn_status alignment_of(reader *r, const vn_gguf *f, size_t *alignment)
 /* ---- tensors ---------------------------------------------------------------------- */
 
 /* Reads a tensor's entry. Its data pointer is set later, when the start of the data is known. */
-static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
+static vn_status take_entry(gguf_reader *r, vn_gguf_tensor *t, uint64_t *offset)
 {
 	char     *name = NULL;
 	uint32_t  rank = 0, type = 0;
@@ -243,7 +243,7 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 }
 
 /* The data begins after the last entry, aligned. */
-static vn_status place_tensors(reader *r, vn_gguf *f, const uint64_t *offset, size_t alignment)
+static vn_status place_tensors(gguf_reader *r, vn_gguf *f, const uint64_t *offset, size_t alignment)
 {
 	uint64_t expected = 0;
 	size_t   begin;
@@ -269,7 +269,7 @@ static vn_status place_tensors(reader *r, vn_gguf *f, const uint64_t *offset, si
 	return VN_OK;
 }
 
-static vn_status take_tensors(reader *r, vn_gguf *f, uint64_t n)
+static vn_status take_tensors(gguf_reader *r, vn_gguf *f, uint64_t n)
 {
 	size_t    alignment = ALIGNMENT;
 	vn_status st;
@@ -298,12 +298,12 @@ done:
 
 /* Whether the file is one from a model directory: JSON, or safetensors,
  * where JSON follows a length. */
-static bool from_a_directory(const reader *r)
+static bool from_a_directory(const gguf_reader *r)
 {
 	return r->data[0] == '{' || (r->size > 8 && r->data[8] == '{');
 }
 
-static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
+static vn_status take_header(gguf_reader *r, uint64_t *n_tensors, uint64_t *n_values)
 {
 	const unsigned char *magic = NULL;
 	uint32_t             version = 0;
@@ -389,7 +389,7 @@ vn_status vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_ggu
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 		goto done;
 	}
-	reader r = { .path = f->path, .data = data, .size = bytes, .err = err };
+	gguf_reader r = { .path = f->path, .data = data, .size = bytes, .err = err };
 	if ((st = take_header(&r, &n_tensors, &n_values)) || (st = take_metadata(&r, f, n_values)) ||
 	    (st = take_tensors(&r, f, n_tensors)))
 		goto done;

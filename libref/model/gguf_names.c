@@ -8,25 +8,25 @@
 
 /* Names without ".weight" or ".bias", which both sides share, unless `whole`. Names of a layer omit
  * "blk.N." and the layer's own prefix. */
-typedef struct row {
+typedef struct name_row {
 	const char    *gguf, *hf;
 	vn_gguf_change change;
 	bool           whole;
-} row;
+} name_row;
 
-static const row trunk[] = {
+static const name_row trunk[] = {
 	{ "token_embd", "model.embed_tokens", 0, 0 },
 	{ "output_norm", "model.norm", 0, 0 },
 	{ "output", "lm_head", 0, 0 },
 	{ 0 },
 };
-static const row qwen35_trunk[] = {
+static const name_row qwen35_trunk[] = {
 	{ "token_embd", "model.embed_tokens", 0, 0 },
 	{ "output_norm", "model.norm", VN_GGUF_ONE_MORE, 0 },
 	{ "output", "lm_head", 0, 0 },
 	{ 0 },
 };
-static const row gpt2_trunk[] = {
+static const name_row gpt2_trunk[] = {
 	{ "token_embd", "transformer.wte", 0, 0 },
 	{ "position_embd", "transformer.wpe", 0, 0 },
 	{ "output_norm", "transformer.ln_f", 0, 0 },
@@ -34,7 +34,7 @@ static const row gpt2_trunk[] = {
 	{ 0 },
 };
 
-static const row decoder[] = {
+static const name_row decoder[] = {
 	{ "attn_norm", "input_layernorm", 0, 0 },    { "ffn_norm", "post_attention_layernorm", 0, 0 },
 	{ "attn_q", "self_attn.q_proj", 0, 0 },      { "attn_k", "self_attn.k_proj", 0, 0 },
 	{ "attn_v", "self_attn.v_proj", 0, 0 },      { "attn_output", "self_attn.o_proj", 0, 0 },
@@ -42,7 +42,7 @@ static const row decoder[] = {
 	{ "ffn_gate", "mlp.gate_proj", 0, 0 },       { "ffn_up", "mlp.up_proj", 0, 0 },
 	{ "ffn_down", "mlp.down_proj", 0, 0 },       { 0 },
 };
-static const row llama[] = {
+static const name_row llama[] = {
 	{ "attn_norm", "input_layernorm", 0, 0 },
 	{ "ffn_norm", "post_attention_layernorm", 0, 0 },
 	{ "attn_q", "self_attn.q_proj", VN_GGUF_ROTATED_Q, 0 },
@@ -54,7 +54,7 @@ static const row llama[] = {
 	{ "ffn_down", "mlp.down_proj", 0, 0 },
 	{ 0 },
 };
-static const row qwen35[] = {
+static const name_row qwen35[] = {
 	{ "attn_norm", "input_layernorm", VN_GGUF_ONE_MORE, 0 },
 	{ "post_attention_norm", "post_attention_layernorm", VN_GGUF_ONE_MORE, 0 },
 	{ "attn_q", "self_attn.q_proj", 0, 0 },
@@ -77,7 +77,7 @@ static const row qwen35[] = {
 	{ "ffn_down", "mlp.down_proj", 0, 0 },
 	{ 0 },
 };
-static const row gpt2[] = {
+static const name_row gpt2[] = {
 	{ "attn_norm", "ln_1", 0, 0 },
 	{ "ffn_norm", "ln_2", 0, 0 },
 	{ "attn_qkv", "attn.c_attn", VN_GGUF_TRANSPOSED, 0 },
@@ -88,8 +88,8 @@ static const row gpt2[] = {
 };
 
 static const struct {
-	const char *arch, *layers;
-	const row  *trunk, *layer;
+	const char     *arch, *layers;
+	const name_row *trunk, *layer;
 } known[] = {
 	{ "gpt2", "transformer.h.", gpt2_trunk, gpt2 },      { "llama", "model.layers.", trunk, llama },
 	{ "qwen2", "model.layers.", trunk, decoder },        { "qwen3", "model.layers.", trunk, decoder },
@@ -97,7 +97,7 @@ static const struct {
 };
 
 /* The row of a name; *suffix: the part that both sides share. */
-static const row *find_weight(const row *r, const char *name, const char **suffix)
+static const name_row *find_weight(const name_row *r, const char *name, const char **suffix)
 {
 	for (; r->gguf; r++) {
 		const size_t n = strlen(r->gguf);
@@ -131,8 +131,8 @@ vn_gguf_change vn_gguf_name(const char *arch, int64_t layers, int64_t extra, con
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (strcmp(known[i].arch, arch) != 0)
 			continue;
-		const int64_t layer = layer_of(name, &rest);
-		const row    *r = find_weight(layer < 0 ? known[i].trunk : known[i].layer, rest, &suffix);
+		const int64_t   layer = layer_of(name, &rest);
+		const name_row *r = find_weight(layer < 0 ? known[i].trunk : known[i].layer, rest, &suffix);
 		if (layer >= layers && layer < layers + extra) {
 			snprintf(hf, room, "mtp.%s", name);
 			return VN_GGUF_AS_IT_WAS;

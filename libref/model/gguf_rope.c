@@ -16,14 +16,14 @@ enum { PAIRS_MAX = 4096, FIRST_CONTEXT = 1 << 4, LAST_CONTEXT = 1 << 20 };
  * the factor, to 3e-6 for 32. Other settings of the grid differ by more than 1e-3. */
 static const double TOLERANCE = 1e-5;
 
-typedef struct search {
+typedef struct scaling_search {
 	int          pairs;
 	const float *divisor, *plain; /* (pairs) */
 	float       *scaled;          /* (pairs) room */
 	vn_rope      rope;
-} search;
+} scaling_search;
 
-static bool fits_settings(search *s, double factor, double high, int64_t original)
+static bool fits_settings(scaling_search *s, double factor, double high, int64_t original)
 {
 	float attention;
 
@@ -42,7 +42,7 @@ static bool fits_settings(search *s, double factor, double high, int64_t origina
 
 /* Tries published settings first: when several fit, they give the same numbers. Factors of 2 and 8
  * and a context of 4096 equal 1, 4 and 2048, because low is always 1. */
-static bool find_scaling(search *s, int64_t original)
+static bool find_scaling(scaling_search *s, int64_t original)
 {
 	static const double factors[] = { 0 /* the largest divisor */, 8, 32, 2, 4, 16, 64 }, highs[] = { 4, 2, 8, 16, 32 };
 	double              largest = 1;
@@ -78,7 +78,7 @@ vn_status vn_gguf_llama3(const vn_gguf_tensor *t, json_t *rope, int64_t pairs, i
 		return VN_OK;
 	if (!(room = malloc(3 * n * sizeof *room)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
-	search s = { (int)pairs, room, room + n, room + 2 * n, { .theta = theta, .rotary_dim = (int)(2 * pairs) } };
+	scaling_search s = { (int)pairs, room, room + n, room + 2 * n, { .theta = theta, .rotary_dim = (int)(2 * pairs) } };
 	vn_to_f32(room, t->t.data, t->t.dtype, n);
 	vn_rope_frequencies(&s.rope, NULL, 0, room + n, &attention);
 	for (size_t i = 0; i < n; i++)

@@ -20,12 +20,12 @@ enum { PIECE = VN_STATS_BLOCK, PART = 4 * PIECE, STACK = 256 * 1024 };
 size_t vn_weight_table_least = 4 << 20;
 
 /* A unit of work: a whole weight, the digest of one, or the sums of a part of one. */
-typedef enum task { WHOLE, DIGEST, SUMS } task;
+typedef enum weight_task { WHOLE, DIGEST, SUMS } weight_task;
 
 typedef struct unit {
-	task   task;
-	int    weight;
-	size_t from, count; /* elements */
+	weight_task task;
+	int         weight;
+	size_t      from, count; /* elements */
 } unit;
 
 struct vn_weight_table {

@@ -10,11 +10,11 @@
 
 enum { C = VN_DELTA_CHUNK };
 
-typedef struct room {
+typedef struct chunk_room {
 	float  c[C], beta[C];
 	float *k, *rows, *w, *u, *s; /* keys (C,dk), queries (C,dk), W (C,dk), U then N (C,dv), S (dk,dv) */
 	float  A[C][C], P[C][C];
-} room;
+} chunk_room;
 
 static float dot(const float *a, const float *b, int64_t n)
 {
@@ -31,7 +31,7 @@ static void subtract_scaled(float *y, float f, const float *x, int64_t n)
 		y[i] -= f * x[i];
 }
 
-static void load_chunk(room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
+static void load_chunk(chunk_room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv, g = h / (nv / nk);
 	float         sum = 0.0f;
@@ -49,7 +49,7 @@ static void load_chunk(room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, 
 	}
 }
 
-static void compute_chunk(real *y, room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
+static void compute_chunk(real *y, chunk_room *m, const REAL(vn_delta) * a, int64_t h, int64_t t, int64_t n)
 {
 	const int64_t nv = a->value_heads, dk = a->dk, dv = a->dv;
 
@@ -89,7 +89,7 @@ static void compute_chunk(real *y, room *m, const REAL(vn_delta) * a, int64_t h,
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a)
 {
 	const int64_t dk = a->dk, dv = a->dv;
-	room         *m = malloc(sizeof *m);
+	chunk_room   *m = malloc(sizeof *m);
 	float        *x = malloc((size_t)(3 * C * dk + C * dv + dk * dv) * sizeof *x);
 
 	for (int64_t h = 0; m && x && h < a->value_heads; h++) {

@@ -21,25 +21,25 @@ enum {
 };
 
 /* One thread's working memory. */
-typedef struct room {
+typedef struct product_room {
 	float *packed;      /* strips of DEPTH inputs */
 	float *converted;   /* a strip before it is interleaved */
 	float *row, *other; /* (N) each: rows of weights in two policies */
-} room;
+} product_room;
 
 static float *allocate_floats(int64_t n)
 {
 	return aligned_alloc(64, ((size_t)n * sizeof(float) + 63) / 64 * 64);
 }
 
-static bool room_create(room *r, int64_t N, bool two)
+static bool room_create(product_room *r, int64_t N, bool two)
 {
-	*r = (room) { allocate_floats(BLOCK / 4 + SPARE), allocate_floats(VN_MOST_STRIP * DEPTH),
-		          two ? allocate_floats(N) : NULL, two ? allocate_floats(N) : NULL };
+	*r = (product_room) { allocate_floats(BLOCK / 4 + SPARE), allocate_floats(VN_MOST_STRIP * DEPTH),
+		                  two ? allocate_floats(N) : NULL, two ? allocate_floats(N) : NULL };
 	return r->packed && r->converted && (!two || (r->row && r->other));
 }
 
-static void room_destroy(room *r)
+static void room_destroy(product_room *r)
 {
 	free(r->packed);
 	free(r->converted);
@@ -68,7 +68,7 @@ static void pack_strip(float *to, const vn_tile_kernel *k, float *converted, con
 }
 
 /* t rows of y[:, m0:m0+m]. */
-static void multiply_rows(float *y, const float *x, const vn_tile_kernel *k, const room *r, const vn_matrix *w,
+static void multiply_rows(float *y, const float *x, const vn_tile_kernel *k, const product_room *r, const vn_matrix *w,
                           int64_t t, int64_t m0, int64_t m, vn_policy policy)
 {
 	for (int64_t n0 = 0; n0 < w->N; n0 += DEPTH) {
@@ -116,7 +116,8 @@ static void add_squares(const float *a, const float *b, int64_t n, double sum[2]
 /* Do both policies hold the same rows, up to a 200th of the error of rounding a sum over them to
  * float16? bfloat16 differs from float16 only in numbers that are very small there: of normal
  * weights of deviation 0.003, 2e-7 of a row's length (by chance twice that in some rows). */
-static bool have_same_rows(const room *r, const vn_matrix *w, int64_t m0, int64_t m, vn_policy one, vn_policy two)
+static bool have_same_rows(const product_room *r, const vn_matrix *w, int64_t m0, int64_t m, vn_policy one,
+                           vn_policy two)
 {
 	for (int64_t j = m0; j < m0 + m; j++) {
 		double sum[2];
@@ -135,7 +136,7 @@ static bool have_same_rows(const room *r, const vn_matrix *w, int64_t m0, int64_
 /* The same block in another policy: groups of rows that both policies store alike
  * are copied from y. */
 static void multiply_also(const vn_also_f32 *also, const float *y, const float *x, const vn_tile_kernel *k,
-                          const room *r, const vn_matrix *w, int64_t t0, int64_t t, int64_t m0, int64_t m,
+                          const product_room *r, const vn_matrix *w, int64_t t0, int64_t t, int64_t m0, int64_t m,
                           vn_policy policy)
 {
 	float *to = also->y + t0 * w->M;
@@ -152,17 +153,17 @@ static void multiply_also(const vn_also_f32 *also, const float *y, const float *
 }
 
 /* Blocks of a product: groups of rows of weights, and tokens. */
-typedef struct grid {
+typedef struct block_grid {
 	int64_t groups, across; /* in all, and blocks of them */
 	int64_t tokens, down;   /* of a block, and blocks of them */
-} grid;
+} block_grid;
 
-static grid divide_work(int64_t M, int64_t T, int threads)
+static block_grid divide_work(int64_t M, int64_t T, int threads)
 {
 	const int64_t groups = (M + GROUP - 1) / GROUP, most = (int64_t)threads * (BLOCK / (GROUP * DEPTH * 4));
 	/* equal shares for all threads, if there are enough groups */
 	const int64_t equal = (groups + most - 1) / most * threads;
-	grid          g = { groups, equal < groups ? equal : groups, T, 1 };
+	block_grid    g = { groups, equal < groups ? equal : groups, T, 1 };
 
 	while (g.across * g.down < threads && g.tokens >= 2 * LEAST_T) {
 		g.down *= 2;
@@ -182,13 +183,13 @@ bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const floa
 {
 	const vn_tile_kernel *k = vn_tile_kernel_get(0);
 	const int64_t         M = w->M, N = w->N;
-	const grid            g = divide_work(M, T, threads);
+	const block_grid      g = divide_work(M, T, threads);
 	int                   failed = 0;
 
 #pragma omp parallel num_threads(threads)
 	{
-		room       r;
-		const bool ok = room_create(&r, N, also);
+		product_room r;
+		const bool   ok = room_create(&r, N, also);
 		if (!ok) {
 #pragma omp atomic write
 			failed = 1;

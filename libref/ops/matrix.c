@@ -3,7 +3,8 @@
 
 /* Transposes a block of a matrix stored as (N,M), writing lines of 16 numbers so that no cache line
  * is written twice. */
-static void turn_over(real *dst, const vn_matrix *a, int64_t m0, int64_t m, int64_t from, int64_t n, vn_policy policy)
+static void transpose_block(real *dst, const vn_matrix *a, int64_t m0, int64_t m, int64_t from, int64_t n,
+                            vn_policy policy)
 {
 	enum { LINES = 16, COLUMNS = 64 };
 	const size_t size = vn_dtype_size(a->w->dtype);
@@ -26,7 +27,7 @@ void REAL(vn_matrix_block)(real *dst, const vn_matrix *a, int64_t m0, int64_t m,
                            vn_policy policy)
 {
 	if (a->transposed)
-		turn_over(dst, a, m0, m, n0, n, policy);
+		transpose_block(dst, a, m0, m, n0, n, policy);
 	else
 		for (int64_t j = 0; j < m; j++)
 			REAL(vn_load)

@@ -236,21 +236,22 @@ static vn_status replace_weight(vn_faulty *f, int node, int slot, int w, vn_dtyp
 }
 
 /* Elements of a weight that are made; one of several ranges. */
-typedef struct range {
+typedef struct element_range {
 	size_t from, to;
-} range;
+} element_range;
 
-static int list_ranges(const vn_faulty *f, const vn_shape *s, range to[VN_SOME_BLOCKS])
+static int list_ranges(const vn_faulty *f, const vn_shape *s, element_range to[VN_SOME_BLOCKS])
 {
 	const vn_some_rows *some = f->some;
 	const size_t        all = (size_t)vn_shape_count(s);
 
 	if (!some || s->rank != 2 || s->dim[0] != some->of) {
-		to[0] = (range) { 0, all };
+		to[0] = (element_range) { 0, all };
 		return 1;
 	}
 	for (int i = 0; i < some->n; i++)
-		to[i] = (range) { (size_t)(some->first[i] * s->dim[1]), (size_t)((some->first[i] + some->width) * s->dim[1]) };
+		to[i] = (element_range) { (size_t)(some->first[i] * s->dim[1]),
+			                      (size_t)((some->first[i] + some->width) * s->dim[1]) };
 	return some->n;
 }
 
@@ -265,7 +266,7 @@ static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot
 	unsigned char  *bytes = malloc(vn_dtype_bytes(as, all ? all : 1));
 	double         *x = malloc(2 * run * sizeof *x), *y = x ? x + run : NULL;
 	bool            same = true;
-	range           part[VN_SOME_BLOCKS];
+	element_range   part[VN_SOME_BLOCKS];
 	const int       parts = list_ranges(f, &from.shape, part);
 
 	if (!bytes || !x) {
@@ -328,9 +329,9 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 		vn_to_f32((float *)(void *)loose, from.data, from.dtype, all / size);
 	for (int k = 0; k < from.shape.rank; k++)
 		*(axis < 0 || k == axis ? &n : k < axis ? &outer : &piece) *= (size_t)from.shape.dim[k];
-	bool      same = true;
-	range     part[VN_SOME_BLOCKS];
-	const int parts = list_ranges(f, &from.shape, part);
+	bool          same = true;
+	element_range part[VN_SOME_BLOCKS];
+	const int     parts = list_ranges(f, &from.shape, part);
 	for (int p = 0; p < parts; p++) {
 		const size_t at = part[p].from * size, many = (part[p].to - part[p].from) * size;
 		if (outer == 1)

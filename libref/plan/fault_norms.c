@@ -134,14 +134,14 @@ vn_status vn_make_norm_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 /* Moves the norm after the rotation; nothing reads the original norm any more. */
 vn_status vn_make_norm_after(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node turn = f->plan->node[node], norm = *vn_fault_maker(f->plan, &turn, 0);
-	vn_node       first = turn;
+	const vn_node rotation = f->plan->node[node], norm = *vn_fault_maker(f->plan, &rotation, 0);
+	vn_node       first = rotation;
 	int           rotated;
 	vn_status     st;
 
 	(void)r;
 	first.in[0] = norm.in[0];
-	if ((st = vn_fault_insert(f, node, first, turn.out[0], &rotated, err)))
+	if ((st = vn_fault_insert(f, node, first, rotation.out[0], &rotated, err)))
 		return st;
 	vn_node *n = &f->plan->node[node + 1];
 	n->op = norm.op;

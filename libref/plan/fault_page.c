@@ -9,12 +9,12 @@
 
 enum { INDENT = 15 };
 
-typedef struct entry {
+typedef struct page_entry {
 	const char *id, *title;
 	int         row;
-} entry;
+} page_entry;
 
-static const entry entries[] = {
+static const page_entry entries[] = {
 #define FAULT(name, id, title, ...)          { id, title, __LINE__ },
 #define RECORDER_FAULT(name, id, title, ...) { id, title, __LINE__ },
 #include "libref/plan/catalogue.def"
@@ -52,17 +52,17 @@ static bool is_family(const char *a, const char *b)
 /* By number, then R3 before R3b, W5 before W5.halves, then by row. */
 static int compare_entries(const void *a, const void *b)
 {
-	const entry *x = *(const entry *const *)a, *y = *(const entry *const *)b;
-	const int    number = atoi(x->id + 1) - atoi(y->id + 1);
-	const int    length = family_length(x->id) - family_length(y->id);
-	const int    variant = (strchr(x->id, '.') != NULL) - (strchr(y->id, '.') != NULL);
+	const page_entry *x = *(const page_entry *const *)a, *y = *(const page_entry *const *)b;
+	const int         number = atoi(x->id + 1) - atoi(y->id + 1);
+	const int         length = family_length(x->id) - family_length(y->id);
+	const int         variant = (strchr(x->id, '.') != NULL) - (strchr(y->id, '.') != NULL);
 
 	return number ? number : length ? length : variant ? variant : x->row - y->row;
 }
 
 /* Prints the signs of an id below its row. Of an id with variants, `last` is the last one: the id
  * stands before the words. */
-static void print_signs(const entry *e, bool last, bool variants, FILE *to)
+static void print_signs(const page_entry *e, bool last, bool variants, FILE *to)
 {
 	const int family = family_length(e->id);
 
@@ -80,7 +80,7 @@ static void print_signs(const entry *e, bool last, bool variants, FILE *to)
 }
 
 /* Prints an id with its variants, n rows. */
-static void print_family(const entry *const *e, int n, FILE *to)
+static void print_family(const page_entry *const *e, int n, FILE *to)
 {
 	for (int i = 0; i < n; i++) {
 		vn_options_wrap(to, e[i]->title, fprintf(to, "%-*s", INDENT, e[i]->id), INDENT);
@@ -92,8 +92,8 @@ static void print_family(const entry *const *e, int n, FILE *to)
 void vn_fault_page(FILE *to)
 {
 	for (size_t c = 0; c < sizeof chapters / sizeof *chapters; c++) {
-		const entry *e[N_ENTRIES];
-		int          n = 0;
+		const page_entry *e[N_ENTRIES];
+		int               n = 0;
 		for (int i = 0; i < N_ENTRIES; i++)
 			if (entries[i].id[0] == chapters[c].letter)
 				e[n++] = &entries[i];

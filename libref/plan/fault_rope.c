@@ -82,7 +82,7 @@ static vn_rope other_yarn(const vn_fault_row *r, const vn_node *n)
 	case YARN_RAMP: rope.truncate = false; break;
 	case YARN_CONTEXT: rope.original_context = rope.max_context; break;
 	case YARN_STRETCH: rope.factor = (double)rope.max_context / rope.original_context; break;
-	case YARN_COLUMNS: /* with these turns the ramp spans pairs 0 to R */
+	case YARN_COLUMNS: /* with these numbers of rotations the ramp spans pairs 0 to R */
 		rope.beta_fast = rope.original_context / (2.0 * 3.14159265358979323846);
 		rope.beta_slow = rope.beta_fast / (rope.theta * rope.theta);
 		rope.truncate = false;
@@ -131,13 +131,13 @@ bool vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 vn_status vn_make_values_too(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int v = f->plan->node[node].in[VN_ATTN_V];
-	vn_node   turn = *vn_fault_maker(f->plan, &f->plan->node[node], VN_ATTN_K);
+	vn_node   rotation = *vn_fault_maker(f->plan, &f->plan->node[node], VN_ATTN_K);
 	int       rotated;
 	vn_status st;
 
 	(void)r;
-	turn.in[0] = v;
-	if (!(st = vn_fault_insert(f, node, turn, v, &rotated, err)))
+	rotation.in[0] = v;
+	if (!(st = vn_fault_insert(f, node, rotation, v, &rotated, err)))
 		f->plan->node[node + 1].in[VN_ATTN_V] = rotated;
 	return st;
 }
@@ -167,12 +167,12 @@ vn_status vn_make_unrotated(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 vn_status vn_make_rotated_again(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int k = f->plan->node[node].in[VN_ATTN_K];
-	vn_node   turn = *vn_fault_maker(f->plan, &f->plan->node[node], VN_ATTN_K);
+	vn_node   rotation = *vn_fault_maker(f->plan, &f->plan->node[node], VN_ATTN_K);
 	int       twice;
 	vn_status st;
 
-	turn.in[0] = k;
-	if ((st = vn_fault_insert(f, node, turn, k, &twice, err)))
+	rotation.in[0] = k;
+	if ((st = vn_fault_insert(f, node, rotation, k, &twice, err)))
 		return st;
 	f->plan->node[node + 1].in[VN_ATTN_KEPT] = twice;
 	f->plan->node[node + 1].n_in = VN_ATTN_KEPT + 1;

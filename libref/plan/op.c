@@ -7,21 +7,22 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum kind { REAL, WHOLE, FLAG, TRUTH, LIST } kind; /* double; int; int 0 or 1 (or an enum); bool; int */
+/* double; int; int 0 or 1 (or an enum); bool; int */
+typedef enum constant_kind { REAL, WHOLE, FLAG, TRUTH, LIST } constant_kind;
 
-typedef struct row {
-	vn_op       op;
-	const char *name;
-	kind        kind;
-	size_t      at;
-	double      low, high; /* range that vn_const_set accepts */
-} row;
+typedef struct constant_row {
+	vn_op         op;
+	const char   *name;
+	constant_kind kind;
+	size_t        at;
+	double        low, high; /* range that vn_const_set accepts */
+} constant_row;
 
 /* A node lists the constants of an experiment after those of a model, wherever their fields are. */
 #define AT(field) offsetof(vn_node, c.field)
 #define EX(field) offsetof(vn_node, x.field)
 
-static const row table[] = {
+static const constant_row table[] = {
 #define CONST(NAME, name, kind, at, low, high) { VN_OP_##NAME, #name, kind, at, low, high },
 #include "libref/plan/op.def"
 };
@@ -77,7 +78,7 @@ int vn_op_from_name(const char *name, vn_op *op)
 	return 0;
 }
 
-static const row *find_const(vn_op op, int i)
+static const constant_row *find_const(vn_op op, int i)
 {
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
 		if (table[j].op == op && i-- == 0)
@@ -87,11 +88,11 @@ static const row *find_const(vn_op op, int i)
 
 const char *vn_const_name(vn_op op, int i)
 {
-	const row *r = find_const(op, i);
+	const constant_row *r = find_const(op, i);
 	return r ? r->name : NULL;
 }
 
-static bool is_experimental(const row *r)
+static bool is_experimental(const constant_row *r)
 {
 	return r->at >= offsetof(vn_node, x);
 }
@@ -104,7 +105,7 @@ bool vn_const_is_list(vn_op op, int i)
 bool vn_const_is_optional(vn_op op, int i)
 {
 	static const char *const later[] = { "transposed", "offset", "short_factor", "long_factor" };
-	const row               *r = find_const(op, i);
+	const constant_row      *r = find_const(op, i);
 	bool                     is = is_experimental(r);
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
@@ -112,7 +113,7 @@ bool vn_const_is_optional(vn_op op, int i)
 	return is;
 }
 
-static double read_value(const vn_node *n, const row *r)
+static double read_value(const vn_node *n, const constant_row *r)
 {
 	const char *p = (const char *)n + r->at;
 	double      real;
@@ -134,7 +135,7 @@ double vn_const_get(const vn_node *n, int i)
 vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err)
 {
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++) {
-		const row *r = &table[j];
+		const constant_row *r = &table[j];
 		if (r->op != n->op || strcmp(r->name, name) != 0)
 			continue;
 		bool odd = r->at == AT(rope.rope.rotary_dim) && r->op == VN_OP_ROPE && fmod(value, 2.0) != 0.0; /* pairs */

@@ -19,99 +19,99 @@ static const double PI = 3.14159265358979323846;
  * order of every addition matters. Every fmaf is one rounding; no others may be fused.
  * SLEEF is by Naoki Shibata and contributors, Boost Software License 1.0. */
 
-typedef struct pair {
+typedef struct float_pair {
 	float hi, lo; /* the value is hi + lo */
-} pair;
+} float_pair;
 
 /* a + b with its exact error, for any order of magnitudes */
-static pair add_any(float a, float b)
+static float_pair add_any(float a, float b)
 {
 	const float s = a + b, v = s - a;
 
-	return (pair) { s, (a - (s - v)) + (b - v) };
+	return (float_pair) { s, (a - (s - v)) + (b - v) };
 }
 
 /* the rest for |a| >= |b| */
-static pair add(float a, float b)
+static float_pair add(float a, float b)
 {
 	const float s = a + b;
 
-	return (pair) { s, (a - s) + b };
+	return (float_pair) { s, (a - s) + b };
 }
 
-static pair add_pair(pair a, pair b)
+static float_pair add_pair(float_pair a, float_pair b)
 {
 	const float s = a.hi + b.hi;
 
-	return (pair) { s, (((a.hi - s) + b.hi) + a.lo) + b.lo };
+	return (float_pair) { s, (((a.hi - s) + b.hi) + a.lo) + b.lo };
 }
 
-static pair add_any_pair(pair a, pair b)
+static float_pair add_any_pair(float_pair a, float_pair b)
 {
-	const pair s = add_any(a.hi, b.hi);
+	const float_pair s = add_any(a.hi, b.hi);
 
-	return (pair) { s.hi, s.lo + (a.lo + b.lo) };
+	return (float_pair) { s.hi, s.lo + (a.lo + b.lo) };
 }
 
-static pair mul(pair a, pair b)
+static float_pair mul(float_pair a, float_pair b)
 {
 	const float p = a.hi * b.hi;
 
-	return (pair) { p, fmaf(a.hi, b.lo, fmaf(a.lo, b.hi, fmaf(a.hi, b.hi, -p))) };
+	return (float_pair) { p, fmaf(a.hi, b.lo, fmaf(a.lo, b.hi, fmaf(a.hi, b.hi, -p))) };
 }
 
-static pair mul_float(pair a, float b)
+static float_pair mul_float(float_pair a, float b)
 {
 	const float p = a.hi * b;
 
-	return (pair) { p, fmaf(a.lo, b, fmaf(a.hi, b, -p)) };
+	return (float_pair) { p, fmaf(a.lo, b, fmaf(a.hi, b, -p)) };
 }
 
-static pair square(pair a)
+static float_pair square(float_pair a)
 {
 	const float p = a.hi * a.hi;
 
-	return (pair) { p, fmaf(a.hi + a.hi, a.lo, fmaf(a.hi, a.hi, -p)) };
+	return (float_pair) { p, fmaf(a.hi + a.hi, a.lo, fmaf(a.hi, a.hi, -p)) };
 }
 
-static pair divide(pair n, pair d)
+static float_pair divide(float_pair n, float_pair d)
 {
 	const float t = 1.0f / d.hi;
 	const float q = n.hi * t;
 	const float u = fmaf(t, n.hi, -q);
 	const float e = fmaf(-d.lo, t, fmaf(-d.hi, t, 1.0f));
 
-	return (pair) { q, fmaf(q, e, fmaf(n.lo, t, u)) };
+	return (float_pair) { q, fmaf(q, e, fmaf(n.lo, t, u)) };
 }
 
 /* log(m 2^e) = e log 2 + 2 atanh((m-1)/(m+1)), m in [3/4, 3/2) */
-static pair log_pair(float x)
+static float_pair log_pair(float x)
 {
-	const pair ln2 = { 0.69314718246459960938f, -1.904654323148236017e-09f };
-	const pair c3 = { 0.66666662693023681640625f, 3.69183861259614332084311e-09f };
+	const float_pair ln2 = { 0.69314718246459960938f, -1.904654323148236017e-09f };
+	const float_pair c3 = { 0.66666662693023681640625f, 3.69183861259614332084311e-09f };
 
-	const int   e = ilogbf(x * (1.0f / 0.75f));
-	const float m = ldexpf(x, -e);
-	const pair  z = divide(add_any(-1.0f, m), add_any(1.0f, m));
-	const pair  zz = square(z);
+	const int        e = ilogbf(x * (1.0f / 0.75f));
+	const float      m = ldexpf(x, -e);
+	const float_pair z = divide(add_any(-1.0f, m), add_any(1.0f, m));
+	const float_pair zz = square(z);
 
 	float t = 0.240320354700088500976562f;
 	t = fmaf(t, zz.hi, 0.285112679004669189453125f);
 	t = fmaf(t, zz.hi, 0.400007992982864379882812f);
 
-	pair s = mul_float(ln2, (float)e);
-	s = add_pair(s, (pair) { z.hi * 2.0f, z.lo * 2.0f });
+	float_pair s = mul_float(ln2, (float)e);
+	s = add_pair(s, (float_pair) { z.hi * 2.0f, z.lo * 2.0f });
 	return add_pair(s, mul(mul(zz, z), add_any_pair(mul_float(zz, t), c3)));
 }
 
 /* exp(q log 2 + s) = 2^q (1 + s + s^2 u(s)) */
-static float exp_pair(pair d)
+static float exp_pair(float_pair d)
 {
 	const float q = rintf((d.hi + d.lo) * 1.44269504088896340736f);
 	const float ln2_hi = 0.693145751953125f, ln2_lo = 1.428606765330187045e-06f;
 
-	pair s = add_any_pair(d, (pair) { q * -ln2_hi, 0.0f });
-	s = add_any_pair(s, (pair) { q * -ln2_lo, 0.0f });
+	float_pair s = add_any_pair(d, (float_pair) { q * -ln2_hi, 0.0f });
+	s = add_any_pair(s, (float_pair) { q * -ln2_lo, 0.0f });
 	s = add(s.hi, s.lo);
 
 	float u = 0.00136324646882712841033936f;
@@ -120,8 +120,8 @@ static float exp_pair(pair d)
 	u = fmaf(u, s.hi, 0.166665524244308471679688f);
 	u = fmaf(u, s.hi, 0.499999850988388061523438f);
 
-	pair t = add_pair(s, mul_float(square(s), u));
-	t = add_pair((pair) { 1.0f, 0.0f }, t);
+	float_pair t = add_pair(s, mul_float(square(s), u));
+	t = add_pair((float_pair) { 1.0f, 0.0f }, t);
 	return ldexpf(t.hi + t.lo, (int)q);
 }
 
@@ -189,7 +189,7 @@ static float llama3(const vn_rope *r, float f)
 	return (1.0f - t) * f / factor + t * f;
 }
 
-/* The pair index, a real number, at which a pair turns n times within the original context. */
+/* The pair index, a real number, at which a pair rotates n times within the original context. */
 static double yarn_index(const vn_rope *r, double n)
 {
 	return r->rotary_dim * log(r->original_context / (n * 2.0 * PI)) / (2.0 * log(r->theta));

@@ -59,7 +59,7 @@ typedef struct vn_rope {
 	                             yarn, longrope: 0 means max_context / original_context */
 	double       low_freq_factor;  /* llama3: original_context / longest kept wavelength */
 	double       high_freq_factor; /* llama3: original_context / shortest scaled wavelength */
-	double       beta_fast;        /* yarn: turns within original_context; 0 means 32 */
+	double       beta_fast;        /* yarn: rotations within original_context; 0 means 32 */
 	double       beta_slow;        /* yarn: the same, of the slow end; 0 means 1 */
 	double       attention_factor; /* yarn, longrope: multiplies cos and sin; 0 means derived */
 	double       mscale;           /* yarn: used if this and the next field are not 0 */

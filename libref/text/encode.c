@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct job {
+typedef struct encode_job {
 	const vn_tokenizer *t;
 	vn_split_work      *split;
 	vn_bpe_work         merge;
 	vn_ids              out;
 	vn_error           *err;
-} job;
+} encode_job;
 
 /* `joined`: invalid UTF-8 comes directly before, so no blank is inserted. */
-static vn_status encode_piece(job *j, int stage, const char *text, size_t n, bool joined)
+static vn_status encode_piece(encode_job *j, int stage, const char *text, size_t n, bool joined)
 {
 	const vn_stage *s = &j->t->stage[stage];
 	vn_status       st = VN_OK;
@@ -45,7 +45,7 @@ static vn_status encode_piece(job *j, int stage, const char *text, size_t n, boo
 }
 
 /* Encodes valid UTF-8 that contains no token of `raw`. */
-static vn_status encode_ordinary(job *j, const char *text, size_t n, bool joined)
+static vn_status encode_ordinary(encode_job *j, const char *text, size_t n, bool joined)
 {
 	vn_added_search       s = { 0 };
 	const vn_added_token *found;
@@ -69,7 +69,7 @@ static vn_status encode_ordinary(job *j, const char *text, size_t n, bool joined
 }
 
 /* Encodes any bytes that contain no token of `raw`. */
-static vn_status encode_between(job *j, const char *text, size_t n)
+static vn_status encode_between(encode_job *j, const char *text, size_t n)
 {
 	vn_status st = VN_OK;
 
@@ -84,7 +84,7 @@ static vn_status encode_between(job *j, const char *text, size_t n)
 	return st;
 }
 
-static vn_status put_all(job *j, const vn_ids *ids)
+static vn_status put_all(encode_job *j, const vn_ids *ids)
 {
 	vn_status st = VN_OK;
 	for (size_t i = 0; !st && i < ids->n; i++)
@@ -92,7 +92,7 @@ static vn_status put_all(job *j, const vn_ids *ids)
 	return st;
 }
 
-static vn_status encode_text(job *j, const char *text, size_t n, bool special)
+static vn_status encode_text(encode_job *j, const char *text, size_t n, bool special)
 {
 	vn_added_search       s = { 0 };
 	const vn_added_token *found;
@@ -114,8 +114,8 @@ static vn_status encode_text(job *j, const char *text, size_t n, bool special)
 vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids,
                               int64_t *n, vn_error *err)
 {
-	job       j = { .t = t, .split = vn_split_work_create(bytes), .err = err };
-	vn_status st;
+	encode_job j = { .t = t, .split = vn_split_work_create(bytes), .err = err };
+	vn_status  st;
 
 	*ids = NULL;
 	*n = 0;

@@ -16,16 +16,16 @@
 #include <string.h>
 
 /* The translation in progress. */
-typedef struct work {
+typedef struct translation {
 	const char *pattern;
 	size_t      bytes, at;
 	char       *out;
 	size_t      n, room;
 	bool        full; /* no memory */
 	vn_error   *err;
-} work;
+} translation;
 
-static void put_bytes(work *w, const char *text, size_t n)
+static void put_bytes(translation *w, const char *text, size_t n)
 {
 	if (w->n + n + 1 > w->room && !w->full) {
 		const size_t room = 2 * (w->n + n + 1);
@@ -42,30 +42,30 @@ static void put_bytes(work *w, const char *text, size_t n)
 	w->out[w->n += n] = '\0';
 }
 
-static void put_text(work *w, const char *text)
+static void put_text(translation *w, const char *text)
 {
 	put_bytes(w, text, strlen(text));
 }
 
 /* Copies n bytes of the pattern. */
-static void copy_bytes(work *w, size_t n)
+static void copy_bytes(translation *w, size_t n)
 {
 	put_bytes(w, w->pattern + w->at, n);
 	w->at += n;
 }
 
-static int peek_byte(const work *w, size_t ahead)
+static int peek_byte(const translation *w, size_t ahead)
 {
 	return w->at + ahead < w->bytes ? (unsigned char)w->pattern[w->at + ahead] : 0;
 }
 
-static bool starts_with(const work *w, const char *with)
+static bool starts_with(const translation *w, const char *with)
 {
 	const size_t n = strlen(with);
 	return w->bytes - w->at >= n && memcmp(w->pattern + w->at, with, n) == 0;
 }
 
-static vn_status refuse_syntax(const work *w, const char *what)
+static vn_status refuse_syntax(const translation *w, const char *what)
 {
 	const size_t rest = w->bytes - w->at;
 	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "%s at byte %zu ('%.*s') is not supported", what, w->at,
@@ -74,7 +74,7 @@ static vn_status refuse_syntax(const work *w, const char *what)
 
 /* ---- \p{...} ------------------------------------------------------------------- */
 
-static void put_later(work *w, char category)
+static void put_later(translation *w, char category)
 {
 	size_t               n;
 	const vn_code_range *r = vn_unicode_later(category, &n);
@@ -85,7 +85,7 @@ static void put_later(work *w, char category)
 }
 
 /* \p{NAME}, \p{^NAME}, \P{NAME}. */
-static vn_status translate_property(work *w, bool in_class)
+static vn_status translate_property(translation *w, bool in_class)
 {
 	const char *close = memchr(w->pattern + w->at, '}', w->bytes - w->at);
 	bool not = peek_byte(w, 1) == 'P';
@@ -126,7 +126,7 @@ static vn_status translate_property(work *w, bool in_class)
 /* ---- escapes, classes, groups ---------------------------------------------------- */
 
 /* \x{...}, \u0041 and, below 0x80, \x41: a code point. */
-static vn_status code_point(work *w)
+static vn_status code_point(translation *w)
 {
 	unsigned long x = 0;
 	size_t        n = 2;
@@ -145,7 +145,7 @@ static vn_status code_point(work *w)
 	return VN_OK;
 }
 
-static vn_status translate_escape(work *w, bool in_class)
+static vn_status translate_escape(translation *w, bool in_class)
 {
 	const int c = peek_byte(w, 1);
 
@@ -176,7 +176,7 @@ static vn_status translate_escape(work *w, bool in_class)
 	}
 }
 
-static vn_status translate_class(work *w)
+static vn_status translate_class(translation *w)
 {
 	vn_status    st;
 	const size_t open = w->at, first = open + 1 + (peek_byte(w, 1) == '^');
@@ -200,7 +200,7 @@ static vn_status translate_class(work *w)
 	return refuse_syntax(w, "a class without an end");
 }
 
-static vn_status translate_group(work *w)
+static vn_status translate_group(translation *w)
 {
 	static const char *const known[] = { "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:" };
 
@@ -217,7 +217,7 @@ static vn_status translate_group(work *w)
 }
 
 /* {3}, {1,3}, {2,}: a following '+' or '?' means something else in the two dialects. */
-static vn_status translate_interval(work *w)
+static vn_status translate_interval(translation *w)
 {
 	size_t n = 1;
 
@@ -234,8 +234,8 @@ static vn_status translate_interval(work *w)
 
 vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn_error *err)
 {
-	work      w = { .pattern = pattern, .bytes = bytes, .err = err };
-	vn_status st = VN_OK;
+	translation w = { .pattern = pattern, .bytes = bytes, .err = err };
+	vn_status   st = VN_OK;
 
 	put_text(&w, "");
 	while (!st && w.at < w.bytes) {

@@ -16,16 +16,16 @@
 
 enum { MOST_NESTED = 8, PLACE = 256 };
 
-typedef struct reader {
+typedef struct tokenizer_reader {
 	vn_tokenizer *t;
 	const char   *path;
 	vn_error     *err;
 	bool          byte_level; /* seen among the pre-tokenizers */
-} reader;
+} tokenizer_reader;
 
 /* Reports an error at a place such as "model.merges[17]". */
-__attribute__((format(printf, 4, 5))) static vn_status report_error(const reader *r, vn_status st, const char *place,
-                                                                    const char *format, ...)
+__attribute__((format(printf, 4, 5))) static vn_status report_error(const tokenizer_reader *r, vn_status st,
+                                                                    const char *place, const char *format, ...)
 {
 	char    what[VN_ERROR_MAX];
 	va_list args;
@@ -48,7 +48,8 @@ static bool is_type(const json_t *o, const char *type)
 }
 
 /* Reads the list of a Sequence. */
-static vn_status list_of(const reader *r, const json_t *o, const char *place, const char *key, int depth, json_t **list)
+static vn_status list_of(const tokenizer_reader *r, const json_t *o, const char *place, const char *key, int depth,
+                         json_t **list)
 {
 	*list = vn_json_field(o, key);
 	if (!json_is_array(*list))
@@ -74,7 +75,7 @@ static vn_status read_bool(const json_t *o, const char *key, bool *out, vn_error
 	return VN_OK;
 }
 
-static vn_status truth_at(const reader *r, const char *place, const json_t *o, const char *key, bool *out)
+static vn_status truth_at(const tokenizer_reader *r, const char *place, const json_t *o, const char *key, bool *out)
 {
 	vn_status st = read_bool(o, key, out, r->err);
 	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
@@ -83,7 +84,7 @@ static vn_status truth_at(const reader *r, const char *place, const json_t *o, c
 /* ---- model ------------------------------------------------------------------------- */
 
 /* Refuses BPE options that a byte-level tokenizer does not use. */
-static vn_status check_model(const reader *r, const json_t *model)
+static vn_status check_model(const tokenizer_reader *r, const json_t *model)
 {
 	static const char *const not_wanted[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix",
 		                                      "byte_fallback" };
@@ -119,14 +120,14 @@ vn_status vn_tokenizer_read_vocab(vn_tokenizer *t, json_t *vocab, vn_error *err)
 	return st;
 }
 
-static vn_status read_vocab(const reader *r, json_t *vocab)
+static vn_status read_vocab(const tokenizer_reader *r, json_t *vocab)
 {
 	vn_status st = vn_tokenizer_read_vocab(r->t, vocab, r->err);
 	return st ? vn_context(r->err, st, "%s: model.vocab", r->path) : VN_OK;
 }
 
 /* "a b" or ["a", "b"]. */
-static vn_status read_merge(const reader *r, const json_t *m)
+static vn_status read_merge(const tokenizer_reader *r, const json_t *m)
 {
 	const json_t *left = json_array_get(m, 0), *right = json_array_get(m, 1);
 
@@ -138,7 +139,7 @@ static vn_status read_merge(const reader *r, const json_t *m)
 	                        json_string_length(right), r->err);
 }
 
-static vn_status read_merges(const reader *r, const json_t *merges)
+static vn_status read_merges(const tokenizer_reader *r, const json_t *merges)
 {
 	size_t    i;
 	json_t   *m;
@@ -154,8 +155,8 @@ static vn_status read_merges(const reader *r, const json_t *merges)
 /* ---- normalizer, pre_tokenizer ------------------------------------------------------- */
 
 /* Reads each of a Sequence's parts, which are under `name`, by `read`. */
-static vn_status read_sequence(reader *r, const json_t *o, const char *place, const char *name, int depth,
-                               vn_status (*read)(reader *r, const json_t *o, const char *place, int depth))
+static vn_status read_sequence(tokenizer_reader *r, const json_t *o, const char *place, const char *name, int depth,
+                               vn_status (*read)(tokenizer_reader *r, const json_t *o, const char *place, int depth))
 {
 	json_t   *list, *one;
 	size_t    i;
@@ -173,7 +174,7 @@ static vn_status read_sequence(reader *r, const json_t *o, const char *place, co
 	return VN_OK;
 }
 
-static vn_status read_normalizer(reader *r, const json_t *o, const char *place, int depth)
+static vn_status read_normalizer(tokenizer_reader *r, const json_t *o, const char *place, int depth)
 {
 	if (!is_type(o, "Sequence")) {
 		r->t->nfc = is_type(o, "NFC");
@@ -184,7 +185,7 @@ static vn_status read_normalizer(reader *r, const json_t *o, const char *place, 
 	return read_sequence(r, o, place, "normalizers", depth, read_normalizer);
 }
 
-static vn_status read_split(const reader *r, const json_t *o, const char *place)
+static vn_status read_split(const tokenizer_reader *r, const json_t *o, const char *place)
 {
 	const json_t *pattern = vn_json_field(o, "pattern"), *regex = vn_json_field(pattern, "Regex"),
 				 *text = vn_json_field(pattern, "String");
@@ -206,7 +207,7 @@ static vn_status read_split(const reader *r, const json_t *o, const char *place)
 	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
 }
 
-static vn_status read_byte_level(reader *r, const json_t *o, const char *place)
+static vn_status read_byte_level(tokenizer_reader *r, const json_t *o, const char *place)
 {
 	bool      blank = true, regex = true; /* defaults of `tokenizers` when absent */
 	vn_status st;
@@ -220,7 +221,7 @@ static vn_status read_byte_level(reader *r, const json_t *o, const char *place)
 	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
 }
 
-static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *place, int depth)
+static vn_status read_pre_tokenizer(tokenizer_reader *r, const json_t *o, const char *place, int depth)
 {
 	if (r->byte_level) /* the steps after it would see byte-level characters */
 		return report_error(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
@@ -257,7 +258,7 @@ vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, 
 	return vn_tokenizer_add(t, &token, normalized, json_string_value(content), json_string_length(content), err);
 }
 
-static vn_status read_added_tokens(const reader *r, const json_t *list)
+static vn_status read_added_tokens(const tokenizer_reader *r, const json_t *list)
 {
 	size_t    i;
 	json_t   *one;
@@ -277,7 +278,8 @@ static vn_status read_added_tokens(const reader *r, const json_t *list)
 }
 
 /* The ids of one special token of a template. */
-static vn_status template_ids(const reader *r, const json_t *o, const char *place, const char *name, vn_ids *to)
+static vn_status template_ids(const tokenizer_reader *r, const json_t *o, const char *place, const char *name,
+                              vn_ids *to)
 {
 	const json_t *ids = vn_json_field(vn_json_field(vn_json_field(o, "special_tokens"), name), "ids");
 	size_t        i, ignored;
@@ -299,7 +301,7 @@ static vn_status template_ids(const reader *r, const json_t *o, const char *plac
 	return VN_OK;
 }
 
-static vn_status read_template(const reader *r, const json_t *o, const char *place)
+static vn_status read_template(const tokenizer_reader *r, const json_t *o, const char *place)
 {
 	const json_t *single = vn_json_field(o, "single");
 	size_t        i, texts = 0;
@@ -326,7 +328,7 @@ static vn_status read_template(const reader *r, const json_t *o, const char *pla
 	                          "a template that holds the text %zu times is not supported (expected once)", texts);
 }
 
-static vn_status read_post_processor(reader *r, const json_t *o, const char *place, int depth)
+static vn_status read_post_processor(tokenizer_reader *r, const json_t *o, const char *place, int depth)
 {
 	if (is_type(o, "ByteLevel")) /* offsets only */
 		return VN_OK;
@@ -341,7 +343,7 @@ static vn_status read_post_processor(reader *r, const json_t *o, const char *pla
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-static vn_status read_all(reader *r, const json_t *root)
+static vn_status read_all(tokenizer_reader *r, const json_t *root)
 {
 	json_t *model = vn_json_field(root, "model"), *normalizer = vn_json_field(root, "normalizer"),
 		   *cut = vn_json_field(root, "pre_tokenizer"), *post = vn_json_field(root, "post_processor");
@@ -371,10 +373,10 @@ static vn_status read_all(reader *r, const json_t *root)
 
 vn_status vn_tokenizer_read_json(const char *path, const char *json, size_t bytes, vn_tokenizer **t, vn_error *err)
 {
-	reader       r = { .path = path, .err = err };
-	json_error_t je;
-	json_t      *root = vn_json_load(json, bytes, JSON_REJECT_DUPLICATES, &je);
-	vn_status    st;
+	tokenizer_reader r = { .path = path, .err = err };
+	json_error_t     je;
+	json_t          *root = vn_json_load(json, bytes, JSON_REJECT_DUPLICATES, &je);
+	vn_status        st;
 
 	*t = NULL;
 	if (!root)

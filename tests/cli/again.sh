@@ -10,13 +10,13 @@ for name in ('correct', 'race', 'read', 'near', 'bit'):
             del f['plan']
         s = f['step.0']
         for n in range(2):
-            q, k, v, turned = (s[f'layer{n}/{p}'][()] for p in ('q_proj', 'k_proj', 'v_proj', 'q_rope'))
+            q, k, v, rotated = (s[f'layer{n}/{p}'][()] for p in ('q_proj', 'k_proj', 'v_proj', 'q_rope'))
             T = len(q)
             for p in ('q_proj', 'k_proj', 'v_proj'):
                 del s[f'layer{n}/{p}']
             s[f'qkv_out.{n}'] = np.concatenate([x.reshape(T, -1) for x in (q, k, v)], 1)
             if name == 'race' and n:
-                q[5:8] = turned[5:8]
+                q[5:8] = rotated[5:8]
             if name == 'bit' and n:
                 q[5, 0, 0] = np.nextafter(q[5, 0, 0], np.float32(9))
             if name in ('read', 'near') and n: # the rotation read what replaced it

@@ -48,8 +48,8 @@ q vernier capture ref "$M" --ids "$ids" -o last.h5 --points logits
 say some.h5 last.h5 --allow missing,extra
 
 echo "== a floor of another model, or of other positions, is none"
-cp -r "$M" turned && sed -i 's/"rope_theta": [0-9.]*/"rope_theta": 500/' turned/config.json
-say ref.h5 half.h5 --model turned
+cp -r "$M" other_theta && sed -i 's/"rope_theta": [0-9.]*/"rope_theta": 500/' other_theta/config.json
+say ref.h5 half.h5 --model other_theta
 cp -r scaled narrow && $PYTHON -c "
 import json, numpy as np
 b = open('narrow/model.safetensors', 'rb').read()

@@ -11,7 +11,7 @@ say compare ref.h5 bad.h5 -qz
 say compare ref.h5 bad.h5 -z
 say compare ref.h5 bad.h5 -o=r.html
 ls =r.html 2>&1
-echo "== swapped, both in float32: explain finds that the reference is not its model's, and turns round"
+echo "== swapped, both in float32: explain finds that the reference is not its model's, and exchanges the two"
 vernier explain bad.h5 ref.h5 --model "$M" --format json 2>/dev/null |
 	$PYTHON -c 'import json,sys; print(json.load(sys.stdin)["next"])'
 echo "== near words"
