@@ -264,7 +264,6 @@ typedef struct vn_opened {
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
 	vn_lines           notes, warnings, refusals;
-	bool               swapped; /* the sides may be swapped: the reference has fewer digits */
 	struct vn_weights *weights; /* differences (weights.h); NULL: a side lists no weights */
 
 	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
@@ -286,6 +285,7 @@ typedef struct vn_result {
 	vn_verified digests; /* of the stored tensors that were read, over all recordings */
 
 	/* floor. */
+	bool swapped;         /* the sides may be swapped: the reference has fewer digits (precision.h) */
 	char floor_from[200]; /* "the reference engine in f16 on MODEL"; empty: none */
 	/* checkpoints whose floor was rejected; the first; -1 */
 	int  n_invalid_floors, first_invalid_floor;

@@ -3,7 +3,7 @@
  * Two recordings are comparable if they have the same tokens, config and weights, and steps that
  * follow each other. Each difference is one line of refusals, or of notes if --allow names it.
  *
- * Reads   request.options, opened.ref, opened.cand, opened.floor
+ * Reads   request.options, opened.ref, opened.cand, opened.floor; result.weights
  * Fills   result.refusals, result.notes, result.weights
  */
 #ifndef VN_COMPARE_CONTRACT_H
