@@ -154,6 +154,9 @@ typedef struct vn_narrow_edit {
 	bool             whole;
 } vn_narrow_edit;
 
+/* How a hypothesis is reproduced. Every switch over the kinds names all of them, so that the
+ * compiler finds the places where a new kind needs a case: vn_hypothesis_is_fitted, same_change and
+ * vn_number_of in hypothesis.c, vn_hypothesis_apply in hypothesis_apply.c. */
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE,  /* a row of the catalogue as it stands */
 	VN_BY_NUMBER,     /* a row of the catalogue with another number */
@@ -298,7 +301,7 @@ void        vn_number_put(vn_hypothesis *h, double number);
 /* The constant that is the number of a finding; NULL: none. */
 const char *vn_finding_constant(vn_finding f);
 /* Returns its number: the constant that its row in findings.def names, or the number of its
- * change. */
+ * change, which must be of a kind that has one. */
 double      vn_number_of(const vn_hypothesis *h);
 
 #endif
