@@ -231,7 +231,7 @@ static int64_t key_index(const vn_attend *a, int64_t j, int64_t first, int64_t n
 
 /* x in a format. If an engine may have rounded it to either of two numbers, takes the one nearer to
  * *is. */
-static double settle_rounding(double x, double slack, vn_weight_format format, const double *is)
+static double settle_rounding(double x, double slack, vn_rounding_format format, const double *is)
 {
 	const double low = vn_in_format(x - slack, format), high = vn_in_format(x + slack, format);
 
@@ -251,8 +251,8 @@ typedef struct query {
 /* Writes the scores into a->s, and into a->other as an engine may have rounded them instead. */
 static void score_all(query *x, int64_t i)
 {
-	const vn_weight_format format = x->edit->scores;
-	double                 slack;
+	const vn_rounding_format format = x->edit->scores;
+	double                   slack;
 
 	x->loose = PROB_SLACK;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
@@ -266,7 +266,7 @@ static void score_all(query *x, int64_t i)
 
 /* x in a format, rounded to nearest. *may: an engine may have rounded it to a second number;
  * flipped: takes that one. */
-static double round_either_way(double x, double slack, vn_weight_format format, bool flipped, bool *may)
+static double round_either_way(double x, double slack, vn_rounding_format format, bool flipped, bool *may)
 {
 	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
 				 high = vn_in_format(x + slack, format);
@@ -335,8 +335,8 @@ static double add_values(const query *x, const double *is, double *y)
 	}
 	error = square_distance(y, is, K);
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
-		const vn_weight_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
-		const double          *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const vn_rounding_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
+		const double            *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
 					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
 		double with = 0;
