@@ -33,6 +33,11 @@ def without_comments(text):
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 
+def without_macros(text):
+    """REAL(vn_x), a name for each of two precisions (libref/ops/real.h), becomes vn_x and blanks."""
+    return re.sub(r"\bREAL\((vn_\w+)\)", lambda m: m[1].ljust(len(m[0])), text)
+
+
 def definitions(text, header):
     """(offset, name) of everything that a file defines."""
     for name in sorted(set(re.findall(r"^#\s*define\s+(VN_\w+)", text, re.M)) if header else ()):
@@ -75,7 +80,7 @@ def functions(text):
 places = collections.defaultdict(list)
 for file in files():
     with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
-        text = without_comments(f.read())
+        text = without_macros(without_comments(f.read()))
     for at, name in definitions(text, file.endswith(".h")):
         places[name].append(f"{file}:{text.count(chr(10), 0, at) + 1}")
     for at, name in functions(text) if file.endswith(".h") else ():

@@ -15,7 +15,7 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 {
 	const vn_attend_edit *edit = &h->change.attend;
 	bool                  makes;
-	vn_attend             a;
+	vn_attend_trial       a;
 	vn_status             st = vn_attend_open(&a, t, h->node, &makes, err);
 
 	if (st || !makes)
