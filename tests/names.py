@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the
-tree, and a function is declared in one header.
+tree, and a function is declared in one header. What a comment or a page names exists.
 
 Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and
 union types, typedefs (of functions, too), enumerators, macros of headers; and each function that two headers declare.
 Left out: the files for other programs (capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which
 only announces a type.
 
-Exit status 1: a name is defined twice.
+The comments of C and shaders, and the pages of specs/, may name only functions and types (vn_...) that are in the
+code, and source files that are in the tree. X and NAME are placeholders: dump_X.c, vn_dump_open_X.
+
+Exit status 1: a name is defined twice, or is nowhere.
 """
 import collections
 import os
@@ -77,6 +80,37 @@ def functions(text):
     return [(at, name) for name, at in found.items()]
 
 
+def only_comments(text):
+    """What is no comment becomes empty lines."""
+    parts = re.split(r"(/\*.*?\*/|//[^\n]*)", text, flags=re.S)
+    return "".join(part if i % 2 else "\n" * part.count("\n") for i, part in enumerate(parts))
+
+
+def missing_names():
+    """(place, name) of what comments and pages name, but the tree does not have."""
+    paths, code, prose = set(), set(), []
+    for top in "libref", "libgpu", "capture", "compare", "tests", "specs", "fixtures":
+        for folder, _, names in os.walk(os.path.join(SOURCE, top)):
+            for file in (os.path.relpath(os.path.join(folder, name), SOURCE) for name in names):
+                paths.update(file[m.end():] for m in re.finditer(r"^|/", file))
+                if not re.search(r"\.(c|h|def|inc|comp|glsl)$|^specs/\w+\.md$", file):
+                    continue
+                with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
+                    text = f.read()
+                if file.endswith(".md"):
+                    prose.append((file, text))
+                else:
+                    prose.append((file, only_comments(text)))
+                    code.update(re.findall(r"\bvn_\w+", without_comments(text)))
+    code |= {name + suffix for name in code for suffix in ("_f32", "_f64")}  # of REAL(name)
+    code |= {name[:m.end()] for name in code for m in re.finditer("_", name)}  # "vn_sentence_ and ..."
+    for file, text in prose:
+        for m in re.finditer(r"\bvn_[a-z0-9_]+\b"
+                             r"|(?<![\w./*{<-])(?:\w+/)*[a-z][a-z0-9_]+\.(?:c|h|def|inc|comp|glsl)\b(?!\.?\w)", text):
+            if m[0] not in (paths if "." in m[0] else code):
+                yield f"{file}:{text.count(chr(10), 0, m.start()) + 1}", m[0]
+
+
 places = collections.defaultdict(list)
 for file in files():
     with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
@@ -90,5 +124,8 @@ if len(places) < FEWEST:
 twice = {name: where for name, where in sorted(places.items()) if len(where) > 1}
 for name, where in twice.items():
     print(f"{name} is defined {len(where)} times: {', '.join(where)}")
-print(f"{len(places)} names, {len(twice)} of them defined twice")
-sys.exit(1 if twice else 0)
+missing = sorted(missing_names())
+for place, name in missing:
+    print(f"{place} names {name}, which does not exist")
+print(f"{len(places)} names, {len(twice)} of them defined twice; {len(missing)} mentioned that do not exist")
+sys.exit(1 if twice or missing else 0)
