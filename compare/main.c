@@ -56,7 +56,7 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help;
-	enum { NEVER, WITH_MODEL, ALWAYS } computes; /* runs a model */
+	enum { NEVER, WITH_MODEL, ALWAYS } computes; /* runs a model; WITH_MODEL: if --model is given */
 	const vn_command *options;
 } command[] = {
 #ifdef VERNIER_GPU
@@ -269,13 +269,10 @@ static int print_completions(const char *name)
 static bool runs_model(int argc, char **argv)
 {
 	for (size_t i = 0; argc > 1 && i < sizeof command / sizeof *command; i++)
-		if (strcmp(argv[1], command[i].name) == 0 && command[i].computes == WITH_MODEL) {
-			for (int k = 2; k < argc; k++)
-				if (strncmp(argv[k], "--m", 3) == 0) /* options may be abbreviated */
-					return true;
-		} else if (strcmp(argv[1], command[i].name) == 0) {
-			return command[i].computes == ALWAYS;
-		}
+		if (strcmp(argv[1], command[i].name) == 0)
+			return command[i].computes == ALWAYS ||
+			       (command[i].computes == WITH_MODEL &&
+			        vn_option_is_given(command[i].options, "model", argc - 1, argv + 1));
 	return false;
 }
 

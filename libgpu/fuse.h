@@ -17,8 +17,8 @@ struct vn_gpu_pass;
 #define VN_FUSE_MOST 4 /* nodes */
 
 /* Returns the largest number of nodes, from this one on, that any call may fuse; 1: none. None of
- * these nodes is a variant (vn_node_is_variant); a node whose barrier is omitted is run alone.
- * Their outputs must not share memory with their inputs (arena.c). */
+ * these nodes is an experiment (vn_node_is_experiment); a node whose barrier is omitted is run
+ * alone. Their outputs must not share memory with their inputs (arena.c). */
 int      vn_fuse_most(const vn_plan *plan, int node);
 /* Returns a bit mask of the patterns that match at this node. It depends on the plan alone. Call it
  * once per plan: it takes as long as listing the commands of a call. */

@@ -257,7 +257,10 @@ bool vn_kernel_in_memory(vn_kernel k)
 
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)
 {
-	return vn_node_is_experiment(n) ? (vn_kernel)(usual + 1) : usual;
+	if (!vn_node_is_experiment(n))
+		return usual;
+	assert(usual + 1 < VN_N_KERNELS && !table[usual].experiment && table[usual + 1].experiment);
+	return (vn_kernel)(usual + 1);
 }
 
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)

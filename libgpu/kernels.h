@@ -76,7 +76,8 @@ typedef struct vn_kernels {
 	bool             float_sums;
 } vn_kernels;
 
-/* Returns the shader of a node's operation: the experiment's, if one changes the node. */
+/* Returns the shader of a node's operation: the experiment's, if one changes the node. usual: the
+ * first of a PAIR of kernels.def, or VN_K_ATTENTION. */
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n);
 
 /* Returns the shader of attention for many queries and heads of this width. */

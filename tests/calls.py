@@ -58,7 +58,7 @@ def may_use(folder, other):
 
 def objects(build):
     for room in "libref", "libgpu", "capture", "compare":
-        for path in glob.glob(f"{build}/{room}/CMakeFiles/vn_*.dir/**/*.o", recursive=True):
+        for path in glob.glob(f"{build}/{room}/CMakeFiles/v*.dir/**/*.o", recursive=True):  # vn_* and the programs
             inside = path.split(".dir/", 1)[1]
             if os.path.exists(os.path.join(SOURCE, room, inside[:-2])):  # not generated, and not of a file that is gone
                 yield f"{room}/{inside[:-2]}", path

@@ -11,7 +11,7 @@
  *   VN_FAULT_PERCENT   instead of VN_FAULT_AT: so many of a hundred, drawn with VN_FAULT_SEED
  *   VN_FAULT_CHILDREN=1  also in forked processes, which are otherwise left alone and not counted
  *   VN_FAULT_OWN=1     only calls made by the program itself, not by libraries
- *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that
+ *   VN_FAULT_TALLY     a file of zero bytes (struct tally): the calls counted, the calls that
  *                      failed, then how often each call of the table was made, all uint64_t
  *   VN_FAULT_TIME      what time() and gettimeofday() say, so that files are the same byte for byte
  *   VN_FAULT_TRACE     a file that gets the stack of the first call that failed

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the
 tree, a function is declared in one header, and a type of a .c file's own (without vn_) is defined in one .c file.
+What a comment or a page names exists.
 
 Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and
 union types, typedefs (of functions, too), enumerators, macros of headers; each function that two headers declare; and
@@ -8,7 +9,10 @@ each private type that two .c files define. ALIKE lists the private types that m
 Left out: the files for other programs (capture/include, examples, llama.cpp), and `typedef struct vn_x vn_x;`, which
 only announces a type.
 
-Exit status 1: a name is defined twice.
+The comments of C and shaders, and the pages of specs/, may name only functions and types (vn_...) that are in the
+code, and source files that are in the tree. X and NAME are placeholders: dump_X.c, vn_dump_open_X.
+
+Exit status 1: a name is defined twice, or does not exist.
 """
 import collections
 import os
@@ -40,6 +44,11 @@ def files():
 def without_comments(text):
     """Comments and what is in quotes become blanks, so that lines keep their numbers."""
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
+
+
+def without_macros(text):
+    """REAL(vn_x), a name for each of two precisions (libref/ops/real.h), becomes vn_x and blanks."""
+    return re.sub(r"\bREAL\((vn_\w+)\)", lambda m: m[1].ljust(len(m[0])), text)
 
 
 def without_directives(text):
@@ -92,6 +101,37 @@ def functions(text):
     return [(at, name) for name, at in found.items()]
 
 
+def only_comments(text):
+    """What is no comment becomes empty lines."""
+    parts = re.split(r"(/\*.*?\*/|//[^\n]*)", text, flags=re.S)
+    return "".join(part if i % 2 else "\n" * part.count("\n") for i, part in enumerate(parts))
+
+
+def missing_names():
+    """(place, name) of what comments and pages name, but the tree does not have."""
+    paths, code, prose = set(), set(), []
+    for top in "libref", "libgpu", "capture", "compare", "tests", "specs", "fixtures":
+        for folder, _, names in os.walk(os.path.join(SOURCE, top)):
+            for file in (os.path.relpath(os.path.join(folder, name), SOURCE) for name in names):
+                paths.update(file[m.end():] for m in re.finditer(r"^|/", file))
+                if not re.search(r"\.(c|h|def|inc|comp|glsl)$|^specs/\w+\.md$", file):
+                    continue
+                with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
+                    text = f.read()
+                if file.endswith(".md"):
+                    prose.append((file, text))
+                else:
+                    prose.append((file, only_comments(text)))
+                    code.update(re.findall(r"\bvn_\w+", without_comments(text)))
+    code |= {name + suffix for name in code for suffix in ("_f32", "_f64")}  # of REAL(name)
+    code |= {name[:m.end()] for name in code for m in re.finditer("_", name)}  # "vn_sentence_ and ..."
+    for file, text in prose:
+        for m in re.finditer(r"\bvn_[a-z0-9_]+\b"
+                             r"|(?<![\w./*{<-])(?:\w+/)*[a-z][a-z0-9_]+\.(?:c|h|def|inc|comp|glsl)\b(?!\.?\w)", text):
+            if m[0] not in (paths if "." in m[0] else code):
+                yield f"{file}:{text.count(chr(10), 0, m.start()) + 1}", m[0]
+
+
 def lines_of(file, text, found):
     """(name, "file:line") of everything found in a file."""
     for at, name in found:
@@ -101,7 +141,7 @@ def lines_of(file, text, found):
 places, private = collections.defaultdict(list), collections.defaultdict(dict)
 for file in files():
     with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
-        text = without_comments(f.read())
+        text = without_macros(without_comments(f.read()))
     header = file.endswith(".h")
     for name, line in lines_of(file, text, [*definitions(text, header), *(functions(text) if header else ())]):
         places[name].append(line)
@@ -118,6 +158,9 @@ for name in misleading:
     print(f"{name}, a private type, is defined in {len(shared[name])} files: {', '.join(shared[name])}")
 for name in idle:
     print(f"{name} stands in ALIKE, but no two files define it")
+missing = sorted(missing_names())
+for place, name in missing:
+    print(f"{place} names {name}, which does not exist")
 print(f"{len(places)} names, {len(twice)} of them defined twice; {len(private)} private types, "
-      f"{len(misleading)} of them defined in several files")
-sys.exit(1 if twice or misleading or idle else 0)
+      f"{len(misleading)} of them defined in several files; {len(missing)} mentioned that do not exist")
+sys.exit(1 if twice or misleading or idle or missing else 0)

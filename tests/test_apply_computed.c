@@ -280,8 +280,8 @@ static int differing(void)
 static void a_result_is_rounded_alone_or_with_its_inputs(void)
 {
 	static const struct {
-		int              bits;
-		vn_weight_format format;
+		int                bits;
+		vn_rounding_format format;
 	} of[] = { { BF16, VN_FORMAT_BF16 }, { F16, VN_FORMAT_F16 } };
 
 	for (int i = 0; i < 4; i++) {

@@ -5,8 +5,8 @@
 enum { CALL = 12, NEAR = 7 }; /* a query that sees keys 0 to 7 */
 
 typedef struct opened {
-	explained e;
-	vn_attend a;
+	explained       e;
+	vn_attend_trial a;
 } opened;
 
 static void open_attention(opened *o, const char *point)
@@ -189,10 +189,10 @@ static void what_lies_in_the_middle_goes_where_the_candidate_says(void)
 
 static void what_no_attention_makes_is_not_opened(void)
 {
-	const given of[] = { { "layer1.q_proj", q }, { "layer1.q_rope", q } };
-	vn_attend   a;
-	explained   e;
-	bool        made = true;
+	const given     of[] = { { "layer1.q_proj", q }, { "layer1.q_rope", q } };
+	vn_attend_trial a;
+	explained       e;
+	bool            made = true;
 
 	make_up_inputs();
 	compare_given(&e, CALL, 0, of, 2);

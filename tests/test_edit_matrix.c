@@ -149,8 +149,8 @@ static double two_to(int e)
 static void each_format_has_its_own_numbers(void)
 {
 	const struct {
-		vn_weight_format format;
-		double           x, y;
+		vn_rounding_format format;
+		double             x, y;
 	} row[] = {
 		{ VN_FORMAT_NONE, 1 + two_to(-40), 1 + two_to(-40) },
 		{ VN_FORMAT_BF16, 1 + two_to(-8), 1 },

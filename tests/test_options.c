@@ -294,6 +294,35 @@ static void completions_have_commands_options_and_values(void)
 	CU_ASSERT_FALSE(vn_shell_from_name("tcsh", &shell));
 }
 
+/* Whether the option is given in a command line of one word. */
+static bool gives(const vn_command *c, const char *word, const char *name)
+{
+	char  text[40];
+	char *argv[] = { (char[]) { "try" }, text };
+
+	snprintf(text, sizeof text, "%s", word);
+	return vn_option_is_given(c, name, 2, argv);
+}
+
+static void an_option_is_seen_before_it_is_read(void)
+{
+	char *after[] = { (char[]) { "try" }, (char[]) { "a" }, (char[]) { "--" }, (char[]) { "--model" } };
+
+	CU_ASSERT_TRUE(gives(&plain, "--model", "model"));
+	CU_ASSERT_TRUE(gives(&plain, "--model=a", "model"));
+	CU_ASSERT_TRUE(gives(&plain, "--m", "model"));
+	CU_ASSERT_TRUE(gives(&plain, "--mo=a", "model"));
+	CU_ASSERT_FALSE(gives(&plain, "--", "model"));
+	CU_ASSERT_FALSE(gives(&plain, "--modest", "model"));
+	CU_ASSERT_FALSE(gives(&plain, "model", "model"));
+	CU_ASSERT_FALSE(gives(&plain, "--s", "strict")); /* or --scale */
+	CU_ASSERT_TRUE(gives(&plain, "--st", "strict"));
+	CU_ASSERT_FALSE(gives(&ordered, "--model", "model")); /* not in its table */
+	CU_ASSERT_TRUE(gives(&shared, "--strict", "strict")); /* though --strict-row begins so */
+	CU_ASSERT_FALSE(gives(&other, "--strict", "strict"));
+	CU_ASSERT_FALSE(vn_option_is_given(&plain, "model", 4, after));
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -308,6 +337,7 @@ int main(void)
 		TEST(the_manual_has_names_in_bold_and_no_escape_by_accident),
 		TEST(a_section_has_forms_description_and_exit_status),
 		TEST(completions_have_commands_options_and_values),
+		TEST(an_option_is_seen_before_it_is_read),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("options", tests);

@@ -93,11 +93,6 @@ double vn_metric_shown(const vn_checkpoint *p, vn_metric m)
 	return p->m.n > 0 && p->m.has[m] && (count || p->m.finite > 0) ? p->m.value[m] : (double)NAN;
 }
 
-bool vn_other_weights(const vn_comparison *c)
-{
-	return c->result.weights && c->result.weights->n_found > 0;
-}
-
 double vn_floor_value(const vn_checkpoint *p, vn_metric m)
 {
 	return p->has_floor ? p->floor[m] : (double)NAN;

@@ -29,10 +29,6 @@ double vn_checkpoint_limit_fraction(const vn_checkpoint *p);
  * bytes. If there is no memory, detail becomes NULL. */
 __attribute__((format(printf, 2, 3))) void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
 
-/* Are the candidate's weights known to differ from the reference's? Then the model's weights are
- * not the candidate's (--allow weights). */
-bool vn_other_weights(const vn_comparison *c);
-
 /* Returns a measured value for a report, or NaN if it was not measured. Also NaN if no position is
  * finite on both sides, where an error of 0 would look like agreement. Counts (nonfinite,
  * differing) always have a value. */

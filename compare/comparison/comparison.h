@@ -16,7 +16,6 @@
 #include "compare/limits/limits.h"
 #include "compare/text/columns.h"
 #include "compare/text/lines.h"
-#include "compare/weights/weights.h"
 #include "libref/plan/policy.h"
 
 /* What a user may allow by name (--allow token_ids,weights). */
@@ -264,9 +263,8 @@ typedef struct vn_opened {
 /* The results, in the order of the chapters that fill them. Owned. */
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
-	vn_lines    notes, warnings, refusals;
-	bool        swapped; /* the sides may be swapped: the reference has fewer digits */
-	vn_weights *weights; /* differences; NULL: a side lists no weights */
+	vn_lines           notes, warnings, refusals;
+	struct vn_weights *weights; /* differences (weights.h); NULL: a side lists no weights */
 
 	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
 	 * them. */
@@ -287,6 +285,7 @@ typedef struct vn_result {
 	vn_verified digests; /* of the stored tensors that were read, over all recordings */
 
 	/* floor. */
+	bool swapped;         /* the sides may be swapped: the reference has fewer digits (precision.h) */
 	char floor_from[200]; /* "the reference engine in f16 on MODEL"; empty: none */
 	/* checkpoints whose floor was rejected; the first; -1 */
 	int  n_invalid_floors, first_invalid_floor;

@@ -70,7 +70,7 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 
 /* ---- a narrower format ----------------------------------------------------------------------- */
 
-static bool has_format(const vn_tensor *x, vn_weight_format format)
+static bool has_format(const vn_tensor *x, vn_rounding_format format)
 {
 	const int64_t n = vn_shape_count(&x->shape);
 	double        y;
@@ -85,7 +85,7 @@ static bool has_format(const vn_tensor *x, vn_weight_format format)
 
 /* Tries to round only the result, and to compute the whole operation in the format. Keeps the try
  * that leaves fewer numbers off. */
-static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double *y, vn_error *err)
+static vn_status try_format(vn_explain_trial *t, vn_rounding_format format, double *y, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_NARROW,
 		                .node = t->site->plan->value[t->site->target].node,
@@ -110,12 +110,12 @@ static vn_status try_format(vn_explain_trial *t, vn_weight_format format, double
 
 vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 {
-	static const vn_weight_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
-	const vn_dtype                storage = t->c->opened.policy.storage;
-	const vn_tensor              *cand = &t->site->cand;
+	static const vn_rounding_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
+	const vn_dtype                  storage = t->c->opened.policy.storage;
+	const vn_tensor                *cand = &t->site->cand;
 	/* a 16-bit result can only have lost digits to bfloat16 */
-	const int                     n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
-	vn_status                     st = VN_OK;
+	const int                       n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
+	vn_status                       st = VN_OK;
 
 	const vn_node *node = &t->site->plan->node[t->site->plan->value[t->site->target].node];
 	if (t->part || t->x->unmodified.local.bad || !n || node->out[0] != t->site->target)

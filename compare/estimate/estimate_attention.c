@@ -181,7 +181,7 @@ enum { ATTEND_QUERIES = 12 }; /* queries that are tested */
 
 typedef struct tested_attention {
 	vn_explain_trial *t;
-	vn_attend         a;
+	vn_attend_trial   a;
 	double           *y, *is;      /* (width) each: a row as computed, as recorded */
 	int64_t           T, R, width; /* width: numbers of a row, all heads */
 } tested_attention;

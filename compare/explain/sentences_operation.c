@@ -261,16 +261,16 @@ void vn_sentence_rotation(const vn_sentence *s)
 {
 	const vn_rotate_edit *e = &s->h->change.rotate;
 	const struct {
-		vn_weight_format in;
-		const char      *name;
+		vn_rounding_format in;
+		const char        *name;
 	} of[] = {
 		{ e->positions, "positions" },
 		{ e->frequencies, "frequencies" },
 		{ e->angles, "angles" },
 		{ e->table, "sines and cosines" },
 	};
-	vn_weight_format in = VN_FORMAT_NONE;
-	int              some = 0, left = 0;
+	vn_rounding_format in = VN_FORMAT_NONE;
+	int                some = 0, left = 0;
 
 	VN_PUT(s, "RoPE computes ");
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++)

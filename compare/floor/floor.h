@@ -5,7 +5,8 @@
  * (vn_floor_run in compare/replay/replay.h).
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor, result.point
- * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy
+ * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy;
+ *         lines of result.notes, warnings and refusals
  */
 #ifndef VN_COMPARE_FLOOR_H
 #define VN_COMPARE_FLOOR_H

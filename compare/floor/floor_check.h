@@ -6,8 +6,9 @@
  * limits `without_floor` as well. With --allow floor it keeps the floor, and a warning says so.
  *
  * Reads   request.limits and options, opened.*, the floors of result.point
- * Fills   invalid_floor, has_floor, fails and detail of checkpoints; result.n_invalid_floors,
- *         first_invalid_floor, refusals, warnings
+ * Fills   invalid_floor, has_floor and detail of checkpoints; result.n_invalid_floors,
+ *         first_invalid_floor; result.graph (floor_near.h); lines of result.notes, warnings and
+ *         refusals
  */
 #ifndef VN_COMPARE_FLOOR_CHECK_H
 #define VN_COMPARE_FLOOR_CHECK_H

@@ -1,8 +1,8 @@
 /* precision.h: the number format that a recording was computed in: what it declares, and what its
  * numbers show.
  *
- * Reads   request.options, opened.cand, and the numbers of a recording
- * Fills   opened.policy; lines of result.notes, warnings and refusals
+ * Reads   request.options, opened.ref, opened.cand, and the numbers of a recording
+ * Fills   opened.policy; result.swapped; lines of result.notes, warnings and refusals
  */
 #ifndef VN_COMPARE_PRECISION_H
 #define VN_COMPARE_PRECISION_H

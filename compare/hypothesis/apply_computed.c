@@ -15,7 +15,7 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 {
 	const vn_attend_edit *edit = &h->change.attend;
 	bool                  makes;
-	vn_attend             a;
+	vn_attend_trial       a;
 	vn_status             st = vn_attend_open(&a, t, h->node, &makes, err);
 
 	if (st || !makes)
@@ -289,7 +289,7 @@ vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h,
 enum { OFF_BY_ONE_IN = 4 }; /* at most one number in 4 may differ by one last place */
 
 /* The distance between numbers of the format near x. */
-static double last_place(double x, vn_weight_format format)
+static double last_place(double x, vn_rounding_format format)
 {
 	int e;
 
@@ -317,7 +317,7 @@ static double cancelled_error(const vn_explain_trial *t)
 }
 
 /* *off as in vn_narrow_make. */
-static void settle_ties(const double *is, vn_weight_format format, int64_t n, double slack, double *y, int64_t *off)
+static void settle_ties(const double *is, vn_rounding_format format, int64_t n, double slack, double *y, int64_t *off)
 {
 	*off = 0;
 	for (int64_t i = 0; i < n && *off >= 0; i++) {

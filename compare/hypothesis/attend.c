@@ -11,8 +11,8 @@
 
 /* ---- what it reads --------------------------------------------------------------------------- */
 
-static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads, int64_t padding, const vn_attend *a,
-                            double **x, vn_error *err)
+static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads, int64_t padding,
+                            const vn_attend_trial *a, double **x, vn_error *err)
 {
 	const int64_t row = heads * a->n->c.attention.head_dim;
 	vn_tensor     in;
@@ -27,7 +27,7 @@ static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads,
 }
 
 /* Reads the keys or values of padding that this call may see. *n is 0 if none were recorded. */
-static vn_status read_padding(const vn_explain_trial *t, const vn_attend *a, int input, double **x, int64_t *n,
+static vn_status read_padding(const vn_explain_trial *t, const vn_attend_trial *a, int input, double **x, int64_t *n,
                               vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
@@ -45,7 +45,7 @@ static vn_status read_padding(const vn_explain_trial *t, const vn_attend *a, int
 	return vn_batched_padding(t->c->opened.cand, name, s->position > 0, x, n, err);
 }
 
-static void read_calls(vn_attend *a, const vn_explain_trial *t)
+static void read_calls(vn_attend_trial *a, const vn_explain_trial *t)
 {
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step), *all;
 
@@ -53,7 +53,7 @@ static void read_calls(vn_attend *a, const vn_explain_trial *t)
 	a->prompt = vn_recording_steps(t->c->opened.cand, &all) > 1 ? all[1].position : 0;
 }
 
-static vn_status read_inputs(vn_attend *a, const vn_explain_trial *t, vn_error *err)
+static vn_status read_inputs(vn_attend_trial *a, const vn_explain_trial *t, vn_error *err)
 {
 	static const int of[] = { VN_ATTN_K, VN_ATTN_V };
 	const int64_t    G = a->n->c.attention.kv_heads, row = G * a->n->c.attention.head_dim;
@@ -79,11 +79,13 @@ static vn_status read_inputs(vn_attend *a, const vn_explain_trial *t, vn_error *
 	return st;
 }
 
-vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
+vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
 
-	*a = (vn_attend) { .n = &t->site->plan->node[node], .S = t->site->tokens, .storage = t->c->opened.policy.storage };
+	*a = (vn_attend_trial) { .n = &t->site->plan->node[node],
+		                     .S = t->site->tokens,
+		                     .storage = t->c->opened.policy.storage };
 	*made = false;
 	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && a->n->op == VN_OP_ATTENTION && !*made; i++) {
 		a->output = outputs[i];
@@ -96,7 +98,7 @@ vn_status vn_attend_open(vn_attend *a, const vn_explain_trial *t, int node, bool
 	return st;
 }
 
-void vn_attend_close(vn_attend *a)
+void vn_attend_close(vn_attend_trial *a)
 {
 	free(a->q);
 	free(a->k);
@@ -108,7 +110,7 @@ void vn_attend_close(vn_attend *a)
 	free(a->begins);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
-	*a = (vn_attend) { 0 };
+	*a = (vn_attend_trial) { 0 };
 }
 
 /* ---- as the edit rounds it ------------------------------------------------------------------- */
@@ -119,13 +121,13 @@ static bool has_rounding(const vn_attend_edit *e)
 }
 
 /* The queries (0), keys (1) or values (2) as vn_attend_prepare rounded them. */
-static const double *read_of(const vn_attend *a, int which)
+static const double *read_of(const vn_attend_trial *a, int which)
 {
 	const double *const own[] = { a->q, a->k, a->v };
 	return has_rounding(&a->formats) ? a->rounded[which] : own[which];
 }
 
-vn_status vn_attend_prepare(vn_attend *a, const vn_attend_edit *edit, vn_error *err)
+vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_error *err)
 {
 	const int     K = a->n->c.attention.head_dim;
 	const double *own[] = { a->q, a->k, a->v };
@@ -168,7 +170,7 @@ static bool is_of_one(vn_attend_kind kind)
 	return kind == VN_ATTEND_ONE_OWN || kind == VN_ATTEND_ONE_FIRST || kind == VN_ATTEND_ONE_PROMPT;
 }
 
-bool vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit)
+bool vn_attend_applies(const vn_attend_trial *a, const vn_attend_edit *edit)
 {
 	return (edit->kind != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) &&
 	       (!is_of_one(edit->kind) || (a->one && a->output != VN_ATTN_SCORES)) &&
@@ -176,7 +178,7 @@ bool vn_attend_applies(const vn_attend *a, const vn_attend_edit *edit)
 }
 
 /* The keys that the query at position i sees: *first to *last. */
-static void seen_keys(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
+static void seen_keys(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
 {
 	const int64_t window = a->n->c.attention.window, from = edit->call ? vn_call_of(a->begins, edit->call, i) : -1;
 
@@ -206,7 +208,8 @@ static void seen_keys(const vn_attend *a, const vn_attend_edit *edit, int64_t i,
 
 /* The score of key j for the query i of head h. *slack: how far an engine's score may be from
  * it. */
-static double score_key(const vn_attend *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j, double *slack)
+static double score_key(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j,
+                        double *slack)
 {
 	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
 	const double *q = read_of(a, 0) + (i * H + h) * K, *k = read_of(a, 1) + (j * G + h / (H / G)) * K;
@@ -224,14 +227,14 @@ static double score_key(const vn_attend *a, const vn_attend_edit *edit, int64_t 
 }
 
 /* The j-th key that a query sees: first the n keys from `first` on, then padding. */
-static int64_t key_index(const vn_attend *a, int64_t j, int64_t first, int64_t n)
+static int64_t key_index(const vn_attend_trial *a, int64_t j, int64_t first, int64_t n)
 {
 	return j < n ? first + j : a->S + j - n;
 }
 
 /* x in a format. If an engine may have rounded it to either of two numbers, takes the one nearer to
  * *is. */
-static double settle_rounding(double x, double slack, vn_weight_format format, const double *is)
+static double settle_rounding(double x, double slack, vn_rounding_format format, const double *is)
 {
 	const double low = vn_in_format(x - slack, format), high = vn_in_format(x + slack, format);
 
@@ -241,18 +244,18 @@ static double settle_rounding(double x, double slack, vn_weight_format format, c
 /* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
  * probabilities may be from ours. */
 typedef struct head_query {
-	const vn_attend      *a;
-	const vn_attend_edit *edit;
-	int                   h;
-	int64_t               first, n, padding;
-	double                loose;
+	const vn_attend_trial *a;
+	const vn_attend_edit  *edit;
+	int                    h;
+	int64_t                first, n, padding;
+	double                 loose;
 } head_query;
 
 /* Writes the scores into a->s, and into a->other as an engine may have rounded them instead. */
 static void score_all(head_query *x, int64_t i)
 {
-	const vn_weight_format format = x->edit->scores;
-	double                 slack;
+	const vn_rounding_format format = x->edit->scores;
+	double                   slack;
 
 	x->loose = PROB_SLACK;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
@@ -266,7 +269,7 @@ static void score_all(head_query *x, int64_t i)
 
 /* x in a format, rounded to nearest. *may: an engine may have rounded it to a second number;
  * flipped: takes that one. */
-static double round_either_way(double x, double slack, vn_weight_format format, bool flipped, bool *may)
+static double round_either_way(double x, double slack, vn_rounding_format format, bool flipped, bool *may)
 {
 	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
 				 high = vn_in_format(x + slack, format);
@@ -321,9 +324,9 @@ static double store_probs(const head_query *x, const double *is, double *y)
  * squared distance from *is. */
 static double add_values(const head_query *x, const double *is, double *y)
 {
-	const vn_attend *a = x->a;
-	const int        K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
-	double           error;
+	const vn_attend_trial *a = x->a;
+	const int              K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	double                 error;
 
 	for (int d = 0; d < K; d++)
 		y[d] = 0;
@@ -335,8 +338,8 @@ static double add_values(const head_query *x, const double *is, double *y)
 	}
 	error = square_distance(y, is, K);
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
-		const vn_weight_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
-		const double          *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const vn_rounding_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
+		const double            *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
 					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
 		double with = 0;
@@ -422,7 +425,7 @@ static void settle_scores(const head_query *x, const double *is, double *y)
 /* If a query sees fewer keys than there are tokens, some recorders put the probabilities into the
  * last columns, as for a window. Moves y (S), the probabilities of the first call's keys, there if
  * the candidate's last column is not 0. */
-static void put_last(const vn_attend *a, const double *is, double *y)
+static void put_last(const vn_attend_trial *a, const double *is, double *y)
 {
 	const int64_t by = a->S - a->prompt;
 
@@ -432,7 +435,7 @@ static void put_last(const vn_attend *a, const double *is, double *y)
 	memset(y, 0, (size_t)by * sizeof *y);
 }
 
-void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y)
+void vn_attend_row(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y)
 {
 	const int     H = a->n->c.attention.heads;
 	const int64_t width = vn_attend_width(a);
@@ -461,12 +464,12 @@ void vn_attend_row(const vn_attend *a, const vn_attend_edit *edit, int64_t i, co
 	}
 }
 
-int64_t vn_attend_width(const vn_attend *a)
+int64_t vn_attend_width(const vn_attend_trial *a)
 {
 	return a->output == VN_ATTN_CONTEXT ? a->n->c.attention.head_dim : a->S;
 }
 
-int64_t vn_attend_at(const vn_attend *a, int64_t T, int64_t row, int h)
+int64_t vn_attend_at(const vn_attend_trial *a, int64_t T, int64_t row, int h)
 {
 	return (a->output == VN_ATTN_CONTEXT ? row * a->n->c.attention.heads + h : h * T + row) * vn_attend_width(a);
 }

@@ -85,7 +85,7 @@ static double as_tf32_cut(double x)
 	return ldexp(trunc(ldexp(x, 11)), e - 11);
 }
 
-double vn_in_format(double x, vn_weight_format format)
+double vn_in_format(double x, vn_rounding_format format)
 {
 	float f = (float)x;
 
@@ -104,7 +104,7 @@ double vn_in_format(double x, vn_weight_format format)
 }
 
 /* What the largest number of a scaled group becomes. */
-static double full_scale(vn_weight_format format)
+static double full_scale(vn_rounding_format format)
 {
 	return format == VN_FORMAT_INT8       ? 127
 	       : format == VN_FORMAT_INT8_128 ? 128
@@ -113,7 +113,7 @@ static double full_scale(vn_weight_format format)
 
 /* most: the largest number of the group that shares a scale; 0: there is no scale. nudge: see
  * vn_edited. */
-static void round_row(double *x, int64_t n, vn_weight_format format, double most, double nudge)
+static void round_row(double *x, int64_t n, vn_rounding_format format, double most, double nudge)
 {
 	const double scale = most > 0 ? most / full_scale(format) : 1;
 
@@ -130,7 +130,7 @@ static double largest_in(const double *x, int64_t n)
 	return most;
 }
 
-void vn_in_format_scaled(double *x, int64_t n, vn_weight_format format)
+void vn_in_format_scaled(double *x, int64_t n, vn_rounding_format format)
 {
 	round_row(x, n, format, largest_in(x, n), 0);
 }

@@ -68,28 +68,29 @@ typedef enum vn_edit_kind {
 	VN_EDIT_FACTOR, /* times `factor` */
 	VN_EDIT_FORMAT, /* rounded */
 } vn_edit_kind;
+/* The number formats to which an engine may round weights, scores, angles, cached keys, results. */
 /* clang-format off */
-typedef enum vn_weight_format {
+typedef enum vn_rounding_format {
 	/* VN_FORMAT_TF32_AWAY: TF32 whose ties are rounded away from 0, as graphics processors do;
 	 * VN_FORMAT_TF32_CUT: TF32 rounded towards 0; VN_FORMAT_INT8_128: int8 scaled by the largest
 	 * number / 128, not / 127 */
 	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_AWAY, VN_FORMAT_TF32_CUT,
 		VN_FORMAT_E4M3, VN_FORMAT_E5M2,
 		VN_FORMAT_INT8, VN_FORMAT_INT8_128, VN_N_FORMATS
-} vn_weight_format;
+} vn_rounding_format;
 /* clang-format on */
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
 /* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
 typedef enum vn_edit_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_edit_scale;
 typedef struct vn_matrix_edit {
-	vn_edit_kind     kind;
-	bool             fused; /* the edit applies to all matrices of this input, fused, before they are split */
-	int              n, from[VN_CROSSED_MOST];
-	double           factor;
-	vn_weight_format format;
-	vn_edit_of       of;
-	vn_edit_scale    scaled;
-	bool             stored; /* the weights were rounded to the engine's storage format before */
+	vn_edit_kind       kind;
+	bool               fused; /* the edit applies to all matrices of this input, fused, before they are split */
+	int                n, from[VN_CROSSED_MOST];
+	double             factor;
+	vn_rounding_format format;
+	vn_edit_of         of;
+	vn_edit_scale      scaled;
+	bool               stored; /* the weights were rounded to the engine's storage format before */
 } vn_matrix_edit;
 
 /* A change of the mask or the softmax. */
@@ -117,15 +118,15 @@ typedef enum vn_attend_kind {
 /* In place of a length of calls: the calls of the recording (vn_own_calls). */
 enum { VN_OWN_CALLS = -1 };
 typedef struct vn_attend_edit {
-	vn_attend_kind   kind;
-	int              call; /* the tokens of each call, though several calls were recorded as one; or VN_OWN_CALLS */
+	vn_attend_kind     kind;
+	int                call; /* the tokens of each call, though several calls were recorded as one; or VN_OWN_CALLS */
 	/* formats in the softmax, of scores (if exps is set: also of their distance to the largest),
 	 * exponentials, their sum, probabilities */
-	vn_weight_format scores, exps, sum, probs;
-	vn_weight_format inputs; /* queries and keys, and probabilities and values, when they are multiplied */
-	vn_weight_format cache;  /* keys and values */
-	bool             scaled; /* with one scale for each token and head of the cache */
-	double           number;
+	vn_rounding_format scores, exps, sum, probs;
+	vn_rounding_format inputs; /* queries and keys, and probabilities and values, when they are multiplied */
+	vn_rounding_format cache;  /* keys and values */
+	bool               scaled; /* with one scale for each token and head of the cache */
+	double             number;
 } vn_attend_edit;
 
 /* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position
@@ -139,7 +140,7 @@ typedef struct vn_position_map {
 /* A change of a rotation: formats to which its intermediate numbers are rounded, and other
  * positions. */
 typedef struct vn_rotate_edit {
-	vn_weight_format positions, frequencies, angles, table;
+	vn_rounding_format positions, frequencies, angles, table;
 	int  call;  /* positions restart at 0 every `call` tokens, or (VN_OWN_CALLS) in every call; 0: they do not */
 	bool moved; /* some tokens are at other positions */
 	vn_position_map map;
@@ -150,10 +151,13 @@ typedef struct vn_rotate_edit {
 /* An operation in a narrower format than the run's: only its result is rounded, or (whole) its
  * inputs too. */
 typedef struct vn_narrow_edit {
-	vn_weight_format format;
-	bool             whole;
+	vn_rounding_format format;
+	bool               whole;
 } vn_narrow_edit;
 
+/* How a hypothesis is reproduced. Every switch over the kinds names all of them, so that the
+ * compiler finds the places where a new kind needs a case: vn_hypothesis_is_fitted, same_change and
+ * vn_number_of in hypothesis.c, vn_hypothesis_apply in hypothesis_apply.c. */
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE,  /* a row of the catalogue as it stands */
 	VN_BY_NUMBER,     /* a row of the catalogue with another number */
@@ -298,7 +302,7 @@ void        vn_number_put(vn_hypothesis *h, double number);
 /* The constant that is the number of a finding; NULL: none. */
 const char *vn_finding_constant(vn_finding f);
 /* Returns its number: the constant that its row in findings.def names, or the number of its
- * change. */
+ * change, which must be of a kind that has one. */
 double      vn_number_of(const vn_hypothesis *h);
 
 #endif

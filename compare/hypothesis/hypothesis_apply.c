@@ -144,7 +144,10 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 	case VN_BY_SLOTS: return vn_apply_slots(t, h, made, err);
 	case VN_BY_STEP: return t->part || t->x->unmodified.local.bad ? VN_OK : vn_apply_step(t, h, made, err);
 	case VN_BY_TOKENS: return t->part || t->x->unmodified.local.bad ? VN_OK : vn_apply_tokens(t, h, made, err);
-	default: break;
+	case VN_BY_CATALOGUE: /* scored by the strategies that propose them */
+	case VN_BY_RESULT:
+	case VN_BY_CACHED:
+	case VN_BY_ONE_CACHED: break;
 	}
 	if (st && st != VN_ERR_USAGE)
 		*err = none;

@@ -273,7 +273,7 @@ vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 	return keep_scored(t, h, vn_score(t, h, err));
 }
 
-vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
+vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_format *format, vn_rounding_format likely,
                         vn_error *err)
 {
 	vn_status st;

@@ -32,7 +32,7 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
  * same ten bits and differ only in very small and very large numbers, so if *format is one of them,
  * both are tried, `likely` first. If TF32 does not fit, TF32 with ties rounded away from 0 is tried
  * as well. */
-vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_weight_format *format, vn_weight_format likely,
+vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_format *format, vn_rounding_format likely,
                         vn_error *err);
 /* Fills t->x->unmodified with the residual of the unmodified operation. */
 vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err);

@@ -5,9 +5,9 @@
  * limits at that checkpoint with values at least as bad. Any other checkpoint that is outside,
  * missing, extra or misshapen fails.
  *
- * Reads   request.options (baseline), request.limits, both sides, and the judged checkpoints
- * Fills   since, was and best of checkpoints and their checks; result.n_since; clears `fails` of
- *         known checkpoints
+ * Reads   request, opened, and the judged checkpoints with their pools
+ * Fills   since, was and worst of checkpoints, best of their checks; result.n_since; clears `fails`
+ *         of known checkpoints
  */
 #ifndef VN_COMPARE_BASELINE_H
 #define VN_COMPARE_BASELINE_H

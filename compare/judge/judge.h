@@ -1,7 +1,9 @@
 /* judge.h: checks what was measured against the limits.
  *
- * Reads   request.limits, opened.policy; m, floor and the pools of a checkpoint
- * Fills   check, n_checks, status, fails and worst of a checkpoint; `outside` of its pools
+ * Reads   request.limits and options, opened.ref, opened.cand, opened.policy; m, rows, vacuous,
+ *         invalid_floor, floor and the pools of a checkpoint
+ * Fills   check, n_checks, status, fails and worst of a checkpoint; `outside` of its pools; lines
+ *         of result.warnings; for the floor, has_floor and floor (vn_floor_set, vn_floor_join)
  */
 #ifndef VN_COMPARE_JUDGE_H
 #define VN_COMPARE_JUDGE_H

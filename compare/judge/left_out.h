@@ -8,7 +8,7 @@
  * how many such tensors there are.
  *
  * Reads    opened.ref, opened.cand, opened.plan, request
- * Changes  status, fails and detail of missing checkpoints
+ * Changes  status, fails, detail and not_run of missing checkpoints
  * Fills    result.n_not_run; lines of notes or warnings
  */
 #ifndef VN_COMPARE_LEFT_OUT_H

@@ -3,10 +3,11 @@
  * An origin is a checkpoint whose own operation is at fault. Without a replay, which measures the
  * operation by itself (replay.h), it is judged by the limits: outside, with its inputs within.
  *
- * Reads   opened.plan, and the judged checkpoints of result.point
+ * Reads   opened.plan, and the judged checkpoints of result.point with their pools
  * Fills   result.first: the first checkpoint outside its limits, in execution order;
  *         result.origins, and `origin` of checkpoints: those outside whose inputs are within;
- *         result.graph: the checkpoints that each checkpoint was computed from
+ *         result.graph: the checkpoints that each checkpoint was computed from;
+ *         a line of result.warnings
  */
 #ifndef VN_COMPARE_LOCALISE_H
 #define VN_COMPARE_LOCALISE_H

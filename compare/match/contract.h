@@ -3,13 +3,14 @@
  * Two recordings are comparable if they have the same tokens, config and weights, and steps that
  * follow each other. Each difference is one line of refusals, or of notes if --allow names it.
  *
- * Reads   request.options, opened.ref, opened.cand, opened.floor
+ * Reads   request.options, opened.ref, opened.cand, opened.floor; result.weights
  * Fills   result.refusals, result.notes, result.weights
  */
 #ifndef VN_COMPARE_CONTRACT_H
 #define VN_COMPARE_CONTRACT_H
 
 #include "compare/comparison/comparison.h"
+#include "compare/weights/weights.h"
 
 /* Compares tokens, config, weights and claims of a and b. who: the role of b in messages. *weights:
  * the result of vn_contract_weights; weights may be NULL. VN_ERR_MISMATCH: a line was added to
@@ -23,6 +24,10 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who,
                               const vn_compare_options *o, vn_weights **weights, vn_lines *notes, vn_lines *refusals,
                               vn_error *err);
+
+/* Are the candidate's weights known to differ from the reference's? Then the model's weights are
+ * not the candidate's (--allow weights). */
+bool vn_other_weights(const vn_comparison *c);
 
 /* Compares only the configs, given as JSON text; NULL: not known. */
 void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,

@@ -1,6 +1,5 @@
 /* contract_weights.c: do two recordings have the same weights? If not, which differ, and how. */
 #include "compare/match/contract.h"
-#include "compare/weights/weights.h"
 #include "libref/family/family.h"
 #include "compare/weights/weights_report.h"
 
@@ -95,4 +94,9 @@ vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, cons
 	else
 		vn_weights_free(w);
 	return st;
+}
+
+bool vn_other_weights(const vn_comparison *c)
+{
+	return c->result.weights && c->result.weights->n_found > 0;
 }

@@ -1,9 +1,9 @@
 /* match.h: pairs the tensors of both recordings by name and step.
  *
- * Reads   request.options, opened.ref, opened.cand, opened.plan
- * Fills   result.point, n_points, n_neither, cand_map, ref_map, misspelt; of each checkpoint the
- *         name, its place in both recordings, the status where it cannot be measured (missing,
- *         extra, empty, misshapen), and vacuous
+ * Reads   request.options and limits, opened.ref, opened.cand, opened.plan
+ * Fills   result.point, n_points, n_neither, cand_map, ref_map, misspelt; lines of result.notes; of
+ *         each checkpoint the name, its place in both recordings, vacuous and, where it cannot be
+ *         measured (missing, extra, empty, misshapen), status, fails, misfit and detail
  */
 #ifndef VN_COMPARE_MATCH_H
 #define VN_COMPARE_MATCH_H

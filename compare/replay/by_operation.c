@@ -4,6 +4,7 @@
 #include "compare/comparison/checks.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
+#include "compare/match/contract.h"
 #include "compare/replay/local.h"
 
 #include <math.h>

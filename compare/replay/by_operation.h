@@ -15,8 +15,8 @@
  * tensor, an invalid floor); and if any operation on the way was not replayed, or only in a chain
  * of more than VN_SPAN_CLEARED operations.
  *
- * Reads   request.limits, opened.model, result.replayed, result.pooled_small, result.channel_pool,
- *         and the judged and replayed checkpoints
+ * Reads   request.limits, opened.plan, result.weights, result.replayed, result.pooled_small,
+ *         result.channel_pool, and the judged and replayed checkpoints
  * Fills   check, n_checks, worst, status and fails of checkpoints
  */
 #ifndef VN_COMPARE_BY_OPERATION_H

@@ -22,10 +22,11 @@
  * of them is tried. If the operations in between were not captured, a reader that is within its
  * limits, and far nearer to the reference than to what the wrong checkpoint gives, shows the same.
  *
- * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, the judged
- *         checkpoints
- * Fills   replay and replayed of checkpoints; result.origins (instead of localise's),
- *         result.replayed; lines of notes and warnings
+ * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, result.weights,
+ *         the judged checkpoints; for the floor, request.limits
+ * Fills   replay, replayed and overflow (overflow.h) of checkpoints; result.origins and `origin` of
+ *         checkpoints (instead of localise's), result.replayed; lines of result.notes and warnings.
+ *         vn_floor_run: opened.model, and what floor.h fills
  */
 #ifndef VN_COMPARE_REPLAY_H
 #define VN_COMPARE_REPLAY_H

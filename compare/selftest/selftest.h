@@ -155,7 +155,7 @@ typedef struct vn_outcome {
 
 /* An opened pair of recordings. */
 typedef struct vn_mutation_harness vn_mutation_harness;
-/* dir: an existing directory for copies, which nothing else uses. healthy and dir are borrowed. */
+/* dir: an existing directory for copies, which nothing else uses. h and dir are borrowed. */
 vn_status vn_mutation_harness_open(const vn_selftest_pair *h, const char *dir, int threads, vn_mutation_harness **c,
                                    vn_error *err);
 void      vn_mutation_harness_close(vn_mutation_harness *c);

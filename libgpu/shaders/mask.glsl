@@ -7,8 +7,8 @@
 //
 // Query i of this dispatch has position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
-// mask_experiment.glsl has the rules that an experiment changes, and its part of
-// the push block.
+// mask_experiment.glsl has the rules that an experiment changes; its part of the
+// push block is the last one below.
 #include "push.glsl"
 
 PUSH_BLOCK {

@@ -42,6 +42,30 @@ static bool has_option(const vn_command *c, const char *name)
 	return false;
 }
 
+/* Whether getopt takes this text, without its dashes, for the option: it is the name, or begins it
+ * and no other name. */
+static bool abbreviates(const vn_command *c, const char *text, const char *name)
+{
+	const size_t n = strcspn(text, "=");
+
+	if (!n || strncmp(text, name, n) != 0)
+		return false;
+	for (int i = 0; name[n] && i < c->n; i++)
+		if (vn_option_is_of(c, &c->option[i]) && strcmp(c->option[i].name, name) != 0 &&
+		    strncmp(text, c->option[i].name, n) == 0)
+			return false;
+	return true;
+}
+
+bool vn_option_is_given(const vn_command *c, const char *name, int argc, char **argv)
+{
+	bool given = false;
+
+	for (int i = 1; has_option(c, name) && i < argc && strcmp(argv[i], "--") != 0; i++)
+		given = given || (strncmp(argv[i], "--", 2) == 0 && abbreviates(c, argv[i] + 2, name));
+	return given;
+}
+
 /* The other command's options are included too: otherwise their names would be taken as
  * abbreviations of this command's longer names. */
 static void describe_options(const vn_command *c, getopt_options *d)

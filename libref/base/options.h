@@ -101,6 +101,10 @@ typedef struct vn_command {
  * continue; 1: help was asked for, and is on stdout; 2: an error, and stderr has a line. */
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to);
 
+/* Does argv have the option with this name and two dashes, perhaps abbreviated? Reads nothing and
+ * reports no error. A value of another option that looks like it counts, too. */
+bool vn_option_is_given(const vn_command *c, const char *name, int argc, char **argv);
+
 /* Prints an error about a command line on stderr. Returns 2, the exit status. */
 __attribute__((format(printf, 2, 3))) int vn_complain(const char *command, const char *format, ...);
 

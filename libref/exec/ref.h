@@ -50,7 +50,8 @@ extern const vn_engine_ops vn_ref_ops;
  * nothing: taps are handed over at once. */
 
 /* Runs one node in two engines whose open calls have the same tokens, like `run` in each. A product
- * of equal inputs with weights that both policies store alike is computed once (vn_linear_also). */
+ * of equal inputs with weights that both policies store alike is computed once
+ * (vn_linear_also_f32). */
 vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err);
 
 /* Changes what products round from now on; the rest of the policy stays. */

@@ -1,9 +1,9 @@
-/* fault_internal.h: the rows of the catalogue of faults, and the ways to change a plan. Inside
+/* fault_internal.h: a row of the catalogue of faults, and the ways to change a plan. Inside
  * libref/plan only.
  *
- * A chapter (fault_rope.c...) is a table of rows and the functions that they name. A function that
- * makes a fault need not update what follows from the rest (value.node, last_use, states):
- * vn_plan_settle is called after it.
+ * The rows are in catalogue.def. A chapter (fault_rope.c...) holds the functions that they name. A
+ * function that makes a fault need not update what follows from the rest (value.node, last_use,
+ * states): vn_plan_settle is called after it.
  */
 #ifndef VN_LIBREF_PLAN_FAULT_INTERNAL_H
 #define VN_LIBREF_PLAN_FAULT_INTERNAL_H

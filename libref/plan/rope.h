@@ -108,7 +108,7 @@ enum { VN_ROPE_WHY = 256 };
 bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY]);
 bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY]); /* is it in range? */
 
-/* Below, e is NULL for the usual rotation (vn_node_rope_variant). */
+/* Below, e is NULL for the usual rotation (vn_node_rope_experiment). */
 /* Returns the angle in radians, a product of floats, of pair i with frequency f for token t of a
  * call after `past` tokens. */
 float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t);
