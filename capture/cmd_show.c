@@ -82,7 +82,7 @@ static void not_there(const vn_recording *r, const char *name, vn_error *err)
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const char *own = vn_recording_entry(r, i)->name, *dot = strchr(own, '.');
 		vn_nearest_try(&near, own);
-		if (dot && strcmp(dot + 1, bare) == 0 && !vn_nearest_found(&near)) /* without its layer */
+		if (dot && strcmp(dot + 1, bare) == 0 && !vn_nearest_found(&near)) /* a point without its layer */
 			vn_nearest_settle(&near, own);
 	}
 	const char *found = vn_nearest_found(&near);

@@ -333,38 +333,12 @@ static void many_open_at_once_or_the_first_that_does_not_is_named(void)
 	unlink(two);
 }
 
-/* Without a label, only vernier's own names have a point, and with it axes. */
-static void a_point_is_of_a_checkpoint_s_name_or_of_the_label(void)
-{
-	static const struct {
-		const char *name, *label, *point;
-	} is[] = {
-		{ "logits", "", "logits" },
-		{ "layer3.input", "", "input" },
-		{ "embed.input", "", NULL },
-		{ "model.logits", "", NULL },
-		{ "block3.q_rope", "", NULL },
-		{ "layer3.tmp", "", NULL },
-		{ "model.logits", "logits", "logits" },
-		{ "block3.q", "q_rope", "q_rope" },
-		{ "layer3.tmp", "own", NULL },
-	};
-
-	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
-		const vn_entry       e = { .name = is[i].name, .point = is[i].label, .axes = "" };
-		const vn_point_info *p = vn_entry_point(&e);
-		CU_ASSERT_STRING_EQUAL(p ? p->name : "none", is[i].point ? is[i].point : "none");
-		CU_ASSERT_STRING_EQUAL(vn_entry_axes(&e), p ? p->axes : "");
-	}
-}
-
 int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_foreign_file_with_the_least_there_must_be_opens),
 		TEST(what_nobody_reads_is_told),
 		TEST(a_layer_that_is_not_said_is_the_name_s),
-		TEST(a_point_is_of_a_checkpoint_s_name_or_of_the_label),
 		TEST(big_endian_chunked_and_compressed_tensors_are_read),
 		TEST(a_group_that_continues_another_adds_nothing_to_names),
 		TEST(bfloat16_needs_its_mark),

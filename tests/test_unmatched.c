@@ -76,19 +76,6 @@ static void a_misspelt_name_is_told_with_what_was_meant(void)
 	end_matched(&m);
 }
 
-static void a_misspelt_layer_is_told_with_the_name_that_was_meant(void)
-{
-	static const char *const own[] = { "embed", "layer0.attn_norm" }, *const other[] = { "embed", "layers0.attn_norm" };
-	matched m;
-
-	match_names(&m, own, 2, other, 2);
-	CU_ASSERT_TRUE(m.c.result.misspelt);
-	one_line(&m.c.result.notes,
-	         "names: layers0.attn_norm is not a checkpoint name; did you mean layer0.attn_norm, which the candidate "
-	         "lacks?");
-	end_matched(&m);
-}
-
 /* Another point, which the candidate has and nobody lacks, is only one more. */
 static void a_checkpoint_s_own_name_is_not_misspelt(void)
 {
@@ -107,7 +94,6 @@ int main(void)
 		TEST(names_of_another_engine_are_told_with_their_map),
 		TEST(of_two_names_no_map_is_told),
 		TEST(a_misspelt_name_is_told_with_what_was_meant),
-		TEST(a_misspelt_layer_is_told_with_the_name_that_was_meant),
 		TEST(a_checkpoint_s_own_name_is_not_misspelt),
 		CU_TEST_INFO_NULL,
 	};

@@ -33,12 +33,13 @@ static vn_looks looks_of(const vn_map_job *j, const char *name, int step)
 /* Makes an entry from another engine's, without that engine's labels. */
 static vn_entry rename_entry(const vn_entry *from, const char *name)
 {
-	vn_entry e = *from;
-	vn_point p;
+	const char *dot = strchr(name, '.');
+	vn_entry    e = *from;
+	vn_point    p;
 	e.name = name;
 	e.point = e.op = e.basis = "";
 	e.layer = vn_name_layer(name);
-	if (vn_point_from_name(vn_name_in_layer(name), &p)) {
+	if (vn_point_from_name(dot ? dot + 1 : name, &p)) {
 		e.point = vn_point_get(p)->name;
 		e.basis = vn_point_get(p)->basis;
 	}

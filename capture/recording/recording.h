@@ -114,8 +114,8 @@ const vn_entry *vn_recording_entry(const vn_recording *r, int i);
  * under a second name". Returns words. */
 enum { VN_TENSORS_WORDS = 96 };
 const char          *vn_recording_say_tensors(const vn_recording *r, int from, int to, char words[VN_TENSORS_WORDS]);
-/* Returns the point of an entry, from its attribute, or else from its name if that is a
- * checkpoint's ("layer3.q_rope", not "block3.q_rope"); NULL if it is not one of vernier's. */
+/* Returns the point of an entry, from its attribute or its name; NULL if it is not one of
+ * vernier's. */
 const vn_point_info *vn_entry_point(const vn_entry *e);
 /* Returns the digest that the file states; empty if it states none. */
 vn_digest            vn_entry_digest(const vn_entry *e);

@@ -233,8 +233,9 @@ int vn_recording_find(const vn_recording *r, int step, const char *name)
 
 const vn_point_info *vn_entry_point(const vn_entry *e)
 {
-	vn_point p;
-	if (vn_point_from_name(*e->point ? e->point : vn_name_in_layer(e->name), &p))
+	const char *dot = strchr(e->name, '.');
+	vn_point    p;
+	if (vn_point_from_name(*e->point ? e->point : dot ? dot + 1 : e->name, &p))
 		return vn_point_get(p);
 	return NULL;
 }

@@ -44,17 +44,18 @@ void vn_like_init(vn_like *l, const vn_recording *r, const vn_plan *plan, int ra
 
 vn_looks vn_like_of(const vn_like *l, const char *name, const vn_step *s)
 {
-	const int entry = l->recording ? vn_recording_find(l->recording, s ? s->number : 0, name) : -1;
-	const int value = l->plan ? vn_plan_find(l->plan, name) : -1;
-	vn_looks  w = { .like = l, .rows = s ? s->rows : -1 };
-	vn_point  p;
+	const int   entry = l->recording ? vn_recording_find(l->recording, s ? s->number : 0, name) : -1;
+	const int   value = l->plan ? vn_plan_find(l->plan, name) : -1;
+	const char *dot = strchr(name, '.');
+	vn_looks    w = { .like = l, .rows = s ? s->rows : -1 };
+	vn_point    p;
 	if (entry >= 0 && *vn_entry_axes(vn_recording_entry(l->recording, entry))) {
 		snprintf(w.axes, sizeof w.axes, "%s", vn_entry_axes(vn_recording_entry(l->recording, entry)));
 		w.shape = vn_recording_entry(l->recording, entry)->shape;
 	} else if (value >= 0) {
 		snprintf(w.axes, sizeof w.axes, "%s", vn_point_get(l->plan->value[value].point)->axes);
 		w.shape = vn_value_shape(&l->plan->value[value], s ? s->tokens : 0, s ? s->position + s->tokens : 0);
-	} else if (vn_point_from_name(vn_name_in_layer(name), &p)) {
+	} else if (vn_point_from_name(dot ? dot + 1 : name, &p)) {
 		snprintf(w.axes, sizeof w.axes, "%s", vn_point_get(p)->axes);
 	}
 	return w;
