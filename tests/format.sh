@@ -5,11 +5,11 @@
 # git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 set -u
 cd "$(dirname "$0")/.."
-kinds='c|h|inc|cpp|def|comp|glsl|cmake|sh|py'
+kinds='c|h|inc|cpp|def|comp|glsl|cmake|sh|py|yaml'
 long=$(find CMakeLists.txt .github libref libgpu capture compare specs fixtures tests -type f |
 	grep -E "\.($kinds)\$|(^|/)CMakeLists\.txt\$" | sort |
 	xargs perl -CSD -ne 'chomp; 1 while s/^([^\t]*)\t/$1 . " " x (4 - length($1) % 4)/e;
-		$mark = $ARGV =~ /\.(py|sh|cmake|txt)$/ ? "#" : "/?\\*|//";
+		$mark = $ARGV =~ /\.(py|sh|cmake|txt|yaml)$/ ? "#" : "/?\\*|//";
 		$most = m{^\s*($mark)\s} && !m{\*/\s*\S} ? 100 : 120; # code may follow a comment
 		print "$ARGV:$.: ", length, " columns\n" if length > $most; close ARGV if eof' 2>&1)
 if [ -n "$long" ]; then

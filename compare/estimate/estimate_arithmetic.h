@@ -1,5 +1,5 @@
 /* estimate_arithmetic.h: finds an operation that computes with other arithmetic than the model's:
- * sums of squares that pass float32, a narrower format than the rest of the run, another
+ * sums of squares that overflow float32, a narrower format than the rest of the run, another
  * activation. */
 #ifndef VN_COMPARE_ESTIMATE_ARITHMETIC_H
 #define VN_COMPARE_ESTIMATE_ARITHMETIC_H

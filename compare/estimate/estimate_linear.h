@@ -1,7 +1,7 @@
 /* estimate_linear.h: estimates mistakes of a linear product whose number is not in the catalogue:
  * how often the bias was added, how many ranks there were and which of them are present, how shards
- * were joined, how far rows are padded; and changes of the matrix or the input (edit_matrix.h):
- * transposed, not loaded, rounded to another format. */
+ * were joined, how far rows are padded. For changes of the matrix or the input, it calls
+ * estimate_matrix.h. */
 #ifndef VN_COMPARE_ESTIMATE_LINEAR_H
 #define VN_COMPARE_ESTIMATE_LINEAR_H
 

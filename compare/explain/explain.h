@@ -21,7 +21,7 @@
  * hypotheses come last.
  *
  * Hypotheses that explain the checkpoint and leave less than VN_EXPLAIN_APART times the residual of
- * the best cannot be told from it by these numbers: aliases.
+ * the best cannot be distinguished from it by these numbers: they are its aliases.
  *
  * Reads   request.options, opened.cand, opened.model, opened.policy, result.origins and the
  *         replayed checkpoints

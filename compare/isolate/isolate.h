@@ -7,7 +7,7 @@
  * The search starts from a good set and removes groups of toggles that are not needed: first
  * components (one operation in all layers), then layers if more than three components remain, then
  * single toggles. Each pass is adaptive group testing: bisection finds the first group that is
- * needed, and one run says whether any group behind it is. If so, it tries blocks of groups,
+ * needed, and one run says whether any group after it is. If so, it tries blocks of groups,
  * doubling their size while none in them is needed, to find the next. So k culprits cost about k
  * log2(n / k) runs, and never far more than n. (The idea of delta debugging, Zeller and Hildebrandt
  * 2002, applied to repairs; the passes are group testing as of Du and Hwang.) A replacement is

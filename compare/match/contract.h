@@ -1,4 +1,4 @@
-/* contract.h: are two recordings comparable?
+/* contract.h: checks whether two recordings are comparable.
  *
  * Two recordings are comparable if they have the same tokens, config and weights, and steps that
  * follow each other. Each difference is one line of refusals, or of notes if --allow names it.

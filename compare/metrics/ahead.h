@@ -1,4 +1,4 @@
-/* ahead.h: fetches what a thread measures next into its cache, while it computes.
+/* ahead.h: prefetches the numbers that a thread measures next, while it measures others.
  *
  * The first sweep over a slice of numbers waits for memory half of its time; later sweeps over the
  * slice do not wait. So the second sweep also prefetches the next slice. Numbers come in runs, one

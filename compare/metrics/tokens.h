@@ -1,4 +1,4 @@
-/* tokens.h: sums of squares and what they come to: the metrics of single tokens. */
+/* tokens.h: sums of squares, and the metrics of single tokens, which follow from them. */
 #ifndef VN_COMPARE_TOKENS_H
 #define VN_COMPARE_TOKENS_H
 
@@ -19,7 +19,7 @@ void vn_squares_add(vn_squares *to, const vn_squares *s);
 /* Returns the cosine; 1 if both sides are zero, 0 if one is. */
 double vn_cosine(const vn_squares *s);
 double vn_nmse(const vn_squares *s);
-/* Returns the distance from 1 of the factor a = r.c / r.r, less 6 standard errors sqrt((nmse -
+/* Returns the distance from 1 of the factor a = r.c / r.r, minus 6 standard errors sqrt((nmse -
  * (a-1)^2) / n) (with the nmse at least 2^-20): the part that errors independent of r do not
  * explain. n: positions. */
 double vn_scale(const vn_squares *s, double n);

@@ -26,10 +26,10 @@
  *                16 bits, from inputs that a kernel keeps in float32 but that are recorded rounded
  *
  * So if an operation is beyond its floor, it is also computed in these ways, from the same inputs
- * and in the same precision. The largest distance from the reference is added to the floor. Exactly
- * these numbers are then within two floors, also if all tokens are alike and the floor was taken
- * from a few roundings that happened to be small. The formula of an activation is farther off than
- * some mistakes, so there the candidate is compared with that formula's numbers instead.
+ * and in the same precision. The largest distance from the reference is added to the floor. So
+ * each variant's own numbers are within two floors, even if all tokens are alike and the floor is
+ * small by chance. The formula of an activation is farther off than some mistakes, so there the
+ * candidate is compared with that formula's numbers instead.
  *
  * The numbers from which the delta rule's queries and keys were rounded are not known. They are
  * drawn eight times at random within their rounding, and rows within the rounding of the factor

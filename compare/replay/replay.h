@@ -6,7 +6,7 @@
  *
  *   local       C - A   what the candidate did differently with the same inputs
  *   its floor   A - B   the error that its precision alone causes there; at least one rounding
- *   inherited   B - R   what came with the inputs; less the floor if R is no finer than C
+ *   inherited   B - R   what came with the inputs; minus the floor if R is no finer than C
  *   gain                |inherited| / |error of the inputs|, both relative: how much the operation
  *                       magnifies
  *

@@ -2,7 +2,7 @@
  * of its operation (reference_variants.h) differ by.
  *
  * Reads    the replay's engine VN_REPLAY_OWN
- * Changes  nothing of it in the end: the node is run again as it is
+ * Changes  nothing in the end: the unmodified node is run again
  */
 #ifndef VN_COMPARE_REPLAY_VARIANTS_H
 #define VN_COMPARE_REPLAY_VARIANTS_H

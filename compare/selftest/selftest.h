@@ -14,10 +14,10 @@
  *     whose argmax is a tie, a subnormal made zero);
  *   - numbers kept in a wider format than the run's (dumps often are), or the same numbers
  *     compressed, in chunks, or with fewer second names;
- *   - a run that claims a coarser precision, without a floor that says what that precision does:
- *     its limits are wider, and it keeps to them;
- *   - a rounding smaller than the error of the run's own sums: of f16-acc16 one to bfloat16, of
- *     bfloat16 any to as many bits;
+ *   - a run that claims a coarser precision, if no floor is known: its limits are wider, and it is
+ *     within them;
+ *   - a rounding smaller than the error of the run's own sums: of an f16-acc16 run, to bfloat16;
+ *     of a bfloat16 run, to any format of as many bits;
  *   - text that decides nothing: created, tool, command, provenance.
  *
  * Name maps, shards of ranks, rows of a batch and paged caches are resolved before a comparison

@@ -1,5 +1,5 @@
-/* weights_finding.h: what is found of a weight: the rows WEIGHT of the catalogue,
- * and how a difference gets one. */
+/* weights_finding.h: findings about a weight: the rows WEIGHT of the catalogue, and how a
+ * difference gets its row. */
 #ifndef VN_COMPARE_WEIGHTS_FINDING_H
 #define VN_COMPARE_WEIGHTS_FINDING_H
 

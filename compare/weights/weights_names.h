@@ -1,4 +1,4 @@
-/* weights_names.h: the part that a weight has in a model, by its name. */
+/* weights_names.h: which part of a model a weight is (query projection, norm...), by its name. */
 #ifndef VN_COMPARE_WEIGHTS_NAMES_H
 #define VN_COMPARE_WEIGHTS_NAMES_H
 

@@ -1,5 +1,4 @@
-/* arrange.h: an order of numbers along an axis, or of axes, as data: for each index, the index that
- * it comes from.
+/* arrange.h: permutations of an axis, or of axes, as data: for each index, the index of its source.
  *
  * Converters, engines and files disagree on the order of rows and columns: heads before tokens,
  * pairs of RoPE, parts of a fused matrix, shards of ranks. Each is one of a few rules with numbers.

@@ -1,5 +1,4 @@
-/* options.h: the options of a command as one table, from which they are parsed, and help, manual
- * and completions printed.
+/* options.h: one table of a command's options, used for parsing, help, manual and completions.
  *
  *	typedef struct command { const char *model; int threads; bool strict; } command;
  *	static const vn_option options[] = {

@@ -1,6 +1,6 @@
 /* eval_real.h: the functions behind vn_eval, in both widths.
  *
- * row: elements of one token's row of the output; dim: of its last axis.
+ * row: elements of the output per token; dim: elements of the output's last axis.
  */
 #ifndef VN_LIBREF_EXEC_EVAL_REAL_H
 #define VN_LIBREF_EXEC_EVAL_REAL_H

@@ -1,10 +1,10 @@
 /* plan.h: the forward pass of a model as data.
  *
  * A plan is a list of nodes in execution order. A node has an operation, its constants, the weights
- * it reads, its inputs (values made by earlier nodes) and its outputs. A value *is* a checkpoint:
- * it has a name ("layer3.q_rope"), axes and a basis. Every engine and every tool works on plans;
- * none of them knows which family of models it has. A family is one file, libref/family/family_*.c,
- * that builds its plan.
+ * it reads, its inputs (values made by earlier nodes) and its outputs. A value has a name
+ * ("layer3.q_rope"), axes and a basis; recorded in one step, it is a checkpoint. Every engine and
+ * every tool works on plans; none of them knows which family of models it has. A family is one
+ * file, libref/family/family_*.c, that builds its plan.
  *
  * Sizes   an axis of a call's tokens has size VN_T, one of the keys (cached and new) VN_S; every
  *         other size is fixed. vn_value_shape replaces VN_T and VN_S by numbers.
