@@ -22,7 +22,7 @@ static bool is_tapped(const vn_gpu_pass *w, const vn_node *n)
 	bool tapped = false;
 
 	for (int k = 0; k < n->n_out; k++)
-		tapped = tapped || (n->out[k] >= 0 && vn_walk_wants(w, n->out[k]));
+		tapped = tapped || (n->out[k] >= 0 && vn_pass_wants(w, n->out[k]));
 	return tapped;
 }
 
@@ -33,7 +33,7 @@ static void list_output(vn_gpu_pass *w, int value)
 	if (state < 0 && vn_value_streams(w->g->plan, value))
 		vn_pieces_list(w, value);
 	else if (state >= 0 && w->g->cache.pages.block && w->g->cache.slot[state].grows &&
-	         (w->g->guard || vn_walk_wants(w, value)))
+	         (w->g->guard || vn_pass_wants(w, value)))
 		vn_ops_gather(w, state, 0, 1);
 }
 

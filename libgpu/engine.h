@@ -114,13 +114,13 @@ static inline vn_buffer *vn_gpu_place(vn_gpu *g, int value)
 	return g->arena.slot_of[value] >= 0 ? &g->arena.slot[g->arena.slot_of[value]] : NULL;
 }
 
-static inline int64_t vn_walk_elements(const vn_gpu_pass *w, int value)
+static inline int64_t vn_pass_elements(const vn_gpu_pass *w, int value)
 {
 	const vn_shape s = vn_value_shape(&w->g->plan->value[value], w->tokens, w->past + w->tokens);
 	return vn_shape_count(&s);
 }
 
-static inline bool vn_walk_wants(const vn_gpu_pass *w, int value)
+static inline bool vn_pass_wants(const vn_gpu_pass *w, int value)
 {
 	return w->taps && w->count > 0 && w->taps->want[value];
 }

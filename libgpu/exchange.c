@@ -73,7 +73,7 @@ vn_status vn_pass_read(void *gpu, int value, void *data, vn_error *err)
 	if (g->plan->value[root].state >= 0)
 		st = vn_pieces_state(&g->walk, root, b, false, data, err);
 	else
-		st = vn_staging_bring(&g->walk, root, b, 0, vn_walk_elements(&g->walk, root), data, err);
+		st = vn_staging_bring(&g->walk, root, b, 0, vn_pass_elements(&g->walk, root), data, err);
 	return st ? vn_pass_failed(g, st) : vn_pass_flush(g, err);
 }
 
@@ -106,7 +106,7 @@ vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err)
 	if (!(b = slot_of(g, value, "write", err)))
 		return vn_pass_failed(g, VN_ERR_USAGE);
 	const int          root = vn_plan_root(g->plan, value), node = g->plan->value[root].node;
-	const VkDeviceSize bytes = (VkDeviceSize)vn_walk_elements(&g->walk, root) *
+	const VkDeviceSize bytes = (VkDeviceSize)vn_pass_elements(&g->walk, root) *
 	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
 	if (node > g->next) /* its slot may still be another's */
 		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d come before it",

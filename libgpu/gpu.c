@@ -116,7 +116,7 @@ static void destroy_gpu(void *gpu)
 		vn_buffer_destroy(&g->device, &g->foreign);
 	if (g->counter.buffer)
 		vn_buffer_destroy(&g->device, &g->counter);
-	vn_weights_destroy(&g->device, &g->weights);
+	vn_gpu_weights_destroy(&g->device, &g->weights);
 	vn_staging_destroy(&g->device, &g->staging);
 	vn_cache_destroy(&g->device, &g->cache);
 	vn_arena_destroy(&g->device, &g->arena);
@@ -178,7 +178,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	if ((st = vn_arena_create(&g->arena, plan, err)) ||
 	    (st = vn_cache_create(&g->cache, plan, o->policy, block, o->scatter, err)) ||
 	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
-	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o, err)) ||
+	    (st = vn_gpu_weights_create(&g->encoder, &g->weights, plan, weights, o, err)) ||
 	    (st = vn_device_complaint(&g->device, err))) {
 		destroy_gpu(g);
 		return st;

@@ -9,13 +9,13 @@ enum { LANES = 128, GROUPS = 1024, COUNTS = GROUPS * sizeof(uint32_t) };
 
 static void convert_weight(vn_encoder *e, vn_gpu_weights *w, int weight, const vn_buffer *counts)
 {
-	const vn_weight_place  *at = &w->at[weight];
-	const VkDeviceSize      n = at->bytes / 2;
-	const int64_t           groups = (int64_t)(n / 8 + LANES - 1) / LANES;
-	const vn_push_from_bf16 push = { .x = at->address,
-		                             .over = counts->address + (VkDeviceAddress)weight * COUNTS,
-		                             .eights = (uint32_t)(n / 8),
-		                             .rest = (uint32_t)(n % 8) };
+	const vn_gpu_weight_place *at = &w->at[weight];
+	const VkDeviceSize         n = at->bytes / 2;
+	const int64_t              groups = (int64_t)(n / 8 + LANES - 1) / LANES;
+	const vn_push_from_bf16    push = { .x = at->address,
+		                                .over = counts->address + (VkDeviceAddress)weight * COUNTS,
+		                                .eights = (uint32_t)(n / 8),
+		                                .rest = (uint32_t)(n % 8) };
 
 	vn_encode_writes(e, &w->block[at->block]);
 	vn_encode_dispatch(e, VN_K_FROM_BF16, &push, groups < GROUPS ? groups : GROUPS, 1);

@@ -71,12 +71,12 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 	for (int i = 0; i < g->weights.n_blocks; i++)
 		vn_guard_buffer(&g->zones, &g->weights.block[i]);
 	for (int i = 0; i < g->weights.n; i++) {
-		const vn_weight_place *a = &g->weights.at[i], *b;
-		vn_buffer             *block = &g->weights.block[a->block];
-		int                    k = i + 1; /* the next weight in its block; others may be between */
+		const vn_gpu_weight_place *a = &g->weights.at[i], *b;
+		vn_buffer                 *block = &g->weights.block[a->block];
+		int                        k = i + 1; /* the next weight in its block; others may be between */
 		while (k < g->weights.n && g->weights.at[k].block != a->block)
 			k++;
-		if (k == g->weights.n || a->bytes > vn_weights_block)
+		if (k == g->weights.n || a->bytes > vn_gpu_weights_block)
 			continue;
 		b = &g->weights.at[k];
 		vn_guard_zone(&g->zones, block, block->offset + a->offset + a->bytes, b->offset - a->offset - a->bytes,
@@ -114,7 +114,7 @@ static vn_status tap_state(vn_gpu_pass *w, int value, vn_error *err)
 
 	if (w->g->guard && now)
 		st = vn_pieces_state(w, value, now, false, NULL, err);
-	if (!st && now && vn_walk_wants(w, value))
+	if (!st && now && vn_pass_wants(w, value))
 		st = vn_pieces_state(w, value, now, true, NULL, err);
 	return st;
 }
@@ -309,7 +309,7 @@ static vn_status check_inputs(const vn_gpu *g, int node, vn_error *err)
 	const vn_plan *p = g->plan;
 	const vn_node *n = &p->node[node];
 
-	if (p->value[n->out[0]].on_demand && !vn_walk_wants(&g->walk, n->out[0]))
+	if (p->value[n->out[0]].on_demand && !vn_pass_wants(&g->walk, n->out[0]))
 		return VN_OK; /* there is nothing to do */
 	for (int k = 0; k < n->n_in; k++)
 		if (!g->made[vn_plan_root(p, n->in[k])])

@@ -20,7 +20,7 @@ static form form_of(const vn_gpu_pass *w, int value)
 	}
 	if (v->on_demand) {
 		f.from = w->first;
-		f.to = vn_walk_wants(w, value) ? w->first + w->count : w->first;
+		f.to = vn_pass_wants(w, value) ? w->first + w->count : w->first;
 	}
 	return f;
 }
@@ -79,7 +79,7 @@ static vn_status tap_piece(vn_gpu_pass *w, int value, const form *f, int64_t hea
 	if (w->g->guard)
 		st = vn_staging_take(w, value, false, (head * w->tokens + row) * f->row + col, &w->g->scratch, 0, rows * cols,
 		                     err);
-	if (st || !vn_walk_wants(w, value) || from >= to)
+	if (st || !vn_pass_wants(w, value) || from >= to)
 		return st;
 	return vn_staging_take(w, value, true, (head * w->count + from - w->first) * f->row + col, &w->g->scratch,
 	                       (VkDeviceSize)((from - row) * cols) * element, (to - from) * cols, err);
@@ -125,7 +125,7 @@ static vn_status take_elements(vn_gpu_pass *w, int value, bool hand, void *to, v
 
 vn_status vn_pieces_state(vn_gpu_pass *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err)
 {
-	const int64_t all = vn_walk_elements(w, value);
+	const int64_t all = vn_pass_elements(w, value);
 	const int     state = w->g->plan->value[value].state;
 	const size_t  element = vn_dtype_size(w->g->policy.storage);
 	const int64_t room = (int64_t)(w->g->scratch.size / element);

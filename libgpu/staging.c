@@ -211,7 +211,7 @@ vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *er
 	count_around_tokens(w, value, &outer, &inner);
 	if (w->g->guard)
 		st = vn_staging_take(w, value, false, 0, src, 0, outer * w->tokens * inner, err);
-	if (vn_walk_wants(w, value))
+	if (vn_pass_wants(w, value))
 		for (int64_t o = 0; o < outer && !st; o++)
 			st = vn_staging_take(w, value, true, o * w->count * inner, src,
 			                     (VkDeviceSize)((o * w->tokens + w->first) * inner) * size, w->count * inner, err);

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20, vn_weights_upload = (VkDeviceSize)32 << 20;
-int64_t      vn_weights_panel = 256 * 1024; /* 2 MiB of double stay in cache */
-bool         vn_weights_halves_there;
+VkDeviceSize vn_gpu_weights_block = (VkDeviceSize)256 << 20, vn_gpu_weights_upload = (VkDeviceSize)32 << 20;
+int64_t      vn_gpu_weights_panel = 256 * 1024; /* 2 MiB of double stay in cache */
+bool         vn_gpu_weights_halves_there;
 
 /* A part of a matrix (M,N) on the device, with its size: whole rows, or a piece of one. */
 typedef struct part {
@@ -63,11 +63,11 @@ static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element,
 	int          open = -1, n = 0;
 
 	for (int i = 0; i < w->n; i++) {
-		vn_weight_place *p = &w->at[i];
+		vn_gpu_weight_place *p = &w->at[i];
 		p->bytes = (VkDeviceSize)vn_shape_count(&plan->weight[i].shape) * element;
 		const VkDeviceSize start = (end + (guard && end ? VN_ZONE : 0) + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		const bool         own = p->bytes > vn_weights_block;
-		if (own || open < 0 || start + p->bytes > vn_weights_block) {
+		const bool         own = p->bytes > vn_gpu_weights_block;
+		if (own || open < 0 || start + p->bytes > vn_gpu_weights_block) {
 			p->block = n++;
 			p->offset = 0;
 			if (!own) {
@@ -155,8 +155,8 @@ static size_t piece_elements(const weight_piece *q)
 
 static char *piece_place(const load *l, const weight_piece *q)
 {
-	const vn_weight_place *at = &l->w->at[q->weight];
-	char                  *block = l->w->block[at->block].map;
+	const vn_gpu_weight_place *at = &l->w->at[q->weight];
+	char                      *block = l->w->block[at->block].map;
 
 	return block ? block + at->offset + (size_t)q->at * vn_dtype_size(l->storage) : (char *)l->upload.map + q->up;
 }
@@ -205,7 +205,8 @@ static bool next_piece(load *l, weight_piece *q)
 		const int64_t   M = over ? s->dim[1] : 1, N = over ? s->dim[0] : vn_shape_count(s);
 		if (l->row >= M || N == 0)
 			continue;
-		const int64_t rows = N < vn_weights_panel ? vn_weights_panel / N : 1, cols = smaller(N, vn_weights_panel);
+		const int64_t rows = N < vn_gpu_weights_panel ? vn_gpu_weights_panel / N : 1,
+					  cols = smaller(N, vn_gpu_weights_panel);
 		*q = (weight_piece) { .weight = l->weight,
 			                  .at = l->row * N + l->col,
 			                  .p = { l->row, smaller(rows, M - l->row), l->col, smaller(cols, N - l->col) } };
@@ -222,11 +223,11 @@ static bool next_piece(load *l, weight_piece *q)
 /* As many pieces as fit. */
 static void fill_batch(load *l)
 {
-	const size_t size = vn_dtype_size(l->storage), largest = (size_t)vn_weights_panel * size;
+	const size_t size = vn_dtype_size(l->storage), largest = (size_t)vn_gpu_weights_panel * size;
 	VkDeviceSize used = 0;
 
 	l->n = 0;
-	while (l->n < VN_WORK_MAX && (!l->upload.map || used + largest <= vn_weights_upload) &&
+	while (l->n < VN_WORK_MAX && (!l->upload.map || used + largest <= vn_gpu_weights_upload) &&
 	       next_piece(l, &l->batch[l->n])) {
 		weight_piece *q = &l->batch[l->n++];
 		q->up = used;
@@ -280,8 +281,8 @@ static vn_status copy_batch(load *l, vn_error *err)
 	if (!l->e->recording)
 		vn_encode_begin(l->e);
 	for (int k = 0; k < l->n; k++) {
-		const weight_piece    *q = &l->batch[k];
-		const vn_weight_place *at = &l->w->at[q->weight];
+		const weight_piece        *q = &l->batch[k];
+		const vn_gpu_weight_place *at = &l->w->at[q->weight];
 		vn_encode_copy(l->e, &l->upload, q->up, &l->w->block[at->block], at->offset + (VkDeviceSize)q->at * size,
 		               piece_elements(q) * size);
 	}
@@ -365,10 +366,10 @@ static void poison_block(load *l, vn_buffer *b, bool guard)
 /* Poisons the gap from the end of a weight to the place where the next one may begin. */
 static void poison_gap(vn_gpu_weights *w, int weight)
 {
-	const vn_weight_place *at = &w->at[weight];
-	const vn_buffer       *b = &w->block[at->block];
-	const VkDeviceSize     end = at->offset + at->bytes;
-	const VkDeviceSize     next = (end + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+	const vn_gpu_weight_place *at = &w->at[weight];
+	const vn_buffer           *b = &w->block[at->block];
+	const VkDeviceSize         end = at->offset + at->bytes;
+	const VkDeviceSize         next = (end + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
 
 	if (b->map)
 		memset((char *)b->map + end, 0xFF, (next < b->total ? next : b->total) - end);
@@ -404,7 +405,7 @@ static vn_status create_blocks(load *l, const vn_plan *plan, bool guard, vn_erro
 
 static bool allocate_panels(panels *own, vn_dtype storage)
 {
-	const size_t n = (size_t)vn_weights_panel;
+	const size_t n = (size_t)vn_gpu_weights_panel;
 
 	own->wide = malloc(n * sizeof(double));
 	own->stored = malloc(n * vn_dtype_size(storage));
@@ -448,10 +449,10 @@ static vn_status check_shapes(const vn_plan *plan, const vn_tensor *from, vn_err
 	return VN_OK;
 }
 
-vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
-                            const vn_gpu_options *o, vn_error *err)
+vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
+                                const vn_gpu_options *o, vn_error *err)
 {
-	const bool there = vn_weights_halves_there || strcmp(e->d->info.type, "cpu") != 0;
+	const bool there = vn_gpu_weights_halves_there || strcmp(e->d->info.type, "cpu") != 0;
 	load       l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
 	vn_status  st;
 
@@ -462,7 +463,8 @@ vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *pla
 	for (int i = 0; i < w->n; i++)
 		l.bf16[i] = there && l.storage == VN_F16 && from[i].dtype == VN_BF16;
 	if (w->n_blocks && !w->block[0].map &&
-	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, vn_weights_upload, false, "weights on their way", err)))
+	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, vn_gpu_weights_upload, false, "weights on their way",
+	                           err)))
 		goto done;
 	if (!(st = load_all(&l, o->progress, err)))
 		st = make_halves(&l, err);
@@ -476,11 +478,11 @@ done:
 	free(l.bf16);
 	free(l.over);
 	if (st)
-		vn_weights_destroy(e->d, w);
+		vn_gpu_weights_destroy(e->d, w);
 	return st;
 }
 
-void vn_weights_destroy(vn_device *d, vn_gpu_weights *w)
+void vn_gpu_weights_destroy(vn_device *d, vn_gpu_weights *w)
 {
 	for (int i = 0; i < w->n_blocks; i++)
 		vn_buffer_destroy(d, &w->block[i]);

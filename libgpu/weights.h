@@ -14,31 +14,31 @@
 #include "libgpu/encode.h"
 #include "libgpu/gpu.h"
 
-typedef struct vn_weight_place {
+typedef struct vn_gpu_weight_place {
 	int             block;
 	VkDeviceSize    offset, bytes; /* offset inside the block's zones */
 	VkDeviceAddress address;
-} vn_weight_place;
+} vn_gpu_weight_place;
 
 typedef struct vn_gpu_weights {
-	int              n, n_blocks;
-	vn_weight_place *at;    /* (n) */
-	vn_buffer       *block; /* (n_blocks) */
-	int64_t          bytes;
-	int64_t          overflowed;       /* finite values that became infinite in the storage format */
-	int              first_overflowed; /* the first such weight; -1 */
+	int                  n, n_blocks;
+	vn_gpu_weight_place *at;    /* (n) */
+	vn_buffer           *block; /* (n_blocks) */
+	int64_t              bytes;
+	int64_t              overflowed;       /* finite values that became infinite in the storage format */
+	int                  first_overflowed; /* the first such weight; -1 */
 } vn_gpu_weights;
 
 /* Smaller only in tests. */
-extern VkDeviceSize vn_weights_block;  /* bytes per block */
-extern VkDeviceSize vn_weights_upload; /* bytes of the upload buffer; at least those of a panel and VN_ZONE */
-extern int64_t      vn_weights_panel;  /* elements that a thread converts at a time: a multiple of 256 */
+extern VkDeviceSize vn_gpu_weights_block;  /* bytes per block */
+extern VkDeviceSize vn_gpu_weights_upload; /* bytes of the upload buffer; at least those of a panel and VN_ZONE */
+extern int64_t      vn_gpu_weights_panel;  /* elements that a thread converts at a time: a multiple of 256 */
 /* True only in tests: a software device also converts bfloat16 on the device. */
-extern bool         vn_weights_halves_there;
+extern bool         vn_gpu_weights_halves_there;
 
 /* VN_ERR_INTERRUPTED: the engine's owner wants to stop. */
-vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
-                            const vn_gpu_options *o, vn_error *err);
-void      vn_weights_destroy(vn_device *d, vn_gpu_weights *w); /* w may be zeroed */
+vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
+                                const vn_gpu_options *o, vn_error *err);
+void      vn_gpu_weights_destroy(vn_device *d, vn_gpu_weights *w); /* w may be zeroed */
 
 #endif

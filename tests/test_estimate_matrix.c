@@ -12,8 +12,8 @@ static void estimate(product *p, estimator of)
 	record_product(p);
 	vn_explain_trial *t = &p->e.t;
 	vn_tested_product tested = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
-	CU_ASSERT_TRUE_FATAL(vn_product_open(&tested, node_named(&p->e, p->point)));
-	CU_ASSERT_EQUAL_FATAL(vn_product_read(&tested, &p->e.err), VN_OK);
+	CU_ASSERT_TRUE_FATAL(vn_tested_product_open(&tested, node_named(&p->e, p->point)));
+	CU_ASSERT_EQUAL_FATAL(vn_tested_product_read(&tested, &p->e.err), VN_OK);
 	CU_ASSERT_EQUAL(of(&tested, &p->e.err), VN_OK);
 	free(tested.x);
 	free(tested.wc);

@@ -152,7 +152,7 @@ static void bad_calls_are_refused_and_change_nothing(void)
 /* Blocks of 8 KiB: some weights share one, and one of their own stands between. */
 static void every_gap_between_weights_is_watched(void)
 {
-	const VkDeviceSize usual = vn_weights_block;
+	const VkDeviceSize usual = vn_gpu_weights_block;
 	for (int d = 0; d < n_devices_; d++) {
 		model          m;
 		vn_error       err = { "" };
@@ -161,11 +161,11 @@ static void every_gap_between_weights_is_watched(void)
 		model_start(&m, block_plan(small), VN_F16);
 		int32_t *ids = some_ids(T, small.V);
 		o.guard = true;
-		vn_weights_block = 8192;
+		vn_gpu_weights_block = 8192;
 		vn_gpu *g = engine(&m, o);
 		forward(g, ids, T, NULL);
 		for (int i = 0; i < g->weights.n; i++)
-			own += g->weights.at[i].bytes > vn_weights_block;
+			own += g->weights.at[i].bytes > vn_gpu_weights_block;
 		shared = g->weights.n - own - (g->weights.n_blocks - own);
 		for (int z = 0; z < g->zones.n; z++) {
 			gaps += g->zones.zone[z].before && g->zones.zone[z].after;
@@ -181,9 +181,9 @@ static void every_gap_between_weights_is_watched(void)
 		CU_ASSERT_EQUAL(gaps, shared);
 		CU_ASSERT_EQUAL(staging, 4);
 		if (apart >= 0) { /* and it is that gap's bytes that are watched */
-			const vn_weight_place *a = &g->weights.at[apart];
-			vn_buffer             *b = &g->weights.block[a->block];
-			char                   expect[512];
+			const vn_gpu_weight_place *a = &g->weights.at[apart];
+			vn_buffer                 *b = &g->weights.block[a->block];
+			char                       expect[512];
 			vn_gpu_ops.begin(g, ids, T, NULL, &err);
 			vn_encode_copy(&g->encoder, &g->upload, 0, b, a->offset + a->bytes + 8, 4);
 			CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, m.plan->n_nodes, &err), VN_OK);
@@ -192,7 +192,7 @@ static void every_gap_between_weights_is_watched(void)
 			         m.plan->weight[apart].name, m.plan->weight[next].name);
 			CU_ASSERT_STRING_EQUAL(err.text, expect);
 		}
-		vn_weights_block = usual;
+		vn_gpu_weights_block = usual;
 		vn_gpu_ops.destroy(g);
 		free(ids);
 		model_stop(&m);

@@ -41,12 +41,12 @@ static void be_bf16(vn_tensor *t)
 /* Reads weight i back from the device. */
 static uint16_t *halves_there(vn_gpu *g, int i)
 {
-	const vn_weight_place *at = &g->weights.at[i];
-	vn_encoder            *e = &g->encoder;
-	const int              cur = e->cur;
-	uint16_t              *h = malloc(at->bytes);
-	vn_buffer              back;
-	vn_error               err = { "" };
+	const vn_gpu_weight_place *at = &g->weights.at[i];
+	vn_encoder                *e = &g->encoder;
+	const int                  cur = e->cur;
+	uint16_t                  *h = malloc(at->bytes);
+	vn_buffer                  back;
+	vn_error                   err = { "" };
 
 	CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&g->device, &back, VN_FOR_READBACK, at->bytes, false, "back", &err), VN_OK);
 	vn_encode_begin(e);
@@ -110,24 +110,24 @@ static void check_bf16(vn_gpu_options o, const bool *bf16, const char *first)
 /* Straight into device memory, and through an upload buffer that takes a few pieces. */
 static void every_bfloat16_becomes_the_half_that_the_host_makes_of_it(void)
 {
-	const VkDeviceSize upload = vn_weights_upload;
-	const int64_t      panel = vn_weights_panel;
+	const VkDeviceSize upload = vn_gpu_weights_upload;
+	const int64_t      panel = vn_gpu_weights_panel;
 	for (int d = 0; d < n_devices_; d++)
 		for (int guard = 0; guard < 2; guard++)
 			for (int hide = 0; hide < 2; hide++) {
 				vn_gpu_options o = on(d, F16);
 				o.guard = guard;
 				vn_device_hide_memory = hide;
-				vn_weights_halves_there = true;
-				vn_weights_panel = hide ? 256 : panel;
-				vn_weights_upload = hide ? 8192 : upload;
+				vn_gpu_weights_halves_there = true;
+				vn_gpu_weights_panel = hide ? 256 : panel;
+				vn_gpu_weights_upload = hide ? 8192 : upload;
 				check_bf16(o, (bool[]) { true, true, false }, "0.table");
 				check_bf16(o, (bool[]) { false, true, false }, "0.transposed"); /* counted after the last */
-				vn_weights_halves_there = false;                                /* as the device does it */
+				vn_gpu_weights_halves_there = false;                            /* as the device does it */
 				check_bf16(o, (bool[]) { true, true, false }, "0.table");
 				vn_device_hide_memory = false;
-				vn_weights_panel = panel;
-				vn_weights_upload = upload;
+				vn_gpu_weights_panel = panel;
+				vn_gpu_weights_upload = upload;
 			}
 }
 
@@ -253,8 +253,8 @@ static vn_plan *transposed_plan(void)
 /* In pieces of 256 numbers, of which a few fit into the upload buffer. */
 static void weights_arrive_the_same_in_any_pieces(void)
 {
-	const VkDeviceSize upload = vn_weights_upload;
-	const int64_t      panel = vn_weights_panel;
+	const VkDeviceSize upload = vn_gpu_weights_upload;
+	const int64_t      panel = vn_gpu_weights_panel;
 	for (int d = 0; d < n_devices_; d++)
 		for (int i = 0; i < 4; i++) {
 			model m;
@@ -263,14 +263,14 @@ static void weights_arrive_the_same_in_any_pieces(void)
 			bool *want = want_all(m.plan, false);
 			gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, T, 1, &a);
 			vn_device_hide_memory = i & 2;
-			vn_weights_panel = 256;
-			vn_weights_upload = 2048;
+			vn_gpu_weights_panel = 256;
+			vn_gpu_weights_upload = 2048;
 			vn_gpu_options o = on(d, F16);
 			o.threads = 3;
 			gpu_run(&m, o, want, VN_ROWS_ALL, T, 1, &b);
 			vn_device_hide_memory = false;
-			vn_weights_panel = panel;
-			vn_weights_upload = upload;
+			vn_gpu_weights_panel = panel;
+			vn_gpu_weights_upload = upload;
 			CU_ASSERT_EQUAL(different(&a, &b, want), 0);
 			keep_stop(&a);
 			keep_stop(&b);

@@ -35,11 +35,11 @@ static void the_tokens_that_are_looked_at_reach_from_the_first_to_the_last(void)
 {
 	const vn_tested_product p = { .T = 100, .M = 1000, .R = 8, .C = 128 }, one = { .T = 1, .M = 3, .R = 1, .C = 3 };
 
-	CU_ASSERT_EQUAL(vn_product_row(&p, 0), 0);
-	CU_ASSERT_EQUAL(vn_product_row(&p, 7), 99);
-	CU_ASSERT_EQUAL(vn_product_channel(&p, 127), 992);
-	CU_ASSERT_EQUAL(vn_product_row(&one, 0), 0);
-	CU_ASSERT_EQUAL(vn_product_channel(&one, 2), 2);
+	CU_ASSERT_EQUAL(vn_tested_product_row(&p, 0), 0);
+	CU_ASSERT_EQUAL(vn_tested_product_row(&p, 7), 99);
+	CU_ASSERT_EQUAL(vn_tested_product_channel(&p, 127), 992);
+	CU_ASSERT_EQUAL(vn_tested_product_row(&one, 0), 0);
+	CU_ASSERT_EQUAL(vn_tested_product_channel(&one, 2), 2);
 }
 
 int main(void)

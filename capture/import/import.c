@@ -175,7 +175,7 @@ static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, speak
 {
 	vn_like like;
 	vn_like_init(&like, NULL, i->plan, 1);
-	vn_map_use      use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? print_trouble : NULL, .context = s };
+	vn_name_map_use use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? print_trouble : NULL, .context = s };
 	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
 	if (!st && asked && use.mapped + use.ignored == 0)
 		return unless_dry(i,

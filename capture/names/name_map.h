@@ -11,7 +11,7 @@
 
 #include "capture/view/like.h"
 
-typedef struct vn_map_rule {
+typedef struct vn_name_map_rule {
 	int    line, column;
 	char  *from; /* the glob */
 	char **plus; /* further names to add to it, without wildcards */
@@ -33,12 +33,12 @@ typedef struct vn_map_rule {
 	bool   fallback;    /* applies only if no other tensor is that checkpoint */
 	/* if another tensor is that checkpoint, this one must have the same numbers */
 	bool   copy;
-} vn_map_rule;
+} vn_name_map_rule;
 
 typedef struct vn_name_map {
-	char        *path, *name;
-	vn_map_rule *rule;
-	int          n;
+	char             *path, *name;
+	vn_name_map_rule *rule;
+	int               n;
 } vn_name_map;
 
 /* Opens one of vernier's own maps by its name without .yaml ("hf"); if vernier has no such map, it
@@ -52,15 +52,15 @@ void      vn_name_map_destroy(vn_name_map *m);
 vn_status vn_name_map_fit(const char *const *name, int n, const char **best, int *fits, vn_error *err);
 
 /* Does the rule's glob match? *n: the number that {n} stands for; -1: there is no {n}. */
-bool        vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n);
+bool        vn_name_map_rule_match(const vn_name_map_rule *rule, const char *name, int *n);
 /* Expands {n}, {n-1}, {n+1}... in a pattern, into `to` (room bytes). Returns false if it is too
  * long or a number is below 0. */
-bool        vn_map_name(const char *pattern, int n, char *to, size_t room);
+bool        vn_name_map_name(const char *pattern, int n, char *to, size_t room);
 /* Returns the first such {...} in a pattern, or NULL. *length: its length; *add: what it adds to
  * n. */
-const char *vn_map_number(const char *pattern, size_t *length, int *add);
+const char *vn_name_map_number(const char *pattern, size_t *length, int *add);
 
-typedef struct vn_map_use {
+typedef struct vn_name_map_use {
 	const vn_like *like; /* the lengths of axes */
 	/* receives decisions made by content; NULL */
 	void (*say)(void *context, const char *words);
@@ -71,7 +71,7 @@ typedef struct vn_map_use {
 	int   mapped, ignored, left;
 	/* out: matched, but left out because another tensor is that checkpoint */
 	int   spare;
-} vn_map_use;
+} vn_name_map_use;
 
 /* Replaces *r by a derived recording with the names of the map; if no rule matches, *r stays as it
  * is. The caller closes *r, also after a failure, when it may be NULL.
@@ -82,6 +82,6 @@ typedef struct vn_map_use {
  *
  * Errors   two tensors that become one, copies that differ, parts that do not add up, an `either`
  *          that cannot be decided: file, line and column of the rule. */
-vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *use, vn_error *err);
+vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_name_map_use *use, vn_error *err);
 
 #endif

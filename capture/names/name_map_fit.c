@@ -9,7 +9,7 @@ static bool is_known(const vn_name_map *m, const char *name)
 	int n;
 
 	for (int i = 0; i < m->n; i++)
-		if (vn_map_rule_match(&m->rule[i], name, &n))
+		if (vn_name_map_rule_match(&m->rule[i], name, &n))
 			return true;
 	return false;
 }

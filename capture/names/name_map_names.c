@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *vn_map_number(const char *pattern, size_t *length, int *add)
+const char *vn_name_map_number(const char *pattern, size_t *length, int *add)
 {
 	enum { MOST_ADD = 9999 };
 	for (const char *at = pattern; (at = strstr(at, "{n")); at += 2) {
@@ -31,11 +31,11 @@ static bool is_index(int n, int add)
 	return is >= 0 && is <= INT32_MAX;
 }
 
-bool vn_map_counts_from(const char *pattern, int n)
+bool vn_name_map_counts_from(const char *pattern, int n)
 {
 	size_t length;
 	int    add;
-	return !pattern || n < 0 || !vn_map_number(pattern, &length, &add) || is_index(n, add);
+	return !pattern || n < 0 || !vn_name_map_number(pattern, &length, &add) || is_index(n, add);
 }
 
 /* Writes n with at least this many digits. */
@@ -43,7 +43,7 @@ static bool write_name(const char *pattern, int n, int digits, char *to, size_t 
 {
 	size_t      of = 0;
 	int         add = 0;
-	const char *at = n >= 0 ? vn_map_number(pattern, &of, &add) : NULL;
+	const char *at = n >= 0 ? vn_name_map_number(pattern, &of, &add) : NULL;
 	if (at && !is_index(n, add))
 		return false;
 	const int length = at ? snprintf(to, room, "%.*s%0*d%s", (int)(at - pattern), pattern, digits, n + add, at + of)
@@ -51,7 +51,7 @@ static bool write_name(const char *pattern, int n, int digits, char *to, size_t 
 	return length >= 0 && (size_t)length < room;
 }
 
-bool vn_map_name(const char *pattern, int n, char *to, size_t room)
+bool vn_name_map_name(const char *pattern, int n, char *to, size_t room)
 {
 	return write_name(pattern, n, 0, to, room);
 }
@@ -67,7 +67,7 @@ static bool match_number(const char *pattern, const char *digits, int n_digits, 
 }
 
 /* digits: number of digits of {n} in the name. */
-static bool match_pattern(const vn_map_rule *rule, const char *name, int *n, int *digits)
+static bool match_pattern(const vn_name_map_rule *rule, const char *name, int *n, int *digits)
 {
 	const char  *at = strstr(rule->from, "{n}");
 	const size_t plain = strcspn(rule->from, "*?{");
@@ -95,13 +95,13 @@ static bool match_pattern(const vn_map_rule *rule, const char *name, int *n, int
 	return false;
 }
 
-bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n)
+bool vn_name_map_rule_match(const vn_name_map_rule *rule, const char *name, int *n)
 {
 	int digits;
 	return match_pattern(rule, name, n, &digits);
 }
 
-bool vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room)
+bool vn_name_map_term(const vn_name_map_rule *rule, int k, const char *name, char *to, size_t room)
 {
 	int n, digits;
 	return match_pattern(rule, name, &n, &digits) && write_name(rule->plus[k], n, digits, to, room);

@@ -11,19 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
+vn_status vn_name_map_fail(const vn_name_map_job *j, int rule, const char *format, ...)
 {
 	char    text[400];
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	const vn_map_rule *k = &j->m->rule[rule < 0 ? 0 : rule];
+	const vn_name_map_rule *k = &j->m->rule[rule < 0 ? 0 : rule];
 	return vn_fail(j->err, VN_ERR_MISMATCH, "%s:%d:%d: %s: %s", j->m->path, k->line, k->column, vn_recording_path(j->r),
 	               text);
 }
 
-static vn_looks looks_of(const vn_map_job *j, const char *name, int step)
+static vn_looks looks_of(const vn_name_map_job *j, const char *name, int step)
 {
 	return vn_like_of(j->use->like, name, vn_recording_step(j->r, step));
 }
@@ -54,11 +54,12 @@ static void set_axes(vn_entry *e, const char *axes)
 
 /* Keeps a tensor with a shape that does not fit the axes of its rule. The rule's axes stay as its
  * label, so that it is not mistaken for the checkpoint. */
-static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e, const char *said)
+static vn_status keep_shape(vn_name_map_job *j, const vn_name_map_outcome *o, vn_entry *e, const char *said)
 {
-	const vn_map_rule *k = &j->m->rule[o->rule];
+	const vn_name_map_rule *k = &j->m->rule[o->rule];
 	if (k->n_plus || k->cut || k->each)
-		return vn_map_fail(j, o->rule, "the shape of %s is not '%s'", vn_recording_entry(j->r, o->entry)->name, said);
+		return vn_name_map_fail(j, o->rule, "the shape of %s is not '%s'", vn_recording_entry(j->r, o->entry)->name,
+		                        said);
 	set_axes(e, said);
 	return vn_derive_keep(j->made, e, 0, o->entry, j->err);
 }
@@ -78,7 +79,7 @@ static bool target_dims(const vn_dims *from, const char *axes, vn_dims *to, char
 }
 
 /* Takes this outcome's index of the axis of `each`; returns its offset. */
-static int64_t take_index(const vn_map_rule *k, const vn_map_outcome *o, vn_dims *from)
+static int64_t take_index(const vn_name_map_rule *k, const vn_name_map_outcome *o, vn_dims *from)
 {
 	if (!k->each)
 		return 0;
@@ -87,7 +88,7 @@ static int64_t take_index(const vn_map_rule *k, const vn_map_outcome *o, vn_dims
 	return o->n * a->stride;
 }
 
-static void limit_cut_axis(const vn_map_rule *k, vn_looks *w, vn_dims *from)
+static void limit_cut_axis(const vn_name_map_rule *k, vn_looks *w, vn_dims *from)
 {
 	/* Limits the axis to the whole length, which a rank may have gathered already.
 	 * One rank's part is shorter. */
@@ -101,13 +102,14 @@ static void limit_cut_axis(const vn_map_rule *k, vn_looks *w, vn_dims *from)
 		from->atom[i].size = most;
 }
 
-static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
+static vn_status place_whole(vn_name_map_job *j, const vn_name_map_outcome *o)
 {
-	const vn_map_rule *k = &j->m->rule[o->rule];
-	const vn_entry    *e = vn_recording_entry(j->r, o->entry);
-	char               as[VN_NAME_MAX];
-	if (!vn_map_name(k->again ? k->again : o->name, o->n, as, sizeof as))
-		return vn_map_fail(j, o->rule, "the name that %s has again has more than %d bytes", e->name, VN_NAME_MAX - 1);
+	const vn_name_map_rule *k = &j->m->rule[o->rule];
+	const vn_entry         *e = vn_recording_entry(j->r, o->entry);
+	char                    as[VN_NAME_MAX];
+	if (!vn_name_map_name(k->again ? k->again : o->name, o->n, as, sizeof as))
+		return vn_name_map_fail(j, o->rule, "the name that %s has again has more than %d bytes", e->name,
+		                        VN_NAME_MAX - 1);
 	vn_looks    w = looks_of(j, as, e->step);
 	vn_entry    made = rename_entry(e, as);
 	vn_dims     from, to;
@@ -145,9 +147,10 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 	memcpy(all, piece, (size_t)n * sizeof *all);
 	for (int i = 0; i < k->n_plus; i++) {
 		char      term[VN_NAME_MAX];
-		const int other = vn_map_term(k, i, e->name, term, sizeof term) ? vn_recording_find(j->r, e->step, term) : -1;
+		const int other = vn_name_map_term(k, i, e->name, term, sizeof term) ? vn_recording_find(j->r, e->step, term)
+		                                                                     : -1;
 		if (other < 0 || !vn_shape_equal(&vn_recording_entry(j->r, other)->shape, &e->shape)) {
-			st = vn_map_fail(j, o->rule, "%s and %s are to be added, but their shapes differ", term, e->name);
+			st = vn_name_map_fail(j, o->rule, "%s and %s are to be added, but their shapes differ", term, e->name);
 			goto done;
 		}
 		for (int p = 0; p < n; p++) {
@@ -202,43 +205,43 @@ static bool replace_along(vn_looks *w, const vn_dims *from, int along, const vn_
 	return true;
 }
 
-static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
+static vn_status place_part(vn_name_map_job *j, const vn_name_map_outcome *o)
 {
-	const vn_map_rule *k = &j->m->rule[o->rule];
-	const vn_entry    *e = vn_recording_entry(j->r, o->entry);
-	vn_looks           own = looks_of(j, o->name, e->step);
-	vn_dims            from, to, mine;
-	vn_shape           shape;
-	int64_t            before = 0, total = 0;
-	char               text[80];
-	const char        *why;
+	const vn_name_map_rule *k = &j->m->rule[o->rule];
+	const vn_entry         *e = vn_recording_entry(j->r, o->entry);
+	vn_looks                own = looks_of(j, o->name, e->step);
+	vn_dims                 from, to, mine;
+	vn_shape                shape;
+	int64_t                 before = 0, total = 0;
+	char                    text[80];
+	const char             *why;
 
 	if (!vn_dims_parse(k->axes, &from, &why) || !vn_dims_fit(&from, &e->shape, vn_looks_size, &own))
-		return vn_map_fail(j, o->rule, "the shape of %s is not '%s'", e->name, k->axes);
+		return vn_name_map_fail(j, o->rule, "the shape of %s is not '%s'", e->name, k->axes);
 	const int64_t start = take_index(k, o, &from);
 	const int     along = vn_dims_find(&from, k->along);
 	for (int i = 0; i < k->n_parts; i++) {
 		char name[VN_NAME_MAX];
-		vn_map_name(k->parts[i], o->n, name, sizeof name);
+		vn_name_map_name(k->parts[i], o->n, name, sizeof name);
 		vn_looks      w = looks_of(j, name, e->step);
 		const int64_t n = *w.axes && target_dims(&from, w.axes, &to, text, sizeof text) ? part_size(&w, &from, &to)
 		                                                                                : -1;
 		if (n < 0)
-			return vn_map_fail(j, o->rule, "how much of %s is %s is unknown: %s", e->name, name,
-			                   j->use->like->recording ? "the other recording has neither that tensor nor a plan"
-			                                           : "give --model MODEL");
+			return vn_name_map_fail(j, o->rule, "how much of %s is %s is unknown: %s", e->name, name,
+			                        j->use->like->recording ? "the other recording has neither that tensor nor a plan"
+			                                                : "give --model MODEL");
 		before += i < o->part ? n : 0;
 		total += n;
 	}
 	if (total != from.atom[along].size)
-		return vn_map_fail(j, o->rule, "%s has %" PRId64 " numbers along %s, its parts take %" PRId64, e->name,
-		                   from.atom[along].size, k->along, total);
+		return vn_name_map_fail(j, o->rule, "%s has %" PRId64 " numbers along %s, its parts take %" PRId64, e->name,
+		                        from.atom[along].size, k->along, total);
 	if (!target_dims(&from, own.axes, &to, text, sizeof text) || !replace_along(&own, &from, along, &to, &mine))
-		return vn_map_fail(j, o->rule, "%s cannot be cut out of %s", o->name, e->name);
+		return vn_name_map_fail(j, o->rule, "%s cannot be cut out of %s", o->name, e->name);
 	int       n;
 	vn_piece *piece = vn_dims_pieces(&mine, &to, 0, o->entry, &shape, &n);
 	if (!piece)
-		return vn_map_fail(j, o->rule, "%s cannot be cut out of %s: their axes do not fit", o->name, e->name);
+		return vn_name_map_fail(j, o->rule, "%s cannot be cut out of %s: their axes do not fit", o->name, e->name);
 	for (int i = 0; i < n; i++)
 		piece[i].from += start + before * from.atom[along].stride;
 	vn_entry made = rename_entry(e, o->name);
@@ -249,7 +252,7 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 	return st;
 }
 
-vn_status vn_map_place(vn_map_job *j, const vn_map_outcome *o)
+vn_status vn_name_map_place(vn_name_map_job *j, const vn_name_map_outcome *o)
 {
 	if (o->rule == VN_MAP_LEFT)
 		return vn_derive_keep(j->made, vn_recording_entry(j->r, o->entry), 0, o->entry, j->err);

@@ -17,10 +17,10 @@
 enum { MOST_RULES = 4096, MOST_NAMES = 16 };
 
 typedef struct map_reader {
-	vn_yaml     *y;
-	vn_name_map *m;
-	vn_map_rule *rule;
-	bool         had_ignore, had_fallback, had_copy;
+	vn_yaml          *y;
+	vn_name_map      *m;
+	vn_name_map_rule *rule;
+	bool              had_ignore, had_fallback, had_copy;
 } map_reader;
 
 static vn_status number_of(map_reader *r, const char *text, int *times)
@@ -28,7 +28,7 @@ static vn_status number_of(map_reader *r, const char *text, int *times)
 	const char *p = text;
 	size_t      length;
 	int         add;
-	for (*times = 0; (p = vn_map_number(p, &length, &add)); p += length)
+	for (*times = 0; (p = vn_name_map_number(p, &length, &add)); p += length)
 		++*times;
 	return *times > 1 ? vn_yaml_fail(r->y, "'%.80s': {n} twice", text) : VN_OK;
 }
@@ -41,9 +41,9 @@ static vn_status check_glob(map_reader *r, const char *text, int *times)
 	size_t    length;
 	int       add = 0;
 	vn_status st = number_of(r, text, times);
-	if (!st && *times && vn_map_number(text, &length, &add) && length > 3)
+	if (!st && *times && vn_name_map_number(text, &length, &add) && length > 3)
 		return vn_yaml_fail(r->y, "'%.80s': from can contain {n} only; {n-1} and {n+1} belong in to", text);
-	if (!st && !vn_map_name(text, 1, plain, sizeof plain))
+	if (!st && !vn_name_map_name(text, 1, plain, sizeof plain))
 		return vn_yaml_fail(r->y, "a name of more than %d bytes", VN_GLOB_MAX);
 	return !st && vn_glob_check(plain, &why) ? vn_yaml_fail(r->y, "'%.80s': %.200s", text, why.text) : st;
 }
@@ -57,8 +57,8 @@ static vn_status check_name(map_reader *r, const char *key, const char *text)
 	const vn_status st = number_of(r, text, &times);
 	if (st)
 		return st;
-	vn_map_number(text, &length, &add);
-	if (!*text || !vn_map_name(text, add < 0 ? -add : 1, plain, sizeof plain) || strpbrk(plain, "*?{},"))
+	vn_name_map_number(text, &length, &add);
+	if (!*text || !vn_name_map_name(text, add < 0 ? -add : 1, plain, sizeof plain) || strpbrk(plain, "*?{},"))
 		return vn_yaml_fail(
 			r->y, "%s: '%.80s' is not a name; expected one without wildcards, {n} (or {n-1}, {n+1}) for the layer", key,
 			text);
@@ -142,7 +142,7 @@ static vn_status alternative_key(void *context, const char *key, int line, int c
 	return vn_yaml_fail_at(a->r->y, line, column, "unknown key '%.60s'; each of either has to and axes", key);
 }
 
-static vn_status read_either(map_reader *r, vn_map_rule *rule)
+static vn_status read_either(map_reader *r, vn_name_map_rule *rule)
 {
 	vn_status st = VN_OK;
 	int       n = 0;
@@ -167,9 +167,9 @@ static vn_status read_either(map_reader *r, vn_map_rule *rule)
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
 {
-	map_reader  *r = context;
-	vn_map_rule *rule = r->rule;
-	int          times;
+	map_reader       *r = context;
+	vn_name_map_rule *rule = r->rule;
+	int               times;
 
 	if (strcmp(key, "from") == 0) {
 		const vn_status st = vn_yaml_copy(r->y, key, &rule->from);
@@ -235,34 +235,48 @@ static bool same_words(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Returns what is wrong with the keys of a rule together; NULL: nothing. */
+static const char *wrong_keys(const vn_name_map_rule *k)
+{
+	if (!k->from)
+		return "a rule without from";
+	if (k->ignore && (k->to || k->either[0] || k->parts))
+		return "ignore cannot be combined with to";
+	if (!k->ignore && !k->to && !k->either[0] && !k->parts)
+		return "a rule without to, either, parts or ignore";
+	if (k->either[0] && (k->to || k->parts || k->n_plus || k->axes))
+		return "either cannot be combined with to, axes, parts or plus";
+	if (k->parts && !k->along)
+		return "parts without along";
+	if (k->along && !k->parts)
+		return "along without parts";
+	if (k->parts && !has_axis(k->axes, k->along))
+		return "parts: along is not one of axes";
+	if (k->each && !has_whole_axis(k->axes, k->each))
+		return "each is not one of axes, or is part of one";
+	if (k->each && same_words(k->each, k->along))
+		return "each and along are the same axis";
+	if (k->each && (k->n_plus || k->cut || k->ignore || k->either[0]))
+		return "each cannot be combined with plus, cut, either or ignore";
+	if (k->cut && k->axes && !has_axis(k->axes, k->cut))
+		return "cut is not one of axes";
+	if (k->to_axes && !k->axes)
+		return "to_axes without axes";
+	if (k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]))
+		return "copy cannot be combined with fallback, parts, plus or either";
+	if (k->again && (!k->to || k->fallback || k->copy))
+		return "again needs to, and cannot be combined with fallback or copy";
+	return k->to_axes && k->parts ? "to_axes cannot be combined with parts" : NULL;
+}
+
 /* Checks the keys of a rule against each other. */
 static vn_status check_rule(map_reader *r)
 {
-	const vn_map_rule *k = r->rule;
-	int                in = 0, out;
-	vn_status          st = VN_OK;
-	const char        *wrong = !k->from                                           ? "a rule without from"
-	                           : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore cannot be combined with to"
-	                           : !k->ignore && !k->to && !k->either[0] && !k->parts
-	                               ? "a rule without to, either, parts or ignore"
-	                           : k->either[0] && (k->to || k->parts || k->n_plus || k->axes)
-	                               ? "either cannot be combined with to, axes, parts or plus"
-	                           : k->parts && !k->along                        ? "parts without along"
-	                           : k->along && !k->parts                        ? "along without parts"
-	                           : k->parts && !has_axis(k->axes, k->along)     ? "parts: along is not one of axes"
-	                           : k->each && !has_whole_axis(k->axes, k->each) ? "each is not one of axes, or is part "
-	                                                                            "of one"
-	                           : k->each && same_words(k->each, k->along)     ? "each and along are the same axis"
-	                           : k->each && (k->n_plus || k->cut || k->ignore || k->either[0])
-	                               ? "each cannot be combined with plus, cut, either or ignore"
-	                           : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is not one of axes"
-	                           : k->to_axes && !k->axes                          ? "to_axes without axes"
-	                           : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0])
-	                               ? "copy cannot be combined with fallback, parts, plus or either"
-	                           : k->again && (!k->to || k->fallback || k->copy)
-	                               ? "again needs to, and cannot be combined with fallback or copy"
-	                           : k->to_axes && k->parts ? "to_axes cannot be combined with parts"
-	                                                    : NULL;
+	const vn_name_map_rule *k = r->rule;
+	int                     in = 0, out;
+	vn_status               st = VN_OK;
+	const char             *wrong = wrong_keys(k);
+
 	if (wrong)
 		return vn_yaml_fail_at(r->y, k->line, k->column, "%s", wrong);
 	const char *const all[] = { k->to, k->again, k->either[0], k->either[1] };
@@ -279,7 +293,7 @@ static vn_status check_rule(map_reader *r)
 			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has {n}, from has none", text);
 	}
 	for (int i = 0; !st && i < r->m->n - 1; i++) {
-		const vn_map_rule *old = &r->m->rule[i];
+		const vn_name_map_rule *old = &r->m->rule[i];
 		if (strcmp(old->from, k->from) == 0 && same_words(old->op, k->op) && same_words(old->family, k->family))
 			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has a rule already, in line %d", k->from,
 			                       old->line);
@@ -301,13 +315,13 @@ static vn_status read_rules(void *context)
 			return VN_OK;
 		if (m->n == MOST_RULES)
 			return vn_yaml_fail(r->y, "more than %d rules", MOST_RULES);
-		vn_map_rule *more = vn_grown(m->rule, (size_t)m->n, sizeof *more);
+		vn_name_map_rule *more = vn_grown(m->rule, (size_t)m->n, sizeof *more);
 		if (!more)
 			return vn_yaml_no_memory(r->y);
 		m->rule = more;
 		r->rule = &m->rule[m->n++];
 		r->had_ignore = r->had_fallback = r->had_copy = false;
-		*r->rule = (vn_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };
+		*r->rule = (vn_name_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };
 		if ((st = vn_yaml_map(r->y, "a rule (from, to...)", rule_key, r)) || (st = check_rule(r)))
 			return st;
 	}
@@ -387,7 +401,7 @@ void vn_name_map_destroy(vn_name_map *m)
 	if (!m)
 		return;
 	for (int i = 0; i < m->n; i++) {
-		vn_map_rule *k = &m->rule[i];
+		vn_name_map_rule *k = &m->rule[i];
 		free(k->from);
 		free_names(k->plus, k->n_plus);
 		free(k->to);

@@ -23,7 +23,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 	for (int64_t m = 0; m < p->M; m++) {
 		const double b = vn_number_at(p->bias, m);
 		for (int64_t t = 0; t < p->T; t++) {
-			const double e = vn_product_error(p, t, m);
+			const double e = vn_tested_product_error(p, t, m);
 			eb += e * b;
 			bb += b * b;
 			ee += e * e;
@@ -32,7 +32,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 	const double more = eb / bb;
 	if (!(ee - more * eb <= NUMBER_LEAVES * ee))
 		return VN_OK;
-	vn_hypothesis h = vn_product_with(p, VN_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
+	vn_hypothesis h = vn_tested_product_with(p, VN_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
 	return vn_fit_digits(p->t, &h, 1 + more, err);
 }
 
@@ -54,7 +54,7 @@ static bool solve_missing(const vn_tested_product *p, int n, double missing[RANK
 				for (int64_t j = i * each; j < (i + 1) * each; j++)
 					part[i] += p->x[r * p->N + j] * p->wc[c * p->N + j];
 			}
-			part[n] = p->bias ? vn_number_at(p->bias, vn_product_channel(p, c)) : 0;
+			part[n] = p->bias ? vn_number_at(p->bias, vn_tested_product_channel(p, c)) : 0;
 			for (int i = 0; i < k; i++) {
 				missing[i] -= part[i] * p->error[r * p->C + c];
 				for (int j = 0; j < k; j++)
@@ -97,12 +97,13 @@ static vn_status fit_tail(vn_tested_product *p, vn_error *err)
 		least = fmin(least, left);
 	}
 	free(part);
-	if (!(least <= NUMBER_LEAVES * vn_product_error_sum(p)))
+	if (!(least <= NUMBER_LEAVES * vn_tested_product_error_sum(p)))
 		return VN_OK;
-	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_product_may_have(p, VN_MISTAKE_P15)) {
+	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_tested_product_may_have(p, VN_MISTAKE_P15)) {
 		const int         n = (int)(p->N / best);
 		const vn_rank_sum all_but_last = { n, (1u << (n - 1)) - 1, false };
-		vn_hypothesis     rank = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&all_but_last));
+		vn_hypothesis     rank = vn_tested_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
+		                                                vn_rank_sum_number(&all_but_last));
 		rank.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		const vn_status st = vn_try(p->t, &rank, err);
 		if (st)
@@ -118,7 +119,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= RANKS && vn_product_may_have(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
+	for (int n = 2; !st && n <= RANKS && vn_tested_product_may_have(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
 		double      gone[RANKS + 1];
 		vn_rank_sum sum = { .ranks = n };
 		int         there = 0;
@@ -131,7 +132,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 		if (!clear || !there || there == n)
 			continue;
 		sum.no_bias = gone[n] > 0.5;
-		vn_hypothesis h = vn_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
+		vn_hypothesis h = vn_tested_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
 		h.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		st = vn_try(p->t, &h, err);
 	}
@@ -145,7 +146,7 @@ static bool channel_is_off(const vn_tested_product *p, int64_t channel)
 	double dd = 0, yy = 0;
 
 	for (int64_t t = 0; t < p->T; t++) {
-		const double e = vn_product_error(p, t, channel), y = vn_number_at(p->own, t * p->M + channel);
+		const double e = vn_tested_product_error(p, t, channel), y = vn_number_at(p->own, t * p->M + channel);
 		dd += e * e;
 		yy += y * y;
 	}
@@ -156,17 +157,18 @@ static bool channel_is_off(const vn_tested_product *p, int64_t channel)
  * or (in the second half) to the last. */
 static vn_status fit_shards(vn_tested_product *p, vn_error *err)
 {
-	const bool gate = vn_product_may_have(p, VN_MISTAKE_P17_GATE), last = p->point == VN_POINT_UP_PROJ;
+	const bool gate = vn_tested_product_may_have(p, VN_MISTAKE_P17_GATE), last = p->point == VN_POINT_UP_PROJ;
 	int64_t    right = 0;
 
-	if (!gate && !vn_product_may_have(p, VN_MISTAKE_P17))
+	if (!gate && !vn_tested_product_may_have(p, VN_MISTAKE_P17))
 		return VN_OK;
 	while (right < p->M && !channel_is_off(p, last ? p->M - 1 - right : right))
 		right++;
 	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
 	if (ranks < 2 || ranks > RANKS || p->M % ranks)
 		return VN_OK;
-	vn_hypothesis h = vn_product_with(p, VN_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17, (double)ranks);
+	vn_hypothesis h = vn_tested_product_with(p, VN_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17,
+	                                         (double)ranks);
 	return vn_try(p->t, &h, err);
 }
 
@@ -182,7 +184,7 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.point[p->t->x->point].step);
 	double         ee = 0;
 
-	if (!vn_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
+	if (!vn_tested_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
 		return VN_OK;
 	for (int64_t i = 0; i < p->R * p->C; i++)
 		ee += p->error[i] * p->error[i];
@@ -190,14 +192,14 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 		double dd = 0;
 		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
 			for (int64_t c = 0; c < p->C; c++) {
-				const int64_t t = vn_product_row(p, r), m = vn_product_channel(p, c);
+				const int64_t t = vn_tested_product_row(p, r), m = vn_tested_product_channel(p, c);
 				const double  d = vn_number_at(p->cand, t * p->M + m) -
 				                 vn_number_at(p->own, index_of_joined(p, n, t, m));
 				dd += d * d;
 			}
 		if (p->M % n || !(dd <= NUMBER_LEAVES * ee))
 			continue;
-		vn_hypothesis h = vn_product_with(p, VN_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
+		vn_hypothesis h = vn_tested_product_with(p, VN_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
 		return vn_try(p->t, &h, err);
 	}
 	return VN_OK;
@@ -218,7 +220,7 @@ static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, 
 			double dd = 0;
 			for (int64_t r = 0; r < p->R && dd < least; r++)
 				for (int64_t m = 0; m < each; m++) {
-					const int64_t row = vn_product_row(p, r) * p->M;
+					const int64_t row = vn_tested_product_row(p, r) * p->M;
 					const double bias = less ? vn_number_at(p->bias, i * each + m) - vn_number_at(p->bias, j * each + m)
 					                         : 0,
 								 d = vn_number_at(p->cand, row + i * each + m) -
@@ -283,8 +285,10 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t m = 0; m < p->M; m++)
-			ee += vn_product_error(p, vn_product_row(p, r), m) * vn_product_error(p, vn_product_row(p, r), m);
-	for (int n = 2; !st && n <= most && vn_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t); n++) {
+			ee += vn_tested_product_error(p, vn_tested_product_row(p, r), m) *
+			      vn_tested_product_error(p, vn_tested_product_row(p, r), m);
+	for (int n = 2; !st && n <= most && vn_tested_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t);
+	     n++) {
 		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
 			int  from[RANKS];
 			bool moved = false;
@@ -316,7 +320,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	double        least = (double)INFINITY, ee = 0;
 	int64_t       best = 0;
 
-	if (!vn_product_may_have(p, VN_MISTAKE_W18) || rows * width > VN_PRODUCT_MATRIX_MOST || p->M < LOOKED_AT)
+	if (!vn_tested_product_may_have(p, VN_MISTAKE_W18) || rows * width > VN_PRODUCT_MATRIX_MOST || p->M < LOOKED_AT)
 		return VN_OK;
 	double *w = malloc((size_t)(rows * width) * sizeof *w);
 	if (!w)
@@ -330,7 +334,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 				for (int64_t k = 0; k < p->N; k++)
 					y += p->x[r * p->N + k] *
 					     number_of_padded(w, width, by, transposed ? k * width + m : m * width + k);
-				y -= vn_number_at(p->cand, vn_product_row(p, r) * p->M + m);
+				y -= vn_number_at(p->cand, vn_tested_product_row(p, r) * p->M + m);
 				dd += y * y;
 			}
 		ee = by ? ee : dd;
@@ -342,7 +346,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	free(w);
 	if (!(least <= NUMBER_LEAVES * ee))
 		return VN_OK;
-	vn_hypothesis h = vn_product_with(p, VN_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
+	vn_hypothesis h = vn_tested_product_with(p, VN_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
 	return vn_try(p->t, &h, err);
 }
 
@@ -366,9 +370,9 @@ vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 	vn_tested_product p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 	vn_status         st;
 
-	if (!vn_product_open(&p, plan->value[t->site->target].node))
+	if (!vn_tested_product_open(&p, plan->value[t->site->target].node))
 		return VN_OK;
-	st = vn_product_read(&p, err);
+	st = vn_tested_product_read(&p, err);
 	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_answered(t); i++)
 		st = fits[i](&p, err);
 	free(p.x);

@@ -23,11 +23,11 @@ static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, 
 	for (int64_t r = 0; r < p->R; r++)
 		vn_edited_input(edit, 0, x + r * p->N, p->N);
 	for (int64_t c = 0; c < p->C; c++) {
-		const int64_t m = vn_product_channel(p, c);
+		const int64_t m = vn_tested_product_channel(p, c);
 		const double  b = p->bias ? vn_number_at(p->bias, m) : 0;
 		vn_edited_row(&e, edit, m, w);
 		for (int64_t r = 0; r < p->R; r++) {
-			double y = b - vn_number_at(p->cand, vn_product_row(p, r) * p->M + m);
+			double y = b - vn_number_at(p->cand, vn_tested_product_row(p, r) * p->M + m);
 			for (int64_t k = 0; k < p->N; k++)
 				y += x[r * p->N + k] * w[k];
 			left += y * y;
@@ -48,8 +48,10 @@ static bool find_crossed_ranks(const vn_tested_product *p, int n, int from[VN_CR
 
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t c = 0; c < p->C; c++) {
-			const double bias = p->bias ? vn_number_at(p->bias, vn_product_channel(p, c)) : 0,
-						 y = vn_number_at(p->cand, vn_product_row(p, r) * p->M + vn_product_channel(p, c)) - bias;
+			const double bias = p->bias ? vn_number_at(p->bias, vn_tested_product_channel(p, c)) : 0,
+						 y = vn_number_at(p->cand,
+			                              vn_tested_product_row(p, r) * p->M + vn_tested_product_channel(p, c)) -
+			                 bias;
 			for (int i = 0; i < k; i++) {
 				part[i] = 0;
 				for (int64_t j = 0; j < each; j++)
@@ -152,7 +154,7 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 	for (int64_t t = 0; p->bias && t < p->T; t++)
 		for (int64_t m = 0; m < p->M; m++) {
 			const double x = vn_number_at(p->own, t * p->M + m) - vn_number_at(p->bias, m),
-						 e = vn_product_error(p, t, m);
+						 e = vn_tested_product_error(p, t, m);
 			xy += x * (x + e);
 			xx += x * x;
 			ee += e * e;
@@ -192,7 +194,7 @@ vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
 	free(w);
 	if (!x || !w)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
-	if (!(least < vn_product_error_sum(p) / 4))
+	if (!(least < vn_tested_product_error_sum(p) / 4))
 		return VN_OK;
 	return vn_try_format(p->t, &h, &h.change.matrix.format,
 	                     h.change.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32, err);

@@ -7,34 +7,34 @@
 enum { PRODUCT_ROWS = 8, CHANNELS = 128 }; /* rows and channels of a product that are tested */
 #define WHOLE 0.1                          /* a coefficient this near to 0 or 1 counts as 0 or 1 */
 
-int64_t vn_product_row(const vn_tested_product *p, int64_t i)
+int64_t vn_tested_product_row(const vn_tested_product *p, int64_t i)
 {
 	return p->R < 2 ? 0 : (p->T - 1) * i / (p->R - 1);
 }
 
-int64_t vn_product_channel(const vn_tested_product *p, int64_t c)
+int64_t vn_tested_product_channel(const vn_tested_product *p, int64_t c)
 {
 	return p->M * c / p->C;
 }
 
-double vn_product_error(const vn_tested_product *p, int64_t row, int64_t channel)
+double vn_tested_product_error(const vn_tested_product *p, int64_t row, int64_t channel)
 {
 	return vn_number_at(p->cand, row * p->M + channel) - vn_number_at(p->own, row * p->M + channel);
 }
 
-vn_hypothesis vn_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number)
+vn_hypothesis vn_tested_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number)
 {
 	return (vn_hypothesis) { .finding = finding,
 		                     .node = p->node,
 		                     .change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
 }
 
-bool vn_product_may_have(const vn_tested_product *p, vn_mistake fault)
+bool vn_tested_product_may_have(const vn_tested_product *p, vn_mistake fault)
 {
 	return !vn_fault_why_not(vn_mistake_fault(fault), p->t->site->plan, p->node);
 }
 
-double vn_product_error_sum(const vn_tested_product *p)
+double vn_tested_product_error_sum(const vn_tested_product *p)
 {
 	double ee = 0;
 
@@ -77,7 +77,7 @@ bool vn_is_whole(double x)
 	return fabs(x - round(x)) < WHOLE && round(x) >= 0 && round(x) <= 1;
 }
 
-bool vn_product_open(vn_tested_product *p, int node)
+bool vn_tested_product_open(vn_tested_product *p, int node)
 {
 	const vn_plan *plan = p->t->site->plan;
 	const vn_node *n = &plan->node[node];
@@ -99,7 +99,7 @@ bool vn_product_open(vn_tested_product *p, int node)
 	       (!n->c.linear.transposed || p->N * p->M <= VN_PRODUCT_MATRIX_MOST);
 }
 
-vn_status vn_product_read(vn_tested_product *p, vn_error *err)
+vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err)
 {
 	const int64_t first = p->t->site->first;
 	vn_tensor     x;
@@ -117,21 +117,24 @@ vn_status vn_product_read(vn_tested_product *p, vn_error *err)
 	}
 	for (int64_t r = 0; r < p->R; r++)
 		vn_to_f64(p->x + r * p->N,
-		          (const char *)x.data + (size_t)((first + vn_product_row(p, r)) * p->N) * vn_dtype_size(x.dtype),
+		          (const char *)x.data +
+		              (size_t)((first + vn_tested_product_row(p, r)) * p->N) * vn_dtype_size(x.dtype),
 		          x.dtype, (size_t)p->N);
 	for (int64_t c = 0; !p->n->c.linear.transposed && c < p->C; c++)
 		vn_to_f64(p->wc + c * p->N,
-		          (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(vn_product_channel(p, c) * p->N)),
+		          (const char *)p->w->data +
+		              vn_dtype_bytes(p->w->dtype, (size_t)(vn_tested_product_channel(p, c) * p->N)),
 		          p->w->dtype, (size_t)p->N);
 	for (int64_t k = 0; p->n->c.linear.transposed && k < p->N; k++) {
 		vn_to_f64(row, (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(k * p->M)), p->w->dtype,
 		          (size_t)p->M);
 		for (int64_t c = 0; c < p->C; c++)
-			p->wc[c * p->N + k] = row[vn_product_channel(p, c)];
+			p->wc[c * p->N + k] = row[vn_tested_product_channel(p, c)];
 	}
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t c = 0; c < p->C; c++)
-			p->error[r * p->C + c] = vn_product_error(p, vn_product_row(p, r), vn_product_channel(p, c));
+			p->error[r * p->C + c] = vn_tested_product_error(p, vn_tested_product_row(p, r),
+			                                                 vn_tested_product_channel(p, c));
 	free(row);
 	return VN_OK;
 }

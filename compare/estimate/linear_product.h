@@ -22,21 +22,21 @@ typedef struct vn_tested_product {
 
 /* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are
  * set. */
-bool      vn_product_open(vn_tested_product *p, int node);
+bool      vn_tested_product_open(vn_tested_product *p, int node);
 /* Reads the sample: x, wc and error, which the caller frees. */
-vn_status vn_product_read(vn_tested_product *p, vn_error *err);
+vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err);
 
 /* Return the token of the i-th sampled row, and the channel of the c-th sampled channel. */
-int64_t vn_product_row(const vn_tested_product *p, int64_t i);
-int64_t vn_product_channel(const vn_tested_product *p, int64_t c);
+int64_t vn_tested_product_row(const vn_tested_product *p, int64_t i);
+int64_t vn_tested_product_channel(const vn_tested_product *p, int64_t c);
 /* Return candidate - expected at a row and channel; and the sum of its squares over the sample. */
-double  vn_product_error(const vn_tested_product *p, int64_t row, int64_t channel);
-double  vn_product_error_sum(const vn_tested_product *p);
+double  vn_tested_product_error(const vn_tested_product *p, int64_t row, int64_t channel);
+double  vn_tested_product_error_sum(const vn_tested_product *p);
 
 /* Returns the hypothesis of a catalogue row with this number; and whether that row applies to the
  * product. */
-vn_hypothesis vn_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number);
-bool          vn_product_may_have(const vn_tested_product *p, vn_mistake fault);
+vn_hypothesis vn_tested_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number);
+bool          vn_tested_product_may_have(const vn_tested_product *p, vn_mistake fault);
 
 /* Solves the n equations a x = b, whose x is left in b. Returns false if they do not determine
  * x. */

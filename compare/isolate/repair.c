@@ -60,7 +60,7 @@ static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, 
 	vn_runner_foresee(a->x, a->left + a->more);
 	if (!(st = vn_runner_run(a->x, on, &fresh, err)))
 		st = keep_outcome(a, on, &fresh, err);
-	vn_trial_finish(&fresh);
+	vn_isolate_trial_finish(&fresh);
 	*t = st ? NULL : recall_trial(a, on);
 	return st;
 }
@@ -73,7 +73,7 @@ static vn_status ask_runner(void *ctx, const bool *on, bool again, bool *good, v
 	const vn_status         st = again ? vn_runner_run(a->x, on, &fresh, err) : run_set(a, on, &t, err);
 
 	*good = t && t->within;
-	vn_trial_finish(&fresh);
+	vn_isolate_trial_finish(&fresh);
 	return st;
 }
 
@@ -321,7 +321,7 @@ vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *
 	*r = (vn_repair) { 0 };
 	st = a.on ? find_repair(&a, own, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 	for (int i = 0; i < a.n_past; i++) {
-		vn_trial_finish(&a.past[i].t);
+		vn_isolate_trial_finish(&a.past[i].t);
 		free(a.past[i].on);
 	}
 	free(a.past);
@@ -332,8 +332,8 @@ vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *
 void vn_repair_finish(vn_repair *r)
 {
 	vn_isolated_finish(&r->found);
-	vn_trial_finish(&r->plain);
-	vn_trial_finish(&r->whole);
+	vn_isolate_trial_finish(&r->plain);
+	vn_isolate_trial_finish(&r->whole);
 	for (int i = 0; i < r->n_own; i++) {
 		free(r->own[i].globs);
 		free(r->own[i].on);

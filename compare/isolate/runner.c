@@ -142,7 +142,7 @@ static vn_status new_trial(const vn_runner *x, vn_isolate_trial *t, vn_error *er
 {
 	const size_t n = (size_t)x->n + 1;
 
-	vn_trial_finish(t);
+	vn_isolate_trial_finish(t);
 	t->kl = NAN;
 	t->bad = calloc(n, sizeof *t->bad);
 	t->origin = calloc(n, sizeof *t->origin);
@@ -150,7 +150,7 @@ static vn_status new_trial(const vn_runner *x, vn_isolate_trial *t, vn_error *er
 	return t->bad && t->origin && t->error ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 }
 
-void vn_trial_finish(vn_isolate_trial *t)
+void vn_isolate_trial_finish(vn_isolate_trial *t)
 {
 	free(t->bad);
 	free(t->origin);

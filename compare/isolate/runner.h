@@ -81,8 +81,8 @@ char     *vn_runner_switch(const vn_runner *x, const bool *on);
 /* States about how many runs follow the next one, for the progress on the terminal. */
 void      vn_runner_foresee(vn_runner *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
- * vn_trial_finish afterwards. */
+ * vn_isolate_trial_finish afterwards. */
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err);
-void      vn_trial_finish(vn_isolate_trial *t);
+void      vn_isolate_trial_finish(vn_isolate_trial *t);
 
 #endif

@@ -34,7 +34,7 @@ static void add_note(void *context, const char *words)
 
 static vn_status map_names(opened_side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
 {
-	vn_map_use      use = { .like = &s->like, .say = add_note, .context = s };
+	vn_name_map_use use = { .like = &s->like, .say = add_note, .context = s };
 	const vn_status st = vn_name_map_apply(m, r, &use, err);
 	if (st)
 		return st;

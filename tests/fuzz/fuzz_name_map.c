@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (int i = 0; i < m->n; i++)
 		for (size_t k = 0; k < sizeof name / sizeof *name; k++)
-			if (vn_map_rule_match(&m->rule[i], name[k], &n) && m->rule[i].to &&
-			    vn_map_name(m->rule[i].to, n, to, sizeof to) &&
+			if (vn_name_map_rule_match(&m->rule[i], name[k], &n) && m->rule[i].to &&
+			    vn_name_map_name(m->rule[i].to, n, to, sizeof to) &&
 			    (!*to || strchr(to, '*') || (n >= 0 && strchr(to, '{'))))
 				abort(); /* a name that is none */
 	vn_name_map_destroy(m);
