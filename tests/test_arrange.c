@@ -53,6 +53,29 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 	}
 }
 
+static void the_inverse_of_an_order_leads_back(void)
+{
+	static const vn_arrange row[] = {
+		{ VN_ARRANGE_TRANSPOSED, .a = 2, .b = 3, .each = 2, .before = 1 },
+		{ VN_ARRANGE_ROUND, .a = 5, .period = 7 },
+		{ VN_ARRANGE_REVERSED, .each = 2, .period = 6 },
+		{ VN_ARRANGE_EXCHANGED, .a = 0, .b = 2, .each = 3 },
+		{ VN_ARRANGE_MOVED, .a = -3 },
+	};
+	enum { N = 15 };
+
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+		const vn_arrange back = vn_arrange_back(&row[k]);
+		int              inside = 0;
+		for (int64_t i = 0; i < N; i++) {
+			const int64_t from = vn_arranged(&row[k], i, N);
+			CU_ASSERT_TRUE(from < 0 || vn_arranged(&back, from, N) == i);
+			inside += from >= 0;
+		}
+		CU_ASSERT_EQUAL(inside, row[k].rule == VN_ARRANGE_MOVED ? N - 3 : N);
+	}
+}
+
 /* Element (a,b,c) of the source is 100 a + 10 b + c. */
 static void axes_are_read_in_another_order_and_back(void)
 {
@@ -82,6 +105,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(each_rule_takes_its_numbers_from_where_it_says),
+		TEST(the_inverse_of_an_order_leads_back),
 		TEST(axes_are_read_in_another_order_and_back),
 		CU_TEST_INFO_NULL,
 	};

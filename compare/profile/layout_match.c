@@ -3,7 +3,7 @@
 #include "compare/profile/layout_match.h"
 
 #include "capture/recording/numbers.h"
-#include "compare/text/columns.h"
+#include "compare/text/arrangements.h"
 #include "compare/comparison/checkpoint.h"
 
 #include "libref/base/text.h"
@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SHIFT_MAX = 2 };
 
 #define LIKELY_NMSE 0.05 /* nmse of a layout match */
 #define BETTER      16.0 /* how many times better than in the candidate's own place */
@@ -34,29 +32,38 @@ typedef struct search {
 	vn_layout_match     *best;
 } search;
 
-/* ---- a map from the candidate's positions to the reference's --------------------------------- */
+/* ---- a map from the reference's positions to the candidate's --------------------------------- */
 
 typedef struct map {
-	vn_layout_kind kind;
-	const search  *s;
-	vn_permutation axes; /* PERMUTED: from the candidate's axes to the reference's */
-	int            axis; /* SHIFTED, REVERSED, COLUMNS: the axis */
-	vn_arrange     along;
+	const search         *s;
+	const vn_arrangement *by;    /* NULL: each number in its own place */
+	vn_permutation        axes;  /* VN_ARRANGED_AXES */
+	vn_arrange            along; /* else */
+	int64_t               inner; /* numbers for each index of the axis */
 } map;
+
+static map map_back(const search *s, const vn_arrangement *by)
+{
+	map m = { .s = s, .by = by, .inner = 1 };
+	if (by->kind == VN_ARRANGED_AXES) {
+		m.axes = vn_permutation_back(s->shape, by->order);
+		return m;
+	}
+	m.along = vn_arrange_back(&by->along);
+	for (int i = by->axis + 1; i < s->shape->rank; i++)
+		m.inner *= s->shape->dim[i];
+	return m;
+}
 
 /* Offset in the candidate of the reference's element `at`; -1: none. */
 static int64_t map_index(const map *m, int64_t at)
 {
-	const vn_shape *shape = m->s->shape;
-	int64_t         inner = 1;
-	if (m->kind == VN_LAYOUT_MATCH_OTHER)
+	if (!m->by)
 		return at;
-	if (m->kind == VN_LAYOUT_MATCH_PERMUTED)
+	if (m->by->kind == VN_ARRANGED_AXES)
 		return vn_permuted(&m->axes, at);
-	for (int i = m->axis + 1; i < shape->rank; i++)
-		inner *= shape->dim[i];
-	const int64_t n = shape->dim[m->axis], i = at / inner % n, to = vn_arranged(&m->along, i, n);
-	return to < 0 ? -1 : at + (to - i) * inner;
+	const int64_t n = m->s->shape->dim[m->by->axis], i = at / m->inner % n, to = vn_arranged(&m->along, i, n);
+	return to < 0 ? -1 : at + (to - i) * m->inner;
 }
 
 static double drawn_nmse(const map *m, vn_numbers *ref)
@@ -74,9 +81,8 @@ static double drawn_nmse(const map *m, vn_numbers *ref)
  * lengths are usually even), because each element is read separately. */
 static double whole_nmse(const map *m, vn_numbers *ref)
 {
-	const int64_t step = m->kind == VN_LAYOUT_MATCH_PERMUTED && !vn_numbers_are_few(m->s->cand)
-	                         ? m->s->n / VN_SAMPLED_MOST | 1
-	                         : 1;
+	const bool    scattered = m->by && m->by->kind == VN_ARRANGED_AXES && !vn_numbers_are_few(m->s->cand);
+	const int64_t step = scattered ? m->s->n / VN_SAMPLED_MOST | 1 : 1;
 	vn_sampled    x = { 0 };
 	for (int64_t i = 0; i < m->s->n; i += step) {
 		const int64_t to = map_index(m, i);
@@ -86,10 +92,15 @@ static double whole_nmse(const map *m, vn_numbers *ref)
 	return vn_sampled_nmse(&x);
 }
 
-/* Whether a match is good enough to report and better than the best so far. */
+/* The nmse that is good enough to report and better than the best so far. */
+static double limit_of_match(const search *s)
+{
+	return fmin(s->limit, s->best->kind == VN_LAYOUT_MATCH_NOTHING ? s->limit : s->best->nmse / 2);
+}
+
 static bool is_better(const search *s, const map *m, vn_numbers *ref, double *nmse)
 {
-	const double limit = fmin(s->limit, s->best->kind == VN_LAYOUT_MATCH_NOTHING ? s->limit : s->best->nmse / 2);
+	const double limit = limit_of_match(s);
 	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
 }
 
@@ -115,10 +126,12 @@ static void write_label(const vn_entry *e, char text[VN_LABEL])
 	vn_text_clean(text, VN_LABEL);
 }
 
+/* Finds the nearest checkpoint of the reference, which is only reported. rearrange.c blames the
+ * recorder, so it needs equal bits with a checkpoint of the candidate. */
 static vn_status try_others(search *s, vn_error *err)
 {
 	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; each read loads its neighbours too */
-	const map m = { .kind = VN_LAYOUT_MATCH_OTHER, .s = s };
+	const map m = { .s = s };
 	int64_t   looked = 0;
 	char      text[VN_LABEL];
 	vn_status st = VN_OK;
@@ -186,80 +199,50 @@ static void name_axes(const char *axes, const int *order, int rank, char *text, 
 	}
 }
 
-static void try_permuted(search *s)
+static void set_arrangement(search *s, const vn_arrangement *a, double nmse)
 {
-	enum { AXES_MOST = 4 }; /* axes at most */
-	static const int orders[][AXES_MOST] = {
-		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 },
-		{ 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
-	};
-	const vn_shape *shape = s->shape;
-	char            names[96];
-	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
-		map    m = { .kind = VN_LAYOUT_MATCH_PERMUTED, .s = s };
-		double nmse;
-		bool   fits = shape->rank > 1 && shape->rank <= AXES_MOST, moves = false;
-		for (int i = 0; i < AXES_MOST; i++)
-			fits = fits && (i < shape->rank || orders[k][i] == i);
-		for (int i = 0; fits && i < shape->rank; i++)
-			moves = moves || (orders[k][i] != i && shape->dim[i] > 1);
-		if (!fits || !moves)
-			continue;
-		m.axes = vn_permutation_back(shape, orders[k]);
-		if (!is_better(s, &m, s->ref, &nmse))
-			continue;
-		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
-		set_match(s, VN_LAYOUT_MATCH_PERMUTED, nmse,
-		          "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", names, nmse, s->own);
-		memcpy(s->best->order, orders[k], sizeof orders[k]);
-	}
-}
+	const char *axes = vn_entry_axes(s->re);
+	char        text[240];
 
-/* Tries the halves of a rotated pair side by side or half a head apart, and gate and up interleaved
- * or one after the other. */
-static void try_regrouped(search *s)
-{
-	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
-	char          text[240];
-	double        nmse;
-	for (int order = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && order < VN_N_COLUMNS; order++) {
-		const map m = { .kind = VN_LAYOUT_MATCH_COLUMNS,
-			            .s = s,
-			            .axis = s->shape->rank - 1,
-			            .along = vn_columns_arranged((vn_column_order)order, width) };
-		if (!is_better(s, &m, s->ref, &nmse))
-			continue;
-		vn_say_columns((vn_column_order)order, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
+	switch (a->kind) {
+	case VN_ARRANGED_AXES:
+		name_axes(axes, a->order, s->shape->rank, text, sizeof text);
+		set_match(s, VN_LAYOUT_MATCH_PERMUTED, nmse,
+		          "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", text, nmse, s->own);
+		memcpy(s->best->order, a->order, sizeof a->order);
+		break;
+	case VN_ARRANGED_COLUMNS:
+		vn_say_columns((vn_column_order)a->number, axes, s->shape->rank, text, sizeof text);
 		set_match(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
 		          "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
-		          vn_columns_name((vn_column_order)order), nmse, s->own, text);
-		s->best->order[0] = order;
+		          vn_columns_name((vn_column_order)a->number), nmse, s->own, text);
+		s->best->order[0] = a->number;
+		break;
+	case VN_ARRANGED_MOVED:
+		set_match(s, VN_LAYOUT_MATCH_SHIFTED, nmse,
+		          "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
+		          a->number > 0 ? '+' : '-', abs(a->number), nmse, s->own);
+		s->best->shift = a->number;
+		break;
+	case VN_ARRANGED_REVERSED:
+		set_match(s, VN_LAYOUT_MATCH_REVERSED, nmse,
+		          "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
+		break;
 	}
 }
 
-static void try_shifted(search *s)
+static void try_arrangements(search *s)
 {
-	const int axis = vn_token_axis(vn_entry_axes(s->re), s->shape->rank);
-	double    nmse;
-	if (axis < 0)
-		return;
-	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
-		const map m = {
-			.kind = VN_LAYOUT_MATCH_SHIFTED, .s = s, .axis = axis, .along = { VN_ARRANGE_MOVED, .a = -shift }
-		};
-		if (!shift || !is_better(s, &m, s->ref, &nmse))
-			continue;
-		set_match(s, VN_LAYOUT_MATCH_SHIFTED, nmse,
-		          "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
-		          shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
-		s->best->shift = shift;
+	vn_arrangement list[VN_ARRANGEMENTS];
+	const int      token = vn_token_axis(vn_entry_axes(s->re), s->shape->rank);
+	const int      n = vn_arrangements(VN_ARRANGED_RECORDING, s->shape, token, list);
+	double         nmse;
+
+	for (int i = 0; i < n; i++) {
+		const map m = map_back(s, &list[i]);
+		if (is_better(s, &m, s->ref, &nmse))
+			set_arrangement(s, &list[i], nmse);
 	}
-	const map m = {
-		.kind = VN_LAYOUT_MATCH_REVERSED, .s = s, .axis = axis, .along = { VN_ARRANGE_REVERSED, .each = 1 }
-	};
-	if (is_better(s, &m, s->ref, &nmse))
-		set_match(s, VN_LAYOUT_MATCH_REVERSED, nmse,
-		          "its rows are those of the reference in reverse order (nmse %.2g, %.2g as recorded)", nmse, s->own);
 }
 
 /* Numbers sampled at the same places in every head of both sides: (heads, count) each.
@@ -301,43 +284,32 @@ static void say_order(const int *order, int n, char *text, size_t room)
 
 static vn_status try_heads(search *s, vn_error *err)
 {
-	static const char *const names[] = { "head", "kv_head", "lin_head", "lin_key" };
-	const vn_shape          *shape = s->shape;
-	char                     text[80];
-	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-		const int axis = vn_axes_find(vn_entry_axes(s->re), names[k]);
-		if (axis < 0 || axis >= shape->rank || shape->dim[axis] < 2 || shape->dim[axis] > VN_LAYOUT_MATCH_HEADS_MAX)
-			continue;
-		const int n = (int)shape->dim[axis];
-		int       order[VN_LAYOUT_MATCH_HEADS_MAX] = { 0 };
-		double    worst = 0;
-		bool      moved = false;
-		int64_t   count;
-		double   *x = draw_heads(s, axis, &count);
-		if (!x)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d heads", n);
-		for (int h = 0; h < n; h++) {
-			double best = INFINITY;
-			for (int g = 0; g < n; g++) {
-				const double e = head_nmse(x + g * count, x + (n + h) * count, count);
-				if (e < best) {
-					best = e;
-					order[h] = g;
-				}
-			}
-			worst = fmax(worst, best);
-			moved = moved || order[h] != h;
-		}
-		free(x);
-		const double limit = fmin(s->limit, s->best->kind == VN_LAYOUT_MATCH_NOTHING ? s->limit : s->best->nmse / 2);
-		if (!moved || worst > limit)
-			continue;
-		say_order(order, n, text, sizeof text);
-		set_match(s, VN_LAYOUT_MATCH_HEADS, worst,
-		          "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst,
-		          s->own);
-		memcpy(s->best->order, order, sizeof order);
+	const int axis = vn_head_axis(VN_ARRANGED_RECORDING, vn_entry_axes(s->re), s->shape);
+	int       order[VN_HEADS_ORDERED] = { 0 };
+	char      text[80];
+	double    worst = 0;
+	bool      moved = false;
+	int64_t   count;
+
+	if (axis < 0)
+		return VN_OK;
+	const int n = (int)s->shape->dim[axis];
+	double   *x = draw_heads(s, axis, &count);
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d heads", n);
+	vn_nearest_rows(x + n * count, x, 1, n, count, order);
+	for (int h = 0; h < n; h++) {
+		worst = fmax(worst, head_nmse(x + order[h] * count, x + (n + h) * count, count));
+		moved = moved || order[h] != h;
 	}
+	free(x);
+	if (!moved || worst > limit_of_match(s))
+		return VN_OK;
+	say_order(order, n, text, sizeof text);
+	set_match(s, VN_LAYOUT_MATCH_HEADS, worst,
+	          "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst,
+	          s->own);
+	memcpy(s->best->order, order, sizeof order);
 	return VN_OK;
 }
 
@@ -362,9 +334,7 @@ vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r,
 	s.cand = s.ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
 	st = s.cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st) {
-		try_permuted(&s);
-		try_regrouped(&s);
-		try_shifted(&s);
+		try_arrangements(&s);
 		if (!(st = try_heads(&s, err)) && !(st = try_others(&s, err)))
 			st = s.ref->st ? s.ref->st : s.cand->st;
 		try_own(&s);

@@ -5,8 +5,8 @@
  *
  *   - another checkpoint: captured before or after the right operation, a stale or overwritten
  *     buffer, the next value in place
- *   - its own axes, or the two halves of its columns, in another order
- *   - its rows one or two tokens away, or in reverse
+ *   - its own axes, columns or tokens in another order (text/arrangements.h), where tokens from
+ *     outside may hold anything
  *   - its heads in another order
  *
  * A resemblance counts if its nmse is at most 0.05, and at most a sixteenth of the nmse under the
@@ -22,6 +22,7 @@
 #define VN_COMPARE_LAYOUT_MATCH_H
 
 #include "compare/comparison/comparison.h"
+#include "compare/text/arrangements.h"
 
 typedef enum vn_layout_kind {
 	VN_LAYOUT_MATCH_NOTHING,
@@ -35,14 +36,12 @@ typedef enum vn_layout_kind {
 	VN_LAYOUT_MATCH_HEADS     /* head h is the reference's head order[h] */
 } vn_layout_kind;
 
-#define VN_LAYOUT_MATCH_HEADS_MAX 128
-
 typedef struct vn_layout_match {
 	vn_layout_kind kind;
 	int            entry; /* in the reference, or (VN_LAYOUT_MATCH_OWN) in the candidate */
 	int            shift;
-	int            order[VN_LAYOUT_MATCH_HEADS_MAX]; /* of axes or of heads */
-	double         nmse;                             /* against what it resembles */
+	int            order[VN_HEADS_ORDERED]; /* of axes or of heads */
+	double         nmse;                    /* against what it resembles */
 	/* "the numbers are those of layer1.attn_context ..."; "": no resemblance */
 	char           words[300];
 } vn_layout_match;

@@ -4,76 +4,44 @@
 #include "compare/hypothesis/catalogue.h"
 #include "compare/rearrange/rearrange_number.h"
 #include "compare/hypothesis/score.h"
+#include "compare/text/arrangements.h"
 
-#include "libref/base/arrange.h"
 #include "libref/base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHIFT_MAX = 4 };
-
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* Writes row from(i) as row i; zeros if from(i) is -1. There are `outer` blocks of `rows` rows. */
+/* Writes row from[i] as row i. There are `outer` blocks of `rows` rows. */
 static void gather_rows(vn_rearranged *r, int64_t outer, int64_t rows, const int *from)
 {
 	const int64_t row = r->n / outer / rows;
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < rows; i++) {
-			const int64_t to = (o * rows + i) * row;
-			for (int k = 0; k < 2; k++) {
-				double       *y = k ? r->b : r->a;
-				const double *x = k ? r->fine : r->own;
-				if (from[i] < 0)
-					memset(y + to, 0, (size_t)row * sizeof *y);
-				else
-					memcpy(y + to, x + (o * rows + from[i]) * row, (size_t)row * sizeof *y);
-			}
+			const int64_t to = (o * rows + i) * row, at = (o * rows + from[i]) * row;
+			memcpy(r->a + to, r->own + at, (size_t)row * sizeof *r->a);
+			memcpy(r->b + to, r->fine + at, (size_t)row * sizeof *r->b);
 		}
-}
-
-/* For each row of the candidate along an axis, the row of the unmodified result that is nearest
- * to it. */
-static void find_nearest_heads(const vn_rearranged *r, int64_t outer, int64_t rows, int *from)
-{
-	const int64_t row = r->n / outer / rows;
-	for (int64_t i = 0; i < rows; i++) {
-		from[i] = (int)i; /* for NaN, which has no distance */
-		double least = (double)INFINITY;
-		for (int64_t j = 0; j < rows; j++) {
-			double dd = 0;
-			for (int64_t o = 0; o < outer && dd < least; o++)
-				for (int64_t k = 0; k < row; k++) {
-					const double d = r->cand[(o * rows + i) * row + k] - r->own[(o * rows + j) * row + k];
-					dd += d * d;
-				}
-			if (dd < least) {
-				least = dd;
-				from[i] = (int)j;
-			}
-		}
-	}
 }
 
 static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_HEADS_REORDERED };
-	int          *from = h.change.result.list, axis = 0;
-	int64_t       outer = 1;
-	bool          moved = false;
+	_Static_assert((int)VN_HEADS_ORDERED <= (int)VN_LIST_MOST, "a hypothesis holds the order of all heads");
+	vn_hypothesis   h = { .finding = VN_HEADS_REORDERED };
+	const vn_shape *s = &r->like->shape;
+	const int       axis = vn_head_axis(VN_ARRANGED_RESULT, axes, s);
+	int            *from = h.change.result.list;
+	int64_t         outer = 1;
+	bool            moved = false;
 
-	for (size_t n; axis < r->like->shape.rank; axis++) {
-		const char *word = vn_axes_word(axes, axis, &n);
-		if (n >= 4 && strncmp(word + n - 4, "head", 4) == 0)
-			break;
-		outer *= r->like->shape.dim[axis];
-	}
-	if (axis >= r->like->shape.rank || r->like->shape.dim[axis] < 2 || r->like->shape.dim[axis] > VN_LIST_MOST)
+	if (axis < 0)
 		return VN_OK;
-	const int64_t H = r->like->shape.dim[axis];
-	find_nearest_heads(r, outer, H, from);
+	for (int i = 0; i < axis; i++)
+		outer *= s->dim[i];
+	const int64_t H = s->dim[axis];
+	vn_nearest_rows(r->cand, r->own, outer, H, r->n / outer / H, from);
 	for (int64_t i = 0; i < H; i++)
 		moved = moved || from[i] != i;
 	if (!moved)
@@ -83,62 +51,61 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 	return vn_rearranged_judge_order(r, &h, err);
 }
 
-static vn_status try_rows(vn_rearranged *r, vn_hypothesis h, vn_arrange order, vn_error *err)
+/* If the run continued with these numbers, the recording is not at fault. */
+static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int rank)
 {
-	const int64_t T = r->like->shape.dim[0];
-	int          *from = malloc((size_t)T * sizeof *from);
+	const vn_plan *plan = r->t->site->plan;
+	const bool     joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
 
-	if (!from)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows");
-	for (int64_t i = 0; i < T; i++)
-		from[i] = (int)vn_arranged(&order, i, T);
-	gather_rows(r, 1, T, from);
-	free(from);
-	return vn_rearranged_judge_order(r, &h, err);
+	if (r->t->consumed != VN_CONSUMED_AS_RECORDED)
+		return VN_AXES_RECORDED;
+	if (joined && order[0] == 0 && order[1] == 2)
+		return VN_AXES_OF_HEADS;
+	return joined && rank == 3 && order[0] == 1 && order[1] == 0 ? VN_AXES_BEFORE_TOKENS : VN_AXES;
 }
 
-/* Tries rows moved by some places. Rows from outside are zeros, or repeat the first or last row. */
-static vn_status try_moved_rows(vn_rearranged *r, const char *axes, vn_error *err)
+static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement *a)
 {
-	static const vn_arrange_rule ways[] = { VN_ARRANGE_MOVED, VN_ARRANGE_ROUND, VN_ARRANGE_SHIFTED };
-	const int64_t                T = r->like->shape.dim[0];
-	const bool                   tokens = strncmp(axes, "token", 5) == 0;
-	vn_status                    st = VN_OK;
+	const int     rank = r->like->shape.rank;
+	vn_hypothesis h = { .finding = a->kind == VN_ARRANGED_MOVED ? VN_TOKENS_MOVED : VN_TOKENS_REVERSED,
+		                .change.result.number = a->number };
 
-	for (int by = -SHIFT_MAX; !st && T > 2 * SHIFT_MAX && tokens && by <= SHIFT_MAX; by++)
-		for (size_t i = 0; !st && by && i < sizeof ways / sizeof *ways; i++)
-			st = try_rows(r, (vn_hypothesis) { .finding = VN_TOKENS_MOVED, .change.result.number = by },
-			              (vn_arrange) { .rule = ways[i], .a = by }, err);
-	if (!st && T > 2 && tokens)
-		st = try_rows(r, (vn_hypothesis) { .finding = VN_TOKENS_REVERSED },
-		              (vn_arrange) { .rule = VN_ARRANGE_REVERSED }, err);
-	return st;
+	if (a->kind == VN_ARRANGED_AXES) {
+		h.finding = finding_of_axes(r, a->order, rank);
+		h.recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS;
+		h.change.result.n = rank;
+		memcpy(h.change.result.list, a->order, (size_t)rank * sizeof *a->order);
+	}
+	return h;
 }
 
-static vn_status try_transposed_axes(vn_rearranged *r, vn_error *err)
+static void arrange_result(vn_rearranged *r, const vn_arrangement *a)
 {
-	/* If the run continued with these numbers, the recording is not at fault. */
-	const vn_plan   *plan = r->t->site->plan;
-	const bool       joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
-	static const int orders[][4] = { { 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 } };
-	const vn_shape  *s = &r->like->shape;
-	vn_status        st = VN_OK;
+	const vn_shape *s = &r->like->shape;
 
-	for (size_t i = 0; !st && i < (s->rank == 2 ? 1u : sizeof orders / sizeof *orders); i++) {
-		const bool inside = joined && orders[i][0] == 0 && orders[i][1] == 2,
-				   outside = joined && i == 0 && s->rank == 3;
-		vn_hypothesis h = { .finding = r->t->consumed != VN_CONSUMED_AS_RECORDED ? VN_AXES_RECORDED
-			                           : inside                                  ? VN_AXES_OF_HEADS
-			                           : outside                                 ? VN_AXES_BEFORE_TOKENS
-			                                                                     : VN_AXES,
-			                .recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS,
-			                .change.result.n = s->rank };
-		if (s->rank < 2 || s->rank > 3)
-			return VN_OK;
-		const vn_permutation axes = vn_permutation_of(s, orders[i]);
+	if (a->kind == VN_ARRANGED_AXES) {
+		const vn_permutation axes = vn_permutation_of(s, a->order);
 		vn_permute(r->a, r->own, &axes);
 		vn_permute(r->b, r->fine, &axes);
-		memcpy(h.change.result.list, orders[i], (size_t)s->rank * sizeof *orders[i]);
+		return;
+	}
+	const size_t rows = (size_t)s->dim[a->axis], row = (size_t)r->n / rows * sizeof *r->a;
+	vn_arrange_bytes(r->a, r->own, &a->along, 1, rows, row);
+	vn_arrange_bytes(r->b, r->fine, &a->along, 1, rows, row);
+}
+
+static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *err)
+{
+	/* Attention scores have their heads first. They are the largest results, and each try measures
+	 * all of a result, so their tokens are not moved. */
+	const int      token = vn_axes_find(axes, "token") == 0 ? 0 : -1;
+	vn_arrangement list[VN_ARRANGEMENTS];
+	const int      n = vn_arrangements(VN_ARRANGED_RESULT, &r->like->shape, token, list);
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && i < n; i++) {
+		vn_hypothesis h = hypothesis_of(r, &list[i]);
+		arrange_result(r, &list[i]);
 		st = vn_rearranged_judge_order(r, &h, err);
 	}
 	return st;
@@ -186,6 +153,8 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
 	return vn_plan_root(p, v) == vn_plan_root(p, sum->in[0]);
 }
 
+/* Only equal bits with a checkpoint of the candidate show a wrong recording. layout_match.c reports
+ * a checkpoint of the reference that is near. */
 static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
@@ -237,7 +206,7 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 	if (!st)
 		st = vn_rearrange_one_value(&r, err);
 	if (!st && !vn_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
-	    !(st = try_moved_rows(&r, axes, err)) && !(st = try_transposed_axes(&r, err)))
+	    !(st = try_arrangements(&r, axes, err)))
 		st = try_another_checkpoint(&r, err);
 	free(r.own);
 	free(r.fine);

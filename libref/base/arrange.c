@@ -1,6 +1,7 @@
 /* arrange.c: see arrange.h. */
 #include "libref/base/arrange.h"
 
+#include <assert.h>
 #include <string.h>
 
 static int64_t clamp_index(int64_t i, int64_t n)
@@ -50,6 +51,19 @@ int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n)
 		return i;
 	const int64_t from = source_in_period(m, at, period);
 	return from < 0 ? -1 : i - at + from;
+}
+
+vn_arrange vn_arrange_back(const vn_arrange *m)
+{
+	vn_arrange back = *m;
+
+	assert(m->rule != VN_ARRANGE_SHIFTED && m->rule != VN_ARRANGE_PADDED && m->rule != VN_ARRANGE_PARTS);
+	if (m->rule == VN_ARRANGE_TRANSPOSED) {
+		back.a = m->b;
+		back.b = m->a;
+	} else if (m->rule == VN_ARRANGE_ROUND || m->rule == VN_ARRANGE_MOVED)
+		back.a = -m->a;
+	return back; /* REVERSED and EXCHANGED are their own inverses */
 }
 
 /* outer axes, indices [from, to) of n */

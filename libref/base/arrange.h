@@ -40,7 +40,10 @@ typedef struct vn_arrange {
 } vn_arrange;
 
 /* Returns the index that index i of n comes from; -1: from none, the number there is 0. */
-int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
+int64_t    vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
+/* Returns the inverse of a rule that has one: all but SHIFTED, PADDED and PARTS. That of MOVED
+ * leaves out what moved outside. */
+vn_arrange vn_arrange_back(const vn_arrange *m);
 
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece);
