@@ -132,12 +132,12 @@ static bool extension_present(const char *layer, const char *name)
 static vn_status check_validation(bool installed, vn_error *err)
 {
 	if (!installed)
-		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
+		return vn_fail(err, VN_ERR_DEVICE, "--validate: the layer " VALIDATION " is not installed");
 	/* Without it the layer checks calls, but not data races between them. */
 	if (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
 		return vn_fail(err, VN_ERR_DEVICE,
-		               "validation was asked for and this " VALIDATION
-		               " cannot watch synchronisation: it has no " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+		               "--validate: the layer " VALIDATION
+		               " is too old to watch synchronisation: it lacks " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
 	return VN_OK;
 }
 
@@ -151,7 +151,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	VkResult       r;
 
 	if (vn_vk.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
-		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader speaks %u.%u, and 1.3 is needed",
+		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader supports %u.%u; 1.3 is required",
 		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
 	if (validate && (st = check_validation(layer_is && debug, err)))
 		return st;
@@ -271,7 +271,7 @@ static vn_status choose_device(vn_device *d, int index, vn_error *err)
 	d->info = list[best].info;
 	d->family = list[best].family;
 	if (d->info.missing[0])
-		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot be used, it has no %s", d->info.index, d->info.name,
+		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot be used: it lacks %s", d->info.index, d->info.name,
 		             d->info.missing);
 done:
 	free(list);
@@ -372,7 +372,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose_device(d, index, err)))
 		goto fail;
 	if (float16 && !vn_physical_float16(d->physical)) {
-		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot sum in half: it has no shaderFloat16", d->info.index,
+		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot sum in f16: it lacks shaderFloat16", d->info.index,
 		             d->info.name);
 		goto fail;
 	}

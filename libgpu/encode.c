@@ -396,7 +396,7 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 		if ((st = vn_encode_asked_to_stop(e, err)))
 			return st;
 		else if ((e->stuck = is_stuck(e, &p)))
-			return vn_fail(err, VN_ERR_DEVICE, "%s: computes nothing more, usually for lack of threads (ulimit -u)",
+			return vn_fail(err, VN_ERR_DEVICE, "%s: makes no progress, usually for lack of threads (ulimit -u)",
 			               e->d->info.name);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");

@@ -15,7 +15,8 @@ static vn_buffer *state_slot(vn_gpu *g, int value, bool write, vn_error *err)
 	vn_buffer     *now = write && !c->grows ? &c->next : vn_cache_see(&g->cache, state, g->walk.past, g->walk.tokens);
 
 	if (write && c->grows) {
-		vn_fail(err, VN_ERR_USAGE, "%s cannot be written: it grows by what its node reads", g->plan->value[value].name);
+		vn_fail(err, VN_ERR_USAGE, "%s cannot be written: it is a growing state; write its node's inputs",
+		        g->plan->value[value].name);
 		return NULL;
 	}
 	if (!now)
@@ -29,7 +30,7 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 	const vn_plan *p = g->plan;
 
 	if (value < 0 || value >= p->n_values) {
-		vn_fail(err, VN_ERR_USAGE, "there is no value %d to %s: the plan has %d", value, what, p->n_values);
+		vn_fail(err, VN_ERR_USAGE, "cannot %s value %d: the plan has %d values", what, value, p->n_values);
 		return NULL;
 	}
 	const int root = vn_plan_root(p, value);
@@ -109,7 +110,7 @@ vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err)
 	const VkDeviceSize bytes = (VkDeviceSize)vn_pass_elements(&g->walk, root) *
 	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
 	if (node > g->next) /* its slot may still be another's */
-		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d come before it",
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d run before it",
 		                                 g->plan->value[value].name, g->next, node - 1));
 	if ((st = foreign_room(g, bytes, err)))
 		return vn_pass_failed(g, st);

@@ -18,10 +18,9 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 		const int  v = output ? n->out[0] : n->in[k];
 		const bool wide = vn_value_wide(p, v);
 		if (wide != (output ? op->wide_out : op->wide_in >> k & 1))
-			return vn_fail(err, VN_ERR_UNSUPPORTED,
-			               "%s is %sstored in float32 under every policy, and the GPU engine's %s takes it %s",
-			               p->value[v].name, wide ? "" : "not ", op->name,
-			               wide ? "in the storage format" : "in float32");
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: stored in %s, but the GPU engine's %s %s %s", p->value[v].name,
+			               wide ? "float32" : "the storage format", op->name, output ? "writes" : "reads",
+			               wide ? "the storage format" : "float32");
 	}
 	return VN_OK;
 }
@@ -39,10 +38,10 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 		                                                   : 0;
 		if (paged && n->op == VN_OP_ATTENTION && n->x.attention.again)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED,
-			             "%s: keys rotated again in the cache: not supported with a paged cache", name);
+			             "%s: keys that are rotated again in the cache are not supported with --kv paged", name);
 		else if (width > KMAX)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name,
-			             width, KMAX);
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: head width %d; the GPU engine supports at most %d", name, width,
+			             KMAX);
 		else
 			st = check_widths(p, n, err);
 	}
@@ -154,7 +153,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in f16, f16-acc16 and f32, not in %s",
 		               vn_policy_name(o->policy));
 	if (block < 0 || block > BLOCK_MAX)
-		return vn_fail(err, VN_ERR_USAGE, "blocks of %d tokens: 1 to %d can be had", block, BLOCK_MAX);
+		return vn_fail(err, VN_ERR_USAGE, "block size %d; expected 1 to %d", block, BLOCK_MAX);
 	if (!(g = calloc(1, sizeof(*g))))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
 	g->plan = plan;

@@ -54,7 +54,7 @@ static vn_status bind_memory(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_
 	vn_vk.GetBufferMemoryRequirements(d->device, b->buffer, &need);
 	const uint32_t type = type_for(d, place, need.memoryTypeBits);
 	if (type == UINT32_MAX)
-		return vn_fail(err, VN_ERR_DEVICE, "%s: no kind of memory fits %s", d->info.name, b->name);
+		return vn_fail(err, VN_ERR_DEVICE, "%s: no memory type is suitable for %s", d->info.name, b->name);
 
 	r = vn_vk.AllocateMemory(
 		d->device,
@@ -67,7 +67,7 @@ static vn_status bind_memory(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_
 		NULL, &b->memory);
 	if (r != VK_SUCCESS) {
 		b->memory = VK_NULL_HANDLE;
-		return vn_fail(err, VN_ERR_DEVICE, "%s: no %llu bytes for %s: %s (%d)", d->info.name,
+		return vn_fail(err, VN_ERR_DEVICE, "%s: cannot allocate %llu bytes for %s: %s (%d)", d->info.name,
 		               (unsigned long long)need.size, b->name, vn_result_text(r), (int)r);
 	}
 	b->held = need.size;
@@ -100,7 +100,7 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
 	b->total = (b->offset + b->size + (guard ? VN_ZONE : 0) + 3) & ~(VkDeviceSize)3;
 	snprintf(b->name, sizeof(b->name), "%s", name);
 	if (b->total > d->max_allocation)
-		return vn_fail(err, VN_ERR_DEVICE, "%s: %s needs %llu bytes in one piece and the device gives %llu at most",
+		return vn_fail(err, VN_ERR_DEVICE, "%s: %s needs one allocation of %llu bytes; the device allows %llu",
 		               d->info.name, name, (unsigned long long)b->total, (unsigned long long)d->max_allocation);
 
 	r = vn_vk.CreateBuffer(d->device,

@@ -180,8 +180,8 @@ static vn_status check_ids(const vn_gpu *g, const int32_t *ids, int64_t tokens, 
 	if (tokens < 1)
 		return vn_fail(err, VN_ERR_USAGE, "a forward pass needs at least one token");
 	if (tokens > g->plan->context - g->position)
-		return vn_fail(err, VN_ERR_USAGE, "%lld tokens after %lld are more than the model's context of %d",
-		               (long long)tokens, (long long)g->position, g->plan->context);
+		return vn_fail(err, VN_ERR_USAGE, "%lld tokens exceed the model's context of %d",
+		               (long long)(g->position + tokens), g->plan->context);
 	for (int64_t t = 0; t < tokens; t++)
 		if (ids[t] < 0 || ids[t] >= g->plan->vocab)
 			return vn_fail(err, VN_ERR_USAGE, "token %lld: id %ld is outside the vocabulary of %d", (long long)t,
@@ -197,7 +197,7 @@ static vn_status check_room(const vn_gpu *g, int64_t keys, vn_error *err)
 	for (int i = 0; i < p->n_states; i++) {
 		const vn_state *s = &p->state[i];
 		if (vn_cache_reach(&g->cache, i, keys) > INT32_MAX)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the %s of %lld tokens are over 2^31 elements",
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the %s of %lld tokens have more than 2^31 elements",
 			               p->value[p->node[s->node].out[0]].name, vn_state_word(p, i), (long long)keys);
 	}
 	return VN_OK;
@@ -285,7 +285,7 @@ vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_
 
 vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err)
 {
-	return g->open ? VN_OK : vn_fail(err, VN_ERR_USAGE, "no call is begun");
+	return g->open ? VN_OK : vn_fail(err, VN_ERR_USAGE, "no call has begun");
 }
 
 void vn_pass_over(vn_gpu *g, int to)
@@ -317,7 +317,7 @@ static vn_status check_inputs(const vn_gpu *g, int node, vn_error *err)
 			               p->value[n->out[0]].name, p->value[n->in[k]].name);
 	for (int k = 0; k < n->n_state; k++)
 		if (g->cache.slot[n->state[k]].upto != g->walk.past)
-			return vn_fail(err, VN_ERR_USAGE, "%s was run elsewhere in an earlier call, and its %s lack that one",
+			return vn_fail(err, VN_ERR_USAGE, "%s: its %s lack an earlier call, which another engine ran",
 			               p->value[n->out[0]].name, vn_state_word(p, n->state[k]));
 	return VN_OK;
 }
@@ -410,8 +410,9 @@ vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err)
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
 	if (from < g->next || to < from || to > g->plan->n_nodes)
-		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run after node %d, of %d in all",
-		                                 from, to, g->next, g->plan->n_nodes));
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE,
+		                                 "nodes %d to %d cannot run: the next of the plan's %d nodes is %d", from,
+		                                 to - 1, g->plan->n_nodes, g->next));
 	vn_pass_over(g, from);
 	if ((st = vn_compile(&g->walk, from, to, err)))
 		return vn_pass_failed(g, st);
@@ -428,11 +429,8 @@ static vn_status check_early(const vn_gpu *g, vn_error *err)
 {
 	for (int i = 0; i < g->n_early && !g->encoder.left_out; i++)
 		if (g->made[g->early[i]])
-			return vn_fail(
-				err, VN_ERR_USAGE,
-				"%s: no barrier stands right before it: an earlier barrier, of another reader or of the capture, "
-				"already waits for its inputs",
-				g->plan->value[g->early[i]].name);
+			return vn_fail(err, VN_ERR_USAGE, "%s: no barrier to omit: an earlier barrier already waits for its inputs",
+			               g->plan->value[g->early[i]].name);
 	return VN_OK;
 }
 

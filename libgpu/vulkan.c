@@ -36,7 +36,7 @@ vn_status vn_vulkan_load(vn_error *err)
 		return VN_OK;
 	if (!vn_room_for(ROOM))
 		return vn_fail(err, VN_ERR_NOMEM,
-		               "no Vulkan device: drivers need 1 GiB of address space, and less is left: "
+		               "no Vulkan device: drivers need 1 GiB of address space; less is available: "
 		               "raise the limit (ulimit -v)");
 	if (!(library = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL)))
 		return vn_fail(
@@ -49,7 +49,7 @@ vn_status vn_vulkan_load(vn_error *err)
 #undef X
 	if (!missing)
 		return VN_OK;
-	vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader is too old: it has no %s, and 1.3 is needed",
+	vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader is too old: it lacks %s; Vulkan 1.3 is required",
 	        missing);
 	dlclose(library);
 	library = NULL;

@@ -463,7 +463,7 @@ class Bench:
         return bench_gpu.said([self.o.llama[0], "-m", self.gguf(), *map(str, more), "-o", "json"])
 
     def llama(self):
-        """Seconds of a prompt, and of one token behind one, on the GPU; the prompt in batches of 512 or whole,
+        """Seconds of a prompt, and of one token after one, on the GPU; the prompt in batches of 512 or whole,
         whichever is faster."""
         sizes, found = ",".join(map(str, self.o.gpu_tokens)), {}
         for what in ("-p", sizes, "-n", 0, "-ub",

@@ -188,7 +188,7 @@ static void print_operations(work *of, int rounds)
 	}
 }
 
-/* T tokens behind `past`. */
+/* T tokens after `past`. */
 static void measure(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int rounds,
                     double element)
 {

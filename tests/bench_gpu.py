@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench_gpu.py BUILD MODEL [TOKENS...] [--torch PYTHON] [--precision f16] [--repeat 5] [--json FILE]
 
-One table for each number of tokens, and one token behind them: what each operation of `capture gpu` takes on the
+One table for each number of tokens, and for one token after them: the time of each operation of `capture gpu` on the
 device, its GB/s and TFLOP/s, its share of the device's limit, and torch beside it. Each number is the least of the
 repeats.
 

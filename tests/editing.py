@@ -18,7 +18,7 @@ def __getattr__(name):
 
 
 def settle(f):
-    """Digests of what is in an open file."""
+    """Writes the digests of the tensors in an open file."""
     def visit(name, o):
         if not isinstance(o, real.Dataset) or os.fsdecode(name).startswith("run/") or "digest" not in o.attrs:
             return

@@ -19,7 +19,7 @@ says fedora: Linux 'dnf install gcc .*hdf5-devel'
 says 'almalinux:rhel centos fedora' Linux 'dnf install gcc'
 says arch: Linux 'pacman -S --needed gcc .*hdf5'
 says 'opensuse-tumbleweed:opensuse suse' Linux 'zypper install gcc .*hdf5-devel.* libvulkan_lvp '
-says void: Linux 'what Debian calls: gcc .*libhdf5-dev'
+says void: Linux 'Debian.s packages: gcc .*libhdf5-dev'
 says fedora: Darwin 'Linux only: .*'
 grep -q 'docker build' said
 says fedora: Linux 'missing: the program cmake, .*the program glslc, a C compiler'

@@ -51,7 +51,7 @@ def bf16(x):
 
 
 def float8(x, most=448, least=-6, digits=3):
-    """e4m3: three digits behind the first, 448 at most; e5m2: two, 57344, with exponents from -14 on."""
+    """e4m3: three digits after the first, 448 at most; e5m2: two, 57344, with exponents from -14 on."""
     x = np.clip(x, -most, most)
     unit = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 1e-30))), least) - digits)
     return np.round(x / unit) * unit

@@ -30,13 +30,12 @@ lacking() {
 		compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null || echo "a Vulkan driver (Mesa's lavapipe needs no GPU)"
 }
 
-# Other systems: what somebody types.
+# Other systems: prints the commands to type.
 elsewhere() {
 	local ID= ID_LIKE=
 	if [ "$(uname -s)" != Linux ]; then
 		cat >&2 <<-'T'
-			install.sh: vernier runs on Linux only: it reads files in processes locked in by Landlock and seccomp,
-			install.sh: which are Linux's.
+			install.sh: vernier runs on Linux only: it needs Landlock and seccomp to sandbox file readers.
 			install.sh: with Docker:
 			docker build -t vernier -f .github/Dockerfile . && docker run --rm -it -v "$PWD:/data" vernier
 		T
@@ -59,7 +58,7 @@ elsewhere() {
 			"shaderc libvulkan_lvp libyaml-devel libzip-devel libjansson-devel xxhash-devel" \
 			"pcre2-devel libunistring-devel" ;;
 	*)
-		echo "  what Debian calls:" $build ;;
+		echo "  Debian's packages:" $build ;;
 	esac >&2
 	exit 2
 }

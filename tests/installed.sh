@@ -140,7 +140,7 @@ cmake -S . -B of_cmake -G Ninja -DCMAKE_PREFIX_PATH="$usr" >/dev/null
 cmake --build of_cmake >/dev/null
 works of_cmake/other
 
-# Uninstalled, nothing is left but what somebody else put there.
+# After uninstalling, only files that others put there are left.
 sed "s|^\\.|$usr|" files >manifest
 mkdir "$usr/share/other" && touch "$usr/share/vernier/limits/mine.yaml"
 cmake --build "$build" --target help | grep -c "^uninstall" >/dev/null || fail "no target uninstall"

@@ -121,7 +121,7 @@ class Bench:
 
 
 def close(x, y):
-    """All but what is relative to rows of memory, which are others (metrics.h), to the last digits of sums."""
+    """All numbers agree to the last digits of sums, except those relative to rows of memory (metrics.h)."""
     return x.keys() == y.keys() and all(math.isclose(x[k], y[k], rel_tol=1e-12, abs_tol=1e-12 if k.endswith("scale")
                                                      else 0) for k in x if not k.endswith("_rel"))
 

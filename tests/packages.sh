@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # packages.sh [-o FOLDER] [--roots FOLDER] [debian|ubuntu]...: makes the Debian packages for
 # Debian 12 and Ubuntu 24.04 and tries them: lintian finds no error in them; in a root that holds
-# nothing else `vernier` installs, names a mistake, and says what is missing for a GPU; a program of
-# somebody else's builds with libvernier-capture-dev, shared and static.
+# nothing else `vernier` installs, names a mistake, and says what is missing for a GPU; an outside
+# program builds with libvernier-capture-dev, shared and static.
 #
 # Each release has packages of its own, since libunistring (2, 5), HDF5 and libzip have other names.
 # Needs root, debootstrap, and access to both archives. The roots are kept in FOLDER (default:

@@ -3,7 +3,7 @@
 
     parity_decode.py VERNIER [FAMILY...]
 
-On the trained fixture of every family, or of those named, 64 tokens behind a prompt:
+On the trained fixture of every family, or of those named, 64 tokens after a prompt:
 
   greedy      the reference in float32 and float64 says what transformers' generate says (where golden/ has it)
   drawn       every token is the one that Philox4x32-10 and the recorded scores give, computed here once more (Qwen2's)

@@ -2,11 +2,11 @@
 """parity_explain_unrelated.py VERNIER [--all] [--group NAME]: explanations of mistakes that vernier did not make
 itself.
 
-The engine is somebody else's (unrelated_run.py, numpy in float64). Of each of its known mistakes the right id is to be
-named, of those with a parameter the parameter; of mistakes that no catalogue has (signs of one head changed at random,
-channels mixed by a random rotation, a tile dropped...) the answer is to be that none fits, with the head, the tile or
-the channels. Two mistakes at once are to be found both. An unmodified run is to be passed over in silence. Exit status
-1 when a share is missed: known 95 %, unknown 95 %, two at once 90 %; or at one wrong id, or one word about an
+The engine shares no code with vernier (unrelated_run.py, numpy in float64). For each of its known mistakes the answer
+must be the right id, and the parameter if there is one. For mistakes that are not in the catalogue (random signs in one
+head, channels mixed by a random rotation, a tile dropped...) it must be that none fits, with the head, the tile or the
+channels. Of two mistakes at once, both must be found. An unmodified run must get no answer. Exit status 1 when
+a share is missed: known 95 %, unknown 95 %, two at once 90 %; or at one wrong id, or one word about an
 unmodified run.
 """
 import json

@@ -33,8 +33,8 @@ SHADERS = ("A9", "M8", "M9.cap", "M9.log", "N15", "N17", "N18", "P5", "P5.bf16",
            "G12", "G12.qk", "G13", "G14.channels", "G16", "G18.before", "G18.sigmoid", "G18.first", "G20.missing")
 
 
-# Faults that change the same constant are not made together, nor two that put a node behind others;
-# which comes last, for the nodes that it takes the names of are out of reach.
+# Faults that change the same constant are not made together, nor two that add a node after others;
+# that one comes last, because it takes the names of nodes, which are then out of reach.
 BEHIND = ("A9", "M5.", "M8", "M9.", "N15", "P5", "P7", "P9", "P11", "P14", "P15", "P18")
 SAME = (BEHIND, ("A10", "A12", "A13", "P2"), ("C",), ("R10.cached", "R10.again", "R11"), ("A6", "A7"),
         ("A2", "A3", "A4"), ("R",), ("N",), ("M",), ("G4.k", "G4.v", "G7", "G8", "G9"), ("W",))
@@ -55,7 +55,7 @@ def groups(faults):
 
 
 def check(vernier, device, model, faults):
-    """Three single tokens behind 67 where the faults show in later calls, else all 70 tokens at once."""
+    """Three single tokens after 67 where the faults show in later calls, else all 70 tokens at once."""
     ids, steps = open(IDS).read().strip().split(","), 3 if faults[0] in LATER else 0
     cut = len(ids) - steps
     forced = ("--force-ids", ",".join(ids[cut:])) if steps else ()
@@ -97,7 +97,7 @@ def barrier(vernier, device):
                                        capture_output=True, text=True))
     if said[0].returncode:
         return "a barrier left out: " + said[0].stderr.strip()
-    return (None if said[1].returncode == 2 and "no barrier stands right before it" in said[1].stderr
+    return (None if said[1].returncode == 2 and "no barrier to omit" in said[1].stderr
             else "no barrier there: " + said[1].stderr.strip())
 
 

@@ -577,7 +577,7 @@ def pages():
     def outside(step):
         step["block_table"][1] = 99
     expect("a block that is not there", 2, "qwen2.h5", edited("paged.h5", "bad.h5", outside), *keep,
-           says="block 1 is number 99, there are")
+           says="block 1 has number 99; only")
 
     def none(step):
         del step["block_table"]

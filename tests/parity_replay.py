@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""parity_replay.py VERNIER [PART...]: does a replay name the operations that are at fault, and nobody else?
+"""parity_replay.py VERNIER [PART...]: does a replay name the operations that are at fault, and no others?
 
-Candidates are an engine of somebody else's (unrelated_run.py) that makes known mistakes, recordings of other engines
+Candidates: an engine without code of vernier (unrelated_run.py) that makes known mistakes, recordings of other engines
 (fixtures/foreign), and vernier's own. Prints a table: how many cases, in how many the origins are exactly the
 operations at fault, how many operations that are not at fault were accused, and the largest local error of an operation
 that is not at fault, in multiples of its floor. Exit status 1 when one case is wrong. Parts are functions below,

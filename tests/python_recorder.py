@@ -4,8 +4,8 @@
 An engine in numpy (unrelated_run.py, which shares no code with us) is recorded by vernier_parity.Recorder in float32,
 float16, bfloat16 and float64, at once and in steps, and `vernier compare` judges it against the reference; `vernier
 show --check` finds nothing broken. vernier_parity.open reads what vernier writes, and what Recorder wrote. The points
-of each family are those of `vernier points`, globs select as `--points` does, and what is wrong is refused with one
-line that says so. 77: skipped.
+of each family are those of `vernier points`, globs select as `--points` does, and errors are refused with one line
+each. 77: skipped.
 """
 import json
 import os
@@ -371,7 +371,7 @@ class AnEngineInNumpy(Files):
                     self.assertEqual(e.exception.name, "step.1/final_norm")
         with vernier_parity.open(self.at("cand.h5")) as r:
             self.assertEqual((r.complete, r.steps, len(r.token_ids), r.names(1)), (True, 2, 15, ["final_norm"]))
-        self.refuses("against is needed", self.recorder, stop_at_first=True)
+        self.refuses("stop_at_first needs against", self.recorder, stop_at_first=True)
 
     def test_a_run_that_stops_does_not_complete_another_recording_of_it(self):
         x = np.random.default_rng(1).random((len(IDS), 8), "f4")
@@ -602,7 +602,7 @@ class WhatIsWrong(Files):
             self.refuses("no word twice", r.put, "layer3.k_rope", a, dims="token dim dim")
             self.refuses("16 token, expected 17", r.put, "layer3.k_rope", a[:16], dims="token kv_head dim")
             self.refuses("rank 2, expected 3 (token kv_head dim)", r.put, "layer3.k_rope", a[:, 0])
-            self.refuses("so its dims are needed", r.put, "blk.3.rope", a)
+            self.refuses("so it needs dims", r.put, "blk.3.rope", a)
             self.refuses("a file holds float16", r.put, "layer3.k_rope", a.astype(complex))
             self.refuses("a file holds float16", r.put, "layer3.k_rope", np.array([[["x"]]]))
             self.refuses("not all are bfloat16 values", r.put, "layer3.k_rope", a + np.float32(1.0000001), dtype="bf16")
@@ -701,7 +701,7 @@ class WhatIsWrong(Files):
         self.refuses("nothing was recorded", of)
         self.refuses("the steps have 5 tokens, token_ids 17", of, dict(tokens=5))
         self.refuses("18 tokens, but token_ids has only 17 left", of, dict(tokens=18))
-        self.refuses("token_ids are needed", of, dict(tokens=5), token_ids=None)
+        self.refuses("no token_ids, neither", of, dict(tokens=5), token_ids=None)
         self.refuses("given to Recorder already", of, dict(token_ids=[1]))
         self.refuses("an id below 0", of, token_ids=[1, -1])
         self.refuses("different lengths", of, token_ids=[[1, 2], [1]])
@@ -755,7 +755,7 @@ class WhatIsWrong(Files):
             self.assertRaises(KeyError, r.__getitem__, "logits")
             self.assertRaises(KeyError, r.__getitem__, "layer0")
             self.refuses("there is no step 1; the file has step 0 alone", r.names, 1)
-            self.refuses("step.N/NAME is needed", r.__getitem__, "step.x/embed")
+            self.refuses("expected step.N/NAME", r.__getitem__, "step.x/embed")
 
 
 if __name__ == "__main__":

@@ -206,8 +206,8 @@ static void output_that_cannot_be_asked_for_is_an_error(void)
 static void no_worker_starts_with_output_that_cannot_be_written(void)
 {
 	CU_ASSERT_EQUAL(end_of(start(UNWRITABLE)), -VN_ERR_UNSUPPORTED);
-	CU_ASSERT_STRING_EQUAL(all->error, "no processes are started: what was printed before cannot be written: No space "
-	                                   "left on device");
+	CU_ASSERT_STRING_EQUAL(all->error, "cannot write earlier output, so no process was started: No space left on "
+	                                   "device");
 	CU_ASSERT_EQUAL(all->pid[0], 0);
 }
 

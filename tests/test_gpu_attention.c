@@ -226,7 +226,7 @@ static void pages_give_the_same_bits(void)
 			}
 }
 
-/* ---- numbers that are none ------------------------------------------------------------------- */
+/* ---- NaN and infinity ------------------------------------------------------------------------ */
 
 /* Rows [from, to) of the context: not finite where `bad`, finite elsewhere. */
 static void expect_bad(const model *m, const keep *k, int64_t from, int64_t to, bool bad)

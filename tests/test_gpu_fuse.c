@@ -144,7 +144,7 @@ static void the_gate_and_up_of_many_tokens_have_them(void)
 }
 
 /* Sums of half numbers that are no numbers, and those that a half cannot hold. */
-static void numbers_that_are_none_pass_through(void)
+static void nan_and_infinity_pass_through(void)
 {
 	for (int d = 0; d < n_devices_; d++)
 		for (size_t i = 0; i < COUNT(policies); i++) {
@@ -225,7 +225,7 @@ int main(void)
 	CU_TestInfo tests[] = { { "a layer stands on few barriers", a_layer_stands_on_few_barriers },
 		                    { "joined products have the bits of nodes one by one", joined_products_have_them },
 		                    { "the gate and up of many tokens have them", the_gate_and_up_of_many_tokens_have_them },
-		                    { "numbers that are none pass through", numbers_that_are_none_pass_through },
+		                    { "NaN and infinity pass through", nan_and_infinity_pass_through },
 		                    { "every family has the bits of nodes one by one",
 		                      every_family_has_the_bits_of_nodes_one_by_one },
 		                    CU_TEST_INFO_NULL };

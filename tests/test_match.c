@@ -90,7 +90,8 @@ static void nothing_is_reshaped_to_make_it_fit(void)
 	other_is(T, 2 * D, "token hidden", 0, "shape (3, 4) in the reference, (3, 8) in the candidate");
 	other_is(T, D, "token channel", 0, "axes 'token hidden' in the reference, 'token channel' in the candidate");
 	other_is(T, D, "token token", 0, "axes 'token token' of (3, 4) in the candidate: a repeated word");
-	other_is(T, D, "token hidden", 2, "step 0 is 3 tokens after 0 in the reference, 3 after 2 in the candidate");
+	other_is(T, D, "token hidden", 2,
+	         "step 0 has 3 tokens from position 0 in the reference, 3 from position 2 in the candidate");
 }
 
 static void logits_are_scores(void)

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* ---- files that are none ---------------------------------------------------------------- */
+/* ---- not recordings --------------------------------------------------------------------- */
 
 static void write_file(const void *data, size_t bytes)
 {
@@ -328,7 +328,7 @@ static void attributes_of_the_wrong_kind_are_refused(void)
 	f = make_file(&step);
 	put_int(step, "position", 5);
 	close_file(f, step);
-	is_refused("/step.0", "tokens after 5, the run has 2");
+	is_refused("/step.0", "tokens from position 5 exceed the run's 2");
 
 	static const char *const number[] = { "position", "tokens", "first_row", "rows" };
 	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {

@@ -105,8 +105,8 @@ static void steps_of_other_tokens_are_said(void)
 	record("cand", 3, 3, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
 	one_line(&c.result.notes,
-	         "calls: step 0 is 4 tokens after 0 in the reference, 3 after 0 in the candidate: calls "
-	         "are joined only if the steps of both recordings hold every token up to the same last one");
+	         "calls: step 0 has 4 tokens from position 0 in the reference, 3 from position 0 in the candidate: "
+	         "calls are joined only if the steps of both recordings hold every token up to the same last one");
 	close_sides(&c);
 }
 

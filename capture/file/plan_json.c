@@ -404,7 +404,8 @@ vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err
 		goto done;
 	}
 	if (t->layers < 0 || t->vocab < 1 || t->context < 1) {
-		st = vn_fail(err, VN_ERR_FORMAT, "/plan: layers %d, vocab %d, context %d", t->layers, t->vocab, t->context);
+		st = vn_fail(err, VN_ERR_FORMAT, "/plan: invalid layers %d, vocab %d or context %d", t->layers, t->vocab,
+		             t->context);
 		goto done;
 	}
 	r.value = calloc((size_t)t->n_values + 1, sizeof *r.value);

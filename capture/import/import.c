@@ -28,7 +28,7 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 	if (!st && o->positions)
 		st = vn_read_ids("--positions", o->positions, &positions, &m, err);
 	if (!st && positions && m != n)
-		st = vn_fail(err, VN_ERR_USAGE, "--positions: %" PRId64 " of them, and %" PRId64 " ids", m, n);
+		st = vn_fail(err, VN_ERR_USAGE, "--positions: %" PRId64 " positions for %" PRId64 " ids", m, n);
 	if (!st && d->n_ids && (d->n_ids != n || memcmp(d->ids, ids, (size_t)n * sizeof *ids) != 0))
 		st = vn_fail(err, VN_ERR_USAGE, "--ids are not the tokens that %s records", d->path);
 	if (!st && d->n_ids && positions)

@@ -155,8 +155,9 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 		return refuse_frame(r, err);
 	if (!*w.name || !vn_dtype_from_name(w.dtype, &row.dtype) || !read_shape(w.shape, &row.shape) ||
 	    !set_digest(&row.digest, w.digest))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): dtype '%s', shape '%s', digest '%s'",
-		               r->path, r->n_weights, w.name, w.dtype, w.shape, w.digest);
+		return vn_fail(err, VN_ERR_FORMAT,
+		               "%s: /model/weights: row %d (%s): invalid dtype '%s', shape '%s' or digest '%s'", r->path,
+		               r->n_weights, w.name, w.dtype, w.shape, w.digest);
 	memcpy(row.name, w.name, sizeof row.name);
 	int64_t n = 1;
 	for (int i = 0; i < row.shape.rank; i++) {
@@ -243,8 +244,8 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 	if (s.position < 0 || s.tokens < 0 || s.first_row < 0 || s.rows < 0 || s.tokens > INT32_MAX ||
 	    s.position > INT32_MAX || s.first_row > s.tokens || s.rows > s.tokens - s.first_row)
 		return vn_fail(err, VN_ERR_FORMAT,
-		               "%s: /step.%" PRId64 ": position %" PRId64 ", tokens %" PRId64 ", first_row %" PRId64
-		               ", rows %" PRId64,
+		               "%s: /step.%" PRId64 ": invalid position %" PRId64 ", tokens %" PRId64 ", first_row %" PRId64
+		               " or rows %" PRId64,
 		               r->path, s.number, s.position, s.tokens, s.first_row, s.rows);
 	vn_step *list = vn_grown(r->step, (size_t)r->n_steps, sizeof *list);
 	if (!list)
@@ -298,7 +299,8 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	if (t.order < 0 || t.order >= INT32_MAX || t.layer < -1 || t.layer >= INT32_MAX || /* one more is an int */
 	    (e.has_digest && !vn_digest_pack(t.digest, &e.digest)) || (t.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT,
-		               "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64 ", inf %" PRId64,
+		               "%s: %s: invalid order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
+		               " or inf %" PRId64,
 		               r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
 	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) ||
 	    !(e.basis = vn_intern(t.basis)) || !(e.axes = vn_intern(t.axes)) || !(e.source_line = vn_intern(t.source_line)))

@@ -184,8 +184,8 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 	for (int i = 0; i < r->n_steps; i++)
 		if (r->step[i].position + r->step[i].tokens > r->n_ids)
 			return vn_fail(err, VN_ERR_FORMAT,
-			               "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", the run has %" PRId64, r->path,
-			               r->step[i].number, r->step[i].tokens, r->step[i].position, r->n_ids);
+			               "%s: /step.%d: %" PRId64 " tokens from position %" PRId64 " exceed the run's %" PRId64,
+			               r->path, r->step[i].number, r->step[i].tokens, r->step[i].position, r->n_ids);
 	return VN_OK;
 }
 

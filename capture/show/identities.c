@@ -210,7 +210,7 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 		}
 		char by[40] = ""; /* no error is a fraction of a length that is 0 or not finite */
 		if (isfinite(most) && most > 0)
-			snprintf(by, sizeof by, ", by a fraction of up to %.3g", most);
+			snprintf(by, sizeof by, ", by up to %.3g of the length", most);
 		if (count)
 			report_broken(w, count, rows,
 			              "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64

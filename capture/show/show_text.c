@@ -228,8 +228,9 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 	char     shape[VN_SHAPE_TEXT];
 	vn_stats stats;
 
-	fprintf(out, "\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number,
-	        s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
+	fprintf(out, "\nstep.%d: %" PRId64 " token%s from position %" PRId64 ", %" PRId64 " row%s from row %" PRId64 "\n",
+	        s->number, s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->rows == 1 ? "" : "s",
+	        s->first_row);
 	fprintf(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min",
 	        "max", "mean", "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
@@ -268,9 +269,10 @@ static void show_alike(const vn_step *first, const vn_step *last, const char *te
 	fprintf(out, "\nstep.%d", first->number);
 	if (last > first)
 		fprintf(out, " to step.%d", last->number);
-	fprintf(out, ": %" PRId64 " token%s after %" PRId64, first->tokens, first->tokens == 1 ? "" : "s", first->position);
+	fprintf(out, ": %" PRId64 " token%s%s from position %" PRId64, first->tokens, first->tokens == 1 ? "" : "s",
+	        last > first ? " each," : "", first->position);
 	if (last > first)
-		fprintf(out, " to %" PRId64, last->position);
+		fprintf(out, " (step.%d: %" PRId64 ")", last->number, last->position);
 	fprintf(out, ", %s%s (vernier show FILE step.%d)\n", last > first ? "each with " : "", tensors, first->number);
 }
 

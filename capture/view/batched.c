@@ -107,7 +107,8 @@ static vn_status cut_steps(row_job *j, vn_error *err)
 		const vn_step *s = &step[i];
 		const int64_t  first = s->position + s->first_row, last = first + s->rows;
 		if (s->position + s->tokens > j->columns)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", a row has %" PRId64,
+			return vn_fail(err, VN_ERR_FORMAT,
+			               "%s: /step.%d: %" PRId64 " tokens from position %" PRId64 " exceed a row's %" PRId64,
 			               vn_recording_path(j->r), s->number, s->tokens, s->position, j->columns);
 		if (real_runs(j, first, last, j->runs) > 1)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: row %" PRId64 " has padding between its tokens",

@@ -52,7 +52,7 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 	vn_status       st;
 
 	if (t < 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s lies in blocks, and step %d has no %s", path, e->name, e->step,
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is paged, but step %d has no %s", path, e->name, e->step,
 		               table_name);
 	const vn_entry *table = vn_recording_entry(r, t);
 	if (table->dtype != VN_I32 || table->shape.rank != 1)
@@ -78,7 +78,7 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 		int32_t number;
 		memcpy(&number, (const unsigned char *)data + (size_t)b * sizeof number, sizeof number);
 		if (number < 0 || number >= blocks)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: block %" PRId64 " is number %" PRId32 ", there are %" PRId64,
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: block %" PRId64 " has number %" PRId32 "; only %" PRId64 " exist",
 			             path, table->name, b, number, blocks);
 		piece[b] = box.piece;
 		piece[b].to[key] = b * slots;

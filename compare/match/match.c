@@ -85,13 +85,13 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
 		set_unfit(p, VN_MISFIT_STEP);
 		vn_checkpoint_say(p,
-		                  "step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64
-		                  " in the candidate",
-		                  r->step, rs->tokens, rs->position, ds->tokens, ds->position);
+		                  "step %d has %" PRId64 " token%s from position %" PRId64 " in the reference, %" PRId64
+		                  " from position %" PRId64 " in the candidate",
+		                  r->step, rs->tokens, rs->tokens == 1 ? "" : "s", rs->position, ds->tokens, ds->position);
 	} else if (rs && ds && (rs->first_row != ds->first_row || rs->rows != ds->rows)) {
 		set_unfit(p, VN_MISFIT_ROWS);
 		vn_checkpoint_say(p,
-		                  "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64 " from %" PRId64
+		                  "kept rows: %" PRId64 " from row %" PRId64 " in the reference, %" PRId64 " from row %" PRId64
 		                  " in the candidate",
 		                  rs->rows, rs->first_row, ds->rows, ds->first_row);
 	} else if (r->rows_off || d->rows_off) {

@@ -220,10 +220,10 @@ static void say_apart(vn_comparison *c)
 		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
 			continue;
 		vn_lines_add(&c->result.notes,
-		             "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64
-		             " after %" PRId64 " in the candidate: "
+		             "calls: step %d has %" PRId64 " token%s from position %" PRId64 " in the reference, %" PRId64
+		             " from position %" PRId64 " in the candidate: "
 		             "calls are joined only if the steps of both recordings hold every token up to the same last one",
-		             d->number, s[i].tokens, s[i].position, d->tokens, d->position);
+		             d->number, s[i].tokens, s[i].tokens == 1 ? "" : "s", s[i].position, d->tokens, d->position);
 		return;
 	}
 }

@@ -44,6 +44,12 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 	        vn_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
 }
 
+/* Whether the first screen defines the floor, which it does once it names a limit. */
+static bool defines_floor(const vn_comparison *c)
+{
+	return vn_first_failure(c) >= 0 && *c->result.floor_from;
+}
+
 static void print_head(const page *p)
 {
 	const vn_comparison *c = p->c;
@@ -53,12 +59,16 @@ static void print_head(const page *p)
 	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(c->request.limits->path, path), DIM(p),
 	        p->o->limits_chosen, PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
-	fprintf(p->out, "%-10s %s  %s(" VN_FLOOR_MEANS "%s)%s\n", "floor",
-	        *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none", DIM(p),
-	        !*c->result.floor_from ? "; give --model DIR or --floor FILE"
-	        : p->floors            ? ""
-	                    : "; both recordings have this format, so only single operations have a floor: column local",
-	        PLAIN(p));
+	const char *means = defines_floor(c) ? "" : VN_FLOOR_MEANS;
+	const char *note = !*c->result.floor_from ? "give --model DIR or --floor FILE"
+	                   : p->floors            ? ""
+	                                          : "both recordings have this format, so only single operations have a "
+	                                            "floor: column local";
+	fprintf(p->out, "%-10s %s", "floor",
+	        *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none");
+	if (*means || *note)
+		fprintf(p->out, "  %s(%s%s%s)%s", DIM(p), means, *means && *note ? "; " : "", note, PLAIN(p));
+	fputc('\n', p->out);
 	for (int i = 0; i < c->result.notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
 	for (int i = 0; i < c->result.warnings.n; i++)
@@ -349,7 +359,7 @@ static void origins_line(const page *p)
 		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->result.point[c->result.origins[i]], label));
 	if (c->result.n_origins > NAMED)
 		fprintf(p->out, " and %d more", c->result.n_origins - NAMED);
-	fputc('\n', p->out);
+	fprintf(p->out, "  %s(" VN_ORIGIN_MEANS ")%s\n", DIM(p), PLAIN(p));
 }
 
 /* Prints the lines that `say` adds, under a title. Returns how many. */
@@ -377,6 +387,8 @@ static void first_screen(const page *p)
 		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_say_failure(k, words));
 		if (vn_worst_why(k))
 			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_worst_why(k), PLAIN(p));
+		if (defines_floor(c))
+			fprintf(p->out, "%-10s %sfloor: " VN_FLOOR_MEANS "%s\n", "", DIM(p), PLAIN(p));
 		for (int i = 0; x && i < x->profile.words.n; i++)
 			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 		origins_line(p);

@@ -148,7 +148,7 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
 		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
 	if (n == c->result.n_origins || orders == c->result.n_origins)
-		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
+		vn_text_add(text, VN_WORDS, ". All: %s.", vn_say_origin(c));
 	else if (n)
 		vn_text_add(text, VN_WORDS, "; %d of them %s", n, n == 1 ? "was captured wrongly" : "were captured wrongly");
 	if (orders && orders < c->result.n_origins)
@@ -227,15 +227,14 @@ const char *vn_say_origin(const vn_comparison *c)
 {
 	if (c->result.n_origins && other_orders(c) == c->result.n_origins)
 		return c->result.n_origins > 1
-		           ? "their columns are in another order, and the operations that read them use that order: not a "
-		             "mistake"
-		           : "its columns are in another order, and the operation that reads it uses that order: not a mistake";
+		           ? "their columns are in another order, not a mistake (the operations that read them use that order)"
+		           : "its columns are in another order, not a mistake (the operation that reads it uses that order)";
 	if (c->result.n_origins && wrong_captures(c) == c->result.n_origins)
 		return c->result.n_origins > 1
-		           ? "captured wrongly, or changed after the capture: the operations that read them used the right "
-		             "numbers"
-		           : "captured wrongly, or changed after the capture: the operation that reads it used the right "
-		             "numbers";
+		           ? "captured wrongly, or changed after the capture (the operations that read them used the right "
+		             "numbers)"
+		           : "captured wrongly, or changed after the capture (the operation that reads it used the right "
+		             "numbers)";
 	if (c->result.replayed)
 		return c->result.n_origins > 1 ? "recomputing them on the candidate's own inputs gives other results"
 		                               : "recomputing it on the candidate's own inputs gives another result";

@@ -12,6 +12,9 @@
 /* Defines the unit "floor"; each report says it once. */
 #define VN_FLOOR_MEANS "the error that the number format alone causes"
 
+/* Defines the term "origin". */
+#define VN_ORIGIN_MEANS "checkpoints whose own operation is at fault"
+
 /* Return the verdict ("OUTSIDE limits"); the counts ("5 of 38 checkpoints, 2 extra."); and where
  * the error starts ("The error starts at layer0.v_proj: ...", "" if nothing is outside). */
 const char *vn_say_verdict(const vn_comparison *c);

@@ -263,11 +263,11 @@ vn_status vn_cluster_share(const vn_cluster_job *job, vn_cluster_answer *answer,
 	fflush(stdout);
 	fflush(stderr);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-		return vn_fail(err, VN_ERR_IO, "no pipe to a process of its own: %s", strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "cannot make a pipe: %s", strerror(errno));
 	if ((r.worker = fork()) < 0) {
 		close(pair[0]);
 		close(pair[1]);
-		return vn_fail(err, VN_ERR_IO, "no process of its own: %s", strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "cannot start a process: %s", strerror(errno));
 	}
 	if (r.worker == 0) {
 		close(pair[0]);

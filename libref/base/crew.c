@@ -376,7 +376,7 @@ static vn_status lead_workers(crew *c, vn_error *err)
 			break;
 		if (poll(on, 3 * (nfds_t)c->workers, -1) < 0) {
 			if (errno != EINTR)
-				st = vn_fail(err, VN_ERR_NOMEM, "nothing can be received from a process: %s", strerror(errno));
+				st = vn_fail(err, VN_ERR_NOMEM, "cannot receive from a process: %s", strerror(errno));
 			continue;
 		}
 		for (int k = 0; !st && k < c->workers; k++) {
@@ -424,8 +424,7 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 	if (c && c->workers > 1)
 		st = lead_workers(c, err);
 	else if (unwritten)
-		vn_fail(err, st, "no processes are started: what was printed before cannot be written: %s",
-		        strerror(unwritten));
+		vn_fail(err, st, "cannot write earlier output, so no process was started: %s", strerror(unwritten));
 	else
 		vn_fail(err, st, "fewer than two processes could be started");
 	if (c) {

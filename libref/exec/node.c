@@ -258,7 +258,7 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	}
 	for (int k = 0; k < n->n_state; k++)
 		if (!vn_states_ready(&r->states, n->state[k]))
-			return vn_fail(err, VN_ERR_USAGE, "%s: its %s is missing: an earlier call neither computed nor wrote it",
+			return vn_fail(err, VN_ERR_USAGE, "%s: its %s are missing: an earlier call neither computed nor wrote them",
 			               name, vn_state_word(r->plan, n->state[k]));
 	return VN_OK;
 }

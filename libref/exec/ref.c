@@ -50,7 +50,7 @@ static vn_status begin_call(void *ref, const int32_t *ids, int64_t tokens, const
 	vn_status st;
 
 	if (r->call.open)
-		return vn_fail(err, VN_ERR_USAGE, "a call is begun and not ended");
+		return vn_fail(err, VN_ERR_USAGE, "the call before has not ended");
 	if ((st = check_call(r, ids, tokens, err)) || (st = make_room(r, tokens, err)) ||
 	    (st = vn_states_begin(&r->states, r->position, tokens, err)))
 		return st;
@@ -74,7 +74,7 @@ static vn_status run_nodes(void *ref, int from, int to, vn_error *err)
 	vn_status st = VN_OK;
 
 	if (!r->call.open)
-		return vn_fail(err, VN_ERR_USAGE, "no call is begun");
+		return vn_fail(err, VN_ERR_USAGE, "no call has begun");
 	if (from < 0 || to > r->plan->n_nodes)
 		return vn_fail(err, VN_ERR_USAGE, "nodes %d to %d are not in the plan, which has %d nodes", from, to,
 		               r->plan->n_nodes);
@@ -91,7 +91,7 @@ static vn_status run_nodes(void *ref, int from, int to, vn_error *err)
 static void *find_value(vn_ref *r, int value, bool to_write, int64_t *n, vn_error *err)
 {
 	if (!r->call.open) {
-		vn_fail(err, VN_ERR_USAGE, "no call is begun");
+		vn_fail(err, VN_ERR_USAGE, "no call has begun");
 		return NULL;
 	}
 	if (value < 0 || value >= r->plan->n_values) {

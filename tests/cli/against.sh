@@ -1,5 +1,5 @@
-# A run judged while it is recorded: what is written, what is left out,
-# and what compare makes of it.
+# A run judged while it is recorded: which tensors are written, which are left out,
+# and how compare judges the file.
 M=$FIXTURES/qwen2-trained
 PY=${PYTHON:-python3}
 clean() { sed 's/, [0-9.]* [a-zA-Z]* in [0-9.]* s.*//'; }
@@ -138,7 +138,7 @@ with h5py.File("stopped.h5", "r+") as f:
 P
 for f in others none worse few twice word number recorded flip stopped; do say compare ref.h5 $f.h5; done
 vernier compare nan_ref.h5 nan.h5 --allow claims 2>&1 | grep -E "mlp_norm|^verdict"
-echo "== of a deep model, few points: each operation behind them is asked once"
+echo "== of a deep model, few points: each operation after them is asked once"
 vernier synth tiny --layers 24 -o deep >/dev/null 2>&1
 vernier capture ref deep --ids 1,2,3,4 --points logits -o deep_ref.h5 2>/dev/null
 timeout 20 "$VERNIER" capture ref deep --ids 1,2,3,4 --points logits --against deep_ref.h5 --inject 'R1@*' -o deep.h5 \
@@ -149,11 +149,11 @@ vernier capture ref deep --ids "$ids" $kept -o keys_ref.h5 2>/dev/null
 vernier capture ref deep --ids "$ids" --precision f16 $kept -o keys.h5 2>/dev/null
 set +f
 timeout 60 "$VERNIER" compare keys_ref.h5 keys.h5 --model deep | grep '^verdict'
-echo "== what was left out: no healthy run to fit limits to, and repaired for a baseline"
+echo "== tensors left out: no correct run to fit limits to, and repaired for a baseline"
 vernier calibrate ref.h5 good.h5 -o fitted.yaml; echo "[$?]"
 vernier compare ref.h5 bug.h5 -q -o before.json
 vernier compare ref.h5 good.h5 --baseline before.json | grep -c 'no longer outside:'
-echo "== a run that stopped, and its own baseline: what was not run is to be run"
+echo "== a run that stopped, and its own baseline: the rest is still to be run"
 vernier compare ref.h5 stopped.h5 -q -o stopped.json
 vernier compare ref.h5 stopped.h5 --baseline stopped.json | grep -E '^(finding|missing .*logits|[0-9]+ not run)'
 echo "== JUnit: what agreed has passed, and says how"

@@ -34,7 +34,7 @@ vernier limits allowed.yaml layer0.mlp_act | grep -E 'operation|accumulated'
 sed -i 's/accumulated: fail/accumulated: refused/' allowed.yaml
 vernier limits allowed.yaml layer0.mlp_act
 
-echo "== what excludes each other"
+echo "== options that exclude each other"
 say ref.h5 quick.h5 --model "$M" --replay --no-replay
 say ref.h5 quick.h5 --replay
 say ref.h5 quick.h5 --model "$M" --explain --no-replay

@@ -66,7 +66,7 @@ vernier calibrate deep.h5 deep-half.h5 --model "$M" -o deep.yaml 2>/dev/null
 verdict deep.h5 deep-half.h5 --limits deep.yaml --model "$M"
 verdict deep.h5 deep-half.h5 --limits deep.yaml
 
-echo "== what is not a correct run"
+echo "== runs that are not correct"
 say() { echo "\$ calibrate $*"; vernier calibrate "$@" 2>&1 | sed -n 1,2p; echo "[${PIPESTATUS[0]}]"; }
 cp half-p070.h5 bad.h5; $PYTHON -c "
 import editing as h5py

@@ -53,7 +53,7 @@ say refa.h5 b.h5 --points "$some" --floor half.h5 --allow floor
 say ref.h5 bad.h5 --points "$some" --floor a.h5
 say refa.h5 b.h5 --points "$some" --model "$M"
 say refa.h5 a.h5
-echo "== what one reads the other decodes"
+echo "== one side reads the tokens that the other decodes"
 say ref.h5 decoded.h5 --points "$some" --model "$M" --replay
 say a.h5 decoded.h5 --points "$some" --bitwise
 cap --ids "$(echo "$ids" | cut -d, -f1-12)" --force-ids "$(echo "$ids" | cut -d, -f13-)" --precision f16 \

@@ -55,7 +55,7 @@ vernier compare a.h5 b.h5 2>&1; echo "[$?]"
 ref -o c.h5 --decode 19 --temperature 1.5 --seed 3
 vernier compare a.h5 c.h5 2>&1; echo "[$?]"
 
-echo "== the last place of the context, and none behind it; nothing is written then"
+echo "== the last place of the context; one token more is refused, and nothing is written"
 rm -f *.h5 exact.yaml
 try() {
 	echo "\$ $*"

@@ -57,7 +57,7 @@ import json, sys
 j = json.load(sys.stdin)
 print(j['tokens'], j['scored'], j['unscored'])"
 
-echo "== what a fault costs"
+echo "== the loss that a fault causes"
 vernier evaluate "$M" --ids @all.ids --candidate ref --precision f32 --decode 0 --inject R1@layer1 --inject A1@layer0 \
 	--format json | $PYTHON -c "
 import json, sys

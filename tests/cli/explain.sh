@@ -1,5 +1,5 @@
-# Which known mistake makes what is wrong: one, several of one kind, two that look alike, one that
-# nobody knows; what is refused.
+# Which known mistake makes the error: one, several of one kind, two that look alike, an unknown
+# one; and the refusals.
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p070.ids
 run() { vernier capture ref "$M" --ids "$ids" --points '*' "$@" 2>/dev/null || echo failed; }
@@ -29,7 +29,7 @@ for at in layer1 '*'; do
 	vernier compare both.h5 mistake.h5 --bitwise | tail -n 1
 	rm mistake.h5
 done
-echo "== nothing that is known"
+echo "== no known mistake"
 cp ref.h5 odd.h5
 ${PYTHON:-python3} - <<'END'
 import editing as h5py, numpy as np
@@ -42,7 +42,7 @@ with h5py.File("odd.h5", "r+") as f:
         d[...] = x
 END
 told odd.h5
-echo "== channels that are a number times what they should be"
+echo "== channels that are multiplied by a number"
 ${PYTHON:-python3} - <<'END'
 import editing as h5py, shutil
 for name, factors in (("one-channel", {8: 1.02}), ("never-written", {7: 0}), ("two-channels", {3: 1.5, 40: 0.5}),
@@ -57,7 +57,7 @@ for name, factors in (("one-channel", {8: 1.02}), ("never-written", {7: 0}), ("t
         d[...] = x
 END
 for f in one-channel never-written two-channels all-channels; do told $f.h5 | grep -v '^next\|vernier show'; done
-echo "== another function, other formats: what is behind is not recorded"
+echo "== another function, other formats: the next operation is not recorded"
 for f in tanh clamped norm16 softmax16 int8; do cp ref.h5 $f.h5; done
 MODEL=$M ${PYTHON:-python3} - <<'END'
 import editing as h5py, json, os, struct, numpy as np
@@ -99,7 +99,7 @@ END
 for f in tanh clamped norm16 softmax16 int8; do
 	told $f.h5 --allow missing | grep -v '^next\|vernier show\|residual'
 done
-echo "== captured in front of the rotation, which was made"
+echo "== captured before the rotation, which the engine did apply"
 cp half.h5 early.h5
 ${PYTHON:-python3} - <<'END'
 import editing as h5py
@@ -185,9 +185,9 @@ try explain ref.h5 one.h5 --bitwise --model none
 vernier points --faults='R12' "$M"
 try points --faults='R{1' "$M"
 try points --faults=R1
-echo "== rotated pairs side by side, which what reads them takes so: no mistake;" \
-	"of queries alone it is one of the capture;
-   what one layer proves holds in the others, where a mistake stands behind it"
+echo "== rotated pairs are stored side by side, and the scores use that order: not a mistake;" \
+	"if only queries are, they were captured wrongly;
+   an order that one layer proves holds in the others, where a later operation is wrong"
 for f in pairs alone; do cp half.h5 $f.h5; done
 for f in R2.1e4@layer1.q_rope R2.1e4@layer0.k_rope W1@layer1.q_proj A6@layer1.attn_context; do
 	run -o "${f%@*}${f#*@}.h5" --precision f16 --inject "$f"
@@ -213,7 +213,7 @@ echo "== keys alone of the layer before: the cache of values is right"
 run -o keys.h5 --precision f16 --inject C9.k@layer1
 run -o both.h5 --precision f16 --inject C9@layer1
 for f in keys both; do told $f.h5; done
-echo "== captured wrongly, and what is between it and what reads it was not: nobody else is accused"
+echo "== a wrong capture, read only through operations that were not recorded: no other checkpoint is blamed"
 some=$(for p in embed layer\*.attn_norm layer\*.attn_context layer\*.attn_out layer\*.mlp_norm layer\*.down_proj \
 	logits; do printf ' --points %s' "$p"; done)
 for at in layer1 layer\*; do
@@ -227,7 +227,7 @@ r = json.load(sys.stdin)
 print(r["origins"], [c["name"] for c in r["checkpoints"] if c["fails"]],
       [c["name"] for c in r["checkpoints"] if c["replay"]["recorder_fault"]])'
 done
-echo "== probabilities of a float16 run, recorded in float32: what float16 rounds to 0 was not masked"
+echo "== probabilities of a float16 run, recorded in float32: probabilities that float16 rounds to 0 were not masked"
 vernier capture ref "$M" --ids "$ids" --points '*' --force -o whole.h5 >/dev/null 2>&1
 vernier capture ref "$M" --ids "$ids" --points '*' --inject A1.missing@layer1 -o single.h5 >/dev/null 2>&1
 vernier capture ref "$M" --ids "$ids" --points '*' --inject A1.missing@layer1 --precision f16 -o probs.h5 \

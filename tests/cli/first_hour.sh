@@ -1,8 +1,8 @@
-# Slips of a first hour: each is answered with what to type.
+# Mistakes of a first hour: each message says what to type instead.
 M="$FIXTURES/llama-trained"
 vernier capture ref "$M" --ids 1,2,3,4 -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids 1,2,3,4 --inject R2.1e4@layer1.q_rope -o bad.h5 2>/dev/null
-echo "== a long option with one dash, anywhere; a letter that is none"
+echo "== a long option with one dash, anywhere; a letter that is not an option"
 say compare ref.h5 bad.h5 -model M
 say compare -model M ref.h5 bad.h5
 say compare ref.h5 bad.h5 -json
@@ -29,7 +29,7 @@ import numpy as np
 for n in "model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.k_proj", "lm_head", "odd":
     np.save(f"hf/{n}.npy", np.zeros((4, 8), np.float32))'
 say import hf --ids 1,2,3,4 --precision f32 -o i.h5
-echo "== words of what has no size"
+echo "== messages about values of size 0"
 vernier capture ref "$M" --ids 1,2,3,4 --points '*' -o all.h5 2>/dev/null
 $PYTHON -c '
 import h5py, shutil

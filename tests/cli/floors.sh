@@ -31,7 +31,7 @@ change cand.h5 wrong.h5 "d[...] = -x"
 say wrong.h5 cand.h5 --model "$M"
 say ref.h5 ref.h5 --allow itself --model "$M"
 
-echo "== a floor that is none"
+echo "== a floor that is not valid"
 change cand.h5 bad.h5 "d[...] = x * np.float16(1.05)"
 say ref.h5 bad.h5 --floor bad.h5
 change floor.h5 huge.h5 "x[0] = 1e4; d[...] = x"
@@ -46,7 +46,7 @@ change cand.h5 other.h5 "f['run'].attrs['engine'] = 'other'"
 change bad.h5 bad.other.h5 "f['run'].attrs['engine'] = 'other'"
 say ref.h5 bad.other.h5 --floor other.h5
 
-echo "== a reference of the candidate's own 16 bits: what two runs differ by, not what one differs from itself"
+echo "== a reference of the candidate's own 16 bits: the floor is the difference of two runs, not of a run from itself"
 run -o flip.h5 --precision f16
 flip() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
 import editing as h5py, numpy as np
@@ -65,7 +65,7 @@ loud flip.h5 cand.h5 --model "$M"
 change cand.h5 bent.h5 "d[...] = x * np.float16(1.02)"
 loud cand.h5 bent.h5 --model "$M"
 
-echo "== a floor says no more than those around it: what fails without one fails with it"
+echo "== a floor larger than those around it excuses nothing: a failure without it stays one"
 both() {
 	say "$@" --floor floor.h5 | grep -E '^(verdict|\[)'
 	vernier compare "$@" >/dev/null 2>&1

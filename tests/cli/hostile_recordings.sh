@@ -1,4 +1,4 @@
-# Recordings that are none, or mean harm: one clear line, status 2, quickly.
+# Files that are not recordings, or are hostile: one clear line, status 2, quickly.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids 1,2,3 -o good.h5 2>/dev/null
 try() {

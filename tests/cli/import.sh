@@ -107,7 +107,7 @@ vernier import debug -o x.h5; echo "[$?]"
 printf '%b' 'version: 1\nrules:\n  - { from: embed, to: "layer0.output" }\n' \
 	'  - { from: logits, parts: ["layer0.q_proj", "layer0.k_proj"], along: qkv, axes: "token qkv" }\n' >stops.yaml
 vernier import alone --ids 5,6,7,8 --names stops.yaml --dry-run; echo "[$?]"
-echo "== cut off: what is whole, and the file says so"
+echo "== cut off: the complete part is imported, and the file says so"
 cp -r plain cut
 head -n 20 plain/manifest.jsonl >cut/manifest.jsonl
 printf '{"tensor":"layer0.q_ro' >>cut/manifest.jsonl

@@ -48,7 +48,7 @@ ${PYTHON:-python3} wait.py capture ref "$M" --prompts pipe -o many
 ${PYTHON:-python3} wait.py capture ref "$M" --ids @pipe -o one.h5
 ${PYTHON:-python3} wait.py isolate "$M" --ids @pipe
 ${PYTHON:-python3} wait.py evaluate "$M" --text pipe --candidate ref
-echo "== what another run of the same number left behind is in nobody's way"
+echo "== files that another run of the same number left are no obstacle"
 bash -c 'touch r.json.$$.partial; exec "$VERNIER" compare ref.h5 h1.h5 -q -o r.json'; echo $?
 ls r.json
 echo "== a signal in the moment after a file or a folder was created"

@@ -54,7 +54,7 @@ else
 	run "$all"
 	run "3 17" two
 fi
-echo "== what the person replaces"
+echo "== operations that the user replaces"
 { every q_rope "2 9"; every k_rope "5"; } >wrong
 # Good once all that is wrong is replaced: an engine that answers at once.
 cat >answer <<'END_ANSWER'

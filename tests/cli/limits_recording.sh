@@ -48,7 +48,7 @@ vernier limits own.yaml --names hf 2>&1 | sed -n 1p
 vernier limits own.yaml --dtype f16 2>&1 | sed -n 1p
 vernier limits own.yaml --recording ref.h5 --dtype q4_k 2>&1 | sed -n 1p
 vernier limits own.yaml --recording own.yaml
-echo "== what a person may write and nobody can keep to, or break"
+echo "== limits that no run can keep, or none can break"
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 1,2,3,4,5,6,7,8 -o eight.h5 2>/dev/null
 for k in 'differing: 1000000000000' 'nonfinite: 384' 'ulp_max: 100000' 'ulp_p99: 40000' 'kl_max: 20' 'cosine: 1' \
 	'worst_token_cosine: 1' 'norm_ratio: 0' 'differing: 0' 'kl_mean: 0' 'scale: 1'; do

@@ -68,7 +68,7 @@ try capture ref "$M" --ids-from ids.json -o b.h5
 try capture ref "$M" --ids 1 --force-ids-from ids.json -o b.h5
 try capture ref "$M" --ids-from "$M/config.json" -o b.h5
 
-echo "== what was swapped, and what is not comparable"
+echo "== swapped files, and files that are not comparable"
 vernier capture ref "$M" --ids-from ref.h5 --force-ids-from ref.h5 --precision f16 -o half.h5 2>err || cat err
 vernier compare half.h5 again.h5 --points embed 2>&1 | grep swapped
 vernier compare again.h5 half.h5 --points embed 2>&1 | grep -c swapped

@@ -41,7 +41,7 @@ say merge each.json 2/2.json
 sed 's/"reference",$/"@",/' 2/1.json >at.json
 say merge at.json 2/2.json
 
-echo "== what is not in every folder"
+echo "== files that are not in every folder"
 rm bf16/p002.h5 wrong/p001.h5; echo no >wrong/p001.h5
 cp refs/p001.h5 refs/alone.h5; cp half/p001.h5 half/extra.h5; cp bf16/p001.h5 bf16/extra.h5
 say compare refs half bf16 wrong -q

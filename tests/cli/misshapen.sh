@@ -1,4 +1,4 @@
-# A tensor of another shape is a finding whatever its numbers are, and the report says what they
+# A tensor of another shape is a finding whatever its numbers are, and the report says whose they
 # are. The proposed name map works.
 M=$FIXTURES/llama-trained
 cap() {
@@ -21,7 +21,7 @@ for step in ('step.0', 'step.1'):
     if axes:
         d.attrs['axes'] = axes
 P
-# A line a step, the map that it speaks of, and what comes of the map.
+# Prints one line per step, the proposed map, and the comparison with that map.
 tell() {
 	$PYTHON edit.py x.h5 "$@"
 	vernier compare ref.h5 x.h5 | grep '^misshapen' | sed 's/^misshapen *//'
@@ -58,7 +58,7 @@ tell q_rope '' 'x.reshape(T, K, H)'
 echo "== another checkpoint's numbers"
 tell attn_out 'token head dim' 'x' attn_context
 tell q_rope 'token hidden' 'x.reshape(T, H * K)' q_proj
-echo "== nobody's numbers"
+echo "== numbers of no checkpoint"
 tell attn_out '' 'x[:, ::-1].T + 1'
 echo "== every report"
 $PYTHON edit.py x.h5 q_rope '' 'x.transpose(1, 0, 2)'

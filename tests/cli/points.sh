@@ -11,7 +11,7 @@ vernier points "$M" | grep -c gemm
 echo "== complaints"
 try points --verbose
 try points "$M" --verbose --faults
-echo "== a replay says them in numbers: 5 tokens, then 1 behind 5"
+echo "== a replay says them in numbers: 5 tokens, then 1 after 5"
 run() { vernier capture ref "$M" --ids 5,6,7,8,9 --force-ids 10 --points '*' "$@" 2>/dev/null; }
 run -o ref.h5
 run -o bad.h5 --inject A1.missing@layer1.attn_context

@@ -48,7 +48,7 @@ echo "== a file with itself: by its path, a link, a hard link, its folder"
 ln -s ref.h5 link.h5; ln ref.h5 hard.h5; mkdir -p one two; ln ref.h5 one/a.h5; ln ref.h5 two/a.h5
 say ref.h5 ref.h5; say ref.h5 ./link.h5 --bitwise; say hard.h5 ref.h5; say one one; say one two
 say ref.h5 hard.h5 --allow itself
-echo "== what neither side recorded of the plan"
+echo "== parts of the plan that neither side recorded"
 for p in f32 f16; do
 	vernier capture ref "$M" --ids 7,8 --points 'embed' --force --precision $p -o few.$p.h5 2>/dev/null
 done
@@ -58,7 +58,7 @@ both "del f['step.0/layer1/q_proj'], f['step.0/layer1/attn_out'], f['step.2/fina
 say ref.x.h5 cand.x.h5
 say ref.x.h5 cand.h5 --allow extra
 say ref.x.h5 cand.x.h5 --points '*_proj'
-echo "== a state of fixed size that is wrong after one step: later steps are recomputed from what was recorded of it"
+echo "== a state of fixed size that is wrong after one step: later steps are recomputed from the recorded state"
 G=$FIXTURES/qwen3_5_text-trained
 vernier capture ref "$G" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o state.ref.h5 2>/dev/null
 vernier capture ref "$G" --ids "@$FIXTURES/prompts/p017.ids" --force-ids-from state.ref.h5 --precision f16 \

@@ -12,7 +12,7 @@ say ref.h5 same.h5
 say ref.h5 same.h5 --trust-digests
 say ref.h5 same.h5 --trust-digests --strict
 say ref.h5 same.h5 --trust-digests --bitwise
-echo "== equal up to the fault; what is read has the same numbers"
+echo "== equal up to the fault; the tensors that are read have the same numbers"
 say ref.h5 bug.h5 --trust-digests
 for t in "" --trust-digests; do vernier compare ref.h5 bug.h5 $t -q -o "r$t.json"; done
 $PY -c "
@@ -29,7 +29,7 @@ echo "== a flipped bit is found by reading, and by nothing else"
 flip same.h5 flip.h5 step.0/layer1/attn_out
 say ref.h5 flip.h5
 say ref.h5 flip.h5 --trust-digests
-echo "== what digests do not tell is read"
+echo "== tensors whose digests do not decide are read"
 cp same.h5 odd.h5; $PY - <<'P'
 import h5py, numpy as np, xxhash
 for name in ("ref.h5", "odd.h5"):

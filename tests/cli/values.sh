@@ -36,7 +36,7 @@ echo "== and as the import does"
 say import text -o again.h5 --ids 3,1,4,1,5 --engine text --precision f32
 vernier compare f32.h5 again.h5 --bitwise | tail -n 1
 
-echo "== what savetxt writes: a row a line, no comment"
+echo "== the form of savetxt: a row a line, no comment"
 mkdir plain; echo 'notes of a person' >plain/notes.txt
 grep -v '^#' text/layer0.attn_norm.txt 2>/dev/null || $PYTHON -c "
 import numpy as np

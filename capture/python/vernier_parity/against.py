@@ -54,9 +54,9 @@ class Against:
     def __init__(self, path: str, keep_above: Optional[float]) -> None:
         self.path, self.keep_above = os.fspath(path), keep_above
         if digest(b"") is None:
-            raise RecordingError("against: digests are needed: install xxhash")
+            raise RecordingError("against needs digests: install xxhash")
         if keep_above is not None and not 0 <= keep_above < 1:
-            raise RecordingError(f"keep_above: {keep_above}; an nmse from 0 to 1 is needed")
+            raise RecordingError(f"keep_above: {keep_above}; expected an nmse from 0 to 1")
         self.file = h5.opened(self.path, "against: ")
         if (h5.text_of(self.file.attrs.get("format", "")) != "vernier-checkpoint"
             or self.file.attrs.get("complete") != 1):

@@ -99,7 +99,7 @@ def ids_array(what: str, ids: Ids) -> np.ndarray:
     except ValueError:
         raise RecordingError(f"{what}: rows of different lengths; pad them, with -1 in positions") from None
     if a.size == 0 or a.ndim not in (1, 2) or not np.issubdtype(a.dtype, np.integer):
-        raise RecordingError(f"{what}: shape {a.shape} of {a.dtype}; whole numbers are needed, (N) or (B, N)")
+        raise RecordingError(f"{what}: shape {a.shape} of {a.dtype}; expected whole numbers, (N) or (B, N)")
     if a.min() < -1 or a.max() >= 1 << 31:
         raise RecordingError(f"{what}: a number outside 0 to 2147483647")
     return a.astype("<i4")

@@ -109,11 +109,11 @@ class Recording:
 
     def _dataset(self, name: str, step: int = 0) -> Any:
         if not isinstance(name, str):
-            raise KeyError(f"{self.path}: {name!r}: the name of a checkpoint is needed")
+            raise KeyError(f"{self.path}: {name!r}: expected the name of a checkpoint")
         if name.startswith("step.") and "/" in name:
             number, _, name = name.partition("/")
             if not number[5:].isdecimal():
-                raise RecordingError(f"{self.path}: {number}/{name}: step.N/NAME is needed, with N a whole number")
+                raise RecordingError(f"{self.path}: {number}/{name}: expected step.N/NAME, with N a whole number")
             step = int(number[5:])
         group, path = self._group(step), path_of(name)
         further = (g for g in group.values() if isinstance(g, h5py.Group) and not self._prefix("", g))

@@ -104,9 +104,9 @@ class Recorder:
             raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings; "
                                  f"remove the file first, or give another name")
         if against is None and keep_above is not None:
-            raise RecordingError("keep_above: against is needed, the recording to judge this one by")
+            raise RecordingError("keep_above needs against, the recording to judge this one by")
         if against is None and stop_at_first:
-            raise RecordingError("stop_at_first: against is needed, the recording to judge this one by")
+            raise RecordingError("stop_at_first needs against, the recording to judge this one by")
         self._against = Against(against, keep_above) if against is not None else None
         self._stop_at_first, self._stopped = stop_at_first, False
         self._folder = os.getcwd()  # source_line is relative to it
@@ -116,7 +116,7 @@ class Recorder:
         if self._ids is not None and self._ids.min() < 0:
             raise RecordingError("token_ids: an id below 0")
         if self._positions is not None and (self._ids is None or self._ids.shape != self._positions.shape):
-            raise RecordingError("positions: token_ids of the same shape are needed")
+            raise RecordingError("positions: expected token_ids of the same shape")
         if self._positions is not None:
             self._no_padding_alone(self._positions)
         self._calls: List[Tuple[np.ndarray, np.ndarray]] = []  # ids and positions of each step
@@ -151,7 +151,7 @@ class Recorder:
         self._open("fact")
         for name, value in run.items():
             if not isinstance(value, (str, bool, int, float, np.integer, np.floating)):
-                raise RecordingError(f"run: {name} is of type {type(value).__name__}; a string or a number is needed")
+                raise RecordingError(f"run: {name} is of type {type(value).__name__}; expected a string or a number")
             if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
                 raise RecordingError(f"run: {name}: a number of more than 64 bits")
             if (not name.isprintable() or len(name.encode()) > LONGEST_WORD
@@ -188,7 +188,7 @@ class Recorder:
             config = table.config_of(directory)
             family = table.family_of(directory, config)
         if not family or not config:
-            raise RecordingError(f"{self.path}: model: its directory, or its family and config, are needed")
+            raise RecordingError(f"{self.path}: model: expected its directory, or its family and config")
         group = self._file.create_group("model")
         facts = dict(family=family, config=config, provenance=provenance)
         if directory is not None:
@@ -229,13 +229,13 @@ class Recorder:
             where = where if positions is None else ids_array("positions", positions)
             if ids.min() < 0 or where.shape != ids.shape or (self._calls
                                                              and self._calls[0][0].shape[:-1] != ids.shape[:-1]):
-                raise RecordingError(f"begin_step: ids of 0 or more, with positions and a batch of the same shape, "
-                                     f"are needed; ids are {ids.shape}, "
+                raise RecordingError(f"begin_step: expected ids of 0 or more, with positions and a batch of the same "
+                                     f"shape; ids are {ids.shape}, "
                                      f"positions {where.shape}, and the first step's ids "
                                      f"{self._calls[0][0].shape if self._calls else ids.shape}")
             self._no_padding_alone(where)
         elif self._ids is None:
-            raise RecordingError("begin_step: token_ids are needed, here or in Recorder")
+            raise RecordingError("begin_step: no token_ids, neither here nor in Recorder")
         else:
             left = self._ids.shape[-1] - at
             n = left if tokens is None else tokens
@@ -429,7 +429,7 @@ class Recorder:
 
     def _own_axes(self, name: str, a: np.ndarray, row: Optional[points.Row]) -> str:
         if row is None:
-            raise RecordingError(f"{self.path}: {name}: not a checkpoint that vernier knows, so its dims are needed: "
+            raise RecordingError(f"{self.path}: {name}: not a checkpoint that vernier knows, so it needs dims: "
                                  f"\"token head dim\"")
         n = len(row[1].split())
         if a.ndim not in (n, n + 1):
@@ -450,8 +450,8 @@ class Recorder:
         if len(" ".join(axes.split()).encode()) > LONGEST_DIMS:
             raise RecordingError(f"{what}: dims of more than {LONGEST_DIMS} bytes")
         if axes != axes.lower() or re.search(r"[()]", re.sub(r"\([^()]*\)", "", axes)):
-            raise RecordingError(f"{what}: dims '{axes}': words in small letters, several of one axis in brackets, "
-                                 f"are needed")
+            raise RecordingError(f"{what}: dims '{axes}': expected words in small letters, several of one axis in "
+                                 f"brackets")
         # compare identifies the axes of a checkpoint by these words
         for word in re.findall(r"[^\s()]+", axes) if row else ():
             if not word.isdecimal() and word not in points.words():

@@ -22,7 +22,7 @@ def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
     """Parse "3-7" or "3"; both ends are included."""
     first, dash, last = str(text).partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()) or int(first) > int(last or first):
-        raise RecordingError(f"{what}: '{text}'; a number, or A-B with A not above B, is needed")
+        raise RecordingError(f"{what}: '{text}'; expected a number, or A-B with A not above B")
     return int(first), int(last or first)
 
 
@@ -123,7 +123,7 @@ class Session:
     @torch.compiler.disable
     def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
         if self.running:
-            raise RecordingError(f"{self.path}: a forward pass began inside another, or behind one that failed")
+            raise RecordingError(f"{self.path}: a forward pass began inside another, or after one that failed")
         if _compiled():
             raise RecordingError(f"{self.path}: {COMPILED}")
         if self.moved:
@@ -154,7 +154,7 @@ class Session:
         self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
         done = sum(c[0].shape[-1] for c in self.recorder._calls)
         if self.past != done:
-            raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; "
+            raise RecordingError(f"{self.path}: a call starts after {self.past} cached tokens, but {done} were recorded; "
                                  f"a recording is one run, "
                                  "whose calls go on with the same cache")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
@@ -241,7 +241,7 @@ class Session:
         if self.word is None:
             self.fact(device=about.device_name(device))
         elif word != self.word:
-            raise RecordingError(f"{self.path}: a call in {word} behind one in {self.word}; a recording is one run, "
+            raise RecordingError(f"{self.path}: a call in {word} after one in {self.word}; a recording is one run, "
                                  f"in one precision")
         self.word = word
 

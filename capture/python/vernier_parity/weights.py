@@ -28,7 +28,7 @@ def row_of(name: str, x: Any) -> Row:
     """The row of one weight x, a numpy array or torch tensor."""
     a, word = stored(x)
     if word not in WORDS:
-        raise RecordingError(f"weight {name}: {word}; F16, BF16, F32 or F64 is needed")
+        raise RecordingError(f"weight {name}: {word}; expected F16, BF16, F32 or F64")
     return raw_row(name, WORDS[word], a)
 
 

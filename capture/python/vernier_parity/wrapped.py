@@ -261,7 +261,7 @@ def conv_state(s: "Session", n: int, net: Any, cache: Optional[Any]) -> None:
     gdn_qkv."""
     name, rows = f"layer{n}.gdn_conv_state", net.conv_kernel_size - 1
     if s.trailing is not None and s.past and name in s.waiting:
-        raise RecordingError(f"{s.path}: {name}: a later call with padding behind its rows; "
+        raise RecordingError(f"{s.path}: {name}: a later call with padding after its rows; "
                              f"record without *.gdn_conv_state")
     # the call keeps rows of the padding; the row's own last rows are before them
     if s.trailing is not None and s.qkv is not None:
