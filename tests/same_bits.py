@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""same_bits.py: a digest of everything that a program records, healthy and with every fault.
+"""same_bits.py: a digest of everything that a program records, correct and with every fault.
 
     same_bits.py VERNIER [ref|gpu]... > DIGESTS
 
-For a change that must leave every result the same: run it with the program before and after, and compare the two outputs by diff.
-A line is a recording: engine, precision, family, the fault and where it is made, and the digest of its plan and of
+For a change that must leave every result the same: run it with the program before and after, and diff the outputs. A
+line is a recording: engine, precision, family, the fault and where it is made, and the digest of its plan and of
 every number in it. The prompt is 70 tokens, the last three of them decoded one by one. The reference makes every fault
 at one node of the first two families that it fits, in f32 and in f16; the GPU, in f16, those that a shader knows of, at
 one node of the first family, and in f32 five of them in a run. Exit status 1 when nothing could be recorded.

@@ -348,6 +348,17 @@ static void print_verdict(const page *p)
 
 /* ---- the first screen ------------------------------------------------------- */
 
+/* Whether the operation of every origin is wrong, not only what was recorded of it. */
+static bool operations_are_wrong(const vn_comparison *c)
+{
+	for (int i = 0; i < c->result.n_origins; i++) {
+		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
+		if (p->replay.recorder_fault || vn_local_is_order(p))
+			return false;
+	}
+	return true;
+}
+
 static void origins_line(const page *p)
 {
 	const vn_comparison *c = p->c;
@@ -359,7 +370,9 @@ static void origins_line(const page *p)
 		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->result.point[c->result.origins[i]], label));
 	if (c->result.n_origins > NAMED)
 		fprintf(p->out, " and %d more", c->result.n_origins - NAMED);
-	fprintf(p->out, "  %s(" VN_ORIGIN_MEANS ")%s\n", DIM(p), PLAIN(p));
+	if (operations_are_wrong(c))
+		fprintf(p->out, "  %s(" VN_ORIGIN_MEANS ")%s", DIM(p), PLAIN(p));
+	fputc('\n', p->out);
 }
 
 /* Prints the lines that `say` adds, under a title. Returns how many. */

@@ -154,9 +154,8 @@ class Session:
         self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
         done = sum(c[0].shape[-1] for c in self.recorder._calls)
         if self.past != done:
-            raise RecordingError(f"{self.path}: a call starts after {self.past} cached tokens, but {done} were recorded; "
-                                 f"a recording is one run, "
-                                 "whose calls go on with the same cache")
+            raise RecordingError(f"{self.path}: a call starts after {self.past} tokens, but {done} were recorded; "
+                                 "a recording is one run, whose calls go on with the same cache")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
             if self.trailing is not None:
