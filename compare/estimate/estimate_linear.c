@@ -5,6 +5,8 @@
 #include "compare/estimate/linear_product.h"
 #include "compare/hypothesis/score.h"
 
+#include "libref/base/arrange.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,12 +306,12 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 
 /* ---- padded rows ----------------------------------------------------------------------------- */
 
-/* Row i of a matrix whose rows are padded in memory by `by` elements but read as if they were
- * not: its first rows, or (transposed) all of them, in w. */
-static double number_of_padded(const double *w, int64_t width, int64_t by, int64_t i)
+/* Number i of n of a matrix whose rows are padded in memory by `by` elements but read as if they
+ * were not: of its first rows, or (transposed) of all of them, in w. */
+static double number_of_padded(const double *w, int64_t width, int64_t by, int64_t i, int64_t n)
 {
-	const int64_t stride = width + by;
-	return i % stride < width ? w[i / stride * width + i % stride] : 0;
+	const int64_t from = vn_arranged(&(vn_arrange) { .rule = VN_ARRANGE_PADDED, .a = width, .b = by }, i, n);
+	return from < 0 ? 0 : w[from];
 }
 
 static vn_status fit_padding(vn_tested_product *p, vn_error *err)
@@ -333,7 +335,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 				double y = p->bias ? vn_number_at(p->bias, m) : 0;
 				for (int64_t k = 0; k < p->N; k++)
 					y += p->x[r * p->N + k] *
-					     number_of_padded(w, width, by, transposed ? k * width + m : m * width + k);
+					     number_of_padded(w, width, by, transposed ? k * width + m : m * width + k, rows * width);
 				y -= vn_number_at(p->cand, vn_tested_product_row(p, r) * p->M + m);
 				dd += y * y;
 			}

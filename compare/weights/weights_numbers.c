@@ -2,6 +2,8 @@
  * row, so that no weight is in memory twice. */
 #include "compare/weights/weights_numbers.h"
 
+#include "libref/base/arrange.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,12 +61,13 @@ static void take_row(const reordering *w, int64_t r, unsigned char *to)
 	const int64_t C = w->cols;
 
 	if (w->o->kind == VN_ORDER_TRANSPOSED) { /* a matrix of p[0] rows and p[1] columns */
+		const vn_arrange order = { .rule = VN_ARRANGE_TRANSPOSED, .a = w->o->p[0], .b = w->o->p[1] };
 		for (int64_t c = 0; c < C; c++) {
-			const int64_t i = (r + w->start) * C + c, from = i % w->o->p[0] * w->o->p[1] + i / w->o->p[0];
+			const int64_t from = vn_arranged(&order, (r + w->start) * C + c, order.a * order.b);
 			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, w->size);
 		}
-	} else if (w->o->kind == VN_ORDER_SHEARED) {
-		for (int64_t c = 0, n; c < C; c += n) { /* a piece of one row, or of the range that continues it */
+	} else if (w->o->kind == VN_ORDER_SHEARED) { /* VN_ARRANGE_PADDED, but copied in pieces: the digest needs it all */
+		for (int64_t c = 0, n; c < C; c += n) {  /* a piece of one row, or of the range that continues it */
 			const int64_t stride = w->o->p[0], row = (r * C + c) / stride, at = (r * C + c) % stride;
 			n = at < C ? C - at : stride - at;
 			n = n < C - c ? n : C - c;
