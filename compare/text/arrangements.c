@@ -109,7 +109,9 @@ int vn_arrangements(vn_arranged_what what, const vn_shape *s, int token, vn_arra
 	if (token >= 0)
 		n += list_moved(r, s->dim[token], token, list + n);
 	if (token >= 0 && s->dim[token] >= r->reversed_fewest)
-		list[n++] = (vn_arrangement) { .kind = VN_ARRANGED_REVERSED, .axis = token, .along = { VN_ARRANGE_REVERSED } };
+		list[n++] = (vn_arrangement) { .kind = VN_ARRANGED_REVERSED,
+			                           .axis = token,
+			                           .along = { .rule = VN_ARRANGE_REVERSED } };
 	return n;
 }
 
