@@ -11,7 +11,7 @@ usage: tests/run.sh [WHAT] [--room ROOM]
 WHAT is one of
   all     what CI runs (default): every test with gcc; the sanitizers; the thread sanitizer; clang
   quick   every test with gcc, in the release build (--quick means the same)
-  unit    the suites of C functions without a GPU, in the release build: under a minute after the build
+  unit    the suites of C functions without a GPU, in the release build: about a minute after the build
 
 --room ROOM   with quick or unit: only tests that belong to libref, libgpu, capture or compare; alone it means
               `quick --room ROOM`. Parity tests and checks of the source belong to no room
