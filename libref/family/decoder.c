@@ -16,11 +16,22 @@ int vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point ou
 	return (c->norm_one ? vn_plan_rms_norm_one : vn_plan_rms_norm)(p, x, w, c->norm_eps, out);
 }
 
-#define WEIGHT(name, m, n) vn_decoder_weight(p, l, name ".weight", m, n)
-/* y (T,m) or (T,heads,m/heads) of x (T,n) */
-#define LINEAR(x, name, m, n, bias, heads, out) \
-	vn_plan_linear(p, x, WEIGHT(name, m, n), (bias) ? vn_decoder_weight(p, l, name ".bias", m, 0) : -1, heads, out)
-#define NORM(x, name, n, out) vn_decoder_norm(p, c, x, WEIGHT(name, n, 0), out)
+int vn_decoder_linear(vn_builder *p, int layer, int x, const char *name, int64_t m, int64_t n, bool has_bias, int heads,
+                      vn_point out)
+{
+	char full[VN_NAME_MAX];
+	int  w, bias = -1;
+
+	snprintf(full, sizeof full, "%s.weight", name);
+	w = vn_decoder_weight(p, layer, full, m, n);
+	snprintf(full, sizeof full, "%s.bias", name);
+	if (has_bias)
+		bias = vn_decoder_weight(p, layer, full, m, 0);
+	return vn_plan_linear(p, x, w, bias, heads, out);
+}
+
+#define LINEAR(x, ...)        vn_decoder_linear(p, l, x, __VA_ARGS__)
+#define NORM(x, name, n, out) vn_decoder_norm(p, c, x, vn_decoder_weight(p, l, name ".weight", n, 0), out)
 
 /* window 0: none */
 static int attention(vn_builder *p, const vn_config *c, int l, int window, int x)

@@ -73,19 +73,33 @@ static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_erro
 	return VN_OK;
 }
 
-/* "transformer.h.3.attn.c_attn.weight", of shape (m) or (m,n) */
-static int add_weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n)
+/* The weight "transformer.h.3.attn.c_attn.weight": layer 3, name attn.c_attn, kind weight; of shape
+ * (m) or, if n is not 0, (m,n). */
+static int add_weight(vn_builder *p, int layer, const char *name, const char *kind, int64_t m, int64_t n)
 {
 	char full[VN_NAME_MAX];
-	snprintf(full, sizeof full, "transformer.h.%d.%s", layer, name);
+	snprintf(full, sizeof full, "transformer.h.%d.%s.%s", layer, name, kind);
 	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]) { m, n });
 }
 
-#define NORM(x, name, out) \
-	vn_plan_layer_norm(p, x, add_weight(p, l, name ".weight", D, 0), add_weight(p, l, name ".bias", D, 0), c.eps, out)
-/* y (T,m) of x (T,n) */
-#define PRODUCT(x, name, n, m, out) \
-	vn_plan_conv1d(p, x, add_weight(p, l, name ".weight", n, m), add_weight(p, l, name ".bias", m, 0), 0, out)
+/* (T,D) of x (T,D) */
+static int add_norm(vn_builder *p, const gpt2 *c, int layer, int x, const char *name, vn_point out)
+{
+	const int w = add_weight(p, layer, name, "weight", c->D, 0), bias = add_weight(p, layer, name, "bias", c->D, 0);
+
+	return vn_plan_layer_norm(p, x, w, bias, c->eps, out);
+}
+
+/* (T,m) of x (T,n) */
+static int add_product(vn_builder *p, int layer, int x, const char *name, int n, int m, vn_point out)
+{
+	const int w = add_weight(p, layer, name, "weight", n, m), bias = add_weight(p, layer, name, "bias", m, 0);
+
+	return vn_plan_conv1d(p, x, w, bias, 0, out);
+}
+
+#define NORM(x, name, out)          add_norm(p, &c, l, x, name, out)
+#define PRODUCT(x, name, n, m, out) add_product(p, l, x, name, n, m, out)
 
 vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {

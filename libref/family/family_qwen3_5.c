@@ -110,10 +110,8 @@ static vn_status is_linear(const char *path, const qwen3_5 *m, int layer, bool *
 	return VN_OK;
 }
 
-#define WEIGHT(name, m, n) vn_decoder_weight(p, l, name ".weight", m, n)
-/* y (T,m) or (T,heads,m/heads) of x (T,n) */
-#define LINEAR(x, name, m, n, bias, heads, out) \
-	vn_plan_linear(p, x, WEIGHT(name, m, n), (bias) ? vn_decoder_weight(p, l, name ".bias", m, 0) : -1, heads, out)
+#define WEIGHT(name, m, n)    vn_decoder_weight(p, l, name ".weight", m, n)
+#define LINEAR(x, ...)        vn_decoder_linear(p, l, x, __VA_ARGS__)
 #define NORM(x, name, n, out) vn_decoder_norm(p, c, x, WEIGHT(name, n, 0), out)
 
 static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)

@@ -66,8 +66,8 @@ f = h5py.File('odd.h5', 'r+')
 w = f['model/weights'][()]
 w[0]['name'] = b'a\x1b[31m<b>|\`'
 w[1]['rms'] = w[1]['mean'] = np.nan
-w[2]['min'] = w[2]['max'] = np.inf
-w[3]['digest'] = b'0' * 32
+w[3]['min'] = w[3]['max'] = np.inf
+w[2]['digest'] = b'0' * 32
 f['model/weights'][...] = w
 open('text', 'w').write('no model')"
 run weights ref.h5 2>&1
