@@ -401,8 +401,9 @@ static void a_floor_of_another_precision_is_refused(void)
 
 static void a_floor_of_zero_allows_no_difference(void)
 {
-	vn_checkpoint p = { .name = "x", .ref = 0, .cand = 0, .worst = -1, .m = { .n = 1, .finite = 1 } };
+	vn_checkpoint p = { .name = "x", .pool = -1, .pooled_small = -1, .channels = -1, .worst = -1 };
 	trial         t = { 0 };
+	p.m.n = p.m.finite = 1;
 	compare(&t, "good", "good", "version: 1\ndefaults: { nmse_over_floor: 4 }\n");
 	vn_measured zero = { .n = 1 };
 	zero.has[VN_M_NMSE] = p.m.has[VN_M_NMSE] = true;

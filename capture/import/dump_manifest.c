@@ -236,7 +236,7 @@ vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size
 {
 	line      l = { .d = d, .path = path, .err = err };
 	vn_status st = VN_OK;
-	for (const char *at = text, *end = text + bytes; !st && at < end;) {
+	for (const char *at = text, *end = bytes > 0 ? text + bytes : text; !st && at < end;) {
 		const char  *stop = memchr(at, '\n', (size_t)(end - at));
 		json_error_t why;
 		l.number++;

@@ -44,7 +44,8 @@ static bool send_all(int socket, const void *first, size_t first_bytes, const vo
 			return false;
 		for (int i = 0; i < 2; i++) {
 			const size_t gone = (size_t)n < part[i].iov_len ? (size_t)n : part[i].iov_len;
-			part[i].iov_base = (char *)part[i].iov_base + gone;
+			if (gone > 0) /* the second part may be NULL */
+				part[i].iov_base = (char *)part[i].iov_base + gone;
 			part[i].iov_len -= gone;
 			n -= (ssize_t)gone;
 		}
