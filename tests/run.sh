@@ -9,7 +9,8 @@ usage() {
 usage: tests/run.sh [WHAT] [--room ROOM]
 
 WHAT is one of
-  all     what CI runs (default): every test with gcc; the sanitizers; the thread sanitizer; clang
+  all     what CI runs (default): every test with gcc; most with clang and its sanitizers; what uses threads with its
+          thread sanitizer
   quick   every test with gcc, in the release build (--quick means the same)
   unit    the suites of C functions without a GPU, in the release build: about a minute after the build
 
@@ -106,7 +107,7 @@ configure_and_build release $python
 run_tests release -j"$jobs" ${room:+-L "^$room\$"}
 
 if [ "$what" = all ]; then
-	echo "== address and undefined-behaviour sanitizers"
+	echo "== clang, address and undefined-behaviour sanitizers"
 	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
 	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by
@@ -128,16 +129,10 @@ if [ "$what" = all ]; then
 	fi
 	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j"$jobs" -E \
 		"$long|$other"
-	echo "== thread sanitizer, on what uses threads; and the program without Vulkan"
+	echo "== clang, thread sanitizer, on what uses threads; and the program without Vulkan"
 	threaded="ref ref_calls eval ops store store_trouble metrics compare stats model"
 	configure_and_build tsan -DVERNIER_GPU=OFF -- vernier $(printf ' test_%s' $threaded)
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan \
 		-R "^(test_(${threaded// /|})|manual|cli_(bad_usage|compare_verdicts))\$"
-	echo "== clang"
-	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON "$shaders" >/dev/null
-	watched "building clang" cmake --build build/clang
-	# Checks of the source say the same with every compiler.
-	watched --show "testing clang" ctest --test-dir build/clang --output-on-failure -j"$jobs" -L '^unit$' \
-		-E '^(calls|includes|headers|format)$'
 fi
 echo "== all tests passed"

@@ -60,10 +60,3 @@ s=$?
 [ $s = 2 ] && [ "$(grep -c . err)" = 1 ] && echo "one line, [2]" || { cat err; echo "[$s]"; }
 VK_DRIVER_FILES=/nowhere.json VK_ICD_FILENAMES=/nowhere.json vernier devices >/dev/null 2>&1
 echo "devices [$?]"
-
-echo "== a library that ends the program"
-OMP_STACKSIZE=200000G vernier capture ref "$M" --ids 1,2 --threads 2 -o none.h5 2>err
-echo "[$?]"
-tail -n 1 err
-[ -e none.h5 ] && echo "NONE.H5 IS THERE"
-rm -f none.h5.partial

@@ -202,3 +202,9 @@ for how in "--check 'exit 9'" "--inject R1@layer1.q_rope"; do
 		sed 's/[^ ]*vernier-isolate-[^ ]*/FOLDER/'
 done
 rm -rf "$TMPDIR"/vernier-isolate-*
+echo "== a library that ends the program"
+OMP_STACKSIZE=200000G vernier capture ref "$M" --ids 1,2 --threads 2 -o none.h5 2>err
+echo "[$?]"
+tail -n 1 err
+[ -e none.h5 ] && echo "NONE.H5 IS THERE"
+rm -f none.h5.partial
