@@ -246,6 +246,17 @@ static inline int find_devices(void)
 	return n_devices_ = kept_;
 }
 
+/* Asked for each of many combinations: is this one tried? Processors that execute shaders are slow,
+ * so they try one of every two, unless the environment has VERNIER_TEST_ALL. Which one alternates
+ * without a period (the sequence of Thue and Morse), so that nested loops miss no value. */
+static inline bool is_tried(int d)
+{
+	static unsigned asked;
+	const bool      first = __builtin_parity(asked++);
+
+	return first || strcmp(devices_[d].type, "cpu") != 0 || getenv("VERNIER_TEST_ALL");
+}
+
 /* Does a device sum in half precision? Prints a line if not. */
 static inline bool sums_in_half(int d)
 {

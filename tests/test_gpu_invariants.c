@@ -17,6 +17,11 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 	return (any) { engine(&m, o), &vn_gpu_ops };
 }
 
+static bool is_subject_tried(void)
+{
+	return is_tried(device_);
+}
+
 /* ---- far from the prompt ------------------------------------------------------------------- */
 
 static vn_ref *reference(const subject *s, vn_policy policy)

@@ -12,6 +12,11 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 	return (any) { r, &vn_ref_ops };
 }
 
+static bool is_subject_tried(void)
+{
+	return true;
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = { INVARIANTS, ROPE_INVARIANTS, CU_TEST_INFO_NULL };
