@@ -200,15 +200,15 @@ def main():
         sys.exit(__doc__ + "\nFamilies: " + ", ".join(FAMILIES))
     vernier, good = sys.argv[1], True
     gpus = devices(vernier)
-    for index, name in gpus:
+    for index, name, _ in gpus:
         print(f"device {index}: {name}")
     with tempfile.TemporaryDirectory() as d:
         for family in sys.argv[2:] or FAMILIES:
             good &= greedy(vernier, family, d)
-            for engine in (["ref"], *(["gpu", "--device", index] for index, _ in gpus)):
+            for engine in (["ref"], *(["gpu", "--device", index] for index, _, _ in gpus)):
                 good &= family != "qwen2" or sampled(vernier, engine, d)
                 good &= by_step(vernier, engine, family, d)
-            for index, _ in gpus:
+            for index, _, _ in gpus:
                 good &= forced(vernier, index, family, d)
             sys.stdout.flush()
     print("1 passed, 0 failed" if good else "0 passed, 1 failed")

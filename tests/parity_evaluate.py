@@ -193,7 +193,7 @@ def main():
     vernier = sys.argv[1]
     good = golden(vernier, "qwen2") & golden(vernier, "qwen3_5_text")
     good &= check(vernier, ["ref", "--precision", "f16"], ["--candidate", "ref"], "ref f16")
-    for index, name in devices(vernier):
+    for index, name, _ in devices(vernier):
         good &= check(vernier, ["gpu", "--device", index], ["--device", index], f"gpu f16 on {name}")
     print("1 passed, 0 failed" if good else "0 passed, 1 failed")
     sys.exit(0 if good else 1)

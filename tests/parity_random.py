@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """parity_random.py: models that are not in the repository, against HuggingFace run on the spot.
 
-    parity_random.py VERNIER [--gpu] [--count N] [--seed N] [--family F] [--keep DIR] [CASE...]
+    parity_random.py VERNIER [--gpu] [--count N] [--seed N] [--family F] [--sample N] [--keep DIR] [CASE...]
 
 Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Makes a
 model with random weights for every case below, for the cases named, or for N of chance; records transformers' float32
@@ -160,7 +160,7 @@ def run(vernier, gpus, name, tokens, arguments, keep):
     if gpus:
         single, double = parity_hf.tensors(at("f32")), parity_hf.tensors(at("f64"))
         cost = {n: parity_gpu.relative(single[n][()].astype("f8"), double[n][()]) for n in single if n in double}
-    for index, _ in gpus:
+    for index, _, _ in gpus:
         good &= parity_gpu.check(vernier, index, model, ids, name, cost, floors=4.0)
     if not good:
         print(f"{name}: {tokens} tokens, random_model.py {' '.join(arguments)}")
@@ -178,6 +178,7 @@ def main():
     a.add_argument("--count", type=int, default=0, metavar="N", help="N models of chance in place of the list")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--family", choices=sorted(random_model.CONFIGS), help="of those of chance")
+    a.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth of these, for a short run")
     a.add_argument("--keep", metavar="DIR", help="where models that fail are left")
     a = a.parse_intermixed_args()
 
@@ -195,7 +196,7 @@ def main():
     if a.count:
         rng = random.Random(a.seed)
         todo = [(f"chance-{a.seed}-{i}", *of_chance(rng, a.family)) for i in range(a.count)]
-    failed = 0
+    todo, failed = todo[::a.sample], 0
     for name, tokens, arguments in todo:
         failed += not run(a.vernier, gpus, name, tokens, arguments, a.keep)
         sys.stdout.flush()

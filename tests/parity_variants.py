@@ -2,7 +2,7 @@
 """parity_variants.py: does anybody accuse transformers, which is healthy?
 
     parity_variants.py VERNIER [--dtype f32|f16|bf16|f64]... [--family F]... [--prompt NAME]... [--way NAME]...
-    [--random N] [--all] [--verbose]
+    [--random N] [--all] [--sample N] [--verbose]
 
 Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the
 trained models through transformers in float32, float16, bfloat16 and float64, on prompts of the kinds that float
@@ -11,7 +11,8 @@ explain` then replays each against the reference. Whatever it calls an origin is
 a run that it calls outside. With --random N, so do N models with random weights of every family, deeper than the
 trained ones. With --way the prompts are left out, and vernier_parity.record() records transformers in the ways of
 reference_variants.py (eager, sdpa, flex, chunks, padded batches, static caches, generate, autocast, threads), each on
-trained and on random weights. --all: every prompt and every way, more than 850 recordings in 5 minutes. Prints for
+trained and on random weights. --all: every prompt and every way, more than 850 recordings in 5 minutes. --sample N:
+every Nth recording, for a short run. Prints for
 every format how many runs, checkpoints and origins there were, how many runs were within by operation alone (their
 accumulated error is beyond a limit), and which operation came nearest to its limit.
 """
@@ -86,6 +87,16 @@ def record(model, run, family, dtype, ids, path):
                  points="*", prompt=None)
 
 
+class Sample:
+    def __init__(self, every):
+        self.every, self.asked = every, 0
+
+    def has_next(self):
+        """Asked for each recording: is it in the sample?"""
+        self.asked += 1
+        return self.asked % self.every == 0
+
+
 class Sum:
     def __init__(self):
         self.runs = self.checkpoints = self.origins = self.outside = self.by_operation = 0
@@ -126,7 +137,7 @@ def random_models(count, layers, families, folder):
             yield f"{f}-random{seed}", model
 
 
-def in_prompts(vernier, folder, pool, models, dtype, names, total):
+def in_prompts(vernier, folder, pool, models, dtype, names, sample, total):
     """Every prompt at once, recorded by fixtures/golden.py."""
     found = prompts()
     for f, model in models:
@@ -141,7 +152,7 @@ def in_prompts(vernier, folder, pool, models, dtype, names, total):
             return name, report
 
         jobs = []
-        for name in names:
+        for name in filter(lambda _: sample.has_next(), names):
             record(model, run, golden.family_of(model)[1], dtype, found[name],
                    os.path.join(folder, f"{f}.{dtype}.{name}.hf.h5"))
             jobs.append(pool.submit(one, name))
@@ -150,7 +161,7 @@ def in_prompts(vernier, folder, pool, models, dtype, names, total):
             total.add(f"{f} {dtype} {name}", report)
 
 
-def in_ways(vernier, folder, pool, models, dtype, names, total):
+def in_ways(vernier, folder, pool, models, dtype, names, sample, total):
     """Every way, recorded by vernier_parity."""
     for f, model in models:
         ids = prompts()["text"] if f.endswith("trained") else prompts()["random130"]
@@ -169,6 +180,8 @@ def in_ways(vernier, folder, pool, models, dtype, names, total):
                 continue
             if w.attention == "flex_attention" and f.startswith(("gpt2", "qwen3_5")):
                 continue  # transformers has none for them
+            if not sample.has_next():
+                continue
             if w.attention not in runs:
                 runs[w.attention] = transformers.AutoModelForCausalLM.from_pretrained(
                     model, dtype={"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
@@ -190,13 +203,14 @@ def main():
     a.add_argument("--way", action="append", choices=WAYS)
     a.add_argument("--random", type=int, default=0, metavar="N", help="of each family, in place of the trained models")
     a.add_argument("--all", action="store_true", help="every prompt, and every way on trained and on random weights")
+    a.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth recording")
     a.add_argument("--verbose", action="store_true", help="of every point, how near to the limit it came")
     a = a.parse_args()
 
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    vernier, bad, runs = os.path.abspath(a.vernier), 0, 0
+    vernier, bad, runs, sample = os.path.abspath(a.vernier), 0, 0, Sample(a.sample)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         families = a.family or FAMILIES
         trained = [(f + "-trained", os.path.join(FIXTURES, f + "-trained")) for f in families]
@@ -206,9 +220,9 @@ def main():
             total = Sum()
             if a.all or a.prompt or not a.way:
                 in_prompts(vernier, folder, pool, of_chance if a.random else trained, dtype, a.prompt or prompts(),
-                           total)
+                           sample, total)
             if a.all or a.way:
-                in_ways(vernier, folder, pool, trained + of_chance, dtype, a.way or WAYS, total)
+                in_ways(vernier, folder, pool, trained + of_chance, dtype, a.way or WAYS, sample, total)
             bad += total.origins + total.outside
             runs += total.runs
             if a.verbose:
