@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """parity_decode.py: decoding, against HuggingFace, against a prefill of the same tokens, and GPU against reference.
 
-    parity_decode.py VERNIER [FAMILY...]
+    parity_decode.py VERNIER [--steps N] [FAMILY...]
 
-On the trained fixture of every family, or of those named, 64 tokens after a prompt:
+On the trained fixture of every family, or of those named, 64 tokens after a prompt, or N but for greedy:
 
   greedy      the reference in float32 and float64 says what transformers' generate says (where golden/ has it)
   drawn       every token is the one that Philox4x32-10 and the recorded scores give, computed here once more (Qwen2's)
@@ -15,6 +15,7 @@ On the trained fixture of every family, or of those named, 64 tokens after a pro
 
 Device tests on every suitable device; without one only the reference is tested.
 """
+import argparse
 import json
 import os
 import subprocess
@@ -114,7 +115,7 @@ def greedy(vernier, family, d):
             good &= same
             if not same:
                 print(f"greedy {g['prompt']} {precision}: other tokens than transformers   FAILED")
-    print(f"{family}: greedy: {len(golden)} prompts, {STEPS} tokens each as transformers says: {good}")
+    print(f"{family}: greedy: {len(golden)} prompts, {len(golden[0]["ids"])} tokens each as transformers says: {good}")
     return good
 
 
@@ -196,14 +197,20 @@ def forced(vernier, device, family, d):
 
 
 def main():
-    if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(FAMILIES):
-        sys.exit(__doc__ + "\nFamilies: " + ", ".join(FAMILIES))
-    vernier, good = sys.argv[1], True
+    global STEPS
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("vernier")
+    a.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    a.add_argument("--steps", type=int, default=STEPS, metavar="N")
+    a = a.parse_args()
+    if not set(a.families) <= set(FAMILIES):
+        sys.exit("families: " + ", ".join(FAMILIES))
+    vernier, good, STEPS = a.vernier, True, a.steps
     gpus = devices(vernier)
     for index, name, _ in gpus:
         print(f"device {index}: {name}")
     with tempfile.TemporaryDirectory() as d:
-        for family in sys.argv[2:] or FAMILIES:
+        for family in a.families or FAMILIES:
             good &= greedy(vernier, family, d)
             for engine in (["ref"], *(["gpu", "--device", index] for index, _, _ in gpus)):
                 good &= family != "qwen2" or sampled(vernier, engine, d)
