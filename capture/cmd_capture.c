@@ -46,8 +46,8 @@ static const vn_option known[] = {
 	  .help =
 	      "Run this text, or the contents of a file or pipe, through the model's tokenizer: tokenizer.json, "
 	      "vocab.json with merges.txt, or the vocabulary of the GGUF file. Every byte of a file counts, a final "
-	      "newline too. If TEXT itself begins with @, write @@. Bytes that are not UTF-8 become tokens too. Special "
-	      "tokens written in the text are special tokens." },
+	      "newline too. If TEXT itself begins with @, write @@. Bytes that are not UTF-8 become tokens too. The text "
+	      "may hold special tokens, such as <|endoftext|>." },
 	{ "no-special-tokens", 0, VN_INTO(options, source.no_special),
 	  .help =
 	      "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama "
@@ -55,11 +55,11 @@ static const vn_option known[] = {
 	VN_IDS_OPTIONS(options, source),
 	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
-	          "model is loaded once. FILE has one prompt a line, or (JSONL) one object a line: {\"name\": \"a\", "
-	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}; \"ids\": [1,2,3] in place of "
-	          "\"prompt\". A prompt without a name gets its number as its name: 001. A recording that is there "
-	          "already, complete and of the same command, prompt and weights, is kept: the same command continues an "
-	          "interrupted run." },
+	          "model is loaded once. Each line of FILE is a prompt or, in JSONL, an object: {\"name\": \"a\", "
+	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}. \"ids\": [1,2,3] may "
+	          "replace \"prompt\". A prompt without a name gets its number as its name: 001. A complete recording "
+	          "that an earlier run of the same command made of the same prompt and weights is kept. So the same "
+	          "command continues an interrupted run." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -70,11 +70,11 @@ static const vn_option known[] = {
 	          "scores and probabilities, the activated gate, and the cached keys and values are recorded only if a "
 	          "GLOB matches them." },
 	{ "against", 0, VN_INTO(options, recipe.against), .argument = "REF",
-	  .help = "Judge every checkpoint while it is recorded by the recording REF, and write only those outside their "
-	          "limits, each with the inputs of its operation. What agrees is left out: FILE keeps its name, its "
-	          "digest and its measured error, from which vernier compare REF FILE judges it again. No floor is "
-	          "known here, so the limits that hold without one apply. With --prompts, REF is a folder with a "
-	          "recording NAME.h5 of each prompt." },
+	  .help = "Judge every checkpoint by the recording REF during the run, and write only those outside their limits, "
+	          "each with the inputs of its operation. Of a checkpoint that agrees, FILE keeps only the name, the "
+	          "digest and the measured error; vernier compare REF FILE judges it again from these. No floor is known "
+	          "here, so the limits that hold without one apply. With --prompts, REF is a folder with a recording "
+	          "NAME.h5 of each prompt." },
 	{ "limits", 0, VN_INTO(options, recipe.limits), .argument = "LIMITS",
 	  .help = "With --against: the limits file. Default: the limits of the run's precision." },
 	{ "stop-at-first", 0, VN_INTO(options, recipe.stop_at_first),
@@ -87,14 +87,14 @@ static const vn_option known[] = {
 	VN_GROUP("How to run it"),
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
 	  .help =
-	      "The format for storing and accumulating. On the CPU, f16, f16-acc16 and bf16 emulate an engine that "
-	      "stores these formats (-acc16: and accumulates in half); this run is the floor. The ggml precisions "
-	      "emulate llama.cpp's CPU backend, which rounds the inputs of a product to suit the format of the weight "
-	      "(-kv16: keys and values in f16; -flash16: flash attention too). The GPU has f16, f16-acc16 and f32. "
-	      "Default: f32 on the CPU, f16 on the GPU. P@GLOB: run the operations that make these checkpoints in P, "
-	      "weights included; if several match an operation, the last applies. Inputs are converted once to P. "
-	      "Values pass unchanged between neighbours in P and are rounded for the next operation of another precision. "
-	      "On the GPU, a second precision stores all weights a second time, and values pass through the host." },
+	      "The format for storing and accumulating. On the CPU, f16, f16-acc16 and bf16 emulate an engine that stores "
+	      "these formats (-acc16: and accumulates in half); such a run is what --floor of vernier compare takes. The "
+	      "ggml precisions emulate llama.cpp's CPU backend, which rounds the inputs of a product to suit the format "
+	      "of the weight (-kv16: keys and values in f16; -flash16: flash attention too). The GPU has f16, f16-acc16 "
+	      "and f32. Default: f32 on the CPU, f16 on the GPU. P@GLOB: run the operations that make these checkpoints "
+	      "in P, weights included; if several match an operation, the last applies. A value is converted where an "
+	      "operation of another precision reads it, and only there. On the GPU, a second precision stores all weights "
+	      "a second time, and values pass through the host." },
 	VN_THREADS_OPTION(options, run.threads),
 	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help =
@@ -117,14 +117,14 @@ static const vn_option known[] = {
 	      "step." },
 	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
 	  .help =
-	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of "
-	      "REC. With --prompts, REC is a folder with a recording NAME.h5 of each prompt; the decode of a prompt, if "
-	      "given, must be the number of tokens there." },
+	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC too, the run has all tokens "
+	      "of REC. With --prompts, REC is a folder with a recording NAME.h5 of each prompt; the decode of a prompt, "
+	      "if given, must be the number of tokens there." },
 	VN_GROUP("The GPU"),
 	VN_DEVICE_OPTION(options, run.device),
 	{ "kv", 0, VN_CHOOSE(options, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in "
-	          "engines that serve many sequences. The result is the same to the bit. Default: contiguous." },
+	          "engines that serve many sequences. The results are the same, bit for bit. Default: contiguous." },
 	{ "block-size", 0, VN_INTO(options, run.block), VN_RANGE(1, 65536), .argument = "N",
 	  .help = "Tokens per block, with --kv paged. Default: 16." },
 	{ "force-ref", 0, VN_COLLECT(options, forced, run.n_force_ref), .argument = "GLOB",
@@ -250,7 +250,7 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		               "--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
 	if (!o->recipe.precision)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
-	if ((st = vn_policy_read("--precision", o->recipe.precision, &o->run.policy, err)))
+	if ((st = vn_policy_read("--precision", vn_policy_names, o->recipe.precision, &o->run.policy, err)))
 		return st;
 	const char *gpu_alone = o->run.n_force_ref   ? "--force-ref"
 	                        : o->run.device >= 0 ? "--device"

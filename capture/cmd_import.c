@@ -26,9 +26,10 @@ static const vn_option known[] = {
 	          "complete." },
 	VN_RECORDING_FORCE(options, force),
 	{ "dry-run", 0, VN_INTO(options, import.dry),
-	  .help = "Write nothing. List what each tensor becomes, and leftover tensors with the nearest checkpoint name." },
+	  .help = "Write nothing. List what each tensor becomes. For tensors that become nothing, list the nearest "
+	          "checkpoint name." },
 	{ "partial", 0, VN_INTO(options, import.partial),
-	  .help = "Import the whole tensors of an interrupted dump. The recording is marked incomplete." },
+	  .help = "Import those tensors of an interrupted dump that are complete. The recording is marked incomplete." },
 	VN_GROUP("Names"),
 	{ "names", 0, VN_COLLECT(options, import.names, import.n_names), .argument = "MAP",
 	  .help = "Translate names by a name map: hf, vllm, llama.cpp, or a file. Several maps are applied in order." },
@@ -42,7 +43,7 @@ static const vn_option known[] = {
 	  .help =
 	      "The tokens, if the dump does not have them. With several steps, each step after the first has one token." },
 	{ "ids-from", 0, VN_INTO(options, import.ids_from), .argument = "REC",
-	  .help = "The tokens of the recording REC, decoded ones too, as --ids." },
+	  .help = "Take the tokens of the recording REC, including those that it decoded." },
 	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE",
 	  .help = "The positions of the tokens. Default: counted from 0." },
 	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME",

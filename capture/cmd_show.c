@@ -27,17 +27,17 @@ typedef struct options {
 static const vn_option known[] = {
 	{ "values", 0, VN_INTO(options, values), .argument = "PATH",
 	  .help =
-	      "Write the numbers of the tensor NAME, or of token_ids or positions, to PATH: .txt or .csv, a line for each "
-	      "row of its last axis, or .npy. "
-	      "vernier import reads .txt and .npy." },
+	      "Write the numbers of the tensor NAME to PATH. NAME may also be token_ids or positions. The ending of PATH "
+	      "selects the form: .npy, or .txt or .csv with a line for each row of the last axis. vernier import reads "
+	      ".txt and .npy." },
 	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
 	{ "check", 0, VN_INTO(options, checks),
 	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their "
 	          "names say, rotations keep lengths, probabilities add up to 1 and exclude later keys, the first token's "
 	          "context is its v, tokens of one id have one embedding row. Exit status 1 if something does not hold. "
 	          "Warns if the logits peak at their input token, or if the chosen tokens do not look like text. vernier "
-	          "compare makes the checks other than digests in both files, where the divergence starts, or everywhere "
-	          "if nothing diverges, and warns. It checks the digest of every tensor that it reads." },
+	          "compare checks the digest of every tensor that it reads. It makes the other checks in both files, "
+	          "where the divergence starts or, if nothing diverges, everywhere; there, one that fails is a warning." },
 	VN_REPORTING_OPTIONS(options, report, ""),
 	VN_REPORTING_FORCE(options, report.force, "report"),
 	VN_STRICT_OPTION(options, report.strict, ""),
@@ -46,10 +46,11 @@ static const vn_option known[] = {
 const vn_command vn_show_command = {
 	.name = "show",
 	.synopsis = "FILE [NAME | step.N/NAME | step.N] [OPTION]...\nFILE --check",
-	.about = "Show the contents of a recording, one tensor with statistics and first values, or the tensors of one "
-			 "step.",
+	.about = "Show what a recording holds. With NAME, show one tensor, with statistics and first values; with step.N, "
+			 "the tensors of one step.",
 	VN_OPTION_TABLE(known),
-	.status = "0 shown (with --check: every check holds), 1 a check does not hold, 2 trouble",
+	.status =
+		"0 shown (with --check: every check holds), 1 a check does not hold, or a warning with --strict, 2 trouble",
 };
 
 /* Returns the step called "step.3"; NULL: the name is not a step's. */

@@ -9,12 +9,10 @@
 
 #include "capture/file/reporting.h"
 #include "libref/base/nearest.h"
+#include "libref/base/text.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static vn_option_taker take_form, take_path, take_part;
 
@@ -30,9 +28,9 @@ static const vn_option options[] = {
 	          "fails; improvements are reported. A baseline with another model, prompt, precision, floor or limits is "
 	          "refused. For two folders each pair has its own baseline, named as -o names reports. Default: none." },
 	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise),
-	  .help = "Use no limits: require equal formats and equal bits in every element, or report the first difference. "
-	          "-0 differs from 0; equal NaNs are equal. Use it to test determinism: one engine twice, two numbers of "
-	          "threads, two batches.",
+	  .help = "Use no limits and no floor. The formats, and the bits of every element, must be equal; the report "
+	          "names the first difference. -0 differs from 0; equal NaNs are equal. This tests determinism: the same "
+	          "run again, with another number of threads, or in another batch.",
 	  .only = "compare" },
 	VN_ALLOW_OPTION(vn_compare_line, how),
 	VN_STRICT_OPTION(vn_compare_line, how.o.strict,
@@ -42,15 +40,15 @@ static const vn_option options[] = {
 	  .help = "The weights that both runs used, a HuggingFace directory or a GGUF file. Required.", .only = "explain" },
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
 	  .help =
-	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the "
-	      "error that the number format alone causes, and the unit of limits such as nmse_over_floor. Also run it "
-	      "in REF's precision (of a long prompt, some tokens first): a REF that differs from what its model computes "
-	      "is outside. Every operation is recomputed on CAND's own inputs, too: one that "
-	      "is beyond its own floor is outside (--no-replay leaves this out). Default: none.",
+	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the error "
+	      "that the number format alone causes, and the unit of limits such as nmse_over_floor. The reference is also "
+	      "run in REF's precision: a REF that differs from what its model computes is outside. Every operation is "
+	      "also recomputed on CAND's own inputs: an operation whose own error is too large for rounding is outside "
+	      "(--no-replay leaves this out). Default: none.",
 	  .only = "compare" },
 	{ "floor", 0, VN_INTO(vn_compare_line, floor), .argument = "FILE",
-	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. "
-	          "Default: none.",
+	  .help = "Take the floor from this recording, which vernier capture ref made in CAND's precision. Cannot be "
+	          "combined with --model. Default: none.",
 	  .only = "compare" },
 	VN_FLOOR_PRECISION_OPTION(vn_compare_line, how),
 	{ "replay", 0, VN_INTO(vn_compare_line, replay),
@@ -59,7 +57,7 @@ static const vn_option options[] = {
 	          "its inputs (inherited), and how much it magnified that (gain).",
 	  .only = "compare" },
 	{ "no-replay", 0, VN_INTO(vn_compare_line, no_replay),
-	  .help = "With --model, compute the floor alone. Then accumulated error cannot be told from a fault, and an "
+	  .help = "With --model, compute only the floor. Then accumulated error cannot be told from a fault, and an "
 	          "operation that is wrong within the limits of its checkpoint passes.",
 	  .only = "compare" },
 	{ "explain", 0, VN_INTO(vn_compare_line, explain),
@@ -77,7 +75,7 @@ static const vn_option options[] = {
 	{ "shard", 0, VN_INTO(vn_compare_line, shard),
 	  .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them. To compare "
 	          "several runs, name each by a folder of its ranks (tp2/), or by its files joined by commas "
-	          "(r0.h5,r1.h5); then a single file is a run, too." },
+	          "(r0.h5,r1.h5); a single file is then a run of its own." },
 	{ "vote", 0, VN_INTO(vn_compare_line, vote),
 	  .help = "There is no reference: the files are 3 to 6 recordings, and at each checkpoint the majority decides. "
 	          "Each pair is compared, with the finer precision as the reference.",
@@ -87,7 +85,7 @@ static const vn_option options[] = {
 	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
 	          "OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or JOB_COMPLETION_INDEX. Default: all pairs." },
 	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
-	  .help = "Do not read what is equal on both sides by its digest, format and shape. The report counts such "
+	  .help = "Do not read tensors whose digest, format and shape are equal on both sides. The report counts such "
 	          "checkpoints as equal and has no metrics of them. Default: read every number and check it against its "
 	          "digest, so that a file that was changed or damaged is refused. With --model every number is read." },
 	VN_THREADS_OPTION(vn_compare_line, how.o.threads),
@@ -161,6 +159,7 @@ static vn_status take_form(void *to, const vn_option *option, const char *name, 
 	}
 	if (form)
 		return add_form(to, form, err);
+	char       all[120];
 	vn_nearest near;
 	vn_nearest_start(&near, name);
 	vn_nearest_try_words(&near, vn_report_names);
@@ -168,7 +167,8 @@ static vn_status take_form(void *to, const vn_option *option, const char *name, 
 		vn_nearest_settle(&near, "markdown");
 	else if (strcmp(name, "xml") == 0)
 		vn_nearest_settle(&near, "junit");
-	return vn_fail(err, VN_ERR_USAGE, "--format takes %s, not '%s'%s", vn_report_names, name, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "--format takes %s, not '%s'%s", vn_text_words(vn_report_names, all, sizeof all),
+	               name, vn_nearest_hint(&near));
 }
 
 static vn_status take_part(void *to, const vn_option *option, const char *text, vn_error *err)
@@ -199,15 +199,6 @@ static vn_status take_path(void *to, const vn_option *option, const char *path, 
 	return VN_OK;
 }
 
-static bool is_model(const char *path)
-{
-	const size_t n = strlen(path);
-	char         config[PATH_MAX];
-
-	return (n > 5 && strcmp(path + n - 5, ".gguf") == 0) ||
-	       (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0);
-}
-
 /* Rejects models among recordings, as in "vernier explain REF CAND MODEL", and proposes what to
  * type. Folders alone are folders of recordings. Returns 0, or 2 after an error message. */
 static int no_model(const vn_compare_line *k, int n, char *const *file)
@@ -218,7 +209,7 @@ static int no_model(const vn_compare_line *k, int n, char *const *file)
 
 	for (int i = 0; i < n; i++) {
 		folders = folders && vn_is_folder(file[i]);
-		*(is_model(file[i]) ? &model : &other) = file[i];
+		*(vn_is_model(file[i]) ? &model : &other) = file[i];
 	}
 	if (!model || folders || k->shard)
 		return 0;
@@ -356,7 +347,7 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	k->ref = argv[optind];
 	k->cand = k->ranks[0];
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
-		return vn_complain(k->name, "--bitwise uses no limits and no floor: give one or the other");
+		return vn_complain(k->name, "--bitwise cannot be combined with --limits, --floor or --model");
 	if (k->explain && !k->how.o.model)
 		return ask_for_model(k);
 	if (k->no_replay && (k->replay || k->explain))
@@ -377,19 +368,6 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	return 0;
 }
 
-/* Reports that one path is a folder and the other is not. Returns 2. */
-static int one_folder(const vn_compare_line *k)
-{
-	const char *folder = vn_is_folder(k->ref) ? k->ref : k->cand, *other = folder == k->ref ? k->cand : k->ref;
-
-	if (access(other, F_OK) != 0)
-		return vn_complain(k->name, "%s: %s", other, strerror(errno));
-	return vn_complain(k->name,
-	                   "%s is a folder and %s a file: give two folders, or two files (vernier capture records a model, "
-	                   "vernier import converts a dump)%s",
-	                   folder, other, folder == k->cand ? "; add --shard if it holds the ranks of one run" : "");
-}
-
 static int compare_files(vn_compare_line *k, int argc, char **argv)
 {
 	const int said = parse_arguments(k, argc, argv);
@@ -397,8 +375,10 @@ static int compare_files(vn_compare_line *k, int argc, char **argv)
 		return said == 1 ? 0 : 2;
 	if (!k->shard && vn_is_folder(k->ref) && vn_is_folder(k->cand))
 		return vn_compare_folders(k);
-	if (!k->shard && !k->many && vn_is_folder(k->ref) != vn_is_folder(k->cand))
-		return one_folder(k);
+	if (!k->shard && !k->many &&
+	    vn_check_folders(k->name, k->ref, k->cand,
+	                     vn_is_folder(k->cand) ? "; add --shard if it holds the ranks of one run" : ""))
+		return 2;
 	if (k->part.of || k->summary)
 		return vn_complain(k->name, "%s is for folders of recordings", k->part.of ? "--part" : "--summary");
 	return k->many ? vn_compare_many(k).status : vn_compare_pair(k).status;

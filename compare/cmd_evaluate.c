@@ -48,11 +48,12 @@ _Static_assert(WINDOW_DEFAULT == 512 && DECODE_DEFAULT == 64, "as the help says"
 static const vn_option options[] = {
 	VN_GROUP("The text"),
 	{ "text", 0, VN_INTO(command, text), .argument = "FILE",
-	  .help = "The text, through the model's tokenizer. This, --ids or --ids-from is required." },
+	  .help = "The file with the text, which the model's tokenizer splits. This, --ids or --ids-from is required." },
 	{ "no-special-tokens", 0, VN_INTO(command, no_special),
-	  .help = "Put no special token before the text. Default: those that the tokenizer's file asks for." },
+	  .help = "Add no special tokens to the text. Default: add those that the tokenizer's file asks for." },
 	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE",
-	  .help = "The token ids of the text: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
+	  .help = "The token ids of the text: 1,2,3 or [1,2,3]. @FILE: those in a file or pipe, as such a list or in "
+	          "JSON." },
 	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC",
 	  .help = "Take the token ids of the prompt of the recording REC." },
 	{ "window", 0, VN_INTO(command, window), VN_RANGE(2, INT32_MAX), .argument = "N",
@@ -61,7 +62,8 @@ static const vn_option options[] = {
 	  .help = "Tokens from one window to the next. A window scores only tokens that no earlier window scored. Default: "
 	          "half a window." },
 	{ "decode", 0, VN_INTO(command, o.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
-	  .help = "At most N greedy steps after the first half window, until the two differ. Default: 64; 0 for none." },
+	  .help = "Decode greedily after the first half window, until the two engines differ or for N steps. Default: 64. "
+	          "0: do not decode." },
 	VN_GROUP("Recorded logits"),
 	{ "recordings", 0, VN_INTO(command, recordings),
 	  .help = "Run no model: REF and each CAND are recordings of logits (the point logits) by any engine, or folders "
@@ -72,7 +74,8 @@ static const vn_option options[] = {
 	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number "
 	          "format alone. Default: gpu." },
 	{ "precision", 0, VN_INTO(command, precision), .argument = "P", .words = &vn_policy_names,
-	  .help = "Precision of the candidate. The reference is float32. Default: f16." },
+	  .help =
+	      "Precision of the candidate; the GPU has f16, f16-acc16 and f32. The reference is float32. Default: f16." },
 	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help = "Make this fault in the candidate, to see what it costs in perplexity. vernier points --faults lists the "
 	          "faults." },
@@ -130,6 +133,13 @@ static int check_recordings(command *k, int argc, char **argv)
 		return complain("at most %d candidates, not %d", MOST_CANDIDATES, argc - optind - 1);
 	k->file = argv + optind;
 	k->n_files = argc - optind;
+	for (int i = 0; i < k->n_files; i++)
+		if (vn_is_model(k->file[i]))
+			return complain("--recordings runs no model, and %s is one: give only the recordings, REF CAND...",
+			                k->file[i]);
+	for (int i = 1; i < k->n_files; i++)
+		if (vn_check_folders("evaluate", k->file[0], k->file[i], ""))
+			return 2;
 	return 0;
 }
 
@@ -173,7 +183,7 @@ static int check_options(command *k, int argc, char **argv)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
 		k->precision = "f16";
-	if (vn_option_policy("evaluate", "precision", k->precision, &k->cand.policy))
+	if (vn_option_policy("evaluate", "precision", vn_policy_names, k->precision, &k->cand.policy))
 		return 2;
 	k->cand.gpu = k->candidate == GPU;
 	k->cand.threads = k->o.threads;
@@ -422,9 +432,6 @@ static vn_status evaluate_recorded(const command *k, const char *cand, recorded 
 	const char *ref = k->file[0];
 	vn_status   st;
 
-	if (vn_is_folder(ref) != vn_is_folder(cand))
-		return vn_fail(err, VN_ERR_USAGE, "%s is a folder and %s is not", vn_is_folder(ref) ? ref : cand,
-		               vn_is_folder(ref) ? cand : ref);
 	if ((st = vn_is_folder(ref) ? add_folders(k, ref, cand, x, err) : add_pair(k, ref, cand, x, err)))
 		return st;
 	if (x->text.m == 0)

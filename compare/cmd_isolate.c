@@ -13,6 +13,7 @@
 #include "capture/run/ids_from.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
+#include "libgpu/gpu.h"
 #include "libref/base/glob.h"
 
 #include <stdlib.h>
@@ -36,6 +37,8 @@ enum { CONTIGUOUS, PAGED };
 
 static vn_option_taker take_precision;
 
+static const char *const gpu_policies = VN_GPU_POLICIES;
+
 static const vn_option options[] = {
 	VN_GROUP("What to run"),
 	{ "prompt", 0, VN_INTO(command, source.text), .argument = "TEXT|@FILE",
@@ -44,9 +47,9 @@ static const vn_option options[] = {
 	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for." },
 	VN_IDS_OPTIONS(command, source),
 	{ "force-ids", 0, VN_INTO(command, forced), .argument = "LIST|@FILE",
-	  .help = "Then decode these tokens, one step each. Default: none." },
+	  .help = "After the prompt, decode these tokens, one step each. Default: none." },
 	{ "force-ids-from", 0, VN_INTO(command, forced_from), .argument = "REC",
-	  .help = "Then decode the tokens that were decoded in the recording REC." },
+	  .help = "After the prompt, decode the tokens that were decoded in the recording REC." },
 	VN_GROUP("What is good"),
 	{ "limits", 0, VN_INTO(command, o.limits), .argument = "FILE",
 	  .help =
@@ -57,7 +60,7 @@ static const vn_option options[] = {
 	{ "reference-precision", 0, VN_INTO(command, as), .argument = "P", .words = &vn_policy_names,
 	  .help = "Precision of the replaced operations and of the floor. Default: the run's own." },
 	VN_GROUP("The GPU"),
-	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
+	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &gpu_policies,
 	  .help = "Precision of the GPU run. P@GLOB: of the operations that make these checkpoints. Default: f16." },
 	VN_DEVICE_OPTION(command, o.cand.device),
 	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
@@ -68,16 +71,17 @@ static const vn_option options[] = {
 	      "their inputs can be used (vernier points --faults)." },
 	VN_GROUP("Another engine"),
 	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
-	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the "
-	          "operations to replace, comma-separated, in VERNIER_FORCE_REF. CMD must exit with 0 if its run is good "
-	          "and with 1 if it is bad." },
+	  .help = "Test another engine instead of the GPU. For each set of operations to replace, sh runs CMD with their "
+	          "names, separated by commas, in VERNIER_FORCE_REF. CMD must exit with 0 if its run is good and with 1 "
+	          "if it is bad." },
 	{ "check-recording", 0, VN_INTO(command, o.recording), .argument = "FILE",
 	  .help =
 	      "CMD writes this recording and exits with 0; the run is good if the recording is within the limits. FILE is "
 	      "removed after each run." },
 	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(command, o.compare.allow),
 	  .argument = "WORDS", .words = &vn_allow_names,
-	  .help = "Differences to allow in the recording of CMD, comma-separated, as for vernier compare. Default: none." },
+	  .help = "Differences to allow in the recording of CMD, as vernier compare allows them. Separate words by commas; "
+	          "man vernier explains them in its section on compare. Default: none." },
 	VN_GROUP("The report"),
 	VN_THREADS_OPTION(command, o.compare.threads),
 	VN_REPORTING_OPTIONS(command, report, ""),
@@ -125,6 +129,19 @@ static int check_points(const command *k)
 	return 0;
 }
 
+/* Checks each P of --precision P@GLOB. Returns 0, or 2 after an error message. */
+static int check_precise(const command *k)
+{
+	char      word[40];
+	vn_policy policy;
+	for (int i = 0; i < k->o.cand.n_precise; i++) {
+		snprintf(word, sizeof word, "%.*s", (int)strcspn(k->precise[i], "@"), k->precise[i]);
+		if (vn_option_policy("isolate", "precision", gpu_policies, word, &policy))
+			return 2;
+	}
+	return 0;
+}
+
 /* Checks the options against each other. */
 static int check_options(command *k, int argc, char **argv)
 {
@@ -144,8 +161,8 @@ static int check_options(command *k, int argc, char **argv)
 		return complain("--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
 	if (!k->precision)
 		k->precision = "f16";
-	if (vn_option_policy("isolate", "precision", k->precision, &k->o.cand.policy) ||
-	    (k->as && vn_option_policy("isolate", "reference-precision", k->as, &k->as_policy)))
+	if (check_precise(k) || vn_option_policy("isolate", "precision", gpu_policies, k->precision, &k->o.cand.policy) ||
+	    (k->as && vn_option_policy("isolate", "reference-precision", vn_policy_names, k->as, &k->as_policy)))
 		return 2;
 	k->o.as = k->as ? &k->as_policy : NULL;
 	k->o.cand.gpu = k->o.cand.quiet = true;

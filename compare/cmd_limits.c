@@ -119,9 +119,9 @@ static const vn_option options[] = {
 const vn_command vn_limits_command = {
 	.name = "limits",
 	.synopsis = "FILE [NAME...] [OPTION]...",
-	.about = "Check a limits file, or shipped limits by name (fp32.yaml), and print the resulting limits of each "
-			 "checkpoint NAME (layer3.q_rope), or of one checkpoint per point, and then the metrics that can be "
-			 "limited.",
+	.about = "Check a limits file, or shipped limits by their name (fp32.yaml). Then print the limits of each "
+			 "checkpoint NAME (layer3.q_rope) or, without NAME, of one checkpoint per point, and list the metrics "
+			 "that can be limited.",
 	VN_OPTION_TABLE(options),
 	.status = "0 well formed, 1 well formed with a warning (--strict), 2 not well formed, or trouble",
 };

@@ -19,7 +19,8 @@ typedef struct command {
 
 static const vn_option options[] = {
 	{ "output", 'o', VN_INTO(command, path), .argument = "FILE",
-	  .help = "Write the joined summary to FILE, the bytes that one process writes with --summary. Default: none." },
+	  .help = "Write the joined summary to FILE: the same bytes as the --summary of one process that compares all "
+	          "pairs. Default: none." },
 	VN_REPORTING_FORCE(command, force, "report"),
 	{ "quiet", 'q', VN_INTO(command, quiet), .help = "Print nothing on stdout. The exit status gives the verdict." },
 };
@@ -31,7 +32,7 @@ const vn_command vn_merge_command = {
 		"Join the summaries of all parts of a comparison of folders: N processes ran vernier compare REFS CANDS... "
 		"--part I/N --summary FILE. A part that is missing, repeated or of another comparison is refused.",
 	VN_OPTION_TABLE(options),
-	.status = "0 every pair is within its limits, 1 at least one is outside, 2 trouble in a pair or here",
+	.status = "0 every pair is within its limits, 1 at least one is outside, 2 trouble, here or in a pair",
 };
 
 static vn_status check_output(const command *k, vn_error *err)

@@ -43,8 +43,8 @@ const vn_command vn_selftest_command = {
 	.name = "selftest",
 	.synopsis = "[REF [CAND]] [OPTION]...",
 	.about =
-		"Change copies of correct recordings in every way that is known to go wrong, compare each as vernier compare "
-		"does, and show that each mutation is reported at the right checkpoint with the right metric.\n"
+		"Make every known mistake (a mutation) in a copy of correct recordings, compare each copy as vernier compare "
+		"does, and check that each mutation is reported at the right checkpoint with the right metric.\n"
 		"REF and CAND are two recordings that are within their limits. REF alone is compared with itself. "
 		"Without REF, vernier makes recordings of a small synthetic model in every precision.",
 	VN_OPTION_TABLE(options),

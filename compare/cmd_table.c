@@ -37,8 +37,8 @@ static const vn_option options[] = {
 	  .help = "Show the first N values of the token. Default: 8." },
 	{ "token", 0, VN_INTO(command, token), .argument = "N|worst",
 	  .help =
-	      "The token whose values are shown, counted from 0 in each step; worst: at each checkpoint the token with the "
-	      "largest error. Default: worst." },
+	      "Show the values of this token, counted from 0 in each step. worst: at each checkpoint, of the token with "
+	      "the largest error. Default: worst." },
 	VN_POINTS_OPTION(command, how),
 	VN_GROUP("How it is judged"),
 	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE",
@@ -63,9 +63,9 @@ static const vn_option options[] = {
 const vn_command vn_table_command = {
 	.name = "table",
 	.synopsis = "REF CAND... [OPTION]...",
-	.about = "For every checkpoint, the first values of one token in REF and in each of up to 16 candidates, minimum, "
-			 "maximum, mean and rms of the whole tensor, the largest absolute and relative error, and the status that "
-			 "vernier compare gives (vernier help table.md).",
+	.about = "Show for every checkpoint the first values of one token, in REF and in each of up to 16 candidates; "
+			 "minimum, maximum, mean and rms of the whole tensor; the largest absolute and relative error; and the "
+			 "status that vernier compare gives (vernier help table.md).",
 	VN_OPTION_TABLE(options),
 	.status = "0 within limits, 1 outside, 2 trouble",
 };

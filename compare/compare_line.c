@@ -92,7 +92,7 @@ static const char *block_limits(const vn_compare_line *k, const vn_comparison *c
 static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	if (k->how.o.bitwise) {
-		snprintf(chosen, room, "--bitwise");
+		snprintf(chosen, room, "--bitwise: every bit must be equal");
 		return vn_limits_bitwise(&c->request.limits, err);
 	}
 	if (k->limits) {

@@ -67,7 +67,8 @@ static vn_status digits_of(const char *path, int *digits, vn_error *err)
 	const vn_status st = vn_recording_open(path, &r, &why);
 	const char     *word = st ? NULL : vn_facts_get(vn_recording_run(r), "precision");
 
-	*digits = vn_dtype_digits(word && !vn_policy_read("precision", word, &policy, &why) ? policy.storage : VN_F32);
+	*digits = vn_dtype_digits(
+		word && !vn_policy_read("precision", vn_policy_names, word, &policy, &why) ? policy.storage : VN_F32);
 	vn_recording_close(r);
 	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 }

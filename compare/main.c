@@ -243,10 +243,11 @@ static int print_completions(const char *name)
 	vn_completed of[N];
 	vn_shell     shell;
 	vn_error     err;
-	char         limits[1000], maps[400], shapes[400] = "", pages[2000] = "";
+	char         words[40], limits[1000], maps[400], shapes[400] = "", pages[2000] = "";
 
 	if (!vn_shell_from_name(name, &shell))
-		return vn_complain("help", "--completions takes %s, not '%.40s'", vn_shell_names, name);
+		return vn_complain("help", "--completions takes %s, not '%.40s'",
+		                   vn_text_words(vn_shell_names, words, sizeof words), name);
 	if (vn_shipped_names("limits", "", limits, sizeof limits, &err) ||
 	    vn_shipped_names("names", ".yaml", maps, sizeof maps, &err) || add_pages(".", "", pages, sizeof pages, &err) ||
 	    add_pages("guides", "guides/", pages, sizeof pages, &err))

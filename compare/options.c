@@ -1,20 +1,25 @@
 /* options.c: see options.h. */
 #include "compare/options.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/match/folders.h"
 
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
+#include "libref/base/text.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy)
+int vn_option_policy(const char *command, const char *name, const char *names, const char *word, vn_policy *policy)
 {
 	char     option[40];
 	vn_error err;
 
 	snprintf(option, sizeof option, "--%s", name);
-	return vn_policy_read(option, word, policy, &err) ? vn_complain(command, "%s", err.text) : 0;
+	return vn_policy_read(option, names, word, policy, &err) ? vn_complain(command, "%s", err.text) : 0;
 }
 
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
@@ -25,6 +30,29 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 		return vn_complain(command, "only one model can be given; unexpected '%s'", argv[optind + 1]);
 	*model = argv[optind];
 	return 0;
+}
+
+bool vn_is_model(const char *path)
+{
+	const size_t n = strlen(path);
+	char         config[PATH_MAX];
+
+	return (n > 5 && strcmp(path + n - 5, ".gguf") == 0) ||
+	       (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0);
+}
+
+int vn_check_folders(const char *command, const char *ref, const char *cand, const char *hint)
+{
+	const char *folder = vn_is_folder(ref) ? ref : cand, *other = folder == ref ? cand : ref;
+
+	if (vn_is_folder(ref) == vn_is_folder(cand))
+		return 0;
+	if (access(other, F_OK) != 0)
+		return vn_complain(command, "%s: %s", other, strerror(errno));
+	return vn_complain(command,
+	                   "%s is a folder and %s a file: give two folders, or two files (vernier capture records a model, "
+	                   "vernier import converts a dump)%s",
+	                   folder, other, hint);
 }
 
 void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
@@ -46,6 +74,7 @@ vn_status vn_take_allow(void *to, const vn_option *o, const char *words, vn_erro
 {
 	const char *bad = vn_allow_parse(words, (unsigned *)(void *)((char *)to + o->at));
 	char        word[VN_NEAREST_MAX];
+	char        all[200];
 	vn_nearest  near;
 
 	if (!bad)
@@ -53,7 +82,8 @@ vn_status vn_take_allow(void *to, const vn_option *o, const char *words, vn_erro
 	snprintf(word, sizeof word, "%.*s", (int)strcspn(bad, ","), bad);
 	vn_nearest_start(&near, word);
 	vn_nearest_try_words(&near, vn_allow_names);
-	return vn_fail(err, VN_ERR_USAGE, "--allow takes %s, not '%s'%s", vn_allow_names, word, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "--allow takes %s, not '%s'%s", vn_text_words(vn_allow_names, all, sizeof all),
+	               word, vn_nearest_hint(&near));
 }
 
 static int check_points(const char *command, vn_comparing *k)
@@ -72,7 +102,7 @@ int vn_check_comparing(const char *command, vn_comparing *k, bool has_floor)
 
 	if (check_points(command, k))
 		return 2;
-	if (k->precision && vn_policy_read("--floor-precision", k->precision, &k->policy, &err))
+	if (k->precision && vn_policy_read("--floor-precision", vn_policy_names, k->precision, &k->policy, &err))
 		return vn_complain(command, "%s", err.text);
 	k->o.floor_policy = k->precision ? &k->policy : NULL;
 	if (has_floor && k->o.model)

@@ -44,11 +44,18 @@ vn_option_taker vn_take_allow;
 /* Takes the single argument after the options, MODEL. Returns 0, or 2 after an error message. */
 int             vn_option_model(const char *command, int argc, char *const *argv, const char **model);
 
+/* Whether the path is a model: a GGUF file by its name, or a folder with config.json. */
+bool vn_is_model(const char *path);
+/* Checks that both paths are folders, or neither is. hint: the end of the message, or "". Returns
+ * 0, or 2 after an error message. */
+int  vn_check_folders(const char *command, const char *ref, const char *cand, const char *hint);
+
 /* Writes the options that select these tokens, with a space before each, such as " --ids-from
  * ref.h5". "" if they do not fit. */
 void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
-/* Parses the precision given to option --NAME. Returns 0, or 2 after an error message. */
-int  vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
+/* Parses the precision given to option --NAME, one of the names "f32|f16". Returns 0, or 2 after an
+ * error message. */
+int  vn_option_policy(const char *command, const char *name, const char *names, const char *word, vn_policy *policy);
 
 /* The options that all comparing commands share: how to compare, not which files. o points into
  * this struct, so do not move it while o is in use. */
@@ -78,7 +85,7 @@ typedef struct vn_comparing {
 			.kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, how.o.allow), .argument = "WORDS", \
 			.words = &vn_allow_names, \
 			.help = "Compare in spite of these differences, which would otherwise refuse or fail the comparison. " \
-					"Separate words by commas. Default: none." \
+					"Separate words by commas; man vernier explains them in its section on compare. Default: none." \
 	}
 
 /* Checks these options, also together with --floor (has_floor). Returns 0, or 2 after an error

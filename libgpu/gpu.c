@@ -2,6 +2,8 @@
 #include "libgpu/engine.h"
 #include "libgpu/fuse.h"
 
+#include "libref/base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,14 +146,14 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 {
 	const bool half_sums = o->policy.sums == VN_F16;
 	const int  block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
+	char       all[40];
 	vn_gpu    *g;
 	vn_status  st;
 
 	*gpu = NULL;
-	if ((o->policy.products || !(o->policy.storage == VN_F32 && o->policy.sums == VN_F32)) &&
-	    !(o->policy.storage == VN_F16 && (half_sums || o->policy.sums == VN_F32)))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in f16, f16-acc16 and f32, not in %s",
-		               vn_policy_name(o->policy));
+	if (!vn_text_is_word(VN_GPU_POLICIES, vn_policy_name(o->policy)))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in %s, not in %s",
+		               vn_text_words(VN_GPU_POLICIES, all, sizeof all), vn_policy_name(o->policy));
 	if (block < 0 || block > BLOCK_MAX)
 		return vn_fail(err, VN_ERR_USAGE, "block size %d; expected 1 to %d", block, BLOCK_MAX);
 	if (!(g = calloc(1, sizeof(*g))))

@@ -40,8 +40,12 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
 
 typedef struct vn_gpu vn_gpu;
 
+/* The names of the policies (libref/plan/policy.h) that this engine has. A macro, so that a program
+ * built without the engine can name them. */
+#define VN_GPU_POLICIES "f16|f16-acc16|f32"
+
 typedef struct vn_gpu_options {
-	vn_policy policy;  /* f16, f16-acc16, f32; f64 is refused */
+	vn_policy policy;  /* one of VN_GPU_POLICIES; others are refused */
 	int       device;  /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
 	                          * suitable one (discrete, integrated, virtual, cpu) */
 	int64_t   staging; /* bytes per staging buffer; 0: 64 MiB */

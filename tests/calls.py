@@ -14,6 +14,7 @@ too, that the page has the picture as it is.
 
 Exit status 1: a rule is broken; each line names the file, what it uses, and where that is.
 """
+import argparse
 import collections
 import glob
 import os
@@ -145,13 +146,20 @@ def picture():
 
 
 def main():
-    if sys.argv[1] == "--map":
+    p = argparse.ArgumentParser(usage="calls.py BUILD | --map", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("build", metavar="BUILD", nargs="?", help="folder of a complete build")
+    p.add_argument("--map", action="store_true", help="print the picture of specs/develop.md")
+    o = p.parse_args()
+    if (o.build is None) != o.map:
+        p.error("give BUILD, or --map")
+    if o.map:
         print(picture(), end="")
         return 0
-    defined, used = symbols(sys.argv[1])
-    files = {file for file, _ in objects(sys.argv[1])}
+    defined, used = symbols(o.build)
+    files = {file for file, _ in objects(o.build)}
     if len(files) < FEWEST:
-        sys.exit(f"{len(files)} object files under {sys.argv[1]}: is it a whole build?")
+        sys.exit(f"{len(files)} object files under {o.build}: is it a whole build?")
     between = collections.defaultdict(set)
     bad = calls = 0
     for file, other in includes():

@@ -158,7 +158,7 @@ with tempfile.TemporaryDirectory() as work:
 # The meaning of the exit statuses has the same words everywhere.
 WORDS = ("trouble, no verdict", "bad usage, an unreadable file, or recordings that are not comparable (other tokens, "
          "weights or config)",
-         "with `--strict` also a warning", "`refusals`", "stderr says")
+         "with `--strict`", "`refusals`", "stderr says")
 for page in ("usage.md", "SKILL.md"):
     with open(os.path.join(SOURCE, "specs", page), encoding="utf-8") as f:
         text = " ".join(f.read().split()).lower()

@@ -14,6 +14,7 @@ code, and source files that are in the tree. X and NAME are placeholders: dump_X
 
 Exit status 1: a name is defined twice, or does not exist.
 """
+import argparse
 import collections
 import os
 import re
@@ -138,6 +139,8 @@ def lines_of(file, text, found):
         yield name, f"{file}:{text.count(chr(10), 0, at) + 1}"
 
 
+argparse.ArgumentParser(usage="names.py", description=__doc__,
+                        formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
 places, private = collections.defaultdict(list), collections.defaultdict(dict)
 for file in files():
     with open(os.path.join(SOURCE, file), encoding="utf-8") as f:

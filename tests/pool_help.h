@@ -1,5 +1,5 @@
 /* pool_help.h: writes recordings of a prompt and steps of one token, number by number, and judges
- * one by another. Shared by test_pool.c and test_pooled_small.c.
+ * one by another. Shared by test_pooled_logits.c and test_pooled_small.c.
  */
 #ifndef VN_TESTS_POOL_HELP_H
 #define VN_TESTS_POOL_HELP_H

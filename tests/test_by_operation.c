@@ -38,7 +38,7 @@ static void set_up(fixture *f, const char *limits)
 			.name = f->plan->value[i % f->plan->n_values].name,
 			.step = i / f->plan->n_values,
 			.value = i % f->plan->n_values,
-			.pool = -1,
+			.pooled_logits = -1,
 			.pooled_small = -1,
 			.channels = -1,
 			.worst = -1,

@@ -401,7 +401,7 @@ static void a_floor_of_another_precision_is_refused(void)
 
 static void a_floor_of_zero_allows_no_difference(void)
 {
-	vn_checkpoint p = { .name = "x", .pool = -1, .pooled_small = -1, .channels = -1, .worst = -1 };
+	vn_checkpoint p = { .name = "x", .pooled_logits = -1, .pooled_small = -1, .channels = -1, .worst = -1 };
 	trial         t = { 0 };
 	p.m.n = p.m.finite = 1;
 	compare(&t, "good", "good", "version: 1\ndefaults: { nmse_over_floor: 4 }\n");

@@ -97,6 +97,22 @@ static void what_does_not_fit_is_cut_off(void)
 	}
 }
 
+static void words_are_found_and_listed(void)
+{
+	char text[12];
+
+	CU_ASSERT(vn_text_is_word("f32|f16|bf16", "f16") && vn_text_is_word("f32", "f32"));
+	CU_ASSERT_FALSE(vn_text_is_word("f32|bf16", "f16"));
+	CU_ASSERT_FALSE(vn_text_is_word("f32|f16", "f32|f16"));
+	CU_ASSERT_FALSE(vn_text_is_word("f32|f16", ""));
+	CU_ASSERT_FALSE(vn_text_is_word(NULL, "f32"));
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a", text, sizeof text), "a");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a|b", text, sizeof text), "a or b");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a|b|c", text, sizeof text), "a, b or c");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a|b|c|d", text, sizeof text), "a, b, c or ");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("", text, sizeof text), "");
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -106,6 +122,7 @@ int main(void)
 		TEST(decimal_numbers_are_read),
 		TEST(what_is_not_printable_is_shown_by_its_code),
 		TEST(what_does_not_fit_is_cut_off),
+		TEST(words_are_found_and_listed),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("text", tests);

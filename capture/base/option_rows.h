@@ -26,7 +26,7 @@
 /* --ids and --ids-from of a command that runs a model. source: a vn_prompt_source. */
 #define VN_IDS_OPTIONS(type, source) \
 	{ "ids", 0, VN_INTO(type, source.list), .argument = "LIST|@FILE", \
-	  .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." }, \
+	  .help = "Run these token ids: 1,2,3 or [1,2,3]. @FILE: those in a file or pipe, as such a list or in JSON." }, \
 	{ \
 		"ids-from", 0, VN_INTO(type, source.recording), \
 			.argument = "REC", .help = "Run the token ids of the prompt of the recording REC." \

@@ -41,7 +41,7 @@ vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy 
 		return vn_fail(err, VN_ERR_USAGE, "'%s' is not a precision at some checkpoints, like f32@layer0.*", precise);
 	memcpy(word, precise, (size_t)(at - precise));
 	word[at - precise] = '\0';
-	if ((st = vn_policy_read("the precision", word, &want, err)))
+	if ((st = vn_policy_read("--precision", vn_policy_names, word, &want, err)))
 		return vn_context(err, st, "'%s'", precise);
 	bool *node = calloc((size_t)p->n_nodes + 1, sizeof *node);
 	st = node ? vn_toggles_match(p, at + 1, node, err)

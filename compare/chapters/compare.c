@@ -12,7 +12,7 @@
 #include "compare/judge/judge.h"
 #include "compare/judge/left_out.h"
 #include "compare/judge/localise.h"
-#include "compare/judge/pool.h"
+#include "compare/judge/pooled_logits.h"
 #include "compare/match/align.h"
 #include "compare/match/batch.h"
 #include "compare/match/contract.h"
@@ -215,7 +215,7 @@ static vn_status judge_checkpoints(vn_comparison *c, vn_error *err)
 	vn_status st;
 
 	if ((st = vn_digests_check(c, 2, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
-	    (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
+	    (st = floor_of(c, err)) || (st = vn_pool_logits(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	vn_note_masks(c);
 	vn_note_part(c);
@@ -294,7 +294,7 @@ void vn_comparison_finish(vn_comparison *c)
 	}
 	free(c->result.point);
 	vn_terms_free(&c->result.terms);
-	free(c->result.pool);
+	free(c->result.pooled_logits);
 	for (int i = 0; i < c->result.n_pooled_small; i++) {
 		free(c->result.pooled_small[i].nmse);
 		free(c->result.pooled_small[i].below);

@@ -1,8 +1,14 @@
 /* compare.h: compares two recordings.
  *
- * vn_compare runs the chapters of a comparison in order (contract, align, match, measure, check
- * digests, floor, judge, replay, baseline, localise, explain, checks of each file alone) and leaves
- * everything that a report needs in a vn_comparison.
+ * vn_compare runs the chapters of a comparison in this order, and leaves everything that a report
+ * needs in a vn_comparison:
+ *
+ *   vn_compare_begin    contract, align, match
+ *   vn_compare_measure  measure
+ *   vn_compare_end      check digests, vacuous comparisons, pool channels, floor, pool logits and
+ *                       small tensors, judge, misshapen and overwritten tensors, replay, judge
+ *                       operations, baseline, localise, explain, checks of each file alone, verdict
+ *
  * It fails closed: whatever is missing, extra, empty, misshapen, unreadable or not finite is a
  * finding, and a finding is outside the limits unless the user allowed it by name.
  *

@@ -138,12 +138,12 @@ typedef enum vn_misfit {
 typedef struct vn_checkpoint {
 	const char    *name; /* borrowed from the recording */
 	int            step, order, layer;
-	int            value;        /* in the comparison's plan, aliases resolved; -1 */
-	int            ref, cand;    /* entries; -1: absent */
-	bool           scores;       /* logits */
-	int            pool;         /* its pool for metrics of logits; -1: none */
-	int            pooled_small; /* its pool for multiples of the floor; -1: none */
-	int            channels;     /* its pool for worst_channel_* (pool_channels.h); -1: none */
+	int            value;         /* in the comparison's plan, aliases resolved; -1 */
+	int            ref, cand;     /* entries; -1: absent */
+	bool           scores;        /* logits */
+	int            pooled_logits; /* its pool for metrics of logits; -1: none */
+	int            pooled_small;  /* its pool for multiples of the floor; -1: none */
+	int            channels;      /* its pool for worst_channel_* (pool_channels.h); -1: none */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
 	bool           reordered; /* misshapen: it holds the reference's numbers in another order (contents) */
@@ -175,7 +175,7 @@ typedef struct vn_checkpoint {
 /* The logits of all single-token steps. One row says nothing about a mean or a share, and its
  * divergence cannot be divided by the floor's, which may be almost 0 by chance. So these metrics
  * are computed over all such steps, and judged once. */
-typedef struct vn_pool {
+typedef struct vn_pooled_logits {
 	const char *name;           /* name of the checkpoints */
 	int         n, first, last; /* steps; checkpoints of the first and the last */
 	int         worst;          /* checkpoint of the largest divergence, which gets the checks */
@@ -183,7 +183,7 @@ typedef struct vn_pool {
 	double      value[VN_N_METRICS], floor[VN_N_METRICS];
 	double      argmax_strict, kl_half; /* as in vn_measured */
 	int64_t     rows, distinct;         /* of the reference's tokens (count.h) */
-} vn_pool;
+} vn_pooled_logits;
 
 /* For fewer numbers than this, the ratio of two errors depends on chance: the floor may be tiny
  * because a few roundings happened to be small. Measured on correct runs, one token at a time
@@ -194,10 +194,10 @@ typedef struct vn_pool {
 enum { VN_SMALL_SAMPLE = 128 };
 
 typedef struct vn_pooled_small {
-	int     n;                                        /* steps */
-	int64_t numbers;                                  /* in all of them */
-	int     worst;                                    /* checkpoint of the step farthest outside, as in vn_pool */
-	bool    outside;                                  /* the steps together break a limit */
+	int     n;       /* steps */
+	int64_t numbers; /* in all of them */
+	int     worst;   /* checkpoint of the step farthest outside, as in vn_pooled_logits */
+	bool    outside; /* the steps together break a limit */
 	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_pooled_small_has; else NaN */
 	/* (n) nmse: of the steps, ascending; below: of the first i + 1 of these steps together */
 	double *nmse, *below;
@@ -260,11 +260,12 @@ typedef struct vn_opened {
 	vn_policy      policy;
 } vn_opened;
 
-/* The results, in the order of the chapters that fill them. Owned. */
+/* The results, in the order of the chapters that fill them (compare/chapters/compare.h). Owned. */
 typedef struct vn_result {
 	/* contract. Later chapters add lines to notes and warnings. */
 	vn_lines           notes, warnings, refusals;
 	struct vn_weights *weights; /* differences (weights.h); NULL: a side lists no weights */
+	bool               swapped; /* the sides may be swapped: the reference has fewer digits (precision.h) */
 
 	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
 	 * them. */
@@ -284,35 +285,44 @@ typedef struct vn_result {
 	bool        bits;    /* also measure `differing`, because a limit uses it */
 	vn_verified digests; /* of the stored tensors that were read, over all recordings */
 
+	/* pool channels (pool_channels.h). */
+	struct vn_channel_pool *channel_pool;
+	int                     n_channel_pools;
+
 	/* floor. */
-	bool swapped;         /* the sides may be swapped: the reference has fewer digits (precision.h) */
 	char floor_from[200]; /* "the reference engine in f16 on MODEL"; empty: none */
 	/* checkpoints whose floor was rejected; the first; -1 */
 	int  n_invalid_floors, first_invalid_floor;
 
-	/* pool: steps judged together. */
-	vn_pool                *pool;
-	int                     n_pools;
-	vn_pooled_small        *pooled_small;
-	int                     n_pooled_small;
-	struct vn_channel_pool *channel_pool; /* pool_channels.h */
-	int                     n_channel_pools;
+	/* pool logits and small tensors. */
+	vn_pooled_logits *pooled_logits;
+	int               n_pooled_logits;
+	vn_pooled_small  *pooled_small;
+	int               n_pooled_small;
 
-	/* judge, and the baseline. */
+	/* judge. */
 	vn_terms terms; /* of the checks */
-	int      n_status[VN_N_STATUS_WORDS], n_fails;
-	int      n_since[VN_N_SINCE];
-	bool     within;
-	bool     strict; /* outside only because of warnings (--strict) */
 
-	/* localise, replay, explain. */
-	vn_graph               *graph;
-	int                     first; /* first divergence; -1 */
-	int                    *origins, n_origins;
-	bool                    replayed; /* the origins are those of replay.h */
-	/* explanations of the origins (explanation.h), and who frees them; NULL: not requested */
+	/* replay. */
+	bool replayed; /* the origins are those of replay.h */
+
+	/* baseline. */
+	int n_since[VN_N_SINCE];
+
+	/* localise. */
+	vn_graph *graph;
+	int       first; /* first divergence; -1 */
+	int      *origins, n_origins;
+
+	/* explain: the explanations of the origins (explanation.h), and who frees them; NULL: not
+	 * requested. */
 	struct vn_explanations *why;
 	const vn_explainer     *explainer;
+
+	/* verdict. */
+	int  n_status[VN_N_STATUS_WORDS], n_fails;
+	bool within;
+	bool strict; /* outside only because of warnings (--strict) */
 } vn_result;
 
 typedef struct vn_comparison {

@@ -293,7 +293,7 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	if (!broken.steps || vn_channel_steps(c, k, broken.metric))
 		return false;
 	const bool    scores = vn_metric_get(broken.metric)->scores;
-	const int     worst = scores && k->pool >= 0            ? c->result.pool[k->pool].worst
+	const int     worst = scores && k->pooled_logits >= 0   ? c->result.pooled_logits[k->pooled_logits].worst
 	                      : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst
 	                                                        : -1;
 	const json_t *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
@@ -407,7 +407,7 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 		/* A step charged with the errors of other steps may have been excused in the baseline. */
 		const bool good = k->status == VN_WITHIN || k->status == VN_UNLIMITED || k->status == VN_AGREED ||
 		                  k->status == VN_EQUAL;
-		if (k->since == VN_UNCHANGED && p && p->failed && good && k->pooled_small < 0 && k->pool < 0 &&
+		if (k->since == VN_UNCHANGED && p && p->failed && good && k->pooled_small < 0 && k->pooled_logits < 0 &&
 		    !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
 		c->result.n_since[k->since]++;

@@ -42,7 +42,7 @@ static vn_status remember_check(vn_calibration *k, const vn_comparison *c, const
 		.form = x->form,
 		.metric = x->metric,
 		.value = x->value,
-		.rows = p->pool >= 0 ? c->result.pool[p->pool].n : p->rows,
+		.rows = p->pooled_logits >= 0 ? c->result.pooled_logits[p->pooled_logits].n : p->rows,
 		.layer = vn_name_layer(p->name),
 		.digits = vn_dtype_digits(p->m.grid),
 		.order = k->n,

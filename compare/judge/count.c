@@ -36,8 +36,8 @@ static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *one, int
 	int64_t n = 0;
 	if (one)
 		return ids_of(c, one, id);
-	for (int64_t i = c->result.pool[pool].first; i <= c->result.pool[pool].last; i++)
-		if (c->result.point[i].pool == pool)
+	for (int64_t i = c->result.pooled_logits[pool].first; i <= c->result.pooled_logits[pool].last; i++)
+		if (c->result.point[i].pooled_logits == pool)
 			n += ids_of(c, &c->result.point[i], id ? id + n : NULL);
 	return n;
 }
@@ -61,15 +61,15 @@ static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *one, int
 
 int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
 {
-	if (p->pool < 0)
+	if (p->pooled_logits < 0)
 		return distinct_of(c, p, -1, rows);
-	*rows = c->result.pool[p->pool].rows;
-	return c->result.pool[p->pool].distinct;
+	*rows = c->result.pooled_logits[p->pooled_logits].rows;
+	return c->result.pooled_logits[p->pooled_logits].distinct;
 }
 
-void vn_count_pool(const vn_comparison *c, int pool)
+void vn_count_pooled_logits(const vn_comparison *c, int pool)
 {
-	vn_pool *g = &c->result.pool[pool];
+	vn_pooled_logits *g = &c->result.pooled_logits[pool];
 	g->distinct = distinct_of(c, NULL, pool, &g->rows);
 }
 

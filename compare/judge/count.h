@@ -3,7 +3,7 @@
  * Metrics of few independent numbers vary by chance. The functions here widen limits, or reduce
  * metrics, accordingly.
  *
- * Reads   opened.ref, result.point, result.hidden, result.pool
+ * Reads   opened.ref, result.point, result.hidden, result.pooled_logits
  * Fills   rows and distinct of a pool
  */
 #ifndef VN_COMPARE_COUNT_H
@@ -17,7 +17,7 @@
 int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
 
 /* Fills rows and distinct of a pool. */
-void vn_count_pool(const vn_comparison *c, int pool);
+void vn_count_pooled_logits(const vn_comparison *c, int pool);
 
 /* Returns how many of n rows may disagree if the limit asks for a share of `limit` to agree: the
  * smallest count that chance exceeds in fewer than one of a thousand cases, if disagreements are

@@ -114,9 +114,9 @@ static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_m
 			               steps };
 	if (!vn_metric_get(m)->scores)
 		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
-	if (p->pool < 0)
+	if (p->pooled_logits < 0)
 		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
-	const vn_pool *pool = &c->result.pool[p->pool];
+	const vn_pooled_logits *pool = &c->result.pooled_logits[p->pooled_logits];
 	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
 }
 
@@ -195,7 +195,9 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 		return true;
 	}
 	const subject s = subject_of(c, p, m, few);
-	const int     worst = info->scores && p->pool >= 0 ? c->result.pool[p->pool].worst : few ? few->worst : -1;
+	const int     worst = info->scores && p->pooled_logits >= 0 ? c->result.pooled_logits[p->pooled_logits].worst
+	                      : few                                 ? few->worst
+	                                                            : -1;
 	const double  floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
 	if (few && few->worst != p - c->result.point &&
 	    !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))

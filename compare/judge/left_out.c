@@ -18,7 +18,7 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 	vn_checkpoint q = *p;
 
 	q.m = *m;
-	q.cand = q.pool = q.pooled_small = q.channels = q.worst = -1;
+	q.cand = q.pooled_logits = q.pooled_small = q.channels = q.worst = -1;
 	q.has_floor = q.invalid_floor = q.fails = false;
 	q.vacuous = q.detail = NULL;
 	q.floor = NULL;

@@ -150,7 +150,7 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 	x->start = strdup(vn_say_start(c, text));
 	x->about = strdup(vn_say_recorder(c->opened.cand, text));
 	x->ref_about = strdup(vn_say_recorder(c->opened.ref, text));
-	snprintf(text, sizeof text, "%.800s (%.200s)", c->request.limits->path, chosen);
+	snprintf(text, sizeof text, "%.800s (%.200s)", vn_say_limits(c), chosen);
 	x->limits = strdup(vn_text_clean(text, sizeof text));
 	snprintf(text, sizeof text, "%s", c->result.floor_from);
 	x->floor = strdup(vn_text_clean(text, sizeof text));

@@ -134,7 +134,7 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 		.ref = ref,
 		.cand = cand,
 		.scores = is_scores(e),
-		.pool = -1,
+		.pooled_logits = -1,
 		.pooled_small = -1,
 		.channels = -1,
 		.m = vn_measured_none(),

@@ -223,8 +223,8 @@ static json_t *of_scores(const double *value)
 static json_t *pools_json(const vn_comparison *c)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < c->result.n_pools; i++) {
-		const vn_pool *g = &c->result.pool[i];
+	for (int i = 0; i < c->result.n_pooled_logits; i++) {
+		const vn_pooled_logits *g = &c->result.pooled_logits[i];
 		json_array_append_new(a,
 		                      json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name),
 		                                "steps", g->n, "first", c->result.point[g->first].step, "last",

@@ -239,9 +239,10 @@ static void print_runs(const vn_comparison *c, const vn_report_options *o, FILE 
 {
 	const vn_facts *r = vn_recording_run(c->opened.ref), *d = vn_recording_run(c->opened.cand);
 	open_fold(out, "Runs, limits and floor", NULL);
-	print_item(out, "Limits", c->request.limits->path);
+	print_item(out, "Limits", vn_say_limits(c));
 	print_item(out, "Chosen", o->limits_chosen);
-	print_item(out, "Floor (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
+	if (!c->request.options->bitwise)
+		print_item(out, "Floor (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
 	for (int i = 0; i < c->result.notes.n && i < 8; i++)
 		print_item(out, "Note", c->result.notes.line[i]);
 	if (!c->result.strict)

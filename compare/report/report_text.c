@@ -50,25 +50,33 @@ static bool defines_floor(const vn_comparison *c)
 	return vn_first_failure(c) >= 0 && *c->result.floor_from;
 }
 
+static void floor_line(const page *p)
+{
+	const vn_comparison *c = p->c;
+	char                 path[PATH_MAX];
+	const char          *means = defines_floor(c) ? "" : VN_FLOOR_MEANS;
+	const char          *note = !*c->result.floor_from ? "give --model MODEL or --floor FILE"
+	                            : p->floors            ? ""
+	                                                   : "both recordings have this format, so only single operations "
+	                                                     "have a floor: column local";
+	fprintf(p->out, "%-10s %s", "floor",
+	        *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none");
+	if (*means || *note)
+		fprintf(p->out, "  %s(%s%s%s)%s", DIM(p), means, *means && *note ? "; " : "", note, PLAIN(p));
+	fputc('\n', p->out);
+}
+
 static void print_head(const page *p)
 {
 	const vn_comparison *c = p->c;
 	char                 path[PATH_MAX];
 	recording_line(p, "reference", c->opened.ref);
 	recording_line(p, "candidate", c->opened.cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(c->request.limits->path, path), DIM(p),
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(vn_say_limits(c), path), DIM(p),
 	        p->o->limits_chosen, PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
-	const char *means = defines_floor(c) ? "" : VN_FLOOR_MEANS;
-	const char *note = !*c->result.floor_from ? "give --model DIR or --floor FILE"
-	                   : p->floors            ? ""
-	                                          : "both recordings have this format, so only single operations have a "
-	                                            "floor: column local";
-	fprintf(p->out, "%-10s %s", "floor",
-	        *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none");
-	if (*means || *note)
-		fprintf(p->out, "  %s(%s%s%s)%s", DIM(p), means, *means && *note ? "; " : "", note, PLAIN(p));
-	fputc('\n', p->out);
+	if (!c->request.options->bitwise)
+		floor_line(p);
 	for (int i = 0; i < c->result.notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
 	for (int i = 0; i < c->result.warnings.n; i++)
@@ -284,7 +292,7 @@ static void print_table(const page *p)
 	const vn_comparison *c = p->c;
 	fprintf(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
 	        p->floors ? "   x floor" : "", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
-	        p->o->all ? "  max rel  " : "", "worst token", "limit broken", PLAIN(p));
+	        p->o->all ? "  max rel  " : "", "token cos", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->result.n_points;) {
 		int j = i;
 		/* One line for a run of checkpoints within their limits, separately for the prompt and

@@ -31,6 +31,11 @@ const char *vn_say_verdict(const vn_comparison *c)
 	return c->result.within ? "within limits" : "OUTSIDE limits";
 }
 
+const char *vn_say_limits(const vn_comparison *c)
+{
+	return c->request.options->bitwise ? "none" : c->request.limits->path;
+}
+
 void vn_say_digests(const vn_verified *d, char *text, size_t room)
 {
 	const int64_t all = d->checked + d->wrong;
@@ -316,7 +321,7 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 	char label[VN_LABEL], text[VN_WORDS];
 	for (int i = 0; i < c->result.n_points; i++) {
 		const vn_checkpoint *k = &c->result.point[i];
-		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
+		if (k->m.has[VN_M_KL_MEAN] && k->pooled_logits < 0)
 			vn_lines_add(lines, "%s: %s", vn_label(k, label),
 			             agreement_words(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
 		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
@@ -324,8 +329,8 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 			             vn_label(k, label), k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
 			             vn_dtype_name(vn_recording_entry(c->opened.cand, k->cand)->dtype));
 	}
-	for (int i = 0; i < c->result.n_pools; i++) {
-		const vn_pool *g = &c->result.pool[i];
+	for (int i = 0; i < c->result.n_pooled_logits; i++) {
+		const vn_pooled_logits *g = &c->result.pooled_logits[i];
 		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (worst in step %d)", g->name, g->n,
 		             c->result.point[g->first].step, c->result.point[g->last].step,
 		             agreement_words(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);

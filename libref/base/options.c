@@ -116,15 +116,6 @@ static vn_status read_number(const vn_option *o, const char *value, int64_t *x, 
 	                     o->name, o->low, o->high, value);
 }
 
-/* "a|b|c" as "a, b or c". */
-static void list_words(const char *words, char *text, size_t room)
-{
-	size_t used = 0;
-	for (const char *p = words; *p && used < room; p++)
-		used += *p != '|' ? (size_t)snprintf(text + used, room - used, "%c", *p)
-		                  : (size_t)snprintf(text + used, room - used, "%s", strchr(p + 1, '|') ? ", " : " or ");
-}
-
 static vn_status read_choice(const vn_option *o, const char *value, int *chosen, vn_error *err)
 {
 	const char  *words = vn_option_words(o), *word = words;
@@ -142,8 +133,8 @@ static vn_status read_choice(const vn_option *o, const char *value, int *chosen,
 	vn_nearest near;
 	vn_nearest_start(&near, value);
 	vn_nearest_try_words(&near, words);
-	list_words(words, all, sizeof all);
-	return vn_fail(err, VN_ERR_USAGE, "--%s takes %s, not '%s'%s", o->name, all, value, vn_nearest_hint(&near));
+	return vn_fail(err, VN_ERR_USAGE, "--%s takes %s, not '%s'%s", o->name, vn_text_words(words, all, sizeof all),
+	               value, vn_nearest_hint(&near));
 }
 
 static vn_status add_to_list(const vn_option *o, const char *value, char *to, vn_error *err)
@@ -194,19 +185,6 @@ static bool may_repeat(const vn_option *o)
 
 /* ---- an option that there is not ------------------------------------------------------------ */
 
-static bool has_word(const char *words, const char *word)
-{
-	const size_t n = strlen(word);
-
-	while (words && *words) {
-		const size_t length = strcspn(words, "|");
-		if (length == n && memcmp(words, word, n) == 0)
-			return true;
-		words += length + (words[length] == '|');
-	}
-	return false;
-}
-
 /* Lists the options that begin with name, as "--force, --force-ids". */
 static int list_begun(const vn_command *c, const char *name, char *text, size_t room)
 {
@@ -240,13 +218,13 @@ static int complain_unknown(const vn_command *c, const char *given)
 		if (vn_option_is_of(c, &c->option[i]) && ends_in(c->option[i].name, bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, c->option[i].name);
 	for (int i = 0; i < c->n; i++)
-		if (vn_option_is_of(c, &c->option[i]) && has_word(vn_option_words(&c->option[i]), bare))
+		if (vn_option_is_of(c, &c->option[i]) && vn_text_is_word(vn_option_words(&c->option[i]), bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name,
 			                   bare);
 	if (c->model && strcmp(bare, "model") == 0)
 		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
 		                   c->name, c->synopsis);
-	vn_nearest_start(&near, has_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits" : bare);
+	vn_nearest_start(&near, vn_text_is_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits" : bare);
 	for (int i = 0; i < c->n; i++)
 		if (vn_option_is_of(c, &c->option[i]))
 			vn_nearest_try(&near, c->option[i].name);

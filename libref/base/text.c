@@ -57,6 +57,31 @@ void vn_text_add(char *text, size_t size, const char *format, ...)
 	va_end(args);
 }
 
+bool vn_text_is_word(const char *words, const char *word)
+{
+	const size_t n = strlen(word);
+
+	while (words && *words) {
+		const size_t length = strcspn(words, "|");
+		if (length == n && memcmp(words, word, n) == 0)
+			return true;
+		words += length + (words[length] == '|');
+	}
+	return false;
+}
+
+const char *vn_text_words(const char *words, char *text, size_t room)
+{
+	*text = '\0';
+	for (const char *word = words; *word;) {
+		const int   length = (int)strcspn(word, "|");
+		const char *next = word + length + (word[length] == '|');
+		vn_text_add(text, room, "%s%.*s", word == words ? "" : *next ? ", " : " or ", length, word);
+		word = next;
+	}
+	return text;
+}
+
 bool vn_text_control(char c)
 {
 	return (unsigned char)c < 0x20 || c == 0x7f;

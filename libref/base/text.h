@@ -19,6 +19,11 @@ bool        vn_text_real(const char *text, double low, double high, double *x);
 /* Appends to text (size bytes); what does not fit is cut off. */
 __attribute__((format(printf, 3, 4))) void vn_text_add(char *text, size_t size, const char *format, ...);
 
+/* Is word one of the words "a|b|c"? words may be NULL. */
+bool        vn_text_is_word(const char *words, const char *word);
+/* Writes the words "a|b|c" as "a, b or c"; what does not fit is cut off. Returns text. */
+const char *vn_text_words(const char *words, char *text, size_t room);
+
 /* Copies text without its NUL to line + at, and returns the offset after it. For signal handlers,
  * which may not call snprintf. The caller ensures that there is room. */
 size_t vn_text_put(char *line, size_t at, const char *text);

@@ -2,6 +2,7 @@
 #include "libref/plan/policy.h"
 
 #include "libref/base/nearest.h"
+#include "libref/base/text.h"
 
 #include <string.h>
 
@@ -83,16 +84,18 @@ int vn_policy_from_word(const char *word, vn_policy *p)
 	return vn_policy_from_name(lower, p);
 }
 
-vn_status vn_policy_read(const char *option, const char *name, vn_policy *p, vn_error *err)
+vn_status vn_policy_read(const char *option, const char *names, const char *name, vn_policy *p, vn_error *err)
 {
 	vn_nearest near;
+	char       all[120];
 
-	if (vn_policy_from_name(name, p))
+	if (vn_text_is_word(names, name) && vn_policy_from_name(name, p))
 		return VN_OK;
 	vn_nearest_start(&near, name);
-	vn_nearest_try_words(&near, vn_policy_names);
-	if (vn_policy_from_word(name, p)) /* the suggestion for a word at equal distances */
+	vn_nearest_try_words(&near, names);
+	/* the suggestion for a word at equal distances */
+	if (vn_policy_from_word(name, p) && vn_text_is_word(names, vn_policy_name(*p)))
 		vn_nearest_settle(&near, vn_policy_name(*p));
-	return vn_fail(err, VN_ERR_USAGE, "%s is one of %s, not '%s'%s", option, vn_policy_names, name,
+	return vn_fail(err, VN_ERR_USAGE, "%s takes %s, not '%s'%s", option, vn_text_words(names, all, sizeof all), name,
 	               vn_nearest_hint(&near));
 }

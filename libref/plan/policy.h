@@ -60,16 +60,17 @@ vn_policy vn_policy_fine(vn_policy p);
 /* Returns the format of a value or state; wide: as in vn_state. */
 vn_dtype vn_policy_dtype(vn_policy p, bool wide);
 
-const char              *vn_policy_name(vn_policy p);
-int                      vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
+const char *vn_policy_name(vn_policy p);
+int         vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
 /* Same, and also accepts other engines' words: "fp16", "torch.bfloat16", "F16"..., in any case. */
-int                      vn_policy_from_word(const char *word, vn_policy *p);
+int         vn_policy_from_word(const char *word, vn_policy *p);
 /* Returns the format of a run in which only some operations round: "bf16" for "autocast-bf16" or
  * "mixed-bf16"; else NULL. Such a run rounds less than the policy that vn_policy_from_word returns
  * for it, so the policy's limits and floor hold. */
-const char              *vn_policy_partly(const char *word);
-/* Same for the value of a user's `option`; the error lists the names, and suggests the nearest. */
-vn_status                vn_policy_read(const char *option, const char *name, vn_policy *p, vn_error *err);
-extern const char *const vn_policy_names; /* "f32|f64|...", for help texts */
+const char *vn_policy_partly(const char *word);
+/* Reads the value of a user's `option`, one of the names "f32|f16|..."; the error lists these, and
+ * suggests the nearest. */
+vn_status   vn_policy_read(const char *option, const char *names, const char *name, vn_policy *p, vn_error *err);
+extern const char *const vn_policy_names; /* all of them: "f32|f64|..." */
 
 #endif

@@ -22,6 +22,10 @@ said nan.h5 same.h5
 said two.h5 nan.h5
 said two.h5 half.h5
 said two.h5 one.h5 --limits fp32.yaml
+# There is no file of limits, and a floor cannot be given.
+vernier compare one.h5 two.h5 --bitwise | grep -E '^(limits|floor)'
+vernier compare one.h5 two.h5 --bitwise --format markdown | grep -E '\*\*(Limits|Chosen|Floor)'
+vernier compare one.h5 two.h5 zero.h5 --bitwise | grep '^ *limits'
 # No rule of a file: no line, and no limit that is any number.
 vernier compare one.h5 two.h5 --bitwise -q -o two.json
 $PYTHON -c "

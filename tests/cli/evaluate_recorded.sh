@@ -72,6 +72,7 @@ try --recordings ref half --stride 40
 try --recordings ref half --decode 4
 try --recordings ref half --candidate ref
 try --recordings ref half/w0.h5
+try "$M" --recordings ref/w0.h5 half/w0.h5
 try --recordings once.h5 once.h5
 try --recordings once.h5 ref/w0.h5
 try --recordings ref/w0.h5 nowhere.h5

@@ -53,6 +53,8 @@ try "$M" --ids 1 --check-recording out.h5
 try "$M" --ids 1 --check true --check-recording out.h5 --precision f16
 try "$M" --check true --limits tight.yaml
 try "$M" --ids 1 --precision f8
+try "$M" --ids 1 --precision bf16
+try "$M" --ids 1 --precision 'f64@logits'
 try "$M" --ids 1 --reference-precision f8
 try "$M" --ids 1 --kv pages
 try "$M" --ids 1 --points '{'

@@ -164,7 +164,8 @@ function drawRuns() {
 			...said.map((x, i) => make("td", { "data-head": names[i] }, x))))));
 	for (const { letter, report: r } of sides) {
 		const note = (text) => make("li", {}, (several ? `${letter}: ` : "") + text);
-		byId("notes").append(note(`limits: ${r.limits.file} (${r.limits.chosen})`), note(`floor: ${r.floor ?? "none"}`),
+		const bitwise = r.limits.file === "--bitwise";
+		byId("notes").append(note(`limits: ${bitwise ? "none" : r.limits.file} (${r.limits.chosen})`), ...(bitwise ? [] : [note(`floor: ${r.floor ?? "none"}`)]),
 			...r.notes.map((x) => note(`note: ${x}`)), ...r.warnings.map((x) => note(`warning: ${x}`)));
 	}
 }

@@ -1,7 +1,7 @@
-/* pool.c: the metrics of logits over all steps of one token; see vn_pool. */
+/* pooled_logits.c: the metrics of logits over all steps of one token; see vn_pooled_logits. */
 #include "compare/metrics/average.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/judge/pool.h"
+#include "compare/judge/pooled_logits.h"
 #include "compare/judge/count.h"
 
 #include <math.h>
@@ -20,14 +20,14 @@ static int next_row(const vn_comparison *c, int i, const char *name)
 {
 	for (; i < c->result.n_points; i++) {
 		const vn_checkpoint *p = &c->result.point[i];
-		if (p->rows == 1 && p->m.has[VN_M_KL_MEAN] && (name ? strcmp(p->name, name) == 0 : p->pool < 0))
+		if (p->rows == 1 && p->m.has[VN_M_KL_MEAN] && (name ? strcmp(p->name, name) == 0 : p->pooled_logits < 0))
 			return i;
 	}
 	return -1;
 }
 
 /* Metrics of n rows from those of each row; x (n) is scratch. */
-static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, double *value, double *x)
+static void over_rows(const vn_comparison *c, const vn_pooled_logits *g, bool floor, double *value, double *x)
 {
 	static const vn_metric share[] = { VN_M_ARGMAX_AGREEMENT, VN_M_TOP5_AGREEMENT, VN_M_KL_MEAN };
 	for (int m = 0; m < VN_N_METRICS; m++)
@@ -46,7 +46,7 @@ static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, doub
 	value[VN_M_KL_MAX] = x[g->n - 1];
 }
 
-static vn_status fill_pool(vn_comparison *c, vn_pool *g, vn_error *err)
+static vn_status fill_pool(vn_comparison *c, vn_pooled_logits *g, vn_error *err)
 {
 	double *x = malloc((size_t)g->n * sizeof *x), strict = 0.0;
 	if (!x)
@@ -58,7 +58,7 @@ static vn_status fill_pool(vn_comparison *c, vn_pool *g, vn_error *err)
 			g->floor[m] = (double)NAN;
 	g->worst = g->first;
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
-		c->result.point[i].pool = c->result.n_pools;
+		c->result.point[i].pooled_logits = c->result.n_pooled_logits;
 		strict += c->result.point[i].m.argmax_strict;
 		if (vn_ascending(&c->result.point[i].m.value[VN_M_KL_MEAN], &c->result.point[g->worst].m.value[VN_M_KL_MEAN]) >
 		    0)
@@ -73,7 +73,7 @@ static vn_status fill_pool(vn_comparison *c, vn_pool *g, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_pool_scores(vn_comparison *c, vn_error *err)
+vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -81,20 +81,21 @@ vn_status vn_pool_scores(vn_comparison *c, vn_error *err)
 		if (c->result.point[i].scores && c->result.point[i].m.n)
 			c->result.point[i].rows = rows_of(c, &c->result.point[i]);
 	for (int i = next_row(c, 0, NULL); !st && i >= 0; i = next_row(c, i + 1, NULL)) {
-		vn_pool g = { .name = c->result.point[i].name, .first = i };
+		vn_pooled_logits g = { .name = c->result.point[i].name, .first = i };
 		for (int k = i; k >= 0; k = next_row(c, k + 1, g.name)) {
 			g.last = k;
 			g.n++;
 		}
 		if (g.n < 2)
 			continue;
-		vn_pool *more = realloc(c->result.pool, ((size_t)c->result.n_pools + 1) * sizeof *more);
+		vn_pooled_logits *more = realloc(c->result.pooled_logits,
+		                                 ((size_t)c->result.n_pooled_logits + 1) * sizeof *more);
 		if (!more)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g.n);
-		c->result.pool = more;
+		c->result.pooled_logits = more;
 		st = fill_pool(c, &g, err);
-		c->result.pool[c->result.n_pools++] = g;
-		vn_count_pool(c, c->result.n_pools - 1);
+		c->result.pooled_logits[c->result.n_pooled_logits++] = g;
+		vn_count_pooled_logits(c, c->result.n_pooled_logits - 1);
 	}
 	return st;
 }

@@ -1,5 +1,5 @@
-/* test_pool.c: the metrics of logits in steps of one token are judged together, because one row
- * proves nothing. */
+/* test_pooled_logits.c: the metrics of logits in steps of one token are judged together, because
+ * one row proves nothing. */
 #include "compare/judge/count.h"
 #include "compare/comparison/comparison.h"
 #include "compare/comparison/checks.h"
@@ -18,11 +18,12 @@ static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 	compare(&t, "floor", over);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_TRUE(t.c.result.within);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pools, 1);
-	CU_ASSERT_EQUAL(t.c.result.pool[0].n, 32);
-	CU_ASSERT(t.c.result.pool[0].rows == 32 && t.c.result.pool[0].distinct == 16); /* ids 0 to 15, and again */
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].first].step, 1);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].last].step, 32);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_logits, 1);
+	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].n, 32);
+	CU_ASSERT(t.c.result.pooled_logits[0].rows == 32 &&
+	          t.c.result.pooled_logits[0].distinct == 16); /* ids 0 to 15, and again */
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].first].step, 1);
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].last].step, 32);
 	finish(&t);
 }
 
@@ -39,7 +40,7 @@ static void steps_that_are_off_together_are_judged_once_and_charged_at_each(void
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL(failing(&t), 32);
 	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 1);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].worst].step, 21);
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].worst].step, 21);
 	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_KL_MEAN && vn_check_at(p, p->worst).steps == 32);
 	CU_ASSERT(vn_check_at(p, p->worst).value > 32 && vn_check_at(p, p->worst).value < 46);
@@ -48,9 +49,9 @@ static void steps_that_are_off_together_are_judged_once_and_charged_at_each(void
 			sum += t.c.result.point[i].m.value[VN_M_KL_MEAN];
 			most = fmax(most, t.c.result.point[i].m.value[VN_M_KL_MEAN]);
 		}
-	CU_ASSERT_DOUBLE_EQUAL(t.c.result.pool[0].value[VN_M_KL_MEAN], sum / 32, 1e-15);
-	CU_ASSERT_EQUAL(t.c.result.pool[0].value[VN_M_KL_MAX], most);
-	CU_ASSERT_EQUAL(t.c.result.pool[0].value[VN_M_KL_P99], most); /* of 32 the 99th hundredth is the last */
+	CU_ASSERT_DOUBLE_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_MEAN], sum / 32, 1e-15);
+	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_MAX], most);
+	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_P99], most); /* of 32 the 99th hundredth is the last */
 	finish(&t);
 }
 
@@ -81,7 +82,7 @@ static void the_rows_of_a_copied_checkpoint_are_its_own(void)
 	set_all_factors(factor, 16, 1);
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT(room && t.c.result.point[0].pool < 0);
+	CU_ASSERT(room && t.c.result.point[0].pooled_logits < 0);
 	const int64_t distinct = vn_count_distinct(&t.c, &t.c.result.point[0], &rows);
 	CU_ASSERT(distinct > 1);
 	for (size_t at = 0; room && at < sizeof(vn_checkpoint); at += 8) {
@@ -133,7 +134,7 @@ static void a_share_is_of_all_steps(void)
 	make_recordings(40, factor, -1);
 	compare(&t, NULL, share);
 	for (int i = 0; i < t.c.result.n_points; i++)
-		if (t.c.result.point[i].pool >= 0 && t.c.result.point[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
+		if (t.c.result.point[i].pooled_logits >= 0 && t.c.result.point[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
 			row[n++] = t.c.result.point[i].step;
 	finish(&t);
 	CU_ASSERT_FATAL(n >= 20);
@@ -146,7 +147,7 @@ static void a_share_is_of_all_steps(void)
 		compare(&t, NULL, share);
 		CU_ASSERT_EQUAL(t.st, VN_OK);
 		CU_ASSERT_EQUAL(t.c.result.within, bad == 7);
-		CU_ASSERT_DOUBLE_EQUAL(t.c.result.pool[0].value[VN_M_ARGMAX_AGREEMENT], 1 - bad / 40.0, 1e-12);
+		CU_ASSERT_DOUBLE_EQUAL(t.c.result.pooled_logits[0].value[VN_M_ARGMAX_AGREEMENT], 1 - bad / 40.0, 1e-12);
 		CU_ASSERT_EQUAL(failing(&t), bad == 7 ? 0 : bad);
 		finish(&t);
 	}
@@ -192,8 +193,8 @@ static void a_step_without_a_number_fails_them_all(void)
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT_TRUE(isnan(t.c.result.pool[0].value[VN_M_KL_MEAN]));
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].worst].step, 3);
+	CU_ASSERT_TRUE(isnan(t.c.result.pooled_logits[0].value[VN_M_KL_MEAN]));
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].worst].step, 3);
 	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 3);
 	finish(&t);
 }
@@ -236,6 +237,6 @@ int main(void)
 	if (!make_folder())
 		return 1;
 	make_plan();
-	const int failed = run_suite("pool", tests);
+	const int failed = run_suite("pooled_logits", tests);
 	return !clean_up() || failed;
 }

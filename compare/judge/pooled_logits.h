@@ -1,0 +1,14 @@
+/* pooled_logits.h: judges the logits of single-token steps together (vn_pooled_logits).
+ *
+ * Reads   opened.ref, result.point, and the measured metrics of logits
+ * Fills   result.pooled_logits, n_pooled_logits; pooled_logits of each checkpoint, and rows of
+ *         those with scores
+ */
+#ifndef VN_COMPARE_POOLED_LOGITS_H
+#define VN_COMPARE_POOLED_LOGITS_H
+
+#include "compare/comparison/comparison.h"
+
+vn_status vn_pool_logits(vn_comparison *c, vn_error *err);
+
+#endif
