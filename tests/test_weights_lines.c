@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYERS = 12, MOST = 40 };
+enum { LAYERS = 12, MOST = 80 };
 
 static vn_weight_row  rows[MOST];
 static vn_weight_name names[MOST];
@@ -140,6 +140,46 @@ static void what_differs_otherwise_has_its_own_line(void)
 	end(&w);
 }
 
+/* Both lists begin with layers 0, 2, ..., 22, which fill the room for words. */
+static void long_lists_of_layers_that_begin_alike_are_two_lines(void)
+{
+	static const int         q[] = { 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28 };
+	static const int         k[] = { 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 31, 41, 43, 45, 47 };
+	static const char *const part[] = { "k", "q" };
+	vn_weights               w;
+
+	begin(&w, part, 2);
+	for (size_t i = 0; i < sizeof q / sizeof *q; i++)
+		add_difference(&w, q[i], "q", "zero", VN_BF16);
+	for (size_t i = 0; i < sizeof k / sizeof *k; i++)
+		add_difference(&w, k[i], "k", "zero", VN_BF16);
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 2);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "layers 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and more: q");
+	CU_ASSERT_STRING_EQUAL(w.line[1].which, "layers 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and more: k");
+	CU_ASSERT_EQUAL(w.line[0].n, 15);
+	CU_ASSERT_EQUAL(w.line[1].n, 17);
+	end(&w);
+}
+
+/* a has layers 0 to 5, b layers 6 to 11. */
+static void parts_with_as_many_layers_but_others_are_two_lines(void)
+{
+	vn_weights w = { .found = calloc(MOST, sizeof *w.found) };
+
+	n_rows = n_names = 0;
+	for (int layer = 0; layer < LAYERS; layer++) {
+		const char *part = layer < LAYERS / 2 ? "a" : "b";
+		names[n_names++] = (vn_weight_name) { .layer = layer, .tail = part };
+		add_difference(&w, layer, part, "rounded", VN_F16);
+	}
+	group(&w);
+	CU_ASSERT_EQUAL_FATAL(w.n_lines, 2);
+	CU_ASSERT_STRING_EQUAL(w.line[0].which, "all 6 layers: a");
+	CU_ASSERT_STRING_EQUAL(w.line[1].which, "all 6 layers: b");
+	end(&w);
+}
+
 static void the_finding_decides_and_not_its_words(void)
 {
 	static const char *const part[] = { "a", "b" };
@@ -184,6 +224,8 @@ int main(void)
 		TEST(all_layers_are_counted),
 		TEST(parts_that_differ_in_the_same_layers_share_a_line),
 		TEST(what_differs_otherwise_has_its_own_line),
+		TEST(long_lists_of_layers_that_begin_alike_are_two_lines),
+		TEST(parts_with_as_many_layers_but_others_are_two_lines),
 		TEST(the_finding_decides_and_not_its_words),
 		TEST(lines_with_the_same_words_come_by_their_id),
 		CU_TEST_INFO_NULL,

@@ -12,7 +12,10 @@ enum { PARTS_NAMED = 3, SET = 64 };
 /* One difference, to be grouped into a line. */
 typedef struct line_item {
 	vn_weight_difference d;
-	char                 set[SET]; /* layers of all differences grouped under this name: "layers 0-3, 7" */
+	const int           *layers; /* (n_layers), ascending: of all differences of this name found in this way */
+	int                  n_layers;
+	bool                 all;      /* no other layer has a weight of this name */
+	char                 set[SET]; /* the layers for a person, truncated if long: "layers 0-3, 7" */
 } line_item;
 
 static int by_evidence(const vn_weight_difference *x, const vn_weight_difference *y)
@@ -40,12 +43,20 @@ static int by_part(const void *a, const void *b)
 	return order ? order : (x->layer > y->layer) - (x->layer < y->layer);
 }
 
-static int by_set(const void *a, const void *b)
+/* Is 0 if both share a line. */
+static int by_line(const line_item *x, const line_item *y)
 {
-	const line_item *x = a, *y = b;
-	int              order = in_one_way(&x->d, &y->d);
+	int order = in_one_way(&x->d, &y->d);
 	if (!order)
-		order = strcmp(x->set, y->set);
+		order = (int)x->all - (int)y->all;
+	if (!order)
+		order = (x->n_layers > y->n_layers) - (x->n_layers < y->n_layers);
+	return order ? order : memcmp(x->layers, y->layers, (size_t)x->n_layers * sizeof *x->layers);
+}
+
+static int by_line_and_part(const void *a, const void *b)
+{
+	const int order = by_line(a, b);
 	return order ? order : by_part(a, b);
 }
 
@@ -58,24 +69,24 @@ static int layers_of(const vn_weight_name *all, int n, const char *part)
 	return count;
 }
 
-/* Writes "layers 0-3, 7" for items in layer order, truncated if long. */
-static void say_layers(const line_item *x, int n, int of, char set[SET])
+/* Writes "layers 0-3, 7", truncated if long. */
+static void say_layers(const int *layer, int n, bool all, char set[SET])
 {
 	size_t used;
 
 	*set = 0;
-	if (x[0].d.layer < 0)
+	if (layer[0] < 0)
 		return;
-	if (n == of && n > 1) {
+	if (all) {
 		snprintf(set, SET, "all %d layers", n);
 		return;
 	}
 	used = (size_t)snprintf(set, SET, n > 1 ? "layers " : "layer ");
 	for (int i = 0, j; i < n; i = j) {
-		for (j = i + 1; j < n && x[j].d.layer == x[j - 1].d.layer + 1; j++)
+		for (j = i + 1; j < n && layer[j] == layer[j - 1] + 1; j++)
 			;
 		char one[32];
-		snprintf(one, sizeof one, j - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", x[i].d.layer, x[j - 1].d.layer);
+		snprintf(one, sizeof one, j - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", layer[i], layer[j - 1]);
 		if (used + strlen(one) + 16 > SET) {
 			snprintf(set + used, SET - used, " and more");
 			return;
@@ -84,14 +95,21 @@ static void say_layers(const line_item *x, int n, int of, char set[SET])
 	}
 }
 
-static void mark_layers(line_item *x, int n, const vn_weight_name *all, int n_all)
+/* layer: (n), the layers of the items, which come by part. */
+static void mark_layers(line_item *x, int n, const int *layer, const vn_weight_name *all, int n_all)
 {
 	for (int i = 0, j; i < n; i = j) {
 		for (j = i + 1; j < n && in_one_way(&x[i].d, &x[j].d) == 0 && strcmp(x[i].d.part, x[j].d.part) == 0; j++)
 			;
-		say_layers(x + i, j - i, layers_of(all, n_all, x[i].d.part), x[i].set);
-		for (int k = i + 1; k < j; k++)
-			memcpy(x[k].set, x[i].set, SET);
+		x[i].layers = layer + i;
+		x[i].n_layers = j - i;
+		x[i].all = j - i > 1 && j - i == layers_of(all, n_all, x[i].d.part);
+		say_layers(x[i].layers, x[i].n_layers, x[i].all, x[i].set);
+		for (int k = i + 1; k < j; k++) {
+			const vn_weight_difference d = x[k].d;
+			x[k] = x[i];
+			x[k].d = d;
+		}
 	}
 }
 
@@ -149,7 +167,7 @@ static int by_place(const void *a, const void *b)
 		order = by_evidence(&x->d, &y->d);
 	if (!order)
 		order = strcmp(x->set, y->set);
-	return order ? order : by_set(x, y);
+	return order ? order : by_line_and_part(x, y);
 }
 
 static vn_status make_lines(vn_weights *w, line_item *x, vn_error *err)
@@ -164,13 +182,12 @@ static vn_status make_lines(vn_weights *w, line_item *x, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
 	}
 	for (int i = 0; i < w->n_found; i++)
-		if (i == 0 || in_one_way(&x[i - 1].d, &x[i].d) != 0 || strcmp(x[i - 1].set, x[i].set) != 0)
+		if (i == 0 || by_line(&x[i - 1], &x[i]) != 0)
 			start[n++] = &x[i];
 	qsort(start, (size_t)n, sizeof *start, by_place);
 	for (int i = 0; !st && i < n; i++) {
 		int k = 1;
-		while (start[i] + k < x + w->n_found && in_one_way(&start[i]->d, &start[i][k].d) == 0 &&
-		       strcmp(start[i]->set, start[i][k].set) == 0)
+		while (start[i] + k < x + w->n_found && by_line(start[i], start[i] + k) == 0)
 			k++;
 		vn_weight_line *l = &w->line[w->n_lines];
 		l->first = at;
@@ -190,15 +207,20 @@ static vn_status make_lines(vn_weights *w, line_item *x, vn_error *err)
 vn_status vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all, vn_error *err)
 {
 	line_item *x = calloc((size_t)w->n_found + 1, sizeof *x);
+	int       *layer = calloc((size_t)w->n_found + 1, sizeof *layer);
+	vn_status  st = x && layer ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
 
-	if (!x)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
-	for (int i = 0; i < w->n_found; i++)
+	for (int i = 0; !st && i < w->n_found; i++)
 		x[i].d = w->found[i];
-	qsort(x, (size_t)w->n_found, sizeof *x, by_part);
-	mark_layers(x, w->n_found, all, n_all);
-	qsort(x, (size_t)w->n_found, sizeof *x, by_set);
-	const vn_status st = make_lines(w, x, err);
+	if (!st) {
+		qsort(x, (size_t)w->n_found, sizeof *x, by_part);
+		for (int i = 0; i < w->n_found; i++)
+			layer[i] = x[i].d.layer;
+		mark_layers(x, w->n_found, layer, all, n_all);
+		qsort(x, (size_t)w->n_found, sizeof *x, by_line_and_part);
+		st = make_lines(w, x, err);
+	}
+	free(layer);
 	free(x);
 	return st;
 }
