@@ -5,6 +5,8 @@
 
 #include "compare/hypothesis/trial.h"
 
+/* Tries unwritten rows, and channels that are 0 in every row. Answers go to t->x. Does nothing
+ * unless the first axis of the checkpoint is tokens and all of its rows were recorded. */
 vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err);
 
 #endif

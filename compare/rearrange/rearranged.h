@@ -1,5 +1,9 @@
 /* rearranged.h: an operation's result, the candidate's numbers, and room for the result in another
- * arrangement. */
+ * arrangement.
+ *
+ * Owner    vn_rearrange allocates the five arrays and frees them; t and like are borrowed.
+ * Threads  one thread at a time per vn_rearranged.
+ */
 #ifndef VN_COMPARE_REARRANGED_H
 #define VN_COMPARE_REARRANGED_H
 
@@ -7,17 +11,19 @@
 
 typedef struct vn_rearranged {
 	vn_explain_trial *t;
-	int64_t           n;
-	double           *own, *fine, *cand; /* the operation's result; the same more precisely; the candidate */
-	double           *a, *b;             /* room: own and fine, arranged */
-	const vn_tensor  *like;
+	int64_t           n;     /* numbers in each of the arrays */
+	double           *own;   /* the result of the unmodified operation, in the candidate's precision */
+	double           *fine;  /* the same more precisely */
+	double           *cand;  /* what the candidate recorded */
+	double           *a, *b; /* room for own and fine as a hypothesis changes them */
+	const vn_tensor  *like;  /* the candidate's tensor, t->site->cand: its shape is that of all arrays */
 } vn_rearranged;
 
-/* Returns the numbers in double, which the caller frees. NULL: no memory. */
-/* Scores the hypothesis that the candidate recorded r->a, and adds it to the answers if it fits.
- * Rounds r->a to the candidate's format; r->b is the same more precisely. */
+/* Scores the hypothesis that the candidate recorded r->a (r->b: the same more precisely), and adds
+ * it to r->t->x. Rounds r->a to the candidate's storage format; fills h->node and
+ * h->change.kind. */
 vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err);
-/* Same, if r->a is the operation's result in another order (vn_try_arranged). */
+/* Same, if r->a is the operation's result in another order: see vn_try_arranged. */
 vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error *err);
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
