@@ -8,6 +8,7 @@
 
 #include "libref/base/text.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,31 +68,47 @@ static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int 
 static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement *a)
 {
 	const int     rank = r->like->shape.rank;
-	vn_hypothesis h = { .finding = a->kind == VN_ARRANGED_MOVED ? VN_TOKENS_MOVED : VN_TOKENS_REVERSED,
-		                .change.result.number = a->number };
+	vn_hypothesis h = { .change.result.number = a->number };
 
-	if (a->kind == VN_ARRANGED_AXES) {
+	switch (a->kind) {
+	case VN_ARRANGED_AXES:
 		h.finding = finding_of_axes(r, a->order, rank);
 		h.recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS;
 		h.change.result.n = rank;
 		memcpy(h.change.result.list, a->order, (size_t)rank * sizeof *a->order);
+		break;
+	case VN_ARRANGED_COLUMNS: assert(false); break; /* listed for recordings only */
+	case VN_ARRANGED_MOVED: h.finding = VN_TOKENS_MOVED; break;
+	case VN_ARRANGED_REVERSED: h.finding = VN_TOKENS_REVERSED; break;
 	}
 	return h;
 }
 
+/* The axis of tokens is the first one. */
+static void arrange_tokens(vn_rearranged *r, const vn_arrangement *a)
+{
+	const size_t tokens = (size_t)r->like->shape.dim[a->axis], row = (size_t)r->n / tokens * sizeof *r->a;
+
+	vn_arrange_bytes(r->a, r->own, &a->along, 1, tokens, row);
+	vn_arrange_bytes(r->b, r->fine, &a->along, 1, tokens, row);
+}
+
+static void arrange_axes(vn_rearranged *r, const vn_arrangement *a)
+{
+	const vn_permutation axes = vn_permutation_of(&r->like->shape, a->order);
+
+	vn_permute(r->a, r->own, &axes);
+	vn_permute(r->b, r->fine, &axes);
+}
+
 static void arrange_result(vn_rearranged *r, const vn_arrangement *a)
 {
-	const vn_shape *s = &r->like->shape;
-
-	if (a->kind == VN_ARRANGED_AXES) {
-		const vn_permutation axes = vn_permutation_of(s, a->order);
-		vn_permute(r->a, r->own, &axes);
-		vn_permute(r->b, r->fine, &axes);
-		return;
+	switch (a->kind) {
+	case VN_ARRANGED_AXES: arrange_axes(r, a); break;
+	case VN_ARRANGED_COLUMNS: break; /* hypothesis_of refuses it */
+	case VN_ARRANGED_MOVED:
+	case VN_ARRANGED_REVERSED: arrange_tokens(r, a); break;
 	}
-	const size_t rows = (size_t)s->dim[a->axis], row = (size_t)r->n / rows * sizeof *r->a;
-	vn_arrange_bytes(r->a, r->own, &a->along, 1, rows, row);
-	vn_arrange_bytes(r->b, r->fine, &a->along, 1, rows, row);
 }
 
 static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *err)

@@ -3,6 +3,7 @@
 
 #include "libref/plan/point.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -112,6 +113,7 @@ int vn_arrangements(vn_arranged_what what, const vn_shape *s, int token, vn_arra
 		list[n++] = (vn_arrangement) { .kind = VN_ARRANGED_REVERSED,
 			                           .axis = token,
 			                           .along = { .rule = VN_ARRANGE_REVERSED } };
+	assert(n <= VN_ARRANGEMENTS);
 	return n;
 }
 

@@ -1,7 +1,16 @@
 /* arrangements.h: the orders in which a wrong tensor may hold the right numbers, as a list.
  *
  * profile/layout_match.c compares two recordings in each of them, and rearrange/rearrange.c puts
- * the result of an operation in each of them. A new order is an entry here, and a sentence in both.
+ * the result of an operation in each of them. To add an order:
+ *
+ *   arrangements.c                   the entry, in one of its list_ functions, and its `ranges`
+ *   arrangements.h                   VN_ARRANGEMENTS, which counts it; a kind, if it is a new one
+ *   profile/layout_match.h, .c       for a new kind: its vn_layout_kind, and its sentence
+ *   rearrange/rearrange.c            for a new kind: its finding; how to put a result in the order
+ *   hypothesis/findings.def          the row of that finding, with its sentence
+ *   tests/test_arrangements.c, test_rearrange.c
+ *
+ * Switches over the kinds name all of them, so that the compiler finds the places.
  *
  * An order of heads is not in the list. It follows from the numbers: vn_nearest_rows.
  *
@@ -39,7 +48,7 @@ typedef struct vn_arrangement {
 	vn_arrange          along;
 } vn_arrangement;
 
-/* 8 orders of axes, 2 of columns, 3 for each move, 1 in reverse */
+/* The most that are listed: 8 orders of axes, 2 of columns, 3 for each move, 1 in reverse. */
 enum { VN_ARRANGEMENTS = 8 + 2 + 3 * 2 * VN_MOVED_MOST + 1 };
 
 /* Lists the arrangements that change a tensor of this shape. token: its token axis; -1: none, or
