@@ -116,7 +116,7 @@ static vn_status index_points(baseline *b, vn_error *err)
 }
 
 /* The name as reports write it. The caller frees it. */
-static char *unescape_name(const char *name)
+static char *escape_name(const char *name)
 {
 	const size_t n = strlen(name);
 	return vn_utf8_good(name, n) == n ? strdup(name) : vn_utf8_escape(name, n);
@@ -124,7 +124,7 @@ static char *unescape_name(const char *name)
 
 static vn_status find_before(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
 {
-	char *name = unescape_name(c->name);
+	char *name = escape_name(c->name);
 	if (!name)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
 	const before key = { .name = name, .step = c->step };
@@ -340,18 +340,14 @@ static bool same_sides(const json_t *then, const json_t *now)
 	return json_equal(json_array_get(then, 0), json_array_get(now, 0)) && (strcmp(x, y) == 0 || is_no_farther(a, b));
 }
 
-/* Was a checkpoint unmeasured in the baseline for the same cause as now? Old reports without
- * `sides` give the cause only in a sentence, so the sentences are compared: if the wording has
- * changed since, the checkpoint counts as worse, which is seen, and a new baseline has `sides`. */
+/* Was a checkpoint unmeasured in the baseline for the same cause as now? An old report without
+ * `sides` has no cause as data: the checkpoint counts as worse until there is a new baseline. */
 static bool is_still_so(const vn_comparison *all, const before *p, const vn_checkpoint *c)
 {
-	const json_t *then = json_object_get(p->j, "sides");
-	const char   *detail = json_string_value(json_object_get(p->j, "detail"));
-	json_t       *sides = then ? vn_unmeasured_sides(all, c) : NULL;
-	char         *now = then ? NULL : unescape_name(c->detail ? c->detail : "");
-	const bool    same = then ? same_sides(then, sides) : now && strcmp(detail ? detail : "", now) == 0;
-	json_decref(sides);
-	free(now);
+	json_t    *now = vn_unmeasured_sides(all, c);
+	const bool same = same_sides(json_object_get(p->j, "sides"), now);
+
+	json_decref(now);
 	return same;
 }
 
