@@ -27,7 +27,7 @@ static const char *said_of(int rows, const char *axes)
 	const vn_tensor  own = { VN_F64, { 2, { rows, N } }, unmodified }, cand = { VN_F64, { 2, { rows, N } }, found };
 	const vn_site    site = { .plan = &plan, .cand = cand, .axes = axes };
 	vn_comparison    c = { .opened.policy.storage = VN_F32 };
-	vn_explanation   x = { .unmodified.local.floor_token = 1e-14 };
+	vn_explanation   x = { .unmodified.residual.floor_token = 1e-14 };
 	vn_explain_trial t = { .c = &c, .site = &site, .x = &x, .own = own, .fine = own };
 	vn_error         err = { "" };
 

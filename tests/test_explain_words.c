@@ -19,12 +19,12 @@ static vn_explanation of_point(const char *name, vn_hypothesis *by, int n)
 		                      .n = n,
 		                      .n_fit = n,
 		                      .n_alias = n,
-		                      .unmodified = { .limit_fraction = 1e6, .local = { .local = 1, .floor = 1e-6 } } };
+		                      .unmodified = { .limit_fraction = 1e6, .residual = { .local = 1, .floor = 1e-6 } } };
 }
 
 static vn_hypothesis answer(const char *id, const char *words, double left)
 {
-	vn_hypothesis h = { .limit_fraction = left, .local = { .local = left * 1e-6, .floor = 1e-6 } };
+	vn_hypothesis h = { .limit_fraction = left, .residual = { .local = left * 1e-6, .floor = 1e-6 } };
 
 	snprintf(h.id, sizeof h.id, "%s", id);
 	snprintf(h.words, sizeof h.words, "%s", words);
@@ -131,8 +131,8 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 
 	compare_llama(&faulty, "A9@layer1.attn_context");
 	stand_at(&faulty, "layer1.attn_context", 0);
-	vn_hypothesis h = { .limit_fraction = 1.2, .local.local = 1e-5, .id = "A9", .words = "heads before tokens" };
-	faulty.x.unmodified = (vn_hypothesis) { .limit_fraction = 1e6, .local.local = 1 };
+	vn_hypothesis h = { .limit_fraction = 1.2, .residual.local = 1e-5, .id = "A9", .words = "heads before tokens" };
+	faulty.x.unmodified = (vn_hypothesis) { .limit_fraction = 1e6, .residual.local = 1 };
 	vn_keep(&faulty.x, &h);
 	vn_conclude(&faulty.t);
 	vn_say_explained_more(&faulty.compared.c, &faulty.x, &lines);

@@ -46,7 +46,8 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 		CU_ASSERT_EQUAL(vn_local_measure_with(&x, &y, &z, "token hidden", VN_F16, false, threads, &z, &given, &l, &err),
 		                VN_OK);
 		CU_ASSERT_EQUAL(memcmp(&l, &alone, offsetof(vn_replayed, gain)), 0); /* all of these are double */
-		CU_ASSERT(l.bad == alone.bad && l.none == alone.none && l.independent_numbers == alone.independent_numbers);
+		CU_ASSERT(l.bad == alone.bad && l.not_measured == alone.not_measured &&
+		          l.independent_numbers == alone.independent_numbers);
 		CU_ASSERT(l.gain == alone.gain && l.span == alone.span && l.charged_to == -1 && alone.charged_to == -1);
 		CU_ASSERT(!l.recorder_fault && !l.wrong_in_order && l.columns == alone.columns);
 		CU_ASSERT_EQUAL(given.value[VN_M_NMSE], want.value[VN_M_NMSE]);

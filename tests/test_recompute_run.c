@@ -63,7 +63,7 @@ static void a_changed_plan_computes_what_it_says(void)
 	CU_ASSERT_EQUAL_FATAL(vn_const_set(&p->node[node_named(&e, "layer1.attn_context")], "scale", 2 / sqrt(K), &e.err),
 	                      VN_OK);
 	CU_ASSERT_TRUE(run(&e, p, 0, CALL) < 1e-6);
-	CU_ASSERT_EQUAL(vn_recompute_glance(e.t.recompute, p, e.t.site->weights, &off, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recompute_estimate_tokens(e.t.recompute, p, e.t.site->weights, &off, &e.err), VN_OK);
 	CU_ASSERT_TRUE(off < 1e-10);
 	vn_plan_destroy(p);
 	end_explained(&e);
@@ -167,7 +167,7 @@ static void an_input_is_that_of_all_tokens(void)
 }
 
 /* The share of the candidate's squares, over all rows where they are few. */
-static void a_glance_measures_the_error_of_a_few_rows(void)
+static void an_estimate_measures_the_error_of_a_few_tokens(void)
 {
 	enum { FEW = 6 };
 	double    p[TOKENS], y[K], dd = 0, cc = 0, off;
@@ -184,7 +184,8 @@ static void a_glance_measures_the_error_of_a_few_rows(void)
 			}
 		}
 	stand_at_context(&e, FEW, 0, 0);
-	CU_ASSERT_EQUAL(vn_recompute_glance(e.t.recompute, e.t.site->plan, e.t.site->weights, &off, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recompute_estimate_tokens(e.t.recompute, e.t.site->plan, e.t.site->weights, &off, &e.err),
+	                VN_OK);
 	CU_ASSERT_DOUBLE_EQUAL(off, dd / cc, 1e-5 * dd / cc);
 	end_explained(&e);
 }
@@ -192,10 +193,14 @@ static void a_glance_measures_the_error_of_a_few_rows(void)
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(each_step_computes_its_own_rows),           TEST(a_changed_plan_computes_what_it_says),
-		TEST(unrecorded_rotations_are_computed),         TEST(a_disregarded_value_is_computed_by_the_plan),
-		TEST(probabilities_are_computed_row_by_row),     TEST(an_input_is_that_of_all_tokens),
-		TEST(a_glance_measures_the_error_of_a_few_rows), CU_TEST_INFO_NULL,
+		TEST(each_step_computes_its_own_rows),
+		TEST(a_changed_plan_computes_what_it_says),
+		TEST(unrecorded_rotations_are_computed),
+		TEST(a_disregarded_value_is_computed_by_the_plan),
+		TEST(probabilities_are_computed_row_by_row),
+		TEST(an_input_is_that_of_all_tokens),
+		TEST(an_estimate_measures_the_error_of_a_few_tokens),
+		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())
 		return 1;

@@ -5,7 +5,7 @@
 
 static vn_hypothesis leaving(double limit_fraction, double nmse)
 {
-	return (vn_hypothesis) { .limit_fraction = limit_fraction, .local.local = nmse };
+	return (vn_hypothesis) { .limit_fraction = limit_fraction, .residual.local = nmse };
 }
 
 static void those_that_leave_least_stand_first_and_the_rest_are_dropped(void)
@@ -100,10 +100,10 @@ static void a_key_that_has_a_probability_is_not_masked(void)
 	vn_constant_put(&window, "window", PROMPT - 1); /* the last query does not see the first key */
 	vn_constant_put(&scale, "scale", 1);
 	CU_ASSERT_EQUAL(vn_score(&e.t, &window, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(window.local.bad, e.t.site->plan->node[window.node].c.attention.heads);
+	CU_ASSERT_EQUAL(window.residual.bad, e.t.site->plan->node[window.node].c.attention.heads);
 	CU_ASSERT_TRUE(isinf(window.limit_fraction));
 	CU_ASSERT_EQUAL(vn_score(&e.t, &scale, &e.err), VN_OK);
-	CU_ASSERT_TRUE(scale.local.bad == 0 && scale.limit_fraction <= 1);
+	CU_ASSERT_TRUE(scale.residual.bad == 0 && scale.limit_fraction <= 1);
 	end_explained(&e);
 }
 

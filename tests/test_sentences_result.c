@@ -72,6 +72,10 @@ static void rows_and_channels_are_runs(void)
 	vn_hypothesis h = result(VN_CHANNELS_ZERO, 2, (const int[]) { 0, 7 });
 
 	says(result(VN_PARTLY_ZERO, 4, (const int[]) { 3, 5, 9, 9 }), "partly written: tokens 3-5, 9 are 0");
+	h.change.result.more = true;
+	h.change.result.number = 48;
+	says(h, "partly written: channels 0-7... of 48 are 0 in every token");
+	h.change.result.more = false;
 	h.change.result.number = 48;
 	says(h, "partly written: channels 0-7 of 48 are 0 in every token");
 	h = result(VN_CHANNELS_ZERO, 2, (const int[]) { 7, 7 });

@@ -38,7 +38,7 @@ static void begin(stand *s, double floor)
 	*s = (stand) { .site = { .cand = numbers(cand), .axes = "token head channel" } };
 	memcpy(fine, unmodified, sizeof fine);
 	memcpy(cand, unmodified, sizeof cand);
-	s->x.unmodified.local.floor = floor;
+	s->x.unmodified.residual.floor = floor;
 	s->t = (vn_explain_trial) { .site = &s->site, .x = &s->x, .own = numbers(unmodified), .fine = numbers(fine) };
 }
 

@@ -108,16 +108,16 @@ void vn_comparison_forget(vn_comparison *c)
 {
 	vn_recording_forget(c->opened.ref);
 	vn_recording_forget(c->opened.cand);
-	c->result.looked = 0;
+	c->result.bytes_read = 0;
 }
 
-enum { AROUND = 64 << 10, LOOKED_MOST = 64 << 20 };
+enum { AROUND = 64 << 10, READ_MOST = 64 << 20 };
 
-void vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p)
+void vn_comparison_was_read(vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
-	c->result.looked += vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype) + AROUND;
-	if (c->result.looked >= LOOKED_MOST)
+	c->result.bytes_read += vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype) + AROUND;
+	if (c->result.bytes_read >= READ_MOST)
 		vn_comparison_forget(c);
 }
 

@@ -3,7 +3,7 @@
  *
  * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
  *         checkpoint
- * Fills   detail of a checkpoint; result.looked
+ * Fills   detail of a checkpoint; result.bytes_read
  */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H
@@ -41,10 +41,10 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 void vn_comparison_allow(const vn_comparison *c, vn_recording *r);
 
 /* Pages of both files that were read count as memory until vn_comparison_forget gives them back
- * (about 64 kB around a small tensor). vn_comparison_looked records that a checkpoint was read, and
- * calls vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
+ * (about 64 kB around a small tensor). vn_comparison_was_read records that a checkpoint was read,
+ * and calls vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
 void vn_comparison_forget(vn_comparison *c);
-void vn_comparison_looked(vn_comparison *c, const vn_checkpoint *p);
+void vn_comparison_was_read(vn_comparison *c, const vn_checkpoint *p);
 
 /* Writes the name, prefixed with the step unless that is 0 ("step.2/layer3.q_rope"), to text
  * (VN_LABEL bytes), in printable characters. Returns text. */

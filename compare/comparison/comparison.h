@@ -105,7 +105,7 @@ typedef struct vn_replayed {
 	double          local_max, floor_max;     /* largest error of one element, not squared */
 	double          gain;                     /* NaN: the error of the inputs is zero or not known */
 	int64_t         bad;                      /* not finite on one side only */
-	bool            none; /* no number is finite on both sides: the local errors are 0, and not measured */
+	bool            not_measured; /* no number is finite on both sides: the local errors are 0, and not measured */
 	int64_t         independent_numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
 	int             span;                /* number of nodes from captured tensors to here, including its own */
 	int             charged_to;          /* the earlier checkpoint charged with the span; -1 */
@@ -281,9 +281,9 @@ typedef struct vn_result {
 	int64_t        hidden;
 
 	/* measure. */
-	int64_t     looked;  /* bytes read of each file since vn_comparison_forget */
-	bool        bits;    /* also measure `differing`, because a limit uses it */
-	vn_verified digests; /* of the stored tensors that were read, over all recordings */
+	int64_t     bytes_read; /* of each file since vn_comparison_forget */
+	bool        bits;       /* also measure `differing`, because a limit uses it */
+	vn_verified digests;    /* of the stored tensors that were read, over all recordings */
 
 	/* pool channels (pool_channels.h). */
 	struct vn_channel_pool *channel_pool;

@@ -81,7 +81,7 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 
 	/* The checkpoint must be a row of the table, alone or added to something. */
 	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
-	    t->x->unmodified.local.bad)
+	    t->x->unmodified.residual.bad)
 		return VN_OK;
 	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
 	if (!room)

@@ -118,7 +118,7 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 	vn_status                       st = VN_OK;
 
 	const vn_node *node = &t->site->plan->node[t->site->plan->value[t->site->target].node];
-	if (t->part || t->x->unmodified.local.bad || !n || node->out[0] != t->site->target)
+	if (t->part || t->x->unmodified.residual.bad || !n || node->out[0] != t->site->target)
 		return VN_OK; /* scores and probabilities in another format: estimate_attention.c */
 	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);
 	if (!y)
@@ -157,7 +157,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 	vn_error         none = { "" };
 	vn_status        st = VN_OK;
 
-	if (t->part || t->x->unmodified.local.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_is_activation(t))
+	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_is_activation(t))
 		return VN_OK;
 	double *y = malloc((size_t)n * sizeof *y + 1);
 	if (!y)

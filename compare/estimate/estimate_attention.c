@@ -119,7 +119,7 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 
 	if (t->brief || plain <= GOOD || first < 2)
 		return VN_OK;
-	if ((st = begin_search(t, of, first, &s, err)) || !(s.error < WINDOW_LEAVES * t->x->unmodified.local.local))
+	if ((st = begin_search(t, of, first, &s, err)) || !(s.error < WINDOW_LEAVES * t->x->unmodified.residual.local))
 		return st;
 	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
 		before = s.error;
@@ -155,7 +155,7 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 	double           error;
 	vn_status        st = VN_OK;
 
-	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.local.floor_token)) < 0)
+	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token)) < 0)
 		return VN_OK;
 	first += t->site->first;
 	/* With a narrower window the first tokens affected may still come out right, because they
@@ -218,7 +218,7 @@ static double left_with(tested_attention *x, const vn_attend_edit *edit)
  * is. */
 static int64_t first_off(tested_attention *x)
 {
-	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token;
+	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.residual.floor_token;
 
 	for (int64_t row = 0; row < x->T; row++) {
 		double dd = 0, yy = 0;
@@ -335,7 +335,7 @@ static bool may_attend_otherwise(const vn_explain_trial *t, int node)
 	const vn_node *n = &t->site->plan->node[node];
 
 	return n->op == VN_OP_ATTENTION && n->c.attention.causal && !t->part && t->consumed != VN_CONSUMED_OTHERS &&
-	       !t->x->unmodified.local.bad;
+	       !t->x->unmodified.residual.bad;
 }
 
 vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)

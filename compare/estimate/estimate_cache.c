@@ -160,11 +160,11 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 		own = row_error(x, i);
 		for (size_t k = 0; k < row; k++)
 			size += x->is[(size_t)i * row + k] * x->is[(size_t)i * row + k];
-		const double enough = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token * size;
+		const double enough = VN_PEAK_LIMIT * x->t->x->unmodified.residual.floor_token * size;
 		b->from[i] = (short)i;
 		/* A sharp attention gives little weight to a block, so an arrangement within the floor
 		 * may not be the best yet. */
-		for (int k = 0; k < b->n && !(own <= x->t->x->unmodified.local.floor * size); k++) {
+		for (int k = 0; k < b->n && !(own <= x->t->x->unmodified.residual.floor * size); k++) {
 			put_block(x, b, i, k);
 			const double e = row_error(x, i);
 			if (e < least) {
@@ -351,7 +351,7 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 	vn_status      st = VN_OK;
 
 	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||
-	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad)
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.residual.bad)
 		return VN_OK;
 	if (s->position > 0)
 		st = fit_not_cached(t, node, err);
@@ -375,7 +375,7 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	vn_status      st = VN_OK;
 
 	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part ||
-	    t->x->unmodified.local.bad)
+	    t->x->unmodified.residual.bad)
 		return VN_OK;
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < QUERIES_TESTED ? T : QUERIES_TESTED;

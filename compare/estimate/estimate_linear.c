@@ -152,7 +152,7 @@ static bool channel_is_off(const vn_tested_product *p, int64_t channel)
 		dd += e * e;
 		yy += y * y;
 	}
-	return !(dd <= VN_PEAK_LIMIT * p->t->x->unmodified.local.floor_token * yy);
+	return !(dd <= VN_PEAK_LIMIT * p->t->x->unmodified.residual.floor_token * yy);
 }
 
 /* A rank's shard of a fused product is correct up to its own length: from the first channel on,

@@ -15,7 +15,7 @@ static int first_off(const vn_explain_trial *t)
 {
 	const vn_tensor *own = &t->own, *cand = &t->site->cand;
 	const int64_t    row = cand->shape.dim[1] * cand->shape.dim[2];
-	const double     limit = VN_PEAK_LIMIT * t->x->unmodified.local.floor_token;
+	const double     limit = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token;
 	double          *x = malloc((size_t)(2 * row) * sizeof *x + 1);
 	int              at = 0;
 
@@ -39,7 +39,7 @@ static bool can_be_made(const vn_explain_trial *t)
 	const vn_plan *p = t->site->plan;
 
 	return p->node[p->value[t->site->target].node].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part &&
-	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.local.bad;
+	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.residual.bad;
 }
 
 vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
@@ -192,7 +192,7 @@ static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, d
 
 	*y = NULL;
 	if (p->node[node].op != VN_OP_ROPE || p->node[node].out[0] != t->site->target || s.rank != 3 || t->part ||
-	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.local.bad ||
+	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.residual.bad ||
 	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
@@ -226,7 +226,7 @@ static bool is_off(const vn_explain_trial *t, const double *y, int64_t row)
 		dd += (x - y[i]) * (x - y[i]);
 		xx += x * x;
 	}
-	return !(dd <= VN_PEAK_LIMIT * t->x->unmodified.local.floor_token * xx);
+	return !(dd <= VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token * xx);
 }
 
 /* ---- maps ------------------------------------------------------------------------------------ */

@@ -82,7 +82,7 @@ bool vn_tested_product_open(vn_tested_product *p, int node)
 	const vn_plan *plan = p->t->site->plan;
 	const vn_node *n = &plan->node[node];
 
-	if (n->op != VN_OP_LINEAR || p->t->part || p->t->x->unmodified.local.bad)
+	if (n->op != VN_OP_LINEAR || p->t->part || p->t->x->unmodified.residual.bad)
 		return false;
 	p->n = n;
 	p->node = node;

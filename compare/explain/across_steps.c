@@ -342,7 +342,7 @@ static vn_status share_answer(point_group *g, int which, vn_error *err)
 static bool another_number(const vn_explanation *x, const vn_explanation *y)
 {
 	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
-	const double         open = sqrt(x->unmodified.local.floor) + sqrt(y->unmodified.local.floor);
+	const double         open = sqrt(x->unmodified.residual.floor) + sqrt(y->unmodified.residual.floor);
 
 	if (!y->n_fit || !y->fitted || b->change.kind != VN_BY_RESULT || !vn_hypothesis_same_place(a, b) ||
 	    vn_hypothesis_same(a, b))

@@ -117,7 +117,8 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, token_query 
 	q->n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
 	for (size_t i = 0; i < 3 && q->n->op == VN_OP_ATTENTION; i++)
 		q->output = q->n->out[outputs[i]] == t->site->target ? outputs[i] : q->output;
-	if (q->output < 0 || !q->n->c.attention.causal || !s || s->tokens != 1 || s->rows != 1 || x->unmodified.local.bad)
+	if (q->output < 0 || !q->n->c.attention.causal || !s || s->tokens != 1 || s->rows != 1 ||
+	    x->unmodified.residual.bad)
 		return VN_OK;
 	for (int i = 0; !st && i < 3; i++)
 		st = vn_recompute_input(t->recompute, (const int[]) { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V }[i], VN_FINE_WIDTH,
@@ -231,7 +232,7 @@ static double left_with(const token_query *q, int of, int64_t a, int64_t c, cons
 	make_output(q, of, a, c, by, in, room);
 	for (int64_t i = 0; i < count_of(q); i++)
 		dd += (room[i] - q->is[i]) * (room[i] - q->is[i]);
-	return dd / q->size / q->x->unmodified.local.floor;
+	return dd / q->size / q->x->unmodified.residual.floor;
 }
 
 /* Writes by how much slot a's value must be greater, (G,K), to fit all steps best. Returns true if
@@ -258,7 +259,7 @@ static bool best_value(const token_query *q, int n, int64_t a, double *by)
 			for (int h = g * group; h < (g + 1) * group; h++) {
 				const double p = q[i].p[h * q[i].S + a];
 				tell += p * p * dot_product(to, to, K) >
-				        TELLS * q[i].x->unmodified.local.floor * q[i].size / heads_of(q);
+				        TELLS * q[i].x->unmodified.residual.floor * q[i].size / heads_of(q);
 			}
 		any = any || tell;
 		many = many && tell != 1;
@@ -404,7 +405,7 @@ static bool find_heads(const token_query *q, int n, bool *in)
 					const double d = q[i].is[h * w + k] - unmodified_head(&q[i], h)[k];
 					dd += d * d;
 				}
-			in[g] = in[g] || !(dd <= VN_LOCAL_LIMIT * q[i].x->unmodified.local.floor * q[i].size / G);
+			in[g] = in[g] || !(dd <= VN_LOCAL_LIMIT * q[i].x->unmodified.residual.floor * q[i].size / G);
 		}
 		some += in[g];
 	}

@@ -199,7 +199,7 @@ static vn_status weigh_ranges(const step_of *s, const vn_explanation *x, slot_ra
 			                                         : error_of(s, &m, h, &r[i]);
 	}
 	for (int i = 0; !st && i < n; i++) {
-		const double left = error[i] / (size > 0 ? size : 1) / x->unmodified.local.floor;
+		const double left = error[i] / (size > 0 ? size : 1) / x->unmodified.residual.floor;
 		r[i].left = left > r[i].left || isnan(left) ? left : r[i].left;
 	}
 	free(error);

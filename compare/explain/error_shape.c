@@ -173,7 +173,7 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 	vn_status        st = VN_OK;
 
 	if (strncmp(t->site->axes, "token", 5) != 0 || rows < SHAPE_ROWS || g.cols < SHAPE_ROWS ||
-	    t->x->unmodified.local.bad)
+	    t->x->unmodified.residual.bad)
 		return VN_OK;
 	g.r = malloc((size_t)n * sizeof *g.r);
 	g.c = malloc((size_t)n * sizeof *g.c);
@@ -231,7 +231,7 @@ vn_status vn_error_shape(vn_explain_trial *t, vn_error *err)
 {
 	vn_profile p;
 	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes,
-	                              VN_PEAK_LIMIT * t->x->unmodified.local.floor_token, &p, err);
+	                              VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token, &p, err);
 
 	for (int i = 0; !st && i < p.words.n; i++)
 		vn_lines_add(&t->x->error_shape, "%s", p.words.line[i]);

@@ -117,7 +117,7 @@ static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
  * coincidence. */
 static const char *share_explained(const vn_explanation *x, char text[60])
 {
-	const double left = x->by[0].local.local / x->unmodified.local.local;
+	const double left = x->by[0].residual.local / x->unmodified.residual.local;
 
 	text[0] = 0;
 	if (left <= 0.01)

@@ -199,7 +199,7 @@ void vn_sentence_rows(const vn_sentence *s)
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
 	VN_PUT(s, VN_FORM(P9), "tokens ");
-	vn_text_add(s->text, s->size, "%s%s are %s", rows, n % 2 ? "..." : "",
+	vn_text_add(s->text, s->size, "%s%s are %s", rows, s->h->change.result.more ? "..." : "",
 	            s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
@@ -212,7 +212,7 @@ void vn_sentence_channels(const vn_sentence *s)
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
 	VN_PUT(s, VN_FORM(P9), n == 2 && list[0] == list[1] ? "channel " : "channels ");
-	vn_text_add(s->text, s->size, "%s%s of %.0f %s 0 in every token", all, n % 2 ? "..." : "",
+	vn_text_add(s->text, s->size, "%s%s of %.0f %s 0 in every token", all, s->h->change.result.more ? "..." : "",
 	            s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
 }
 

@@ -52,16 +52,16 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 		snprintf(h->recorded_instead, sizeof h->recorded_instead, "%s", faulty->value[n->in[0]].name);
 }
 
-/* A hypothesis that leaves more than this share of the error in the columns of a first look does
- * not explain it: an answer must leave less than half (vn_fits). */
+/* A hypothesis that leaves more than this share of the error in some columns does not
+ * explain it: an answer must leave less than half (vn_fits). */
 #define LEAVES 0.75
 
 /* Computes some columns of a hypothesis. *settled: they leave so much error that the rest is not
  * computed. */
-static vn_status look_at_columns(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                                 bool *settled, vn_error *err)
+static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
+                                  bool *settled, vn_error *err)
 {
-	const vn_replayed *unmodified = &t->x->unmodified.local;
+	const vn_replayed *unmodified = &t->x->unmodified.residual;
 	vn_error           none = { "" };
 	double             share;
 	vn_status          st;
@@ -70,7 +70,7 @@ static vn_status look_at_columns(vn_explain_trial *t, const vn_plan *plan, const
 		*settled = true; /* it changes nothing here */
 		return VN_OK;
 	}
-	st = vn_recompute_look(t->recompute, plan, weights, &share, &none);
+	st = vn_recompute_estimate_columns(t->recompute, plan, weights, &share, &none);
 	if (st == VN_ERR_UNSUPPORTED)
 		return VN_OK;
 	if (st) {
@@ -81,14 +81,14 @@ static vn_status look_at_columns(vn_explain_trial *t, const vn_plan *plan, const
 		return VN_OK;
 	*settled = true;
 	h->estimated = true;
-	h->local = *unmodified;
-	h->local.local = share * unmodified->local;
+	h->residual = *unmodified;
+	h->residual.local = share * unmodified->local;
 	h->limit_fraction = share * t->x->unmodified.limit_fraction;
 	vn_keep(t->x, h);
 	return VN_OK;
 }
 
-/* Tries one fault at n nodes at once. some: computes only these columns, for a first look; NULL:
+/* Tries one fault at n nodes at once. some: estimates it from these columns alone; NULL: computes
  * all. */
 static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n, const vn_some_rows *some,
                           bool *settled, vn_error *err)
@@ -118,7 +118,7 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 		put_held(made, root, &h);
 		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.recorder_fault == (t->consumed == VN_CONSUMED_OTHERS)) &&
 		    could_be(t, &made->node[made->value[root].node]))
-			st = some ? look_at_columns(t, made, vn_faulty_weights(f), &h, settled, err)
+			st = some ? estimate_columns(t, made, vn_faulty_weights(f), &h, settled, err)
 			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
 		else
 			*settled = true;
@@ -143,7 +143,7 @@ vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
 	vn_status       st = VN_OK;
 
 	while (!st && x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places &&
-	       x->by[x->n_alias].local.local < x->unmodified.local.local) {
+	       x->by[x->n_alias].residual.local < x->unmodified.residual.local) {
 		const vn_hypothesis h = x->by[x->n_alias];
 		bool                settled = false;
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);

@@ -47,7 +47,7 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 
 vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range in, vn_error *err)
 {
-	const double enough = in.vague ? NEARER * t->x->unmodified.local.local : (double)INFINITY;
+	const double enough = in.vague ? NEARER * t->x->unmodified.residual.local : (double)INFINITY;
 	vn_least     least;
 	vn_status    st;
 

@@ -168,7 +168,7 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	case VN_BY_TOKENS: return x->tokens == y->tokens;
 	case VN_BY_RESULT:
 		return same_number(x->result.number, y->result.number, digits) && x->result.factor == y->result.factor &&
-		       x->result.clamp == y->result.clamp && x->result.n == y->result.n &&
+		       x->result.clamp == y->result.clamp && x->result.n == y->result.n && x->result.more == y->result.more &&
 		       memcmp(x->result.list, y->result.list, (size_t)x->result.n * sizeof *x->result.list) == 0;
 	case VN_BY_CACHED:
 		return x->cached.first == y->cached.first && x->cached.n == y->cached.n && x->cached.holds == y->cached.holds &&

@@ -225,9 +225,9 @@ typedef struct vn_change {
 			double   number;
 			int      factor; /* VN_FACTOR: its vn_factor_name */
 			vn_clamp clamp;  /* VN_CLAMPED */
-			/* an order; of rows and channels: the first and last of each run, and, if n is odd,
-			 * there are more runs */
+			/* an order; of rows and channels: the first and last of each run */
 			int      n, list[VN_LIST_MOST];
+			bool     more; /* there are more runs than the list has */
 		} result;
 	};
 } vn_change;
@@ -257,7 +257,7 @@ typedef struct vn_hypothesis {
 	int64_t       first, last;
 	int64_t       first_also, last_also; /* same for a second number */
 	bool          recorder_fault;        /* only what was recorded is wrong, not what the run continued with */
-	vn_replayed   local;                 /* the residual */
+	vn_replayed   residual;
 	/* residual / allowed residual of a correct operation; NaN: it changes nothing here */
 	double        limit_fraction;
 	bool          estimated; /* from some columns of the logits: it leaves too much error to be an answer */

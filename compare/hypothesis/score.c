@@ -24,7 +24,7 @@ bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 	return h->limit_fraction <= 1 &&
 	       !(h->limit_fraction >
 	         t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
-	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor proves no layout */
+	       !(h->residual.local > t->x->unmodified.residual.local / 2); /* a wide floor proves no layout */
 }
 
 bool vn_answered(const vn_explain_trial *t)
@@ -85,10 +85,10 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 	const vn_dtype  format = vn_local_format(&p->node[p->value[t->site->target].node], t->site->target, t->site->n_span,
 	                                         t->c->opened.policy.storage);
 	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format,
-	                                      t->c->request.options->threads, &h->local, err);
+	                                      t->c->request.options->threads, &h->residual, err);
 	if (!st)
-		h->local.bad += count_unmasked(t, own);
-	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+		h->residual.bad += count_unmasked(t, own);
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
 	return st;
 }
 
@@ -155,23 +155,23 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)
-		st = allow_variant(t, plan, weights, i, own, &h->local, &most, &why);
+		st = allow_variant(t, plan, weights, i, own, &h->residual, &most, &why);
 	if (st && st != VN_ERR_UNSUPPORTED) {
 		*err = why;
 		return st;
 	}
-	vn_local_allow(&h->local, &most);
+	vn_local_allow(&h->residual, &most);
 	if (variants)
 		*variants = most;
 	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
 		if (!others)
-			vn_local_allow(&h->local, &t->reference_variants);
+			vn_local_allow(&h->residual, &t->reference_variants);
 		/* The floor is at least the replay's floor, which includes rounding of the inputs. */
-		h->local.floor = fmax(h->local.floor, r->floor);
-		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
-		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
+		h->residual.floor = fmax(h->residual.floor, r->floor);
+		h->residual.floor_token = fmax(h->residual.floor_token, r->floor_token);
+		h->residual.floor_max = fmax(h->residual.floor_max, r->floor_max);
 	}
-	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
 	return VN_OK;
 }
 
@@ -190,8 +190,8 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (st)
 		return st;
-	vn_local_allow(&h->local, &t->reference_variants);
-	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	vn_local_allow(&h->residual, &t->reference_variants);
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
 	vn_keep(t->x, h);
 	return VN_OK;
 }
@@ -221,8 +221,8 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	}
 	/* Scores first with the result itself as the more precise numbers, which gives the smallest
 	 * possible floor. */
-	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor &&
-	    !h->local.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
+	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->residual.local <= FAR * t->x->unmodified.residual.floor &&
+	    !h->residual.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
 			vn_head_part_splice(t->part, &fine, &t->fine);
 		/* Computed even if the hypothesis already fits: a wider floor alone would let another
@@ -249,13 +249,13 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION ||
 	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION)) {
 		/* The sums were computed in double, so the rounding of the unmodified operation is used. */
-		vn_local_allow(&h->local, &t->x->unmodified.local);
-		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+		vn_local_allow(&h->residual, &t->x->unmodified.residual);
+		h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
 	}
 	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS) {
 		/* Another correct softmax rounds differently, whatever keys it sees. */
-		vn_local_allow(&h->local, &t->reference_variants);
-		h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+		vn_local_allow(&h->residual, &t->reference_variants);
+		h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
 	}
 	vn_made_finish(&made);
 	return st;
@@ -377,8 +377,8 @@ void vn_conclude(vn_explain_trial *t)
 
 void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
 {
-	vn_local_allow(&h->local, &t->x->unmodified.local);
-	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	vn_local_allow(&h->residual, &t->x->unmodified.residual);
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
 	vn_keep(t->x, h);
 	vn_conclude(t);
 	if (t->x->n_fit)

@@ -12,7 +12,7 @@
 /* Returns the residual in floors: limit_fraction * VN_LOCAL_LIMIT. */
 double vn_hypothesis_residual(const vn_hypothesis *h);
 
-/* Score a hypothesis: fill local, limit_fraction and, if it affects only some heads, part.
+/* Score a hypothesis: fill residual, limit_fraction and, if it affects only some heads, part.
  * limit_fraction is NaN if it changes nothing here, or makes another shape. */
 vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err);
 /* own, fine: its numbers in the candidate's shape. */

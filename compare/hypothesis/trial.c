@@ -80,7 +80,7 @@ vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool 
 	for (int h = 0; h < part->heads; h++) {
 		double dd, ff, rr;
 		add_squares(t, part, h, x, &dd, &ff, &rr);
-		part->in[h] = dd > BEYOND * fmax(ff, t->x->unmodified.local.floor * rr);
+		part->in[h] = dd > BEYOND * fmax(ff, t->x->unmodified.residual.floor * rr);
 		n += part->in[h];
 	}
 	free(x);

@@ -111,7 +111,7 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 		if (!(st = vn_entry_tensor(r, e, &of, err)))
 			vn_channel_row_copy(g, &of, g->row[i].row, *data + row * (size_t)i);
 		vn_recording_release(r, e);
-		vn_comparison_looked(c, &c->result.point[g->row[i].point]);
+		vn_comparison_was_read(c, &c->result.point[g->row[i].point]);
 	}
 	if (st || !all) {
 		free(*data);
@@ -237,7 +237,7 @@ static vn_status find_first(vn_comparison *c, const channel_point *in, int n, co
 			}
 		vn_recording_release(c->opened.ref, p->ref);
 		vn_recording_release(c->opened.cand, p->cand);
-		vn_comparison_looked(c, p);
+		vn_comparison_was_read(c, p);
 		if (found)
 			*first = in[i].point;
 	}

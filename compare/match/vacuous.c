@@ -305,7 +305,7 @@ static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
 		bool           same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
 		if (same)
-			vn_comparison_looked(c, p);
+			vn_comparison_was_read(c, p);
 		if (same && !(st = held_twice(c, p, q, &same, err)) && same && !(st = k->but(c, p, q, &right, err)) && !right)
 			p->vacuous = k->says;
 	}
@@ -326,14 +326,14 @@ vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 			return st;
 		if (yes) {
 			p->vacuous = constant;
-			vn_comparison_looked(c, p);
+			vn_comparison_was_read(c, p);
 		}
 		yes = p->m.masked > 0;
 		if (yes && (st = look_at(c->opened.ref, p->ref, p->ref, masks_a_row, &yes, err)))
 			return st;
 		if (yes) {
 			p->vacuous = blind;
-			vn_comparison_looked(c, p);
+			vn_comparison_was_read(c, p);
 		}
 	}
 	vn_status st = find_stale(c, &layers, err);

@@ -236,7 +236,7 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 {
 	const vn_plan   *p = r->t->site->plan;
 	const curve      x = { r->own, r->cand, r->n };
-	const double     c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad
+	const double     c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.residual.bad
 	                         ? best_cap(&x)
 	                         : 0;
 	vn_round_numbers written = { .x = c, .most = DIGITS };

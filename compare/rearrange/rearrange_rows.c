@@ -23,7 +23,7 @@ typedef struct tiles {
 
 static void find_off(tiles *x)
 {
-	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token;
+	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.residual.floor_token;
 
 	for (int64_t t = 0; t < x->T; t++) {
 		double dd = 0, yy = 0;
@@ -53,8 +53,7 @@ static int64_t find_held(tiles *x, const char *other)
 	return n;
 }
 
-/* Writes the first runs of found rows as pairs of numbers, and one more number if there are further
- * runs. */
+/* Writes the first runs of found rows as pairs of numbers. */
 static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
 {
 	enum { MOST_MOVES = 4 };
@@ -65,7 +64,7 @@ static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
 		if (!held[t])
 			continue;
 		if (*n == 2 * MOST_MOVES) {
-			list[(*n)++] = -1;
+			h->change.result.more = true;
 			return;
 		}
 		while (end + 1 < of && held[end + 1])

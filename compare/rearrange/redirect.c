@@ -21,7 +21,7 @@ typedef struct nearest {
 	int               n;
 } nearest;
 
-static vn_status glance_at(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
+static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
 {
 	vn_error  none = { "" };
 	vn_plan  *p;
@@ -30,7 +30,7 @@ static vn_status glance_at(vn_explain_trial *t, const vn_hypothesis *h, double *
 	*off = (double)NAN;
 	if (st)
 		return st;
-	st = vn_recompute_glance(t->recompute, p, t->site->weights, off, &none);
+	st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, off, &none);
 	vn_plan_destroy(p);
 	if (st && st != VN_ERR_UNSUPPORTED)
 		*err = none;
@@ -40,7 +40,7 @@ static vn_status glance_at(vn_explain_trial *t, const vn_hypothesis *h, double *
 static vn_status rank_hypothesis(nearest *near, const vn_hypothesis *h, vn_error *err)
 {
 	double          off;
-	const vn_status st = glance_at(near->t, h, &off, err);
+	const vn_status st = estimate_error(near->t, h, &off, err);
 	int             at = near->n;
 
 	if (st || !(off < LEAVES * near->unmodified))
@@ -199,7 +199,8 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
 		return (st = try_unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
-	if ((st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none)) == VN_ERR_UNSUPPORTED)
+	if ((st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, &near.unmodified, &none)) ==
+	    VN_ERR_UNSUPPORTED)
 		return VN_OK;
 	if (st)
 		*err = none;

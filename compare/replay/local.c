@@ -71,7 +71,7 @@ vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn
 		.local_max = value_of(local, VN_M_MAX_ABS),
 		.floor_max = fmax(value_of(floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local->absmax[0]),
 		.bad = one_side_bad(local),
-		.none = !local->finite,
+		.not_measured = !local->finite,
 		.charged_to = -1,
 	};
 	return VN_OK;
@@ -105,7 +105,7 @@ vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axe
 	other.local_token = value_of(&m, VN_M_WORST_TOKEN_NMSE);
 	other.local_max = value_of(&m, VN_M_MAX_ABS);
 	other.bad = one_side_bad(&m);
-	other.none = !m.finite;
+	other.not_measured = !m.finite;
 	if (vn_local_limit_fraction(&other, n) < vn_local_limit_fraction(l, n))
 		*l = other;
 	return VN_OK;
@@ -149,7 +149,7 @@ double vn_local_limit_fraction(const vn_replayed *l, int64_t n)
 
 static bool is_measured(const vn_checkpoint *p)
 {
-	return p->replayed && !p->replay.none;
+	return p->replayed && !p->replay.not_measured;
 }
 
 double vn_local_nmse(const vn_checkpoint *p)

@@ -85,8 +85,8 @@ bool           vn_recompute_has(const vn_recompute *p, int value);
 /* Estimates vn_recompute_run on a few tokens, each by itself, to discard most of a hundred plans
  * quickly. *off: the nmse of their rows. VN_ERR_UNSUPPORTED: the checkpoint is not computed token
  * by token. */
-vn_status      vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
-                                   vn_error *err);
+vn_status      vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                                            vn_error *err);
 /* For logits: chooses blocks of the vocabulary in which hypotheses are estimated: those with the
  * largest error of the unmodified plan, whose result is `own`, and as many at equal distances.
  * NULL: the checkpoint is not logits, or the unmodified plan leaves no error. */
@@ -94,10 +94,10 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own);
 /* Estimates vn_recompute_run on the chosen blocks. Only these rows of the product's weights are
  * read (vn_faulty_make_some). *share: the nmse there, divided by the nmse of the unmodified plan.
  * VN_ERR_UNSUPPORTED: the plan does not make the checkpoint column by column. */
-vn_status           vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
-                                      vn_error *err);
+vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
+                                        vn_error *err);
 /* Fills *out with an input of the checkpoint's node under the unmodified plan: all tokens of all
  * steps, in the format of `as`. The data belongs to p. */
-vn_status           vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);
+vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);
 
 #endif

@@ -36,9 +36,9 @@ struct vn_recompute {
 	int                disregarded; /* a value that is not taken from the recording; -1: none */
 	int64_t            rows;        /* rows of the checkpoint among the site's tokens */
 	int64_t            sample[VN_RECOMPUTE_SAMPLE];
-	/* rows of a product's output for a first look; if site.sampled, the only ones computed */
+	/* rows of a product's output for an estimate; if site.sampled, the only ones computed */
 	int                n_sample;
-	vn_some_rows       some;     /* of logits: the columns of a first look; n 0: not chosen */
+	vn_some_rows       some;     /* of logits: the columns of an estimate; n 0: not chosen */
 	double             some_off; /* the nmse there that the unmodified plan leaves */
 	void              *own;      /* data of site.cand, unless it lies in the file */
 	/* (nodes): marks of the search for the span: seen, and seen for all tokens */

@@ -407,15 +407,15 @@ static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, dou
 	return VN_OK;
 }
 
-vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
-                              vn_error *err)
+vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                                       vn_error *err)
 {
-	enum { GLANCE = 8 };
+	enum { ESTIMATED = 8 /* tokens */ };
 	const vn_value *v = &plan->value[p->site.target];
 	const vn_node  *n = &plan->node[v->node];
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
 	                   !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
-	const int64_t some = p->rows < GLANCE ? p->rows : GLANCE;
+	const int64_t some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
 	void         *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
 	bool          there[VN_MAX_IN];
 	double        dd = 0, cc = 0;

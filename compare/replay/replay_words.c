@@ -45,7 +45,7 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
-	if (p->replay.none)
+	if (p->replay.not_measured)
 		vn_text_add(text, VN_WORDS, "local error: -%s",
 		            p->replay.bad ? ", NaN or infinite on one side only" : ", its inputs have NaN or infinity");
 	else

@@ -1,5 +1,5 @@
-/* recompute_look.c: computes some columns of some rows of the logits by a plan, for a first
- * look. */
+/* recompute_estimate_columns.c: estimates the error that a plan leaves in the logits, from some
+ * columns of some rows. */
 #include "compare/replay/recompute_run.h"
 #include "compare/replay/recompute_touched.h"
 #include "compare/replay/recompute_internal.h"
@@ -11,7 +11,7 @@
 enum {
 	WIDTH = 256, /* columns of a block */
 	WORST = VN_SOME_BLOCKS / 2,
-	LEAST = 4 * VN_SOME_BLOCKS * WIDTH /* with fewer columns, a look is not worth it */
+	LEAST = 4 * VN_SOME_BLOCKS * WIDTH /* with fewer columns, all are computed at once */
 };
 
 /* ---- which columns --------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static void *pick_columns(const vn_some_rows *s, const void *x, int64_t rows, si
 	return y;
 }
 
-/* The chosen columns of the candidate, in its rows of the look. */
+/* The chosen columns of the candidate, in the sampled rows. */
 static void *pick_candidate(const vn_recompute *p)
 {
 	const vn_tensor *t = &p->site.cand;
@@ -172,7 +172,7 @@ static vn_status pick_weight(const vn_some_rows *s, const vn_tensor *w, bool tra
 	return y ? VN_OK : no_memory(err);
 }
 
-static vn_status look_at_columns(vn_recompute_plan *r, int value, void **out, vn_error *err);
+static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn_error *err);
 
 /* The sampled rows of a product's input, which is narrower than the logits. */
 static vn_status input_rows(vn_recompute_plan *r, int value, void **rows, vn_error *err)
@@ -188,7 +188,7 @@ static vn_status input_rows(vn_recompute_plan *r, int value, void **rows, vn_err
 	return st;
 }
 
-static vn_status look_at_product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2],
+static vn_status prepare_product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2],
                                  vn_error *err)
 {
 	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, n->in[0])];
@@ -204,7 +204,7 @@ static vn_status look_at_product(vn_recompute_plan *r, const vn_node *n, vn_args
 }
 
 /* Computes the chosen columns of the sampled rows of a value as wide as the logits. */
-static vn_status look_at_columns(vn_recompute_plan *r, int value, void **out, vn_error *err)
+static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const int           root = vn_plan_root(r->plan, value);
@@ -224,9 +224,9 @@ static vn_status look_at_columns(vn_recompute_plan *r, int value, void **out, vn
 		return *out ? VN_OK : no_memory(err);
 	}
 	if (n->op == VN_OP_LINEAR)
-		st = look_at_product(r, n, &a, &in, some, err);
+		st = prepare_product(r, n, &a, &in, some, err);
 	else if (n->op == VN_OP_ACT)
-		st = look_at_columns(r, n->in[0], &in, err);
+		st = compute_columns(r, n->in[0], &in, err);
 	else
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not computed column by column", v->name);
 	if (!st && !(*out = malloc((size_t)(p->n_sample * wide) * r->w->size + 1)))
@@ -241,8 +241,8 @@ static vn_status look_at_columns(vn_recompute_plan *r, int value, void **out, vn
 	return st;
 }
 
-vn_status vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
-                            vn_error *err)
+vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
+                                        vn_error *err)
 {
 	const size_t      n = (size_t)(p->n_sample * p->some.n * p->some.width);
 	vn_recompute_plan r;
@@ -253,7 +253,7 @@ vn_status vn_recompute_look(vn_recompute *p, const vn_plan *plan, const vn_tenso
 
 	if (!st && !p->some.n)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
-	if (!st && !(st = look_at_columns(&r, p->site.target, &out, err)) && (!z || !(is = pick_candidate(p))))
+	if (!st && !(st = compute_columns(&r, p->site.target, &out, err)) && (!z || !(is = pick_candidate(p))))
 		st = no_memory(err);
 	if (!st) {
 		vn_to_f64(z, out, r.w->eval->width, n);

@@ -1,4 +1,5 @@
-/* test_recompute_look.c: tests compare/replay/recompute_look.c: which columns are looked at. */
+/* test_recompute_estimate_columns.c: tests compare/replay/recompute_estimate_columns.c: which
+ * columns are chosen. */
 #include "compare/replay/recompute_internal.h"
 #include "tests/suite.h"
 
@@ -123,7 +124,7 @@ static void without_an_error_or_with_few_columns_none_are(void)
 	CU_ASSERT_FALSE(choose(4 * VN_SOME_BLOCKS * BLOCK - 1, &s, &off));
 }
 
-static void only_the_rows_of_the_look_count(void)
+static void only_the_sampled_rows_count(void)
 {
 	vn_some_rows s;
 	double       off;
@@ -143,8 +144,8 @@ int main(void)
 		TEST(the_worst_blocks_and_some_at_equal_distances_are_chosen),
 		TEST(of_many_errors_the_largest_count),
 		TEST(without_an_error_or_with_few_columns_none_are),
-		TEST(only_the_rows_of_the_look_count),
+		TEST(only_the_sampled_rows_count),
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("recompute_look", tests);
+	return run_suite("recompute_estimate_columns", tests);
 }
