@@ -6,6 +6,7 @@
 
 static void each_rule_takes_its_numbers_from_where_it_says(void)
 {
+	static const int order[] = { 2, 0, 1 };
 	static const struct {
 		vn_arrange  m;
 		const char *x, *y;
@@ -22,6 +23,8 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 		{ { VN_ARRANGE_REVERSED, .each = 2, .period = 4 }, "AaBbCcDd", "BbAaDdCc" },
 		{ { VN_ARRANGE_REVERSED, .each = 1, .period = 2 }, "ABCDE", "BADCE" }, /* E has no other */
 		{ { VN_ARRANGE_EXCHANGED, .a = 0, .b = 2, .each = 2 }, "QqKkVv", "VvKkQq" },
+		{ { VN_ARRANGE_LISTED, .a = 3, .list = order }, "AaBbCcD", "CcAaBbD" }, /* D stays */
+		{ { VN_ARRANGE_LISTED, .a = 3, .list = order }, "AB", "AB" },           /* fewer than pieces */
 		{ { VN_ARRANGE_SHIFTED, .a = 1 }, "ABCDE", "BCDEE" },
 		{ { VN_ARRANGE_SHIFTED, .a = -1 }, "ABCDE", "AABCD" },
 		{ { VN_ARRANGE_PADDED, .a = 2, .b = 1 }, "ABCDEF", "AB.CD." },

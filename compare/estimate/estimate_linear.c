@@ -242,11 +242,12 @@ static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, 
 /* A copy of z (own or fine) with its blocks in that order, to be freed. NULL: no memory. */
 static void *in_order(const vn_tested_product *p, const vn_tensor *z, int n, const int *from)
 {
-	const size_t each = (size_t)(p->M / n) * vn_dtype_size(z->dtype);
-	char        *x = malloc((size_t)(p->T * n) * each + 1);
+	const vn_arrange m = { VN_ARRANGE_LISTED, .a = n, .list = from };
+	const size_t     each = (size_t)(p->M / n) * vn_dtype_size(z->dtype);
+	void            *x = malloc((size_t)(p->T * n) * each + 1);
 
-	for (int64_t i = 0; x && i < p->T * n; i++)
-		memcpy(x + (size_t)i * each, (const char *)z->data + (size_t)(i / n * n + from[i % n]) * each, each);
+	if (x)
+		vn_arrange_bytes(x, z->data, &m, (size_t)p->T, (size_t)n, each);
 	return x;
 }
 

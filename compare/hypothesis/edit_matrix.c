@@ -173,8 +173,7 @@ static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 /* Index i of n is in one of edit->n shards. Returns where it comes from. */
 static int64_t shard_index(const vn_matrix_edit *edit, int64_t i, int64_t n)
 {
-	const int64_t each = n / edit->n;
-	return i < each * edit->n ? edit->from[i / each] * each + i % each : i;
+	return vn_arranged(&(vn_arrange) { VN_ARRANGE_LISTED, .a = edit->n, .list = edit->from }, i, n);
 }
 
 void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row)

@@ -15,16 +15,13 @@
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* Writes row from[i] as row i. There are `outer` blocks of `rows` rows. */
-static void gather_rows(vn_rearranged *r, int64_t outer, int64_t rows, const int *from)
+/* There are `outer` blocks of `rows` rows. */
+static void arrange_rows(vn_rearranged *r, int64_t outer, int64_t rows, const vn_arrange *m)
 {
-	const int64_t row = r->n / outer / rows;
-	for (int64_t o = 0; o < outer; o++)
-		for (int64_t i = 0; i < rows; i++) {
-			const int64_t to = (o * rows + i) * row, at = (o * rows + from[i]) * row;
-			memcpy(r->a + to, r->own + at, (size_t)row * sizeof *r->a);
-			memcpy(r->b + to, r->fine + at, (size_t)row * sizeof *r->b);
-		}
+	const size_t row = (size_t)(r->n / outer / rows) * sizeof *r->a;
+
+	vn_arrange_bytes(r->a, r->own, m, (size_t)outer, (size_t)rows, row);
+	vn_arrange_bytes(r->b, r->fine, m, (size_t)outer, (size_t)rows, row);
 }
 
 static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
@@ -48,7 +45,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 	if (!moved)
 		return VN_OK;
 	h.change.result.n = (int)H;
-	gather_rows(r, outer, H, from);
+	arrange_rows(r, outer, H, &(vn_arrange) { VN_ARRANGE_LISTED, .a = H, .list = from });
 	return vn_rearranged_judge_order(r, &h, err);
 }
 
@@ -84,15 +81,6 @@ static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement 
 	return h;
 }
 
-/* The axis of tokens is the first one. */
-static void arrange_tokens(vn_rearranged *r, const vn_arrangement *a)
-{
-	const size_t tokens = (size_t)r->like->shape.dim[a->axis], row = (size_t)r->n / tokens * sizeof *r->a;
-
-	vn_arrange_bytes(r->a, r->own, &a->along, 1, tokens, row);
-	vn_arrange_bytes(r->b, r->fine, &a->along, 1, tokens, row);
-}
-
 static void arrange_axes(vn_rearranged *r, const vn_arrangement *a)
 {
 	const vn_permutation axes = vn_permutation_of(&r->like->shape, a->order);
@@ -107,7 +95,9 @@ static void arrange_result(vn_rearranged *r, const vn_arrangement *a)
 	case VN_ARRANGED_AXES: arrange_axes(r, a); break;
 	case VN_ARRANGED_COLUMNS: break; /* hypothesis_of refuses it */
 	case VN_ARRANGED_MOVED:
-	case VN_ARRANGED_REVERSED: arrange_tokens(r, a); break;
+	case VN_ARRANGED_REVERSED: /* the axis of tokens is the first one */
+		arrange_rows(r, 1, r->like->shape.dim[a->axis], &a->along);
+		break;
 	}
 }
 

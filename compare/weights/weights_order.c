@@ -56,6 +56,8 @@ static vn_arrange rule_of(const vn_weight_order *o, int64_t n)
 	case VN_ORDER_SHARDS: /* p: number of shards, shift; -1: reversed */
 		return (vn_arrange) { p[1] < 0 ? VN_ARRANGE_REVERSED : VN_ARRANGE_ROUND, .a = p[1] * (n / p[0]),
 			                  .each = n / p[0] };
+	case VN_ORDER_LISTED: /* p: number of blocks */
+		return (vn_arrange) { VN_ARRANGE_LISTED, .a = p[0], .list = o->list };
 	case VN_ORDER_EVERY_OTHER: return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = n / 2, .b = 2 };
 	default: return (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 	}
@@ -65,8 +67,6 @@ int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n)
 {
 	const vn_arrange m = rule_of(o, n);
 
-	if (o->kind == VN_ORDER_LISTED)
-		return (o->p[1] >> (4 * (i / (n / o->p[0]))) & 15) * (n / o->p[0]) + i % (n / o->p[0]);
 	if (o->kind == VN_ORDER_HALVES && o->p[2]) /* the second half comes first */
 		i = (i + n / 2) % n;
 	return vn_arranged(&m, i, n);

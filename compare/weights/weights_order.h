@@ -16,9 +16,8 @@ vn_weight_heads vn_weight_heads_of(const vn_plan *p, int layer);
 typedef enum vn_weight_order_kind {
 	VN_ORDER_SAME, VN_ORDER_PAIRS, VN_ORDER_BLOCKS, VN_ORDER_PARTS_BY_HEAD, VN_ORDER_PARTS_BY_GROUP, VN_ORDER_HALVES,
 		VN_ORDER_TILED,
-	VN_ORDER_REVERSED, VN_ORDER_SHARDS, VN_ORDER_EVERY_OTHER, /* an axis */
-	VN_ORDER_LISTED,                                           /* blocks of an axis: p: how many; their order, in hex */
-	VN_ORDER_TRANSPOSED, VN_ORDER_SHEARED                          /* the whole matrix */
+	VN_ORDER_REVERSED, VN_ORDER_SHARDS, VN_ORDER_EVERY_OTHER, VN_ORDER_LISTED, /* an axis */
+	VN_ORDER_TRANSPOSED, VN_ORDER_SHEARED /* the whole matrix */
 } vn_weight_order_kind;
 /* clang-format on */
 
@@ -29,6 +28,7 @@ typedef struct vn_weight_order {
 	int                  axis; /* 0: rows, 1: columns */
 	bool                 back; /* the inverse of this order */
 	int64_t              p[8]; /* parameters of the kind */
+	const int           *list; /* LISTED: (p[0]), borrowed: the block at each place */
 	vn_weight_finding    found;
 	vn_mistake           id;  /* the catalogue's id; for parts of some matrices it is not the finding's */
 	uint64_t             key; /* vn_weight_say */

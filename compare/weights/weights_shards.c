@@ -25,10 +25,8 @@ static bool say_order(vn_weight_difference *d, int axis, const int at[MOST], int
 static bool is_order(const vn_weight_trial *t, int from, const vn_weight_numbers *m, int axis, const int at[MOST],
                      int ranks, vn_weight_difference *d)
 {
-	vn_weight_order o = { .kind = VN_ORDER_LISTED, .axis = axis, .back = from == 1, .p = { ranks } };
+	const vn_weight_order o = { .kind = VN_ORDER_LISTED, .axis = axis, .back = from == 1, .p = { ranks }, .list = at };
 
-	for (int i = 0; i < ranks; i++)
-		o.p[1] |= (int64_t)at[i] << (4 * i);
 	return vn_weight_has_order(t, !from, m, &o, &none, 0) && say_order(d, axis, at, ranks);
 }
 

@@ -23,6 +23,12 @@ static int64_t of_parts(const vn_arrange *m, int64_t i)
 	return -1; /* not reached: i was less than all */
 }
 
+static int64_t of_list(const vn_arrange *m, int64_t i, int64_t n)
+{
+	const int64_t each = n / m->a;
+	return i < m->a * each ? m->list[i / each] * each + i % each : i;
+}
+
 /* The source of index i within one period of n. */
 static int64_t source_in_period(const vn_arrange *m, int64_t i, int64_t n)
 {
@@ -33,6 +39,7 @@ static int64_t source_in_period(const vn_arrange *m, int64_t i, int64_t n)
 	case VN_ARRANGE_ROUND: return ((i + m->a) % n + n) % n;
 	case VN_ARRANGE_REVERSED: return (n / each - 1 - piece) * each + at;
 	case VN_ARRANGE_EXCHANGED: return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;
+	case VN_ARRANGE_LISTED: return of_list(m, i, n);
 	case VN_ARRANGE_SHIFTED: return clamp_index(i + m->a, n);
 	case VN_ARRANGE_MOVED: return i + m->a >= 0 && i + m->a < n ? i + m->a : -1;
 	case VN_ARRANGE_PARTS: return of_parts(m, i);
@@ -57,7 +64,8 @@ vn_arrange vn_arrange_back(const vn_arrange *m)
 {
 	vn_arrange back = *m;
 
-	assert(m->rule != VN_ARRANGE_SHIFTED && m->rule != VN_ARRANGE_PADDED && m->rule != VN_ARRANGE_PARTS);
+	assert(m->rule != VN_ARRANGE_LISTED && m->rule != VN_ARRANGE_SHIFTED && m->rule != VN_ARRANGE_PADDED &&
+	       m->rule != VN_ARRANGE_PARTS);
 	if (m->rule == VN_ARRANGE_TRANSPOSED) {
 		back.a = m->b;
 		back.b = m->a;

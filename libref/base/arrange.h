@@ -19,8 +19,10 @@ typedef enum vn_arrange_rule {
 	VN_ARRANGE_ROUND,     /* from i + a, wrapping around */
 	VN_ARRANGE_REVERSED,  /* pieces of `each`, in reverse order */
 	VN_ARRANGE_EXCHANGED, /* pieces a and b of `each` are exchanged */
-	VN_ARRANGE_SHIFTED,   /* from i + a, clamped to the first and last index */
-	VN_ARRANGE_MOVED,     /* from i + a; nothing outside the range */
+	/* of a pieces of n / a, piece k is piece list[k]; what is left over at the end stays */
+	VN_ARRANGE_LISTED,
+	VN_ARRANGE_SHIFTED, /* from i + a, clamped to the first and last index */
+	VN_ARRANGE_MOVED,   /* from i + a; nothing outside the range */
 	/* rows of a, each followed by b of padding, from rows without padding; the padding is 0 */
 	VN_ARRANGE_PADDED,
 	/* a groups of three parts with the sizes `part`, in this `order`, from three sections, each of
@@ -33,6 +35,7 @@ typedef struct vn_arrange {
 	int64_t         a, b, each; /* each 0: 1 */
 	/* PARTS: the sizes of parts 0, 1 and 2 of a group; the order in which they appear */
 	int64_t         part[3], order[3];
+	const int      *list;   /* LISTED: (a), borrowed */
 	int64_t         before; /* this many indices at the start stay where they are */
 	/* the indices after those are arranged in periods of this length; 0: all together. An
 	 * incomplete period stays where it is */
@@ -41,8 +44,8 @@ typedef struct vn_arrange {
 
 /* Returns the index that index i of n comes from; -1: from none, the number there is 0. */
 int64_t    vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
-/* Returns the inverse of a rule that has one: all but SHIFTED, PADDED and PARTS. That of MOVED
- * leaves out what moved outside. */
+/* Returns the inverse of a rule that has one: all but LISTED, SHIFTED, PADDED and PARTS. That of
+ * MOVED leaves out what moved outside. */
 vn_arrange vn_arrange_back(const vn_arrange *m);
 
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */
