@@ -223,8 +223,8 @@ static vn_status prove_limits(command *k, const char *text, size_t n, vn_error *
 		vn_limits     *sanity = c->request.limits;
 		l->layers = sanity->layers;
 		c->request.limits = l;
-		for (int j = 0; !st && j < c->result.n_points; j++) {
-			vn_checkpoint *p = &c->result.point[j];
+		for (int j = 0; !st && j < c->result.n_checkpoints; j++) {
+			vn_checkpoint *p = &c->result.checkpoint[j];
 			char           label[VN_LABEL], words[VN_WORDS];
 			if (!p->m.n)
 				continue;

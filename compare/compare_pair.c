@@ -162,16 +162,16 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == VN_NO_CANDIDATE ? "reference" : "candidate",
 		         o.status ? "" : " (allowed)");
 	else if (first >= 0)
-		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.result.point[first], label));
+		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.result.checkpoint[first], label));
 	else if (c.result.strict)
 		snprintf(o.words, sizeof o.words, "%d warning%s (--strict)", c.result.warnings.n,
 		         c.result.warnings.n == 1 ? "" : "s");
 	else
 		snprintf(o.words, sizeof o.words,
-		         st                       ? "not compared"
-		         : c.result.n_points == 1 ? "%d checkpoint"
-		                                  : "%d checkpoints",
-		         c.result.n_points);
+		         st                            ? "not compared"
+		         : c.result.n_checkpoints == 1 ? "%d checkpoint"
+		                                       : "%d checkpoints",
+		         c.result.n_checkpoints);
 	vn_comparison_close(&c);
 	return o;
 }

@@ -79,9 +79,9 @@ static inline void one_line(const vn_lines *l, const char *want)
  * the same, but links every chapter. */
 static inline void close_sides(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++)
-		free(c->result.point[i].detail);
-	free(c->result.point);
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		free(c->result.checkpoint[i].detail);
+	free(c->result.checkpoint);
 	vn_limits_destroy(c->request.limits);
 	vn_lines_free(&c->result.notes);
 	vn_lines_free(&c->result.warnings);

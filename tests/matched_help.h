@@ -57,9 +57,9 @@ static inline void end_matched(matched *m)
 
 static inline const vn_checkpoint *matched_as(const matched *m, const char *name)
 {
-	for (int i = 0; i < m->c.result.n_points; i++)
-		if (strcmp(m->c.result.point[i].name, name) == 0)
-			return &m->c.result.point[i];
+	for (int i = 0; i < m->c.result.n_checkpoints; i++)
+		if (strcmp(m->c.result.checkpoint[i].name, name) == 0)
+			return &m->c.result.checkpoint[i];
 	CU_FAIL_FATAL("no such checkpoint");
 	return NULL;
 }

@@ -38,10 +38,10 @@ static void explain(explained *e)
 static const vn_explanation *of_step(const explained *e, int step)
 {
 	const vn_explanations *why = e->compared.c.result.why;
-	const int              point = (int)(checkpoint_at(e, "layer1.q_rope", step) - e->compared.c.result.point);
+	const int              point = (int)(checkpoint_at(e, "layer1.q_rope", step) - e->compared.c.result.checkpoint);
 
 	for (int i = 0; i < why->n; i++)
-		if (why->of[i].point == point)
+		if (why->of[i].checkpoint == point)
 			return &why->of[i];
 	return NULL;
 }

@@ -49,8 +49,8 @@ static void record(const char *name, int n, float off)
 static vn_status measured(vn_comparison *c, const vn_compare_options *o, vn_checkpoint *point, int n, vn_error *err)
 {
 	*c = (vn_comparison) { .request.options = o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
-	c->result.point = point;
-	c->result.n_points = n;
+	c->result.checkpoint = point;
+	c->result.n_checkpoints = n;
 	const vn_batch b = { .other = c->opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = n_unread = 0;
 	return vn_measure_points(c, &b, err);
@@ -58,8 +58,8 @@ static vn_status measured(vn_comparison *c, const vn_compare_options *o, vn_chec
 
 static void closed(vn_comparison *c)
 {
-	c->result.point = NULL; /* the test's own */
-	c->result.n_points = 0;
+	c->result.checkpoint = NULL; /* the test's own */
+	c->result.n_checkpoints = 0;
 	close_sides(c);
 }
 
@@ -154,8 +154,8 @@ static void bits_are_counted_where_they_are_asked_for(void)
 		vn_checkpoint  point = { .name = "t" };
 		vn_comparison  c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
 		const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
-		c.result.point = &point;
-		c.result.n_points = 1;
+		c.result.checkpoint = &point;
+		c.result.n_checkpoints = 1;
 		c.result.bits = bits;
 		CU_ASSERT_EQUAL(vn_measure_points(&c, &b, NULL), VN_OK);
 		CU_ASSERT_EQUAL(point.m.has[VN_M_DIFFERING], bits);
@@ -232,8 +232,8 @@ static void comparisons_of_one_reference_are_measured_together(void)
 			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand2" : "cand") } };
 		for (int i = 0; i < TENSORS; i++)
 			point[k][i] = (vn_checkpoint) { .name = "t", .order = k ? 2 * i : 3 * i, .ref = i, .cand = i };
-		c[k].result.point = point[k];
-		c[k].result.n_points = TENSORS;
+		c[k].result.checkpoint = point[k];
+		c[k].result.n_checkpoints = TENSORS;
 		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	point[1][3].cand = -1;
@@ -279,8 +279,8 @@ static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others
 		c[k] = (vn_comparison) { .request.options = &o,
 			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand" : "transposed") } };
 		point[k] = (vn_checkpoint) { .name = "t" };
-		c[k].result.point = &point[k];
-		c[k].result.n_points = 1;
+		c[k].result.checkpoint = &point[k];
+		c[k].result.n_checkpoints = 1;
 		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	CU_ASSERT_EQUAL_FATAL(vn_view_axes(c[0].opened.cand, 0, (const int[VN_MAX_RANK]) { 1, 0 }, NULL), VN_OK);

@@ -30,11 +30,11 @@ static void set_up(fixture *f, const char *limits)
 	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("t.yaml", limits, strlen(limits), &f->c.request.limits, &e), VN_OK);
 	for (int i = 0; i < f->c.request.limits->n_rules; i++)
 		f->c.request.limits->rule[i]->shipped = true;
-	f->c.result.n_points = STEPS * f->plan->n_values;
-	f->c.result.point = calloc((size_t)f->c.result.n_points, sizeof *f->c.result.point);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f->c.result.point);
-	for (int i = 0; i < f->c.result.n_points; i++)
-		f->c.result.point[i] = (vn_checkpoint) {
+	f->c.result.n_checkpoints = STEPS * f->plan->n_values;
+	f->c.result.checkpoint = calloc((size_t)f->c.result.n_checkpoints, sizeof *f->c.result.checkpoint);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f->c.result.checkpoint);
+	for (int i = 0; i < f->c.result.n_checkpoints; i++)
+		f->c.result.checkpoint[i] = (vn_checkpoint) {
 			.name = f->plan->value[i % f->plan->n_values].name,
 			.step = i / f->plan->n_values,
 			.value = i % f->plan->n_values,
@@ -59,10 +59,10 @@ static void set_up(fixture *f, const char *limits)
 
 static void tear_down(fixture *f)
 {
-	for (int i = 0; i < f->c.result.n_points; i++)
-		vn_checks_drop(&f->c.result.point[i]);
+	for (int i = 0; i < f->c.result.n_checkpoints; i++)
+		vn_checks_drop(&f->c.result.checkpoint[i]);
 	vn_terms_free(&f->c.result.terms);
-	free(f->c.result.point);
+	free(f->c.result.checkpoint);
 	vn_limits_destroy(f->c.request.limits);
 	vn_plan_destroy(f->plan);
 }
@@ -71,7 +71,7 @@ static vn_checkpoint *at(fixture *f, int step, const char *name)
 {
 	const int v = vn_plan_find(f->plan, name);
 	CU_ASSERT_FATAL(v >= 0);
-	return &f->c.result.point[step * f->plan->n_values + v];
+	return &f->c.result.checkpoint[step * f->plan->n_values + v];
 }
 
 /* Outside by five of its floors. */

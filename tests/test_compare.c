@@ -12,7 +12,7 @@ static void starts_only_at(const trial *t, const char *name)
 	CU_ASSERT_FALSE(t->c.result.within);
 	CU_ASSERT_EQUAL(t->c.result.n_origins, 1);
 	if (t->c.result.n_origins)
-		CU_ASSERT_STRING_EQUAL(t->c.result.point[t->c.result.origins[0]].name, name);
+		CU_ASSERT_STRING_EQUAL(t->c.result.checkpoint[t->c.result.origins[0]].name, name);
 }
 
 static void a_run_is_within_limits_of_itself(void)
@@ -23,9 +23,9 @@ static void a_run_is_within_limits_of_itself(void)
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_TRUE(t.c.result.within);
 	CU_ASSERT_EQUAL(t.c.result.first, -1);
-	CU_ASSERT(t.c.result.n_points > 30);
-	for (int i = 0; i < t.c.result.n_points; i++)
-		CU_ASSERT_EQUAL(t.c.result.point[i].m.value[VN_M_NMSE], 0.0);
+	CU_ASSERT(t.c.result.n_checkpoints > 30);
+	for (int i = 0; i < t.c.result.n_checkpoints; i++)
+		CU_ASSERT_EQUAL(t.c.result.checkpoint[i].m.value[VN_M_NMSE], 0.0);
 	finish(&t);
 }
 
@@ -35,7 +35,7 @@ static void a_wrong_theta_starts_at_its_rotation(void)
 	record("theta", &(fault) { .theta_of = "layer1.k_rope" });
 	compare(&t, "good", "theta", strict);
 	starts_only_at(&t, "layer1.k_rope");
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.first].name, "layer1.k_rope");
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.first].name, "layer1.k_rope");
 	CU_ASSERT_EQUAL(point(&t, "logits", 0)->status, VN_OUTSIDE);
 	CU_ASSERT_EQUAL(point(&t, "layer1.q_rope", 0)->status, VN_WITHIN);
 	finish(&t);
@@ -94,20 +94,20 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 	compare(&t, "decode", "decode_v", strict);
 	CU_ASSERT_EQUAL(t.c.result.n_origins, 1 + DECODE); /* v_proj itself, once a step */
 	for (int i = 0; i < t.c.result.n_origins; i++)
-		CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.origins[i]].name, "layer1.v_proj");
+		CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[i]].name, "layer1.v_proj");
 	CU_ASSERT_EQUAL(point(&t, "layer1.attn_context", 2)->status, VN_OUTSIDE);
 	finish(&t);
 
 	/* Only the prompt's values are bad, and a later step reads them. */
 	trial u = { 0 };
 	compare(&u, "decode", "decode", strict);
-	for (int i = 0; i < u.c.result.n_points; i++)
-		if ((u.c.result.point[i].step == 0 && strcmp(u.c.result.point[i].name, "layer1.v_proj") == 0) ||
-		    (u.c.result.point[i].step == 2 && strcmp(u.c.result.point[i].name, "layer1.attn_context") == 0))
-			put_outside(&u.c.result.point[i]);
+	for (int i = 0; i < u.c.result.n_checkpoints; i++)
+		if ((u.c.result.checkpoint[i].step == 0 && strcmp(u.c.result.checkpoint[i].name, "layer1.v_proj") == 0) ||
+		    (u.c.result.checkpoint[i].step == 2 && strcmp(u.c.result.checkpoint[i].name, "layer1.attn_context") == 0))
+			put_outside(&u.c.result.checkpoint[i]);
 	CU_ASSERT_EQUAL(vn_localise(&u.c, &u.err), VN_OK);
 	CU_ASSERT_EQUAL(u.c.result.n_origins, 1);
-	CU_ASSERT_EQUAL(u.c.result.point[u.c.result.origins[0]].step, 0);
+	CU_ASSERT_EQUAL(u.c.result.checkpoint[u.c.result.origins[0]].step, 0);
 	finish(&u);
 }
 
@@ -119,22 +119,22 @@ static void a_cache_that_went_wrong_is_the_origin(void)
 	record("cached", &(fault) { .decode = DECODE, .points = "*" });
 	compare(&t, "cached", "cached", strict);
 	CU_ASSERT_TRUE(t.c.result.within);
-	for (int i = 0; i < t.c.result.n_points; i++) {
-		const char *name = t.c.result.point[i].name;
-		const int   step = t.c.result.point[i].step;
+	for (int i = 0; i < t.c.result.n_checkpoints; i++) {
+		const char *name = t.c.result.checkpoint[i].name;
+		const int   step = t.c.result.checkpoint[i].step;
 		if ((step >= 1 && strcmp(name, "layer1.v_cache") == 0) ||
 		    (step == 2 && strcmp(name, "layer1.attn_context") == 0))
-			put_outside(&t.c.result.point[i]);
+			put_outside(&t.c.result.checkpoint[i]);
 	}
 	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
 	CU_ASSERT_EQUAL(t.c.result.n_origins, 1);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.origins[0]].step, 1);
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.origins[0]].name, "layer1.v_cache");
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].step, 1);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].name, "layer1.v_cache");
 	int input[8];
 	CU_ASSERT_EQUAL(vn_inputs_of(&t.c, t.c.result.origins[0], input, 8), 2); /* v_proj, and the cache before */
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[input[0]].name, "layer1.v_proj");
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[input[1]].name, "layer1.v_cache");
-	CU_ASSERT_EQUAL(t.c.result.point[input[1]].step, 0);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[input[0]].name, "layer1.v_proj");
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[input[1]].name, "layer1.v_cache");
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[input[1]].step, 0);
 	finish(&t);
 }
 
@@ -150,7 +150,7 @@ static int origins_of(const uses *of, int n, char *last)
 	trial t = { 0 };
 	compare(&t, "good", "good", strict);
 	for (int i = 0; i < n; i++) {
-		vn_checkpoint *p = &t.c.result.point[point(&t, of[i].name, 0) - t.c.result.point];
+		vn_checkpoint *p = &t.c.result.checkpoint[point(&t, of[i].name, 0) - t.c.result.checkpoint];
 		for (int k = 0; k < p->n_checks; k++)
 			if (vn_check_at(p, k).metric == VN_M_NMSE) {
 				vn_check x = vn_check_at(p, k);
@@ -163,7 +163,7 @@ static int origins_of(const uses *of, int n, char *last)
 	}
 	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
 	const int origins = t.c.result.n_origins;
-	strcpy(last, origins ? t.c.result.point[t.c.result.origins[origins - 1]].name : "");
+	strcpy(last, origins ? t.c.result.checkpoint[t.c.result.origins[origins - 1]].name : "");
 	finish(&t);
 	return origins;
 }
@@ -205,7 +205,7 @@ static void without_a_plan_only_the_order_is_known(void)
 	compare(&t, "bare", "bare_v", strict);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.first].name, "layer0.v_proj");
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.first].name, "layer0.v_proj");
 	CU_ASSERT_EQUAL(t.c.result.n_origins, 0);
 	finish(&t);
 }
@@ -292,7 +292,7 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 	record("again", &(fault) { .precision = "f16" });
 	compare(&t, "good", "half", limits);
 	CU_ASSERT_FALSE(t.c.result.within); /* no floor is known: nothing can be judged */
-	CU_ASSERT_EQUAL(t.c.result.n_fails, t.c.result.n_points);
+	CU_ASSERT_EQUAL(t.c.result.n_fails, t.c.result.n_checkpoints);
 
 	compare(&u, "good", "half", limits);
 	CU_ASSERT_TRUE(u.c.result.within); /* it is its own floor, bit for bit */
@@ -305,11 +305,11 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.opened.cand, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("again"), &v.c.opened.floor, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(u.c.result.n_points, v.c.result.n_points);
-	for (int i = 0; i < u.c.result.n_points; i++)
-		CU_ASSERT_EQUAL(
-			memcmp(u.c.result.point[i].floor, v.c.result.point[i].floor, VN_M_ARGMAX_AGREEMENT * sizeof(double)),
-			0); /* all have one */
+	CU_ASSERT_EQUAL_FATAL(u.c.result.n_checkpoints, v.c.result.n_checkpoints);
+	for (int i = 0; i < u.c.result.n_checkpoints; i++)
+		CU_ASSERT_EQUAL(memcmp(u.c.result.checkpoint[i].floor, v.c.result.checkpoint[i].floor,
+		                       VN_M_ARGMAX_AGREEMENT * sizeof(double)),
+		                0); /* all have one */
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -338,10 +338,10 @@ static void a_second_name_with_other_numbers_is_compared_too(void)
 	starts_only_at(&t, "layer1.input");
 	CU_ASSERT_EQUAL(t.c.result.n_fails, 1);
 	CU_ASSERT_EQUAL(point(&t, "layer0.output", 0)->status, VN_WITHIN);
-	CU_ASSERT(t.c.result.first >= 0 && strcmp(t.c.result.point[t.c.result.first].name, "layer1.input") == 0);
+	CU_ASSERT(t.c.result.first >= 0 && strcmp(t.c.result.checkpoint[t.c.result.first].name, "layer1.input") == 0);
 	compare(&u, "good", "bad_copy", strict);
 	CU_ASSERT_FALSE(u.c.result.within);
-	CU_ASSERT_EQUAL(u.c.result.n_points, 1);
+	CU_ASSERT_EQUAL(u.c.result.n_checkpoints, 1);
 	finish(&t);
 	finish(&u);
 }
@@ -354,7 +354,7 @@ static void one_value_of_two_names_is_one_origin(void)
 	compare(&t, "linked", "v_copy", strict);
 	CU_ASSERT_EQUAL(point(&t, "layer1.input", 0)->status, VN_OUTSIDE);
 	starts_only_at(&t, "layer0.output");
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.first].name, "layer0.output");
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.first].name, "layer0.output");
 	compare(&u, "v_copy", "linked", strict); /* the other way round: own tensors against a link */
 	starts_only_at(&u, "layer0.v_proj");
 	CU_ASSERT_EQUAL(point(&u, "layer1.input", 0)->status, VN_OUTSIDE);
@@ -378,7 +378,7 @@ static void a_pattern_that_matches_nothing_is_trouble(void)
 	compare(&w, "good", "linked", strict); /* one side has */
 	CU_ASSERT_EQUAL(w.st, VN_OK);
 	CU_ASSERT_TRUE(w.c.result.within);
-	CU_ASSERT_EQUAL(w.c.result.n_points, 2);
+	CU_ASSERT_EQUAL(w.c.result.n_checkpoints, 2);
 	finish(&t);
 	finish(&u);
 	finish(&v);

@@ -47,7 +47,7 @@ static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 	int found[2] = { -1, -1 };
 	for (int i = 0; i < x.n; i++)
 		for (int k = 0; k < 2; k++)
-			if (strcmp(c->result.point[x.of[i].point].name, of[0][2 + k].name) == 0)
+			if (strcmp(c->result.checkpoint[x.of[i].checkpoint].name, of[0][2 + k].name) == 0)
 				found[k] = i;
 	CU_ASSERT_FATAL(found[0] >= 0 && found[1] >= 0);
 	const vn_explanation *inner = &x.of[found[0]], *outer = &x.of[found[1]];
@@ -75,7 +75,7 @@ static void of_equal_answers_the_one_that_says_more_comes_first(void)
 		const vn_comparison *c = &e.compared.c;
 		for (int i = 0; i < c->result.why->n; i++) {
 			const vn_explanation *x = &c->result.why->of[i];
-			const vn_checkpoint  *p = &c->result.point[x->point];
+			const vn_checkpoint  *p = &c->result.checkpoint[x->checkpoint];
 			if (p->step || !strstr(p->name, "q_rope"))
 				continue;
 			queries++;

@@ -14,7 +14,7 @@ static vn_explanation of_point(const char *name, vn_hypothesis *by, int n)
 
 	for (int i = 0; i < n; i++)
 		by[i].node = p->value[vn_plan_root(p, vn_plan_find(p, name))].node;
-	return (vn_explanation) { .point = (int)(checkpoint_at(&e, name, 0) - e.compared.c.result.point),
+	return (vn_explanation) { .checkpoint = (int)(checkpoint_at(&e, name, 0) - e.compared.c.result.checkpoint),
 		                      .by = by,
 		                      .n = n,
 		                      .n_fit = n,
@@ -162,7 +162,7 @@ static void origins_with_one_answer_share_a_line(void)
 	expect_line(&l, 1, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 2, "layer1.k_rope: R2: two");
 	CU_ASSERT_EQUAL(l.n, 4);
-	CU_ASSERT_PTR_EQUAL(vn_explanation_of(c, x[1].point), &x[1]);
+	CU_ASSERT_PTR_EQUAL(vn_explanation_of(c, x[1].checkpoint), &x[1]);
 	CU_ASSERT_PTR_NULL(vn_explanation_of(c, -1));
 	c->result.why = was;
 	vn_lines_free(&l);
@@ -179,13 +179,13 @@ static void columns_of_the_same_axes_in_one_order_share_a_line(void)
 
 	c->result.why = &all;
 	for (int i = 0; i < 3; i++)
-		c->result.point[x[i].point].replay.columns = VN_COLUMNS_PAIRS;
+		c->result.checkpoint[x[i].checkpoint].replay.columns = VN_COLUMNS_PAIRS;
 	vn_say_explanations(c, &l);
 	CU_ASSERT_EQUAL_FATAL(l.n, 2);
 	CU_ASSERT_EQUAL(strncmp(l.line[0], "layer0.q_rope and 1 more origin: its columns", 44), 0);
 	CU_ASSERT_EQUAL(strncmp(l.line[1], "layer1.down_proj: its columns", 29), 0);
 	for (int i = 0; i < 3; i++)
-		c->result.point[x[i].point].replay.columns = VN_COLUMNS_SAME;
+		c->result.checkpoint[x[i].checkpoint].replay.columns = VN_COLUMNS_SAME;
 	c->result.why = was;
 	vn_lines_free(&l);
 }

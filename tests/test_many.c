@@ -27,13 +27,13 @@ static vn_comparison *make_comparison(made *m, const char *fails)
 	strcpy(m->path, "l.yaml");
 	m->limits.path = m->path;
 	m->c.request = (vn_request) { .options = &m->o, .limits = &m->limits };
-	m->c.result.point = m->point;
+	m->c.result.checkpoint = m->point;
 	m->c.result.first = -1;
 	m->c.result.within = true;
 	for (int i = 0; fails[i]; i++) {
 		if (fails[i] == ' ')
 			continue;
-		vn_checkpoint *p = &m->point[m->c.result.n_points++];
+		vn_checkpoint *p = &m->point[m->c.result.n_checkpoints++];
 		*p = (vn_checkpoint) { .name = names[i],
 			                   .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN,
 			                   .fails = fails[i] == 'x',

@@ -32,9 +32,9 @@ static void make_bad(int n, int width, int channel, int first, int last, int eve
 
 static bool fails_at(const trial *t, int step)
 {
-	for (int i = 0; i < t->c.result.n_points; i++)
-		if (t->c.result.point[i].step == step)
-			return t->c.result.point[i].fails;
+	for (int i = 0; i < t->c.result.n_checkpoints; i++)
+		if (t->c.result.checkpoint[i].step == step)
+			return t->c.result.checkpoint[i].fails;
 	return false;
 }
 
@@ -47,7 +47,7 @@ static void a_channel_that_is_off_in_every_step_is_charged_at_the_first(void)
 	compare(&t, NULL, caps);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
-	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
+	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
 	CU_ASSERT_EQUAL(p->step, 1);
 	CU_ASSERT_DOUBLE_EQUAL(p->m.value[VN_M_WORST_CHANNEL_NMSE], 0.15 * 0.15, 1e-3);
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_say_failure(p, words), "over 40 steps at channel 7"));
@@ -198,7 +198,7 @@ static void with_a_floor_channels_are_held_against_its_own(void)
 		compare(&t, "floor", ratios);
 		CU_ASSERT_FATAL(width == 16 ? failing(&t) == 1
 		                            : failing(&t) > 1); /* enough numbers are judged by themselves as well */
-		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
+		const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
 		CU_ASSERT_EQUAL(p->step, 1);
 		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).form == VN_OVER_FLOOR &&
 		          vn_check_at(p, p->worst).steps == 30);
@@ -224,7 +224,7 @@ static void a_floor_that_lacks_a_step_leaves_the_limits_without_one(void)
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_FATAL(t.c.result.first >= 0);
-	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
+	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
 	CU_ASSERT(p->step == 1 && vn_check_at(p, p->worst).form == VN_WITHOUT_FLOOR);
 	finish(&t);
 }

@@ -22,8 +22,8 @@ static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].n, 32);
 	CU_ASSERT(t.c.result.pooled_logits[0].rows == 32 &&
 	          t.c.result.pooled_logits[0].distinct == 16); /* ids 0 to 15, and again */
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].first].step, 1);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].last].step, 32);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].first].step, 1);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].last].step, 32);
 	finish(&t);
 }
 
@@ -39,15 +39,15 @@ static void steps_that_are_off_together_are_judged_once_and_charged_at_each(void
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL(failing(&t), 32);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 1);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].worst].step, 21);
-	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 1);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].worst].step, 21);
+	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
 	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_KL_MEAN && vn_check_at(p, p->worst).steps == 32);
 	CU_ASSERT(vn_check_at(p, p->worst).value > 32 && vn_check_at(p, p->worst).value < 46);
-	for (int i = 0; i < t.c.result.n_points; i++)
-		if (t.c.result.point[i].step > 0) {
-			sum += t.c.result.point[i].m.value[VN_M_KL_MEAN];
-			most = fmax(most, t.c.result.point[i].m.value[VN_M_KL_MEAN]);
+	for (int i = 0; i < t.c.result.n_checkpoints; i++)
+		if (t.c.result.checkpoint[i].step > 0) {
+			sum += t.c.result.checkpoint[i].m.value[VN_M_KL_MEAN];
+			most = fmax(most, t.c.result.checkpoint[i].m.value[VN_M_KL_MEAN]);
 		}
 	CU_ASSERT_DOUBLE_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_MEAN], sum / 32, 1e-15);
 	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_MAX], most);
@@ -66,7 +66,7 @@ static void the_prompt_is_judged_by_itself(void)
 	compare(&t, "floor", over);
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL(failing(&t), 1);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 0);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 0);
 	finish(&t);
 }
 
@@ -82,12 +82,12 @@ static void the_rows_of_a_copied_checkpoint_are_its_own(void)
 	set_all_factors(factor, 16, 1);
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT(room && t.c.result.point[0].pooled_logits < 0);
-	const int64_t distinct = vn_count_distinct(&t.c, &t.c.result.point[0], &rows);
+	CU_ASSERT(room && t.c.result.checkpoint[0].pooled_logits < 0);
+	const int64_t distinct = vn_count_distinct(&t.c, &t.c.result.checkpoint[0], &rows);
 	CU_ASSERT(distinct > 1);
 	for (size_t at = 0; room && at < sizeof(vn_checkpoint); at += 8) {
 		vn_checkpoint *copy = (vn_checkpoint *)(void *)(room + at);
-		*copy = t.c.result.point[0];
+		*copy = t.c.result.checkpoint[0];
 		CU_ASSERT(vn_count_distinct(&t.c, copy, &own) == distinct && own == rows);
 	}
 	free(room);
@@ -113,7 +113,7 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 	finish(&t);
 	compare(&t, "floor", bare); /* nothing that could pass it */
 	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT_PTR_NOT_NULL(strstr(vn_check_at(&t.c.result.point[t.c.result.first], 0).note, "too few rows"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_check_at(&t.c.result.checkpoint[t.c.result.first], 0).note, "too few rows"));
 	finish(&t);
 }
 
@@ -133,9 +133,9 @@ static void a_share_is_of_all_steps(void)
 	set_all_factors(factor, 40, 1e5);
 	make_recordings(40, factor, -1);
 	compare(&t, NULL, share);
-	for (int i = 0; i < t.c.result.n_points; i++)
-		if (t.c.result.point[i].pooled_logits >= 0 && t.c.result.point[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
-			row[n++] = t.c.result.point[i].step;
+	for (int i = 0; i < t.c.result.n_checkpoints; i++)
+		if (t.c.result.checkpoint[i].pooled_logits >= 0 && t.c.result.checkpoint[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
+			row[n++] = t.c.result.checkpoint[i].step;
 	finish(&t);
 	CU_ASSERT_FATAL(n >= 20);
 	/* of 40 rows 2 are a twentieth; 7 or fewer come by luck but once in 1000, 8 do not */
@@ -194,8 +194,8 @@ static void a_step_without_a_number_fails_them_all(void)
 	compare(&t, "floor", over);
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_TRUE(isnan(t.c.result.pooled_logits[0].value[VN_M_KL_MEAN]));
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pooled_logits[0].worst].step, 3);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 3);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].worst].step, 3);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 3);
 	finish(&t);
 }
 

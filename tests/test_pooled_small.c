@@ -35,7 +35,7 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 		compare(&t, "floor", ratios);
 		CU_ASSERT_FALSE(t.c.result.within);
 		CU_ASSERT_EQUAL_FATAL(failing(&t), 33 - from);
-		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
+		const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
 		const double         all_steps = (from - 1 + (32 - from) * 36 + 49) / 32.0;
 		CU_ASSERT_EQUAL(p->step, from); /* not the worst of them */
 		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_NMSE &&
@@ -59,7 +59,7 @@ static void a_healthy_step_is_not_charged_with_what_another_does(void)
 		compare(&t, "floor", ratios);
 		CU_ASSERT_FALSE(t.c.result.within);
 		CU_ASSERT_EQUAL_FATAL(failing(&t), last - 20);
-		CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 21);
+		CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 21);
 		finish(&t);
 	}
 }
@@ -78,16 +78,16 @@ static void what_it_is_made_of_is_named_at_each_step_that_is_charged(void)
 	embed_worst = -1;
 	CU_ASSERT_EQUAL(t.c.result.n_pooled_small, 2);
 	CU_ASSERT_EQUAL(failing(&t), 4); /* both at 9 and at 21 */
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 9);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 9);
 	t.c.opened.plan = plan; /* these files hold none: no model made them */
-	for (int i = 0; i < t.c.result.n_points; i++)
-		t.c.result.point[i].value = vn_plan_root(plan, vn_plan_find(plan, t.c.result.point[i].name));
+	for (int i = 0; i < t.c.result.n_checkpoints; i++)
+		t.c.result.checkpoint[i].value = vn_plan_root(plan, vn_plan_find(plan, t.c.result.checkpoint[i].name));
 	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(t.c.result.n_origins, 2);
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.origins[0]].name, "embed");
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.origins[0]].step, 9);
-	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.origins[1]].name, "embed");
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.origins[1]].step, 21);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].name, "embed");
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].step, 9);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[1]].name, "embed");
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.origins[1]].step, 21);
 	finish(&t);
 }
 
@@ -102,7 +102,7 @@ static void a_small_tensor_that_is_far_off_at_one_step_is_found(void)
 	compare(&t, "floor", ratios);
 	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
-	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
+	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
 	CU_ASSERT_EQUAL(p->step, 21);
 	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_WORST_TOKEN_NMSE &&
 	          vn_check_at(p, p->worst).value > 70);
@@ -177,7 +177,7 @@ static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.c.result.n_pooled_small, 0);
 	CU_ASSERT_EQUAL(failing(&t), 2);
-	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 5);
+	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 5);
 	finish(&t);
 	vn_plan_destroy(plan);
 	V = 16;

@@ -40,8 +40,8 @@ static int count_replayed(const explained *e)
 	const vn_comparison *c = &e->compared.c;
 	int                  n = 0;
 
-	for (int i = 0; i < c->result.n_points; i++)
-		n += c->result.point[i].replayed;
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		n += c->result.checkpoint[i].replayed;
 	return n;
 }
 
@@ -78,9 +78,10 @@ static void an_origin_is_what_its_inputs_do_not_give(void)
 
 	compare(&e, VN_REPLAY_ALWAYS, false, 0);
 	const vn_comparison *c = &e.compared.c;
-	CU_ASSERT_EQUAL(c->result.n_origins, c->result.n_points);
+	CU_ASSERT_EQUAL(c->result.n_origins, c->result.n_checkpoints);
 	for (int i = 0; i < c->result.n_origins; i++)
-		CU_ASSERT_TRUE(c->result.point[i].origin && c->result.origins[i] == i && vn_local_beyond(&c->result.point[i]));
+		CU_ASSERT_TRUE(c->result.checkpoint[i].origin && c->result.origins[i] == i &&
+		               vn_local_beyond(&c->result.checkpoint[i]));
 	finish(&e.compared);
 }
 

@@ -72,7 +72,7 @@ static bool is_origin(const explained *e, const char *name)
 {
 	const vn_comparison *c = &e->compared.c;
 	for (int i = 0; i < c->result.n_origins; i++)
-		if (strcmp(c->result.point[c->result.origins[i]].name, name) == 0)
+		if (strcmp(c->result.checkpoint[c->result.origins[i]].name, name) == 0)
 			return true;
 	return false;
 }

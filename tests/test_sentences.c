@@ -12,7 +12,7 @@ static explained e;
 /* The explanation of a checkpoint, in words. */
 static vn_explanation of_point(const char *name, int step, vn_hypothesis *by, int n)
 {
-	return (vn_explanation) { .point = (int)(checkpoint_at(&e, name, step) - e.compared.c.result.point),
+	return (vn_explanation) { .checkpoint = (int)(checkpoint_at(&e, name, step) - e.compared.c.result.checkpoint),
 		                      .by = by,
 		                      .n = n,
 		                      .n_fit = n,

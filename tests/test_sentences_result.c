@@ -23,8 +23,8 @@ static vn_sentence_writer *const writers[VN_N_FINDINGS] = {
 static void says(vn_hypothesis h, const char *want)
 {
 	const vn_plan        p = { .n_nodes = 1, .node = &node, .n_values = 1, .value = value };
-	const vn_comparison  c = { .result = { .n_points = 1, .point = &point } };
-	const vn_explanation x = { .point = 0 };
+	const vn_comparison  c = { .result = { .n_checkpoints = 1, .checkpoint = &point } };
+	const vn_explanation x = { .checkpoint = 0 };
 	char                 text[200] = "";
 
 	writers[h.finding](&(vn_sentence) { &c, &x, &p, &h, text, sizeof text });

@@ -39,8 +39,8 @@ static inline void finish(trial *t)
 static inline int failing(const trial *t)
 {
 	int n = 0;
-	for (int i = 0; i < t->c.result.n_points; i++)
-		n += t->c.result.point[i].fails;
+	for (int i = 0; i < t->c.result.n_checkpoints; i++)
+		n += t->c.result.checkpoint[i].fails;
 	return n;
 }
 

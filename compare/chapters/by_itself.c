@@ -17,11 +17,12 @@ enum { SAID_ALONE = 8 };
 static bool has_divergence(void *context, int step, int layer)
 {
 	const vn_comparison *c = context;
-	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.point[c->result.first] : NULL;
+	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.checkpoint[c->result.first] : NULL;
 	if (!first || (first->step == step && first->layer == layer))
 		return true;
 	for (int i = 0; i < c->result.n_origins && i < SAID_ALONE; i++)
-		if (c->result.point[c->result.origins[i]].step == step && c->result.point[c->result.origins[i]].layer == layer)
+		if (c->result.checkpoint[c->result.origins[i]].step == step &&
+		    c->result.checkpoint[c->result.origins[i]].layer == layer)
 			return true;
 	return false;
 }
@@ -112,8 +113,8 @@ vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 vn_status vn_find_overwritten(vn_comparison *c, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; i < c->result.n_points && !st; i++) {
-		vn_checkpoint  *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
+		vn_checkpoint  *p = &c->result.checkpoint[i];
 		const vn_entry *e = p->m.n ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
 		int64_t         differing = 0, first;
 		if (e && e->again)
@@ -128,8 +129,8 @@ vn_status vn_find_overwritten(vn_comparison *c, vn_error *err)
 /* Logits that agree echo as often as the reference's. */
 static bool logits_fail(const vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].scores && c->result.point[i].fails)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].scores && c->result.checkpoint[i].fails)
 			return true;
 	return false;
 }

@@ -51,9 +51,9 @@ static void set_unreadable(vn_checkpoint *p, const char *why)
 
 static void count_statuses(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++) {
-		c->result.n_status[c->result.point[i].status]++;
-		c->result.n_fails += c->result.point[i].fails;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		c->result.n_status[c->result.checkpoint[i].status]++;
+		c->result.n_fails += c->result.checkpoint[i].fails;
 	}
 }
 
@@ -152,9 +152,9 @@ enum { JUDGED_AT_ONCE = 1024 };
 static vn_status judge_points(vn_comparison *c, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; i < c->result.n_points && !st; i++) {
-		if (c->result.point[i].m.n)
-			st = vn_judge(c, &c->result.point[i], err);
+	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
+		if (c->result.checkpoint[i].m.n)
+			st = vn_judge(c, &c->result.checkpoint[i], err);
 		if (i % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1)
 			vn_comparison_forget(c);
 	}
@@ -286,13 +286,13 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 
 void vn_comparison_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++) {
-		free(c->result.point[i].check);
-		free(c->result.point[i].detail);
-		free(c->result.point[i].contents);
-		free(c->result.point[i].floor);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		free(c->result.checkpoint[i].check);
+		free(c->result.checkpoint[i].detail);
+		free(c->result.checkpoint[i].contents);
+		free(c->result.checkpoint[i].floor);
 	}
-	free(c->result.point);
+	free(c->result.checkpoint);
 	vn_terms_free(&c->result.terms);
 	free(c->result.pooled_logits);
 	for (int i = 0; i < c->result.n_pooled_small; i++) {

@@ -22,9 +22,9 @@ void vn_note_masks(vn_comparison *c)
 {
 	long long n = 0;
 	int       points = 0;
-	for (int i = 0; i < c->result.n_points; i++) {
-		n += c->result.point[i].m.masked;
-		points += c->result.point[i].m.masked > 0;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		n += c->result.checkpoint[i].m.masked;
+		points += c->result.checkpoint[i].m.masked > 0;
 	}
 	if (n)
 		vn_lines_add(
@@ -82,10 +82,10 @@ void vn_note_part(vn_comparison *c)
 		first = from < first ? from : first;
 		last = from + step[i].rows - 1 > last ? from + step[i].rows - 1 : last;
 	}
-	for (int i = 0; i < c->result.n_points; i++)
-		if (was_compared(&c->result.point[i]) && c->result.point[i].layer >= 0) {
-			low = c->result.point[i].layer < low ? c->result.point[i].layer : low;
-			high = c->result.point[i].layer > high ? c->result.point[i].layer : high;
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (was_compared(&c->result.checkpoint[i]) && c->result.checkpoint[i].layer >= 0) {
+			low = c->result.checkpoint[i].layer < low ? c->result.checkpoint[i].layer : low;
+			high = c->result.checkpoint[i].layer > high ? c->result.checkpoint[i].layer : high;
 		}
 	if (last >= 0 && (first > 0 || last < all - 1))
 		vn_lines_add(&c->result.notes,

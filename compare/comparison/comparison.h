@@ -269,8 +269,8 @@ typedef struct vn_result {
 
 	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
 	 * them. */
-	vn_checkpoint *point;
-	int            n_points;
+	vn_checkpoint *checkpoint;
+	int            n_checkpoints;
 	int            n_not_run; /* the candidate's run was stopped before them (left_out.h) */
 	int64_t        n_neither; /* values of the plan, over all steps, that neither side recorded */
 	/* shipped name maps that know the names that only one side has: the candidate's, the

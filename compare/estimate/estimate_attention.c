@@ -290,7 +290,7 @@ static vn_attend_edit edit_for(int i, int call)
 /* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
 static vn_status find_best(tested_attention *x, int call, int *best, double *least, vn_error *err)
 {
-	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.point[x->t->x->point].step);
+	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.checkpoint[x->t->x->checkpoint].step);
 	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
 
 	*best = PADDING;

@@ -183,7 +183,7 @@ static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t,
 
 static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.point[p->t->x->point].step);
+	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.checkpoint[p->t->x->checkpoint].step);
 	double         ee = 0;
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)

@@ -430,7 +430,7 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 {
 	const int      node = at->node;
 	const vn_plan *p = t->site->plan;
-	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.point[t->x->point].name));
+	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.checkpoint[t->x->checkpoint].name));
 	rotation      *r = calloc(1, sizeof *r);
 	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
 	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");

@@ -45,7 +45,7 @@ static bool can_be_made(const vn_explain_trial *t)
 vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
 {
 	const int      node = t->site->plan->value[t->site->target].node;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step), *all;
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step), *all;
 	/* For a single token, rotation by its id equals rotation at some offset; other steps tell
 	 * which. */
 	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->c->opened.cand, &all) > 2;

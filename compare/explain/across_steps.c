@@ -23,7 +23,7 @@ enum { RIGHT = 3 };      /* at most this many steps without an error test a hypo
 /* How a hypothesis fares at a checkpoint. */
 typedef struct verdict {
 	vn_hypothesis h;
-	int           point;
+	int           checkpoint;
 	double        limit_fraction; /* NaN: it changes nothing there */
 } verdict;
 
@@ -40,12 +40,12 @@ typedef struct point_group {
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
 {
-	return c->result.point[x->point].name;
+	return c->result.checkpoint[x->checkpoint].name;
 }
 
 static bool one_token(const vn_comparison *c, int point)
 {
-	const vn_step *s = vn_recording_step(c->opened.cand, c->result.point[point].step);
+	const vn_step *s = vn_recording_step(c->opened.cand, c->result.checkpoint[point].step);
 	return s && s->tokens == 1;
 }
 
@@ -60,7 +60,7 @@ static bool has_others(const vn_hypothesis *h)
 
 static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
 {
-	vn_explanation  there = { .point = v->point, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
+	vn_explanation  there = { .checkpoint = v->checkpoint, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
 	vn_explanation *here = t->x;
 	vn_status       st = there.by ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
 
@@ -83,11 +83,11 @@ static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict
 static vn_status fraction_there(point_group *g, const vn_hypothesis *h, int point, double *limit_fraction,
                                 vn_error *err)
 {
-	verdict   v = { .h = *h, .point = point, .limit_fraction = (double)NAN };
+	verdict   v = { .h = *h, .checkpoint = point, .limit_fraction = (double)NAN };
 	vn_status st;
 
 	for (int i = 0; i < g->n_known; i++)
-		if (g->known[i].point == point && vn_hypothesis_same_place(&g->known[i].h, h)) {
+		if (g->known[i].checkpoint == point && vn_hypothesis_same_place(&g->known[i].h, h)) {
 			*limit_fraction = g->known[i].limit_fraction;
 			return VN_OK;
 		}
@@ -106,17 +106,17 @@ static vn_status fraction_there(point_group *g, const vn_hypothesis *h, int poin
 /* The first step in which the point is right, the last such step, and the one before x. */
 static int right_ones(const vn_comparison *c, const vn_explanation *x, int point[RIGHT])
 {
-	const int step = c->result.point[x->point].step;
+	const int step = c->result.checkpoint[x->checkpoint].step;
 	int       first = -1, last = -1, before = -1, n = 0;
 
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.recorder_fault || p->replay.columns ||
 		    strcmp(p->name, name_of(c, x)) != 0)
 			continue;
-		first = first < 0 || p->step < c->result.point[first].step ? i : first;
-		last = last < 0 || p->step > c->result.point[last].step ? i : last;
-		before = p->step < step && (before < 0 || p->step > c->result.point[before].step) ? i : before;
+		first = first < 0 || p->step < c->result.checkpoint[first].step ? i : first;
+		last = last < 0 || p->step > c->result.checkpoint[last].step ? i : last;
+		before = p->step < step && (before < 0 || p->step > c->result.checkpoint[before].step) ? i : before;
 	}
 	const int all[RIGHT] = { first, before, last };
 	for (int i = 0; i < RIGHT; i++)
@@ -140,15 +140,16 @@ static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_
 {
 	if (y == x || *y->why_not || !(y->unmodified.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
 		return false;
-	return vn_hypothesis_is_fitted(h) ? !answers_with(y, h)
-	                                  : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+	return vn_hypothesis_is_fitted(h)
+	           ? !answers_with(y, h)
+	           : (!y->n_fit || y->fitted) && one_token(c, y->checkpoint) == one_token(c, x->checkpoint);
 }
 
 /* Is h a window whose first keys stay visible, fitted in a step of one token? One query that misses
  * a range of keys does not prove a window. */
 static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
 {
-	return h->finding == VN_WINDOW_AND_SINKS && one_token(c, x->point);
+	return h->finding == VN_WINDOW_AND_SINKS && one_token(c, x->checkpoint);
 }
 
 /* Does y stay wrong under h? NaN: h cannot be tested there. Calls of the same number of tokens
@@ -159,7 +160,8 @@ static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const v
 	if (!vn_hypothesis_is_fitted(h) || !isnan(limit_fraction))
 		return limit_fraction > BEYOND ||
 		       (vn_hypothesis_is_fitted(h) && limit_fraction > fmax(1, y->unmodified.limit_fraction / 2));
-	return !h->change.later && h->change.kind != VN_BY_STEP && one_token(c, y->point) == one_token(c, x->point);
+	return !h->change.later && h->change.kind != VN_BY_STEP &&
+	       one_token(c, y->checkpoint) == one_token(c, x->checkpoint);
 }
 
 static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
@@ -174,16 +176,17 @@ static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypoth
 		const vn_explanation *y = g->x[i];
 		if (!has_a_say(c, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
 			continue;
-		st = fraction_there(g, h, y->point, &limit_fraction, err);
+		st = fraction_there(g, h, y->checkpoint, &limit_fraction, err);
 		if (!st && stays_wrong(c, y, x, h, limit_fraction)) {
 			h->refuted = true;
 			h->speaks_against = VN_WRONG_OTHERWISE;
-			h->against_step = c->result.point[y->point].step;
+			h->against_step = c->result.checkpoint[y->checkpoint].step;
 		}
 	}
 	bool another = !of_one_query(c, x, h);
 	for (int i = 0; !st && !h->refuted && !another && i < g->n; i++) {
-		if (g->x[i] != x && !*g->x[i]->why_not && !(st = fraction_there(g, h, g->x[i]->point, &limit_fraction, err)))
+		if (g->x[i] != x && !*g->x[i]->why_not &&
+		    !(st = fraction_there(g, h, g->x[i]->checkpoint, &limit_fraction, err)))
 			another = limit_fraction <= 1;
 	}
 	if (!another && !h->refuted) {
@@ -195,7 +198,7 @@ static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypoth
 		st = fraction_there(g, h, point[i], &limit_fraction, err);
 		if (!st && limit_fraction > BEYOND) {
 			h->speaks_against = VN_RIGHT_THERE;
-			h->against_step = c->result.point[point[i]].step;
+			h->against_step = c->result.checkpoint[point[i]].step;
 		}
 	}
 	return st;
@@ -300,7 +303,7 @@ static vn_status lend_hypothesis(point_group *g, int which, vn_error *err)
 			const vn_hypothesis *h = &g->x[i]->by[k];
 			double               limit_fraction;
 			if (!vn_hypothesis_is_fitted(h) || h->heads ||
-			    (st = fraction_there(g, h, x->point, &limit_fraction, err)) || !(limit_fraction <= 1))
+			    (st = fraction_there(g, h, x->checkpoint, &limit_fraction, err)) || !(limit_fraction <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
@@ -324,7 +327,7 @@ static vn_status share_answer(point_group *g, int which, vn_error *err)
 		if (!y->n_fit || !y->fitted || y->by[0].heads || answers_with(x, &y->by[0]) ||
 		    !vn_hypothesis_is_fitted(&y->by[0]) || answers_with(y, &x->by[0]))
 			continue;
-		if ((st = fraction_there(g, &y->by[0], x->point, &limit_fraction, err)) || !(limit_fraction <= 1) ||
+		if ((st = fraction_there(g, &y->by[0], x->checkpoint, &limit_fraction, err)) || !(limit_fraction <= 1) ||
 		    !(limit_fraction <= x->unmodified.limit_fraction / 16))
 			continue;
 		g->t->x = x;
@@ -361,7 +364,7 @@ static void note_other_numbers(point_group *g)
 		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->change.kind == VN_BY_RESULT && !h->speaks_against; k++)
 			if (another_number(x, g->x[k])) {
 				h->speaks_against = VN_ANOTHER_NUMBER;
-				h->against_step = g->t->c->result.point[g->x[k]->point].step;
+				h->against_step = g->t->c->result.checkpoint[g->x[k]->checkpoint].step;
 			}
 	}
 }
@@ -382,7 +385,7 @@ static bool is_window(const point_group *g)
 {
 	for (int i = 0; i < g->n; i++)
 		if (g->x[i]->n_fit && (g->x[i]->by[0].finding == VN_WINDOW || g->x[i]->by[0].finding == VN_WINDOW_AND_SINKS) &&
-		    one_token(g->t->c, g->x[i]->point))
+		    one_token(g->t->c, g->x[i]->checkpoint))
 			return true;
 	return false;
 }
@@ -431,7 +434,7 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!vn_local_is_order(&t->c->result.point[x->of[k].point]) &&
+			if (!vn_local_is_order(&t->c->result.checkpoint[x->of[k].checkpoint]) &&
 			    strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;

@@ -105,9 +105,9 @@ static void attend_query(token_query *q)
 static vn_status open_query(vn_explain_trial *t, vn_explanation *x, token_query *q, bool *fits, vn_error *err)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
-	const vn_step   *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x->point].step);
+	const vn_step   *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[x->checkpoint].step);
 	vn_tensor        in[3];
-	vn_status        st = vn_recompute_at(t->recompute, x->point, err);
+	vn_status        st = vn_recompute_at(t->recompute, x->checkpoint, err);
 
 	*fits = false;
 	*q = (token_query) { .x = x, .output = -1 };
@@ -452,14 +452,14 @@ static vn_status try_slot(vn_explain_trial *t, const token_query *q, const cache
 		                .change = { .kind = VN_BY_ONE_CACHED,
 		                            .one_cached = { (int)s->at, s->of, (int)s->holds, s->others } } };
 	vn_made       made = { 0 };
-	vn_status     st = vn_recompute_at(t->recompute, q->x->point, err);
+	vn_status     st = vn_recompute_at(t->recompute, q->x->checkpoint, err);
 
 	if (st || (st = vn_made_room(t, &made, err))) {
 		vn_made_finish(&made);
 		return st;
 	}
 	t->x = q->x;
-	t->elements = t->c->result.point[q->x->point].m.n;
+	t->elements = t->c->result.checkpoint[q->x->checkpoint].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	for (int i = 0; s->some && i < heads_of(q) && heads_of(q) <= VN_HEADS_MOST; i++) {
 		h.part[i] = s->in[i / (heads_of(q) / key_heads(q))];

@@ -242,7 +242,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 	const vn_plan *p = t->site->plan;
 	const int      target = t->site->target;
 	const vn_node *n = &p->node[p->value[target].node];
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 
 	return n->op == VN_OP_ATTENTION && output_of(n, target) >= 0 && n->c.attention.causal && s &&
 	               s->first_row + s->rows == s->tokens
@@ -254,7 +254,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 static vn_status measure_ranges(vn_explain_trial *t, slot_range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 	const int      output = output_of(node, t->site->target);
 	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
 	const vn_tensor *c = &t->site->cand;
@@ -335,7 +335,7 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 	vn_hypothesis  h = {
 		 .finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN
 		            : of->held < 0       ? VN_CACHE_EMPTY
@@ -358,7 +358,7 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	fill_slots(&r, r.n, first, S, token);
-	t->elements = t->c->result.point[t->x->point].m.n;
+	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = plan_without(t, S, r.n, &narrow, err)))
 		p = narrow;
@@ -386,7 +386,7 @@ static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, slot
 		if (*x[i]->why_not)
 			continue;
 		t->x = x[i];
-		if ((st = vn_recompute_at(t->recompute, x[i]->point, err)))
+		if ((st = vn_recompute_at(t->recompute, x[i]->checkpoint, err)))
 			break;
 		if (!attention_of(t))
 			return VN_OK;
@@ -430,7 +430,7 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 	vn_status   st;
 
 	for (int i = 0; i < n; i++) {
-		const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x[i]->point].step);
+		const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[x[i]->checkpoint].step);
 		if (!s || s->position == 0)
 			return VN_OK; /* wrong in a step without cached tokens */
 		S = s->position > S ? s->position : S;

@@ -95,10 +95,10 @@ enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
  * too. */
 static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 {
-	const char *name = c->result.point[point].name;
+	const char *name = c->result.checkpoint[point].name;
 
 	for (int i = 0; vn_name_layer(name) >= 0 && i < x->n; i++) {
-		const char *other = c->result.point[x->of[i].point].name;
+		const char *other = c->result.checkpoint[x->of[i].checkpoint].name;
 		if (x->of[i].n_fit && x->of[i].same_answer_as < 0 && vn_name_layer(other) >= 0 &&
 		    strcmp(vn_name_in_layer(other), vn_name_in_layer(name)) == 0)
 			return i;
@@ -123,12 +123,12 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	const int       like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
 	vn_status       st;
 
-	*x = (vn_explanation) { .point = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
+	*x = (vn_explanation) { .checkpoint = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
 	t->x = x;
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
-	if (needs_none(&t->c->result.point[point])) {
+	if (needs_none(&t->c->result.checkpoint[point])) {
 		all->n++;
 		return VN_OK;
 	}
@@ -148,13 +148,13 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
  * factor inside mlp_act; scores and probabilities belong to attention. -1: none. */
 static int outer_of(const vn_comparison *c, int point)
 {
-	const vn_checkpoint *me = &c->result.point[point];
+	const vn_checkpoint *me = &c->result.checkpoint[point];
 	const vn_plan       *p = vn_model_plan(c->opened.model);
 	const int            v = vn_plan_find(p, me->name);
 	const vn_node       *n = v < 0 ? NULL : &p->node[p->value[vn_plan_root(p, v)].node];
 
-	for (int i = 0; n && (n->op == VN_OP_ACT || n->op == VN_OP_ATTENTION) && i < c->result.n_points; i++) {
-		const vn_checkpoint *q = &c->result.point[i];
+	for (int i = 0; n && (n->op == VN_OP_ACT || n->op == VN_OP_ATTENTION) && i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *q = &c->result.checkpoint[i];
 		const int            w = q->step == me->step && q->origin ? vn_plan_find(p, q->name) : -1;
 		const vn_node       *o = w < 0 ? NULL : &p->node[p->value[vn_plan_root(p, w)].node];
 		if (o && o == n && n->op == VN_OP_ATTENTION && i != point && vn_plan_root(p, w) == n->out[VN_ATTN_CONTEXT])
@@ -169,7 +169,7 @@ static int outer_of(const vn_comparison *c, int point)
 static bool is_inside_attention(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.point[x->point].name);
+	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name);
 
 	return v >= 0 && (p->value[v].point == VN_POINT_ATTN_SCORES || p->value[v].point == VN_POINT_ATTN_PROBS);
 }
@@ -178,11 +178,11 @@ static bool is_inside_attention(const vn_comparison *c, const vn_explanation *x)
  * one. */
 static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
 {
-	const int outer = outer_of(c, x->point);
+	const int outer = outer_of(c, x->checkpoint);
 
 	for (int i = 0; outer >= 0 && i < all->n; i++) {
 		const vn_explanation *o = &all->of[i];
-		if (o->point != outer || !o->n_fit || (x->n_fit && is_inside_attention(c, x)))
+		if (o->checkpoint != outer || !o->n_fit || (x->n_fit && is_inside_attention(c, x)))
 			continue; /* scores and probabilities show more than the context made from them */
 		memcpy(x->by, o->by, VN_EXPLAIN_KEPT * sizeof *x->by);
 		x->n = o->n;
@@ -216,12 +216,13 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 			x->left_out = c->result.n_origins - i;
 			break;
 		}
-		if (!c->result.point[c->result.origins[i]].replayed)
+		if (!c->result.checkpoint[c->result.origins[i]].replayed)
 			continue;
 		st = explain_origin(&t, x, c->result.origins[i], err);
 		vn_progress_at(&bar, i + 1);
-		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&c->result.point[c->result.origins[i]])) ? 0
-		                                                                                                : nothing + 1;
+		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&c->result.checkpoint[c->result.origins[i]]))
+		              ? 0
+		              : nothing + 1;
 	}
 	if (!st)
 		st = vn_explain_across_steps(&t, x, err);

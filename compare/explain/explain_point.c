@@ -146,7 +146,7 @@ static int find_counterpart(const vn_explain_trial *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[p->node[node].out[0]].name;
-	const int      here = vn_name_layer(t->c->result.point[t->x->point].name);
+	const int      here = vn_name_layer(t->c->result.checkpoint[t->x->checkpoint].name);
 	char           other[VN_NAME_MAX + 20];
 
 	if (vn_name_layer(name) < 0 || here < 0)
@@ -246,13 +246,13 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 
 /* ---- a checkpoint ---------------------------------------------------------------------------- */
 
-/* Moves the recomputation to t->x->point and computes the unmodified operation there; leave_point
- * ends it. t->x->why_not says why it cannot be computed. */
+/* Moves the recomputation to t->x->checkpoint and computes the unmodified operation there;
+ * leave_point ends it. t->x->why_not says why it cannot be computed. */
 static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *plan;
 	vn_error       none = { "" };
-	vn_status      st = vn_recompute_at(t->recompute, t->x->point, &none);
+	vn_status      st = vn_recompute_at(t->recompute, t->x->checkpoint, &none);
 
 	t->own = t->fine = (vn_tensor) { 0 };
 	if (st == VN_ERR_UNSUPPORTED) {
@@ -263,7 +263,7 @@ static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 		*err = none;
 		return st;
 	}
-	t->elements = t->c->result.point[t->x->point].m.n;
+	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->consumed = vn_what_was_consumed(t);
 	plan = t->site->plan;
 	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))

@@ -19,7 +19,7 @@ enum { ANSWERS = 8 }; /* the most answers that get a line of their own */
 const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 {
 	for (int i = 0; c->result.why && i < c->result.why->n; i++)
-		if (c->result.why->of[i].point == point)
+		if (c->result.why->of[i].checkpoint == point)
 			return &c->result.why->of[i];
 	return NULL;
 }
@@ -27,8 +27,8 @@ const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 /* Is this value recorded, and replayed without an error? */
 static bool recorded_right(const vn_comparison *c, int step, const char *name)
 {
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->step == step && p->replayed && strcmp(p->name, name) == 0)
 			return !vn_local_beyond(p) && !p->replay.recorder_fault;
 	}
@@ -40,7 +40,7 @@ static bool recorded_right(const vn_comparison *c, int step, const char *name)
 static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.point[x->point].name);
+	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name);
 	const bool     here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
 	const char    *name = p->value[p->node[h->node].out[0]].name;
 	snprintf(text, WHERE, "%s%s%s%s%s%s", *h->heads_only ? ", " : "", h->heads_only,
@@ -48,7 +48,7 @@ static const char *made_at(const vn_comparison *c, const vn_explanation *x, cons
 	         : *h->also ? ", here"
 	                    : "",
 	         here ? "" : name, h->also,
-	         !here && !*h->also && recorded_right(c, c->result.point[x->point].step, name)
+	         !here && !*h->also && recorded_right(c, c->result.checkpoint[x->checkpoint].step, name)
 	             ? ", which is recorded as it should be"
 	             : "");
 	return text;
@@ -59,10 +59,10 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	char at[WHERE];
 
 	text[0] = 0;
-	if (vn_local_is_order(&c->result.point[x->point]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_column_order(c, &c->result.point[x->point], at));
-	else if (vn_overflow_is_all(&c->result.point[x->point]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_overflow(&c->result.point[x->point], at));
+	if (vn_local_is_order(&c->result.checkpoint[x->checkpoint]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_column_order(c, &c->result.checkpoint[x->checkpoint], at));
+	else if (vn_overflow_is_all(&c->result.checkpoint[x->checkpoint]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_overflow(&c->result.checkpoint[x->checkpoint], at));
 	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
@@ -72,7 +72,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at),
 		            *h->recorded_instead ? " (" : "", h->recorded_instead, *h->recorded_instead ? ")" : "",
 		            *h->id && !h->recorder_fault && h->finding != VN_PARALLEL_BLOCK &&
-		                    c->result.point[x->point].replay.recorder_fault
+		                    c->result.checkpoint[x->checkpoint].replay.recorder_fault
 		                ? "; only the recording is wrong: the run continued with other numbers"
 		                : "");
 	}
@@ -129,7 +129,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 {
 	char share[60];
 
-	if (*x->why_not || vn_local_is_order(&c->result.point[x->point]) || vn_overflow_is_all(&c->result.point[x->point]))
+	if (*x->why_not || vn_local_is_order(&c->result.checkpoint[x->checkpoint]) ||
+	    vn_overflow_is_all(&c->result.checkpoint[x->checkpoint]))
 		return;
 	if (!x->n_fit) {
 		/* An answer that explains less than half is a coincidence. Any finite number is less
@@ -179,7 +180,7 @@ static bool same_columns(const vn_comparison *c, const vn_checkpoint *p, const v
 /* Do both have one answer, so that one line states it? */
 static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
-	const vn_checkpoint *p = &c->result.point[a->point], *q = &c->result.point[b->point];
+	const vn_checkpoint *p = &c->result.checkpoint[a->checkpoint], *q = &c->result.checkpoint[b->checkpoint];
 
 	if (vn_local_is_order(p) || vn_local_is_order(q))
 		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(c, p, q);
@@ -204,7 +205,7 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 		}
 		for (int k = i + 1; k < c->result.why->n; k++)
 			more += are_alike(c, x, &c->result.why->of[k]);
-		vn_label(&c->result.point[x->point], label);
+		vn_label(&c->result.checkpoint[x->checkpoint], label);
 		vn_say_explained(c, x, text);
 		if (more)
 			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
@@ -216,7 +217,7 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);
 	if (c->result.why && c->result.why->left_out)
 		vn_lines_add(lines, "%d more origins were not examined: %s", c->result.why->left_out,
-		             c->result.n_origins > c->result.n_points / 4
+		             c->result.n_origins > c->result.n_checkpoints / 4
 		                 ? "too many checkpoints are origins; check the candidate's precision (--floor-precision)"
 		                 : "there are too many");
 }

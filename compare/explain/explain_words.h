@@ -16,6 +16,6 @@ void                  vn_say_explained_more(const vn_comparison *c, const vn_exp
  * more origins: R1, ..."). */
 void                  vn_say_explanations(const vn_comparison *c, vn_lines *lines);
 /* Returns the explanation of a checkpoint, or NULL. */
-const vn_explanation *vn_explanation_of(const vn_comparison *c, int point);
+const vn_explanation *vn_explanation_of(const vn_comparison *c, int checkpoint);
 
 #endif

@@ -91,8 +91,8 @@ static const vn_hypothesis *in_step(const vn_comparison *c, const vn_explanation
                                     const vn_hypothesis *h)
 {
 	for (int i = 0; i < all->n; i++) {
-		const vn_checkpoint *p = &c->result.point[all->of[i].point];
-		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->result.point[x->point].name) == 0 &&
+		const vn_checkpoint *p = &c->result.checkpoint[all->of[i].checkpoint];
+		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->result.checkpoint[x->checkpoint].name) == 0 &&
 		                k < all->of[i].n_alias;
 		     k++)
 			if (vn_hypothesis_same_place(&all->of[i].by[k], h) && !vn_hypothesis_same(&all->of[i].by[k], h))
@@ -146,7 +146,7 @@ static vn_point neighbour_point(vn_point point)
 const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, const vn_checkpoint **found)
 {
 	const vn_plan       *p = vn_model_plan(c->opened.model);
-	const vn_checkpoint *me = &c->result.point[x->point];
+	const vn_checkpoint *me = &c->result.checkpoint[x->checkpoint];
 	const int            v = vn_plan_find(p, me->name);
 	const char          *name = NULL;
 
@@ -154,9 +154,9 @@ const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, cons
 	for (int i = 0; v >= 0 && i < p->n_values; i++)
 		if (p->value[i].point == neighbour_point(p->value[v].point) && p->value[i].layer == p->value[v].layer)
 			name = p->value[i].name;
-	for (int i = 0; name && i < c->result.n_points; i++)
-		if (c->result.point[i].step == me->step && strcmp(c->result.point[i].name, name) == 0)
-			*found = &c->result.point[i];
+	for (int i = 0; name && i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].step == me->step && strcmp(c->result.checkpoint[i].name, name) == 0)
+			*found = &c->result.checkpoint[i];
 	return name;
 }
 
@@ -172,9 +172,10 @@ static bool by_capture(const vn_explanation *x)
 static const char *uncaptured_words(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int v = vn_plan_find(p, c->result.point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
-	bool      apart = x->by[0].node != own; /* the operation's own point says most */
-	int       other = -1;
+	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name),
+			  own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
+	bool apart = x->by[0].node != own; /* the operation's own point says most */
+	int  other = -1;
 
 	for (int i = 0; i < x->n_alias; i++) {
 		apart = apart || x->by[i].node != x->by[0].node || x->by[i].places != x->by[0].places ||
@@ -195,7 +196,7 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (by_capture(x))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
-		         vn_name_in_layer(c->result.point[x->point].name));
+		         vn_name_in_layer(c->result.checkpoint[x->checkpoint].name));
 	else if ((name = vn_counterpart(c, x, &beside)) && beside)
 		snprintf(x->separating_input, sizeof x->separating_input, "%s, which is %s here", name,
 		         beside->origin ? "also wrong" : "right");

@@ -97,10 +97,10 @@ static void warn_of_gaps(vn_comparison *c)
 {
 	const char *first = NULL;
 	int         n = 0;
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].m.n && !c->result.point[i].invalid_floor &&
-		    !(c->result.point[i].has_floor && isfinite(c->result.point[i].floor[VN_M_NMSE]))) {
-			first = first ? first : c->result.point[i].name;
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].m.n && !c->result.checkpoint[i].invalid_floor &&
+		    !(c->result.checkpoint[i].has_floor && isfinite(c->result.checkpoint[i].floor[VN_M_NMSE]))) {
+			first = first ? first : c->result.checkpoint[i].name;
 			n++;
 		}
 	if (n)
@@ -111,10 +111,11 @@ static void warn_of_gaps(vn_comparison *c)
 
 void vn_floor_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++)
-		for (int m = 0; m < VN_N_METRICS && c->result.point[i].has_floor; m++)
-			if (!isnan(c->result.point[i].floor[m])) /* not known stays so */
-				c->result.point[i].floor[m] = fmax(c->result.point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		for (int m = 0; m < VN_N_METRICS && c->result.checkpoint[i].has_floor; m++)
+			if (!isnan(c->result.checkpoint[i].floor[m])) /* not known stays so */
+				c->result.checkpoint[i].floor[m] = fmax(c->result.checkpoint[i].floor[m],
+				                                        vn_floor_of_sums(c, (vn_metric)m));
 	if (*c->result.floor_from)
 		warn_of_gaps(c);
 	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */

@@ -4,7 +4,7 @@
  * reference. It comes from a recording of such a run (--floor), or is computed from the model
  * (vn_floor_run in compare/replay/replay.h).
  *
- * Reads   request.options, opened.ref, opened.cand, opened.floor, result.point
+ * Reads   request.options, opened.ref, opened.cand, opened.floor, result.checkpoint
  * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy;
  *         lines of result.notes, warnings and refusals
  */

@@ -14,7 +14,7 @@
 static void set_pool_floor(vn_comparison *c, int g)
 {
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-		vn_checkpoint *p = &c->result.point[c->result.channel_pool[g].charged[i]];
+		vn_checkpoint *p = &c->result.checkpoint[c->result.channel_pool[g].charged[i]];
 		if (p->channels == g && p->has_floor)
 			p->floor[vn_channel_metrics[i]] = c->result.channel_pool[g].floor[i];
 	}
@@ -26,7 +26,7 @@ static void set_pool_floor(vn_comparison *c, int g)
 
 static double floor_of(const vn_comparison *c, const vn_channel_pool *pool, int row)
 {
-	return vn_floor_value(&c->result.point[pool->row[row].point], VN_M_NMSE);
+	return vn_floor_value(&c->result.checkpoint[pool->row[row].point], VN_M_NMSE);
 }
 
 static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
@@ -96,7 +96,7 @@ static vn_status keep_rows(vn_comparison *c, vn_channel_pool *pool, const vn_che
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
 	for (int i = 0; i < pool->rows; i++) {
-		if (pool->row[i].point != p - c->result.point)
+		if (pool->row[i].point != p - c->result.checkpoint)
 			continue;
 		if (!pool->kept[side]) {
 			pool->kept_in[side] = t->dtype;

@@ -82,8 +82,8 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 
 	if (strcmp(engine, own) != 0 || strcmp(engine, "ref") == 0)
 		return VN_OK;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->has_floor && p->m.n >= ENOUGH_NUMBERS && p->floor[VN_M_NMSE] > 0) {
 			n++;
 			same += same_numbers(p);
@@ -130,8 +130,8 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 	char         key[VN_KEY_TEXT];
 
 	own->layers = c->request.limits->layers;
-	for (int i = 0; i < c->result.n_points; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!p->has_floor)
 			continue;
 		vn_limits_for(c->request.limits, p->name, &said);
@@ -168,7 +168,7 @@ static void warn_invalid_floors(vn_comparison *c, const char *what)
 	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s (first: %s)%s",
 	             c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what,
 	             c->result.n_invalid_floors, c->result.n_invalid_floors == 1 ? "" : "s",
-	             c->result.point[c->result.first_invalid_floor].name,
+	             c->result.checkpoint[c->result.first_invalid_floor].name,
 	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : "; those have no floor");
 }
 
@@ -232,8 +232,8 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 	vn_limits        *limits;
 	vn_status         st;
 
-	for (int i = 0; own && i < c->result.n_points; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; own && i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], allowed_slack(of_ref))))
 			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
 			                vn_policy_name(of_ref));
@@ -266,12 +266,12 @@ void vn_floor_drop_equal(vn_comparison *c)
 	vn_policy_of_recording(c->opened.ref, &of_ref);
 	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->request.limits))
 		return;
-	for (int i = 0; i < c->result.n_points; i++) {
-		known += c->result.point[i].has_floor;
-		equal += is_equal(&c->result.point[i], floor);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		known += c->result.checkpoint[i].has_floor;
+		equal += is_equal(&c->result.checkpoint[i], floor);
 	}
-	for (int i = 0; i < c->result.n_points; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		/* A few numbers may be equal by chance. They are judged together with those of other steps
 		 * (pooled_small.c). */
 		if (!is_equal(p, floor) || (p->m.n < VN_SMALL_SAMPLE && 2 * equal <= known))

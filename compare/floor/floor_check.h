@@ -5,7 +5,7 @@
  * outside (`invalid_floor`, with the reason in `detail`), loses the floor, and is judged by the
  * limits `without_floor` as well. With --allow floor it keeps the floor, and a warning says so.
  *
- * Reads   request.limits and options, opened.*, the floors of result.point
+ * Reads   request.limits and options, opened.*, the floors of result.checkpoint
  * Fills   invalid_floor, has_floor and detail of checkpoints; result.n_invalid_floors,
  *         first_invalid_floor; result.graph (floor_near.h); lines of result.notes, warnings and
  *         refusals

@@ -44,11 +44,11 @@ static void add_neighbour(around *a, const vn_checkpoint *other)
 
 static void look_around(const vn_comparison *c, around *near, int *input)
 {
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
-		const int            n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.n_points) : 0;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		const int            n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.n_checkpoints) : 0;
 		for (int k = 0; k < n; k++) {
-			const vn_checkpoint *q = &c->result.point[input[k]];
+			const vn_checkpoint *q = &c->result.checkpoint[input[k]];
 			if (!q->has_floor || input[k] == i)
 				continue;
 			add_neighbour(&near[i], q);
@@ -64,14 +64,14 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 	vn_status st = vn_graph_build(c, err);
 	if (st || !c->result.graph)
 		return st;
-	around *near = calloc((size_t)c->result.n_points + 1, sizeof *near);
-	int    *input = malloc(((size_t)c->result.n_points + 1) * sizeof *input);
+	around *near = calloc((size_t)c->result.n_checkpoints + 1, sizeof *near);
+	int    *input = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *input);
 	if (near && input)
 		look_around(c, near, input);
 	else
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to compare the floor with its neighbours");
-	for (int i = 0; !st && i < c->result.n_points; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
 			if (p->floor[kind[k]] <= allowed_floor(c, p) * most)
@@ -94,7 +94,7 @@ void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...
 	va_list args;
 	c->result.n_invalid_floors++;
 	if (c->result.first_invalid_floor < 0)
-		c->result.first_invalid_floor = (int)(p - c->result.point);
+		c->result.first_invalid_floor = (int)(p - c->result.checkpoint);
 	va_start(args, format);
 	vsnprintf(why, sizeof why, format, args);
 	va_end(args);

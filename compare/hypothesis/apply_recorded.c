@@ -73,15 +73,15 @@ vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_m
 /* The same checkpoint, with the same shape, in the step before. -1: none. */
 static int point_before(const vn_comparison *c, int point)
 {
-	const vn_checkpoint *me = &c->result.point[point];
+	const vn_checkpoint *me = &c->result.checkpoint[point];
 	const vn_step       *step;
 	const int            n = vn_recording_steps(c->opened.cand, &step);
 	int                  before = -1;
 
 	for (int i = 1; i < n; i++)
 		before = step[i].number == me->step ? step[i - 1].number : before;
-	for (int i = 0; before >= 0 && i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; before >= 0 && i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0 &&
 		    vn_shape_equal(&vn_recording_entry(c->opened.cand, p->cand)->shape,
 		                   &vn_recording_entry(c->opened.cand, me->cand)->shape))
@@ -92,7 +92,7 @@ static int point_before(const vn_comparison *c, int point)
 
 static vn_status same_bits(const vn_comparison *c, int a, int b, bool *same, vn_error *err)
 {
-	const int entry[] = { c->result.point[a].cand, c->result.point[b].cand };
+	const int entry[] = { c->result.checkpoint[a].cand, c->result.checkpoint[b].cand };
 	vn_tensor x, y;
 	vn_status st = vn_entry_tensor(c->opened.cand, entry[0], &x, err);
 
@@ -116,7 +116,7 @@ static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_er
 	bool      same = true;
 	vn_status st = VN_OK;
 
-	while (!st && same && vn_local_beyond(&c->result.point[point])) {
+	while (!st && same && vn_local_beyond(&c->result.checkpoint[point])) {
 		const int before = point_before(c, point);
 		same = before >= 0;
 		if (same && !(st = same_bits(c, point, before, &same, err)))
@@ -138,7 +138,7 @@ static bool is_one_number(const double *x, size_t n)
 
 static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
 {
-	const int entry = t->c->result.point[point].cand;
+	const int entry = t->c->result.checkpoint[point].cand;
 	vn_tensor x;
 	vn_status st = vn_entry_tensor(t->c->opened.cand, entry, &x, err);
 
@@ -167,7 +167,7 @@ static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, 
 
 	if (!st && !(st = vn_recompute_run(t->recompute, p, made->weights, VN_OWN_WIDTH, &made->own, &none)))
 		st = vn_recompute_run(t->recompute, p, made->weights, VN_FINE_WIDTH, &made->fine, &none);
-	const vn_status back = vn_recompute_at(t->recompute, t->x->point, err);
+	const vn_status back = vn_recompute_at(t->recompute, t->x->checkpoint, err);
 	if (st || back || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
 		vn_made_finish(made);
 	if (st && st != VN_ERR_UNSUPPORTED)
@@ -177,7 +177,7 @@ static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, 
 
 vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const int before = point_before(t->c, t->x->point);
+	const int before = point_before(t->c, t->x->checkpoint);
 	bool      right = true;
 	vn_status st = before < 0 || h->change.step.due ? VN_OK : was_right(t->c, before, &right, err);
 

@@ -94,7 +94,7 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
                           bool *settled, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
-	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.point[t->x->point].name));
+	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.checkpoint[t->x->checkpoint].name));
 	vn_hypothesis  h = {
 		 .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
 	};
@@ -204,11 +204,11 @@ static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, in
 static int and_origins(const vn_explain_trial *t, int *place, int n)
 {
 	const vn_comparison *c = t->c;
-	const vn_checkpoint *me = &c->result.point[t->x->point];
+	const vn_checkpoint *me = &c->result.checkpoint[t->x->checkpoint];
 	const vn_plan       *plan = t->site->plan;
 
 	for (int i = 0; i < c->result.n_origins && n < plan->n_nodes; i++) {
-		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
+		const vn_checkpoint *p = &c->result.checkpoint[c->result.origins[i]];
 		const int            v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
 		bool                 there = v < 0;
 		for (int k = 0; !there && k < n; k++)
@@ -408,7 +408,7 @@ static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
  * would lack all of their keys. */
 static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 	vn_hypothesis  h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
 	vn_status      st = VN_OK;
 

@@ -13,8 +13,8 @@
 #define VN_EXPLAIN_LEAST 0.25
 
 typedef struct vn_explanation {
-	int            point;
-	vn_hypothesis *by; /* hypotheses by increasing residual, at most VN_EXPLAIN_KEPT */
+	int            checkpoint; /* its index in vn_result */
+	vn_hypothesis *by;         /* hypotheses by increasing residual, at most VN_EXPLAIN_KEPT */
 	int            n;
 	int            n_tried; /* how many faults of the catalogue apply at some place */
 	int            n_fit;   /* how many hypotheses explain it */

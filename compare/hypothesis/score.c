@@ -143,7 +143,7 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights,
                                 const vn_tensor *own, vn_hypothesis *h, vn_replayed *variants, vn_error *err)
 {
-	const vn_replayed *r = &t->c->result.point[t->x->point].replay;
+	const vn_replayed *r = &t->c->result.checkpoint[t->x->checkpoint].replay;
 	vn_replayed        most = { 0 };
 	vn_error           why = { "" };
 	vn_status          st = VN_OK;

@@ -128,11 +128,11 @@ int64_t vn_call_of(const int64_t *begins, int call, int64_t i)
  * continued with them. */
 static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
 {
-	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.point[point].name));
+	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.checkpoint[point].name));
 
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
-		if (p->step != c->result.point[point].step || !p->replayed || vn_local_beyond(p))
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		if (p->step != c->result.checkpoint[point].step || !p->replayed || vn_local_beyond(p))
 			continue;
 		const int      v = vn_plan_find(plan, p->name);
 		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
@@ -145,15 +145,15 @@ static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, in
 
 bool vn_consumed_as_recorded(const vn_explain_trial *t)
 {
-	return consumed_as_recorded(t->c, t->site->plan, t->x->point);
+	return consumed_as_recorded(t->c, t->site->plan, t->x->checkpoint);
 }
 
 vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
 {
-	const vn_checkpoint *p = &t->c->result.point[t->x->point];
-	return p->replay.recorder_fault                                 ? VN_CONSUMED_OTHERS
-	       : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_CONSUMED_AS_RECORDED
-	                                                                : VN_CONSUMED_UNKNOWN;
+	const vn_checkpoint *p = &t->c->result.checkpoint[t->x->checkpoint];
+	return p->replay.recorder_fault                                      ? VN_CONSUMED_OTHERS
+	       : consumed_as_recorded(t->c, t->site->plan, t->x->checkpoint) ? VN_CONSUMED_AS_RECORDED
+	                                                                     : VN_CONSUMED_UNKNOWN;
 }
 
 /* ---- what a hypothesis makes ----------------------------------------------------------------- */

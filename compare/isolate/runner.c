@@ -187,8 +187,8 @@ static double divergence_of(const vn_comparison *c)
 {
 	double sum = 0.0, rows = 0.0;
 
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!p->scores || !p->m.has[VN_M_KL_MEAN])
 			continue;
 		sum += p->m.value[VN_M_KL_MEAN] * (double)p->rows;
@@ -204,13 +204,13 @@ static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t
 	t->within = c->result.within;
 	t->outside = c->result.n_fails;
 	t->kl = divergence_of(c);
-	x->compared = c->result.n_points;
+	x->compared = c->result.n_checkpoints;
 	vn_say_recorder(c->opened.ref, x->recorded_by[0]);
 	vn_say_recorder(c->opened.cand, x->recorded_by[1]);
 	if (first >= 0)
-		vn_label(&c->result.point[first], t->first);
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+		vn_label(&c->result.checkpoint[first], t->first);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		const int            at = toggle_of(x, p->name);
 		if (at < 0)
 			continue;

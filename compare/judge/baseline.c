@@ -243,10 +243,10 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 	double   now = 0, then = 0;
 	before  *p;
 	vn_error why;
-	for (int i = 0; i < c->result.n_points; i++) {
-		if (c->result.point[i].channels != k->channels || find_before(b, &c->result.point[i], &p, &why) || !p)
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		if (c->result.checkpoint[i].channels != k->channels || find_before(b, &c->result.checkpoint[i], &p, &why) || !p)
 			continue;
-		now += c->result.point[i].m.value[VN_M_NMSE];
+		now += c->result.checkpoint[i].m.value[VN_M_NMSE];
 		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
 	}
 	return now <= then * (1 + VN_BASELINE_ROOM);
@@ -297,7 +297,7 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	                      : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst
 	                                                        : -1;
 	const json_t *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
-	if (!p->failed || worst < 0 || &c->result.point[worst] == k || !json_is_number(was))
+	if (!p->failed || worst < 0 || &c->result.checkpoint[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* relative to its own value, not the floor */
 	return badness_of(broken.metric, form, k->m.value[broken.metric]) <=
@@ -390,8 +390,8 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 {
 	vn_status st = VN_OK;
 	before   *p = NULL;
-	for (int i = 0; !st && i < c->result.n_points; i++) {
-		vn_checkpoint *k = &c->result.point[i];
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *k = &c->result.checkpoint[i];
 		if ((st = find_before(b, k, &p, err)))
 			break;
 		if (p)
@@ -408,8 +408,8 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 			k->since = VN_FIXED;
 		c->result.n_since[k->since]++;
 	}
-	for (int i = 0; !st && i < c->result.n_points; i++) {
-		vn_checkpoint *k = &c->result.point[i];
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *k = &c->result.checkpoint[i];
 		if (k->since != VN_KNOWN && k->since != VN_BETTER)
 			continue;
 		k->fails = false;

@@ -56,8 +56,8 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 	char label[VN_LABEL], words[VN_WORDS];
 	k->pairs++;
 	k->layers = c->request.limits->layers > k->layers ? c->request.limits->layers : k->layers;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->fails && p->worst < 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
 			               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),

@@ -29,7 +29,7 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 	return s->rows - from;
 }
 
-/* Collects the ids of one checkpoint, which need not be one of c->result.point;
+/* Collects the ids of one checkpoint, which need not be one of c->result.checkpoint;
  * if it is NULL, of a pool. */
 static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *one, int pool, int32_t *id)
 {
@@ -37,8 +37,8 @@ static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *one, int
 	if (one)
 		return ids_of(c, one, id);
 	for (int64_t i = c->result.pooled_logits[pool].first; i <= c->result.pooled_logits[pool].last; i++)
-		if (c->result.point[i].pooled_logits == pool)
-			n += ids_of(c, &c->result.point[i], id ? id + n : NULL);
+		if (c->result.checkpoint[i].pooled_logits == pool)
+			n += ids_of(c, &c->result.checkpoint[i], id ? id + n : NULL);
 	return n;
 }
 

@@ -3,7 +3,7 @@
  * Metrics of few independent numbers vary by chance. The functions here widen limits, or reduce
  * metrics, accordingly.
  *
- * Reads   opened.ref, result.point, result.hidden, result.pooled_logits
+ * Reads   opened.ref, result.checkpoint, result.hidden, result.pooled_logits
  * Fills   rows and distinct of a pool
  */
 #ifndef VN_COMPARE_COUNT_H

@@ -199,13 +199,13 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 	                      : few                                 ? few->worst
 	                                                            : -1;
 	const double  floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (few && few->worst != p - c->result.point &&
+	if (few && few->worst != p - c->result.checkpoint &&
 	    !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return false;
-	if (worst >= 0 && &c->result.point[worst] != p && !breaks_too(p, m, form, l, &s))
+	if (worst >= 0 && &c->result.checkpoint[worst] != p && !breaks_too(p, m, form, l, &s))
 		return false; /* nor the limit on a row count, which is no tighter and slow to compute for thousands of steps */
 	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
-	if (worst >= 0 && &c->result.point[worst] != p &&
+	if (worst >= 0 && &c->result.checkpoint[worst] != p &&
 	    (!breaks_too(p, m, form, &of, &s) || is_excused(few, p, m, &s, set)))
 		return false;
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)

@@ -161,11 +161,11 @@ static bool comes_after(const vn_entry *e, const vn_entry *stop)
 
 void vn_demand_not_run(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].fails)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].fails)
 			return;
-	for (int i = 0; i < c->result.n_points && c->result.n_not_run; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints && c->result.n_not_run; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!p->not_run)
 			continue;
 		p->fails = true;
@@ -209,8 +209,8 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 
 	if (n == 0 && stop < 0)
 		return VN_OK;
-	for (int i = 0; i < c->result.n_points; i++) {
-		vn_checkpoint     *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint     *p = &c->result.checkpoint[i];
 		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_left_out *l = e ? vn_left_out_of(c, p) : NULL;
 		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));

@@ -50,9 +50,9 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 	const vn_plan *plan = c->opened.plan;
 	vn_graph      *g = calloc(1, sizeof *g);
 	int            steps = 0;
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].step >= steps)
-			steps = c->result.point[i].step + 1;
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].step >= steps)
+			steps = c->result.checkpoint[i].step + 1;
 	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
 	if (cells > CELLS_MAX) {
 		free(g);
@@ -69,13 +69,13 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 	g->carried = -1;
 	for (size_t i = 0; i < cells; i++)
 		g->point[i] = -1;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!p->m.n || p->value < 0)
 			continue;
 		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
 		/* If a value has two names, the one outside counts, and among equals the first. */
-		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.point[*cell].status != VN_OUTSIDE))
+		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.checkpoint[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}
 	c->result.graph = g;
@@ -106,13 +106,13 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 {
 	const vn_plan *plan = c->opened.plan;
 	vn_graph      *g = c->result.graph;
-	const int      value = g ? c->result.point[point].value : -1;
+	const int      value = g ? c->result.checkpoint[point].value : -1;
 	int            n = 0;
 	if (value < 0)
 		return -1;
 	g->now++;
 	g->depth = 0;
-	push_inputs(g, plan, (size_t)c->result.point[point].step * g->values + (size_t)value);
+	push_inputs(g, plan, (size_t)c->result.checkpoint[point].step * g->values + (size_t)value);
 	while (g->depth > 0) {
 		const size_t cell = g->stack[--g->depth];
 		if (g->point[cell] < 0)
@@ -152,10 +152,10 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
 static void carry_errors(const vn_comparison *c, int step)
 {
 	vn_graph *g = c->result.graph;
-	carried   a = { g, (size_t)step, (size_t)c->result.point[c->result.first].step, false };
+	carried   a = { g, (size_t)step, (size_t)c->result.checkpoint[c->result.first].step, false };
 	for (size_t v = 0; v < g->values; v++) {
 		const int at = g->point[(size_t)step * g->values + v];
-		a.yes = at >= 0 && is_outside(c, &c->result.point[at]);
+		a.yes = at >= 0 && is_outside(c, &c->result.checkpoint[at]);
 		if (!a.yes)
 			vn_reach_inputs(c->opened.plan, (size_t)step, (int)v, true, push_carried, &a);
 		g->carries[v] = a.yes;
@@ -185,7 +185,7 @@ static const double ANEW = 4;
 static bool inherits_error(const vn_comparison *c, int point, const int *input, int n)
 {
 	vn_graph            *g = c->result.graph;
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint *p = &c->result.checkpoint[point];
 	double               brought = 0;
 	bool                 behind = false;
 
@@ -194,9 +194,9 @@ static bool inherits_error(const vn_comparison *c, int point, const int *input, 
 	if (g->carried != p->step)
 		carry_errors(c, p->step);
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *in = &c->result.point[input[i]];
+		const vn_checkpoint *in = &c->result.checkpoint[input[i]];
 		behind = behind ||
-		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.point[c->result.first].step);
+		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.checkpoint[c->result.first].step);
 		brought = fmax(brought, brought_error(in));
 	}
 	return behind && fmax(0, vn_checkpoint_limit_fraction(p)) < ANEW * brought;
@@ -205,12 +205,12 @@ static bool inherits_error(const vn_comparison *c, int point, const int *input, 
 /* Only the name that counts may be an origin: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint *p = &c->result.checkpoint[point];
 	if (p->value < 0 || c->result.graph->point[(size_t)p->step * c->result.graph->values + (size_t)p->value] != point)
 		return false;
-	const int n = vn_inputs_of(c, point, input, c->result.n_points);
+	const int n = vn_inputs_of(c, point, input, c->result.n_checkpoints);
 	for (int i = 0; i < n; i++)
-		if (is_outside(c, &c->result.point[input[i]]))
+		if (is_outside(c, &c->result.checkpoint[input[i]]))
 			return false;
 	return n >= 0 && !inherits_error(c, point, input, n);
 }
@@ -220,8 +220,8 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 	vn_status st;
 
 	c->result.first = -1;
-	for (int i = c->result.n_points - 1; i >= 0; i--)
-		if (c->result.point[i].status == VN_OUTSIDE && c->result.point[i].fails)
+	for (int i = c->result.n_checkpoints - 1; i >= 0; i--)
+		if (c->result.checkpoint[i].status == VN_OUTSIDE && c->result.checkpoint[i].fails)
 			c->result.first = i;
 	if (c->result.first < 0 || !c->opened.plan)
 		return VN_OK;
@@ -232,12 +232,12 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 		             c->opened.plan->n_values);
 		return VN_OK;
 	}
-	int *input = malloc((size_t)c->result.n_points * sizeof *input);
-	c->result.origins = calloc((size_t)c->result.n_points, sizeof *c->result.origins);
+	int *input = malloc((size_t)c->result.n_checkpoints * sizeof *input);
+	c->result.origins = calloc((size_t)c->result.n_checkpoints, sizeof *c->result.origins);
 	if (!input || !c->result.origins)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
-	for (int i = 0; !st && i < c->result.n_points; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->status == VN_OUTSIDE && p->fails && (p->overwritten || starts_here(c, i, input))) {
 			p->origin = true;
 			c->result.origins[c->result.n_origins++] = i;

@@ -3,7 +3,7 @@
  * An origin is a checkpoint whose own operation is at fault. Without a replay, which measures the
  * operation by itself (replay.h), it is judged by the limits: outside, with its inputs within.
  *
- * Reads   opened.plan, and the judged checkpoints of result.point with their pools
+ * Reads   opened.plan, and the judged checkpoints of result.checkpoint with their pools
  * Fills   result.first: the first checkpoint outside its limits, in execution order;
  *         result.origins, and `origin` of checkpoints: those outside whose inputs are within;
  *         result.graph: the checkpoints that each checkpoint was computed from;
@@ -24,8 +24,8 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err);
 void vn_comparison_drop_graph(vn_comparison *c);
 
 /* Finds the recorded values that a checkpoint was computed from: the nearest ancestors that were
- * compared, as indices into result.point. Writes at most max of them and returns how many; -1: the
- * checkpoint is in no plan. Needs vn_graph_build. */
+ * compared, as indices into result.checkpoint. Writes at most max of them and returns how many; -1:
+ * the checkpoint is in no plan. Needs vn_graph_build. */
 int vn_inputs_of(const vn_comparison *c, int point, int *input, int max);
 
 #endif

@@ -28,7 +28,7 @@ int vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m
 	if (i < 0 || p->channels < 0)
 		return 0;
 	const vn_channel_pool *g = &c->result.channel_pool[p->channels];
-	return g->charged[i] == p - c->result.point ? g->steps : 0;
+	return g->charged[i] == p - c->result.checkpoint ? g->steps : 0;
 }
 
 bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
@@ -54,7 +54,7 @@ static int compare_members(const void *a, const void *b)
 /* Whether a checkpoint holds rows of tokens that are too few to have channels of their own. */
 static bool belongs_to_pool(const vn_comparison *c, int point, channel_point *m)
 {
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint *p = &c->result.checkpoint[point];
 	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
 		return false;
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
@@ -70,7 +70,7 @@ static bool belongs_to_pool(const vn_comparison *c, int point, channel_point *m)
  * error in one kind would be diluted by the other. */
 static bool are_alike(const vn_comparison *c, const channel_point *x, const channel_point *y)
 {
-	const vn_checkpoint *a = &c->result.point[x->point], *b = &c->result.point[y->point];
+	const vn_checkpoint *a = &c->result.checkpoint[x->point], *b = &c->result.checkpoint[y->point];
 	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) &&
 	       strcmp(x->name, y->name) == 0 &&
 	       vn_recording_entry(c->opened.ref, a->ref)->dtype == vn_recording_entry(c->opened.ref, b->ref)->dtype &&
@@ -90,7 +90,7 @@ void vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t r
 vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry,
                           vn_tensor *t, unsigned char **data, vn_error *err)
 {
-	const int first = entry(c, &c->result.point[g->row[0].point]);
+	const int first = entry(c, &c->result.checkpoint[g->row[0].point]);
 	vn_status st = VN_OK;
 
 	*data = NULL;
@@ -101,17 +101,17 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 	const size_t row = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
 	bool         all = true;
 	if (!(*data = malloc(row * (size_t)g->rows)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows", c->result.point[g->row[0].point].name,
-		               g->rows);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows",
+		               c->result.checkpoint[g->row[0].point].name, g->rows);
 	for (int i = 0; i < g->rows && all && !st; i++) {
-		const int e = entry(c, &c->result.point[g->row[i].point]);
+		const int e = entry(c, &c->result.checkpoint[g->row[i].point]);
 		vn_tensor of;
 		if (!(all = e >= 0 && vn_recording_entry(r, e)->dtype == t->dtype))
 			break;
 		if (!(st = vn_entry_tensor(r, e, &of, err)))
 			vn_channel_row_copy(g, &of, g->row[i].row, *data + row * (size_t)i);
 		vn_recording_release(r, e);
-		vn_comparison_was_read(c, &c->result.point[g->row[i].point]);
+		vn_comparison_was_read(c, &c->result.checkpoint[g->row[i].point]);
 	}
 	if (st || !all) {
 		free(*data);
@@ -226,7 +226,7 @@ static vn_status find_first(vn_comparison *c, const channel_point *in, int n, co
 	vn_status st = VN_OK;
 	bool      found = false;
 	for (int i = 0; i < n && !found && !st; i++) {
-		const vn_checkpoint *p = &c->result.point[in[i].point];
+		const vn_checkpoint *p = &c->result.checkpoint[in[i].point];
 		vn_tensor            t[2];
 		if (!(st = vn_entry_tensor(c->opened.ref, p->ref, &t[0], err)) &&
 		    !(st = vn_entry_tensor(c->opened.cand, p->cand, &t[1], err)))
@@ -270,7 +270,7 @@ static int64_t token_of(const vn_comparison *c, const vn_pooled_row *r)
 {
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(c->opened.ref, &ids, NULL);
-	const vn_step *s = vn_recording_step(c->opened.ref, c->result.point[r->point].step);
+	const vn_step *s = vn_recording_step(c->opened.ref, c->result.checkpoint[r->point].step);
 	const int64_t  at = s ? s->position + s->first_row + r->row : -1;
 	return at >= 0 && at < n ? ids[at] : -1;
 }
@@ -382,7 +382,7 @@ static vn_status pool_members(vn_comparison *c, const channel_point *in, int n, 
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 	c->result.channel_pool = more;
 	for (int i = 0; i < n; i++)
-		c->result.point[in[i].point].channels = c->result.n_channel_pools;
+		c->result.checkpoint[in[i].point].channels = c->result.n_channel_pools;
 	*made = c->result.n_channel_pools;
 	c->result.channel_pool[c->result.n_channel_pools++] = g;
 	return VN_OK;
@@ -393,11 +393,11 @@ static int set_apart(const vn_comparison *c, channel_point *in, int n, channel_p
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
-		size[i] = c->result.point[in[i].point].m.value[VN_M_NMSE];
+		size[i] = c->result.checkpoint[in[i].point].m.value[VN_M_NMSE];
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
 	const double most = AS_A_WHOLE * size[vn_rank(n, 0.5)];
 	for (int i = 0; i < n; i++)
-		if (c->result.point[in[i].point].m.value[VN_M_NMSE] <= most)
+		if (c->result.checkpoint[in[i].point].m.value[VN_M_NMSE] <= most)
 			rest[kept++] = in[i];
 	return kept;
 }
@@ -436,7 +436,7 @@ static void charge_members(vn_comparison *c)
 	for (int g = 0; g < c->result.n_channel_pools; g++)
 		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
 			const vn_channel_pool *from = &c->result.channel_pool[g];
-			vn_checkpoint         *p = &c->result.point[from->charged[i]];
+			vn_checkpoint         *p = &c->result.checkpoint[from->charged[i]];
 			if (p->channels != g)
 				continue; /* the remaining steps have a pool of their own */
 			p->m.value[vn_channel_metrics[i]] = from->value[i];
@@ -446,13 +446,13 @@ static void charge_members(vn_comparison *c)
 
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 {
-	channel_point *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
+	channel_point *in = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *in);
 	vn_status      st = VN_OK;
 	int            n = 0;
 
 	if (!in)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
-	for (int i = 0; i < c->result.n_points; i++)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		n += belongs_to_pool(c, i, &in[n]);
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {

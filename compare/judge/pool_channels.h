@@ -13,7 +13,7 @@
  * A step that is wrong as a whole would hide the others. If the result is charged to such a step,
  * the others form a second pool.
  *
- * Reads   request.options, opened.ref, opened.cand, result.point
+ * Reads   request.options, opened.ref, opened.cand, result.checkpoint
  * Fills   result.channel_pool, n_channel_pools; channels of each checkpoint; worst_channel_* of
  *         charged checkpoints
  */

@@ -18,8 +18,8 @@ static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
  * is in no pool. -1: none. */
 static int next_row(const vn_comparison *c, int i, const char *name)
 {
-	for (; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->rows == 1 && p->m.has[VN_M_KL_MEAN] && (name ? strcmp(p->name, name) == 0 : p->pooled_logits < 0))
 			return i;
 	}
@@ -36,7 +36,7 @@ static void over_rows(const vn_comparison *c, const vn_pooled_logits *g, bool fl
 		int    n = 0;
 		double sum = 0.0;
 		for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
-			const vn_checkpoint *p = &c->result.point[i];
+			const vn_checkpoint *p = &c->result.checkpoint[i];
 			sum += x[n++] = floor ? vn_floor_value(p, share[k]) : p->m.value[share[k]];
 		}
 		value[share[k]] = sum / n;
@@ -58,16 +58,16 @@ static vn_status fill_pool(vn_comparison *c, vn_pooled_logits *g, vn_error *err)
 			g->floor[m] = (double)NAN;
 	g->worst = g->first;
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
-		c->result.point[i].pooled_logits = c->result.n_pooled_logits;
-		strict += c->result.point[i].m.argmax_strict;
-		if (vn_ascending(&c->result.point[i].m.value[VN_M_KL_MEAN], &c->result.point[g->worst].m.value[VN_M_KL_MEAN]) >
-		    0)
+		c->result.checkpoint[i].pooled_logits = c->result.n_pooled_logits;
+		strict += c->result.checkpoint[i].m.argmax_strict;
+		if (vn_ascending(&c->result.checkpoint[i].m.value[VN_M_KL_MEAN],
+		                 &c->result.checkpoint[g->worst].m.value[VN_M_KL_MEAN]) > 0)
 			g->worst = i;
 	}
 	g->argmax_strict = strict / g->n;
 	int rows = 0;
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name))
-		x[rows++] = c->result.point[i].m.value[VN_M_KL_MEAN];
+		x[rows++] = c->result.checkpoint[i].m.value[VN_M_KL_MEAN];
 	g->kl_half = VN_Z95 * vn_mean_of(x, rows).error;
 	free(x);
 	return VN_OK;
@@ -77,11 +77,11 @@ vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].scores && c->result.point[i].m.n)
-			c->result.point[i].rows = rows_of(c, &c->result.point[i]);
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].scores && c->result.checkpoint[i].m.n)
+			c->result.checkpoint[i].rows = rows_of(c, &c->result.checkpoint[i]);
 	for (int i = next_row(c, 0, NULL); !st && i >= 0; i = next_row(c, i + 1, NULL)) {
-		vn_pooled_logits g = { .name = c->result.point[i].name, .first = i };
+		vn_pooled_logits g = { .name = c->result.checkpoint[i].name, .first = i };
 		for (int k = i; k >= 0; k = next_row(c, k + 1, g.name)) {
 			g.last = k;
 			g.n++;

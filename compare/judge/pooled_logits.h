@@ -1,6 +1,6 @@
 /* pooled_logits.h: judges the logits of single-token steps together (vn_pooled_logits).
  *
- * Reads   opened.ref, result.point, and the measured metrics of logits
+ * Reads   opened.ref, result.checkpoint, and the measured metrics of logits
  * Fills   result.pooled_logits, n_pooled_logits; pooled_logits of each checkpoint, and rows of
  *         those with scores
  */

@@ -64,7 +64,7 @@ static int64_t join_members(const vn_comparison *c, const small_point *in, int n
 	for (int m = 0; m < VN_N_METRICS; m++)
 		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *p = &c->result.point[in[i].point];
+		const vn_checkpoint *p = &c->result.checkpoint[in[i].point];
 		const double        *v = values_of(p, floor), k = (double)p->m.finite, r = p->m.ref_rms / unit,
 					 d = v[VN_M_RMSE] / unit;
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
@@ -147,7 +147,7 @@ static vn_status add_pool(vn_comparison *c, const small_point *in, int n, vn_err
 	vn_pooled_small *g = &c->result.pooled_small[c->result.n_pooled_small];
 	*g = (vn_pooled_small) { .n = n };
 	for (int i = 0; i < n; i++) { /* scaled by the largest number, so that no square underflows */
-		vn_checkpoint *p = &c->result.point[in[i].point];
+		vn_checkpoint *p = &c->result.checkpoint[in[i].point];
 		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
 		p->pooled_small = c->result.n_pooled_small;
 		g->numbers += p->m.n;
@@ -165,16 +165,16 @@ done:
 
 vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 {
-	small_point  *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
+	small_point  *in = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *in);
 	vn_status     st = VN_OK;
 	const int64_t width = c->result.hidden;
 	int           n = 0;
 
 	if (!in)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
-	for (int i = 0; i < c->result.n_points; i++)
-		if (belongs_to_pool(c, &c->result.point[i], width))
-			in[n++] = (small_point) { c->result.point[i].name, i };
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (belongs_to_pool(c, &c->result.checkpoint[i], width))
+			in[n++] = (small_point) { c->result.checkpoint[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)

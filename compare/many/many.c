@@ -105,7 +105,7 @@ static vn_many_cell reduce_cell(const vn_comparison *c, const vn_checkpoint *p)
 		               .fails = p->fails,
 		               .origin = p->origin,
 		               .status = p->status,
-		               .point = (int)(p - c->result.point),
+		               .point = (int)(p - c->result.checkpoint),
 		               .nmse = NAN,
 		               .cosine = NAN,
 		               .max_abs = NAN,
@@ -127,10 +127,10 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison
 {
 	const int first = vn_first_failure(c);
 	char      label[VN_LABEL];
-	vn_status st = vn_many_cells(m, x, c->result.n_points, err);
+	vn_status st = vn_many_cells(m, x, c->result.n_checkpoints, err);
 
-	for (int i = 0; i < c->result.n_points && !st; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		char                 name[VN_NAME_MAX];
 		snprintf(name, sizeof name, "%s", p->name);
 		vn_label(p, label);

@@ -187,10 +187,11 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 {
 	int64_t sum = 0;
 	for (int k = 0; k < n; k++)
-		for (int i = 0; i < m[k].c->result.n_points; i++) {
-			const int entry = m[k].batch.entry(m[k].c, &m[k].c->result.point[i]);
+		for (int i = 0; i < m[k].c->result.n_checkpoints; i++) {
+			const int entry = m[k].batch.entry(m[k].c, &m[k].c->result.checkpoint[i]);
 			if (entry >= 0)
-				sum += bytes_in(m[k].c->opened.ref, m[k].c->result.point[i].ref) + bytes_in(m[k].batch.other, entry);
+				sum += bytes_in(m[k].c->opened.ref, m[k].c->result.checkpoint[i].ref) +
+				       bytes_in(m[k].batch.other, entry);
 		}
 	return sum;
 }
@@ -229,8 +230,8 @@ static void add_pair(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_ch
  * or -1 at the end. */
 static int next_entry(const vn_measuring *m, int *at)
 {
-	for (; !m->st && *at < m->c->result.n_points; ++*at) {
-		const int entry = m->batch.entry(m->c, &m->c->result.point[*at]);
+	for (; !m->st && *at < m->c->result.n_checkpoints; ++*at) {
+		const int entry = m->batch.entry(m->c, &m->c->result.checkpoint[*at]);
 		if (entry >= 0)
 			return entry;
 	}
@@ -257,20 +258,21 @@ static bool add_next(batch *b, vn_measuring *m, int n, int *at)
 	int first = -1, like = -1, entry = -1;
 	for (int k = 0; k < n; k++) {
 		const int e = next_entry(&m[k], &at[k]);
-		if (e >= 0 && (first < 0 || sorts_before(&m[k].c->result.point[at[k]], &m[first].c->result.point[at[first]]))) {
+		if (e >= 0 &&
+		    (first < 0 || sorts_before(&m[k].c->result.checkpoint[at[k]], &m[first].c->result.checkpoint[at[first]]))) {
 			first = k;
 			entry = e;
 		}
 	}
 	if (first < 0)
 		return false;
-	vn_checkpoint *p = &m[first].c->result.point[at[first]++];
+	vn_checkpoint *p = &m[first].c->result.checkpoint[at[first]++];
 	add_pair(b, m, n, &m[first], p, entry, like);
 	like = find_sharer(b, like);
 	for (int k = first + 1; k < n; k++) {
 		if ((entry = next_entry(&m[k], &at[k])) < 0)
 			continue;
-		vn_checkpoint *q = &m[k].c->result.point[at[k]];
+		vn_checkpoint *q = &m[k].c->result.checkpoint[at[k]];
 		if (!vn_recording_same_bytes(m[first].c->opened.ref, p->ref, m[k].c->opened.ref, q->ref))
 			continue;
 		at[k]++;
@@ -296,7 +298,7 @@ void vn_measure_together(vn_measuring *m, int n)
 
 	b.most = most_of(b.threads);
 	for (int k = 0; k < n && !(b.job && b.p && at); k++)
-		m[k].st = vn_fail(&m[k].why, VN_ERR_NOMEM, "no memory to measure %d checkpoints", m[k].c->result.n_points);
+		m[k].st = vn_fail(&m[k].why, VN_ERR_NOMEM, "no memory to measure %d checkpoints", m[k].c->result.n_checkpoints);
 	if (b.job && b.p && at) {
 		vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
 		while (add_next(&b, m, n, at))

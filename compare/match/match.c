@@ -145,7 +145,7 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 
 static vn_checkpoint *add_checkpoint(vn_comparison *c, const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = &c->result.point[c->result.n_points++];
+	vn_checkpoint *p = &c->result.checkpoint[c->result.n_checkpoints++];
 	*p = vn_match_point(e, ref, cand);
 	return p;
 }
@@ -277,7 +277,7 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 	for (int i = 0; i < c->request.options->n_points; i++)
 		if (!hits[i])
 			return matches_nothing(c, c->request.options->points[i], err);
-	if (c->result.n_points == 0)
+	if (c->result.n_checkpoints == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
 	return VN_OK;
 }
@@ -303,10 +303,11 @@ static void permute_checkpoints(vn_checkpoint *point, int n, int *order)
 static vn_status put_in_order(vn_comparison *c, vn_error *err)
 {
 	int n = 0, unsaid = 0, said = 0;
-	while (n < c->result.n_points && c->result.point[n].ref >= 0)
-		unsaid += c->result.point[n++].order < 0;
+	while (n < c->result.n_checkpoints && c->result.checkpoint[n].ref >= 0)
+		unsaid += c->result.checkpoint[n++].order < 0;
 	for (int i = 0; i < n; i++)
-		said += c->result.point[i].cand >= 0 && vn_recording_entry(c->opened.cand, c->result.point[i].cand)->order >= 0;
+		said += c->result.checkpoint[i].cand >= 0 &&
+		        vn_recording_entry(c->opened.cand, c->result.checkpoint[i].cand)->order >= 0;
 	const bool theirs_tell = c->opened.plan || (unsaid == n && said > 0);
 	if (unsaid)
 		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference have no order; they are placed %s",
@@ -320,7 +321,7 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 	int         *order = malloc(((size_t)n + 1) * sizeof *order);
 	vn_status    st = x && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 	for (int i = 0; !st && i < n; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
 		x[i] = (vn_place_of) { .name = p->name,
 			                   .point = vn_recording_entry(c->opened.ref, p->ref)->point,
@@ -329,7 +330,7 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 			                   .said = c->opened.plan ? p->value : theirs };
 	}
 	if (!st && !(st = vn_sequence(x, n, order, err)))
-		permute_checkpoints(c->result.point, n, order);
+		permute_checkpoints(c->result.checkpoint, n, order);
 	free(order);
 	free(x);
 	return st;
@@ -349,8 +350,8 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 	vn_names  names = { 0 };
 	vn_status st;
 
-	c->result.point = calloc(n + k + 1, sizeof *c->result.point);
-	if (!m.partner || !m.used || !m.home || !m.head || !m.next || !m.hits || !c->result.point) {
+	c->result.checkpoint = calloc(n + k + 1, sizeof *c->result.checkpoint);
+	if (!m.partner || !m.used || !m.home || !m.head || !m.next || !m.hits || !c->result.checkpoint) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints", n + k);
 		goto done;
 	}
@@ -368,8 +369,8 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 	}
 	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->opened.plan, err)))
 		goto done;
-	for (int i = 0; i < c->result.n_points; i++)
-		c->result.point[i].value = vn_names_root(&names, c->result.point[i].name);
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		c->result.checkpoint[i].value = vn_names_root(&names, c->result.checkpoint[i].name);
 	st = put_in_order(c, err);
 done:
 	vn_names_finish(&names);

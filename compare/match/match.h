@@ -1,9 +1,10 @@
 /* match.h: pairs the tensors of both recordings by name and step.
  *
  * Reads   request.options and limits, opened.ref, opened.cand, opened.plan
- * Fills   result.point, n_points, n_neither, cand_map, ref_map, misspelt; lines of result.notes; of
- *         each checkpoint the name, its place in both recordings, vacuous and, where it cannot be
- *         measured (missing, extra, empty, misshapen), status, fails, misfit and detail
+ * Fills   result.checkpoint, n_checkpoints, n_neither, cand_map, ref_map, misspelt; lines of
+ *         result.notes; of each checkpoint the name, its place in both recordings, vacuous and,
+ *         where it cannot be measured (missing, extra, empty, misshapen), status, fails, misfit
+ *         and detail
  */
 #ifndef VN_COMPARE_MATCH_H
 #define VN_COMPARE_MATCH_H
@@ -13,7 +14,7 @@
 /* A checkpoint of this entry, of which nothing is known yet. */
 vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand);
 
-/* Fills result.point and n_points. */
+/* Fills result.checkpoint and n_checkpoints. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 
 /* Adds notes that explain names that only one side has, and sets result.cand_map, ref_map and

@@ -56,16 +56,18 @@ vn_status vn_count_neither(vn_comparison *c, vn_error *err)
 	if (!c->opened.plan)
 		return VN_OK;
 	bool           *wanted = calloc((size_t)c->opened.plan->n_values + 1, sizeof *wanted);
-	int64_t        *key = malloc(((size_t)c->result.n_points + 1) * sizeof *key), there = 0;
+	int64_t        *key = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *key), there = 0;
 	int             n = 0;
-	const vn_status st = wanted && key ? VN_OK
-	                                   : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
+	const vn_status st = wanted && key
+	                         ? VN_OK
+	                         : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
 
 	if (!st) {
 		const int64_t all = wanted_of(c, wanted) * steps_kept(c);
-		for (int i = 0; i < c->result.n_points; i++)
-			if (c->result.point[i].value >= 0 && wanted[c->result.point[i].value])
-				key[n++] = (int64_t)c->result.point[i].step * c->opened.plan->n_values + c->result.point[i].value;
+		for (int i = 0; i < c->result.n_checkpoints; i++)
+			if (c->result.checkpoint[i].value >= 0 && wanted[c->result.checkpoint[i].value])
+				key[n++] = (int64_t)c->result.checkpoint[i].step * c->opened.plan->n_values +
+				           c->result.checkpoint[i].value;
 		qsort(key, (size_t)n, sizeof *key, by_key);
 		for (int i = 0; i < n; i++)
 			there += i == 0 || key[i] != key[i - 1];

@@ -30,8 +30,8 @@ void vn_trust_digests(vn_comparison *c)
 	int64_t   bytes = 0;
 	int       n = 0;
 
-	for (int i = 0; i < c->result.n_points && vn_trusts(c); i++) {
-		vn_checkpoint  *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints && vn_trusts(c); i++) {
+		vn_checkpoint  *p = &c->result.checkpoint[i];
 		const vn_entry *r = p->ref >= 0 ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_entry *d = p->cand >= 0 ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
 		if (p->fails || !r || !d || !have_equal_digests(c->opened.ref, r, c->opened.cand, d) ||

@@ -29,11 +29,11 @@ static bool is_checkpoint(const vn_comparison *c, const vn_checkpoint *p)
 static vn_status list_alone(const vn_comparison *c, vn_status_word status, bool known, alone *a, vn_error *err)
 {
 	a->n = 0;
-	a->name = malloc(((size_t)c->result.n_points + 1) * sizeof *a->name);
+	a->name = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *a->name);
 	if (!a->name)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", c->result.n_points);
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", c->result.n_checkpoints);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->status == status && p->fails && p->step == 0 && is_checkpoint(c, p) == known)
 			a->name[a->n++] = p->name;
 	}

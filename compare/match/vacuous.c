@@ -292,13 +292,13 @@ typedef struct repetition_kind {
 
 static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error *err)
 {
-	vn_checkpoint **sorted = malloc(((size_t)c->result.n_points + 1) * sizeof(vn_checkpoint *));
-	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
+	vn_checkpoint **sorted = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof(vn_checkpoint *));
+	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
 	int       n = 0;
 
-	for (int i = 0; !st && i < c->result.n_points; i++)
-		if (k->take(c, &c->result.point[i]))
-			sorted[n++] = &c->result.point[i];
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++)
+		if (k->take(c, &c->result.checkpoint[i]))
+			sorted[n++] = &c->result.checkpoint[i];
 	if (!st)
 		qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
@@ -317,8 +317,8 @@ vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 {
 	static const repetition_kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
 								 steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
-	for (int i = 0; i < c->result.n_points; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		bool       yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
 		vn_status  st;
 		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */

@@ -315,7 +315,7 @@ static vn_status try_heads(search *s, vn_error *err)
 
 vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint *p = &c->result.checkpoint[point];
 	search               s = { .c = c,
 		                       .re = vn_recording_entry(c->opened.ref, p->ref),
 		                       .ce = vn_recording_entry(c->opened.cand, p->cand),

@@ -141,8 +141,8 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 {
 	int64_t numbers = 0;
 	int     examined = 0;
-	for (int i = 0; i < c->result.n_points && examined < MOST_EXAMINED; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints && examined < MOST_EXAMINED; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		vn_error       why;
 		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_examined(c, p))
 			continue;

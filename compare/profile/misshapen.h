@@ -1,7 +1,7 @@
 /* misshapen.h: finds what a misshapen checkpoint holds: the reference's numbers in another order,
  * or another checkpoint.
  *
- * Reads   request.limits and options, opened.ref, opened.cand, result.point
+ * Reads   request.limits and options, opened.ref, opened.cand, result.checkpoint
  * Fills   contents and reordered of misshapen checkpoints
  */
 #ifndef VN_COMPARE_MISSHAPEN_H

@@ -126,8 +126,8 @@ static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *
 static bool may_be_taken_for(const vn_rearranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
-	const int      v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->result.point[r->t->x->point].name);
-	const int      root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
+	const int v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->result.checkpoint[r->t->x->checkpoint].name);
+	const int root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
 	if (r->t->consumed == VN_CONSUMED_AS_RECORDED || root == mine)
 		return false;
@@ -166,7 +166,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
 	const vn_tensor     *cand = r->like;
-	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.point[r->t->x->point].cand);
+	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.checkpoint[r->t->x->checkpoint].cand);
 	vn_status            st = VN_OK;
 
 	for (int i = 0; !st && vn_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {

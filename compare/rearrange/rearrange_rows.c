@@ -155,7 +155,7 @@ static bool could_hold(const tiles *x, const vn_entry *e, const vn_entry *me)
 static vn_status try_tiles(tiles *x, vn_error *err)
 {
 	const vn_comparison *c = x->t->c;
-	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.point[x->t->x->point].cand);
+	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.checkpoint[x->t->x->checkpoint].cand);
 	int64_t              held;
 	vn_status            st = VN_OK;
 
@@ -182,7 +182,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
-	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.point[t->x->point].cand);
+	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].cand);
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_status        st = VN_OK;
 

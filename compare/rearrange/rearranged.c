@@ -49,8 +49,8 @@ bool vn_is_made_of(const vn_plan *p, int v, int of)
 
 bool vn_is_wrong_itself(const vn_comparison *c, int entry)
 {
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].cand == entry && vn_local_beyond(&c->result.point[i]))
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].cand == entry && vn_local_beyond(&c->result.checkpoint[i]))
 			return true;
 	return false;
 }

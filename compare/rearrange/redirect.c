@@ -226,7 +226,7 @@ enum { AWAY = 16, SOME = 3 };
  * them. */
 static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 
 	for (int later = 0; later < (s && s->position > 0 ? 2 : 1); later++) {
 		h->change.later = later;

@@ -54,8 +54,8 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 	vn_limit_set set;
 	vn_status    st = VN_OK;
 
-	for (int i = 0; i < c->result.n_points && !st; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!is_accused(p))
 			continue;
 		vn_limits_for(c->request.limits, p->name, &set);
@@ -91,11 +91,11 @@ static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
 
 static bool cleared_by_name(const vn_comparison *c, int i)
 {
-	const vn_checkpoint *p = &c->result.point[i];
+	const vn_checkpoint *p = &c->result.checkpoint[i];
 	if (p->replayed)
 		return is_cleared(p);
 	return (i > 0 && is_cleared(p - 1) && same_numbers(p, p - 1)) ||
-	       (i + 1 < c->result.n_points && is_cleared(p + 1) && same_numbers(p, p + 1));
+	       (i + 1 < c->result.n_checkpoints && is_cleared(p + 1) && same_numbers(p, p + 1));
 }
 
 static void note_reached(void *context, size_t step, int value, bool all_rows)
@@ -113,7 +113,7 @@ static void walk_step(step_values *w, int from, int to)
 	for (int v = 0; v < plan->n_values; v++)
 		w->own[v] = UNSEEN;
 	for (int i = from; i < to; i++) {
-		const vn_checkpoint *p = &w->c->result.point[i];
+		const vn_checkpoint *p = &w->c->result.checkpoint[i];
 		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(w->c, i);
 		if (p->value >= 0 && p->m.n)
 			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
@@ -164,20 +164,20 @@ static void forgive_checkpoint(vn_comparison *c, vn_checkpoint *p)
 static int end_of_step(const vn_comparison *c, int from)
 {
 	int to = from + 1;
-	while (to < c->result.n_points && c->result.point[to].step == c->result.point[from].step)
+	while (to < c->result.n_checkpoints && c->result.checkpoint[to].step == c->result.checkpoint[from].step)
 		to++;
 	return to;
 }
 
 static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 {
-	const vn_checkpoint *p = c->result.point;
+	const vn_checkpoint *p = c->result.checkpoint;
 	int                  from = 0, last = -1;
 
 	for (int v = 0; v < c->opened.plan->n_values; v++)
 		w->before[v] = true;
 	/* extra checkpoints come last, whatever their step */
-	for (int to; from < c->result.n_points && p[from].step > last; from = to) {
+	for (int to; from < c->result.n_checkpoints && p[from].step > last; from = to) {
 		to = end_of_step(c, from);
 		last = p[from].step;
 		w->step = (size_t)last;
@@ -185,12 +185,12 @@ static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 		for (int i = from; i < to; i++)
 			clear[i] = p[i].value >= 0 && w->clear[p[i].value];
 	}
-	for (; from < c->result.n_points; from++)
+	for (; from < c->result.n_checkpoints; from++)
 		if (p[from].m.n && p[from].value >= 0)
 			w->before[p[from].value] = false;
-	for (int i = 0; i < c->result.n_points; i++)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
-			forgive_checkpoint(c, &c->result.point[i]);
+			forgive_checkpoint(c, &c->result.checkpoint[i]);
 }
 
 vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
@@ -205,7 +205,7 @@ vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
 		               .own = calloc(n, sizeof *w.own),
 		               .clear = calloc(n, sizeof *w.clear),
 		               .before = calloc(n, sizeof *w.before) };
-	bool        *clear = calloc((size_t)c->result.n_points + 1, sizeof *clear);
+	bool        *clear = calloc((size_t)c->result.n_checkpoints + 1, sizeof *clear);
 	if (w.own && w.clear && w.before && clear)
 		forgive_accumulated(c, &w, clear);
 	else

@@ -138,11 +138,11 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		if ((st = measure_against(s, p, NULL, &f, run->large.file != 0, &m, err)))
 			return st;
 		if (s->own)
-			memcpy(s->own[p - s->c->result.point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] },
-			       sizeof *s->own);
+			memcpy(s->own[p - s->c->result.checkpoint],
+			       (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
 		else {
 			vn_floor_set(p, &m);
-			s->worst[p - s->c->result.point] = m.worst_nmse_token;
+			s->worst[p - s->c->result.checkpoint] = m.worst_nmse_token;
 			return vn_floor_channels_keep(s->c, p, 0, &f, err);
 		}
 	}
@@ -167,7 +167,8 @@ static vn_status measure_made(floor_pass *s, vn_error *err)
 	vn_status st = VN_OK;
 	for (int i = 0; i < s->e[0].n_out; i++)
 		for (int at = s->point[s->e[0].out[i].value]; !st && at >= 0; at = s->next[at])
-			st = measure_point(s, &s->c->result.point[at], &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
+			st = measure_point(s, &s->c->result.checkpoint[at], &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL,
+			                   err);
 	if (s->e[0].n_out)
 		vn_recording_forget(s->c->opened.ref);
 	return st;
@@ -183,9 +184,9 @@ static int choose_taps(floor_pass *s, int step)
 	memset(s->want, 0, (size_t)plan->n_values * sizeof *s->want);
 	for (int v = 0; v < plan->n_values; v++)
 		s->point[v] = -1;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const int root = c->result.point[i].step == step && c->result.point[i].m.n
-		                     ? vn_names_root(names, c->result.point[i].name)
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const int root = c->result.checkpoint[i].step == step && c->result.checkpoint[i].m.n
+		                     ? vn_names_root(names, c->result.checkpoint[i].name)
 		                     : -1;
 		if (root < 0)
 			continue;
@@ -322,7 +323,7 @@ static vn_status run_all(floor_pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	vn_policy      of_ref, fine;
-	double(*own)[2] = calloc((size_t)c->result.n_points + 1, sizeof *own);
+	double(*own)[2] = calloc((size_t)c->result.n_checkpoints + 1, sizeof *own);
 	vn_status st;
 
 	if (!own)
@@ -356,9 +357,9 @@ vn_status vn_floor_run(vn_comparison *c, vn_error *err)
 		goto done;
 	s.want = malloc((size_t)plan->n_values * sizeof *s.want);
 	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
-	s.next = malloc(((size_t)c->result.n_points + 1) * sizeof *s.next);
-	s.worst = malloc(((size_t)c->result.n_points + 1) * sizeof *s.worst);
-	for (int i = 0; s.worst && i < c->result.n_points; i++)
+	s.next = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *s.next);
+	s.worst = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *s.worst);
+	for (int i = 0; s.worst && i < c->result.n_checkpoints; i++)
 		s.worst[i] = -1;
 	if (!s.want || !s.point || !s.next || !s.worst) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");

@@ -29,9 +29,9 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
 		const int point = captured_point(p, i, root);
-		if (point < 0 || p->c->result.point[point].replay.recorder_fault)
+		if (point < 0 || p->c->result.checkpoint[point].replay.recorder_fault)
 			return VN_HELD_NOT;
-		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, p->c->result.point[point].cand)->shape;
+		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, p->c->result.checkpoint[point].cand)->shape;
 		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);
 		if (!vn_shape_equal(&some, is))
 			return VN_HELD_NOT;
@@ -62,7 +62,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
 		const vn_step       *s = &p->step[i];
-		const vn_checkpoint *k = &p->c->result.point[captured_point(p, i, root)];
+		const vn_checkpoint *k = &p->c->result.checkpoint[captured_point(p, i, root)];
 		const size_t         n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
 		unsigned char       *own;
 		vn_tensor            t;
@@ -91,7 +91,7 @@ static void forget_checkpoint(vn_recompute *p)
 		}
 	}
 	if (p->at >= 0 && !p->own)
-		vn_recording_release(p->c->opened.cand, p->c->result.point[p->at].cand);
+		vn_recording_release(p->c->opened.cand, p->c->result.checkpoint[p->at].cand);
 	free(p->own);
 	p->own = NULL;
 	p->at = -1;
@@ -115,7 +115,7 @@ int64_t vn_recompute_row(const vn_recompute *p, int i)
 
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->result.point[p->at];
+	const vn_checkpoint *k = &p->c->result.checkpoint[p->at];
 	const vn_value      *v = &p->site.plan->value[p->site.target];
 	const vn_step       *s = &p->step[p->when];
 	unsigned char       *sorted;
@@ -186,7 +186,7 @@ static bool steps_follow(const vn_recompute *p, int upto)
 
 vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->result.point[point];
+	const vn_checkpoint *k = &p->c->result.checkpoint[point];
 	const int            root = vn_names_root(&p->names, k->name);
 
 	forget_checkpoint(p);
@@ -204,7 +204,7 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	p->site.n_span = 0;
 	p->narrow = true;
 	memset(p->seen, 0, (size_t)p->site.plan->n_nodes);
-	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, p->c->result.point[point].ref));
+	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, p->c->result.checkpoint[point].ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
 	return take_candidate(p, err);
 }
@@ -229,11 +229,12 @@ static void find_points(vn_recompute *p)
 
 	for (size_t i = 0; i < (size_t)p->n_steps * values; i++)
 		p->point[i] = -1;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const int root = c->result.point[i].m.n ? vn_names_root(&p->names, c->result.point[i].name) : -1;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const int root = c->result.checkpoint[i].m.n ? vn_names_root(&p->names, c->result.checkpoint[i].name) : -1;
 		for (int s = 0; root >= 0 && s < p->n_steps; s++) {
 			int *at = &p->point[(size_t)s * values + (size_t)root];
-			if (p->step[s].number == c->result.point[i].step && (*at < 0 || c->result.point[*at].status != VN_OUTSIDE))
+			if (p->step[s].number == c->result.checkpoint[i].step &&
+			    (*at < 0 || c->result.checkpoint[*at].status != VN_OUTSIDE))
 				*at = i;
 		}
 	}

@@ -53,14 +53,15 @@ static bool is_recorded(const row_check *l, int root)
 	const vn_shape  all = vn_value_shape(v, l->tokens, l->tokens);
 
 	return l->point[root] >= 0 && v->state < 0 && v->rank > 0 && v->size[0] == VN_T &&
-	       vn_shape_equal(&vn_recording_entry(l->c->opened.ref, l->c->result.point[l->point[root]].ref)->shape, &all);
+	       vn_shape_equal(&vn_recording_entry(l->c->opened.ref, l->c->result.checkpoint[l->point[root]].ref)->shape,
+	                      &all);
 }
 
 /* Reads tokens [from, from + n) of a recorded value into to (n, row). */
 static vn_status read_rows(const row_check *l, int root, int64_t from, int64_t n, float *to, vn_error *err)
 {
 	const int64_t row = vn_value_row(&l->plan->value[root]);
-	const int     entry = l->c->result.point[l->point[root]].ref;
+	const int     entry = l->c->result.checkpoint[l->point[root]].ref;
 	vn_tensor     t;
 	vn_status     st = vn_entry_tensor(l->c->opened.ref, entry, &t, err);
 
@@ -71,7 +72,7 @@ static vn_status read_rows(const row_check *l, int root, int64_t from, int64_t n
 
 static void release_entry(const row_check *l, int root)
 {
-	vn_recording_release(l->c->opened.ref, l->c->result.point[l->point[root]].ref);
+	vn_recording_release(l->c->opened.ref, l->c->result.checkpoint[l->point[root]].ref);
 }
 
 /* ---- computed numbers ------------------------------------------------------------------------ */
@@ -185,7 +186,7 @@ static void choose_rows(row_check *l, int64_t worst)
 static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_error *err)
 {
 	const int64_t   row = vn_value_row(&l->plan->value[root]);
-	const int       entry = l->c->result.point[l->point[root]].ref;
+	const int       entry = l->c->result.checkpoint[l->point[root]].ref;
 	const vn_entry *e = vn_recording_entry(l->c->opened.ref, entry);
 	float          *is = NULL, *want = malloc((size_t)(l->n * row) * sizeof *want + 1);
 	vn_measured     m;
@@ -223,8 +224,8 @@ static vn_status check_all(row_check *l, const vn_names *names, const int64_t *w
 	vn_status      st = VN_OK;
 
 	*agrees = true;
-	for (int i = 0; !st && *agrees && i < c->result.n_points; i++) {
-		const int root = c->result.point[i].m.n ? vn_names_root(names, c->result.point[i].name) : -1;
+	for (int i = 0; !st && *agrees && i < c->result.n_checkpoints; i++) {
+		const int root = c->result.checkpoint[i].m.n ? vn_names_root(names, c->result.checkpoint[i].name) : -1;
 		if (root < 0)
 			continue;
 		l->point[root] = i;
@@ -261,8 +262,8 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy o
 		return no_memory(err);
 	for (int v = 0; v < l.plan->n_values; v++)
 		l.point[v] = -1;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const int root = c->result.point[i].m.n ? vn_names_root(names, c->result.point[i].name) : -1;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const int root = c->result.checkpoint[i].m.n ? vn_names_root(names, c->result.checkpoint[i].name) : -1;
 		if (root >= 0)
 			l.point[root] = i;
 	}

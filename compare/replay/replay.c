@@ -27,15 +27,16 @@ static void find_points(vn_replay *r)
 		r->want[v] = r->last[v] = false;
 		r->error[v] = (double)NAN;
 	}
-	for (int i = 0; i < c->result.n_points; i++) {
-		const int root = c->result.point[i].step == r->step->number && c->result.point[i].m.n
-		                     ? vn_names_root(&r->names, c->result.point[i].name)
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const int root = c->result.checkpoint[i].step == r->step->number && c->result.checkpoint[i].m.n
+		                     ? vn_names_root(&r->names, c->result.checkpoint[i].name)
 		                     : -1;
-		if (root < 0 || (r->point[root] >= 0 && c->result.point[r->point[root]].status == VN_OUTSIDE))
+		if (root < 0 || (r->point[root] >= 0 && c->result.checkpoint[r->point[root]].status == VN_OUTSIDE))
 			continue;
 		r->point[root] = i; /* if a value has two names, the one outside counts */
 		r->want[root] = true;
-		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, c->result.point[i].cand), r->step->rows);
+		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, c->result.checkpoint[i].cand),
+		                                    r->step->rows);
 	}
 }
 
@@ -74,11 +75,11 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 	const vn_status st = vn_find_overflows(c, err);
 	if (st || !c->result.replayed)
 		return st;
-	int *list = malloc(((size_t)c->result.n_points + 1) * sizeof *list);
+	int *list = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *list);
 	if (!list)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
-	for (int i = 0; i < c->result.n_points; i++) {
-		vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
 		/* A checkpoint that could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.charged_to < 0) || p->overflow.reached > 0
 		                        : p->origin;
@@ -190,8 +191,8 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 
 static bool any_fails(const vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].fails)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].fails)
 			return true;
 	return false;
 }

@@ -149,7 +149,7 @@ static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 {
 	const vn_shape  whole = vn_replay_shape(r, value);
-	const vn_entry *e = vn_recording_entry(r->c->opened.cand, r->c->result.point[r->point[value]].cand);
+	const vn_entry *e = vn_recording_entry(r->c->opened.cand, r->c->result.checkpoint[r->point[value]].cand);
 	vn_saved       *s;
 	vn_status       st;
 
@@ -169,8 +169,8 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point]) &&
-	       !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.charged_to < 0;
+	return point >= 0 && r->c->result.checkpoint[point].replayed && vn_local_beyond(&r->c->result.checkpoint[point]) &&
+	       !vn_local_is_order(&r->c->result.checkpoint[point]) && r->c->result.checkpoint[point].replay.charged_to < 0;
 }
 
 /* right: which of the wrong outputs are right now. *n: their number. */
@@ -183,7 +183,7 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 		right[i] = false;
 		if (!wrong[i])
 			continue;
-		vn_checkpoint p = r->c->result.point[r->point[m->value]];
+		vn_checkpoint p = r->c->result.checkpoint[r->point[m->value]];
 		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_in_order ? p.replay.columns : VN_COLUMNS_SAME,
 		                       &p, err);
 		*n += right[i] = !vn_local_beyond(&p);
@@ -238,14 +238,14 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 			continue;
 		const vn_saved *v = &r->saved[s->which[i]];
 		first = v->point;
-		r->c->result.point[v->point].replay.recorder_fault = true;
+		r->c->result.checkpoint[v->point].replay.recorder_fault = true;
 		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
-			r->c->result.point[v->through[t]].replay.recorder_fault = true;
+			r->c->result.checkpoint[v->through[t]].replay.recorder_fault = true;
 		drop_saved(r, s->which[i]); /* from here on, the correct content is in place */
 	}
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
+			r->c->result.checkpoint[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
 }
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
@@ -273,8 +273,8 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
  * nothing would be outside. */
 static int replaced_by(const vn_replay *r, int root)
 {
-	for (int i = 0; i < r->c->result.n_points; i++) {
-		const vn_checkpoint *p = &r->c->result.point[i];
+	for (int i = 0; i < r->c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->c->result.checkpoint[i];
 		if (p->overwritten && p->fails && p->step == r->step->number &&
 		    vn_names_root(&r->names, p->overwritten) == root)
 			return i;
@@ -300,7 +300,7 @@ static vn_status put_inputs(vn_replay *r, int k, const int by[VN_MAX_IN], bool r
 	for (int i = 0; !st && i < r->plan->node[k].n_in; i++) {
 		const int root = vn_plan_root(r->plan, r->plan->node[k].in[i]);
 		if (by[i] >= 0)
-			st = vn_replay_take_from(r, root, &r->c->result.point[replaced ? by[i] : r->point[root]], err);
+			st = vn_replay_take_from(r, root, &r->c->result.checkpoint[replaced ? by[i] : r->point[root]], err);
 	}
 	return st ? st : vn_replay_run_node(r, k, err);
 }
@@ -321,6 +321,6 @@ vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err)
 		first = first < 0 ? by[i] : first;
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->result.point[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
+			r->c->result.checkpoint[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
 	return put_inputs(r, k, by, false, err);
 }

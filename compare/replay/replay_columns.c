@@ -93,7 +93,7 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 	*right = true;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i], *fine = NULL;
-		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
+		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.checkpoint[r->point[m->value]] : NULL;
 		const int64_t         width = m->shape.rank ? m->shape.dim[m->shape.rank - 1] : 0;
 		bool                  yes = false;
 		for (int f = 0; f < r->e[VN_REPLAY_FINE].n_out; f++)
@@ -118,7 +118,7 @@ static vn_checkpoint *in_order(const vn_replay *r, int k, int input, int *root)
 {
 	*root = vn_plan_root(r->plan, r->plan->node[k].in[input]);
 	const int point = *root < 0 ? -1 : r->point[*root];
-	return point >= 0 && r->c->result.point[point].replay.columns ? &r->c->result.point[point] : NULL;
+	return point >= 0 && r->c->result.checkpoint[point].replay.columns ? &r->c->result.checkpoint[point] : NULL;
 }
 
 /* Measures node k's outputs again on the inputs as they are now. */
@@ -128,7 +128,7 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
-		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
+		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.checkpoint[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;
 		const vn_column_order order = p->replay.wrong_in_order ? p->replay.columns : VN_COLUMNS_SAME;
@@ -148,8 +148,8 @@ static bool is_right(const vn_replay *r, int k)
 {
 	for (int i = 0; i < r->plan->node[k].n_out; i++) {
 		const int value = r->plan->node[k].out[i], point = value < 0 ? -1 : r->point[vn_plan_root(r->plan, value)];
-		if (point >= 0 && r->c->result.point[point].replayed &&
-		    (vn_local_beyond(&r->c->result.point[point]) || r->c->result.point[point].replay.columns))
+		if (point >= 0 && r->c->result.checkpoint[point].replayed &&
+		    (vn_local_beyond(&r->c->result.checkpoint[point]) || r->c->result.checkpoint[point].replay.columns))
 			return false;
 	}
 	return true;
@@ -179,7 +179,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < node->n_in; i++)
 		if (was[i] && assumed_order(r, vn_plan_root(r->plan, node->in[i])) == was[i]) {
 			root = vn_plan_root(r->plan, node->in[i]);
-			r->c->result.point[r->point[root]].replay.columns = was[i];
+			r->c->result.checkpoint[r->point[root]].replay.columns = was[i];
 			st = vn_replay_take(r, root, err);
 			back = true;
 		}
@@ -206,8 +206,8 @@ bool vn_replay_columns_again(const vn_replay *r, vn_column_order next[VN_N_POINT
 {
 	bool again = false;
 
-	for (int i = 0; i < r->c->result.n_points; i++) {
-		const vn_checkpoint *p = &r->c->result.point[i];
+	for (int i = 0; i < r->c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->c->result.checkpoint[i];
 		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name)
 		                                                                         : -1;
 		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed_order(r, root))

@@ -168,7 +168,7 @@ vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, v
 
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 {
-	return vn_replay_take_from(r, value, &r->c->result.point[r->point[value]], err);
+	return vn_replay_take_from(r, value, &r->c->result.checkpoint[r->point[value]], err);
 }
 
 /* Where the candidate's rounded numbers were captured, their bits are known. Elsewhere a few are

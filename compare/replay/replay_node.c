@@ -12,7 +12,7 @@
 static vn_checkpoint *point_of(const vn_replay *r, const vn_node_output *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->result.point[point].replayed ? &r->c->result.point[point] : NULL;
+	return point >= 0 && r->c->result.checkpoint[point].replayed ? &r->c->result.checkpoint[point] : NULL;
 }
 
 static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
@@ -20,7 +20,7 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
-		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
+		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.checkpoint[r->point[m->value]] : NULL;
 		if (!p || !vn_replay_made(&r->e[VN_REPLAY_FINE], m->value) ||
 		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape) ||
 		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
@@ -53,7 +53,8 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 		const vn_node *node = &r->plan->node[r->plan->value[cell % values].node];
 		for (int k = 0; cell / values == (size_t)r->at && k < node->n_in; k++) {
 			const int      value = vn_plan_root(r->plan, node->in[k]), point = r->point[value];
-			vn_checkpoint *q = point >= 0 && vn_trace_kept(&r->trace, r->at, value) ? &r->c->result.point[point] : NULL;
+			vn_checkpoint *q = point >= 0 && vn_trace_kept(&r->trace, r->at, value) ? &r->c->result.checkpoint[point]
+			                                                                        : NULL;
 			if (!q || !q->fails || !q->replayed || !vn_local_beyond(q) || q->replay.charged_to >= 0)
 				continue;
 			first = first ? first : q;
@@ -69,7 +70,7 @@ static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
 {
 	for (int i = 0; i < r->n_saved; i++)
 		for (int j = 0; input && j < r->plan->node[k].n_in; j++)
-			if (&r->c->result.point[r->saved[i].point] == input &&
+			if (&r->c->result.checkpoint[r->saved[i].point] == input &&
 			    vn_plan_root(r->plan, r->plan->node[k].in[j]) == r->saved[i].value)
 				return true;
 	return false;
@@ -89,7 +90,7 @@ static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 		return false;
 	if (n == 1)
 		unknown->replay.recorder_fault = true;
-	p->replay.charged_to = (int)(first - r->c->result.point);
+	p->replay.charged_to = (int)(first - r->c->result.checkpoint);
 	return true;
 }
 
@@ -116,7 +117,7 @@ static vn_status charge_node(vn_replay *r, int k, vn_error *err)
  * it. */
 static vn_status put_back(vn_replay *r, int value, vn_error *err)
 {
-	const vn_checkpoint *p = r->point[value] >= 0 ? &r->c->result.point[r->point[value]] : NULL;
+	const vn_checkpoint *p = r->point[value] >= 0 ? &r->c->result.checkpoint[r->point[value]] : NULL;
 
 	r->error[value] = (double)NAN;
 	if (!p || !p->replayed || vn_replay_no_place(r->plan, value))

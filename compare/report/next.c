@@ -59,9 +59,9 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 {
 	char name[VN_NAME_MAX + 24];
 
-	if (vn_recording_ranks(c->opened.cand) || c->result.point[point].cand < 0)
+	if (vn_recording_ranks(c->opened.cand) || c->result.checkpoint[point].cand < 0)
 		return;
-	name_of(&c->result.point[point], name);
+	name_of(&c->result.checkpoint[point], name);
 	add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
 }
 
@@ -74,10 +74,10 @@ static bool injection_of(const vn_comparison *c, const vn_explanation *x, inject
 {
 	const vn_hypothesis *h = &x->by[0];
 
-	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.point[x->point].step)
+	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.checkpoint[x->checkpoint].step)
 		return false;
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	const char    *name = c->result.point[x->point].name;
+	const char    *name = c->result.checkpoint[x->checkpoint].name;
 	const int      v = vn_plan_find(p, name);
 	if (!h->recorder_fault && v >= 0 && p->value[vn_plan_root(p, v)].node != h->node)
 		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
@@ -162,8 +162,8 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 /* The checkpoint where the error starts, or else the first of another shape; -1: none. */
 static int worth_a_look(const vn_comparison *c)
 {
-	for (int i = 0; c->result.first < 0 && i < c->result.n_points; i++)
-		if (c->result.point[i].status == VN_MISSHAPEN)
+	for (int i = 0; c->result.first < 0 && i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].status == VN_MISSHAPEN)
 			return i;
 	return c->result.first;
 }

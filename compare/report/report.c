@@ -31,8 +31,8 @@ int vn_first_failure(const vn_comparison *c)
 {
 	if (c->result.first >= 0)
 		return c->result.first;
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].fails)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].fails)
 			return i;
 	return -1;
 }

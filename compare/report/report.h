@@ -28,7 +28,7 @@ typedef struct vn_report_options {
 
 /* One measured checkpoint in full. */
 typedef struct vn_report_detail {
-	int             point;
+	int             checkpoint;
 	int             n_around;                    /* neighbours along the last axis, including the worst element */
 	int64_t         around_at;                   /* index of the first neighbour along that axis */
 	double          around[2][VN_AROUND_VALUES]; /* [0] reference, [1] candidate */

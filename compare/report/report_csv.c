@@ -48,7 +48,7 @@ static void print_shape(FILE *out, const vn_shape *s)
 
 static void print_row(const vn_comparison *c, int point, FILE *out)
 {
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint *p = &c->result.checkpoint[point];
 	char                 label[VN_LABEL], words[VN_WORDS];
 	double               ratio = NAN;
 	const bool           has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
@@ -76,7 +76,7 @@ vn_status vn_report_csv(const vn_comparison *c, const vn_story *s, const vn_repo
 {
 	(void)s, (void)o, (void)err;
 	print_head(out);
-	for (int i = 0; i < c->result.n_points; i++)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		print_row(c, i, out);
 	return VN_OK;
 }

@@ -38,7 +38,7 @@ static void print_inputs(FILE *out, const vn_comparison *c, const vn_report_deta
 	else if (d->n_input == 0)
 		fprintf(out, "none of them was compared\n");
 	for (int i = 0; i < d->n_input; i++) {
-		const vn_checkpoint *k = &c->result.point[d->input[i]];
+		const vn_checkpoint *k = &c->result.checkpoint[d->input[i]];
 		if (i)
 			fprintf(out, "  %-14s ", "");
 		fprintf(out, "%s: %s nmse ", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits", vn_label(k, label));
@@ -96,11 +96,11 @@ static void recorded_at(FILE *out, const vn_entry *ref, const vn_entry *cand)
 
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out)
 {
-	const vn_checkpoint *k = &c->result.point[x->point];
+	const vn_checkpoint *k = &c->result.checkpoint[x->checkpoint];
 	const vn_entry *r = vn_recording_entry(c->opened.ref, k->ref), *d = vn_recording_entry(c->opened.cand, k->cand);
-	const char     *title = x->point != c->result.first ? k->origin ? "origin" : "also outside"
-	                        : k->origin                 ? "first divergence and origin"
-	                                                    : "first divergence";
+	const char     *title = x->checkpoint != c->result.first ? k->origin ? "origin" : "also outside"
+	                        : k->origin                      ? "first divergence and origin"
+	                                                         : "first divergence";
 	char            label[VN_LABEL], shape[VN_SHAPE_TEXT], words[VN_WORDS];
 	fprintf(out, "%s%s: %s%s", VN_BOLD(colour), title, vn_label(k, label), VN_COLOUR_OFF(colour));
 	if (k->layer >= 0)
@@ -136,7 +136,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 	if (k->replayed)
 		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
 	print_products(out, c, k);
-	print_explained(out, c, x->point);
+	print_explained(out, c, x->checkpoint);
 	fprintf(out, "  %-14s %s\n", "neighbours", x->around_where);
 	print_values(out, "reference", x, 0);
 	print_values(out, "candidate", x, 1);

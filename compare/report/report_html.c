@@ -36,7 +36,7 @@ static void print_origins(const vn_comparison *c, FILE *out)
 	fprintf(out, "<dt>%s</dt><dd>", c->result.n_origins > 1 ? "origins" : "origin");
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		fputs(i ? ", " : "", out);
-		name_of(&c->result.point[c->result.origins[i]], out);
+		name_of(&c->result.checkpoint[c->result.origins[i]], out);
 	}
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
@@ -57,7 +57,7 @@ static void print_titled(const vn_comparison *c, const char *title, int most,
 static void print_beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char                    text[VN_WORDS];
-	const vn_checkpoint    *p = &c->result.point[first];
+	const vn_checkpoint    *p = &c->result.checkpoint[first];
 	const vn_report_detail *x = vn_story_find(s, first);
 	fprintf(out, "<dt>%s</dt><dd>", c->result.first >= 0 ? "first divergence" : "first finding");
 	name_of(p, out);

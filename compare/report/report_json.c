@@ -141,7 +141,8 @@ static json_t *replayed_json(const vn_comparison *c, const vn_checkpoint *p)
 	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_in_order));
 	json_object_set_new(j, "operation_wrong", json_boolean(vn_local_beyond(p)));
 	json_object_set_new(j, "fault_at",
-	                    p->replay.charged_to >= 0 ? vn_json_name(&c->result.point[p->replay.charged_to]) : json_null());
+	                    p->replay.charged_to >= 0 ? vn_json_name(&c->result.checkpoint[p->replay.charged_to])
+	                                              : json_null());
 	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
 	vn_json_put_real(j, "gain", p->replay.gain, flags);
 	json_object_set_new(j, "gemm", products_json(c, p));
@@ -227,11 +228,11 @@ static json_t *pools_json(const vn_comparison *c)
 		const vn_pooled_logits *g = &c->result.pooled_logits[i];
 		json_array_append_new(a,
 		                      json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name),
-		                                "steps", g->n, "first", c->result.point[g->first].step, "last",
-		                                c->result.point[g->last].step, "metrics", of_scores(g->value), "floor",
+		                                "steps", g->n, "first", c->result.checkpoint[g->first].step, "last",
+		                                c->result.checkpoint[g->last].step, "metrics", of_scores(g->value), "floor",
 		                                isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
 		                                "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
-		                                "worst", vn_json_name(&c->result.point[g->worst])));
+		                                "worst", vn_json_name(&c->result.checkpoint[g->worst])));
 	}
 	return a;
 }
@@ -301,9 +302,9 @@ static json_t *head_json(const vn_comparison *c, const vn_report_options *o)
 	                                : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "known"
 	                                                                                             : "within"));
 	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
-	json_object_set_new(j, "first_divergence", first >= 0 ? vn_json_name(&c->result.point[first]) : json_null());
+	json_object_set_new(j, "first_divergence", first >= 0 ? vn_json_name(&c->result.checkpoint[first]) : json_null());
 	for (int i = 0; i < c->result.n_origins; i++)
-		json_array_append_new(origins, vn_json_name(&c->result.point[c->result.origins[i]]));
+		json_array_append_new(origins, vn_json_name(&c->result.checkpoint[c->result.origins[i]]));
 	json_object_set_new(j, "origins", origins);
 	if (c->result.why)
 		json_object_set_new(j, "explanations", vn_json_explanations(c));
@@ -380,8 +381,8 @@ static bool put_checkpoints(FILE *out, const vn_comparison *c, const vn_page_sha
 	bool good = true;
 
 	fputs(",\"checkpoints\": [", out);
-	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (page && is_brief(p, i, &failed))
 			continue;
 		fputs(n++ ? ",\n" : "\n", out);
@@ -398,10 +399,10 @@ static bool put_rows(FILE *out, const vn_comparison *c, const vn_page_shared *pa
 	bool good = true;
 
 	fputs("\"rows\": [", out);
-	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_points; i++)
-		if (is_brief(&c->result.point[i], i, &failed)) {
+	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_checkpoints; i++)
+		if (is_brief(&c->result.checkpoint[i], i, &failed)) {
 			fputs(n++ ? ",\n" : "\n", out);
-			good = vn_page_row(page, c, &c->result.point[i], i, out);
+			good = vn_page_row(page, c, &c->result.checkpoint[i], i, out);
 		}
 	fputs("\n],\n", out);
 	return good;

@@ -48,8 +48,8 @@ static json_t *inputs_json(const vn_comparison *c, const vn_report_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
-		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&c->result.point[d->input[i]]), "status",
-		                                   vn_status_word_text(c->result.point[d->input[i]].status)));
+		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&c->result.checkpoint[d->input[i]]),
+		                                   "status", vn_status_word_text(c->result.checkpoint[d->input[i]].status)));
 	return a;
 }
 
@@ -108,7 +108,7 @@ static json_t *profile_json(const vn_profile *p)
 
 json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 {
-	const vn_checkpoint *p = &c->result.point[x->point];
+	const vn_checkpoint *p = &c->result.checkpoint[x->checkpoint];
 	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
 	json_t         *j = json_object();
 	json_object_set_new(j, "name", vn_json_name(p));

@@ -45,7 +45,7 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 	vn_lines more = { 0 };
 
 	vn_say_explained_more(c, x, &more);
-	json_object_set_new(j, "checkpoint", vn_json_name(&c->result.point[x->point]));
+	json_object_set_new(j, "checkpoint", vn_json_name(&c->result.checkpoint[x->checkpoint]));
 	json_object_set_new(j, "words", vn_json_text(vn_say_explained(c, x, text)));
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
@@ -60,7 +60,7 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 		json_object_set_new(j, "separating_input", vn_json_text(x->separating_input));
 	if (x->same_answer_as >= 0)
 		json_object_set_new(j, "same_answer_as",
-		                    vn_json_name(&c->result.point[c->result.why->of[x->same_answer_as].point]));
+		                    vn_json_name(&c->result.checkpoint[c->result.why->of[x->same_answer_as].checkpoint]));
 	json_object_set_new(j, "error_shape", vn_json_lines(&x->error_shape));
 	vn_lines_free(&more);
 	return j;

@@ -52,9 +52,9 @@ static void print_properties(const vn_comparison *c, const vn_report_options *o,
 	print_property(out, "", "verdict", vn_say_verdict(c));
 	print_property(out, "", "summary", vn_say_counts(c, counts));
 	if (first >= 0)
-		print_property(out, "", "first_divergence", vn_label(&c->result.point[first], label));
+		print_property(out, "", "first_divergence", vn_label(&c->result.checkpoint[first], label));
 	for (int i = 0; i < c->result.n_origins; i++)
-		print_property(out, "", "origin", vn_label(&c->result.point[c->result.origins[i]], label));
+		print_property(out, "", "origin", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
 	print_property(out, "", "limits", c->request.limits->path);
 	print_property(out, "", "limits_chosen", o->limits_chosen);
 	char floor[sizeof c->result.floor_from + 64];
@@ -72,7 +72,7 @@ static void print_properties(const vn_comparison *c, const vn_report_options *o,
 /* Full details for one checkpoint that has them; for others only the checks they broke. */
 static vn_status failure_text(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
-	const vn_checkpoint    *p = &c->result.point[point];
+	const vn_checkpoint    *p = &c->result.checkpoint[point];
 	const vn_report_detail *x = vn_story_find(s, point);
 	char                   *text = NULL, words[VN_WORDS];
 	size_t                  n = 0;
@@ -113,7 +113,7 @@ static bool let_go(const vn_checkpoint *p)
 
 static vn_status print_testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint *p = &c->result.checkpoint[point];
 	char                 label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
 	vn_status            st = VN_OK;
 	if (p->layer >= 0)
@@ -175,10 +175,10 @@ static void print_counts(const vn_comparison *c, FILE *out)
 {
 	const bool strict = c->request.options->strict;
 	int        skipped = 0;
-	for (int i = 0; i < c->result.n_points; i++)
-		skipped += let_go(&c->result.point[i]);
-	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->result.n_points + strict,
-	        c->result.n_fails + (strict && c->result.warnings.n), skipped);
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		skipped += let_go(&c->result.checkpoint[i]);
+	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"",
+	        c->result.n_checkpoints + strict, c->result.n_fails + (strict && c->result.warnings.n), skipped);
 }
 
 vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
@@ -192,7 +192,7 @@ vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_re
 	print_counts(c, out);
 	fputs(">\n", out);
 	print_properties(c, o, out);
-	for (int i = 0; !st && i < c->result.n_points; i++)
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++)
 		st = print_testcase(c, s, i, out, err);
 	if (c->request.options->strict)
 		print_warnings(c, out);

@@ -71,7 +71,7 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 	      "|\n|---|--:|--:|--:|--:|--:|\n",
 	      out);
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
-		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
+		const vn_checkpoint *p = &c->result.checkpoint[c->result.origins[i]];
 		fputs("| ", out);
 		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
 		write_number(out, "%.3g", vn_local_shown(p), !isnan(vn_local_shown(p)));
@@ -105,7 +105,7 @@ static void print_origins(const vn_comparison *c, FILE *out)
 	fprintf(out, "- **%s** ", c->result.n_origins > 1 ? "Origins" : "Origin");
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		fputs(i ? ", " : "", out);
-		vn_markdown_code(out, vn_label(&c->result.point[c->result.origins[i]], label), SHOWN, 0);
+		vn_markdown_code(out, vn_label(&c->result.checkpoint[c->result.origins[i]], label), SHOWN, 0);
 	}
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
@@ -119,7 +119,7 @@ static void print_origins(const vn_comparison *c, FILE *out)
 static void print_beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char                    text[VN_WORDS], label[VN_LABEL];
-	const vn_checkpoint    *p = &c->result.point[first];
+	const vn_checkpoint    *p = &c->result.checkpoint[first];
 	const vn_report_detail *x = vn_story_find(s, first);
 	print_item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
@@ -190,8 +190,8 @@ static char *folded_text(const vn_comparison *c, const vn_report_detail *x, size
 		vn_report_full(c, x, false, to);
 	bool good = vn_text_close(to, &lines);
 	if (good && out) {
-		open_fold(out, x->point == c->result.first ? "First divergence" : "Origin",
-		          vn_label(&c->result.point[x->point], label));
+		open_fold(out, x->checkpoint == c->result.first ? "First divergence" : "Origin",
+		          vn_label(&c->result.checkpoint[x->checkpoint], label));
 		vn_markdown_fence(out, lines);
 		fputs("\n</details>\n\n", out);
 	}
@@ -207,10 +207,10 @@ static void print_details(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	size_t used = 0;
 	for (int i = 0; i < s->n; i++) {
-		const int point = s->detail[i].point;
+		const int point = s->detail[i].checkpoint;
 		size_t    n = 0;
-		char     *text = point == c->result.first || c->result.point[point].origin ? folded_text(c, &s->detail[i], &n)
-		                                                                           : NULL;
+		char *text = point == c->result.first || c->result.checkpoint[point].origin ? folded_text(c, &s->detail[i], &n)
+		                                                                            : NULL;
 		if (text && used + n < DETAIL_ROOM) {
 			used += n;
 			fwrite(text, 1, n, out);
@@ -286,14 +286,14 @@ static vn_status print_table(const vn_comparison *c, size_t room, FILE *out, vn_
 	if (left == 0)
 		return VN_OK;
 	fputs(head, out);
-	for (int i = 0; i < c->result.n_points; i++) {
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		char  *text = NULL;
 		size_t n = 0;
-		FILE  *to = c->result.point[i].fails ? open_memstream(&text, &n) : NULL;
-		if (!c->result.point[i].fails)
+		FILE  *to = c->result.checkpoint[i].fails ? open_memstream(&text, &n) : NULL;
+		if (!c->result.checkpoint[i].fails)
 			continue;
 		if (to)
-			print_row(c, &c->result.point[i], to);
+			print_row(c, &c->result.checkpoint[i], to);
 		if (!vn_text_close(to, &text))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 		used += n;

@@ -90,10 +90,10 @@ static bool has_floors(const vn_comparison *c)
 {
 	double ratio;
 	bool   measured = false;
-	for (int i = 0; i < c->result.n_points; i++) {
-		if (vn_ratio_of(c, &c->result.point[i], &ratio) && ratio > 0)
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		if (vn_ratio_of(c, &c->result.checkpoint[i], &ratio) && ratio > 0)
 			return true;
-		measured = measured || c->result.point[i].m.n;
+		measured = measured || c->result.checkpoint[i].m.n;
 	}
 	return !c->result.replayed || !measured;
 }
@@ -182,25 +182,25 @@ static void say_run(const page *p, int from, int to)
 	int                  first = -1, last = -1;
 	char                 label[VN_LABEL];
 	for (int i = from; i < to; i++)
-		if (c->result.point[i].layer >= 0) {
-			first = first < 0 || c->result.point[i].layer < first ? c->result.point[i].layer : first;
-			last = c->result.point[i].layer > last ? c->result.point[i].layer : last;
+		if (c->result.checkpoint[i].layer >= 0) {
+			first = first < 0 || c->result.checkpoint[i].layer < first ? c->result.checkpoint[i].layer : first;
+			last = c->result.checkpoint[i].layer > last ? c->result.checkpoint[i].layer : last;
 		}
 	if (to - from == 1) {
-		fprintf(p->out, "%s", vn_label(&c->result.point[from], label));
+		fprintf(p->out, "%s", vn_label(&c->result.checkpoint[from], label));
 		return;
 	}
-	if (c->result.point[from].step != c->result.point[to - 1].step)
-		fprintf(p->out, "steps %d-%d, ", c->result.point[from].step, c->result.point[to - 1].step);
-	else if (c->result.point[from].step > 0)
-		fprintf(p->out, "step %d, ", c->result.point[from].step);
+	if (c->result.checkpoint[from].step != c->result.checkpoint[to - 1].step)
+		fprintf(p->out, "steps %d-%d, ", c->result.checkpoint[from].step, c->result.checkpoint[to - 1].step);
+	else if (c->result.checkpoint[from].step > 0)
+		fprintf(p->out, "step %d, ", c->result.checkpoint[from].step);
 	if (first >= 0 && first == last)
 		fprintf(p->out, "layer %d: ", first);
 	else if (first >= 0)
 		fprintf(p->out, "layers %d-%d: ", first, last);
 	int n = 0;
 	for (int i = from; i < to; i++)
-		n += !is_absent(&c->result.point[i]);
+		n += !is_absent(&c->result.checkpoint[i]);
 	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
@@ -218,20 +218,20 @@ static void print_within(const page *p, int from, int to)
 	char                 label[VN_LABEL];
 	double               ratio;
 	for (int i = from; i < to; i++)
-		measured += !is_absent(&c->result.point[i]);
+		measured += !is_absent(&c->result.checkpoint[i]);
 	if (!measured)
 		return; /* said below the table */
-	while (is_absent(&c->result.point[from]))
+	while (is_absent(&c->result.checkpoint[from]))
 		from++;
-	while (is_absent(&c->result.point[to - 1]))
+	while (is_absent(&c->result.checkpoint[to - 1]))
 		to--;
 	for (int i = from; i < to; i++) {
-		const vn_checkpoint *k = &c->result.point[i];
+		const vn_checkpoint *k = &c->result.checkpoint[i];
 		unlimited += k->status == VN_UNLIMITED;
-		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->result.point[worst].m.value[VN_M_NMSE]))
+		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->result.checkpoint[worst].m.value[VN_M_NMSE]))
 			worst = i;
 	}
-	const vn_status_word word = unmeasured_status(&c->result.point[from]);
+	const vn_status_word word = unmeasured_status(&c->result.checkpoint[from]);
 	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_status_word_text(word), PLAIN(p));
 	say_run(p, from, to);
 	if (word != VN_WITHIN)
@@ -242,10 +242,10 @@ static void print_within(const page *p, int from, int to)
 	if (unlimited)
 		fprintf(p->out, ", %d of them without a limit", unlimited);
 	if (worst >= 0) {
-		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->result.point[worst].m.value[VN_M_NMSE]);
+		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->result.checkpoint[worst].m.value[VN_M_NMSE]);
 		if (to - from > 1)
-			fprintf(p->out, " at %s", vn_label(&c->result.point[worst], label));
-		if (vn_ratio_of(c, &c->result.point[worst], &ratio))
+			fprintf(p->out, " at %s", vn_label(&c->result.checkpoint[worst], label));
+		if (vn_ratio_of(c, &c->result.checkpoint[worst], &ratio))
 			fprintf(p->out, " (%.2g x floor)", ratio);
 		fputs(PLAIN(p), p->out);
 	}
@@ -254,7 +254,7 @@ static void print_within(const page *p, int from, int to)
 
 static bool is_quiet(const page *p, int i)
 {
-	const vn_checkpoint *k = &p->c->result.point[i];
+	const vn_checkpoint *k = &p->c->result.checkpoint[i];
 	return !p->o->all && !k->fails &&
 	       (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED ||
 	        unmeasured_status(k) != VN_WITHIN || is_absent(k));
@@ -267,10 +267,10 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	const vn_comparison *c = p->c;
 	const char          *said[POINTS_NAMED];
 	int                  n = 0, points = 0;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const char *point = vn_point_of(&c->result.point[i]);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const char *point = vn_point_of(&c->result.checkpoint[i]);
 		bool        again = false;
-		if (!is_absent(&c->result.point[i]) || c->result.point[i].status != status)
+		if (!is_absent(&c->result.checkpoint[i]) || c->result.checkpoint[i].status != status)
 			continue;
 		n++;
 		for (int k = 0; k < points && k < POINTS_NAMED; k++)
@@ -293,18 +293,18 @@ static void print_table(const page *p)
 	fprintf(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
 	        p->floors ? "   x floor" : "", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
 	        p->o->all ? "  max rel  " : "", "token cos", "limit broken", PLAIN(p));
-	for (int i = 0; i < c->result.n_points;) {
+	for (int i = 0; i < c->result.n_checkpoints;) {
 		int j = i;
 		/* One line for a run of checkpoints within their limits, separately for the prompt and
 		 * for later steps. */
-		while (j < c->result.n_points && is_quiet(p, j) &&
-		       (c->result.point[j].step > 0) == (c->result.point[i].step > 0) &&
-		       unmeasured_status(&c->result.point[j]) == unmeasured_status(&c->result.point[i]))
+		while (j < c->result.n_checkpoints && is_quiet(p, j) &&
+		       (c->result.checkpoint[j].step > 0) == (c->result.checkpoint[i].step > 0) &&
+		       unmeasured_status(&c->result.checkpoint[j]) == unmeasured_status(&c->result.checkpoint[i]))
 			j++;
 		if (j > i)
 			print_within(p, i, j);
 		else
-			print_row(p, &c->result.point[j++]);
+			print_row(p, &c->result.checkpoint[j++]);
 		i = j;
 	}
 	say_absent(p, VN_MISSING, "candidate");
@@ -324,8 +324,8 @@ static void print_findings(const page *p)
 {
 	const vn_comparison *c = p->c;
 	int                  missing = 0, extra = 0, not_run = 0;
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *k = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *k = &c->result.checkpoint[i];
 		not_run += k->fails && k->not_run;
 		missing += k->fails && k->status == VN_MISSING && !k->not_run;
 		extra += k->fails && k->status == VN_EXTRA;
@@ -360,7 +360,7 @@ static void print_verdict(const page *p)
 static bool operations_are_wrong(const vn_comparison *c)
 {
 	for (int i = 0; i < c->result.n_origins; i++) {
-		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
+		const vn_checkpoint *p = &c->result.checkpoint[c->result.origins[i]];
 		if (p->replay.recorder_fault || vn_local_is_order(p))
 			return false;
 	}
@@ -375,7 +375,7 @@ static void origins_line(const page *p)
 		return;
 	fprintf(p->out, "%-10s", "origins");
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++)
-		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->result.point[c->result.origins[i]], label));
+		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
 	if (c->result.n_origins > NAMED)
 		fprintf(p->out, " and %d more", c->result.n_origins - NAMED);
 	if (operations_are_wrong(c))
@@ -402,7 +402,7 @@ static void first_screen(const page *p)
 	const int            first = vn_first_failure(c);
 	char                 label[VN_LABEL], words[VN_WORDS];
 	if (first >= 0) {
-		const vn_checkpoint    *k = &c->result.point[first];
+		const vn_checkpoint    *k = &c->result.checkpoint[first];
 		const vn_report_detail *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
 		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_say_failure(k, words));
@@ -427,9 +427,9 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	char label[VN_LABEL];
 
 	(void)err;
-	for (int i = 0; i < c->result.n_points; i++)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (!is_quiet(&p, i)) {
-			const int n = (int)strlen(vn_label(&c->result.point[i], label));
+			const int n = (int)strlen(vn_label(&c->result.checkpoint[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
 	const bool short_one = c->result.within && vn_first_failure(c) < 0 && !c->result.n_origins;
@@ -438,12 +438,12 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	print_head(&p);
 	print_table(&p);
 	for (int i = 0; i < s->n && i <= DETAILS; i++)
-		if (s->detail[i].point == c->result.first || c->result.point[s->detail[i].point].origin)
+		if (s->detail[i].checkpoint == c->result.first || c->result.checkpoint[s->detail[i].checkpoint].origin)
 			vn_report_full(c, &s->detail[i], o->colour, out);
 	if (c->result.n_origins > DETAILS) {
 		fprintf(out, "more origins:");
 		for (int i = DETAILS; i < c->result.n_origins; i++)
-			fprintf(out, " %s", vn_label(&c->result.point[c->result.origins[i]], label));
+			fprintf(out, " %s", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
 		fputs("\n\n", out);
 	}
 	print_findings(&p);

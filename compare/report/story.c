@@ -114,11 +114,11 @@ static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t 
 
 static vn_status read_inputs(const vn_comparison *c, int *room, vn_report_detail *d, vn_error *err)
 {
-	d->n_input = vn_inputs_of(c, d->point, room, c->result.n_points);
+	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.n_checkpoints);
 	if (d->n_input <= 0)
 		return VN_OK;
 	if (!(d->input = malloc((size_t)d->n_input * sizeof *d->input)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %s", c->result.point[d->point].name);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %s", c->result.checkpoint[d->checkpoint].name);
 	memcpy(d->input, room, (size_t)d->n_input * sizeof *d->input);
 	return VN_OK;
 }
@@ -157,11 +157,11 @@ static void say_around(const vn_recording *r, const vn_entry *e, vn_report_detai
 
 static vn_status add_detail(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.point[point];
+	const vn_checkpoint *p = &c->result.checkpoint[point];
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
 	vn_report_detail    *d = &s->detail[s->n++];
 	vn_status            st;
-	d->point = point;
+	d->checkpoint = point;
 	const int64_t from = place_worst(p, &e->shape, d);
 	if ((st = read_numbers(c, p, from, d, err)) || (st = read_inputs(c, room, d, err)))
 		return st;
@@ -183,7 +183,7 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 	memset(s, 0, sizeof *s);
 	if (c->result.first < 0 || most < 1)
 		return VN_OK;
-	int *room = malloc((size_t)c->result.n_points * sizeof *room);
+	int *room = malloc((size_t)c->result.n_checkpoints * sizeof *room);
 	if (!room || !(s->detail = calloc((size_t)most, sizeof *s->detail)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
 	else
@@ -191,8 +191,8 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 	for (int i = 0; !st && i < c->result.n_origins && s->n < most; i++)
 		if (c->result.origins[i] != c->result.first)
 			st = add_detail(c, c->result.origins[i], room, s, err);
-	for (int i = 0; !st && i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->status != VN_OUTSIDE || !p->fails || vn_story_find(s, i))
 			continue;
 		if (!p->origin)
@@ -209,7 +209,7 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 const vn_report_detail *vn_story_find(const vn_story *s, int point)
 {
 	for (int i = 0; i < s->n; i++)
-		if (s->detail[i].point == point)
+		if (s->detail[i].checkpoint == point)
 			return &s->detail[i];
 	return NULL;
 }

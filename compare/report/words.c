@@ -63,12 +63,12 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 		if (equal)
 			vn_text_add(text, VN_WORDS, ", %d equal by %s and not read", equal,
 			            equal == 1 ? "its digest" : "their digests");
-		if (measured + agreed + equal < c->result.n_points)
-			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_points - measured - agreed - equal,
+		if (measured + agreed + equal < c->result.n_checkpoints)
+			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_checkpoints - measured - agreed - equal,
 			            c->request.options->baseline ? " or known" : "");
 	} else {
-		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_points,
-		            c->result.n_points == 1 ? "" : "s");
+		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_checkpoints,
+		            c->result.n_checkpoints == 1 ? "" : "s");
 		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
 			if (c->result.n_status[s])
 				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s], vn_status_word_text((vn_status_word)s));
@@ -97,7 +97,7 @@ static int wrong_captures(const vn_comparison *c)
 {
 	int n = 0;
 	for (int i = 0; i < c->result.n_origins; i++)
-		n += c->result.point[c->result.origins[i]].replay.recorder_fault;
+		n += c->result.checkpoint[c->result.origins[i]].replay.recorder_fault;
 	return n;
 }
 
@@ -105,7 +105,7 @@ static int other_orders(const vn_comparison *c)
 {
 	int n = 0;
 	for (int i = 0; i < c->result.n_origins; i++)
-		n += vn_local_is_order(&c->result.point[c->result.origins[i]]);
+		n += vn_local_is_order(&c->result.checkpoint[c->result.origins[i]]);
 	return n;
 }
 
@@ -114,9 +114,9 @@ static int other_orders(const vn_comparison *c)
 /* The first checkpoint that shows an overwritten one; NULL. */
 static const vn_checkpoint *first_overwritten(const vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_points; i++)
-		if (c->result.point[i].overwritten)
-			return &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].overwritten)
+			return &c->result.checkpoint[i];
 	return NULL;
 }
 
@@ -124,8 +124,8 @@ static const vn_checkpoint *first_overwritten(const vn_comparison *c)
 static int not_recomputed(const vn_comparison *c)
 {
 	int n = 0;
-	for (int i = 0; i < c->result.n_points; i++)
-		n += c->result.point[i].fails && c->result.point[i].m.n && !c->result.point[i].replayed;
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		n += c->result.checkpoint[i].fails && c->result.checkpoint[i].m.n && !c->result.checkpoint[i].replayed;
 	return n;
 }
 
@@ -135,7 +135,7 @@ static int within_limits(const vn_comparison *c)
 {
 	int n = 0;
 	for (int i = 0; i < c->result.n_origins; i++)
-		n += !c->result.point[c->result.origins[i]].fails;
+		n += !c->result.checkpoint[c->result.origins[i]].fails;
 	return n;
 }
 
@@ -144,11 +144,11 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 	char      label[VN_LABEL], words[VN_WORDS];
 	const int n = wrong_captures(c), orders = other_orders(c), inside = within_limits(c);
 	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins,
-	            vn_label(&c->result.point[c->result.origins[0]], label));
-	if (c->result.point[c->result.origins[0]].overflow.reached > 0)
-		vn_text_add(text, VN_WORDS, ": %s", vn_say_overflow(&c->result.point[c->result.origins[0]], words));
-	else if (c->result.point[c->result.origins[0]].overwritten)
-		vn_text_add(text, VN_WORDS, ": " OVERWRITTEN, c->result.point[c->result.origins[0]].overwritten);
+	            vn_label(&c->result.checkpoint[c->result.origins[0]], label));
+	if (c->result.checkpoint[c->result.origins[0]].overflow.reached > 0)
+		vn_text_add(text, VN_WORDS, ": %s", vn_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
+	else if (c->result.checkpoint[c->result.origins[0]].overwritten)
+		vn_text_add(text, VN_WORDS, ": " OVERWRITTEN, c->result.checkpoint[c->result.origins[0]].overwritten);
 	if (inside)
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
 		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
@@ -169,43 +169,43 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	const vn_checkpoint *replaced = first_overwritten(c);
 	char                 label[VN_LABEL], words[VN_WORDS];
 	text[0] = 0;
-	if (c->result.first >= 0 && c->result.point[c->result.first].invalid_floor)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
-		            c->result.point[c->result.first].detail ? c->result.point[c->result.first].detail
-		                                                    : "its floor is not valid");
-	else if (c->result.first >= 0 && vn_fails_ungathered(&c->result.point[c->result.first]))
+	if (c->result.first >= 0 && c->result.checkpoint[c->result.first].invalid_floor)
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.checkpoint[c->result.first], label),
+		            c->result.checkpoint[c->result.first].detail ? c->result.checkpoint[c->result.first].detail
+		                                                         : "its floor is not valid");
+	else if (c->result.first >= 0 && vn_fails_ungathered(&c->result.checkpoint[c->result.first]))
 		vn_text_add(
 			text, VN_WORDS,
 			"First outside: %s; vernier joined the shards; whether the engine gathers them before it samples is "
 			"not recorded (--allow ranks, if it does).",
-			vn_label(&c->result.point[c->result.first], label));
+			vn_label(&c->result.checkpoint[c->result.first], label));
 	else if (c->result.n_origins && c->result.first < 0)
 		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.",
-		            vn_label(&c->result.point[c->result.origins[0]], label),
+		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
 		            c->result.n_origins > 1 ? ", the first of several," : "");
-	else if (c->result.n_origins == 1 && c->result.point[c->result.origins[0]].overflow.reached > 0)
+	else if (c->result.n_origins == 1 && c->result.checkpoint[c->result.origins[0]].overflow.reached > 0)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
-		            vn_label(&c->result.point[c->result.origins[0]], label),
-		            vn_say_overflow(&c->result.point[c->result.origins[0]], words));
-	else if (c->result.n_origins == 1 && c->result.point[c->result.origins[0]].overwritten)
+		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
+		            vn_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
+	else if (c->result.n_origins == 1 && c->result.checkpoint[c->result.origins[0]].overwritten)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: " OVERWRITTEN ".",
-		            vn_label(&c->result.point[c->result.origins[0]], label),
-		            c->result.point[c->result.origins[0]].overwritten);
+		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
+		            c->result.checkpoint[c->result.origins[0]].overwritten);
 	else if (c->result.n_origins == 1)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
-		            vn_label(&c->result.point[c->result.origins[0]], label), vn_say_origin(c));
+		            vn_label(&c->result.checkpoint[c->result.origins[0]], label), vn_say_origin(c));
 	else if (c->result.n_origins > 1)
 		several_origins(c, text);
 	else if (c->result.first >= 0 && c->result.replayed && not_recomputed(c))
 		vn_text_add(text, VN_WORDS,
 		            "First outside: %s; %d of these could not be recomputed; the others are within their precision.",
-		            vn_label(&c->result.point[c->result.first], label), not_recomputed(c));
+		            vn_label(&c->result.checkpoint[c->result.first], label), not_recomputed(c));
 	else if (c->result.first >= 0 && c->result.replayed)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.checkpoint[c->result.first], label),
 		            "recomputed on the candidate's own inputs, every operation is within its precision: small errors "
 		            "accumulate");
 	else if (c->result.first >= 0)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.point[c->result.first], label),
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.checkpoint[c->result.first], label),
 		            c->opened.plan ? "no origin was found"
 		                           : "neither file holds a plan, so only the order is known, not the cause");
 	if (replaced && !replaced->origin)
@@ -256,11 +256,11 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 	enum { NAMED = 4 };
 	char label[VN_LABEL];
 	int  named[NAMED], n = 0, all = 0;
-	for (int i = 0; i < c->result.n_points; i++) {
-		if (!is_magnified(&c->result.point[i]))
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		if (!is_magnified(&c->result.checkpoint[i]))
 			continue;
 		int at = n < NAMED ? n++ : NAMED; /* the largest first */
-		for (; at > 0 && c->result.point[named[at - 1]].replay.gain < c->result.point[i].replay.gain; at--)
+		for (; at > 0 && c->result.checkpoint[named[at - 1]].replay.gain < c->result.checkpoint[i].replay.gain; at--)
 			if (at < NAMED)
 				named[at] = named[at - 1];
 		if (at < NAMED)
@@ -271,7 +271,7 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 		vn_lines_add(
 			lines,
 			"%s only magnifies the error of its inputs, %.2g times, as the reference engine does on these inputs",
-			vn_label(&c->result.point[named[i]], label), c->result.point[named[i]].replay.gain);
+			vn_label(&c->result.checkpoint[named[i]], label), c->result.checkpoint[named[i]].replay.gain);
 	if (all > n)
 		vn_lines_add(lines, "%d more operations only magnify the error of their inputs, as the reference engine does",
 		             all - n);
@@ -289,8 +289,8 @@ void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
 	vn_lines_add(lines, "%s: %d outside as before, %d of them better; %d no longer outside; %d worse, %d new",
 	             c->request.options->baseline, n[VN_KNOWN] + n[VN_BETTER], n[VN_BETTER], n[VN_FIXED], n[VN_WORSE],
 	             n[VN_NEW]);
-	for (int i = 0, told = 0; i < c->result.n_points && told < NAMED; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0, told = 0; i < c->result.n_checkpoints && told < NAMED; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->since == VN_FIXED)
 			vn_lines_add(lines, "no longer outside: %s", vn_label(p, label));
 		else if (p->since == VN_BETTER)
@@ -319,8 +319,8 @@ static const char *agreement_words(const double *m, double strict, double half, 
 void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_WORDS];
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *k = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *k = &c->result.checkpoint[i];
 		if (k->m.has[VN_M_KL_MEAN] && k->pooled_logits < 0)
 			vn_lines_add(lines, "%s: %s", vn_label(k, label),
 			             agreement_words(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
@@ -332,8 +332,9 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 	for (int i = 0; i < c->result.n_pooled_logits; i++) {
 		const vn_pooled_logits *g = &c->result.pooled_logits[i];
 		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (worst in step %d)", g->name, g->n,
-		             c->result.point[g->first].step, c->result.point[g->last].step,
-		             agreement_words(g->value, g->argmax_strict, g->kl_half, text), c->result.point[g->worst].step);
+		             c->result.checkpoint[g->first].step, c->result.checkpoint[g->last].step,
+		             agreement_words(g->value, g->argmax_strict, g->kl_half, text),
+		             c->result.checkpoint[g->worst].step);
 	}
 }
 

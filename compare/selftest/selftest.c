@@ -105,11 +105,11 @@ static bool is_broken(const vn_checkpoint *p, vn_metric m)
 /* For a mutation of every step, one step is charged with the errors of all. */
 static bool broken_there(const vn_comparison *c, const vn_mutation *m, int at)
 {
-	for (int i = 0; i < c->result.n_points && m->when == VN_EVERY_STEP; i++)
-		if (strcmp(c->result.point[i].name, c->result.point[at].name) == 0 &&
-		    is_broken(&c->result.point[i], m->want.metric))
+	for (int i = 0; i < c->result.n_checkpoints && m->when == VN_EVERY_STEP; i++)
+		if (strcmp(c->result.checkpoint[i].name, c->result.checkpoint[at].name) == 0 &&
+		    is_broken(&c->result.checkpoint[i], m->want.metric))
 			return true;
-	return is_broken(&c->result.point[at], m->want.metric);
+	return is_broken(&c->result.checkpoint[at], m->want.metric);
 }
 
 /* Was the comparison that ended with `st` refused for this reason? */
@@ -122,8 +122,8 @@ static bool is_refused_so(const vn_comparison *c, const vn_expected *w, vn_statu
 /* The checkpoint under test. For a mutation of every step, the first that fails; -1: none. */
 static int find_subject(const vn_comparison *c, const vn_mutation *m, const vn_entry *target)
 {
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		const bool           named = target && strcmp(p->name, target->name) == 0;
 		if (m->want.anywhere           ? p->status == m->want.status && p->fails
 		    : m->when == VN_EVERY_STEP ? named && p->fails
@@ -135,14 +135,14 @@ static int find_subject(const vn_comparison *c, const vn_mutation *m, const vn_e
 
 static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 {
-	const vn_checkpoint *p = i >= 0 ? &c->result.point[i] : NULL;
+	const vn_checkpoint *p = i >= 0 ? &c->result.checkpoint[i] : NULL;
 	const bool           limit = p && p->worst >= 0;
 
 	if (c->result.within)
 		snprintf(o->found, sizeof o->found, "within limits");
 	else if (!p)
 		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->result.n_fails,
-		         c->result.first >= 0 ? c->result.point[c->result.first].name : "not measured");
+		         c->result.first >= 0 ? c->result.checkpoint[c->result.first].name : "not measured");
 	else
 		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_word_text(p->status), limit ? " by " : "",
 		         limit ? metric_name(vn_check_at(p, p->worst).metric) : "", p->name,
@@ -162,7 +162,7 @@ static vn_status judge_mutation(const vn_comparison *c, const vn_mutation *mutat
 	o->status = c->result.within ? 0 : 1;
 	if (c->result.within || i < 0)
 		return VN_OK;
-	const vn_checkpoint *p = &c->result.point[i];
+	const vn_checkpoint *p = &c->result.checkpoint[i];
 	bool                 good = p->status == w->status && p->fails && (w->many || c->result.n_fails == 1);
 	if (w->status == VN_OUTSIDE)
 		good = good && broken_there(c, mutation, i) && (w->anywhere || c->result.first == i);

@@ -44,10 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FILE *f = fopen(path, "w");
 	if (!f || fwrite(data, 1, size, f) != size || fclose(f) != 0)
 		exit(2);
-	for (int i = 0; i < c->result.n_points; i++) {
-		c->result.point[i].fails = true;
-		c->result.point[i].since = VN_NO_BASELINE;
-		c->result.point[i].was = (double)NAN;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		c->result.checkpoint[i].fails = true;
+		c->result.checkpoint[i].since = VN_NO_BASELINE;
+		c->result.checkpoint[i].was = (double)NAN;
 	}
 	memset(c->result.n_since, 0, sizeof c->result.n_since);
 	if (vn_baseline_apply(c, &err)) {
@@ -55,14 +55,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		return 0;
 	}
-	for (int i = 0; i < c->result.n_points; i++) {
-		const vn_checkpoint *p = &c->result.point[i];
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
 		failing += p->fails;
 		known += p->since == VN_KNOWN || p->since == VN_BETTER;
 		if (p->fails == (p->since == VN_KNOWN || p->since == VN_BETTER))
 			abort();
 	}
-	if (failing + known != c->result.n_points)
+	if (failing + known != c->result.n_checkpoints)
 		abort();
 	all_known = failing == 0;
 	return 0;
