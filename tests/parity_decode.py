@@ -203,7 +203,7 @@ def main():
     a.add_argument("vernier")
     a.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
     a.add_argument("--steps", type=int, default=STEPS, metavar="N")
-    a = a.parse_args()
+    a = a.parse_intermixed_args()
     if not set(a.families) <= set(FAMILIES):
         sys.exit("families: " + ", ".join(FAMILIES))
     vernier, good, STEPS = a.vernier, True, a.steps
