@@ -23,7 +23,7 @@ static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F16 = { VN_F16, VN_F32, 0 },
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
-	return "leak:operator new\nleak:libvulkan\n";
+	return "leak:operator new\nleak:libstdc++\nleak:libvulkan\n";
 }
 
 /* ---- numbers ---------------------------------------------------------------- */
