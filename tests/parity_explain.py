@@ -123,7 +123,7 @@ def main():
                     if fnmatch.fnmatch(fault, o.fault):
                         found.setdefault(fault, []).append((family, model, ref, fault, name))
             jobs = []
-            for n, cases in list(enumerate(found.values()))[::o.sample]: # the next fault uses another family
+            for n, cases in enumerate(list(found.values())[::o.sample]): # the next fault uses another family
                 some = {n % len(cases)} if engine == "ref" or n % 10 == 0 else set()
                 jobs += [c for i, c in enumerate(cases) if o.all or i in some]
 

@@ -361,11 +361,12 @@ def show(e):
 
 
 def sample_of(jobs):
-    """Every other job of each group, and the first of each."""
+    """Half of each group, with the first. Which one of two alternates without a period, so that no precision is
+    missed."""
     seen = {}
     for j in jobs:
         seen.setdefault(j[0], []).append(j)
-    return [j for of in seen.values() for j in of[::2]]
+    return [j for of in seen.values() for i, j in enumerate(of) if bin(i).count("1") % 2 == 0]
 
 
 def main():

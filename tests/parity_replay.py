@@ -65,7 +65,7 @@ class Bench:
     def wants(self, kind):
         """Asked for each of many cases of a kind, before it is made."""
         self.wanted[kind] = self.wanted.get(kind, 0) + 1
-        return not self.short or self.wanted[kind] % 2 == 1
+        return not self.short or bin(self.wanted[kind]).count("1") % 2 == 1 # without a period
 
     def ask(self, group, what, family, ref, cand, expected, *args):
         """expected: the origins, or a function of the report that says what is wrong with it."""
