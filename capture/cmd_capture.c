@@ -156,7 +156,7 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 		return VN_OK;
 	}
 	r->rows = VN_ROWS_RANGE;
-	if (vn_read_range("--tokens", text, &r->first, &r->last, NULL))
+	if (vn_arguments_read_range("--tokens", text, &r->first, &r->last, NULL))
 		return vn_fail(err, VN_ERR_USAGE, "--tokens wants last or a range like 0-3, not '%s'", text);
 	return VN_OK;
 }
@@ -164,7 +164,7 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 static vn_status read_layers(const char *text, vn_recipe *r, vn_error *err)
 {
 	int64_t         a = 0, b = 0;
-	const vn_status st = vn_read_range("--layers", text, &a, &b, err);
+	const vn_status st = vn_arguments_read_range("--layers", text, &a, &b, err);
 	r->first_layer = (int)a;
 	r->last_layer = (int)b;
 	return st;
@@ -350,7 +350,8 @@ static vn_status capture_one(options *o, vn_error *err)
 	if ((st = vn_ids_kept("--ids-from", o->recipe.path, o->source.recording, err)) ||
 	    (st = vn_ids_kept("--against", o->recipe.path, o->recipe.against, err)) ||
 	    (st = vn_ids_kept("--force-ids-from", o->recipe.path, o->forced_from, err)) ||
-	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
+	    (o->forced_text &&
+	     (st = vn_arguments_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (o->forced_from &&
 	     (st = vn_ids_from("--force-ids-from", o->forced_from, VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
 	    (st = vn_session_open(&session, o->model, &o->run, o->inject, o->n_inject, err)) ||

@@ -141,7 +141,7 @@ static int check_options(command *k)
 		return complain("-o LIMITS is missing");
 	if (floors && floors < k->n)
 		return complain("give --floor for every reference or for none");
-	return vn_check_comparing("calibrate", &k->how, floors > 0);
+	return vn_options_check_comparing("calibrate", &k->how, floors > 0);
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
@@ -233,7 +233,7 @@ static vn_status prove_limits(command *k, const char *text, size_t n, vn_error *
 			p->fails = false;
 			if (!(st = vn_judge(c, p, err)) && p->fails)
 				st = vn_fail(err, VN_ERR_FORMAT, "not written: %s of %s would be outside: %s", vn_label(p, label),
-				             k->pair[i].cand, vn_say_failure(p, words));
+				             k->pair[i].cand, vn_judge_say_failure(p, words));
 		}
 		c->request.limits = sanity;
 	}

@@ -357,7 +357,7 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 		return vn_complain(k->name, "--replay recomputes operations with the weights: give --model too");
 	k->how.o.explain = k->explain ? &vn_catalogue_explainer : NULL;
 	k->how.o.replay = k->no_replay ? VN_REPLAY_NEVER : k->replay || k->explain ? VN_REPLAY_ALWAYS : VN_REPLAY_SAME;
-	if ((st = vn_check_comparing(k->name, &k->how, k->floor)))
+	if ((st = vn_options_check_comparing(k->name, &k->how, k->floor)))
 		return st;
 	if (k->n_reports == 0 && !k->quiet)
 		k->report[k->n_reports++].form = vn_report_by_name("text");
@@ -376,8 +376,8 @@ static int compare_files(vn_compare_line *k, int argc, char **argv)
 	if (!k->shard && vn_is_folder(k->ref) && vn_is_folder(k->cand))
 		return vn_compare_folders(k);
 	if (!k->shard && !k->many &&
-	    vn_check_folders(k->name, k->ref, k->cand,
-	                     vn_is_folder(k->cand) ? "; add --shard if it holds the ranks of one run" : ""))
+	    vn_options_check_folders(k->name, k->ref, k->cand,
+	                             vn_is_folder(k->cand) ? "; add --shard if it holds the ranks of one run" : ""))
 		return 2;
 	if (k->part.of || k->summary)
 		return vn_complain(k->name, "%s is for folders of recordings", k->part.of ? "--part" : "--summary");

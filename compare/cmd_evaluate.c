@@ -138,7 +138,7 @@ static int check_recordings(command *k, int argc, char **argv)
 			return complain("--recordings runs no model, and %s is one: give only the recordings, REF CAND...",
 			                k->file[i]);
 	for (int i = 1; i < k->n_files; i++)
-		if (vn_check_folders("evaluate", k->file[0], k->file[i], ""))
+		if (vn_options_check_folders("evaluate", k->file[0], k->file[i], ""))
 			return 2;
 	return 0;
 }
@@ -263,9 +263,9 @@ static void say_tokens(const command *k, char line[VN_SHELL_LINE])
 	char from[PATH_MAX + 1];
 
 	if (!k->text)
-		vn_say_source(&k->source, line);
+		vn_options_say_source(&k->source, line);
 	else if (strncmp(k->text, "/dev/", 5) != 0 && snprintf(from, sizeof from, "@%s", k->text) < (int)sizeof from)
-		vn_say_source(&(vn_prompt_source) { .text = from, .no_special = k->no_special }, line);
+		vn_options_say_source(&(vn_prompt_source) { .text = from, .no_special = k->no_special }, line);
 }
 
 /* The options of vernier capture that run the candidate again. "" if they are too long. */

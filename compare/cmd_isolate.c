@@ -220,7 +220,7 @@ static vn_status print_report(const command *k, const vn_runner *x, const vn_rep
 	char source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE];
 
 	if (!k->o.check && !k->forced && !k->forced_from)
-		vn_say_source(&k->source, source);
+		vn_options_say_source(&k->source, source);
 	say_gpu(k, gpu);
 	const shown     s = { .json = k->report.json,
 		                  .x = x,
@@ -288,7 +288,7 @@ static vn_status run_isolate(command *k, bool *good, vn_error *err)
 	    (k->o.recording && (st = vn_place_check(k->o.recording, VN_PLACE_RECORDING, k->report.force, err))) ||
 	    (st = vn_ids_kept("--ids-from", k->o.recording, k->source.recording, err)) ||
 	    (st = vn_ids_kept("--force-ids-from", k->o.recording, k->forced_from, err)) ||
-	    (k->forced && (st = vn_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
+	    (k->forced && (st = vn_arguments_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
 	    (k->forced_from &&
 	     (st = vn_ids_from("--force-ids-from", k->forced_from, VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||

@@ -99,7 +99,7 @@ static int parse_arguments(command *k, int argc, char **argv)
 	k->table.token = VN_TABLE_WORST;
 	if (k->token && strcmp(k->token, "worst") != 0 && !vn_text_whole(k->token, 0, INT32_MAX, &k->table.token))
 		return complain("--token takes worst or a whole number from 0, not '%s'", k->token);
-	if ((st = vn_check_comparing("table", &k->how, k->floor)))
+	if ((st = vn_options_check_comparing("table", &k->how, k->floor)))
 		return st;
 	k->how.o.replay = VN_REPLAY_NEVER;
 	k->ref = argv[optind];

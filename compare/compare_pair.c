@@ -99,10 +99,10 @@ static void say_written(const vn_compare_line *k, const vn_comparison *c)
 	vn_lines why = { 0 };
 	vn_error err;
 
-	vn_say_start(c, start);
-	vn_say_explanations(c, &why);
+	vn_report_say_start(c, start);
+	vn_explain_say_all(c, &why);
 	if (!vn_trouble_since(0, k->name, &err)) {
-		printf("%s: %s%s%s%s%s%s ", vn_say_verdict(c), vn_say_counts(c, counts), *start ? " " : "", start,
+		printf("%s: %s%s%s%s%s%s ", vn_report_say_verdict(c), vn_report_say_counts(c, counts), *start ? " " : "", start,
 		       why.n ? " Explained: " : "", why.n ? why.line[0] : "", why.n ? "." : "");
 		vn_compare_print_files(k);
 	}
@@ -154,9 +154,9 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	if (!st && !k->quiet && !k->absent && vn_compare_all_to_files(k))
 		say_written(k, &c);
 	if (k->absent != VN_NO_REFERENCE)
-		vn_say_recorder(c.opened.ref, o.by[0]);
+		vn_report_say_recorder(c.opened.ref, o.by[0]);
 	if (k->absent != VN_NO_CANDIDATE)
-		vn_say_recorder(c.opened.cand, o.by[1]);
+		vn_report_say_recorder(c.opened.cand, o.by[1]);
 	const int first = o.status == 1 ? vn_first_failure(&c) : -1;
 	if (k->absent && !st)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == VN_NO_CANDIDATE ? "reference" : "candidate",

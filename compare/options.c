@@ -41,7 +41,7 @@ bool vn_is_model(const char *path)
 	       (snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config && access(config, F_OK) == 0);
 }
 
-int vn_check_folders(const char *command, const char *ref, const char *cand, const char *hint)
+int vn_options_check_folders(const char *command, const char *ref, const char *cand, const char *hint)
 {
 	const char *folder = vn_is_folder(ref) ? ref : cand, *other = folder == ref ? cand : ref;
 
@@ -55,7 +55,7 @@ int vn_check_folders(const char *command, const char *ref, const char *cand, con
 	                   folder, other, hint);
 }
 
-void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
+void vn_options_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
 {
 	const struct {
 		const char *option, *value;
@@ -96,7 +96,7 @@ static int check_points(const char *command, vn_comparing *k)
 	return 0;
 }
 
-int vn_check_comparing(const char *command, vn_comparing *k, bool has_floor)
+int vn_options_check_comparing(const char *command, vn_comparing *k, bool has_floor)
 {
 	vn_error err;
 

@@ -48,11 +48,11 @@ int             vn_option_model(const char *command, int argc, char *const *argv
 bool vn_is_model(const char *path);
 /* Checks that both paths are folders, or neither is. hint: the end of the message, or "". Returns
  * 0, or 2 after an error message. */
-int  vn_check_folders(const char *command, const char *ref, const char *cand, const char *hint);
+int  vn_options_check_folders(const char *command, const char *ref, const char *cand, const char *hint);
 
 /* Writes the options that select these tokens, with a space before each, such as " --ids-from
  * ref.h5". "" if they do not fit. */
-void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
+void vn_options_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
 /* Parses the precision given to option --NAME, one of the names "f32|f16". Returns 0, or 2 after an
  * error message. */
 int  vn_option_policy(const char *command, const char *name, const char *names, const char *word, vn_policy *policy);
@@ -90,6 +90,6 @@ typedef struct vn_comparing {
 
 /* Checks these options, also together with --floor (has_floor). Returns 0, or 2 after an error
  * message. */
-int vn_check_comparing(const char *command, vn_comparing *k, bool has_floor);
+int vn_options_check_comparing(const char *command, vn_comparing *k, bool has_floor);
 
 #endif

@@ -97,7 +97,7 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 static void judge(fixture *f)
 {
 	vn_error e;
-	CU_ASSERT_EQUAL(vn_judge_operations(&f->c, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_replay_judge_operations(&f->c, &e), VN_OK);
 }
 
 static void error_that_accumulated_over_cleared_operations_does_not_fail(void)

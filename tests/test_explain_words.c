@@ -34,7 +34,7 @@ static vn_hypothesis answer(const char *id, const char *words, double left)
 static void says(const vn_explanation *x, const char *want)
 {
 	char text[VN_EXPLAINED];
-	CU_ASSERT_STRING_EQUAL(vn_say_explained(&e.compared.c, x, text), want);
+	CU_ASSERT_STRING_EQUAL(vn_explain_say_one(&e.compared.c, x, text), want);
 }
 
 static void an_answer_has_its_id_its_words_and_its_place(void)
@@ -87,7 +87,7 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 	x.n_alias = 2;
 	x.margin = 100;
 	snprintf(x.separating_input, sizeof x.separating_input, "a longer prompt");
-	vn_say_explained_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up C is 100 times worse");
 	expect_line(&l, 1, "equally good on this data: B, two");
 	expect_line(&l, 2, "to tell them apart: a longer prompt");
@@ -96,12 +96,12 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 	/* an id twice is told apart by its words; what was refuted is no runner-up, and is listed */
 	snprintf(h[1].id, sizeof h[1].id, "A");
 	x.n_alias = 1;
-	vn_say_explained_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up \"two\" is 100 times worse");
 	vn_lines_free(&l);
 	h[1].refuted = true;
 	snprintf(h[1].contradicted_by, sizeof h[1].contradicted_by, "step 1 is right");
-	vn_say_explained_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 1, "A fits here too, but is ruled out: step 1 is right");
 	vn_lines_free(&l);
@@ -114,12 +114,12 @@ static void the_nearest_is_named_if_it_leaves_less_than_half(void)
 	vn_explanation x = of_point("layer1.q_rope", &h, 1);
 
 	x.n_fit = x.n_alias = 0;
-	vn_say_explained_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c, &x, &l);
 	expect_line(&l, 0, "nearest: R2, RoPE with theta 123; residual 1.6e+06 floors (was 4e+06, limit 4)");
 	vn_lines_free(&l);
 	h = answer("R2", "RoPE with theta 123", 6e5);
 	h.node = x.by->node;
-	vn_say_explained_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c, &x, &l);
 	CU_ASSERT_EQUAL(l.n, 0);
 	vn_lines_free(&l);
 }
@@ -135,7 +135,7 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 	faulty.x.unmodified = (vn_hypothesis) { .limit_fraction = 1e6, .residual.local = 1 };
 	vn_keep(&faulty.x, &h);
 	vn_conclude(&faulty.t);
-	vn_say_explained_more(&faulty.compared.c, &faulty.x, &lines);
+	vn_explain_say_more(&faulty.compared.c, &faulty.x, &lines);
 	CU_ASSERT_FATAL(lines.n > 0);
 	CU_ASSERT_STRING_EQUAL(
 		lines.line[0],
@@ -157,7 +157,7 @@ static void origins_with_one_answer_share_a_line(void)
 		                    of_point("layer1.k_rope", &h[2], 1) };
 	vn_explanations all = { .of = x, .n = 3 };
 	c->result.why = &all;
-	vn_say_explanations(c, &l);
+	vn_explain_say_all(c, &l);
 	expect_line(&l, 0, "layer0.q_rope and 1 more origin: R1: one");
 	expect_line(&l, 1, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 2, "layer1.k_rope: R2: two");
@@ -180,7 +180,7 @@ static void columns_of_the_same_axes_in_one_order_share_a_line(void)
 	c->result.why = &all;
 	for (int i = 0; i < 3; i++)
 		c->result.checkpoint[x[i].checkpoint].replay.columns = VN_COLUMNS_PAIRS;
-	vn_say_explanations(c, &l);
+	vn_explain_say_all(c, &l);
 	CU_ASSERT_EQUAL_FATAL(l.n, 2);
 	CU_ASSERT_EQUAL(strncmp(l.line[0], "layer0.q_rope and 1 more origin: its columns", 44), 0);
 	CU_ASSERT_EQUAL(strncmp(l.line[1], "layer1.down_proj: its columns", 29), 0);

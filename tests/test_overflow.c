@@ -74,7 +74,7 @@ static void a_running_sum_that_leaves_the_range_is_found(void)
 	snprintf(want, sizeof want,
 	         "it passed 3.40282e+38, the largest f32: the running sum reaches %.3g at term 24 of 48 (%.3g in the end)",
 	         sum_of_half, fabs(sum));
-	CU_ASSERT_STRING_EQUAL(vn_say_overflow(p, text), want);
+	CU_ASSERT_STRING_EQUAL(vn_replay_say_overflow(p, text), want);
 	finish(&t);
 }
 
@@ -103,7 +103,7 @@ static void a_result_beyond_the_range_is_found(void)
 	const vn_checkpoint *p = compared(&t);
 	CU_ASSERT_EQUAL(p->overflow.reached, (double)3.39e38f);
 	CU_ASSERT_EQUAL(p->overflow.terms, 0);
-	CU_ASSERT_STRING_EQUAL(vn_say_overflow(p, text),
+	CU_ASSERT_STRING_EQUAL(vn_replay_say_overflow(p, text),
 	                       "it passed 3.40282e+38, the largest f32: the reference reaches 3.39e+38 where the candidate "
 	                       "has NaN or infinity");
 	finish(&t);

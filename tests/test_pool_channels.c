@@ -50,7 +50,7 @@ static void a_channel_that_is_off_in_every_step_is_charged_at_the_first(void)
 	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
 	CU_ASSERT_EQUAL(p->step, 1);
 	CU_ASSERT_DOUBLE_EQUAL(p->m.value[VN_M_WORST_CHANNEL_NMSE], 0.15 * 0.15, 1e-3);
-	CU_ASSERT_PTR_NOT_NULL(strstr(vn_say_failure(p, words), "over 40 steps at channel 7"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_judge_say_failure(p, words), "over 40 steps at channel 7"));
 	finish(&t);
 	make_bad(40, 128, -1, 0, 0, 1, 0);
 	compare(&t, NULL, caps);

@@ -34,7 +34,7 @@ static vn_checkpoint *plain(void)
 static void expect_words(const vn_checkpoint *p, const char *want)
 {
 	char text[VN_WORDS];
-	CU_ASSERT_STRING_EQUAL(vn_say_replay(&e.compared.c, p, text), want);
+	CU_ASSERT_STRING_EQUAL(vn_replay_say_result(&e.compared.c, p, text), want);
 }
 
 static void the_errors_are_told_in_floors(void)
@@ -93,14 +93,14 @@ static void an_order_is_told_with_the_axes_of_a_name_map(void)
 
 	p->replay.columns = VN_COLUMNS_PAIRS;
 	CU_ASSERT_STRING_EQUAL(
-		vn_say_column_order(&e.compared.c, p, text),
+		vn_replay_say_column_order(&e.compared.c, p, text),
 		"its columns are in the order (freq 2), and the operation that reads it uses that order: not a mistake; "
 		"declare this order in a name map with axes: \"token head (freq 2)\", to_axes: \"token head (2 freq)\"");
 	p->replay.wrong_in_order = true;
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_replay_say_column_order(&e.compared.c, p, text),
+	                              "read in that order, it is wrong too; declare this order"));
 	CU_ASSERT_PTR_NOT_NULL(
-		strstr(vn_say_column_order(&e.compared.c, p, text), "read in that order, it is wrong too; declare this order"));
-	CU_ASSERT_PTR_NOT_NULL(
-		strstr(vn_say_replay(&e.compared.c, p, text), "; its columns are in the order (freq 2), as"));
+		strstr(vn_replay_say_result(&e.compared.c, p, text), "; its columns are in the order (freq 2), as"));
 }
 
 /* 17 tokens of a prompt, and the second step behind it: one token that sees 19. */

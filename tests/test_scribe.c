@@ -47,8 +47,8 @@ static void begin(void)
 
 	CU_ASSERT_EQUAL_FATAL(vn_place_open(&place, path, VN_PLACE_RECORDING, true, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_scribe_start(&scribe, &place, &err), VN_OK);
-	vn_put_int(&m, 8);
-	vn_put_int(&m, false);
+	vn_message_put_int(&m, 8);
+	vn_message_put_int(&m, false);
 	CU_ASSERT_EQUAL_FATAL(vn_scribe_do(&scribe, VN_SCRIBE_CREATE, &m, NULL, &err), VN_OK);
 }
 
@@ -63,9 +63,9 @@ static vn_status begin_step(int number)
 {
 	vn_message m = { 0 };
 
-	vn_put_int(&m, number);
+	vn_message_put_int(&m, number);
 	for (int i = 0; i < 4; i++)
-		vn_put_int(&m, 0);
+		vn_message_put_int(&m, 0);
 	return vn_scribe_do(&scribe, VN_SCRIBE_STEP, &m, NULL, NULL);
 }
 
@@ -98,8 +98,8 @@ static void a_message_of_any_length_comes_whole(void)
 		vn_message m = { 0 };
 
 		memset(text, 'x', n);
-		vn_put_text(&m, NULL); /* which a name may not be; the text behind it is not looked at */
-		vn_put_bytes(&m, text, n);
+		vn_message_put_text(&m, NULL); /* which a name may not be; the text behind it is not looked at */
+		vn_message_put_bytes(&m, text, n);
 		err = (vn_error) { "" };
 		CU_ASSERT_NOT_EQUAL(vn_scribe_do(&scribe, VN_SCRIBE_START, &m, NULL, &err), VN_OK);
 		CU_ASSERT_PTR_NULL(strstr(err.text, "crashed"));
@@ -129,17 +129,17 @@ static vn_status put_tensor(const char *name, bool twice)
 {
 	vn_message start = { 0 }, finish = { 0 };
 
-	vn_put_text(&start, name);
-	vn_put_int(&start, VN_F32);
-	vn_put_int(&start, 1);
-	vn_put_int(&start, 4);
+	vn_message_put_text(&start, name);
+	vn_message_put_int(&start, VN_F32);
+	vn_message_put_int(&start, 1);
+	vn_message_put_int(&start, 4);
 	CU_ASSERT_EQUAL_FATAL(vn_scribe_do(&scribe, VN_SCRIBE_START, &start, NULL, NULL), VN_OK);
-	vn_put_text(&finish, name);
-	vn_put_int(&finish, twice ? 2 : 1);
+	vn_message_put_text(&finish, name);
+	vn_message_put_int(&finish, twice ? 2 : 1);
 	for (int i = 0; i <= twice; i++) {
-		vn_put_text(&finish, "order");
-		vn_put_int(&finish, 'i');
-		vn_put_int(&finish, i);
+		vn_message_put_text(&finish, "order");
+		vn_message_put_int(&finish, 'i');
+		vn_message_put_int(&finish, i);
 	}
 	return vn_scribe_do(&scribe, VN_SCRIBE_FINISH, &finish, NULL, NULL);
 }
@@ -169,7 +169,7 @@ static void after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last(void
 	const size_t n = read_partial(before, sizeof before);
 	CU_ASSERT(n > 0 && n < sizeof before);
 	CU_ASSERT_EQUAL(put_tensor("logits", true), VN_ERR_IO);
-	vn_put_int(&m, false);
+	vn_message_put_int(&m, false);
 	CU_ASSERT_EQUAL(vn_scribe_do(&scribe, VN_SCRIBE_CLOSE, &m, &left, NULL), VN_OK);
 	CU_ASSERT_EQUAL(left, 2);
 	CU_ASSERT_EQUAL(read_partial(after, sizeof after), n);

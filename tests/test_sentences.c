@@ -21,7 +21,7 @@ static vn_explanation of_point(const char *name, int step, vn_hypothesis *by, in
 
 static void put_sentences(vn_explanation *x, int n)
 {
-	vn_put_sentences(&e.compared.c, &(vn_explanations) { .of = x, .n = n });
+	vn_explain_put_sentences(&e.compared.c, &(vn_explanations) { .of = x, .n = n });
 }
 
 /* Checks that a hypothesis at a value has these words. */

@@ -22,11 +22,11 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
 	int32_t  *ids = NULL, *positions = NULL;
 	int64_t   n = 0, m = 0;
-	vn_status st = o->ids ? vn_read_ids("--ids", o->ids, &ids, &n, err)
+	vn_status st = o->ids ? vn_arguments_read_ids("--ids", o->ids, &ids, &n, err)
 	                      : vn_ids_from("--ids-from", o->ids_from, VN_IDS_ALL, &ids, &n, err);
 
 	if (!st && o->positions)
-		st = vn_read_ids("--positions", o->positions, &positions, &m, err);
+		st = vn_arguments_read_ids("--positions", o->positions, &positions, &m, err);
 	if (!st && positions && m != n)
 		st = vn_fail(err, VN_ERR_USAGE, "--positions: %" PRId64 " positions for %" PRId64 " ids", m, n);
 	if (!st && d->n_ids && (d->n_ids != n || memcmp(d->ids, ids, (size_t)n * sizeof *ids) != 0))

@@ -19,7 +19,7 @@
 /* Longest file of token ids or text, beyond any context length. */
 static const size_t MOST_TEXT = (size_t)64 << 20;
 
-vn_status vn_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err)
+vn_status vn_arguments_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err)
 {
 	const char *end = isdigit((unsigned char)*text) ? vn_text_digits(text, first) : NULL;
 
@@ -192,14 +192,14 @@ static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_er
 	return st;
 }
 
-vn_status vn_read_file(const char *path, char **text, size_t *bytes, vn_error *err)
+vn_status vn_arguments_read_file(const char *path, char **text, size_t *bytes, vn_error *err)
 {
 	struct stat s;
 	const bool  stream = stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode));
 	return stream ? read_stream(path, text, bytes, err) : vn_read_text(path, MOST_TEXT, text, bytes, err);
 }
 
-vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err)
+vn_status vn_arguments_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err)
 {
 	vn_status st;
 
@@ -208,7 +208,7 @@ vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t
 	if (*text == '@') {
 		char  *content;
 		size_t bytes;
-		if ((st = vn_read_file(text + 1, &content, &bytes, err)))
+		if ((st = vn_arguments_read_file(text + 1, &content, &bytes, err)))
 			return st;
 		st = read_ids(text + 1, content, bytes, ids, n, err);
 		free(content);

@@ -48,7 +48,7 @@ static bool is_list(const char *path)
 	int64_t  n;
 	vn_error why;
 
-	if (snprintf(file, sizeof file, "@%s", path) >= (int)sizeof file || vn_read_ids("", file, &ids, &n, &why))
+	if (snprintf(file, sizeof file, "@%s", path) >= (int)sizeof file || vn_arguments_read_ids("", file, &ids, &n, &why))
 		return false;
 	free(ids);
 	return true;

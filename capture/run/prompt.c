@@ -23,7 +23,7 @@ static vn_status encode_file(const char *path, bool special, vn_prompt *p, vn_er
 {
 	char     *text;
 	size_t    n;
-	vn_status st = vn_read_file(path, &text, &n, err);
+	vn_status st = vn_arguments_read_file(path, &text, &n, err);
 
 	if (st)
 		return st;
@@ -74,7 +74,7 @@ vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_pro
 	if (from->text)
 		st = read_text(model, from->text, !from->no_special, p, err);
 	else
-		st = from->list ? vn_read_ids("--ids", from->list, &p->ids, &p->n, err)
+		st = from->list ? vn_arguments_read_ids("--ids", from->list, &p->ids, &p->n, err)
 		                : vn_ids_from("--ids-from", from->recording, VN_IDS_PROMPT, &p->ids, &p->n, err);
 	if (!st && !from->text) {
 		const vn_status opened = vn_tokenizer_open(model, &p->tokenizer, &why);

@@ -15,7 +15,7 @@ typedef struct vn_prompt {
 
 /* Where the tokens come from; exactly one of the first three is set. */
 typedef struct vn_prompt_source {
-	const char *list;      /* a list as for vn_read_ids */
+	const char *list;      /* a list as for vn_arguments_read_ids */
 	const char *recording; /* a recording, whose prompt is used */
 	/* a text; "@FILE": the bytes of a file or pipe; "@@...": a text that begins with "@" */
 	const char *text;

@@ -185,7 +185,7 @@ vn_status vn_scenarios_read(const char *path, vn_scenario **s, int *n, vn_error 
 {
 	char     *text;
 	size_t    bytes;
-	vn_status st = vn_read_file(path, &text, &bytes, err);
+	vn_status st = vn_arguments_read_file(path, &text, &bytes, err);
 
 	*s = NULL;
 	*n = 0;

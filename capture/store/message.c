@@ -32,39 +32,39 @@ static void put_padded_bytes(vn_message *m, const void *data, size_t bytes)
 	m->n += padded;
 }
 
-void vn_put_int(vn_message *m, int64_t x)
+void vn_message_put_int(vn_message *m, int64_t x)
 {
 	put_padded_bytes(m, &x, sizeof x);
 }
-void vn_put_real(vn_message *m, double x)
+void vn_message_put_real(vn_message *m, double x)
 {
 	put_padded_bytes(m, &x, sizeof x);
 }
 
-void vn_put_bytes(vn_message *m, const void *data, size_t bytes)
+void vn_message_put_bytes(vn_message *m, const void *data, size_t bytes)
 {
-	vn_put_int(m, (int64_t)bytes);
+	vn_message_put_int(m, (int64_t)bytes);
 	put_padded_bytes(m, data, bytes);
 }
 
-void vn_put_row(vn_message *m, const void *data, size_t bytes)
+void vn_message_put_row(vn_message *m, const void *data, size_t bytes)
 {
 	put_padded_bytes(m, data, bytes);
 }
 
-void vn_put_text(vn_message *m, const char *text)
+void vn_message_put_text(vn_message *m, const char *text)
 {
 	if (text)
-		vn_put_bytes(m, text, strlen(text) + 1);
+		vn_message_put_bytes(m, text, strlen(text) + 1);
 	else
-		vn_put_int(m, ABSENT);
+		vn_message_put_int(m, ABSENT);
 }
 
-void vn_put_texts(vn_message *m, char *const *text, int64_t n)
+void vn_message_put_texts(vn_message *m, char *const *text, int64_t n)
 {
-	vn_put_int(m, n);
+	vn_message_put_int(m, n);
 	for (int64_t i = 0; i < n; i++)
-		vn_put_text(m, text[i]);
+		vn_message_put_text(m, text[i]);
 }
 
 static const void *take_bytes(vn_message *m, size_t bytes)

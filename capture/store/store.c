@@ -23,8 +23,8 @@ static vn_status make_file(vn_store *s, bool whole, vn_error *err)
 {
 	vn_message m = { 0 };
 
-	vn_put_int(&m, (s->plan ? s->plan->layers : GUESSED_LAYERS) + VN_N_POINTS);
-	vn_put_int(&m, whole);
+	vn_message_put_int(&m, (s->plan ? s->plan->layers : GUESSED_LAYERS) + VN_N_POINTS);
+	vn_message_put_int(&m, whole);
 	return vn_store_do(s, VN_SCRIBE_CREATE, &m, NULL, err);
 }
 
@@ -93,11 +93,11 @@ vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens,
 	vn_message m = { 0 };
 
 	vn_queue_drain(s->queue);
-	vn_put_int(&m, step);
-	vn_put_int(&m, position);
-	vn_put_int(&m, tokens);
-	vn_put_int(&m, first_row);
-	vn_put_int(&m, rows);
+	vn_message_put_int(&m, step);
+	vn_message_put_int(&m, position);
+	vn_message_put_int(&m, tokens);
+	vn_message_put_int(&m, first_row);
+	vn_message_put_int(&m, rows);
 	return vn_store_do(s, VN_SCRIBE_STEP, &m, NULL, err);
 }
 
@@ -109,11 +109,11 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
 	vn_queue_drain(s->queue);
 	for (int v = 0; v < s->plan->n_values; v++)
 		n += want[v] && s->plan->value[v].alias_of >= 0;
-	vn_put_int(&m, n);
+	vn_message_put_int(&m, n);
 	for (int v = 0; v < s->plan->n_values; v++)
 		if (want[v] && s->plan->value[v].alias_of >= 0) {
-			vn_put_text(&m, s->plan->value[v].name);
-			vn_put_text(&m, s->plan->value[vn_plan_root(s->plan, v)].name);
+			vn_message_put_text(&m, s->plan->value[v].name);
+			vn_message_put_text(&m, s->plan->value[vn_plan_root(s->plan, v)].name);
 		}
 	return vn_store_do(s, VN_SCRIBE_ALIASES, &m, NULL, err);
 }
@@ -150,7 +150,7 @@ static vn_status close_file(vn_store *s, bool complete, int64_t *left, vn_error 
 	vn_status  st = VN_OK;
 
 	*left = -1;
-	vn_put_int(&m, complete);
+	vn_message_put_int(&m, complete);
 	if (s->scribe.socket >= 0)
 		st = vn_scribe_do(&s->scribe, VN_SCRIBE_CLOSE, &m, left, err);
 	vn_message_finish(&m);

@@ -10,16 +10,16 @@
 static void put_ids(vn_message *m, const int32_t *list, int64_t n, bool known)
 {
 	const vn_digest d = vn_digest_of(list, (size_t)n * sizeof *list);
-	vn_put_bytes(m, list, (size_t)n * sizeof *list);
-	vn_put_text(m, known ? d.hex : NULL);
+	vn_message_put_bytes(m, list, (size_t)n * sizeof *list);
+	vn_message_put_text(m, known ? d.hex : NULL);
 }
 
 static void put_facts(vn_message *m, const vn_facts *facts)
 {
-	vn_put_int(m, facts->n);
+	vn_message_put_int(m, facts->n);
 	for (int i = 0; i < facts->n; i++) {
-		vn_put_text(m, facts->fact[i].key);
-		vn_put_text(m, facts->fact[i].value);
+		vn_message_put_text(m, facts->fact[i].key);
+		vn_message_put_text(m, facts->fact[i].value);
 	}
 }
 
@@ -76,15 +76,15 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
 		return st;
 	const vn_digest d = vn_digest_of(s->ids, (size_t)s->n_ids * sizeof *s->ids);
 	vn_message      m = { 0 };
-	vn_put_text(&m, d.hex);
+	vn_message_put_text(&m, d.hex);
 	return vn_store_do(s, VN_SCRIBE_IDS_DIGEST, &m, NULL, err);
 }
 
 vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err)
 {
 	vn_message m = { 0 };
-	vn_put_texts(&m, text, n);
-	vn_put_text(&m, NULL);
+	vn_message_put_texts(&m, text, n);
+	vn_message_put_text(&m, NULL);
 	return vn_store_do(s, VN_SCRIBE_TOKEN_TEXT, &m, NULL, err);
 }
 
@@ -98,8 +98,8 @@ vn_status vn_store_left_out(vn_store *s, char *const *line, int64_t n, vn_error 
 	for (int64_t i = 0; i < n; i++)
 		vn_digester_add(d, line[i], strlen(line[i]) + 1);
 	const vn_digest digest = vn_digester_finish(d);
-	vn_put_texts(&m, line, n);
-	vn_put_text(&m, digest.hex);
+	vn_message_put_texts(&m, line, n);
+	vn_message_put_text(&m, digest.hex);
 	return vn_store_do(s, VN_SCRIBE_LEFT_OUT, &m, NULL, err);
 }
 
@@ -114,16 +114,16 @@ vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err)
 {
 	vn_message m = { 0 };
 	vn_store_put_words(&m, w);
-	vn_put_int(&m, 0); /* no rows */
-	vn_put_int(&m, 0); /* no plan */
+	vn_message_put_int(&m, 0); /* no rows */
+	vn_message_put_int(&m, 0); /* no plan */
 	return vn_store_do(s, VN_SCRIBE_MODEL, &m, NULL, err);
 }
 
 void vn_store_put_words(vn_message *m, const vn_model_words *w)
 {
-	vn_put_text(m, w->family);
-	vn_put_text(m, w->config);
-	vn_put_text(m, w->provenance);
-	vn_put_text(m, w->format);
-	vn_put_text(m, w->path);
+	vn_message_put_text(m, w->family);
+	vn_message_put_text(m, w->config);
+	vn_message_put_text(m, w->provenance);
+	vn_message_put_text(m, w->format);
+	vn_message_put_text(m, w->path);
 }

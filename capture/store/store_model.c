@@ -13,7 +13,7 @@
 /* Writes rows in the file's layout. */
 static void put_weights(vn_message *m, const vn_weight_row *w, int n)
 {
-	vn_put_int(m, n * (int64_t)sizeof(vn_scribe_weight));
+	vn_message_put_int(m, n * (int64_t)sizeof(vn_scribe_weight));
 	for (int i = 0; i < n; i++) {
 		vn_scribe_weight r;
 		memset(&r, 0, sizeof r); /* zeroed, because the digest includes the padding between columns */
@@ -28,18 +28,18 @@ static void put_weights(vn_message *m, const vn_weight_row *w, int n)
 		snprintf(r.digest, sizeof r.digest, "%s", w[i].digest.hex);
 		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
 			at += snprintf(r.shape + at, sizeof r.shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
-		vn_put_row(m, &r, sizeof r);
+		vn_message_put_row(m, &r, sizeof r);
 	}
 }
 
 static void put_plan(vn_message *m, const vn_plan_text *t)
 {
-	vn_put_int(m, t->layers);
-	vn_put_int(m, t->vocab);
-	vn_put_int(m, t->context);
-	vn_put_texts(m, t->node, t->n_nodes);
-	vn_put_texts(m, t->value, t->n_values);
-	vn_put_texts(m, t->weight, t->n_weights);
+	vn_message_put_int(m, t->layers);
+	vn_message_put_int(m, t->vocab);
+	vn_message_put_int(m, t->context);
+	vn_message_put_texts(m, t->node, t->n_nodes);
+	vn_message_put_texts(m, t->value, t->n_values);
+	vn_message_put_texts(m, t->weight, t->n_weights);
 }
 
 /* Reads the text back, because a text that differs from the plan would be noticed only on
@@ -65,10 +65,10 @@ vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *ro
 
 	if (!st) {
 		vn_store_put_words(&out, &w);
-		vn_put_int(&out, rows != NULL);
+		vn_message_put_int(&out, rows != NULL);
 		if (rows)
 			put_weights(&out, rows, vn_model_plan(m)->n_weights);
-		vn_put_int(&out, s->plan != NULL);
+		vn_message_put_int(&out, s->plan != NULL);
 		if (s->plan)
 			put_plan(&out, &text);
 		st = vn_store_do(s, VN_SCRIBE_MODEL, &out, NULL, err);

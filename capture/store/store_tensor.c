@@ -158,11 +158,11 @@ static vn_status start_tensor(vn_store *s, const vn_block *b, vn_error *err)
 	s->tensor.sum = (vn_stats_sum) { 0 };
 	if (!(s->tensor.digest = vn_digester_create()))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
-	vn_put_text(&m, name_of(s));
-	vn_put_int(&m, b->dtype);
-	vn_put_int(&m, b->shape.rank);
+	vn_message_put_text(&m, name_of(s));
+	vn_message_put_int(&m, b->dtype);
+	vn_message_put_int(&m, b->shape.rank);
 	for (int i = 0; i < b->shape.rank; i++)
-		vn_put_int(&m, b->shape.dim[i]);
+		vn_message_put_int(&m, b->shape.dim[i]);
 	const vn_status st = vn_store_do(s, VN_SCRIBE_START, &m, &s->tensor.at, err);
 	s->tensor.end = s->tensor.at + bytes;
 	s->tensor.open = !st;
@@ -202,25 +202,25 @@ static int64_t put_word(vn_message *m, const char *key, const char *word)
 {
 	if (!*word)
 		return 0;
-	vn_put_text(m, key);
-	vn_put_int(m, 't');
-	vn_put_text(m, word);
+	vn_message_put_text(m, key);
+	vn_message_put_int(m, 't');
+	vn_message_put_text(m, word);
 	return 1;
 }
 
 static int64_t put_whole(vn_message *m, const char *key, int64_t x)
 {
-	vn_put_text(m, key);
-	vn_put_int(m, 'i');
-	vn_put_int(m, x);
+	vn_message_put_text(m, key);
+	vn_message_put_int(m, 'i');
+	vn_message_put_int(m, x);
 	return 1;
 }
 
 static int64_t put_real(vn_message *m, const char *key, double x)
 {
-	vn_put_text(m, key);
-	vn_put_int(m, 'r');
-	vn_put_real(m, x);
+	vn_message_put_text(m, key);
+	vn_message_put_int(m, 'r');
+	vn_message_put_real(m, x);
 	return 1;
 }
 
@@ -260,9 +260,9 @@ static vn_status finish_tensor(vn_store *s, vn_error *err)
 	const vn_digest digest = vn_digester_finish(s->tensor.digest);
 	s->tensor.digest = NULL;
 	const int64_t n = put_attributes(s, &digest, &list);
-	vn_put_text(&m, name_of(s));
-	vn_put_int(&m, n);
-	vn_put_row(&m, list.data, list.n);
+	vn_message_put_text(&m, name_of(s));
+	vn_message_put_int(&m, n);
+	vn_message_put_row(&m, list.data, list.n);
 	m.bad |= list.bad;
 	vn_message_finish(&list);
 	drop_tensor(s);

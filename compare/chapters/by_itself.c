@@ -83,7 +83,7 @@ static vn_status tell_one_side(vn_comparison *c, const char *who, const recordin
 	return vn_status_ends_job(s->st) ? s->st : VN_OK;
 }
 
-vn_status vn_check_alone(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 {
 	vn_recording   *r[2] = { c->opened.ref, c->opened.cand };
 	recording_check both[2];
@@ -110,7 +110,7 @@ vn_status vn_check_alone(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-vn_status vn_find_overwritten(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_find_overwritten(vn_comparison *c, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
@@ -155,7 +155,7 @@ static void echo_of_side(void *ctx, int i)
 
 /* Tied weights that were never trained echo without a mistake, so the reference says how
  * often is too often. */
-vn_status vn_check_echo(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
 {
 	echoes         x = { .r = { c->opened.ref, c->opened.cand } };
 	const vn_echo *e = x.e;
@@ -196,7 +196,7 @@ static bool same_text(const vn_comparison *c)
 }
 
 /* With equal texts, logits that agree choose what the reference chooses. */
-vn_status vn_check_garbage(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_check_garbage(vn_comparison *c, vn_error *err)
 {
 	vn_garbage ref, cand;
 	vn_error   why = { "" };

@@ -104,10 +104,10 @@ static vn_status check_inputs(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
-	vn_status                st = vn_check_steps(c, err);
+	vn_status                st = vn_match_check_steps(c, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
 		vn_warn_unread(c, who[i], r[i]);
-		st = vn_check_precision(c, who[i], r[i], err);
+		st = vn_floor_check_precision(c, who[i], r[i], err);
 	}
 	if (!st)
 		vn_warn_swapped(c);
@@ -214,15 +214,16 @@ static vn_status judge_checkpoints(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = vn_digests_check(c, 2, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
+	if ((st = vn_digests_check(c, 2, err)) || (st = vn_match_find_vacuous(c, err)) || (st = vn_pool_channels(c, err)) ||
 	    (st = floor_of(c, err)) || (st = vn_pool_logits(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	vn_note_masks(c);
 	vn_note_part(c);
-	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_find_overwritten(c, err)) ||
-	    (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) ||
+	if ((st = judge_points(c, err)) || (st = vn_tell_misshapen(c, err)) || (st = vn_chapter_find_overwritten(c, err)) ||
+	    (st = vn_replay_run(c, err)) || (st = vn_replay_judge_operations(c, err)) || (st = vn_baseline_apply(c, err)) ||
 	    (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = run_explain(c, err)) ||
-	    (st = vn_check_alone(c, err)) || (st = vn_check_echo(c, err)) || (st = vn_check_garbage(c, err)))
+	    (st = vn_chapter_check_alone(c, err)) || (st = vn_chapter_check_echo(c, err)) ||
+	    (st = vn_chapter_check_garbage(c, err)))
 		return st;
 	return vn_digests_check(c, 3, err);
 }

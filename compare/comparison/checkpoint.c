@@ -42,14 +42,14 @@ const char *vn_allow_parse(const char *list, unsigned *set)
 	return NULL;
 }
 
-static const char *const status_text[VN_N_STATUS_WORDS] = {
+static const char *const status_text[VN_N_CHECKPOINT_STATUSES] = {
 	[VN_WITHIN] = "within",       [VN_OUTSIDE] = "outside",     [VN_ACCUMULATED] = "accumulated",
 	[VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",     [VN_EXTRA] = "extra",
 	[VN_EMPTY] = "empty",         [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
 	[VN_AGREED] = "agreed",       [VN_EQUAL] = "equal",
 };
 
-const char *vn_status_word_text(vn_status_word s)
+const char *vn_checkpoint_status_text(vn_checkpoint_status s)
 {
 	return status_text[s];
 }

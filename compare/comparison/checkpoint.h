@@ -16,7 +16,7 @@ const char *vn_allow_parse(const char *list, unsigned *set);
 
 extern const char *const vn_allow_names; /* "token_ids|config|...", for help */
 
-const char *vn_status_word_text(vn_status_word s);
+const char *vn_checkpoint_status_text(vn_checkpoint_status s);
 
 /* Returns how much of its limit a value uses: 1 is the limit, more is outside. INFINITY if the
  * value is not finite, or if the limit is 0 and the value is not. */

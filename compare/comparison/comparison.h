@@ -42,7 +42,8 @@ typedef enum vn_allow {
 } vn_allow;
 /* clang-format on */
 
-typedef enum vn_status_word {
+/* The outcome for one checkpoint: "status" in reports. */
+typedef enum vn_checkpoint_status {
 	VN_WITHIN,  /* measured, inside all its limits */
 	VN_OUTSIDE, /* measured, outside at least one */
 	/* outside, but accumulated rounding only: every operation up to it was replayed and cleared
@@ -56,8 +57,8 @@ typedef enum vn_status_word {
 	VN_UNREADABLE,
 	VN_AGREED, /* not in the candidate: its run found that it agrees, and left it out (left_out.h) */
 	VN_EQUAL,  /* equal by its digests, and not read (trusted.h) */
-	VN_N_STATUS_WORDS
-} vn_status_word;
+	VN_N_CHECKPOINT_STATUSES
+} vn_checkpoint_status;
 
 /* How a checkpoint changed since the baseline (baseline.h), from best to worst. */
 typedef enum vn_since {
@@ -136,40 +137,40 @@ typedef enum vn_misfit {
 } vn_misfit;
 
 typedef struct vn_checkpoint {
-	const char    *name; /* borrowed from the recording */
-	int            step, order, layer;
-	int            value;         /* in the comparison's plan, aliases resolved; -1 */
-	int            ref, cand;     /* entries; -1: absent */
-	bool           scores;        /* logits */
-	int            pooled_logits; /* its pool for metrics of logits; -1: none */
-	int            pooled_small;  /* its pool for multiples of the floor; -1: none */
-	int            channels;      /* its pool for worst_channel_* (pool_channels.h); -1: none */
-	vn_status_word status;
-	bool           fails;     /* outside the limits, whatever the status */
-	bool           reordered; /* misshapen: it holds the reference's numbers in another order (contents) */
-	vn_misfit      misfit;
-	char          *detail;          /* one line if not measured, or if invalid_floor; NULL */
-	char          *contents;        /* misshapen: what it holds instead; NULL: not known */
-	vn_measured    m;               /* n == 0: not measured */
-	int64_t        rows;            /* rows of logits, if measured */
-	bool           not_run;         /* the candidate's run was stopped before it */
-	bool           partial_metrics; /* not all metrics are known; limits of the others do not apply */
-	const char    *vacuous;         /* why nothing was compared; NULL */
+	const char          *name; /* borrowed from the recording */
+	int                  step, order, layer;
+	int                  value;         /* in the comparison's plan, aliases resolved; -1 */
+	int                  ref, cand;     /* entries; -1: absent */
+	bool                 scores;        /* logits */
+	int                  pooled_logits; /* its pool for metrics of logits; -1: none */
+	int                  pooled_small;  /* its pool for multiples of the floor; -1: none */
+	int                  channels;      /* its pool for worst_channel_* (pool_channels.h); -1: none */
+	vn_checkpoint_status status;
+	bool                 fails;     /* outside the limits, whatever the status */
+	bool                 reordered; /* misshapen: it holds the reference's numbers in another order (contents) */
+	vn_misfit            misfit;
+	char                *detail;          /* one line if not measured, or if invalid_floor; NULL */
+	char                *contents;        /* misshapen: what it holds instead; NULL: not known */
+	vn_measured          m;               /* n == 0: not measured */
+	int64_t              rows;            /* rows of logits, if measured */
+	bool                 not_run;         /* the candidate's run was stopped before it */
+	bool                 partial_metrics; /* not all metrics are known; limits of the others do not apply */
+	const char          *vacuous;         /* why nothing was compared; NULL */
 	/* of a second recording (name_map.h): the checkpoint that it repeats, if the candidate had
 	 * overwritten its numbers; NULL */
-	const char    *overwritten;
-	bool           has_floor;
-	bool           invalid_floor; /* the floor was rejected: it or the reference is wrong */
-	double        *floor;         /* (VN_N_METRICS) if has_floor; NaN: not known */
-	vn_kept_check *check;         /* (n_checks), for vn_check_at */
-	int            n_checks;
-	int            worst;  /* the broken check that is farthest outside; -1 */
-	bool           origin; /* its own operation is at fault */
-	bool           replayed;
-	vn_replayed    replay;
-	vn_overflow    overflow;
-	vn_since       since;
-	double         was; /* value of the worst check in the baseline; NaN: none */
+	const char          *overwritten;
+	bool                 has_floor;
+	bool                 invalid_floor; /* the floor was rejected: it or the reference is wrong */
+	double              *floor;         /* (VN_N_METRICS) if has_floor; NaN: not known */
+	vn_kept_check       *check;         /* (n_checks), for vn_check_at */
+	int                  n_checks;
+	int                  worst;  /* the broken check that is farthest outside; -1 */
+	bool                 origin; /* its own operation is at fault */
+	bool                 replayed;
+	vn_replayed          replay;
+	vn_overflow          overflow;
+	vn_since             since;
+	double               was; /* value of the worst check in the baseline; NaN: none */
 } vn_checkpoint;
 
 /* The logits of all single-token steps. One row says nothing about a mean or a share, and its
@@ -320,7 +321,7 @@ typedef struct vn_result {
 	const vn_explainer     *explainer;
 
 	/* verdict. */
-	int  n_status[VN_N_STATUS_WORDS], n_fails;
+	int  n_status[VN_N_CHECKPOINT_STATUSES], n_fails;
 	bool within;
 	bool strict; /* outside only because of warnings (--strict) */
 } vn_result;

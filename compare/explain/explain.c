@@ -232,7 +232,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		order_aliases(c, x, &x->of[i]);
 	for (int i = 0; i < x->n; i++)
 		answer_inside(c, x, &x->of[i]);
-	vn_put_sentences(c, x);
+	vn_explain_put_sentences(c, x);
 	return st;
 }
 

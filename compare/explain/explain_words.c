@@ -54,15 +54,15 @@ static const char *made_at(const vn_comparison *c, const vn_explanation *x, cons
 	return text;
 }
 
-const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED])
+const char *vn_explain_say_one(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED])
 {
 	char at[WHERE];
 
 	text[0] = 0;
 	if (vn_local_is_order(&c->result.checkpoint[x->checkpoint]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_column_order(c, &c->result.checkpoint[x->checkpoint], at));
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_column_order(c, &c->result.checkpoint[x->checkpoint], at));
 	else if (vn_overflow_is_all(&c->result.checkpoint[x->checkpoint]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_overflow(&c->result.checkpoint[x->checkpoint], at));
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_overflow(&c->result.checkpoint[x->checkpoint], at));
 	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
@@ -125,7 +125,7 @@ static const char *share_explained(const vn_explanation *x, char text[60])
 	return text;
 }
 
-void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+void vn_explain_say_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
 	char share[60];
 
@@ -187,7 +187,7 @@ static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_
 	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 
-void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
+void vn_explain_say_all(const vn_comparison *c, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_EXPLAINED];
 	int  said_of = 0, left = 0;
@@ -206,12 +206,12 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 		for (int k = i + 1; k < c->result.why->n; k++)
 			more += are_alike(c, x, &c->result.why->of[k]);
 		vn_label(&c->result.checkpoint[x->checkpoint], label);
-		vn_say_explained(c, x, text);
+		vn_explain_say_one(c, x, text);
 		if (more)
 			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
 		else
 			vn_lines_add(lines, "%s: %s", label, text);
-		vn_say_explained_more(c, x, lines);
+		vn_explain_say_more(c, x, lines);
 	}
 	if (left)
 		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);

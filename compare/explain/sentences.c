@@ -209,7 +209,7 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 		         "another layer or another model; in this one both compute the same numbers");
 }
 
-void vn_put_sentences(const vn_comparison *c, vn_explanations *x)
+void vn_explain_put_sentences(const vn_comparison *c, vn_explanations *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 

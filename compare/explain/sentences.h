@@ -7,7 +7,7 @@
 
 /* Fills id, words, also, heads_only and contradicted_by of every hypothesis, and separating_input
  * of every explanation. */
-void        vn_put_sentences(const vn_comparison *c, vn_explanations *x);
+void        vn_explain_put_sentences(const vn_comparison *c, vn_explanations *x);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,
  * cached values for cached keys, and vice versa; NULL: none. Whether the counterpart is wrong too
  * distinguishes some faults. *found: the counterpart in the comparison, or NULL if it was not

@@ -96,7 +96,7 @@ static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
+vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
 {
 	const char *word = vn_facts_get(vn_recording_run(r), "precision");
 	const int   said = format_of(word), count = vn_recording_count(r);

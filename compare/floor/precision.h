@@ -13,7 +13,7 @@
 /* Do r's numbers have the precision that r declares? If most of the numbers examined are coarser,
  * it adds a warning; if finer, a refusal, and still returns VN_OK. who: the role of r in
  * messages. */
-vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
+vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
 
 /* Warns if the reference ran in 16 bits and the candidate did not: they may be swapped. */
 void vn_warn_swapped(vn_comparison *c);

@@ -205,8 +205,8 @@ static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t
 	t->outside = c->result.n_fails;
 	t->kl = divergence_of(c);
 	x->compared = c->result.n_checkpoints;
-	vn_say_recorder(c->opened.ref, x->recorded_by[0]);
-	vn_say_recorder(c->opened.cand, x->recorded_by[1]);
+	vn_report_say_recorder(c->opened.ref, x->recorded_by[0]);
+	vn_report_say_recorder(c->opened.cand, x->recorded_by[1]);
 	if (first >= 0)
 		vn_label(&c->result.checkpoint[first], t->first);
 	for (int i = 0; i < c->result.n_checkpoints; i++) {

@@ -359,7 +359,7 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 	const char *status = json_string_value(json_object_get(p->j, "status"));
 	if (c->status == VN_OUTSIDE)
 		return measured_since(all, b, p, c, &c->since, err);
-	if (!p->failed || strcmp(status, vn_status_word_text(c->status)) != 0)
+	if (!p->failed || strcmp(status, vn_checkpoint_status_text(c->status)) != 0)
 		return VN_OK;
 	c->since = is_still_so(all, p, c) ? VN_KNOWN : VN_WORSE;
 	return VN_OK;
@@ -375,7 +375,7 @@ static vn_status all_found(const baseline *b, vn_error *err)
 	int           n = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		const char *status = json_string_value(json_object_get(b->point[i].j, "status"));
-		if (b->point[i].found || strcmp(status, vn_status_word_text(VN_EXTRA)) == 0)
+		if (b->point[i].found || strcmp(status, vn_checkpoint_status_text(VN_EXTRA)) == 0)
 			continue;
 		first = first ? first : &b->point[i];
 		n++;

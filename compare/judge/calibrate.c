@@ -61,7 +61,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 		if (p->fails && p->worst < 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
 			               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
-			               vn_say_failure(p, words));
+			               vn_judge_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
 			const vn_check x = vn_check_at(p, n);
 			vn_status      st;
@@ -70,7 +70,7 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 			if (!x.holds && x.form != VN_OVER_FLOOR)
 				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
 				               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
-				               vn_say_check(p, &x, words));
+				               vn_judge_say_check(p, &x, words));
 			if (x.metric != VN_M_NONFINITE && (st = remember_check(k, c, p, &x, err)))
 				return st;
 		}

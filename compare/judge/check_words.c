@@ -36,7 +36,7 @@ static const char *say_value(double value, double limit, int digits, char *text,
 }
 
 /* Only the file name of the rule's path: the report's head shows the folder. */
-const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
+const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
 {
 	const char           *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
 	char                  key[VN_KEY_TEXT], value[40], limit[40];
@@ -89,18 +89,18 @@ const char *vn_worst_why(const vn_checkpoint *p)
 	return k.rule ? vn_rule_why(k.rule, k.form, k.metric) : NULL;
 }
 
-const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_judge_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 {
 	if (p->worst >= 0) {
 		const vn_check worst = vn_check_at(p, p->worst);
-		vn_say_check(p, &worst, text);
+		vn_judge_say_check(p, &worst, text);
 		if (p->since > VN_FIXED && isfinite(p->was))
 			vn_text_add(text, VN_WORDS, "; %.3g in the baseline", p->was);
 		else if (p->since == VN_NEW)
 			vn_text_add(text, VN_WORDS, "; new since the baseline");
 		return text;
 	}
-	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_word_text(p->status), p->detail ? ": " : "",
+	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_checkpoint_status_text(p->status), p->detail ? ": " : "",
 	         p->detail ? p->detail : "", p->contents ? "; " : "", p->contents ? p->contents : "");
 	return text;
 }

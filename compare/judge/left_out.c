@@ -30,7 +30,7 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 	*words = 0;
 	if (!st && q.worst >= 0) {
 		const vn_check k = vn_check_at(&q, q.worst);
-		vn_say_check(&q, &k, words);
+		vn_judge_say_check(&q, &k, words);
 	} else if (!st && !*holds)
 		snprintf(words, VN_WORDS, "no limit applies");
 	vn_checks_drop(&q);

@@ -145,12 +145,12 @@ static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const c
 {
 	char text[1200];
 
-	x->verdict = vn_say_verdict(c);
-	x->counts = strdup(vn_say_counts(c, text));
-	x->start = strdup(vn_say_start(c, text));
-	x->about = strdup(vn_say_recorder(c->opened.cand, text));
-	x->ref_about = strdup(vn_say_recorder(c->opened.ref, text));
-	snprintf(text, sizeof text, "%.800s (%.200s)", vn_say_limits(c), chosen);
+	x->verdict = vn_report_say_verdict(c);
+	x->counts = strdup(vn_report_say_counts(c, text));
+	x->start = strdup(vn_report_say_start(c, text));
+	x->about = strdup(vn_report_say_recorder(c->opened.cand, text));
+	x->ref_about = strdup(vn_report_say_recorder(c->opened.ref, text));
+	snprintf(text, sizeof text, "%.800s (%.200s)", vn_report_say_limits(c), chosen);
 	x->limits = strdup(vn_text_clean(text, sizeof text));
 	snprintf(text, sizeof text, "%s", c->result.floor_from);
 	x->floor = strdup(vn_text_clean(text, sizeof text));

@@ -21,14 +21,14 @@ enum { VN_MANY_MOST = 16 }; /* candidates */
 enum { VN_MANY_PAGES = 4 }; /* candidates that an HTML page shows side by side */
 
 typedef struct vn_many_cell {
-	bool           there; /* the comparison has the checkpoint; else the rest is not set */
-	bool           measured, fails, origin;
+	bool                 there; /* the comparison has the checkpoint; else the rest is not set */
+	bool                 measured, fails, origin;
 	/* in a vote: the column of the elected recording, whose numbers the others are compared with */
-	bool           self;
-	vn_status_word status;
-	int            point; /* index in the comparison's result */
-	double         nmse, cosine, max_abs, max_rel;
-	double         over_floor; /* nmse in floors; NaN: no floor */
+	bool                 self;
+	vn_checkpoint_status status;
+	int                  point; /* index in the comparison's result */
+	double               nmse, cosine, max_abs, max_rel;
+	double               over_floor; /* nmse in floors; NaN: no floor */
 } vn_many_cell;
 
 /* The place of a text in vn_many.reports. */
@@ -40,7 +40,7 @@ typedef struct vn_many_candidate {
 	const char   *path;
 	int           status;            /* 0 within, 1 outside, 2 not compared */
 	char         *trouble;           /* of status 2: why */
-	const char   *verdict;           /* as vn_say_verdict */
+	const char   *verdict;           /* as vn_report_say_verdict */
 	char         *counts, *start;    /* as in words.h; "" if there is nothing to say */
 	char         *about, *ref_about; /* who recorded it, and its reference: "vernier-ref 1.0, f16; trained weights" */
 	/* limits with the reason for the choice; source of the floor, "": none */

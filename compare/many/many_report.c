@@ -24,7 +24,7 @@ const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
 	if (x->self)
 		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "=");
 	else if (!x->measured)
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%s", vn_status_word_text(x->status));
+		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%s", vn_checkpoint_status_text(x->status));
 	else if (isnan(x->nmse))
 		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "nan");
 	else

@@ -158,7 +158,7 @@ static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows,
 	                           : "with the majority";
 	v->many.strict |= x->status && with == n_rows;
 	snprintf(text, sizeof text, "%d of %d checkpoints", with < n_rows ? n_rows - with : with, n_rows);
-	vn_say_digests(&x->digests[1], text, sizeof text);
+	vn_report_say_digests(&x->digests[1], text, sizeof text);
 	if (strict && x->warnings.n)
 		vn_text_add(text, sizeof text, "; %d warning%s (--strict)", x->warnings.n, x->warnings.n == 1 ? "" : "s");
 	vn_text_add(text, sizeof text, ".");

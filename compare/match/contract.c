@@ -58,7 +58,7 @@ static void say_step(const contract *c, int64_t token, char *text, size_t room)
 			snprintf(text, room, ", which is step %d,", s[i].number);
 }
 
-vn_status vn_check_steps(vn_comparison *c, vn_error *err)
+vn_status vn_match_check_steps(vn_comparison *c, vn_error *err)
 {
 	const contract           said = { .allow = c->request.options->allow,
 		                              .notes = &c->result.notes,

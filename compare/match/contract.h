@@ -47,6 +47,6 @@ bool vn_positions_moved(const vn_comparison *c, int64_t *by);
 
 /* Checks that the steps of each recording follow each other, and that at least one side has every
  * input token. If not, it adds a line to refusals and still returns VN_OK. */
-vn_status vn_check_steps(vn_comparison *c, vn_error *err);
+vn_status vn_match_check_steps(vn_comparison *c, vn_error *err);
 
 #endif

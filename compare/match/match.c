@@ -158,7 +158,7 @@ static int find_root(const vn_recording *r, int i)
 }
 
 /* status: VN_MISSING or VN_EXTRA. */
-static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_status_word status)
+static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_checkpoint_status status)
 {
 	const bool   extra = status == VN_EXTRA;
 	vn_limit_set set;

@@ -26,6 +26,6 @@ vn_status vn_count_neither(vn_comparison *c, vn_error *err);
 
 /* Sets `vacuous` of every measured checkpoint whose agreement proves nothing: for example, both
  * sides hold one number everywhere, or the numbers of the same point of another layer. */
-vn_status vn_find_vacuous(vn_comparison *c, vn_error *err);
+vn_status vn_match_find_vacuous(vn_comparison *c, vn_error *err);
 
 #endif

@@ -26,7 +26,7 @@ static bool is_checkpoint(const vn_comparison *c, const vn_checkpoint *p)
 	return vn_entry_point(vn_recording_entry(r, p->ref >= 0 ? p->ref : p->cand)) != NULL;
 }
 
-static vn_status list_alone(const vn_comparison *c, vn_status_word status, bool known, alone *a, vn_error *err)
+static vn_status list_alone(const vn_comparison *c, vn_checkpoint_status status, bool known, alone *a, vn_error *err)
 {
 	a->n = 0;
 	a->name = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *a->name);

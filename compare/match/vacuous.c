@@ -313,7 +313,7 @@ static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error
 	return st;
 }
 
-vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
+vn_status vn_match_find_vacuous(vn_comparison *c, vn_error *err)
 {
 	static const repetition_kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
 								 steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };

@@ -204,7 +204,7 @@ static vn_status join_units(const vn_metric_kernel *k, const job_units *w, vn_wi
 		if (w->parts && (st = vn_window_run(in, job, at, n, err)))
 			return st;
 		const vn_pair here = w->parts ? vn_window_of_run(in, &w->pair, at) : w->pair;
-		vn_find_max(k, &here, at, m);
+		vn_metric_find_max(k, &here, at, m);
 	}
 	if (w->row)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);

@@ -49,7 +49,7 @@ static void set_metric(vn_measured *m, vn_metric which, double value)
 }
 
 /* Finds the first position in the block with the largest difference. */
-void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
+void vn_metric_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
 {
 	double       x[2][VN_BLOCK], max = -1;
 	const size_t n = (size_t)(p->n - at < VN_BLOCK ? p->n - at : VN_BLOCK);

@@ -212,7 +212,7 @@ static void set_arrangement(search *s, const vn_arrangement *a, double nmse)
 		memcpy(s->best->order, a->order, sizeof a->order);
 		break;
 	case VN_ARRANGED_COLUMNS:
-		vn_say_columns((vn_column_order)a->number, axes, s->shape->rank, text, sizeof text);
+		vn_text_say_columns((vn_column_order)a->number, axes, s->shape->rank, text, sizeof text);
 		set_match(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
 		          "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
 		          vn_columns_name((vn_column_order)a->number), nmse, s->own, text);

@@ -193,7 +193,7 @@ static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 			forgive_checkpoint(c, &c->result.checkpoint[i]);
 }
 
-vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
+vn_status vn_replay_judge_operations(vn_comparison *c, vn_error *err)
 {
 	const bool asked = c->result.replayed && !vn_other_weights(c);
 	vn_status  st = asked ? check_operations(c, err) : VN_OK;

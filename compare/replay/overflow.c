@@ -129,7 +129,7 @@ static bool only_bad(const vn_checkpoint *p)
 	return p->replay.bad && vn_local_limit_fraction(&l, p->m.n) <= 1;
 }
 
-vn_status vn_find_overflows(vn_comparison *c, vn_error *err)
+vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err)
 {
 	int      *input = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *input);
 	vn_status st = input ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to look for overflows");
@@ -155,7 +155,7 @@ bool vn_overflow_is_all(const vn_checkpoint *p)
 	return p->overflow.reached > 0 && p->replayed && !vn_local_beyond(p);
 }
 
-const char *vn_say_overflow(const vn_checkpoint *p, char *text)
+const char *vn_replay_say_overflow(const vn_checkpoint *p, char *text)
 {
 	const vn_overflow *o = &p->overflow;
 

@@ -72,7 +72,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 {
 	int             n = 0;
-	const vn_status st = vn_find_overflows(c, err);
+	const vn_status st = vn_replay_find_overflows(c, err);
 	if (st || !c->result.replayed)
 		return st;
 	int *list = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *list);

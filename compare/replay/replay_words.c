@@ -10,11 +10,11 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *vn_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_replay_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	char            map[240];
-	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
+	vn_text_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
 	snprintf(
 		text, VN_WORDS,
 		p->replay.wrong_in_order
@@ -39,7 +39,7 @@ static void say_recorder_faults(const vn_comparison *c, const vn_checkpoint *p, 
 		            vn_label(&c->result.checkpoint[p->replay.charged_to], label));
 }
 
-const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	char label[VN_LABEL], order[VN_WORDS];
 	text[0] = 0;
@@ -64,7 +64,7 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		            "; these are the errors of %d operations together, whose tensors in between were not recorded",
 		            p->replay.span);
 	if (p->replay.columns)
-		vn_text_add(text, VN_WORDS, "; %s", vn_say_column_order(c, p, order));
+		vn_text_add(text, VN_WORDS, "; %s", vn_replay_say_column_order(c, p, order));
 	if (p->replay.recorder_fault)
 		vn_text_add(
 			text, VN_WORDS,

@@ -59,7 +59,7 @@ static void print_row(const vn_comparison *c, int point, FILE *out)
 	print_text(out, vn_point_of(p));
 	print_text(out, vn_op_of(c, p));
 	print_shape(out, &vn_entry_of(c, p)->shape);
-	print_text(out, vn_status_word_text(p->status));
+	print_text(out, vn_checkpoint_status_text(p->status));
 	fprintf(out, ",%d,%d,%d,%" PRId64, p->fails, point == vn_first_failure(c), p->origin, p->m.n);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		write_number(out, vn_metric_shown(p, (vn_metric)m), true);
@@ -68,7 +68,7 @@ static void print_row(const vn_comparison *c, int point, FILE *out)
 	write_number(out, vn_local_nmse(p), p->replayed);
 	write_number(out, vn_local_over_floor(p), p->replayed);
 	write_number(out, vn_checkpoint_limit_fraction(p), true);
-	print_text(out, p->fails ? vn_say_failure(p, words) : "");
+	print_text(out, p->fails ? vn_judge_say_failure(p, words) : "");
 	fputc('\n', out);
 }
 

@@ -59,8 +59,8 @@ static void print_explained(FILE *out, const vn_comparison *c, int point)
 	vn_lines              more = { 0 };
 	if (!x)
 		return;
-	fprintf(out, "  %-14s %s\n", "explained", vn_say_explained(c, x, text));
-	vn_say_explained_more(c, x, &more);
+	fprintf(out, "  %-14s %s\n", "explained", vn_explain_say_one(c, x, text));
+	vn_explain_say_more(c, x, &more);
 	for (int i = 0; i < more.n; i++)
 		fprintf(out, "  %-14s %s\n", "", more.line[i]);
 	vn_lines_free(&more);
@@ -114,7 +114,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 		const vn_check one = vn_check_at(k, i);
 		if (one.holds)
 			continue;
-		fprintf(out, "  %-14s %s", "outside", vn_say_check(k, &one, words));
+		fprintf(out, "  %-14s %s", "outside", vn_judge_say_check(k, &one, words));
 		const char *why = one.rule ? vn_rule_why(one.rule, one.form, one.metric) : NULL;
 		if (why)
 			fprintf(out, " %s\"%.200s\"%s", VN_DIM(colour), why, VN_COLOUR_OFF(colour));
@@ -134,7 +134,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 	for (int i = 0; i < x->profile.words.n; i++)
 		fprintf(out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 	if (k->replayed)
-		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
+		fprintf(out, "  %-14s %s\n", "replayed", vn_replay_say_result(c, k, words));
 	print_products(out, c, k);
 	print_explained(out, c, x->checkpoint);
 	fprintf(out, "  %-14s %s\n", "neighbours", x->around_where);

@@ -40,7 +40,7 @@ static void print_origins(const vn_comparison *c, FILE *out)
 	}
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
-	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
+	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_report_say_origin(c));
 }
 
 /* Writes at most `most` of the lines that `say` adds, under a title. */
@@ -68,9 +68,9 @@ static void print_beginning(const vn_comparison *c, const vn_story *s, int first
 		vn_html_text(out, vn_op_of(c, p));
 	}
 	if (c->result.n_origins == 1 && p->origin)
-		fprintf(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_say_origin(c));
+		fprintf(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_report_say_origin(c));
 	fprintf(out, "</dd>\n<dt>%s</dt><dd>", p->worst >= 0 ? "broken rule" : "finding");
-	vn_html_text(out, vn_say_failure(p, text));
+	vn_html_text(out, vn_judge_say_failure(p, text));
 	if (vn_worst_why(p)) {
 		fputs("<br><q>", out);
 		vn_html_text(out, vn_worst_why(p));
@@ -80,7 +80,7 @@ static void print_beginning(const vn_comparison *c, const vn_story *s, int first
 	for (int i = 0; x && i < x->profile.words.n; i++)
 		print_line(out, i ? "" : "profile", x->profile.words.line[i]);
 	print_origins(c, out);
-	print_titled(c, "cleared", INT_MAX, vn_say_cleared, out);
+	print_titled(c, "cleared", INT_MAX, vn_report_say_cleared, out);
 }
 
 static void next_commands(const vn_comparison *c, FILE *out)
@@ -104,17 +104,17 @@ static void print_story(const vn_comparison *c, const vn_story *s, FILE *out)
 	fputs("</code> judged by <code>", out);
 	vn_html_text(out, vn_recording_path(c->opened.ref));
 	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->result.within ? "within" : "outside",
-	        vn_say_verdict(c), vn_say_counts(c, text));
+	        vn_report_say_verdict(c), vn_report_say_counts(c, text));
 	for (int i = 0; c->result.strict && i < c->result.warnings.n && i < NAMED; i++)
 		print_line(out, i ? "" : "warning", c->result.warnings.line[i]);
-	print_titled(c, "explained", INT_MAX, vn_say_explanations, out); /* the answer comes before its reasons */
+	print_titled(c, "explained", INT_MAX, vn_explain_say_all, out); /* the answer comes before its reasons */
 	vn_weights_html(c->result.weights, out);
 	if (first >= 0)
 		print_beginning(c, s, first, out);
 	else
 		print_origins(c, out);
-	print_titled(c, "baseline", NAMED, vn_say_baseline, out);
-	print_titled(c, "measured", NAMED, vn_say_scores, out);
+	print_titled(c, "baseline", NAMED, vn_report_say_baseline, out);
+	print_titled(c, "measured", NAMED, vn_report_say_scores, out);
 	if (*c->result.floor_from)
 		print_line(out, "floor", "the unit of this page: " VN_FLOOR_MEANS);
 	next_commands(c, out);
@@ -132,7 +132,7 @@ typedef struct one {
 static void put_title(const void *context, FILE *out)
 {
 	const one *x = context;
-	fprintf(out, "%s: ", vn_say_verdict(x->c));
+	fprintf(out, "%s: ", vn_report_say_verdict(x->c));
 	vn_xml_text(out, vn_recording_path(x->c->opened.cand));
 }
 

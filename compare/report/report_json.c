@@ -178,7 +178,7 @@ static json_t *checkpoint_json(const vn_comparison *c, const vn_checkpoint *p, c
 	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
 	json_object_set_new(j, "shape", vn_json_integers(e->shape.dim, e->shape.rank));
 	json_object_set_new(j, "axes", vn_json_text(vn_entry_axes(e)));
-	json_object_set_new(j, "status", json_string(vn_status_word_text(p->status)));
+	json_object_set_new(j, "status", json_string(vn_checkpoint_status_text(p->status)));
 	json_object_set_new(j, "fails", json_boolean(p->fails));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->replayed)
@@ -301,7 +301,7 @@ static json_t *head_json(const vn_comparison *c, const vn_report_options *o)
 	                    json_string(!c->result.within                                            ? "outside"
 	                                : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "known"
 	                                                                                             : "within"));
-	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
+	json_object_set_new(j, "summary", json_string(vn_report_say_counts(c, summary)));
 	json_object_set_new(j, "first_divergence", first >= 0 ? vn_json_name(&c->result.checkpoint[first]) : json_null());
 	for (int i = 0; i < c->result.n_origins; i++)
 		json_array_append_new(origins, vn_json_name(&c->result.checkpoint[c->result.origins[i]]));

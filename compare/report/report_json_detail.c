@@ -48,8 +48,9 @@ static json_t *inputs_json(const vn_comparison *c, const vn_report_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
-		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&c->result.checkpoint[d->input[i]]),
-		                                   "status", vn_status_word_text(c->result.checkpoint[d->input[i]].status)));
+		json_array_append_new(a,
+		                      json_pack("{s:o, s:s}", "name", vn_json_name(&c->result.checkpoint[d->input[i]]),
+		                                "status", vn_checkpoint_status_text(c->result.checkpoint[d->input[i]].status)));
 	return a;
 }
 

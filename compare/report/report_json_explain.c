@@ -44,9 +44,9 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 	char     text[VN_EXPLAINED];
 	vn_lines more = { 0 };
 
-	vn_say_explained_more(c, x, &more);
+	vn_explain_say_more(c, x, &more);
 	json_object_set_new(j, "checkpoint", vn_json_name(&c->result.checkpoint[x->checkpoint]));
-	json_object_set_new(j, "words", vn_json_text(vn_say_explained(c, x, text)));
+	json_object_set_new(j, "words", vn_json_text(vn_explain_say_one(c, x, text)));
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
 	json_object_set_new(j, "fitted", json_boolean(x->fitted && x->n_fit));

@@ -49,8 +49,8 @@ static void print_properties(const vn_comparison *c, const vn_report_options *o,
 	char      label[VN_LABEL], counts[VN_WORDS];
 	const int first = vn_first_failure(c);
 	fputs("    <properties>\n", out);
-	print_property(out, "", "verdict", vn_say_verdict(c));
-	print_property(out, "", "summary", vn_say_counts(c, counts));
+	print_property(out, "", "verdict", vn_report_say_verdict(c));
+	print_property(out, "", "summary", vn_report_say_counts(c, counts));
 	if (first >= 0)
 		print_property(out, "", "first_divergence", vn_label(&c->result.checkpoint[first], label));
 	for (int i = 0; i < c->result.n_origins; i++)
@@ -84,12 +84,12 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 	for (int i = 0; !x && i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
 		if (!k.holds)
-			fprintf(to, "%s\n", vn_say_check(p, &k, words));
+			fprintf(to, "%s\n", vn_judge_say_check(p, &k, words));
 	}
 	if (!x && p->replayed)
-		fprintf(to, "replayed: %s\n", vn_say_replay(c, p, words));
+		fprintf(to, "replayed: %s\n", vn_replay_say_result(c, p, words));
 	if (p->worst < 0) /* repeated in the text, because GitLab shows no message */
-		fprintf(to, "%s\n", vn_say_failure(p, words));
+		fprintf(to, "%s\n", vn_judge_say_failure(p, words));
 	if (!vn_text_close(to, &text))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	vn_xml_lines(out, text);
@@ -126,19 +126,19 @@ static vn_status print_testcase(const vn_comparison *c, const vn_story *s, int p
 	fputs(" time=\"0\"", out);
 	if (p->fails) {
 		fputs(">\n      <failure", out);
-		print_attribute(out, "message", vn_say_failure(p, words));
-		print_attribute(out, "type", vn_status_word_text(p->status));
+		print_attribute(out, "message", vn_judge_say_failure(p, words));
+		print_attribute(out, "type", vn_checkpoint_status_text(p->status));
 		fputc('>', out);
 		st = failure_text(c, s, point, out, err);
 		fputs("</failure>\n    </testcase>\n", out);
 	} else if (let_go(p)) {
 		fputs(">\n      <skipped", out);
 		const char *what = p->since > VN_UNCHANGED       ? vn_since_text(p->since)
-		                   : p->status == VN_ACCUMULATED ? vn_status_word_text(p->status)
+		                   : p->status == VN_ACCUMULATED ? vn_checkpoint_status_text(p->status)
 		                                                 : NULL;
 		if (what)
-			snprintf(said, sizeof said, "%s: %s", what, vn_say_failure(p, words));
-		print_attribute(out, "message", what ? said : vn_say_failure(p, words));
+			snprintf(said, sizeof said, "%s: %s", what, vn_judge_say_failure(p, words));
+		print_attribute(out, "message", what ? said : vn_judge_say_failure(p, words));
 		fputs("/>\n    </testcase>\n", out);
 	} else if (known_good(p) && p->detail) {
 		fputs(">\n      <system-out>", out);

@@ -82,7 +82,7 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 		fputs(" |\n", out);
 	}
 	fputc('\n', out);
-	vn_say_cleared(c, &cleared);
+	vn_report_say_cleared(c, &cleared);
 	for (int i = 0; i < cleared.n; i++)
 		print_item(out, "Cleared", cleared.line[i]);
 	vn_lines_free(&cleared);
@@ -91,7 +91,7 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 static void print_explained(const vn_comparison *c, FILE *out)
 {
 	vn_lines why = { 0 };
-	vn_say_explanations(c, &why);
+	vn_explain_say_all(c, &why);
 	for (int i = 0; i < why.n && i < LINES; i++)
 		print_item(out, "Explained", why.line[i]);
 	vn_lines_free(&why);
@@ -109,7 +109,7 @@ static void print_origins(const vn_comparison *c, FILE *out)
 	}
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
-	fprintf(out, ": %s\n", vn_say_origin(c));
+	fprintf(out, ": %s\n", vn_report_say_origin(c));
 	print_explained(c, out);
 	if (c->result.replayed)
 		replayed_origins(c, out);
@@ -122,7 +122,7 @@ static void print_beginning(const vn_comparison *c, const vn_story *s, int first
 	const vn_checkpoint    *p = &c->result.checkpoint[first];
 	const vn_report_detail *x = vn_story_find(s, first);
 	print_item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
-	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_say_failure(p, text), VN_WORDS);
+	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_judge_say_failure(p, text), VN_WORDS);
 	if (vn_worst_why(p))
 		print_item(out, "Why this rule", vn_worst_why(p));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
@@ -141,8 +141,8 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	const int first = vn_first_failure(c);
 	vn_lines  scores = { 0 };
 	char      text[VN_WORDS];
-	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_say_verdict(c),
-	        vn_say_counts(c, text));
+	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_report_say_verdict(c),
+	        vn_report_say_counts(c, text));
 	vn_weights_markdown(c->result.weights, out);
 	if (c->result.strict)
 		print_warnings(c, out);
@@ -155,12 +155,12 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 		item_of(out, i ? "Then" : "Next", scores.line[i], VN_WORDS);
 	vn_lines_free(&scores);
 	scores = (vn_lines) { 0 };
-	vn_say_baseline(c, &scores);
+	vn_report_say_baseline(c, &scores);
 	for (int i = 0; i < scores.n && i < NAMED; i++)
 		print_item(out, i ? "Better" : "Baseline", scores.line[i]);
 	vn_lines_free(&scores);
 	scores = (vn_lines) { 0 };
-	vn_say_scores(c, &scores);
+	vn_report_say_scores(c, &scores);
 	for (int i = 0; i < scores.n && i < LINES; i++)
 		print_item(out, "Measured", scores.line[i]);
 	vn_lines_free(&scores);
@@ -239,7 +239,7 @@ static void print_runs(const vn_comparison *c, const vn_report_options *o, FILE 
 {
 	const vn_facts *r = vn_recording_run(c->opened.ref), *d = vn_recording_run(c->opened.cand);
 	open_fold(out, "Runs, limits and floor", NULL);
-	print_item(out, "Limits", vn_say_limits(c));
+	print_item(out, "Limits", vn_report_say_limits(c));
 	print_item(out, "Chosen", o->limits_chosen);
 	if (!c->request.options->bitwise)
 		print_item(out, "Floor (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
@@ -272,7 +272,7 @@ static void print_row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 	print_metric(out, "%.6f", p, VN_M_COSINE);
 	print_metric(out, "%.2e", p, VN_M_MAX_ABS);
 	fputs(" | ", out);
-	vn_markdown_code(out, vn_say_failure(p, text), VN_WORDS, 1);
+	vn_markdown_code(out, vn_judge_say_failure(p, text), VN_WORDS, 1);
 	fputs(" |\n", out);
 }
 

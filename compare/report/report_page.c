@@ -79,7 +79,7 @@ static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
 	json_object_set_new(j, "shape", vn_json_integers(e->shape.dim, e->shape.rank));
 	json_object_set_new(j, "axes", vn_json_text(vn_entry_axes(e)));
 	json_object_set_new(j, "elements", json_integer(p->m.n));
-	json_object_set_new(j, "status", json_string(vn_status_word_text(p->status)));
+	json_object_set_new(j, "status", json_string(vn_checkpoint_status_text(p->status)));
 	json_object_set_new(j, "fails", json_boolean(p->fails));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->since > VN_UNCHANGED)

@@ -41,7 +41,7 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 {
 	char who[VN_RECORDER], path[PATH_MAX], tensors[VN_TENSORS_WORDS];
 	fprintf(p->out, "%-10s %s  %s(%s; %s)%s\n", what, vn_printable_path(vn_recording_path(r), path), DIM(p),
-	        vn_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
+	        vn_report_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
 }
 
 /* Whether the first screen defines the floor, which it does once it names a limit. */
@@ -72,7 +72,7 @@ static void print_head(const page *p)
 	char                 path[PATH_MAX];
 	recording_line(p, "reference", c->opened.ref);
 	recording_line(p, "candidate", c->opened.cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(vn_say_limits(c), path), DIM(p),
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(vn_report_say_limits(c), path), DIM(p),
 	        p->o->limits_chosen, PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
 	if (!c->request.options->bitwise)
@@ -143,7 +143,7 @@ static void print_row(const page *p, const vn_checkpoint *k)
 	fprintf(p->out, "%s%-10s%s  %-*s", colour,
 	        k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
 	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since)
-	                                             : vn_status_word_text(k->status),
+	                                             : vn_checkpoint_status_text(k->status),
 	        PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
 		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->contents ? "; " : "",
@@ -165,7 +165,7 @@ static void print_row(const page *p, const vn_checkpoint *k)
 		print_metric(p, 9, "%.2e", k, VN_M_MAX_REL);
 	print_metric(p, 11, "%.8f", k, VN_M_WORST_TOKEN_COSINE);
 	if (k->worst >= 0)
-		fprintf(p->out, "  %s", vn_say_failure(k, words));
+		fprintf(p->out, "  %s", vn_judge_say_failure(k, words));
 	fputc('\n', p->out);
 }
 
@@ -205,7 +205,7 @@ static void say_run(const page *p, int from, int to)
 }
 
 /* The status of a checkpoint that passes without being measured; else VN_WITHIN. */
-static vn_status_word unmeasured_status(const vn_checkpoint *k)
+static vn_checkpoint_status unmeasured_status(const vn_checkpoint *k)
 {
 	return k->status == VN_AGREED || k->status == VN_EQUAL ? k->status : VN_WITHIN;
 }
@@ -231,8 +231,8 @@ static void print_within(const page *p, int from, int to)
 		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->result.checkpoint[worst].m.value[VN_M_NMSE]))
 			worst = i;
 	}
-	const vn_status_word word = unmeasured_status(&c->result.checkpoint[from]);
-	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_status_word_text(word), PLAIN(p));
+	const vn_checkpoint_status word = unmeasured_status(&c->result.checkpoint[from]);
+	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_checkpoint_status_text(word), PLAIN(p));
 	say_run(p, from, to);
 	if (word != VN_WITHIN)
 		fprintf(p->out, "%s; %s%s", DIM(p),
@@ -261,7 +261,7 @@ static bool is_quiet(const page *p, int i)
 }
 
 /* One line with the points of the absent checkpoints. */
-static void say_absent(const page *p, vn_status_word status, const char *where)
+static void say_absent(const page *p, vn_checkpoint_status status, const char *where)
 {
 	enum { POINTS_NAMED = 12 };
 	const vn_comparison *c = p->c;
@@ -280,7 +280,7 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	}
 	if (!n || p->o->all)
 		return;
-	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_word_text(status), n,
+	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_checkpoint_status_text(status), n,
 	        n == 1 ? "" : "s", where);
 	for (int k = 0; k < points && k < POINTS_NAMED; k++)
 		fprintf(p->out, "%s %s", k ? "," : "", said[k]);
@@ -339,8 +339,8 @@ static void print_findings(const page *p)
 static void print_scores(const page *p)
 {
 	vn_lines lines = { 0 };
-	vn_say_baseline(p->c, &lines);
-	vn_say_scores(p->c, &lines);
+	vn_report_say_baseline(p->c, &lines);
+	vn_report_say_scores(p->c, &lines);
 	for (int i = 0; i < lines.n; i++)
 		fprintf(p->out, "%s\n", lines.line[i]);
 	vn_lines_free(&lines);
@@ -349,9 +349,9 @@ static void print_scores(const page *p)
 static void print_verdict(const page *p)
 {
 	char counts[VN_WORDS], start[VN_WORDS];
-	vn_say_start(p->c, start);
+	vn_report_say_start(p->c, start);
 	fprintf(p->out, "%-10s %s%s%s%s: %s%s%s\n", "verdict", BOLD(p), p->c->result.within ? GREEN(p) : RED(p),
-	        vn_say_verdict(p->c), PLAIN(p), vn_say_counts(p->c, counts), *start ? " " : "", start);
+	        vn_report_say_verdict(p->c), PLAIN(p), vn_report_say_counts(p->c, counts), *start ? " " : "", start);
 }
 
 /* ---- the first screen ------------------------------------------------------- */
@@ -405,7 +405,7 @@ static void first_screen(const page *p)
 		const vn_checkpoint    *k = &c->result.checkpoint[first];
 		const vn_report_detail *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
-		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_say_failure(k, words));
+		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_judge_say_failure(k, words));
 		if (vn_worst_why(k))
 			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_worst_why(k), PLAIN(p));
 		if (defines_floor(c))
@@ -413,9 +413,9 @@ static void first_screen(const page *p)
 		for (int i = 0; x && i < x->profile.words.n; i++)
 			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 		origins_line(p);
-		titled_lines(p, "cleared", vn_say_cleared);
+		titled_lines(p, "cleared", vn_report_say_cleared);
 	}
-	const int more = titled_lines(p, "explained", vn_say_explanations) + titled_lines(p, "next", vn_next_commands);
+	const int more = titled_lines(p, "explained", vn_explain_say_all) + titled_lines(p, "next", vn_next_commands);
 	if (first >= 0 || more)
 		fputc('\n', p->out);
 }

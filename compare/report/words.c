@@ -18,7 +18,7 @@
 
 /* ---- the verdict ---------------------------------------------------------------- */
 
-const char *vn_say_verdict(const vn_comparison *c)
+const char *vn_report_say_verdict(const vn_comparison *c)
 {
 	if (c->result.strict)
 		return "OUTSIDE by --strict";
@@ -31,12 +31,12 @@ const char *vn_say_verdict(const vn_comparison *c)
 	return c->result.within ? "within limits" : "OUTSIDE limits";
 }
 
-const char *vn_say_limits(const vn_comparison *c)
+const char *vn_report_say_limits(const vn_comparison *c)
 {
 	return c->request.options->bitwise ? "none" : c->request.limits->path;
 }
 
-void vn_say_digests(const vn_verified *d, char *text, size_t room)
+void vn_report_say_digests(const vn_verified *d, char *text, size_t room)
 {
 	const int64_t all = d->checked + d->wrong;
 	if (all)
@@ -48,7 +48,7 @@ void vn_say_digests(const vn_verified *d, char *text, size_t room)
 		            d->without, d->without == 1 ? "" : "s");
 }
 
-const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
+const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS])
 {
 	const int measured = c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
 	                     c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_UNLIMITED];
@@ -69,9 +69,10 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	} else {
 		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_checkpoints,
 		            c->result.n_checkpoints == 1 ? "" : "s");
-		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
+		for (int s = VN_MISSING; s < VN_N_CHECKPOINT_STATUSES; s++)
 			if (c->result.n_status[s])
-				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s], vn_status_word_text((vn_status_word)s));
+				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s],
+				            vn_checkpoint_status_text((vn_checkpoint_status)s));
 	}
 	if (c->result.n_status[VN_ACCUMULATED])
 		vn_text_add(
@@ -85,7 +86,7 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	if (c->result.n_neither)
 		vn_text_add(text, VN_WORDS, "; %" PRId64 " other checkpoint%s of the plan in neither recording",
 		            c->result.n_neither, c->result.n_neither == 1 ? "" : "s");
-	vn_say_digests(&c->result.digests, text, VN_WORDS);
+	vn_report_say_digests(&c->result.digests, text, VN_WORDS);
 	if (c->result.strict)
 		vn_text_add(text, VN_WORDS, "; %d warning%s (--strict)", c->result.warnings.n,
 		            c->result.warnings.n == 1 ? " fails it" : "s fail it");
@@ -146,14 +147,14 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins,
 	            vn_label(&c->result.checkpoint[c->result.origins[0]], label));
 	if (c->result.checkpoint[c->result.origins[0]].overflow.reached > 0)
-		vn_text_add(text, VN_WORDS, ": %s", vn_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
+		vn_text_add(text, VN_WORDS, ": %s", vn_replay_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
 	else if (c->result.checkpoint[c->result.origins[0]].overwritten)
 		vn_text_add(text, VN_WORDS, ": " OVERWRITTEN, c->result.checkpoint[c->result.origins[0]].overwritten);
 	if (inside)
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
 		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
 	if (n == c->result.n_origins || orders == c->result.n_origins)
-		vn_text_add(text, VN_WORDS, ". All: %s.", vn_say_origin(c));
+		vn_text_add(text, VN_WORDS, ". All: %s.", vn_report_say_origin(c));
 	else if (n)
 		vn_text_add(text, VN_WORDS, "; %d of them %s", n, n == 1 ? "was captured wrongly" : "were captured wrongly");
 	if (orders && orders < c->result.n_origins)
@@ -164,7 +165,7 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, ".");
 }
 
-const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
+const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
 	const vn_checkpoint *replaced = first_overwritten(c);
 	char                 label[VN_LABEL], words[VN_WORDS];
@@ -186,14 +187,14 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	else if (c->result.n_origins == 1 && c->result.checkpoint[c->result.origins[0]].overflow.reached > 0)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
 		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
-		            vn_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
+		            vn_replay_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
 	else if (c->result.n_origins == 1 && c->result.checkpoint[c->result.origins[0]].overwritten)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: " OVERWRITTEN ".",
 		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
 		            c->result.checkpoint[c->result.origins[0]].overwritten);
 	else if (c->result.n_origins == 1)
 		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
-		            vn_label(&c->result.checkpoint[c->result.origins[0]], label), vn_say_origin(c));
+		            vn_label(&c->result.checkpoint[c->result.origins[0]], label), vn_report_say_origin(c));
 	else if (c->result.n_origins > 1)
 		several_origins(c, text);
 	else if (c->result.first >= 0 && c->result.replayed && not_recomputed(c))
@@ -228,7 +229,7 @@ static const char *say_inputs(const vn_comparison *c)
 	                   : "the inputs of each are within limits";
 }
 
-const char *vn_say_origin(const vn_comparison *c)
+const char *vn_report_say_origin(const vn_comparison *c)
 {
 	if (c->result.n_origins && other_orders(c) == c->result.n_origins)
 		return c->result.n_origins > 1
@@ -251,7 +252,7 @@ static bool is_magnified(const vn_checkpoint *p)
 	return p->replayed && p->status == VN_OUTSIDE && !vn_local_beyond(p) && p->replay.gain >= VN_GAIN_NAMED;
 }
 
-void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
+void vn_report_say_cleared(const vn_comparison *c, vn_lines *lines)
 {
 	enum { NAMED = 4 };
 	char label[VN_LABEL];
@@ -279,7 +280,7 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 
 /* ---- the baseline ------------------------------------------------------------------- */
 
-void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
+void vn_report_say_baseline(const vn_comparison *c, vn_lines *lines)
 {
 	enum { NAMED = 8 };
 	const int *n = c->result.n_since;
@@ -294,7 +295,7 @@ void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
 		if (p->since == VN_FIXED)
 			vn_lines_add(lines, "no longer outside: %s", vn_label(p, label));
 		else if (p->since == VN_BETTER)
-			vn_lines_add(lines, "better: %s: %s", vn_label(p, label), vn_say_failure(p, words));
+			vn_lines_add(lines, "better: %s: %s", vn_label(p, label), vn_judge_say_failure(p, words));
 		told += p->since == VN_FIXED || p->since == VN_BETTER;
 	}
 }
@@ -316,7 +317,7 @@ static const char *agreement_words(const double *m, double strict, double half, 
 	return text;
 }
 
-void vn_say_scores(const vn_comparison *c, vn_lines *lines)
+void vn_report_say_scores(const vn_comparison *c, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_WORDS];
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
@@ -340,7 +341,7 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 
 /* ---- recordings -------------------------------------------------------------------- */
 
-const char *vn_say_recorder(const vn_recording *r, char text[VN_RECORDER])
+const char *vn_report_say_recorder(const vn_recording *r, char text[VN_RECORDER])
 {
 	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
 

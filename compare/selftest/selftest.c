@@ -84,10 +84,10 @@ static const char *metric_name(vn_metric m)
 
 static void say_expected(const vn_expected *w, const char *target, vn_outcome *o)
 {
-	if (w->status == VN_N_STATUS_WORDS)
+	if (w->status == VN_N_CHECKPOINT_STATUSES)
 		snprintf(o->expected, sizeof o->expected, "refused: ...%s...", w->says);
 	else
-		snprintf(o->expected, sizeof o->expected, "%s%s%s%s%.60s%s", vn_status_word_text(w->status),
+		snprintf(o->expected, sizeof o->expected, "%s%s%s%s%.60s%s", vn_checkpoint_status_text(w->status),
 		         w->status == VN_OUTSIDE ? " by " : "", w->status == VN_OUTSIDE ? metric_name(w->metric) : "",
 		         w->anywhere ? "" : ": ", w->anywhere ? "" : target, w->many ? " and others" : "");
 }
@@ -115,8 +115,8 @@ static bool broken_there(const vn_comparison *c, const vn_mutation *m, int at)
 /* Was the comparison that ended with `st` refused for this reason? */
 static bool is_refused_so(const vn_comparison *c, const vn_expected *w, vn_status st)
 {
-	return w->status == VN_N_STATUS_WORDS && ((w->allow && vn_lines_refused(&c->result.refusals, w->allow)) ||
-	                                          (w->refused && st == w->refused && !c->result.refusals.n));
+	return w->status == VN_N_CHECKPOINT_STATUSES && ((w->allow && vn_lines_refused(&c->result.refusals, w->allow)) ||
+	                                                 (w->refused && st == w->refused && !c->result.refusals.n));
 }
 
 /* The checkpoint under test. For a mutation of every step, the first that fails; -1: none. */
@@ -144,8 +144,8 @@ static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->result.n_fails,
 		         c->result.first >= 0 ? c->result.checkpoint[c->result.first].name : "not measured");
 	else
-		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_word_text(p->status), limit ? " by " : "",
-		         limit ? metric_name(vn_check_at(p, p->worst).metric) : "", p->name,
+		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_checkpoint_status_text(p->status),
+		         limit ? " by " : "", limit ? metric_name(vn_check_at(p, p->worst).metric) : "", p->name,
 		         c->result.n_fails > 1 ? " and others" : "");
 }
 

@@ -81,19 +81,19 @@ typedef enum vn_selftest_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST
  * mutation with one of the last two is skipped for a pair that lacks it. */
 typedef enum vn_selftest_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_selftest_unit;
 
-/* What must be found. status VN_N_STATUS_WORDS: refused, exit status 2, either by a line that the
- * word `allow` would have allowed, or with the status `refused`. */
+/* What must be found. status VN_N_CHECKPOINT_STATUSES: refused, exit status 2, either by a line
+ * that the word `allow` would have allowed, or with the status `refused`. */
 typedef struct vn_expected {
-	vn_status_word status;                   /* of target */
-	vn_metric      metric;                   /* the limit that must be broken; VN_N_METRICS: any */
-	bool           many;                     /* more checkpoints may be outside */
-	bool           anywhere;                 /* some checkpoint must be found, not necessarily target */
-	vn_layout_kind like;                     /* what it must be recognised as */
-	vn_misfit      misfit;                   /* why it cannot be measured */
-	bool           reordered, invalid_floor; /* what the checkpoint holds; the floor must be rejected there */
-	vn_status      refused;
-	const char    *allow;
-	const char    *says; /* the refusal in words, for lists of expectations; no decision depends on it */
+	vn_checkpoint_status status;                   /* of target */
+	vn_metric            metric;                   /* the limit that must be broken; VN_N_METRICS: any */
+	bool                 many;                     /* more checkpoints may be outside */
+	bool                 anywhere;                 /* some checkpoint must be found, not necessarily target */
+	vn_layout_kind       like;                     /* what it must be recognised as */
+	vn_misfit            misfit;                   /* why it cannot be measured */
+	bool                 reordered, invalid_floor; /* what the checkpoint holds; the floor must be rejected there */
+	vn_status            refused;
+	const char          *allow;
+	const char          *says; /* the refusal in words, for lists of expectations; no decision depends on it */
 } vn_expected;
 
 /* What a tensor may state about itself, but need not (specs/checkpoint.md). */

@@ -263,7 +263,7 @@ const vn_mutation vn_selftest_contract[] = {
 	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token_ids", "token ids: number") },
 	/* found by the steps or, if a file lacks them, by the other side */
 	{ "id-less", "one token fewer than the steps have", .edit = id_less,
-	  .want = { .status = VN_N_STATUS_WORDS, .refused = VN_ERR_FORMAT, .allow = "token_ids", .says = "token" } },
+	  .want = { .status = VN_N_CHECKPOINT_STATUSES, .refused = VN_ERR_FORMAT, .allow = "token_ids", .says = "token" } },
 	{ "id-rot", "a changed token id with its old digest", .edit = id_rot,
 	  .want = FAILS(VN_ERR_FORMAT, "its digest is") },
 	{ "id-negative", "an id outside the vocabulary", .edit = id_negative,

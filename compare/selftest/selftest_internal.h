@@ -72,12 +72,12 @@ void vn_change_to_others(const vn_mutation_context *p, double *x); /* the number
 /* The comparison must be refused, unless this word allows it; text: the refusal in words. */
 #define REFUSED(word, text) \
 	{ \
-		.status = VN_N_STATUS_WORDS, .allow = word, .says = text \
+		.status = VN_N_CHECKPOINT_STATUSES, .allow = word, .says = text \
 	}
 /* The comparison must end with this status (exit status 2). */
 #define FAILS(st, text) \
 	{ \
-		.status = VN_N_STATUS_WORDS, .refused = st, .says = text \
+		.status = VN_N_CHECKPOINT_STATUSES, .refused = st, .says = text \
 	}
 
 /* Mutations of the reference. A wrong reference is far from its floor, too, which must not excuse

@@ -49,8 +49,8 @@ static json_t *group_json(const vn_table *t, int row, const vn_table_group *g)
 		const vn_many_cell *x = vn_many_cell_of(t->many, row, i);
 		const bool          measured = x && x->measured;
 		json_t *j = json_pack("{s:o, s:o, s:b, s:o, s:o}", "letter", vn_json_letter(vn_many_letter(i)), "status",
-		                      x ? json_string(vn_status_word_text(x->status)) : json_null(), "fails", x && x->fails,
-		                      "max_abs", measured ? vn_json_real(x->max_abs) : json_null(), "max_rel",
+		                      x ? json_string(vn_checkpoint_status_text(x->status)) : json_null(), "fails",
+		                      x && x->fails, "max_abs", measured ? vn_json_real(x->max_abs) : json_null(), "max_rel",
 		                      measured ? vn_json_real(x->max_rel) : json_null());
 		json_object_set_new(j, "tensor", line_json(&g->line[1 + i]));
 		json_array_append_new(each, j);

@@ -85,7 +85,7 @@ static const char *status_of(const vn_table *t, int row, int line)
 		return "";
 	if (!x)
 		return t->many->candidate[line - 1].status == 2 ? "not compared" : "-";
-	return x->fails && x->status == VN_OUTSIDE ? "OUTSIDE" : vn_status_word_text(x->status);
+	return x->fails && x->status == VN_OUTSIDE ? "OUTSIDE" : vn_checkpoint_status_text(x->status);
 }
 
 /* Name, token and side of a line. In forms for people, later lines of a row show only the side. */

@@ -34,7 +34,7 @@ static void name_axes(vn_column_order order, const char *axes, int rank, char te
 	vn_text_add(text, 96, "%s", vn_columns_name(order));
 }
 
-void vn_say_columns(vn_column_order order, const char *axes, int rank, char *text, size_t room)
+void vn_text_say_columns(vn_column_order order, const char *axes, int rank, char *text, size_t room)
 {
 	char is[96], should[96];
 	name_axes(order, axes, rank, is);

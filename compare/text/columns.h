@@ -23,6 +23,6 @@ vn_arrange  vn_columns_arranged(vn_column_order order, int64_t width);
 const char *vn_columns_name(vn_column_order order);
 /* Writes the words for a name map: declare this order in a name map with
  * axes: "token head (freq 2)", to_axes: "token head (2 freq)". axes: the dims string, or "". */
-void        vn_say_columns(vn_column_order order, const char *axes, int rank, char *text, size_t room);
+void        vn_text_say_columns(vn_column_order order, const char *axes, int rank, char *text, size_t room);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-vn_status vn_check_fail(const vn_plan_walk *w, int i, const char *format, ...)
+vn_status vn_plan_check_fail(const vn_plan_walk *w, int i, const char *format, ...)
 {
 	const vn_node *n = &w->p->node[i];
 	const bool     op = (unsigned)n->op<VN_N_OPS, named = n->n_out> 0 && n->out[0] >= 0 && n->out[0] < w->p->n_values;
@@ -19,23 +19,23 @@ vn_status vn_check_fail(const vn_plan_walk *w, int i, const char *format, ...)
 	               named ? ", " : "", named ? w->p->value[n->out[0]].name : "", why);
 }
 
-vn_status vn_check_unfit(const vn_plan_walk *w, int i)
+vn_status vn_plan_check_unfit(const vn_plan_walk *w, int i)
 {
-	return vn_check_fail(w, i, "the shapes of its inputs, weights and outputs do not fit together");
+	return vn_plan_check_fail(w, i, "the shapes of its inputs, weights and outputs do not fit together");
 }
 
-bool vn_check_shape(const vn_value *v, int rank, int a, int b, int c)
+bool vn_plan_check_shape(const vn_value *v, int rank, int a, int b, int c)
 {
 	const int size[] = { a, b, c };
 	return v->rank == rank && memcmp(v->size, size, (size_t)rank * sizeof *size) == 0;
 }
 
-bool vn_check_same(const vn_value *a, const vn_value *b)
+bool vn_plan_check_same_shape(const vn_value *a, const vn_value *b)
 {
 	return a->rank == b->rank && memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0;
 }
 
-int64_t vn_check_row(const vn_value *v)
+int64_t vn_plan_check_row(const vn_value *v)
 {
 	int64_t n = 1;
 	if (v->size[0] != VN_T)

@@ -48,16 +48,17 @@ typedef vn_status vn_op_check(const vn_plan_walk *w, int i);
 #define OP(NAME, name, check, ...) vn_op_check vn_check_##check;
 #include "libref/plan/op.def"
 
-__attribute__((format(printf, 3, 4))) vn_status vn_check_fail(const vn_plan_walk *w, int i, const char *format, ...);
+__attribute__((format(printf, 3, 4))) vn_status vn_plan_check_fail(const vn_plan_walk *w, int i, const char *format,
+                                                                   ...);
 
 /* Fails because the shapes of inputs, weights and outputs do not fit together. */
-vn_status vn_check_unfit(const vn_plan_walk *w, int i);
+vn_status vn_plan_check_unfit(const vn_plan_walk *w, int i);
 /* Does the value have this rank and these sizes? */
-bool      vn_check_shape(const vn_value *v, int rank, int a, int b, int c);
-bool      vn_check_same(const vn_value *a, const vn_value *b); /* shapes */
+bool      vn_plan_check_shape(const vn_value *v, int rank, int a, int b, int c);
+bool      vn_plan_check_same_shape(const vn_value *a, const vn_value *b); /* shapes */
 /* Returns the elements in a token's row; 0 if another axis is tokens or keys, or if they exceed
  * 2^31. */
-int64_t   vn_check_row(const vn_value *v);
+int64_t   vn_plan_check_row(const vn_value *v);
 
 /* ---- states (state.c) ------------------------------------------------------------------------ */
 

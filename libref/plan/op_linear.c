@@ -80,9 +80,9 @@ vn_status vn_check_embed(const vn_plan_walk *w, int i)
 	const vn_value *y = &p->value[n->out[0]];
 	const vn_shape *m = &p->weight[n->w[0]].shape;
 
-	return m->rank == 2 && m->dim[0] >= p->vocab && vn_check_shape(y, 2, VN_T, (int)m->dim[1], 0)
+	return m->rank == 2 && m->dim[0] >= p->vocab && vn_plan_check_shape(y, 2, VN_T, (int)m->dim[1], 0)
 	           ? VN_OK
-	           : vn_check_unfit(w, i);
+	           : vn_plan_check_unfit(w, i);
 }
 
 vn_status vn_check_positions(const vn_plan_walk *w, int i)
@@ -92,16 +92,16 @@ vn_status vn_check_positions(const vn_plan_walk *w, int i)
 	const vn_value *y = &p->value[n->out[0]];
 	const vn_shape *m = &p->weight[n->w[0]].shape;
 
-	return m->rank == 2 && m->dim[0] >= p->context && vn_check_shape(y, 2, VN_T, (int)m->dim[1], 0) &&
+	return m->rank == 2 && m->dim[0] >= p->context && vn_plan_check_shape(y, 2, VN_T, (int)m->dim[1], 0) &&
 	               !(n->x.positions.step_zero & ~1)
 	           ? VN_OK
-	           : vn_check_unfit(w, i);
+	           : vn_plan_check_unfit(w, i);
 }
 
 static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w, int transposed, const vn_shape *bias)
 {
-	return !(transposed & ~1) && w->rank == 2 && vn_check_row(x) == w->dim[!transposed] &&
-	       vn_check_row(y) == w->dim[transposed] && (y->rank == 2 || y->rank == 3) &&
+	return !(transposed & ~1) && w->rank == 2 && vn_plan_check_row(x) == w->dim[!transposed] &&
+	       vn_plan_check_row(y) == w->dim[transposed] && (y->rank == 2 || y->rank == 3) &&
 	       (!bias || (bias->rank == 1 && bias->dim[0] == w->dim[transposed]));
 }
 
@@ -113,14 +113,14 @@ vn_status vn_check_linear(const vn_plan_walk *w, int i)
 	const vn_shape *m = &p->weight[n->w[0]].shape;
 	const vn_shape *bias = n->w[1] >= 0 ? &p->weight[n->w[1]].shape : NULL;
 
-	return linear_fits(x, y, m, n->c.linear.transposed, bias) ? VN_OK : vn_check_unfit(w, i);
+	return linear_fits(x, y, m, n->c.linear.transposed, bias) ? VN_OK : vn_plan_check_unfit(w, i);
 }
 
 static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int from, int width)
 {
-	return vn_check_row(x) && vn_check_row(y) && stride >= 1 && vn_check_row(x) % stride == 0 && from >= 0 &&
-	       width >= 1 && width <= stride && from <= stride - width &&
-	       vn_check_row(x) / stride * width == vn_check_row(y);
+	return vn_plan_check_row(x) && vn_plan_check_row(y) && stride >= 1 && vn_plan_check_row(x) % stride == 0 &&
+	       from >= 0 && width >= 1 && width <= stride && from <= stride - width &&
+	       vn_plan_check_row(x) / stride * width == vn_plan_check_row(y);
 }
 
 vn_status vn_check_slice(const vn_plan_walk *w, int i)
@@ -129,5 +129,5 @@ vn_status vn_check_slice(const vn_plan_walk *w, int i)
 	const vn_node  *n = &p->node[i];
 	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
 
-	return slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width) ? VN_OK : vn_check_unfit(w, i);
+	return slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width) ? VN_OK : vn_plan_check_unfit(w, i);
 }

@@ -54,8 +54,8 @@ int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)
 
 static bool norm_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
 {
-	return vn_check_row(x) && (!w || (w->rank == 1 && w->dim[0] == x->size[x->rank - 1])) && vn_check_same(x, y) &&
-	       (!bias || vn_shape_equal(bias, w));
+	return vn_plan_check_row(x) && (!w || (w->rank == 1 && w->dim[0] == x->size[x->rank - 1])) &&
+	       vn_plan_check_same_shape(x, y) && (!bias || vn_shape_equal(bias, w));
 }
 
 vn_status vn_check_norm(const vn_plan_walk *w, int i)
@@ -67,19 +67,19 @@ vn_status vn_check_norm(const vn_plan_walk *w, int i)
 	const vn_shape *bias = n->n_w > 1 && n->w[1] >= 0 ? &p->weight[n->w[1]].shape : NULL;
 	const int       width = n->x.norm.width;
 
-	if (!norm_fits(x, y, m, bias) || (n->n_in > 1 && !vn_check_same(x, &p->value[n->in[1]])))
-		return vn_check_unfit(w, i);
+	if (!norm_fits(x, y, m, bias) || (n->n_in > 1 && !vn_plan_check_same_shape(x, &p->value[n->in[1]])))
+		return vn_plan_check_unfit(w, i);
 	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
-		return vn_check_fail(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
+		return vn_plan_check_fail(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
 	if (!isfinite(n->c.norm.offset))
-		return vn_check_fail(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
+		return vn_plan_check_fail(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
 	if ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) ||
 	    n->x.norm.divisor < 0 || (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1))
-		return vn_check_fail(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
-		                     n->x.norm.keep_mean, n->x.norm.divisor);
+		return vn_plan_check_fail(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
+		                          n->x.norm.keep_mean, n->x.norm.divisor);
 	if (n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
-		return vn_check_fail(w, i, "unknown activation");
-	if (width && (n->op != VN_OP_RMS_NORM || width < 1 || vn_check_row(x) % width || width % x->size[x->rank - 1]))
-		return vn_check_fail(w, i, "its input cannot be normed in groups of %d columns", width);
+		return vn_plan_check_fail(w, i, "unknown activation");
+	if (width && (n->op != VN_OP_RMS_NORM || width < 1 || vn_plan_check_row(x) % width || width % x->size[x->rank - 1]))
+		return vn_plan_check_fail(w, i, "its input cannot be normed in groups of %d columns", width);
 	return VN_OK;
 }

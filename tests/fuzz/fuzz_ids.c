@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	if (*text != '@') { /* a file name is not under test */
-		if (vn_read_ids("--ids", text, &ids, &n, &e)) {
+		if (vn_arguments_read_ids("--ids", text, &ids, &n, &e)) {
 			if (!fuzz_one_line(e.text) || ids)
 				abort();
 		} else {

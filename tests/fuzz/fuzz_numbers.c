@@ -64,7 +64,7 @@ static void check_range(const char *text)
 	if (one)
 		b = a;
 	const bool good = (one || two) && a <= INT32_MAX && b <= INT32_MAX && a <= b;
-	if (vn_read_range("--layers", text, &first, &last, &e))
+	if (vn_arguments_read_range("--layers", text, &first, &last, &e))
 		MUST(!good && fuzz_one_line(e.text));
 	else
 		MUST(good && first == a && last == b && !*e.text);
