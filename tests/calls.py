@@ -78,13 +78,15 @@ def includes():
 def symbols(build):
     """Who defines each global symbol, and what each file uses."""
     defined, used = {}, collections.defaultdict(set)
-    for file, path in objects(build):
-        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
-            kind, name = line.split()[-2:]
-            if kind in "TDBRV":
-                defined[name] = file
-            elif kind == "U":
-                used[file].add(name)
+    files = {path: file for file, path in objects(build)}
+    nm = subprocess.run(["nm", "--print-file-name", *files], capture_output=True, text=True, check=True)
+    for line in nm.stdout.splitlines():
+        path, symbol = line.rsplit(":", 1)
+        kind, name = symbol.split()[-2:]
+        if kind in "TDBRV":
+            defined[name] = files[path]
+        elif kind == "U":
+            used[files[path]].add(name)
     return defined, used
 
 

@@ -30,16 +30,24 @@ forbid capture '\b(Vk[A-Z][A-Za-z]+|cblas_)'               "names a type of anot
 forbid compare '\b(hid_t|Vk[A-Z][A-Za-z]+|cblas_|yaml_)'   "names a type of another room"
 # A guard names its file, as VN_CAPTURE_PLACE_H or VN_CAPTURE_FILE_PLACE_H; public headers and
 # examples have names of their own. A guard that two headers share hides one of them.
-for header in $(find libref libgpu capture compare tests -name '*.h' |
-	grep -vE '^(capture/(examples|include|llama\.cpp)|tests/llama_stand_in)/'); do
-	guard=$(sed -n 's/^#ifndef \(.*_H\)$/\1/p' "$header" | head -n 1) base=$(basename "$header" .h) \
-		folder=$(dirname "$header")
-	short=VN_${header%%/*}_${base}_H long=VN_${folder//\//_}_${base}_H
+headers() {
+	find libref libgpu capture compare tests -name '*.h' |
+		grep -vE '^(capture/(examples|include|llama\.cpp)|tests/llama_stand_in)/'
+}
+while IFS=: read -r header line; do
+	guard=${line#\#ifndef } base=${header##*/} folder=${header%/*}
+	short=VN_${header%%/*}_${base%.h}_H long=VN_${folder//\//_}_${base%.h}_H
 	if [ "$guard" != "${short^^}" ] && [ "$guard" != "${long^^}" ]; then
 		echo "$header: its guard is '$guard', not ${short^^} or ${long^^}"
 		bad=1
 	fi
-done
+done < <(headers | xargs grep -Hm1 '^#ifndef .*_H$')
+hits=$(headers | xargs grep -L '^#ifndef .*_H$')
+if [ -n "$hits" ]; then
+	echo "headers without a guard:"
+	echo "$hits"
+	bad=1
+fi
 hits=$(grep -rlE '#include <yaml|\byaml_' capture | grep -v '^capture/base/yaml.c$')
 if [ -n "$hits" ]; then
 	echo "libyaml belongs to capture/base/yaml.c, not to:"
@@ -73,23 +81,16 @@ if [ -n "$hits" ]; then
 fi
 # One name, one meaning.
 names=$(python3 tests/names.py) || { echo "$names"; bad=1; }
-# Lines have 120 columns at most, a tab counting 4; a text in quotes or a table in a
-# comment may be longer.
-for f in $(find libref libgpu capture compare -name '*.[ch]'); do
-	if expand -t 4 "$f" | grep -nE '^.{121}' | grep -vE '"|^[0-9]+: \* '; then
-		echo "$f: a line of more than 120 columns"
-		bad=1
-	fi
-done
 # Every include of ours is written from the root; a header compiles alone.
-for f in $(git ls-files '*.c' '*.h' 2>/dev/null || find libref libgpu capture compare tests -name '*.[ch]'); do
-	if grep -nE '#include "[^/"]+"' "$f" |
-		grep -vE 'rope_bits.h|kernels_spv.h|vernier_record.h|vernier_capture.h|tiny_mistral.h|vernier_callback.h' |
-		grep -vE '"(ggml|ggml-backend|llama).h"'; then
-		echo "$f: an include that is not written from the root"
-		bad=1
-	fi
-done
+hits=$({ git ls-files '*.c' '*.h' 2>/dev/null || find libref libgpu capture compare tests -name '*.[ch]'; } |
+	xargs grep -nE '#include "[^/"]+"' |
+	grep -vE 'rope_bits.h|kernels_spv.h|vernier_record.h|vernier_capture.h|tiny_mistral.h|vernier_callback.h' |
+	grep -vE '"(ggml|ggml-backend|llama).h"')
+if [ -n "$hits" ]; then
+	echo "includes that are not written from the root:"
+	echo "$hits"
+	bad=1
+fi
 if grep -rnE 'ffast-math' CMakeLists.txt */CMakeLists.txt CMakePresets.json | grep -v '^[^:]*:[0-9]*: *#'; then
 	echo "-ffast-math is in the build"
 	bad=1
