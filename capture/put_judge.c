@@ -97,11 +97,11 @@ static double limit_of(const vn_put_judge *j, vn_dtype dtype)
 	return j->keep_above > 0 ? j->keep_above : vn_dtype_size(dtype) >= 4 ? 1e-9 : 1e-5;
 }
 
-typedef enum opinion { AGREES, DIFFERS, NOT_JUDGED } opinion;
+typedef enum tensor_opinion { AGREES, DIFFERS, NOT_JUDGED } tensor_opinion;
 
 /* Computes the nmse if the digests differ and the statistics allow it to be within the limit. */
 static vn_status measure_tensor(vn_put_judge *j, int entry, const vn_tensor *t, const vn_stats *own, vn_left_out *about,
-                                opinion *o, vn_error *err)
+                                tensor_opinion *o, vn_error *err)
 {
 	const vn_stats *said = vn_recording_stats(j->ref, vn_recording_entry(j->ref, entry));
 	const double    most_off = limit_of(j, t->dtype);
@@ -129,7 +129,7 @@ static vn_status measure_tensor(vn_put_judge *j, int entry, const vn_tensor *t, 
 }
 
 static vn_status judge_tensor(vn_put_judge *j, const vn_tensor_label *l, const vn_tensor *t, vn_left_out *about,
-                              opinion *o, vn_error *err)
+                              tensor_opinion *o, vn_error *err)
 {
 	const int       entry = vn_recording_find(j->ref, j->step, l->name);
 	const vn_entry *e = entry >= 0 ? vn_recording_entry(j->ref, entry) : NULL;
@@ -223,7 +223,7 @@ vn_status vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *
 	const vn_tensor t = { .dtype = dtype, .shape = *shape, .data = data };
 	vn_left_out     about = { 0 };
 	kept_tensor    *k = NULL;
-	opinion         o;
+	tensor_opinion  o;
 	vn_status       st = leave_out_but(j, l->layer, err);
 
 	if (st || (st = judge_tensor(j, l, &t, &about, &o, err)))

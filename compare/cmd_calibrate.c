@@ -28,7 +28,7 @@ typedef struct run_pair {
 	vn_comparison c;
 } run_pair;
 
-typedef struct command {
+typedef struct settings {
 	run_pair       pair[MAX_PAIRS];
 	int            n;
 	const char    *ref, *floor; /* while arguments are read */
@@ -39,12 +39,12 @@ typedef struct command {
 	vn_comparing   how;
 	vn_sides       sides; /* names and rows; the files are listed above */
 	vn_calibration fit;
-} command;
+} settings;
 
 /* ---- arguments --------------------------------------------------------------------- */
 
 /* Ends the group of pairs that share a REF and gives it its floor. */
-static vn_status end_group(command *k, vn_error *err)
+static vn_status end_group(settings *k, vn_error *err)
 {
 	if (k->ref && k->group == k->n)
 		return vn_fail(err, VN_ERR_USAGE, "%s: a reference without a candidate", k->ref);
@@ -57,7 +57,7 @@ static vn_status end_group(command *k, vn_error *err)
 
 static vn_status take_ref(void *to, const vn_option *option, const char *path, vn_error *err)
 {
-	command        *k = to;
+	settings       *k = to;
 	const vn_status st = end_group(k, err);
 	(void)option;
 	k->ref = path;
@@ -66,7 +66,7 @@ static vn_status take_ref(void *to, const vn_option *option, const char *path, v
 
 static vn_status take_file(void *to, const vn_option *option, const char *path, vn_error *err)
 {
-	command *k = to;
+	settings *k = to;
 	if (!k->ref)
 		return take_ref(k, option, path, err);
 	if (k->n == MAX_PAIRS)
@@ -78,7 +78,7 @@ static vn_status take_file(void *to, const vn_option *option, const char *path, 
 /* One for each reference. */
 static vn_status take_floor(void *to, const vn_option *option, const char *path, vn_error *err)
 {
-	command *k = to;
+	settings *k = to;
 	(void)option;
 	if (!k->ref)
 		return vn_fail(err, VN_ERR_USAGE, "--floor must follow the REF that it belongs to");
@@ -94,29 +94,29 @@ static const vn_option options[] = {
 	{ "ref", 0, .kind = VN_TAKE_EACH, .take = take_ref, .argument = "REF",
 	  .help =
 	      "The reference of the candidates that follow: another prompt, another model. Default: the first recording." },
-	VN_NAMES_OPTION(command, sides.names, sides.n_names, "every CAND's"),
-	VN_REF_NAMES_OPTION(command, sides.ref_names, sides.n_ref_names, "every REF's"),
-	VN_POINTS_OPTION(command, how),
-	VN_ALLOW_OPTION(command, how),
-	VN_THREADS_OPTION(command, how.o.threads),
+	VN_NAMES_OPTION(settings, sides.names, sides.n_names, "every CAND's"),
+	VN_REF_NAMES_OPTION(settings, sides.ref_names, sides.n_ref_names, "every REF's"),
+	VN_POINTS_OPTION(settings, how),
+	VN_ALLOW_OPTION(settings, how),
+	VN_THREADS_OPTION(settings, how.o.threads),
 	VN_GROUP("Floor"),
 	{ "floor", 0, .kind = VN_TAKE_EACH, .take = take_floor, .argument = "FILE",
 	  .help = "A recording by the reference engine in the candidates' precision, on the tokens of the REF before it. "
 	          "Give one for each REF, or none. With a floor, limits are multiples of it; plain limits apply to "
 	          "checkpoints without a floor. Default: none." },
-	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(settings, how.o.model), .argument = "MODEL",
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. Cannot be combined with "
 	      "--floor. Default: none." },
-	VN_FLOOR_PRECISION_OPTION(command, how),
+	VN_FLOOR_PRECISION_OPTION(settings, how),
 	VN_GROUP("Limits"),
-	{ "output", 'o', VN_INTO(command, output), .argument = "LIMITS", .help = "The limits file to write. Required." },
-	{ "force", 0, VN_INTO(command, force), .help = "Replace LIMITS if vernier calibrate wrote it." },
-	{ "margin", 0, VN_INTO(command, margin), VN_RANGE(1, 1000), .argument = "X",
+	{ "output", 'o', VN_INTO(settings, output), .argument = "LIMITS", .help = "The limits file to write. Required." },
+	{ "force", 0, VN_INTO(settings, force), .help = "Replace LIMITS if vernier calibrate wrote it." },
+	{ "margin", 0, VN_INTO(settings, margin), VN_RANGE(1, 1000), .argument = "X",
 	  .help = "Each limit is X times the worst value of these runs, 1 to 1000. Default: 2." },
-	{ "name", 0, VN_INTO(command, name), .argument = "NAME",
+	{ "name", 0, VN_INTO(settings, name), .argument = "NAME",
 	  .help = "Name of the limits, for reports. Default: calibrated." },
-	VN_STRICT_OPTION(command, how.o.strict, ", and LIMITS is not written"),
+	VN_STRICT_OPTION(settings, how.o.strict, ", and LIMITS is not written"),
 };
 
 const vn_command vn_calibrate_command = {
@@ -130,7 +130,7 @@ const vn_command vn_calibrate_command = {
 			  "correct",
 };
 
-static int check_options(command *k)
+static int check_options(settings *k)
 {
 	int floors = 0;
 	for (int i = 0; i < k->n; i++)
@@ -145,7 +145,7 @@ static int check_options(command *k)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int parse_arguments(command *k, int argc, char **argv)
+static int parse_arguments(settings *k, int argc, char **argv)
 {
 	vn_error  err;
 	const int st = vn_options_read(&vn_calibrate_command, argc, argv, k);
@@ -156,7 +156,7 @@ static int parse_arguments(command *k, int argc, char **argv)
 
 /* ---- the work -------------------------------------------------------------------------- */
 
-static vn_status compare_pair(command *k, run_pair *p, vn_error *err)
+static vn_status compare_pair(settings *k, run_pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
 	vn_status      st;
@@ -167,8 +167,8 @@ static vn_status compare_pair(command *k, run_pair *p, vn_error *err)
 	sides.n_cand = 1;
 	sides.floor = p->floor;
 	sides.batch_row = sides.ref_batch_row = -1;
-	if ((st = vn_sides_open(&sides, c, err)) || (st = vn_sanity(p->floor || k->how.o.model, &c->request.limits, err)) ||
-	    (st = vn_compare(c, err)))
+	if ((st = vn_sides_open(&sides, c, err)) ||
+	    (st = vn_judge_sanity(p->floor || k->how.o.model, &c->request.limits, err)) || (st = vn_compare(c, err)))
 		return st;
 	const vn_left_out *list;
 	if (vn_recording_left_out(c->opened.cand, &list) > 0)
@@ -191,7 +191,7 @@ static void print_recording(const char *what, const vn_recording *r, FILE *out)
 	fprintf(out, "#   %-4s %s\n", what, vn_text_clean(text, sizeof text));
 }
 
-static void print_head(const command *k, FILE *out)
+static void print_head(const settings *k, FILE *out)
 {
 	fprintf(out,
 	        "# Fitted by vernier calibrate " VERNIER_VERSION
@@ -212,7 +212,7 @@ static void print_head(const command *k, FILE *out)
 }
 
 /* Checks that the correct runs pass the limits fitted to them; otherwise nothing is written. */
-static vn_status prove_limits(command *k, const char *text, size_t n, vn_error *err)
+static vn_status prove_limits(settings *k, const char *text, size_t n, vn_error *err)
 {
 	vn_limits *l = NULL;
 	vn_status  st = vn_limits_parse(k->output, text, n, &l, err);
@@ -241,7 +241,7 @@ static vn_status prove_limits(command *k, const char *text, size_t n, vn_error *
 	return st;
 }
 
-static vn_status check_place(const command *k, vn_error *err)
+static vn_status check_place(const settings *k, vn_error *err)
 {
 	for (int i = 0; i < k->n; i++)
 		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand) ||
@@ -251,7 +251,7 @@ static vn_status check_place(const command *k, vn_error *err)
 	return vn_place_check(k->output, VN_PLACE_LIMITS, k->force, err);
 }
 
-static vn_status write_limits(command *k, vn_error *err)
+static vn_status write_limits(settings *k, vn_error *err)
 {
 	char     *text = NULL;
 	size_t    n = 0;
@@ -275,7 +275,7 @@ static vn_status write_limits(command *k, vn_error *err)
 }
 
 /* *strict: the exit status under --strict. When it is not 0, nothing is written. */
-static vn_status run_calibrate(command *k, int *strict, vn_error *err)
+static vn_status run_calibrate(settings *k, int *strict, vn_error *err)
 {
 	vn_status st = check_place(k, err);
 	k->fit.margin = k->margin;
@@ -293,8 +293,8 @@ static vn_status run_calibrate(command *k, int *strict, vn_error *err)
 
 int cmd_calibrate(int argc, char **argv)
 {
-	command *k = calloc(1, sizeof *k);
-	vn_error err = { "" };
+	settings *k = calloc(1, sizeof *k);
+	vn_error  err = { "" };
 	if (!k)
 		return complain("no memory");
 	k->margin = 2;

@@ -208,7 +208,7 @@ static int no_model(const vn_compare_line *k, int n, char *const *file)
 	char        line[VN_SHELL_LINE];
 
 	for (int i = 0; i < n; i++) {
-		folders = folders && vn_is_folder(file[i]);
+		folders = folders && vn_match_is_folder(file[i]);
 		*(vn_is_model(file[i]) ? &model : &other) = file[i];
 	}
 	if (!model || folders || k->shard)
@@ -255,13 +255,14 @@ static int check_several(vn_compare_line *k, int n, char *const *file)
 				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per candidate",
 				k->report[i].form->name, n);
 	for (int i = 0; i <= n && !k->set; i++)
-		if (vn_is_folder(file[i]) != (!k->vote && vn_is_folder(file[0])))
-			return k->vote ? vn_complain(k->name, "%s is a folder: --vote takes files", file[i])
-			               : vn_complain(
-								 k->name, "%s is a %s and %s a %s: give folders alone, or files alone%s", file[0],
-								 vn_is_folder(file[0]) ? "folder" : "file", file[i],
-								 vn_is_folder(file[i]) ? "folder" : "file",
-								 vn_is_folder(file[0]) ? "" : "; add --shard if a folder holds the ranks of one run");
+		if (vn_match_is_folder(file[i]) != (!k->vote && vn_match_is_folder(file[0])))
+			return k->vote
+			           ? vn_complain(k->name, "%s is a folder: --vote takes files", file[i])
+			           : vn_complain(
+							 k->name, "%s is a %s and %s a %s: give folders alone, or files alone%s", file[0],
+							 vn_match_is_folder(file[0]) ? "folder" : "file", file[i],
+							 vn_match_is_folder(file[i]) ? "folder" : "file",
+							 vn_match_is_folder(file[0]) ? "" : "; add --shard if a folder holds the ranks of one run");
 	k->many = k->vote ? file : file + 1;
 	k->n_many = k->vote ? n + 1 : n;
 	return 0;
@@ -276,7 +277,7 @@ static int read_ranks(vn_compare_line *k, int n, char **file)
 
 	for (int i = 0; i < n; i++)
 		sets = sets || vn_names_ranks(file[i + 1]);
-	if (n >= 0 && vn_is_folder(file[0]))
+	if (n >= 0 && vn_match_is_folder(file[0]))
 		return vn_complain(k->name, "--shard: the reference, %s, is a folder; give a recording", file[0]);
 	if (!sets && n < 2)
 		return vn_complain(k->name, "--shard takes a reference and the recordings of two ranks or more; %d given",
@@ -310,7 +311,8 @@ static int ask_for_model(const vn_compare_line *k)
 
 	for (int i = 0; i < 2 && !*option; i++) {
 		vn_recording *r = NULL;
-		if (!vn_is_folder(path[i]) && vn_recording_open(path[i], &r, &err) == VN_OK && vn_recording_model_here(r)) {
+		if (!vn_match_is_folder(path[i]) && vn_recording_open(path[i], &r, &err) == VN_OK &&
+		    vn_recording_model_here(r)) {
 			snprintf(option, sizeof option, "--model");
 			vn_shell_add(option, sizeof option, vn_recording_model_here(r));
 		}
@@ -373,11 +375,11 @@ static int compare_files(vn_compare_line *k, int argc, char **argv)
 	const int said = parse_arguments(k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (!k->shard && vn_is_folder(k->ref) && vn_is_folder(k->cand))
+	if (!k->shard && vn_match_is_folder(k->ref) && vn_match_is_folder(k->cand))
 		return vn_compare_folders(k);
 	if (!k->shard && !k->many &&
 	    vn_options_check_folders(k->name, k->ref, k->cand,
-	                             vn_is_folder(k->cand) ? "; add --shard if it holds the ranks of one run" : ""))
+	                             vn_match_is_folder(k->cand) ? "; add --shard if it holds the ranks of one run" : ""))
 		return 2;
 	if (k->part.of || k->summary)
 		return vn_complain(k->name, "%s is for folders of recordings", k->part.of ? "--part" : "--summary");

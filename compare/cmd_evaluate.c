@@ -24,7 +24,7 @@
 enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64, MOST_FAULTS = 16, MOST_CANDIDATES = 16 };
 enum { MOST_RECORDED = 2048 }; /* tokens of a text that the report proposes to record whole */
 
-typedef struct command {
+typedef struct settings {
 	const char         *model, *text, *precision;
 	vn_prompt_source    source; /* without the text */
 	int                 candidate;
@@ -38,7 +38,7 @@ typedef struct command {
 	vn_engine_options   cand;
 	vn_evaluate_options o;
 	vn_reporting        report;
-} command;
+} settings;
 
 #define complain(...) vn_complain("evaluate", __VA_ARGS__)
 
@@ -47,44 +47,44 @@ _Static_assert(WINDOW_DEFAULT == 512 && DECODE_DEFAULT == 64, "as the help says"
 
 static const vn_option options[] = {
 	VN_GROUP("The text"),
-	{ "text", 0, VN_INTO(command, text), .argument = "FILE",
+	{ "text", 0, VN_INTO(settings, text), .argument = "FILE",
 	  .help = "The file with the text, which the model's tokenizer splits. This, --ids or --ids-from is required." },
-	{ "no-special-tokens", 0, VN_INTO(command, no_special),
+	{ "no-special-tokens", 0, VN_INTO(settings, no_special),
 	  .help = "Add no special tokens to the text. Default: add those that the tokenizer's file asks for." },
-	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE",
+	{ "ids", 0, VN_INTO(settings, source.list), .argument = "LIST|@FILE",
 	  .help = "The token ids of the text: 1,2,3 or [1,2,3]. @FILE: those in a file or pipe, as such a list or in "
 	          "JSON." },
-	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC",
+	{ "ids-from", 0, VN_INTO(settings, source.recording), .argument = "REC",
 	  .help = "Take the token ids of the prompt of the recording REC." },
-	{ "window", 0, VN_INTO(command, window), VN_RANGE(2, INT32_MAX), .argument = "N",
+	{ "window", 0, VN_INTO(settings, window), VN_RANGE(2, INT32_MAX), .argument = "N",
 	  .help = "Tokens per window. Default: 512, or the model's context if that is smaller." },
-	{ "stride", 0, VN_INTO(command, stride), VN_RANGE(1, INT32_MAX), .argument = "N",
+	{ "stride", 0, VN_INTO(settings, stride), VN_RANGE(1, INT32_MAX), .argument = "N",
 	  .help = "Tokens from one window to the next. A window scores only tokens that no earlier window scored. Default: "
 	          "half a window." },
-	{ "decode", 0, VN_INTO(command, o.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
+	{ "decode", 0, VN_INTO(settings, o.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "Decode greedily after the first half window, until the two engines differ or for N steps. Default: 64. "
 	          "0: do not decode." },
 	VN_GROUP("Recorded logits"),
-	{ "recordings", 0, VN_INTO(command, recordings),
+	{ "recordings", 0, VN_INTO(settings, recordings),
 	  .help = "Run no model: REF and each CAND are recordings of logits (the point logits) by any engine, or folders "
 	          "of such recordings. Files of two folders are paired by name. Each pair is a text of its own; with "
 	          "--stride N the files, in the order of their names, are windows of one text that begin N tokens apart." },
 	VN_GROUP("The engine under test"),
-	{ "candidate", 0, VN_CHOOSE(command, candidate), .argument = "gpu|ref",
+	{ "candidate", 0, VN_CHOOSE(settings, candidate), .argument = "gpu|ref",
 	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number "
 	          "format alone. Default: gpu." },
-	{ "precision", 0, VN_INTO(command, precision), .argument = "P", .words = &vn_policy_names,
+	{ "precision", 0, VN_INTO(settings, precision), .argument = "P", .words = &vn_policy_names,
 	  .help =
 	      "Precision of the candidate; the GPU has f16, f16-acc16 and f32. The reference is float32. Default: f16." },
-	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
+	{ "inject", 0, VN_COLLECT(settings, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help = "Make this fault in the candidate, to see what it costs in perplexity. vernier points --faults lists the "
 	          "faults." },
-	VN_DEVICE_OPTION(command, cand.device),
-	VN_THREADS_OPTION(command, o.threads),
+	VN_DEVICE_OPTION(settings, cand.device),
+	VN_THREADS_OPTION(settings, o.threads),
 	VN_GROUP("The report"),
-	VN_REPORTING_OPTIONS(command, report, ""),
-	VN_REPORTING_FORCE(command, report.force, "report"),
-	VN_STRICT_OPTION(command, report.strict, ""),
+	VN_REPORTING_OPTIONS(settings, report, ""),
+	VN_REPORTING_FORCE(settings, report.force, "report"),
+	VN_STRICT_OPTION(settings, report.strict, ""),
 };
 
 const vn_command vn_evaluate_command = {
@@ -107,7 +107,7 @@ static const char *name_of_ids(const vn_prompt_source *from)
 	return from->recording ? from->recording : from->list[0] == '@' ? from->list + 1 : "--ids";
 }
 
-static int check_recordings(command *k, int argc, char **argv)
+static int check_recordings(settings *k, int argc, char **argv)
 {
 	const struct {
 		bool        given;
@@ -150,7 +150,7 @@ static bool is_recording(int argc, char **argv)
 }
 
 /* Checks the options against each other. */
-static int check_options(command *k, int argc, char **argv)
+static int check_options(settings *k, int argc, char **argv)
 {
 	if (k->recordings)
 		return check_recordings(k, argc, argv);
@@ -191,9 +191,9 @@ static int check_options(command *k, int argc, char **argv)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int parse_arguments(command *k, int argc, char **argv)
+static int parse_arguments(settings *k, int argc, char **argv)
 {
-	*k = (command) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
+	*k = (settings) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
 	const int st = vn_options_read(&vn_evaluate_command, argc, argv, k);
 	return st ? st : vn_reporting_choose("evaluate", &k->report) ? 2 : check_options(k, argc, argv);
 }
@@ -214,7 +214,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 }
 
 /* Prints warnings to stderr, unless the text on stdout shows them. */
-static void print_warnings(const command *k, const vn_evaluated *x)
+static void print_warnings(const settings *k, const vn_evaluated *x)
 {
 	vn_lines lines = { 0 };
 	vn_evaluate_warnings(x, &lines);
@@ -226,7 +226,7 @@ static void print_warnings(const command *k, const vn_evaluated *x)
 	vn_lines_free(&lines);
 }
 
-static vn_status print_report(const command *k, const vn_evaluated *x, int n, vn_error *err)
+static vn_status print_report(const settings *k, const vn_evaluated *x, int n, vn_error *err)
 {
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report,
 	                                      &(shown) { k->report.json, x, n }, err);
@@ -241,7 +241,7 @@ static vn_status print_report(const command *k, const vn_evaluated *x, int n, vn
 /* ---- a model ------------------------------------------------------------------------- */
 
 /* Makes the faulty copy of the model for the candidate only. */
-static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
+static vn_status make_faulty(settings *k, const vn_model *m, vn_faulty **f, vn_error *err)
 {
 	size_t    at = 0;
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
@@ -258,7 +258,7 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 }
 
 /* The options of vernier capture that select the text. A pipe cannot be read again. */
-static void say_tokens(const command *k, char line[VN_SHELL_LINE])
+static void say_tokens(const settings *k, char line[VN_SHELL_LINE])
 {
 	char from[PATH_MAX + 1];
 
@@ -269,7 +269,7 @@ static void say_tokens(const command *k, char line[VN_SHELL_LINE])
 }
 
 /* The options of vernier capture that run the candidate again. "" if they are too long. */
-static void say_candidate(const command *k, char line[VN_SHELL_LINE])
+static void say_candidate(const settings *k, char line[VN_SHELL_LINE])
 {
 	char device[16];
 
@@ -284,7 +284,7 @@ static void say_candidate(const command *k, char line[VN_SHELL_LINE])
 }
 
 /* Runs both engines over the text. */
-static vn_status evaluate_engines(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
+static vn_status evaluate_engines(settings *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
 	vn_engine               engine[2] = { { 0 } };
@@ -320,7 +320,7 @@ static vn_status evaluate_engines(command *k, const vn_model *m, const vn_tokeni
 	return st;
 }
 
-static vn_status run_model(command *k, vn_error *err)
+static vn_status run_model(settings *k, vn_error *err)
 {
 	vn_model *m = NULL;
 	vn_prompt text = { 0 };
@@ -351,17 +351,17 @@ done:
 
 enum { WEIGHTS_FORMAT = 160 }; /* "gguf Q4_K, Q6_K, F32" */
 
-typedef struct recorded {
+typedef struct recorded_report {
 	vn_recorded_text text;
 	vn_facts         facts[2]; /* of the first pair */
 	char             weights[2][VN_WORD_MAX], format[2][WEIGHTS_FORMAT];
 	vn_evaluation    e;
 	vn_lines         garbage; /* what the candidate chooses, if it looks like no text */
 	bool             shows[VN_N_GARBAGE_SIGNS];
-} recorded;
+} recorded_report;
 
 /* If many windows show a sign, the first is named. A window that cannot be read fails elsewhere. */
-static vn_status look_for_garbage(vn_recording *const r[2], recorded *x, vn_error *err)
+static vn_status look_for_garbage(vn_recording *const r[2], recorded_report *x, vn_error *err)
 {
 	vn_garbage g[2];
 	vn_error   why = { "" };
@@ -380,7 +380,7 @@ static vn_status look_for_garbage(vn_recording *const r[2], recorded *x, vn_erro
 	return VN_OK;
 }
 
-static vn_status add_pair(const command *k, const char *ref, const char *cand, recorded *x, vn_error *err)
+static vn_status add_pair(const settings *k, const char *ref, const char *cand, recorded_report *x, vn_error *err)
 {
 	const char   *path[2] = { ref, cand };
 	vn_recording *r[2] = { NULL };
@@ -404,7 +404,7 @@ static vn_status add_pair(const command *k, const char *ref, const char *cand, r
 	return st;
 }
 
-static vn_status add_folders(const command *k, const char *ref, const char *cand, recorded *x, vn_error *err)
+static vn_status add_folders(const settings *k, const char *ref, const char *cand, recorded_report *x, vn_error *err)
 {
 	vn_folder_pairs p = { 0 };
 	char            path[2][PATH_MAX];
@@ -427,12 +427,12 @@ static vn_status add_folders(const command *k, const char *ref, const char *cand
 	return st;
 }
 
-static vn_status evaluate_recorded(const command *k, const char *cand, recorded *x, vn_error *err)
+static vn_status evaluate_recorded(const settings *k, const char *cand, recorded_report *x, vn_error *err)
 {
 	const char *ref = k->file[0];
 	vn_status   st;
 
-	if ((st = vn_is_folder(ref) ? add_folders(k, ref, cand, x, err) : add_pair(k, ref, cand, x, err)))
+	if ((st = vn_match_is_folder(ref) ? add_folders(k, ref, cand, x, err) : add_pair(k, ref, cand, x, err)))
 		return st;
 	if (x->text.m == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s: no token has logits before it on both sides", ref, cand);
@@ -440,10 +440,10 @@ static vn_status evaluate_recorded(const command *k, const char *cand, recorded 
 	return vn_evaluate_sum(x->text.ids, x->text.score, x->text.m, &x->e, err);
 }
 
-static vn_status run_recordings(command *k, vn_error *err)
+static vn_status run_recordings(settings *k, vn_error *err)
 {
 	const int           n = k->n_files - 1;
-	recorded           *x = calloc((size_t)n, sizeof *x);
+	recorded_report    *x = calloc((size_t)n, sizeof *x);
 	vn_evaluated       *about = calloc((size_t)n, sizeof *about);
 	vn_evaluate_options o = { .stride = k->stride };
 	vn_status           st = x && about ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d candidates", n);
@@ -482,7 +482,7 @@ static vn_status run_recordings(command *k, vn_error *err)
 
 int cmd_evaluate(int argc, char **argv)
 {
-	command   k;
+	settings  k;
 	vn_error  err = { "" };
 	const int said = parse_arguments(&k, argc, argv);
 

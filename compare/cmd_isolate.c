@@ -21,7 +21,7 @@
 
 enum { MOST = 64 };
 
-typedef struct command {
+typedef struct settings {
 	const char       *model, *forced, *forced_from, *precision, *as;
 	vn_prompt_source  source;
 	const char       *point[MOST], *precise[MOST], *inject[MOST];
@@ -29,7 +29,7 @@ typedef struct command {
 	vn_policy         as_policy;
 	vn_runner_options o;
 	vn_reporting      report;
-} command;
+} settings;
 
 #define complain(...) vn_complain("isolate", __VA_ARGS__)
 
@@ -41,52 +41,52 @@ static const char *const gpu_policies = VN_GPU_POLICIES;
 
 static const vn_option options[] = {
 	VN_GROUP("What to run"),
-	{ "prompt", 0, VN_INTO(command, source.text), .argument = "TEXT|@FILE",
+	{ "prompt", 0, VN_INTO(settings, source.text), .argument = "TEXT|@FILE",
 	  .help = "Run this text, or the contents of a file or pipe, as for vernier capture." },
-	{ "no-special-tokens", 0, VN_INTO(command, source.no_special),
+	{ "no-special-tokens", 0, VN_INTO(settings, source.no_special),
 	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for." },
-	VN_IDS_OPTIONS(command, source),
-	{ "force-ids", 0, VN_INTO(command, forced), .argument = "LIST|@FILE",
+	VN_IDS_OPTIONS(settings, source),
+	{ "force-ids", 0, VN_INTO(settings, forced), .argument = "LIST|@FILE",
 	  .help = "After the prompt, decode these tokens, one step each. Default: none." },
-	{ "force-ids-from", 0, VN_INTO(command, forced_from), .argument = "REC",
+	{ "force-ids-from", 0, VN_INTO(settings, forced_from), .argument = "REC",
 	  .help = "After the prompt, decode the tokens that were decoded in the recording REC." },
 	VN_GROUP("What is good"),
-	{ "limits", 0, VN_INTO(command, o.limits), .argument = "FILE",
+	{ "limits", 0, VN_INTO(settings, o.limits), .argument = "FILE",
 	  .help =
 	      "A run is good if it is within these limits, as vernier compare judges. Default: the shipped limits for the "
 	      "candidate's precision." },
-	{ "points", 0, VN_COLLECT(command, point, o.recipe.n_patterns), .argument = "GLOB",
+	{ "points", 0, VN_COLLECT(settings, point, o.recipe.n_patterns), .argument = "GLOB",
 	  .help = "Judge only these checkpoints. Default: all." },
-	{ "reference-precision", 0, VN_INTO(command, as), .argument = "P", .words = &vn_policy_names,
+	{ "reference-precision", 0, VN_INTO(settings, as), .argument = "P", .words = &vn_policy_names,
 	  .help = "Precision of the replaced operations and of the floor. Default: the run's own." },
 	VN_GROUP("The GPU"),
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &gpu_policies,
 	  .help = "Precision of the GPU run. P@GLOB: of the operations that make these checkpoints. Default: f16." },
-	VN_DEVICE_OPTION(command, o.cand.device),
-	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
+	VN_DEVICE_OPTION(settings, o.cand.device),
+	{ "kv", 0, VN_CHOOSE(settings, kv), .argument = "contiguous|paged",
 	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
-	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
+	{ "inject", 0, VN_COLLECT(settings, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help =
 	      "Make this fault in the GPU run, to see it found. Only faults that change neither the list of operations nor "
 	      "their inputs can be used (vernier points --faults)." },
 	VN_GROUP("Another engine"),
-	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
+	{ "check", 0, VN_INTO(settings, o.check), .argument = "CMD",
 	  .help = "Test another engine instead of the GPU. For each set of operations to replace, sh runs CMD with their "
 	          "names, separated by commas, in VERNIER_FORCE_REF. CMD must exit with 0 if its run is good and with 1 "
 	          "if it is bad." },
-	{ "check-recording", 0, VN_INTO(command, o.recording), .argument = "FILE",
+	{ "check-recording", 0, VN_INTO(settings, o.recording), .argument = "FILE",
 	  .help =
 	      "CMD writes this recording and exits with 0; the run is good if the recording is within the limits. FILE is "
 	      "removed after each run." },
-	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(command, o.compare.allow),
+	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(settings, o.compare.allow),
 	  .argument = "WORDS", .words = &vn_allow_names,
 	  .help = "Differences to allow in the recording of CMD, as vernier compare allows them. Separate words by commas; "
 	          "man vernier explains them in its section on compare. Default: none." },
 	VN_GROUP("The report"),
-	VN_THREADS_OPTION(command, o.compare.threads),
-	VN_REPORTING_OPTIONS(command, report, ""),
-	VN_REPORTING_FORCE(command, report.force, "report, or the FILE of --check-recording"),
-	VN_STRICT_OPTION(command, report.strict, ""),
+	VN_THREADS_OPTION(settings, o.compare.threads),
+	VN_REPORTING_OPTIONS(settings, report, ""),
+	VN_REPORTING_FORCE(settings, report.force, "report, or the FILE of --check-recording"),
+	VN_STRICT_OPTION(settings, report.strict, ""),
 };
 
 const vn_command vn_isolate_command = {
@@ -103,13 +103,13 @@ const vn_command vn_isolate_command = {
 
 static vn_status take_precision(void *to, const vn_option *option, const char *value, vn_error *err)
 {
-	command *k = to;
+	settings *k = to;
 	(void)option;
 	return vn_take_precision(value, &k->precision, k->precise, &k->o.cand.n_precise, MOST, err);
 }
 
 /* The name of an option that applies only to this process's own GPU; NULL: none is given. */
-static const char *gpu_alone(const command *k)
+static const char *gpu_alone(const settings *k)
 {
 	return k->as                                 ? "--reference-precision"
 	       : k->precision || k->o.cand.n_precise ? "--precision"
@@ -120,7 +120,7 @@ static const char *gpu_alone(const command *k)
 }
 
 /* Checks each GLOB of --points. Returns 0, or 2 after an error message. */
-static int check_points(const command *k)
+static int check_points(const settings *k)
 {
 	vn_error err;
 	for (int i = 0; i < k->o.recipe.n_patterns; i++)
@@ -130,7 +130,7 @@ static int check_points(const command *k)
 }
 
 /* Checks each P of --precision P@GLOB. Returns 0, or 2 after an error message. */
-static int check_precise(const command *k)
+static int check_precise(const settings *k)
 {
 	char      word[40];
 	vn_policy policy;
@@ -143,7 +143,7 @@ static int check_precise(const command *k)
 }
 
 /* Checks the options against each other. */
-static int check_options(command *k, int argc, char **argv)
+static int check_options(settings *k, int argc, char **argv)
 {
 	vn_error err;
 
@@ -174,11 +174,11 @@ static int check_options(command *k, int argc, char **argv)
 }
 
 /* 0: go on; 1: help was asked for; 2: wrong. */
-static int parse_arguments(command *k, int argc, char **argv)
+static int parse_arguments(settings *k, int argc, char **argv)
 {
-	*k = (command) { .kv = -1,
-		             .report.format = VN_FORM_UNSAID,
-		             .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
+	*k = (settings) { .kv = -1,
+		              .report.format = VN_FORM_UNSAID,
+		              .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
 	const int st = vn_options_read(&vn_isolate_command, argc, argv, k);
 	return st ? st : vn_reporting_choose("isolate", &k->report) ? 2 : check_options(k, argc, argv);
 }
@@ -202,7 +202,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 }
 
 /* The options with which `capture` repeats this GPU run. */
-static void say_gpu(const command *k, char line[VN_SHELL_LINE])
+static void say_gpu(const settings *k, char line[VN_SHELL_LINE])
 {
 	vn_shell_begin(line);
 	vn_shell_option(line, "--precision", k->precision);
@@ -215,7 +215,7 @@ static void say_gpu(const command *k, char line[VN_SHELL_LINE])
 	vn_shell_end(line);
 }
 
-static vn_status print_report(const command *k, const vn_runner *x, const vn_repair *r, vn_error *err)
+static vn_status print_report(const settings *k, const vn_runner *x, const vn_repair *r, vn_error *err)
 {
 	char source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE];
 
@@ -242,7 +242,7 @@ static vn_status print_report(const command *k, const vn_runner *x, const vn_rep
 	return st;
 }
 
-static vn_status isolate_cause(command *k, bool *good, vn_error *err)
+static vn_status isolate_cause(settings *k, bool *good, vn_error *err)
 {
 	vn_runner x = { 0 };
 	vn_repair r = { 0 };
@@ -257,7 +257,7 @@ static vn_status isolate_cause(command *k, bool *good, vn_error *err)
 }
 
 /* Makes a faulty copy of the model for the GPU. Replaced operations use the unmodified model. */
-static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
+static vn_status make_faulty(settings *k, const vn_model *m, vn_faulty **f, vn_error *err)
 {
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
 
@@ -276,7 +276,7 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	return st;
 }
 
-static vn_status run_isolate(command *k, bool *good, vn_error *err)
+static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 {
 	vn_model  *m = NULL;
 	vn_prompt  text = { 0 };
@@ -312,7 +312,7 @@ done:
 
 int cmd_isolate(int argc, char **argv)
 {
-	command   k;
+	settings  k;
 	vn_error  err = { "" };
 	bool      good = false;
 	const int said = parse_arguments(&k, argc, argv);

@@ -88,7 +88,7 @@ static const char **list_points(void)
 	return name;
 }
 
-typedef struct command {
+typedef struct settings {
 	const char  *file, *recording;
 	const char **name;
 	int          n_names, threads;
@@ -98,22 +98,22 @@ typedef struct command {
 	vn_dtype     dtype;
 	const char  *map[VN_MOST_MAPS];
 	int          n_maps;
-} command;
+} settings;
 
 #define complain(...) vn_complain("limits", __VA_ARGS__)
 
 static const vn_option options[] = {
-	{ "recording", 0, VN_INTO(command, recording), .argument = "REC",
+	{ "recording", 0, VN_INTO(settings, recording), .argument = "REC",
 	  .help =
 	      "For each rule, print which checkpoints of REC it matches, and for how many it is the last "
 	      "matching rule. Warn of rules that match nothing, of limits that a tensor of zeros meets, and of limits that "
 	      "rounding alone breaks. Default: print the limits." },
-	{ "dtype", 0, VN_INTO(command, dtype_text), .argument = "D",
+	{ "dtype", 0, VN_INTO(settings, dtype_text), .argument = "D",
 	  .help = "The candidate's format, for the rounding test: f16, bf16, f32, f8_e4m3... Default: REC's own." },
-	VN_NAMES_OPTION(command, map, n_maps, "REC's"),
-	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-limits/1."),
-	VN_THREADS_OPTION(command, threads),
-	VN_STRICT_OPTION(command, strict, ""),
+	VN_NAMES_OPTION(settings, map, n_maps, "REC's"),
+	VN_FORMAT_OPTION(settings, json, " JSON has the schema vernier-limits/1."),
+	VN_THREADS_OPTION(settings, threads),
+	VN_STRICT_OPTION(settings, strict, ""),
 };
 
 const vn_command vn_limits_command = {
@@ -127,7 +127,7 @@ const vn_command vn_limits_command = {
 };
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int parse_arguments(command *k, int argc, char **argv)
+static int parse_arguments(settings *k, int argc, char **argv)
 {
 	const int st = vn_options_read(&vn_limits_command, argc, argv, k);
 	if (st)
@@ -160,7 +160,7 @@ static void warn_of_name(const char *name)
 		vn_warn("limits", "'%s' is not a checkpoint name%s", name, vn_nearest_hint(&near));
 }
 
-static void print_use(const command *k, const vn_limits_use *u)
+static void print_use(const settings *k, const vn_limits_use *u)
 {
 	vn_limits *l = u->limits;
 	printf("%s: %s, %d rule%s", l->path, l->name ? l->name : "(no name)", l->n_rules, l->n_rules == 1 ? "" : "s");
@@ -186,7 +186,7 @@ static void print_use(const command *k, const vn_limits_use *u)
 }
 
 /* Opens the recording as compare would. The caller closes *both even after a failure. */
-static vn_status open_recording(const command *k, vn_comparison *both, vn_error *err)
+static vn_status open_recording(const settings *k, vn_comparison *both, vn_error *err)
 {
 	if (!k->n_maps)
 		return vn_recording_open(k->recording, &both->opened.ref, err);
@@ -203,7 +203,7 @@ static vn_status open_recording(const command *k, vn_comparison *both, vn_error 
 
 int cmd_limits(int argc, char **argv)
 {
-	command            k = { 0 };
+	settings           k = { 0 };
 	vn_limits_use      u = { 0 };
 	vn_compare_options none = { 0 };
 	vn_comparison      both = { .request.options = &none };

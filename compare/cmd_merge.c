@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct command {
+typedef struct settings {
 	const char *path;
 	bool        force, quiet;
 	char      **file;
 	int         n;
-} command;
+} settings;
 
 static const vn_option options[] = {
-	{ "output", 'o', VN_INTO(command, path), .argument = "FILE",
+	{ "output", 'o', VN_INTO(settings, path), .argument = "FILE",
 	  .help = "Write the joined summary to FILE: the same bytes as the --summary of one process that compares all "
 	          "pairs. Default: none." },
-	VN_REPORTING_FORCE(command, force, "report"),
-	{ "quiet", 'q', VN_INTO(command, quiet), .help = "Print nothing on stdout. The exit status gives the verdict." },
+	VN_REPORTING_FORCE(settings, force, "report"),
+	{ "quiet", 'q', VN_INTO(settings, quiet), .help = "Print nothing on stdout. The exit status gives the verdict." },
 };
 
 const vn_command vn_merge_command = {
@@ -35,7 +35,7 @@ const vn_command vn_merge_command = {
 	.status = "0 every pair is within its limits, 1 at least one is outside, 2 trouble, here or in a pair",
 };
 
-static vn_status check_output(const command *k, vn_error *err)
+static vn_status check_output(const settings *k, vn_error *err)
 {
 	for (int i = 0; k->path && i < k->n; i++)
 		if (vn_same_file(k->path, k->file[i]))
@@ -43,7 +43,7 @@ static vn_status check_output(const command *k, vn_error *err)
 	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
-static vn_status merge_recordings(const command *k, int *status, vn_error *err)
+static vn_status merge_recordings(const settings *k, int *status, vn_error *err)
 {
 	vn_together *part = calloc((size_t)k->n, sizeof *part), whole = { .n = 0 };
 	vn_status    st = part ? check_output(k, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d parts", k->n);
@@ -66,7 +66,7 @@ static vn_status merge_recordings(const command *k, int *status, vn_error *err)
 
 int cmd_merge(int argc, char **argv)
 {
-	command   k = { 0 };
+	settings  k = { 0 };
 	vn_error  err = { "" };
 	int       status = 0;
 	const int said = vn_options_read(&vn_merge_command, argc, argv, &k);

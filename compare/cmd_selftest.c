@@ -14,29 +14,29 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct command {
+typedef struct settings {
 	vn_selftest_pair pair; /* the pair of files given by the user */
 	const char      *only; /* glob on group/name, or NULL */
 	int              json, threads;
 	bool             strict;
-} command;
+} settings;
 
 #define complain(...) vn_complain("selftest", __VA_ARGS__)
 
 static const vn_option options[] = {
-	{ "floor", 0, VN_INTO(command, pair.floor), .argument = "FILE",
+	{ "floor", 0, VN_INTO(settings, pair.floor), .argument = "FILE",
 	  .help = "A recording of the reference in the candidate's precision. Small changes of a 16-bit run can be seen "
 	          "only in units of a floor, and are not tried without one. Default: none." },
-	{ "model", 0, VN_INTO(command, pair.model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(settings, pair.model), .argument = "MODEL",
 	  .help =
 	      "The model that REF was run with, for mutations of a reference that only its model reveals. Default: none." },
-	{ "limits", 0, VN_INTO(command, pair.limits), .argument = "FILE",
+	{ "limits", 0, VN_INTO(settings, pair.limits), .argument = "FILE",
 	  .help = "Test these limits. Default: the shipped ones." },
-	{ "only", 0, VN_INTO(command, only), .argument = "GLOB",
+	{ "only", 0, VN_INTO(settings, only), .argument = "GLOB",
 	  .help = "Make only these mutations, such as 'numbers/*'. Default: all." },
-	VN_FORMAT_OPTION(command, json, ""),
-	VN_STRICT_OPTION(command, strict, ""),
-	VN_THREADS_OPTION(command, threads),
+	VN_FORMAT_OPTION(settings, json, ""),
+	VN_STRICT_OPTION(settings, strict, ""),
+	VN_THREADS_OPTION(settings, threads),
 };
 
 const vn_command vn_selftest_command = {
@@ -52,7 +52,7 @@ const vn_command vn_selftest_command = {
 };
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int parse_arguments(command *k, int argc, char **argv)
+static int parse_arguments(settings *k, int argc, char **argv)
 {
 	vn_error  err;
 	const int st = vn_options_read(&vn_selftest_command, argc, argv, k);
@@ -91,14 +91,14 @@ static vn_status make_dir(char *dir, size_t room, vn_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static bool is_wanted(const command *k, const vn_mutation_group *g, const vn_mutation *m)
+static bool is_wanted(const settings *k, const vn_mutation_group *g, const vn_mutation *m)
 {
 	char name[96];
 	snprintf(name, sizeof name, "%s/%s", g->name, m->name);
 	return !k->only || vn_glob_match(k->only, name);
 }
 
-static vn_status try_all(const command *k, const vn_selftest *s, int p, const char *dir, vn_progress *bar,
+static vn_status try_all(const settings *k, const vn_selftest *s, int p, const char *dir, vn_progress *bar,
                          vn_error *err)
 {
 	vn_outcome             *o = &s->outcome[p * (s->n_mutations + 1)];
@@ -128,7 +128,7 @@ static vn_status try_all(const command *k, const vn_selftest *s, int p, const ch
 	return st;
 }
 
-static vn_status run_selftest(const command *k, vn_selftest *s, vn_own_runs *own, const char *dir, vn_error *err)
+static vn_status run_selftest(const settings *k, vn_selftest *s, vn_own_runs *own, const char *dir, vn_error *err)
 {
 	vn_progress bar = { 0 };
 	vn_status   st = VN_OK;
@@ -156,7 +156,7 @@ static vn_status run_selftest(const command *k, vn_selftest *s, vn_own_runs *own
 
 int cmd_selftest(int argc, char **argv)
 {
-	command      k = { 0 };
+	settings     k = { 0 };
 	vn_selftest  s = { 0 };
 	vn_error     err = { "" };
 	char         dir[2048] = "";

@@ -9,26 +9,27 @@
 
 #define complain(...) vn_complain("synth", __VA_ARGS__)
 
-typedef struct command {
+typedef struct settings {
 	const char *dir;
 	int         layers, dtype;
 	int64_t     seed;
 	bool        force;
-} command;
+} settings;
 
 static const vn_dtype dtypes[] = { VN_BF16, VN_F16, VN_F32 }; /* in the order of the words of --dtype */
 
 static const vn_option options[] = {
-	{ "output", 'o', VN_INTO(command, dir), .argument = "DIR", .help = "Write the model to this directory. Required." },
-	{ "force", 0, VN_INTO(command, force),
+	{ "output", 'o', VN_INTO(settings, dir), .argument = "DIR",
+	  .help = "Write the model to this directory. Required." },
+	{ "force", 0, VN_INTO(settings, force),
 	  .help =
 	      "Replace a DIR that holds such a model. A DIR that holds any other file is refused. The old model is removed "
 	      "when the new one is complete." },
-	{ "layers", 0, VN_INTO(command, layers), VN_RANGE(1, VN_SYNTH_LAYERS), .argument = "N",
+	{ "layers", 0, VN_INTO(settings, layers), VN_RANGE(1, VN_SYNTH_LAYERS), .argument = "N",
 	  .help = "Number of layers, 1 to 1024. Default: that of the shape." },
-	{ "dtype", 0, VN_CHOOSE(command, dtype), .argument = "bf16|f16|f32",
+	{ "dtype", 0, VN_CHOOSE(settings, dtype), .argument = "bf16|f16|f32",
 	  .help = "Format of the weights. Default: bf16." },
-	{ "seed", 0, VN_INTO(command, seed), VN_RANGE(0, INT64_MAX), .argument = "N",
+	{ "seed", 0, VN_INTO(settings, seed), VN_RANGE(0, INT64_MAX), .argument = "N",
 	  .help = "Seed of the weights. Default: 0." },
 };
 _Static_assert(VN_SYNTH_LAYERS == 1024, "as the help says");
@@ -51,7 +52,7 @@ static void print_shapes(void)
 
 int cmd_synth(int argc, char **argv)
 {
-	command   k = { 0 };
+	settings  k = { 0 };
 	vn_error  err = { "" };
 	const int said = vn_options_read(&vn_synth_command, argc, argv, &k);
 

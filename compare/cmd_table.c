@@ -15,7 +15,7 @@
 
 enum { FIRST_DEFAULT = 8 };
 
-typedef struct command {
+typedef struct settings {
 	const char  *ref, *limits, *floor, *token, *path;
 	char *const *cand;
 	int          n_cand, first, form;
@@ -23,7 +23,7 @@ typedef struct command {
 	vn_sides     sides;
 	vn_comparing how;
 	vn_table     table;
-} command;
+} settings;
 
 #define complain(...) vn_complain("table", __VA_ARGS__)
 
@@ -33,31 +33,31 @@ static const char *const forms = "text|json|markdown|html|csv"; /* as vn_table_f
 
 static const vn_option options[] = {
 	VN_GROUP("What is shown"),
-	{ "first", 0, VN_INTO(command, first), VN_RANGE(0, VN_TABLE_VALUES), .argument = "N",
+	{ "first", 0, VN_INTO(settings, first), VN_RANGE(0, VN_TABLE_VALUES), .argument = "N",
 	  .help = "Show the first N values of the token. Default: 8." },
-	{ "token", 0, VN_INTO(command, token), .argument = "N|worst",
+	{ "token", 0, VN_INTO(settings, token), .argument = "N|worst",
 	  .help =
 	      "Show the values of this token, counted from 0 in each step. worst: at each checkpoint, of the token with "
 	      "the largest error. Default: worst." },
-	VN_POINTS_OPTION(command, how),
+	VN_POINTS_OPTION(settings, how),
 	VN_GROUP("How it is judged"),
-	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE",
+	{ "limits", 0, VN_INTO(settings, limits), .argument = "FILE",
 	  .help = "The limits. Default: the shipped limits for each candidate's precision." },
-	VN_ALLOW_OPTION(command, how),
-	VN_STRICT_OPTION(command, how.o.strict, ". A candidate with a warning is outside its limits"),
-	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
+	VN_ALLOW_OPTION(settings, how),
+	VN_STRICT_OPTION(settings, how.o.strict, ". A candidate with a warning is outside its limits"),
+	{ "model", 0, VN_INTO(settings, how.o.model), .argument = "MODEL",
 	  .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
-	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE",
+	{ "floor", 0, VN_INTO(settings, floor), .argument = "FILE",
 	  .help = "Take the floor from this recording. Default: none." },
-	VN_NAMES_OPTION(command, sides.names, sides.n_names, "the candidates'"),
-	VN_REF_NAMES_OPTION(command, sides.ref_names, sides.n_ref_names, "REF's"),
-	VN_THREADS_OPTION(command, how.o.threads),
+	VN_NAMES_OPTION(settings, sides.names, sides.n_names, "the candidates'"),
+	VN_REF_NAMES_OPTION(settings, sides.ref_names, sides.n_ref_names, "REF's"),
+	VN_THREADS_OPTION(settings, how.o.threads),
 	VN_GROUP("The table"),
-	{ "format", 0, VN_CHOOSE(command, form), .argument = "FORM", .words = &forms,
+	{ "format", 0, VN_CHOOSE(settings, form), .argument = "FORM", .words = &forms,
 	  .help = "Form of the table. Default: text, or by the ending of PATH: .json, .md, .html, .csv. JSON has the "
 	          "schema vernier-table/1." },
-	{ "output", 'o', VN_INTO(command, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
-	VN_REPORTING_FORCE(command, force, "table"),
+	{ "output", 'o', VN_INTO(settings, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
+	VN_REPORTING_FORCE(settings, force, "table"),
 };
 
 const vn_command vn_table_command = {
@@ -70,7 +70,7 @@ const vn_command vn_table_command = {
 	.status = "0 within limits, 1 outside, 2 trouble",
 };
 
-static vn_status choose_form(command *k, vn_error *err)
+static vn_status choose_form(settings *k, vn_error *err)
 {
 	static const vn_table_form by_ending[] = { VN_TABLE_TEXT, VN_TABLE_JSON, VN_TABLE_MARKDOWN, VN_TABLE_HTML,
 		                                       VN_TABLE_CSV };
@@ -85,7 +85,7 @@ static vn_status choose_form(command *k, vn_error *err)
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int parse_arguments(command *k, int argc, char **argv)
+static int parse_arguments(settings *k, int argc, char **argv)
 {
 	int      st = vn_options_read(&vn_table_command, argc, argv, k);
 	vn_error err;
@@ -112,7 +112,7 @@ static int parse_arguments(command *k, int argc, char **argv)
 	return 0;
 }
 
-static vn_status check_files(const command *k, vn_error *err)
+static vn_status check_files(const settings *k, vn_error *err)
 {
 	if (k->path && vn_same_file(k->path, k->limits))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
@@ -129,7 +129,7 @@ static vn_status check_files(const command *k, vn_error *err)
 }
 
 /* The command line of the comparison, for the commands that the table proposes. */
-static void compare_again(const command *k, char *cand, char again[VN_SHELL_LINE])
+static void compare_again(const settings *k, char *cand, char again[VN_SHELL_LINE])
 {
 	const vn_compare_line line = {
 		.ref = k->ref, .cand = cand, .limits = k->limits, .ranks = &cand, .n_ranks = 1, .sides = k->sides, .how = k->how
@@ -137,7 +137,7 @@ static void compare_again(const command *k, char *cand, char again[VN_SHELL_LINE
 	vn_compare_again(&line, again);
 }
 
-static vn_status judge_pair(const command *k, const char *cand, vn_comparison *c, vn_error *err)
+static vn_status judge_pair(const settings *k, const char *cand, vn_comparison *c, vn_error *err)
 {
 	vn_sides  sides = k->sides;
 	vn_status st;
@@ -170,7 +170,7 @@ static vn_status write_table(const void *context, FILE *out, vn_error *err)
 }
 
 /* Some call must have the token to show. */
-static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
+static vn_status check_token(const settings *k, vn_comparison **c, vn_error *err)
 {
 	const vn_step *step;
 	int64_t        most = 0;
@@ -188,7 +188,7 @@ static vn_status check_token(const command *k, vn_comparison **c, vn_error *err)
 
 /* All comparisons stay open, because the table reads each reference tensor once
  * for all candidates. */
-static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error *err)
+static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);
 	char      who[VN_MANY_WHO], again[VN_SHELL_LINE];
@@ -224,7 +224,7 @@ static vn_status make_table(command *k, vn_many *m, vn_comparison **c, vn_error 
 
 int cmd_table(int argc, char **argv)
 {
-	command        k = { .first = FIRST_DEFAULT, .form = UNSAID, .sides.batch_row = -1, .sides.ref_batch_row = -1 };
+	settings       k = { .first = FIRST_DEFAULT, .form = UNSAID, .sides.batch_row = -1, .sides.ref_batch_row = -1 };
 	vn_comparison *c[VN_MANY_MOST] = { NULL };
 	vn_many        m = { 0 };
 	vn_error       err = { "" };

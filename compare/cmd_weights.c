@@ -19,21 +19,21 @@
 
 #define complain(...) vn_complain("weights", __VA_ARGS__)
 
-typedef struct command {
+typedef struct settings {
 	const char  *path[2], *model;
 	int          threads;
 	vn_reporting report;
-} command;
+} settings;
 
 static const vn_option options[] = {
-	{ "model", 0, VN_INTO(command, model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(settings, model), .argument = "MODEL",
 	  .help =
 	      "For recordings: the model of one of them. Its numbers decide where the tables of weights cannot. Default: "
 	      "only the tables are used." },
-	VN_REPORTING_OPTIONS(command, report, " JSON has the schema vernier-weights/2."),
-	VN_REPORTING_FORCE(command, report.force, "report"),
-	VN_STRICT_OPTION(command, report.strict, ""),
-	VN_THREADS_OPTION(command, threads),
+	VN_REPORTING_OPTIONS(settings, report, " JSON has the schema vernier-weights/2."),
+	VN_REPORTING_FORCE(settings, report.force, "report"),
+	VN_STRICT_OPTION(settings, report.strict, ""),
+	VN_THREADS_OPTION(settings, threads),
 };
 
 const vn_command vn_weights_command = {
@@ -49,7 +49,7 @@ const vn_command vn_weights_command = {
 };
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
-static int parse_arguments(command *k, int argc, char **argv)
+static int parse_arguments(settings *k, int argc, char **argv)
 {
 	const int st = vn_options_read(&vn_weights_command, argc, argv, k);
 	if (st)
@@ -63,7 +63,7 @@ static int parse_arguments(command *k, int argc, char **argv)
 
 /* Takes numbers from the model's files for a side without numbers, if the files hold that side's
  * weights. */
-static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_weights w[2], vn_tensor *numbers[2],
+static vn_status take_numbers(const settings *k, const vn_model *m, vn_opened_weights w[2], vn_tensor *numbers[2],
                               vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -106,7 +106,7 @@ static bool are_comparable(const vn_recording *a, const vn_recording *b)
 
 /* Proposes the command that shows what the differences do to a run: it records a side that is a
  * model, with the tokens of the other side if that is a recording, and compares both. */
-static void suggest_commands(const command *k, const vn_opened_weights w[2], vn_lines *next)
+static void suggest_commands(const settings *k, const vn_opened_weights w[2], vn_lines *next)
 {
 	char        to[2][VN_SHELL_FILE] = { "reference.h5", "candidate.h5" };
 	const char *made[2];
@@ -130,7 +130,7 @@ static void suggest_commands(const command *k, const vn_opened_weights w[2], vn_
 	add_command(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
 }
 
-static vn_status put_json(const command *k, const vn_weights *w, const vn_opened_weights of[2], FILE *out,
+static vn_status put_json(const settings *k, const vn_weights *w, const vn_opened_weights of[2], FILE *out,
                           vn_error *err)
 {
 	vn_lines next = { 0 };
@@ -148,7 +148,7 @@ static vn_status put_json(const command *k, const vn_weights *w, const vn_opened
 }
 
 typedef struct shown {
-	const command           *k;
+	const settings          *k;
 	const vn_weights        *w;
 	const vn_opened_weights *of;
 } shown;
@@ -163,7 +163,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status print_report(const command *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
+static vn_status print_report(const settings *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
 {
 	char            summary[VN_WEIGHT_WORDS];
 	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k, w, of }, err);
@@ -175,7 +175,7 @@ static vn_status print_report(const command *k, const vn_weights *w, const vn_op
 
 int cmd_weights(int argc, char **argv)
 {
-	command           k = { .report.format = VN_FORM_UNSAID };
+	settings          k = { .report.format = VN_FORM_UNSAID };
 	vn_opened_weights w[2] = { { .source = NULL } };
 	vn_tensor        *numbers[2] = { NULL };
 	vn_model         *model = NULL;

@@ -195,7 +195,7 @@ static vn_status check_report(const vn_report_form *form, const char *path, vn_e
 		           : vn_fail(err, VN_ERR_USAGE, "--format %s of folders writes several files: name them with -o",
 		                     form->name);
 	const size_t n = strlen(path);
-	if (path[n - 1] == '/' || vn_is_folder(path))
+	if (path[n - 1] == '/' || vn_match_is_folder(path))
 		return vn_fail(err, VN_ERR_USAGE,
 		               "-o %s: give the name of a file, from which those of all pairs are made: -o %s%sreport.html "
 		               "writes report.NAME.html for each",
@@ -211,7 +211,7 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 		if (st)
 			return st;
 	}
-	if (k->floor && !vn_is_folder(k->floor))
+	if (k->floor && !vn_match_is_folder(k->floor))
 		return vn_fail(err, VN_ERR_USAGE,
 		               "--floor %s: for folders of recordings, give a folder of floors with the same file names",
 		               k->floor);

@@ -95,15 +95,15 @@ static vn_status judge_pairs(const vn_compare_line *k, vn_many *m, vn_error *err
 	return st ? st : vn_compare_each(one, n, m, err);
 }
 
-typedef struct many_report {
+typedef struct report_job {
 	vn_many_report *write;
 	const vn_many  *m;
 	vn_many_options o;
-} many_report;
+} report_job;
 
 static vn_status write_many(const void *context, FILE *out, vn_error *err)
 {
-	const many_report *r = context;
+	const report_job *r = context;
 	return r->write(r->m, &r->o, out, err);
 }
 
@@ -129,9 +129,9 @@ static vn_status report_many(const vn_compare_line *k, const vn_many *m, vn_erro
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < k->n_reports && !st; i++) {
-		const many_report r = { vn_many_form(k->report[i].form->name),
-			                    m,
-			                    { .colour = !k->report[i].path && vn_colours(), .all = k->all } };
+		const report_job r = { vn_many_form(k->report[i].form->name),
+			                   m,
+			                   { .colour = !k->report[i].path && vn_colours(), .all = k->all } };
 		if (!(st = vn_compare_check_apart(k, i, err)))
 			st = vn_output_report(k->report[i].path, k->force, write_many, &r, err);
 	}

@@ -43,9 +43,9 @@ bool vn_is_model(const char *path)
 
 int vn_options_check_folders(const char *command, const char *ref, const char *cand, const char *hint)
 {
-	const char *folder = vn_is_folder(ref) ? ref : cand, *other = folder == ref ? cand : ref;
+	const char *folder = vn_match_is_folder(ref) ? ref : cand, *other = folder == ref ? cand : ref;
 
-	if (vn_is_folder(ref) == vn_is_folder(cand))
+	if (vn_match_is_folder(ref) == vn_match_is_folder(cand))
 		return 0;
 	if (access(other, F_OK) != 0)
 		return vn_complain(command, "%s: %s", other, strerror(errno));

@@ -4,15 +4,15 @@
 #include "libgpu/ops.h"
 
 /* The matrices that a value consists of: heads, each of rows of one length. */
-typedef struct form {
+typedef struct value_rows {
 	int64_t heads, row;
 	int64_t from, to; /* rows that are made, of each head */
-} form;
+} value_rows;
 
-static form form_of(const vn_gpu_pass *w, int value)
+static value_rows form_of(const vn_gpu_pass *w, int value)
 {
 	const vn_value *v = &w->g->plan->value[value];
-	form            f = { .heads = 1, .row = vn_value_row(v), .from = 0, .to = w->tokens };
+	value_rows      f = { .heads = 1, .row = vn_value_row(v), .from = 0, .to = w->tokens };
 
 	if (w->g->plan->node[v->node].op == VN_OP_ATTENTION) {
 		f.heads = v->size[0];
@@ -45,7 +45,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 	for (int v = 0; v < w->g->plan->n_values; v++) {
 		if (w->g->plan->value[v].alias_of >= 0 || !vn_value_streams(w->g->plan, v))
 			continue;
-		const form         f = form_of(w, v);
+		const value_rows   f = form_of(w, v);
 		const VkDeviceSize whole = (VkDeviceSize)((f.to - f.from) * f.row) * element;
 		if (whole > bytes)
 			bytes = whole;
@@ -68,7 +68,7 @@ static void compute_piece(vn_gpu_pass *w, int value, int64_t head, int64_t row, 
 	}
 }
 
-static vn_status tap_piece(vn_gpu_pass *w, int value, const form *f, int64_t head, int64_t row, int64_t rows,
+static vn_status tap_piece(vn_gpu_pass *w, int value, const value_rows *f, int64_t head, int64_t row, int64_t rows,
                            int64_t col, int64_t cols, vn_error *err)
 {
 	const size_t  element = vn_dtype_size(w->g->policy.storage);
@@ -87,7 +87,7 @@ static vn_status tap_piece(vn_gpu_pass *w, int value, const form *f, int64_t hea
 
 void vn_pieces_list(vn_gpu_pass *w, int value)
 {
-	const form f = form_of(w, value);
+	const value_rows f = form_of(w, value);
 
 	if (f.from < f.to)
 		compute_piece(w, value, 0, f.from, 1, 0, 1);
@@ -95,10 +95,10 @@ void vn_pieces_list(vn_gpu_pass *w, int value)
 
 vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
 {
-	const form    f = form_of(w, value);
-	const int64_t room = (int64_t)(w->g->scratch.size / vn_dtype_size(w->g->policy.storage));
-	const int64_t rows_fit = room / f.row;
-	vn_status     st = VN_OK;
+	const value_rows f = form_of(w, value);
+	const int64_t    room = (int64_t)(w->g->scratch.size / vn_dtype_size(w->g->policy.storage));
+	const int64_t    rows_fit = room / f.row;
+	vn_status        st = VN_OK;
 
 	for (int64_t head = 0; head < f.heads; head++) {
 		for (int64_t row = f.from; row < f.to;) {

@@ -220,7 +220,7 @@ class Sweep:
         os.makedirs(os.path.join(cwd, "tmp"))
         with open(tally, "wb") as f:
             f.write(bytes(8 * (2 + len(self.calls))))
-        env = {k: v for k, v in os.environ.items() if not k.startswith("VN_FAULT")}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("VN_FINDING_FAULT")}
         env |= dict(LD_PRELOAD=self.shim, VN_FAULT_TALLY=tally, VN_FAULT_TIME="1700000000",
                     TMPDIR=os.path.join(cwd, "tmp"), NO_COLOR="1",
                     XDG_CACHE_HOME=os.path.join(place, "cache"), HOME=place, OMP_NUM_THREADS="2",

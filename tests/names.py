@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """names.py: one name, one meaning. A type, enumerator or macro of ours (vn_..., VN_...) is defined in one place of the
-tree, a function is declared in one header, and a type of a .c file's own (without vn_) is defined in one .c file.
+tree, a function is declared in one header, and a type of a .c file's own (without vn_) is defined in one .c file and
+has no other type's name: `map` beside vn_map.
 What a comment or a page names exists.
 
 Reads the sources of the four rooms and lists, with its places, each name that two of them define: struct, enum and
@@ -26,7 +27,7 @@ FEWEST = 1500  # names: fewer mean that the sources are not read as they should 
 FEWEST_PRIVATE = 150
 OURS, PRIVATE = r"vn_\w+", r"(?!vn_)[a-z]\w*"
 ALIKE = {
-    "command": "compare/cmd_*.c: what the command line asks of this command",
+    "settings": "compare/cmd_*.c: what the command line asks of this command",
     "options": "capture/cmd_*.c: what the command line asks of this command",
     "run": "compare/replay/: vn_recompute_plan, a plan being recomputed",
     "shown": "cmd_*.c: what a command writes to its report",
@@ -141,13 +142,14 @@ def lines_of(file, text, found):
 
 argparse.ArgumentParser(usage="names.py", description=__doc__,
                         formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-places, private = collections.defaultdict(list), collections.defaultdict(dict)
+places, private, ours = collections.defaultdict(list), collections.defaultdict(dict), {}
 for file in files():
     with open(os.path.join(SOURCE, file), encoding="utf-8") as f:
         text = without_macros(without_comments(f.read()))
     header = file.endswith(".h")
     for name, line in lines_of(file, text, [*definitions(text, header), *(functions(text) if header else ())]):
         places[name].append(line)
+    ours.update(lines_of(file, text, types(without_directives(text), OURS)))
     for name, line in lines_of(file, text, () if header else types(without_directives(text), PRIVATE)):
         private[name].setdefault(file, line)
 if len(places) < FEWEST or len(private) < FEWEST_PRIVATE:
@@ -155,6 +157,10 @@ if len(places) < FEWEST or len(private) < FEWEST_PRIVATE:
 twice = {name: where for name, where in sorted(places.items()) if len(where) > 1}
 shared = {name: list(where.values()) for name, where in sorted(private.items()) if len(where) > 1}
 misleading, idle = [n for n in shared if n not in ALIKE], [n for n in ALIKE if n not in shared]
+confused = [n for n in sorted(private) if "vn_" + n in ours]
+for name in confused:
+    print(f"{name}, a private type of {', '.join(private[name].values())}, has the name of vn_{name}, "
+          f"{ours['vn_' + name]}")
 for name, where in twice.items():
     print(f"{name} is defined {len(where)} times: {', '.join(where)}")
 for name in misleading:
@@ -165,5 +171,6 @@ missing = sorted(missing_names())
 for place, name in missing:
     print(f"{place} names {name}, which does not exist")
 print(f"{len(places)} names, {len(twice)} of them defined twice; {len(private)} private types, "
-      f"{len(misleading)} of them defined in several files; {len(missing)} mentioned that do not exist")
-sys.exit(1 if twice or misleading or idle or missing else 0)
+      f"{len(misleading)} of them defined in several files, {len(confused)} named as another; "
+      f"{len(missing)} mentioned that do not exist")
+sys.exit(1 if twice or confused or misleading or idle or missing else 0)

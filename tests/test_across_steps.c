@@ -90,8 +90,8 @@ static void steps_of_one_token_agree_on_their_number(void)
 	for (int step = 1; step <= STEPS; step++) {
 		const vn_explanation *w = of_step(&e, step);
 		CU_ASSERT_FATAL(w && w->n_fit > 0);
-		CU_ASSERT_EQUAL(w->by[0].finding, VN_THETA);
-		CU_ASSERT_EQUAL(vn_constant_of(&w->by[0], "theta"), 123000);
+		CU_ASSERT_EQUAL(w->by[0].finding, VN_FINDING_THETA);
+		CU_ASSERT_EQUAL(vn_hypothesis_constant(&w->by[0], "theta"), 123000);
 	}
 	finish(&e.compared);
 }
@@ -105,7 +105,7 @@ static void a_factor_of_each_step_is_right_and_told_to_differ(void)
 	for (int step = 1; step <= STEPS; step++) {
 		const vn_explanation *w = of_step(&e, step);
 		CU_ASSERT_FATAL(w && w->n_fit > 0);
-		CU_ASSERT_EQUAL(w->by[0].finding, VN_FACTOR);
+		CU_ASSERT_EQUAL(w->by[0].finding, VN_FINDING_FACTOR);
 		CU_ASSERT_DOUBLE_EQUAL(w->by[0].change.result.number, step == 1 ? 1.5 : 1.7, 1e-6);
 		CU_ASSERT_EQUAL(w->by[0].speaks_against, VN_ANOTHER_NUMBER);
 		CU_ASSERT_EQUAL(w->by[0].against_step, 3 - step);

@@ -187,7 +187,7 @@ static void each_is_its_function_times_up(void)
 	}
 	compare_given(&e, TWO, 0, of, 3);
 	stand_at(&e, "layer1.mlp_act", 0);
-	CU_ASSERT_TRUE(vn_is_activation(&e.t));
+	CU_ASSERT_TRUE(vn_activation_is_known(&e.t));
 	for (int i = 0; i < KNOWN; i++) {
 		const int which = activation_named(known[i].name);
 		CU_ASSERT_FATAL(which >= 0);
@@ -240,7 +240,7 @@ static void a_product_is_made_by_none(void)
 
 	compare_llama(&e, NULL);
 	stand_at(&e, "layer1.gate_proj", 0);
-	CU_ASSERT_FALSE(vn_is_activation(&e.t));
+	CU_ASSERT_FALSE(vn_activation_is_known(&e.t));
 	CU_ASSERT_EQUAL(vn_activation_make(&e.t, 0, 1, 1, y, &e.err), VN_ERR_UNSUPPORTED);
 	end_explained(&e);
 }

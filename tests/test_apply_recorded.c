@@ -123,7 +123,7 @@ static void the_step_before_is_what_was_recorded(void)
 static void rows_of_other_tokens_are_read(void)
 {
 	const given   of[] = { { "embed", x } };
-	vn_hypothesis h = { .finding = VN_OTHER_TOKEN, .change = { .kind = VN_BY_TOKENS, .tokens = 3 } };
+	vn_hypothesis h = { .finding = VN_FINDING_OTHER_TOKEN, .change = { .kind = VN_BY_TOKENS, .tokens = 3 } };
 	int64_t       n;
 	double       *table = given_weight("embed", 0, &n);
 	explained     e;
@@ -137,7 +137,7 @@ static void rows_of_other_tokens_are_read(void)
 	CU_ASSERT_EQUAL(vn_apply_tokens(&e.t, &h, &made, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(apart(&made.fine, x, CALL * D), 0);
 	vn_made_finish(&made);
-	h.finding = VN_POSITION_FOR_ID;
+	h.finding = VN_FINDING_POSITION_FOR_ID;
 	h.change.tokens = 0;
 	made = begin(&e);
 	CU_ASSERT_EQUAL(vn_apply_tokens(&e.t, &h, &made, &e.err), VN_OK);

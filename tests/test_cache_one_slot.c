@@ -74,7 +74,7 @@ static void expect_slot(int slot, int of, int holds)
 
 	CU_ASSERT_FATAL(explained_as(&h) > 0);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
-	CU_ASSERT_EQUAL(h.finding, VN_CACHE_ONE_ALONE);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_ONE_ALONE);
 	CU_ASSERT_EQUAL(h.change.one_cached.slot, slot);
 	CU_ASSERT_EQUAL(h.change.one_cached.of, of);
 	CU_ASSERT_EQUAL(h.change.one_cached.holds, holds);
@@ -121,11 +121,11 @@ static void a_key_or_a_value_of_no_token_is_found(void)
 	fill();
 	for (int i = 0; i < G * K; i++)
 		keys[9 * G * K + i] = number(i, 8);
-	expect_slot(9, 1, VN_CACHE_UNKNOWN);
+	expect_slot(9, 1, VN_HOLDS_UNKNOWN);
 	fill();
 	for (int i = 0; i < G * K; i++)
 		values[3 * G * K + i] = number(i, 9);
-	expect_slot(3, 2, VN_CACHE_UNKNOWN);
+	expect_slot(3, 2, VN_HOLDS_UNKNOWN);
 }
 
 /* Heads 0 to 2 hardly read slot 9, whatever it holds. */
@@ -141,7 +141,7 @@ static void heads_that_do_not_read_a_key_of_no_token_are_not_cleared(void)
 		keys[9 * G * K + d] = -13;
 		keys[(9 * G + 1) * K + d] = number(d, 8);
 	}
-	expect_slot(9, 1, VN_CACHE_UNKNOWN);
+	expect_slot(9, 1, VN_HOLDS_UNKNOWN);
 	CU_ASSERT_TRUE(explained_as(&h) > 0);
 	CU_ASSERT_EQUAL(h.heads, 0);
 }

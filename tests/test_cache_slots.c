@@ -101,14 +101,14 @@ static void slots_of_zeros_are_found(void)
 
 	for (int j = 4; j < 8; j++)
 		s.key[j] = s.value[j] = -1;
-	expect_slots(&s, VN_CACHE_EMPTY, 4, 4, -1);
+	expect_slots(&s, VN_FINDING_CACHE_EMPTY, 4, 4, -1);
 	s = correct_slots();
 	for (int j = 4; j < 8; j++)
 		s.value[j] = -1;
-	expect_slots(&s, VN_CACHE_EMPTY, 4, 4, VN_CACHE_NO_VALUES);
+	expect_slots(&s, VN_FINDING_CACHE_EMPTY, 4, 4, VN_HOLDS_NO_VALUES);
 	s = correct_slots();
 	s.key[9] = -1;
-	expect_slots(&s, VN_CACHE_EMPTY, 9, 1, VN_CACHE_NO_KEYS);
+	expect_slots(&s, VN_FINDING_CACHE_EMPTY, 9, 1, VN_HOLDS_NO_KEYS);
 }
 
 static void slots_of_other_tokens_are_found(void)
@@ -117,10 +117,10 @@ static void slots_of_other_tokens_are_found(void)
 
 	for (int j = 4; j < 8; j++)
 		s.key[j] = s.value[j] = j + 4;
-	expect_slots(&s, VN_CACHE_OTHER_TOKENS, 4, 4, 8);
+	expect_slots(&s, VN_FINDING_CACHE_OTHER_TOKENS, 4, 4, 8);
 	s = correct_slots();
 	s.key[6] = s.value[6] = 2;
-	expect_slots(&s, VN_CACHE_OTHER_TOKENS, 6, 1, 2);
+	expect_slots(&s, VN_FINDING_CACHE_OTHER_TOKENS, 6, 1, 2);
 }
 
 /* Of any length, wherever they begin. */
@@ -130,7 +130,7 @@ static void slots_that_are_not_seen_are_found(void)
 
 	for (int j = 3; j < 8; j++)
 		s.seen[j] = false;
-	expect_slots(&s, VN_KEYS_UNSEEN, 3, 5, -2);
+	expect_slots(&s, VN_FINDING_KEYS_UNSEEN, 3, 5, -2);
 }
 
 static void a_correct_step_has_none(void)

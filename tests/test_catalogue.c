@@ -44,7 +44,7 @@ static void a_fault_is_found_by_its_numbers(void)
 	rotate(500000, true);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, NULL, &e.err), VN_OK);
-	vn_conclude(&e.t);
+	vn_trial_conclude(&e.t);
 	const vn_hypothesis h = answer_of(&e);
 	CU_ASSERT_TRUE(is_fault(&h, "R1"));
 	CU_ASSERT_EQUAL(h.node, node_named(&e, "layer1.q_rope"));
@@ -76,7 +76,7 @@ static void faults_of_one_operation_are_tried_there(void)
 	end_explained(&e);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue_at(&e.t, node_named(&e, "layer1.down_proj"), &e.err), VN_OK);
-	CU_ASSERT_FALSE(vn_answered(&e.t)); /* what comes behind it changes nothing here */
+	CU_ASSERT_FALSE(vn_trial_answered(&e.t)); /* what comes behind it changes nothing here */
 	end_explained(&e);
 }
 
@@ -87,7 +87,7 @@ static void two_faults_at_one_operation_are_found_together(void)
 	rotate(10000, true);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, NULL, &e.err), VN_OK);
-	CU_ASSERT_FALSE(vn_answered(&e.t));
+	CU_ASSERT_FALSE(vn_trial_answered(&e.t));
 	CU_ASSERT_TRUE(vn_catalogue_has_pairs(&e.t));
 	CU_ASSERT_EQUAL(vn_catalogue_pairs(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
@@ -106,16 +106,16 @@ static void readers_tell_what_the_run_consumed(void)
 	rotate(500000, false);
 	compare_given(&e, CALL, 0, plain, 2);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_TRUE(vn_consumed_as_recorded(&e.t));
-	CU_ASSERT_EQUAL(vn_what_was_consumed(&e.t), VN_CONSUMED_AS_RECORDED);
+	CU_ASSERT_TRUE(vn_trial_consumed_as_recorded(&e.t));
+	CU_ASSERT_EQUAL(vn_trial_consumed(&e.t), VN_CONSUMED_AS_RECORDED);
 	end_explained(&e);
 	rotate(500000, true); /* its only reader is wrong */
 	compare_given(&e, CALL, 0, plain, 2);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_FALSE(vn_consumed_as_recorded(&e.t));
-	CU_ASSERT_EQUAL(vn_what_was_consumed(&e.t), VN_CONSUMED_UNKNOWN);
+	CU_ASSERT_FALSE(vn_trial_consumed_as_recorded(&e.t));
+	CU_ASSERT_EQUAL(vn_trial_consumed(&e.t), VN_CONSUMED_UNKNOWN);
 	e.compared.c.result.checkpoint[e.x.checkpoint].replay.recorder_fault = true;
-	CU_ASSERT_EQUAL(vn_what_was_consumed(&e.t), VN_CONSUMED_OTHERS);
+	CU_ASSERT_EQUAL(vn_trial_consumed(&e.t), VN_CONSUMED_OTHERS);
 	end_explained(&e);
 }
 
@@ -131,11 +131,11 @@ static void what_does_the_same_is_added(void)
 	attend_all(&(mistake) { .first = 0, .last = CALL - 1 }, CALL, S);
 	stand_at_context(&e, CALL, 1, 1);
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, NULL, &e.err), VN_OK);
-	vn_conclude(&e.t);
+	vn_trial_conclude(&e.t);
 	CU_ASSERT_EQUAL(vn_catalogue_alike(&e.t, &e.err), VN_OK);
 	for (int i = 0; i < e.x.n_alias; i++) {
 		mask = mask || is_fault(&e.x.by[i], "A3.strict");
-		cache = cache || e.x.by[i].finding == VN_OWN_KEY_MISSING;
+		cache = cache || e.x.by[i].finding == VN_FINDING_OWN_KEY_MISSING;
 	}
 	CU_ASSERT_TRUE(mask);
 	CU_ASSERT_TRUE(cache);

@@ -407,7 +407,7 @@ static void a_floor_of_zero_allows_no_difference(void)
 	compare(&t, "good", "good", "version: 1\ndefaults: { nmse_over_floor: 4 }\n");
 	vn_measured zero = { .n = 1 };
 	zero.has[VN_M_NMSE] = p.m.has[VN_M_NMSE] = true;
-	vn_floor_set(&p, &zero);
+	vn_judge_floor_set(&p, &zero);
 	CU_ASSERT_EQUAL(vn_judge(&t.c, &p, &t.err), VN_OK);
 	CU_ASSERT_EQUAL(p.status, VN_WITHIN);
 	vn_checks_drop(&p);

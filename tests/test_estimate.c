@@ -36,12 +36,12 @@ static void the_eps_of_a_norm_is_found(void)
 {
 	vn_hypothesis h = normed(1e-3, 0);
 
-	CU_ASSERT_EQUAL(h.finding, VN_EPS);
-	CU_ASSERT_DOUBLE_EQUAL(vn_constant_of(&h, "eps"), 1e-3, 1e-9);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_EPS);
+	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "eps"), 1e-3, 1e-9);
 	h = normed(0, 0.02);
-	CU_ASSERT_EQUAL(h.finding, VN_EPS_OUTSIDE);
-	CU_ASSERT_DOUBLE_EQUAL(vn_constant_of(&h, "eps"), 0.02, 1e-8);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "eps_outside"), 1);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_EPS_OUTSIDE);
+	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "eps"), 0.02, 1e-8);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "eps_outside"), 1);
 }
 
 static void the_scale_of_scores_is_found(void)
@@ -53,8 +53,8 @@ static void the_scale_of_scores_is_found(void)
 	stand_at_context(&e, CALL, 0, 0);
 	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_SCORE_SCALE);
-	CU_ASSERT_DOUBLE_EQUAL(vn_constant_of(&h, "scale"), 0.5, 1e-6);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SCORE_SCALE);
+	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "scale"), 0.5, 1e-6);
 	end_explained(&e);
 }
 
@@ -75,8 +75,8 @@ static vn_hypothesis of_both(double of_keys, const char *named)
 	stand_at(&e, "layer1.attn_context", 0);
 	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_THETA);
-	CU_ASSERT_DOUBLE_EQUAL(vn_constant_of(&h, "theta"), 10000, 1);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_THETA);
+	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "theta"), 10000, 1);
 	CU_ASSERT_TRUE(!named || h.node == node_named(&e, named));
 	end_explained(&e);
 	return h;

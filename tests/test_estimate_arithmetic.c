@@ -39,7 +39,7 @@ static bool tried(float row3, float row7, bool both)
 	stand_at(&e, "layer1.attn_norm", 0);
 	CU_ASSERT_EQUAL(vn_estimate_squares(&e.t, &e.err), VN_OK);
 	const bool all = e.x.n == 1;
-	CU_ASSERT_TRUE(!e.x.n || (all && e.x.by[0].finding == VN_SQUARES_OVERFLOW));
+	CU_ASSERT_TRUE(!e.x.n || (all && e.x.by[0].finding == VN_FINDING_SQUARES_OVERFLOW));
 	end_explained(&e);
 	return all;
 }
@@ -75,7 +75,7 @@ static vn_hypothesis estimated(vn_consumed consumed)
 
 	estimate(&e, consumed);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_NARROW);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_NARROW);
 	CU_ASSERT_EQUAL(h.node, node_named(&e, "layer1.attn_residual"));
 	end_explained(&e);
 	return h;
@@ -150,7 +150,7 @@ static void is_found(double (*f)(double x), const char *name)
 	stand_with(&e, "layer1.mlp_act");
 	CU_ASSERT_EQUAL(vn_estimate_activation(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_OTHER_ACTIVATION);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_ACTIVATION);
 	CU_ASSERT_STRING_EQUAL(vn_activation_name(h.change.activation), name);
 	end_explained(&e);
 }

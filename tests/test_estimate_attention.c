@@ -32,8 +32,8 @@ static void the_width_of_a_window_is_found(void)
 		make_window(widths[i], 0);
 		estimate(&e);
 		const vn_hypothesis h = answer_of(&e);
-		CU_ASSERT_EQUAL(h.finding, VN_WINDOW);
-		CU_ASSERT_EQUAL(vn_constant_of(&h, "window"), widths[i]);
+		CU_ASSERT_EQUAL(h.finding, VN_FINDING_WINDOW);
+		CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "window"), widths[i]);
 		CU_ASSERT_TRUE(h.first == h.last); /* no other width fits */
 		end_explained(&e);
 	}
@@ -50,9 +50,9 @@ static void first_keys_that_stay_visible_are_counted(void)
 		make_window(of[i].width, of[i].early);
 		estimate(&e);
 		const vn_hypothesis h = answer_of(&e);
-		CU_ASSERT_EQUAL(h.finding, VN_WINDOW_AND_SINKS);
-		CU_ASSERT_EQUAL(vn_constant_of(&h, "window"), of[i].width);
-		CU_ASSERT_EQUAL(vn_constant_of(&h, "sinks"), of[i].early);
+		CU_ASSERT_EQUAL(h.finding, VN_FINDING_WINDOW_AND_SINKS);
+		CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "window"), of[i].width);
+		CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "sinks"), of[i].early);
 		end_explained(&e);
 	}
 }
@@ -67,7 +67,7 @@ static void of_many_checkpoints_first_keys_are_not_counted(void)
 	e.t.brief = true;
 	CU_ASSERT_EQUAL(
 		vn_estimate_window(&e.t, &(vn_hypothesis) { .node = node_named(&e, "layer1.attn_context") }, &e.err), VN_OK);
-	CU_ASSERT_FALSE(vn_answered(&e.t));
+	CU_ASSERT_FALSE(vn_trial_answered(&e.t));
 	end_explained(&e);
 }
 
@@ -110,22 +110,23 @@ static vn_finding finding_of_seen(const mistake *m)
 
 static void what_a_single_query_sees_is_told(void)
 {
-	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = CALL + 1, .last = CALL + 1 }), VN_CALLS_ALONE);
-	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = 0, .last = CALL - 1 }), VN_NOTHING_APPENDED);
-	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = CALL + 1, .last = CALL, .early = 1 }), VN_FIRST_KEY_ALONE);
-	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .times = 1e6 }), VN_LARGEST_ALONE);
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = CALL + 1, .last = CALL + 1 }), VN_FINDING_CALLS_ALONE);
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = 0, .last = CALL - 1 }), VN_FINDING_NOTHING_APPENDED);
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .first = CALL + 1, .last = CALL, .early = 1 }),
+	                VN_FINDING_FIRST_KEY_ALONE);
+	CU_ASSERT_EQUAL(finding_of_seen(&(mistake) { .times = 1e6 }), VN_FINDING_LARGEST_ALONE);
 }
 
 static void sinks_and_caps_are_told_apart(void)
 {
 	vn_hypothesis h = estimated(&(mistake) { .plus = 1 }, 0, 0);
 
-	CU_ASSERT_EQUAL(h.finding, VN_SUM_PLUS);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SUM_PLUS);
 	h = estimated(&(mistake) { .sink = 1e-300 }, 0, 0); /* a score of 0 */
-	CU_ASSERT_EQUAL(h.finding, VN_SOFTMAX_SINK);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SOFTMAX_SINK);
 	CU_ASSERT_EQUAL(h.change.attend.number, 0);
 	h = estimated(&(mistake) { .cap = 15 }, 0, 0);
-	CU_ASSERT_EQUAL(h.finding, VN_SCORE_CAP);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SCORE_CAP);
 	CU_ASSERT_EQUAL(h.change.attend.number, 15);
 }
 
@@ -151,14 +152,14 @@ static void what_was_rounded_to_which_format_is_told(void)
 {
 	vn_hypothesis h = estimated(&(mistake) { .score = bf16 }, 0, 0);
 
-	CU_ASSERT_EQUAL(h.finding, VN_SOFTMAX_ROUNDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SOFTMAX_ROUNDED);
 	CU_ASSERT_EQUAL(h.change.attend.scores, VN_FORMAT_BF16);
 	CU_ASSERT_EQUAL(h.change.attend.probs, VN_FORMAT_NONE);
 	h = estimated(&(mistake) { .prob = bf16 }, 0, 0);
-	CU_ASSERT_EQUAL(h.finding, VN_PROBS_ROUNDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PROBS_ROUNDED);
 	CU_ASSERT_EQUAL(h.change.attend.probs, VN_FORMAT_BF16);
 	h = estimated(&(mistake) { .score = f16, .prob = f16 }, 0, 0);
-	CU_ASSERT_EQUAL(h.finding, VN_SOFTMAX_ROUNDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SOFTMAX_ROUNDED);
 	CU_ASSERT_EQUAL(h.change.attend.scores, VN_FORMAT_F16);
 	CU_ASSERT_EQUAL(h.change.attend.probs, VN_FORMAT_F16);
 }
@@ -186,8 +187,8 @@ static vn_hypothesis of_calls(bool alone)
 
 static void where_a_call_began_is_read_off(void)
 {
-	CU_ASSERT_EQUAL(of_calls(true).finding, VN_CALLS_ALONE);
-	CU_ASSERT_EQUAL(of_calls(false).finding, VN_MASK_FROM_CALL);
+	CU_ASSERT_EQUAL(of_calls(true).finding, VN_FINDING_CALLS_ALONE);
+	CU_ASSERT_EQUAL(of_calls(false).finding, VN_FINDING_MASK_FROM_CALL);
 }
 
 /* A step after the prompt with keys and values from a cache in bfloat16. */
@@ -211,7 +212,7 @@ static void a_rounded_cache_is_asked_of_later_calls(void)
 	stand_at_context(&e, CALL, 1, 1);
 	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_CACHE_ROUNDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_ROUNDED);
 	CU_ASSERT_EQUAL(h.change.attend.cache, VN_FORMAT_BF16);
 	CU_ASSERT_TRUE(h.change.later);
 	end_explained(&e);

@@ -38,17 +38,17 @@ static void slots_of_other_tokens_are_found(void)
 	for (int j = 0; j < TOKENS; j++)
 		slot[j] = j - 3;
 	h = of_keys(&(mistake) { .key = slot });
-	CU_ASSERT_EQUAL(h.finding, VN_SLOTS_MOVED);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_form"), VN_CACHE_PAST);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_of"), 1);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_block"), 3);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SLOTS_MOVED);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_form"), VN_CACHE_PAST);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_of"), 1);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_block"), 3);
 	for (int j = 0; j < TOKENS; j++)
 		slot[j] = j + 2 < CALL ? j + 2 : -1;
 	h = of_keys(&(mistake) { .value = slot });
-	CU_ASSERT_EQUAL(h.finding, VN_SLOTS_MOVED);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_form"), VN_CACHE_NEXT);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_of"), 2);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_block"), 2);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SLOTS_MOVED);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_form"), VN_CACHE_NEXT);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_of"), 2);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_block"), 2);
 }
 
 static void exchanged_blocks_are_found(void)
@@ -56,9 +56,9 @@ static void exchanged_blocks_are_found(void)
 	for (int j = 0; j < TOKENS; j++)
 		slot[j] = j / 4 % 2 ? j - 4 : j + 4 < CALL ? j + 4 : -1;
 	const vn_hypothesis h = of_keys(&(mistake) { .key = slot, .value = slot });
-	CU_ASSERT_EQUAL(h.finding, VN_BLOCKS_EXCHANGED);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_of"), 0);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "cache_block"), 4);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_BLOCKS_EXCHANGED);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_of"), 0);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_block"), 4);
 }
 
 /* Four blocks of four tokens, in an order of their own. */
@@ -70,7 +70,7 @@ static void a_table_of_blocks_is_read_off(void)
 	for (int j = 0; j < CALL; j++)
 		slot[j] = from[j / 4] * 4 + j % 4;
 	const vn_hypothesis h = of_keys(&(mistake) { .key = slot, .value = slot });
-	CU_ASSERT_EQUAL(h.finding, VN_BLOCKS_REORDERED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_BLOCKS_REORDERED);
 	CU_ASSERT_EQUAL_FATAL(h.change.blocks.block, 4);
 	CU_ASSERT_EQUAL_FATAL(h.change.blocks.n, 4);
 	CU_ASSERT_EQUAL(h.change.blocks.of, 0);
@@ -98,8 +98,8 @@ static void keys_of_padding_are_counted(void)
 	stand_at_context(&e, CALL, 0, 0);
 	CU_ASSERT_EQUAL(vn_estimate_keys(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_KEYS_OF_PADDING);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "padding"), 7);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_KEYS_OF_PADDING);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "padding"), 7);
 	end_explained(&e);
 }
 
@@ -131,7 +131,7 @@ static vn_slot_change cached(const int at[2])
 	stand_at_context(&e, CALL, 2, 2);
 	CU_ASSERT_EQUAL(vn_estimate_new_slots(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_NEW_SLOTS_MOVED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_NEW_SLOTS_MOVED);
 	CU_ASSERT_EQUAL(h.change.slots.of, 0);
 	CU_ASSERT_TRUE(h.change.later);
 	end_explained(&e);

@@ -26,7 +26,7 @@ static void how_often_a_bias_was_added_is_found(void)
 		for (int k = 0; k < p.T * p.M; k++)
 			p.y[k] = (float)((double)p.y[k] + (times[i] - 1) * p.b[k % p.M]);
 		const vn_hypothesis h = estimated(&p);
-		CU_ASSERT_EQUAL(h.finding, VN_BIAS_TIMES);
+		CU_ASSERT_EQUAL(h.finding, VN_FINDING_BIAS_TIMES);
 		CU_ASSERT_EQUAL(h.change.number.value, times[i]);
 	}
 }
@@ -41,7 +41,7 @@ static void inputs_that_are_missing_at_the_end_are_found(void)
 			p.w[m * p.N + k] = 0;
 	multiply(&p, p.w);
 	const vn_hypothesis h = estimated(&p);
-	CU_ASSERT_EQUAL(h.finding, VN_INPUTS_MISSING);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_INPUTS_MISSING);
 	CU_ASSERT_EQUAL(h.change.matrix.kind, VN_EDIT_TAIL);
 	CU_ASSERT_EQUAL(h.change.matrix.n, 5);
 }
@@ -61,7 +61,7 @@ static void the_ranks_that_are_in_a_sum_are_found(void)
 			p.w[k] = of[i].present >> (k % p.N / each) & 1 ? p.w[k] : 0;
 		multiply(&p, p.w);
 		const vn_hypothesis h = estimated(&p);
-		CU_ASSERT_EQUAL(h.finding, VN_RANKS_SUMMED);
+		CU_ASSERT_EQUAL(h.finding, VN_FINDING_RANKS_SUMMED);
 		CU_ASSERT_EQUAL(h.change.number.value, VN_RANKS_MOST * of[i].present + of[i].ranks);
 	}
 }
@@ -82,7 +82,7 @@ static void fused_shards_that_were_joined_rank_by_rank_are_found(void)
 	}
 	multiply(&p, w);
 	const vn_hypothesis h = estimated(&p);
-	CU_ASSERT_EQUAL(h.finding, VN_SHARDS_JOINED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SHARDS_JOINED);
 	CU_ASSERT_EQUAL(h.change.number.value, RANKS);
 	free(w);
 	free(up.w);
@@ -108,7 +108,7 @@ static void shards_that_were_joined_along_the_tokens_are_found(void)
 	memcpy(p.y, y, (size_t)(p.T * p.M) * sizeof *y);
 	free(y);
 	const vn_hypothesis h = estimated(&p);
-	CU_ASSERT_EQUAL(h.finding, VN_SHARDS_ALONG_TOKENS);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SHARDS_ALONG_TOKENS);
 	CU_ASSERT_EQUAL(h.change.number.value, RANKS);
 }
 
@@ -141,10 +141,10 @@ static void shards_in_another_order_are_found(void)
 {
 	vn_hypothesis h = reordered(true);
 
-	CU_ASSERT_EQUAL(h.finding, VN_SHARDS_REORDERED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SHARDS_REORDERED);
 	CU_ASSERT_EQUAL(h.change.result.n, 3);
 	h = reordered(false);
-	CU_ASSERT_EQUAL(h.finding, VN_ROWS_REORDERED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ROWS_REORDERED);
 	CU_ASSERT_EQUAL(h.change.matrix.n, 3);
 }
 
@@ -161,7 +161,7 @@ static void padding_that_is_read_as_data_is_measured(void)
 	multiply(&p, memory);
 	free(memory);
 	const vn_hypothesis h = estimated(&p);
-	CU_ASSERT_EQUAL(h.finding, VN_ROWS_PADDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ROWS_PADDED);
 	CU_ASSERT_EQUAL(h.change.number.value, BY);
 }
 

@@ -45,7 +45,7 @@ static void the_order_in_which_ranks_met_is_found(void)
 	multiply(&p, w);
 	free(w);
 	const vn_hypothesis h = estimated(&p, vn_estimate_crossed_ranks);
-	CU_ASSERT_EQUAL(h.finding, VN_RANKS_CROSSED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_RANKS_CROSSED);
 	CU_ASSERT_EQUAL_FATAL(h.change.matrix.n, RANKS);
 	for (int i = 0; i < RANKS; i++)
 		CU_ASSERT_EQUAL(h.change.matrix.from[i], from[i]);
@@ -75,7 +75,7 @@ static vn_matrix_edit estimate_transposed(bool back)
 	multiply(&p, w);
 	free(w);
 	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_edit);
-	CU_ASSERT_EQUAL(h.finding, VN_MATRIX_TRANSPOSED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_MATRIX_TRANSPOSED);
 	return h.change.matrix;
 }
 
@@ -92,7 +92,7 @@ static void a_matrix_that_was_never_loaded_is_found(void)
 	open_product(&p, "layer1.k_proj", "layer1.attn_norm");
 	memset(p.w, 0, (size_t)(p.M * p.N) * sizeof *p.w);
 	multiply(&p, p.w);
-	CU_ASSERT_EQUAL(estimated(&p, vn_estimate_matrix_edit).finding, VN_NEVER_LOADED);
+	CU_ASSERT_EQUAL(estimated(&p, vn_estimate_matrix_edit).finding, VN_FINDING_NEVER_LOADED);
 }
 
 /* Each row in steps of 1/127 of its largest weight, or (all) of the matrix's largest. */
@@ -114,7 +114,7 @@ static vn_matrix_edit quantised(bool all)
 	}
 	multiply(&p, p.w);
 	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_edit);
-	CU_ASSERT_EQUAL(h.finding, VN_WEIGHTS_QUANTISED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_WEIGHTS_QUANTISED);
 	CU_ASSERT_EQUAL(h.change.matrix.format, VN_FORMAT_INT8);
 	return h.change.matrix;
 }
@@ -146,7 +146,7 @@ static void inputs_that_were_rounded_are_found(void)
 	memcpy(p.x, x, (size_t)(p.T * p.N) * sizeof *x);
 	free(x);
 	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_edit);
-	CU_ASSERT_EQUAL(h.finding, VN_PRODUCT_ROUNDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PRODUCT_ROUNDED);
 	CU_ASSERT_EQUAL(h.change.matrix.format, VN_FORMAT_BF16);
 	CU_ASSERT_NOT_EQUAL(h.change.matrix.of, VN_OF_WEIGHTS);
 }
@@ -160,7 +160,7 @@ static void a_factor_of_the_weights_alone_is_read_off(void)
 		p.w[i] *= 0.7;
 	multiply(&p, p.w);
 	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_factor);
-	CU_ASSERT_EQUAL(h.finding, VN_WEIGHTS_SCALED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_WEIGHTS_SCALED);
 	CU_ASSERT_EQUAL(h.change.matrix.factor, 0.7);
 }
 

@@ -70,7 +70,7 @@ static void is_found(const rotation *r, int step, vn_finding finding, const char
 	const vn_hypothesis h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, finding);
 	CU_ASSERT_EQUAL(h.paired, r->neighbours);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, constant), value);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, constant), value);
 	end_explained(&e);
 }
 
@@ -79,11 +79,11 @@ static void theta_is_read_off_many_tokens_and_off_one(void)
 	rotation r = own();
 
 	r.theta = 10000;
-	is_found(&r, 0, VN_THETA, "theta", 10000);
+	is_found(&r, 0, VN_FINDING_THETA, "theta", 10000);
 	r.theta = 123000;
-	is_found(&r, 0, VN_THETA, "theta", 123000);
+	is_found(&r, 0, VN_FINDING_THETA, "theta", 123000);
 	r.theta = 10000;
-	is_found(&r, 1, VN_THETA, "theta", 10000); /* a step of one token */
+	is_found(&r, 1, VN_FINDING_THETA, "theta", 10000); /* a step of one token */
 }
 
 static void each_number_of_the_scaling_is_found(void)
@@ -91,16 +91,16 @@ static void each_number_of_the_scaling_is_found(void)
 	rotation r = own();
 
 	r.over = 32;
-	is_found(&r, 0, VN_ROPE_FACTOR, "factor", 32);
+	is_found(&r, 0, VN_FINDING_ROPE_FACTOR, "factor", 32);
 	r = own();
 	r.over = 0;
-	is_found(&r, 0, VN_ROPE_FACTOR, "factor", 1); /* no scaling at all */
+	is_found(&r, 0, VN_FINDING_ROPE_FACTOR, "factor", 1); /* no scaling at all */
 	r.theta = 10000;
-	is_found(&r, 0, VN_THETA_PLAIN, "theta", 10000);
+	is_found(&r, 0, VN_FINDING_THETA_PLAIN, "theta", 10000);
 	/* pair 1 has a length of 167 tokens: it lies between 512 / 4 and 512 / 1 */
 	r = own();
 	r.context = 512;
-	is_found(&r, 0, VN_ROPE_CONTEXT, "original_context", 512);
+	is_found(&r, 0, VN_FINDING_ROPE_CONTEXT, "original_context", 512);
 }
 
 static void moved_positions_are_found(void)
@@ -108,11 +108,11 @@ static void moved_positions_are_found(void)
 	rotation r = own();
 
 	r.offset = 3;
-	is_found(&r, 0, VN_OFFSET, "offset", 3);
+	is_found(&r, 0, VN_FINDING_OFFSET, "offset", 3);
 	r.offset = -40;
-	is_found(&r, 0, VN_OFFSET, "offset", -40);
+	is_found(&r, 0, VN_FINDING_OFFSET, "offset", -40);
 	r.offset = 1;
-	is_found(&r, 1, VN_OFFSET, "offset", 1);
+	is_found(&r, 1, VN_FINDING_OFFSET, "offset", 1);
 }
 
 static void one_position_for_all_is_found(void)
@@ -120,7 +120,7 @@ static void one_position_for_all_is_found(void)
 	rotation r = own();
 
 	r.alone = 5;
-	is_found(&r, 0, VN_ONE_POSITION, "offset", 5);
+	is_found(&r, 0, VN_FINDING_ONE_POSITION, "offset", 5);
 }
 
 static void stretched_positions_are_found(void)
@@ -128,9 +128,9 @@ static void stretched_positions_are_found(void)
 	rotation r = own();
 
 	r.times = 0.25;
-	is_found(&r, 0, VN_STRETCH, "turn", 0.25);
+	is_found(&r, 0, VN_FINDING_STRETCH, "turn", 0.25);
 	r.times = 1 / 3.0;
-	is_found(&r, 0, VN_STRETCH, "turn", 1 / 3.0);
+	is_found(&r, 0, VN_FINDING_STRETCH, "turn", 1 / 3.0);
 }
 
 static void fewer_rotated_columns_are_found(void)
@@ -138,7 +138,7 @@ static void fewer_rotated_columns_are_found(void)
 	rotation r = own();
 
 	r.width = 4;
-	is_found(&r, 0, VN_ROTARY_WIDTH, "rotary_dim", 4);
+	is_found(&r, 0, VN_FINDING_ROTARY_WIDTH, "rotary_dim", 4);
 }
 
 /* Columns are paired differently and theta differs: both are reported. */
@@ -148,7 +148,7 @@ static void another_pairing_is_found_beside_another_theta(void)
 
 	r.theta = 10000;
 	r.neighbours = true;
-	is_found(&r, 0, VN_THETA, "theta", 10000);
+	is_found(&r, 0, VN_FINDING_THETA, "theta", 10000);
 }
 
 static void what_is_no_rotation_has_no_answer(void)
@@ -160,7 +160,7 @@ static void what_is_no_rotation_has_no_answer(void)
 	for (int i = 0; i < S * H * K; i++)
 		y[i] += given_number(i, 5);
 	estimate(&e, 0);
-	CU_ASSERT_FALSE(vn_answered(&e.t));
+	CU_ASSERT_FALSE(vn_trial_answered(&e.t));
 	end_explained(&e);
 }
 

@@ -78,24 +78,24 @@ static void calls_that_begin_at_zero_are_found(void)
 {
 	const vn_hypothesis h = estimated(&(rotation) { .restart = 5 });
 
-	CU_ASSERT_EQUAL(h.finding, VN_CALLS_FROM_ZERO);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CALLS_FROM_ZERO);
 	CU_ASSERT_EQUAL(h.change.rotate.call, 5);
 }
 
 static void exchanged_sine_and_cosine_are_found(void)
 {
-	CU_ASSERT_EQUAL(estimated(&(rotation) { .exchanged = true }).finding, VN_SINE_FOR_COSINE);
+	CU_ASSERT_EQUAL(estimated(&(rotation) { .exchanged = true }).finding, VN_FINDING_SINE_FOR_COSINE);
 }
 
 static void what_was_rounded_is_told(void)
 {
 	vn_hypothesis h = estimated(&(rotation) { .frequencies = true });
 
-	CU_ASSERT_EQUAL(h.finding, VN_ANGLES_ROUNDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ANGLES_ROUNDED);
 	CU_ASSERT_EQUAL(h.change.rotate.frequencies, VN_FORMAT_BF16);
 	CU_ASSERT_EQUAL(h.change.rotate.table, VN_FORMAT_NONE);
 	h = estimated(&(rotation) { .table = true });
-	CU_ASSERT_EQUAL(h.finding, VN_ANGLES_ROUNDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ANGLES_ROUNDED);
 	CU_ASSERT_EQUAL(h.change.rotate.table, VN_FORMAT_BF16);
 	CU_ASSERT_EQUAL(h.change.rotate.frequencies, VN_FORMAT_NONE);
 }
@@ -108,7 +108,7 @@ static void ids_for_positions_are_found(void)
 	stand_with(&e, 1, 0);
 	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
 	vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_ROTATED_BY_IDS);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ROTATED_BY_IDS);
 	CU_ASSERT_TRUE(h.change.rotate.by_ids);
 	end_explained(&e);
 	/* a step of one token, or of two: an offset has the same effect, and no other step decides */
@@ -119,7 +119,7 @@ static void ids_for_positions_are_found(void)
 	rotate(&(rotation) { .ids = true }, CALL + 2);
 	stand_with(&e, 2, 2);
 	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(answer_of(&e).finding, VN_ROTATED_BY_IDS);
+	CU_ASSERT_EQUAL(answer_of(&e).finding, VN_FINDING_ROTATED_BY_IDS);
 	end_explained(&e);
 }
 
@@ -132,7 +132,7 @@ static void a_restart_is_not_asked_of_several_steps(void)
 	stand_with(&e, 1, 0);
 	CU_ASSERT_EQUAL(vn_estimate_rotate(&e.t, &e.err), VN_OK);
 	for (int i = 0; i < e.x.n; i++)
-		CU_ASSERT_NOT_EQUAL(e.x.by[i].finding, VN_CALLS_FROM_ZERO);
+		CU_ASSERT_NOT_EQUAL(e.x.by[i].finding, VN_FINDING_CALLS_FROM_ZERO);
 	end_explained(&e);
 }
 
@@ -182,7 +182,7 @@ static bool found(const double *at, int step, vn_hypothesis *best)
 	CU_ASSERT_EQUAL(vn_estimate_rotated_tokens(&e.t, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(
 		vn_estimate_stretch_of_one(&e.t, &(vn_hypothesis) { .node = node_named(&e, "layer1.q_rope") }, &e.err), VN_OK);
-	const bool answered = vn_answered(&e.t);
+	const bool answered = vn_trial_answered(&e.t);
 	*best = e.x.n ? e.x.by[0] : (vn_hypothesis) { 0 };
 	end_explained(&e);
 	return answered;
@@ -200,7 +200,7 @@ static void expect_rotation(const double *at, int64_t first, int64_t last, doubl
 
 	CU_ASSERT_TRUE_FATAL(found(at, 0, &h));
 	const vn_position_map *m = &h.change.rotate.map;
-	CU_ASSERT_EQUAL(h.finding, VN_POSITIONS_OF_SOME);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_POSITIONS_OF_SOME);
 	CU_ASSERT_EQUAL(m->first, first);
 	CU_ASSERT_EQUAL(m->last, last);
 	CU_ASSERT_DOUBLE_EQUAL(m->times, times, 1e-9);
@@ -273,8 +273,8 @@ static void a_single_token_may_be_stretched(void)
 	usual(at);
 	at[T + 1] /= 2;
 	CU_ASSERT_TRUE_FATAL(found(at, 2, &h));
-	CU_ASSERT_EQUAL(h.finding, VN_STRETCH);
-	CU_ASSERT_DOUBLE_EQUAL(vn_constant_of(&h, "turn"), 0.5, 1e-9);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_STRETCH);
+	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "turn"), 0.5, 1e-9);
 	CU_ASSERT_FALSE(found(at, 1, &h));
 }
 

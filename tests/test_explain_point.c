@@ -92,10 +92,10 @@ static void a_twin_tries_the_answers_of_the_other(void)
 
 static void one_hypothesis_is_tried_alone(void)
 {
-	vn_hypothesis h = { .finding = VN_THETA };
+	vn_hypothesis h = { .finding = VN_FINDING_THETA };
 	asked         a;
 
-	vn_constant_put(&h, "theta", 10000);
+	vn_hypothesis_constant_put(&h, "theta", 10000);
 	explain_fault(&a, "R2.1e4@layer1.q_rope", "layer1.q_rope");
 	const vn_plan *p = vn_model_plan(a.e.compared.c.opened.model);
 	h.node = p->value[vn_plan_root(p, vn_plan_find(p, "layer1.q_rope"))].node;

@@ -133,8 +133,8 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 	stand_at(&faulty, "layer1.attn_context", 0);
 	vn_hypothesis h = { .limit_fraction = 1.2, .residual.local = 1e-5, .id = "A9", .words = "heads before tokens" };
 	faulty.x.unmodified = (vn_hypothesis) { .limit_fraction = 1e6, .residual.local = 1 };
-	vn_keep(&faulty.x, &h);
-	vn_conclude(&faulty.t);
+	vn_trial_keep(&faulty.x, &h);
+	vn_trial_conclude(&faulty.t);
 	vn_explain_say_more(&faulty.compared.c, &faulty.x, &lines);
 	CU_ASSERT_FATAL(lines.n > 0);
 	CU_ASSERT_STRING_EQUAL(

@@ -43,11 +43,11 @@ static void a_constant_is_found_between_the_points_of_a_grid(void)
 	changed c;
 
 	change(&c, "layer1.q_rope", "theta", 31400);
-	c.h.finding = VN_THETA;
+	c.h.finding = VN_FINDING_THETA;
 	const vn_range in = { .low = 100, .high = 1e7, .steps = 40 };
 	CU_ASSERT_EQUAL(vn_fit_constant(&c.e.t, &c.h, "theta", in, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(c.e.x.n, 1);
-	CU_ASSERT_EQUAL(vn_constant_of(&c.e.x.by[0], "theta"), 31400);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.e.x.by[0], "theta"), 31400);
 	CU_ASSERT_TRUE(c.e.x.by[0].limit_fraction <= 1);
 	end_changed(&c);
 }
@@ -61,7 +61,7 @@ static void a_vague_search_ends_where_no_point_is_near(void)
 	for (int64_t i = 0; i < vn_shape_count(&c.made.shape); i++)
 		((float *)(uintptr_t)c.made.data)[i] = i % 2 ? 100 : -100;
 	CU_ASSERT_EQUAL_FATAL(vn_score_unmodified(&c.e.t, &c.e.err), VN_OK);
-	c.h.finding = VN_THETA;
+	c.h.finding = VN_FINDING_THETA;
 	const vn_range in = { .low = 100, .high = 1e7, .steps = 40, .vague = true };
 	CU_ASSERT_EQUAL(vn_fit_constant(&c.e.t, &c.h, "theta", in, &c.e.err), VN_OK);
 	for (int i = 0; i < c.e.x.n; i++)
@@ -74,10 +74,10 @@ static void as_few_digits_as_do_are_kept(void)
 	changed c;
 
 	change(&c, "layer1.q_rope", "theta", 31400);
-	c.h.finding = VN_THETA;
-	vn_constant_put(&c.h, "theta", 1);
+	c.h.finding = VN_FINDING_THETA;
+	vn_hypothesis_constant_put(&c.h, "theta", 1);
 	CU_ASSERT_EQUAL(vn_fit_digits(&c.e.t, &c.h, 31400.0003, &c.e.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_constant_of(&c.h, "theta"), 31400);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.h, "theta"), 31400);
 	/* 31000 would be written more shortly, and does not explain it */
 	CU_ASSERT_EQUAL(c.e.x.n, 1);
 	end_changed(&c);
@@ -90,11 +90,11 @@ static void the_whole_number_that_leaves_least_is_found(void)
 	changed c;
 
 	change(&c, "layer1.attn_context", "window", 5);
-	c.h.finding = VN_WINDOW;
-	vn_constant_put(&c.h, "window", 1);
-	CU_ASSERT_EQUAL(vn_best_whole(&c.e.t, &c.h, 1, PROMPT, &best, &error, &c.e.err), VN_OK);
+	c.h.finding = VN_FINDING_WINDOW;
+	vn_hypothesis_constant_put(&c.h, "window", 1);
+	CU_ASSERT_EQUAL(vn_trial_best_whole(&c.e.t, &c.h, 1, PROMPT, &best, &error, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL(best, 5);
-	CU_ASSERT_EQUAL(vn_constant_of(&c.h, "window"), 5);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.h, "window"), 5);
 	CU_ASSERT_TRUE(error < 1e-10);
 	end_changed(&c);
 }
@@ -104,10 +104,10 @@ static void a_neighbour_of_the_estimate_may_be_better(void)
 	for (int64_t estimate = 4; estimate <= 6; estimate++) {
 		changed c;
 		change(&c, "layer1.attn_context", "window", 5);
-		c.h.finding = VN_WINDOW;
-		vn_constant_put(&c.h, "window", 1);
+		c.h.finding = VN_FINDING_WINDOW;
+		vn_hypothesis_constant_put(&c.h, "window", 1);
 		CU_ASSERT_EQUAL(vn_fit_whole(&c.e.t, &c.h, estimate, 1, PROMPT, &c.e.err), VN_OK);
-		CU_ASSERT_EQUAL(vn_constant_of(&c.h, "window"), 5);
+		CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.h, "window"), 5);
 		CU_ASSERT_TRUE(c.h.limit_fraction <= 1 && c.h.first == 0 && c.h.last == 0); /* it alone */
 		CU_ASSERT_EQUAL(c.e.x.n, 1);
 		end_changed(&c);
@@ -121,12 +121,12 @@ static void numbers_that_fit_as_well_are_a_range(void)
 	changed c;
 
 	change(&c, "layer1.attn_context", "window", 0);
-	c.h.finding = VN_WINDOW;
-	vn_constant_put(&c.h, "window", 20);
-	CU_ASSERT_EQUAL(vn_as_good(&c.e.t, &c.h, 20, 1, 30, &first, &last, &c.e.err), VN_OK);
+	c.h.finding = VN_FINDING_WINDOW;
+	vn_hypothesis_constant_put(&c.h, "window", 20);
+	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, 1, 30, &first, &last, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL(first, PROMPT);
 	CU_ASSERT_EQUAL(last, 30);
-	CU_ASSERT_EQUAL(vn_as_good(&c.e.t, &c.h, 20, 19, 1000, &first, &last, &c.e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, 19, 1000, &first, &last, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL(first, 19);
 	CU_ASSERT_EQUAL(last, 84);
 	CU_ASSERT_EQUAL(vn_fit_whole(&c.e.t, &c.h, 20, 1, 30, &c.e.err), VN_OK);

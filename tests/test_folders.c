@@ -218,9 +218,9 @@ static void recordings_of_several_folders_are_found_in_each(void)
 static void a_folder_is_told_from_a_file(void)
 {
 	touch("file");
-	CU_ASSERT_TRUE(vn_is_folder(dir));
-	CU_ASSERT_FALSE(vn_is_folder(at("file")));
-	CU_ASSERT_FALSE(vn_is_folder(at("none")));
+	CU_ASSERT_TRUE(vn_match_is_folder(dir));
+	CU_ASSERT_FALSE(vn_match_is_folder(at("file")));
+	CU_ASSERT_FALSE(vn_match_is_folder(at("none")));
 	CU_ASSERT_EQUAL(remove(at("file")), 0);
 }
 

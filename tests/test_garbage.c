@@ -36,15 +36,15 @@ static void the_end_of_a_vocabulary_is_its_last_thousandth_and_what_is_beyond(vo
 {
 	static const int32_t id[] = { 0, 149849, 149850, 149999, 150000, INT32_MAX };
 
-	CU_ASSERT_EQUAL(vn_count_ends(id, 6, 150000), 4);
-	CU_ASSERT_EQUAL(vn_count_ends((const int32_t[]) { 510, 511, 512 }, 3, 512), 2);
-	CU_ASSERT_EQUAL(vn_count_ends(id, 0, 512), 0);
+	CU_ASSERT_EQUAL(vn_garbage_count_ends(id, 6, 150000), 4);
+	CU_ASSERT_EQUAL(vn_garbage_count_ends((const int32_t[]) { 510, 511, 512 }, 3, 512), 2);
+	CU_ASSERT_EQUAL(vn_garbage_count_ends(id, 0, 512), 0);
 }
 
 static int64_t replaced(const char *text, int64_t want_of)
 {
 	int64_t       of = -1;
-	const int64_t n = vn_count_replaced(text, strlen(text), &of);
+	const int64_t n = vn_garbage_count_replaced(text, strlen(text), &of);
 
 	CU_ASSERT_EQUAL(of, want_of);
 	return n;

@@ -6,9 +6,9 @@
 
 static vn_hypothesis theta(int node, vn_change_places places, double value)
 {
-	vn_hypothesis h = { .finding = VN_THETA, .node = node };
+	vn_hypothesis h = { .finding = VN_FINDING_THETA, .node = node };
 
-	vn_constant_put(&h, "theta", value);
+	vn_hypothesis_constant_put(&h, "theta", value);
 	h.change.constants.places = places;
 	return h;
 }
@@ -16,25 +16,25 @@ static vn_hypothesis theta(int node, vn_change_places places, double value)
 static void ids_are_those_of_the_catalogue(void)
 {
 	char          id[VN_ID];
-	vn_hypothesis one = { .fault = { 1 + vn_fault_find("R3.plus") } }, two = one, moved = { .finding = VN_SLOTS_MOVED },
-				  paired = theta(0, VN_AT_NODE, 10);
+	vn_hypothesis one = { .fault = { 1 + vn_fault_find("R3.plus") } }, two = one,
+				  moved = { .finding = VN_FINDING_SLOTS_MOVED }, paired = theta(0, VN_AT_NODE, 10);
 
 	two.fault[1] = 1 + vn_fault_find("R8");
 	paired.paired = true;
 	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&one, id), "R3.plus");
 	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&two, id), "R3.plus+R8");
 	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&paired, id), "R1+R2");
-	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_FACTOR, .change.kind = VN_BY_RESULT }, id),
-	                       "");
+	CU_ASSERT_STRING_EQUAL(
+		vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_FINDING_FACTOR, .change.kind = VN_BY_RESULT }, id), "");
 	for (int of = 0; of < 3; of++)
 		for (int past = 0; past < 2; past++) {
-			vn_constant_put(&moved, "cache_of", of);
-			vn_constant_put(&moved, "cache_form", past ? VN_CACHE_PAST : VN_CACHE_NEXT);
+			vn_hypothesis_constant_put(&moved, "cache_of", of);
+			vn_hypothesis_constant_put(&moved, "cache_form", past ? VN_CACHE_PAST : VN_CACHE_NEXT);
 			CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&moved, id), of     ? past ? "C3.after" : "C3"
 			                                                     : past ? "C1.after"
 			                                                            : "C1.before");
 		}
-	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_NARROW }, id), "");
+	CU_ASSERT_STRING_EQUAL(vn_hypothesis_id(&(vn_hypothesis) { .finding = VN_FINDING_NARROW }, id), "");
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&one), one.fault[0] - 1);
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&two), -1);
 	CU_ASSERT_EQUAL(vn_hypothesis_row(&paired), -1);
@@ -43,13 +43,13 @@ static void ids_are_those_of_the_catalogue(void)
 static void numbers_are_the_same_in_the_digits_that_are_said(void)
 {
 	vn_hypothesis a = theta(3, VN_AT_NODE, 20000), b = theta(9, VN_AT_NODE, 20000.001), c = theta(3, VN_AT_NODE, 20001);
-	vn_hypothesis wide = { .finding = VN_WINDOW, .first = 40, .last = 42 }, other = wide;
+	vn_hypothesis wide = { .finding = VN_FINDING_WINDOW, .first = 40, .last = 42 }, other = wide;
 
 	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
 	CU_ASSERT_FALSE(vn_hypothesis_same_place(&a, &b));
 	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &c));
 	c = a;
-	c.finding = VN_THETA_PLAIN;
+	c.finding = VN_FINDING_THETA_PLAIN;
 	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &c));
 	c = a;
 	c.heads = 4;
@@ -59,8 +59,8 @@ static void numbers_are_the_same_in_the_digits_that_are_said(void)
 	c.change.later = true;
 	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &c));
 	/* any of 40 to 42 is the same as any other of them */
-	vn_constant_put(&wide, "window", 41);
-	vn_constant_put(&other, "window", 40);
+	vn_hypothesis_constant_put(&wide, "window", 41);
+	vn_hypothesis_constant_put(&other, "window", 40);
 	CU_ASSERT_TRUE(vn_hypothesis_same(&wide, &other));
 	other.last = 43;
 	CU_ASSERT_FALSE(vn_hypothesis_same(&wide, &other));
@@ -76,7 +76,7 @@ static void bytes_that_hold_no_field_do_not_count(void)
 	memset(&a, 0, sizeof a);
 	memset(&b, 0xff, sizeof b);
 	memset(b.part, 0, sizeof b.part);
-	b.finding = a.finding = VN_MATRIX_TRANSPOSED;
+	b.finding = a.finding = VN_FINDING_MATRIX_TRANSPOSED;
 	b.paired = b.change.later = false;
 	b.fault[0] = b.fault[1] = b.heads = 0;
 	b.first = b.last = b.first_also = b.last_also = 0;
@@ -104,7 +104,8 @@ static void bytes_that_hold_no_field_do_not_count(void)
 
 static void what_is_not_fitted_is_the_same_by_its_id(void)
 {
-	vn_hypothesis a = { .finding = VN_TEMPERATURE, .change = { .kind = VN_BY_RESULT, .result.number = 1.25 } }, b = a;
+	vn_hypothesis a = { .finding = VN_FINDING_TEMPERATURE, .change = { .kind = VN_BY_RESULT, .result.number = 1.25 } },
+				  b = a;
 
 	b.change.result.number = 0.8;
 	CU_ASSERT_TRUE(vn_hypothesis_same_place(&a, &b));
@@ -116,7 +117,7 @@ static void what_is_not_fitted_is_the_same_by_its_id(void)
 
 static void slots_of_a_cache_are_the_same_by_what_they_hold(void)
 {
-	vn_hypothesis a = { .finding = VN_CACHE_OTHER_TOKENS,
+	vn_hypothesis a = { .finding = VN_FINDING_CACHE_OTHER_TOKENS,
 		                .change = { .kind = VN_BY_CACHED, .cached = { .first = 3, .n = 2, .holds = 8 } } },
 				  b = a;
 
@@ -124,7 +125,7 @@ static void slots_of_a_cache_are_the_same_by_what_they_hold(void)
 	CU_ASSERT_FALSE(vn_hypothesis_is_fitted(&a));
 	b.change.cached.holds = 9;
 	CU_ASSERT_FALSE(vn_hypothesis_same(&a, &b));
-	a = (vn_hypothesis) { .finding = VN_CACHE_ONE_ALONE,
+	a = (vn_hypothesis) { .finding = VN_FINDING_CACHE_ONE_ALONE,
 		                  .change = { .kind = VN_BY_ONE_CACHED, .one_cached = { .slot = 3, .of = 1, .holds = 8 } } };
 	b = a;
 	CU_ASSERT_TRUE(vn_hypothesis_same(&a, &b));
@@ -135,7 +136,7 @@ static void slots_of_a_cache_are_the_same_by_what_they_hold(void)
 
 static void a_clamp_is_the_same_by_the_side_of_its_bound(void)
 {
-	vn_hypothesis a = { .finding = VN_CLAMPED,
+	vn_hypothesis a = { .finding = VN_FINDING_CLAMPED,
 		                .change = { .kind = VN_BY_RESULT, .result = { .number = 3, .clamp = VN_CLAMP_ABOVE } } },
 				  b = a;
 
@@ -148,13 +149,13 @@ static void a_constant_is_put_once_and_the_last_is_its_number(void)
 {
 	vn_hypothesis h = theta(0, VN_AT_NODE, 10);
 
-	vn_constant_put(&h, "offset", 3);
-	vn_constant_put(&h, "theta", 20);
+	vn_hypothesis_constant_put(&h, "offset", 3);
+	vn_hypothesis_constant_put(&h, "theta", 20);
 	CU_ASSERT_EQUAL(h.change.constants.n, 2);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "theta"), 20);
-	CU_ASSERT_TRUE(isnan(vn_constant_of(&h, "eps")));
-	vn_number_put(&h, 4);
-	CU_ASSERT_EQUAL(vn_constant_of(&h, "offset"), 4);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "theta"), 20);
+	CU_ASSERT_TRUE(isnan(vn_hypothesis_constant(&h, "eps")));
+	vn_hypothesis_number_put(&h, 4);
+	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "offset"), 4);
 	CU_ASSERT_TRUE(vn_hypothesis_is_fitted(&h));
 }
 
@@ -209,14 +210,14 @@ static void what_comes_later_makes_nothing_in_the_first_call(void)
 
 static void a_constant_that_it_may_not_be_makes_nothing(void)
 {
-	vn_hypothesis h = { .finding = VN_ROTARY_WIDTH };
+	vn_hypothesis h = { .finding = VN_FINDING_ROTARY_WIDTH };
 	vn_made       made;
 	explained     e;
 
 	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 0);
 	h.node = node_named(&e, "layer1.q_rope");
-	vn_constant_put(&h, "no such constant", -3);
+	vn_hypothesis_constant_put(&h, "no such constant", -3);
 	CU_ASSERT_EQUAL(vn_hypothesis_apply(&e.t, &h, &made, &e.err), VN_OK);
 	CU_ASSERT_PTR_NULL(made.plan);
 	vn_made_finish(&made);
@@ -225,7 +226,7 @@ static void a_constant_that_it_may_not_be_makes_nothing(void)
 
 static void what_is_read_moves_with_its_layer_or_not_at_all(void)
 {
-	vn_hypothesis h = { .finding = VN_OTHER_WEIGHTS, .change = { .kind = VN_BY_READS } };
+	vn_hypothesis h = { .finding = VN_FINDING_OTHER_WEIGHTS, .change = { .kind = VN_BY_READS } };
 	explained     e;
 
 	compare_llama(&e, "R2.1e4@layer1.q_rope");

@@ -83,12 +83,12 @@ static void the_rows_of_a_copied_checkpoint_are_its_own(void)
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT(room && t.c.result.checkpoint[0].pooled_logits < 0);
-	const int64_t distinct = vn_count_distinct(&t.c, &t.c.result.checkpoint[0], &rows);
+	const int64_t distinct = vn_judge_count_distinct(&t.c, &t.c.result.checkpoint[0], &rows);
 	CU_ASSERT(distinct > 1);
 	for (size_t at = 0; room && at < sizeof(vn_checkpoint); at += 8) {
 		vn_checkpoint *copy = (vn_checkpoint *)(void *)(room + at);
 		*copy = t.c.result.checkpoint[0];
-		CU_ASSERT(vn_count_distinct(&t.c, copy, &own) == distinct && own == rows);
+		CU_ASSERT(vn_judge_count_distinct(&t.c, copy, &own) == distinct && own == rows);
 	}
 	free(room);
 	finish(&t);
@@ -177,10 +177,10 @@ static void a_count_of_rows_has_its_luck(void)
 		{ 0.99, 33, 3 }, { 0.95, 40, 7 }, { 0.97, 1000, 48 }, { 1, 50, 0 },    { 0.5, 10, 9 },
 	};
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++)
-		CU_ASSERT_EQUAL(vn_count_allowed(is[i].limit, is[i].n), is[i].allowed);
-	CU_ASSERT_EQUAL(vn_count_limit(1.0, 30), 1.0);
-	CU_ASSERT_EQUAL(vn_count_limit(0.93, 0), 0.93);
-	CU_ASSERT_DOUBLE_EQUAL(vn_count_limit(0.93, 19), 1 - 6 / 19.0, 1e-12);
+		CU_ASSERT_EQUAL(vn_judge_count_allowed(is[i].limit, is[i].n), is[i].allowed);
+	CU_ASSERT_EQUAL(vn_judge_count_limit(1.0, 30), 1.0);
+	CU_ASSERT_EQUAL(vn_judge_count_limit(0.93, 0), 0.93);
+	CU_ASSERT_DOUBLE_EQUAL(vn_judge_count_limit(0.93, 19), 1 - 6 / 19.0, 1e-12);
 }
 
 static void a_step_without_a_number_fails_them_all(void)

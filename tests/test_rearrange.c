@@ -49,12 +49,12 @@ static void rows_that_moved_are_found_with_their_number(void)
 	for (int t = 0; t < T; t++)
 		memcpy(cand + t * N, q + (t + T - 2) % T * N, N * sizeof *q);
 	CU_ASSERT_TRUE_FATAL(found(&h));
-	CU_ASSERT_EQUAL(h.finding, VN_TOKENS_MOVED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_TOKENS_MOVED);
 	CU_ASSERT_EQUAL(h.change.result.number, -2);
 	/* zeros come in from outside */
 	memset(cand, 0, 2 * N * sizeof *q);
 	CU_ASSERT_TRUE_FATAL(found(&h));
-	CU_ASSERT_EQUAL(h.finding, VN_TOKENS_MOVED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_TOKENS_MOVED);
 	CU_ASSERT_EQUAL(h.change.result.number, -2);
 }
 
@@ -66,7 +66,7 @@ static void rows_in_reverse_order_are_found(void)
 	for (int t = 0; t < T; t++)
 		memcpy(cand + t * N, q + (T - 1 - t) * N, N * sizeof *q);
 	CU_ASSERT_TRUE_FATAL(found(&h));
-	CU_ASSERT_EQUAL(h.finding, VN_TOKENS_REVERSED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_TOKENS_REVERSED);
 }
 
 static void exchanged_axes_are_found_with_their_order(void)
@@ -77,7 +77,7 @@ static void exchanged_axes_are_found_with_their_order(void)
 	for (int i = 0; i < T * N; i++)
 		cand[i] = q[i % T * N + i / T];
 	CU_ASSERT_TRUE_FATAL(found(&h));
-	CU_ASSERT_EQUAL(h.finding, VN_AXES_RECORDED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_AXES_RECORDED);
 	CU_ASSERT_EQUAL_FATAL(h.change.result.n, 3);
 	for (int i = 0; i < 3; i++) /* heads and columns before tokens */
 		CU_ASSERT_EQUAL(h.change.result.list[i], (i + 1) % 3);
@@ -100,7 +100,7 @@ static void heads_in_another_order_are_found_with_the_order(void)
 	stand_at(&e, "layer1.q_rope", 0);
 	CU_ASSERT_EQUAL(vn_rearrange(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.finding, VN_HEADS_REORDERED);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_HEADS_REORDERED);
 	CU_ASSERT_EQUAL_FATAL(h.change.result.n, N / K);
 	for (int i = 0; i < N / K; i++)
 		CU_ASSERT_EQUAL(h.change.result.list[i], order[i]);

@@ -23,11 +23,11 @@ static void change(changed *c, const char *point, double (*f)(double))
 	c->cand = malloc((size_t)n * sizeof *c->cand);
 	c->r = (vn_rearranged) { t,
 		                     n,
-		                     vn_all_doubles_of(&t->own),
-		                     vn_all_doubles_of(&t->fine),
-		                     vn_all_doubles_of(&t->own),
-		                     vn_all_doubles_of(&t->own),
-		                     vn_all_doubles_of(&t->own),
+		                     vn_trial_all_doubles_of(&t->own),
+		                     vn_trial_all_doubles_of(&t->fine),
+		                     vn_trial_all_doubles_of(&t->own),
+		                     vn_trial_all_doubles_of(&t->own),
+		                     vn_trial_all_doubles_of(&t->own),
 		                     &c->site.cand };
 	for (int64_t i = 0; i < n; i++) {
 		c->cand[i] = (float)f(c->r.own[i]);
@@ -64,7 +64,7 @@ static int expect_number(const char *point, double (*f)(double), vn_finding find
 	CU_ASSERT_EQUAL(best.change.kind, VN_BY_RESULT);
 	CU_ASSERT_DOUBLE_EQUAL(best.change.result.number, number, 1e-6 * fabs(number));
 	end_changed(&c);
-	return best.finding == VN_CLAMPED ? (int)best.change.result.clamp : best.change.result.factor;
+	return best.finding == VN_FINDING_CLAMPED ? (int)best.change.result.clamp : best.change.result.factor;
 }
 
 static double twice(double x)
@@ -119,36 +119,37 @@ static double always_one(double x)
 /* Heads are 8 wide, so a factor of 1 / sqrt 8 is no coincidence where there are heads. */
 static void a_factor_has_its_name_where_it_means_something(void)
 {
-	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", over_root_8, VN_FACTOR, 1 / sqrt(8)), VN_OVER_ROOT_HEAD_WIDTH);
-	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", twice, VN_FACTOR, 2), VN_PLAIN_FACTOR);
-	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", some, VN_FACTOR, 0.731), VN_NO_NAME);
-	CU_ASSERT_EQUAL(expect_number("layer1.mlp_norm", over_root_8, VN_FACTOR, 1 / sqrt(8)), VN_NO_NAME);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", over_root_8, VN_FINDING_FACTOR, 1 / sqrt(8)),
+	                VN_OVER_ROOT_HEAD_WIDTH);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", twice, VN_FINDING_FACTOR, 2), VN_PLAIN_FACTOR);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", some, VN_FINDING_FACTOR, 0.731), VN_NO_NAME);
+	CU_ASSERT_EQUAL(expect_number("layer1.mlp_norm", over_root_8, VN_FINDING_FACTOR, 1 / sqrt(8)), VN_NO_NAME);
 }
 
 static void where_ranks_are_added_it_is_their_sum_or_average(void)
 {
-	expect_number("layer1.down_proj", twice, VN_SUM_TIMES, 2);
-	expect_number("layer1.attn_out", quarter, VN_AVERAGE, 0.25);
+	expect_number("layer1.down_proj", twice, VN_FINDING_SUM_TIMES, 2);
+	expect_number("layer1.attn_out", quarter, VN_FINDING_AVERAGE, 0.25);
 }
 
 static void of_logits_it_is_a_temperature_or_a_cap(void)
 {
-	expect_number("logits", cooler, VN_TEMPERATURE, 1 / 0.7);
-	expect_number("logits", capped, VN_CAP, 3);
+	expect_number("logits", cooler, VN_FINDING_TEMPERATURE, 1 / 0.7);
+	expect_number("logits", capped, VN_FINDING_CAP, 3);
 }
 
 static void a_number_is_added_or_cuts_off(void)
 {
-	expect_number("layer1.q_proj", shifted, VN_ADDEND, 0.3);
-	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_above, VN_CLAMPED, 0.25), 0);
-	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_below, VN_CLAMPED, -0.25), 1);
-	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_both, VN_CLAMPED, 0.25), 2);
+	expect_number("layer1.q_proj", shifted, VN_FINDING_ADDEND, 0.3);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_above, VN_FINDING_CLAMPED, 0.25), 0);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_below, VN_FINDING_CLAMPED, -0.25), 1);
+	CU_ASSERT_EQUAL(expect_number("layer1.q_proj", cut_both, VN_FINDING_CLAMPED, 0.25), 2);
 }
 
 static void one_number_everywhere_is_zero_or_another(void)
 {
 	static double (*const f[])(double) = { none, always_one, twice };
-	static const vn_finding finding[] = { VN_ZERO, VN_ONE_VALUE };
+	static const vn_finding finding[] = { VN_FINDING_ZERO, VN_FINDING_ONE_VALUE };
 	static const double     number[] = { 0, 0.375 };
 
 	for (int i = 0; i < 3; i++) {

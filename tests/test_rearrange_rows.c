@@ -78,7 +78,7 @@ static void rows_of_zeros_were_not_written(void)
 	memset(q + 2 * N, 0, 3 * N * sizeof *q);
 	memset(q + 9 * N, 0, 1 * N * sizeof *q);
 	CU_ASSERT_EQUAL(tried(&h), 1);
-	CU_ASSERT_EQUAL(h.finding, VN_PARTLY_ZERO);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PARTLY_ZERO);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	CU_ASSERT_STRING_EQUAL(h.recorded_instead, "");
 	is_list(&h, 4, (const int[]) { 2, 4, 9, 9 });
@@ -91,7 +91,7 @@ static void rows_with_the_bits_of_another_tensor_hold_it(void)
 	fill();
 	memcpy(q + 4 * N, x + 4 * N, 8 * N * sizeof *q);
 	CU_ASSERT_EQUAL(tried(&h), 1);
-	CU_ASSERT_EQUAL(h.finding, VN_PARTLY_OTHER);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PARTLY_OTHER);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	CU_ASSERT_STRING_EQUAL(h.recorded_instead, "layer1.attn_norm");
 	is_list(&h, 2, (const int[]) { 4, 11 });
@@ -126,7 +126,7 @@ static void channels_of_zeros_are_told(void)
 		for (int c = 30; c < 34; c++)
 			q[t * N + c] = 0;
 	CU_ASSERT_EQUAL(tried(&h), 1);
-	CU_ASSERT_EQUAL(h.finding, VN_CHANNELS_ZERO);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CHANNELS_ZERO);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	CU_ASSERT_EQUAL(h.change.result.number, N);
 	is_list(&h, 2, (const int[]) { 30, 33 });

@@ -16,24 +16,24 @@ static void what_is_made_of_a_value_is_found_through_its_inputs(void)
 		                      { .node = 1, .alias_of = -1 } };
 	const vn_plan p = { .n_nodes = 3, .node = node, .n_values = 5, .value = value };
 
-	CU_ASSERT_TRUE(vn_is_made_of(&p, 0, 0));
-	CU_ASSERT_TRUE(vn_is_made_of(&p, 4, 0)); /* by the view */
-	CU_ASSERT_FALSE(vn_is_made_of(&p, 0, 4));
-	CU_ASSERT_FALSE(vn_is_made_of(&p, 2, 0));
+	CU_ASSERT_TRUE(vn_rearrange_is_made_of(&p, 0, 0));
+	CU_ASSERT_TRUE(vn_rearrange_is_made_of(&p, 4, 0)); /* by the view */
+	CU_ASSERT_FALSE(vn_rearrange_is_made_of(&p, 0, 4));
+	CU_ASSERT_FALSE(vn_rearrange_is_made_of(&p, 2, 0));
 }
 
 static void numbers_are_doubles_whatever_they_were(void)
 {
 	const uint16_t  half[] = { 0x3c00, 0xc000, 0x7c00 }; /* 1, -2, infinity */
 	const vn_tensor x = { VN_F16, { 1, { 3 } }, half };
-	double         *y = vn_all_doubles_of(&x);
+	double         *y = vn_trial_all_doubles_of(&x);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(y);
 	CU_ASSERT_EQUAL(y[0], 1);
 	CU_ASSERT_EQUAL(y[1], -2);
 	CU_ASSERT_TRUE(isinf(y[2]));
-	CU_ASSERT_TRUE(vn_any_finite(y, 3));
-	CU_ASSERT_FALSE(vn_any_finite(y + 2, 1));
+	CU_ASSERT_TRUE(vn_rearrange_any_finite(y, 3));
+	CU_ASSERT_FALSE(vn_rearrange_any_finite(y + 2, 1));
 	free(y);
 }
 
@@ -43,8 +43,8 @@ static void the_operation_of_another_checkpoint_may_be_wrong_itself(void)
 
 	compare_llama(&e, "R1@layer1.q_rope");
 	const vn_comparison *c = &e.compared.c;
-	CU_ASSERT_TRUE(vn_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_rope", 0)->cand));
-	CU_ASSERT_FALSE(vn_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_proj", 0)->cand));
+	CU_ASSERT_TRUE(vn_rearrange_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_rope", 0)->cand));
+	CU_ASSERT_FALSE(vn_rearrange_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_proj", 0)->cand));
 	finish(&e.compared);
 }
 
@@ -58,9 +58,9 @@ static void an_arrangement_is_judged_as_the_stored_result(void)
 	stand_at(&e, "layer1.q_rope", 0);
 	const vn_tensor *cand = &e.t.site->cand;
 	vn_rearranged    r = { .t = &e.t, .n = vn_shape_count(&cand->shape), .like = cand };
-	vn_hypothesis    h = { .finding = VN_FACTOR };
-	r.a = vn_all_doubles_of(cand);
-	r.b = vn_all_doubles_of(cand);
+	vn_hypothesis    h = { .finding = VN_FINDING_FACTOR };
+	r.a = vn_trial_all_doubles_of(cand);
+	r.b = vn_trial_all_doubles_of(cand);
 	CU_ASSERT_FATAL(r.a && r.b);
 	r.a[0] += 1e-12; /* below float32, in which the engine stores */
 	CU_ASSERT_EQUAL(vn_rearranged_judge(&r, &h, &e.err), VN_OK);
@@ -70,7 +70,7 @@ static void an_arrangement_is_judged_as_the_stored_result(void)
 	CU_ASSERT_TRUE(e.x.by[0].limit_fraction <= 1);
 	CU_ASSERT_EQUAL((double)(float)r.a[0], r.a[0]);
 	r.a[0] = r.b[0] = 9; /* one number off */
-	h = (vn_hypothesis) { .finding = VN_FACTOR };
+	h = (vn_hypothesis) { .finding = VN_FINDING_FACTOR };
 	CU_ASSERT_EQUAL(vn_rearranged_judge_order(&r, &h, &e.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(e.x.n, 2);
 	CU_ASSERT_TRUE(e.x.by[1].limit_fraction > 1);

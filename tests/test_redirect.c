@@ -88,7 +88,7 @@ static void the_weights_of_another_layer_are_found(void)
 	fill_inputs();
 	multiply("layer0.q_proj", x1);
 	const vn_hypothesis h = redirected("layer1.q_proj");
-	CU_ASSERT_EQUAL(h.finding, VN_OTHER_WEIGHTS);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_WEIGHTS);
 	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer0.q_proj"));
 	CU_ASSERT_EQUAL(h.change.reads.in[0], 0);
 }
@@ -98,11 +98,11 @@ static void the_matrix_of_another_product_is_found(void)
 	fill_inputs();
 	multiply("layer1.v_proj", x1);
 	vn_hypothesis h = redirected("layer1.k_proj");
-	CU_ASSERT_EQUAL(h.finding, VN_PARTNERS_MATRIX);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PARTNERS_MATRIX);
 	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer1.v_proj"));
 	multiply("layer1.attn_out", x1);
 	h = redirected("layer1.q_proj");
-	CU_ASSERT_EQUAL(h.finding, VN_OTHER_MATRIX);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_MATRIX);
 	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer1.attn_out"));
 }
 
@@ -111,7 +111,7 @@ static void another_input_is_found(void)
 	fill_inputs();
 	multiply("layer1.q_proj", x0);
 	const vn_hypothesis h = redirected("layer1.q_proj");
-	CU_ASSERT_EQUAL(h.finding, VN_OTHER_INPUT);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_INPUT);
 	CU_ASSERT_EQUAL(h.change.reads.in[0], 1 + value_of("layer0.attn_norm"));
 	CU_ASSERT_EQUAL(h.change.reads.weights, 0);
 }
@@ -157,11 +157,11 @@ static void content_of_the_step_before_is_found(void)
 	fill_inputs();
 	multiply("layer1.q_proj", x1);
 	memcpy(y + (CALL + 1) * D, y + CALL * D, D * sizeof *y);
-	CU_ASSERT_TRUE(answered_in_time("layer1.q_proj", 2, VN_STEP_STALE, 0));
+	CU_ASSERT_TRUE(answered_in_time("layer1.q_proj", 2, VN_FINDING_STEP_STALE, 0));
 	for (int d = 0; d < D; d++)
 		y[CALL * D + d] *= 3;
-	CU_ASSERT_FALSE(answered_in_time("layer1.q_proj", 2, VN_STEP_STALE, 0));
-	CU_ASSERT_TRUE(answered_in_time("layer1.q_proj", 2, VN_STEP_LATE, 0));
+	CU_ASSERT_FALSE(answered_in_time("layer1.q_proj", 2, VN_FINDING_STEP_STALE, 0));
+	CU_ASSERT_TRUE(answered_in_time("layer1.q_proj", 2, VN_FINDING_STEP_LATE, 0));
 }
 
 /* Token t has the id 5 + t. */
@@ -170,12 +170,12 @@ static void embeddings_of_other_tokens_are_found(void)
 	fill_inputs();
 	for (int t = 0; t < S; t++)
 		embed(t, t == CALL + 1 ? 5 + t - 3 : 5 + t);
-	CU_ASSERT_TRUE(answered_in_time("embed", 2, VN_OTHER_TOKEN, -3));
-	CU_ASSERT_FALSE(answered_in_time("embed", 2, VN_OTHER_TOKEN, -2));
-	CU_ASSERT_FALSE(answered_in_time("embed", 2, VN_POSITION_FOR_ID, 0));
+	CU_ASSERT_TRUE(answered_in_time("embed", 2, VN_FINDING_OTHER_TOKEN, -3));
+	CU_ASSERT_FALSE(answered_in_time("embed", 2, VN_FINDING_OTHER_TOKEN, -2));
+	CU_ASSERT_FALSE(answered_in_time("embed", 2, VN_FINDING_POSITION_FOR_ID, 0));
 	for (int t = 0; t < S; t++)
 		embed(t, t);
-	CU_ASSERT_TRUE(answered_in_time("embed", 0, VN_POSITION_FOR_ID, 0));
+	CU_ASSERT_TRUE(answered_in_time("embed", 0, VN_FINDING_POSITION_FOR_ID, 0));
 }
 
 int main(void)

@@ -39,7 +39,7 @@ static void told(vn_hypothesis h, const char *name, const char *want)
 static vn_hypothesis with(vn_finding finding, const char *constant, double value)
 {
 	vn_hypothesis h = { .finding = finding };
-	vn_constant_put(&h, constant, value);
+	vn_hypothesis_constant_put(&h, constant, value);
 	return h;
 }
 
@@ -58,44 +58,45 @@ static vn_hypothesis of_result(vn_finding finding, double x)
 static void a_number_of_the_catalogue_is_told_as_its_title(void)
 {
 	const char *const q = "layer1.q_rope", *const a = "layer1.attn_context", *const w = "layer1.q_proj";
-	vn_hypothesis slots = with(VN_SLOTS_MOVED, "cache_block", 1), blocks = with(VN_BLOCKS_EXCHANGED, "cache_block", 16),
-				  late = with(VN_NEW_NOT_CACHED, "cache_of", 2);
+	vn_hypothesis slots = with(VN_FINDING_SLOTS_MOVED, "cache_block", 1),
+				  blocks = with(VN_FINDING_BLOCKS_EXCHANGED, "cache_block", 16),
+				  late = with(VN_FINDING_NEW_NOT_CACHED, "cache_of", 2);
 
-	vn_constant_put(&slots, "cache_of", 2);
-	vn_constant_put(&slots, "cache_form", VN_CACHE_NEXT);
-	vn_constant_put(&blocks, "cache_of", 0);
-	vn_constant_put(&late, "cache_form", VN_CACHE_LATE);
-	told(with(VN_THETA, "theta", 1e4), q, vn_mistake_title(VN_MISTAKE_R2_1E4));
-	told(with(VN_OFFSET, "offset", 1), q, vn_mistake_title(VN_MISTAKE_R3_PLUS));
-	told(with(VN_OFFSET_LATER, "step_offset", 1), q, vn_mistake_title(VN_MISTAKE_R3B_NEXT));
-	told((vn_hypothesis) { .finding = VN_TABLE_OFFSET, .change = { .kind = VN_BY_ROWS, .rows = 1 } }, q,
+	vn_hypothesis_constant_put(&slots, "cache_of", 2);
+	vn_hypothesis_constant_put(&slots, "cache_form", VN_CACHE_NEXT);
+	vn_hypothesis_constant_put(&blocks, "cache_of", 0);
+	vn_hypothesis_constant_put(&late, "cache_form", VN_CACHE_LATE);
+	told(with(VN_FINDING_THETA, "theta", 1e4), q, vn_mistake_title(VN_MISTAKE_R2_1E4));
+	told(with(VN_FINDING_OFFSET, "offset", 1), q, vn_mistake_title(VN_MISTAKE_R3_PLUS));
+	told(with(VN_FINDING_OFFSET_LATER, "step_offset", 1), q, vn_mistake_title(VN_MISTAKE_R3B_NEXT));
+	told((vn_hypothesis) { .finding = VN_FINDING_TABLE_OFFSET, .change = { .kind = VN_BY_ROWS, .rows = 1 } }, q,
 	     vn_mistake_title(VN_MISTAKE_R15_SHIFTED));
-	told((vn_hypothesis) { .finding = VN_ANGLES_ROUNDED,
+	told((vn_hypothesis) { .finding = VN_FINDING_ANGLES_ROUNDED,
 	                       .change = { .kind = VN_BY_ROTATION,
 	                                   .rotate = { .positions = VN_FORMAT_F16,
 	                                               .frequencies = VN_FORMAT_F16,
 	                                               .angles = VN_FORMAT_F16 } } },
 	     q, vn_mistake_title(VN_MISTAKE_R13));
-	told(with(VN_EPS, "eps", 1e-12), "layer1.attn_norm", vn_mistake_title(VN_MISTAKE_N1_1E_12));
-	told(with(VN_DELTA_SCALE, "scale", 1), a, vn_mistake_title(VN_MISTAKE_G6));
-	told(with(VN_KEYS_OF_PADDING, "padding", 8), a, vn_mistake_title(VN_MISTAKE_A14));
-	told((vn_hypothesis) { .finding = VN_PROBS_ROUNDED,
+	told(with(VN_FINDING_EPS, "eps", 1e-12), "layer1.attn_norm", vn_mistake_title(VN_MISTAKE_N1_1E_12));
+	told(with(VN_FINDING_DELTA_SCALE, "scale", 1), a, vn_mistake_title(VN_MISTAKE_G6));
+	told(with(VN_FINDING_KEYS_OF_PADDING, "padding", 8), a, vn_mistake_title(VN_MISTAKE_A14));
+	told((vn_hypothesis) { .finding = VN_FINDING_PROBS_ROUNDED,
 	                       .change = { .kind = VN_BY_ATTEND,
 	                                   .attend = { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } } },
 	     a, vn_mistake_title(VN_MISTAKE_A13_F16));
 	told(slots, a, vn_mistake_title(VN_MISTAKE_C3));
 	told(blocks, a, vn_mistake_title(VN_MISTAKE_C4));
 	told(late, a, "tokens of later calls are read before they are cached: as zeros (values only)");
-	told(number(VN_BIAS_TIMES, 4), w, vn_mistake_title(VN_MISTAKE_W7_FOUR));
-	told(number(VN_RANKS_SUMMED, VN_RANKS_MOST + 2), w, vn_mistake_title(VN_MISTAKE_P15));
-	told(number(VN_SHARDS_ALONG_TOKENS, 2), w, vn_mistake_title(VN_MISTAKE_P18_AXIS));
-	told(number(VN_ROWS_PADDED, 8), w, vn_mistake_title(VN_MISTAKE_W18));
-	told((vn_hypothesis) { .finding = VN_MATRIX_TRANSPOSED, .change.kind = VN_BY_MATRIX }, w,
+	told(number(VN_FINDING_BIAS_TIMES, 4), w, vn_mistake_title(VN_MISTAKE_W7_FOUR));
+	told(number(VN_FINDING_RANKS_SUMMED, VN_RANKS_MOST + 2), w, vn_mistake_title(VN_MISTAKE_P15));
+	told(number(VN_FINDING_SHARDS_ALONG_TOKENS, 2), w, vn_mistake_title(VN_MISTAKE_P18_AXIS));
+	told(number(VN_FINDING_ROWS_PADDED, 8), w, vn_mistake_title(VN_MISTAKE_W18));
+	told((vn_hypothesis) { .finding = VN_FINDING_MATRIX_TRANSPOSED, .change.kind = VN_BY_MATRIX }, w,
 	     vn_mistake_title(VN_MISTAKE_W1B));
-	told(of_result(VN_CAP, 30), w, vn_mistake_title(VN_MISTAKE_M9_CAP));
-	told(of_result(VN_TEMPERATURE, 1 / 0.7), w, vn_mistake_title(VN_MISTAKE_M9_0_7));
-	told(of_result(VN_SUM_TIMES, 2), w, vn_mistake_title(VN_MISTAKE_P16_TWICE));
-	told(of_result(VN_AVERAGE, 0.5), w, vn_mistake_title(VN_MISTAKE_P16_AVERAGE));
+	told(of_result(VN_FINDING_CAP, 30), w, vn_mistake_title(VN_MISTAKE_M9_CAP));
+	told(of_result(VN_FINDING_TEMPERATURE, 1 / 0.7), w, vn_mistake_title(VN_MISTAKE_M9_0_7));
+	told(of_result(VN_FINDING_SUM_TIMES, 2), w, vn_mistake_title(VN_MISTAKE_P16_TWICE));
+	told(of_result(VN_FINDING_AVERAGE, 0.5), w, vn_mistake_title(VN_MISTAKE_P16_AVERAGE));
 }
 
 /* Words without a place for their number would leave it out. */
@@ -122,43 +123,45 @@ static void numbers_of_operations_are_told(void)
 {
 	vn_hypothesis h;
 
-	told(with(VN_STRETCH, "turn", 0.25), "layer1.q_rope", "every angle is 0.25 times the correct angle");
-	told(with(VN_ROTARY_WIDTH, "rotary_dim", 4), "layer1.q_rope", "RoPE over another part of a head: 4 of 8 columns");
-	told(with(VN_EPS, "eps", 1e-3), "layer1.attn_norm", "eps is 0.001");
-	told(with(VN_OFFSET_LATER, "step_offset", -2), "layer1.q_rope", "positions after the first call are shifted by -2");
-	h = with(VN_WINDOW, "window", 40);
+	told(with(VN_FINDING_STRETCH, "turn", 0.25), "layer1.q_rope", "every angle is 0.25 times the correct angle");
+	told(with(VN_FINDING_ROTARY_WIDTH, "rotary_dim", 4), "layer1.q_rope",
+	     "RoPE over another part of a head: 4 of 8 columns");
+	told(with(VN_FINDING_EPS, "eps", 1e-3), "layer1.attn_norm", "eps is 0.001");
+	told(with(VN_FINDING_OFFSET_LATER, "step_offset", -2), "layer1.q_rope",
+	     "positions after the first call are shifted by -2");
+	h = with(VN_FINDING_WINDOW, "window", 40);
 	told(h, "layer1.attn_context", "a sliding window of 40 keys");
 	h.first = 40;
 	h.last = 41;
 	told(h, "layer1.attn_context", "a sliding window of 40 or 41 keys");
 	h.last = 44;
 	told(h, "layer1.attn_context", "a sliding window of 40 to 44 keys");
-	h.finding = VN_WINDOW_AND_SINKS;
+	h.finding = VN_FINDING_WINDOW_AND_SINKS;
 	h.first_also = h.last_also = 4;
 	told(h, "layer1.attn_context", "a sliding window of 40 to 44 keys and the first 4 keys (attention sinks)");
-	h = with(VN_THETA, "theta", 1e6);
+	h = with(VN_FINDING_THETA, "theta", 1e6);
 	h.paired = true;
 	told(h, "layer1.q_rope", "RoPE with theta 1e+06; and pairs columns 2i and 2i + 1");
 }
 
 static void changes_of_a_matrix_are_told(void)
 {
-	vn_hypothesis h = { .finding = VN_INPUTS_MISSING,
+	vn_hypothesis h = { .finding = VN_FINDING_INPUTS_MISSING,
 		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = 5 } } };
 
 	told(h, "layer1.down_proj", "the last 5 of 128 inputs are not in the sum");
-	h.finding = VN_RANKS_CROSSED;
+	h.finding = VN_FINDING_RANKS_CROSSED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_RANKS, .n = 3, .from = { 2, 0, 1 } };
 	told(h, "layer1.down_proj",
 	     "shards of 3 ranks are joined in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights "
 	     "of ranks 2, 0, 1");
-	h.finding = VN_PRODUCT_ROUNDED;
+	h.finding = VN_FINDING_PRODUCT_ROUNDED;
 	h.change.matrix = (vn_matrix_edit) {
 		.kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_BOTH, .scaled = VN_SCALE_OF_ROWS
 	};
 	told(h, "layer1.down_proj",
 	     "inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
-	h.finding = VN_MATRIX_TRANSPOSED;
+	h.finding = VN_FINDING_MATRIX_TRANSPOSED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TRANSPOSED, .fused = true };
 	told(h, "layer1.gate_proj",
 	     "the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before the fused "
@@ -168,7 +171,7 @@ static void changes_of_a_matrix_are_told(void)
 static void changes_of_attention_are_told(void)
 {
 	vn_hypothesis h = {
-		.finding = VN_SOFTMAX_ROUNDED,
+		.finding = VN_FINDING_SOFTMAX_ROUNDED,
 		.change = { .kind = VN_BY_ATTEND,
 		            .attend = { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } }
 	};
@@ -177,18 +180,18 @@ static void changes_of_attention_are_told(void)
 	h.change.attend.exps = h.change.attend.sum = VN_FORMAT_F16;
 	told(h, "layer1.attn_context",
 	     "softmax wholly in float16: scores, exponentials, their sum and probabilities are rounded");
-	h.finding = VN_CACHE_ROUNDED;
+	h.finding = VN_FINDING_CACHE_ROUNDED;
 	h.change.attend = (vn_attend_edit) { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true };
 	told(h, "layer1.attn_context",
 	     "a cache in float8 (e4m3), with one scale for each token and head, read after the first call");
-	h.finding = VN_SCORE_CAP;
+	h.finding = VN_FINDING_SCORE_CAP;
 	h.change.attend = (vn_attend_edit) { .kind = VN_ATTEND_CAP, .number = 30 };
 	told(h, "layer1.attn_context", "scores capped: 30 tanh(score / 30)");
 }
 
 static void one_slot_is_told(void)
 {
-	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
+	vn_hypothesis h = { .finding = VN_FINDING_CACHE_ONE_ALONE,
 		                .change = { .kind = VN_BY_ONE_CACHED, .one_cached = { .slot = 3, .of = 1, .holds = 64 } } };
 
 	told(h, "layer1.attn_scores", "the cache holds the key of token 64 in place of token 3's");
@@ -200,7 +203,7 @@ static void one_slot_is_told(void)
 
 static void positions_of_some_tokens_are_told(void)
 {
-	vn_hypothesis    h = { .finding = VN_POSITIONS_OF_SOME, .change = { .kind = VN_BY_ROTATION } };
+	vn_hypothesis    h = { .finding = VN_FINDING_POSITIONS_OF_SOME, .change = { .kind = VN_BY_ROTATION } };
 	vn_position_map *m = &h.change.rotate.map;
 	h.change.rotate.moved = true;
 	*m = (vn_position_map) { .first = 20, .last = 20, .times = 1, .plus = 3 };
@@ -221,14 +224,14 @@ static void positions_of_some_tokens_are_told(void)
 static void what_was_read_instead_is_told(void)
 {
 	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
-	vn_hypothesis  h = { .finding = VN_OTHER_INPUT, .change.kind = VN_BY_READS };
+	vn_hypothesis  h = { .finding = VN_FINDING_OTHER_INPUT, .change.kind = VN_BY_READS };
 
 	h.change.reads.in[0] = 1 + vn_plan_find(p, "layer0.attn_norm");
 	told(h, "layer1.q_proj", "layer0.attn_norm is read in place of layer1.attn_norm");
-	h = (vn_hypothesis) { .finding = VN_OTHER_WEIGHTS, .change.kind = VN_BY_READS };
+	h = (vn_hypothesis) { .finding = VN_FINDING_OTHER_WEIGHTS, .change.kind = VN_BY_READS };
 	h.change.reads.weights = 1 + p->value[vn_plan_find(p, "layer0.q_proj")].node;
 	told(h, "layer1.q_proj", "weights of layer 0");
-	h = (vn_hypothesis) { .finding = VN_OTHER_TOKEN, .change = { .kind = VN_BY_TOKENS, .tokens = -1 } };
+	h = (vn_hypothesis) { .finding = VN_FINDING_OTHER_TOKEN, .change = { .kind = VN_BY_TOKENS, .tokens = -1 } };
 	told(h, "embed", "the embedding of the previous token");
 	h.change.tokens = 3;
 	h.change.later = true;
@@ -237,18 +240,18 @@ static void what_was_read_instead_is_told(void)
 
 static void ranks_blocks_and_slots_are_told(void)
 {
-	vn_hypothesis h = number(VN_RANKS_SUMMED, 64 * 0xd + 4); /* ranks 0, 2 and 3 of 4 */
+	vn_hypothesis h = number(VN_FINDING_RANKS_SUMMED, 64 * 0xd + 4); /* ranks 0, 2 and 3 of 4 */
 
 	told(h, "layer1.down_proj", "the sum without the part of rank 1 of 4");
 	h.change.number.value = 64 * 0x2 + 4;
 	told(h, "layer1.down_proj", "the part of rank 1 of 4, not the sum");
 	h.change.number.value = -(64 * 0x12 + 8); /* ranks 1 and 4 of 8 */
 	told(h, "layer1.down_proj", "the parts of ranks 1, 4 of 8, not the sum, and no bias");
-	h = (vn_hypothesis) { .finding = VN_BLOCKS_REORDERED,
+	h = (vn_hypothesis) { .finding = VN_FINDING_BLOCKS_REORDERED,
 		                  .change = { .kind = VN_BY_BLOCKS,
 		                              .blocks = { .block = 4, .of = 1, .n = 3, .from = { 2, 0, 1 } } } };
 	told(h, "layer1.attn_context", "blocks of 4 tokens of keys are in another order: 2, 0, 1");
-	h = (vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED,
+	h = (vn_hypothesis) { .finding = VN_FINDING_NEW_SLOTS_MOVED,
 		                  .change = { .kind = VN_BY_SLOTS, .slots = { .of = 2, .by = -1, .newest = true } } };
 	told(h, "layer1.attn_context",
 	     "values of the newest tokens are written 1 slot before their own, so a slot that is read was never written");
@@ -256,25 +259,25 @@ static void ranks_blocks_and_slots_are_told(void)
 
 static void changes_of_a_result_are_told(void)
 {
-	vn_hypothesis h = { .finding = VN_FACTOR,
+	vn_hypothesis h = { .finding = VN_FINDING_FACTOR,
 		                .change = { .kind = VN_BY_RESULT,
 		                            .result = { .number = sqrt(8.0), .factor = VN_ROOT_HEAD_WIDTH } } };
 
 	told(h, "layer1.attn_out", "every element is multiplied by 2.82843, which is sqrt(head width)");
-	h.finding = VN_CLAMPED;
+	h.finding = VN_FINDING_CLAMPED;
 	h.change.result.number = 3;
 	h.change.result.clamp = VN_CLAMP_BOTH;
 	told(h, "layer1.attn_out", "clamped: numbers beyond +-3 are set to this bound");
-	h.finding = VN_AVERAGE;
+	h.finding = VN_FINDING_AVERAGE;
 	h.change.result.number = 0.25;
 	told(h, "layer1.attn_out", "the average of 4 ranks, not their sum");
-	h.finding = VN_TOKENS_MOVED;
+	h.finding = VN_FINDING_TOKENS_MOVED;
 	h.change.result.number = -1;
 	told(h, "layer1.attn_out", "tokens out of order: token t has the values of token t -1");
-	h = (vn_hypothesis) { .finding = VN_PARTLY_ZERO,
+	h = (vn_hypothesis) { .finding = VN_FINDING_PARTLY_ZERO,
 		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { 3, 5, 9, 9 } } } };
 	told(h, "layer1.attn_out", "partly written: tokens 3-5, 9 are 0");
-	h = (vn_hypothesis) { .finding = VN_AXES_OF_HEADS,
+	h = (vn_hypothesis) { .finding = VN_FINDING_AXES_OF_HEADS,
 		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 3, .list = { 0, 2, 1 } } } };
 	told(h, "layer1.q_proj",
 	     "the elements are in the order (token dim head): heads are joined innermost: column k H + h");
@@ -283,7 +286,7 @@ static void changes_of_a_result_are_told(void)
 static void where_else_and_in_which_heads_is_told(void)
 {
 	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
-	vn_hypothesis  h = with(VN_THETA, "theta", 1e4);
+	vn_hypothesis  h = with(VN_FINDING_THETA, "theta", 1e4);
 
 	h.node = p->value[vn_plan_find(p, "layer1.q_rope")].node;
 	h.other = p->value[vn_plan_find(p, "layer1.k_rope")].node;
@@ -303,7 +306,7 @@ static void where_else_and_in_which_heads_is_told(void)
 /* Of a rotation of queries, the keys tell more. */
 static void what_would_separate_two_answers_is_told(void)
 {
-	vn_hypothesis  by[2] = { with(VN_THETA, "theta", 1e4), with(VN_OFFSET, "offset", 2) };
+	vn_hypothesis  by[2] = { with(VN_FINDING_THETA, "theta", 1e4), with(VN_FINDING_OFFSET, "offset", 2) };
 	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
 
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.q_rope")].node;
@@ -324,7 +327,7 @@ static void what_would_separate_two_answers_is_told(void)
 
 static void what_speaks_against_it_is_told(void)
 {
-	vn_hypothesis a = { .finding = VN_FACTOR,
+	vn_hypothesis a = { .finding = VN_FINDING_FACTOR,
 		                .change = { .kind = VN_BY_RESULT, .result.number = 1.5 },
 		                .speaks_against = VN_ANOTHER_NUMBER,
 		                .against_step = 1 },

@@ -15,7 +15,7 @@ static void says(vn_sentence_writer *writer, vn_hypothesis h, const char *want)
 
 static void a_format_says_of_what_and_with_how_many_scales(void)
 {
-	vn_hypothesis h = { .finding = VN_PRODUCT_ROUNDED,
+	vn_hypothesis h = { .finding = VN_FINDING_PRODUCT_ROUNDED,
 		                .change = {
 							.kind = VN_BY_MATRIX,
 							.matrix = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_BF16, .of = VN_OF_BOTH } } };
@@ -48,7 +48,7 @@ static void moved_tokens_are_told_by_their_map(void)
 
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
 		says(vn_sentence_moved_tokens,
-		     (vn_hypothesis) { .finding = VN_POSITIONS_OF_SOME,
+		     (vn_hypothesis) { .finding = VN_FINDING_POSITIONS_OF_SOME,
 		                       .change = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = maps[i].map } } },
 		     maps[i].want);
 }

@@ -15,7 +15,7 @@ static vn_node       node = { .op = VN_OP_ATTENTION };
 /* The functions of findings.def, by finding. */
 static vn_sentence_writer *const writers[VN_N_FINDINGS] = {
 #define FINDING(name, ...)
-#define SAID(name, mistake, digits, say) [VN_##name] = vn_sentence_##say,
+#define SAID(name, mistake, digits, say) [VN_FINDING_##name] = vn_sentence_##say,
 #include "compare/hypothesis/findings.def"
 };
 
@@ -41,17 +41,18 @@ static vn_hypothesis result(vn_finding finding, int n, const int *list)
 
 static void slots_of_a_cache_are_told(void)
 {
-	says((vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .change.slots = { .by = -1, .newest = true } },
+	says((vn_hypothesis) { .finding = VN_FINDING_NEW_SLOTS_MOVED, .change.slots = { .by = -1, .newest = true } },
 	     "the newest tokens are written 1 slot before their own, so a slot that is read was never written");
-	says((vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED, .change.slots = { .by = 1, .of = 2 } },
+	says((vn_hypothesis) { .finding = VN_FINDING_NEW_SLOTS_MOVED, .change.slots = { .by = 1, .of = 2 } },
 	     "values of tokens after the first call are written 1 slot after their own, so a slot that is read was never "
 	     "written");
-	says((vn_hypothesis) { .finding = VN_KEYS_UNSEEN, .change.cached = { .first = 3, .n = 2 } },
+	says((vn_hypothesis) { .finding = VN_FINDING_KEYS_UNSEEN, .change.cached = { .first = 3, .n = 2 } },
 	     "keys 3-4 are not seen: masked, evicted, or overwritten with keys that no query attends to");
-	says((vn_hypothesis) { .finding = VN_CACHE_ONE_ALONE, .change.one_cached = { .slot = 3, .of = 1, .holds = 64 } },
+	says((vn_hypothesis) { .finding = VN_FINDING_CACHE_ONE_ALONE,
+	                       .change.one_cached = { .slot = 3, .of = 1, .holds = 64 } },
 	     "the cache holds the key of token 64 in place of token 3's; token 3's value is right");
-	says((vn_hypothesis) { .finding = VN_CACHE_ONE_ALONE,
-	                       .change.one_cached = { .slot = 3, .of = 2, .holds = VN_CACHE_UNKNOWN } },
+	says((vn_hypothesis) { .finding = VN_FINDING_CACHE_ONE_ALONE,
+	                       .change.one_cached = { .slot = 3, .of = 2, .holds = VN_HOLDS_UNKNOWN } },
 	     "the cache holds an unknown value in place of token 3's: stale or overwritten; token 3's key is right");
 }
 
@@ -59,7 +60,7 @@ static void slots_of_a_cache_are_told(void)
  * ones. */
 static void ranks_are_listed_from_the_shorter_side(void)
 {
-	vn_hypothesis h = { .finding = VN_RANKS_SUMMED, .change = { .kind = VN_BY_NUMBER } };
+	vn_hypothesis h = { .finding = VN_FINDING_RANKS_SUMMED, .change = { .kind = VN_BY_NUMBER } };
 
 	h.change.number.value = 4 + (double)VN_RANKS_MOST * 2; /* rank 1 */
 	says(h, "the part of rank 1 of 4, not the sum");
@@ -69,30 +70,30 @@ static void ranks_are_listed_from_the_shorter_side(void)
 
 static void rows_and_channels_are_runs(void)
 {
-	vn_hypothesis h = result(VN_CHANNELS_ZERO, 2, (const int[]) { 0, 7 });
+	vn_hypothesis h = result(VN_FINDING_CHANNELS_ZERO, 2, (const int[]) { 0, 7 });
 
-	says(result(VN_PARTLY_ZERO, 4, (const int[]) { 3, 5, 9, 9 }), "partly written: tokens 3-5, 9 are 0");
+	says(result(VN_FINDING_PARTLY_ZERO, 4, (const int[]) { 3, 5, 9, 9 }), "partly written: tokens 3-5, 9 are 0");
 	h.change.result.more = true;
 	h.change.result.number = 48;
 	says(h, "partly written: channels 0-7... of 48 are 0 in every token");
 	h.change.result.more = false;
 	h.change.result.number = 48;
 	says(h, "partly written: channels 0-7 of 48 are 0 in every token");
-	h = result(VN_CHANNELS_ZERO, 2, (const int[]) { 7, 7 });
+	h = result(VN_FINDING_CHANNELS_ZERO, 2, (const int[]) { 7, 7 });
 	h.change.result.number = 48;
 	says(h, "partly written: channel 7 of 48 is 0 in every token");
 }
 
 static void a_factor_has_its_name(void)
 {
-	vn_hypothesis h = { .finding = VN_FACTOR,
+	vn_hypothesis h = { .finding = VN_FINDING_FACTOR,
 		                .change = { .kind = VN_BY_RESULT,
 		                            .result = { .number = 0.5, .factor = VN_OVER_QUERY_HEADS } } };
 
 	says(h, "every element is multiplied by 0.5, which is 1 / query heads per key head");
 	h.change.result.factor = VN_NO_NAME;
 	says(h, "every element is multiplied by 0.5");
-	h.finding = VN_CLAMPED;
+	h.finding = VN_FINDING_CLAMPED;
 	h.change.result.clamp = VN_CLAMP_BOTH;
 	h.change.result.number = 100;
 	says(h, "clamped: numbers beyond +-100 are set to this bound");

@@ -161,18 +161,18 @@ static void the_other_heads_are_put_back(void)
 
 static void calls_of_one_length_begin_at_its_multiples(void)
 {
-	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 4), -1); /* the first call */
-	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 5), 5);
-	CU_ASSERT_EQUAL(vn_call_of(NULL, 5, 14), 10);
+	CU_ASSERT_EQUAL(vn_trial_call_of(NULL, 5, 4), -1); /* the first call */
+	CU_ASSERT_EQUAL(vn_trial_call_of(NULL, 5, 5), 5);
+	CU_ASSERT_EQUAL(vn_trial_call_of(NULL, 5, 14), 10);
 }
 
 static void other_calls_are_those_of_the_recording(void)
 {
 	const int64_t begins[] = { -1, -1, 2, 2, 2, -1 };
 
-	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 1), -1);
-	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 4), 2);
-	CU_ASSERT_EQUAL(vn_call_of(begins, VN_OWN_CALLS, 5), -1);
+	CU_ASSERT_EQUAL(vn_trial_call_of(begins, VN_OWN_CALLS, 1), -1);
+	CU_ASSERT_EQUAL(vn_trial_call_of(begins, VN_OWN_CALLS, 4), 2);
+	CU_ASSERT_EQUAL(vn_trial_call_of(begins, VN_OWN_CALLS, 5), -1);
 }
 
 /* A run of a prompt and two steps of one token. */
@@ -182,7 +182,7 @@ static int64_t *begins_of(const char *name, int step, bool *later)
 
 	compare_llama(&e, "R1@layer1.q_rope");
 	stand_at(&e, name, step);
-	int64_t *begins = vn_own_calls(&e.t, later);
+	int64_t *begins = vn_trial_own_calls(&e.t, later);
 	end_explained(&e);
 	return begins;
 }

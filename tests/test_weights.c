@@ -101,12 +101,12 @@ static void a_line_says_the_range_of_its_measures(void)
 
 static void a_line_says_how_sure_it_is(void)
 {
-	vn_weight_difference d = { .proof = VN_BY_DIGEST, .certain = true };
+	vn_weight_difference d = { .proof = VN_PROOF_DIGEST, .certain = true };
 	const vn_weights     w = { .found = &d, .n_found = 1 };
 	const vn_weight_line l = { .n = 1 };
 
 	CU_ASSERT_STRING_EQUAL(vn_weight_line_proof(&w, &l), "certain, by digest");
-	d.proof = VN_BY_STATISTICS;
+	d.proof = VN_PROOF_STATISTICS;
 	d.certain = false;
 	CU_ASSERT_STRING_EQUAL(vn_weight_line_proof(&w, &l), "likely, by statistics");
 }

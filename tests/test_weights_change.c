@@ -12,20 +12,20 @@ static void each_kind_changes_a_number_as_it_says(void)
 		vn_weight_change c;
 		double           x, y;
 	} row[] = {
-		{ { .kind = VN_CHANGE_NONE }, 0.1, 0.1 },
-		{ { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 }, 1.00390625, 1.0 }, /* half way: to even */
-		{ { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 }, 1.01, 1.0078125 },
-		{ { .kind = VN_CHANGE_TRUNCATED, .as = VN_BF16 }, 1.0078, 1.0 },
-		{ { .kind = VN_CHANGE_TRUNCATED, .as = VN_BF16 }, -1.0078, -1.0 },
-		{ { .kind = VN_CHANGE_TRUNCATED, .as = VN_F16 }, 1.00097, 1.0 },
-		{ { .kind = VN_CHANGE_SATURATED }, 1e6, 65504 },
-		{ { .kind = VN_CHANGE_SATURATED }, -1e6, -65504 },
-		{ { .kind = VN_CHANGE_FLUSHED }, 0x1p-15, 0 },
-		{ { .kind = VN_CHANGE_FLUSHED }, 0x1p-14, 0x1p-14 },
-		{ { .kind = VN_CHANGE_FLUSHED_SATURATED }, 1e6, 65504 },
-		{ { .kind = VN_CHANGE_PLUS, .x = 1 }, 0.5, 1.5 },
-		{ { .kind = VN_CHANGE_TIMES, .x = 0.25 }, 3, 0.75 },
-		{ { .kind = VN_CHANGE_DECAY }, 0, -1 },
+		{ { .kind = VN_WEIGHT_CHANGE_NONE }, 0.1, 0.1 },
+		{ { .kind = VN_WEIGHT_CHANGE_ROUNDED, .as = VN_BF16 }, 1.00390625, 1.0 }, /* half way: to even */
+		{ { .kind = VN_WEIGHT_CHANGE_ROUNDED, .as = VN_BF16 }, 1.01, 1.0078125 },
+		{ { .kind = VN_WEIGHT_CHANGE_TRUNCATED, .as = VN_BF16 }, 1.0078, 1.0 },
+		{ { .kind = VN_WEIGHT_CHANGE_TRUNCATED, .as = VN_BF16 }, -1.0078, -1.0 },
+		{ { .kind = VN_WEIGHT_CHANGE_TRUNCATED, .as = VN_F16 }, 1.00097, 1.0 },
+		{ { .kind = VN_WEIGHT_CHANGE_SATURATED }, 1e6, 65504 },
+		{ { .kind = VN_WEIGHT_CHANGE_SATURATED }, -1e6, -65504 },
+		{ { .kind = VN_WEIGHT_CHANGE_FLUSHED }, 0x1p-15, 0 },
+		{ { .kind = VN_WEIGHT_CHANGE_FLUSHED }, 0x1p-14, 0x1p-14 },
+		{ { .kind = VN_WEIGHT_CHANGE_FLUSHED_SATURATED }, 1e6, 65504 },
+		{ { .kind = VN_WEIGHT_CHANGE_PLUS, .x = 1 }, 0.5, 1.5 },
+		{ { .kind = VN_WEIGHT_CHANGE_TIMES, .x = 0.25 }, 3, 0.75 },
+		{ { .kind = VN_WEIGHT_CHANGE_DECAY }, 0, -1 },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
@@ -35,21 +35,22 @@ static void each_kind_changes_a_number_as_it_says(void)
 /* Adding 1 and taking it away loses digits. */
 static void what_is_added_and_taken_away_is_rounded(void)
 {
-	const vn_weight_change c = { VN_CHANGE_PLUS_MINUS, .x = 1 };
+	const vn_weight_change c = { VN_WEIGHT_CHANGE_PLUS_MINUS, .x = 1 };
 	CU_ASSERT_EQUAL(vn_weight_change_number(&c, 1e-9), 0);
 	CU_ASSERT_EQUAL(vn_weight_change_number(&c, 0.5), 0.5);
 }
 
 static void zeros_keep_their_sign_where_said(void)
 {
-	const vn_weight_change signs = { VN_CHANGE_FLUSHED, .x = 1 }, none = { VN_CHANGE_FLUSHED, .x = 0 };
+	const vn_weight_change signs = { VN_WEIGHT_CHANGE_FLUSHED, .x = 1 }, none = { VN_WEIGHT_CHANGE_FLUSHED, .x = 0 };
 	CU_ASSERT_TRUE(signbit(vn_weight_change_number(&signs, -1e-6)));
 	CU_ASSERT_FALSE(signbit(vn_weight_change_number(&none, -1e-6)));
 }
 
 static void a_row_is_changed_as_its_numbers_are(void)
 {
-	static const vn_weight_change_kind kinds[] = { VN_CHANGE_NONE, VN_CHANGE_ROUNDED, VN_CHANGE_TIMES };
+	static const vn_weight_change_kind kinds[] = { VN_WEIGHT_CHANGE_NONE, VN_WEIGHT_CHANGE_ROUNDED,
+		                                           VN_WEIGHT_CHANGE_TIMES };
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		const vn_weight_change c = { kinds[k], .as = VN_BF16, .x = 0.3 };
 		double                 x[40], want[40];

@@ -6,19 +6,19 @@ static vn_weight_difference d;
 
 static uint64_t shards(int n, int by)
 {
-	vn_weight_is(&d, 1, VN_BY_DIGEST, VN_FOUND(SHARDS_ROTATED), n, by);
+	vn_weight_is(&d, 1, VN_PROOF_DIGEST, VN_FOUND(SHARDS_ROTATED), n, by);
 	return d.key;
 }
 
 static uint64_t scaled(int side, const char *name, double by)
 {
-	vn_weight_is(&d, side, VN_BY_NUMBERS, VN_FOUND(SCALED), name, *name ? ", " : "", by);
+	vn_weight_is(&d, side, VN_PROOF_NUMBERS, VN_FOUND(SCALED), name, *name ? ", " : "", by);
 	return d.key;
 }
 
 static void a_finding_has_its_title_kind_and_id(void)
 {
-	vn_weight_is(&d, 0, VN_BY_STATISTICS, VN_FOUND(SHARDS_ROTATED), 8, 3);
+	vn_weight_is(&d, 0, VN_PROOF_STATISTICS, VN_FOUND(SHARDS_ROTATED), 8, 3);
 	CU_ASSERT_STRING_EQUAL(d.words, "in the reference: its 8 shards rotated by 3");
 	CU_ASSERT_STRING_EQUAL(d.kind, "shards");
 	CU_ASSERT_STRING_EQUAL(d.id, "W19");
@@ -32,11 +32,11 @@ static void the_key_is_of_the_finding_its_side_and_its_parameters(void)
 	CU_ASSERT_NOT_EQUAL(shards(8, 3), shards(4, 3));
 	CU_ASSERT_NOT_EQUAL(scaled(1, "K", 64), scaled(0, "K", 64));
 	CU_ASSERT_NOT_EQUAL(scaled(1, "K", 64), scaled(1, "", 64));
-	vn_weight_is(&d, 1, VN_BY_TABLE, VN_FOUND(MORE_ROWS), 5LL);
+	vn_weight_is(&d, 1, VN_PROOF_TABLE, VN_FOUND(MORE_ROWS), 5LL);
 	const uint64_t more = d.key;
-	vn_weight_is(&d, 1, VN_BY_TABLE, VN_FOUND(FEWER_ROWS), 5LL);
+	vn_weight_is(&d, 1, VN_PROOF_TABLE, VN_FOUND(FEWER_ROWS), 5LL);
 	CU_ASSERT_NOT_EQUAL(d.key, more);
-	vn_weight_is(&d, 1, VN_BY_TABLE, VN_FOUND(FEWER_ROWS), 5LL + (1LL << 32));
+	vn_weight_is(&d, 1, VN_PROOF_TABLE, VN_FOUND(FEWER_ROWS), 5LL + (1LL << 32));
 	CU_ASSERT_NOT_EQUAL(d.key, more);
 }
 

@@ -82,7 +82,7 @@ static void the_parts_in_another_order_are_that_mistake(void)
 	CU_ASSERT_FALSE(m.same);
 	CU_ASSERT_STRING_EQUAL(m.d.kind, "parts");
 	CU_ASSERT_STRING_EQUAL(m.d.id, "W2");
-	CU_ASSERT_EQUAL(m.d.proof, VN_BY_DIGEST);
+	CU_ASSERT_EQUAL(m.d.proof, VN_PROOF_DIGEST);
 	CU_ASSERT_TRUE(m.d.certain);
 	CU_ASSERT_EQUAL(strncmp(m.d.words, "fused: ", 7), 0);
 }
@@ -101,7 +101,7 @@ static void an_unknown_order_is_likely_and_no_more(void)
 	CU_ASSERT_FALSE(m.same);
 	CU_ASSERT_STRING_EQUAL(m.d.kind, "fused");
 	CU_ASSERT_STRING_EQUAL(m.d.words, "q, k and v are fused, in an order that no known mistake gives");
-	CU_ASSERT_EQUAL(m.d.proof, VN_BY_STATISTICS);
+	CU_ASSERT_EQUAL(m.d.proof, VN_PROOF_STATISTICS);
 	CU_ASSERT_FALSE(m.d.certain);
 }
 

@@ -100,7 +100,7 @@ static void one_digest_is_one_weight(void)
 /* In bf16, rounded or cut: by the numbers of the finer side, or else by statistics. */
 static void a_format_is_reached_by_rounding_and_not_by_cutting(void)
 {
-	const vn_weight_change cut = { .kind = VN_CHANGE_TRUNCATED, .as = VN_BF16 };
+	const vn_weight_change cut = { .kind = VN_WEIGHT_CHANGE_TRUNCATED, .as = VN_BF16 };
 
 	for (int truncated = 0; truncated < 2; truncated++)
 		for (int side = 0; side < 2; side++) { /* which is the finer one */
@@ -202,7 +202,7 @@ static void a_zero_has_two_signs(void)
 	memcpy(m.x[1], m.x[0], sizeof m.x[0]);
 	m.x[1][3] = -0.0;
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	expect_likely("bits", "", VN_BY_NUMBERS, true, "the same numbers with other bits");
+	expect_likely("bits", "", VN_PROOF_NUMBERS, true, "the same numbers with other bits");
 }
 
 static void a_factor_is_named(void)
@@ -211,7 +211,7 @@ static void a_factor_is_named(void)
 	for (int i = 0; i < N; i++)
 		m.x[1][i] = 1.25 * (float)m.x[0][i];
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	expect_likely("scaled", "", VN_BY_NUMBERS, true, "multiplied by 1.25");
+	expect_likely("scaled", "", VN_PROOF_NUMBERS, true, "multiplied by 1.25");
 }
 
 /* Noise of a hundredth, and as large as the weight itself. */
@@ -224,9 +224,9 @@ static void near_numbers_are_a_revision_and_far_ones_others(void)
 			m.x[1][i] += m.x[0][i];
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		if (far)
-			expect_likely("other", "", VN_BY_NUMBERS, true, "other numbers");
+			expect_likely("other", "", VN_PROOF_NUMBERS, true, "other numbers");
 		else
-			expect_likely("revision", "", VN_BY_NUMBERS, false, "another revision, or rounded differently");
+			expect_likely("revision", "", VN_PROOF_NUMBERS, false, "another revision, or rounded differently");
 		CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_APART);
 		CU_ASSERT_DOUBLE_EQUAL(m.d.measure, far ? 1.0 : 0.01, far ? 0.1 : 0.001);
 	}
@@ -237,15 +237,15 @@ static void what_has_nothing_in_common_is_unrelated(void)
 	normal(1, 1, 0, m.x[0]);
 	normal(2, 3, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	expect_likely("unrelated", "", VN_BY_NUMBERS, true, "unrelated numbers");
+	expect_likely("unrelated", "", VN_PROOF_NUMBERS, true, "unrelated numbers");
 	CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_CORRELATION);
 	normal(2, 0.02, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	expect_likely("random", "W11", VN_BY_NUMBERS, true, "fresh random numbers: never loaded");
+	expect_likely("random", "W11", VN_PROOF_NUMBERS, true, "fresh random numbers: never loaded");
 	for (int i = 0; i < N; i++)
 		m.x[1][i] = m.x[0][(i * 1013 + 7) % N];
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
-	expect_likely("order", "", VN_BY_STATISTICS, false,
+	expect_likely("order", "", VN_PROOF_STATISTICS, false,
 	              "the same numbers in another order that no known mistake gives");
 }
 
@@ -256,7 +256,7 @@ static void few_numbers_are_never_unrelated(void)
 		normal(1, 1, 0, m.x[0]);
 		normal(2, 3, 0, m.x[1]);
 		pair(DOWN, VN_F32, VN_F32, 1, rows == 1 ? 255 : 256);
-		expect_likely(rows == 1 ? "other" : "unrelated", "", VN_BY_NUMBERS, true,
+		expect_likely(rows == 1 ? "other" : "unrelated", "", VN_PROOF_NUMBERS, true,
 		              rows == 1 ? "other numbers" : "unrelated numbers");
 	}
 }
@@ -271,7 +271,7 @@ static void blocks_are_told_by_the_formats(void)
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		without_numbers();
 		m.row[side].dtype = VN_Q8_0;
-		expect_likely(side ? "quantised" : "dequantised", "W15", VN_BY_TABLE, true,
+		expect_likely(side ? "quantised" : "dequantised", "W15", VN_PROOF_TABLE, true,
 		              side ? "quantised as q8_0" : "in the reference: quantised as q8_0");
 	}
 }
@@ -283,13 +283,13 @@ static void equal_statistics_are_another_order(void)
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
 	m.row[1].shape = (vn_shape) { 2, { COLS, ROWS } };
-	expect_likely("transposed", "W1", VN_BY_STATISTICS, false, "transposed");
+	expect_likely("transposed", "W1", VN_PROOF_STATISTICS, false, "transposed");
 	pair("model.other.bias", VN_F32, VN_F32, 1, N); /* no order of it is known */
 	without_numbers();
-	expect_likely("order", "", VN_BY_STATISTICS, false, "the same numbers in another order");
+	expect_likely("order", "", VN_PROOF_STATISTICS, false, "the same numbers in another order");
 	pair("model.layers.0.mlp.gate_up_proj.weight", VN_F32, VN_F32, ROWS, COLS); /* several are */
 	without_numbers();
-	expect_likely("order", "", VN_BY_STATISTICS, false,
+	expect_likely("order", "", VN_PROOF_STATISTICS, false,
 	              "the same numbers in another order (W4 or W5 or W1b: give --model to decide)");
 }
 
@@ -315,9 +315,9 @@ static void one_other_weight_may_fit(void)
 		without_numbers();
 		all[0] = m.row[0];
 		m.side[0] = (vn_weight_side) { .row = all, .n = 2 };
-		expect_likely(row[i].kind, row[i].id, VN_BY_STATISTICS, false, row[i].words);
+		expect_likely(row[i].kind, row[i].id, VN_PROOF_STATISTICS, false, row[i].words);
 		m.side[0].n = 3; /* two fit: neither is named */
-		expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers");
+		expect_likely("other", "", VN_PROOF_STATISTICS, false, "other numbers");
 	}
 }
 
@@ -328,7 +328,7 @@ static void fresh_random_numbers_were_never_loaded(void)
 		normal(2, 0.3, 0.1, m.x[!side]);
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		without_numbers();
-		expect_likely("random", "W11", VN_BY_STATISTICS, false,
+		expect_likely("random", "W11", VN_PROOF_STATISTICS, false,
 		              side ? "fresh random numbers (normal, deviation 0.02): never loaded"
 		                   : "in the reference: fresh random numbers (normal, deviation 0.02): never loaded");
 	}
@@ -337,7 +337,7 @@ static void fresh_random_numbers_were_never_loaded(void)
 		m.x[1][i] = uniform() / 8; /* 64 columns */
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
-	expect_likely("random", "W11", VN_BY_STATISTICS, false,
+	expect_likely("random", "W11", VN_PROOF_STATISTICS, false,
 	              "fresh random numbers (uniform up to 1/sqrt(columns)): never loaded");
 }
 
@@ -347,15 +347,16 @@ static void what_nothing_explains_is_measured(void)
 	normal(2, 1.02, 0, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
-	expect_likely("revision", "", VN_BY_STATISTICS, false, "other numbers of similar size: perhaps another revision");
+	expect_likely("revision", "", VN_PROOF_STATISTICS, false,
+	              "other numbers of similar size: perhaps another revision");
 	CU_ASSERT_EQUAL(m.d.measured, VN_WEIGHT_RMS);
 	CU_ASSERT_EQUAL(m.d.measure, m.row[1].stats.rms / m.row[0].stats.rms);
 	m.row[1].shape = (vn_shape) { 2, { ROWS / 2, COLS * 2 } };
-	expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers in another shape");
+	expect_likely("other", "", VN_PROOF_STATISTICS, false, "other numbers in another shape");
 	normal(2, 3, 1, m.x[1]);
 	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 	without_numbers();
-	expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers");
+	expect_likely("other", "", VN_PROOF_STATISTICS, false, "other numbers");
 }
 
 /* All NaN, or no number at all: every statistic is NaN, and none of them says that
@@ -368,7 +369,7 @@ static void statistics_that_are_nan_explain_nothing(void)
 			m.x[1][i] = NAN;
 		pair(DOWN, VN_F32, VN_F32, k ? 0 : ROWS, COLS);
 		without_numbers();
-		expect_likely("other", "", VN_BY_STATISTICS, false, "other numbers");
+		expect_likely("other", "", VN_PROOF_STATISTICS, false, "other numbers");
 		CU_ASSERT_TRUE(isnan(m.d.measure));
 	}
 }

@@ -28,9 +28,11 @@ static void add_difference(vn_weights *w, int layer, const char *part, const cha
 	vn_weight_difference *d = &w->found[w->n_found++];
 	const vn_weight_row  *a = row_in(layer, part, VN_BF16);
 
-	*d = (vn_weight_difference) {
-		.row = { a, row_in(layer, part, cand) }, .layer = layer, .part = part, .kind = "rounded", .proof = VN_BY_NUMBERS
-	};
+	*d = (vn_weight_difference) { .row = { a, row_in(layer, part, cand) },
+		                          .layer = layer,
+		                          .part = part,
+		                          .kind = "rounded",
+		                          .proof = VN_PROOF_NUMBERS };
 	snprintf(d->words, sizeof d->words, "%s", words);
 	d->key = (uint64_t)*words;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const vn_weight_order  as_they_are = { .kind = VN_ORDER_SAME };
-static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
+static const vn_weight_change unchanged = { .kind = VN_WEIGHT_CHANGE_NONE };
 
 static vn_tensor matrix(const float *x, int64_t rows, int64_t cols)
 {
@@ -116,7 +116,7 @@ static void numbers_are_stored_in_another_format(void)
 {
 	static const float     x[] = { 1.0f, 1.01f, -3.0f, NAN };
 	const vn_tensor        t = matrix(x, 2, 2), *list = &t;
-	const vn_weight_change rounded = { .kind = VN_CHANGE_ROUNDED, .as = VN_BF16 };
+	const vn_weight_change rounded = { .kind = VN_WEIGHT_CHANGE_ROUNDED, .as = VN_BF16 };
 	uint16_t               bits[4];
 	float                  back[4];
 	vn_weight_numbers      m;

@@ -30,7 +30,7 @@ static vn_weights table(int n)
 			                                .words = "rounded to float16",
 			                                .measured = VN_WEIGHT_APART,
 			                                .measure = 0.25,
-			                                .proof = VN_BY_NUMBERS,
+			                                .proof = VN_PROOF_NUMBERS,
 			                                .certain = true };
 		line[i] = (vn_weight_line) { .which = which[i], .side = { "bf16", "f16" }, .first = i, .n = 1 };
 	}

@@ -47,7 +47,7 @@ static void rows_and_columns_are_read_off_both_sides(void)
 	CU_ASSERT_STRING_EQUAL(said(true, &d), "its 4 shards (rows) in the order 2, 0, 3, 1");
 	CU_ASSERT_STRING_EQUAL(d.id, "P18.order");
 	CU_ASSERT_TRUE(d.certain);
-	CU_ASSERT_EQUAL(d.proof, VN_BY_DIGEST);
+	CU_ASSERT_EQUAL(d.proof, VN_PROOF_DIGEST);
 	join(1, (const int[]) { 5, 0, 2, 1, 3, 4 }, 6);
 	CU_ASSERT_STRING_EQUAL(said(true, &d), "its 6 shards (columns) in the order 5, 0, 2, 1, 3, 4");
 }

@@ -164,12 +164,12 @@ static bool enter_landlock(void)
 
 /* An allowed call: always, or if `argument` equals `value`, or if it has none of the
  * bits of `value`. */
-typedef struct rule {
+typedef struct call_rule {
 	unsigned call;
 	enum { ALWAYS, IS, HAS_NOT } when;
 	int      argument;
 	unsigned value;
-} rule;
+} call_rule;
 
 /* Calls that an exploit would try, and that no library makes while reading. They end the process at
  * once, and the parent reports SIGSYS. Any other forbidden call fails with ENOSYS, as on a kernel
@@ -242,7 +242,7 @@ static void add_return(program *p, uint32_t what)
 /* The accumulator holds the call number, also after a rule that does not match. Both machines are
  * little-endian, so the low half of an argument comes first. These arguments are ints, so the
  * kernel ignores the high half. */
-static void add_rule(program *p, const rule *r)
+static void add_rule(program *p, const call_rule *r)
 {
 	const unsigned length = r->when == ALWAYS ? 1 : 4;
 
@@ -256,7 +256,7 @@ static void add_rule(program *p, const rule *r)
 	add_return(p, SECCOMP_RET_ALLOW);
 }
 
-static void add_rules(program *p, const rule *r, size_t n)
+static void add_rules(program *p, const call_rule *r, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		add_rule(p, &r[i]);
@@ -264,30 +264,30 @@ static void add_rules(program *p, const rule *r, size_t n)
 
 static bool enter_seccomp(const vn_sandbox *s)
 {
-	const unsigned pipe = (unsigned)s->pipe, file = (unsigned)s->file, self = (unsigned)getpid();
-	const rule     allowed[] = {
-			{ SYS_pread64, IS, 0, file },
-			{ SYS_write, IS, 0, pipe },
-			{ SYS_mmap, HAS_NOT, 2, PROT_EXEC },
-			{ SYS_mprotect, HAS_NOT, 2, PROT_EXEC },
-			{ SYS_brk, ALWAYS, 0, 0 },
-			{ SYS_munmap, ALWAYS, 0, 0 },
-			{ SYS_mremap, ALWAYS, 0, 0 },
-			{ SYS_madvise, IS, 2, MADV_DONTNEED },
-			{ SYS_clock_gettime, ALWAYS, 0, 0 },   /* where the vDSO cannot */
-			{ SYS_setitimer, IS, 0, ITIMER_PROF }, /* vn_child_patience */
-			{ SYS_restart_syscall, ALWAYS, 0, 0 }, /* after a stop and SIGCONT */
-			{ SYS_getpid, ALWAYS, 0, 0 },          /* abort(): */
-			{ SYS_gettid, ALWAYS, 0, 0 },
-			{ SYS_rt_sigprocmask, ALWAYS, 0, 0 },
-			{ SYS_tgkill, IS, 0, self },
-			{ SYS_exit_group, ALWAYS, 0, 0 },
+	const unsigned  pipe = (unsigned)s->pipe, file = (unsigned)s->file, self = (unsigned)getpid();
+	const call_rule allowed[] = {
+		{ SYS_pread64, IS, 0, file },
+		{ SYS_write, IS, 0, pipe },
+		{ SYS_mmap, HAS_NOT, 2, PROT_EXEC },
+		{ SYS_mprotect, HAS_NOT, 2, PROT_EXEC },
+		{ SYS_brk, ALWAYS, 0, 0 },
+		{ SYS_munmap, ALWAYS, 0, 0 },
+		{ SYS_mremap, ALWAYS, 0, 0 },
+		{ SYS_madvise, IS, 2, MADV_DONTNEED },
+		{ SYS_clock_gettime, ALWAYS, 0, 0 },   /* where the vDSO cannot */
+		{ SYS_setitimer, IS, 0, ITIMER_PROF }, /* vn_child_patience */
+		{ SYS_restart_syscall, ALWAYS, 0, 0 }, /* after a stop and SIGCONT */
+		{ SYS_getpid, ALWAYS, 0, 0 },          /* abort(): */
+		{ SYS_gettid, ALWAYS, 0, 0 },
+		{ SYS_rt_sigprocmask, ALWAYS, 0, 0 },
+		{ SYS_tgkill, IS, 0, self },
+		{ SYS_exit_group, ALWAYS, 0, 0 },
 	};
-	const rule writing[] = { { SYS_pwrite64, IS, 0, file },
-		                     { SYS_ftruncate, IS, 0, file },
-		                     { SYS_lseek, IS, 0, file } };
-	const rule talking[] = { { SYS_sendmsg, IS, 0, pipe }, { SYS_recvfrom, IS, 0, pipe } };
-	program    p = { .n = 0 };
+	const call_rule writing[] = { { SYS_pwrite64, IS, 0, file },
+		                          { SYS_ftruncate, IS, 0, file },
+		                          { SYS_lseek, IS, 0, file } };
+	const call_rule talking[] = { { SYS_sendmsg, IS, 0, pipe }, { SYS_recvfrom, IS, 0, pipe } };
+	program         p = { .n = 0 };
 
 	add_load(&p, offsetof(struct seccomp_data, arch));
 	add_instruction(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);

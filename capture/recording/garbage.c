@@ -28,7 +28,7 @@ int64_t vn_longest_repetition(const int32_t *id, int64_t n, int *period, int64_t
 	return longest;
 }
 
-int64_t vn_count_ends(const int32_t *id, int64_t n, int64_t vocab)
+int64_t vn_garbage_count_ends(const int32_t *id, int64_t n, int64_t vocab)
 {
 	const int64_t last = vocab < 1000 ? 1 : vocab / 1000;
 	int64_t       ends = 0;
@@ -61,7 +61,7 @@ static size_t cut_at_end(const char *text, size_t bytes)
 	return 0;
 }
 
-int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of)
+int64_t vn_garbage_count_replaced(const char *text, size_t bytes, int64_t *of)
 {
 	const size_t from = cut_at_start(text, bytes), to = bytes - cut_at_end(text + from, bytes - from);
 	int64_t      replaced = 0;
@@ -122,7 +122,7 @@ static int64_t count_without_text(const int32_t *id, int64_t n, int64_t vocab, c
 		int64_t j = 0;
 		while (j < tokens && ids[j] != id[i])
 			j++;
-		without += j < tokens && !*text[j] && !vn_count_ends(&id[i], 1, vocab);
+		without += j < tokens && !*text[j] && !vn_garbage_count_ends(&id[i], 1, vocab);
 	}
 	return without;
 }
@@ -133,7 +133,7 @@ static void count_ids(const int32_t *id, int64_t n, int64_t vocab, vn_garbage_co
 
 	c->n[VN_GARBAGE_REPEATS] = vn_longest_repetition(id, n, &c->period, &at);
 	c->id = n ? id[at] : -1;
-	c->n[VN_GARBAGE_ENDS] = vn_count_ends(id, n, vocab);
+	c->n[VN_GARBAGE_ENDS] = vn_garbage_count_ends(id, n, vocab);
 	c->of[VN_GARBAGE_REPEATS] = c->of[VN_GARBAGE_ENDS] = n;
 }
 
@@ -151,7 +151,7 @@ static vn_status count_text(char *const *text, int64_t n, vn_garbage_count *c, v
 		memcpy(joined + bytes, text[i], strlen(text[i]) + 1);
 		bytes += vn_utf8_unescape(joined + bytes);
 	}
-	c->n[VN_GARBAGE_CHARACTERS] = vn_count_replaced(joined, bytes, &c->of[VN_GARBAGE_CHARACTERS]);
+	c->n[VN_GARBAGE_CHARACTERS] = vn_garbage_count_replaced(joined, bytes, &c->of[VN_GARBAGE_CHARACTERS]);
 	free(joined);
 	return VN_OK;
 }

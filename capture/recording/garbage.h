@@ -36,10 +36,10 @@ typedef struct vn_garbage {
  * VN_GARBAGE_PERIOD, at least four times; 0: there is none. *at: its first token. */
 int64_t vn_longest_repetition(const int32_t *id, int64_t n, int *period, int64_t *at);
 /* Counts ids in the last thousandth of the vocabulary (at least one id), or beyond it. */
-int64_t vn_count_ends(const int32_t *id, int64_t n, int64_t vocab);
+int64_t vn_garbage_count_ends(const int32_t *id, int64_t n, int64_t vocab);
 /* Counts U+FFFD and bytes that are not UTF-8. A character that is cut at either end of the text
  * does not count. *of: characters, and such bytes. */
-int64_t vn_count_replaced(const char *text, size_t bytes, int64_t *of);
+int64_t vn_garbage_count_replaced(const char *text, size_t bytes, int64_t *of);
 
 /* Counts. Chosen tokens are those with the highest logit, and where logits are missing those that
  * later steps read, unless the recording says that they were forced. Characters are those of the

@@ -22,9 +22,9 @@ typedef struct tensor_reading {
 	int      boxes; /* number of boxes of whole chunks so far */
 } tensor_reading;
 
-typedef struct box {
+typedef struct chunk_box {
 	hsize_t from[VN_MAX_RANK], size[VN_MAX_RANK];
-} box;
+} chunk_box;
 
 static void open_tensor(tensor_reading *x, size_t cache)
 {
@@ -75,7 +75,7 @@ static void prepare_reading(tensor_reading *x)
 }
 
 /* Bytes of the memory that a box touches: each stretch is rounded up to pages. */
-static hsize_t count_touched(const tensor_reading *x, const box *b)
+static hsize_t count_touched(const tensor_reading *x, const chunk_box *b)
 {
 	const hsize_t page = 4096;
 	hsize_t       run = x->width, step = x->width, span = x->width, runs = 1;
@@ -95,7 +95,7 @@ static hsize_t count_touched(const tensor_reading *x, const box *b)
 
 /* Where to split a box: between two chunks, or anywhere inside one. Returns false when it
  * cannot be split. */
-static bool cut_box(const tensor_reading *x, const box *b, int *axis, hsize_t *at, bool *between)
+static bool cut_box(const tensor_reading *x, const chunk_box *b, int *axis, hsize_t *at, bool *between)
 {
 	for (int a = 0; a < x->rank; a++) {
 		const hsize_t chunks = (b->size[a] + x->chunk[a] - 1) / x->chunk[a];
@@ -114,12 +114,12 @@ static bool cut_box(const tensor_reading *x, const box *b, int *axis, hsize_t *a
 }
 
 /* inside: one chunk of our own holds the whole box. */
-static void read_box(tensor_reading *x, const box *b, bool inside)
+static void read_box(tensor_reading *x, const chunk_box *b, bool inside)
 {
-	box     half[2] = { *b, *b };
-	int     axis;
-	hsize_t at;
-	bool    between, more = count_touched(x, b) > BOX_BYTES && cut_box(x, b, &axis, &at, &between);
+	chunk_box half[2] = { *b, *b };
+	int       axis;
+	hsize_t   at;
+	bool      between, more = count_touched(x, b) > BOX_BYTES && cut_box(x, b, &axis, &at, &between);
 
 	if (!inside && !(more && between) && x->boxes++ % x->s->children != x->s->child)
 		return;
@@ -139,7 +139,7 @@ static void read_box(tensor_reading *x, const box *b, bool inside)
 
 static void read_tensor(tensor_reading *x)
 {
-	box all = { .from = { 0 } };
+	chunk_box all = { .from = { 0 } };
 	prepare_reading(x);
 	for (int a = 0; a < x->rank; a++)
 		all.size[a] = x->dim[a];

@@ -73,14 +73,14 @@ static bool statistics_hold(const vn_stats *said, const vn_stats *found)
 }
 
 /* What was computed from a tensor's numbers. */
-typedef struct numbers {
+typedef struct computed_numbers {
 	vn_digest digest; /* set if it differs from the one in the file */
 	vn_stats  stats;  /* set if they differ from those in the file */
 	bool      broken;
-} numbers;
+} computed_numbers;
 
 /* Reads the tensor once. The caller has allowed damaged tensors. */
-static vn_status check_tensor(vn_recording *r, int i, numbers *found, vn_error *err)
+static vn_status check_tensor(vn_recording *r, int i, computed_numbers *found, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, i);
 	const void     *data;
@@ -98,7 +98,7 @@ static vn_status check_tensor(vn_recording *r, int i, numbers *found, vn_error *
 	return st;
 }
 
-static void find_damage(vn_file_check *c, const vn_entry *e, const numbers *found)
+static void find_damage(vn_file_check *c, const vn_entry *e, const computed_numbers *found)
 {
 	add_finding(c, true, e,
 	            "%s: the numbers were changed after they were written: their digest is %s, the file records %s",
@@ -116,10 +116,10 @@ static void find_statistics(vn_file_check *c, const vn_entry *e, const vn_stats 
 /* Checks the digests, and the statistics that `show` prints without reading tensors. */
 static vn_status check_numbers(vn_recording *r, vn_file_check *c, vn_error *err)
 {
-	const int   n = vn_recording_count(r);
-	numbers    *found = calloc((size_t)n + 1, sizeof *found);
-	vn_progress bar = { 0 };
-	vn_status   st = found ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d digests", n);
+	const int         n = vn_recording_count(r);
+	computed_numbers *found = calloc((size_t)n + 1, sizeof *found);
+	vn_progress       bar = { 0 };
+	vn_status         st = found ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d digests", n);
 
 	vn_progress_start(&bar, "tensor", n);
 	for (int i = 0; !st && i < n; i++) {

@@ -80,7 +80,7 @@ static void check_sum(vn_identity_walk *w, const char *whole, const char *a, con
 			const size_t m = vn_piece_size(n - i);
 			for (int k = 0; k < VN_MOST_INPUTS; k++)
 				vn_parts_piece(&s, k, i, m, x[k]);
-			if (vn_count_sums(x[0], x[1], x[2], unit, m) == m)
+			if (vn_show_count_sums(x[0], x[1], x[2], unit, m) == m)
 				continue;
 			for (size_t j = 0; j < m; j++) {
 				const double off = fabs(x[0][j] - (x[1][j] + x[2][j]));
@@ -241,8 +241,8 @@ static void check_probs(vn_identity_walk *w)
 				const size_t  from = seen <= 0 ? 0 : seen < (int64_t)m ? (size_t)seen : m;
 				vn_parts_piece(&s, 0, row * S + k, m, p);
 				total += vn_total(p, m);
-				out = out || vn_count_between(p, 0, 1 + allowed, m) != m;
-				ahead = ahead || vn_count_between(p + from, 0, 0, m - from) != m - from;
+				out = out || vn_show_count_between(p, 0, 1 + allowed, m) != m;
+				ahead = ahead || vn_show_count_between(p + from, 0, 0, m - from) != m - from;
 			}
 			range += out;
 			later += ahead;
@@ -316,7 +316,7 @@ static void check_range(vn_identity_walk *w, const char *point, double low, doub
 			double       x[VN_PIECE];
 			const size_t m = vn_piece_size(n - i);
 			vn_parts_piece(&s, 0, i, m, x);
-			count += (int64_t)(m - vn_count_between(x, low, high, m));
+			count += (int64_t)(m - vn_show_count_between(x, low, high, m));
 		}
 		if (count)
 			report_broken(w, count, n, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point,

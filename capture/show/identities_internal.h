@@ -66,9 +66,10 @@ void vn_identities_check(vn_identity_walk *w, bool wanted);
 
 /* Returns how many x = a + b hold within unit[0] |x| + unit[1] |a| + unit[2] |b|. A NaN does
  * not. */
-size_t vn_count_sums(const double *x, const double *a, const double *b, const double unit[VN_MOST_INPUTS], size_t n);
+size_t vn_show_count_sums(const double *x, const double *a, const double *b, const double unit[VN_MOST_INPUTS],
+                          size_t n);
 /* Returns how many are between low and high. A NaN is not. */
-size_t vn_count_between(const double *x, double low, double high, size_t n);
+size_t vn_show_count_between(const double *x, double low, double high, size_t n);
 double vn_total(const double *x, size_t n);
 double vn_total_squares(const double *x, size_t n);
 

@@ -158,7 +158,8 @@ enum { LANES = 8 };
 
 /* Number of x with |x - (a + b)| within unit of the three. */
 VN_CLONES
-size_t vn_count_sums(const double *x, const double *a, const double *b, const double unit[VN_MOST_INPUTS], size_t n)
+size_t vn_show_count_sums(const double *x, const double *a, const double *b, const double unit[VN_MOST_INPUTS],
+                          size_t n)
 {
 	const double ux = unit[0], ua = unit[1], ub = unit[2];
 	int64_t      good = 0;
@@ -168,7 +169,7 @@ size_t vn_count_sums(const double *x, const double *a, const double *b, const do
 }
 
 VN_CLONES
-size_t vn_count_between(const double *x, double low, double high, size_t n)
+size_t vn_show_count_between(const double *x, double low, double high, size_t n)
 {
 	int64_t good = 0;
 	for (size_t j = 0; j < n; j++)

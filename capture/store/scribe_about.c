@@ -150,25 +150,25 @@ vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, int64_t *value,
 
 static hid_t weight_type(void)
 {
-	typedef vn_scribe_weight weight_row;
+	typedef vn_scribe_weight stored_row;
 	static const struct {
 		const char *name;
 		size_t      at;
 		size_t      text;
 		int         real;
 	} field[] = {
-		{ "name", offsetof(weight_row, name), VN_NAME_MAX, 0 },
-		{ "dtype", offsetof(weight_row, dtype), 8, 0 },
-		{ "shape", offsetof(weight_row, shape), VN_WEIGHT_SHAPE_TEXT, 0 },
-		{ "digest", offsetof(weight_row, digest), VN_DIGEST_TEXT, 0 },
-		{ "min", offsetof(weight_row, min), 0, 1 },
-		{ "max", offsetof(weight_row, max), 0, 1 },
-		{ "mean", offsetof(weight_row, mean), 0, 1 },
-		{ "rms", offsetof(weight_row, rms), 0, 1 },
-		{ "nan", offsetof(weight_row, nan), 0, 0 },
-		{ "inf", offsetof(weight_row, inf), 0, 0 },
+		{ "name", offsetof(stored_row, name), VN_NAME_MAX, 0 },
+		{ "dtype", offsetof(stored_row, dtype), 8, 0 },
+		{ "shape", offsetof(stored_row, shape), VN_WEIGHT_SHAPE_TEXT, 0 },
+		{ "digest", offsetof(stored_row, digest), VN_DIGEST_TEXT, 0 },
+		{ "min", offsetof(stored_row, min), 0, 1 },
+		{ "max", offsetof(stored_row, max), 0, 1 },
+		{ "mean", offsetof(stored_row, mean), 0, 1 },
+		{ "rms", offsetof(stored_row, rms), 0, 1 },
+		{ "nan", offsetof(stored_row, nan), 0, 0 },
+		{ "inf", offsetof(stored_row, inf), 0, 0 },
 	};
-	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(weight_row)), text = H5Tcopy(H5T_C_S1);
+	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(stored_row)), text = H5Tcopy(H5T_C_S1);
 	bool  good = t >= 0 && text >= 0 && H5Tset_cset(text, H5T_CSET_UTF8) >= 0;
 
 	for (size_t i = 0; good && i < sizeof field / sizeof *field; i++)

@@ -113,12 +113,12 @@ bool vn_dims_fit(vn_dims *d, const vn_shape *shape, vn_dims_size *size, void *co
 }
 
 /* One axis of the result: its atoms, with adjacent ones joined when one stride covers both. */
-typedef struct joined {
+typedef struct joined_axis {
 	int     n;
 	int64_t size[VN_MOST_ATOMS], stride[VN_MOST_ATOMS];
-} joined;
+} joined_axis;
 
-static void join_axis(joined *j, int64_t size, int64_t stride)
+static void join_axis(joined_axis *j, int64_t size, int64_t stride)
 {
 	if (size == 1)
 		return;
@@ -133,8 +133,8 @@ static void join_axis(joined *j, int64_t size, int64_t stride)
 
 vn_piece *vn_dims_pieces(const vn_dims *from, vn_dims *to, int base, int entry, vn_shape *shape, int *n)
 {
-	joined  axis[VN_MAX_RANK] = { 0 };
-	int64_t boxes = 1;
+	joined_axis axis[VN_MAX_RANK] = { 0 };
+	int64_t     boxes = 1;
 
 	*n = 0;
 	if (to->rank > VN_MAX_RANK)
@@ -164,8 +164,8 @@ vn_piece *vn_dims_pieces(const vn_dims *from, vn_dims *to, int base, int entry, 
 		p->base = base;
 		p->entry = entry;
 		for (int k = to->rank - 1; k >= 0; k--) {
-			const joined *j = &axis[k];
-			int64_t       inner = j->n ? j->size[j->n - 1] : shape->dim[k];
+			const joined_axis *j = &axis[k];
+			int64_t            inner = j->n ? j->size[j->n - 1] : shape->dim[k];
 			p->size[k] = inner;
 			p->stride[k] = j->n ? j->stride[j->n - 1] : 1;
 			for (int i = j->n - 2; i >= 0; i--) {

@@ -41,19 +41,19 @@ static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, 
 
 /* The parts of the cut axis on one rank. Each of several parts is joined with the same part of
  * the other ranks. */
-typedef struct parts {
+typedef struct rank_parts {
 	int     n;
 	int64_t size[3]; /* on one rank */
-} parts;
+} rank_parts;
 
-static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *axis, int64_t length, parts *p)
+static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *axis, int64_t length, rank_parts *p)
 {
 	static const char *const fused[2][3] = { { "q_proj", "k_proj", "v_proj" }, { "gdn_q", "gdn_k", "gdn_v" } };
 	const int                which = strcmp(axis, "qkv") == 0 ? 0 : strcmp(axis, "lin_mix") == 0 ? 1 : -1;
 	char                     name[VN_NAME_MAX];
 	int64_t                  total = 0;
 
-	*p = (parts) { 1, { length } };
+	*p = (rank_parts) { 1, { length } };
 	if (which < 0)
 		return VN_OK;
 	p->n = 3;
@@ -97,7 +97,7 @@ static vn_status concatenate_parts(vn_ranks_job *j, int i, const int *entry, int
 	const vn_entry *e = vn_recording_entry(j->rank[0], i);
 	vn_entry        made = *e;
 	vn_piece        piece[3 * VN_MOST_JOINED];
-	parts           p;
+	rank_parts      p;
 	int             n = 0;
 	int64_t         at = 0;
 	vn_status       st = parts_of(j, e, word, e->shape.dim[axis], &p);

@@ -65,7 +65,7 @@ static void judge_all(vn_comparison *c)
 
 static vn_status sum_up(vn_comparison *c, vn_error *err)
 {
-	vn_demand_not_run(c);
+	vn_judge_demand_not_run(c);
 	count_statuses(c);
 	vn_warn_unused_rules(c);
 	/* Fails the comparison when every checkpoint is missing by permission: at least one must
@@ -133,7 +133,7 @@ static void begin_result(vn_comparison *c)
 static vn_status floor_of(vn_comparison *c, vn_error *err)
 {
 	vn_status st = c->opened.floor             ? vn_floor_of_file(c, err)
-	               : c->request.options->model ? vn_floor_run(c, err)
+	               : c->request.options->model ? vn_replay_floor_run(c, err)
 	                                           : VN_OK;
 	vn_error  why = { "" };
 	vn_status damaged = c->opened.floor && !vn_status_ends_job(st) ? vn_digests_check(c, 3, &why) : VN_OK;
@@ -179,12 +179,12 @@ static vn_status match_checkpoints(vn_comparison *c, vn_error *err)
 	                      &c->result.notes, &c->result.refusals, err)) ||
 	    (st = check_inputs(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) ||
 	    (st = vn_match(c, err)) || (st = vn_judge_left_out(c, err)) || (st = vn_match_names(c, err)) ||
-	    (st = vn_count_neither(c, err)))
+	    (st = vn_match_count_neither(c, err)))
 		return st;
 	vn_note_few_tokens(c);
 	if (vn_trusts(c))
 		vn_trust_digests(c);
-	c->result.hidden = vn_count_hidden(c);
+	c->result.hidden = vn_judge_count_hidden(c);
 	return VN_OK;
 }
 

@@ -254,7 +254,7 @@ typedef struct vn_request {
 /* The inputs: both sides, and the model, floor and plan that belong to them. */
 typedef struct vn_opened {
 	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
-	vn_model      *model;              /* from options->model; NULL. Set by vn_floor_run */
+	vn_model      *model;              /* from options->model; NULL. Set by vn_replay_floor_run */
 	/* the reference's, else the candidate's, else NULL. Set by vn_compare */
 	const vn_plan *plan;
 	/* precision of the candidate (with a model), or of --floor. Set by the floor */

@@ -76,7 +76,7 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
 	const int64_t past = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step)->position;
-	vn_hypothesis h = { .finding = VN_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
+	vn_hypothesis h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
 	vn_status     st = VN_OK;
 
 	/* The checkpoint must be a row of the table, alone or added to something. */
@@ -91,7 +91,7 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 	h.change.rows = later.change.rows = (int)by;
 	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
 		return st;
-	later.finding = VN_TABLE_OFFSET_LATER;
+	later.finding = VN_FINDING_TABLE_OFFSET_LATER;
 	later.change.later = true;
 	return vn_try(t, &later, err);
 }
@@ -106,8 +106,8 @@ static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_err
 
 	if (!s || s->position == 0 || (s->tokens > 1 && s->tokens > s->position))
 		return VN_OK;
-	h.finding = VN_STATE_LOST;
-	vn_constant_put(&h, "restart", s->tokens == 1 ? 1 : (double)s->position);
+	h.finding = VN_FINDING_STATE_LOST;
+	vn_hypothesis_constant_put(&h, "restart", s->tokens == 1 ? 1 : (double)s->position);
 	h.change.later = true;
 	return vn_try(t, &h, err);
 }
@@ -126,14 +126,14 @@ static const struct estimator_row {
 } table[] = {
 	{ OF(ROPE), .read_alone = vn_estimate_rope },
 	{ OF(ROPE), .read_alone = vn_estimate_stretch_of_one, .beside = true },
-	{ OF(ROPE), VN_THETA, .among = { 10, 1e9, 73, true } },
+	{ OF(ROPE), VN_FINDING_THETA, .among = { 10, 1e9, 73, true } },
 	{ OF(POSITIONS), .read_alone = estimate_positions },
-	{ NORMS, VN_EPS, { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },
+	{ NORMS, VN_FINDING_EPS, { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },
 	/* eps outside the root: for rows of similar size it equals another eps under the root */
-	{ NORMS, VN_EPS_OUTSIDE, { 1e-13, 10, 17, false }, .beside = true },
+	{ NORMS, VN_FINDING_EPS_OUTSIDE, { 1e-13, 10, 17, false }, .beside = true },
 	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
-	{ OF(ATTENTION), VN_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
-	{ OF(DELTA_RULE), VN_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },
+	{ OF(ATTENTION), VN_FINDING_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
+	{ OF(DELTA_RULE), VN_FINDING_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },
 	{ OF(DELTA_RULE), .read_alone = lost_state },
 };
 
@@ -153,12 +153,12 @@ static vn_status fit_row(vn_explain_trial *t, const struct estimator_row *r, con
 		in.low = own / in.high;
 		in.high = own * in.high;
 	}
-	if (r->finding == VN_EPS_OUTSIDE)
-		vn_constant_put(&h, "eps_outside", 1);
+	if (r->finding == VN_FINDING_EPS_OUTSIDE)
+		vn_hypothesis_constant_put(&h, "eps_outside", 1);
 	const vn_status st = vn_fit_constant(t, &h, vn_finding_constant(r->finding), in, err);
-	if (st || !r->times_own || vn_answered(t))
+	if (st || !r->times_own || vn_trial_answered(t))
 		return st;
-	vn_number_put(&h, 0); /* no range of logarithms contains 0 */
+	vn_hypothesis_number_put(&h, 0); /* no range of logarithms contains 0 */
 	return vn_try(t, &h, err);
 }
 
@@ -173,7 +173,7 @@ static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool amo
 		const struct estimator_row *r = &table[i];
 		const vn_range              in = among ? r->among : r->alone;
 		const estimator             read = among ? r->read_among : r->read_alone;
-		if (!(r->ops >> op & 1) || (vn_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
+		if (!(r->ops >> op & 1) || (vn_trial_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
 			continue;
 		st = read ? read(t, at, err) : in.steps ? fit_row(t, r, at, in, err) : VN_OK;
 	}
@@ -235,7 +235,7 @@ static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 	const int n = first_of_kinds(t, layer, node);
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
+	for (int i = 0; !st && i < n && !vn_trial_answered(t); i++) {
 		vn_hypothesis h = { .node = node[i],
 			                .change = { .kind = VN_BY_CONSTANTS,
 			                            .constants.places = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
@@ -256,7 +256,7 @@ static vn_status fit_each_alone(vn_explain_trial *t, vn_error *err)
 
 	for (int i = 0; i < n; i++)
 		of[p->node[span[i]].op]++;
-	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
+	for (int i = 0; !st && i < n && !vn_trial_answered(t); i++) {
 		const vn_op op = p->node[span[i]].op;
 		if (is_shared(op) && of[op] <= TRIED_ALONE && (i >= ALONE || (op == VN_OP_ROPE && i)))
 			st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, true, err);
@@ -277,9 +277,10 @@ static vn_status fit_together(vn_explain_trial *t, vn_error *err)
 		high = layer > high ? layer : high;
 	}
 	st = fit_each_kind(t, -1, err);
-	for (int layer = low; !st && high > low && high - low < TRIED_ALONE && layer <= high && !vn_answered(t); layer++)
+	for (int layer = low; !st && high > low && high - low < TRIED_ALONE && layer <= high && !vn_trial_answered(t);
+	     layer++)
 		st = fit_each_kind(t, layer, err);
-	return st || vn_answered(t) ? st : fit_each_alone(t, err);
+	return st || vn_trial_answered(t) ? st : fit_each_alone(t, err);
 }
 
 vn_status vn_estimate(vn_explain_trial *t, vn_error *err)
@@ -289,5 +290,5 @@ vn_status vn_estimate(vn_explain_trial *t, vn_error *err)
 
 	for (int i = 0; !st && i < n && i < ALONE; i++)
 		st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, false, err);
-	return st || vn_answered(t) || n < 2 || t->brief ? st : fit_together(t, err);
+	return st || vn_trial_answered(t) || n < 2 || t->brief ? st : fit_together(t, err);
 }

@@ -48,7 +48,7 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 	const vn_plan *p = t->site->plan;
 	const int      node = p->value[t->site->target].node;
 	const vn_node *n = &p->node[node];
-	vn_hypothesis  h = { .finding = VN_SQUARES_OVERFLOW, .node = node, .change.kind = VN_BY_RESULT };
+	vn_hypothesis  h = { .finding = VN_FINDING_SQUARES_OVERFLOW, .node = node, .change.kind = VN_BY_RESULT };
 	vn_made        made = { 0 };
 	vn_tensor      in;
 	vn_status      st;
@@ -62,8 +62,8 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 	if (C <= 0 || numbers % C || numbers / t->site->cand.shape.dim[0] * t->site->tokens != vn_shape_count(&in.shape))
 		return VN_OK;
 	if (!(st = vn_made_room(t, &made, err)) && make_rows(t, n, &in, C, &made) &&
-	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_fits(t, &h))
-		vn_keep(t->x, &h);
+	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_trial_fits(t, &h))
+		vn_trial_keep(t->x, &h);
 	vn_made_finish(&made);
 	return st;
 }
@@ -87,7 +87,7 @@ static bool has_format(const vn_tensor *x, vn_rounding_format format)
  * that leaves fewer numbers off. */
 static vn_status try_format(vn_explain_trial *t, vn_rounding_format format, double *y, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_NARROW,
+	vn_hypothesis h = { .finding = VN_FINDING_NARROW,
 		                .node = t->site->plan->value[t->site->target].node,
 		                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
 		                .change = { .kind = VN_BY_NARROW } };
@@ -123,7 +123,7 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);
 	if (!y)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)vn_shape_count(&cand->shape));
-	for (int i = 0; !st && i < n && !vn_answered(t); i++)
+	for (int i = 0; !st && i < n && !vn_trial_answered(t); i++)
 		if (has_format(cand, formats[i]))
 			st = try_format(t, formats[i], y, err);
 	free(y);
@@ -150,14 +150,14 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *cand = &t->site->cand;
 	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / TESTED, n = (all + stride - 1) / stride;
-	vn_hypothesis    h = { .finding = VN_OTHER_ACTIVATION,
+	vn_hypothesis    h = { .finding = VN_FINDING_OTHER_ACTIVATION,
 		                   .node = t->site->plan->value[t->site->target].node,
 		                   .change.kind = VN_BY_ACTIVATION };
 	double           least = (double)INFINITY;
 	vn_error         none = { "" };
 	vn_status        st = VN_OK;
 
-	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_is_activation(t))
+	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_activation_is_known(t))
 		return VN_OK;
 	double *y = malloc((size_t)n * sizeof *y + 1);
 	if (!y)

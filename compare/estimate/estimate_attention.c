@@ -71,8 +71,8 @@ static vn_hypothesis with_both_numbers(const vn_hypothesis *of, const sinks *s, 
 {
 	vn_hypothesis h = *of;
 
-	vn_constant_put(&h, width_last ? "sinks" : "window", (double)(width_last ? s->keys : s->width));
-	vn_constant_put(&h, width_last ? "window" : "sinks", (double)(width_last ? s->width : s->keys));
+	vn_hypothesis_constant_put(&h, width_last ? "sinks" : "window", (double)(width_last ? s->keys : s->width));
+	vn_hypothesis_constant_put(&h, width_last ? "window" : "sinks", (double)(width_last ? s->width : s->keys));
 	return h;
 }
 
@@ -83,7 +83,7 @@ static vn_status improve_sinks(vn_explain_trial *t, const vn_hypothesis *of, sin
 	vn_hypothesis h = with_both_numbers(of, s, width);
 	int64_t       best;
 	double        error;
-	vn_status     st = high < low ? VN_OK : vn_best_whole(t, &h, low, high, &best, &error, err);
+	vn_status     st = high < low ? VN_OK : vn_trial_best_whole(t, &h, low, high, &best, &error, err);
 
 	if (st || high < low || !(error < s->error))
 		return st;
@@ -111,7 +111,7 @@ static vn_status begin_search(vn_explain_trial *t, const vn_hypothesis *of, int6
 
 static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, vn_error *err)
 {
-	const double  plain = vn_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
+	const double  plain = vn_trial_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
 	const int64_t tokens = t->site->tokens;
 	double        before = (double)INFINITY;
 	sinks         s;
@@ -134,11 +134,11 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) ||
 	    !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
 		return st;
-	if ((st = vn_as_good(t, &h, s.width, 1, tokens, &h.first, &h.last, err)) ||
-	    (st = vn_as_good(t, &other, s.keys, 0, MOST, &h.first_also, &h.last_also, err)))
+	if ((st = vn_trial_as_good(t, &h, s.width, 1, tokens, &h.first, &h.last, err)) ||
+	    (st = vn_trial_as_good(t, &other, s.keys, 0, MOST, &h.first_also, &h.last_also, err)))
 		return st;
-	h.finding = VN_WINDOW_AND_SINKS;
-	vn_keep(t->x, &h);
+	h.finding = VN_FINDING_WINDOW_AND_SINKS;
+	vn_trial_keep(t->x, &h);
 	return VN_OK;
 }
 
@@ -160,14 +160,14 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 	first += t->site->first;
 	/* With a narrower window the first tokens affected may still come out right, because they
 	 * give little weight to what they lost. */
-	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_answered(t); narrower++) {
+	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_trial_answered(t); narrower++) {
 		vn_hypothesis one = *at;
 		const int64_t low = narrower ? 1 : own + 1, high = !narrower             ? t->site->tokens
 		                                                   : own && first >= own ? own - 1
 		                                                                         : first;
-		one.finding = VN_WINDOW;
-		vn_constant_put(&one, "window", (double)low);
-		if (high >= low && !(st = vn_best_whole(t, &one, low, high, &best, &error, err)) && isfinite(error))
+		one.finding = VN_FINDING_WINDOW;
+		vn_hypothesis_constant_put(&one, "window", (double)low);
+		if (high >= low && !(st = vn_trial_best_whole(t, &one, low, high, &best, &error, err)) && isfinite(error))
 			st = vn_fit_whole(t, &one, best, low, high, err);
 	}
 	return st ? st : fit_sinks(t, at, first, err);
@@ -240,38 +240,38 @@ static const struct {
 	vn_finding     finding;
 	vn_attend_edit edit;
 } edits[] = {
-	{ VN_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
-	{ VN_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO } },
-	{ VN_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE } },
-	{ VN_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE } },
-	{ VN_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
-	{ VN_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
-	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
-	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
-	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
-	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
-	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } },
-	{ VN_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16, .probs = VN_FORMAT_BF16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_F16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_BF16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_F16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_BF16 } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_F16) } },
-	{ VN_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_BF16) } },
-	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
-	{ VN_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
-	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
-	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_AWAY } },
-	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_CUT } },
-	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_F16 } },
-	{ VN_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_BF16 } },
-	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_BF16 } },
-	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
-	{ VN_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
+	{ VN_FINDING_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
+	{ VN_FINDING_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO } },
+	{ VN_FINDING_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE } },
+	{ VN_FINDING_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE } },
+	{ VN_FINDING_SOFTMAX_SINK, { .kind = VN_ATTEND_SINK } }, /* softmax_one: one is added to the sum of exponentials */
+	{ VN_FINDING_SUM_PLUS, { .kind = VN_ATTEND_SUM_PLUS, .number = 1 } },
+	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 10 } },
+	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 15 } },
+	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 20 } },
+	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 30 } },
+	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 50 } },
+	{ VN_FINDING_SCORE_CAP, { .kind = VN_ATTEND_CAP, .number = 100 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16, .probs = VN_FORMAT_BF16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_F16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .exps = VN_FORMAT_BF16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_F16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_BF16 } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_F16) } },
+	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_BF16) } },
+	{ VN_FINDING_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
+	{ VN_FINDING_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
+	{ VN_FINDING_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
+	{ VN_FINDING_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_AWAY } },
+	{ VN_FINDING_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32_CUT } },
+	{ VN_FINDING_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_F16 } },
+	{ VN_FINDING_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_BF16 } },
+	{ VN_FINDING_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_BF16 } },
+	{ VN_FINDING_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
+	{ VN_FINDING_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
 };
 enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 3 };
 
@@ -297,7 +297,7 @@ static vn_status find_best(tested_attention *x, int call, int *best, double *lea
 	*least = (double)INFINITY;
 	for (int i = 0; i < N_EDITS; i++) {
 		if ((i == PADDING && !x->a.padding) || (is_of_calls(i) && !call) ||
-		    (edits[i].finding == VN_CACHE_ROUNDED && !later))
+		    (edits[i].finding == VN_FINDING_CACHE_ROUNDED && !later))
 			continue;
 		const vn_attend_edit edit = edit_for(i, call);
 		const vn_status      st = vn_attend_prepare(&x->a, &edit, err);
@@ -326,7 +326,7 @@ static vn_status try_best(tested_attention *x, vn_error *err)
 		                .node = x->t->site->plan->value[x->t->site->target].node,
 		                .change = { .kind = VN_BY_ATTEND,
 		                            .attend = edit_for(best, call),
-		                            .later = edits[best].finding == VN_CACHE_ROUNDED } };
+		                            .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
 	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
 }
 
@@ -345,9 +345,11 @@ vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
 		vn_attend_kind kind;
 		bool           later;
 	} ways[] = {
-		{ VN_LARGEST_ALONE, VN_ATTEND_LARGEST, false },      { VN_FIRST_KEY_ALONE, VN_ATTEND_FIRST_KEY, false },
-		{ VN_CALLS_ALONE, VN_ATTEND_ONE_OWN, true },         { VN_MASK_FROM_CALL, VN_ATTEND_ONE_FIRST, true },
-		{ VN_NOTHING_APPENDED, VN_ATTEND_ONE_PROMPT, true },
+		{ VN_FINDING_LARGEST_ALONE, VN_ATTEND_LARGEST, false },
+		{ VN_FINDING_FIRST_KEY_ALONE, VN_ATTEND_FIRST_KEY, false },
+		{ VN_FINDING_CALLS_ALONE, VN_ATTEND_ONE_OWN, true },
+		{ VN_FINDING_MASK_FROM_CALL, VN_ATTEND_ONE_FIRST, true },
+		{ VN_FINDING_NOTHING_APPENDED, VN_ATTEND_ONE_PROMPT, true },
 	};
 	const int node = t->site->plan->value[t->site->target].node;
 	vn_status st = VN_OK;
@@ -358,10 +360,10 @@ vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
 			                .change = { .kind = VN_BY_ATTEND, .attend.kind = ways[i].kind, .later = ways[i].later } };
 		st = vn_try(t, &h, err);
 	}
-	if (!st && vn_answered(t) && t->x->by[0].change.kind == VN_BY_ATTEND &&
+	if (!st && vn_trial_answered(t) && t->x->by[0].change.kind == VN_BY_ATTEND &&
 	    t->x->by[0].change.attend.kind == VN_ATTEND_ONE_OWN) {
-		vn_hypothesis window = { .finding = VN_WINDOW, .node = node };
-		vn_constant_put(&window, "window", 1);
+		vn_hypothesis window = { .finding = VN_FINDING_WINDOW, .node = node };
+		vn_hypothesis_constant_put(&window, "window", 1);
 		st = vn_try(t, &window, err);
 	}
 	return st;

@@ -102,12 +102,12 @@ static bool tells_apart(keys *x, slot_content as)
 
 static vn_status try_held(keys *x, slot_content as, vn_error *err)
 {
-	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_BLOCKS_EXCHANGED : VN_SLOTS_MOVED,
+	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_FINDING_BLOCKS_EXCHANGED : VN_FINDING_SLOTS_MOVED,
 		                .node = x->node };
 
-	vn_constant_put(&h, "cache_form", as.form);
-	vn_constant_put(&h, "cache_of", as.of);
-	vn_constant_put(&h, "cache_block", as.by);
+	vn_hypothesis_constant_put(&h, "cache_form", as.form);
+	vn_hypothesis_constant_put(&h, "cache_of", as.of);
+	vn_hypothesis_constant_put(&h, "cache_block", as.by);
 	return vn_try(x->t, &h, err);
 }
 
@@ -120,7 +120,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 		for (int form = 0; form < 3; form++)
 			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
 				const slot_content as = { forms[form], of, by };
-				if (!vn_answered(x->t) && tells_apart(x, as))
+				if (!vn_trial_answered(x->t) && tells_apart(x, as))
 					st = try_held(x, as, err);
 			}
 	return st;
@@ -194,7 +194,7 @@ static vn_status fit_table(const keys *of, vn_error *err)
 
 	if (of->t->site->first || of->t->site->cand.shape.dim[0] != of->S || of->n->c.attention.window)
 		return VN_OK;
-	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_answered(of->t); B /= 2) { /* as few blocks as will do */
+	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_trial_answered(of->t); B /= 2) { /* as few blocks as will do */
 		keys           x = { .t = of->t, .n = of->n, .node = of->node };
 		vn_block_table b = { .block = B, .n = (int)((of->S + B - 1) / B) };
 		if (b.n < 2 || b.n > VN_BLOCKS_MOST)
@@ -203,12 +203,12 @@ static vn_status fit_table(const keys *of, vn_error *err)
 		for (int i = 0; i < b.n; i++)
 			x.row[i] = (i + 1) * (int64_t)B < of->S ? (i + 1) * (int64_t)B - 1 : of->S - 1;
 		st = read_keys(&x, err);
-		for (b.of = 0; !st && b.of < 3 && !vn_answered(of->t); b.of++) {
+		for (b.of = 0; !st && b.of < 3 && !vn_trial_answered(of->t); b.of++) {
 			for (int64_t j = 0; j < x.S; j++)
 				x.slot[j] = x.slot[x.S + j] = j;
 			if (read_table(&x, &b, &moved))
 				st = vn_try(of->t,
-				            &(vn_hypothesis) { .finding = VN_BLOCKS_REORDERED,
+				            &(vn_hypothesis) { .finding = VN_FINDING_BLOCKS_REORDERED,
 				                               .node = of->node,
 				                               .change = { .kind = VN_BY_BLOCKS, .blocks = b } },
 				            err);
@@ -248,8 +248,8 @@ static vn_status fit_padding(keys *x, vn_error *err)
 	const double n = gu / gg;
 	if (!(left <= CACHE_LEAVES * x->error) || !(n >= 0.5 && n < PADDING))
 		return VN_OK;
-	vn_hypothesis h = { .finding = VN_KEYS_OF_PADDING, .node = x->node };
-	vn_constant_put(&h, "padding", 0);
+	vn_hypothesis h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
+	vn_hypothesis_constant_put(&h, "padding", 0);
 	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
 }
 
@@ -294,8 +294,8 @@ static vn_status read_keys(keys *x, vn_error *err)
 	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const size_t some = (size_t)(x->R * x->H * K) * sizeof(double) + 1;
-	x->k = vn_doubles_of(&k, 0, x->S * G * K);
-	x->v = vn_doubles_of(&v, 0, x->S * G * K);
+	x->k = vn_trial_doubles_of(&k, 0, x->S * G * K);
+	x->v = vn_trial_doubles_of(&v, 0, x->S * G * K);
 	x->q = malloc(some);
 	x->is = malloc(some);
 	x->own = malloc(some);
@@ -329,10 +329,10 @@ static vn_status fit_not_cached(vn_explain_trial *t, int node, vn_error *err)
 
 	for (int of = 1; of <= 2; of++)
 		for (int form = 0; !st && form < 2; form++) {
-			vn_hypothesis h = { .finding = VN_NEW_NOT_CACHED, .node = node, .change.later = true };
-			vn_constant_put(&h, "cache_block", 1);
-			vn_constant_put(&h, "cache_of", of);
-			vn_constant_put(&h, "cache_form", forms[form]);
+			vn_hypothesis h = { .finding = VN_FINDING_NEW_NOT_CACHED, .node = node, .change.later = true };
+			vn_hypothesis_constant_put(&h, "cache_block", 1);
+			vn_hypothesis_constant_put(&h, "cache_of", of);
+			vn_hypothesis_constant_put(&h, "cache_form", forms[form]);
 			st = vn_try(t, &h, err);
 		}
 	return st;
@@ -359,7 +359,7 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
 			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };
 			st = vn_try(t,
-			            &(vn_hypothesis) { .finding = VN_NEW_SLOTS_MOVED,
+			            &(vn_hypothesis) { .finding = VN_FINDING_NEW_SLOTS_MOVED,
 			                               .node = node,
 			                               .change = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } },
 			            err);
@@ -385,9 +385,9 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	st = read_keys(&x, err);
 	if (!st)
 		st = fit_slots(&x, err);
-	if (!st && !vn_answered(t))
+	if (!st && !vn_trial_answered(t))
 		st = fit_padding(&x, err);
-	if (!st && !vn_answered(t))
+	if (!st && !vn_trial_answered(t))
 		st = fit_table(&x, err);
 	end_keys(&x);
 	return st;

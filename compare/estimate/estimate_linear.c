@@ -34,7 +34,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 	const double more = eb / bb;
 	if (!(ee - more * eb <= NUMBER_LEAVES * ee))
 		return VN_OK;
-	vn_hypothesis h = vn_tested_product_with(p, VN_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
+	vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
 	return vn_fit_digits(p->t, &h, 1 + more, err);
 }
 
@@ -63,7 +63,7 @@ static bool solve_missing(const vn_tested_product *p, int n, double missing[RANK
 					a[i * k + j] += part[i] * part[j];
 			}
 		}
-	return vn_solve(a, missing, k);
+	return vn_estimate_solve(a, missing, k);
 }
 
 /* ---- inputs that are not in the sum ---------------------------------------------------------- */
@@ -104,14 +104,14 @@ static vn_status fit_tail(vn_tested_product *p, vn_error *err)
 	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_tested_product_may_have(p, VN_MISTAKE_P15)) {
 		const int         n = (int)(p->N / best);
 		const vn_rank_sum all_but_last = { n, (1u << (n - 1)) - 1, false };
-		vn_hypothesis     rank = vn_tested_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15,
+		vn_hypothesis     rank = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15,
 		                                                vn_rank_sum_number(&all_but_last));
 		rank.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		const vn_status st = vn_try(p->t, &rank, err);
 		if (st)
 			return st;
 	}
-	vn_hypothesis h = { .finding = VN_INPUTS_MISSING,
+	vn_hypothesis h = { .finding = VN_FINDING_INPUTS_MISSING,
 		                .node = p->node,
 		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = (int)best } } };
 	return vn_try(p->t, &h, err);
@@ -121,20 +121,21 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= RANKS && vn_tested_product_may_have(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
+	for (int n = 2; !st && n <= RANKS && vn_tested_product_may_have(p, VN_MISTAKE_P15) && !vn_trial_answered(p->t);
+	     n++) {
 		double      gone[RANKS + 1];
 		vn_rank_sum sum = { .ranks = n };
 		int         there = 0;
 		bool        clear = p->N % n == 0 && n < p->R * p->C && solve_missing(p, n, gone);
 		for (int i = 0; clear && i <= n; i++) {
-			clear = vn_is_whole(gone[i]);
+			clear = vn_estimate_is_whole(gone[i]);
 			there += i < n && gone[i] < 0.5;
 			sum.present |= i < n && gone[i] < 0.5 ? (uint64_t)1 << i : 0;
 		}
 		if (!clear || !there || there == n)
 			continue;
 		sum.no_bias = gone[n] > 0.5;
-		vn_hypothesis h = vn_tested_product_with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
+		vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
 		h.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		st = vn_try(p->t, &h, err);
 	}
@@ -169,7 +170,7 @@ static vn_status fit_shards(vn_tested_product *p, vn_error *err)
 	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
 	if (ranks < 2 || ranks > RANKS || p->M % ranks)
 		return VN_OK;
-	vn_hypothesis h = vn_tested_product_with(p, VN_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17,
+	vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17,
 	                                         (double)ranks);
 	return vn_try(p->t, &h, err);
 }
@@ -201,7 +202,7 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 			}
 		if (p->M % n || !(dd <= NUMBER_LEAVES * ee))
 			continue;
-		vn_hypothesis h = vn_tested_product_with(p, VN_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
+		vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
 		return vn_try(p->t, &h, err);
 	}
 	return VN_OK;
@@ -253,7 +254,7 @@ static void *in_order(const vn_tested_product *p, const vn_tensor *z, int n, con
 
 static vn_status try_rows(vn_tested_product *p, int n, const int *from, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_ROWS_REORDERED,
+	vn_hypothesis h = { .finding = VN_FINDING_ROWS_REORDERED,
 		                .node = p->node,
 		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_ROWS, .n = n } } };
 
@@ -264,7 +265,7 @@ static vn_status try_rows(vn_tested_product *p, int n, const int *from, vn_error
 static vn_status try_order(vn_tested_product *p, int n, const int *from, vn_error *err)
 {
 	vn_tensor     own = *p->own, fine = *p->fine;
-	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED,
+	vn_hypothesis h = { .finding = VN_FINDING_SHARDS_REORDERED,
 		                .node = p->node,
 		                .change = { .kind = VN_BY_RESULT, .result.n = n } };
 	void         *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
@@ -290,7 +291,7 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 		for (int64_t m = 0; m < p->M; m++)
 			ee += vn_tested_product_error(p, vn_tested_product_row(p, r), m) *
 			      vn_tested_product_error(p, vn_tested_product_row(p, r), m);
-	for (int n = 2; !st && n <= most && vn_tested_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t);
+	for (int n = 2; !st && n <= most && vn_tested_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_trial_answered(p->t);
 	     n++) {
 		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
 			int  from[RANKS];
@@ -349,7 +350,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	free(w);
 	if (!(least <= NUMBER_LEAVES * ee))
 		return VN_OK;
-	vn_hypothesis h = vn_tested_product_with(p, VN_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
+	vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
 	return vn_try(p->t, &h, err);
 }
 
@@ -376,7 +377,7 @@ vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 	if (!vn_tested_product_open(&p, plan->value[t->site->target].node))
 		return VN_OK;
 	st = vn_tested_product_read(&p, err);
-	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_answered(t); i++)
+	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_trial_answered(t); i++)
 		st = fits[i](&p, err);
 	free(p.x);
 	free(p.wc);

@@ -111,20 +111,20 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 
 static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_experiment *experiment)
 {
-	vn_constant_put(h, "type", (double)rope->type);
-	vn_constant_put(h, "rotary_dim", rope->rotary_dim);
-	vn_constant_put(h, "pairing", experiment->pairing);
-	vn_constant_put(h, "one_position", experiment->one_position);
-	vn_constant_put(h, "step_offset", experiment->step_offset);
-	vn_constant_put(h, "turn", experiment->angle_factor);
-	vn_constant_put(h, "theta", rope->theta);
-	vn_constant_put(h, "factor", rope->factor);
+	vn_hypothesis_constant_put(h, "type", (double)rope->type);
+	vn_hypothesis_constant_put(h, "rotary_dim", rope->rotary_dim);
+	vn_hypothesis_constant_put(h, "pairing", experiment->pairing);
+	vn_hypothesis_constant_put(h, "one_position", experiment->one_position);
+	vn_hypothesis_constant_put(h, "step_offset", experiment->step_offset);
+	vn_hypothesis_constant_put(h, "turn", experiment->angle_factor);
+	vn_hypothesis_constant_put(h, "theta", rope->theta);
+	vn_hypothesis_constant_put(h, "factor", rope->factor);
 	if (rope->type == VN_ROPE_LLAMA3) {
-		vn_constant_put(h, "low_freq_factor", rope->low_freq_factor);
-		vn_constant_put(h, "high_freq_factor", rope->high_freq_factor);
-		vn_constant_put(h, "original_context", rope->original_context);
+		vn_hypothesis_constant_put(h, "low_freq_factor", rope->low_freq_factor);
+		vn_hypothesis_constant_put(h, "high_freq_factor", rope->high_freq_factor);
+		vn_hypothesis_constant_put(h, "original_context", rope->original_context);
 	}
-	vn_constant_put(h, "offset", experiment->offset);
+	vn_hypothesis_constant_put(h, "offset", experiment->offset);
 }
 
 /* Does the rotation also pair other columns? That is a mistake of its own. */
@@ -264,7 +264,7 @@ static vn_status try_theta(vn_explain_trial *t, int node, const rotation *r, vn_
 	while (!st && !fits && vn_next_round_number(&written, &rope.theta)) {
 		vn_hypothesis h = { 0 };
 		st = try_rope(t, node, &rope, &r->experiment, finding, &h, err);
-		fits = vn_fits(t, &h);
+		fits = vn_trial_fits(t, &h);
 	}
 	return st;
 }
@@ -273,7 +273,8 @@ static vn_status try_theta(vn_explain_trial *t, int node, const rotation *r, vn_
 static vn_status try_scaled(vn_explain_trial *t, int node, const rotation *r, scaled_by what, double x, bool *fits,
                             vn_error *err)
 {
-	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
+	static const vn_finding finding_of[] = { VN_FINDING_THETA, VN_FINDING_ROPE_FACTOR, VN_FINDING_ROPE_CONTEXT,
+		                                     VN_FINDING_ROPE_LOW, VN_FINDING_ROPE_HIGH };
 	vn_rope                 rope = r->rope;
 	vn_hypothesis           h = { 0 };
 	vn_status               st;
@@ -282,7 +283,7 @@ static vn_status try_scaled(vn_explain_trial *t, int node, const rotation *r, sc
 		return VN_OK;
 	set_scaling(&rope, what, x);
 	st = try_rope(t, node, &rope, &r->experiment, finding_of[what], &h, err);
-	*fits = vn_fits(t, &h);
+	*fits = vn_trial_fits(t, &h);
 	return st;
 }
 
@@ -312,22 +313,24 @@ static vn_status fit_theta(vn_explain_trial *t, int node, const rotation *r, con
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
 	vn_rope    plain = r->rope;
-	vn_status  st = scaled ? try_theta(t, node, r, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err)
-	                       : VN_OK;
+	vn_status  st = scaled
+	                    ? try_theta(t, node, r, r->rope, scaled_number(r, lists, BY_THETA, room), VN_FINDING_THETA, err)
+	                    : VN_OK;
 
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
 	/* In 16 bits, a scaling by nearly 1 fits a rotation without scaling. So both are tried; the
 	 * better one is the answer. */
-	return st ? st : try_theta(t, node, r, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
+	return st ? st
+	          : try_theta(t, node, r, plain, plain_theta(r), scaled ? VN_FINDING_THETA_PLAIN : VN_FINDING_THETA, err);
 }
 
 /* Tries positions that are c too high, for all tokens or for those after the first call.
  * unmodified: (pairs). */
 static vn_status fit_offset(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
 {
-	vn_hypothesis      h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
+	vn_hypothesis      h = { .finding = VN_FINDING_OFFSET, .node = node }, later = { .change.later = true };
 	vn_rope_experiment experiment = r->experiment;
 	int                best = 0;
 	double             least = (double)INFINITY;
@@ -351,7 +354,7 @@ static vn_status fit_offset(vn_explain_trial *t, int node, const rotation *r, co
 	    r->first == 0)
 		return st;
 	experiment.step_offset = best;
-	return try_rope(t, node, &r->rope, &experiment, VN_OFFSET_LATER, &later, err);
+	return try_rope(t, node, &r->rope, &experiment, VN_FINDING_OFFSET_LATER, &later, err);
 }
 
 /* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
@@ -377,7 +380,7 @@ static vn_status fit_position(vn_explain_trial *t, int node, const rotation *r, 
 	if (!experiment.offset)
 		return VN_OK;
 	experiment.one_position = 1;
-	return try_rope(t, node, &r->rope, &experiment, VN_ONE_POSITION, &h, err);
+	return try_rope(t, node, &r->rope, &experiment, VN_FINDING_ONE_POSITION, &h, err);
 }
 
 static vn_status fit_stretch(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
@@ -397,12 +400,12 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const rotation *r, c
 	vn_round_numbers written = { .x = by, .fewest = 3, .most = 3, .inverse = true };
 	vn_status        st = VN_OK;
 	double           factor = 0;
-	for (bool more = true; more && !st && !vn_answered(t);) {
+	for (bool more = true; more && !st && !vn_trial_answered(t);) {
 		vn_hypothesis h = { 0 };
 		if (!(more = vn_next_round_number(&written, &factor)))
 			factor = by;
 		experiment.angle_factor = (r->experiment.angle_factor != 0 ? r->experiment.angle_factor : 1) * factor;
-		st = try_rope(t, node, &r->rope, &experiment, VN_STRETCH, &h, err);
+		st = try_rope(t, node, &r->rope, &experiment, VN_FINDING_STRETCH, &h, err);
 	}
 	return st;
 }
@@ -421,7 +424,7 @@ static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
 		rope.rotary_dim = K * part / 8;
 		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
 			continue;
-		st = try_rope(t, node, &rope, &p->node[node].x.rope, VN_ROTARY_WIDTH, &h, err);
+		st = try_rope(t, node, &rope, &p->node[node].x.rope, VN_FINDING_ROTARY_WIDTH, &h, err);
 	}
 	return st;
 }
@@ -447,12 +450,12 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 			continue;
 		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
 			break;
-		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, unmodified, err)) || vn_answered(t)))
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, unmodified, err)) || vn_trial_answered(t)))
 			break;
 		if (!(st = fit_offset(t, node, r, unmodified, err)) && r->tokens >= SEVERAL)
 			st = fit_stretch(t, node, r, unmodified, err);
-		else if (!st && r->tokens == 1 && r->first > 0 && !vn_answered(t))
-			st = try_theta(t, node, r, r->rope, theta_of_one(r, p->list, unmodified, room), VN_THETA, err);
+		else if (!st && r->tokens == 1 && r->first > 0 && !vn_trial_answered(t))
+			st = try_theta(t, node, r, r->rope, theta_of_one(r, p->list, unmodified, room), VN_FINDING_THETA, err);
 	}
 	free(unmodified);
 	free(room);

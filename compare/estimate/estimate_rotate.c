@@ -52,7 +52,7 @@ vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
 	vn_status      st = VN_OK;
 
 	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
-		vn_hypothesis h = { .finding = VN_ROTATED_BY_IDS,
+		vn_hypothesis h = { .finding = VN_FINDING_ROTATED_BY_IDS,
 			                .node = node,
 			                .change = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
 		st = vn_try(t, &h, err);
@@ -68,7 +68,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	const vn_step *step;
 	bool           later;
-	int64_t       *begins = vn_own_calls(t, &later);
+	int64_t       *begins = vn_trial_own_calls(t, &later);
 	const int      off = later                                                                  ? VN_OWN_CALLS
 	                     : vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t)
 	                                                                                            : 0;
@@ -77,14 +77,16 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
 	/* clang-format off */
 	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
-		{ VN_CALLS_FROM_ZERO, { .call = off > 1 || later ? off : 0 } }, { VN_SINE_FOR_COSINE, { .exchanged = true } },
+		{ VN_FINDING_CALLS_FROM_ZERO, { .call = off > 1 || later ? off : 0 } },
+		{ VN_FINDING_SINE_FOR_COSINE, { .exchanged = true } },
+#define ANGLES(...) { VN_FINDING_ANGLES_ROUNDED, { __VA_ARGS__ } }
 #define ROUNDED(format) \
-		{ VN_ANGLES_ROUNDED, { .frequencies = format } }, { VN_ANGLES_ROUNDED, { .positions = format } }, \
-		{ VN_ANGLES_ROUNDED, { .table = format } }, { VN_ANGLES_ROUNDED, { .angles = format } }, \
-		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format } }, \
-		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format, .angles = format } }, \
-		{ VN_ANGLES_ROUNDED, { .positions = format, .frequencies = format, .angles = format, .table = format } }
+		ANGLES(.frequencies = format), ANGLES(.positions = format), ANGLES(.table = format), ANGLES(.angles = format), \
+		ANGLES(.positions = format, .frequencies = format), \
+		ANGLES(.positions = format, .frequencies = format, .angles = format), \
+		ANGLES(.positions = format, .frequencies = format, .angles = format, .table = format)
 		ROUNDED(VN_FORMAT_BF16), ROUNDED(VN_FORMAT_F16),
+#undef ANGLES
 #undef ROUNDED
 	};
 	/* clang-format on */
@@ -249,14 +251,14 @@ static bool maps_all(const tested_numbers *a, const vn_position_map *m)
 
 static vn_status try_map(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, bool *done, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_POSITIONS_OF_SOME,
+	vn_hypothesis h = { .finding = VN_FINDING_POSITIONS_OF_SOME,
 		                .node = t->site->plan->value[t->site->target].node,
 		                .change = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = m } } };
 
 	if (*done || !maps_all(a, &m))
 		return VN_OK;
 	const vn_status st = vn_try(t, &h, err);
-	*done = !st && vn_fits(t, &h);
+	*done = !st && vn_trial_fits(t, &h);
 	return st;
 }
 
@@ -376,12 +378,12 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 		vn_round_numbers written = { .x = by, .most = 3, .inverse = true };
 		while (!st && !done && vn_next_round_number(&written, &factor))
 			for (int later = 1; !st && later >= 0; later--) {
-				vn_hypothesis h = { .finding = VN_STRETCH, .node = at->node, .change.later = later };
+				vn_hypothesis h = { .finding = VN_FINDING_STRETCH, .node = at->node, .change.later = later };
 				if (!(fabs(factor * (double)t->site->first - is) < NEAR_POSITION))
 					continue;
-				vn_constant_put(&h, "turn", (before != 0 ? before : 1) * factor);
+				vn_hypothesis_constant_put(&h, "turn", (before != 0 ? before : 1) * factor);
 				st = vn_try(t, &h, err);
-				done = done || (!st && vn_fits(t, &h));
+				done = done || (!st && vn_trial_fits(t, &h));
 			}
 	}
 	free(r);

@@ -43,7 +43,7 @@ double vn_tested_product_error_sum(const vn_tested_product *p)
 	return ee;
 }
 
-bool vn_solve(double *a, double *b, int n)
+bool vn_estimate_solve(double *a, double *b, int n)
 {
 	for (int i = 0; i < n; i++) {
 		int best = i;
@@ -72,7 +72,7 @@ bool vn_solve(double *a, double *b, int n)
 	return true;
 }
 
-bool vn_is_whole(double x)
+bool vn_estimate_is_whole(double x)
 {
 	return fabs(x - round(x)) < WHOLE && round(x) >= 0 && round(x) <= 1;
 }

@@ -40,8 +40,8 @@ bool          vn_tested_product_may_have(const vn_tested_product *p, vn_mistake 
 
 /* Solves the n equations a x = b, whose x is left in b. Returns false if they do not determine
  * x. */
-bool vn_solve(double *a, double *b, int n);
+bool vn_estimate_solve(double *a, double *b, int n);
 /* Is a coefficient so near to 0 or 1 that a rank is missing, or present? */
-bool vn_is_whole(double x);
+bool vn_estimate_is_whole(double x);
 
 #endif

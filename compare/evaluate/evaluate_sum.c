@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef double (*term)(const vn_token_score *t);
+typedef double (*score_term)(const vn_token_score *t);
 
 static double loss_ref(const vn_token_score *t)
 {
@@ -29,7 +29,7 @@ static double kl_of(const vn_token_score *t)
 }
 
 /* x (n) is room. */
-static vn_mean mean_of(const vn_token_score *t, int64_t n, term f, double *x)
+static vn_mean mean_of(const vn_token_score *t, int64_t n, score_term f, double *x)
 {
 	for (int64_t i = 0; i < n; i++)
 		x[i] = f(&t[i]);

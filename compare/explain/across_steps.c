@@ -55,7 +55,7 @@ static bool one_token(const vn_comparison *c, int point)
  * fitted numbers, not every pair is valid. */
 static bool has_others(const vn_hypothesis *h)
 {
-	return vn_hypothesis_is_fitted(h) && h->last && h->finding != VN_WINDOW_AND_SINKS;
+	return vn_hypothesis_is_fitted(h) && h->last && h->finding != VN_FINDING_WINDOW_AND_SINKS;
 }
 
 static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
@@ -68,7 +68,7 @@ static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict
 	for (int k = 0; !st && k < (has_others(h) ? 3 : 1); k++) {
 		vn_hypothesis with = *h;
 		if (k)
-			vn_number_put(&with, (double)(k == 1 ? h->first : h->last));
+			vn_hypothesis_number_put(&with, (double)(k == 1 ? h->first : h->last));
 		there.n = 0;
 		st = vn_explain_with(t, &with, err);
 		for (int i = 0; i < there.n; i++)
@@ -149,7 +149,7 @@ static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_
  * a range of keys does not prove a window. */
 static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
 {
-	return h->finding == VN_WINDOW_AND_SINKS && one_token(c, x->checkpoint);
+	return h->finding == VN_FINDING_WINDOW_AND_SINKS && one_token(c, x->checkpoint);
 }
 
 /* Does y stay wrong under h? NaN: h cannot be tested there. Calls of the same number of tokens
@@ -240,7 +240,7 @@ static void put_last(point_group *g, int which)
 
 static bool is_one_fault(const vn_hypothesis *h)
 {
-	return h->finding == VN_FAULT && !h->fault[1];
+	return h->finding == VN_FINDING_FAULT && !h->fault[1];
 }
 
 static vn_status examine_step(point_group *g, int which, vn_error *err)
@@ -260,7 +260,7 @@ static bool keep_unrefuted(point_group *g, int which)
 {
 	take_out(g, which);
 	if (g->n_refuted[which])
-		vn_conclude(g->t);
+		vn_trial_conclude(g->t);
 	return g->x[which]->n_fit || !g->n_refuted[which];
 }
 
@@ -307,7 +307,7 @@ static vn_status lend_hypothesis(point_group *g, int which, vn_error *err)
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
-				vn_conclude(g->t);
+				vn_trial_conclude(g->t);
 		}
 	if (x->n_fit)
 		vn_lines_free(&x->error_shape);
@@ -332,7 +332,7 @@ static vn_status share_answer(point_group *g, int which, vn_error *err)
 			continue;
 		g->t->x = x;
 		if (!(st = vn_explain_with(g->t, &y->by[0], err)))
-			vn_conclude(g->t);
+			vn_trial_conclude(g->t);
 		x->fitted = false;
 	}
 	return st;
@@ -384,7 +384,8 @@ static bool has_unexplained(const point_group *g)
 static bool is_window(const point_group *g)
 {
 	for (int i = 0; i < g->n; i++)
-		if (g->x[i]->n_fit && (g->x[i]->by[0].finding == VN_WINDOW || g->x[i]->by[0].finding == VN_WINDOW_AND_SINKS) &&
+		if (g->x[i]->n_fit &&
+		    (g->x[i]->by[0].finding == VN_FINDING_WINDOW || g->x[i]->by[0].finding == VN_FINDING_WINDOW_AND_SINKS) &&
 		    one_token(g->t->c, g->x[i]->checkpoint))
 			return true;
 	return false;

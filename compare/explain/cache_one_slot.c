@@ -131,10 +131,10 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, token_query 
 	if (vn_shape_count(&t->site->cand.shape) != all || vn_shape_count(&in[1].shape) < S * G * K ||
 	    vn_shape_count(&in[0].shape) < S * H * K)
 		return VN_OK;
-	q->q = vn_doubles_of(&in[0], (S - 1) * H * K, H * K);
-	q->k = vn_doubles_of(&in[1], 0, S * G * K);
-	q->v = vn_doubles_of(&in[2], 0, S * G * K);
-	q->is = vn_doubles_of(&t->site->cand, 0, all);
+	q->q = vn_trial_doubles_of(&in[0], (S - 1) * H * K, H * K);
+	q->k = vn_trial_doubles_of(&in[1], 0, S * G * K);
+	q->v = vn_trial_doubles_of(&in[2], 0, S * G * K);
+	q->is = vn_trial_doubles_of(&t->site->cand, 0, all);
 	q->s = calloc((size_t)(H * S) + 1, sizeof *q->s);
 	q->p = calloc((size_t)(H * S) + 1, sizeof *q->p);
 	q->y = calloc((size_t)(H * K) + 1, sizeof *q->y);
@@ -188,7 +188,7 @@ static const double *unmodified_head(const token_query *q, int h)
 }
 
 /* Writes what the step's output, (H,K) or (H,S), would be with another key or value in slot a. of
- * KEY: token c's key, or (VN_CACHE_UNKNOWN) the key that fits best. of VALUE: the value is greater
+ * KEY: token c's key, or (VN_HOLDS_UNKNOWN) the key that fits best. of VALUE: the value is greater
  * by `by` (G,K). in (G): the key heads with the other content; NULL: all. */
 static void make_output(const token_query *q, int of, int64_t a, int64_t c, const double *by, const bool *in,
                         double *to)
@@ -205,13 +205,13 @@ static void make_output(const token_query *q, int of, int64_t a, int64_t c, cons
 			for (int d = 0; d < K; d++)
 				to[h * K + d] = q->y[h * K + d] + p[a] * by[h / group * K + d];
 		} else if (q->output == VN_ATTN_CONTEXT) {
-			with_share(q, h, a, c == VN_CACHE_UNKNOWN ? best_share(q, h, a) : share_of(q, h, a, c), to + h * K);
+			with_share(q, h, a, c == VN_HOLDS_UNKNOWN ? best_share(q, h, a) : share_of(q, h, a, c), to + h * K);
 		} else if (q->output == VN_ATTN_SCORES) {
 			memcpy(to + h * S, q->s + h * S, (size_t)S * sizeof *to);
-			to[h * S + a] = c == VN_CACHE_UNKNOWN ? is[a] : q->s[h * S + c];
+			to[h * S + a] = c == VN_HOLDS_UNKNOWN ? is[a] : q->s[h * S + c];
 		} else {
-			const double w = share_of(q, h, a, c == VN_CACHE_UNKNOWN ? a : c),
-						 share = c == VN_CACHE_UNKNOWN ? is[a] : p[a] + w * (1 - p[a]);
+			const double w = share_of(q, h, a, c == VN_HOLDS_UNKNOWN ? a : c),
+						 share = c == VN_HOLDS_UNKNOWN ? is[a] : p[a] + w * (1 - p[a]);
 			for (int64_t j = 0; j < S; j++)
 				to[h * S + j] = j == a ? share : p[j] * (1 - share) / (1 - p[a]);
 		}
@@ -269,7 +269,7 @@ static bool best_value(const token_query *q, int n, int64_t a, double *by)
 
 /* ---- which slot, and what it holds ----------------------------------------------------------- */
 
-typedef struct cache_slot {
+typedef struct slot_search {
 	int     of;
 	int64_t at, holds;
 	double  left; /* in floors, of the step with the largest error left */
@@ -277,7 +277,7 @@ typedef struct cache_slot {
 	double *by; /* (G,K) */
 	bool    in[VN_HEADS_MOST];
 	bool    some; /* only in the key heads of `in` */
-} cache_slot;
+} slot_search;
 
 /* The largest error left in any step, in floors. Stops at the first step that leaves more than
  * `enough`. */
@@ -294,17 +294,17 @@ static double worst_error(const token_query *q, int n, int of, int64_t a, int64_
 }
 
 /* Finds the slot whose key (or value) is another token's or unknown. by, room: room. */
-static cache_slot find_slot(const token_query *q, int n, int of, double *by, double *room)
+static slot_search find_slot(const token_query *q, int n, int of, double *by, double *room)
 {
-	int64_t    S = q[0].S;
-	cache_slot best = { .of = of, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
+	int64_t     S = q[0].S;
+	slot_search best = { .of = of, .at = -1, .holds = VN_HOLDS_UNKNOWN, .left = (double)INFINITY, .by = by };
 
 	for (int i = 1; i < n; i++)
 		S = q[i].S < S ? q[i].S : S;
 	for (int64_t a = 0; a < S; a++) {
 		if (of == VALUE && !best_value(q, n, a, by))
 			continue;
-		const double left = worst_error(q, n, of, a, VN_CACHE_UNKNOWN, by, NULL,
+		const double left = worst_error(q, n, of, a, VN_HOLDS_UNKNOWN, by, NULL,
 		                                fmax(best.left, APART * VN_LOCAL_LIMIT), room);
 		if (left < best.left) {
 			best.left = left;
@@ -330,10 +330,10 @@ static void value_of(const token_query *q, int64_t a, int64_t c, double *by)
 /* Finds the token whose key or value slot s holds: sets s's `holds`, `left` and `by`. `others`: how
  * many other tokens fit as well. by: (G,K) room. A later token is in the cache only of later
  * steps. */
-static void find_holder(const token_query *q, int n, cache_slot *s, double *by, double *room)
+static void find_holder(const token_query *q, int n, slot_search *s, double *by, double *room)
 {
-	int64_t    S = q[0].S;
-	cache_slot best = *s;
+	int64_t     S = q[0].S;
+	slot_search best = *s;
 
 	best.left = (double)INFINITY;
 	best.others = 0;
@@ -362,10 +362,10 @@ static void find_holder(const token_query *q, int n, cache_slot *s, double *by, 
 
 /* Finds the slot that holds another token's value, where too few queries show the value by itself.
  * by, room: room. */
-static cache_slot find_pair(const token_query *q, int n, double *by, double *room)
+static slot_search find_pair(const token_query *q, int n, double *by, double *room)
 {
-	cache_slot best = { .of = VALUE, .at = -1, .holds = VN_CACHE_UNKNOWN, .left = (double)INFINITY, .by = by };
-	int64_t    S = q[0].S;
+	slot_search best = { .of = VALUE, .at = -1, .holds = VN_HOLDS_UNKNOWN, .left = (double)INFINITY, .by = by };
+	int64_t     S = q[0].S;
 
 	for (int i = 1; i < n; i++)
 		S = q[i].S < S ? q[i].S : S;
@@ -414,15 +414,15 @@ static bool find_heads(const token_query *q, int n, bool *in)
 
 /* Finds what slot s holds in all heads; or only in the wrong heads, if only then it is a token's or
  * if that fits better. */
-static void find_holder_in_heads(const token_query *q, int n, cache_slot *s, double *other, double *room)
+static void find_holder_in_heads(const token_query *q, int n, slot_search *s, double *other, double *room)
 {
 	const int64_t values = (int64_t)key_heads(q) * width_of(q);
-	cache_slot    all = *s, some = *s;
+	slot_search   all = *s, some = *s;
 	double       *unknown = malloc((size_t)values * sizeof *unknown + 1);
 
 	if (unknown)
 		memcpy(unknown, s->by, (size_t)values * sizeof *unknown);
-	if (s->holds == VN_CACHE_UNKNOWN)
+	if (s->holds == VN_HOLDS_UNKNOWN)
 		find_holder(q, n, &all, other, room);
 	some.some = unknown && find_heads(q, n, some.in);
 	if (some.some) {
@@ -431,9 +431,9 @@ static void find_holder_in_heads(const token_query *q, int n, cache_slot *s, dou
 		find_holder(q, n, &some, other, room);
 		/* Content that is no token's may be wrong in the other heads too: a head that hardly reads
 		 * the slot does not show it. */
-		const bool better = some.holds != VN_CACHE_UNKNOWN &&
-		                    (all.holds == VN_CACHE_UNKNOWN ||
-		                     (s->holds == VN_CACHE_UNKNOWN && all.left > VN_EXPLAIN_LEAST &&
+		const bool better = some.holds != VN_HOLDS_UNKNOWN &&
+		                    (all.holds == VN_HOLDS_UNKNOWN ||
+		                     (s->holds == VN_HOLDS_UNKNOWN && all.left > VN_EXPLAIN_LEAST &&
 		                      some.left * VN_EXPLAIN_APART < all.left));
 		if (better)
 			memcpy(by, unknown, (size_t)values * sizeof *by);
@@ -445,9 +445,9 @@ static void find_holder_in_heads(const token_query *q, int n, cache_slot *s, dou
 	free(unknown);
 }
 
-static vn_status try_slot(vn_explain_trial *t, const token_query *q, const cache_slot *s, vn_error *err)
+static vn_status try_slot(vn_explain_trial *t, const token_query *q, const slot_search *s, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_CACHE_ONE_ALONE,
+	vn_hypothesis h = { .finding = VN_FINDING_CACHE_ONE_ALONE,
 		                .node = (int)(q->n - t->site->plan->node),
 		                .change = { .kind = VN_BY_ONE_CACHED,
 		                            .one_cached = { (int)s->at, s->of, (int)s->holds, s->others } } };
@@ -468,7 +468,7 @@ static vn_status try_slot(vn_explain_trial *t, const token_query *q, const cache
 	make_output(q, s->of, s->at, s->holds, s->by, s->some ? s->in : NULL, (double *)made.fine.data);
 	vn_made_round(t, &made);
 	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)))
-		vn_keep_beside_unmodified(t, &h);
+		vn_trial_keep_beside_unmodified(t, &h);
 	vn_made_finish(&made);
 	return st;
 }
@@ -476,12 +476,12 @@ static vn_status try_slot(vn_explain_trial *t, const token_query *q, const cache
 static vn_status try_best(vn_explain_trial *t, const token_query *q, int n, double *room, double *by, double *other,
                           vn_error *err)
 {
-	cache_slot key = find_slot(q, n, KEY, by, room), value = { .left = (double)INFINITY };
-	vn_status  st = VN_OK;
+	slot_search key = find_slot(q, n, KEY, by, room), value = { .left = (double)INFINITY };
+	vn_status   st = VN_OK;
 
 	if (q->output == VN_ATTN_CONTEXT && !((value = find_slot(q, n, VALUE, by, room)).left <= VN_LOCAL_LIMIT))
 		value = find_pair(q, n, by, room);
-	cache_slot  *best = value.left < key.left ? &value : &key;
+	slot_search *best = value.left < key.left ? &value : &key;
 	/* Another slot, or the other of the two, fits as well: these numbers do not tell. */
 	const double second = value.left < key.left ? key.left : value.left;
 	if (best->at < 0 || !(best->left <= VN_LOCAL_LIMIT) || best->others || second <= APART * VN_LOCAL_LIMIT)

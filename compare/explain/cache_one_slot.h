@@ -9,8 +9,8 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* What a slot holds, of a VN_CACHE_ONE_ALONE: the content of no token. */
-enum { VN_CACHE_UNKNOWN = -1 };
+/* What a slot holds, of a VN_FINDING_CACHE_ONE_ALONE: the content of no token. */
+enum { VN_HOLDS_UNKNOWN = -1 };
 
 /* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their
  * explanations. */

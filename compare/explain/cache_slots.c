@@ -115,7 +115,7 @@ static double error_of(const step_of *s, const query_sums *m, int head, const sl
 	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
 	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0,
 				  d = r->held >= 0 ? c + n : 0;             /* in the place of a to b */
-	const bool   keys = n && r->held != VN_CACHE_NO_VALUES; /* other keys are read */
+	const bool   keys = n && r->held != VN_HOLDS_NO_VALUES; /* other keys are read */
 	const double sum = m->e[s->S] - m->e[s->first] + (keys ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] +
 	                   (keys && r->held < 0 ? (double)n * m->zero : 0);
 	double dd = 0;
@@ -123,7 +123,7 @@ static double error_of(const step_of *s, const query_sums *m, int head, const sl
 	for (int i = 0; i < K; i++) {
 		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) +
 		                 m->v[d * K + i] - m->v[c * K + i] +
-		                 (n && r->held == VN_CACHE_NO_KEYS ? m->zero * (m->u[b * K + i] - m->u[a * K + i]) : 0);
+		                 (n && r->held == VN_HOLDS_NO_KEYS ? m->zero * (m->u[b * K + i] - m->u[a * K + i]) : 0);
 		const double e = v / sum - s->cand[head * K + i];
 		dd += e * e;
 	}
@@ -140,7 +140,7 @@ static double scores_error(const step_of *s, const query_sums *m, int head, cons
 	if (r->held == NOT_SEEN)
 		return (double)INFINITY; /* scores of masked keys are set later, by the mask */
 	for (int64_t j = s->first; j < s->S; j++) {
-		const bool   in = j >= r->from && j < end && r->held != VN_CACHE_NO_VALUES;
+		const bool   in = j >= r->from && j < end && r->held != VN_HOLDS_NO_VALUES;
 		const double e = (in ? r->held < 0 ? 0 : m->s[r->held + (j - r->from)] : m->s[j]) - there[j];
 		dd += e * e;
 	}
@@ -157,12 +157,12 @@ static double probs_error(const step_of *s, const query_sums *m, int head, const
 
 	if (r->held == NOT_SEEN && !s->single)
 		return (double)INFINITY;
-	if (r->held == VN_CACHE_NO_VALUES)
+	if (r->held == VN_HOLDS_NO_VALUES)
 		sum += m->e[b] - m->e[a];
 	else
 		sum += r->held >= 0 ? m->e[r->held + (b - r->from)] - m->e[r->held + (a - r->from)] : (double)(b - a) * gone;
 	for (int64_t j = s->first; j < s->S; j++) {
-		const bool    in = j >= a && j < b && r->held != VN_CACHE_NO_VALUES;
+		const bool    in = j >= a && j < b && r->held != VN_HOLDS_NO_VALUES;
 		const int64_t of = in && r->held >= 0 ? r->held + (j - r->from) : j;
 		const double  e = (in && r->held < 0 ? gone : exp(fmin(m->s[of] - m->top, FAR))) / sum - there[j];
 		dd += e * e;
@@ -266,7 +266,7 @@ static vn_status measure_ranges(vn_explain_trial *t, slot_range *r, int n, vn_er
 	    (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const int64_t S = s->position + s->tokens;
-	double       *nq = last_rows(&q, 1, row), *nk = vn_all_doubles_of(&k), *nv = vn_all_doubles_of(&v),
+	double       *nq = last_rows(&q, 1, row), *nk = vn_trial_all_doubles_of(&k), *nv = vn_trial_all_doubles_of(&v),
 		   *nc = output == VN_ATTN_CONTEXT ? last_rows(c, 1, row) : last_rows(c, H, S);
 	step_of one = {
 		node, nq, nc, output, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1
@@ -298,8 +298,8 @@ static slot_range *list_ranges(int64_t S, int *n)
 		const int64_t some = S / size;
 		for (int64_t i = 0; i < some; i++) {
 			r[(*n)++] = (slot_range) { i * size, NOTHING, size, 0 };
-			r[(*n)++] = (slot_range) { i * size, VN_CACHE_NO_VALUES, size, 0 };
-			r[(*n)++] = (slot_range) { i * size, VN_CACHE_NO_KEYS, size, 0 };
+			r[(*n)++] = (slot_range) { i * size, VN_HOLDS_NO_VALUES, size, 0 };
+			r[(*n)++] = (slot_range) { i * size, VN_HOLDS_NO_KEYS, size, 0 };
 		}
 		for (int64_t i = 0; some <= PAIRS / (some + 1) && i < some; i++)
 			for (int64_t k = 0; k < some; k++)
@@ -317,7 +317,7 @@ static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, v
 	const int64_t  window = unmodified->node[unmodified->value[t->site->target].node].c.attention.window;
 	vn_hypothesis  h = { .node = unmodified->value[t->site->target].node };
 
-	vn_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
+	vn_hypothesis_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
 	return vn_hypothesis_plan(t, &h, p, err);
 }
 
@@ -337,9 +337,9 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 	vn_hypothesis  h = {
-		 .finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN
-		            : of->held < 0       ? VN_CACHE_EMPTY
-		                                 : VN_CACHE_OTHER_TOKENS,
+		 .finding = of->held == NOT_SEEN ? VN_FINDING_KEYS_UNSEEN
+		            : of->held < 0       ? VN_FINDING_CACHE_EMPTY
+		                                 : VN_FINDING_CACHE_OTHER_TOKENS,
 		 .node = p->value[t->site->target].node,
 		 .change = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
@@ -362,12 +362,12 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = plan_without(t, S, r.n, &narrow, err)))
 		p = narrow;
-	const int64_t *keys = r.held == VN_CACHE_NO_VALUES ? NULL : token;
-	const int64_t *values = r.held == VN_CACHE_NO_KEYS ? NULL : token;
+	const int64_t *keys = r.held == VN_HOLDS_NO_VALUES ? NULL : token;
+	const int64_t *values = r.held == VN_HOLDS_NO_KEYS ? NULL : token;
 	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &own, err)) &&
 	    !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &fine, err)) &&
 	    !(st = vn_score_numbers(t, &own, &fine, &h, err)))
-		vn_keep_beside_unmodified(t, &h);
+		vn_trial_keep_beside_unmodified(t, &h);
 	vn_plan_destroy(narrow);
 	free(token);
 	vn_tensor_free(&own);

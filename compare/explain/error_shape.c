@@ -43,7 +43,7 @@ static double factor_of(const error_sums *s)
 	return s->rr > 0 ? s->rc / s->rr : 1;
 }
 
-typedef enum shape { COL_SUM, COL_FACTOR, ROW_SUM, ROW_FACTOR, N_SHAPES } shape;
+typedef enum error_form { COL_SUM, COL_FACTOR, ROW_SUM, ROW_FACTOR, N_SHAPES } error_form;
 
 static const char *const says[N_SHAPES] = {
 	"a number added to each channel, the same in every token, as from a bias",
@@ -52,32 +52,32 @@ static const char *const says[N_SHAPES] = {
 	"a factor for each token, the same in every channel, as from the statistics of a norm",
 };
 
-static bool by_column(shape s)
+static bool by_column(error_form s)
 {
 	return s == COL_SUM || s == COL_FACTOR;
 }
 
-static bool by_factor(shape s)
+static bool by_factor(error_form s)
 {
 	return s == COL_FACTOR || s == ROW_FACTOR;
 }
 
 /* The factor or addend of channel or token i. */
-static double number_of(const error_grid *g, shape s, int64_t i)
+static double number_of(const error_grid *g, error_form s, int64_t i)
 {
 	const error_sums *x = by_column(s) ? &g->col[i] : &g->row[i];
 	return by_factor(s) ? factor_of(x) : x->d / (double)(by_column(s) ? g->rows : g->cols);
 }
 
 /* The part of the error that this factor or addend causes. */
-static double error_of(const error_grid *g, shape s, int64_t i)
+static double error_of(const error_grid *g, error_form s, int64_t i)
 {
 	const double x = number_of(g, s, i);
 	return by_factor(s) ? (x - 1) * (x - 1) * (by_column(s) ? &g->col[i] : &g->row[i])->rr
 	                    : x * x * (double)(by_column(s) ? g->rows : g->cols);
 }
 
-static double value_with(const error_grid *g, shape s, int64_t i, int64_t j)
+static double value_with(const error_grid *g, error_form s, int64_t i, int64_t j)
 {
 	const double r = g->r[i * g->cols + j], x = number_of(g, s, by_column(s) ? j : i);
 	return by_factor(s) ? r * x : r + x;
@@ -90,19 +90,19 @@ static int by_index(const void *a, const void *b)
 }
 
 /* Writes a factor as "x -1.5" and an addend as "- 1.5". */
-static const char *sign_of(shape s, double x)
+static const char *sign_of(error_form s, double x)
 {
 	return by_factor(s) ? "x" : x < 0 ? "-" : "+";
 }
 
-static double size_of(shape s, double x)
+static double size_of(error_form s, double x)
 {
 	return by_factor(s) ? x : fabs(x);
 }
 
 /* "channel 8 x 1.15, channel 40 is 0" if a few channels carry nearly all of the error, else
  * "from x 0.98 to x 1.03". */
-static void say_numbers(const error_grid *g, shape s, char *text, size_t room)
+static void say_numbers(const error_grid *g, error_form s, char *text, size_t room)
 {
 	const int64_t n = by_column(s) ? g->cols : g->rows;
 	const char   *of = by_column(s) ? "channel" : "token";
@@ -153,13 +153,13 @@ static void add_best_shape(vn_explain_trial *t, const error_grid *g)
 			whole += d * d;
 			there += c * c;
 			for (int s = 0; s < N_SHAPES; s++)
-				left[s] += (c - value_with(g, (shape)s, i, j)) * (c - value_with(g, (shape)s, i, j));
+				left[s] += (c - value_with(g, (error_form)s, i, j)) * (c - value_with(g, (error_form)s, i, j));
 		}
 	for (int s = 1; s < N_SHAPES; s++)
 		best = left[s] < left[best] ? s : best;
 	if (!(whole > 0 && left[best] <= SHAPE_LEAVES * whole && left[best] <= SHAPE_LEAVES * there))
 		return;
-	say_numbers(g, (shape)best, numbers, sizeof numbers);
+	say_numbers(g, (error_form)best, numbers, sizeof numbers);
 	if (left[best] > ALL * whole)
 		snprintf(rest, sizeof rest, " but %.2g %%", 100 * left[best] / whole);
 	vn_lines_add(&t->x->error_shape, "%s: %s; this explains all%s of the error", says[best], numbers, rest);

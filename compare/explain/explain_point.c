@@ -40,7 +40,7 @@ static void restore_best(vn_explain_trial *t, const kept_findings *k)
 	memcpy(t->x->by, k->by, sizeof k->by);
 	t->x->n = k->n;
 	t->x->fitted = k->fitted;
-	vn_conclude(t);
+	vn_trial_conclude(t);
 }
 
 /* Tries the answers in the heads that are in error, if only some are. */
@@ -55,7 +55,7 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 		return st;
 	t->part = &part;
 	st = vn_catalogue(t, NULL, err);
-	if (!st && !vn_answered(t))
+	if (!st && !vn_trial_answered(t))
 		st = vn_estimate(t, err);
 	t->part = NULL;
 	t->x->n_tried = tried;
@@ -76,7 +76,7 @@ static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 	t->x->fitted = false;
 	if ((st = vn_catalogue(t, NULL, err)))
 		return st;
-	vn_conclude(t);
+	vn_trial_conclude(t);
 	if (!t->x->n_fit)
 		restore_best(t, &before);
 	return VN_OK;
@@ -93,7 +93,7 @@ static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 	remember_best(t->x, &before);
 	if ((st = vn_catalogue_pairs(t, err)))
 		return st;
-	vn_conclude(t);
+	vn_trial_conclude(t);
 	if (!t->x->n_fit) {
 		t->pairs_in_vain++;
 		restore_best(t, &before);
@@ -117,7 +117,7 @@ static vn_status try_fits_after_answer(vn_explain_trial *t, vn_error *err)
 	x->fitted = true;
 	if ((st = vn_catalogue_eps_beside(t, err)) || (st = vn_estimate_seen_keys(t, err)) || (st = vn_estimate(t, err)))
 		return st;
-	vn_conclude(t);
+	vn_trial_conclude(t);
 	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
 		restore_best(t, &before);
 	return VN_OK;
@@ -129,7 +129,7 @@ static vn_status try_catalogue(vn_explain_trial *t, vn_error *err)
 
 	if (st)
 		return st;
-	vn_conclude(t);
+	vn_trial_conclude(t);
 	return !t->x->n_fit || (st = try_fits_after_answer(t, err)) ? st : vn_catalogue_alike(t, err);
 }
 
@@ -180,7 +180,7 @@ static vn_status try_like(vn_explain_trial *t, vn_error *err)
 	t->part = NULL;
 	if (st)
 		return st;
-	vn_conclude(t);
+	vn_trial_conclude(t);
 	return t->x->n_fit ? vn_catalogue_alike(t, err) : VN_OK;
 }
 
@@ -237,7 +237,7 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 		t->x->fitted = !s->listed;
 		if ((st = s->try(t, err)))
 			break;
-		vn_conclude(t);
+		vn_trial_conclude(t);
 		if (t->x->n_fit && s->ends)
 			break;
 	}
@@ -264,7 +264,7 @@ static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 		return st;
 	}
 	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
-	t->consumed = vn_what_was_consumed(t);
+	t->consumed = vn_trial_consumed(t);
 	plan = t->site->plan;
 	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))
 		t->some = vn_recompute_choose(t->recompute, &t->own);

@@ -71,7 +71,7 @@ const char *vn_explain_say_one(const vn_comparison *c, const vn_explanation *x, 
 		const vn_hypothesis *h = &x->by[0];
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at),
 		            *h->recorded_instead ? " (" : "", h->recorded_instead, *h->recorded_instead ? ")" : "",
-		            *h->id && !h->recorder_fault && h->finding != VN_PARALLEL_BLOCK &&
+		            *h->id && !h->recorder_fault && h->finding != VN_FINDING_PARALLEL_BLOCK &&
 		                    c->result.checkpoint[x->checkpoint].replay.recorder_fault
 		                ? "; only the recording is wrong: the run continued with other numbers"
 		                : "");
@@ -104,7 +104,7 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 {
 	const int    row = vn_hypothesis_row(h);
-	const double from = h->finding == VN_OFFSET && !h->paired          ? vn_constant_of(h, "offset")
+	const double from = h->finding == VN_FINDING_OFFSET && !h->paired  ? vn_hypothesis_constant(h, "offset")
 	                    : row == vn_mistake_fault(VN_MISTAKE_R3_PLUS)  ? 1
 	                    : row == vn_mistake_fault(VN_MISTAKE_R3_MINUS) ? -1
 	                                                                   : 0;

@@ -16,16 +16,17 @@ static const struct finding_row {
 	const char         *words;
 	vn_sentence_writer *say;
 } rows[VN_N_FINDINGS] = {
-#define FINDING(name, mistake, digits, with, constant, words) [VN_##name] = { false, mistake, with, words, NULL },
-#define TITLED(name, mistake, digits, with, constant, words)  [VN_##name] = { true, mistake, with, words, NULL },
-#define SAID(name, mistake, digits, writer)                   [VN_##name] = { .say = vn_sentence_##writer },
+#define FINDING(name, mistake, digits, with, constant, words) \
+	[VN_FINDING_##name] = { false, mistake, with, words, NULL },
+#define TITLED(name, mistake, digits, with, constant, words) [VN_FINDING_##name] = { true, mistake, with, words, NULL },
+#define SAID(name, mistake, digits, writer)                  [VN_FINDING_##name] = { .say = vn_sentence_##writer },
 #include "compare/hypothesis/findings.def"
 };
 
 static void put_row(const vn_sentence *s, const struct finding_row *r)
 {
 	const vn_hypothesis *h = s->h;
-	const double         number = r->with == NO_NUMBER ? 0 : vn_number_of(h);
+	const double         number = r->with == NO_NUMBER ? 0 : vn_hypothesis_number(h);
 	char                 format[200], range[64];
 
 	snprintf(format, sizeof format, "%s%s",
@@ -49,7 +50,7 @@ static void put_words(const vn_sentence *s)
 		r->say(s);
 	else
 		put_row(s, r);
-	if (s->h->finding != VN_FAULT && s->h->fault[0])
+	if (s->h->finding != VN_FINDING_FAULT && s->h->fault[0])
 		vn_text_add(s->text, s->size, "; and %s", vn_fault_means(s->h->fault[0] - 1));
 	if (s->h->paired)
 		vn_text_add(s->text, s->size, "; and pairs columns 2i and 2i + 1");

@@ -47,13 +47,13 @@ void vn_sentence_fault(const vn_sentence *s)
 
 void vn_sentence_stretch(const vn_sentence *s)
 {
-	VN_PUT(s, VN_TITLE(R5), vn_constant_of(s->h, "turn"));
+	VN_PUT(s, VN_TITLE(R5), vn_hypothesis_constant(s->h, "turn"));
 	vn_text_add(s->text, s->size, "%s", s->h->change.later ? ", after the first call" : "");
 }
 
 void vn_sentence_rotary_width(const vn_sentence *s)
 {
-	VN_PUT(s, "%s: %.0f of %d columns", VN_TITLE(R4), vn_constant_of(s->h, "rotary_dim"),
+	VN_PUT(s, "%s: %.0f of %d columns", VN_TITLE(R4), vn_hypothesis_constant(s->h, "rotary_dim"),
 	       s->p->value[s->p->node[s->h->node].out[0]].size[2]);
 }
 
@@ -76,19 +76,19 @@ void vn_sentence_reads(const vn_sentence *s)
 
 	while (input < VN_MAX_IN - 1 && !in[input])
 		input++;
-	if (s->h->finding == VN_OTHER_WEIGHTS)
+	if (s->h->finding == VN_FINDING_OTHER_WEIGHTS)
 		VN_PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
 	else if (s->h->change.reads.matrix)
 		VN_PUT(s, "the product uses the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
 		       n->w[1] >= 0 ? "; the bias is right" : "");
-	else if (s->h->finding == VN_OTHER_CACHE)
+	else if (s->h->finding == VN_FINDING_OTHER_CACHE)
 		VN_PUT(s, "attention reads keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
 		       name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
-	else if (s->h->finding == VN_OTHER_INPUT)
+	else if (s->h->finding == VN_FINDING_OTHER_INPUT)
 		VN_PUT(s, "%s is read in place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
 	else
 		VN_PUT(s, "attention reads %s in place of %s of its own layer", name_of(p, in[input] - 1),
-		       s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
+		       s->h->finding == VN_FINDING_OTHER_VALUES ? "the values" : "the keys");
 }
 
 /* "..., fused: q_proj, k_proj, v_proj, before the fused matrix is split" */
@@ -299,7 +299,7 @@ void vn_sentence_token(const vn_sentence *s)
 void vn_sentence_ids(const vn_sentence *s)
 {
 	VN_PUT(s, "%s%s",
-	       s->h->finding == VN_ROTATED_BY_IDS ? "rotated by the token id, not by the position"
-	                                          : "the embedding of the position, not of the token id",
+	       s->h->finding == VN_FINDING_ROTATED_BY_IDS ? "rotated by the token id, not by the position"
+	                                                  : "the embedding of the position, not of the token id",
 	       s->h->change.later ? ", after the first call" : "");
 }

@@ -20,9 +20,9 @@ static void put_slots(const vn_sentence *s, const char *what, int by)
 void vn_sentence_slots(const vn_sentence *s)
 {
 	static const char *const what[] = { "tokens", "keys", "values" };
-	const int                by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
+	const int by = (int)vn_hypothesis_constant(s->h, "cache_block"), of = (int)vn_hypothesis_constant(s->h, "cache_of");
 
-	put_slots(s, what[of], vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? -by : by);
+	put_slots(s, what[of], vn_hypothesis_constant(s->h, "cache_form") == VN_CACHE_NEXT ? -by : by);
 }
 
 void vn_sentence_new_slots(const vn_sentence *s)
@@ -40,8 +40,8 @@ void vn_sentence_exchanged_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", ", keys only", ", values only" };
 
-	VN_PUT(s, VN_FORM(C4), (int)vn_constant_of(s->h, "cache_block"), "", "exchanged in pairs");
-	vn_text_add(s->text, s->size, "%s", alone[(int)vn_constant_of(s->h, "cache_of")]);
+	VN_PUT(s, VN_FORM(C4), (int)vn_hypothesis_constant(s->h, "cache_block"), "", "exchanged in pairs");
+	vn_text_add(s->text, s->size, "%s", alone[(int)vn_hypothesis_constant(s->h, "cache_of")]);
 }
 
 void vn_sentence_blocks(const vn_sentence *s)
@@ -73,20 +73,20 @@ void vn_sentence_cache(const vn_sentence *s)
 	const bool              values = vn_plan_find(s->p, s->c->result.checkpoint[s->x->checkpoint].name) ==
 	                    node->out[VN_ATTN_CONTEXT];
 	const char *const *whose = what[!values                          ? 3
-	                                : k->holds == VN_CACHE_NO_VALUES ? 1
-	                                : k->holds == VN_CACHE_NO_KEYS   ? 2
+	                                : k->holds == VN_HOLDS_NO_VALUES ? 1
+	                                : k->holds == VN_HOLDS_NO_KEYS   ? 2
 	                                                                 : 0];
 	if (k->others)
 		snprintf(few, sizeof few, " or one of %d others", k->others);
-	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
+	if (s->h->finding == VN_FINDING_KEYS_UNSEEN && n > 1)
 		VN_PUT(s, "keys %lld-%lld are not seen: masked, evicted, or overwritten with keys that no query attends to", a,
 		       b);
-	else if (s->h->finding == VN_KEYS_UNSEEN)
+	else if (s->h->finding == VN_FINDING_KEYS_UNSEEN)
 		VN_PUT(s, "key %lld%s is not seen: masked, evicted, or overwritten with a key that no query attends to", a,
 		       few);
-	else if (s->h->finding == VN_CACHE_EMPTY && n > 1)
+	else if (s->h->finding == VN_FINDING_CACHE_EMPTY && n > 1)
 		VN_PUT(s, "tokens %lld-%lld are missing from the cache: their %s are 0", a, b, whose[0]);
-	else if (s->h->finding == VN_CACHE_EMPTY)
+	else if (s->h->finding == VN_FINDING_CACHE_EMPTY)
 		VN_PUT(s, "token %lld%s is missing from the cache: its %s 0", a, few, whose[1]);
 	else if (n > 1)
 		VN_PUT(s, "the cache holds %stokens %lld-%lld in place of tokens %lld-%lld", values ? "" : "keys of ", c, d, a,
@@ -109,7 +109,7 @@ void vn_sentence_one_alone(const vn_sentence *s)
 		snprintf(right, sizeof right, "; token %d's %s is right", k->slot, k->of == 1 ? "value" : "key");
 	if (k->others)
 		snprintf(few, sizeof few, " or one of %d others", k->others);
-	if (k->holds == VN_CACHE_UNKNOWN)
+	if (k->holds == VN_HOLDS_UNKNOWN)
 		VN_PUT(s, "the cache holds an unknown %s in place of token %d's: stale or overwritten%s", what, k->slot, right);
 	else
 		VN_PUT(s, "the cache holds the %s of token %d%s in place of token %d's%s", what, k->holds, few, k->slot, right);
@@ -117,10 +117,10 @@ void vn_sentence_one_alone(const vn_sentence *s)
 
 void vn_sentence_not_cached(const vn_sentence *s)
 {
-	const bool late = vn_constant_of(s->h, "cache_form") == VN_CACHE_LATE;
+	const bool late = vn_hypothesis_constant(s->h, "cache_form") == VN_CACHE_LATE;
 
 	VN_PUT(s, "%s (%s)", late ? VN_TITLE(C5) : VN_TITLE(C5_BEFORE),
-	       vn_constant_of(s->h, "cache_of") == 1 ? "keys only" : "values only");
+	       vn_hypothesis_constant(s->h, "cache_of") == 1 ? "keys only" : "values only");
 }
 
 /* Which ranks of how many: the present ones if these are few, else the missing ones. */
@@ -202,7 +202,7 @@ void vn_sentence_rows(const vn_sentence *s)
 		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
 	VN_PUT(s, VN_FORM(P9), "tokens ");
 	vn_text_add(s->text, s->size, "%s%s are %s", rows, s->h->change.result.more ? "..." : "",
-	            s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
+	            s->h->finding == VN_FINDING_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
 /* "partly written: channels 0-7 of 48 are 0 in every token" */

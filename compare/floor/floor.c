@@ -86,7 +86,7 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		vn_policy_of_recording(c->opened.floor, &c->opened.policy);
 	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor),
 	         vn_precision_of(c->opened.floor));
-	const vn_batch batch = { c->opened.floor, floor_entry, vn_floor_set, floor_unread };
+	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, floor_unread };
 	if (!(st = vn_measure_points(c, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
 	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);
@@ -115,7 +115,7 @@ void vn_floor_finish(vn_comparison *c)
 		for (int m = 0; m < VN_N_METRICS && c->result.checkpoint[i].has_floor; m++)
 			if (!isnan(c->result.checkpoint[i].floor[m])) /* not known stays so */
 				c->result.checkpoint[i].floor[m] = fmax(c->result.checkpoint[i].floor[m],
-				                                        vn_floor_of_sums(c, (vn_metric)m));
+				                                        vn_judge_floor_of_sums(c, (vn_metric)m));
 	if (*c->result.floor_from)
 		warn_of_gaps(c);
 	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */

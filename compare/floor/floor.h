@@ -2,7 +2,7 @@
  *
  * The floor is measured: a run of the reference engine in the candidate's precision, against the
  * reference. It comes from a recording of such a run (--floor), or is computed from the model
- * (vn_floor_run in compare/replay/replay.h).
+ * (vn_replay_floor_run in compare/replay/replay.h).
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor, result.checkpoint
  * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy;

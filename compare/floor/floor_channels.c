@@ -141,8 +141,8 @@ static vn_status take_channels(vn_comparison *c, vn_channel_pool *pool, bool fin
 		free(own);
 	}
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-		pool->floor[i] = joins ? vn_floor_sum(vn_channel_metrics[i], pool->floor[i], value[i]) : value[i];
-		pool->floor[i] = twice ? vn_floor_sum(vn_channel_metrics[i], pool->floor[i], value[i]) : pool->floor[i];
+		pool->floor[i] = joins ? vn_judge_floor_sum(vn_channel_metrics[i], pool->floor[i], value[i]) : value[i];
+		pool->floor[i] = twice ? vn_judge_floor_sum(vn_channel_metrics[i], pool->floor[i], value[i]) : pool->floor[i];
 	}
 	return st;
 }

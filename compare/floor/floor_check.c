@@ -142,9 +142,9 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			const vn_limit *l = limit_of(&said, &ours, m, &form);
 			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) ||
 			    keeps_to(p, (vn_metric)m, form, l->value, p->floor[m]) ||
-			    (vn_count_has_luck((vn_metric)m) &&
+			    (vn_judge_count_has_luck((vn_metric)m) &&
 			     keeps_to(p, (vn_metric)m, form, l->value,
-			              vn_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
+			              vn_judge_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;
 			vn_floor_reject(c, p, "%s: %s %.3g, but %s leaves at most %.3g", what,
 			                vn_limit_key(VN_PLAIN, (vn_metric)m, key),

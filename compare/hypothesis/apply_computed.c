@@ -92,7 +92,7 @@ bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *ed
 	vn_rope_frequencies(r, p->list, S, f, &factor);
 	memcpy(y, x, (size_t)(T * H * K) * sizeof *y);
 	for (int64_t t = 0; t < T; t++) {
-		const int64_t from = edit->call ? vn_call_of(begins, edit->call, first + t) : -1;
+		const int64_t from = edit->call ? vn_trial_call_of(begins, edit->call, first + t) : -1;
 		const double  at = edit->by_ids  ? (double)ids[t]
 		                   : edit->moved ? map_position(&edit->map, first + t)
 		                                 : (double)(first + t - (from > 0 ? from : 0));
@@ -135,7 +135,7 @@ vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, v
 	if (vn_recording_tokens(t->c->opened.cand, &ids, NULL) < t->site->first + s.dim[0])
 		return VN_OK;
 	bool     later;
-	int64_t *begins = vn_own_calls(t, &later);
+	int64_t *begins = vn_trial_own_calls(t, &later);
 	st = begins ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
 	if (st || !moves_some(t, &h->change.rotate, later) ||
 	    (st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = vn_made_room(t, made, err))) {
@@ -238,7 +238,7 @@ const char *vn_activation_name(int which)
 	return known[which].name;
 }
 
-bool vn_is_activation(const vn_explain_trial *t)
+bool vn_activation_is_known(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[p->value[t->site->target].node];
@@ -254,7 +254,7 @@ vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, in
 	vn_tensor        gate, up = { 0 };
 	vn_status        st;
 
-	if (!vn_is_activation(t) || cand->shape.rank < 2)
+	if (!vn_activation_is_known(t) || cand->shape.rank < 2)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "not an activation");
 	const bool    gated = t->site->plan->node[t->site->plan->value[t->site->target].node].op == VN_OP_GATED;
 	const int64_t first = t->site->first * (vn_shape_count(&cand->shape) / cand->shape.dim[0]);

@@ -195,9 +195,9 @@ static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, cons
 	const int64_t  n = vn_recording_tokens(t->c->opened.cand, &ids, NULL);
 
 	for (int64_t i = 0; i < rows; i++) {
-		const int64_t at = t->site->first + i + h->change.tokens, row = h->finding == VN_POSITION_FOR_ID ? at
-		                                                                : at >= 0 && at < n              ? ids[at]
-		                                                                                                 : -1;
+		const int64_t at = t->site->first + i + h->change.tokens, row = h->finding == VN_FINDING_POSITION_FOR_ID ? at
+		                                                                : at >= 0 && at < n ? ids[at]
+		                                                                                    : -1;
 		if (row >= 0 && row < V)
 			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(row * D)),
 			          table->dtype, (size_t)D);

@@ -53,7 +53,7 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 }
 
 /* A hypothesis that leaves more than this share of the error in some columns does not
- * explain it: an answer must leave less than half (vn_fits). */
+ * explain it: an answer must leave less than half (vn_trial_fits). */
 #define LEAVES 0.75
 
 /* Computes some columns of a hypothesis. *settled: they leave so much error that the rest is not
@@ -84,7 +84,7 @@ static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, cons
 	h->residual = *unmodified;
 	h->residual.local = share * unmodified->local;
 	h->limit_fraction = share * t->x->unmodified.limit_fraction;
-	vn_keep(t->x, h);
+	vn_trial_keep(t->x, h);
 	return VN_OK;
 }
 
@@ -149,7 +149,7 @@ vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
 		x->n--;
 		st = try_made(t, vn_hypothesis_row(&h), &h.node, 1, NULL, &settled, err);
-		vn_conclude(t);
+		vn_trial_conclude(t);
 	}
 	return st;
 }
@@ -309,7 +309,7 @@ static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 	const vn_range within = { 1e-9, 10, 33, true };
 	const int      node = t->site->span[0];
 	const vn_op    op = t->site->plan->node[node].op;
-	vn_hypothesis  h = { .finding = VN_EPS,
+	vn_hypothesis  h = { .finding = VN_FINDING_EPS,
 		                 .node = node,
 		                 .fault = { 1 + fault },
 		                 .change = { .kind = VN_BY_CONSTANTS, .constants.places = VN_AT_NODE } };
@@ -335,7 +335,8 @@ vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err)
 {
 	const vn_hypothesis *h = &t->x->by[0];
 
-	return t->site->n_span != 1 || t->part || h->finding != VN_FAULT || h->fault[1] || h->node != t->site->span[0]
+	return t->site->n_span != 1 || t->part || h->finding != VN_FINDING_FAULT || h->fault[1] ||
+	               h->node != t->site->span[0]
 	           ? VN_OK
 	           : try_eps_and(t, h->fault[0] - 1, err);
 }
@@ -383,7 +384,7 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 		if (fits_pair(t, i, node))
 			st = try_pair(t, vn_mistake_fault(known_pairs[i].first), vn_mistake_fault(known_pairs[i].second), node,
 			              err);
-	if (st || vn_answered(t) || !is_cheap(t->site->plan->node[node].op))
+	if (st || vn_trial_answered(t) || !is_cheap(t->site->plan->node[node].op))
 		return st;
 	for (int a = 0; !st && a < vn_n_faults(); a++)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
@@ -391,7 +392,7 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 				st = try_pair(t, a, b, node, err);
 	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right,
 	 * and leaves far less. */
-	return st || (vn_answered(t) && !(vn_hypothesis_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST))
+	return st || (vn_trial_answered(t) && !(vn_hypothesis_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST))
 	           ? st
 	           : try_eps_and_fault(t, err);
 }
@@ -409,10 +410,10 @@ static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
 static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
-	vn_hypothesis  h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
+	vn_hypothesis  h = { .finding = VN_FINDING_OWN_KEY_MISSING, .change.later = true };
 	vn_status      st = VN_OK;
 
-	vn_constant_put(&h, "ahead", -1);
+	vn_hypothesis_constant_put(&h, "ahead", -1);
 	bool tried = !s || s->tokens != 1; /* or as the answer of another step */
 	for (int i = 0; i < t->x->n; i++)
 		tried = tried || t->x->by[i].finding == h.finding;
@@ -421,7 +422,7 @@ static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 			h.node = t->x->by[i].node;
 			tried = true;
 			if (!(st = vn_try(t, &h, err)))
-				vn_conclude(t);
+				vn_trial_conclude(t);
 		}
 	return st;
 }
@@ -437,22 +438,23 @@ static vn_status try_rotated_alike(vn_explain_trial *t, vn_error *err)
 
 	for (int i = 0; !st && i < n && !found; i++) {
 		const vn_hypothesis *skipped = &t->x->by[i];
-		vn_hypothesis        h = {
-				   .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other
-		};
+		vn_hypothesis        h = { .finding = VN_FINDING_ANY_POSITION,
+			                       .node = skipped->node,
+			                       .places = skipped->places,
+			                       .other = skipped->other };
 		if (!is_fault(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
 			continue;
 		found = true;
-		vn_constant_put(&h, "one_position", 1);
-		vn_constant_put(&h, "offset", 1);
+		vn_hypothesis_constant_put(&h, "one_position", 1);
+		vn_hypothesis_constant_put(&h, "offset", 1);
 		h.change.constants.places = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
 		h.limit_fraction = skipped->limit_fraction; /* the same except for rounding */
-		vn_keep(t->x, &h);
+		vn_trial_keep(t->x, &h);
 	}
 	if (found)
-		vn_conclude(t);
+		vn_trial_conclude(t);
 	return st;
 }
 
@@ -463,7 +465,7 @@ static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 	vn_hypothesis *h = &t->x->by[0];
 	const vn_plan *p = t->site->plan;
 	vn_hypothesis  as = { .node = h->node };
-	const bool     fault = t->x->n_fit && h->finding == VN_FAULT && !h->fault[1];
+	const bool     fault = t->x->n_fit && h->finding == VN_FINDING_FAULT && !h->fault[1];
 	const bool     wide = fault && is_fault(h, VN_MISTAKE_A5_WIDE), narrow = fault && is_fault(h, VN_MISTAKE_A5_NARROW);
 	const bool     window = wide || narrow ||
 	                    (fault && (is_fault(h, VN_MISTAKE_A5_SINKS) || is_fault(h, VN_MISTAKE_A5_LAYER)));
@@ -476,8 +478,8 @@ static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 	for (int i = 0; !now && i < p->n_nodes; i++)
 		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
 	now += wide ? 1 : narrow ? -1 : 0;
-	vn_constant_put(&as, "window", (double)now);
-	if ((st = vn_as_good(t, &as, now, 1, t->site->tokens, &first, &last, err)) || first == last)
+	vn_hypothesis_constant_put(&as, "window", (double)now);
+	if ((st = vn_trial_as_good(t, &as, now, 1, t->site->tokens, &first, &last, err)) || first == last)
 		return st;
 	h->first = first;
 	h->last = last;

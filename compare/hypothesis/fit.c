@@ -25,7 +25,7 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 	vn_status         st;
 
 	*error = (double)INFINITY;
-	vn_number_put(f->h, x);
+	vn_hypothesis_number_put(f->h, x);
 	if ((st = vn_hypothesis_apply(t, f->h, &made, err)) || !made.plan) {
 		vn_made_finish(&made);
 		return st;
@@ -51,20 +51,20 @@ vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *nam
 	vn_least     least;
 	vn_status    st;
 
-	vn_constant_put(h, name, in.low);
+	vn_hypothesis_constant_put(h, name, in.low);
 	st = vn_search_scale(error_at, &(fit) { t, h }, in.low, in.high, in.steps, enough, &least, err);
 	return st || !isfinite(least.error) ? st : vn_fit_digits(t, h, least.x, err);
 }
 
-vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error,
-                        vn_error *err)
+vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best,
+                              double *error, vn_error *err)
 {
 	vn_least        least;
 	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, &least, err);
 
 	*best = (int64_t)least.x;
 	*error = least.error;
-	vn_number_put(h, least.x);
+	vn_hypothesis_number_put(h, least.x);
 	return st;
 }
 
@@ -76,7 +76,7 @@ static vn_status score_with(vn_explain_trial *t, const vn_hypothesis *h, double 
                             vn_error *err)
 {
 	*with = *h;
-	vn_number_put(with, number);
+	vn_hypothesis_number_put(with, number);
 	return vn_score(t, with, err);
 }
 
@@ -99,8 +99,8 @@ static vn_status go_on(vn_explain_trial *t, const vn_hypothesis *h, int64_t from
 	return st;
 }
 
-vn_status vn_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high, int64_t *first,
-                     int64_t *last, vn_error *err)
+vn_status vn_trial_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high,
+                           int64_t *first, int64_t *last, vn_error *err)
 {
 	const vn_status st = go_on(t, h, at, low, first, err);
 	return st ? st : go_on(t, h, at, high, last, err);
@@ -120,13 +120,13 @@ vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int6
 		}
 	first = last = at;
 	if (!st && least.limit_fraction <= 1)
-		st = vn_as_good(t, &least, at, low, high, &first, &last, err);
+		st = vn_trial_as_good(t, &least, at, low, high, &first, &last, err);
 	if (st || !isfinite(least.limit_fraction))
 		return st;
 	*h = least;
 	h->first = first != last ? first : 0;
 	h->last = first != last ? last : 0;
-	vn_keep(t->x, h);
+	vn_trial_keep(t->x, h);
 	return VN_OK;
 }
 
@@ -149,6 +149,6 @@ vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_erro
 			break;
 		}
 	if (!st)
-		vn_keep(t->x, h);
+		vn_trial_keep(t->x, h);
 	return st;
 }

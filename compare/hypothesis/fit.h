@@ -21,16 +21,16 @@ typedef struct vn_range {
 vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range within, vn_error *err);
 /* Finds the integer from low to high, for the last constant of h, with the least residual. Sets it
  * in h, too. *error: its nmse. */
-vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error,
-                        vn_error *err);
+vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best,
+                              double *error, vn_error *err);
 
 /* The number of h is an integer near `best`: tries it and its neighbours between low and high, and
  * records which of them fit equally well. */
 vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, vn_error *err);
 /* Finds the range of integers around `at`, from low to high, that are within the floor: *first to
  * *last. */
-vn_status vn_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high, int64_t *first,
-                     int64_t *last, vn_error *err);
+vn_status vn_trial_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high,
+                           int64_t *first, int64_t *last, vn_error *err);
 /* The number of h is x: rounds it to as few digits as give the same result, and tries it. */
 vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_error *err);
 

@@ -17,8 +17,8 @@ static const struct {
 	int         digits;
 	const char *constant;
 } findings[VN_N_FINDINGS] = {
-#define FINDING(name, mistake, digits, with, constant, words) [VN_##name] = { mistake, digits, constant },
-#define SAID(name, mistake, digits, say)                      [VN_##name] = { mistake, digits, NULL },
+#define FINDING(name, mistake, digits, with, constant, words) [VN_FINDING_##name] = { mistake, digits, constant },
+#define SAID(name, mistake, digits, say)                      [VN_FINDING_##name] = { mistake, digits, NULL },
 #include "compare/hypothesis/findings.def"
 };
 
@@ -30,26 +30,26 @@ static vn_mistake slots_id(bool alone, bool after)
 /* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
 static vn_mistake moved_slots(const vn_hypothesis *h)
 {
-	const bool alone = vn_constant_of(h, "cache_of") > 0;
+	const bool alone = vn_hypothesis_constant(h, "cache_of") > 0;
 
-	return slots_id(alone, vn_constant_of(h, "cache_form") == VN_CACHE_PAST);
+	return slots_id(alone, vn_hypothesis_constant(h, "cache_form") == VN_CACHE_PAST);
 }
 
 vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
 {
-	if (h->finding == VN_FAULT)
+	if (h->finding == VN_FINDING_FAULT)
 		return h->fault[1] ? VN_NO_MISTAKE : vn_fault_mistake(h->fault[0] - 1);
 	if (h->change.kind == VN_BY_NUMBER)
 		return vn_fault_mistake(h->change.number.row);
-	if (h->finding == VN_SLOTS_MOVED)
+	if (h->finding == VN_FINDING_SLOTS_MOVED)
 		return moved_slots(h);
-	if (h->finding == VN_NEW_NOT_CACHED)
-		return vn_constant_of(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
-	if (h->finding == VN_NEW_SLOTS_MOVED)
+	if (h->finding == VN_FINDING_NEW_NOT_CACHED)
+		return vn_hypothesis_constant(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
+	if (h->finding == VN_FINDING_NEW_SLOTS_MOVED)
 		return slots_id(h->change.slots.of > 0, h->change.slots.by > 0);
-	if (h->finding == VN_PROBS_ROUNDED)
+	if (h->finding == VN_FINDING_PROBS_ROUNDED)
 		return h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
-	if (h->finding == VN_NARROW)
+	if (h->finding == VN_FINDING_NARROW)
 		return !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16 ? VN_MISTAKE_P1 : VN_NO_MISTAKE;
 	return h->fault[0] || h->paired ? VN_NO_MISTAKE : findings[h->finding].id;
 }
@@ -58,9 +58,9 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 {
 	const vn_mistake one = vn_hypothesis_mistake(h);
 
-	if (one || h->finding == VN_NARROW)
+	if (one || h->finding == VN_FINDING_NARROW)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(one));
-	else if (h->finding == VN_FAULT)
+	else if (h->finding == VN_FINDING_FAULT)
 		snprintf(id, VN_ID, "%s+%s", vn_fault_id(h->fault[0] - 1), vn_fault_id(h->fault[1] - 1));
 	else if (h->fault[0])
 		snprintf(id, VN_ID, "%s+%s", vn_mistake_id(findings[h->finding].id), vn_fault_id(h->fault[0] - 1));
@@ -196,7 +196,7 @@ bool vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	char id[VN_ID], other[VN_ID];
 
-	if (a->node != b->node || (a->finding == VN_FAULT) == (b->finding == VN_FAULT) || !same_part(a, b))
+	if (a->node != b->node || (a->finding == VN_FINDING_FAULT) == (b->finding == VN_FINDING_FAULT) || !same_part(a, b))
 		return false;
 	vn_hypothesis_id(a, id);
 	return *id && strcmp(id, vn_hypothesis_id(b, other)) == 0;
@@ -215,7 +215,7 @@ bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)
 
 /* ---- its numbers ----------------------------------------------------------------------------- */
 
-void vn_constant_put(vn_hypothesis *h, const char *name, double value)
+void vn_hypothesis_constant_put(vn_hypothesis *h, const char *name, double value)
 {
 	int i = 0;
 
@@ -228,7 +228,7 @@ void vn_constant_put(vn_hypothesis *h, const char *name, double value)
 	h->change.constants.n = i == h->change.constants.n ? i + 1 : h->change.constants.n;
 }
 
-double vn_constant_of(const vn_hypothesis *h, const char *name)
+double vn_hypothesis_constant(const vn_hypothesis *h, const char *name)
 {
 	for (int i = 0; h->change.kind == VN_BY_CONSTANTS && i < h->change.constants.n; i++)
 		if (strcmp(h->change.constants.set[i].name, name) == 0)
@@ -236,7 +236,7 @@ double vn_constant_of(const vn_hypothesis *h, const char *name)
 	return (double)NAN;
 }
 
-void vn_number_put(vn_hypothesis *h, double number)
+void vn_hypothesis_number_put(vn_hypothesis *h, double number)
 {
 	if (h->change.kind == VN_BY_NUMBER)
 		h->change.number.value = number;
@@ -251,12 +251,12 @@ const char *vn_finding_constant(vn_finding f)
 	return findings[f].constant;
 }
 
-double vn_number_of(const vn_hypothesis *h)
+double vn_hypothesis_number(const vn_hypothesis *h)
 {
 	const char *constant = vn_finding_constant(h->finding);
 
 	if (constant)
-		return vn_constant_of(h, constant);
+		return vn_hypothesis_constant(h, constant);
 	switch (h->change.kind) {
 	case VN_BY_NUMBER: return h->change.number.value;
 	case VN_BY_ROWS: return h->change.rows;

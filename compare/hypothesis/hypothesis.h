@@ -14,11 +14,11 @@
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };
 
-/* What is wrong. VN_FAULT: one mistake of the catalogue, or two. A new finding needs a row in
- * findings.def and an estimator. */
+/* What is wrong. VN_FINDING_FAULT: one mistake of the catalogue, or two. A new finding needs a row
+ * in findings.def and an estimator. */
 typedef enum vn_finding {
-#define FINDING(name, ...) VN_##name,
-#define SAID(name, ...)    VN_##name,
+#define FINDING(name, ...) VN_FINDING_##name,
+#define SAID(name, ...)    VN_FINDING_##name,
 #include "compare/hypothesis/findings.def"
 	VN_N_FINDINGS
 } vn_finding;
@@ -43,17 +43,17 @@ typedef struct vn_slot_change {
 /* What the cache holds in place of tokens first to first + n - 1. */
 typedef struct vn_cached_change {
 	int first, n;
-	int holds;  /* the first of the tokens there; VN_CACHE_NO_VALUES, VN_CACHE_NO_KEYS */
+	int holds;  /* the first of the tokens there; VN_HOLDS_NO_VALUES, VN_HOLDS_NO_KEYS */
 	int others; /* how many other tokens fit as well */
 } vn_cached_change;
 /* What one slot holds in place of its own key (of 1) or value (of 2). */
 typedef struct vn_one_cached {
 	int slot, of;
-	int holds;  /* the token there; VN_CACHE_UNKNOWN */
+	int holds;  /* the token there; VN_HOLDS_UNKNOWN */
 	int others; /* how many other tokens fit as well */
 } vn_one_cached;
 
-/* The bounds that VN_CLAMPED sets. */
+/* The bounds that VN_FINDING_CLAMPED sets. */
 typedef enum vn_clamp { VN_CLAMP_ABOVE, VN_CLAMP_BELOW, VN_CLAMP_BOTH } vn_clamp;
 
 /* A change of the matrix of a product, or of its input, before the multiplication. */
@@ -115,7 +115,7 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
-/* In place of a length of calls: the calls of the recording (vn_own_calls). */
+/* In place of a length of calls: the calls of the recording (vn_trial_own_calls). */
 enum { VN_OWN_CALLS = -1 };
 typedef struct vn_attend_edit {
 	vn_attend_kind     kind;
@@ -157,7 +157,7 @@ typedef struct vn_narrow_edit {
 
 /* How a hypothesis is reproduced. Every switch over the kinds names all of them, so that the
  * compiler finds the places where a new kind needs a case: vn_hypothesis_is_fitted, same_change and
- * vn_number_of in hypothesis.c, vn_hypothesis_apply in hypothesis_apply.c. */
+ * vn_hypothesis_number in hypothesis.c, vn_hypothesis_apply in hypothesis_apply.c. */
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE,  /* a row of the catalogue as it stands */
 	VN_BY_NUMBER,     /* a row of the catalogue with another number */
@@ -172,8 +172,8 @@ typedef enum vn_change_kind {
 	VN_BY_BLOCKS,     /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_slot_change) */
 	VN_BY_STEP,       /* the content is from the step before */
-	/* Each embedding is that of a later token in the sequence; VN_POSITION_FOR_ID: of the token's
-	 * position. */
+	/* Each embedding is that of a later token in the sequence; VN_FINDING_POSITION_FOR_ID: of the
+	 * token's position. */
 	VN_BY_TOKENS,
 	/* The result is rearranged, or follows from what a cache holds; cannot be reproduced
 	 * elsewhere. */
@@ -223,8 +223,8 @@ typedef struct vn_change {
 		/* distinguishes the hypothesis from others with the same finding */
 		struct {
 			double   number;
-			int      factor; /* VN_FACTOR: its vn_factor_name */
-			vn_clamp clamp;  /* VN_CLAMPED */
+			int      factor; /* VN_FINDING_FACTOR: its vn_factor_name */
+			vn_clamp clamp;  /* VN_FINDING_CLAMPED */
 			/* an order; of rows and channels: the first and last of each run */
 			int      n, list[VN_LIST_MOST];
 			bool     more; /* there are more runs than the list has */
@@ -243,8 +243,8 @@ typedef enum vn_refutation {
 
 typedef struct vn_hypothesis {
 	vn_finding    finding;
-	/* VN_FAULT: 1 + row in the catalogue of the fault, and of a second one, or 0. With a fitted
-	 * constant, [0] is a fault that is made at the same operation, or 0 */
+	/* VN_FINDING_FAULT: 1 + row in the catalogue of the fault, and of a second one, or 0. With a
+	 * fitted constant, [0] is a fault that is made at the same operation, or 0 */
 	int           fault[2];
 	bool          paired; /* columns are also paired in the other way */
 	vn_change     change;
@@ -295,14 +295,14 @@ bool        vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothes
 bool        vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b);
 
 /* Sets a constant of its change, which becomes VN_BY_CONSTANTS. */
-void        vn_constant_put(vn_hypothesis *h, const char *name, double value);
-double      vn_constant_of(const vn_hypothesis *h, const char *name); /* NaN: no constant of that name */
+void        vn_hypothesis_constant_put(vn_hypothesis *h, const char *name, double value);
+double      vn_hypothesis_constant(const vn_hypothesis *h, const char *name); /* NaN: no constant of that name */
 /* Sets its number: the last constant, the number of its fault, or the offset of rows. */
-void        vn_number_put(vn_hypothesis *h, double number);
+void        vn_hypothesis_number_put(vn_hypothesis *h, double number);
 /* The constant that is the number of a finding; NULL: none. */
 const char *vn_finding_constant(vn_finding f);
 /* Returns its number: the constant that its row in findings.def names, or the number of its
  * change, which must be of a kind that has one. */
-double      vn_number_of(const vn_hypothesis *h);
+double      vn_hypothesis_number(const vn_hypothesis *h);
 
 #endif

@@ -157,7 +157,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 
 /* ---- in another layer ------------------------------------------------------------------------ */
 
-bool vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value)
+bool vn_trial_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value)
 {
 	const vn_plan  *p = t->site->plan;
 	const int       own = vn_plan_root(p, n->in[input]);
@@ -192,7 +192,7 @@ bool vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node)
 	if (h->change.kind == VN_BY_READS && layers) {
 		for (int i = 0; i < VN_MAX_IN; i++) {
 			const int to = h->change.reads.in[i] ? value_beside(p, h->change.reads.in[i] - 1, layers) : -1;
-			if (h->change.reads.in[i] && (to < 0 || !vn_could_read(t, &p->node[node], i, to)))
+			if (h->change.reads.in[i] && (to < 0 || !vn_trial_could_read(t, &p->node[node], i, to)))
 				return false;
 			h->change.reads.in[i] = 1 + to;
 		}

@@ -18,6 +18,6 @@ vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, 
 bool      vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node);
 /* Could node n have read this value in place of its input? True if the value was recorded, existed
  * when n ran, and has the input's shape. */
-bool      vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value);
+bool      vn_trial_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value);
 
 #endif

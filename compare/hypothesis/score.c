@@ -18,7 +18,7 @@ static double residual_shown(const vn_hypothesis *h)
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
-bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
+bool vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 {
 	/* An error of only a few floors is easily halved by a wrong hypothesis too. */
 	return h->limit_fraction <= 1 &&
@@ -27,15 +27,15 @@ bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 	       !(h->residual.local > t->x->unmodified.residual.local / 2); /* a wide floor proves no layout */
 }
 
-bool vn_answered(const vn_explain_trial *t)
+bool vn_trial_answered(const vn_explain_trial *t)
 {
-	return t->x->n && vn_fits(t, &t->x->by[0]);
+	return t->x->n && vn_trial_fits(t, &t->x->by[0]);
 }
 
 /* ---- one hypothesis ------------------------------------------------------------------------- */
 
 /* Inserts h into the list, which is sorted by what is left, least first, and limited in length. */
-void vn_keep(vn_explanation *x, const vn_hypothesis *h)
+void vn_trial_keep(vn_explanation *x, const vn_hypothesis *h)
 {
 	int at = x->n;
 
@@ -180,7 +180,7 @@ vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_ten
 {
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (!st)
-		vn_keep(t->x, h);
+		vn_trial_keep(t->x, h);
 	return st;
 }
 
@@ -192,7 +192,7 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
 		return st;
 	vn_local_allow(&h->residual, &t->reference_variants);
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	vn_keep(t->x, h);
+	vn_trial_keep(t->x, h);
 	return VN_OK;
 }
 
@@ -264,7 +264,7 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 static vn_status keep_scored(vn_explain_trial *t, const vn_hypothesis *h, vn_status st)
 {
 	if (!st && !isnan(h->limit_fraction))
-		vn_keep(t->x, h);
+		vn_trial_keep(t->x, h);
 	return st;
 }
 
@@ -331,8 +331,8 @@ static bool place_is_recorded(const vn_explain_trial *t, const vn_hypothesis *h)
  * apart? */
 static bool same_beside(const vn_explain_trial *t, const vn_hypothesis *a, const vn_hypothesis *b)
 {
-	return a->finding == VN_FAULT && vn_hypothesis_same(a, b) && a->node != b->node && !a->places && !b->places &&
-	       place_is_recorded(t, a) && place_is_recorded(t, b);
+	return a->finding == VN_FINDING_FAULT && vn_hypothesis_same(a, b) && a->node != b->node && !a->places &&
+	       !b->places && place_is_recorded(t, a) && place_is_recorded(t, b);
 }
 
 /* If two answers are one mistake (at either place, or one read off and one from the catalogue),
@@ -355,12 +355,12 @@ static int count_fitting(const vn_explain_trial *t)
 	const vn_explanation *x = t->x;
 	int                   n = 0;
 
-	while (n < x->n && !x->by[n].refuted && vn_fits(t, &x->by[n]))
+	while (n < x->n && !x->by[n].refuted && vn_trial_fits(t, &x->by[n]))
 		n++;
 	return n;
 }
 
-void vn_conclude(vn_explain_trial *t)
+void vn_trial_conclude(vn_explain_trial *t)
 {
 	vn_explanation *x = t->x;
 	const double    best = x->n ? residual_shown(&x->by[0]) : 0;
@@ -375,12 +375,12 @@ void vn_conclude(vn_explain_trial *t)
 		x->margin = residual_shown(&x->by[x->n_alias]) / best;
 }
 
-void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
+void vn_trial_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
 {
 	vn_local_allow(&h->residual, &t->x->unmodified.residual);
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	vn_keep(t->x, h);
-	vn_conclude(t);
+	vn_trial_keep(t->x, h);
+	vn_trial_conclude(t);
 	if (t->x->n_fit)
 		vn_lines_free(&t->x->error_shape);
 }

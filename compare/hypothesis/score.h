@@ -38,16 +38,16 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_forma
 vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err);
 
 /* Inserts h into x, sorted by residual. */
-void vn_keep(vn_explanation *x, const vn_hypothesis *h);
+void vn_trial_keep(vn_explanation *x, const vn_hypothesis *h);
 /* Does it explain the checkpoint? */
-bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h);
+bool vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h);
 /* Does any hypothesis that was tried explain it? */
-bool vn_answered(const vn_explain_trial *t);
+bool vn_trial_answered(const vn_explain_trial *t);
 /* Decides which of t->x->by explain the checkpoint, and which are aliases. */
-void vn_conclude(vn_explain_trial *t);
-/* Adds h, which was scored, to t->x and calls vn_conclude. h may leave as much error as the
+void vn_trial_conclude(vn_explain_trial *t);
+/* Adds h, which was scored, to t->x and calls vn_trial_conclude. h may leave as much error as the
  * unmodified operation does (its floor is added), because another implementation's softmax rounds
  * differently, whatever keys it sees. */
-void vn_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h);
+void vn_trial_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h);
 
 #endif

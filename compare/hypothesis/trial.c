@@ -99,7 +99,7 @@ bool vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-int64_t *vn_own_calls(const vn_explain_trial *t, bool *later)
+int64_t *vn_trial_own_calls(const vn_explain_trial *t, bool *later)
 {
 	const int64_t  S = t->site->tokens;
 	const vn_step *call;
@@ -117,7 +117,7 @@ int64_t *vn_own_calls(const vn_explain_trial *t, bool *later)
 	return begins;
 }
 
-int64_t vn_call_of(const int64_t *begins, int call, int64_t i)
+int64_t vn_trial_call_of(const int64_t *begins, int call, int64_t i)
 {
 	return call == VN_OWN_CALLS ? begins[i] : i < call ? -1 : i - i % call;
 }
@@ -143,12 +143,12 @@ static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, in
 	return false;
 }
 
-bool vn_consumed_as_recorded(const vn_explain_trial *t)
+bool vn_trial_consumed_as_recorded(const vn_explain_trial *t)
 {
 	return consumed_as_recorded(t->c, t->site->plan, t->x->checkpoint);
 }
 
-vn_consumed vn_what_was_consumed(const vn_explain_trial *t)
+vn_consumed vn_trial_consumed(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->result.checkpoint[t->x->checkpoint];
 	return p->replay.recorder_fault                                      ? VN_CONSUMED_OTHERS
@@ -205,7 +205,7 @@ void vn_made_finish(vn_made *made)
 	*made = (vn_made) { 0 };
 }
 
-double *vn_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
+double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 {
 	double *x = malloc((size_t)n * sizeof *x + 1);
 
@@ -214,7 +214,7 @@ double *vn_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 	return x;
 }
 
-double *vn_all_doubles_of(const vn_tensor *t)
+double *vn_trial_all_doubles_of(const vn_tensor *t)
 {
-	return vn_doubles_of(t, 0, vn_shape_count(&t->shape));
+	return vn_trial_doubles_of(t, 0, vn_shape_count(&t->shape));
 }

@@ -62,15 +62,15 @@ void      vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, cons
 /* Returns (t->site->tokens) numbers: for each token the position at which its call begins, also if
  * calls were joined to one step; -1: the first call, or a call of one token. *later: does the
  * checkpoint have rows of a call that is neither? NULL: no memory. The caller frees it. */
-int64_t *vn_own_calls(const vn_explain_trial *t, bool *later);
+int64_t *vn_trial_own_calls(const vn_explain_trial *t, bool *later);
 /* Returns the position at which the call of token i begins, if calls have `call` tokens each, or
  * (VN_OWN_CALLS) as in begins. -1: the first call or, for VN_OWN_CALLS, a call of one token. */
-int64_t  vn_call_of(const int64_t *begins, int call, int64_t i);
+int64_t  vn_trial_call_of(const int64_t *begins, int call, int64_t i);
 
-vn_consumed vn_what_was_consumed(const vn_explain_trial *t);
+vn_consumed vn_trial_consumed(const vn_explain_trial *t);
 /* Is at least one operation that reads the checkpoint right on its recorded numbers? Other readers
  * may be wrong. */
-bool        vn_consumed_as_recorded(const vn_explain_trial *t);
+bool        vn_trial_consumed_as_recorded(const vn_explain_trial *t);
 
 /* The result of applying a hypothesis: a plan and weights to run, or numbers, or neither (it
  * changes nothing here). */
@@ -94,7 +94,7 @@ void      vn_made_round(const vn_explain_trial *t, vn_made *made);
 
 /* Return n numbers of t from the number `from` on, or all of them, in row-major order; NULL: no
  * memory. The caller frees them. */
-double *vn_doubles_of(const vn_tensor *t, int64_t from, int64_t n);
-double *vn_all_doubles_of(const vn_tensor *t);
+double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n);
+double *vn_trial_all_doubles_of(const vn_tensor *t);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define FILE_MAX_BYTES (1 << 30)
 
-const char *vn_since_text(vn_since s)
+const char *vn_judge_since_text(vn_since s)
 {
 	static const char *const text[VN_N_SINCE] = {
 		[VN_NO_BASELINE] = "", [VN_UNCHANGED] = "unchanged", [VN_KNOWN] = "known", [VN_BETTER] = "better",

@@ -26,6 +26,6 @@
  * compared now. */
 vn_status vn_baseline_apply(vn_comparison *c, vn_error *err);
 
-const char *vn_since_text(vn_since s); /* "known", "better"... */
+const char *vn_judge_since_text(vn_since s); /* "known", "better"... */
 
 #endif

@@ -15,7 +15,7 @@
 
 /* ---- what was seen ------------------------------------------------------------------ */
 
-vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
+vn_status vn_judge_sanity(bool floor, vn_limits **l, vn_error *err)
 {
 	char   text[2048];
 	size_t n = (size_t)snprintf(text, sizeof text, "version: 1\nname: sanity\ndefaults:\n");
@@ -228,14 +228,14 @@ static int by_key(const void *a, const void *b)
 	return x->metric != y->metric ? (int)x->metric - (int)y->metric : x->order - y->order;
 }
 
-typedef struct point {
+typedef struct order_group {
 	observation_group *group;
 	int                n, order;
-} point;
+} order_group;
 
 static int by_order(const void *a, const void *b)
 {
-	return ((const point *)a)->order - ((const point *)b)->order;
+	return ((const order_group *)a)->order - ((const order_group *)b)->order;
 }
 
 /* Writes text in double quotes, replacing characters that YAML cannot hold there or
@@ -358,7 +358,7 @@ static int collect_loosest(const observation_group *g, int n, observation_group 
 	return found;
 }
 
-static void write_rules(const vn_calibration *k, const observation_group *g, int n, const point *p, int n_points,
+static void write_rules(const vn_calibration *k, const observation_group *g, int n, const order_group *p, int n_points,
                         FILE *out)
 {
 	observation_group any[VN_N_FORMS * VN_N_METRICS];
@@ -398,7 +398,7 @@ static bool anything_differs(const vn_calibration *k)
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 {
 	observation_group *g = calloc((size_t)k->n + 1, sizeof *g);
-	point             *p = calloc((size_t)k->n + 1, sizeof *p);
+	order_group       *p = calloc((size_t)k->n + 1, sizeof *p);
 	int                n = 0, points = 0;
 	vn_status          st = VN_OK;
 
@@ -417,7 +417,7 @@ vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 		if (other || s->form != before->form || s->metric != before->metric)
 			g[n++].seen = s;
 		if (other)
-			p[points++] = (point) { &g[n - 1], 0, s->order };
+			p[points++] = (order_group) { &g[n - 1], 0, s->order };
 		p[points - 1].n = (int)(&g[n] - p[points - 1].group);
 		p[points - 1].order = s->order < p[points - 1].order ? s->order : p[points - 1].order;
 		g[n - 1].n++;

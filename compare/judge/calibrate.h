@@ -1,10 +1,10 @@
 /* calibrate.h: fits limits to runs that are known to be correct.
  *
- * Each pair of recordings is compared under limits that a correct run cannot break (vn_sanity). So
- * the values observed are exactly those that `compare` will check against the fitted limits, with
- * steps and rows pooled in the same way. The limit of a point is its worst value over all pairs,
- * times the margin. The limit is given by depth if that makes the limits of the layers tighter by
- * half.
+ * Each pair of recordings is compared under limits that a correct run cannot break
+ * (vn_judge_sanity). So the values observed are exactly those that `compare` will check against the
+ * fitted limits, with steps and rows pooled in the same way. The limit of a point is its worst
+ * value over all pairs, times the margin. The limit is given by depth if that makes the limits of
+ * the layers tighter by half.
  *
  * Reads   request.limits, opened.ref, opened.cand, result.checkpoint, result.pooled_logits
  * Fills   a vn_calibration of the caller's
@@ -37,8 +37,8 @@ typedef struct vn_calibration {
 
 /* Creates the limits for the correct runs. floor: whether every pair has a floor. The caller
  * destroys *l. */
-vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err);
-/* Adds the values of a comparison under vn_sanity. Fails if the run is not correct. */
+vn_status vn_judge_sanity(bool floor, vn_limits **l, vn_error *err);
+/* Adds the values of a comparison under vn_judge_sanity. Fails if the run is not correct. */
 vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error *err);
 /* Writes the rules, below a comment that names their source. Sorts k->seen. */
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err);

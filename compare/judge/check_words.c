@@ -81,7 +81,7 @@ const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char t
 	return text;
 }
 
-const char *vn_worst_why(const vn_checkpoint *p)
+const char *vn_judge_worst_why(const vn_checkpoint *p)
 {
 	if (p->worst < 0)
 		return NULL;

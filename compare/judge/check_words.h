@@ -10,7 +10,7 @@ const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char t
 
 /* Returns why the rule of the worst check has its limit; NULL if no check is broken, or the rule
  * does not say. */
-const char *vn_worst_why(const vn_checkpoint *p);
+const char *vn_judge_worst_why(const vn_checkpoint *p);
 
 /* Writes why a checkpoint fails: its worst check, or why it was not measured. Returns text. */
 const char *vn_judge_say_failure(const vn_checkpoint *p, char text[VN_WORDS]);

@@ -59,7 +59,7 @@ static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *one, int
 	return distinct;
 }
 
-int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
+int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
 {
 	if (p->pooled_logits < 0)
 		return distinct_of(c, p, -1, rows);
@@ -67,13 +67,13 @@ int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_
 	return c->result.pooled_logits[p->pooled_logits].distinct;
 }
 
-void vn_count_pooled_logits(const vn_comparison *c, int pool)
+void vn_judge_count_pooled_logits(const vn_comparison *c, int pool)
 {
 	vn_pooled_logits *g = &c->result.pooled_logits[pool];
 	g->distinct = distinct_of(c, NULL, pool, &g->rows);
 }
 
-int64_t vn_count_allowed(double limit, int64_t n)
+int64_t vn_judge_count_allowed(double limit, int64_t n)
 {
 	const double q = 1 - limit;
 	double       rest = 1; /* of more than k */
@@ -90,9 +90,9 @@ int64_t vn_count_allowed(double limit, int64_t n)
 	return n;
 }
 
-double vn_count_limit(double limit, int64_t n)
+double vn_judge_count_limit(double limit, int64_t n)
 {
-	return n > 0 ? fmin(limit, 1 - (double)vn_count_allowed(limit, n) / (double)n) : limit;
+	return n > 0 ? fmin(limit, 1 - (double)vn_judge_count_allowed(limit, n) / (double)n) : limit;
 }
 
 static int token_axes(const char *axes)
@@ -103,7 +103,7 @@ static int token_axes(const char *axes)
 	return n;
 }
 
-int64_t vn_count_hidden(const vn_comparison *c)
+int64_t vn_judge_count_hidden(const vn_comparison *c)
 {
 	for (int i = 0; i < vn_recording_count(c->opened.ref); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
@@ -114,7 +114,7 @@ int64_t vn_count_hidden(const vn_comparison *c)
 	return 0;
 }
 
-int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
+int64_t vn_judge_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	const int       axis = vn_axes_find(vn_entry_axes(e), "token");
@@ -122,7 +122,7 @@ int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int
 	return own < p->m.n ? own : p->m.n;
 }
 
-double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p)
+double vn_judge_count_carrying(const vn_comparison *c, const vn_checkpoint *p)
 {
 	double    rr = 0, r4 = 0, *x = NULL;
 	vn_error  err;
@@ -144,24 +144,24 @@ double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p)
 	return r4 > 0 ? rr * rr / r4 : (double)p->m.finite;
 }
 
-bool vn_count_has_luck(vn_metric m)
+bool vn_judge_count_has_luck(vn_metric m)
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	return info->kind == VN_KIND_NORM || (info->kind == VN_KIND_FACTOR && !info->worst);
 }
 
-double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse)
+double vn_judge_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse)
 {
 	const bool   norm = vn_metric_get(m)->kind == VN_KIND_NORM;
 	const double n = (double)p->m.finite, far = norm ? fabs(value - 1) : value;
 	const double one = ldexp(0.42, -vn_dtype_digits(p->m.grid)),
 				 rest = fmax(nmse - far * far, one * one); /* the error of one rounding */
 	int64_t      rows;
-	const double share = (double)vn_count_distinct(c, p, &rows) / (double)rows;
+	const double share = (double)vn_judge_count_distinct(c, p, &rows) / (double)rows;
 	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))),
-	                          vn_count_carrying(c, p));
+	                          vn_judge_count_carrying(c, p));
 
-	fewer = fmin(fewer, (double)vn_count_independent(c, p, c->result.hidden));
+	fewer = fmin(fewer, (double)vn_judge_count_independent(c, p, c->result.hidden));
 	/* The factor itself takes one degree of freedom. The allowance for n numbers is already
 	 * subtracted from the scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));

@@ -14,43 +14,43 @@
 /* Returns the number of different tokens among the rows of a checkpoint and of its pool; *rows: the
  * number of rows. Equal tokens have equal rows, and equal rounding errors. Both are 1 if no step is
  * known. */
-int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
+int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
 
 /* Fills rows and distinct of a pool. */
-void vn_count_pooled_logits(const vn_comparison *c, int pool);
+void vn_judge_count_pooled_logits(const vn_comparison *c, int pool);
 
 /* Returns how many of n rows may disagree if the limit asks for a share of `limit` to agree: the
  * smallest count that chance exceeds in fewer than one of a thousand cases, if disagreements are
  * independent with probability 1 - limit (binomial). */
-int64_t vn_count_allowed(double limit, int64_t n);
+int64_t vn_judge_count_allowed(double limit, int64_t n);
 
-/* Returns the share that vn_count_allowed leaves as the limit for n rows; at most `limit`. */
-double vn_count_limit(double limit, int64_t n);
+/* Returns the share that vn_judge_count_allowed leaves as the limit for n rows; at most `limit`. */
+double vn_judge_count_limit(double limit, int64_t n);
 
 /* Returns the width of the residual stream, in numbers per token, from the recording; 0: no tensor
  * shows it. */
-int64_t vn_count_hidden(const vn_comparison *c);
+int64_t vn_judge_count_hidden(const vn_comparison *c);
 
 /* Returns how many numbers of p are independent, if each token's row is computed from `width`
  * numbers (0: not known): 512 logits computed from 32 hidden values are no better than 32. At most
  * the number of elements. */
-int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width);
+int64_t vn_judge_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width);
 
 /* Returns the effective number of elements of p that carry the sum of squares of the reference,
  * (sum r^2)^2 / sum r^4. The number of elements if there are too many to read again. */
-double vn_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
+double vn_judge_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
 
 /* Is m the metric of a common factor (scale, norm_ratio)? Part of such a factor may be chance
- * (vn_count_factor). */
-bool vn_count_has_luck(vn_metric m);
+ * (vn_judge_count_factor). */
+bool vn_judge_count_has_luck(vn_metric m);
 
 /* Returns the metric `scale` or `norm_ratio` of p (of the candidate or of a floor, with its nmse),
  * less what chance explains: 6 standard errors.
  *
  * The metric's own standard error assumes independent roundings of one size. There are fewer
  * independent ones if a token repeats, if scores are computed from a narrower row, or if a few
- * numbers dominate (vn_count_carrying). For a norm, half of the nmse is subtracted
+ * numbers dominate (vn_judge_count_carrying). For a norm, half of the nmse is subtracted
  * as well, since an error in any direction adds that much to it. */
-double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse);
+double vn_judge_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse);
 
 #endif

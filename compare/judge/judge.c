@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
+void vn_judge_floor_set(vn_checkpoint *p, const vn_measured *m)
 {
 	/* An overflowed floor run gives no floor. */
 	p->has_floor = m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
@@ -27,18 +27,18 @@ static bool is_square(vn_metric m)
 	return kind == VN_KIND_SQUARES || kind == VN_KIND_DIVERGENCE;
 }
 
-double vn_floor_sum(vn_metric m, double x, double y)
+double vn_judge_floor_sum(vn_metric m, double x, double y)
 {
 	return is_square(m) ? x + y : hypot(x, y);
 }
 
-void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
+void vn_judge_floor_join(vn_checkpoint *p, const vn_measured *m)
 {
 	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) &&
 	               m->value[VN_M_NONFINITE] == 0.0;
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		if (vn_metric_get((vn_metric)i)->over_floor)
-			p->floor[i] = m->has[i] ? vn_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
+			p->floor[i] = m->has[i] ? vn_judge_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
 }
 
 /* The checks of one checkpoint: each limit once, plus nonfinite, max_abs, vacuous tensors and an
@@ -69,7 +69,7 @@ static void add_check(checks *list, vn_metric m, vn_form form, const vn_limit *l
 #define SUMS_FLOOR 2.5e-11
 #define SUMS_KL    1.25e-6
 
-double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
+double vn_judge_floor_of_sums(const vn_comparison *c, vn_metric m)
 {
 	if (!c->opened.policy.products)
 		return 0.0;
@@ -82,7 +82,8 @@ double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
 static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
 {
 	const int own = vn_policy_digits(c->opened.policy), kept = vn_dtype_digits(p->m.grid);
-	return vn_metric_get(m)->kind == VN_KIND_FACTOR ? ldexp(0.42, -(own < kept ? own : kept)) : vn_floor_of_sums(c, m);
+	return vn_metric_get(m)->kind == VN_KIND_FACTOR ? ldexp(0.42, -(own < kept ? own : kept))
+	                                                : vn_judge_floor_of_sums(c, m);
 }
 
 /* With a floor of zero the format causes no error here, so any error fails. */
@@ -98,31 +99,35 @@ static double over_floor(double value, double floor)
 enum { FEW_ROWS = 8 };
 
 /* The values held against a limit: those of the checkpoint, or of all steps judged with it. */
-typedef struct subject {
+typedef struct judged_value {
 	double value, floor;
 	bool   has, has_floor;
 	int    steps;
-} subject;
+} judged_value;
 
-static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_pooled_small *few)
+static judged_value own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_metric m,
+                                 const vn_pooled_small *pool)
 {
-	if (few)
-		return (subject) { few->value[m], few->floor[m], true, true, few->n };
+	if (pool)
+		return (judged_value) { pool->value[m], pool->floor[m], true, true, pool->n };
 	const int steps = vn_channel_steps(c, p, m);
 	if (steps) /* some floors may be unknown */
-		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && !isnan(p->floor[m]),
-			               steps };
+		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && !isnan(p->floor[m]),
+			                    steps };
 	if (!vn_metric_get(m)->scores)
-		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
+		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
 	if (p->pooled_logits < 0)
-		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
-	const vn_pooled_logits *pool = &c->result.pooled_logits[p->pooled_logits];
-	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
+		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS,
+			                    0 };
+	const vn_pooled_logits *logits = &c->result.pooled_logits[p->pooled_logits];
+	return (judged_value) { logits->value[m], logits->floor[m], true, !isnan(logits->floor[m]) && logits->n >= FEW_ROWS,
+		                    logits->n };
 }
 
-static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_pooled_small *few)
+static judged_value value_to_judge(const vn_comparison *c, const vn_checkpoint *p, vn_metric m,
+                                   const vn_pooled_small *pool)
 {
-	subject s = own_or_joint(c, p, m, few);
+	judged_value s = own_or_joint(c, p, m, pool);
 	if (!isnan(s.floor))
 		s.floor = fmax(s.floor, least_floor(c, p, m));
 	return s;
@@ -133,11 +138,11 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
  * without a floor. */
 enum { TOO_FEW_NUMBERS = 32 };
 
-static bool is_excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metric m, const subject *s,
+static bool is_excused(const vn_pooled_small *pool, const vn_checkpoint *p, vn_metric m, const judged_value *s,
                        const vn_limit_set *set)
 {
 	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
-	const int64_t   numbers = few ? few->numbers : p->m.n * (s->steps ? s->steps : 1);
+	const int64_t   numbers = pool ? pool->numbers : p->m.n * (s->steps ? s->steps : 1);
 	return vn_pooled_small_has(m) && numbers < TOO_FEW_NUMBERS && cap->rule &&
 	       vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
 }
@@ -148,13 +153,13 @@ static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 	vn_limit of = *l;
 	int64_t  rows;
 	if (m == VN_M_ARGMAX_AGREEMENT && p->scores)
-		of.value = vn_count_limit(l->value, vn_count_distinct(c, p, &rows));
+		of.value = vn_judge_count_limit(l->value, vn_judge_count_distinct(c, p, &rows));
 	return of;
 }
 
 /* Whether this step alone breaks a limit that the steps break together. Measured in floors of all
  * the steps, as they were judged, because its own floor may be tiny by chance. */
-static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const subject *s)
+static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const judged_value *s)
 {
 	const bool over = form == VN_OVER_FLOOR;
 
@@ -178,9 +183,9 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 	const vn_metric_info  *info = vn_metric_get(m);
 	const vn_limit        *l = &set->limit[form][m];
 	const bool             own = p->channels < 0 || vn_channel_metric(m) < 0;
-	const vn_pooled_small *few = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own
-	                                 ? &c->result.pooled_small[p->pooled_small]
-	                                 : NULL;
+	const vn_pooled_small *pool = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own
+	                                  ? &c->result.pooled_small[p->pooled_small]
+	                                  : NULL;
 	if (isinf(l->value))
 		return true; /* any is within it */
 	if (has_no_value(p, m) && (p->pooled_small < 0 || form != VN_OVER_FLOOR))
@@ -194,19 +199,19 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 			add_check(to, m, form, l, 0, "this metric exists for logits only");
 		return true;
 	}
-	const subject s = subject_of(c, p, m, few);
-	const int     worst = info->scores && p->pooled_logits >= 0 ? c->result.pooled_logits[p->pooled_logits].worst
-	                      : few                                 ? few->worst
-	                                                            : -1;
-	const double  floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (few && few->worst != p - c->result.checkpoint &&
-	    !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
+	const judged_value s = value_to_judge(c, p, m, pool);
+	const int          worst = info->scores && p->pooled_logits >= 0 ? c->result.pooled_logits[p->pooled_logits].worst
+	                           : pool                                ? pool->worst
+	                                                                 : -1;
+	const double       floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
+	if (pool && pool->worst != p - c->result.checkpoint &&
+	    !vn_pooled_small_breaks_by(pool, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return false;
 	if (worst >= 0 && &c->result.checkpoint[worst] != p && !breaks_too(p, m, form, l, &s))
 		return false; /* nor the limit on a row count, which is no tighter and slow to compute for thousands of steps */
 	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
 	if (worst >= 0 && &c->result.checkpoint[worst] != p &&
-	    (!breaks_too(p, m, form, &of, &s) || is_excused(few, p, m, &s, set)))
+	    (!breaks_too(p, m, form, &of, &s) || is_excused(pool, p, m, &s, set)))
 		return false;
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)
 		return true;
@@ -227,12 +232,12 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 		add_check(to, m, form, l, 0, "the floor lacks this metric");
 	else if (form != VN_OVER_FLOOR) {
 		double value = s.value;
-		if (vn_count_has_luck(m) && !vn_limit_holds(m, form, l->value, value)) {
-			const double left = vn_count_factor(c, p, m, value, p->m.value[VN_M_NMSE]);
+		if (vn_judge_count_has_luck(m) && !vn_limit_holds(m, form, l->value, value)) {
+			const double left = vn_judge_count_factor(c, p, m, value, p->m.value[VN_M_NMSE]);
 			value = vn_limit_holds(m, form, l->value, left) ? left : value;
 		}
 		add_check(to, m, form, &of, value, NULL);
-	} else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !is_excused(few, p, m, &s, set))
+	} else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !is_excused(pool, p, m, &s, set))
 		add_check(to, m, form, l, over_floor(s.value, s.floor), NULL);
 	else
 		add_check(to, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
@@ -282,7 +287,7 @@ static bool is_not_gathered(const vn_comparison *c, const vn_checkpoint *p)
 
 const char vn_not_gathered[] = "each rank has only a shard of the vocabulary, and no rank has all of it";
 
-bool vn_fails_ungathered(const vn_checkpoint *p)
+bool vn_judge_fails_ungathered(const vn_checkpoint *p)
 {
 	bool yes = false;
 	for (int i = 0; i < p->n_checks; i++) {

@@ -3,7 +3,8 @@
  * Reads   request.limits and options, opened.ref, opened.cand, opened.policy; m, rows, vacuous,
  *         invalid_floor, floor and the pools of a checkpoint
  * Fills   check, n_checks, status, fails and worst of a checkpoint; `outside` of its pools; lines
- *         of result.warnings; for the floor, has_floor and floor (vn_floor_set, vn_floor_join)
+ *         of result.warnings; for the floor, has_floor and floor (vn_judge_floor_set,
+ *         vn_judge_floor_join)
  */
 #ifndef VN_COMPARE_JUDGE_H
 #define VN_COMPARE_JUDGE_H
@@ -17,22 +18,22 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
  * ranks. */
 extern const char vn_not_gathered[];
 /* Is that the only reason why this checkpoint is outside? */
-bool              vn_fails_ungathered(const vn_checkpoint *p);
+bool              vn_judge_fails_ungathered(const vn_checkpoint *p);
 
 /* Sets the floor of a checkpoint from a measurement of the floor run. If there is no memory, the
  * floor stays unknown, and checks that need it fail. */
-void vn_floor_set(vn_checkpoint *p, const vn_measured *m);
+void vn_judge_floor_set(vn_checkpoint *p, const vn_measured *m);
 
 /* Adds to the floor the measured error of a second run, which is independent of the first. */
-void vn_floor_join(vn_checkpoint *p, const vn_measured *m);
+void vn_judge_floor_join(vn_checkpoint *p, const vn_measured *m);
 
 /* Returns the combined error of two independent runs, in this metric. */
-double vn_floor_sum(vn_metric m, double x, double y);
+double vn_judge_floor_sum(vn_metric m, double x, double y);
 
 /* Returns the smallest floor in a precision that rounds more than float32 only in products
  * (vn_products): the error of another order of summation in float32. Without it, the floor of
  * checkpoints before the first product, or after a float32 weight, would be 0. Returns 0 for other
  * precisions and metrics. */
-double vn_floor_of_sums(const vn_comparison *c, vn_metric m);
+double vn_judge_floor_of_sums(const vn_comparison *c, vn_metric m);
 
 #endif

@@ -159,7 +159,7 @@ static bool comes_after(const vn_entry *e, const vn_entry *stop)
 	return e->step != stop->step ? e->step > stop->step : e->order > stop->order;
 }
 
-void vn_demand_not_run(vn_comparison *c)
+void vn_judge_demand_not_run(vn_comparison *c)
 {
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (c->result.checkpoint[i].fails)

@@ -31,7 +31,7 @@ const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p
 
 /* If nothing is outside although the candidate's run stopped at a divergence, makes the checkpoints
  * that were not run count as missing. Call it before the checkpoints are counted. */
-void vn_demand_not_run(vn_comparison *c);
+void vn_judge_demand_not_run(vn_comparison *c);
 
 /* Checks a measurement m of checkpoint p against the limits, without a floor. partial: only some
  * metrics are known. *holds: it is within, and some limit applies. words (VN_WORDS bytes): the

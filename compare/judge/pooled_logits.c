@@ -95,7 +95,7 @@ vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 		c->result.pooled_logits = more;
 		st = fill_pool(c, &g, err);
 		c->result.pooled_logits[c->result.n_pooled_logits++] = g;
-		vn_count_pooled_logits(c, c->result.n_pooled_logits - 1);
+		vn_judge_count_pooled_logits(c, c->result.n_pooled_logits - 1);
 	}
 	return st;
 }

@@ -19,7 +19,7 @@ typedef struct small_point {
 
 static bool belongs_to_pool(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
-	if (p->m.n == 0 || !p->has_floor || vn_count_independent(c, p, width) >= VN_SMALL_SAMPLE)
+	if (p->m.n == 0 || !p->has_floor || vn_judge_count_independent(c, p, width) >= VN_SMALL_SAMPLE)
 		return false;
 	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
 	return s && s->rows == 1;
@@ -86,21 +86,21 @@ static int64_t join_members(const vn_comparison *c, const small_point *in, int n
 	return rows.worst_nmse_token;
 }
 
-typedef struct squares {
+typedef struct row_error {
 	double nmse, dd, rr;
-} squares;
+} row_error;
 
 static int compare_doubles(const void *a, const void *b)
 {
-	const double x = ((const squares *)a)->nmse, y = ((const squares *)b)->nmse;
+	const double x = ((const row_error *)a)->nmse, y = ((const row_error *)b)->nmse;
 	return (x > y) - (x < y);
 }
 
 /* row: output of join for the candidate. */
 static vn_status rank_rows(vn_pooled_small *g, const vn_squares *row, vn_error *err)
 {
-	squares *s = malloc((size_t)g->n * sizeof *s);
-	double   dd = 0, rr = 0;
+	row_error *s = malloc((size_t)g->n * sizeof *s);
+	double     dd = 0, rr = 0;
 
 	g->nmse = malloc((size_t)g->n * sizeof *g->nmse);
 	g->below = malloc((size_t)g->n * sizeof *g->below);
@@ -109,7 +109,7 @@ static vn_status rank_rows(vn_pooled_small *g, const vn_squares *row, vn_error *
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g->n);
 	}
 	for (int i = 0; i < g->n; i++)
-		s[i] = (squares) { row[i].dd == 0 ? 0 : row[i].dd / row[i].rr, row[i].dd, row[i].rr };
+		s[i] = (row_error) { row[i].dd == 0 ? 0 : row[i].dd / row[i].rr, row[i].dd, row[i].rr };
 	qsort(s, (size_t)g->n, sizeof *s, compare_doubles);
 	for (int i = 0; i < g->n; i++) {
 		g->nmse[i] = s[i].nmse;

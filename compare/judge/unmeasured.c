@@ -2,7 +2,7 @@
 #include "compare/judge/unmeasured.h"
 #include "compare/judge/left_out.h"
 
-bool vn_is_unmeasured(const vn_checkpoint *p)
+bool vn_judge_is_unmeasured(const vn_checkpoint *p)
 {
 	return p->status == VN_MISSING || p->status == VN_EXTRA || p->status == VN_EMPTY || p->status == VN_MISSHAPEN ||
 	       p->status == VN_UNREADABLE;

@@ -13,7 +13,7 @@
 #include "libref/base/json.h"
 
 /* Does p have `sides`: it is missing, extra, empty, misshapen or unreadable? */
-bool vn_is_unmeasured(const vn_checkpoint *p);
+bool vn_judge_is_unmeasured(const vn_checkpoint *p);
 
 /* Returns an array of two, [reference, candidate]: null if that side does not have p; else dtype,
  * shape, axes, basis, and the position and rows of its step. For a tensor that the candidate's run

@@ -37,14 +37,14 @@ typedef struct pending_job {
 } pending_job;
 
 /* The jobs of a batch, at most BATCH_JOBS and those that share the last reference. */
-typedef struct batch {
+typedef struct job_batch {
 	vn_job      *job;
 	pending_job *p;
 	int          n, threads;
 	int64_t      bytes, heavy, past;
 	int64_t      most; /* of heavy */
 	vn_progress  bar;
-} batch;
+} job_batch;
 
 static void release_pair(const pending_job *p)
 {
@@ -72,12 +72,12 @@ enum { FEW_THREADS = 2 };
 
 static void give_back_job(void *ctx, int i)
 {
-	const vn_job *job = &((const batch *)ctx)->job[i];
+	const vn_job *job = &((const job_batch *)ctx)->job[i];
 	if (job->mapped && !job->from[0].recording)
 		vn_job_give_back(job);
 }
 
-static void flush_batch(batch *b, vn_measuring *m, int n)
+static void flush_batch(job_batch *b, vn_measuring *m, int n)
 {
 	vn_error        why = { "" };
 	const vn_status st = b->n > 0 ? vn_measure_many(b->job, b->n, b->threads, &why) : VN_OK;
@@ -198,7 +198,8 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 
 /* Adds a job. like: a job with the same reference bytes to share, unless either is read in parts;
  * -1: none. */
-static void add_pair(batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry, int like)
+static void add_pair(job_batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry,
+                     int like)
 {
 	vn_error        why = { "" };
 	vn_job         *job = &b->job[b->n];
@@ -246,14 +247,14 @@ static bool sorts_before(const vn_checkpoint *p, const vn_checkpoint *q)
 
 /* The job whose reference the next one may share: `like`, unless it is read in parts or
  * measured; else the last. */
-static int find_sharer(const batch *b, int like)
+static int find_sharer(const job_batch *b, int like)
 {
 	return b->n > 0 && like >= 0 && b->job[like].ref.data ? like : b->n - 1;
 }
 
 /* Adds the next checkpoint, and that of each other comparison with the same reference.
  * Returns false at the end. */
-static bool add_next(batch *b, vn_measuring *m, int n, int *at)
+static bool add_next(job_batch *b, vn_measuring *m, int n, int *at)
 {
 	int first = -1, like = -1, entry = -1;
 	for (int k = 0; k < n; k++) {
@@ -291,10 +292,11 @@ static int64_t most_of(int threads)
 
 void vn_measure_together(vn_measuring *m, int n)
 {
-	batch b = { .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
-		        .p = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.p),
-		        .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads : vn_team_size() };
-	int  *at = calloc((size_t)n + 1, sizeof *at);
+	job_batch b = { .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
+		            .p = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.p),
+		            .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads
+		                                                               : vn_team_size() };
+	int      *at = calloc((size_t)n + 1, sizeof *at);
 
 	b.most = most_of(b.threads);
 	for (int k = 0; k < n && !(b.job && b.p && at); k++)

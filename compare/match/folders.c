@@ -11,7 +11,7 @@
 
 static const char *const suffix[] = { ".h5", ".hdf5" };
 
-bool vn_is_folder(const char *path)
+bool vn_match_is_folder(const char *path)
 {
 	struct stat s;
 	return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
@@ -38,7 +38,7 @@ static path_kind kind_of(const char *folder, const char *name)
 	const int m = snprintf(path, sizeof path, "%s/%s", folder, name);
 	if (named_so(name))
 		return RECORDING;
-	return m > 0 && m < (int)sizeof path && vn_is_folder(path) ? FOLDER : OTHER;
+	return m > 0 && m < (int)sizeof path && vn_match_is_folder(path) ? FOLDER : OTHER;
 }
 
 static vn_status add_name(vn_folder_pairs *p, const char *name, int side, vn_error *err)

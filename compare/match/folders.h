@@ -20,7 +20,7 @@ typedef struct vn_folder_pairs {
 	int folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* subfolders and other files that were ignored, in each */
 } vn_folder_pairs;
 
-bool      vn_is_folder(const char *path);
+bool      vn_match_is_folder(const char *path);
 /* Lists and pairs the recordings of n folders, of several the first is the reference's. Every file
  * that ends in .h5 or .hdf5 counts as a recording, readable or not. Subfolders and other files are
  * only counted. VN_ERR_NOTFOUND: no folder holds a recording. Call vn_folder_pairs_free afterwards,

@@ -22,7 +22,7 @@ vn_status vn_match(vn_comparison *c, vn_error *err);
 vn_status vn_match_names(vn_comparison *c, vn_error *err);
 
 /* Counts result.n_neither. Call after vn_match. */
-vn_status vn_count_neither(vn_comparison *c, vn_error *err);
+vn_status vn_match_count_neither(vn_comparison *c, vn_error *err);
 
 /* Sets `vacuous` of every measured checkpoint whose agreement proves nothing: for example, both
  * sides hold one number everywhere, or the numbers of the same point of another layer. */

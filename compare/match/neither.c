@@ -51,7 +51,7 @@ static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 	return n;
 }
 
-vn_status vn_count_neither(vn_comparison *c, vn_error *err)
+vn_status vn_match_count_neither(vn_comparison *c, vn_error *err)
 {
 	if (!c->opened.plan)
 		return VN_OK;

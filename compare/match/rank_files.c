@@ -9,7 +9,7 @@
 
 bool vn_names_ranks(const char *argument)
 {
-	return vn_is_folder(argument) || (strchr(argument, ',') && access(argument, F_OK) != 0);
+	return vn_match_is_folder(argument) || (strchr(argument, ',') && access(argument, F_OK) != 0);
 }
 
 static vn_status add_path(vn_rank_files *ranks, const char *path, size_t n, vn_error *err)
@@ -48,7 +48,7 @@ vn_status vn_rank_files_of(const char *argument, vn_rank_files *ranks, vn_error 
 	vn_status st = VN_OK;
 
 	*ranks = (vn_rank_files) { 0 };
-	if (vn_is_folder(argument))
+	if (vn_match_is_folder(argument))
 		return list_folder(argument, ranks, err);
 	if (!vn_names_ranks(argument))
 		return add_path(ranks, argument, strlen(argument), err);

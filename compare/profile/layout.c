@@ -16,15 +16,15 @@ enum {
 };
 
 /* An axis of the reference, or a part of one. */
-typedef struct atom {
+typedef struct layout_atom {
 	char    word[24];
 	int64_t size, stride; /* in numbers of the reference */
 	int     axis;
-} atom;
+} layout_atom;
 
 typedef struct atom_list {
-	int  n;
-	atom a[MOST];
+	int         n;
+	layout_atom a[MOST];
 } atom_list;
 
 typedef struct layout_search {
@@ -125,10 +125,10 @@ static bool uses_axis(const atom_list *l, const char *word)
  * accept. */
 static bool take_apart(atom_list *l, int i, int64_t outer)
 {
-	const atom    whole = l->a[i];
-	const int64_t inner = whole.size / outer;
-	const bool    by_inner = inner == 2 && outer != 2;
-	char          number[24], rest[24];
+	const layout_atom whole = l->a[i];
+	const int64_t     inner = whole.size / outer;
+	const bool        by_inner = inner == 2 && outer != 2;
+	char              number[24], rest[24];
 	snprintf(number, sizeof number, "%" PRId64, by_inner ? inner : outer);
 	snprintf(rest, sizeof rest, "%s", inner == 2 || outer == 2 ? "freq" : "inner");
 	if (l->n == MOST || uses_axis(l, number) || uses_axis(l, rest))
@@ -180,7 +180,7 @@ static atom_list atoms_of(const vn_entry *e, int64_t longer_than)
 		size_t      n;
 		const char *word = vn_axes_word(vn_entry_axes(e), i, &n);
 		memmove(&l.a[1], &l.a[0], (size_t)l.n++ * sizeof *l.a);
-		l.a[0] = (atom) { .size = e->shape.dim[i], .stride = stride, .axis = i };
+		l.a[0] = (layout_atom) { .size = e->shape.dim[i], .stride = stride, .axis = i };
 		if (n && n < sizeof l.a[0].word)
 			snprintf(l.a[0].word, sizeof l.a[0].word, "%.*s", (int)n, word);
 		else

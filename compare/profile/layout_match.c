@@ -34,17 +34,17 @@ typedef struct search {
 
 /* ---- a map from the reference's positions to the candidate's --------------------------------- */
 
-typedef struct map {
+typedef struct layout_map {
 	const search         *s;
 	const vn_arrangement *by;    /* NULL: each number in its own place */
 	vn_permutation        axes;  /* VN_ARRANGED_AXES */
 	vn_arrange            along; /* else */
 	int64_t               inner; /* numbers for each index of the axis */
-} map;
+} layout_map;
 
-static map map_back(const search *s, const vn_arrangement *by)
+static layout_map map_back(const search *s, const vn_arrangement *by)
 {
-	map m = { .s = s, .by = by, .inner = 1 };
+	layout_map m = { .s = s, .by = by, .inner = 1 };
 	if (by->kind == VN_ARRANGED_AXES) {
 		m.axes = vn_permutation_back(s->shape, by->order);
 		return m;
@@ -56,7 +56,7 @@ static map map_back(const search *s, const vn_arrangement *by)
 }
 
 /* Offset in the candidate of the reference's element `at`; -1: none. */
-static int64_t map_index(const map *m, int64_t at)
+static int64_t map_index(const layout_map *m, int64_t at)
 {
 	if (!m->by)
 		return at;
@@ -66,7 +66,7 @@ static int64_t map_index(const map *m, int64_t at)
 	return to < 0 ? -1 : at + (to - i) * m->inner;
 }
 
-static double drawn_nmse(const map *m, vn_numbers *ref)
+static double drawn_nmse(const layout_map *m, vn_numbers *ref)
 {
 	vn_sampled x = { 0 };
 	for (int i = 0; i < m->s->sampled; i++) {
@@ -79,7 +79,7 @@ static double drawn_nmse(const map *m, vn_numbers *ref)
 
 /* The nmse over all elements. A large tensor with permuted axes is sampled with an odd step (axis
  * lengths are usually even), because each element is read separately. */
-static double whole_nmse(const map *m, vn_numbers *ref)
+static double whole_nmse(const layout_map *m, vn_numbers *ref)
 {
 	const bool    scattered = m->by && m->by->kind == VN_ARRANGED_AXES && !vn_numbers_are_few(m->s->cand);
 	const int64_t step = scattered ? m->s->n / VN_SAMPLED_MOST | 1 : 1;
@@ -98,7 +98,7 @@ static double limit_of_match(const search *s)
 	return fmin(s->limit, s->best->kind == VN_LAYOUT_MATCH_NOTHING ? s->limit : s->best->nmse / 2);
 }
 
-static bool is_better(const search *s, const map *m, vn_numbers *ref, double *nmse)
+static bool is_better(const search *s, const layout_map *m, vn_numbers *ref, double *nmse)
 {
 	const double limit = limit_of_match(s);
 	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
@@ -131,10 +131,10 @@ static void write_label(const vn_entry *e, char text[VN_LABEL])
 static vn_status try_others(search *s, vn_error *err)
 {
 	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; each read loads its neighbours too */
-	const map m = { .s = s };
-	int64_t   looked = 0;
-	char      text[VN_LABEL];
-	vn_status st = VN_OK;
+	const layout_map m = { .s = s };
+	int64_t          looked = 0;
+	char             text[VN_LABEL];
+	vn_status        st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(s->c->opened.ref); i++) {
 		const vn_entry *e = vn_recording_entry(s->c->opened.ref, i);
 		double          nmse;
@@ -239,7 +239,7 @@ static void try_arrangements(search *s)
 	double         nmse;
 
 	for (int i = 0; i < n; i++) {
-		const map m = map_back(s, &list[i]);
+		const layout_map m = map_back(s, &list[i]);
 		if (is_better(s, &m, s->ref, &nmse))
 			set_arrangement(s, &list[i], nmse);
 	}

@@ -27,7 +27,7 @@ static void arrange_rows(vn_rearranged *r, int64_t outer, int64_t rows, const vn
 static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 {
 	_Static_assert((int)VN_HEADS_ORDERED <= (int)VN_LIST_MOST, "a hypothesis holds the order of all heads");
-	vn_hypothesis   h = { .finding = VN_HEADS_REORDERED };
+	vn_hypothesis   h = { .finding = VN_FINDING_HEADS_REORDERED };
 	const vn_shape *s = &r->like->shape;
 	const int       axis = vn_head_axis(VN_ARRANGED_RESULT, axes, s);
 	int            *from = h.change.result.list;
@@ -56,10 +56,10 @@ static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int 
 	const bool     joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
 
 	if (r->t->consumed != VN_CONSUMED_AS_RECORDED)
-		return VN_AXES_RECORDED;
+		return VN_FINDING_AXES_RECORDED;
 	if (joined && order[0] == 0 && order[1] == 2)
-		return VN_AXES_OF_HEADS;
-	return joined && rank == 3 && order[0] == 1 && order[1] == 0 ? VN_AXES_BEFORE_TOKENS : VN_AXES;
+		return VN_FINDING_AXES_OF_HEADS;
+	return joined && rank == 3 && order[0] == 1 && order[1] == 0 ? VN_FINDING_AXES_BEFORE_TOKENS : VN_FINDING_AXES;
 }
 
 static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement *a)
@@ -75,8 +75,8 @@ static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement 
 		memcpy(h.change.result.list, a->order, (size_t)rank * sizeof *a->order);
 		break;
 	case VN_ARRANGED_COLUMNS: assert(false); break; /* listed for recordings only */
-	case VN_ARRANGED_MOVED: h.finding = VN_TOKENS_MOVED; break;
-	case VN_ARRANGED_REVERSED: h.finding = VN_TOKENS_REVERSED; break;
+	case VN_ARRANGED_MOVED: h.finding = VN_FINDING_TOKENS_MOVED; break;
+	case VN_ARRANGED_REVERSED: h.finding = VN_FINDING_TOKENS_REVERSED; break;
 	}
 	return h;
 }
@@ -134,7 +134,7 @@ static bool may_be_taken_for(const vn_rearranged *r, const vn_entry *e)
 	/* computed from it in the same layer; later layers mix in other numbers */
 	return root < 0 || r->t->consumed == VN_CONSUMED_OTHERS
 	           ? root < 0 || p->value[root].state < 0
-	           : p->value[root].layer != p->value[mine].layer || !vn_is_made_of(p, root, mine);
+	           : p->value[root].layer != p->value[mine].layer || !vn_rearrange_is_made_of(p, root, mine);
 }
 
 /* Was it computed after this checkpoint? Then it overwrote this buffer, and is not a stale
@@ -154,7 +154,7 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
 	const int      v = vn_plan_find(p, e->name), mine = r->t->site->target;
 
 	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->consumed != VN_CONSUMED_OTHERS ||
-	    !vn_consumed_as_recorded(r->t))
+	    !vn_trial_consumed_as_recorded(r->t))
 		return false;
 	const vn_node *sum = &p->node[p->value[mine].node];
 	return vn_plan_root(p, v) == vn_plan_root(p, sum->in[0]);
@@ -169,22 +169,23 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.checkpoint[r->t->x->checkpoint].cand);
 	vn_status            st = VN_OK;
 
-	for (int i = 0; !st && vn_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
+	for (int i = 0; !st && vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		vn_hypothesis   h = { .recorder_fault = true };
 		vn_tensor       t;
 		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 ||
-		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e) || vn_is_wrong_itself(r->t->c, i))
+		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e) ||
+		    vn_rearrange_is_wrong_itself(r->t->c, i))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
 			memcpy(r->b, r->cand, (size_t)r->n * sizeof *r->b);
-			h.finding = comes_later(r, e)   ? VN_RECORDED_LATER
-			            : is_parallel(r, e) ? VN_PARALLEL_BLOCK
-			                                : VN_RECORDED_BEFORE;
-			h.recorder_fault = h.finding != VN_PARALLEL_BLOCK;
+			h.finding = comes_later(r, e)   ? VN_FINDING_RECORDED_LATER
+			            : is_parallel(r, e) ? VN_FINDING_PARALLEL_BLOCK
+			                                : VN_FINDING_RECORDED_BEFORE;
+			h.recorder_fault = h.finding != VN_FINDING_PARALLEL_BLOCK;
 			vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
 			vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
 			st = vn_rearranged_judge(r, &h, err);
@@ -200,11 +201,11 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 	const char      *axes = t->site->axes;
 	vn_rearranged    r = { t,
 		                   vn_shape_count(&c->shape),
-		                   vn_all_doubles_of(&t->own),
-		                   vn_all_doubles_of(&t->fine),
-		                   vn_all_doubles_of(c),
-		                   vn_all_doubles_of(c),
-		                   vn_all_doubles_of(c),
+		                   vn_trial_all_doubles_of(&t->own),
+		                   vn_trial_all_doubles_of(&t->fine),
+		                   vn_trial_all_doubles_of(c),
+		                   vn_trial_all_doubles_of(c),
+		                   vn_trial_all_doubles_of(c),
 		                   c };
 	vn_status        st = VN_OK;
 
@@ -212,7 +213,7 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 	if (!st)
 		st = vn_rearrange_one_value(&r, err);
-	if (!st && !vn_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
+	if (!st && !vn_trial_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
 	    !(st = try_arrangements(&r, axes, err)))
 		st = try_another_checkpoint(&r, err);
 	free(r.own);

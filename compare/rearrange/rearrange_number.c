@@ -72,14 +72,14 @@ static bool round_number(const vn_explain_trial *t, double by, double *f, vn_hyp
 	if (at == VN_POINT_LOGITS && by > 0) {
 		const double tau = fabs(over / plain - 1) < 2e-4 ? plain : over;
 		*f = 1 / tau;
-		h->finding = VN_TEMPERATURE;
+		h->finding = VN_FINDING_TEMPERATURE;
 		return true;
 	}
 	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) ||
 	    !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
 		return false;
 	*f = by > 1 ? ranks : 1 / ranks;
-	h->finding = by > 1 ? VN_SUM_TIMES : VN_AVERAGE;
+	h->finding = by > 1 ? VN_FINDING_SUM_TIMES : VN_FINDING_AVERAGE;
 	return true;
 }
 
@@ -109,12 +109,12 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 	if (!(xx > 0))
 		return VN_OK;
 	const double by = xy / xx;
-	if (round_number(r->t, by, &exact, &own) && ((st = try_scaled(r, exact, &own, err)) || vn_fits(r->t, &own)))
+	if (round_number(r->t, by, &exact, &own) && ((st = try_scaled(r, exact, &own, err)) || vn_trial_fits(r->t, &own)))
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
-		vn_hypothesis h = { .finding = VN_FACTOR, .change.result = { .factor = exactly ? name : VN_NO_NAME } };
-		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_fits(r->t, &h))
+		vn_hypothesis h = { .finding = VN_FINDING_FACTOR, .change.result = { .factor = exactly ? name : VN_NO_NAME } };
+		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_trial_fits(r->t, &h))
 			break; /* a person wrote that number, so it is not fitted */
 	}
 	return st;
@@ -122,7 +122,7 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 
 static vn_status try_offset(vn_rearranged *r, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_ADDEND };
+	vn_hypothesis h = { .finding = VN_FINDING_ADDEND };
 	double        sum = 0;
 	int64_t       n = 0;
 
@@ -172,7 +172,7 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 		r->a[i] = clamp_number(r->own[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
 		r->b[i] = clamp_number(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
 	}
-	vn_hypothesis h = { .finding = VN_CLAMPED,
+	vn_hypothesis h = { .finding = VN_FINDING_CLAMPED,
 		                .change.result = { .number = above ? high : low,
 		                                   .clamp = above && below ? VN_CLAMP_BOTH
 		                                            : above        ? VN_CLAMP_ABOVE
@@ -182,7 +182,8 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 
 vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
 {
-	vn_hypothesis h = { .finding = r->cand[0] == 0 ? VN_ZERO : VN_ONE_VALUE, .change.result.number = r->cand[0] };
+	vn_hypothesis h = { .finding = r->cand[0] == 0 ? VN_FINDING_ZERO : VN_FINDING_ONE_VALUE,
+		                .change.result.number = r->cand[0] };
 
 	for (int64_t i = 0; i < r->n; i++) {
 		if (!(r->cand[i] == r->cand[0]))
@@ -243,8 +244,8 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 	double           cap;
 	vn_status        st = VN_OK;
 
-	while (!st && c > 0 && !vn_answered(r->t) && vn_next_round_number(&written, &cap)) {
-		vn_hypothesis h = { .finding = VN_CAP, .change.result.number = cap };
+	while (!st && c > 0 && !vn_trial_answered(r->t) && vn_next_round_number(&written, &cap)) {
+		vn_hypothesis h = { .finding = VN_FINDING_CAP, .change.result.number = cap };
 		for (int64_t i = 0; i < r->n; i++) {
 			r->a[i] = cap * tanh(r->own[i] / cap);
 			r->b[i] = cap * tanh(r->fine[i] / cap);

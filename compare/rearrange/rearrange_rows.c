@@ -43,7 +43,7 @@ static int64_t find_held(tiles *x, const char *other)
 	int64_t      n = 0;
 
 	for (int64_t t = 0; t < x->T; t++) {
-		bool same = x->off[t] && (!other || (vn_any_finite(x->is + t * x->N, x->N) &&
+		bool same = x->off[t] && (!other || (vn_rearrange_any_finite(x->is + t * x->N, x->N) &&
 		                                     memcmp(is + (size_t)t * row, other + (size_t)t * row, row) == 0));
 		for (int64_t i = t * x->N; same && !other && i < (t + 1) * x->N; i++)
 			same = x->is[i] == 0;
@@ -80,7 +80,7 @@ static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 {
 	const vn_plan  *plan = x->t->site->plan;
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
-	vn_hypothesis   h = { .finding = name ? VN_PARTLY_OTHER : VN_PARTLY_ZERO,
+	vn_hypothesis   h = { .finding = name ? VN_FINDING_PARTLY_OTHER : VN_FINDING_PARTLY_ZERO,
 		                  .node = plan->value[x->t->site->target].node,
 		                  .recorder_fault = x->t->consumed == VN_CONSUMED_OTHERS,
 		                  .change.kind = VN_BY_RESULT };
@@ -102,7 +102,7 @@ static vn_status try_channels(tiles *x, vn_error *err)
 {
 	const vn_plan  *plan = x->t->site->plan;
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
-	vn_hypothesis   h = { .finding = VN_CHANNELS_ZERO,
+	vn_hypothesis   h = { .finding = VN_FINDING_CHANNELS_ZERO,
 		                  .node = plan->value[x->t->site->target].node,
 		                  .recorder_fault = x->t->consumed == VN_CONSUMED_OTHERS,
 		                  .change.kind = VN_BY_RESULT };
@@ -142,7 +142,7 @@ static bool is_a_view(const vn_explain_trial *t, const vn_entry *e)
 	const int      v = vn_plan_find(p, e->name), mine = t->site->target, root = v < 0 ? -1 : vn_plan_root(p, v);
 
 	return root >= 0 && (root == mine || (p->value[root].state >= 0 && p->value[root].layer == p->value[mine].layer &&
-	                                      vn_is_made_of(p, root, mine)));
+	                                      vn_rearrange_is_made_of(p, root, mine)));
 }
 
 static bool could_hold(const tiles *x, const vn_entry *e, const vn_entry *me)
@@ -163,11 +163,11 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	held = find_held(x, NULL);
 	if (held >= ROWS_MIN && held < x->T)
 		st = judge_tiles(x, NULL, err);
-	if (!st && !vn_answered(x->t))
+	if (!st && !vn_trial_answered(x->t))
 		st = try_channels(x, err);
 	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
 		vn_tensor t;
-		if (!could_hold(x, vn_recording_entry(c->opened.cand, i), me) || vn_is_wrong_itself(c, i))
+		if (!could_hold(x, vn_recording_entry(c->opened.cand, i), me) || vn_rearrange_is_wrong_itself(c, i))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;
@@ -194,11 +194,11 @@ vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 		        c,
 		        c->shape.dim[0],
 		        (int64_t)n / c->shape.dim[0],
-		        vn_all_doubles_of(&t->own),
-		        vn_all_doubles_of(&t->fine),
-		        vn_all_doubles_of(c),
-		        vn_all_doubles_of(c),
-		        vn_all_doubles_of(c),
+		        vn_trial_all_doubles_of(&t->own),
+		        vn_trial_all_doubles_of(&t->fine),
+		        vn_trial_all_doubles_of(c),
+		        vn_trial_all_doubles_of(c),
+		        vn_trial_all_doubles_of(c),
 		        malloc((size_t)c->shape.dim[0]),
 		        malloc((size_t)c->shape.dim[0]) };
 	if (x.own && x.fine && x.is && x.a && x.b && x.off && x.held)

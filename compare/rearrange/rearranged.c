@@ -34,7 +34,7 @@ vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error
 	return judge_as(r, true, h, err);
 }
 
-bool vn_is_made_of(const vn_plan *p, int v, int of)
+bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of)
 {
 	const vn_node *n = &p->node[p->value[v].node];
 	if (v == of)
@@ -42,12 +42,12 @@ bool vn_is_made_of(const vn_plan *p, int v, int of)
 	if (p->value[v].node < p->value[of].node)
 		return false;
 	for (int i = 0; i < n->n_in; i++)
-		if (vn_is_made_of(p, vn_plan_root(p, n->in[i]), of))
+		if (vn_rearrange_is_made_of(p, vn_plan_root(p, n->in[i]), of))
 			return true;
 	return false;
 }
 
-bool vn_is_wrong_itself(const vn_comparison *c, int entry)
+bool vn_rearrange_is_wrong_itself(const vn_comparison *c, int entry)
 {
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (c->result.checkpoint[i].cand == entry && vn_local_beyond(&c->result.checkpoint[i]))
@@ -55,7 +55,7 @@ bool vn_is_wrong_itself(const vn_comparison *c, int entry)
 	return false;
 }
 
-bool vn_any_finite(const double *x, int64_t n)
+bool vn_rearrange_any_finite(const double *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		if (isfinite(x[i]))

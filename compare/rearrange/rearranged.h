@@ -27,13 +27,13 @@ vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err)
 vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error *err);
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
-bool vn_is_made_of(const vn_plan *p, int v, int of);
+bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of);
 /* Is the candidate's tensor `entry` itself the result of a wrong operation? If so, equal numbers do
  * not show that the wrong buffer was recorded: one mistake may make both tensors, such as uniform
  * probabilities in every layer. */
-bool vn_is_wrong_itself(const vn_comparison *c, int entry);
+bool vn_rearrange_is_wrong_itself(const vn_comparison *c, int entry);
 /* Is any number finite? Two tensors that are NaN everywhere may come from one overflow, so they do
  * not show a copy. */
-bool vn_any_finite(const double *x, int64_t n);
+bool vn_rearrange_any_finite(const double *x, int64_t n);
 
 #endif

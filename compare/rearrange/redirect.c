@@ -13,13 +13,13 @@ enum { NEAREST = 3 }; /* that are computed in full */
 enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured values that are tried */
 #define LEAVES 0.25   /* the most that a redirected read may leave of the rows' error */
 
-typedef struct nearest {
+typedef struct nearest_reads {
 	vn_explain_trial *t;
 	double            unmodified; /* nmse of the rows with correct reads */
 	double            off[NEAREST];
 	vn_hypothesis     h[NEAREST];
 	int               n;
-} nearest;
+} nearest_reads;
 
 static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
 {
@@ -37,7 +37,7 @@ static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, dou
 	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
-static vn_status rank_hypothesis(nearest *near, const vn_hypothesis *h, vn_error *err)
+static vn_status rank_hypothesis(nearest_reads *near, const vn_hypothesis *h, vn_error *err)
 {
 	double          off;
 	const vn_status st = estimate_error(near->t, h, &off, err);
@@ -63,10 +63,12 @@ static vn_status rank_hypothesis(nearest *near, const vn_hypothesis *h, vn_error
 
 static vn_finding input_finding(const vn_node *n, int input)
 {
-	return n->op != VN_OP_ATTENTION || !input ? VN_OTHER_INPUT : input == VN_ATTN_V ? VN_OTHER_VALUES : VN_OTHER_KEYS;
+	return n->op != VN_OP_ATTENTION || !input ? VN_FINDING_OTHER_INPUT
+	       : input == VN_ATTN_V               ? VN_FINDING_OTHER_VALUES
+	                                          : VN_FINDING_OTHER_KEYS;
 }
 
-static vn_status other_inputs(nearest *near, int node, vn_error *err)
+static vn_status other_inputs(nearest_reads *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
 	const vn_node *n = &p->node[node];
@@ -75,7 +77,7 @@ static vn_status other_inputs(nearest *near, int node, vn_error *err)
 	for (int i = 0; !st && i < n->n_in; i++)
 		for (int v = 0; !st && v < p->n_values; v++) {
 			vn_hypothesis h = { .finding = input_finding(n, i), .node = node, .change.kind = VN_BY_READS };
-			if (!vn_could_read(near->t, n, i, v))
+			if (!vn_trial_could_read(near->t, n, i, v))
 				continue;
 			h.change.reads.in[i] = 1 + v;
 			st = rank_hypothesis(near, &h, err);
@@ -84,7 +86,7 @@ static vn_status other_inputs(nearest *near, int node, vn_error *err)
 }
 
 /* For attentions, reads keys and values of other layers together. */
-static vn_status other_cache(nearest *near, int node, vn_error *err)
+static vn_status other_cache(nearest_reads *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
 	const vn_node *n = &p->node[node];
@@ -92,11 +94,11 @@ static vn_status other_cache(nearest *near, int node, vn_error *err)
 
 	for (int i = 0; !st && i < node; i++) {
 		const vn_node *o = &p->node[i];
-		vn_hypothesis  h = { .finding = VN_OTHER_CACHE, .node = node, .change.kind = VN_BY_READS };
+		vn_hypothesis  h = { .finding = VN_FINDING_OTHER_CACHE, .node = node, .change.kind = VN_BY_READS };
 		if (o->op != VN_OP_ATTENTION)
 			continue;
 		const int k = vn_plan_root(p, o->in[VN_ATTN_K]), v = vn_plan_root(p, o->in[VN_ATTN_V]);
-		if (!vn_could_read(near->t, n, VN_ATTN_K, k) || !vn_could_read(near->t, n, VN_ATTN_V, v))
+		if (!vn_trial_could_read(near->t, n, VN_ATTN_K, k) || !vn_trial_could_read(near->t, n, VN_ATTN_V, v))
 			continue;
 		h.change.reads.in[VN_ATTN_K] = 1 + k;
 		h.change.reads.in[VN_ATTN_V] = 1 + v;
@@ -111,12 +113,12 @@ static vn_status try_unnormed(vn_explain_trial *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[node];
-	vn_hypothesis  h = { .finding = VN_UNNORMED, .node = node, .change.kind = VN_BY_READS };
+	vn_hypothesis  h = { .finding = VN_FINDING_UNNORMED, .node = node, .change.kind = VN_BY_READS };
 
 	for (int i = VN_DELTA_Q; i <= VN_DELTA_K; i++) {
 		const vn_node *norm = &p->node[p->value[vn_plan_root(p, n->in[i])].node];
 		const int      raw = norm->op == VN_OP_L2_NORM ? vn_plan_root(p, norm->in[0]) : -1;
-		if (raw < 0 || !vn_could_read(t, n, i, raw))
+		if (raw < 0 || !vn_trial_could_read(t, n, i, raw))
 			return VN_OK;
 		h.change.reads.in[i] = 1 + raw;
 	}
@@ -131,7 +133,7 @@ static vn_status made_inside(vn_explain_trial *t, int node, vn_error *err)
 	const vn_plan   *p = t->site->plan;
 	vn_status        st = VN_OK;
 
-	for (size_t i = 0; !st && i < sizeof of / sizeof *of && !vn_answered(t); i++) {
+	for (size_t i = 0; !st && i < sizeof of / sizeof *of && !vn_trial_answered(t); i++) {
 		const int made = vn_plan_root(p, p->node[node].in[of[i]]);
 		vn_recompute_disregard(t->recompute, made);
 		if (p->value[made].node >= 0)
@@ -141,14 +143,14 @@ static vn_status made_inside(vn_explain_trial *t, int node, vn_error *err)
 	return st;
 }
 
-static vn_status other_weights(nearest *near, int node, vn_error *err)
+static vn_status other_weights(nearest_reads *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
 	vn_status      st = VN_OK;
 
 	for (int layer = 0; !st && p->node[node].n_w && layer < p->layers; layer++) {
 		const vn_node *twin = vn_fault_twin(p, &p->node[node], layer);
-		vn_hypothesis  h = { .finding = VN_OTHER_WEIGHTS, .node = node, .change.kind = VN_BY_READS };
+		vn_hypothesis  h = { .finding = VN_FINDING_OTHER_WEIGHTS, .node = node, .change.kind = VN_BY_READS };
 		if (!twin)
 			continue;
 		h.change.reads.weights = 1 + (int)(twin - p->node);
@@ -166,7 +168,7 @@ static bool are_partners(vn_point a, vn_point b)
 }
 
 /* Tries the matrix of another product of the layer, with the product's own bias. */
-static vn_status other_matrices(nearest *near, int node, vn_error *err)
+static vn_status other_matrices(nearest_reads *near, int node, vn_error *err)
 {
 	const vn_plan *p = near->t->site->plan;
 	const vn_node *n = &p->node[node];
@@ -181,7 +183,7 @@ static vn_status other_matrices(nearest *near, int node, vn_error *err)
 		const vn_point at = p->value[n->out[0]].point, of = p->value[o->out[0]].point;
 		vn_hypothesis  h = { .node = node,
 			                 .change = { .kind = VN_BY_READS, .reads = { .weights = 1 + i, .matrix = true } } };
-		h.finding = are_partners(at, of) || are_partners(of, at) ? VN_PARTNERS_MATRIX : VN_OTHER_MATRIX;
+		h.finding = are_partners(at, of) || are_partners(of, at) ? VN_FINDING_PARTNERS_MATRIX : VN_FINDING_OTHER_MATRIX;
 		st = rank_hypothesis(near, &h, err);
 	}
 	return st;
@@ -190,7 +192,7 @@ static vn_status other_matrices(nearest *near, int node, vn_error *err)
 vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	nearest        near = { .t = t };
+	nearest_reads  near = { .t = t };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
 	vn_status      st;
@@ -198,7 +200,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	if (t->consumed == VN_CONSUMED_OTHERS)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
-		return (st = try_unnormed(t, span[0], err)) || vn_answered(t) ? st : made_inside(t, span[0], err);
+		return (st = try_unnormed(t, span[0], err)) || vn_trial_answered(t) ? st : made_inside(t, span[0], err);
 	if ((st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, &near.unmodified, &none)) ==
 	    VN_ERR_UNSUPPORTED)
 		return VN_OK;
@@ -230,21 +232,21 @@ static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 
 	for (int later = 0; later < (s && s->position > 0 ? 2 : 1); later++) {
 		h->change.later = later;
-		vn_keep(t->x, h);
+		vn_trial_keep(t->x, h);
 	}
 }
 
 static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 {
 	const int     node = t->site->plan->value[t->site->target].node;
-	vn_hypothesis of_position = { .finding = VN_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
+	vn_hypothesis of_position = { .finding = VN_FINDING_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
 	vn_status     st = vn_score(t, &of_position, err);
 	int           n = 0;
 
 	if (!st && of_position.limit_fraction <= 1)
 		keep_tokens(t, &of_position);
 	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 after, 2 before... */
-		vn_hypothesis h = { .finding = VN_OTHER_TOKEN,
+		vn_hypothesis h = { .finding = VN_FINDING_OTHER_TOKEN,
 			                .node = node,
 			                .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
@@ -260,8 +262,8 @@ vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 	const int node = t->site->plan->value[t->site->target].node;
 	vn_status st = VN_OK;
 
-	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
-		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE,
+	for (int due = 0; !st && due < 2 && !vn_trial_answered(t); due++) {
+		vn_hypothesis h = { .finding = due ? VN_FINDING_STEP_LATE : VN_FINDING_STEP_STALE,
 			                .node = node,
 			                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
 			                .change = { .kind = VN_BY_STEP, .step.due = due } };

@@ -141,7 +141,7 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 			memcpy(s->own[p - s->c->result.checkpoint],
 			       (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
 		else {
-			vn_floor_set(p, &m);
+			vn_judge_floor_set(p, &m);
 			s->worst[p - s->c->result.checkpoint] = m.worst_nmse_token;
 			return vn_floor_channels_keep(s->c, p, 0, &f, err);
 		}
@@ -152,11 +152,11 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 	if ((st = measure_against(s, p, &x, &f, run->large.file && fine->large.file, &m, err)))
 		return st;
 	if (s->joins)
-		vn_floor_join(p, &m);
+		vn_judge_floor_join(p, &m);
 	else
-		vn_floor_set(p, &m);
+		vn_judge_floor_set(p, &m);
 	if (s->twice)
-		vn_floor_join(p, &m);
+		vn_judge_floor_join(p, &m);
 	st = vn_floor_channels_keep(s->c, p, 0, &f, err);
 	return st ? st : vn_floor_channels_keep(s->c, p, 1, &x, err);
 }
@@ -342,7 +342,7 @@ static vn_status run_all(floor_pass *s, vn_error *err)
 	return st;
 }
 
-vn_status vn_floor_run(vn_comparison *c, vn_error *err)
+vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 {
 	vn_names   names = { 0 };
 	floor_pass s = { .c = c, .names = &names };

@@ -16,7 +16,7 @@ typedef vn_recompute_plan run;
 
 /* Computes a node call by call, as the steps were: some plans treat cached tokens differently
  * from those of the current call. */
-typedef struct call {
+typedef struct node_calls {
 	const vn_node *n;
 	vn_args        a;              /* of the current call */
 	const void    *in[VN_MAX_IN];  /* for all tokens */
@@ -24,21 +24,21 @@ typedef struct call {
 	/* States of fixed size. Those that grow are read from what the calls leave, not kept. */
 	char          *kept[VN_MAX_STATE];
 	bool           fixed; /* some state has a fixed size, so each call needs the one before */
-} call;
+} node_calls;
 
-static void end_call(call *k)
+static void end_call(node_calls *k)
 {
 	for (int i = 0; i < VN_MAX_STATE; i++)
 		free(k->kept[i]);
 }
 
 /* Does the node keep keys for later calls that differ from those it uses in this call? */
-static bool keeps_others(const call *k)
+static bool keeps_others(const node_calls *k)
 {
 	return k->n->op == VN_OP_ATTENTION && k->n->n_in > VN_ATTN_KEPT;
 }
 
-static vn_status make_states(run *r, call *k, vn_error *err)
+static vn_status make_states(run *r, node_calls *k, vn_error *err)
 {
 	for (int i = 0; i < k->n->n_state; i++) {
 		const vn_state *s = &r->plan->state[k->n->state[i]];
@@ -63,12 +63,12 @@ vn_args vn_recompute_args(const run *r, const vn_node *n)
 	return a;
 }
 
-static vn_status begin_call(run *r, int node, call *k, vn_error *err)
+static vn_status begin_call(run *r, int node, node_calls *k, vn_error *err)
 {
 	const vn_node *n = &r->plan->node[node];
 	vn_status      st = VN_OK;
 
-	*k = (call) { .n = n, .a = vn_recompute_args(r, n) };
+	*k = (node_calls) { .n = n, .a = vn_recompute_args(r, n) };
 	for (int i = 0; !st && i < n->n_in; i++) {
 		st = vn_recompute_value(r, n->in[i], &k->in[i], err);
 		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
@@ -78,7 +78,7 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 
 /* Prepares the call for a step. If keys are kept in another form, puts together the kept keys of
  * earlier calls and this call's own. */
-static vn_status prepare_call(run *r, call *k, int step, vn_error *err)
+static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -107,7 +107,7 @@ static vn_status prepare_call(run *r, call *k, int step, vn_error *err)
 
 /* Writes the first output for the tokens from step `from` to the checkpoint's into x, which has
  * room for all tokens. */
-static vn_status run_calls(run *r, call *k, int from, void *x, vn_error *err)
+static vn_status run_calls(run *r, node_calls *k, int from, void *x, vn_error *err)
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
 	const int64_t   row = vn_value_row(v);
@@ -121,7 +121,7 @@ static vn_status run_calls(run *r, call *k, int from, void *x, vn_error *err)
 	return st;
 }
 
-static vn_status first_output(run *r, call *k, int from, void **out, vn_error *err)
+static vn_status first_output(run *r, node_calls *k, int from, void **out, vn_error *err)
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
 	void           *x = malloc((size_t)(r->p->site.tokens * vn_value_row(v)) * r->w->size + 1);
@@ -140,7 +140,7 @@ vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err
 	const int  root = vn_plan_root(r->plan, value);
 	const bool own = vn_recompute_is_touched(r, root), checkpoint = vn_recompute_makes_target(r, root);
 	void     **at = checkpoint ? &r->w->unmodified[r->p->site.target] : own ? &r->made[root] : &r->w->unmodified[root];
-	call       k = { 0 };
+	node_calls k = { 0 };
 	vn_status  st = VN_OK;
 
 	if (!*at && !own && vn_recompute_known(r->p, root))
@@ -162,7 +162,7 @@ vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err
 /* ---- the checkpoint -------------------------------------------------------------------------- */
 
 /* Attention scores or probabilities, in the checkpoint's rows. */
-static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
+static vn_status rows_of(run *r, node_calls *k, int slot, void *out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const int64_t       S = p->site.tokens, heads = k->n->c.attention.heads,
@@ -242,7 +242,7 @@ static void keep_rows(const vn_recompute *p, const run *r, int64_t row, void *x)
 
 /* Reads the state that the checkpoint shows: a growing state as the last call reads it, a fixed
  * state as that call leaves it. */
-static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
+static vn_status state_of(run *r, node_calls *k, const vn_state *s, void **out, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&r->p->site.cand.shape) * r->w->size;
 	int          i = 0;
@@ -269,7 +269,7 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 	return st;
 }
 
-static vn_status make_output(run *r, call *k, int slot, void **out, vn_error *err)
+static vn_status make_output(run *r, node_calls *k, int slot, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
@@ -323,12 +323,12 @@ void vn_recompute_end(run *r)
 vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
                            vn_tensor *out, vn_error *err)
 {
-	const int node = plan->value[p->site.target].node;
-	int       slot = -1;
-	call      k = { 0 };
-	void     *data = NULL;
-	run       r;
-	vn_status st = vn_recompute_begin(&r, p, plan, weights, &p->w[as], err);
+	const int  node = plan->value[p->site.target].node;
+	int        slot = -1;
+	node_calls k = { 0 };
+	void      *data = NULL;
+	run        r;
+	vn_status  st = vn_recompute_begin(&r, p, plan, weights, &p->w[as], err);
 
 	for (int i = 0; i < plan->node[node].n_out; i++)
 		slot = plan->node[node].out[i] == p->site.target ? i : slot;
@@ -378,7 +378,7 @@ static void unload_inputs(run *r, const vn_node *n, const bool *there)
 
 /* The squared error of one token's row, computed as a call of its own, and the squares of the
  * candidate's row. */
-static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
+static vn_status off_by(run *r, node_calls *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
@@ -414,12 +414,12 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	const vn_value *v = &plan->value[p->site.target];
 	const vn_node  *n = &plan->node[v->node];
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
-	                   !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
+	                   !keeps_others(&(node_calls) { .n = n }) && n->op != VN_OP_ROWS;
 	const int64_t some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
 	void         *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
 	bool          there[VN_MAX_IN];
 	double        dd = 0, cc = 0;
-	call          k = { 0 };
+	node_calls    k = { 0 };
 	run           r;
 	vn_status     st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
 

@@ -26,7 +26,7 @@
  *         the judged checkpoints; for the floor, request.limits
  * Fills   replay, replayed and overflow (overflow.h) of checkpoints; result.origins and `origin` of
  *         checkpoints (instead of localise's), result.replayed; lines of result.notes and warnings.
- *         vn_floor_run: opened.model, and what floor.h fills
+ *         vn_replay_floor_run: opened.model, and what floor.h fills
  */
 #ifndef VN_COMPARE_REPLAY_H
 #define VN_COMPARE_REPLAY_H
@@ -48,6 +48,6 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err);
 
 /* Measures the floor by running options->model in the candidate's precision, against the reference,
  * and fills floor and has_floor. Opens opened.model and sets opened.policy. */
-vn_status vn_floor_run(vn_comparison *c, vn_error *err);
+vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err);
 
 #endif

@@ -191,11 +191,11 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 	return st;
 }
 
-typedef struct finding {
+typedef struct captured_match {
 	unsigned          set;
 	vn_replay_content as;
 	int               right; /* outputs */
-} finding;
+} captured_match;
 
 static int size_of(unsigned set)
 {
@@ -206,13 +206,14 @@ static int size_of(unsigned set)
 }
 
 /* Finds a smallest set of inputs among those that make the most outputs right. */
-static vn_status search_suspects(vn_replay *r, suspects *s, const bool *wrong, int all, finding *best, vn_error *err)
+static vn_status search_suspects(vn_replay *r, suspects *s, const bool *wrong, int all, captured_match *best,
+                                 vn_error *err)
 {
 	bool      right[VN_MAX_OUT + 2];
 	vn_status st = VN_OK;
 	int       n;
 
-	*best = (finding) { 0 };
+	*best = (captured_match) { 0 };
 	for (int size = 1; size <= s->n; size++)
 		for (unsigned set = 1; set < 1u << s->n; set++)
 			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_CONTENTS; as++) {
@@ -222,14 +223,15 @@ static vn_status search_suspects(vn_replay *r, suspects *s, const bool *wrong, i
 				    (st = find_right_outputs(r, s->k, wrong, right, &n, err)))
 					return st;
 				if (n > best->right)
-					*best = (finding) { set, (vn_replay_content)as, n };
+					*best = (captured_match) { set, (vn_replay_content)as, n };
 				if (n == all)
 					return VN_OK;
 			}
 	return st;
 }
 
-static void mark_captured(vn_replay *r, const suspects *s, const finding *f, const bool *wrong, const bool *right)
+static void mark_captured(vn_replay *r, const suspects *s, const captured_match *f, const bool *wrong,
+                          const bool *right)
 {
 	int first = -1;
 
@@ -250,11 +252,11 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 {
-	bool      wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
-	suspects  s = suspects_of(r, k);
-	finding   f;
-	vn_status st;
-	int       all = 0, n;
+	bool           wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
+	suspects       s = suspects_of(r, k);
+	captured_match f;
+	vn_status      st;
+	int            all = 0, n;
 
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		all += wrong[i] = came_out_otherwise(r, &r->e[VN_REPLAY_OWN].out[i]);

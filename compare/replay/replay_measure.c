@@ -53,7 +53,7 @@ static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, con
 {
 	const int  rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
 	const bool few = r->e[VN_REPLAY_OWN].policy.storage == VN_F32 && rank > 0 && vn_axes_find(axes, "key") == rank - 1;
-	return few ? (int64_t)vn_count_carrying(r->c, p) : p->m.n;
+	return few ? (int64_t)vn_judge_count_carrying(r->c, p) : p->m.n;
 }
 
 vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order order,

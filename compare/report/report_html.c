@@ -71,9 +71,9 @@ static void print_beginning(const vn_comparison *c, const vn_story *s, int first
 		fprintf(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_report_say_origin(c));
 	fprintf(out, "</dd>\n<dt>%s</dt><dd>", p->worst >= 0 ? "broken rule" : "finding");
 	vn_html_text(out, vn_judge_say_failure(p, text));
-	if (vn_worst_why(p)) {
+	if (vn_judge_worst_why(p)) {
 		fputs("<br><q>", out);
-		vn_html_text(out, vn_worst_why(p));
+		vn_html_text(out, vn_judge_worst_why(p));
 		fputs("</q>", out);
 	}
 	fputs("</dd>\n", out);

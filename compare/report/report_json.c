@@ -188,12 +188,12 @@ static json_t *checkpoint_json(const vn_comparison *c, const vn_checkpoint *p, c
 	if (p->overflow.reached > 0)
 		json_object_set_new(j, "overflow", overflow_json(&p->overflow));
 	if (p->since > VN_UNCHANGED)
-		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
+		json_object_set_new(j, "since", json_string(vn_judge_since_text(p->since)));
 	if (isfinite(p->was))
 		json_object_set_new(j, "was", json_real(p->was));
 	if (p->detail)
 		json_object_set_new(j, "detail", vn_json_text(p->detail));
-	if (vn_is_unmeasured(p))
+	if (vn_judge_is_unmeasured(p))
 		json_object_set_new(j, "sides", vn_unmeasured_sides(c, p));
 	if (p->contents)
 		json_object_set_new(j, "contents", vn_json_text(p->contents));
@@ -272,7 +272,7 @@ static json_t *baseline_json(const vn_comparison *c)
 		return j;
 	json_object_set_new(j, "file", vn_json_text(c->request.options->baseline));
 	for (int s = VN_FIXED; s < VN_N_SINCE; s++)
-		json_object_set_new(j, vn_since_text((vn_since)s), json_integer(c->result.n_since[s]));
+		json_object_set_new(j, vn_judge_since_text((vn_since)s), json_integer(c->result.n_since[s]));
 	return j;
 }
 

@@ -133,7 +133,7 @@ static vn_status print_testcase(const vn_comparison *c, const vn_story *s, int p
 		fputs("</failure>\n    </testcase>\n", out);
 	} else if (let_go(p)) {
 		fputs(">\n      <skipped", out);
-		const char *what = p->since > VN_UNCHANGED       ? vn_since_text(p->since)
+		const char *what = p->since > VN_UNCHANGED       ? vn_judge_since_text(p->since)
 		                   : p->status == VN_ACCUMULATED ? vn_checkpoint_status_text(p->status)
 		                                                 : NULL;
 		if (what)

@@ -123,8 +123,8 @@ static void print_beginning(const vn_comparison *c, const vn_story *s, int first
 	const vn_report_detail *x = vn_story_find(s, first);
 	print_item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_judge_say_failure(p, text), VN_WORDS);
-	if (vn_worst_why(p))
-		print_item(out, "Why this rule", vn_worst_why(p));
+	if (vn_judge_worst_why(p))
+		print_item(out, "Why this rule", vn_judge_worst_why(p));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
 		print_item(out, "Profile", x->profile.words.line[i]);
 	print_origins(c, out);

@@ -83,7 +83,7 @@ static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
 	json_object_set_new(j, "fails", json_boolean(p->fails));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (p->since > VN_UNCHANGED)
-		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
+		json_object_set_new(j, "since", json_string(vn_judge_since_text(p->since)));
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
 		char           key[VN_KEY_TEXT];

@@ -142,7 +142,7 @@ static void print_row(const page *p, const vn_checkpoint *k)
 	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
 	fprintf(p->out, "%s%-10s%s  %-*s", colour,
 	        k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
-	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since)
+	        : k->since >= VN_BETTER && !k->fails ? vn_judge_since_text(k->since)
 	                                             : vn_checkpoint_status_text(k->status),
 	        PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
@@ -406,8 +406,8 @@ static void first_screen(const page *p)
 		const vn_report_detail *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
 		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_judge_say_failure(k, words));
-		if (vn_worst_why(k))
-			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_worst_why(k), PLAIN(p));
+		if (vn_judge_worst_why(k))
+			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_judge_worst_why(k), PLAIN(p));
 		if (defines_floor(c))
 			fprintf(p->out, "%-10s %sfloor: " VN_FLOOR_MEANS "%s\n", "", DIM(p), PLAIN(p));
 		for (int i = 0; x && i < x->profile.words.n; i++)

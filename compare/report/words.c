@@ -174,7 +174,7 @@ const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.checkpoint[c->result.first], label),
 		            c->result.checkpoint[c->result.first].detail ? c->result.checkpoint[c->result.first].detail
 		                                                         : "its floor is not valid");
-	else if (c->result.first >= 0 && vn_fails_ungathered(&c->result.checkpoint[c->result.first]))
+	else if (c->result.first >= 0 && vn_judge_fails_ungathered(&c->result.checkpoint[c->result.first]))
 		vn_text_add(
 			text, VN_WORDS,
 			"First outside: %s; vernier joined the shards; whether the engine gathers them before it samples is "

@@ -17,7 +17,7 @@ struct vn_mutation_harness {
 };
 
 /* Returns how many numbers one index of the first axis has. */
-int64_t vn_columns(const vn_entry *e);
+int64_t vn_selftest_columns(const vn_entry *e);
 
 /* Finds the single-token steps that have e's checkpoint in e's form. *step: their numbers, freed by
  * the caller; NULL: no memory. Returns how many. */
@@ -46,17 +46,17 @@ static inline double *row_of(const vn_mutation_context *p, double *x, int64_t t)
 }
 
 /* selftest_numbers.c */
-void vn_change_nan(const vn_mutation_context *p, double *x); /* one number */
-void vn_change_zeroed(const vn_mutation_context *p, double *x);
-void vn_change_negated(const vn_mutation_context *p, double *x);
-void vn_change_enlarged(const vn_mutation_context *p, double *x); /* times 1.3 */
+void vn_mutation_nan(const vn_mutation_context *p, double *x); /* one number */
+void vn_mutation_zeroed(const vn_mutation_context *p, double *x);
+void vn_mutation_negated(const vn_mutation_context *p, double *x);
+void vn_mutation_enlarged(const vn_mutation_context *p, double *x); /* times 1.3 */
 /* of the largest number */
-void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw);
-void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw);
+void vn_mutation_sign_bit(const vn_mutation_context *p, unsigned char *raw);
+void vn_mutation_exponent_bit(const vn_mutation_context *p, unsigned char *raw);
 
 /* selftest_places.c */
-void vn_change_heads_swapped(const vn_mutation_context *p, double *x);
-void vn_change_to_others(const vn_mutation_context *p, double *x); /* the numbers of p's other */
+void vn_mutation_heads_swapped(const vn_mutation_context *p, double *x);
+void vn_mutation_to_others(const vn_mutation_context *p, double *x); /* the numbers of p's other */
 
 #define BY(m) \
 	{ \

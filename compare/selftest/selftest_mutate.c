@@ -46,11 +46,11 @@ static vn_status copy_file(const char *from, const char *to, vn_error *err)
 	return VN_OK;
 }
 
-typedef struct change {
+typedef struct mutation_job {
 	const vn_mutation         *m;
 	const vn_mutation_context *p; /* (n) one tensor each */
 	int                        n;
-} change;
+} mutation_job;
 
 static void mutate_numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_context *p)
 {
@@ -80,7 +80,7 @@ static void mutate_numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_c
 /* In a child. */
 static void apply_mutation(vn_edit *e, void *ctx)
 {
-	const change *x = ctx;
+	const mutation_job *x = ctx;
 	for (int i = 0; i < x->n; i++)
 		if (x->m->edit)
 			x->m->edit(e, &x->p[i]);
@@ -126,7 +126,7 @@ static vn_status examine_target(vn_recording *r, const vn_entry *target, const v
 	if ((st = copy_tensor(r, i, &p->t, err)))
 		return st;
 	p->T = p->t.shape.dim[0];
-	p->W = vn_columns(p->target);
+	p->W = vn_selftest_columns(p->target);
 	p->H = p->t.shape.rank == 3 ? p->t.shape.dim[1] : 1;
 	p->K = p->W / p->H;
 	if (!(p->y = calloc((size_t)(p->T * p->W) + 1, sizeof *p->y)))
@@ -159,7 +159,7 @@ static int64_t middle_element(const double *x, int64_t n)
  * nor small. p (*n): the caller frees it and its contents; NULL: no memory. */
 static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutation_context **p, int *n, vn_error *err)
 {
-	const int64_t wide = vn_columns(target);
+	const int64_t wide = vn_selftest_columns(target);
 	int          *step, all = vn_one_token_steps(r, target, &step);
 	double       *size = calloc((size_t)wide, sizeof *size);
 	vn_status     st = VN_OK;
@@ -204,7 +204,7 @@ vn_status vn_mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *or
 	}
 	for (int i = 0; i < n; i++)
 		p[i].of = of;
-	if (!st && (st = vn_edit_file(to, apply_mutation, &(change) { m, p, n }, err)))
+	if (!st && (st = vn_edit_file(to, apply_mutation, &(mutation_job) { m, p, n }, err)))
 		vn_context(err, st, "mutation %s", m->name);
 	for (int i = 0; i < n; i++) {
 		free(p[i].y);

@@ -38,7 +38,7 @@ static void scale_numbers(const vn_mutation_context *p, double *x, double by)
 
 /* ---- NaN, infinity, zeros ------------------------------------------------ */
 
-void vn_change_nan(const vn_mutation_context *p, double *x)
+void vn_mutation_nan(const vn_mutation_context *p, double *x)
 {
 	x[p->T * p->W / 2] = (double)NAN;
 }
@@ -54,7 +54,7 @@ static void last_nan(const vn_mutation_context *p, double *x)
 {
 	x[p->T * p->W - 1] = (double)NAN;
 }
-void vn_change_zeroed(const vn_mutation_context *p, double *x)
+void vn_mutation_zeroed(const vn_mutation_context *p, double *x)
 {
 	scale_numbers(p, x, 0.0);
 }
@@ -128,7 +128,7 @@ static void numbers_halved(const vn_mutation_context *p, double *x)
 {
 	scale_numbers(p, x, 0.5);
 }
-void vn_change_negated(const vn_mutation_context *p, double *x)
+void vn_mutation_negated(const vn_mutation_context *p, double *x)
 {
 	scale_numbers(p, x, -1.0);
 }
@@ -202,7 +202,7 @@ static void add_offset(const vn_mutation_context *p, double *x)
 		x[i] += by;
 }
 
-void vn_change_enlarged(const vn_mutation_context *p, double *x)
+void vn_mutation_enlarged(const vn_mutation_context *p, double *x)
 {
 	scale_numbers(p, x, 1.3);
 }
@@ -303,11 +303,11 @@ static void flip_bit(const vn_mutation_context *p, unsigned char *raw, int from_
 	raw[at * width + bit / 8] ^= (unsigned char)(1u << bit % 8); /* little-endian */
 }
 
-void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw)
+void vn_mutation_sign_bit(const vn_mutation_context *p, unsigned char *raw)
 {
 	flip_bit(p, raw, 0);
 }
-void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw)
+void vn_mutation_exponent_bit(const vn_mutation_context *p, unsigned char *raw)
 {
 	flip_bit(p, raw, 1);
 }
@@ -329,17 +329,17 @@ static void bytes_swapped(const vn_mutation_context *p, unsigned char *raw)
 }
 
 const vn_mutation vn_selftest_numbers[] = {
-	{ "nan", "one number is NaN", VN_NEEDS_TENSOR, .numbers = vn_change_nan, .want = BY(VN_M_NONFINITE) },
-	{ "nan-in-reference", "one number of the reference is NaN", VN_NEEDS_TENSOR, VN_SIDE_REF, .numbers = vn_change_nan,
-	  .want = BY(VN_M_NONFINITE) },
-	{ "nan-in-both", "a NaN in the same place on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_change_nan,
+	{ "nan", "one number is NaN", VN_NEEDS_TENSOR, .numbers = vn_mutation_nan, .want = BY(VN_M_NONFINITE) },
+	{ "nan-in-reference", "one number of the reference is NaN", VN_NEEDS_TENSOR, VN_SIDE_REF,
+	  .numbers = vn_mutation_nan, .want = BY(VN_M_NONFINITE) },
+	{ "nan-in-both", "a NaN in the same place on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_mutation_nan,
 	  .want = BY(VN_M_NONFINITE) },
 	{ "nan-everywhere", "every number is NaN", VN_NEEDS_TENSOR, .numbers = all_nan, .want = BY(VN_M_NONFINITE) },
 	{ "nan-everywhere-in-both", "every number on both sides is NaN", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_nan,
 	  .want = BY(VN_M_NONFINITE) },
 	{ "nan-at-the-end", "the very last number is NaN", VN_NEEDS_TENSOR, .numbers = last_nan,
 	  .want = BY(VN_M_NONFINITE) },
-	{ "nan-in-logits", "one score is NaN", VN_NEEDS_SCORES, .numbers = vn_change_nan, .want = BY(VN_M_NONFINITE) },
+	{ "nan-in-logits", "one score is NaN", VN_NEEDS_SCORES, .numbers = vn_mutation_nan, .want = BY(VN_M_NONFINITE) },
 	{ "infinity", "one number is infinite", VN_NEEDS_TENSOR, .numbers = one_inf, .want = BY(VN_M_NONFINITE) },
 	{ "infinity-in-reference", "one number of the reference is infinite", VN_NEEDS_TENSOR, VN_SIDE_REF,
 	  .numbers = one_inf, .want = BY(VN_M_NONFINITE) },
@@ -356,11 +356,11 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "minus-infinity", "one number is minus infinity", VN_NEEDS_TENSOR, .numbers = minus_inf,
 	  .want = BY(VN_M_NONFINITE) },
 
-	{ "zeroed", "every number is 0", VN_NEEDS_TENSOR, .numbers = vn_change_zeroed, .want = BY(VN_M_NMSE) },
-	{ "zeroed-in-both", "every number on both sides is 0", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_change_zeroed,
+	{ "zeroed", "every number is 0", VN_NEEDS_TENSOR, .numbers = vn_mutation_zeroed, .want = BY(VN_M_NMSE) },
+	{ "zeroed-in-both", "every number on both sides is 0", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_mutation_zeroed,
 	  .want = NOTHING },
 	{ "scores-zeroed-in-both", "every score on both sides is 0", VN_NEEDS_SCORES, VN_SIDE_BOTH,
-	  .numbers = vn_change_zeroed, .want = NOTHING },
+	  .numbers = vn_mutation_zeroed, .want = NOTHING },
 	{ "all-equal-in-both", "one constant on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_equal,
 	  .want = NOTHING },
 	{ "half-zero", "the second half was never written", VN_NEEDS_TENSOR, .numbers = half_zero, .want = BY(VN_M_NMSE) },
@@ -377,7 +377,7 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "scores-scaled-without-floor", "logits 1.01 times as large, in bfloat16 1.03, and no floor", VN_NEEDS_SCORES,
 	  .fine = VN_FAIR, .unit = VN_UNIT_NONE, .eight = true, .numbers = scaled_little, .want = ANY },
 	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = numbers_halved, .want = BY(VN_M_NMSE) },
-	{ "negated", "every sign inverted", VN_NEEDS_TENSOR, .numbers = vn_change_negated, .want = BY(VN_M_NMSE) },
+	{ "negated", "every sign inverted", VN_NEEDS_TENSOR, .numbers = vn_mutation_negated, .want = BY(VN_M_NMSE) },
 	{ "absolute", "absolute values", VN_NEEDS_TENSOR, .numbers = absolute_values, .want = BY(VN_M_NMSE) },
 	{ "row-scaled", "one token's numbers 1.1 times as large", VN_NEEDS_TENSOR, .fine = VN_FINER, .numbers = row_scaled,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
@@ -423,16 +423,16 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "scores-best-lowered", "the best score of each row less by 2", VN_NEEDS_SCORES, .numbers = best_lowered,
 	  .want = BY(VN_M_KL_MEAN) },
 
-	REFERENCE("negated", "every sign inverted", VN_NEEDS_TENSOR, vn_change_negated),
-	REFERENCE("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, vn_change_enlarged),
+	REFERENCE("negated", "every sign inverted", VN_NEEDS_TENSOR, vn_mutation_negated),
+	REFERENCE("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, vn_mutation_enlarged),
 	REFERENCE("scaled", "1.03 times as large", VN_NEEDS_TENSOR, scaled_some),
 	REFERENCE("head-zero", "the last head 0", VN_NEEDS_HEADS, head_zero),
 	REFERENCE("garbage", "uninitialised memory of plausible size", VN_NEEDS_TENSOR, fill_garbage),
 
-	{ "sign-bit", "the sign of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit,
+	{ "sign-bit", "the sign of the largest number inverted", VN_NEEDS_TENSOR, .bits = vn_mutation_sign_bit,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "exponent-bit", "the first exponent bit of the largest number inverted", VN_NEEDS_TENSOR, .fine = VN_FAIR,
-	  .bits = vn_change_exponent_bit, .want = ANY },
+	  .bits = vn_mutation_exponent_bit, .want = ANY },
 	{ "mantissa-bit", "the first mantissa bit of the largest number inverted", VN_NEEDS_TENSOR, .fine = VN_FINER,
 	  .bits = flip_mantissa, .want = ANY },
 	{ "bytes-swapped", "the bytes of every number reversed", VN_NEEDS_TENSOR, .bits = bytes_swapped, .want = ANY },

@@ -50,7 +50,7 @@ static void heads_first(const vn_mutation_context *p, double *x)
 	arrange_blocks(p, x, (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
 }
 
-void vn_change_heads_swapped(const vn_mutation_context *p, double *x)
+void vn_mutation_heads_swapped(const vn_mutation_context *p, double *x)
 {
 	arrange_heads(p, x, (vn_arrange) { VN_ARRANGE_EXCHANGED, .b = 1 });
 }
@@ -65,7 +65,7 @@ static void first_for_last(const vn_mutation_context *p, double *x)
 	memcpy(row_of(p, x, p->T - 1), x, (size_t)p->W * sizeof *x);
 }
 
-void vn_change_to_others(const vn_mutation_context *p, double *x)
+void vn_mutation_to_others(const vn_mutation_context *p, double *x)
 {
 	memcpy(x, p->y, (size_t)(p->T * p->W) * sizeof *x);
 }
@@ -94,29 +94,29 @@ const vn_mutation vn_selftest_places[] = {
 	  .want = BY(VN_M_NMSE) },
 	{ "transposed", "stored column by column, with the old shape", VN_NEEDS_TENSOR, .numbers = transposed,
 	  .want = BY(VN_M_NMSE) },
-	{ "heads-swapped", "two heads exchanged", VN_NEEDS_HEADS, .numbers = vn_change_heads_swapped,
+	{ "heads-swapped", "two heads exchanged", VN_NEEDS_HEADS, .numbers = vn_mutation_heads_swapped,
 	  .want = AS(VN_LAYOUT_MATCH_HEADS) },
 	{ "heads-first", "heads before tokens, with the old shape", VN_NEEDS_HEADS, .numbers = heads_first,
 	  .want = AS(VN_LAYOUT_MATCH_PERMUTED) },
 	{ "halves-interleaved", "the halves of each head interleaved", VN_NEEDS_HEADS, .numbers = halves_interleaved,
 	  .want = BY(VN_M_NMSE) },
 
-	{ "other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS, .numbers = vn_change_to_others,
-	  .want = AS(VN_LAYOUT_MATCH_OWN) },
+	{ "other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS,
+	  .numbers = vn_mutation_to_others, .want = AS(VN_LAYOUT_MATCH_OWN) },
 	{ "other-layer-in-both", "the numbers of the same point of another layer on both sides", VN_NEEDS_LAYERS,
-	  VN_SIDE_BOTH, .numbers = vn_change_to_others,
+	  VN_SIDE_BOTH, .numbers = vn_mutation_to_others,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .anywhere = true } },
-	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = vn_change_to_others,
+	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = vn_mutation_to_others,
 	  .want = AS(VN_LAYOUT_MATCH_OWN) },
 	{ "half-other-point", "half overwritten by another point", VN_NEEDS_PAIR, .numbers = half_others,
 	  .want = BY(VN_M_NMSE) },
-	{ "stale-step", "the numbers of the step before", VN_NEEDS_STEPS, .numbers = vn_change_to_others, .want = ANY },
+	{ "stale-step", "the numbers of the step before", VN_NEEDS_STEPS, .numbers = vn_mutation_to_others, .want = ANY },
 	{ "stale-step-in-both", "the numbers of the step before on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH,
-	  .numbers = vn_change_to_others, .want = NOTHING },
+	  .numbers = vn_mutation_to_others, .want = NOTHING },
 
 	{ "scores-late", "logits shifted by one token", VN_NEEDS_SCORES, .numbers = tokens_late, .want = BY(VN_M_KL_MEAN) },
 	REFERENCE("tokens-late", "shifted by one token", VN_NEEDS_TENSOR, tokens_late),
 	REFERENCE("heads-reversed", "heads in reverse order", VN_NEEDS_HEADS, heads_reversed),
-	REFERENCE("other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, vn_change_to_others),
+	REFERENCE("other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, vn_mutation_to_others),
 	{ .name = NULL }
 };

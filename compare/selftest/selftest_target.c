@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t vn_columns(const vn_entry *e)
+int64_t vn_selftest_columns(const vn_entry *e)
 {
 	return e->shape.dim[0] > 0 ? vn_shape_count(&e->shape) / e->shape.dim[0] : 0;
 }
@@ -48,7 +48,7 @@ static bool is_plain(const vn_mutation_harness *c, const vn_entry *e, int64_t to
 	       vn_token_axis(vn_entry_axes(e), e->shape.rank) == 0 && i >= 0 &&
 	       strcmp(vn_recording_entry(c->ref, i)->name, e->name) == 0 &&
 	       vn_shape_equal(&vn_recording_entry(c->ref, i)->shape, &e->shape) && e->shape.dim[0] >= tokens &&
-	       vn_columns(e) >= 8;
+	       vn_selftest_columns(e) >= 8;
 }
 
 static bool are_alike(const vn_entry *a, const vn_entry *b)
@@ -120,7 +120,7 @@ static bool row_at(const vn_mutation_harness *c, int entry, int64_t at, int64_t 
  * (step NULL), or in its `all` steps of one token. */
 static bool has_channels(const vn_mutation_harness *c, const vn_entry *e, const int *step, int64_t all)
 {
-	const int64_t n = vn_columns(e), taken = all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS;
+	const int64_t n = vn_selftest_columns(e), taken = all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS;
 	double       *x = taken < VN_CHANNEL_FEWEST ? NULL : malloc((size_t)n * VN_CHANNEL_ROWS * sizeof *x);
 	int           rows = 0;
 
@@ -191,7 +191,7 @@ static bool fits_mutation(const vn_mutation_harness *c, const vn_mutation *m, co
 	case VN_NEEDS_TENSOR:
 	case VN_NEEDS_PAIR:
 	case VN_NEEDS_LAYERS:
-		return e->layer >= 0 && is_plain(c, e, tokens) && e->shape.dim[0] != vn_columns(e) &&
+		return e->layer >= 0 && is_plain(c, e, tokens) && e->shape.dim[0] != vn_selftest_columns(e) &&
 		       (m->when != VN_EVERY_STEP || (vn_axes_find(vn_entry_axes(e), "key") < 0 && steps_have_channels(c, e)));
 	case VN_NEEDS_HEADS:
 		return e->layer >= 0 && is_plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 &&

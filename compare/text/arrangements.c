@@ -8,16 +8,16 @@
 #include <string.h>
 
 /* What is tried on a recording, or on a result. Axes are the same for both. */
-typedef struct range {
+typedef struct tried_range {
 	bool    columns;
 	int     moved_most;      /* tokens */
 	int     ways;            /* of filling tokens from outside */
 	int64_t moved_fewest;    /* with fewer tokens, none are moved */
 	int64_t reversed_fewest; /* with fewer tokens, their order is not reversed */
 	int     head_words;      /* of those in vn_head_axis */
-} range;
+} tried_range;
 
-static const range ranges[] = {
+static const tried_range ranges[] = {
 	/* A recording matches if its nmse is small. Tokens from outside are not compared: after a
 	 * longer move, too few would decide. */
 	[VN_ARRANGED_RECORDING] = { .columns = true,
@@ -87,7 +87,7 @@ static int list_columns(const vn_shape *s, vn_arrangement *list)
 }
 
 /* Tokens from outside are zeros, those of the other end, or the first or last token again. */
-static int list_moved(const range *r, int64_t tokens, int axis, vn_arrangement *list)
+static int list_moved(const tried_range *r, int64_t tokens, int axis, vn_arrangement *list)
 {
 	static const vn_arrange_rule ways[] = { VN_ARRANGE_MOVED, VN_ARRANGE_ROUND, VN_ARRANGE_SHIFTED };
 	int                          n = 0;
@@ -102,8 +102,8 @@ static int list_moved(const range *r, int64_t tokens, int axis, vn_arrangement *
 
 int vn_arrangements(vn_arranged_what what, const vn_shape *s, int token, vn_arrangement list[VN_ARRANGEMENTS])
 {
-	const range *r = &ranges[what];
-	int          n = list_axes(s, list);
+	const tried_range *r = &ranges[what];
+	int                n = list_axes(s, list);
 
 	if (r->columns)
 		n += list_columns(s, list + n);

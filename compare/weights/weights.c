@@ -251,10 +251,10 @@ char *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char tex
 const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l)
 {
 	static const char *const words[][2] = {
-		[VN_BY_STATISTICS] = { "likely, by statistics", "certain, by statistics" },
-		[VN_BY_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
-		[VN_BY_TABLE] = { "likely, by the table", "certain, by the table" },
-		[VN_BY_DIGEST] = { "likely, by digest", "certain, by digest" },
+		[VN_PROOF_STATISTICS] = { "likely, by statistics", "certain, by statistics" },
+		[VN_PROOF_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
+		[VN_PROOF_TABLE] = { "likely, by the table", "certain, by the table" },
+		[VN_PROOF_DIGEST] = { "likely, by digest", "certain, by digest" },
 	};
 	return words[w->found[l->first].proof][w->found[l->first].certain];
 }

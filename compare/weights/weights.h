@@ -33,7 +33,7 @@ typedef struct vn_weight_side {
 } vn_weight_side;
 
 /* The evidence of a finding. */
-typedef enum vn_weight_proof { VN_BY_STATISTICS, VN_BY_NUMBERS, VN_BY_TABLE, VN_BY_DIGEST } vn_weight_proof;
+typedef enum vn_weight_proof { VN_PROOF_STATISTICS, VN_PROOF_NUMBERS, VN_PROOF_TABLE, VN_PROOF_DIGEST } vn_weight_proof;
 
 /* What was measured of two weights. */
 typedef enum vn_weight_measure {

@@ -47,27 +47,28 @@ static double relabel_bits(double x, vn_dtype from, vn_dtype as)
 double vn_weight_change_number(const vn_weight_change *c, double x)
 {
 	switch (c->kind) {
-	case VN_CHANGE_ROUNDED: return round_to(x, c->as);
-	case VN_CHANGE_TRUNCATED: return truncate_to(x, c->as);
-	case VN_CHANGE_SATURATED: return round_to(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
-	case VN_CHANGE_FLUSHED: return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : round_to(x, VN_F16);
-	case VN_CHANGE_FLUSHED_SATURATED:
+	case VN_WEIGHT_CHANGE_ROUNDED: return round_to(x, c->as);
+	case VN_WEIGHT_CHANGE_TRUNCATED: return truncate_to(x, c->as);
+	case VN_WEIGHT_CHANGE_SATURATED: return round_to(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
+	case VN_WEIGHT_CHANGE_FLUSHED:
+		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : round_to(x, VN_F16);
+	case VN_WEIGHT_CHANGE_FLUSHED_SATURATED:
 		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0)
 		                            : round_to(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
-	case VN_CHANGE_PLUS: return x + c->x;
-	case VN_CHANGE_PLUS_MINUS: return (double)((float)(x + c->x) - (float)c->x);
-	case VN_CHANGE_TIMES: return x * c->x;
-	case VN_CHANGE_DECAY: return (double)(float)-exp(x);
+	case VN_WEIGHT_CHANGE_PLUS: return x + c->x;
+	case VN_WEIGHT_CHANGE_PLUS_MINUS: return (double)((float)(x + c->x) - (float)c->x);
+	case VN_WEIGHT_CHANGE_TIMES: return x * c->x;
+	case VN_WEIGHT_CHANGE_DECAY: return (double)(float)-exp(x);
 	default: return x;
 	}
 }
 
 void vn_weight_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room)
 {
-	if (c->kind == VN_CHANGE_ROUNDED) {
+	if (c->kind == VN_WEIGHT_CHANGE_ROUNDED) {
 		vn_from_f64(room, c->as, x, n);
 		vn_to_f64(x, room, c->as, n);
-	} else if (c->kind == VN_CHANGE_QUANTISED) {
+	} else if (c->kind == VN_WEIGHT_CHANGE_QUANTISED) {
 		unsigned char b[2 * GGML_BLOCK];
 		for (size_t i = 0; i < n; i += GGML_BLOCK) {
 			for (size_t j = 0; j < GGML_BLOCK; j++)
@@ -129,10 +130,10 @@ static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const 
 static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *s = &a->stats, *t = &b->stats;
-	double          low = c->kind == VN_CHANGE_RELABELLED ? relabel_bits(s->min, a->dtype, c->as)
-	                                                      : vn_weight_change_number(c, s->min);
-	double          high = c->kind == VN_CHANGE_RELABELLED ? relabel_bits(s->max, a->dtype, c->as)
-	                                                       : vn_weight_change_number(c, s->max);
+	double          low = c->kind == VN_WEIGHT_CHANGE_RELABELLED ? relabel_bits(s->min, a->dtype, c->as)
+	                                                             : vn_weight_change_number(c, s->min);
+	double          high = c->kind == VN_WEIGHT_CHANGE_RELABELLED ? relabel_bits(s->max, a->dtype, c->as)
+	                                                              : vn_weight_change_number(c, s->max);
 	if (low > high) {
 		const double was = low;
 		low = high;
@@ -140,10 +141,10 @@ static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn
 	}
 	low = round_to(low, b->dtype);
 	high = round_to(high, b->dtype);
-	const double room = c->kind == VN_CHANGE_DECAY        ? 1e-6
-	                    : c->kind == VN_CHANGE_TIMES      ? 1e-2
-	                    : c->kind == VN_CHANGE_PLUS_MINUS ? 1e-6
-	                                                      : 0.0;
+	const double room = c->kind == VN_WEIGHT_CHANGE_DECAY        ? 1e-6
+	                    : c->kind == VN_WEIGHT_CHANGE_TIMES      ? 1e-2
+	                    : c->kind == VN_WEIGHT_CHANGE_PLUS_MINUS ? 1e-6
+	                                                             : 0.0;
 	return fabs(low - t->min) <= room * fabs(low) && fabs(high - t->max) <= room * fabs(high);
 }
 
@@ -153,7 +154,8 @@ static int keep_fitting(change_list *l)
 {
 	int kept = 0;
 	for (int i = 0; i < l->n; i++)
-		if (l->c[i].kind == VN_CHANGE_QUANTISED ? blocks_fit(&l->c[i], l->a, l->b) : ends_fit(&l->c[i], l->a, l->b))
+		if (l->c[i].kind == VN_WEIGHT_CHANGE_QUANTISED ? blocks_fit(&l->c[i], l->a, l->b)
+		                                               : ends_fit(&l->c[i], l->a, l->b))
 			l->c[kept++] = l->c[i];
 	return kept;
 }
@@ -171,8 +173,8 @@ static void add_factor(change_list *l, double factor, const char *name)
 	const double as_float = (double)(float)factor;
 	for (int k = 0; k < 2; k++)
 		if (k == 0 || as_float != factor)
-			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_FOUND(SCALED), name, *name ? ", " : "",
-			    factor);
+			add(l, VN_WEIGHT_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_FOUND(SCALED), name,
+			    *name ? ", " : "", factor);
 }
 
 static void add_factors(change_list *l, const vn_weight_heads *h)
@@ -218,20 +220,20 @@ static void add_formats(change_list *l)
 		const char *name = vn_dtype_name(narrow[i]);
 		if (from != narrow[i]) {
 			if (to != narrow[i])
-				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, VN_FOUND(ROUNDED), name);
-			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, VN_FOUND(TRUNCATED), name);
+				add(l, VN_WEIGHT_CHANGE_ROUNDED, narrow[i], 0, VN_FOUND(ROUNDED), name);
+			add(l, VN_WEIGHT_CHANGE_TRUNCATED, narrow[i], 0, VN_FOUND(TRUNCATED), name);
 		}
 	}
 	if (from != VN_F16) {
-		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_FOUND(SATURATED));
+		add(l, VN_WEIGHT_CHANGE_SATURATED, VN_F16, 0, VN_FOUND(SATURATED));
 		for (int sign = 0; sign < 2; sign++) {
-			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_FOUND(FLUSHED));
-			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_FOUND(FLUSHED_SATURATED));
+			add(l, VN_WEIGHT_CHANGE_FLUSHED, VN_F16, sign, VN_FOUND(FLUSHED));
+			add(l, VN_WEIGHT_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_FOUND(FLUSHED_SATURATED));
 		}
 	}
 	if (from == VN_F16 || from == VN_BF16) {
 		const vn_dtype other = from == VN_F16 ? VN_BF16 : VN_F16;
-		add(l, VN_CHANGE_RELABELLED, other, 0, VN_FOUND(RELABELLED), vn_dtype_name(from), vn_dtype_name(other));
+		add(l, VN_WEIGHT_CHANGE_RELABELLED, other, 0, VN_FOUND(RELABELLED), vn_dtype_name(from), vn_dtype_name(other));
 	}
 }
 
@@ -244,7 +246,7 @@ static void add_blocks(change_list *l)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
-			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_FOUND(THROUGH_BLOCKS), vn_dtype_name((vn_dtype)d));
+			add(l, VN_WEIGHT_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_FOUND(THROUGH_BLOCKS), vn_dtype_name((vn_dtype)d));
 }
 
 int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b,
@@ -254,20 +256,20 @@ int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, con
 
 	if (vn_dtype_block(b->dtype) > 1) {
 		if (vn_quantises(b->dtype))
-			add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
+			add(&l, VN_WEIGHT_CHANGE_NONE, b->dtype, 0, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
 		return l.n;
 	}
 	if (vn_dtype_block(a->dtype) > 1) {
-		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_FOUND(DEQUANTISED), vn_dtype_name(a->dtype));
+		add(&l, VN_WEIGHT_CHANGE_NONE, b->dtype, 0, VN_FOUND(DEQUANTISED), vn_dtype_name(a->dtype));
 		return l.n;
 	}
 	add_formats(&l);
 	if (a->shape.rank == 1) {
-		add(&l, VN_CHANGE_PLUS, b->dtype, 1.0, VN_FOUND(PLUS_ONE));
-		add(&l, VN_CHANGE_PLUS, b->dtype, -1.0, VN_FOUND(LESS_ONE));
+		add(&l, VN_WEIGHT_CHANGE_PLUS, b->dtype, 1.0, VN_FOUND(PLUS_ONE));
+		add(&l, VN_WEIGHT_CHANGE_PLUS, b->dtype, -1.0, VN_FOUND(LESS_ONE));
 	}
 	if (name->part == VN_PART_GDN_LOG)
-		add(&l, VN_CHANGE_DECAY, b->dtype, 0, VN_FOUND(DECAY));
+		add(&l, VN_WEIGHT_CHANGE_DECAY, b->dtype, 0, VN_FOUND(DECAY));
 	add_factors(&l, h);
 	add_blocks(&l);
 	return keep_fitting(&l);

@@ -74,7 +74,7 @@ bool vn_weight_is_said(vn_weight_difference *d, int side, vn_weight_proof proof,
                        const char *says)
 {
 	d->proof = proof;
-	d->certain = proof != VN_BY_STATISTICS;
+	d->certain = proof != VN_PROOF_STATISTICS;
 	d->kind = vn_weight_entry_of(found)->kind;
 	d->key = side ? key : ~key;
 	snprintf(d->words, sizeof d->words, "%s%s", side ? "" : "in the reference: ", says);

@@ -31,9 +31,9 @@ typedef struct vn_weight_entry {
 } vn_weight_entry;
 const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
 
-/* Fills *d with a finding: vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(ZEROS)). It is certain unless
- * it is by statistics. side 0: it is the reference that is changed. Returns true, for use as a
- * return value. */
+/* Fills *d with a finding: vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(ZEROS)). It is certain
+ * unless it is by statistics. side 0: it is the reference that is changed. Returns true, for use as
+ * a return value. */
 __attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d, int side, vn_weight_proof proof,
                                                         vn_weight_finding found, const char *title, ...);
 

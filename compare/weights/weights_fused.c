@@ -61,7 +61,7 @@ static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_wei
 
 static bool is_fused_so(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_row *whole)
 {
-	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
+	const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
 	const vn_digest        x = vn_weight_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
 	return *x.hex && strcmp(x.hex, whole->digest.hex) == 0;
 }
@@ -84,7 +84,7 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	const int orders = found ? 0 : vn_weight_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
 		if ((found = list[i].kind < VN_ORDER_TRANSPOSED && is_fused_so(&m, &list[i], whole))) {
-			vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(FUSED_PARTS), list[i].says);
+			vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(FUSED_PARTS), list[i].says);
 			vn_weight_shows(d, list[i].id);
 			d->key = vn_weight_key_of(VN_FOUND_FUSED_PARTS, list[i].key);
 		}
@@ -125,8 +125,8 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 		if (known && numbers_fit(t, numbers, n, whole, d, same))
 			return true;
 		if (statistics_fit(part, n, whole))
-			return known ? vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(FUSED), fusions[f].says)
-			             : vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(FUSED_LIKELY), fusions[f].says);
+			return known ? vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(FUSED), fusions[f].says)
+			             : vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(FUSED_LIKELY), fusions[f].says);
 	}
 	return false;
 }
@@ -182,7 +182,7 @@ static bool statistics_agree(const vn_weight_row *const *a, const vn_weight_row 
 static bool is_transposed_so(const vn_weight_trial *t, int from, int g, const vn_weight_row *const *part, int own,
                              vn_weight_difference *d)
 {
-	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
+	const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
 	const vn_weight_side  *side = t->side[from];
 	const vn_tensor       *numbers[PARTS];
 	int64_t                rows = 0, start = 0;
@@ -204,8 +204,8 @@ static bool is_transposed_so(const vn_weight_trial *t, int from, int g, const vn
 		o.p[1] = back == from ? m.cols : rows;
 		o.p[7] = start;
 		found = vn_weight_has_order(t, !from, &m, &o, &none, m.rows[own]) &&
-		        (back ? vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_TRANSPOSED_SHAPE), together[g].says)
-		              : vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(TOGETHER_OLD_SHAPE), together[g].says));
+		        (back ? vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(TOGETHER_TRANSPOSED_SHAPE), together[g].says)
+		              : vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(TOGETHER_OLD_SHAPE), together[g].says));
 	}
 	vn_weight_numbers_free(&m);
 	return found;
@@ -237,8 +237,8 @@ bool vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int g = 0; g < TOGETHER; g++)
 		if (find_parts(t, 0, g, part[0]) >= 0 && find_parts(t, 1, g, part[1]) >= 0 &&
 		    statistics_agree(part[0], part[1], together[g].n) && !statistics_agree(&t->row[0], &t->row[1], 1))
-			return known ? vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(MIXED), together[g].says)
-			             : vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(MIXED_LIKELY), together[g].says,
+			return known ? vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(MIXED), together[g].says)
+			             : vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(MIXED_LIKELY), together[g].says,
 			                            g ? vn_mistake_id(VN_MISTAKE_W5) : "", g ? " or " : "",
 			                            vn_mistake_id(VN_MISTAKE_W1B));
 	return false;

@@ -47,8 +47,8 @@ static int finer_side(const vn_weight_trial *t)
  * rms by at most that over the root of the number count. */
 static bool was_cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
 {
-	const vn_weight_change truncated = { .kind = VN_CHANGE_TRUNCATED, .as = as },
-						   rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
+	const vn_weight_change truncated = { .kind = VN_WEIGHT_CHANGE_TRUNCATED, .as = as },
+						   rounded = { .kind = VN_WEIGHT_CHANGE_ROUNDED, .as = as };
 	const vn_stats *x = &a->stats, *y = &b->stats;
 	const double    unit = ldexp(1.0, -vn_dtype_digits(as)), shrunk = (x->rms - y->rms) / x->rms;
 	const bool      ends = vn_weight_change_number(&rounded, x->min) != y->min ||
@@ -85,7 +85,7 @@ static bool is_undone(const vn_weight_trial *t)
 static bool holds_numbers(const vn_weight_trial *t, int k, const vn_tensor *numbers)
 {
 	const vn_weight_order  same = { .kind = VN_ORDER_SAME };
-	const vn_weight_change none = { .kind = VN_CHANGE_NONE };
+	const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
 	vn_weight_numbers      m;
 
 	if (vn_weight_numbers_of(&numbers, 1, &m, NULL))
@@ -169,7 +169,7 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int k = 1; k >= 0; k--) {
 		const char *how = find_fresh(t->row[k]), *other = find_fresh(t->row[!k]);
 		if (how && !other && fabs(t->row[!k]->stats.rms / t->row[k]->stats.rms - 1.0) > 0.05)
-			return vn_weight_is(d, k, VN_BY_STATISTICS, VN_FOUND(RANDOM_LIKELY), how);
+			return vn_weight_is(d, k, VN_PROOF_STATISTICS, VN_FOUND(RANDOM_LIKELY), how);
 	}
 	return false;
 }
@@ -179,11 +179,11 @@ static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 static bool judge_unrelated(const vn_weight_trial *t, const vn_weight_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
-		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(ORDER));
+		vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(ORDER));
 	else if (find_fresh(t->row[1]) && !find_fresh(t->row[0]))
-		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(RANDOM));
+		vn_weight_is(d, 1, VN_PROOF_NUMBERS, VN_FOUND(RANDOM));
 	else
-		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(UNRELATED));
+		vn_weight_is(d, 1, VN_PROOF_NUMBERS, VN_FOUND(UNRELATED));
 	return vn_weight_measures(d, VN_WEIGHT_CORRELATION, f->correlation);
 }
 
@@ -202,9 +202,9 @@ static bool judge_quantised(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
 		return false;
 	if (!here)
-		return vn_weight_is(d, 0, VN_BY_TABLE, VN_FOUND(REFERENCE_QUANTISED), vn_dtype_name(a->dtype));
-	return tried ? vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(QUANTISED_OTHERS), vn_dtype_name(b->dtype))
-	             : vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
+		return vn_weight_is(d, 0, VN_PROOF_TABLE, VN_FOUND(REFERENCE_QUANTISED), vn_dtype_name(a->dtype));
+	return tried ? vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(QUANTISED_OTHERS), vn_dtype_name(b->dtype))
+	             : vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
 }
 
 static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
@@ -216,18 +216,18 @@ static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_fit f = vn_weight_fit_of(t->numbers[0], t->numbers[1]);
 	const double        off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
 	if (f.differing == 0.0)
-		return vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(BITS));
+		return vn_weight_is(d, 1, VN_PROOF_NUMBERS, VN_FOUND(BITS));
 	if (a->stats.n >= ENOUGH_FOR_FIT && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
 		return judge_unrelated(t, &f, d);
 	if (judge_quantised(t, d))
 		return vn_weight_measures(d, VN_WEIGHT_APART, off);
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
-		return vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(SCALED), "", "", f.factor);
+		return vn_weight_is(d, 1, VN_PROOF_NUMBERS, VN_FOUND(SCALED), "", "", f.factor);
 	if (off < 0.5 && f.correlation > 0.7) {
-		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(REVISION));
+		vn_weight_is(d, 1, VN_PROOF_NUMBERS, VN_FOUND(REVISION));
 		d->certain = false;
 	} else {
-		vn_weight_is(d, 1, VN_BY_NUMBERS, VN_FOUND(OTHER));
+		vn_weight_is(d, 1, VN_PROOF_NUMBERS, VN_FOUND(OTHER));
 	}
 	return vn_weight_measures(d, VN_WEIGHT_APART, off);
 }
@@ -268,7 +268,7 @@ static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 	const uint64_t key = vn_weight_key_of(reshaped ? VN_FOUND_OLD_SHAPE : either[o->kind].found, 0);
 
 	/* The kind is that of the order's own finding: gate and up are shards, but have their own. */
-	return vn_weight_is_said(d, 1, VN_BY_STATISTICS, o->found, says ? key : o->key, says ? says : o->says) &&
+	return vn_weight_is_said(d, 1, VN_PROOF_STATISTICS, o->found, says ? key : o->key, says ? says : o->says) &&
 	       vn_weight_shows(d, o->id);
 }
 
@@ -284,7 +284,7 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	if (!same_in_any_order(a, b))
 		return false;
 	if (t->numbers[0] || t->numbers[1])
-		return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(ORDER));
+		return vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(ORDER));
 	for (int i = 0; i < n; i++) {
 		if (list[i].kind == VN_ORDER_SHEARED)
 			continue;
@@ -294,7 +294,7 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	if (first && !others)
 		return one_of_them(d, first);
 	say_ids(list, n, ids);
-	return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(ORDER_LIKELY), ids);
+	return vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(ORDER_LIKELY), ids);
 }
 
 /* Matching ends are weak evidence, two numbers of many: each kind of change must meet a
@@ -305,20 +305,20 @@ static bool fits_well(const vn_weight_change *c, const vn_weight_row *a, const v
 	const double    unit = unit_of(a, b), factor = c->x;
 
 	switch (c->kind) {
-	case VN_CHANGE_ROUNDED:
+	case VN_WEIGHT_CHANGE_ROUNDED:
 		return (x->min != y->min || x->max != y->max) &&
 		       fabs(y->rms / x->rms - 1.0) < (0.01 + 2.0 / sqrt((double)x->n)) * ldexp(1.0, -vn_dtype_digits(c->as));
-	case VN_CHANGE_TRUNCATED: return was_cut(a, b, c->as);
-	case VN_CHANGE_SATURATED: return x->absmax > 65504.0;
-	case VN_CHANGE_PLUS: return fabs(y->mean - x->mean - factor) < 1e-3;
-	case VN_CHANGE_TIMES:
+	case VN_WEIGHT_CHANGE_TRUNCATED: return was_cut(a, b, c->as);
+	case VN_WEIGHT_CHANGE_SATURATED: return x->absmax > 65504.0;
+	case VN_WEIGHT_CHANGE_PLUS: return fabs(y->mean - x->mean - factor) < 1e-3;
+	case VN_WEIGHT_CHANGE_TIMES:
 		return fabs(factor - 1.0) > 1.5 * unit && fabs(y->rms / x->rms / fabs(factor) - 1.0) < unit &&
 		       fabs((factor > 0 ? y->min : y->max) / x->min / factor - 1.0) < unit &&
 		       fabs((factor > 0 ? y->max : y->min) / x->max / factor - 1.0) < unit &&
 		       fabs(y->mean - factor * x->mean) < unit * y->rms;
-	case VN_CHANGE_DECAY:
-	case VN_CHANGE_RELABELLED: return true;
-	case VN_CHANGE_QUANTISED: /* the largest magnitude is one of the steps and has moved */
+	case VN_WEIGHT_CHANGE_DECAY:
+	case VN_WEIGHT_CHANGE_RELABELLED: return true;
+	case VN_WEIGHT_CHANGE_QUANTISED: /* the largest magnitude is one of the steps and has moved */
 		return y->absmax != x->absmax && fabs(y->mean - x->mean) < 0.05 * x->rms &&
 		       (c->as == VN_Q8_0 || c->as == VN_Q4_0 || c->as == VN_Q5_0);
 	default: return false;
@@ -339,11 +339,11 @@ static bool judge_changed(const vn_weight_trial *t, vn_weight_difference *d)
 		/* When the numbers are available, exact changes were tried already. A factor or an
 		 * exponential may round differently. */
 		for (int i = 0; i < n; i++)
-			if ((list[i].kind != VN_CHANGE_TIMES || from == 0) &&
-			    (!t->numbers[from] || list[i].kind == VN_CHANGE_TIMES || list[i].kind == VN_CHANGE_DECAY ||
-			     list[i].kind == VN_CHANGE_PLUS) &&
+			if ((list[i].kind != VN_WEIGHT_CHANGE_TIMES || from == 0) &&
+			    (!t->numbers[from] || list[i].kind == VN_WEIGHT_CHANGE_TIMES ||
+			     list[i].kind == VN_WEIGHT_CHANGE_DECAY || list[i].kind == VN_WEIGHT_CHANGE_PLUS) &&
 			    fits_well(&list[i], a, b))
-				return vn_weight_is_said(d, !from, VN_BY_STATISTICS, list[i].found, list[i].key, list[i].says);
+				return vn_weight_is_said(d, !from, VN_PROOF_STATISTICS, list[i].found, list[i].key, list[i].says);
 	}
 	return false;
 }
@@ -358,7 +358,7 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 		return false;
 	for (int i = 0; i < ref->n; i++) {
 		const vn_weight_row   *a = &ref->row[i];
-		const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
+		const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_ROUNDED, .as = b->dtype };
 		if (vn_dtype_block(a->dtype) > 1 || !vn_shape_equal(&a->shape, &b->shape) ||
 		    vn_weight_change_number(&none, a->stats.min) != b->stats.min ||
 		    vn_weight_change_number(&none, a->stats.max) != b->stats.max || !vn_weights_same(a, b))
@@ -372,8 +372,8 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_name other = vn_weight_name_of(found->name);
 	const vn_mistake id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_weight_exchange(&t->name, &other);
 	if (id == VN_MISTAKE_W9)
-		return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_LAYER), other.layer);
-	return vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_WEIGHT),
+		return vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(OTHER_LAYER), other.layer);
+	return vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(OTHER_WEIGHT),
 	                    other.layer == t->name.layer ? other.tail : found->name) &&
 	       vn_weight_shows(d, id);
 }
@@ -390,10 +390,10 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 	const bool   shape = vn_shape_equal(&a->shape, &b->shape);
 	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax &&
 	    x->absmax < 1.5 * y->absmax)
-		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(REVISION_LIKELY));
+		vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(REVISION_LIKELY));
 	else if (shape)
-		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER));
+		vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(OTHER));
 	else
-		vn_weight_is(d, 1, VN_BY_STATISTICS, VN_FOUND(OTHER_SHAPED));
+		vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(OTHER_SHAPED));
 	return vn_weight_measures(d, VN_WEIGHT_RMS, ratio);
 }

@@ -101,7 +101,7 @@ static int64_t *map_of(const vn_weight_order *o, int64_t n)
 /* Writes a row as it is stored; returns true when it needs no conversion. */
 static bool as_it_is(const vn_weight_change *c, vn_dtype from, vn_dtype to)
 {
-	return c->kind == VN_CHANGE_NONE && from == to;
+	return c->kind == VN_WEIGHT_CHANGE_NONE && from == to;
 }
 
 vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_change *c,
@@ -113,7 +113,7 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	const bool   axis = o->kind != VN_ORDER_SAME && o->kind != VN_ORDER_TRANSPOSED && o->kind != VN_ORDER_SHEARED;
 	reordering   w = { m, o, rows ? rows : all, m->cols, o->p[7], NULL, vn_dtype_size(m->dtype) };
 	const size_t C = (size_t)m->cols;
-	vn_dtype     from = c->kind == VN_CHANGE_RELABELLED ? c->as : m->dtype;
+	vn_dtype     from = c->kind == VN_WEIGHT_CHANGE_RELABELLED ? c->as : m->dtype;
 	vn_digest    none = { "" };
 
 	if (m->cols <= 0 || (vn_dtype_block(to) > 1 && C % vn_dtype_block(to)))

@@ -110,10 +110,10 @@ static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
 		                                                           [VN_WEIGHT_CORRELATION] = "correlation",
 		                                                           [VN_WEIGHT_RMS] = "rms_ratio",
 		                                                           [VN_WEIGHT_PLACES] = "nonfinite_places" };
-	static const char *const    proofs[] = { [VN_BY_STATISTICS] = "statistics",
-		                                     [VN_BY_NUMBERS] = "numbers",
-		                                     [VN_BY_TABLE] = "table",
-		                                     [VN_BY_DIGEST] = "digest" };
+	static const char *const    proofs[] = { [VN_PROOF_STATISTICS] = "statistics",
+		                                     [VN_PROOF_NUMBERS] = "numbers",
+		                                     [VN_PROOF_TABLE] = "table",
+		                                     [VN_PROOF_DIGEST] = "digest" };
 	const vn_weight_difference *d = first_of(w, l);
 	json_t                     *j = json_object(), *list = json_array();
 

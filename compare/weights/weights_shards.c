@@ -7,7 +7,7 @@
 
 enum { MOST = 8 /* ranks */, LISTED = 4 /* the most shards tried in every order without both sides' numbers */ };
 
-static const vn_weight_change none = { .kind = VN_CHANGE_NONE };
+static const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
 
 /* Writes "its 4 shards (columns) in the order 2, 0, 3, 1". at: the reference's block at each
  * place. */
@@ -18,7 +18,7 @@ static bool say_order(vn_weight_difference *d, int axis, const int at[MOST], int
 
 	for (int i = 0; i < ranks; i++)
 		used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? ", " : "", at[i]);
-	return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(SHARDS_LISTED), ranks, axis ? "columns" : "rows", text);
+	return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(SHARDS_LISTED), ranks, axis ? "columns" : "rows", text);
 }
 
 /* at: as above, of the candidate; from 1 has it made the other way round. */

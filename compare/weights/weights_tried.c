@@ -28,18 +28,18 @@ static bool judge_statistics(const vn_weight_trial *t, vn_weight_difference *d, 
 	const vn_stats *s = &t->row[k]->stats, *other = &t->row[!k]->stats;
 
 	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
-		return vn_weight_is(d, k, VN_BY_TABLE, VN_FOUND(OVERFLOWED)) &&
+		return vn_weight_is(d, k, VN_PROOF_TABLE, VN_FOUND(OVERFLOWED)) &&
 		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)s->inf);
 	if (s->nan + s->inf > other->nan + other->inf)
-		return vn_weight_is(d, k, VN_BY_TABLE, VN_FOUND(NOT_FINITE)) &&
+		return vn_weight_is(d, k, VN_PROOF_TABLE, VN_FOUND(NOT_FINITE)) &&
 		       vn_weight_measures(d, VN_WEIGHT_PLACES, (double)(s->nan + s->inf));
 	if (!is_constant(s) || is_constant(other))
 		return false;
 	if (s->max == 0.0)
-		return t->name.bias ? vn_weight_is(d, k, VN_BY_TABLE, VN_FOUND(ZERO_BIAS))
-		                    : vn_weight_is(d, k, VN_BY_TABLE, VN_FOUND(ZEROS));
-	return t->name.bias ? vn_weight_is(d, k, VN_BY_TABLE, VN_FOUND(CONSTANT_BIAS), s->max)
-	                    : vn_weight_is(d, k, VN_BY_TABLE, VN_FOUND(CONSTANT), s->max);
+		return t->name.bias ? vn_weight_is(d, k, VN_PROOF_TABLE, VN_FOUND(ZERO_BIAS))
+		                    : vn_weight_is(d, k, VN_PROOF_TABLE, VN_FOUND(ZEROS));
+	return t->name.bias ? vn_weight_is(d, k, VN_PROOF_TABLE, VN_FOUND(CONSTANT_BIAS), s->max)
+	                    : vn_weight_is(d, k, VN_PROOF_TABLE, VN_FOUND(CONSTANT), s->max);
 }
 
 /* Whether the shapes are equal apart from dimensions of 1. */
@@ -65,9 +65,9 @@ static bool other_size(const vn_weight_trial *t, vn_weight_difference *d)
 		return false;
 	if (table && a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1])
 		return b->dim[0] > a->dim[0]
-		           ? vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(MORE_ROWS), (long long)(b->dim[0] - a->dim[0]))
-		           : vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(FEWER_ROWS), (long long)(a->dim[0] - b->dim[0]));
-	return vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(SIZE));
+		           ? vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(MORE_ROWS), (long long)(b->dim[0] - a->dim[0]))
+		           : vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(FEWER_ROWS), (long long)(a->dim[0] - b->dim[0]));
+	return vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(SIZE));
 }
 
 bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
@@ -75,17 +75,18 @@ bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 
 	if (!a)
-		return vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(EXTRA));
+		return vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(EXTRA));
 	if (!b)
-		return t->name.bias ? vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(NO_BIAS))
-		                    : vn_weight_is(d, 1, VN_BY_TABLE, VN_FOUND(MISSING));
+		return t->name.bias ? vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(NO_BIAS))
+		                    : vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(MISSING));
 	const bool same = *a->digest.hex && strcmp(a->digest.hex, b->digest.hex) == 0;
 	if (same && a->dtype != b->dtype && vn_shape_equal(&a->shape, &b->shape))
-		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(RELABELLED), vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
+		return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(RELABELLED), vn_dtype_name(a->dtype),
+		                    vn_dtype_name(b->dtype));
 	if (same && a->dtype == b->dtype && same_but_ones(&a->shape, &b->shape))
-		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(SHAPE));
+		return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(SHAPE));
 	if (same && a->dtype == b->dtype)
-		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(OTHER_SHAPE));
+		return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(OTHER_SHAPE));
 	return other_size(t, d) || judge_statistics(t, d, 1) || judge_statistics(t, d, 0);
 }
 
@@ -112,10 +113,10 @@ static int name_nearness(const vn_weight_name *own, const vn_weight_name *other)
 static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const vn_weight_name *other)
 {
 	if (other->layer == own->layer - 1)
-		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(PREVIOUS_LAYER));
+		return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(PREVIOUS_LAYER));
 	if (other->layer == own->layer + 1)
-		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(NEXT_LAYER));
-	return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(OTHER_LAYER), other->layer);
+		return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(NEXT_LAYER));
+	return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(OTHER_LAYER), other->layer);
 }
 
 bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
@@ -145,11 +146,11 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 	const bool           both = back && equal_bytes(back, t->row[0]);
 	if (both) { /* the sentence is the same for both weights */
 		const bool first = strcmp(t->name.tail, other.tail) < 0;
-		return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(EXCHANGED), first ? t->name.tail : other.tail,
+		return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(EXCHANGED), first ? t->name.tail : other.tail,
 		                    first ? other.tail : t->name.tail) &&
 		       vn_weight_shows(d, id);
 	}
-	return vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(OTHER_WEIGHT),
+	return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(OTHER_WEIGHT),
 	                    other.layer == t->name.layer ? other.tail : found->name) &&
 	       vn_weight_shows(d, id);
 }
@@ -157,13 +158,13 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 /* ---- digests of the numbers changed ---------------------------------------------------------- */
 
 static const vn_weight_order  the_same = { .kind = VN_ORDER_SAME };
-static const vn_weight_change unchanged = { .kind = VN_CHANGE_NONE };
+static const vn_weight_change unchanged = { .kind = VN_WEIGHT_CHANGE_NONE };
 
 /* Whether the numbers can be the same in another order: their ends are equal, or equal after
  * rounding to the other's format. */
 static bool have_other_orders(const vn_weight_row *a, const vn_weight_row *b)
 {
-	const vn_weight_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
+	const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_ROUNDED, .as = b->dtype };
 	if (a->stats.nan != b->stats.nan || a->stats.inf != b->stats.inf || vn_dtype_block(b->dtype) > 1)
 		return false;
 	return vn_dtype_block(a->dtype) > 1 || (vn_weight_change_number(&none, a->stats.min) == b->stats.min &&
@@ -198,7 +199,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 			}
 		}
 		if (vn_weight_has_order(t, !from, m, &o, &unchanged, 0))
-			return vn_weight_is_said(d, 1, VN_BY_DIGEST, list[i].found, list[i].key, list[i].says) &&
+			return vn_weight_is_said(d, 1, VN_PROOF_DIGEST, list[i].found, list[i].key, list[i].says) &&
 			       vn_weight_shows(d, list[i].id);
 	}
 	return whole && vn_weight_by_shards(t, from, m, d);
@@ -213,7 +214,7 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 		return false;
 	for (int i = 0; i < n; i++)
 		if (vn_weight_has_order(t, !from, m, &the_same, &list[i], 0))
-			return vn_weight_is_said(d, !from, VN_BY_DIGEST, list[i].found, list[i].key, list[i].says);
+			return vn_weight_is_said(d, !from, VN_PROOF_DIGEST, list[i].found, list[i].key, list[i].says);
 	return false;
 }
 
@@ -239,8 +240,8 @@ static bool judge_interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 		vn_weight_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
 		found = vn_weight_has_order(t, 1, &m, &o, &unchanged, m.rows[0]) &&
-		        (back ? vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(ROWS))
-		              : vn_weight_is(d, 1, VN_BY_DIGEST, VN_FOUND(ROWS_BACK)));
+		        (back ? vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(ROWS))
+		              : vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(ROWS_BACK)));
 	}
 	vn_weight_numbers_free(&m);
 	return found;

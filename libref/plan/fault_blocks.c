@@ -69,26 +69,26 @@ vn_status vn_make_nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node,
 }
 
 /* Layout of a format's block: its bytes, the offset of its nibbles, and their bytes; 0: none. */
-typedef struct layout {
+typedef struct block_layout {
 	size_t bytes, nibbles, n;
-} layout;
+} block_layout;
 
-static layout layout_of(vn_dtype d)
+static block_layout layout_of(vn_dtype d)
 {
-	return d == VN_Q4_0   ? (layout) { 18, 2, 16 }
-	       : d == VN_Q4_1 ? (layout) { 20, 4, 16 }
-	       : d == VN_Q4_K ? (layout) { 144, 16, 128 }
-	                      : (layout) { 0, 0, 0 };
+	return d == VN_Q4_0   ? (block_layout) { 18, 2, 16 }
+	       : d == VN_Q4_1 ? (block_layout) { 20, 4, 16 }
+	       : d == VN_Q4_K ? (block_layout) { 144, 16, 128 }
+	                      : (block_layout) { 0, 0, 0 };
 }
 
 /* x: the change to the bytes of every block. */
 vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const int      w = f->plan->node[node].w[0];
-	const vn_dtype d = f->weight[w].dtype;
-	const layout   l = layout_of(d);
-	const size_t   each = r->x == BLOCK_SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
-	unsigned char *b;
+	const int          w = f->plan->node[node].w[0];
+	const vn_dtype     d = f->weight[w].dtype;
+	const block_layout l = layout_of(d);
+	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
+	unsigned char     *b;
 	int new;
 	vn_status st;
 

@@ -248,7 +248,7 @@ struct vn_bpe_pair {
 };
 
 typedef struct vn_bpe_symbol symbol;
-typedef struct vn_bpe_pair   pair;
+typedef struct vn_bpe_pair   symbol_pair;
 
 vn_status vn_ids_add(vn_ids *list, int32_t id, vn_error *err)
 {
@@ -292,7 +292,7 @@ static vn_status make_room(vn_bpe_work *w, size_t n, vn_error *err)
 	return VN_OK;
 }
 
-static void push_pair(pair *heap, size_t *n, pair p)
+static void push_pair(symbol_pair *heap, size_t *n, symbol_pair p)
 {
 	size_t i = (*n)++;
 
@@ -301,10 +301,10 @@ static void push_pair(pair *heap, size_t *n, pair p)
 	heap[i] = p;
 }
 
-static pair pop_pair(pair *heap, size_t *n)
+static symbol_pair pop_pair(symbol_pair *heap, size_t *n)
 {
-	const pair first = heap[0], last = heap[--*n];
-	size_t     i = 0;
+	const symbol_pair first = heap[0], last = heap[--*n];
+	size_t            i = 0;
 
 	for (size_t child; (child = 2 * i + 1) < *n; i = child) {
 		if (child + 1 < *n && heap[child + 1].key < heap[child].key)
@@ -318,24 +318,24 @@ static pair pop_pair(pair *heap, size_t *n)
 }
 
 /* Adds the pair starting at `at` to the heap if it can merge. */
-static void consider_pair(const vn_bpe *b, const symbol *s, int32_t at, pair *heap, size_t *n)
+static void consider_pair(const vn_bpe *b, const symbol *s, int32_t at, symbol_pair *heap, size_t *n)
 {
 	if (at < 0 || s[at].after < 0)
 		return;
 	const merge *m = merge_of(b, s[at].id, s[s[at].after].id);
 	if (m)
-		push_pair(heap, n, (pair) { (uint64_t)m->rank << 32 | (uint32_t)at, m });
+		push_pair(heap, n, (symbol_pair) { (uint64_t)m->rank << 32 | (uint32_t)at, m });
 }
 
-static void merge_all(const vn_bpe *b, symbol *s, size_t n, pair *heap)
+static void merge_all(const vn_bpe *b, symbol *s, size_t n, symbol_pair *heap)
 {
 	size_t pairs = 0;
 
 	for (size_t i = 0; i + 1 < n; i++)
 		consider_pair(b, s, (int32_t)i, heap, &pairs);
 	while (pairs > 0) {
-		const pair    p = pop_pair(heap, &pairs);
-		const int32_t at = (int32_t)(p.key & UINT32_MAX), next = s[at].after;
+		const symbol_pair p = pop_pair(heap, &pairs);
+		const int32_t     at = (int32_t)(p.key & UINT32_MAX), next = s[at].after;
 		if (s[at].id != p.m->left || next < 0 || s[next].id != p.m->right)
 			continue;
 		s[at].id = p.m->id;
