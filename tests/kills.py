@@ -291,7 +291,7 @@ def kill_each(command, library, budget, tally):
         status, orphans, _ = run(at)
         tally.kills += 1
         look(command, f"before call {at} of {calls}", status, orphans, right, tally)
-    timed = max(budget // 4, 55 - len(moments) if ALL else 2)
+    timed = max(budget // 4, 55 - len(moments) if ALL else 1)
     for _ in range(timed):
         after = random.uniform(0, seconds)
         child = begin(command, {"TMPDIR": os.path.abspath("tmp")})
@@ -311,7 +311,7 @@ def kill_in(folder, made, command, seed):
     os.chdir(folder)
     for name in os.listdir(made):
         os.symlink(os.path.join(made, name), name)
-    return kill_each(command, os.path.abspath("count.so"), 45 if ALL else 4, Tally())
+    return kill_each(command, os.path.abspath("count.so"), 45 if ALL else 3, Tally())
 
 
 def main():

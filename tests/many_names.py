@@ -43,7 +43,7 @@ ALL = OPTIONS.all
 TENSORS = 10000  # of a step of --full
 BYTES_WRITTEN = 1000  # on disk, of one tensor of --full, at most
 MOST = 6.0  # times as long for 4 times as many; what is quadratic takes 16 times as long
-FEW = 1000 if ALL else 500
+FEW = 1000 if ALL else 300
 BYTES_COMPARED = 1500  # of memory, of one tensor of two recordings, at most
 MEGABYTES = 30  # of memory, of two recordings of one tensor, at most
 

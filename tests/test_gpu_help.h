@@ -253,15 +253,18 @@ static inline bool is_slow(int d)
 	return strcmp(devices_[d].type, "cpu") == 0 && !getenv("VERNIER_TEST_ALL");
 }
 
-/* Asked for each of many combinations: is this one tried? Slow devices try one of every two. Which
- * one alternates without a period (the sequence of Thue and Morse), so that nested loops miss no
- * value. */
-static inline bool is_tried(int d)
+/* Asked for each of many combinations: is this one tried? Slow devices try the first of every line
+ * of source that asks, and in all one of every four. Which one changes without a period (the sum of
+ * the digits of a count to base 4), so that nested loops miss no value. */
+#define is_tried(d) is_tried_at(d, __LINE__)
+static inline bool is_tried_at(int d, int line)
 {
-	static unsigned asked;
-	const bool      first = __builtin_parity(asked++);
+	static unsigned asked[1024];
+	unsigned        digits = 0;
 
-	return first || !is_slow(d);
+	for (unsigned rest = asked[line % 1024]++; rest; rest /= 4)
+		digits += rest % 4;
+	return digits % 4 == 0 || !is_slow(d);
 }
 
 /* Does a device sum in half precision? Prints a line if not. */
