@@ -5,7 +5,7 @@
 # git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 set -u
 cd "$(dirname "$0")/.."
-kinds='c|h|inc|cpp|def|comp|glsl|cmake|sh|py|yaml'
+kinds='c|h|inc|cpp|def|comp|glsl|cmake|sh|py|yaml|js|css|html'
 long=$(find CMakeLists.txt .github libref libgpu capture compare specs fixtures tests -type f |
 	grep -E "\.($kinds)\$|(^|/)CMakeLists\.txt\$" | sort |
 	xargs perl -CSD -ne 'chomp; 1 while s/^([^\t]*)\t/$1 . " " x (4 - length($1) % 4)/e;

@@ -1,21 +1,23 @@
-// The report (vernier help compare.md, vernier-compare/2), and what the rest of the page asks of it.
-// Every string in it comes from somebody's file: it becomes text of the page, never markup.
+// The report (vernier help compare.md, vernier-compare/2), and what the rest of the page asks of
+// it. Every string in it comes from somebody's file: it becomes text of the page, never markup.
 // What is not printable is shown by its code point, as everywhere (utf8.h).
-const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 const printable = (text) => text.replace(hidden, (c) => escaped[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
 const isObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
 const clean = (x) => (typeof x === "string" ? printable(x) : Array.isArray(x) ? x.map(clean)
 	: isObject(x) ? Object.fromEntries(Object.entries(x).map(([k, v]) => [printable(k), clean(v)])) : x);
 
 const source = document.getElementById("report").textContent;
-// A report in printable ASCII needs no cleaning, which would take longer than all else for a large report.
+// A report in printable ASCII needs no cleaning, which would take longer than all else for a large
+// report.
 const cleaned = /\\(?!u003c|["\\/])|[^\n -~]/.test(source) ? clean : (x) => x;
 const given = JSON.parse(source);
 
 const labelOf = (c) => (c.step ? `step.${c.step}/${c.name}` : c.name);
 
-// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor, limit_fraction, which limit has it, layer.
-// There may be a hundred thousand of them.
+// A checkpoint of which the page has a row: its place, kind, step, order, nmse, floor,
+// limit_fraction, which limit has it, layer. There may be a hundred thousand of them.
 const ROW = 9;
 class Brief {
 	constructor(rows, from, kinds) {
@@ -64,7 +66,9 @@ class Side {
 	constructor({ letter, report: { checkpoints, rows, kinds, rules, ...rest } }, of) {
 		const kind = kinds.map((k) => Object.assign(cleaned(k), { of, names: [] })), rule = cleaned(rules);
 		this.letter = letter;
-		this.report = { ...cleaned(rest), checkpoints: merged(checkpoints.map((c) => inFull(c, rule, of)), rows, kind) };
+		this.report = {
+			...cleaned(rest), checkpoints: merged(checkpoints.map((c) => inFull(c, rule, of)), rows, kind),
+		};
 		this.detailOf = new Map(this.report.divergences.map((d) => [d.name, d]));
 		this.named = new Map(); // by name, then by step
 		for (const c of this.report.checkpoints) {
@@ -81,7 +85,8 @@ class Side {
 	}
 }
 
-// Of one candidate, or of the first of several (vernier-compare-many/2) with their letters. A checkpoint says which it is of.
+// Of one candidate, or of the first of several (vernier-compare-many/2) with their letters. A
+// checkpoint says which it is of.
 const sides = (given.candidates ?? [{ letter: "", report: given }]).map((x, of) => new Side(x, of));
 const several = sides.length > 1;
 let side, report; // the selected candidate and its report
@@ -120,7 +125,8 @@ function colourOf(c) {
 // Outside as in the baseline: it does not fail.
 const knownOf = (c) => c.since === "known" || c.since === "better";
 
-// Marks beside colours: a dot for outside, a diamond for an origin, a ring for outside as in the baseline.
+// Marks beside colours: a dot for outside, a diamond for an origin, a ring for outside as in the
+// baseline.
 const markOf = (c) => (c.origin ? "◆" : c.fails ? "•" : knownOf(c) ? "○" : "");
 
 function number(x) {
@@ -142,11 +148,13 @@ function times(used) {
 
 // "layer 3, q_rope: OUTSIDE limits, 12 × its limit (nmse_over_floor), origin"
 function describe(c) {
-	const where = (several ? `candidate ${sides[c.of].letter}, ` : "") + (c.step ? `step ${c.step}, ` : "") + (c.layer >= 0 ? `layer ${c.layer}, ${c.point}` : c.name);
+	const where = (several ? `candidate ${sides[c.of].letter}, ` : "") + (c.step ? `step ${c.step}, ` : "")
+		+ (c.layer >= 0 ? `layer ${c.layer}, ${c.point}` : c.name);
 	const used = fractionOf(c);
 	const tightest = c.limits.find((l) => (l.limit_fraction === null ? Infinity : l.limit_fraction) === used);
 	const status = c.status === "outside" ? "OUTSIDE limits" : c.status === "within" ? "within limits" : c.status;
-	return `${where}: ${status}` + (c.since ? ` (${c.since})` : "") + (tightest ? `, ${times(used)} (${tightest.metric})` : "") + (c.origin ? ", an origin" : "");
+	return `${where}: ${status}` + (c.since ? ` (${c.since})` : "")
+		+ (tightest ? `, ${times(used)} (${tightest.metric})` : "") + (c.origin ? ", an origin" : "");
 }
 
 // ---- making elements -------------------------------------------------------------
@@ -158,15 +166,19 @@ function fill(e, attributes, children) {
 	e.append(...children.filter((x) => x !== null && x !== undefined));
 	return e;
 }
-// Text in which the codes of unprintable characters are marked; in one element, because buttons lay out their children
-// in rows.
+// Text in which the codes of unprintable characters are marked; in one element, because buttons lay
+// out their children in rows.
 function marked(text) {
 	const parts = text.split(/(\\u\{[0-9a-f]{1,6}\}|\\x[0-9a-f]{2}|\\[nrt])/);
-	const element = (e, attributes, children) => fill(document.createElement(e), attributes, children);
-	return parts.length === 1 ? text : element("span", {}, parts.map((part, i) => (i % 2 ? element("span", { class: "unprintable" }, [part]) : part)));
+	const span = (attributes, children) => fill(document.createElement("span"), attributes, children);
+	if (parts.length === 1)
+		return text;
+	return span({}, parts.map((part, i) => (i % 2 ? span({ class: "unprintable" }, [part]) : part)));
 }
-const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children.map((x) => (typeof x === "string" ? marked(x) : x)));
-const draw = (tag, attributes = {}, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes,
+	children.map((x) => (typeof x === "string" ? marked(x) : x)));
+const draw = (tag, attributes = {}, ...children) => fill(
+	document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const byId = (id) => document.getElementById(id);
 
 function goTo(c, text = labelOf(c)) {
@@ -176,7 +188,8 @@ function goTo(c, text = labelOf(c)) {
 }
 
 function table(head, rows, attributes = {}) {
-	const cell = (x, i) => make("td", { class: typeof x === "number" ? "value" : undefined, "data-head": head[i] }, typeof x === "number" ? number(x) : x);
+	const cell = (x, i) => make("td", { class: typeof x === "number" ? "value" : undefined, "data-head": head[i] },
+		typeof x === "number" ? number(x) : x);
 	return make("div", { class: "scroll" }, make("table", attributes,
 		make("thead", {}, make("tr", {}, ...head.map((x) => make("th", { scope: "col" }, x)))),
 		make("tbody", {}, ...rows.map((r) => make("tr", { class: r.class }, ...r.cells.map(cell))))));

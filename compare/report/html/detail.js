@@ -1,6 +1,11 @@
 // One checkpoint in full, all runs side by side, and the page's beginning.
 let selected = null;
 
+function ruleOf({ file, line, why }) {
+	return make("span", {}, make("code", {}, file.split("/").pop() + (line === null ? "" : `:${line}`)),
+		why ? make("span", { class: "dim" }, ` ${why}`) : "");
+}
+
 function limitsTable(c) {
 	return table(["metric", "value", "limit", "of the limit", "rule"], c.limits.map((l) => ({
 		class: l.holds ? undefined : "broken",
@@ -9,15 +14,19 @@ function limitsTable(c) {
 			l.value === null ? l.note ?? l.value_is : l.value,
 			l.limit,
 			l.limit_fraction === null ? "above it" : Number(l.limit_fraction.toPrecision(3)),
-			l.rule ? make("span", {}, make("code", {}, l.rule.file.split("/").pop() + (l.rule.line === null ? "" : `:${l.rule.line}`)), l.rule.why ? make("span", { class: "dim" }, ` ${l.rule.why}`) : "") : "built in",
+			l.rule ? ruleOf(l.rule) : "built in",
 		],
 	})), { class: "stack" });
 }
 
 // Most checkpoints of a long run have only the limit that is used most.
 function briefTable(c) {
-	return make("div", {}, table(["metric", "of the limit"], c.limits.map((l) => ({ cells: [l.metric, l.limit_fraction === null ? "above it" : Number(l.limit_fraction.toPrecision(3))] }))),
-		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, the page is brief about most checkpoints; --format json has every field.`));
+	const shares = c.limits.map((l) => ({
+		cells: [l.metric, l.limit_fraction === null ? "above it" : Number(l.limit_fraction.toPrecision(3))],
+	}));
+	return make("div", {}, table(["metric", "of the limit"], shares),
+		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, `
+			+ "the page is brief about most checkpoints; --format json has every field."));
 }
 
 function metricsTable(c) {
@@ -30,49 +39,70 @@ function metricsTable(c) {
 // The same checkpoint of every candidate, a row each.
 function besideTable() {
 	const rows = sides.map((s) => [s, s.find(labelOf(selected))]);
-	return make("div", { id: "beside" }, table(["candidate", "status", "nmse", "× floor", "cosine", "max abs", "most used of its limits"], rows.map(([s, c]) => ({
+	const head = ["candidate", "status", "nmse", "× floor", "cosine", "max abs", "most used of its limits"];
+	const cells = (s, c) => [
+		goTo(c, s.letter),
+		make("span", { class: c.fails ? "outside" : "within" }, c.status + (c.origin ? ", origin" : "")),
+		c.metrics.nmse ?? "–",
+		c.floor?.nmse > 0 ? Number((c.metrics.nmse / c.floor.nmse).toPrecision(3)) : "–",
+		c.metrics.cosine ?? "–",
+		c.metrics.max_abs ?? "–",
+		Number.isNaN(fractionOf(c)) ? "–" : times(fractionOf(c)),
+	];
+	const values = rows.filter(([s, c]) => c && s.detailOf.has(labelOf(c))).map(([s]) => make("div", {},
+		make("h3", {}, `${s.letter}: values`), valuesTable(s.detailOf.get(labelOf(selected)))));
+	return make("div", { id: "beside" }, table(head, rows.map(([s, c]) => ({
 		class: c === selected ? "current" : undefined,
-		cells: !c ? [s.letter, "has no such checkpoint", "", "", "", "", ""] : [
-			goTo(c, s.letter), make("span", { class: c.fails ? "outside" : "within" }, c.status + (c.origin ? ", origin" : "")), c.metrics.nmse ?? "–",
-			c.floor?.nmse > 0 ? Number((c.metrics.nmse / c.floor.nmse).toPrecision(3)) : "–", c.metrics.cosine ?? "–", c.metrics.max_abs ?? "–",
-			Number.isNaN(fractionOf(c)) ? "–" : times(fractionOf(c))],
-	})), { class: "stack" }),
-	make("div", { class: "side" }, ...rows.filter(([s, c]) => c && s.detailOf.has(labelOf(c))).map(([s]) => make("div", {}, make("h3", {}, `${s.letter}: values`), valuesTable(s.detailOf.get(labelOf(selected)))))));
+		cells: c ? cells(s, c) : [s.letter, "has no such checkpoint", "", "", "", "", ""],
+	})), { class: "stack" }), make("div", { class: "side" }, ...values));
 }
 
 function valuesTable(d) {
 	const apart = (a, b) => (typeof a === "number" && typeof b === "number" ? b - a : "–");
-	return table([`around ${d.around.where}`, "reference", "candidate", "difference"], d.reference.around.map((r, i) => ({
+	const rows = d.reference.around.map((r, i) => ({
 		cells: [`[${d.around.from + i}]`, r, d.candidate.around[i], apart(r, d.candidate.around[i])],
-	})));
+	}));
+	return table([`around ${d.around.where}`, "reference", "candidate", "difference"], rows);
 }
 
 function statisticsTable(d) {
 	const of = (side, key) => side.statistics[key] ?? side.statistics.not_finite?.[key] ?? "–";
 	return table(["", "reference", "candidate"], [
 		{ cells: ["dtype", d.reference.dtype, d.candidate.dtype] },
-		...["min", "max", "mean", "rms", "absmax", "nan", "inf"].map((key) => ({ cells: [key, of(d.reference, key), of(d.candidate, key)] })),
+		...["min", "max", "mean", "rms", "absmax", "nan", "inf"].map(
+			(key) => ({ cells: [key, of(d.reference, key), of(d.candidate, key)] })),
 	]);
 }
 
 function profile(d) {
-	const relative = (a) => a.error.map((e, i) => (typeof e !== "number" ? Infinity : typeof a.reference[i] === "number" && a.reference[i] > 0 ? e / a.reference[i] : e > 0 ? Infinity : 0));
+	const ratio = (e, r) => (typeof e !== "number" ? Infinity
+		: typeof r === "number" && r > 0 ? e / r : e > 0 ? Infinity : 0);
+	const relative = (a) => a.error.map((e, i) => ratio(e, a.reference[i]));
+	const axes = d.profile.axes.filter((a) => a.size > 1);
 	return [
 		make("h3", {}, "Where the error is"),
 		make("ul", { class: "words" }, ...d.profile.words.map((w) => make("li", {}, w))),
 		d.profile.words.length ? null : make("p", { class: "dim" }, "No token, head or channel stands out."),
-		make("div", { class: "side" }, ...d.profile.axes.filter((a) => a.size > 1).map((a) => make("div", {}, bars(relative(a), a.indices_per_sum, a.axis)))),
+		make("div", { class: "side" },
+			...axes.map((a) => make("div", {}, bars(relative(a), a.indices_per_sum, a.axis)))),
 	];
 }
 
 // The error that the operation itself added, computed again on the candidate's own inputs.
 function replayTable(c) {
 	const r = c.replay, none = r.not_finite ?? {}, value = (key) => r[key] ?? none[key] ?? "–";
-	const words = [r.span > 1 ? `these are the errors of ${r.span} operations together, whose tensors in between were not recorded` : "",
-		r.recorder_fault ? "captured wrongly, or changed after the capture: the operation that reads it used the right numbers" : "",
-		r.fault_at ? `not called an origin: the error of ${r.fault_at} may explain all of this error` : ""].filter((x) => x);
+	const words = [
+		r.span > 1
+			? `these are the errors of ${r.span} operations together, whose tensors in between were not recorded` : "",
+		r.recorder_fault
+			? "captured wrongly, or changed after the capture: the operation that reads it used the right numbers" : "",
+		r.fault_at ? `not called an origin: the error of ${r.fault_at} may explain all of this error` : "",
+	].filter((x) => x);
 	return make("div", {}, table(["", "nmse", "× its floor"], [
-		{ class: r.operation_wrong && !r.fault_at ? "broken" : undefined, cells: ["local error", value("local"), value("local_over_floor")] },
+		{
+			class: r.operation_wrong && !r.fault_at ? "broken" : undefined,
+			cells: ["local error", value("local"), value("local_over_floor")],
+		},
 		{ cells: ["local error, worst token", "", value("worst_token_over_floor")] },
 		{ cells: ["local error, worst element", "", value("max_abs_over_floor")] },
 		{ cells: ["inherited error", value("inherited"), ""] },
@@ -82,10 +112,16 @@ function replayTable(c) {
 
 // The known mistakes that reproduce the error, and how near the others come.
 function explanation(e) {
-	const left = (h) => h.residual ?? h.not_finite?.residual, rows = (list, word) => list.map((h) => ({ class: word ? "answer" : undefined, cells: [h.id || "–", h.words + (word && h.at !== e.checkpoint ? `, at ${h.at}` : ""), left(h)] }));
-	return make("div", {}, make("p", {}, e.words), make("ul", { class: "words" }, ...e.details.map((d) => make("li", {}, d))),
+	const left = (h) => h.residual ?? h.not_finite?.residual;
+	const rows = (list, word) => list.map((h) => ({
+		class: word ? "answer" : undefined,
+		cells: [h.id || "–", h.words + (word && h.at !== e.checkpoint ? `, at ${h.at}` : ""), left(h)],
+	}));
+	const tried = [...rows(e.answers, true), ...rows(e.others, false)];
+	return make("div", {}, make("p", {}, e.words),
+		make("ul", { class: "words" }, ...e.details.map((d) => make("li", {}, d))),
 		make("details", {}, make("summary", {}, `The best of ${e.tried} known mistakes tried`),
-			table(["id", "mistake", "residual, × floor"], [...rows(e.answers, true), ...rows(e.others, false)], { class: "stack" })));
+			table(["id", "mistake", "residual, × floor"], tried, { class: "stack" })));
 }
 
 function inputs(d) {
@@ -100,26 +136,38 @@ function inputs(d) {
 function withoutDetail(c) {
 	if (c.status !== "outside" || !c.fails)
 		return null;
-	return make("p", { class: "dim" }, `This page has values, statistics and profiles of ${report.divergences.length} checkpoints only: the first divergence, `
-		+ `origins, then others in order. For ${report.divergences_left_out} checkpoints, this one among them, it has only the metrics.`);
+	return make("p", { class: "dim" }, `This page has values, statistics and profiles of ${report.divergences.length} `
+		+ "checkpoints only: the first divergence, origins, then others in order. "
+		+ `For ${report.divergences_left_out} checkpoints, this one among them, it has only the metrics.`);
+}
+
+const worstNumber = (side) => number(side.worst ?? side.not_finite?.worst);
+
+function factsList(c, facts) {
+	const status = { class: c.fails ? "outside" : "within" };
+	return make("dl", { class: "facts" }, ...facts.filter(([, value]) => value).flatMap(([key, value]) => [
+		make("dt", {}, key), make("dd", key === "status" ? status : {}, value)]));
 }
 
 function drawDetail() {
-	const c = selected, d = side.detailOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
+	const c = selected, d = side.detailOf.get(labelOf(c));
+	const e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
 	byId("detail-title").replaceChildren(make("code", {}, labelOf(c)));
 	const facts = [["status", describe(c)], ["op", c.op], ["shape", `${c.shape.join(" × ")}  ${c.axes}`]];
 	if (c.detail)
 		facts.push(["finding", c.detail], ["what it holds", c.contents]);
 	if (d)
-		facts.push(["worst element", `${d.worst_element.where}: reference ${number(d.reference.worst ?? d.reference.not_finite?.worst)}, candidate ${number(d.candidate.worst ?? d.candidate.not_finite?.worst)}`]);
+		facts.push(["worst element", `${d.worst_element.where}: reference ${worstNumber(d.reference)}, `
+			+ `candidate ${worstNumber(d.candidate)}`]);
 	for (const who of ["candidate", "reference"])
 		if (d?.[who].source_line)
 			facts.push([`recorded at (${who})`, d[who].source_line]);
 	byId("detail-body").replaceChildren(...[
 		several ? besideTable() : null,
 		several ? make("h3", {}, `Candidate ${sides[c.of].letter}: ${report.candidate.path}`) : null,
-		make("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", { class: k === "status" ? (c.fails ? "outside" : "within") : undefined }, v)])),
-		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
+		factsList(c, facts),
+		c.limits.length ? make("h3", {}, "Limits") : null,
+		c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
 		c.replay ? make("h3", {}, "Local or inherited error") : null, c.replay ? replayTable(c) : null,
 		e ? make("h3", {}, "Which mistake it is") : null, e ? explanation(e) : null,
 		...(d ? profile(d) : [withoutDetail(c)]),
@@ -148,24 +196,33 @@ function select(c, { show = false } = {}) {
 	if (show) {
 		byId("detail-title").focus({ preventScroll: true });
 		byId("detail").scrollIntoView({ block: "nearest" });
-		if (byId("detail").getBoundingClientRect().top > innerHeight * 0.6 || byId("detail").getBoundingClientRect().top < 0)
+		const top = byId("detail").getBoundingClientRect().top;
+		if (top > innerHeight * 0.6 || top < 0)
 			byId("detail").scrollIntoView({ block: "start" });
 	}
 }
 
 function drawRuns() {
-	const runs = [report.reference, ...sides.map((s) => s.report.candidate)], names = ["reference", ...sides.map((s) => (several ? `candidate ${s.letter}` : "candidate"))];
+	const runs = [report.reference, ...sides.map((s) => s.report.candidate)];
+	const names = ["reference", ...sides.map((s) => (several ? `candidate ${s.letter}` : "candidate"))];
 	const facts = [...new Set(runs.flatMap((s) => Object.keys(s.run)))].sort();
-	const about = ["created", "tool", "tool_version", "family", "weights", "weights_format", "tokens"].filter((k) => runs.some((s) => k in s));
-	const rows = [["file", ...runs.map((s) => s.path)], ...about.map((k) => [k.replace("_", " "), ...runs.map((s) => String(s[k] ?? "–"))]), ...facts.map((k) => [k, ...runs.map((s) => s.run[k] ?? "–")])];
+	const known = ["created", "tool", "tool_version", "family", "weights", "weights_format", "tokens"];
+	const about = known.filter((k) => runs.some((s) => k in s));
+	const rows = [
+		["file", ...runs.map((s) => s.path)],
+		...about.map((k) => [k.replace("_", " "), ...runs.map((s) => String(s[k] ?? "–"))]),
+		...facts.map((k) => [k, ...runs.map((s) => s.run[k] ?? "–")]),
+	];
 	byId("runs").append(
 		make("thead", {}, make("tr", {}, ...["", ...names].map((x) => make("th", { scope: "col" }, x)))),
-		make("tbody", {}, ...rows.map(([k, ...said]) => make("tr", { class: said.every((x) => x === said[0]) ? undefined : "differs" }, make("th", { scope: "row" }, k),
+		make("tbody", {}, ...rows.map(([k, ...said]) => make("tr",
+			{ class: said.every((x) => x === said[0]) ? undefined : "differs" }, make("th", { scope: "row" }, k),
 			...said.map((x, i) => make("td", { "data-head": names[i] }, x))))));
 	for (const { letter, report: r } of sides) {
 		const note = (text) => make("li", {}, (several ? `${letter}: ` : "") + text);
 		const bitwise = r.limits.file === "--bitwise";
-		byId("notes").append(note(`limits: ${bitwise ? "none" : r.limits.file} (${r.limits.chosen})`), ...(bitwise ? [] : [note(`floor: ${r.floor ?? "none"}`)]),
+		byId("notes").append(note(`limits: ${bitwise ? "none" : r.limits.file} (${r.limits.chosen})`),
+			...(bitwise ? [] : [note(`floor: ${r.floor ?? "none"}`)]),
 			...r.notes.map((x) => note(`note: ${x}`)), ...r.warnings.map((x) => note(`warning: ${x}`)));
 	}
 }
@@ -186,7 +243,9 @@ byId("detail").addEventListener("keydown", (event) => {
 	if (event.key === "Escape")
 		goBack();
 });
-// Where the error starts in the first candidate outside its limits, or else the checkpoint nearest to a limit.
+// Where the error starts in the first candidate outside its limits, or else the checkpoint nearest
+// to a limit.
 const out = sides.find((s) => s.find(s.report.first_divergence));
 select(out ? out.find(out.report.first_divergence)
-	: sides.flatMap((s) => s.report.checkpoints).reduce((a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a)));
+	: sides.flatMap((s) => s.report.checkpoints).reduce(
+		(a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a)));

@@ -1,5 +1,5 @@
-// The graph of a layer: the operations of the plan as boxes, from top to bottom in the order of their inputs, in the
-// colours of the map; and the way of the error from an origin to the logits.
+// The graph of a layer: the operations of the plan as boxes, from top to bottom in the order of
+// their inputs, in the colours of the map; and the way of the error from an origin to the logits.
 const BOX = { width: 128, height: 26, across: 14, down: 22 };
 
 // From a plan: the operation that makes each name, and the readers of each operation.
@@ -52,16 +52,19 @@ function shownAs(n) {
 }
 
 function originsHere(by) {
-	return report.origins.map((label) => side.find(label)).filter((c) => c && c.step === selected.step && by.has(c.name)).map((c) => by.get(c.name));
+	const found = report.origins.map((label) => side.find(label));
+	return found.filter((c) => c && c.step === selected.step && by.has(c.name)).map((c) => by.get(c.name));
 }
 
-// "layer3.q_rope, attn_context, attn_out, then layers 4-23, final_norm, logits"; each name is a way to its details.
+// "layer3.q_rope, attn_context, attn_out, then layers 4-23, final_norm, logits"; each name is a way
+// to its details.
 function drawPath(plan, { by, readers }, origins) {
 	const logits = by.get("logits"), here = by.get(selected.name);
 	const start = origins.includes(here) ? here : origins[0];
 	const found = start === undefined || logits === undefined ? null : way(readers, start, logits);
 	if (!found) {
-		byId("path").replaceChildren(report.origins.length ? "No origin of this step is in the plan." : "Nothing is outside its limits: no path to show.");
+		byId("path").replaceChildren(report.origins.length ? "No origin of this step is in the plan."
+			: "Nothing is outside its limits: no path to show.");
 		return;
 	}
 	const words = ["From the origin to the logits: "], layer = plan[start].layer;
@@ -79,13 +82,15 @@ function drawPath(plan, { by, readers }, origins) {
 	byId("path").replaceChildren(...words);
 }
 
-// Rows: an operation is below all operations that it reads. Inputs from outside the layer come first.
+// Rows: an operation is below all operations that it reads. Inputs from outside the layer come
+// first.
 function rowsOf(plan, layer) {
 	const mine = plan.flatMap((n, i) => (n.layer === layer ? [i] : []));
 	const outside = [...new Set(mine.flatMap((i) => plan[i].in).filter((i) => plan[i].layer !== layer))];
 	const depth = new Map(outside.map((i) => [i, 0])), rows = [outside];
 	for (const i of mine) {
-		const d = Math.max(...plan[i].in.map((from) => depth.get(from) ?? 0), 0) + (outside.length || plan[i].in.length ? 1 : 0);
+		const below = Math.max(...plan[i].in.map((from) => depth.get(from) ?? 0), 0);
+		const d = below + (outside.length || plan[i].in.length ? 1 : 0);
 		depth.set(i, d);
 		(rows[d] ??= []).push(i);
 	}
@@ -95,11 +100,18 @@ function rowsOf(plan, layer) {
 function box(plan, i, [x, y]) {
 	const n = plan[i], c = shownAs(n), name = c ? c.name : n.out[0] ?? n.op;
 	const words = n.layer === selected.layer || n.layer < 0 ? pointOf(name) : name;
-	const g = draw("g", { class: `box${n.out.includes(selected.name) ? " here" : ""}`, role: c ? "button" : "img", tabindex: c ? 0 : undefined,
-		"aria-label": c ? `${n.op}: ${describe(c)}` : `${n.op}: ${name}, not recorded` },
-	draw("title", {}, c ? `${n.op}: ${describe(c)}` : `${n.op}: ${name}, not recorded`),
-	draw("rect", { class: c ? colourOf(c) : "absent", x, y, width: BOX.width, height: BOX.height, rx: 4 }),
-	draw("text", { x: x + BOX.width / 2, y: y + 17, "text-anchor": "middle" }, (c ? markOf(c) : "") + (words.length > 19 ? `${words.slice(0, 18)}…` : words)));
+	const said = c ? `${n.op}: ${describe(c)}` : `${n.op}: ${name}, not recorded`;
+	const at = { x, y, width: BOX.width, height: BOX.height, rx: 4 };
+	const text = (c ? markOf(c) : "") + (words.length > 19 ? `${words.slice(0, 18)}…` : words);
+	const g = draw("g", {
+		class: `box${n.out.includes(selected.name) ? " here" : ""}`,
+		role: c ? "button" : "img",
+		tabindex: c ? 0 : undefined,
+		"aria-label": said,
+	},
+	draw("title", {}, said),
+	draw("rect", { class: c ? colourOf(c) : "absent", ...at }),
+	draw("text", { x: x + BOX.width / 2, y: y + 17, "text-anchor": "middle" }, text));
 	if (c) {
 		g.addEventListener("click", () => select(c));
 		g.addEventListener("keydown", (event) => {
@@ -119,16 +131,26 @@ function drawGraph() {
 		return;
 	const wires = wiring(plan), origins = originsHere(wires.by), bad = reached(wires.readers, origins);
 	const rows = rowsOf(plan, selected.layer);
-	const most = Math.max(...rows.map((r) => r.length)), width = most * (BOX.width + BOX.across) + BOX.across, height = rows.length * (BOX.height + BOX.down) + BOX.down;
-	const where = new Map(rows.flatMap((r, y) => r.map((i, x) => [i, [(width - r.length * (BOX.width + BOX.across) + BOX.across) / 2 + x * (BOX.width + BOX.across), BOX.down / 2 + y * (BOX.height + BOX.down)]])));
-	const edges = [...where.keys()].flatMap((to) => plan[to].in.filter((from) => where.has(from) && plan[to].layer === selected.layer).map((from) => {
+	const across = BOX.width + BOX.across, down = BOX.height + BOX.down;
+	const most = Math.max(...rows.map((r) => r.length));
+	const width = most * across + BOX.across, height = rows.length * down + BOX.down;
+	const where = new Map(rows.flatMap((r, y) => r.map((i, x) => [i,
+		[(width - r.length * across + BOX.across) / 2 + x * across, BOX.down / 2 + y * down]])));
+	const drawEdge = (from, to) => {
 		const [x1, y1] = where.get(from), [x2, y2] = where.get(to), middle = BOX.width / 2, bend = BOX.down;
 		return draw("path", { class: bad.has(from) && bad.has(to) ? "edge path" : "edge",
-			d: `M${x1 + middle} ${y1 + BOX.height}C${x1 + middle} ${y1 + BOX.height + bend} ${x2 + middle} ${y2 - bend} ${x2 + middle} ${y2}` });
-	}));
+			d: `M${x1 + middle} ${y1 + BOX.height}C${x1 + middle} ${y1 + BOX.height + bend} `
+				+ `${x2 + middle} ${y2 - bend} ${x2 + middle} ${y2}` });
+	};
+	const readBy = (to) => (plan[to].layer === selected.layer ? plan[to].in.filter((from) => where.has(from)) : []);
+	const edges = [...where.keys()].flatMap((to) => readBy(to).map((from) => drawEdge(from, to)));
 	const what = selected.layer < 0 ? "the operations outside layers" : `layer ${selected.layer}`;
-	byId("graph-title").textContent = selected.layer < 0 ? "Graph outside the layers" : `Graph of layer ${selected.layer}`;
-	at.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `the plan of ${what}: ${rows.flat().length} operations` },
-		...edges.filter((e) => !e.classList.contains("path")), ...edges.filter((e) => e.classList.contains("path")), ...[...where].map(([i, xy]) => box(plan, i, xy))));
+	const title = selected.layer < 0 ? "Graph outside the layers" : `Graph of layer ${selected.layer}`;
+	const label = `the plan of ${what}: ${rows.flat().length} operations`;
+	byId("graph-title").textContent = title;
+	at.replaceChildren(draw("svg",
+		{ viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": label },
+		...edges.filter((e) => !e.classList.contains("path")), ...edges.filter((e) => e.classList.contains("path")),
+		...[...where].map(([i, xy]) => box(plan, i, xy))));
 	drawPath(plan, wires, origins);
 }

@@ -1,5 +1,5 @@
-// Curves: the error of one point over the layers, and of one checkpoint over the steps, beside its floor and its limit;
-// and bars, one for each index of an axis. Both on a logarithmic scale.
+// Curves: the error of one point over the layers, and of one checkpoint over the steps, beside its
+// floor and its limit; and bars, one for each index of an axis. Both on a logarithmic scale.
 const HEIGHT = 240, LEFT = 56, RIGHT = 12, TOP = 10, BOTTOM = 30;
 
 // Decades of positive numbers, and the way from a number to a place between top and bottom.
@@ -46,9 +46,11 @@ const floorOf = (c) => c.floor?.nmse ?? null;
 function limitOf(c) {
 	if (c.brief)
 		return null;
-	const over = c.limits.find((l) => l.metric === "nmse_over_floor" && !l.steps), plain = c.limits.find((l) => /^nmse(_without_floor)?$/.test(l.metric));
-	const found = [over && floorOf(c) ? over.limit * floorOf(c) : null, plain ? plain.limit : null].filter((x) => x !== null);
-	return found.length ? Math.min(...found) : null;
+	const over = c.limits.find((l) => l.metric === "nmse_over_floor" && !l.steps);
+	const plain = c.limits.find((l) => /^nmse(_without_floor)?$/.test(l.metric));
+	const found = [over && floorOf(c) ? over.limit * floorOf(c) : null, plain ? plain.limit : null];
+	const limits = found.filter((x) => x !== null);
+	return limits.length ? Math.min(...limits) : null;
 }
 
 // The checkpoints of a step and a candidate, by point and layer.
@@ -65,25 +67,32 @@ function curvesOf(side, step) {
 	return curves;
 }
 
-// One chart: places along the axis, the curves of each candidate, and faint curves. of: index in `lines` of the
-// selected curve, whose limit, floor and local error are drawn. at: maps a checkpoint to its place on the axis.
+// One chart: places along the axis, the curves of each candidate, and faint curves. of: index in
+// `lines` of the selected curve, whose limit, floor and local error are drawn. at: maps a
+// checkpoint to its place on the axis.
 function chart({ ticks, lines, others = [], of, at, label, box }) {
 	const mine = lines[of];
-	const scale = scaleOf([...lines, ...others].flatMap((cs) => cs.flatMap((c) => [nmseOf(c), floorOf(c)])).concat(mine.map(limitOf), mine.map(localOf)));
+	const errors = [...lines, ...others].flatMap((cs) => cs.flatMap((c) => [nmseOf(c), floorOf(c)]));
+	const scale = scaleOf(errors.concat(mine.map(limitOf), mine.map(localOf)));
 	if (!scale)
 		return make("p", { class: "dim" }, "No error anywhere: nothing to draw.");
 	const width = Math.max(260, box.clientWidth), first = ticks[0], last = ticks[ticks.length - 1];
 	const x = (where) => LEFT + (width - LEFT - RIGHT) * (last === first ? 0.5 : (where - first) / (last - first));
 	const line = (cs, value) => path(cs.map((c) => [x(at(c)), value(c) === null ? null : scale.y(value(c))]));
 	const every = Math.max(1, Math.ceil(ticks.length / (width / 60)));
-	const dots = (cs, name, r) => cs.filter((c) => nmseOf(c) !== null).map((c) => draw("circle", { class: name, cx: x(at(c)), cy: scale.y(nmseOf(c)), r }));
+	const dots = (cs, name, r) => cs.filter((c) => nmseOf(c) !== null).map(
+		(c) => draw("circle", { class: name, cx: x(at(c)), cy: scale.y(nmseOf(c)), r }));
 	const letter = (cs, i) => { // at the end of the curve
 		const end = cs.findLast((c) => nmseOf(c) !== null);
-		return several && end ? draw("text", { class: `s${i}`, x: x(at(end)) + (at(end) === last ? -8 : 4), y: scale.y(nmseOf(end)) - 5 }, sides[i].letter) : null;
+		if (!several || !end)
+			return null;
+		const place = { x: x(at(end)) + (at(end) === last ? -8 : 4), y: scale.y(nmseOf(end)) - 5 };
+		return draw("text", { class: `s${i}`, ...place }, sides[i].letter);
 	};
 	return draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label },
 		...decades(scale, width),
-		...ticks.filter((_, i) => i % every === 0).map((l) => draw("text", { x: x(l), y: HEIGHT - 12, "text-anchor": "middle" }, String(l))),
+		...ticks.filter((_, i) => i % every === 0).map(
+			(l) => draw("text", { x: x(l), y: HEIGHT - 12, "text-anchor": "middle" }, String(l))),
 		...others.map((cs) => draw("path", { class: "other", d: line(cs, nmseOf) })),
 		draw("line", { class: "here", x1: x(at(selected)), x2: x(at(selected)), y1: TOP, y2: HEIGHT - BOTTOM }),
 		draw("path", { class: "limit", d: line(mine, limitOf) }),
@@ -98,13 +107,15 @@ function chart({ ticks, lines, others = [], of, at, label, box }) {
 const largest = (cs) => cs.reduce((a, b) => ((nmseOf(b) ?? 0) > (nmseOf(a) ?? 0) ? b : a));
 const spoken = (cs, i, what) => {
 	const worst = largest(cs);
-	return (several ? `${sides[i].letter}: ` : "") + `${short(nmseOf(cs[0]))} in the first, ${short(nmseOf(cs[cs.length - 1]))} in the last, the largest ${short(nmseOf(worst))} in ${what(worst)}`
+	const ends = `${short(nmseOf(cs[0]))} in the first, ${short(nmseOf(cs[cs.length - 1]))} in the last`;
+	return (several ? `${sides[i].letter}: ` : "") + `${ends}, the largest ${short(nmseOf(worst))} in ${what(worst)}`
 		+ (floorOf(worst) === null ? "" : ` where the floor is ${short(floorOf(worst))}`);
 };
 
 // The requested point, else the previous one, else a layer's output.
 function drawGrowth(wanted) {
-	const step = selected.step, curves = sides.map((s) => curvesOf(s, step)), names = [...new Set(curves.flatMap((x) => [...x.keys()]))];
+	const step = selected.step, curves = sides.map((s) => curvesOf(s, step));
+	const names = [...new Set(curves.flatMap((x) => [...x.keys()]))];
 	const choose = byId("growth-point"), box = byId("growth");
 	const point = [wanted, choose.value, "output", names[0]].find((p) => names.includes(p));
 	choose.closest("section").hidden = point === undefined;
@@ -115,19 +126,23 @@ function drawGrowth(wanted) {
 	choose.value = point;
 	const lines = curves.map((x) => x.get(point) ?? []);
 	// Includes unmeasured checkpoints: they are gaps in the curve, and may be selected.
-	const layers = [...new Set(sides.flatMap((s) => s.report.checkpoints.filter((c) => c.step === step && c.layer >= 0).map((c) => c.layer)))].sort((a, b) => a - b);
+	const inStep = sides.flatMap((s) => s.report.checkpoints.filter((c) => c.step === step && c.layer >= 0));
+	const layers = [...new Set(inStep.map((c) => c.layer))].sort((a, b) => a - b);
 	const there = lines.findIndex((cs) => cs.length), of = lines[selected.of].length ? selected.of : there;
 	document.querySelector(".k-local").hidden = !lines[of].some((c) => c.replay);
-	const label = `nmse of ${point}${step ? ` in step ${step}` : ""} from layer ${layers[0]} to ${layers[layers.length - 1]}: `
+	const range = `from layer ${layers[0]} to ${layers[layers.length - 1]}`;
+	const label = `nmse of ${point}${step ? ` in step ${step}` : ""} ${range}: `
 		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `layer ${c.layer}`)] : [])).join("; ");
 	const others = several ? [] : [...curves[0]].filter(([name]) => name !== point).map(([, cs]) => cs);
-	box.replaceChildren(chart({ ticks: layers, lines, others, of, at: (c) => c.layer, label, box }), make("p", { class: "dim" }, `${label}.`));
+	box.replaceChildren(chart({ ticks: layers, lines, others, of, at: (c) => c.layer, label, box }),
+		make("p", { class: "dim" }, `${label}.`));
 }
 
 // The same checkpoint in every step.
 function drawSteps() {
 	const box = byId("steps"), name = selected.name;
-	const lines = sides.map((s) => s.report.checkpoints.filter((c) => c.name === name && c.elements).sort((a, b) => a.step - b.step));
+	const same = (s) => s.report.checkpoints.filter((c) => c.name === name && c.elements);
+	const lines = sides.map((s) => same(s).sort((a, b) => a.step - b.step));
 	const steps = [...new Set(lines.flat().map((c) => c.step))].sort((a, b) => a - b);
 	byId("steps-section").hidden = steps.length < 2;
 	if (steps.length < 2)
@@ -135,7 +150,8 @@ function drawSteps() {
 	const of = lines[selected.of].length ? selected.of : lines.findIndex((cs) => cs.length);
 	const label = `nmse of ${name} from step ${steps[0]} to ${steps[steps.length - 1]}: `
 		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `step ${c.step}`)] : [])).join("; ");
-	box.replaceChildren(chart({ ticks: steps, lines, of, at: (c) => c.step, label, box }), make("p", { class: "dim" }, `${label}.`));
+	box.replaceChildren(chart({ ticks: steps, lines, of, at: (c) => c.step, label, box }),
+		make("p", { class: "dim" }, `${label}.`));
 }
 
 // One stroke for each index; a thousand of them are one path.
@@ -148,12 +164,16 @@ function bars(values, together, name) {
 	const step = (width - LEFT - RIGHT) / values.length, x = (i) => LEFT + step * (i + 0.5), base = height - BOTTOM;
 	const worst = values.reduce((best, v, i) => (v > values[best] ? i : best), 0);
 	const from = (i) => i * together;
-	const title = `${name}: nmse of each of the ${together > 1 ? `${values.length} runs of ${together}` : values.length}; the largest, ${short(values[worst])}, at ${from(worst)}`;
+	const sums = together > 1 ? `${values.length} runs of ${together}` : values.length;
+	const title = `${name}: nmse of each of the ${sums}; the largest, ${short(values[worst])}, at ${from(worst)}`;
 	const every = Math.max(1, Math.ceil(values.length / 8));
-	return make("figure", {}, draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title },
+	const strokes = values.map((v, i) => `M${x(i).toFixed(1)} ${base}V${Math.min(base - 1, scale.y(v)).toFixed(1)}`);
+	const shape = { viewBox: `0 0 ${width} ${height}`, width, height };
+	return make("figure", {}, draw("svg", { ...shape, role: "img", "aria-label": title },
 		...decades(scale, width),
-		draw("path", { class: "bars", "stroke-width": Math.max(0.6, step * 0.8), d: values.map((v, i) => `M${x(i).toFixed(1)} ${base}V${Math.min(base - 1, scale.y(v)).toFixed(1)}`).join("") }),
-		...values.map((_, i) => i).filter((i) => i % every === 0).map((i) => draw("text", { x: x(i), y: height - 12, "text-anchor": "middle" }, String(from(i))))),
+		draw("path", { class: "bars", "stroke-width": Math.max(0.6, step * 0.8), d: strokes.join("") }),
+		...values.map((_, i) => i).filter((i) => i % every === 0).map(
+			(i) => draw("text", { x: x(i), y: height - 12, "text-anchor": "middle" }, String(from(i))))),
 		make("figcaption", { class: "dim" }, title));
 }
 

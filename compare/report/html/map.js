@@ -20,7 +20,8 @@ function worstOf(steps) {
 }
 
 function shown(side) {
-	return [...side.named.values()].map((steps) => (stepShown === null ? worstOf(steps) : steps.get(stepShown))).filter((c) => c);
+	const all = [...side.named.values()];
+	return all.map((steps) => (stepShown === null ? worstOf(steps) : steps.get(stepShown))).filter((c) => c);
 }
 
 // Where each checkpoint goes: the same place in the map of every candidate.
@@ -31,7 +32,8 @@ function place(all) {
 	if (layers.length * points.length > CELLS)
 		return { layers: [], points: [], at: all.map(() => new Map()), outside: all.flat() };
 	const at = all.map((cs) => new Map(cs.filter((c) => c.layer >= 0).map((c) => [`${c.layer} ${c.point}`, c])));
-	return { layers, points, at, outside: all.flatMap((cs, i) => cs.filter((c) => c.layer < 0 || at[i].get(`${c.layer} ${c.point}`) !== c)) };
+	const placed = (c, i) => c.layer >= 0 && at[i].get(`${c.layer} ${c.point}`) === c;
+	return { layers, points, at, outside: all.flatMap((cs, i) => cs.filter((c) => !placed(c, i))) };
 }
 
 let cells = []; // [candidate][row][column], null: no checkpoint
@@ -41,14 +43,15 @@ function drawOne(of, [rows, columns], upright) {
 	const every = upright ? 1 : Math.ceil(columns.length / (several ? 10 : 20)); // every n-th layer number fits
 	map.className = upright ? "map upright" : "map";
 	map.hidden = rows.length === 0;
+	const head = (k, i) => make("th", { scope: "col", colspan: Math.min(every, columns.length - i) },
+		make("span", {}, String(k)));
+	const cell = (c, y, x) => (!c ? make("td", { class: "gap" })
+		: make("td", { role: "gridcell", tabindex: -1, "data-at": `${of} ${y} ${x}`, class: colourOf(c),
+			"aria-label": describe(c), "aria-selected": "false" }, markOf(c)));
 	map.replaceChildren(
-		make("thead", {}, make("tr", {}, make("td"), ...columns.map((k, i) => i % every ? null
-			: make("th", { scope: "col", colspan: Math.min(every, columns.length - i) }, make("span", {}, String(k)))))),
+		make("thead", {}, make("tr", {}, make("td"), ...columns.map((k, i) => (i % every ? null : head(k, i))))),
 		make("tbody", {}, ...rows.map((r, y) => make("tr", {}, make("th", { scope: "row" }, String(r)),
-			...columns.map((_, x) => mine[y][x]
-				? make("td", { role: "gridcell", tabindex: -1, "data-at": `${of} ${y} ${x}`, class: colourOf(mine[y][x]),
-					"aria-label": describe(mine[y][x]), "aria-selected": "false" }, markOf(mine[y][x]))
-				: make("td", { class: "gap" }))))));
+			...columns.map((_, x) => cell(mine[y][x], y, x))))));
 	const longest = Math.max(...(upright ? [] : rows).map((p) => p.length), 4);
 	const names = upright ? 2.4 : Math.min(11, 0.5 * longest + 1);
 	map.style.setProperty("--names", `${names}rem`);
@@ -64,10 +67,13 @@ function drawStrip(outside) {
 		named.set(labelOf(c), [...(named.get(labelOf(c)) ?? []), c]);
 	byId("strip").replaceChildren(...[...named].map(([label, cs]) => {
 		const mine = () => cs.find((c) => sides[c.of] === side) ?? cs[0];
-		const button = make("button", { type: "button", "aria-label": cs.map(describe).join("; "), "aria-pressed": "false", "data-label": label },
-			...cs.map((c) => make("i", { class: colourOf(c) }, markOf(c) || (several ? sides[c.of].letter : ""))), label);
+		const said = cs.map(describe).join("; ");
+		const mark = (c) => markOf(c) || (several ? sides[c.of].letter : "");
+		const button = make("button",
+			{ type: "button", "aria-label": said, "aria-pressed": "false", "data-label": label },
+			...cs.map((c) => make("i", { class: colourOf(c) }, mark(c))), label);
 		button.addEventListener("click", () => select(mine(), { show: true }));
-		button.addEventListener("focus", () => { byId("pointed").textContent = cs.map(describe).join("; "); });
+		button.addEventListener("focus", () => { byId("pointed").textContent = said; });
 		return button;
 	}));
 }
@@ -75,7 +81,8 @@ function drawStrip(outside) {
 function drawMap() {
 	const { layers, points, at, outside } = place(sides.map(shown));
 	const upright = narrow.matches, shape = upright ? [layers, points] : [points, layers];
-	cells = at.map((mine) => shape[0].map((r) => shape[1].map((k) => mine.get(upright ? `${r} ${k}` : `${k} ${r}`) ?? null)));
+	const cell = (mine, r, k) => mine.get(upright ? `${r} ${k}` : `${k} ${r}`) ?? null;
+	cells = at.map((mine) => shape[0].map((r) => shape[1].map((k) => cell(mine, r, k))));
 	sides.forEach((_, of) => drawOne(of, shape, upright));
 	drawStrip(outside);
 	markSelected();
@@ -84,8 +91,8 @@ function drawMap() {
 
 const cellAt = (of, y, x) => maps()[of].querySelector(`[data-at="${of} ${y} ${x}"]`);
 
-// Marks the selected checkpoint in the map of every candidate. Tab reaches the selected candidate's cell, else the
-// first cell.
+// Marks the selected checkpoint in the map of every candidate. Tab reaches the selected candidate's
+// cell, else the first cell.
 function markSelected() {
 	for (const td of byId("map-box").querySelectorAll("[aria-selected=true], [tabindex='0']"))
 		fill(td, { "aria-selected": "false", tabindex: -1 }, []);
@@ -99,7 +106,8 @@ function markSelected() {
 	(there ?? byId("map-box").querySelector("td[data-at]"))?.setAttribute("tabindex", 0);
 	for (const b of byId("strip").querySelectorAll("button"))
 		b.setAttribute("aria-pressed", String(selected !== null && b.dataset.label === labelOf(selected)));
-	maps().forEach((map, of) => map.closest("figure").classList.toggle("current", several && selected !== null && of === selected.of));
+	maps().forEach((map, of) => map.closest("figure").classList.toggle("current",
+		several && selected !== null && of === selected.of));
 	return there;
 }
 
@@ -163,13 +171,18 @@ function drawFound() {
 	const asked = pressed(), passes = (c) => asked.every((name) => chips[name](c));
 	for (const td of byId("map-box").querySelectorAll("td[data-at]"))
 		td.classList.toggle("off", asked.length > 0 && !passes(checkpointAt(td.dataset.at.split(" ").map(Number))));
-	const all = asked.length ? sides.flatMap((s) => s.report.checkpoints.filter((c) => (stepShown === null || c.step === stepShown) && passes(c))) : [];
+	const ofStep = (s) => s.report.checkpoints.filter((c) => stepShown === null || c.step === stepShown);
+	const all = asked.length ? sides.flatMap(ofStep).filter(passes) : [];
 	const labels = new Set(all.map(labelOf));
 	for (const b of byId("strip").querySelectorAll("button"))
 		b.classList.toggle("off", asked.length > 0 && !labels.has(b.dataset.label));
-	byId("found").replaceChildren(...(asked.length ? [make("p", { class: "dim" }, `${all.length} checkpoint${all.length === 1 ? "" : "s"}${all.length > FOUND ? `, the first ${FOUND}` : ""}`),
-		make("ul", {}, ...all.slice(0, FOUND).map((c) => make("li", {}, goTo(c, (several ? `${sides[c.of].letter} ` : "") + labelOf(c)),
-			make("span", { class: c.fails ? "outside" : "dim" }, ` ${Number.isNaN(fractionOf(c)) ? c.status : times(fractionOf(c))}${c.origin ? ", an origin" : ""}`))))] : []));
+	const count = `${all.length} checkpoint${all.length === 1 ? "" : "s"}`;
+	const limited = all.length > FOUND ? `, the first ${FOUND}` : "";
+	const used = (c) => (Number.isNaN(fractionOf(c)) ? c.status : times(fractionOf(c)));
+	const item = (c) => make("li", {}, goTo(c, (several ? `${sides[c.of].letter} ` : "") + labelOf(c)),
+		make("span", { class: c.fails ? "outside" : "dim" }, ` ${used(c)}${c.origin ? ", an origin" : ""}`));
+	byId("found").replaceChildren(...(asked.length
+		? [make("p", { class: "dim" }, count + limited), make("ul", {}, ...all.slice(0, FOUND).map(item))] : []));
 }
 
 function startChips() {
@@ -185,12 +198,15 @@ function startChips() {
 function addMaps() {
 	const first = byId("map").closest("figure");
 	for (let of = 1; of < sides.length; of++)
-		byId("map-box").append(make("figure", {}, make("figcaption"), make("table", { id: `map-${of}`, class: "map", role: "grid" })));
+		byId("map-box").append(make("figure", {}, make("figcaption"),
+			make("table", { id: `map-${of}`, class: "map", role: "grid" })));
 	byId("map-box").classList.toggle("several", several);
 	maps().forEach((map, of) => {
 		const r = sides[of].report;
-		map.closest("figure").querySelector("figcaption").replaceChildren(...(several ? [make("b", {}, sides[of].letter), " ", make("code", {}, r.candidate.path),
-			make("span", { class: r.verdict === "outside" ? "outside" : "within" }, ` ${r.verdict === "outside" ? "OUTSIDE" : r.verdict}, ${r.summary}`)] : []));
+		const verdict = make("span", { class: r.verdict === "outside" ? "outside" : "within" },
+			` ${r.verdict === "outside" ? "OUTSIDE" : r.verdict}, ${r.summary}`);
+		map.closest("figure").querySelector("figcaption").replaceChildren(
+			...(several ? [make("b", {}, sides[of].letter), " ", make("code", {}, r.candidate.path), verdict] : []));
 		if (several)
 			map.setAttribute("aria-label", `candidate ${sides[of].letter}: ${r.candidate.path}`);
 	});
@@ -203,16 +219,20 @@ function startMap() {
 	const choose = byId("step");
 	if (steps.length > 1) {
 		byId("step-label").hidden = false;
-		choose.append(make("option", { value: "" }, "the worst of each"), ...steps.map((s) => make("option", { value: s }, String(s))));
+		choose.append(make("option", { value: "" }, "the worst of each"),
+			...steps.map((s) => make("option", { value: s }, String(s))));
 		choose.addEventListener("change", () => {
 			stepShown = choose.value === "" ? null : Number(choose.value);
 			drawMap();
 		});
 	}
 	const seen = new Set(sides.flatMap((s) => s.report.checkpoints.map(colourOf)));
-	byId("legend").append(make("li", {}, "value / limit, up to"), ...bins.map(([, name, text]) => make("li", {}, make("i", { class: name }), text)),
-		...[["agreed", "agreed, no numbers"], ["none", "no limit"], ["absent", "in one recording"], ["lost", "not comparable"]]
-			.filter(([name]) => seen.has(name)).map(([name, text]) => make("li", {}, make("i", { class: name }), text)),
+	const named = (name, text) => make("li", {}, make("i", { class: name }), text);
+	const rare = [["agreed", "agreed, no numbers"], ["none", "no limit"], ["absent", "in one recording"],
+		["lost", "not comparable"]];
+	byId("legend").append(make("li", {}, "value / limit, up to"),
+		...bins.map(([, name, text]) => named(name, text)),
+		...rare.filter(([name]) => seen.has(name)).map(([name, text]) => named(name, text)),
 		make("li", {}, "• outside"), make("li", {}, "◆ origin"),
 		...(sides.some((s) => s.report.baseline) ? [make("li", {}, "○ known from the baseline")] : []));
 	addMaps();
