@@ -79,7 +79,7 @@ static void *note_if_null(void *p, size_t n)
 	}
 
 MEMORY(malloc, (size_t n), (n), n)
-MEMORY(calloc, (size_t n, size_t each), (n, each), n &&each)
+MEMORY(calloc, (size_t n, size_t each), (n, each), n > 0 && each > 0)
 MEMORY(realloc, (void *old, size_t n), (old, n), n)
 MEMORY(aligned_alloc, (size_t align, size_t n), (align, n), n)
 MEMORY(strdup, (const char *s), (s), 1)

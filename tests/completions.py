@@ -14,7 +14,7 @@ import time
 
 VERNIER = os.path.abspath(sys.argv[1])
 GPU = ["gpu"] if "devices" in subprocess.run([VERNIER, "help"], capture_output=True, text=True).stdout else []
-COMMANDS = ["capture", "compare", "calibrate", "synth", "help"]
+COMMANDS = ["capture", "compare", "calibrate", "synth", "help", "version"]
 # what is typed, what is offered, what is not. The folder holds file.h5 and mine.yaml.
 CASES = [
     ("vernier ", COMMANDS, ["file.h5"]),
@@ -23,6 +23,11 @@ CASES = [
     ("vernier help ", ["capture", "compare", "synth", "usage.md", "guides/c.md"], ["file.h5"]),
     ("vernier help u", ["usage.md"], ["ci.md", "capture"]),
     ("vernier help capture ", [], ["file.h5", "compare"]),
+    ("vernier help --", ["--man", "--man-pages", "--prefix", "--completions"], ["capture", "usage.md"]),
+    ("vernier help --man ", ["capture", "version"], ["file.h5", "usage.md"]),
+    ("vernier help --completions ", ["bash", "zsh", "fish"], ["file.h5", "capture"]),
+    ("vernier version --", ["--verbose"], ["file.h5"]),
+    ("vernier version ", [], ["file.h5", "capture"]),
     ("vernier capture ", ["ref", *GPU], ["file.h5"]),
     ("vernier capture ref ", ["file.h5"], ["gpu"]),
     ("vernier capture ref file.h5 --prec", ["--precision"], []),

@@ -44,8 +44,8 @@ needs vernier Recommends libvulkan1
 ! dpkg-deb -f vernier.deb Depends | grep -q vulkan || fail "vernier depends on Vulkan, which it loads if it is there"
 
 cd vernier/usr
-for command in $(bin/vernier help | sed -n 's/^  \([a-z]*\)   *.*/\1/p'); do
-	[ "$command" = help ] || test -s "share/man/man1/vernier-$command.1.gz" || fail "no manual page of $command"
+for command in $(bin/vernier help | sed -n 's/^  \([a-z]*\)   *.*/\1/p') help version; do
+	test -s "share/man/man1/vernier-$command.1.gz" || fail "no manual page of $command"
 done
 for file in bash-completion/completions/vernier zsh/vendor-completions/_vernier fish/vendor_completions.d/vernier.fish \
 	vernier/limits/fp16-acc32.yaml vernier/names/hf.yaml vernier/SKILL.md vernier/examples/record.c; do

@@ -67,8 +67,7 @@ readelf -d "$lib/libvernier-capture.so" | grep -q 'SONAME.*\[libvernier-capture.
 	fail "no version in the library's name"
 
 # A manual page for each command, and completions that know each.
-for command in $("$usr/bin/vernier" help | sed -n 's/^  \([a-z]*\)   *.*/\1/p'); do
-	[ "$command" != help ] || continue
+for command in $("$usr/bin/vernier" help | sed -n 's/^  \([a-z]*\)   *.*/\1/p') help version; do
 	page=$usr/share/man/man1/vernier-$command.1
 	"$usr/bin/vernier" "$command" --help | grep -o '^  .*--[a-z][a-z-]*' | grep -o -- '--[a-z-]*' | sort -u >options
 	[ -s options ] || fail "$command has no options"

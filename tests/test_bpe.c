@@ -125,14 +125,14 @@ static void a_merge_given_twice_has_its_later_rank(void)
 
 static void a_piece_that_is_a_token_may_be_taken_whole(void)
 {
-	vn_bpe *b = ABC(true, "ab", "cab"), *not = ABC(false, "ab", "cab");
+	vn_bpe *b = ABC(true, "ab", "cab"), *merging = ABC(false, "ab", "cab");
 
-	CU_ASSERT(!merge(b, "a", "b", NULL) && !merge(not, "a", "b", NULL));
+	CU_ASSERT(!merge(b, "a", "b", NULL) && !merge(merging, "a", "b", NULL));
 	encodes(b, "cab", "cab");
 	encodes(b, "cabc", "c ab c");
-	encodes(not, "cab", "c ab");
+	encodes(merging, "cab", "c ab");
 	vn_bpe_destroy(b);
-	vn_bpe_destroy(not );
+	vn_bpe_destroy(merging);
 }
 
 static void refused(vn_status st, const vn_error *e, vn_status want, const char *text)

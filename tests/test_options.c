@@ -41,15 +41,19 @@ static const vn_option rows[] = {
 	{ "faults", 0, VN_MAYBE(command, faults), .argument = "GLOB", .help = "Faults." },
 	{ "strict", 's', VN_INTO(command, strict), .help = "It's [strict]: fail." },
 };
-static const vn_command plain = {
-	"try", "A [OPTION]...", "Try it.", rows, sizeof rows / sizeof *rows, "0 done", false
-};
+static const vn_command plain = { .name = "try",
+	                              .synopsis = "A [OPTION]...",
+	                              .about = "Try it.",
+	                              .option = rows,
+	                              .n = sizeof rows / sizeof *rows,
+	                              .status = "0 done",
+	                              .letter = 't' };
 
 static const vn_option ordered_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
 	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_operand },
 };
-static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, true };
+static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, true, 0 };
 
 /* A table of two commands. */
 static const vn_option shared_rows[] = {
@@ -58,8 +62,8 @@ static const vn_option shared_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail.", .only = "try" },
 	{ "strict-row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row." },
 };
-static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false };
-static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false };
+static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false, 0 };
+static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false, 0 };
 
 static command k;
 
@@ -208,7 +212,7 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 		memcpy(text + i, "abc ", 5);
 	const vn_option  one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT",
 		                         .help = text } };
-	const vn_command wide = { "try", "A", text, one, 1, text, false };
+	const vn_command wide = { "try", "A", text, one, 1, text, false, 0 };
 	CU_ASSERT_EQUAL(read_line(&wide, "-h"), 1);
 	int lines = 0;
 	for (const char *line = said; *line; lines++) {
@@ -262,13 +266,14 @@ static void a_section_has_forms_description_and_exit_status(void)
 
 static void completions_have_commands_options_and_values(void)
 {
-	const vn_completed   commands[] = { { "try", "Try it", &plain, "a|b", false },
-		                                { "other", "It's other", NULL, NULL, false } };
+	const vn_completed   commands[] = { { "try", "Try it", &plain, "a|b", false, false },
+		                                { "other", "It's other", NULL, "a.md|b.md", false, true } };
 	const vn_offer       offer[] = { { "names", "hf|vllm" } };
-	const vn_completions c = { "vernier", commands, offer, 2, 1, "--help|--version", "a.md|b.md" };
+	const vn_completions c = { "vernier", commands, offer, 2, 1 };
 	PRINTED(bash, vn_options_completions(VN_BASH, &c, to));
-	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help'"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help a.md b.md'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "1\\ -*) kind=words words='--try' ;;"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "2\\ other) kind=words words='a.md b.md' ;;\n\t*\\ other) kind=nothing ;;"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "2\\ try) kind=words words='a b'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --names') kind=either words='hf vllm'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --threads') kind=nothing ;;"));
@@ -289,9 +294,6 @@ static void completions_have_commands_options_and_values(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(fish, "-l names -r -F -a 'hf vllm' -d 'A map'\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(fish, "-d 'It\\'s other'\n"));
 	free(fish);
-	vn_shell shell;
-	CU_ASSERT_TRUE(vn_shell_from_name("fish", &shell) && shell == VN_FISH);
-	CU_ASSERT_FALSE(vn_shell_from_name("tcsh", &shell));
 }
 
 /* Whether the option is given in a command line of one word. */

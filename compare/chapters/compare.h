@@ -3,11 +3,16 @@
  * vn_compare runs the chapters of a comparison in this order, and leaves everything that a report
  * needs in a vn_comparison:
  *
- *   vn_compare_begin    contract, align, match
+ *   vn_compare_begin    contract, inputs, align, match, tensors left out of the candidate, names,
+ *                       checkpoints that neither side has, few tokens, trusted digests, width
  *   vn_compare_measure  measure
  *   vn_compare_end      check digests, vacuous comparisons, pool channels, floor, pool logits and
- *                       small tensors, judge, misshapen and overwritten tensors, replay, judge
- *                       operations, baseline, localise, explain, checks of each file alone, verdict
+ *                       small tensors, masks and parts of runs, judge, misshapen and overwritten
+ *                       tensors, replay, judge operations, baseline, localise, origins by replay,
+ *                       explain, checks of each file alone, echo, garbage, digests of all files,
+ *                       checkpoints not run, unused rules, verdict
+ *
+ * The tables in compare.c are the same list, by function.
  *
  * It fails closed: whatever is missing, extra, empty, misshapen, unreadable or not finite is a
  * finding, and a finding is outside the limits unless the user allowed it by name.

@@ -18,9 +18,10 @@
  *
  * A node that reads a wrong checkpoint is computed a second time, with the reference's numbers in
  * its place. If the node then agrees, the candidate did not continue with the numbers that it
- * recorded: a wrong capture (`captured`). If the node reads several wrong checkpoints, every subset
- * of them is tried. If the operations in between were not captured, a reader that is within its
- * limits, and far nearer to the reference than to what the wrong checkpoint gives, shows the same.
+ * recorded: a wrong capture (`recorder_fault`). If the node reads several wrong checkpoints, every
+ * subset of them is tried. If the operations in between were not captured, a reader that is within
+ * its limits, and far nearer to the reference than to what the wrong checkpoint gives, shows the
+ * same.
  *
  * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, result.weights,
  *         the judged checkpoints; for the floor, request.limits

@@ -94,11 +94,11 @@ static int injections_of(const vn_comparison *c, int first, injection what[MOST_
 
 	for (int i = first; i < c->result.why->n; i++) {
 		injection one;
-		bool new = injection_of(c, &of[i], one) && vn_hypothesis_same(&of[first].by[0], &of[i].by[0]);
-		for (int k = first; new &&k < i; k++)
-			new = of[k].n_fit < 1 || of[i].by[0].recorder_fault || of[k].by[0].node != of[i].by[0].node ||
-			      !vn_hypothesis_same(&of[first].by[0], &of[k].by[0]);
-		if (!new)
+		bool      unseen = injection_of(c, &of[i], one) && vn_hypothesis_same(&of[first].by[0], &of[i].by[0]);
+		for (int k = first; unseen && k < i; k++)
+			unseen = of[k].n_fit < 1 || of[i].by[0].recorder_fault || of[k].by[0].node != of[i].by[0].node ||
+			         !vn_hypothesis_same(&of[first].by[0], &of[k].by[0]);
+		if (!unseen)
 			continue;
 		if (n == MOST_INJECTIONS)
 			return 1;

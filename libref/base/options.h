@@ -94,6 +94,7 @@ typedef struct vn_command {
 	int              n;
 	const char      *status; /* what each exit status means: "0 done, 2 trouble" */
 	bool             model;  /* a model is given without an option: MODEL in the synopsis */
+	char             letter; /* the command is an option of the program, too: --version, -v. 0: it is not */
 } vn_command;
 
 /* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:
@@ -131,17 +132,18 @@ bool             vn_option_is_of(const vn_command *c, const vn_option *o);
 /* ---- options_complete.c --------------------------------------------------------------------- */
 
 typedef enum vn_shell { VN_BASH, VN_ZSH, VN_FISH, VN_N_SHELLS } vn_shell;
-extern const char *const vn_shell_names; /* "bash|zsh|fish" */
-bool                     vn_shell_from_name(const char *name, vn_shell *shell);
+extern const char *const vn_shell_names; /* "bash|zsh|fish", in this order */
 
 typedef struct vn_completed {
 	const char       *name, *help;
 	const vn_command *options; /* NULL: it has none */
 	const char       *first;   /* values of its first argument, "ref|gpu"; NULL: files */
 	bool              files;   /* the first argument may also be a file */
+	bool              last;    /* it is the last argument, or there is none */
 } vn_completed;
 
-/* Values that a command offers for an option, in addition to files: "fp32.yaml|q8_0.yaml". */
+/* Values that a command offers for an option: "fp32.yaml|q8_0.yaml". If it takes files, these are
+ * offered, too. */
 typedef struct vn_offer {
 	const char *option, *values;
 } vn_offer;
@@ -151,8 +153,6 @@ typedef struct vn_completions {
 	const vn_completed *command;
 	const vn_offer     *offer;
 	int                 n, n_offers;
-	const char         *options; /* of the program itself: "--help|--version" */
-	const char         *pages;   /* of its documentation, behind `help`: "usage.md|ci.md" */
 } vn_completions;
 
 /* Prints a script that completes the commands of a program, and their options, values and files. */

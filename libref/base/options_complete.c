@@ -5,18 +5,6 @@
 
 const char *const vn_shell_names = "bash|zsh|fish";
 
-bool vn_shell_from_name(const char *name, vn_shell *shell)
-{
-	static const char *const names[VN_N_SHELLS] = { [VN_BASH] = "bash", [VN_ZSH] = "zsh", [VN_FISH] = "fish" };
-
-	for (int i = 0; i < VN_N_SHELLS; i++)
-		if (strcmp(name, names[i]) == 0) {
-			*shell = (vn_shell)i;
-			return true;
-		}
-	return false;
-}
-
 /* What may follow an option. */
 typedef enum value_kind {
 	NOTHING,  /* a flag */
@@ -54,7 +42,7 @@ static value_kind kind_of(const vn_completions *c, const vn_option *o, const cha
 	for (int i = 0; i < c->n_offers; i++)
 		if (strcmp(o->name, c->offer[i].option) == 0) {
 			*words = c->offer[i].values;
-			return WORDS_OR_FILES;
+			return is_file(o->argument) ? WORDS_OR_FILES : WORDS;
 		}
 	return is_file(o->argument) ? FILES : ANYTHING;
 }
@@ -95,8 +83,19 @@ static void print_brief(const char *help, vn_shell shell, FILE *to)
 static void print_commands(const vn_completions *c, FILE *to)
 {
 	for (int i = 0; i < c->n; i++)
-		fprintf(to, "%s ", c->command[i].name);
-	fputs("help", to);
+		fprintf(to, "%s%s", i ? " " : "", c->command[i].name);
+}
+
+/* Prints the commands that are options of the program, too: "--help --version". */
+static void print_program_options(const vn_completions *c, FILE *to)
+{
+	const char *before = "";
+
+	for (int i = 0; i < c->n; i++)
+		if (c->command[i].options && c->command[i].options->letter) {
+			fprintf(to, "%s--%s", before, c->command[i].name);
+			before = " ";
+		}
 }
 
 /* ---- bash ----------------------------------------------------------------------------------- */
@@ -141,20 +140,19 @@ static void print_bash(const vn_completions *c, FILE *to)
 		"\tif [ \"$word\" = = ]; then word=; elif [ \"$last\" = = ]; then last=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
 		"\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1\\ -*) kind=words words='",
 		c->program);
-	print_values(c->options, to);
+	print_program_options(c, to);
 	fputs("' ;;\n\t1\\ *) kind=words words='", to);
 	print_commands(c, to);
-	fputs("' ;;\n\t2\\ help) kind=words words='", to);
-	print_commands(c, to);
-	fputc(' ', to);
-	print_values(c->pages, to);
-	fputs("' ;;\n\t*\\ help) kind=nothing ;;\n", to);
-	for (int k = 0; k < c->n; k++)
+	fputs("' ;;\n", to);
+	for (int k = 0; k < c->n; k++) {
 		if (c->command[k].first) {
 			fprintf(to, "\t2\\ %s) kind=%s words='", c->command[k].name, c->command[k].files ? "either" : "words");
 			print_values(c->command[k].first, to);
 			fputs("' ;;\n", to);
 		}
+		if (c->command[k].last)
+			fprintf(to, "\t*\\ %s) kind=nothing ;;\n", c->command[k].name);
+	}
 	fputs("\tesac\n\t[ \"$COMP_CWORD\" = 1 ] || case \"${COMP_WORDS[1]} $last\" in\n", to);
 	for (int k = 0; k < c->n; k++)
 		for (int at = 0; (o = next_option(c->command[k].options, &at));) {
@@ -226,16 +224,11 @@ static void print_zsh(const vn_completions *c, FILE *to)
 		print_brief(c->command[i].help, VN_ZSH, to);
 		fputs("' ", to);
 	}
-	fputs("'help:describe a command')\n\tif (( CURRENT == 2 )); then\n"
+	fputs(")\n\tif (( CURRENT == 2 )); then\n"
 	      "\t\tif [[ $words[2] == -* ]]; then compadd -- ",
 	      to);
-	print_values(c->options, to);
+	print_program_options(c, to);
 	fputs("; else _describe command commands; fi\n\t\treturn\n\tfi\n"
-	      "\tif [[ $words[2] == help ]]; then\n\t\t(( CURRENT > 3 )) && return\n\t\t_describe command commands\n"
-	      "\t\tcompadd -- ",
-	      to);
-	print_values(c->pages, to);
-	fputs("\n\t\treturn\n\tfi\n"
 	      "\tlocal command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $command in\n",
 	      to);
 	for (int k = 0; k < c->n; k++) {
@@ -255,7 +248,7 @@ static void print_zsh(const vn_completions *c, FILE *to)
 			print_zsh_action(of->files ? WORDS_OR_FILES : WORDS, of->first, to);
 			fputc('\'', to);
 		}
-		fputs(" \\\n\t\t'*:file:_files' ;;\n", to);
+		fputs(of->last ? " ;;\n" : " \\\n\t\t'*:file:_files' ;;\n", to);
 	}
 	fprintf(to, "\t*) _files ;;\n\tesac\n}\n_%s \"$@\"\n", c->program);
 }
@@ -311,19 +304,14 @@ static void print_fish(const vn_completions *c, FILE *to)
 			print_values(of->first, to);
 			fputs("'\n", to);
 		}
+		if (of->last)
+			fprintf(to, "complete -c %s -n '__%s_in %s' -f\n", c->program, c->program, of->name);
 		for (int at = 0; (o = next_option(of->options, &at));)
 			print_fish_option(c, of->name, o, to);
 	}
-	fprintf(to,
-	        "complete -c %s -n __fish_use_subcommand -x -a help -d 'describe a command'\n"
-	        "complete -c %s -n '__%s_in help' -f\ncomplete -c %s -n '__%s_first help' -f -a '",
-	        c->program, c->program, c->program, c->program, c->program);
-	print_commands(c, to);
-	fputc(' ', to);
-	print_values(c->pages, to);
-	fprintf(to, "'\ncomplete -c %s -n '__fish_use_subcommand; and string match -q -- \"-*\" (commandline -ct)' -f -a '",
+	fprintf(to, "complete -c %s -n '__fish_use_subcommand; and string match -q -- \"-*\" (commandline -ct)' -f -a '",
 	        c->program);
-	print_values(c->options, to);
+	print_program_options(c, to);
 	fputs("'\n", to);
 }
 

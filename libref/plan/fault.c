@@ -160,10 +160,10 @@ int vn_fault_count(int fault, const vn_plan *p, const char **why)
 	int         n = 0;
 
 	for (int i = 0; i < p->n_nodes; i++) {
-		const char *not = vn_fault_why_not(fault, p, i);
-		n += !not ;
-		if (not &&(table[fault].on >> p->node[i].op & 1))
-			last = not ;
+		const char *reason = vn_fault_why_not(fault, p, i);
+		n += !reason;
+		if (reason && (table[fault].on >> p->node[i].op & 1))
+			last = reason;
 	}
 	if (why)
 		*why = last ? last : "the model has no such operation";

@@ -88,14 +88,14 @@ static void put_later(translation *w, char category)
 static vn_status translate_property(translation *w, bool in_class)
 {
 	const char *close = memchr(w->pattern + w->at, '}', w->bytes - w->at);
-	bool not = peek_byte(w, 1) == 'P';
-	char name[32], text[64];
+	bool        negated = peek_byte(w, 1) == 'P';
+	char        name[32], text[64];
 
 	if (peek_byte(w, 2) != '{' || !close)
 		return refuse_syntax(w, "a property without braces");
 	const char *from = w->pattern + w->at + 3;
 	if (*from == '^') {
-		not = !not ;
+		negated = !negated;
 		from++;
 	}
 	const size_t n = (size_t)(close - from);
@@ -108,12 +108,12 @@ static vn_status translate_property(translation *w, bool in_class)
 	name[n] = '\0';
 
 	const bool whole = n == 1 && strchr("LMN", *name);
-	if (whole && not &&in_class)
+	if (whole && negated && in_class)
 		return refuse_syntax(w, "a negated property inside a class");
 	if (whole && !in_class)
-		put_text(w, not ? "[^" : "[");
+		put_text(w, negated ? "[^" : "[");
 	/* One or two letters name a category. */
-	snprintf(text, sizeof text, "\\%c{%s%s}", not &&!whole ? 'P' : 'p', n > 2 ? "sc:" : "", name);
+	snprintf(text, sizeof text, "\\%c{%s%s}", negated && !whole ? 'P' : 'p', n > 2 ? "sc:" : "", name);
 	put_text(w, text);
 	if (whole)
 		put_later(w, *name);

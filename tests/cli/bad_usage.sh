@@ -5,6 +5,19 @@ try
 try no-such-command
 try help --man nothing
 try help --completions tcsh
+try help --man
+try help --completions
+try help --man-page
+try help compare explain
+try help --man compare extra
+try help --completions bash extra
+try help --prefix --man compare
+try help --verbose
+try help nothing
+try help nothing.md
+try --version --foo
+try --version extra
+try -v --verbose --verbose=1
 try capture
 try capture ref
 try capture cpu "$M" --ids 1 -o a.h5

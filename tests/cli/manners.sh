@@ -17,8 +17,10 @@ for columns in 79 60 40; do
 done
 $PYTHON "$TESTS/silent.py" --most 60 --show -- sh -c 'stty cols 60; "$VERNIER" help' | tr -d '\r' |
 	awk '/^silent/ { next } length > 60 { wide++ } END { print wide + 0, "too wide on a terminal of 60 columns" }'
-for word in help -h --help "help help"; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
+for word in help -h --help; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
 for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
+vernier help help | cmp - <(vernier --help --help) && echo "--help --help: the options of help"
+vernier help version | cmp - <(vernier --version --help) && echo "--version --help: the options of version"
 
 echo "== did you mean"
 try compar

@@ -1,0 +1,163 @@
+/* chapters.c: see chapters.h. */
+#include "compare/chapters/chapters.h"
+#include "compare/chapters/digests.h"
+#include "compare/chapters/notes.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/floor/floor.h"
+#include "compare/floor/precision.h"
+#include "compare/judge/count.h"
+#include "compare/judge/judge.h"
+#include "compare/match/align.h"
+#include "compare/match/contract.h"
+#include "compare/match/trusted.h"
+#include "compare/replay/replay.h"
+
+/* ---- before the numbers are read ----------------------------------------------------- */
+
+/* Number of layers for limits that depend on depth: from the plan, or else from both recordings. */
+static int layers_of(const vn_comparison *c)
+{
+	const int ref = vn_recording_layers(c->opened.ref), cand = vn_recording_layers(c->opened.cand);
+	return c->opened.plan ? c->opened.plan->layers : ref > cand ? ref : cand;
+}
+
+void vn_chapter_begin(vn_comparison *c)
+{
+	c->opened.plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
+	                                                  : vn_recording_plan(c->opened.cand);
+	c->result.first = c->result.first_invalid_floor = -1;
+	c->request.limits->layers = layers_of(c);
+	c->result.bits = vn_limits_mention(c->request.limits, VN_M_DIFFERING);
+	for (int i = 0; i < c->request.limits->n_warnings; i++)
+		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warning[i]);
+}
+
+void vn_chapter_warn_alone(vn_comparison *c)
+{
+	const bool missing = vn_recording_count(c->opened.cand) == 0;
+
+	vn_lines_add(&c->result.warnings, "the %s does not exist (%s): nothing was compared",
+	             missing ? "candidate" : "reference", vn_recording_path(missing ? c->opened.cand : c->opened.ref));
+}
+
+vn_status vn_chapter_contract(vn_comparison *c, vn_error *err)
+{
+	return vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights,
+	                   &c->result.notes, &c->result.refusals, err);
+}
+
+vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
+{
+	static const char *const who[] = { "reference", "candidate", "floor" };
+	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	vn_status                st = vn_match_check_steps(c, err);
+	for (int i = 0; i < 3 && r[i] && !st; i++) {
+		vn_warn_unread(c, who[i], r[i]);
+		st = vn_floor_check_precision(c, who[i], r[i], err);
+	}
+	if (!st)
+		vn_warn_swapped(c);
+	if (!st && c->result.refusals.n)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
+		             vn_recording_path(c->opened.cand));
+	return st;
+}
+
+vn_status vn_chapter_align(vn_comparison *c, vn_error *err)
+{
+	return vn_align(c, c->opened.cand, "candidate", err);
+}
+
+void vn_chapter_trust_digests(vn_comparison *c)
+{
+	if (vn_trusts(c))
+		vn_trust_digests(c);
+}
+
+void vn_chapter_count_hidden(vn_comparison *c)
+{
+	c->result.hidden = vn_judge_count_hidden(c);
+}
+
+/* ---- after the numbers were measured -------------------------------------------------- */
+
+vn_status vn_chapter_check_digests(vn_comparison *c, vn_error *err)
+{
+	return vn_digests_check(c, 2, err);
+}
+
+vn_status vn_chapter_check_digests_of_all(vn_comparison *c, vn_error *err)
+{
+	return vn_digests_check(c, 3, err);
+}
+
+/* The digests of a floor's file are checked while it is measured, so the reasons to refuse its
+ * numbers come second. */
+vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err)
+{
+	vn_status st = c->opened.floor             ? vn_floor_of_file(c, err)
+	               : c->request.options->model ? vn_replay_floor_run(c, err)
+	                                           : VN_OK;
+	vn_error  why = { "" };
+	vn_status damaged = c->opened.floor && !vn_status_ends_job(st) ? vn_digests_check(c, 3, &why) : VN_OK;
+	if (damaged && err)
+		*err = why;
+	st = damaged ? damaged : st;
+	if (!st)
+		vn_floor_finish(c);
+	return st;
+}
+
+/* A factor that breaks its limit makes the judge read the numbers again. Judging in batches bounds
+ * the memory that these reads take. */
+enum { JUDGED_AT_ONCE = 1024 };
+
+vn_status vn_chapter_judge(vn_comparison *c, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
+		if (c->result.checkpoint[i].m.n)
+			st = vn_judge(c, &c->result.checkpoint[i], err);
+		if (i % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1)
+			vn_comparison_forget(c);
+	}
+	vn_comparison_forget(c);
+	return st;
+}
+
+vn_status vn_chapter_explain(vn_comparison *c, vn_error *err)
+{
+	const vn_explainer *by = c->result.explainer = c->request.options->explain;
+	const vn_status     st = by ? by->explain(c, &c->result.why, err) : VN_OK;
+	return st ? vn_context(err, st, "explain") : VN_OK;
+}
+
+/* ---- the verdict -------------------------------------------------------------------- */
+
+void vn_chapter_count(vn_comparison *c)
+{
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		c->result.n_status[c->result.checkpoint[i].status]++;
+		c->result.n_fails += c->result.checkpoint[i].fails;
+	}
+}
+
+vn_status vn_chapter_require_judged(vn_comparison *c, vn_error *err)
+{
+	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
+	                                      c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_AGREED] +
+	                                      c->result.n_status[VN_EQUAL] ==
+	                                  0)
+		return c->result.n_status[VN_UNLIMITED]
+		           ? vn_fail(err, VN_ERR_USAGE, "%s sets no limit for any of the %d checkpoints",
+		                     c->request.limits->path, c->result.n_status[VN_UNLIMITED])
+		           : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common",
+		                     vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
+	return VN_OK;
+}
+
+void vn_chapter_conclude(vn_comparison *c)
+{
+	c->result.strict = c->request.options->strict && c->result.n_fails == 0 && c->result.warnings.n;
+	c->result.within = c->result.n_fails == 0 && !c->result.strict;
+}
