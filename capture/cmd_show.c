@@ -37,7 +37,8 @@ static const vn_option known[] = {
 	          "context is its v, tokens of one id have one embedding row. Exit status 1 if something does not hold. "
 	          "Warns if the logits peak at their input token, or if the chosen tokens do not look like text. vernier "
 	          "compare checks the digest of every tensor that it reads. It makes the other checks in both files, "
-	          "where the divergence starts or, if nothing diverges, everywhere; there, one that fails is a warning." },
+	          "where the divergence starts or, if nothing diverges, everywhere; in compare, a failed check is a "
+	          "warning." },
 	VN_REPORTING_OPTIONS(options, report, ""),
 	VN_REPORTING_FORCE(options, report.force, "report"),
 	VN_STRICT_OPTION(options, report.strict, ""),

@@ -68,7 +68,7 @@ static const vn_option options[] = {
 	{ "inject", 0, VN_COLLECT(settings, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help =
 	      "Make this fault in the GPU run, to see it found. Only faults that change neither the list of operations nor "
-	      "their inputs can be used (vernier points --faults)." },
+	      "their inputs can be used." },
 	VN_GROUP("Another engine"),
 	{ "check", 0, VN_INTO(settings, o.check), .argument = "CMD",
 	  .help = "Test another engine instead of the GPU. For each set of operations to replace, sh runs CMD with their "

@@ -29,7 +29,7 @@ static const vn_option options[] = {
 	          "only in units of a floor, and are not tried without one. Default: none." },
 	{ "model", 0, VN_INTO(settings, pair.model), .argument = "MODEL",
 	  .help =
-	      "The model that REF was run with, for mutations of a reference that only its model reveals. Default: none." },
+	      "The model that REF was run with, for mutations of REF that only a run of its model shows. Default: none." },
 	{ "limits", 0, VN_INTO(settings, pair.limits), .argument = "FILE",
 	  .help = "Test these limits. Default: the shipped ones." },
 	{ "only", 0, VN_INTO(settings, only), .argument = "GLOB",

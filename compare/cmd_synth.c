@@ -37,7 +37,8 @@ _Static_assert(VN_SYNTH_LAYERS == 1024, "as the help says");
 const vn_command vn_synth_command = {
 	.name = "synth",
 	.synopsis = "SHAPE -o DIR [OPTION]...",
-	.about = "Write a deterministic synthetic model of a real shape: DIR/config.json and DIR/model.safetensors.",
+	.about = "Write a deterministic synthetic model of a real shape: DIR/config.json and DIR/model.safetensors. It has "
+			 "no tokenizer: give vernier capture --ids, not --prompt.",
 	VN_OPTION_TABLE(options),
 	.status = "0 written, 2 trouble",
 };

@@ -154,21 +154,6 @@ vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *cho
 
 /* ---- the same line again --------------------------------------------------------------------- */
 
-static void say_allowed(unsigned allow, char again[VN_SHELL_LINE])
-{
-	char     words[300] = "", one[40];
-	unsigned set;
-
-	for (const char *p = vn_allow_names; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|')) {
-		snprintf(one, sizeof one, "%.*s", (int)strcspn(p, "|"), p);
-		set = 0;
-		if (!vn_allow_parse(one, &set) && (allow & set))
-			vn_text_add(words, sizeof words, "%s%s", *words ? "," : "", one);
-	}
-	if (*words)
-		vn_shell_option(again, "--allow", words);
-}
-
 void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE])
 {
 	char number[24];
@@ -195,7 +180,6 @@ void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE])
 		vn_shell_option(again, "--limits", k->limits);
 	if (k->how.o.trust)
 		vn_shell_add(again, VN_SHELL_LINE, "--trust-digests");
-	say_allowed(k->how.o.allow, again);
 	vn_shell_end(again);
 }
 

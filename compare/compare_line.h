@@ -64,7 +64,7 @@ struct vn_many;
 vn_status vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m, vn_error *err);
 
 /* The options that select the files and the part to compare, for the commands that a report
- * proposes; "" if they are too long. */
+ * proposes, without --allow; "" if they are too long. */
 void      vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
 /* Opens the files and the limits of a pair. opened: as in vn_sides, or NULL. chosen: why these
  * limits, for reports. */

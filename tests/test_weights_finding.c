@@ -2,6 +2,8 @@
 #include "compare/weights/weights_finding.h"
 #include "tests/suite.h"
 
+#include <string.h>
+
 static vn_weight_difference d;
 
 static uint64_t shards(int n, int by)
@@ -47,12 +49,32 @@ static void a_factor_counts_to_six_digits(void)
 	CU_ASSERT_NOT_EQUAL(scaled(1, "", 0.123456), scaled(1, "", 0.123457));
 }
 
+/* A title that lost its %s would show less than its key separates. */
+static void a_title_has_a_conversion_for_each_parameter(void)
+{
+	static const char *const titles[] = {
+#define WEIGHT(name, mistake, kind, title) title,
+#include "libref/plan/catalogue.def"
+	};
+
+	for (int i = 0; i < VN_N_FOUND; i++) {
+		char   types[8] = "";
+		size_t n = 0;
+		for (const char *at = titles[i]; (at = strchr(at, '%')) && n < sizeof types - 1; at++) {
+			at += strcspn(at, "sdlg"); /* %.60s, %lld */
+			types[n++] = *at;
+		}
+		CU_ASSERT_STRING_EQUAL(types, vn_weight_entry_of((vn_weight_finding)i)->parameters);
+	}
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(a_finding_has_its_title_kind_and_id),
 		TEST(the_key_is_of_the_finding_its_side_and_its_parameters),
 		TEST(a_factor_counts_to_six_digits),
+		TEST(a_title_has_a_conversion_for_each_parameter),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_finding", tests);

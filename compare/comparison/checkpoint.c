@@ -42,6 +42,14 @@ const char *vn_allow_parse(const char *list, unsigned *set)
 	return NULL;
 }
 
+void vn_allow_list(unsigned set, char list[VN_ALLOW_WORDS])
+{
+	*list = 0;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (set & words[i].bit)
+			vn_text_add(list, VN_ALLOW_WORDS, "%s%s", *list ? "," : "", words[i].word);
+}
+
 static const char *const status_text[VN_N_CHECKPOINT_STATUSES] = {
 	[VN_WITHIN] = "within",       [VN_OUTSIDE] = "outside",     [VN_ACCUMULATED] = "accumulated",
 	[VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",     [VN_EXTRA] = "extra",

@@ -14,6 +14,10 @@
  * Returns NULL, or the first unknown word (a pointer into list). */
 const char *vn_allow_parse(const char *list, unsigned *set);
 
+/* Writes the words of the vn_allow bits, in the order of vn_allow_names. */
+enum { VN_ALLOW_WORDS = 200 };
+void vn_allow_list(unsigned set, char list[VN_ALLOW_WORDS]);
+
 extern const char *const vn_allow_names; /* "token_ids|config|...", for help */
 
 const char *vn_checkpoint_status_text(vn_checkpoint_status s);

@@ -247,7 +247,8 @@ typedef struct vn_graph vn_graph; /* localise.c */
 typedef struct vn_request {
 	const vn_compare_options *options;
 	vn_limits                *limits;
-	/* command-line arguments to compare the same again: " ref.h5 cand.h5 --names hf"; NULL: none */
+	/* command-line arguments to compare the same again, without --allow: " ref.h5 cand.h5 --names
+	 * hf"; NULL: none */
 	const char               *again;
 } vn_request;
 

@@ -53,7 +53,7 @@ static void put_words(const vn_sentence *s)
 	if (s->h->finding != VN_FINDING_FAULT && s->h->fault[0])
 		vn_text_add(s->text, s->size, "; and %s", vn_fault_means(s->h->fault[0] - 1));
 	if (s->h->paired)
-		vn_text_add(s->text, s->size, "; and pairs columns 2i and 2i + 1");
+		vn_text_add(s->text, s->size, "; and %s", VN_FORM(R1));
 }
 
 /* ---- where, and what speaks against it ------------------------------------------------------- */

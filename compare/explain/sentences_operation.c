@@ -77,18 +77,19 @@ void vn_sentence_reads(const vn_sentence *s)
 	while (input < VN_MAX_IN - 1 && !in[input])
 		input++;
 	if (s->h->finding == VN_FINDING_OTHER_WEIGHTS)
-		VN_PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
+		VN_PUT(s, VN_FORM(W9), p->node[s->h->change.reads.weights - 1].layer);
 	else if (s->h->change.reads.matrix)
 		VN_PUT(s, "the product uses the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
 		       n->w[1] >= 0 ? "; the bias is right" : "");
-	else if (s->h->finding == VN_FINDING_OTHER_CACHE)
-		VN_PUT(s, "attention reads keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer,
-		       name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
-	else if (s->h->finding == VN_FINDING_OTHER_INPUT)
-		VN_PUT(s, "%s is read in place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
+	else if (s->h->finding == VN_FINDING_OTHER_CACHE) {
+		VN_PUT(s, VN_FORM(C9), p->value[in[VN_ATTN_K] - 1].layer);
+		vn_text_add(s->text, s->size, ": %s and %s", name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
+	} else if (s->h->finding == VN_FINDING_OTHER_INPUT)
+		VN_PUT(s, VN_FORM(P22), name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
+	else if (s->h->finding == VN_FINDING_OTHER_VALUES)
+		VN_PUT(s, VN_FORM(C9_V), name_of(p, in[input] - 1));
 	else
-		VN_PUT(s, "attention reads %s in place of %s of its own layer", name_of(p, in[input] - 1),
-		       s->h->finding == VN_FINDING_OTHER_VALUES ? "the values" : "the keys");
+		VN_PUT(s, VN_FORM(C9_K), name_of(p, in[input] - 1));
 }
 
 /* "..., fused: q_proj, k_proj, v_proj, before the fused matrix is split" */
@@ -152,7 +153,7 @@ void vn_sentence_format(const vn_sentence *s)
 	};
 	const vn_matrix_edit *e = &s->h->change.matrix;
 
-	VN_PUT(s, "%s in %s: rounded", of[e->of], formats[e->format]);
+	VN_PUT(s, VN_FORM(W15), of[e->of], formats[e->format]);
 	if (e->scaled && e->of != VN_OF_INPUTS)
 		vn_text_add(s->text, s->size, ", with one scale for each %s",
 		            e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
@@ -204,8 +205,11 @@ void vn_sentence_rounded_attention(const vn_sentence *s)
 		VN_PUT(s, "the %s of softmax rounded to %s", e->exps ? "exponentials" : "sum",
 		       formats[e->exps ? e->exps : e->sum]);
 	else
-		VN_PUT(s, "%s%s%s rounded to %s", e->scores ? "scores" : "", e->scores && e->probs ? " and " : "",
-		       e->probs ? "probabilities" : "", formats[e->scores ? e->scores : e->probs]);
+		VN_PUT(s, VN_FORM(A13),
+		       !e->scores ? "probabilities"
+		       : e->probs ? "scores and probabilities"
+		                  : "scores",
+		       formats[e->scores ? e->scores : e->probs]);
 }
 
 void vn_sentence_activation(const vn_sentence *s)
@@ -218,7 +222,7 @@ void vn_sentence_narrow(const vn_sentence *s)
 	const vn_narrow_edit *e = &s->h->change.narrow;
 
 	if (!e->whole)
-		VN_PUT(s, "stored as %s", formats[e->format]);
+		VN_PUT(s, VN_FORM(P1), formats[e->format]);
 	else
 		VN_PUT(s, "computed in %s: inputs%s and result are rounded", formats[e->format],
 		       s->p->node[s->h->node].n_w ? ", weights" : "");
@@ -270,18 +274,17 @@ void vn_sentence_rotation(const vn_sentence *s)
 		{ e->table, "sines and cosines" },
 	};
 	vn_rounding_format in = VN_FORMAT_NONE;
-	int                some = 0, left = 0;
+	char               what[80] = "";
+	int                left = 0;
 
-	VN_PUT(s, "RoPE computes ");
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
 		left += of[i].in != VN_FORMAT_NONE;
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
 		if (of[i].in) {
 			in = of[i].in;
-			vn_text_add(s->text, s->size, "%s%s", !some ? "" : --left > 1 ? ", " : " and ", of[i].name);
-			some++;
+			vn_text_add(what, sizeof what, "%s%s", !*what ? "" : --left > 1 ? ", " : " and ", of[i].name);
 		}
-	vn_text_add(s->text, s->size, " in %s", formats[in]);
+	VN_PUT(s, VN_FORM(R13), what, formats[in]);
 }
 
 void vn_sentence_token(const vn_sentence *s)
@@ -293,13 +296,15 @@ void vn_sentence_token(const vn_sentence *s)
 		snprintf(which, sizeof which, "the %s token", by < 0 ? "previous" : "next");
 	else
 		snprintf(which, sizeof which, "the token %d places %s", abs(by), by < 0 ? "before" : "after");
-	VN_PUT(s, "the embedding of %s%s", which, s->h->change.later ? ", after the first call" : "");
+	VN_PUT(s, VN_FORM(M5), which);
+	vn_text_add(s->text, s->size, "%s", s->h->change.later ? ", after the first call" : "");
 }
 
 void vn_sentence_ids(const vn_sentence *s)
 {
-	VN_PUT(s, "%s%s",
-	       s->h->finding == VN_FINDING_ROTATED_BY_IDS ? "rotated by the token id, not by the position"
-	                                                  : "the embedding of the position, not of the token id",
-	       s->h->change.later ? ", after the first call" : "");
+	if (s->h->finding == VN_FINDING_ROTATED_BY_IDS)
+		VN_PUT(s, "rotated by the token id, not by the position");
+	else
+		VN_PUT(s, VN_FORM(M5), "the position, not of the token id");
+	vn_text_add(s->text, s->size, "%s", s->h->change.later ? ", after the first call" : "");
 }

@@ -13,8 +13,7 @@
 
 static void put_slots(const vn_sentence *s, const char *what, int by)
 {
-	VN_PUT(s, "%s are written %d slot%s %s their own", what, abs(by), abs(by) > 1 ? "s" : "",
-	       by < 0 ? "before" : "after");
+	VN_PUT(s, VN_FORM(C1), what, abs(by), abs(by) > 1 ? "s" : "", by < 0 ? "before" : "after");
 }
 
 void vn_sentence_slots(const vn_sentence *s)
@@ -40,7 +39,7 @@ void vn_sentence_exchanged_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", ", keys only", ", values only" };
 
-	VN_PUT(s, VN_FORM(C4), (int)vn_hypothesis_constant(s->h, "cache_block"), "", "exchanged in pairs");
+	VN_PUT(s, VN_FORM(C4_PAIRS), (int)vn_hypothesis_constant(s->h, "cache_block"));
 	vn_text_add(s->text, s->size, "%s", alone[(int)vn_hypothesis_constant(s->h, "cache_of")]);
 }
 
@@ -138,8 +137,12 @@ void vn_sentence_ranks(const vn_sentence *s)
 	for (int i = 0, said = 0; i < n; i++)
 		if ((sum.present >> i & 1) == few)
 			vn_text_add(list, sizeof list, "%s%d", said++ ? ", " : "", i);
-	VN_PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part",
-	       some > 1 ? "s" : "", list, n, few ? ", not the sum" : "", sum.no_bias ? ", and no bias" : "");
+	const char *plural = some > 1 ? "s" : "";
+	if (few)
+		VN_PUT(s, VN_FORM(P15), plural, plural, list, n);
+	else
+		VN_PUT(s, VN_FORM(P15_OTHERS), plural, plural, list, n);
+	vn_text_add(s->text, s->size, "%s", sum.no_bias ? ", and no bias" : "");
 }
 
 void vn_sentence_shard_order(const vn_sentence *s)

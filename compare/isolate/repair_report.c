@@ -88,8 +88,9 @@ static void put_sets(const vn_runner *x, const vn_repair *r, FILE *out)
 		fprintf(out, "            there may be more; the search stops at %d\n", VN_MOST_SETS);
 	for (int i = 0; i < r->n_checks; i++) {
 		const vn_repair_check *p = &r->check[i];
-		fprintf(out, "%-11s %s (%s)\n            %s; %d outside\n", i ? "" : "by itself", x->name[p->toggle],
-		        op_of(x, p->toggle), vn_repair_says_check(p), p->outside);
+		fprintf(out, "%-11s %s (%s)\n            %s; %d checkpoint%s outside\n", i ? "" : "by itself",
+		        x->name[p->toggle], op_of(x, p->toggle), vn_repair_says_check(p), p->outside,
+		        p->outside == 1 ? "" : "s");
 	}
 }
 

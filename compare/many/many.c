@@ -376,7 +376,7 @@ static void say_leaves(const vn_many *m, vn_lines *lines)
 			vn_lines_add(lines, "%c leaves%s at %s", vn_many_letter(i), m->vote ? " the majority" : "",
 			             m->row[x->first].label);
 		else if (x->status < 2)
-			vn_lines_add(lines, "%c never leaves its limits", vn_many_letter(i));
+			vn_lines_add(lines, "%c never leaves %s", vn_many_letter(i), m->vote ? "the majority" : "its limits");
 	}
 }
 

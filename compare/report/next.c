@@ -1,6 +1,7 @@
 /* next.c: see next.h. */
 #include "compare/report/next.h"
 
+#include "compare/comparison/checkpoint.h"
 #include "compare/hypothesis/explanation.h"
 #include "compare/floor/precision.h"
 #include "libref/base/shell.h"
@@ -18,13 +19,28 @@ static const char *model_of(const vn_comparison *c)
 	return path ? path : "MODEL";
 }
 
+/* Begins "vernier COMMAND ref.h5 cand.h5 ... --allow WORDS". Returns false if there is no room. */
+static bool begin_again(const vn_comparison *c, const char *command, unsigned allow, char line[VN_SHELL_LINE])
+{
+	char words[VN_ALLOW_WORDS];
+
+	if (snprintf(line, VN_SHELL_LINE, "vernier %s%s", command, c->request.again) >= VN_SHELL_LINE)
+		return false;
+	vn_allow_list(allow, words);
+	if (*words) {
+		vn_shell_add(line, VN_SHELL_LINE, "--allow");
+		vn_shell_add(line, VN_SHELL_LINE, words);
+	}
+	return true;
+}
+
 /* Adds "vernier COMMAND ref.h5 cand.h5 ... --model MODEL" with one more option. */
 static void add_again(const vn_comparison *c, const char *command, bool model, const char *option, const char *value,
                       vn_lines *lines)
 {
 	char line[VN_SHELL_LINE];
 
-	if (snprintf(line, sizeof line, "vernier %s%s", command, c->request.again) >= (int)sizeof line)
+	if (!begin_again(c, command, c->request.options->allow, line))
 		return;
 	if (model) {
 		vn_shell_add(line, sizeof line, "--model");
@@ -35,6 +51,15 @@ static void add_again(const vn_comparison *c, const char *command, bool model, c
 		vn_shell_add(line, sizeof line, value);
 	}
 	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
+/* Adds the comparison that also allows checkpoints of one side alone. */
+static void add_allowing(const vn_comparison *c, vn_lines *lines)
+{
+	char line[VN_SHELL_LINE];
+
+	if (begin_again(c, "compare", c->request.options->allow | VN_ALLOW_MISSING | VN_ALLOW_EXTRA, line) && *line)
 		vn_lines_add(lines, "%s", line);
 }
 
@@ -196,7 +221,7 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 	if (c->result.misspelt)
 		add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand) }, 2);
 	else if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
-		add_again(c, "compare", false, "--allow", "missing,extra", lines);
+		add_allowing(c, lines);
 	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(c)) >= 0)
 		add_show(c, at, lines);
 }

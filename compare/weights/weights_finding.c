@@ -1,13 +1,15 @@
 /* weights_finding.c: see weights_finding.h. */
 #include "compare/weights/weights_finding.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found)
 {
 	static const vn_weight_entry row[VN_N_FOUND] = {
-#define WEIGHT(name, mistake, kind, title) { mistake, kind },
+#define WEIGHT(name, mistake, kind, title)                { mistake, kind, "" },
+#define WEIGHT_OF(name, mistake, kind, parameters, title) { mistake, kind, parameters },
 #include "libref/plan/catalogue.def"
 	};
 	return &row[found];
@@ -27,22 +29,19 @@ uint64_t vn_weight_key_of(vn_weight_finding found, uint64_t of)
 	return hash_bytes(0xcbf29ce484222325u, which, sizeof which);
 }
 
-/* Hashes the parameter of the conversion at `at`, one of %s, %d, %lld and %.6g. Returns the
- * conversion's length. */
-static size_t hash_parameter(const char *at, va_list *args, uint64_t *key)
+/* Hashes the next parameter. type: its letter in the catalogue. */
+static uint64_t hash_parameter(uint64_t key, char type, va_list *args)
 {
-	const size_t n = strcspn(at, "dsg") + 1;
-	char         text[VN_WEIGHT_WORDS];
+	char text[VN_WEIGHT_WORDS] = "";
 
-	if (at[n - 1] == 's')
-		snprintf(text, sizeof text, "%s", va_arg(*args, const char *));
-	else if (at[n - 1] == 'g')
-		snprintf(text, sizeof text, "%.6g", va_arg(*args, double));
-	else
-		snprintf(text, sizeof text, "%lld",
-		         at[n - 2] == 'l' ? va_arg(*args, long long) : (long long)va_arg(*args, int));
-	*key = hash_bytes(*key, text, strlen(text) + 1);
-	return n;
+	switch (type) {
+	case 's': snprintf(text, sizeof text, "%s", va_arg(*args, const char *)); break;
+	case 'd': snprintf(text, sizeof text, "%d", va_arg(*args, int)); break;
+	case 'l': snprintf(text, sizeof text, "%lld", va_arg(*args, long long)); break;
+	case 'g': snprintf(text, sizeof text, "%.6g", va_arg(*args, double)); break;
+	default: assert(!"a type of parameters");
+	}
+	return hash_bytes(key, text, strlen(text) + 1);
 }
 
 uint64_t vn_weight_say(char says[VN_WEIGHT_WORDS], vn_weight_finding found, const char *title, va_list args)
@@ -51,8 +50,8 @@ uint64_t vn_weight_say(char says[VN_WEIGHT_WORDS], vn_weight_finding found, cons
 	va_list  again;
 
 	va_copy(again, args);
-	for (const char *at = title; (at = strchr(at, '%'));)
-		at += hash_parameter(at, &again, &key);
+	for (const char *type = vn_weight_entry_of(found)->parameters; *type; type++)
+		key = hash_parameter(key, *type, &again);
 	va_end(again);
 	vsnprintf(says, VN_WEIGHT_WORDS, title, args);
 	return key;

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 
-/* The rows WEIGHT of the catalogue. */
+/* The rows WEIGHT and WEIGHT_OF of the catalogue. */
 typedef enum vn_weight_finding {
 #define WEIGHT(name, mistake, kind, title) VN_FOUND_##name,
 #include "libref/plan/catalogue.def"
@@ -28,6 +28,7 @@ typedef enum vn_weight_finding {
 typedef struct vn_weight_entry {
 	vn_mistake  id;
 	const char *kind;
+	const char *parameters; /* a letter for the type of each */
 } vn_weight_entry;
 const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
 

@@ -23,6 +23,10 @@ vernier compare llama.h5 hf.h5 | grep '^note *names'
 next vernier compare llama.h5 hf.h5
 next vernier compare hf.h5 llama.h5
 next vernier compare llama.h5 hf.h5 --names hf --allow missing,extra
+echo "== what is allowed already is in the same option"
+vernier capture ref "$M" --ids 5,6,7 --points 'layer0.*' -o part.h5 2>/dev/null
+next vernier compare part.h5 ref.h5 --allow missing
+next vernier explain part.h5 ref.h5 --model "$M" --allow missing,itself
 echo "== names of llama.cpp"
 cp "$FIXTURES/foreign/llama.cpp-llama.h5" ll.h5
 vernier compare llama.h5 ll.h5 --allow token_ids | grep '^note *names'
