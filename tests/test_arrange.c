@@ -34,6 +34,8 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 		{ { VN_ARRANGE_PARTS, .a = 1, .part = { 3, 1, 2 }, .order = { 2, 0, 1 } }, "QqQkVv", "VvQqQk" },
 		{ { VN_ARRANGE_PARTS, .a = 2, .part = { 2, 1, 1 }, .order = { 0, 1, 2 } }, "QqRrKLVW", "QqKVRrLW" },
 		/* by groups of heads */
+		{ { VN_ARRANGE_SECTIONS, .a = 2, .part = { 2, 1, 1 }, .order = { 0, 1, 2 } }, "QqKVRrLW", "QqRrKLVW" },
+		{ { VN_ARRANGE_SECTIONS, .a = 2, .part = { 1, 2, 0 }, .order = { 1, 0, 2 } }, "Ggqhir", "qrGghi" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -53,6 +55,47 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 		}
 		vn_arrange_bytes(twice, x, &row[i].m, 2, n, 2);
 		CU_ASSERT_EQUAL(memcmp(twice, want, 4 * n), 0);
+		for (int64_t k = 0, run; k < (int64_t)n; k++) {
+			const int64_t from = vn_arranged_run(&row[i].m, k, (int64_t)n, &run);
+			CU_ASSERT_TRUE(run >= 1 && run <= (int64_t)n - k);
+			for (int64_t j = 0; j < run; j++)
+				CU_ASSERT_EQUAL(vn_arranged(&row[i].m, k + j, (int64_t)n), from < 0 ? -1 : from + j);
+		}
+	}
+}
+
+static void a_run_is_as_long_as_its_piece(void)
+{
+	static const int order[] = { 2, 0, 1 };
+	static const struct {
+		vn_arrange m;
+		int64_t    i, n, run;
+	} row[] = {
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 3, .each = 4 }, 5, 24, 3 },
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 3, .each = 4 }, 24, 29, 5 },
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 2, .before = 3 }, 1, 7, 2 },
+		{ { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 2, .period = 4 }, 8, 11, 3 },
+		{ { VN_ARRANGE_ROUND, .a = 4 }, 2, 24, 18 },
+		{ { VN_ARRANGE_ROUND, .a = 4, .period = 8 }, 2, 24, 2 },
+		{ { VN_ARRANGE_ROUND, .a = 4, .period = 8 }, 5, 24, 3 },
+		{ { VN_ARRANGE_REVERSED, .each = 6 }, 1, 24, 5 },
+		{ { VN_ARRANGE_EXCHANGED, .a = 0, .b = 2, .each = 8 }, 8, 24, 8 },
+		{ { VN_ARRANGE_LISTED, .a = 3, .list = order }, 10, 25, 6 },
+		{ { VN_ARRANGE_LISTED, .a = 3, .list = order }, 24, 25, 1 },
+		{ { VN_ARRANGE_SHIFTED, .a = 2 }, 3, 24, 19 },
+		{ { VN_ARRANGE_MOVED, .a = 2 }, 3, 24, 19 },
+		{ { VN_ARRANGE_MOVED, .a = 2 }, 22, 24, 2 },
+		{ { VN_ARRANGE_MOVED, .a = -5 }, 1, 24, 4 },
+		{ { VN_ARRANGE_PADDED, .a = 5, .b = 3 }, 9, 24, 4 },
+		{ { VN_ARRANGE_PADDED, .a = 5, .b = 3 }, 14, 24, 2 },
+		{ { VN_ARRANGE_PARTS, .a = 2, .part = { 6, 3, 3 }, .order = { 0, 1, 2 } }, 13, 24, 5 },
+		{ { VN_ARRANGE_SECTIONS, .a = 2, .part = { 6, 3, 3 }, .order = { 2, 1, 0 } }, 16, 24, 2 },
+	};
+
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+		int64_t run = 0;
+		vn_arranged_run(&row[k].m, row[k].i, row[k].n, &run);
+		CU_ASSERT_EQUAL(run, row[k].run);
 	}
 }
 
@@ -64,6 +107,8 @@ static void the_inverse_of_an_order_leads_back(void)
 		{ VN_ARRANGE_REVERSED, .each = 2, .period = 6 },
 		{ VN_ARRANGE_EXCHANGED, .a = 0, .b = 2, .each = 3 },
 		{ VN_ARRANGE_MOVED, .a = -3 },
+		{ VN_ARRANGE_PARTS, .a = 3, .part = { 2, 1, 2 }, .order = { 2, 0, 1 } },
+		{ VN_ARRANGE_SECTIONS, .a = 3, .part = { 2, 1, 2 }, .order = { 2, 0, 1 } },
 	};
 	enum { N = 15 };
 
@@ -108,6 +153,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(each_rule_takes_its_numbers_from_where_it_says),
+		TEST(a_run_is_as_long_as_its_piece),
 		TEST(the_inverse_of_an_order_leads_back),
 		TEST(axes_are_read_in_another_order_and_back),
 		CU_TEST_INFO_NULL,

@@ -43,8 +43,7 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 	const vn_consts     c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
 	const vn_matrix     matrix = vn_matrix_of(&stored, false);
 	const vn_also_f32   also = { other, NULL, { VN_F32, VN_F32, 0 } };
-	const vn_experiment none = { 0 };
-	const vn_attend_f32 at = { x, x, x, 0, T, &c, &none, THREADS, VN_PRODUCTS_PLAIN };
+	const vn_attend_f32 at = { x, x, x, 0, T, &c, NULL, THREADS, VN_PRODUCTS_PLAIN };
 
 	/* -1: all threads get memory; THREADS: no thread of the team has that number */
 	for (poor = -1; poor <= THREADS; poor++) {

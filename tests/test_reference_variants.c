@@ -40,8 +40,11 @@ static void gelu_tanh_may_round_its_square_in_bfloat16(void)
 
 	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, bf16), 2);
 	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f16), 1);
+	CU_ASSERT_PTR_NULL(vn_node_experiment(&n));
 	vn_reference_variant_put(&n, bf16, 1);
 	CU_ASSERT_EQUAL(n.x.act.formula, 2);
+	CU_ASSERT_PTR_EQUAL(vn_node_experiment(&n), &n.x);
+	CU_ASSERT_FALSE(vn_node_is_experiment(&n)); /* a variant is no mistake */
 	n.c.act.act = VN_GELU;
 	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, bf16), 1);
 }

@@ -177,6 +177,7 @@ static void every_constant_of_an_experiment_makes_a_variant(void)
 		        { "step_offset", 1 }, { "step_zero", 1 }, { "sections", 1 }, { "one_position", 1 } };
 	const vn_node model = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = 8, .factor = 2 } };
 
+	CU_ASSERT_PTR_NULL(vn_node_experiment(&model));
 	CU_ASSERT_PTR_NULL(vn_node_rope_experiment(&model));
 	for (size_t k = 0; k < COUNT(set); k++) {
 		vn_node n = model;

@@ -60,7 +60,7 @@ static void an_order_moves_rows_columns_or_all(void)
 	const vn_tensor       t = matrix(x, 2, 3), one = matrix(x, 1, 6);
 	const vn_weight_order r = { .kind = VN_ORDER_REVERSED }, c = { .kind = VN_ORDER_REVERSED, .axis = 1 };
 	const vn_weight_order order = { .kind = VN_ORDER_TRANSPOSED, .p = { 2, 3 } };
-	const vn_weight_order shear = { .kind = VN_ORDER_SHEARED, .p = { 4 } };
+	const vn_weight_order shear = { .kind = VN_ORDER_SHEARED, .p = { 4, 3 } };
 
 	comes_out(&t, &as_they_are, 0, x, 6);
 	comes_out(&t, &r, 0, rows, 6);

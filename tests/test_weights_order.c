@@ -8,9 +8,11 @@
 /* Row i of the new order is the letter of x that it comes from. */
 static const char *ordered(const vn_weight_order *o, const char *x, char y[64])
 {
-	const int64_t n = (int64_t)strlen(x);
+	const int64_t    n = (int64_t)strlen(x);
+	const vn_arrange rule = vn_weight_order_rule(o, n);
+
 	for (int64_t i = 0; i < n; i++) {
-		const int64_t from = vn_weight_order_from(o, i, n);
+		const int64_t from = vn_arranged(&rule, i, n);
 		y[i] = from >= 0 && from < n ? x[from] : '?';
 	}
 	y[n] = 0;
@@ -48,9 +50,11 @@ static void each_kind_takes_rows_from_where_it_says(void)
 
 static bool is_permutation(const vn_weight_order *o, int64_t n)
 {
-	bool seen[512] = { false };
+	const vn_arrange rule = vn_weight_order_rule(o, n);
+	bool             seen[512] = { false };
+
 	for (int64_t i = 0; i < n; i++) {
-		const int64_t from = vn_weight_order_from(o, i, n);
+		const int64_t from = vn_arranged(&rule, i, n);
 		if (from < 0 || from >= n || seen[from])
 			return false;
 		seen[from] = true;

@@ -2,8 +2,6 @@
  * row, so that no weight is in memory twice. */
 #include "compare/weights/weights_numbers.h"
 
-#include "libref/base/arrange.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,10 +40,12 @@ void vn_weight_numbers_free(vn_weight_numbers *m)
 
 typedef struct reordering {
 	const vn_weight_numbers *m;
-	const vn_weight_order   *o;
-	int64_t                  rows, cols, start; /* of the result; start: its first row */
-	int64_t                 *map;               /* of the reordered axis, or NULL */
-	size_t                   size;              /* bytes of a number */
+	vn_arrange               rule;  /* of all numbers, if there is no map */
+	int64_t                  all;   /* rows of m */
+	int                      axis;  /* of the map */
+	int64_t                 *map;   /* of the reordered axis, or NULL */
+	int64_t                  start; /* the first row of the result */
+	size_t                   size;  /* bytes of a number */
 } reordering;
 
 static const unsigned char *row_at(const reordering *w, int64_t r)
@@ -56,40 +56,44 @@ static const unsigned char *row_at(const reordering *w, int64_t r)
 	return w->m->data[k] + (size_t)(r * w->m->cols) * w->size;
 }
 
+/* Takes row r of a matrix in which all numbers are reordered: in runs, because the digest takes
+ * them all. */
+static void take_runs(const reordering *w, int64_t r, unsigned char *to)
+{
+	const int64_t C = w->m->cols;
+
+	for (int64_t c = 0, n; c < C; c += n) {
+		const int64_t from = vn_arranged_run(&w->rule, (r + w->start) * C + c, w->all * C, &n);
+		n = n < C - c ? n : C - c;
+		if (from < 0)
+			memset(to + (size_t)c * w->size, 0, (size_t)n * w->size);
+		else
+			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, (size_t)n * w->size);
+	}
+}
+
 static void take_row(const reordering *w, int64_t r, unsigned char *to)
 {
-	const int64_t C = w->cols;
+	const int64_t C = w->m->cols;
 
-	if (w->o->kind == VN_ORDER_TRANSPOSED) { /* a matrix of p[0] rows and p[1] columns */
-		const vn_arrange order = { .rule = VN_ARRANGE_TRANSPOSED, .a = w->o->p[0], .b = w->o->p[1] };
-		for (int64_t c = 0; c < C; c++) {
-			const int64_t from = vn_arranged(&order, (r + w->start) * C + c, order.a * order.b);
-			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, w->size);
-		}
-	} else if (w->o->kind == VN_ORDER_SHEARED) { /* VN_ARRANGE_PADDED, but copied in pieces: the digest needs it all */
-		for (int64_t c = 0, n; c < C; c += n) {  /* a piece of one row, or of the range that continues it */
-			const int64_t stride = w->o->p[0], row = (r * C + c) / stride, at = (r * C + c) % stride;
-			n = at < C ? C - at : stride - at;
-			n = n < C - c ? n : C - c;
-			if (at < C)
-				memcpy(to + (size_t)c * w->size, w->m->data[0] + (size_t)(row * C + at) * w->size, (size_t)n * w->size);
-			else
-				memset(to + (size_t)c * w->size, 0, (size_t)n * w->size);
-		}
-	} else if (w->map && w->o->axis == 1) {
+	if (!w->map) {
+		take_runs(w, r, to);
+	} else if (w->axis == 1) {
 		const unsigned char *from = row_at(w, r);
 		for (int64_t c = 0; c < C; c++)
 			memcpy(to + (size_t)c * w->size, from + (size_t)w->map[c] * w->size, w->size);
 	} else {
-		memcpy(to, row_at(w, w->map ? w->map[r + w->start] : r), (size_t)C * w->size);
+		memcpy(to, row_at(w, w->map[r + w->start]), (size_t)C * w->size);
 	}
 }
 
 static int64_t *map_of(const vn_weight_order *o, int64_t n)
 {
-	int64_t *map = malloc(((size_t)n + 1) * sizeof *map);
+	const vn_arrange rule = vn_weight_order_rule(o, n);
+	int64_t         *map = malloc(((size_t)n + 1) * sizeof *map);
+
 	for (int64_t i = 0; map && i < n; i++) {
-		const int64_t from = vn_weight_order_from(o, i, n);
+		const int64_t from = vn_arranged(&rule, i, n);
 		if (o->back)
 			map[from] = i;
 		else
@@ -110,8 +114,8 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	int64_t all = 0;
 	for (int i = 0; i < m->n; i++)
 		all += m->rows[i];
-	const bool   axis = o->kind != VN_ORDER_SAME && o->kind != VN_ORDER_TRANSPOSED && o->kind != VN_ORDER_SHEARED;
-	reordering   w = { m, o, rows ? rows : all, m->cols, o->p[7], NULL, vn_dtype_size(m->dtype) };
+	const bool axis = o->kind != VN_ORDER_SAME && o->kind != VN_ORDER_TRANSPOSED && o->kind != VN_ORDER_SHEARED;
+	reordering w = { m, vn_weight_order_rule(o, all * m->cols), all, o->axis, NULL, o->p[7], vn_dtype_size(m->dtype) };
 	const size_t C = (size_t)m->cols;
 	vn_dtype     from = c->kind == VN_WEIGHT_CHANGE_RELABELLED ? c->as : m->dtype;
 	vn_digest    none = { "" };
@@ -126,7 +130,7 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	float         *room = malloc((C + 1) * sizeof *room);
 	vn_digester   *d = (!axis || w.map) && raw && out && x && room ? vn_digester_create() : NULL;
 	bool           hopeful = d != NULL;
-	for (int64_t r = 0; hopeful && r < w.rows; r++) {
+	for (int64_t r = 0; hopeful && r < (rows ? rows : all); r++) {
 		const unsigned char *row = as_it_is(c, from, to) ? raw : out;
 		take_row(&w, r, raw);
 		if (row == out) {

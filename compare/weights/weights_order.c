@@ -2,8 +2,6 @@
  * (specs/faults.md, chapter W; of RoPE specs/models.md 1.5, of value heads 4.6). */
 #include "compare/weights/weights_order.h"
 
-#include "libref/base/arrange.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +32,7 @@ vn_weight_heads vn_weight_heads_of(const vn_plan *p, int layer)
 
 /* ---- where it comes from --------------------------------------------------------- */
 
-static vn_arrange rule_of(const vn_weight_order *o, int64_t n)
+vn_arrange vn_weight_order_rule(const vn_weight_order *o, int64_t n)
 {
 	const int64_t *p = o->p;
 
@@ -43,8 +41,9 @@ static vn_arrange rule_of(const vn_weight_order *o, int64_t n)
 		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = p[1] / 2, .period = p[0] };
 	case VN_ORDER_PARTS_BY_HEAD: /* p: heads, width */
 		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 3, .b = p[0], .each = p[1] };
-	case VN_ORDER_HALVES: /* p: heads, width */
-		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = p[0], .b = 2, .each = p[1] };
+	case VN_ORDER_HALVES: /* p: heads, width; 1: the second half comes first */
+		return (vn_arrange) { VN_ARRANGE_SECTIONS, .a = p[0], .part = { p[1], p[1], 0 },
+			                  .order = { p[2], 1 - p[2], 2 } };
 	case VN_ORDER_TILED: /* p: leading rows, key heads, value heads for each key head, width */
 		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
 	case VN_ORDER_BLOCKS: /* p: three sizes; indices of the first, second and third block */
@@ -59,17 +58,12 @@ static vn_arrange rule_of(const vn_weight_order *o, int64_t n)
 	case VN_ORDER_LISTED: /* p: number of blocks */
 		return (vn_arrange) { VN_ARRANGE_LISTED, .a = p[0], .list = o->list };
 	case VN_ORDER_EVERY_OTHER: return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = n / 2, .b = 2 };
+	case VN_ORDER_TRANSPOSED: /* p: rows, columns */
+		return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = p[0], .b = p[1] };
+	case VN_ORDER_SHEARED: /* p: stride, columns */
+		return (vn_arrange) { VN_ARRANGE_PADDED, .a = p[1], .b = p[0] - p[1] };
 	default: return (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 	}
-}
-
-int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n)
-{
-	const vn_arrange m = rule_of(o, n);
-
-	if (o->kind == VN_ORDER_HALVES && o->p[2]) /* the second half comes first */
-		i = (i + n / 2) % n;
-	return vn_arranged(&m, i, n);
 }
 
 /* ---- which there are ----------------------------------------------------------------- */
@@ -220,9 +214,9 @@ static void add_sheared(order_list *l, int64_t N)
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
-		set_order(add(l, VN_ORDER_SHEARED, 0, VN_FOUND(STRIDE), (int)stride), stride, 0, 0, 0);
+		set_order(add(l, VN_ORDER_SHEARED, 0, VN_FOUND(STRIDE), (int)stride), stride, N, 0, 0);
 	}
-	set_order(add(l, VN_ORDER_SHEARED, 0, VN_FOUND(PADDING)), N + 8, 0, 0, 0);
+	set_order(add(l, VN_ORDER_SHEARED, 0, VN_FOUND(PADDING)), N + 8, N, 0, 0);
 }
 
 int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,

@@ -5,6 +5,8 @@
 #include "compare/weights/weights_finding.h"
 #include "compare/weights/weights_names.h"
 
+#include "libref/base/arrange.h"
+
 /* Sizes of the heads of a layer; 0: not known. */
 typedef struct vn_weight_heads {
 	int H, G, K, R;     /* query heads, key heads, width of a head, rotated columns */
@@ -38,9 +40,10 @@ typedef struct vn_weight_order {
 enum { VN_MOST_ORDERS = 64 };
 /* Lists the orders in which a weight of this part and shape may be read by mistake, without the
  * correct one. other: the other side's shape. Returns how many. */
-int     vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
-                            const vn_weight_heads *h, vn_weight_order list[VN_MOST_ORDERS]);
-/* Returns the index, of an axis of length n, that index i comes from. */
-int64_t vn_weight_order_from(const vn_weight_order *o, int64_t i, int64_t n);
+int        vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
+                               const vn_weight_heads *h, vn_weight_order list[VN_MOST_ORDERS]);
+/* Returns where the indices of an axis of length n come from, or all n numbers of a matrix, in the
+ * order itself: o->back, which takes the inverse, has no effect here. */
+vn_arrange vn_weight_order_rule(const vn_weight_order *o, int64_t n);
 
 #endif

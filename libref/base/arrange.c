@@ -4,12 +4,25 @@
 #include <assert.h>
 #include <string.h>
 
-static int64_t clamp_index(int64_t i, int64_t n)
+/* The source of an index, and how many indices from there on continue it: the source of index i + k
+ * is from + k; if from is negative, none of them has one. */
+typedef struct arrange_run {
+	int64_t from, n;
+} arrange_run;
+
+static arrange_run run_of_clamped(int64_t from, int64_t n)
 {
-	return i < 0 ? 0 : i < n ? i : n - 1;
+	return from < 0 ? (arrange_run) { 0, 1 } : from < n ? (arrange_run) { from, n - from } : (arrange_run) { n - 1, 1 };
 }
 
-static int64_t of_parts(const vn_arrange *m, int64_t i)
+static arrange_run run_of_moved(int64_t from, int64_t n)
+{
+	return from < 0   ? (arrange_run) { -1, -from }
+	       : from < n ? (arrange_run) { from, n - from }
+	                  : (arrange_run) { -1, n };
+}
+
+static arrange_run run_of_parts(const vn_arrange *m, int64_t i)
 {
 	const int64_t start[] = { 0, m->part[0], m->part[0] + m->part[1] }, all = start[2] + m->part[2], group = i / all;
 
@@ -17,60 +30,98 @@ static int64_t of_parts(const vn_arrange *m, int64_t i)
 	for (int k = 0; k < 3; k++) {
 		const int64_t part = m->order[k], n = m->part[part];
 		if (i < n)
-			return m->a * start[part] + group * n + i;
+			return (arrange_run) { m->a * start[part] + group * n + i, n - i };
 		i -= n;
 	}
-	return -1; /* not reached: i was less than all */
+	return (arrange_run) { -1, 1 }; /* not reached: i was less than all */
 }
 
-static int64_t of_list(const vn_arrange *m, int64_t i, int64_t n)
+static arrange_run run_of_sections(const vn_arrange *m, int64_t i)
+{
+	const int64_t start[] = { 0, m->part[0], m->part[0] + m->part[1] }, all = start[2] + m->part[2],
+				  part = i < m->a * start[1]   ? 0
+	                     : i < m->a * start[2] ? 1
+	                                           : 2,
+				  n = m->part[part];
+	int64_t from = 0;
+
+	i -= m->a * start[part];
+	for (int k = 0; m->order[k] != part; k++)
+		from += m->part[m->order[k]];
+	return (arrange_run) { i / n * all + from + i % n, n - i % n };
+}
+
+static arrange_run run_of_list(const vn_arrange *m, int64_t i, int64_t n)
 {
 	const int64_t each = n / m->a;
-	return i < m->a * each ? m->list[i / each] * each + i % each : i;
+
+	return i < m->a * each ? (arrange_run) { m->list[i / each] * each + i % each, each - i % each }
+	                       : (arrange_run) { i, n - i };
 }
 
-/* The source of index i within one period of n. */
-static int64_t source_in_period(const vn_arrange *m, int64_t i, int64_t n)
+static arrange_run run_of_padded(const vn_arrange *m, int64_t i)
 {
-	const int64_t each = m->each ? m->each : 1, piece = i / each, at = i % each;
+	const int64_t stride = m->a + m->b, at = i % stride;
+
+	return at < m->a ? (arrange_run) { i / stride * m->a + at, m->a - at } : (arrange_run) { -1, stride - at };
+}
+
+/* Of index i within one period of n. */
+static arrange_run run_in_period(const vn_arrange *m, int64_t i, int64_t n)
+{
+	const int64_t each = m->each ? m->each : 1, piece = i / each, at = i % each, rest = each - at;
 
 	switch (m->rule) {
-	case VN_ARRANGE_TRANSPOSED: return piece < m->a * m->b ? (piece % m->a * m->b + piece / m->a) * each + at : i;
-	case VN_ARRANGE_ROUND: return ((i + m->a) % n + n) % n;
-	case VN_ARRANGE_REVERSED: return (n / each - 1 - piece) * each + at;
-	case VN_ARRANGE_EXCHANGED: return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;
-	case VN_ARRANGE_LISTED: return of_list(m, i, n);
-	case VN_ARRANGE_SHIFTED: return clamp_index(i + m->a, n);
-	case VN_ARRANGE_MOVED: return i + m->a >= 0 && i + m->a < n ? i + m->a : -1;
-	case VN_ARRANGE_PARTS: return of_parts(m, i);
-	case VN_ARRANGE_PADDED: return i % (m->a + m->b) < m->a ? i / (m->a + m->b) * m->a + i % (m->a + m->b) : -1;
+	case VN_ARRANGE_TRANSPOSED:
+		return piece < m->a * m->b ? (arrange_run) { (piece % m->a * m->b + piece / m->a) * each + at, rest }
+		                           : (arrange_run) { i, n - i };
+	case VN_ARRANGE_ROUND: i = ((i + m->a) % n + n) % n; break;
+	case VN_ARRANGE_REVERSED: return (arrange_run) { (n / each - 1 - piece) * each + at, rest };
+	case VN_ARRANGE_EXCHANGED:
+		return (arrange_run) { (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at, rest };
+	case VN_ARRANGE_LISTED: return run_of_list(m, i, n);
+	case VN_ARRANGE_SHIFTED: return run_of_clamped(i + m->a, n);
+	case VN_ARRANGE_MOVED: return run_of_moved(i + m->a, n);
+	case VN_ARRANGE_PARTS: return run_of_parts(m, i);
+	case VN_ARRANGE_SECTIONS: return run_of_sections(m, i);
+	case VN_ARRANGE_PADDED: return run_of_padded(m, i);
 	}
-	return i;
+	return (arrange_run) { i, n - i };
+}
+
+int64_t vn_arranged_run(const vn_arrange *m, int64_t i, int64_t n, int64_t *run)
+{
+	const int64_t period = m->period ? m->period : n - m->before;
+	const int64_t at = i < m->before ? 0 : (i - m->before) % period;
+
+	if (i < m->before || i - at + period > n) {
+		*run = (i < m->before ? m->before : n) - i;
+		return i;
+	}
+	const arrange_run r = run_in_period(m, at, period);
+	*run = r.n < period - at ? r.n : period - at;
+	return r.from < 0 ? -1 : i - at + r.from;
 }
 
 int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n)
 {
-	const int64_t period = m->period ? m->period : n - m->before;
+	int64_t run;
 
-	const int64_t at = i < m->before ? 0 : (i - m->before) % period;
-
-	if (i < m->before || i - at + period > n)
-		return i;
-	const int64_t from = source_in_period(m, at, period);
-	return from < 0 ? -1 : i - at + from;
+	return vn_arranged_run(m, i, n, &run);
 }
 
 vn_arrange vn_arrange_back(const vn_arrange *m)
 {
 	vn_arrange back = *m;
 
-	assert(m->rule != VN_ARRANGE_LISTED && m->rule != VN_ARRANGE_SHIFTED && m->rule != VN_ARRANGE_PADDED &&
-	       m->rule != VN_ARRANGE_PARTS);
+	assert(m->rule != VN_ARRANGE_LISTED && m->rule != VN_ARRANGE_SHIFTED && m->rule != VN_ARRANGE_PADDED);
 	if (m->rule == VN_ARRANGE_TRANSPOSED) {
 		back.a = m->b;
 		back.b = m->a;
 	} else if (m->rule == VN_ARRANGE_ROUND || m->rule == VN_ARRANGE_MOVED)
 		back.a = -m->a;
+	else if (m->rule == VN_ARRANGE_PARTS || m->rule == VN_ARRANGE_SECTIONS)
+		back.rule = m->rule == VN_ARRANGE_PARTS ? VN_ARRANGE_SECTIONS : VN_ARRANGE_PARTS;
 	return back; /* REVERSED and EXCHANGED are their own inverses */
 }
 
@@ -78,14 +129,17 @@ vn_arrange vn_arrange_back(const vn_arrange *m)
 static void arrange_part(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
                          size_t to)
 {
-	for (size_t i = from; i < to; i++) {
-		const int64_t source = vn_arranged(m, (int64_t)i, (int64_t)n);
+	int64_t run;
+
+	for (size_t i = from; i < to; i += (size_t)run) {
+		const int64_t source = vn_arranged_run(m, (int64_t)i, (int64_t)n, &run);
+		run = run < (int64_t)(to - i) ? run : (int64_t)(to - i);
 		for (size_t o = 0; o < outer; o++) {
 			char *at = (char *)y + (o * n + i) * piece;
 			if (source < 0)
-				memset(at, 0, piece);
+				memset(at, 0, (size_t)run * piece);
 			else
-				memcpy(at, (const char *)x + (o * n + (size_t)source) * piece, piece);
+				memcpy(at, (const char *)x + (o * n + (size_t)source) * piece, (size_t)run * piece);
 		}
 	}
 }

@@ -28,12 +28,14 @@ typedef enum vn_arrange_rule {
 	/* a groups of three parts with the sizes `part`, in this `order`, from three sections, each of
 	 * which has one part of every group */
 	VN_ARRANGE_PARTS,
+	/* the inverse of PARTS: the three sections, from such groups */
+	VN_ARRANGE_SECTIONS,
 } vn_arrange_rule;
 
 typedef struct vn_arrange {
 	vn_arrange_rule rule;
 	int64_t         a, b, each; /* each 0: 1 */
-	/* PARTS: the sizes of parts 0, 1 and 2 of a group; the order in which they appear */
+	/* PARTS, SECTIONS: the sizes of parts 0, 1 and 2 of a group; the order in which they appear */
 	int64_t         part[3], order[3];
 	const int      *list;   /* LISTED: (a), borrowed */
 	int64_t         before; /* this many indices at the start stay where they are */
@@ -44,8 +46,11 @@ typedef struct vn_arrange {
 
 /* Returns the index that index i of n comes from; -1: from none, the number there is 0. */
 int64_t    vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
-/* Returns the inverse of a rule that has one: all but LISTED, SHIFTED, PADDED and PARTS. That of
- * MOVED leaves out what moved outside. */
+/* Same. Sets *run, at least 1, to a number of indices from i on that can be copied together: they
+ * come from indices that follow each other, or all from none. */
+int64_t    vn_arranged_run(const vn_arrange *m, int64_t i, int64_t n, int64_t *run);
+/* Returns the inverse of a rule that has one: all but LISTED, SHIFTED and PADDED. That of MOVED
+ * leaves out what moved outside. */
 vn_arrange vn_arrange_back(const vn_arrange *m);
 
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */

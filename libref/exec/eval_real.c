@@ -48,7 +48,7 @@ static bool compute_product(const vn_args *a, const real *x, const vn_matrix *w,
 	return REAL(vn_linear)(out, x, w, bias, a->tokens, a->policy, a->threads);
 }
 
-static bool compute_linear(const vn_node *n, const vn_args *a, real *out)
+static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experiment *e, real *out)
 {
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
 	const vn_dtype  kept = n->c.linear.kept ? (vn_dtype)(n->c.linear.kept - 1) : a->w[0]->dtype;
@@ -59,8 +59,8 @@ static bool compute_linear(const vn_node *n, const vn_args *a, real *out)
 	float          *sums = NULL;
 
 	if (ok && rounds)
-		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, (vn_ggml_scale)n->x.linear.inverse, a->tokens, a->threads, &x,
-		                         &sums);
+		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, e ? (vn_ggml_scale)e->linear.inverse : VN_GGML_DIVIDED, a->tokens,
+		                         a->threads, &x, &sums);
 	ok = ok && compute_product(a, rounds ? x : a->in[0], &w, bias, out);
 	if (ok && sums)
 		REAL(vn_ggml_add_sums)(out, sums, &w, a->tokens, a->threads);
@@ -84,83 +84,88 @@ static real *load_repeated(const vn_tensor *w, int64_t N, vn_policy policy)
 }
 
 /* All norms with a weight. */
-static bool compute_norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
+static bool compute_norm(const vn_node *n, const vn_args *a, const vn_experiment *e, int64_t count, real *out)
 {
-	const int64_t  N = n->x.norm.width ? n->x.norm.width : a->w[0]->shape.dim[0], R = count / N;
+	const int64_t  N = e && e->norm.width ? e->norm.width : a->w[0]->shape.dim[0], R = count / N;
 	const vn_norm *c = &n->c.norm;
 	real          *g = load_repeated(a->w[0], N, a->policy), *bias = a->w[1] ? load_vector(a->w[1], a->policy) : NULL;
 	const bool     ok = g && (bias || !a->w[1]);
 
 	if (ok && n->op == VN_OP_LAYER_NORM)
-		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, c, &n->x, a->threads);
+		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, c, e, a->threads);
 	else if (ok && n->op == VN_OP_GATED_NORM)
-		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, c, &n->x, a->threads);
+		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, c, e, a->threads);
 	else if (ok)
-		REAL(vn_rms_norm)(out, a->in[0], g, R, N, c, &n->x, a->threads);
+		REAL(vn_rms_norm)(out, a->in[0], g, R, N, c, e, a->threads);
 	free(g);
 	free(bias);
 	return ok;
 }
 
-static bool compute_conv(const vn_node *n, const vn_args *a, real *out)
+static bool compute_conv(const vn_node *n, const vn_args *a, const vn_experiment *e, real *out)
 {
 	real *w = load_vector(a->w[0], a->policy);
-	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, &n->x,
-                                        n->x.conv.forgets && a->past > 0, a->threads);
+	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, e,
+                                        e && e->conv.forgets && a->past > 0, a->threads);
 
 	free(w);
 	return ok;
 }
 
-static bool log_decay(const vn_node *n, const vn_args *a, int64_t row, real *out)
+static bool log_decay(const vn_args *a, const vn_experiment *e, int64_t row, real *out)
 {
 	real *A_log = load_vector(a->w[0], a->policy), *dt_bias = load_vector(a->w[1], a->policy);
 	bool  ok = A_log && dt_bias;
 
 	if (ok)
-		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row, n->x.decay.form);
+		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row, e);
 	free(A_log);
 	free(dt_bias);
 	return ok;
 }
 
-static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
+static bool delta_rule(const vn_node *n, const vn_args *a, const vn_experiment *e, real *out)
 {
-	return REAL(vn_delta_rule)(
-		out, &(REAL(vn_delta)) { a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V], a->in[VN_DELTA_G],
-	                             a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads,
-	                             n->c.delta.value_heads, n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale,
-	                             a->past, n->x.delta.form, n->x.delta.head_map, n->x.delta.transposed,
-	                             n->x.delta.restart, n->x.delta.chunked, a->threads });
+	return REAL(vn_delta_rule)(out,
+	                           &(REAL(vn_delta)) { a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
+	                                               a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens,
+	                                               n->c.delta.key_heads, n->c.delta.value_heads, n->c.delta.key_dim,
+	                                               n->c.delta.value_dim, n->c.delta.scale, a->past, e, a->threads });
 }
 
 static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
 {
-	return (REAL(vn_attend)) {
-		a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, &n->x,
-		a->threads,       a->policy.products
-	};
+	return (REAL(vn_attend)) { .q = a->in[VN_ATTN_Q],
+		                       .k = a->state[VN_ATTN_KEYS],
+		                       .v = a->state[VN_ATTN_VALUES],
+		                       .past = a->past,
+		                       .tokens = a->tokens,
+		                       .c = &n->c,
+		                       .x = vn_node_experiment(n),
+		                       .threads = a->threads,
+		                       .products = a->policy.products };
 }
 
 vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err)
 {
-	const int64_t count = a->tokens * row; /* elements of the output */
-	bool          ok = true;
+	const vn_experiment *e = vn_node_experiment(n);
+	const int64_t        count = a->tokens * row; /* elements of the output */
+	bool                 ok = true;
 
 	switch (n->op) {
 	case VN_OP_EMBED: REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy); break;
 	case VN_OP_POSITIONS:
-		REAL(vn_positions)(out, a->w[0], n->x.positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
+		REAL(vn_positions)(out, a->w[0], e && e->positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
-	case VN_OP_GATED_NORM: ok = compute_norm(n, a, count, out); break;
-	case VN_OP_LINEAR: ok = compute_linear(n, a, out); break;
+	case VN_OP_GATED_NORM: ok = compute_norm(n, a, e, count, out); break;
+	case VN_OP_LINEAR: ok = compute_linear(n, a, e, out); break;
 	case VN_OP_SLICE:
 		REAL(vn_slice)(out, a->in[0], count / n->c.slice.width, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		break;
 	case VN_OP_ROPE:
-		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, vn_node_rope_experiment(n), a->lists, a->past, a->tokens,
+		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, e ? &e->rope : NULL, a->lists, a->past, a->tokens,
 		                     row / dim, dim, a->threads);
 		break;
 	case VN_OP_ATTENTION: {
@@ -168,19 +173,21 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		ok = REAL(vn_attention)(out, &at);
 		break;
 	}
-	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, &n->x, count, a->threads);
+	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, e, count, a->threads);
 #if VN_REAL == 32
-		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->x.act.rounding)
+		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !(e && e->act.rounding))
 			vn_ggml_gelu(out, a->in[0], count);
 #endif
 		break;
-	case VN_OP_GATED: REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, &n->x, count, a->threads); break;
+	case VN_OP_GATED: REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, e, count, a->threads); break;
 	case VN_OP_ADD: REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads); break;
-	case VN_OP_CAUSAL_CONV: ok = compute_conv(n, a, out); break;
-	case VN_OP_L2_NORM: REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, &n->x, a->threads); break;
-	case VN_OP_LOG_DECAY: ok = log_decay(n, a, row, out); break;
-	case VN_OP_ROWS: REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->x); break;
-	case VN_OP_DELTA_RULE: ok = delta_rule(n, a, out); break;
+	case VN_OP_CAUSAL_CONV: ok = compute_conv(n, a, e, out); break;
+	case VN_OP_L2_NORM: REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, e, a->threads); break;
+	case VN_OP_LOG_DECAY: ok = log_decay(a, e, row, out); break;
+	case VN_OP_ROWS: /* an experiment itself */
+		REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->x);
+		break;
+	case VN_OP_DELTA_RULE: ok = delta_rule(n, a, e, out); break;
 	case VN_N_OPS: assert(0);
 	}
 	if (!ok)

@@ -43,7 +43,7 @@ static int64_t count_reached_keys(const REAL(vn_attend) * a, int64_t row, int64_
 {
 	int64_t S = REAL(vn_kept_keys)(a), from, to;
 
-	if (a->x->attention.blind)
+	if (a->x && a->x->attention.blind)
 		return S;
 	REAL(vn_visible)(a, row + rows - 1, S, &from, &to);
 	return to > 1 ? to : 1;

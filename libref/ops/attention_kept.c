@@ -15,27 +15,30 @@ static int64_t key_head(const REAL(vn_attend) * a, int64_t head)
 {
 	const int H = ATTN(a).heads, G = ATTN(a).kv_heads;
 
+	if (!a->x)
+		return head / (H / G);
 	return X(a).head_map == VN_HEADS_GROUPED ? head / (H / G) : X(a).head_map == VN_HEADS_NONE ? head : head % G;
 }
 
 /* The form in which the cache holds keys or values in this call. */
 static int form_of(const REAL(vn_attend) * a, int of)
 {
+	if (!a->x)
+		return VN_CACHE_USUAL;
 	const bool here = !X(a).cache_of || X(a).cache_of == (of == VN_ATTN_KEYS ? 1 : 2);
-
 	return here && !(X(a).cache_steps && a->past == 0) ? X(a).cache : VN_CACHE_USUAL;
 }
 
 static bool kept_elsewhere(const REAL(vn_attend) * a)
 {
-	return X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES);
+	return a->x && (X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES));
 }
 
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a)
 {
-	const int64_t S = a->past + a->tokens, B = X(a).cache_block;
+	const int64_t S = a->past + a->tokens, B = form_of(a, VN_ATTN_KEYS) == VN_CACHE_SEEN ? X(a).cache_block : 1;
 
-	return form_of(a, VN_ATTN_KEYS) == VN_CACHE_SEEN ? (S + B - 1) / B * B : S;
+	return (S + B - 1) / B * B;
 }
 
 /* Replaces (*j, *g) by the token and key head to read instead. A result beyond the last
@@ -83,9 +86,10 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 	const int     form = form_of(a, of);
 	int64_t       g = key_head(a, head);
 
-	if (X(a).head_map == VN_HEADS_FLAT)
+	if (a->x && X(a).head_map == VN_HEADS_FLAT)
 		j += head / G;
-	redirect_key(a, form, &j, &g);
+	if (form)
+		redirect_key(a, form, &j, &g);
 	for (int64_t d = 0; d < K; d++)
 		dst[d] = j < S && g < G ? narrow_number(form, (double)src[(j * G + g) * K + d]) : 0.0;
 }
@@ -160,8 +164,8 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
                           int64_t S)
 {
 	const int H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int rounding = a->x->attention.rounding,
-			  first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
+	const int rounding = a->x ? X(a).rounding : VN_ROUNDING_WIDE,
+			  first = a->x && X(a).form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
 	const double scale = a->c->attention.scale;
 
 	gather_head(m->q, a->q + row * H * K, rows, H, head, K);

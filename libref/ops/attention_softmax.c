@@ -13,7 +13,7 @@
 /* The range of the S keys that the mask lets a query see. */
 static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
-	const int64_t p = (X(a).from_zero ? 0 : a->past) + query, behind = p + 1 + X(a).ahead;
+	const int64_t p = (a->x && X(a).from_zero ? 0 : a->past) + query, behind = p + 1 + (a->x ? X(a).ahead : 0);
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
 
 	*to = ATTN(a).causal && behind < n ? (behind > 0 ? behind : 0) : n;
@@ -23,22 +23,24 @@ static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t 
 void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	find_allowed_keys(a, query, S, from, to);
+	if (!a->x)
+		return;
 	const bool all = X(a).leak || (X(a).blind && *from >= *to);
 	*from = all || X(a).sinks ? 0 : *from;
 	*to = all || S > a->past + a->tokens ? S : *to;
 }
 
-/* Masks the scores of a query against S keys for the softmax; [*from, *to): the visible ones. */
-static void mask_scores(double *s, const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+/* For an experiment: masks the scores of keys [from, to), which are visible, though the mask may
+ * not allow all of them. */
+static void mask_scores(double *s, const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t from, int64_t to)
 {
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
 	int64_t       first, behind;
 
 	find_allowed_keys(a, query, S, &first, &behind);
-	REAL(vn_visible)(a, query, S, from, to);
-	if (*from == first && *to == behind)
+	if (from == first && to == behind)
 		return;
-	for (int64_t j = *from; j < n; j++)
+	for (int64_t j = from; j < n; j++)
 		if (first >= behind && X(a).blind)
 			s[j] = X(a).blind == 1 ? 0.0 : (double)NAN;
 		else if (X(a).leak && (j < first || j >= behind))
@@ -47,7 +49,16 @@ static void mask_scores(double *s, const REAL(vn_attend) * a, int64_t query, int
 			s[j] = -(double)INFINITY; /* keys after the tokens are visible, or keys before the window; these are not */
 }
 
-/* Softmax in place over n >= 1 numbers and `padding` zeros.
+/* Sets [*from, *to), of S, to the keys that a query sees, with their scores s (S) as the softmax
+ * takes them. */
+static void take_visible(double *s, const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+{
+	REAL(vn_visible)(a, query, S, from, to);
+	if (a->x)
+		mask_scores(s, a, query, S, *from, *to);
+}
+
+/* Softmax in place over n >= 1 numbers and `padding` zeros, of an experiment.
  * Maximum and sum use eight lanes each. */
 VN_CLONES
 static void softmax_row(double *s, int64_t n, int padding)
@@ -96,10 +107,20 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 		s[j] /= sum;
 }
 
-static void round_row(double *p, int64_t n, int rounding)
+/* Softmax in place over n >= 1 numbers, as an experiment has it. */
+static void softmax_otherwise(double *s, int64_t n, const vn_experiment *e)
 {
+	const int form = e->attention.form;
+	const int rounding = form == VN_ATTN_PROBS_F16    ? VN_ROUNDING_F16
+	                     : form == VN_ATTN_PROBS_BF16 ? VN_ROUNDING_BF16
+	                                                  : e->attention.rounding;
+
+	if (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16)
+		softmax_plain(s, n, e->attention.padding, form == VN_ATTN_NO_MAX_F16);
+	else
+		softmax_row(s, n, e->attention.padding);
 	for (int64_t j = 0; rounding && j < n; j++)
-		p[j] = vn_round_intermediate(p[j], rounding);
+		s[j] = vn_round_intermediate(s[j], rounding);
 }
 
 /* Adds the scores [from, to) of one row (S) to the running maximum and the sum of
@@ -132,13 +153,13 @@ static void softmax_over_queries(REAL(vn_attn_room) * m, const REAL(vn_attend) *
 		const int64_t n = a->tokens - r < VN_ATTN_ROWS ? a->tokens - r : VN_ATTN_ROWS;
 		REAL(vn_attn_scores)(m, a, head, r, n, S);
 		for (int64_t i = 0; i < n; i++) {
-			mask_scores(m->s + i * S, a, r + i, S, &from, &to);
+			take_visible(m->s + i * S, a, r + i, S, &from, &to);
 			add_scores(top, sum, m->s + i * S, from, to);
 		}
 	}
 	REAL(vn_attn_scores)(m, a, head, row, rows, S);
 	for (int64_t i = 0; i < rows; i++) {
-		mask_scores(m->s + i * S, a, row + i, S, &from, &to);
+		take_visible(m->s + i * S, a, row + i, S, &from, &to);
 		for (int64_t j = from; j < to; j++)
 			m->s[i * S + j] = exp(m->s[i * S + j] - top[j]) / sum[j];
 	}
@@ -156,7 +177,7 @@ static void softmax_over_heads(REAL(vn_attn_room) * m, const REAL(vn_attend) * a
 		(m, a, h < ATTN(a).heads ? h : head, row, rows, S); /* its own probabilities, computed last */
 		for (int64_t i = 0; i < rows; i++) {
 			double *s = m->s + i * S;
-			mask_scores(s, a, row + i, S, &from, &to);
+			take_visible(s, a, row + i, S, &from, &to);
 			if (h < ATTN(a).heads)
 				add_scores(top + i * S, sum + i * S, s, from, to);
 			for (int64_t j = from; h == ATTN(a).heads && j < to; j++)
@@ -167,7 +188,7 @@ static void softmax_over_heads(REAL(vn_attn_room) * m, const REAL(vn_attend) * a
 
 bool REAL(vn_softmax_others)(const REAL(vn_attend) * a)
 {
-	return X(a).form == VN_ATTN_OVER_QUERIES || X(a).form == VN_ATTN_OVER_HEADS;
+	return a->x && (X(a).form == VN_ATTN_OVER_QUERIES || X(a).form == VN_ATTN_OVER_HEADS);
 }
 
 void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
@@ -177,7 +198,7 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_att
 	double   *s = m->s + r * S, *y = m->ctx, top = -(double)INFINITY, sum = 0.0;
 	int64_t   from, to;
 
-	mask_scores(s, a, query, S, &from, &to);
+	take_visible(s, a, query, S, &from, &to);
 	memset(y, 0, (size_t)K * sizeof *y);
 	for (int64_t j = from; j < to; j++) {
 		const double score = (double)(float)s[j], shrink = score > top ? exp(top - score) : 1.0;
@@ -196,28 +217,22 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_att
 void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
                       int64_t S)
 {
-	const int form = X(a).form;
-	double   *s = m->s;
+	const bool others = REAL(vn_softmax_others)(a);
+	double    *s = m->s;
 
-	if (form == VN_ATTN_OVER_QUERIES)
-		softmax_over_queries(m, a, head, row, rows, S);
-	else if (form == VN_ATTN_OVER_HEADS)
-		softmax_over_heads(m, a, head, row, rows, S);
+	if (others)
+		(X(a).form == VN_ATTN_OVER_QUERIES ? softmax_over_queries : softmax_over_heads)(m, a, head, row, rows, S);
 	for (int64_t r = 0; r < rows; r++, s += S) {
 		int64_t from, to;
 
-		if (REAL(vn_softmax_others)(a)) {
+		if (others) {
 			REAL(vn_visible)(a, row + r, S, &from, &to);
 		} else {
-			mask_scores(s, a, row + r, S, &from, &to);
-			if (to > from && (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16))
-				softmax_plain(s + from, to - from, X(a).padding, form == VN_ATTN_NO_MAX_F16);
+			take_visible(s, a, row + r, S, &from, &to);
+			if (to > from && a->x)
+				softmax_otherwise(s + from, to - from, a->x);
 			else if (to > from)
-				softmax_row(s + from, to - from, X(a).padding);
-			round_row(s + from, to - from,
-			          form == VN_ATTN_PROBS_F16    ? VN_ROUNDING_F16
-			          : form == VN_ATTN_PROBS_BF16 ? VN_ROUNDING_BF16
-			                                       : X(a).rounding);
+				softmax_row(s + from, to - from, 0);
 		}
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);

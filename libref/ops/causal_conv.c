@@ -31,7 +31,7 @@ static void convolve_channels(real *y, const real *const *x, const double *w, co
                               const vn_experiment *e, int64_t from, int64_t n)
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps;
-	const int     linear = e->conv.linear;
+	const int     linear = e ? e->conv.linear : 0;
 	double        sum[SHARE];
 
 	memset(sum, 0, sizeof sum);
@@ -42,7 +42,7 @@ static void convolve_channels(real *y, const real *const *x, const double *w, co
 			sum[c] += wj[c] * (double)xj[c];
 	}
 	const int64_t silu = !linear ? n : linear - 1 < from ? 0 : linear - 1 - from < n ? linear - 1 - from : n;
-	if (e->conv.rounding) {
+	if (e && e->conv.rounding) {
 		act_rounded(y + from, sum, silu, n, e);
 		return;
 	}
@@ -55,7 +55,7 @@ static void convolve_channels(real *y, const real *const *x, const double *w, co
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k,
                           const vn_experiment *e, bool forgets, int threads)
 {
-	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = e->conv.ahead;
+	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = e ? e->conv.ahead : 0;
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps);                    /* (J,X) */
 	real         *none = ahead || forgets ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */

@@ -24,8 +24,10 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
                           double *chunk)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
-	const int64_t at_key = (a->head_map == VN_HEADS_MODULO ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
-				  at_state = h * dk * dv + from;
+	const bool    modulo = a->x && a->x->delta.head_map == VN_HEADS_MODULO;
+	const int64_t at_key = (modulo ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
+				  at_state = h * dk * dv + from, restart = a->x ? a->x->delta.restart : 0;
+	const int form = a->x ? a->x->delta.form : VN_DELTA_USUAL;
 
 	for (int64_t i = 0; i < dk; i++)
 		for (int64_t c = 0; c < COLS; c++)
@@ -35,29 +37,29 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 		const real  *q = a->q + t * nk * dk + at_key, *k = a->k + t * nk * dk + at_key; /* (dk) */
 		const real  *v = a->v + t * nv * dv + at_value;                                 /* (n) */
 		const double g = (double)a->g[t * nv + h], beta = (double)a->beta[t * nv + h];
-		const double decay = a->form == VN_DELTA_NO_DECAY ? 1.0 : a->form == VN_DELTA_FACTOR ? g : vn_exp(g);
+		const double decay = form == VN_DELTA_NO_DECAY ? 1.0 : form == VN_DELTA_FACTOR ? g : vn_exp(g);
 		/* The decay comes before the update, or after it. Factors of 1 change no bit. */
-		const double before = a->form == VN_DELTA_DECAY_LATE ? 1.0 : decay,
-					 late = a->form == VN_DELTA_DECAY_LATE ? decay : 1.0;
-		const double memory = a->form == VN_DELTA_NO_DELTA ? 0.0 : a->form == VN_DELTA_MEMORY_FIRST ? 1.0 : before;
-		const double update = a->form == VN_DELTA_READ_FIRST ? 0.0 : 1.0;
+		const double before = form == VN_DELTA_DECAY_LATE ? 1.0 : decay,
+					 late = form == VN_DELTA_DECAY_LATE ? decay : 1.0;
+		const double memory = form == VN_DELTA_NO_DELTA ? 0.0 : form == VN_DELTA_MEMORY_FIRST ? 1.0 : before;
+		const double update = form == VN_DELTA_READ_FIRST ? 0.0 : 1.0;
 		double       m[COLS] = { 0 }, d[COLS] = { 0 }, o[COLS] = { 0 };
 
-		if (a->restart && (a->past + t) % a->restart == 0)
+		if (restart && (a->past + t) % restart == 0)
 			for (int64_t i = 0; i < dk * COLS; i++)
 				s[i] = 0.0;
-		if (a->form == VN_DELTA_UNSOLVED && t % CHUNK == 0)
+		if (form == VN_DELTA_UNSOLVED && t % CHUNK == 0)
 			memcpy(chunk, s, (size_t)(dk * COLS) * sizeof *s);
 		/* m = k^T S of the decayed state. The common factor is applied last. */
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++)
-				m[c] += (double)k[i] * (a->form == VN_DELTA_UNSOLVED ? chunk : s)[i * COLS + c];
-		for (int64_t i = 0; a->form == VN_DELTA_UNSOLVED && i < dk * COLS; i++)
+				m[c] += (double)k[i] * (form == VN_DELTA_UNSOLVED ? chunk : s)[i * COLS + c];
+		for (int64_t i = 0; form == VN_DELTA_UNSOLVED && i < dk * COLS; i++)
 			chunk[i] *= decay;
 		for (int64_t c = 0; c < n; c++)
-			d[c] = a->form == VN_DELTA_BETA_KEYS     ? (double)v[c] - beta * (memory * m[c])
-			       : a->form == VN_DELTA_BETA_VALUES ? beta * (double)v[c] - memory * m[c]
-			                                         : beta * ((double)v[c] - memory * m[c]);
+			d[c] = form == VN_DELTA_BETA_KEYS     ? (double)v[c] - beta * (memory * m[c])
+			       : form == VN_DELTA_BETA_VALUES ? beta * (double)v[c] - memory * m[c]
+			                                      : beta * ((double)v[c] - memory * m[c]);
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++) {
 				const double old = before * s[i * COLS + c], new = (double)k[i] * d[c];
@@ -94,7 +96,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 	const int64_t across = (a->dv + COLS - 1) / COLS;
 	int           failed = 0;
 
-	if (a->chunked)
+	if (a->x && a->x->delta.chunked)
 		return REAL(vn_delta_chunked)(y, a);
 #pragma omp parallel num_threads(a->threads)
 	{
@@ -111,7 +113,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 		}
 		free(s);
 	}
-	if (!failed && a->transposed && a->tokens > 1)
+	if (!failed && a->x && a->x->delta.transposed && a->tokens > 1)
 		failed = !transpose_states(a);
 	return !failed;
 }

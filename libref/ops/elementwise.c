@@ -124,7 +124,7 @@ static void compute_share(real *y, const real *x, const real *up, vn_act act, in
 
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads)
 {
-	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, &(vn_experiment) { 0 }, n, threads);
+	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, NULL, n, threads);
 }
 
 static double value_rounded(double u, vn_act act, const vn_experiment *e)
@@ -153,10 +153,10 @@ static void share_rounded(real *y, const real *gate, const real *up, vn_act act,
 /* In these variants intermediate results are rounded to real. */
 static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, const vn_experiment *e, int64_t n)
 {
-	if (e->act.rounding) {
-		share_rounded(y, gate, up, c->act.act, e, n);
-	} else if (e->act.form == VN_GATE_USUAL) {
+	if (!e || (!e->act.rounding && e->act.form == VN_GATE_USUAL)) {
 		compute_share(y, gate, up, c->act.act, n);
+	} else if (e->act.rounding) {
+		share_rounded(y, gate, up, c->act.act, e, n);
 	} else if (e->act.form == VN_GATE_BOTH) {
 		compute_share(y, up, NULL, c->act.act, n);
 		compute_share(y, gate, y, c->act.act, n);

@@ -9,8 +9,11 @@ static double softplus(double u)
 	return u > 20.0 ? u : log1p(exp(u));
 }
 
-void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N, int form)
+void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N,
+                        const vn_experiment *e)
 {
+	const int form = e ? e->decay.form : VN_DECAY_USUAL;
+
 	for (int64_t n = 0; n < N; n++) {
 		const double A = (double)A_log[n];
 		const double rate = form == VN_DECAY_POSITIVE  ? exp(A)

@@ -27,6 +27,8 @@ static double sum_of_squares(const real *x, int64_t N)
 /* The divisor of a row. ss: its sum of squares; usual: the divisor of ss unless c gives another. */
 static double compute_divisor(double ss, int64_t usual, const vn_norm *c, const vn_experiment *e)
 {
+	if (!e)
+		return sqrt(ss / (double)usual + c->eps);
 	const double sum = e->norm.sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
 	const double mean = sum / (double)(e->norm.divisor ? e->norm.divisor : usual);
 	return e->norm.eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
@@ -47,7 +49,7 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 		const real  *xr = x + r * N; /* (N) */
 		real        *yr = y + r * N; /* (N) */
 		const double scale = 1.0 / compute_divisor(sum_of_squares(xr, N), N, c, e);
-		const int    first = e->norm.first_f16 ? VN_ROUNDING_F16 : e->norm.rounding;
+		const int    first = !e ? VN_ROUNDING_WIDE : e->norm.first_f16 ? VN_ROUNDING_F16 : e->norm.rounding;
 
 		if (!first)
 			scale_row(yr, xr, g, N, scale, (real)c->offset);
@@ -86,7 +88,7 @@ void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, i
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
-		if (e->norm.gate != VN_SILU || e->norm.gate_first || e->norm.rounding)
+		if (e && (e->norm.gate != VN_SILU || e->norm.gate_first || e->norm.rounding))
 			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c, e);
 		else
 			gated_row(y + r * N, x + r * N, z + r * N, g, N,
@@ -112,11 +114,12 @@ void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_nor
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N;
-		const double scale = e->norm.rounding ? factor_rounded(xr, N, c, e)
-		                                      : 1.0 / compute_divisor(sum_of_squares(xr, N), 1, c, e);
+		const int    rounding = e ? e->norm.rounding : VN_ROUNDING_WIDE;
+		const double scale = rounding ? factor_rounded(xr, N, c, e)
+		                              : 1.0 / compute_divisor(sum_of_squares(xr, N), 1, c, e);
 
 		for (int64_t n = 0; n < N; n++)
-			y[r * N + n] = (real)vn_round_intermediate((double)xr[n] * scale, e->norm.rounding);
+			y[r * N + n] = (real)vn_round_intermediate((double)xr[n] * scale, rounding);
 	}
 }
 
@@ -132,7 +135,7 @@ void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias
 		double sum[4] = { 0.0, 0.0, 0.0, 0.0 }, ss[4] = { 0.0, 0.0, 0.0, 0.0 };
 		for (int64_t n = 0; n < N; n++)
 			sum[n % 4] += (double)xr[n];
-		const double mean = e->norm.keep_mean ? 0.0 : ((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)N;
+		const double mean = e && e->norm.keep_mean ? 0.0 : ((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)N;
 		for (int64_t n = 0; n < N; n++)
 			ss[n % 4] += ((double)xr[n] - mean) * ((double)xr[n] - mean);
 

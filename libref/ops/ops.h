@@ -1,9 +1,9 @@
 /* ops.h: the operations of a plan on the CPU, one function each.
  *
  * Each has its formula, its shapes, and the reason for the order of summation. Results are not
- * rounded to a storage format here; exec/eval_real.c does that for all. Experiments (vn_experiment)
- * are all 0 in a model. `threads` changes no bit of any result: work is cut into blocks that depend
- * only on the shapes.
+ * rounded to a storage format here; exec/eval_real.c does that for all. The experiment, e or x, is
+ * NULL in a model (vn_node_experiment). `threads` changes no bit of any result: work is cut into
+ * blocks that depend only on the shapes.
  */
 #ifndef VN_LIBREF_OPS_OPS_H
 #define VN_LIBREF_OPS_OPS_H
@@ -115,7 +115,7 @@ typedef struct REAL(vn_attend) {
 	const real          *q, *k, *v;
 	int64_t              past, tokens;
 	const vn_consts     *c;
-	const vn_experiment *x;
+	const vn_experiment *x; /* NULL: as usual */
 	int                  threads;
 	vn_products          products; /* what products round: policy.h */
 } REAL(vn_attend);
@@ -135,11 +135,11 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c,
                           const vn_experiment *e, bool forgets, int threads);
 
-/* Logarithm of the decay of a state.   x, y (T,N)   A_log, dt_bias (N)   form: vn_decay_form
+/* Logarithm of the decay of a state.   x, y (T,N)   A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])
  *   softplus(u) = log(1 + exp(u)), u if u > 20 */
 void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N,
-                        int form); /* vn_decay_form */
+                        const vn_experiment *e);
 
 /* Gated delta rule.   q, k (T,nk,dk)   v, y (T,nv,dv)   g, beta (T,nv)   state (nv,dk,dv)
  * For each value head h, with q and k of head h / (nv/nk) and S = state[h], for t in order:
@@ -148,15 +148,13 @@ void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *d
  * state: S of every head before the first token; updated to that after the last. Returns false
  * without memory. */
 typedef struct REAL(vn_delta) {
-	const real *q, *k, *v, *g, *beta;
-	real       *state;
-	int64_t     tokens, key_heads, value_heads, dk, dv;
-	double      scale;
-	int64_t     past;
-	int         form, head_map, transposed; /* vn_delta_form, vn_head_map */
-	int64_t     restart;
-	int         chunked; /* computed by vn_delta_chunked */
-	int         threads;
+	const real          *q, *k, *v, *g, *beta;
+	real                *state;
+	int64_t              tokens, key_heads, value_heads, dk, dv;
+	double               scale;
+	int64_t              past;
+	const vn_experiment *x; /* NULL: as usual; with x->delta.chunked, vn_delta_chunked computes it */
+	int                  threads;
 } REAL(vn_delta);
 
 bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a);
@@ -167,8 +165,8 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a);
  *   P[i,j] = scale (q[i].k[j]) exp(c[i] - c[j]), j <= i
  *   (I + A) U = beta v;  (I + A) W = beta exp(c) k;  N = U - W S
  *   y = scale exp(c) q S + P N;  S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
- * form, head_map, transposed and restart are not supported. Returns false without memory. (Yang,
- * Kautz, Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
+ * Of an experiment, only `chunked` is supported. Returns false without memory. (Yang, Kautz,
+ * Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
 
 /* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless

@@ -1,17 +1,23 @@
 /* rows.c: what an experiment makes of the rows of a call. */
 #include "libref/ops/ops.h"
 
+#include "libref/base/arrange.h"
+
 #include <math.h>
 #include <string.h>
 
-/* The row of x to use in place of row t; -1: none. */
-static int64_t find_source(const vn_experiment *e, int64_t past, int64_t t, int64_t T)
+/* Where the T x N numbers of a call come from. */
+static vn_arrange arrangement_of(const vn_experiment *e, int64_t past, int64_t T, int64_t N)
 {
-	const int64_t from = t + e->rows.by, half = (T + 1) / 2;
+	const int64_t by = e->rows.by, inner = e->rows.inner;
 
-	if (e->rows.form == VN_ROWS_SHIFTED && past == 0)
-		return from >= 0 && from < T ? from : -1;
-	return e->rows.form == VN_ROWS_IN_TURN ? t % 2 * half + t / 2 : t;
+	switch (e->rows.form) {
+	case VN_ROWS_SHIFTED: return (vn_arrange) { VN_ARRANGE_MOVED, .a = past ? 0 : by * N };
+	case VN_ROWS_PARTS_FIRST: return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = T, .b = N / inner, .each = inner };
+	case VN_ROWS_IN_TURN: return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = (T + 1) / 2, .each = N };
+	case VN_ROWS_ROUND: return (vn_arrange) { VN_ARRANGE_ROUND, .a = by, .period = N };
+	default: return (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
+	}
 }
 
 /* Whether a row lies in a tile that belongs to another. */
@@ -36,23 +42,15 @@ static void log_softmax(real *y, const real *x, int64_t N)
 void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N,
                    const vn_experiment *e)
 {
-	const int64_t inner = e->rows.inner, by = e->rows.by;
+	const vn_arrange m = arrangement_of(e, past, T, N);
 
-	for (int64_t t = 0; t < T; t++) {
-		const int64_t from = find_source(e, past, t, T);
-		if (e->rows.form == VN_ROWS_LOG_SOFTMAX)
+	if (e->rows.form == VN_ROWS_LOG_SOFTMAX) {
+		for (int64_t t = 0; t < T; t++)
 			log_softmax(y + t * N, x + t * N, N);
-		else if (from < 0)
-			memset(y + t * N, 0, (size_t)N * sizeof *y);
-		else if (e->rows.form == VN_ROWS_ROUND) {
-			memcpy(y + t * N, x + t * N + by, (size_t)(N - by) * sizeof *y);
-			memcpy(y + t * N + N - by, x + t * N, (size_t)by * sizeof *y);
-		} else
-			memcpy(y + t * N, (e->rows.form == VN_ROWS_TILES && in_other(e, t) ? other : x) + from * N,
-			       (size_t)N * sizeof *y);
+		return;
 	}
-	for (int64_t i = 0; e->rows.form == VN_ROWS_PARTS_FIRST && i < T * N; i++) {
-		const int64_t part = i / (inner * T), t = i / inner % T;
-		y[i] = x[t * N + part * inner + i % inner];
-	}
+	vn_arrange_bytes(y, x, &m, 1, (size_t)(T * N), sizeof *y);
+	for (int64_t t = 0; e->rows.form == VN_ROWS_TILES && t < T; t++)
+		if (in_other(e, t))
+			memcpy(y + t * N, other + t * N, (size_t)N * sizeof *y);
 }

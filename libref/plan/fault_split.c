@@ -72,13 +72,10 @@ int vn_fault_groups(const vn_plan *p, const vn_node *n)
  * value. Returns the place in one order that the place in the other comes from. */
 static int other_place(int place, int H, int G, bool grouped)
 {
-	const vn_arrange by_group = { VN_ARRANGE_PARTS, .a = G, .part = { H / G, 1, 1 }, .order = { 0, 1, 2 } };
-	const int64_t    n = H + 2 * G;
-	int64_t          from = grouped ? vn_arranged(&by_group, place, n) : 0;
+	const vn_arrange other = { grouped ? VN_ARRANGE_PARTS : VN_ARRANGE_SECTIONS, .a = G, .part = { H / G, 1, 1 },
+		                       .order = { 0, 1, 2 } };
 
-	while (!grouped && vn_arranged(&by_group, from, n) != place)
-		from++;
-	return (int)from;
+	return (int)vn_arranged(&other, place, H + 2 * G);
 }
 
 /* x: 0: takes the grouped order for the other; 1: the reverse. */

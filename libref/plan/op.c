@@ -168,7 +168,16 @@ bool vn_node_is_experiment(const vn_node *n)
 	return is;
 }
 
+const vn_experiment *vn_node_experiment(const vn_node *n)
+{
+	static const vn_experiment none;
+
+	return memcmp(&n->x, &none, sizeof none) ? &n->x : NULL;
+}
+
 const vn_rope_experiment *vn_node_rope_experiment(const vn_node *n)
 {
-	return vn_node_is_experiment(n) || n->x.rope.rounding || n->x.rope.angles ? &n->x.rope : NULL;
+	const vn_experiment *e = vn_node_experiment(n);
+
+	return e ? &e->rope : NULL;
 }

@@ -198,9 +198,11 @@ typedef union vn_consts {
 		int    causal; /* 1: key j is visible to query i when j <= i */
 		int    window; /* keys that a query sees, including its own; 0: all */
 	} attention;
+	/* VN_OP_ACT and VN_OP_GATED. An experiment sets another activation here, too: one of a model,
+	 * or one from VN_RELU on */
 	struct {
 		vn_act act;
-	} act; /* VN_OP_ACT and VN_OP_GATED */
+	} act;
 	struct {
 		int channels, taps;
 	} conv;
@@ -211,10 +213,10 @@ typedef union vn_consts {
 } vn_consts;
 
 /* How a node computes its operation otherwise than usual. All 0 in every model: the usual formula,
- * bit for bit. A fault (fault.h) changes the formula. A replay sets how another correct
- * implementation rounds it, or in which order it computes (compare/replay/reference_variants.h):
- * the members `rounding`, `formula`, `angles`, `inverse` and `chunked`, which the reference engine
- * computes. */
+ * bit for bit; vn_node_experiment is NULL. A fault (fault.h) changes the formula. A replay sets how
+ * another correct implementation rounds it, or in which order it computes
+ * (compare/replay/reference_variants.h): the members `rounding`, `formula`, `angles`, `inverse` and
+ * `chunked`, which the reference engine computes. */
 typedef union vn_experiment {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */
@@ -482,7 +484,9 @@ vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *e
  * 0, or an activation or operation of experiments only? */
 bool        vn_node_is_experiment(const vn_node *n);
 
-/* How a rope computes otherwise than usual; NULL: as usual. */
+/* How a node computes otherwise than usual; NULL: as usual. */
+const vn_experiment      *vn_node_experiment(const vn_node *n);
+/* Same, of a rope. */
 const vn_rope_experiment *vn_node_rope_experiment(const vn_node *n);
 
 #endif
