@@ -67,10 +67,10 @@ hf_python() {
 		# PyPI's torch brings gigabytes for GPUs; the CPU build, where its index can
 		# be had, does not.
 		python3 -m venv .venv && {
-			.venv/bin/pip install -q --retries 0 --timeout 15 --index-url https://download.pytorch.org/whl/cpu \
-				"$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
+			.venv/bin/pip install -q --no-compile --retries 0 --timeout 15 \
+				--index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
 		} &&
-			.venv/bin/pip install -q -r fixtures/requirements.txt >&2 &&
+			.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt >&2 &&
 			cp fixtures/requirements.txt $stamp || {
 			[ "$what" != all ] ||
 				refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
