@@ -68,7 +68,8 @@ hf_python() {
 		# be had, does not.
 		python3 -m venv .venv && {
 			.venv/bin/pip install -q --no-compile --retries 0 --timeout 15 \
-				--index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
+				--index-url https://download.pytorch.org/whl/cpu \
+				"$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
 		} &&
 			.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt >&2 &&
 			cp fixtures/requirements.txt $stamp || {
