@@ -156,6 +156,18 @@ static int parse_arguments(settings *k, int argc, char **argv)
 
 /* ---- the work -------------------------------------------------------------------------- */
 
+/* Refuses a recording with a fault on purpose. */
+static vn_status check_correct(const vn_recording *r, vn_error *err)
+{
+	const char *inject = vn_facts_get(vn_recording_run(r), "inject");
+
+	return inject && *inject ? vn_fail(err, VN_ERR_MISMATCH,
+	                                   "%s was recorded with a fault on purpose (%.80s): limits are fitted to correct "
+	                                   "runs only",
+	                                   vn_recording_path(r), inject)
+	                         : VN_OK;
+}
+
 static vn_status compare_pair(settings *k, run_pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
@@ -167,7 +179,8 @@ static vn_status compare_pair(settings *k, run_pair *p, vn_error *err)
 	sides.n_cand = 1;
 	sides.floor = p->floor;
 	sides.batch_row = sides.ref_batch_row = -1;
-	if ((st = vn_sides_open(&sides, c, err)) ||
+	if ((st = vn_sides_open(&sides, c, err)) || (st = check_correct(c->opened.ref, err)) ||
+	    (st = check_correct(c->opened.cand, err)) ||
 	    (st = vn_judge_sanity(p->floor || k->how.o.model, &c->request.limits, err)) || (st = vn_compare(c, err)))
 		return st;
 	const vn_left_out *list;

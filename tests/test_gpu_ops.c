@@ -98,12 +98,12 @@ static void elementwise(int T, int D)
 			const vn_policy policy = half ? F16 : F32;
 			if (!half && T * D > 1000000 && is_slow(d))
 				continue;
-			vn_builder     *b = vn_plan_begin(0, V, T);
-			model           m = { 0 };
-			keep            k;
-			vn_error        err = { "" };
-			int             x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { V, D }), VN_POINT_EMBED);
-			int             y = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]) { V, D }), VN_POINT_INPUT);
+			vn_builder *b = vn_plan_begin(0, V, T);
+			model       m = { 0 };
+			keep        k;
+			vn_error    err = { "" };
+			int         x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { V, D }), VN_POINT_EMBED);
+			int         y = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]) { V, D }), VN_POINT_INPUT);
 			vn_plan_rms_norm(b, x, vn_plan_weight(b, "g", 1, (int64_t[]) { D }), 1e-5, VN_POINT_ATTN_NORM);
 			vn_plan_act(b, VN_SILU, x, VN_POINT_GATE_ACT, false);
 			vn_plan_gated(b, VN_SILU, x, y, VN_POINT_MLP_ACT);

@@ -84,6 +84,9 @@ del d['step.0/layer1/q_rope']"
 say ref-p070.h5 bad.h5 -o new.yaml
 say ref-p070.h5 half-p017.h5 -o new.yaml
 say ref-p070.h5 ref-p070.h5 -o new.yaml
+run p070 planted --inject R1@layer1
+say ref-p070.h5 planted.h5 -o new.yaml
+say planted.h5 half-p070.h5 -o new.yaml
 echo "== bad usage"
 say ref-p070.h5 half-p070.h5 -o plain.yaml
 say ref-p070.h5 half-p070.h5 -o half-p070.h5 --force
