@@ -21,8 +21,8 @@ typedef struct any {
 /* Defined by the suite: opens an engine of the kind under test, in float32 or float16. */
 static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy policy);
 
-/* Defined by the suite; asked for each of the models of a test. */
-static bool is_subject_tried(void);
+/* Defined by the suite; asked for each of the models of a test, which begins at this line. */
+static bool is_subject_tried(int line);
 
 static const vn_policy IN_F32 = { VN_F32, VN_F32, 0 }, IN_F16 = { VN_F16, VN_F32, 0 };
 
@@ -226,7 +226,7 @@ static bool hybrid(const subject *s)
 
 #define EACH(s) \
 	for (const subject *s = subjects; s < subjects + MODELS; s++) \
-		if (is_subject_tried())
+		if (is_subject_tried(__LINE__))
 
 /* ---- 1 and 2: prefill and steps --------------------------------------------------------- */
 
@@ -332,26 +332,27 @@ static void last_context(const subject *s, any e, int exchanged, seen *to)
 static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
 {
 	double worst = 0.0;
+	int    tried = 0;
 
-	EACH (s) {
+	for (const subject *s = subjects; s < subjects + MODELS; s++) {
 		const int v = vn_plan_find(s->plan, "layer0.attn_context");
-		if (v < 0)
-			continue; /* a first layer that does not attend */
+		if (v < 0 || s->plan->node[s->plan->value[v].node].c.attention.window || !is_subject_tried(__LINE__))
+			continue; /* a first layer that does not attend, or not to every key */
 		any  e = open_engine(s->plan, s->weights, IN_F32);
 		seen straight = see_nothing(s->plan), mixed = see_nothing(s->plan);
-		if (!s->plan->node[s->plan->value[v].node].c.attention.window) {
-			last_context(s, e, 0, &straight);
-			CU_ASSERT_FATAL(straight.value[v].n > 0);
-			last_context(s, e, KEYS | VALUES, &mixed);
-			worst = fmax(worst, gap(straight.value[v].x, mixed.value[v].x, (int64_t)straight.value[v].n));
-			for (int only = KEYS; only <= VALUES; only++) {
-				last_context(s, e, only, &mixed);
-				CU_ASSERT(gap(straight.value[v].x, mixed.value[v].x, (int64_t)straight.value[v].n) > 1e-3);
-			}
+		last_context(s, e, 0, &straight);
+		CU_ASSERT_FATAL(straight.value[v].n > 0);
+		last_context(s, e, KEYS | VALUES, &mixed);
+		worst = fmax(worst, gap(straight.value[v].x, mixed.value[v].x, (int64_t)straight.value[v].n));
+		for (int only = KEYS; only <= VALUES; only++) {
+			last_context(s, e, only, &mixed);
+			CU_ASSERT(gap(straight.value[v].x, mixed.value[v].x, (int64_t)straight.value[v].n) > 1e-3);
 		}
+		tried++;
 		forget(&straight), forget(&mixed);
 		e.calls->destroy(e.self);
 	}
+	CU_ASSERT(tried > 0);
 	CU_ASSERT(worst <= 1e-6);
 	printf("worst %.2g ", worst);
 }

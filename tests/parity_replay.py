@@ -43,8 +43,8 @@ def ids(list_):
 
 
 def digits_of(n):
-    """The sum of the digits to base 3. Of the numbers from 0 on, every third has a sum that is a multiple of 3, but
-    without a period: a sample by it misses no value of nested loops."""
+    """The sum of the digits to base 3. A third of all numbers have a sum that is a multiple of 3, without a period, so
+    that a sample by it of many cases misses no value of nested loops."""
     return n % 3 + digits_of(n // 3) if n else 0
 
 
@@ -428,7 +428,7 @@ def small_edits(b):
                  "layer0.output"):
         for change in (element, token, channel, head):
             x = r[name][0].astype("f8")
-            if (change is head and x.ndim < 3) or not b.wants("small edits"):
+            if (change is head and x.ndim < 3) or not b.wants(f"small edits, {change.__name__}"):
                 continue
             change(x)
             wrong = dict(r)

@@ -336,7 +336,7 @@ static void taps_and_a_second_run_change_no_bit(void)
 			const heads s[] = { { 4, 2, 33, 0 }, { 4, 2, 40, 0 }, { 2, 1, 201, 0 } };
 			model       m;
 			keep        a, b;
-			if (!is_new(s, COUNT(s), F16, tokens[t]) || !is_tried(d))
+			if (!is_new(s, COUNT(s), F16, tokens[t]))
 				continue;
 			start(&m, s, COUNT(s), (int)(300 + tokens[t]), F16);
 			bool *want = want_all(m.plan, false);

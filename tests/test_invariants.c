@@ -12,8 +12,9 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 	return (any) { r, &vn_ref_ops };
 }
 
-static bool is_subject_tried(void)
+static bool is_subject_tried(int line)
 {
+	(void)line;
 	return true;
 }
 

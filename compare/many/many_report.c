@@ -84,7 +84,7 @@ const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO])
 {
 	*text = 0;
 	say_those(m, 1,
-	          m->strict ? "not with the majority without a warning"
+	          m->strict ? "not with the majority, or with a warning"
 	          : m->vote ? "not with the majority"
 	                    : "outside",
 	          text);

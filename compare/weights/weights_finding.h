@@ -1,5 +1,5 @@
-/* weights_finding.h: findings about a weight: the rows WEIGHT of the catalogue, and how a
- * difference gets its row. */
+/* weights_finding.h: findings about a weight: the rows WEIGHT and WEIGHT_OF of the catalogue, and
+ * how a difference gets its row. */
 #ifndef VN_COMPARE_WEIGHTS_FINDING_H
 #define VN_COMPARE_WEIGHTS_FINDING_H
 
@@ -42,9 +42,10 @@ __attribute__((format(printf, 5, 6))) bool vn_weight_is(vn_weight_difference *d,
 bool vn_weight_is_said(vn_weight_difference *d, int side, vn_weight_proof proof, vn_weight_finding found, uint64_t key,
                        const char *says);
 
-/* Writes the title with its parameters to says. Returns the key of both: equal if the finding and
- * all parameters are equal, whatever the words of the title. Factors count to six digits, as the
- * title shows them, because the last digits measured differ between layers. */
+/* Writes the title with its parameters to says. args: the parameters of the finding's row; a row
+ * without parameters may have any title. Returns the key of both: equal if the finding and all
+ * parameters are equal, whatever the words of the title. Factors count to six digits, as the title
+ * shows them, because the last digits measured differ between layers. */
 uint64_t vn_weight_say(char says[VN_WEIGHT_WORDS], vn_weight_finding found, const char *title, va_list args);
 
 /* Returns the key of a finding whose parameter is itself a finding. */

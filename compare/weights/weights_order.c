@@ -2,6 +2,7 @@
  * (specs/faults.md, chapter W; of RoPE specs/models.md 1.5, of value heads 4.6). */
 #include "compare/weights/weights_order.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +103,7 @@ static void add_both(order_list *l, vn_weight_order_kind kind, int axis, vn_weig
                      vn_weight_finding back, const char *back_title, const int64_t p[4])
 {
 	for (int k = 0; k < 2; k++) {
+		assert(!*vn_weight_entry_of(k ? back : found)->parameters);
 		vn_weight_order *o = add(l, kind, axis, k ? back : found, "%s", k ? back_title : title);
 		set_order(o, p[0], p[1], p[2], p[3]);
 		o->key = vn_weight_key_of(o->found, 0); /* the title is no parameter */

@@ -484,7 +484,9 @@ vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *e
  * 0, or an activation or operation of experiments only? */
 bool        vn_node_is_experiment(const vn_node *n);
 
-/* How a node computes otherwise than usual; NULL: as usual. */
+/* How the reference engine computes a node otherwise than usual; NULL: as usual. Unlike
+ * vn_node_is_experiment, this includes the roundings of other correct implementations, and leaves
+ * out an activation, which is in vn_consts. */
 const vn_experiment      *vn_node_experiment(const vn_node *n);
 /* Same, of a rope. */
 const vn_rope_experiment *vn_node_rope_experiment(const vn_node *n);
