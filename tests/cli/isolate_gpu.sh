@@ -29,8 +29,11 @@ isolate --precision f32 --kv paged
 echo "== one culprit"
 isolate --precision f32 --precision f16@layer1.q_rope --reference-precision f32 --limits tight.yaml
 echo "== two"
-isolate --precision f32 --precision f16@layer0.attn_context --precision f16-acc16@layer1.down_proj \
-	--reference-precision f32 --limits tight.yaml
+two="--precision f32 --precision f16@layer0.attn_context --precision f16-acc16@layer1.down_proj
+	--reference-precision f32 --limits tight.yaml"
+isolate $two
+vernier isolate "$M" --ids "@$FIXTURES/prompts/p017.ids" $two | grep 'outside$' |
+	sed -E 's/; [0-9]+ checkp/; N checkp/' | sort -u
 echo "== a fault of the catalogue"
 for fault in R1@layer1.q_rope A1@layer1.attn_context W1@layer0.attn_out; do
 	echo "$fault"
