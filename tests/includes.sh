@@ -81,7 +81,7 @@ if [ -n "$hits" ]; then
 fi
 # One name, one meaning.
 names=$(python3 tests/names.py) || { echo "$names"; bad=1; }
-# Every include of ours is written from the root; a header compiles alone.
+# Every include of ours is written from the root.
 hits=$({ git ls-files '*.c' '*.h' 2>/dev/null || find libref libgpu capture compare tests -name '*.[ch]'; } |
 	xargs grep -nE '#include "[^/"]+"' |
 	grep -vE 'rope_bits.h|kernels_spv.h|vernier_record.h|vernier_capture.h|tiny_mistral.h|vernier_callback.h' |

@@ -84,7 +84,7 @@ static void activations_are_right_for_any_number(void)
 	for (int act = 0; act < VN_N_ACTS; act++)
 		for (int half = 0; half < 2; half++)
 			for (int d = 0; d < n_devices_; d++) {
-				if (is_slow(d) && half != act % 2)
+				if (is_slow(d) && half != act % 2) /* each in one precision */
 					continue;
 				const vn_policy policy = half ? F16 : F32;
 				vn_builder     *b = vn_plan_begin(0, N, N);

@@ -70,18 +70,27 @@ static const chapter end[] = {
 	{ .run = vn_chapter_check_digests_of_all },
 };
 
+/* clang-format off */
 /* From what all of these found. */
 static const chapter verdict[] = {
-	{ .infallible = vn_digests_warn },      { .infallible = vn_judge_demand_not_run },
-	{ .infallible = vn_warn_unused_rules }, { .infallible = vn_chapter_count },
-	{ .run = vn_chapter_require_judged },   { .infallible = vn_chapter_conclude },
+	{ .infallible = vn_digests_warn },
+	{ .infallible = vn_judge_demand_not_run },
+	{ .infallible = vn_warn_unused_rules },
+	{ .infallible = vn_chapter_count },
+	{ .run = vn_chapter_require_judged },
+	{ .infallible = vn_chapter_conclude },
 };
 
 /* Of a recording whose counterpart does not exist. */
 static const chapter alone[] = {
-	{ .infallible = vn_chapter_begin }, { .infallible = vn_chapter_warn_alone }, { .run = vn_match },
-	{ .run = vn_baseline_apply },       { .infallible = vn_chapter_count },      { .infallible = vn_chapter_conclude },
+	{ .infallible = vn_chapter_begin },
+	{ .infallible = vn_chapter_warn_alone },
+	{ .run = vn_match },
+	{ .run = vn_baseline_apply },
+	{ .infallible = vn_chapter_count },
+	{ .infallible = vn_chapter_conclude },
 };
+/* clang-format on */
 
 static vn_status run_chapters(vn_comparison *c, const chapter *of, size_t n, vn_error *err)
 {

@@ -28,7 +28,7 @@ typedef enum vn_weight_finding {
 typedef struct vn_weight_entry {
 	vn_mistake  id;
 	const char *kind;
-	const char *parameters; /* a letter for the type of each */
+	const char *parameters; /* the type of each: s, d (int), l (long long) or g (double) */
 } vn_weight_entry;
 const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
 
