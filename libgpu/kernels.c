@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Made by the build from shaders/NAME.comp. */
+/* The words of the file `path` as spv_NAME, up to spv_NAME_end. */
+#define SPIRV(name, path) \
+	extern const uint32_t spv_##name[] __attribute__((visibility("hidden"))); \
+	extern const uint32_t spv_##name##_end[] __attribute__((visibility("hidden"))); \
+	__asm__(".pushsection .rodata\n.balign 4\nspv_" #name ":\n.incbin \"" path "\"\nspv_" #name "_end:\n.popsection")
+
+/* Made by the build from shaders/NAME.comp: a SPIRV each. */
 #include "kernels_spv.h"
 
 /* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */
@@ -87,11 +93,11 @@ static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED 
               "mask_experiment.glsl");
 
 /* clang-format off */
-typedef struct code { const uint32_t *words; size_t bytes; } code;
+typedef struct code { const uint32_t *words, *end; } code;
 
-#define CODE(name) { spv_##name, sizeof(spv_##name) }
+#define CODE(name) { spv_##name, spv_##name##_end }
 #define BOTH(name) CODE(name##_f16), CODE(name##_f16), CODE(name##_f32)
-#define NONE { NULL, 0 }, { NULL, 0 }, { NULL, 0 }
+#define NONE { NULL, NULL }, { NULL, NULL }, { NULL, NULL }
 
 static const struct shader_row {
 	const char *name;
@@ -133,7 +139,7 @@ static const struct shader_row {
 	[VN_K_ATTENTION_COOP_256] = { "attention_coop_256", NONE, offsetof(vn_push_attention, ahead), false },
 	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), false },
 	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages), false },
-	[VN_K_FROM_BF16]    = { "from_bf16", CODE(from_bf16), CODE(from_bf16), { NULL, 0 }, sizeof(vn_push_from_bf16),
+	[VN_K_FROM_BF16]    = { "from_bf16", CODE(from_bf16), CODE(from_bf16), { NULL, NULL }, sizeof(vn_push_from_bf16),
 		                    false },
 };
 /* clang-format on */
@@ -236,7 +242,7 @@ static code coop_code_of(const vn_plan *p, const vn_device *d, bool paged, vn_ke
 	for (int n = 0; n < p->n_nodes && !used; n++)
 		used = p->node[n].op == VN_OP_ATTENTION && coop_attention(p->node[n].c.attention.head_dim) == k;
 	if (!used)
-		return (code) { NULL, 0 };
+		return (code) { NULL, NULL };
 	return paged && paged_coop_code[k].of[d->coop].words ? paged_coop_code[k].of[d->coop] : coop_code[k].of[d->coop];
 }
 
@@ -342,10 +348,11 @@ static void choose_shaders(vn_kernels *k, const vn_plan *plan, vn_policy policy,
 	const bool experiment = has_experiment(plan);
 
 	for (int i = 0; i < VN_N_KERNELS; i++) {
-		const code matrices = k->side ? coop_code_of(plan, k->d, paged, (vn_kernel)i) : (code) { NULL, 0 };
+		const code matrices = k->side ? coop_code_of(plan, k->d, paged, (vn_kernel)i) : (code) { NULL, NULL };
 		const code usual = matrices.words ? matrices : code_of(plan, policy, paged, (vn_kernel)i);
 		if (!table[i].experiment || experiment)
-			k->shader[i] = (vn_shader) { usual.words, usual.bytes, matrices.words ? k->d->coop : VN_COOP_NONE };
+			k->shader[i] = (vn_shader) { usual.words, (size_t)(usual.end - usual.words) * sizeof *usual.words,
+				                         matrices.words ? k->d->coop : VN_COOP_NONE };
 	}
 }
 

@@ -1,14 +1,13 @@
 /* nv2khr.c: a tool of the build: converts glslc's cooperative matrices to those of Vulkan.
  *
- *   nv2khr IN.spv OUT.inc SHARED [halves]
+ *   nv2khr IN.spv OUT.spv SHARED [halves]
  *
  * Debian 12's glslc knows only GL_NV_cooperative_matrix, which devices run slowly or not at all.
- * This turns a module with SPV_NV_cooperative_matrix into one with SPV_KHR_cooperative_matrix and
- * writes it as an initialiser in C. The extensions differ in the numbers of their instructions, in
- * the layout of a load or store (a bool there, a number here, and behind the stride there) and in a
- * type's last operand, the use of the matrix. The source tells the use by the dimensions
- * (shaders/coop.glsl): N is written N + 1024 and K is K + 2048, so that A is M x K+2048, B is
- * K+2048 x N+1024 and an accumulator is M x N+1024.
+ * This turns a module with SPV_NV_cooperative_matrix into one with SPV_KHR_cooperative_matrix. The
+ * extensions differ in the numbers of their instructions, in the layout of a load or store (a bool
+ * there, a number here, and behind the stride there) and in a type's last operand, the use of the
+ * matrix. The source tells the use by the dimensions (shaders/coop.glsl): N is written N + 1024 and
+ * K is K + 2048, so that A is M x K+2048, B is K+2048 x N+1024 and an accumulator is M x N+1024.
  *
  * A module with more than SHARED bytes of workgroup memory is refused: some drivers build a
  * pipeline from it, and lose the device when it runs. A module whose matrices would be in memory,
@@ -260,7 +259,7 @@ static void rewrite_module(int halves)
 int main(int argc, char **argv)
 {
 	if (argc != 4 && !(argc == 5 && strcmp(argv[4], "halves") == 0)) {
-		fprintf(stderr, "usage: nv2khr IN.spv OUT.inc SHARED [halves]\n");
+		fprintf(stderr, "usage: nv2khr IN.spv OUT.spv SHARED [halves]\n");
 		return 2;
 	}
 	path = argv[1];
@@ -272,9 +271,9 @@ int main(int argc, char **argv)
 		fail("%u bytes of shared memory, and a device may have no more than %s", shared, argv[3]);
 	check_indices();
 	rewrite_module(argc == 5);
-	FILE *f = fopen(argv[2], "w");
-	for (size_t i = 0; f && i < n_out; i++)
-		fprintf(f, "%s0x%08x%s", i ? "," : "{", out[i], i + 1 == n_out ? "}\n" : i % 8 == 7 ? "\n" : "");
+	FILE *f = fopen(argv[2], "wb");
+	if (f)
+		fwrite(out, sizeof *out, n_out, f);
 	if (!f || ferror(f) || fclose(f)) {
 		remove(argv[2]);
 		fail("%s cannot be written", argv[2]);
