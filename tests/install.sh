@@ -6,7 +6,7 @@ set -euo pipefail
 build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers
 libyaml-dev libzip-dev
        libjansson-dev libxxhash-dev libpcre2-dev libunistring-dev"
-tests="g++ dpkg-dev file clang clang-format libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev
+tests="g++ dpkg-dev file clang clang-format lld libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev
 openmpi-bin hdf5-tools python3 python3-dev python3-venv python3-h5py python3-numpy python3-xxhash zsh fish"
 optional="chromium-headless-shell" # of the tests: what needs it is skipped without it; Ubuntu has it not
 

@@ -143,7 +143,7 @@ static pid_t start(deed what)
 			printf("held back");
 		}
 		const vn_status st = vn_crew_share(&job, 2, take, &err);
-		snprintf(all->error, sizeof all->error, "%s", err.text);
+		snprintf(all->error, sizeof all->error, "%.*s", (int)sizeof all->error - 1, err.text);
 		_exit((int)st);
 	}
 	close(ends[1]);

@@ -76,7 +76,7 @@ static inline const char *toy_ids(const vn_tokenizer *t, const char *text, size_
 	vn_error e = { "" };
 
 	if (vn_tokenizer_encode(t, text, n, special, &ids, &count, &e))
-		snprintf(have, 512, "%s", e.text);
+		snprintf(have, 512, "%.511s", e.text);
 	else
 		*have = '\0';
 	for (int64_t i = 0; i < count; i++)
