@@ -191,14 +191,12 @@ def look(kind, few):
 
 def many_in_one_step(n):
     safetensors("a.safetensors", KINDS["names of one step"](n))
-    safetensors("b.safetensors", KINDS["names of one step"](n), 1.0001)
-    for tag in "ab":
-        m = run("import", f"{tag}.safetensors", "-o", f"{tag}.h5", "--ids", "1,2", "--unmapped", "keep")
+    m = run("import", "a.safetensors", "-o", "a.h5", "--ids", "1,2", "--unmapped", "keep")
     print(f"{n} names in one step: import {m.seconds:.1f} s, {m.peak} MB", end="")
     m = run("show", "a.h5", "--format", "json")
     assert len(json.loads(m.out)["tensors"]) == n
     print(f"; show {m.seconds:.1f} s, {m.peak} MB", end="")
-    m = run("compare", "a.h5", "b.h5", expect=(0, 1))
+    m = run("compare", "a.h5", "a.h5", "--allow", "itself", expect=(0, 1))
     print(f"; compare {m.seconds:.1f} s, {m.peak} MB", flush=True)
     import h5py
     with h5py.File("a.h5") as f:
@@ -207,16 +205,16 @@ def many_in_one_step(n):
 
 
 def recording(tensors, steps):
-    """Makes a recording of this many tensors and steps. Returns whether its comparison takes more than it should."""
+    """Makes a recording of this many tensors and steps. Returns whether its comparison takes more than it should. It is
+    compared with itself, which takes as much as with another recording."""
     names = [f"step.{k}/layer{i // 100}.other_{i % 100}" for k in range(steps) for i in range(tensors)]
     ids = ",".join("7" for _ in range(steps))
-    for tag, value in ("a", 1.0), ("b", 1.0001):
-        safetensors("dump.safetensors", names, value)
-        m = run("import", "dump.safetensors", "-o", f"{tag}.h5", "--ids", ids, "--unmapped", "keep", "--force")
+    safetensors("dump.safetensors", names)
+    m = run("import", "dump.safetensors", "-o", "a.h5", "--ids", ids, "--unmapped", "keep", "--force")
     count, size = tensors * steps, os.path.getsize("a.h5")
     print(f"{tensors} tensors x {steps} steps: {size / 1e6:.0f} MB, {size / count:.0f} bytes a tensor")
     report("import", m, count)
-    for what, arguments in ("show", ["show", "a.h5"]), ("compare", ["compare", "a.h5", "b.h5"]):
+    for what, arguments in ("show", ["show", "a.h5"]), ("compare", ["compare", "a.h5", "a.h5", "--allow", "itself"]):
         m = run(*arguments, expect=(0, 1))
         report(what, m, count)
     large = m.peak > MEGABYTES + BYTES_COMPARED * count / 1e6

@@ -103,7 +103,7 @@ class Bench:
             sys.exit(f"{' '.join(command)}: status {out[1].decode()}")
         return float(out[0]) * 1024
 
-    def candidates(self, tensors=12000, bounds=(2.0, 0.3)):
+    def candidates(self, tensors=4000, bounds=(2.0, 0.3)):
         """What each further candidate takes for each tensor, in KB: of the four that are held at a time, and of
         others."""
         some = [self.path(f"many{i}.h5") for i in range(9)]

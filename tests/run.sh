@@ -58,28 +58,18 @@ what=${what:-all}
 watched "installing packages" tests/install.sh tests
 jobs=$(($(nproc) + 1)) # some tests wait: for a disk, or for a time limit to end a process
 
-# The Python with transformers. If it cannot be installed: nothing for quick, and an error for all.
-# It is not installed again if nothing changed.
-hf_python() {
+# Makes the Python with transformers, unless nothing changed since it was made.
+install_transformers() {
 	local stamp=.venv/requirements.txt
-	if ! cmp -s fixtures/requirements.txt $stamp; then
-		echo "== installing transformers into .venv" >&2
-		# PyPI's torch brings gigabytes for GPUs; the CPU build, where its index can
-		# be had, does not.
-		python3 -m venv .venv && {
-			.venv/bin/pip install -q --no-compile --retries 0 --timeout 15 \
-				--index-url https://download.pytorch.org/whl/cpu \
-				"$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
-		} &&
-			.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt >&2 &&
-			cp fixtures/requirements.txt $stamp || {
-			[ "$what" != all ] ||
-				refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
-			echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
-			return 0
-		}
-	fi
-	echo "-DVERNIER_HF_PYTHON=$PWD/.venv/bin/python"
+	cmp -s fixtures/requirements.txt $stamp && return
+	# PyPI's torch brings gigabytes for GPUs; the CPU build, where its index can be had, does not.
+	python3 -m venv .venv && {
+		.venv/bin/pip install -q --no-compile --retries 0 --timeout 15 \
+			--index-url https://download.pytorch.org/whl/cpu \
+			"$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
+	} &&
+		.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt >&2 &&
+		cp fixtures/requirements.txt $stamp
 }
 configure_and_build() { # preset, further options, "--" and targets (all where there are none)
 	local preset=$1 options=()
@@ -103,8 +93,22 @@ if [ "$what" = unit ]; then
 	run_tests release -j"$jobs" -L '^unit$' ${room:+-L "^$room\$"}
 	exit
 fi
-python=$(hf_python) # an assignment, so that its failure ends the script
-configure_and_build release $python
+# Transformers is installed while the release is built.
+venv_log=$(mktemp)
+set -m # a group of its own, which ends with this script
+install_transformers >"$venv_log" 2>&1 </dev/null &
+installing=$!
+set +m
+trap 'kill -- "-$installing" 2>/dev/null; rm -f "$venv_log"' EXIT
+configure_and_build release
+! kill -0 $installing 2>/dev/null || echo "== still installing transformers into .venv"
+if wait $installing; then
+	cmake --preset release -DVERNIER_HF_PYTHON="$PWD/.venv/bin/python" >/dev/null
+else
+	tail -n 20 "$venv_log" >&2
+	[ "$what" != all ] || refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
+	echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
+fi
 run_tests release -j"$jobs" ${room:+-L "^$room\$"}
 
 if [ "$what" = all ]; then
@@ -116,7 +120,7 @@ if [ "$what" = all ]; then
 	# and command-line tests, and checks that do not run our code. What covers the code of three of
 	# them: of cli_explain, the suites of explain (test_explain*, test_estimate*, test_hypothesis*);
 	# of cli_against_gpu and cli_prompts_file, cli_against.
-	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page'
+	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf|hf)|metrics_twin|page'
 	long+='|test_gpu_(again|attention|families|fuse|gdn|invariants|ops|paged'
 	long+='|products|run|trouble)|cli_(isolate_deep|(isolate|paged|same_bits|decode|force_ref|quantised)_gpu'
 	long+='|(selftest|selftest_families|explain_vocabulary)$))'

@@ -225,7 +225,7 @@ static void pages_give_the_same_bits(void)
 				vn_gpu_options  o = on(d, policy);
 				model           m;
 				keep            a, b;
-				if (!is_new(width[i].of, width[i].n, policy, tokens[t]) || !is_tried(d))
+				if ((i > 0 && is_slow(d)) || !is_new(width[i].of, width[i].n, policy, tokens[t]) || !is_tried(d))
 					continue;
 				start(&m, width[i].of, width[i].n, (int)(310 + tokens[t]), policy);
 				bool *want = want_all(m.plan, true);
