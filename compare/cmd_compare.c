@@ -87,7 +87,8 @@ static const vn_option options[] = {
 	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
 	  .help = "Do not read tensors whose digest, format and shape are equal on both sides. The report counts such "
 	          "checkpoints as equal and has no metrics of them. Default: read every number and check it against its "
-	          "digest, so that a file that was changed or damaged is refused. With --model every number is read." },
+	          "digest, so that a file that was changed or damaged is refused. With --model every number is read.",
+	  .only = "compare" },
 	VN_THREADS_OPTION(vn_compare_line, how.o.threads),
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
@@ -132,7 +133,7 @@ const vn_command vn_explain_command = COMMAND(
 	"recordings of the same tokens; and in CAND the inputs of the operations to explain (a recording of all "
 	"checkpoints has them). It runs the model on the CPU several times.\n"
 	"Every operation is recomputed on CAND's own inputs. The options are those of vernier compare, without --bitwise, "
-	"--explain, --floor, --no-replay, --replay and --vote.",
+	"--explain, --floor, --no-replay, --replay, --trust-digests and --vote.",
 	"", "--model MODEL ");
 
 /* --format opens a report and -o gives the path of the last one. -o alone opens a report by its

@@ -1,5 +1,5 @@
 /* exchange.c: values read from a call and written into it. */
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 
 #include "libgpu/pieces.h"
 

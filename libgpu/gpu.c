@@ -1,5 +1,5 @@
 /* gpu.c: creates and destroys the GPU engine, and states its facts. The pass: pass.c. */
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 #include "libgpu/fuse.h"
 
 #include "libref/base/text.h"

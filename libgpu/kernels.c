@@ -16,7 +16,7 @@
 	extern const uint32_t spv_##name##_end[] __attribute__((visibility("hidden"))); \
 	__asm__(".pushsection .rodata\n.balign 4\nspv_" #name ":\n.incbin \"" path "\"\nspv_" #name "_end:\n.popsection")
 
-/* Made by the build from shaders/NAME.comp: a SPIRV each. */
+/* Made by the build: a line SPIRV(NAME, path) for each shader. */
 #include "kernels_spv.h"
 
 /* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */

@@ -6,7 +6,7 @@
 #ifndef VN_LIBGPU_OPS_H
 #define VN_LIBGPU_OPS_H
 
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 
 /* Records a node with all outputs that are in the arena. */
 void vn_ops_encode(vn_gpu_pass *w, int node);

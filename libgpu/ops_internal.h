@@ -4,7 +4,7 @@
 #ifndef VN_LIBGPU_OPS_INTERNAL_H
 #define VN_LIBGPU_OPS_INTERNAL_H
 
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 
 #define INDEX_MAX 0x7FFFFFFF /* elements of an operand in one dispatch */
 

@@ -1,6 +1,6 @@
 /* pass.c: one call: begins it, runs it node by node, and ends it. Reading and writing of values:
  * exchange.c. */
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 
 #include "libgpu/compile.h"
 #include "libgpu/fuse.h"

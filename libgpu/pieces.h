@@ -9,7 +9,7 @@
 #ifndef VN_LIBGPU_PIECES_H
 #define VN_LIBGPU_PIECES_H
 
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 
 /* Returns the bytes of scratch that a call needs. */
 VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w);

@@ -1,7 +1,7 @@
 /* staging.c: copies tapped values from the device to the sink; see staging.h. */
 #include "libgpu/staging.h"
 
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 #include "libref/base/grow.h"
 
 #include <stdlib.h>

@@ -125,9 +125,9 @@ static inline void end_explained(explained *e)
 	finish(&e->compared);
 }
 
-/* Runs a suite whose tests share *e: a healthy run of the llama, compared with itself. Returns the
+/* Runs a suite whose tests share *e: a correct run of the llama, compared with itself. Returns the
  * exit status. */
-static inline int run_suite_of_healthy(const char *name, CU_TestInfo *tests, explained *e)
+static inline int run_suite_of_correct(const char *name, CU_TestInfo *tests, explained *e)
 {
 	if (!make_folder())
 		return 1;

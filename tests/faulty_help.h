@@ -21,7 +21,7 @@ enum { TOKENS = 17, DECODE = 2 };
 static vn_model      *model;
 static vn_weight_row *rows;
 
-/* How a recorded run differs from a healthy one. */
+/* How a recorded run differs from a correct one. */
 typedef struct fault {
 	const char *theta_of; /* this value's node rotates with another theta */
 	const char *bias_of;  /* this value's linear node gets another bias */

@@ -2,7 +2,7 @@
 """flips.py VERNIER [--all] [--seed N] [--jobs N]: single bits of the numbers in recordings, flipped
 without changing their digests.
 
-Records a healthy pair of each kind (formats, contiguous, in chunks, compressed, big-endian, several steps, axes in
+Records a correct pair of each kind (formats, contiguous, in chunks, compressed, big-endian, several steps, axes in
 another order, integers, 8-bit floats, the lists of /run, the table of weights), flips one bit of the bytes that h5py
 says are numbers, in either file, and runs `vernier compare`, one in eight with --model. Whatever the bit, the
 comparison must be refused or outside: exit status 2 or 1, never 0, never a signal; with --model it must say so as well.
@@ -214,7 +214,7 @@ KINDS = [
 
 
 class Pair:
-    """A healthy pair of one kind, in a folder of its own."""
+    """A correct pair of one kind, in a folder of its own."""
 
     def __init__(self, vernier, kind, folder):
         self.vernier, self.kind = vernier, kind

@@ -188,13 +188,13 @@ def recordings(b, model):
         b.run("import", "evil.h5", "-o", "in.h5", "--dry-run")
     b.run("selftest", "evil.h5")
 
-    def healthy(f):
+    def correct(f):
         for k in ("engine", "engine_version", "device"):
             f["run"].attrs[k] = TEXT
         f["step.0/layer0/q_rope"][...] += 1e-6
         del f["step.0/layer0/q_rope"].attrs["digest"]
 
-    change("ref.h5", "evil.h5", healthy)
+    change("ref.h5", "evil.h5", correct)
     b.run("calibrate", "ref.h5", "evil.h5", "-o", "fit.yaml", "--name", TEXT, "--force", want=0)
     if os.path.exists("fit.yaml"):
         with open("fit.yaml", "rb") as f:

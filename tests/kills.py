@@ -227,7 +227,7 @@ def end(child, seconds=60):
     return status, left
 
 
-def look(command, how, status, orphans, right, tally):
+def check_after(command, how, status, orphans, right, tally):
     if status is None:
         tally.wrong(command, how, "the rest of it did not end")
     if orphans:
@@ -290,7 +290,7 @@ def kill_each(command, library, budget, tally):
     for at in moments:
         status, orphans, _ = run(at)
         tally.kills += 1
-        look(command, f"before call {at} of {calls}", status, orphans, right, tally)
+        check_after(command, f"before call {at} of {calls}", status, orphans, right, tally)
     timed = max(budget // 4, 55 - len(moments) if ALL else 1)
     for _ in range(timed):
         after = random.uniform(0, seconds)
@@ -298,7 +298,7 @@ def kill_each(command, library, budget, tally):
         time.sleep(after)
         child.send_signal(signal.SIGKILL)
         tally.kills += 1
-        look(command, f"after {after:.3f} s", *end(child), right, tally)
+        check_after(command, f"after {after:.3f} s", *end(child), right, tally)
     print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time",
           flush=True)
     return tally

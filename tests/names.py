@@ -39,7 +39,7 @@ def files():
         for folder, _, names in os.walk(os.path.join(SOURCE, room)):
             for name in sorted(names):
                 file = os.path.relpath(os.path.join(folder, name), SOURCE)
-                if name.endswith((".c", ".h")) and not file.startswith(FOREIGN):
+                if name.endswith((".c", ".h", ".inc")) and not file.startswith(FOREIGN):
                     yield file
 
 

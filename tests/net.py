@@ -10,7 +10,7 @@ statuses remain. --renamed: fields that NEW names otherwise, as a JSON object su
 The pairs are made once, by OLD, in FOLDER:
   catalogue/FAMILY/FAULT   each fault of the catalogue, in each family that it fits: in f32, f16 or bf16, at once or in
                            steps, all checkpoints recorded or the projections alone or the layers' outputs alone
-  healthy/FAMILY/FORMAT    no fault
+  correct/FAMILY/FORMAT    no fault
   SCRIPT/NUMBER            what tests/SCRIPT hands to `explain` and `compare --model`: dumps of another engine, ranks,
                            edited files
 What OLD answers is kept there, too: a second run of the same OLD runs NEW alone. Default: every eighth pair of each
@@ -78,7 +78,7 @@ def catalogue(program, folder, family):
                 capture(program, ref, model, "f32", steps, "*")
             if capture(program, out, model, precision, steps, points,
                        *(["--inject", f"{fault}@{middle[n % len(middle)]}"] if fault else [])):
-                name = f"catalogue/{family}/{fault}" if fault else f"healthy/{family}/{precision}"
+                name = f"catalogue/{family}/{fault}" if fault else f"correct/{family}/{precision}"
                 pairs[name] = [ref, out, "--model", model, "--allow", "missing"]
     return pairs
 

@@ -53,7 +53,7 @@ def compare(ref, cand, out, *args, status=1):
 
 
 def make_pages():
-    """The pairs, and a page of each: two faults, healthy, deep, decoded, hostile, several candidates."""
+    """The pairs, and a page of each: two faults, correct, deep, decoded, hostile, several candidates."""
     capture("ref.h5")
     capture("half.h5", "--precision", "f16")
     capture("stopped.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope", "--against", "ref.h5",
@@ -81,7 +81,7 @@ def make_pages():
     with h5py.File("missing.h5", "r+") as f:
         del f["step.0/layer1"]
     compare("ref.h5", "missing.h5", "missing.html", "--floor", "half.h5")
-    compare("ref.h5", "half.h5", "healthy.html", "--floor", "floor.h5", status=0)
+    compare("ref.h5", "half.h5", "correct.html", "--floor", "floor.h5", status=0)
     compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
 
     capture("late.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope")
@@ -358,7 +358,7 @@ def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
           for p in ("attn_norm", "q_proj", "q_rope", "attn_context", "attn_out", "output")]
     assert ys == sorted(ys) and len(set(ys)) == len(ys), ys
     assert b.ask("document.querySelectorAll('#graph .edge.path').length") >= 8
-    # q_proj, k_proj and v_proj are healthy
+    # q_proj, k_proj and v_proj are correct
     assert b.ask("document.querySelectorAll('#graph .edge:not(.path)').length") >= 4
     b.click("#graph .box[aria-label*='layer 0, k_rope:']")
     assert text(b, "#detail-title") == "layer0.k_rope" and b.ask(
@@ -366,7 +366,7 @@ def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
     b.ask("document.querySelector('#graph .box[aria-label*=\"v_proj:\"]').focus()")
     b.key("Enter", 13)
     assert text(b, "#detail-title") == "layer0.v_proj"
-    b.open("healthy.html")
+    b.open("correct.html")
     assert "no path to show" in text(b, "#path") and b.ask("document.querySelectorAll('#graph .edge.path').length") == 0
 
 
@@ -498,7 +498,7 @@ def main():
         make_pages()
         b = browser.Browser(program)
         try:
-            for name in "bad", "replay", "explain", "healthy", "known", "missing", "stopped", "deep", "steps", "evil":
+            for name in "bad", "replay", "explain", "correct", "known", "missing", "stopped", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
             for test in (what_the_baseline_knows_is_told_from_what_fails, what_agreed_is_told_from_what_was_not_run,
                          a_click_opens_a_cell, what_an_operation_added_itself_is_told,

@@ -326,7 +326,7 @@ def learned(b, by):
     return json.loads(done.stdout)
 
 
-def healthy_long(b):
+def correct_long(b):
     """Qwen3 over 500 tokens in float32, its angles in float64 where the reference's are products of float32."""
     model, long = model_of("qwen3"), (unrelated_run.prompt("p200") * 3)[:500]
     ref, cand = os.path.join(b.folder, "long.h5"), os.path.join(b.folder, "wide.h5")
@@ -451,7 +451,7 @@ def main():
             faults = ({} if group == "unmodified" else {"layer1.attn_context": kind} if group == "kept"
                       else {name: kind} if group != "two" else {name: kind[0], kind[1]: kind[2]})
             if group == "unmodified long":
-                report = healthy_long(b)
+                report = correct_long(b)
                 return job, not report["origins"] and not report["explanations"], report["origins"]
             if group == "unmodified later":
                 report, _ = b.explain(family, precision, {}, calls=CALLS)

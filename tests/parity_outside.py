@@ -6,7 +6,7 @@
 
 Needs a Python with torch and transformers (77, skipped, without). Each mistake is made in each of its families and
 formats, with 70 tokens at once, as a prompt and single tokens, as calls of other lengths, or as a row of a batch that
-is padded left; `vernier explain` is given the recording. Of a mistake in 16 bits that leaves less than a healthy
+is padded left; `vernier explain` is given the recording. Of a mistake in 16 bits that leaves less than a correct
 operation may, nothing is expected (below). Prints
 
     found    a run that is outside its limits
@@ -15,7 +15,7 @@ operation may, nothing is expected (below). Prints
     wrong    another name
 
 and of the runs in which the mistake leaves one of its operations at 4 floors or more, how many were found: all are
-asked for in float32, 97 % in 16 bits (of few numbers, as in a single token, a healthy operation may have 16). Exit
+asked for in float32, 97 % in 16 bits (of few numbers, as in a single token, a correct operation may have 16). Exit
 status 1 where that is not so, where a wrong name was given, a mistake was not found or not where it is, one that is
 SURE has no name, or (of 100 or more that were found) fewer than 85 % were named, without those that no catalogue has
 (UNKNOWN). --sample N: every Nth row, for a short run. --random: in models with random weights and other shapes than the

@@ -29,7 +29,7 @@ from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy
 from record_variants import odd
 from vernier_parity.wrapped import _probabilities
 
-# ---- healthy runs --------------------------------------------------------------------------------
+# ---- correct runs --------------------------------------------------------------------------------
 
 
 def points_of(bench, family):

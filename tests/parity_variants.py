@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""parity_variants.py: does anybody accuse transformers, which is healthy?
+"""parity_variants.py: does anybody accuse transformers, which is correct?
 
     parity_variants.py VERNIER [--dtype f32|f16|bf16|f64]... [--family F]... [--prompt NAME]... [--way NAME]...
     [--random N] [--all] [--sample N] [--verbose]

@@ -5,7 +5,7 @@ A case begins with the numbers of its questions: 1 TensorRT#4443, 3 TensorRT#126
 aprender#2091, 7 vllm-metal#659, 8 lattice#96, 9 llama.cpp#3018, 10 aprender#2079, 11 1bit-MONSTER#2052, 12
 llama.cpp#15852, 13 llama.cpp#13607, 15 llama.cpp#4456, 21 vllm#33167, 25 transformers#38026, 26 imp#1275, 28
 ms-swift#8196; the page has left out the others. The candidate is an engine that shares no code with vernier
-(unrelated_run.py) and makes one known mistake at a time. A healthy one must be within limits.
+(unrelated_run.py) and makes one known mistake at a time. A correct one must be within limits.
 """
 import os
 import re
@@ -118,7 +118,7 @@ def ask(vernier, folder, case, store, precision):
     missing = [w for w in words if not re.search(w, run.stdout)]
     good = run.returncode == expected and not missing
     what = (fault.__qualname__.split(".")[0] if callable(fault) else ", ".join(f"{k} {v}" for k, v in fault.items())
-            or "healthy")
+            or "correct")
     print(f"{'ok    ' if good else 'FAILED'} {precision} {numbers:10} "
           f"{what}{'' if good else f': exit {run.returncode}, without {missing}'}")
     if not good:

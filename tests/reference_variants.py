@@ -1,4 +1,4 @@
-"""reference_variants.py: the ways in which transformers runs a model, all of them healthy, as data.
+"""reference_variants.py: the ways in which transformers runs a model, all of them correct, as data.
 
 A way is a row of WAYS: the attention it loads the model with, how it calls the model, and what else is set. watched()
 runs a model in one way while it is recorded, and returns what is to be judged: the row of the batch or None, its

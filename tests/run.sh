@@ -12,7 +12,8 @@ WHAT is one of
   all     what CI runs (default): every test with gcc; most with clang and its sanitizers; what uses threads with its
           thread sanitizer
   quick   every test with gcc, in the release build (--quick means the same)
-  unit    the suites of C functions without a GPU, in the release build: about a minute after the build
+  unit    the suites of C functions without a GPU, and the checks of the source, in the release build: about a minute
+          after the build
 
 --room ROOM   with quick or unit: only tests that belong to libref, libgpu, capture or compare; alone it means
               `quick --room ROOM`. Parity tests and checks of the source belong to no room
@@ -93,23 +94,32 @@ if [ "$what" = unit ]; then
 	run_tests release -j"$jobs" -L '^unit$' ${room:+-L "^$room\$"}
 	exit
 fi
+if [ -n "$room" ]; then # the tests that need transformers belong to none
+	configure_and_build release
+	run_tests release -j"$jobs" -L "^$room\$"
+	exit
+fi
 # Transformers is installed while the release is built.
 venv_log=$(mktemp)
 set -m # a group of its own, which ends with this script
 install_transformers >"$venv_log" 2>&1 </dev/null &
 installing=$!
 set +m
-trap 'kill -- "-$installing" 2>/dev/null; rm -f "$venv_log"' EXIT
+trap 'kill -- "-$installing" 2>/dev/null || true; rm -f "$venv_log"' EXIT
 configure_and_build release
-! kill -0 $installing 2>/dev/null || echo "== still installing transformers into .venv"
-if wait $installing; then
+watched "installing transformers into .venv" \
+	bash -c 'while kill -0 "$0" 2>/dev/null; do sleep 0.5; done' $installing
+installed=true
+wait $installing || installed=
+trap 'rm -f "$venv_log"' EXIT
+if [ "$installed" ]; then
 	cmake --preset release -DVERNIER_HF_PYTHON="$PWD/.venv/bin/python" >/dev/null
 else
 	tail -n 20 "$venv_log" >&2
 	[ "$what" != all ] || refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
 	echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
 fi
-run_tests release -j"$jobs" ${room:+-L "^$room\$"}
+run_tests release -j"$jobs"
 
 if [ "$what" = all ]; then
 	echo "== clang, address and undefined-behaviour sanitizers"
@@ -117,18 +127,18 @@ if [ "$what" = all ]; then
 	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by
 	# suppressing theirs. Left out: the longest tests, which run the same code as the other suites
-	# and command-line tests, and checks that do not run our code. What covers the code of three of
-	# them: of cli_explain, the suites of explain (test_explain*, test_estimate*, test_hypothesis*);
-	# of cli_against_gpu and cli_prompts_file, cli_against.
+	# and command-line tests, and checks that do not run our code. The code that cli_explain runs is
+	# covered by the suites of explain (test_explain*, test_estimate*, test_hypothesis*); that of
+	# cli_against_gpu and cli_prompts_file, by cli_against.
 	long='^(demo|next|parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf|hf)|metrics_twin|page'
 	long+='|test_gpu_(again|attention|families|fuse|gdn|invariants|ops|paged'
 	long+='|products|run|trouble)|cli_(isolate_deep|(isolate|paged|same_bits|decode|force_ref|quantised)_gpu'
 	long+='|(selftest|selftest_families|explain_vocabulary)$))'
 	other='^(hostile_text|flips|bench_rows|cli_selftest_own|calls|includes|titles|binaries|headers|format'
-	other+='|questions|manual|points_page|elsewhere|action|story_.*'
+	other+='|questions|manual|points_page|elsewhere|action|story_.*|guides|weights|test_gpu_weights'
 	other+='|cli_(explain|against_gpu|prompts_file|evaluate|evaluate_recorded|prompts|same_bits_ref'
-	other+='|interrupted|shortened_gpu|force|csv|mpi|decode|steps|floors|vacuous|calibrate|many_folders'
-	other+='|identities|streams))$'
+	other+='|interrupted|shortened_gpu|force|csv|mpi|decode|steps|floors|vacuous|calibrate|many|many_folders'
+	other+='|identities|streams|reports|garbage|align))$'
 	# CMake 3.25 takes nine pairs of parentheses; of more it complains, and would leave out nothing.
 	if ctest --preset asan -N -E "$long|$other" 2>&1 | grep -q RegularExpression; then
 		refuse "the list of tests to leave out is no regular expression of this ctest"

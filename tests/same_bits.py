@@ -50,7 +50,7 @@ def record(vernier, engine, precision, family, *faults):
                                *(a for f in faults for a in ("--inject", f))],
                               capture_output=True, text=True)
         said = digest(out) if done.returncode == 0 else done.stderr.strip().replace(d, "")
-    print(engine, precision, family, " ".join(faults) or "healthy", said, flush=True)
+    print(engine, precision, family, " ".join(faults) or "correct", said, flush=True)
     return done.returncode == 0
 
 

@@ -202,5 +202,5 @@ int main(void)
 		TEST(columns_of_the_same_axes_in_one_order_share_a_line),
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite_of_healthy("explain_words", tests, &e);
+	return run_suite_of_correct("explain_words", tests, &e);
 }

@@ -2,7 +2,7 @@
  * few barriers. */
 #include "tests/test_gpu_trained.h"
 
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 
 /* ---- bits ------------------------------------------------------------------------------------ */
 

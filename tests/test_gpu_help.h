@@ -254,7 +254,7 @@ static inline bool is_slow(int d)
 }
 
 /* Asked for each of many combinations: is this one tried? Slow devices try the first of every line
- * of source that asks, half of its first 16 (the sequence of Thue and Morse: of two nested loops
+ * of source that asks, half of its first four (the sequence of Thue and Morse: of two nested loops
  * over two values, both values of each), and a fourth of the others (every fourth sum of digits to
  * base 4). A line that asks for few combinations may miss values. */
 #define is_tried(d) is_tried_at(d, __LINE__)
@@ -266,7 +266,7 @@ static inline bool is_tried_at(int d, int line)
 
 	for (unsigned rest = n; rest; rest /= 4)
 		digits += rest % 4;
-	return (n < 16 ? !__builtin_parity(n) : digits % 4 == 0) || !is_slow(d);
+	return (n < 4 ? !__builtin_parity(n) : digits % 4 == 0) || !is_slow(d);
 }
 
 /* Does a device sum in half precision? Prints a line if not. */

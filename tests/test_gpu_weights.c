@@ -1,7 +1,7 @@
 /* test_gpu_weights.c: weights on their way to the device. */
 #include "tests/test_gpu_help.h"
 
-#include "libgpu/engine.h"
+#include "libgpu/gpu_internal.h"
 
 #include <stdlib.h>
 

@@ -132,5 +132,5 @@ int main(void)
 		TEST(only_what_existed_and_fits_may_be_read),
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite_of_healthy("hypothesis_apply", tests, &e);
+	return run_suite_of_correct("hypothesis_apply", tests, &e);
 }

@@ -69,7 +69,7 @@ static fake oracle(int n)
 	return (fake) { .n = n, .fail_at = -1, .lie_at = -1 };
 }
 
-static void a_healthy_run_has_nothing_to_isolate(void)
+static void a_correct_run_has_nothing_to_isolate(void)
 {
 	fake f = oracle(20);
 	f.sets = 1; /* the empty one */
@@ -398,7 +398,7 @@ static void a_whole_layer_that_is_wrong_is_narrowed_by_layer(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(a_healthy_run_has_nothing_to_isolate),
+		TEST(a_correct_run_has_nothing_to_isolate),
 		TEST(where_nothing_helps_there_are_no_sets),
 		TEST(one_culprit_of_many_is_found_in_a_few_runs),
 		TEST(two_that_only_help_together_are_one_set),

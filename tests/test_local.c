@@ -94,18 +94,18 @@ static void an_error_of_four_floors_is_the_limit(void)
 	double sum = 0, off = 0;
 
 	make_tensors();
-	const vn_replayed healthy = measure();
+	const vn_replayed correct = measure();
 	for (int i = 0; i < N; i++)
 		sum += (double)a[i] * (double)a[i];
 	for (int i = 0; i < N; i++) /* alike in every number */
-		c[i] = a[i] + (float)(sqrt(3.9 * healthy.floor * sum / N) * (i % 2 ? 1 : -1));
+		c[i] = a[i] + (float)(sqrt(3.9 * correct.floor * sum / N) * (i % 2 ? 1 : -1));
 	vn_replayed l = measure();
 	off = vn_local_ratio(&l);
 	CU_ASSERT_DOUBLE_EQUAL(off, 3.9, 0.01);
 	CU_ASSERT(vn_local_limit_fraction(&l, N) <= 1);
 	CU_ASSERT(vn_local_limit_fraction(&l, VN_SMALL_SAMPLE - 1) <= 0.25); /* few numbers may be four times as far off */
 	for (int i = 0; i < N; i++)
-		c[i] = a[i] + (float)(sqrt(4.1 * healthy.floor * sum / N) * (i % 2 ? 1 : -1));
+		c[i] = a[i] + (float)(sqrt(4.1 * correct.floor * sum / N) * (i % 2 ? 1 : -1));
 	l = measure();
 	CU_ASSERT(vn_local_limit_fraction(&l, N) > 1);
 }
@@ -135,7 +135,7 @@ static void what_is_not_finite_on_one_side_is_beyond_any_floor(void)
 	CU_ASSERT(isfinite(vn_local_ratio(&l)));
 }
 
-static void another_healthy_implementation_raises_the_floor(void)
+static void another_correct_implementation_raises_the_floor(void)
 {
 	const vn_shape  s = { 2, { T, D } };
 	const vn_tensor x = { VN_F32, s, a }, z = { VN_F32, s, c };
@@ -183,7 +183,7 @@ int main(void)
 		TEST(an_error_of_four_floors_is_the_limit),
 		TEST(one_wrong_number_is_beyond_by_its_own_size),
 		TEST(what_is_not_finite_on_one_side_is_beyond_any_floor),
-		TEST(another_healthy_implementation_raises_the_floor),
+		TEST(another_correct_implementation_raises_the_floor),
 		TEST(few_independent_numbers_may_be_farther_off),
 		TEST(what_was_not_replayed_has_no_number),
 		CU_TEST_INFO_NULL,

@@ -45,7 +45,7 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 	}
 }
 
-static void a_healthy_step_is_not_charged_with_what_another_does(void)
+static void a_correct_step_is_not_charged_with_what_another_does(void)
 {
 	double factor[MOST + 1];
 	trial  t = { 0 };
@@ -211,7 +211,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance),
 		TEST(a_small_tensor_that_is_off_is_charged_at_each_step_that_is),
-		TEST(a_healthy_step_is_not_charged_with_what_another_does),
+		TEST(a_correct_step_is_not_charged_with_what_another_does),
 		TEST(what_it_is_made_of_is_named_at_each_step_that_is_charged),
 		TEST(a_small_tensor_that_is_far_off_at_one_step_is_found),
 		TEST(what_is_said_of_few_together_is_of_all_their_numbers),

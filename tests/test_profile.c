@@ -1,4 +1,4 @@
-/* test_profile.c: planted faults and the sentences about them; healthy noise, about which there is
+/* test_profile.c: planted faults and the sentences about them; correct noise, about which there is
  * no sentence. */
 #include "compare/profile/profile.h"
 #include "tests/suite.h"
@@ -12,8 +12,8 @@ enum { T = 24, H = 14, K = 32, N = T * H * K };
 
 static float ref[N], cand[N];
 
-/* Rounding noise of a healthy run everywhere. */
-static void healthy(double noise)
+/* Rounding noise of a correct run everywhere. */
+static void correct(double noise)
 {
 	for (int i = 0; i < N; i++) {
 		ref[i] = (float)uniform();
@@ -54,7 +54,7 @@ static void expect(vn_profile p, int n, const char *const *words)
 static void of_noise_nothing_is_said(void)
 {
 	for (int round = 0; round < 20; round++) {
-		healthy(1e-3);
+		correct(1e-3);
 		expect(of_heads(), 0, NULL);
 		/* One token: every index of the last axis is one number, and its error is luck. */
 		expect(of("token hidden", (vn_shape) { 2, { 1, 896 } }), 0, NULL);
@@ -65,7 +65,7 @@ static void of_noise_nothing_is_said(void)
 
 static void sums_are_those_of_plain_loops(void)
 {
-	healthy(0.3);
+	correct(0.3);
 	vn_profile p = of_heads();
 	double     head[H] = { 0 }, dim[K] = { 0 }, token[T] = { 0 };
 	for (int i = 0; i < N; i++) {
@@ -83,13 +83,13 @@ static void sums_are_those_of_plain_loops(void)
 
 static void heads_are_named(void)
 {
-	healthy(1e-3);
+	correct(1e-3);
 	for (int i = 0; i < N; i++)
 		if (i / K % H >= 4 && i / K % H <= 7)
 			cand[i] = (float)uniform();
 	EXPECT(of_heads(), "heads 4-7 of 14 carry 100 %");
 
-	healthy(1e-3);
+	correct(1e-3);
 	for (int i = 0; i < N; i++)
 		if (i / K % H == 3 || i / K % H == 9 || i / K % H == 10)
 			cand[i] = (float)uniform();
@@ -99,7 +99,7 @@ static void heads_are_named(void)
 /* A wrong rotation: nothing at position 0, more with each token. */
 static void what_grows_with_the_token_is_said(void)
 {
-	healthy(0);
+	correct(0);
 	for (int t = 0; t < T; t++)
 		for (int i = 0; i < H * K; i++) {
 			float *c = &cand[t * H * K + i];
@@ -110,13 +110,13 @@ static void what_grows_with_the_token_is_said(void)
 
 static void parity_and_strides_are_seen(void)
 {
-	healthy(1e-4);
+	correct(1e-4);
 	for (int i = 0; i < N; i++)
 		if (i % K % 2)
 			cand[i] = -ref[i];
 	EXPECT(of_heads(), "odd dims of 32 carry");
 
-	healthy(1e-4);
+	correct(1e-4);
 	for (int i = 0; i < N; i++)
 		if (i % K % 4 == 1)
 			cand[i] = -ref[i];
@@ -125,7 +125,7 @@ static void parity_and_strides_are_seen(void)
 
 static void one_massive_channel_is_named(void)
 {
-	healthy(1e-3);
+	correct(1e-3);
 	for (int i = 408; i < N; i += 896) {
 		ref[i] = 26 * (float)(1 + 0.1 * uniform());
 		cand[i] = 1.15f * ref[i];
@@ -135,7 +135,7 @@ static void one_massive_channel_is_named(void)
 
 static void a_factor_and_an_offset_are_said(void)
 {
-	healthy(0);
+	correct(0);
 	for (int i = 0; i < N; i++)
 		cand[i] = 1.01f * ref[i];
 	EXPECT(of_heads(), "reference times 1.01");
@@ -146,7 +146,7 @@ static void a_factor_and_an_offset_are_said(void)
 
 static void what_is_not_finite_is_placed(void)
 {
-	healthy(1e-3);
+	correct(1e-3);
 	for (int i = 0; i < K; i++)
 		cand[(5 * H + 2) * K + i] = NAN;
 	/* Equal infinities are no difference. */
@@ -156,7 +156,7 @@ static void what_is_not_finite_is_placed(void)
 
 static void axes_without_names_have_numbers(void)
 {
-	healthy(1e-3);
+	correct(1e-3);
 	for (int i = 0; i < N; i++)
 		if (i / K % H == 3)
 			cand[i] = 0;

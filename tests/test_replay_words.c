@@ -129,5 +129,5 @@ int main(void)
 		TEST(the_products_of_a_checkpoint_have_the_sizes_of_its_step),
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite_of_healthy("replay_words", tests, &e);
+	return run_suite_of_correct("replay_words", tests, &e);
 }

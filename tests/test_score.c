@@ -35,7 +35,7 @@ static bool fits(double unmodified, bool fitted, double left, double share_of_nm
 	return vn_trial_fits(&t, &h);
 }
 
-static void an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error(void)
+static void an_answer_leaves_what_a_correct_operation_may_and_a_share_of_the_error(void)
 {
 	CU_ASSERT_TRUE(fits(1e6, false, 1, 0.1));
 	CU_ASSERT_FALSE(fits(1e6, false, 1.01, 0.1));
@@ -108,7 +108,7 @@ static void a_key_that_has_a_probability_is_not_masked(void)
 }
 
 /* In 16 bits another correct softmax rounds differently from the reference's, in every order. */
-static void an_arrangement_has_the_floors_of_other_healthy_engines(void)
+static void an_arrangement_has_the_floors_of_other_correct_engines(void)
 {
 	vn_hypothesis plain = { .finding = VN_FINDING_AXES_BEFORE_TOKENS, .change.kind = VN_BY_RESULT }, h = plain;
 	explained     e;
@@ -188,11 +188,11 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(those_that_leave_least_stand_first_and_the_rest_are_dropped),
-		TEST(an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error),
+		TEST(an_answer_leaves_what_a_correct_operation_may_and_a_share_of_the_error),
 		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none),
 		TEST(one_mistake_made_and_read_off_the_numbers_is_one_answer),
 		TEST(a_key_that_has_a_probability_is_not_masked),
-		TEST(an_arrangement_has_the_floors_of_other_healthy_engines),
+		TEST(an_arrangement_has_the_floors_of_other_correct_engines),
 		TEST(the_mistake_that_was_made_leaves_nothing_and_the_unmodified_operation_much),
 		TEST(what_changes_nothing_here_is_no_hypothesis),
 		TEST(what_the_step_before_recorded_is_held_against_this_one),

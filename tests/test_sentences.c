@@ -360,5 +360,5 @@ int main(void)
 		TEST(what_speaks_against_it_is_told),
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite_of_healthy("sentences", tests, &e);
+	return run_suite_of_correct("sentences", tests, &e);
 }

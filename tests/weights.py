@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weights.py VERNIER [NAME...]: every kind of difference between two models' weights is named, and none between healthy
+"""weights.py VERNIER [NAME...]: every kind of difference between two models' weights is named, and none between correct
 twins.
 
 Models are changed here with numpy, by the definitions of specs/faults.md, chapter W; digests come from the xxHash

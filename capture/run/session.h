@@ -2,7 +2,8 @@
  * sequence.
  *
  * The first recording opens the engine and computes the table of weights, which later recordings
- * reuse. For a GPU, threads compute the table while the weights are loaded.
+ * reuse. For a GPU, threads compute the table while the weights are loaded, unless the number of
+ * threads is given.
  *
  * Owner    the options and texts are borrowed until vn_session_close.
  * Threads  one at a time.

@@ -4,7 +4,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/count.h"
-#include "compare/judge/left_out.h"
+#include "compare/judge/judge_left_out.h"
 #include "compare/match/match.h"
 
 #include "libref/base/stats.h"

@@ -7,7 +7,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/baseline.h"
-#include "compare/judge/left_out.h"
+#include "compare/judge/judge_left_out.h"
 #include "compare/judge/localise.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/pooled_logits.h"

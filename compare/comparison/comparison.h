@@ -273,7 +273,7 @@ typedef struct vn_result {
 	 * them. */
 	vn_checkpoint *checkpoint;
 	int            n_checkpoints;
-	int            n_not_run; /* the candidate's run was stopped before them (left_out.h) */
+	int            n_not_run; /* the candidate's run was stopped before them (judge_left_out.h) */
 	int64_t        n_neither; /* values of the plan, over all steps, that neither side recorded */
 	/* shipped name maps that know the names that only one side has: the candidate's, the
 	 * reference's; NULL */

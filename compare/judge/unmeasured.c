@@ -1,6 +1,6 @@
 /* unmeasured.c: see unmeasured.h. */
 #include "compare/judge/unmeasured.h"
-#include "compare/judge/left_out.h"
+#include "compare/judge/judge_left_out.h"
 
 bool vn_judge_is_unmeasured(const vn_checkpoint *p)
 {

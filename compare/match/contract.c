@@ -97,7 +97,7 @@ static void compare_tokens(const contract *c)
 	const int32_t *id[2], *at[2];
 	const int64_t  n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
 	/* A stopped run has only the first tokens. Tensors that it did not compute are missing
-	 * (judge/left_out.h). */
+	 * (judge/judge_left_out.h). */
 	const bool     stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
 	const int64_t  known = stopped ? m : n;
 	const bool     decoded = vn_recording_decoded(c->a) || vn_recording_decoded(c->b);

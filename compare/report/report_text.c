@@ -2,7 +2,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
-#include "compare/judge/left_out.h"
+#include "compare/judge/judge_left_out.h"
 #include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/explain/explain_words.h"

@@ -13,9 +13,9 @@
 
 enum { LANES = 8, PART = 256 };
 
-typedef struct lanes {
+typedef struct sum_lanes {
 	double sum[LANES], squares[LANES], min[LANES], max[LANES];
-} lanes;
+} sum_lanes;
 
 /* Explicit vectors: compilers would process these one number at a time. */
 enum { WIDE = 16 };
@@ -29,7 +29,7 @@ typedef int32_t masks __attribute__((vector_size(WIDE * sizeof(int32_t))));
 
 /* Adds one part: LANES-wide float32 at any address. Returns 0 if any number is not finite. */
 VN_CLONES
-static int add_part(lanes *l, const unsigned char *x)
+static int add_part(sum_lanes *l, const unsigned char *x)
 {
 	floats  low = LOAD(floats, x), high = low, bad = { 0 };
 	doubles sum = LOAD(doubles, l->sum), squares = LOAD(doubles, l->squares);
@@ -60,7 +60,7 @@ static int add_part(lanes *l, const unsigned char *x)
 	return 1;
 }
 
-static void add_one(vn_stats_sum *s, lanes *l, int lane, double v)
+static void add_one(vn_stats_sum *s, sum_lanes *l, int lane, double v)
 {
 	if (isnan(v)) {
 		s->nan++;
@@ -76,9 +76,9 @@ static void add_one(vn_stats_sum *s, lanes *l, int lane, double v)
 
 static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype, size_t n)
 {
-	lanes  l;
-	float  part[PART];
-	double wide[PART];
+	sum_lanes l;
+	float     part[PART];
+	double    wide[PART];
 
 	for (int j = 0; j < LANES; j++) {
 		l.sum[j] = l.squares[j] = 0.0;

@@ -16,7 +16,7 @@ say() {
 }
 I="--ids @$FIXTURES/prompts/p017.ids"
 capture $I -o ref.h5 >/dev/null
-echo "== healthy: in another precision, and to the bit"
+echo "== correct: in another precision, and to the bit"
 capture $I --precision f16 --against ref.h5 -o good.h5
 say compare ref.h5 good.h5
 say compare ref.h5 good.h5 --strict

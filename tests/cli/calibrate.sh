@@ -1,12 +1,12 @@
-# Limits fitted to healthy runs: healthy runs pass them, faults do not, and a run that is not
-# healthy is refused.
+# Limits fitted to correct runs: correct runs pass them, faults do not, and a run that is not
+# correct is refused.
 M=$FIXTURES/qwen2-trained
 run() { vernier capture ref "$M" --ids @$FIXTURES/prompts/$1.ids -o $2.h5 "${@:3}" 2>/dev/null; }
 for p in p017 p070; do run $p ref-$p; run $p half-$p --precision f16; run $p other-$p --precision f16-acc16; done
 run p200 ref-p200
 run p200 half-p200 --precision f16
 verdict() { vernier compare "$@" >said 2>&1; s=$?; echo "[$s] $(tail -n 1 said)"; }
-healthy() { echo "warnings: $(vernier limits $1 --recording ref-p070.h5 --dtype f16 | grep -c warning)"
+correct() { echo "warnings: $(vernier limits $1 --recording ref-p070.h5 --dtype f16 | grep -c warning)"
 	for p in p017 p070 p200; do verdict ref-$p.h5 half-$p.h5 --limits $1 "${@:2}"; done; }
 fault() { cp half-p070.h5 bad.h5; $PYTHON -c "
 import editing as h5py, numpy as np, sys
@@ -18,7 +18,7 @@ d[...] = x" "$1" "$2"; shift 2; verdict ref-p070.h5 bad.h5 "$@"; }
 echo "== plain limits of three pairs"
 vernier calibrate ref-p017.h5 half-p017.h5 --ref ref-p070.h5 half-p070.h5 --ref ref-p200.h5 half-p200.h5 -o plain.yaml \
 	--name plain
-healthy plain.yaml
+correct plain.yaml
 echo "== the worst that was seen, times the margin"
 for p in p017 p070 p200; do vernier compare ref-$p.h5 half-$p.h5 -q -o $p.json; done
 vernier limits plain.yaml --recording ref-p070.h5 --format json >limits.json
@@ -53,7 +53,7 @@ run p070 floor-p070 --precision f16
 vernier calibrate ref-p070.h5 half-p070.h5 other-p070.h5 --floor floor-p070.h5 --allow precision --margin 4 \
 	-o floor.yaml
 grep -c _over_floor: floor.yaml
-healthy floor.yaml --model "$M"
+correct floor.yaml --model "$M"
 verdict ref-p017.h5 other-p017.h5 --limits floor.yaml --floor floor-p017.h5 --allow precision
 fault layer1.q_rope 'x *= 1.01' --limits floor.yaml --model "$M"
 fault layer1.q_rope 'x *= 1.01' --limits floor.yaml

@@ -1,5 +1,5 @@
 # Logits that peak at the input token: reported if the reference's do not, and not reported for
-# healthy runs.
+# correct runs.
 M=$FIXTURES/qwen2-trained
 cp -r "$M" broken; chmod -R u+w broken
 # The layers add nothing: the head gets the embedding.
@@ -35,7 +35,7 @@ check bad_steps.h5
 echo "== both echo, or the reference alone: nothing to say of the candidate"
 compare bad.h5 bad16.h5
 compare bad.h5 ref.h5
-echo "== healthy: a text, one token over and over, few tokens, an untrained model with tied weights"
+echo "== correct: a text, one token over and over, few tokens, an untrained model with tied weights"
 check ref.h5
 $PYTHON -c "print(','.join(['7'] * 60))" >same.ids
 capture "$M" --ids @same.ids -o same.h5

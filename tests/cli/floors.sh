@@ -84,13 +84,13 @@ edit swapped.h5 layer1/k_rope "x[[0, 1]] = x[[1, 0]]"
 edit scores.h5 logits "x += 0.1 * x.std() * g"
 edit element.h5 layer1/q_proj "x.flat[np.argsort(np.abs(x).flat)[x.size // 2]] *= -1"
 
-echo "== healthy runs in bfloat16 without a floor: few rows, one token over and over, a recurrence"
-healthy() { M=$FIXTURES/$1-trained; ids=$2; run -o a.h5 --force --points '*'; run -o b.h5 --force --points '*' \
+echo "== correct runs in bfloat16 without a floor: few rows, one token over and over, a recurrence"
+correct() { M=$FIXTURES/$1-trained; ids=$2; run -o a.h5 --force --points '*'; run -o b.h5 --force --points '*' \
 	--precision bf16
 	vernier compare a.h5 b.h5 | sed -n 's/^verdict *//p; s/^limits *\([^ ]*\/\)*//p' | sed "s/^/$1: /"; }
-healthy qwen3 5,9,300,7,7,7,2,441,13,99,100,101,102,250,260,270,280,290,301
-healthy qwen3_5_text 1,1,1,1,1,1,1,1
-healthy mistral 1,1,1,1,1,1,1,1
+correct qwen3 5,9,300,7,7,7,2,441,13,99,100,101,102,250,260,270,280,290,301
+correct qwen3_5_text 1,1,1,1,1,1,1,1
+correct mistral 1,1,1,1,1,1,1,1
 
 echo "== a reference that is 1 % off is as far from its model as rounding is, and no floor excuses it"
 M=$FIXTURES/qwen2-trained; ids=@$FIXTURES/prompts/p070.ids

@@ -1,5 +1,5 @@
 # Chosen tokens that do not look like text: reported if the reference's do, and not reported for
-# healthy runs.
+# correct runs.
 M=$FIXTURES/qwen2-trained
 capture() { vernier capture ref "$@" --points logits --points embed 2>/dev/null; }
 capture "$M" --ids @$FIXTURES/prompts/p017.ids --decode 60 -o ref.h5
@@ -65,7 +65,7 @@ compare ref.h5 replaced.h5 --strict
 evaluate ref.h5 replaced.h5
 vernier evaluate --recordings ref.h5 token.h5 --format json 2>/dev/null |
 	$PYTHON -c 'import json, sys; print(json.load(sys.stdin)["garbage"])'
-echo "== healthy, weak, a little of it, a character in two tokens"
+echo "== correct, weak, a little of it, a character in two tokens"
 for kind in ref near weak fewer some emoji; do check $kind.h5; done
 compare ref.h5 near.h5
 compare ref.h5 weak.h5

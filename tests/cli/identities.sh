@@ -1,4 +1,4 @@
-# What must hold in one file alone: it does in healthy files of every family and engine,
+# What must hold in one file alone: it does in correct files of every family and engine,
 # and each kind of fault is named.
 for family in gpt2 qwen2 qwen3 llama mistral qwen3_5_text; do
 	for precision in f32 f16; do

@@ -23,7 +23,7 @@ kl = [c['kl_mean'] for c in r['curve']]
 if len(kl) > 2: print('  repaired with', r['curve'][-2]['with'], 'the divergence falls:', kl[-2] < kl[0] / 100)
 END
 }
-echo "== a healthy run"
+echo "== a correct run"
 isolate
 isolate --precision f32 --kv paged
 echo "== one culprit"

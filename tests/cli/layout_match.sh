@@ -2,10 +2,10 @@
 # anything.
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o ref.h5 2>/dev/null
-vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o healthy.h5 --precision f16 2>/dev/null
+vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o correct.h5 --precision f16 2>/dev/null
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o floor.h5 --precision f16 2>/dev/null
 told() {
-	cp healthy.h5 cand.h5
+	cp correct.h5 cand.h5
 	$PYTHON -c "
 import editing as h5py, numpy as np
 f = h5py.File('cand.h5', 'r+')

@@ -64,7 +64,7 @@ for pair in 'tied.h5 own.h5' 'own.h5 tied.h5'; do
 		grep -E '^(MISSED|not run|all)'
 done
 
-# A pair that is not healthy; what cannot be asked.
+# A pair that is not correct; what cannot be asked.
 vernier selftest qwen2.f32.h5 qwen2.f16.h5 --limits fp32.yaml --only names/missing | tail -3 | sed 's/  */ /g'
 echo "[${PIPESTATUS[0]}]"
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8,9,10,11,12 --precision f16 -o other.h5 2>/dev/null

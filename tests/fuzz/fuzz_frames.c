@@ -1,7 +1,7 @@
 /* fuzz_frames.c: whatever a child (capture/file/child.h) sends, its parent makes a valid recording
  * of it or gives one line.
  *
- * The bytes are frames of a child that a hostile file has taken over; the file itself is healthy.
+ * The bytes are frames of a child that a hostile file has taken over; the file itself is correct.
  * Seeds: the frames of honest children. */
 #include "capture/file/child.h"
 #include "capture/recording/recording_internal.h"

@@ -196,11 +196,11 @@ class Recorder:
         for name, value in facts.items():
             h5.put_attribute(group.id, name, value)
         if isinstance(weights, Mapping):
-            table.put(group, [table.row_of(name, a) for name, a in weights.items()])
+            table.write_table(group, [table.row_of(name, a) for name, a in weights.items()])
         elif not isinstance(weights, bool):
-            table.put(group, list(weights))
+            table.write_table(group, list(weights))
         elif weights and directory is not None:
-            table.put(group, [table.raw_row(*w) for w in table.stored_weights(directory)])
+            table.write_table(group, [table.raw_row(*w) for w in table.stored_weights(directory)])
 
     # ---- steps -----------------------------------------------------------------------------------
 

@@ -165,7 +165,7 @@ def _say_without() -> None:
                   "cannot tell a wrong checkpoint from a wrong engine", stacklevel=4)
 
 
-def put(group: h5py.Group, rows: List[Row]) -> None:
+def write_table(group: h5py.Group, rows: List[Row]) -> None:
     """Write /model/weights. Without xxhash there are no digests; then no table is written, and one warning says so."""
     if not rows:
         return

@@ -74,7 +74,7 @@ def functions(s: "Session") -> Iterator[None]:
 def watch_cache(undo: contextlib.ExitStack, cache: Any, moved: Callable[[], None]) -> None:
     """Call `moved` when the rows of a cache are reordered, as beam search does between its calls."""
 
-    def make(f: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(f: Callable[..., Any]) -> Callable[..., Any]:
         def reorder(rows: Any, *args: Any, **kwargs: Any) -> Any:
             if rows.tolist() != list(range(rows.numel())):
                 moved()
@@ -83,7 +83,7 @@ def watch_cache(undo: contextlib.ExitStack, cache: Any, moved: Callable[[], None
         return reorder
 
     for name in ("reorder_cache", "batch_select_indices"):
-        replace(undo, cache, name, make)
+        replace(undo, cache, name, wrap)
 
 
 def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ function shown(side) {
 }
 
 // Where each checkpoint goes: the same place in the map of every candidate.
-function place(all) {
+function placeCheckpoints(all) {
 	const inside = all.flat().filter((c) => c.layer >= 0);
 	const layers = [...new Set(inside.map((c) => c.layer))].sort((a, b) => a - b);
 	const points = [...new Set(inside.map((c) => c.point))];
@@ -79,7 +79,7 @@ function drawStrip(outside) {
 }
 
 function drawMap() {
-	const { layers, points, at, outside } = place(sides.map(shown));
+	const { layers, points, at, outside } = placeCheckpoints(sides.map(shown));
 	const upright = narrow.matches, shape = upright ? [layers, points] : [points, layers];
 	const cell = (mine, r, k) => mine.get(upright ? `${r} ${k}` : `${k} ${r}`) ?? null;
 	cells = at.map((mine) => shape[0].map((r) => shape[1].map((k) => cell(mine, r, k))));

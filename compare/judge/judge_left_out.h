@@ -1,5 +1,5 @@
-/* left_out.h: judges what a run left out of the candidate because it agreed with the reference
- * while it was recorded (`capture --against`).
+/* judge_left_out.h: judges what a run left out of the candidate because it agreed with the
+ * reference while it was recorded (`capture --against`).
  *
  * For each such tensor, the candidate's file has the metrics that were measured, and the digest of
  * the numbers with which it was compared. If that digest is the reference's, the metrics are
@@ -11,8 +11,8 @@
  * Changes  status, fails, detail and not_run of missing checkpoints
  * Fills    result.n_not_run; lines of notes or warnings
  */
-#ifndef VN_COMPARE_LEFT_OUT_H
-#define VN_COMPARE_LEFT_OUT_H
+#ifndef VN_COMPARE_JUDGE_LEFT_OUT_H
+#define VN_COMPARE_JUDGE_LEFT_OUT_H
 
 #include "compare/comparison/comparison.h"
 

@@ -1,5 +1,5 @@
-/* left_out.c: see left_out.h. */
-#include "compare/judge/left_out.h"
+/* judge_left_out.c: see judge_left_out.h. */
+#include "compare/judge/judge_left_out.h"
 
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"

@@ -1,8 +1,8 @@
-/* engine.h: internals of vn_gpu, and of one pass over its plan. Inside libgpu only; tests use it to
- * see the guard work.
+/* gpu_internal.h: internals of vn_gpu, and of one pass over its plan. Inside libgpu only; tests use
+ * it to see the guard work.
  */
-#ifndef VN_LIBGPU_ENGINE_H
-#define VN_LIBGPU_ENGINE_H
+#ifndef VN_LIBGPU_GPU_INTERNAL_H
+#define VN_LIBGPU_GPU_INTERNAL_H
 
 #include "libgpu/arena.h"
 #include "libgpu/cache.h"
