@@ -208,8 +208,8 @@ static void windows_that_pass_tiles_and_parts_over_are_right(void)
 			check_layers(of, COUNT(of), f32 ? F32 : F16, 400, tokens[t], true);
 }
 
-/* A processor tries the narrowest code alone: LLVM compiles each of the others for ten seconds. The
- * tests above have them without pages. */
+/* A processor tries only the narrowest heads: LLVM takes ten seconds to compile a shader of wider
+ * ones. The tests above try those without pages. */
 static void pages_give_the_same_bits(void)
 {
 	static const struct {

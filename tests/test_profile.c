@@ -1,5 +1,5 @@
-/* test_profile.c: planted faults and the sentences about them; correct noise, about which there is
- * no sentence. */
+/* test_profile.c: planted faults and the sentences about them; rounding noise, about which there
+ * is no sentence. */
 #include "compare/profile/profile.h"
 #include "tests/suite.h"
 #include "tests/uniform.h"
