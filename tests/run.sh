@@ -89,14 +89,12 @@ run_tests() { # preset, further options
 }
 
 echo "== release, gcc"
-if [ "$what" = unit ]; then
+labels=()
+[ "$what" != unit ] || labels+=(-L '^unit$')
+[ -z "$room" ] || labels+=(-L "^$room\$")
+if [ ${#labels[@]} != 0 ]; then # none of these tests needs transformers
 	configure_and_build release
-	run_tests release -j"$jobs" -L '^unit$' ${room:+-L "^$room\$"}
-	exit
-fi
-if [ -n "$room" ]; then # the tests that need transformers belong to none
-	configure_and_build release
-	run_tests release -j"$jobs" -L "^$room\$"
+	run_tests release -j"$jobs" "${labels[@]}"
 	exit
 fi
 # Transformers is installed while the release is built.
