@@ -277,7 +277,7 @@ static int read_ranks(vn_compare_line *k, int n, char **file)
 	bool     sets = false;
 
 	for (int i = 0; i < n; i++)
-		sets = sets || vn_names_ranks(file[i + 1]);
+		sets = sets || vn_rank_files_named(file[i + 1]);
 	if (n >= 0 && vn_match_is_folder(file[0]))
 		return vn_complain(k->name, "--shard: the reference, %s, is a folder; give a recording", file[0]);
 	if (!sets && n < 2)

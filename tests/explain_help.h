@@ -28,7 +28,7 @@ static inline void compare_llama_as(explained *e, const char *fault, vn_compare_
 
 static inline void compare_llama(explained *e, const char *fault)
 {
-	compare_llama_as(e, fault, (vn_compare_options) { .model = LLAMA, .replay = true, .threads = 1 });
+	compare_llama_as(e, fault, (vn_compare_options) { .model = LLAMA, .replay = VN_REPLAY_SAME, .threads = 1 });
 }
 
 /* Compares a recording of these numbers with one of others. */
@@ -46,7 +46,7 @@ static inline void compare_two(explained *e, int prompt, int decode, const given
 /* Compares a recording of these numbers with itself. */
 static inline void compare_given(explained *e, int prompt, int decode, const given *of, int n)
 {
-	*e = (explained) { .compared.o = { .model = GIVEN_MODEL, .replay = true, .threads = 1 } };
+	*e = (explained) { .compared.o = { .model = GIVEN_MODEL, .replay = VN_REPLAY_SAME, .threads = 1 } };
 	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", prompt, decode, of, n, &e->err), VN_OK);
 	judge(&e->compared, "given.h5", "given.h5", NULL, LOOSE);
 	if (e->compared.st)

@@ -15,9 +15,10 @@ static const char *first_id(const vn_explanation *x)
 /* A whole comparison that also explains. */
 static void explain_llama(explained *e, const char *fault)
 {
-	compare_llama_as(
-		e, fault,
-		(vn_compare_options) { .model = LLAMA, .replay = true, .explain = &vn_catalogue_explainer, .threads = 1 });
+	const vn_compare_options options = {
+		.model = LLAMA, .replay = VN_REPLAY_SAME, .explain = &vn_catalogue_explainer, .threads = 1
+	};
+	compare_llama_as(e, fault, options);
 }
 
 /* gate_act is a factor inside the operation that makes mlp_act. */

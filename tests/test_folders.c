@@ -183,10 +183,10 @@ static void ranks_are_those_of_a_folder_in_the_order_of_their_numbers_or_joined_
 	expect_ranks(with_slash, (const char *[]) { first, second, third }, 3);
 	expect_ranks("p.h5,q,r", (const char *[]) { "p.h5", "q", "r" }, 3);
 	expect_ranks("p.h5", (const char *[]) { "p.h5" }, 1);
-	CU_ASSERT_FALSE(vn_names_ranks("p.h5"));
-	CU_ASSERT_TRUE(vn_names_ranks("p.h5,q"));
+	CU_ASSERT_FALSE(vn_rank_files_named("p.h5"));
+	CU_ASSERT_TRUE(vn_rank_files_named("p.h5,q"));
 	expect_ranks(at("x,y"), (const char *[]) { at("x,y") }, 1); /* a file of that name */
-	CU_ASSERT_FALSE(vn_names_ranks(at("x,y")));
+	CU_ASSERT_FALSE(vn_rank_files_named(at("x,y")));
 	CU_ASSERT_EQUAL(vn_rank_files_of("p,,q", &ranks, &err), VN_ERR_USAGE);
 	vn_rank_files_free(&ranks);
 	CU_ASSERT_EQUAL(vn_rank_files_of("p,", &ranks, &err), VN_ERR_USAGE);

@@ -44,7 +44,7 @@ static const vn_checkpoint *compared(trial *t)
 				of_cand[] = { { "layer1.attn_norm", x }, { "layer1.q_proj", cand } };
 	vn_error err = { "" };
 
-	*t = (trial) { .o = { .model = LLAMA, .replay = true, .threads = 1 } };
+	*t = (trial) { .o = { .model = LLAMA, .replay = VN_REPLAY_SAME, .threads = 1 } };
 	CU_ASSERT_EQUAL_FATAL(record_given("ref.h5", T, 0, of_ref, 2, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(record_given("cand.h5", T, 0, of_cand, 2, &err), VN_OK);
 	judge(t, "ref.h5", "cand.h5", NULL, LOOSE);

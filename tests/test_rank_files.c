@@ -30,7 +30,7 @@ static void a_folder_lists_its_ranks_by_their_numbers(void)
 	touch("tp/rank0.h5");
 	touch("tp/rank2.h5");
 	touch("tp/notes.txt");
-	CU_ASSERT_TRUE(vn_names_ranks(at("tp")));
+	CU_ASSERT_TRUE(vn_rank_files_named(at("tp")));
 	snprintf(with_slash, sizeof with_slash, "%s/", at("tp"));
 	for (int slash = 0; slash < 2; slash++) {
 		CU_ASSERT_EQUAL(vn_rank_files_of(slash ? with_slash : at("tp"), &r, &err), VN_OK);
@@ -48,7 +48,7 @@ static void files_are_joined_by_commas(void)
 	vn_rank_files r;
 	vn_error      err = { "" };
 
-	CU_ASSERT_TRUE(vn_names_ranks("b.h5,a.h5"));
+	CU_ASSERT_TRUE(vn_rank_files_named("b.h5,a.h5"));
 	CU_ASSERT_EQUAL(vn_rank_files_of("b.h5,a.h5,c", &r, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(r.n, 3);
 	CU_ASSERT_STRING_EQUAL(r.file[0], "b.h5"); /* in the order that was given */
@@ -64,12 +64,12 @@ static void a_file_with_a_comma_in_its_name_is_one(void)
 	vn_error      err = { "" };
 
 	touch("a,b.h5");
-	CU_ASSERT_FALSE(vn_names_ranks(at("a,b.h5")));
+	CU_ASSERT_FALSE(vn_rank_files_named(at("a,b.h5")));
 	CU_ASSERT_EQUAL(vn_rank_files_of(at("a,b.h5"), &r, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(r.n, 1);
 	CU_ASSERT_STRING_EQUAL(r.file[0], at("a,b.h5"));
 	vn_rank_files_free(&r);
-	CU_ASSERT_FALSE(vn_names_ranks("absent.h5"));
+	CU_ASSERT_FALSE(vn_rank_files_named("absent.h5"));
 }
 
 static void an_empty_name_and_an_empty_folder_are_refused(void)

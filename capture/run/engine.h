@@ -24,7 +24,7 @@ typedef struct vn_engine {
 typedef struct vn_engine_options {
 	bool               gpu;
 	vn_policy          policy;
-	int                threads;         /* ref; 0: one per processor */
+	int                threads;         /* 0: one per processor; gpu: for weights and shaders */
 	int                device;          /* gpu; -1: the best one */
 	bool               validate, guard; /* gpu */
 	bool               paged;           /* gpu: paged cache */

@@ -18,8 +18,8 @@ void      vn_chapter_begin(vn_comparison *c);
 void      vn_chapter_warn_alone(vn_comparison *c);
 /* Are the recordings comparable (contract.h)? */
 vn_status vn_chapter_contract(vn_comparison *c, vn_error *err);
-/* Checks what the files hold besides tensors. VN_ERR_MISMATCH if a line of result.refusals was
- * added, here or by the contract. */
+/* Checks the steps, unread content and declared precision of the files. VN_ERR_MISMATCH if a line
+ * of result.refusals was added, here or by the contract. */
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err);
 /* Shows the candidate in the reference's layout (align.h). */
 vn_status vn_chapter_align(vn_comparison *c, vn_error *err);

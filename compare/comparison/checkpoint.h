@@ -18,7 +18,7 @@ const char *vn_allow_parse(const char *list, unsigned *set);
 enum { VN_ALLOW_WORDS = 200 };
 void vn_allow_list(unsigned set, char list[VN_ALLOW_WORDS]);
 
-extern const char *const vn_allow_names; /* "token_ids|config|...", for help */
+extern const char *const vn_allow_names; /* "token_ids|positions|...", for help */
 
 const char *vn_checkpoint_status_text(vn_checkpoint_status s);
 

@@ -187,8 +187,8 @@ typedef struct vn_pooled_logits {
 } vn_pooled_logits;
 
 /* For fewer numbers than this, the ratio of two errors depends on chance: the floor may be tiny
- * because a few roundings happened to be small. Measured on correct runs, one token at a time
- * (specs/limits.md): with 6 numbers, 1 ratio in 300 is over 4, the largest 17; from 128 numbers on,
+ * because a few roundings happened to be small. Measured on correct runs, one token at a time:
+ * with 6 numbers, 1 ratio in 300 is over 4, the largest 17; from 128 numbers on,
  * none of 3700 is over 3.4. A larger row that is computed from fewer numbers (the hidden size of a
  * small model) varies as much. So the single-token steps of such a tensor are judged together,
  * once, in limits that are multiples of the floor. */

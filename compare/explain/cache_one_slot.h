@@ -9,9 +9,6 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* What a slot holds, of a VN_FINDING_CACHE_ONE_ALONE: the content of no token. */
-enum { VN_HOLDS_UNKNOWN = -1 };
-
 /* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their
  * explanations. */
 vn_status vn_explain_one_slot(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err);

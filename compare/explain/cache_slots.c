@@ -25,10 +25,8 @@ enum { LONGEST = 256 }; /* the most tokens of a range: 1, 2, 4 and so on, aligne
 #define CLEAR 4.0
 enum { PAIRS = 1 << 16 }; /* the most pairs of a range and another that replaces it */
 
-enum { NOTHING = -1, NOT_SEEN = -2 };
-
 typedef struct slot_range {
-	int64_t from, held, n; /* held: the first replacing token, or one of the above */
+	int64_t from, held, n; /* held: the first replacing token, or VN_HOLDS_... */
 	double  left;          /* in floors, in the step where it leaves most */
 } slot_range;
 
@@ -137,7 +135,7 @@ static double scores_error(const step_of *s, const query_sums *m, int head, cons
 	const int64_t end = end_of(s, r);
 	double        dd = 0;
 
-	if (r->held == NOT_SEEN)
+	if (r->held == VN_HOLDS_UNSEEN)
 		return (double)INFINITY; /* scores of masked keys are set later, by the mask */
 	for (int64_t j = s->first; j < s->S; j++) {
 		const bool   in = j >= r->from && j < end && r->held != VN_HOLDS_NO_VALUES;
@@ -152,10 +150,10 @@ static double probs_error(const step_of *s, const query_sums *m, int head, const
 {
 	const double *there = s->cand + head * s->S;
 	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
-	const double  gone = r->held == NOT_SEEN ? 0 : m->zero;
+	const double  gone = r->held == VN_HOLDS_UNSEEN ? 0 : m->zero;
 	double        sum = m->e[a] - m->e[s->first] + m->e_end[b], dd = 0;
 
-	if (r->held == NOT_SEEN && !s->single)
+	if (r->held == VN_HOLDS_UNSEEN && !s->single)
 		return (double)INFINITY;
 	if (r->held == VN_HOLDS_NO_VALUES)
 		sum += m->e[b] - m->e[a];
@@ -193,10 +191,10 @@ static vn_status weigh_ranges(const step_of *s, const vn_explanation *x, slot_ra
 	for (int h = 0; !st && h < H; h++) {
 		add_up(s, h, &m);
 		for (int i = 0; i < n; i++)
-			error[i] += s->output == VN_ATTN_SCORES  ? scores_error(s, &m, h, &r[i])
-			            : s->output == VN_ATTN_PROBS ? probs_error(s, &m, h, &r[i])
-			            : r[i].held == NOT_SEEN      ? unseen_error(s, &m, h, &r[i])
-			                                         : error_of(s, &m, h, &r[i]);
+			error[i] += s->output == VN_ATTN_SCORES    ? scores_error(s, &m, h, &r[i])
+			            : s->output == VN_ATTN_PROBS   ? probs_error(s, &m, h, &r[i])
+			            : r[i].held == VN_HOLDS_UNSEEN ? unseen_error(s, &m, h, &r[i])
+			                                           : error_of(s, &m, h, &r[i]);
 	}
 	for (int i = 0; !st && i < n; i++) {
 		const double left = error[i] / (size > 0 ? size : 1) / x->unmodified.residual.floor;
@@ -293,11 +291,11 @@ static slot_range *list_ranges(int64_t S, int *n)
 	*n = 0;
 	for (int64_t size = 1; r && size <= (any ? S : LONGEST); size = any ? size + 1 : 2 * size)
 		for (int64_t i = 0; i + size <= S; i += any ? 1 : size)
-			r[(*n)++] = (slot_range) { i, NOT_SEEN, size, 0 };
+			r[(*n)++] = (slot_range) { i, VN_HOLDS_UNSEEN, size, 0 };
 	for (int64_t size = 1; r && size <= LONGEST; size *= 2) {
 		const int64_t some = S / size;
 		for (int64_t i = 0; i < some; i++) {
-			r[(*n)++] = (slot_range) { i * size, NOTHING, size, 0 };
+			r[(*n)++] = (slot_range) { i * size, VN_HOLDS_NOTHING, size, 0 };
 			r[(*n)++] = (slot_range) { i * size, VN_HOLDS_NO_VALUES, size, 0 };
 			r[(*n)++] = (slot_range) { i * size, VN_HOLDS_NO_KEYS, size, 0 };
 		}
@@ -327,7 +325,7 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 {
 	for (int64_t j = 0; j < S; j++)
 		token[j] = j < r->from || j >= r->from + n ? j : r->held < 0 ? -1 : r->held + j - r->from;
-	for (int64_t j = first; r->held == NOT_SEEN && j < r->from + n; j++)
+	for (int64_t j = first; r->held == VN_HOLDS_UNSEEN && j < r->from + n; j++)
 		token[j] = j < first + n ? r->from + j - first : j - n;
 }
 
@@ -337,14 +335,14 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 	vn_hypothesis  h = {
-		 .finding = of->held == NOT_SEEN ? VN_FINDING_KEYS_UNSEEN
-		            : of->held < 0       ? VN_FINDING_CACHE_EMPTY
-		                                 : VN_FINDING_CACHE_OTHER_TOKENS,
+		 .finding = of->held == VN_HOLDS_UNSEEN ? VN_FINDING_KEYS_UNSEEN
+		            : of->held < 0              ? VN_FINDING_CACHE_EMPTY
+		                                        : VN_FINDING_CACHE_OTHER_TOKENS,
 		 .node = p->value[t->site->target].node,
 		 .change = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
-	const int64_t first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
+	const int64_t first = of->held == VN_HOLDS_UNSEEN && window && S > window ? S - window : 0;
 	slot_range    r = *of;
 	vn_plan      *narrow = NULL;
 	vn_tensor     own = { 0 }, fine = { 0 };
@@ -353,14 +351,14 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 
 	r.n = (r.from + r.n < s->position ? r.from + r.n : s->position) - (r.from > first ? r.from : first);
 	r.from = r.from > first ? r.from : first;
-	if (r.n < 1 || r.held + r.n > S || (r.held == NOT_SEEN && s->tokens != 1))
+	if (r.n < 1 || r.held + r.n > S || (r.held == VN_HOLDS_UNSEEN && s->tokens != 1))
 		return VN_OK;
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	fill_slots(&r, r.n, first, S, token);
 	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	if (r.held == NOT_SEEN && !(st = plan_without(t, S, r.n, &narrow, err)))
+	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &narrow, err)))
 		p = narrow;
 	const int64_t *keys = r.held == VN_HOLDS_NO_VALUES ? NULL : token;
 	const int64_t *values = r.held == VN_HOLDS_NO_KEYS ? NULL : token;
@@ -403,7 +401,8 @@ static int best_of(const slot_range *r, int n, bool unseen)
 	int best = -1;
 
 	for (int i = 0; i < n; i++) {
-		if ((r[i].held == NOT_SEEN) != unseen || !(r[i].left <= VN_LOCAL_LIMIT * VN_LOCAL_LIMIT) || !(r[i].left > 0))
+		if ((r[i].held == VN_HOLDS_UNSEEN) != unseen || !(r[i].left <= VN_LOCAL_LIMIT * VN_LOCAL_LIMIT) ||
+		    !(r[i].left > 0))
 			continue;
 		const bool within = unseen && best >= 0 && r[best].left <= VN_LOCAL_LIMIT && r[best].n < r[i].n;
 		best = best < 0 || (!within && r[i].left < r[best].left) ? i : best;

@@ -8,9 +8,6 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* What a slot holds, of a VN_FINDING_CACHE_EMPTY: only values, or only keys, are zero. */
-enum { VN_HOLDS_NO_VALUES = -3, VN_HOLDS_NO_KEYS = -4 };
-
 /* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their
  * explanations. */
 vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err);

@@ -5,8 +5,9 @@
  * computed with that fault from the candidate's own inputs, in the candidate's precision
  * (recompute.h), and compared with the candidate's numbers, as a replay compares the unmodified
  * operation (local.h). A hypothesis explains the checkpoint if the residual is no more than a
- * correct operation leaves, and at most a quarter of the error; a sixteenth if a parameter was
- * fitted, since a free parameter always helps, or if the error is below 16 floors.
+ * correct operation leaves, its nmse is at most half that of the unmodified operation, and the
+ * residual is at most a quarter of the error; a sixteenth if a parameter was fitted, since a free
+ * parameter always helps, or if the error is below 16 floors.
  *
  * If several operations lie between the checkpoint and captured values, one mistake is also tried
  * at all of them at once, as engines make it: on queries and keys, in a layer, everywhere.

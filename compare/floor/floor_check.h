@@ -27,11 +27,12 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 /* Call after the floor was measured by running the model: does the reference agree with what the
  * model computes?
  *
- * own (points): nmse and worst-token nmse of a run in the reference's own precision, against the
- * reference. If that precision is finer than the candidate's, own may be at most a tenth of the
- * floor without it. two_runs: the floor is the difference of two runs, and own may be as large as
- * the difference of two correct engines. own NULL: the floor is that run itself, and must keep to
- * the limits that apply without a floor. */
+ * own (one entry per checkpoint): nmse and worst-token nmse of a run in the reference's own
+ * precision, against the reference. If that precision is finer than the candidate's, own may be at
+ * most a tenth of (floor - own): the floor contains own, and should consist of the candidate's
+ * rounding. two_runs: the floor is the difference of two runs, and own may be as large as the
+ * difference of two correct engines. own NULL: the floor is that run itself, and must keep to the
+ * limits that apply without a floor. */
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err);
 
 /* If the reference is no finer than the floor, a floor of less than one rounding only repeats the

@@ -6,7 +6,7 @@
 #include "compare/comparison/comparison.h"
 
 /* A floor may exceed all floors of its inputs and of the operations that read it by at most this
- * factor, in nmse and in worst-token nmse. Correct runs: up to 13 (specs/limits.md). */
+ * factor, in nmse and in worst-token nmse. Measured on correct runs: up to 13. */
 #define VN_FLOOR_NEAR 100.0
 
 /* Checks each floor of a recording against those of neighbouring operations. rounding: the nmse of

@@ -40,10 +40,18 @@ typedef struct vn_slot_change {
 	bool newest;
 } vn_slot_change;
 
+/* What a cache slot may hold instead of a token of the sequence, whose number is 0 or more. */
+enum {
+	VN_HOLDS_NOTHING = -1,   /* its key and value are zero */
+	VN_HOLDS_NO_VALUES = -2, /* only its value is */
+	VN_HOLDS_NO_KEYS = -3,   /* only its key is */
+	VN_HOLDS_UNSEEN = -4,    /* no query sees it */
+	VN_HOLDS_UNKNOWN = -5,   /* the key or value of no token of the sequence */
+};
 /* What the cache holds in place of tokens first to first + n - 1. */
 typedef struct vn_cached_change {
 	int first, n;
-	int holds;  /* the first of the tokens there; VN_HOLDS_NO_VALUES, VN_HOLDS_NO_KEYS */
+	int holds;  /* the first of the tokens there, or VN_HOLDS_... except UNKNOWN */
 	int others; /* how many other tokens fit as well */
 } vn_cached_change;
 /* What one slot holds in place of its own key (of 1) or value (of 2). */
@@ -235,10 +243,10 @@ typedef struct vn_change {
 /* What another step of the point says against an answer. */
 typedef enum vn_refutation {
 	VN_NOTHING_AGAINST,
-	VN_WRONG_OTHERWISE,
-	VN_RIGHT_THERE,
-	VN_ONE_QUERY,
-	VN_ANOTHER_NUMBER
+	VN_WRONG_OTHERWISE, /* the step is wrong too, but not by this mistake */
+	VN_RIGHT_THERE,     /* the step is right, but this mistake would change it */
+	VN_ONE_QUERY,       /* measured on one query of attention, and no other step confirms it */
+	VN_ANOTHER_NUMBER   /* the step is wrong by the same mistake with another constant */
 } vn_refutation;
 
 typedef struct vn_hypothesis {

@@ -1,9 +1,9 @@
 /* baseline.h: uses the JSON report of an earlier comparison (specs/compare.md) as a baseline, so
  * that a project can require "no worse than before".
  *
- * A checkpoint outside its limits is *known*, and does not fail, if the baseline broke the same
- * limits at that checkpoint with values at least as bad. Any other checkpoint that is outside,
- * missing, extra or misshapen fails.
+ * A checkpoint outside its limits does not fail if the baseline broke the same limits there, and no
+ * value is worse by more than VN_BASELINE_ROOM (it is *known*, or *better*). One that is missing,
+ * extra or misshapen does not fail if it is so in the baseline. All others fail.
  *
  * Reads   request, opened, and the judged checkpoints with their pools
  * Fills   since, was and worst of checkpoints, best of their checks; result.n_since; clears `fails`

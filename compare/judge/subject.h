@@ -1,4 +1,5 @@
-/* subject.h: what a comparison is about.
+/* subject.h: the facts that a comparison and its baseline must share: digests of tokens, config,
+ * weights and others.
  *
  * Reads    request, opened
  * Fills    a vn_subject of the caller

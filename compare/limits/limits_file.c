@@ -155,10 +155,12 @@ static vn_status no_limits(const char *path, vn_error *err)
 	snprintf(bare, sizeof bare, "%.*s", (int)(ended ? length - 5 : length), path);
 	snprintf(word, sizeof word, "%s.yaml", bare);
 	vn_nearest_start(&near, word);
-	if (!vn_limits_find("fp32.yaml", folder, NULL)) {
-		*strrchr(folder, '/') = 0;
-		n = scandir(folder, &file, NULL, alphasort); /* sorted, so that the first of equally close names is suggested */
-	}
+	vn_error why;
+	if (vn_limits_find("fp32.yaml", folder, &why))
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no such file, and the shipped limits were not found: %.600s", path,
+		               why.text);
+	*strrchr(folder, '/') = 0;
+	n = scandir(folder, &file, NULL, alphasort); /* sorted, so that the first of equally close names is suggested */
 	for (int i = 0; i < n; i++) {
 		vn_nearest_try(&near, file[i]->d_name);
 		if (is_of_precision(file[i]->d_name, bare)) /* the last one: fp16-acc32.yaml */

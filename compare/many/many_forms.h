@@ -6,7 +6,7 @@
 
 vn_many_report vn_many_text;
 vn_many_report vn_many_markdown; /* fits a comment on GitHub */
-vn_many_report vn_many_html;     /* one page that needs nothing else, and no script */
+vn_many_report vn_many_html;     /* one page that loads no other file; of a vote, without a script */
 /* schema vernier-compare-many/2: specs/compare.md. Needs m->reports */
 vn_many_report vn_many_json;
 

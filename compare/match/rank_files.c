@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool vn_names_ranks(const char *argument)
+bool vn_rank_files_named(const char *argument)
 {
 	return vn_match_is_folder(argument) || (strchr(argument, ',') && access(argument, F_OK) != 0);
 }
@@ -50,7 +50,7 @@ vn_status vn_rank_files_of(const char *argument, vn_rank_files *ranks, vn_error 
 	*ranks = (vn_rank_files) { 0 };
 	if (vn_match_is_folder(argument))
 		return list_folder(argument, ranks, err);
-	if (!vn_names_ranks(argument))
+	if (!vn_rank_files_named(argument))
 		return add_path(ranks, argument, strlen(argument), err);
 	for (const char *at = argument; at && !st;) {
 		const size_t n = strcspn(at, ",");

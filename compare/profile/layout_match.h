@@ -9,7 +9,7 @@
  *     outside may hold anything
  *   - its heads in another order
  *
- * A resemblance counts if its nmse is at most 0.05, and at most a sixteenth of the nmse under the
+ * A match counts if its nmse is at most 0.05, and at most a sixteenth of the nmse under the
  * tensor's own name. Candidates are found on 512 elements, the same places in every tensor, and
  * confirmed on all elements (with axes in another order, of more than 16 MB: on 262,144).
  *
@@ -41,8 +41,8 @@ typedef struct vn_layout_match {
 	int            entry; /* in the reference, or (VN_LAYOUT_MATCH_OWN) in the candidate */
 	int            shift;
 	int            order[VN_HEADS_ORDERED]; /* of axes or of heads */
-	double         nmse;                    /* against what it resembles */
-	/* "the numbers are those of layer1.attn_context ..."; "": no resemblance */
+	double         nmse;                    /* against what it matches */
+	/* "the numbers are those of layer1.attn_context ..."; "": no match */
 	char           words[300];
 } vn_layout_match;
 

@@ -89,7 +89,7 @@ int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step)
 	return n;
 }
 
-/* Is y (n) a different token by the rule of specs/limits.md? A quarter of its first 64 numbers must
+/* Is y (n) a different token as specs/limits.md defines it? A quarter of its first 64 numbers must
  * differ by a 16th from those of each of the `rows` rows x. */
 static bool is_new(const double *x, int rows, const double *y, int64_t n)
 {

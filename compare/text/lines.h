@@ -19,26 +19,27 @@ typedef struct vn_lines {
 	vn_line_facts *facts; /* (n) */
 } vn_lines;
 
-/* Appends a line. Control characters become '?', since names come from foreign files. If there is
- * no memory, the line is dropped. */
+/* Appends a line. Unprintable characters are escaped (vn_text_clean), since names come from foreign
+ * files. If there is no memory, the line is dropped. */
 __attribute__((format(printf, 2, 3))) void vn_lines_add(vn_lines *l, const char *format, ...);
-/* Same, followed by the option that allows it: " (--allow weights)". allow: a literal. */
-__attribute__((format(printf, 3, 4))) void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
-/* Prints the lines that refuse a comparison, "refused: LINE": at most the first twelve, then the
- * number of the others, because between two models everything differs. who: "" or "candidate B: ".
- * list: where all of them can be seen, such as "--format json lists them", or "". */
-void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out);
-/* Same for a line that says itself how it is allowed. */
-__attribute__((format(printf, 3, 4))) void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...);
-/* Was a line refused with this word? */
-bool                                       vn_lines_refused(const vn_lines *l, const char *allow);
 /* Same for a line that may occur again: repetitions are counted instead of added, "... (64 times)".
  * first: text after the line while there is only one, such as " (rank0.h5)", or "". unit: what is
  * counted. */
 __attribute__((format(printf, 4, 5))) void vn_lines_once(vn_lines *l, const char *first, const char *unit,
                                                          const char *format, ...);
+/* Adds a line that refuses, followed by the option that allows it: " (--allow weights)". allow: a
+ * literal. */
+__attribute__((format(printf, 3, 4))) void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
+/* Same for a line that says itself how it is allowed. */
+__attribute__((format(printf, 3, 4))) void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...);
+/* Prints the lines that refuse a comparison, "refused: LINE": at most the first twelve, then the
+ * number of the others, because between two models everything differs. who: "" or "candidate B: ".
+ * list: where all of them can be seen, such as "--format json lists them", or "". */
+void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out);
+/* Was a line refused with this word? */
+bool vn_lines_refused(const vn_lines *l, const char *allow);
 /* Inserts a line before the others. */
-void                                       vn_lines_first(vn_lines *l, const char *line);
-void                                       vn_lines_free(vn_lines *l);
+void vn_lines_first(vn_lines *l, const char *line);
+void vn_lines_free(vn_lines *l);
 
 #endif

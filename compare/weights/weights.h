@@ -28,7 +28,7 @@ typedef struct vn_weight_side {
 	int                  n;
 	const vn_tensor     *numbers; /* (n), data NULL if unknown; NULL: none are known */
 	const vn_plan       *plan;    /* for the sizes of heads; NULL: not known */
-	/* from a GGUF file; the changes of llama.cpp's converter are undone (specs/models.md, 4.7) */
+	/* from a GGUF file; the changes of llama.cpp's converter are undone (specs/models.md, 4.6) */
 	bool                 gguf;
 } vn_weight_side;
 

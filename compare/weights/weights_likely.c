@@ -65,7 +65,7 @@ static bool is_near(double x, double y, double room)
 }
 
 /* Undoing the 1 + w or -exp(A_log) of a GGUF converter leaves one rounding of that result
- * (specs/models.md, 4.7). Under a mere reordering the statistics agree to the last digits. */
+ * (specs/models.md, 4.6). Under a mere reordering the statistics agree to the last digits. */
 static bool is_undone(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];

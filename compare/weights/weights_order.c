@@ -1,5 +1,5 @@
 /* weights_order.c: the orders that a weight's numbers may be in by mistake
- * (specs/faults.md, chapter W; of RoPE specs/models.md 1.5, of value heads 4.6). */
+ * (specs/faults.md, chapter W; of RoPE specs/models.md 1.5, of value heads 4.5). */
 #include "compare/weights/weights_order.h"
 
 #include <assert.h>

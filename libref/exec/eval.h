@@ -4,8 +4,8 @@
  * an experiment calls it with a changed constant. It knows nothing about earlier nodes or calls:
  * everything that a node reads is in vn_args.
  *
- * Numbers are floats (policies f32, f16, f16-acc16: every output is rounded to the storage format)
- * or doubles (f64), as vn_eval_for says.
+ * Numbers are doubles for the policy f64, else floats (vn_eval_for); every output is rounded to the
+ * storage format.
  */
 #ifndef VN_LIBREF_EXEC_EVAL_H
 #define VN_LIBREF_EXEC_EVAL_H

@@ -1,9 +1,9 @@
 /* ops.h: the operations of a plan on the CPU, one function each.
  *
  * Each has its formula, its shapes, and the reason for the order of summation. Results are not
- * rounded to a storage format here; exec/eval_real.c does that for all. The experiment, e or x, is
- * NULL in a model (vn_node_experiment). `threads` changes no bit of any result: work is cut into
- * blocks that depend only on the shapes.
+ * rounded to a storage format here; exec/eval_real.c does that for all. The experiment (a parameter
+ * of type vn_experiment) is NULL in a model (vn_node_experiment). `threads` changes no bit of any
+ * result: work is cut into blocks that depend only on the shapes.
  */
 #ifndef VN_LIBREF_OPS_OPS_H
 #define VN_LIBREF_OPS_OPS_H

@@ -1,9 +1,9 @@
 /* real.h: the two widths in which the reference computes.
  *
  * The kernels of libref/ops and exec/eval_real.c are built twice from the same source, with VN_REAL
- * 32 and 64: in float for the policies f32, f16 and f16-acc16 (whose values are floats that happen
- * to be halves), and in double for f64. A function REAL(vn_add) is named vn_add_f32 or vn_add_f64.
- * The build sets VN_REAL; files that are built once see the float names.
+ * 32 and 64: in double for the policy f64, and in float for all others, whose values are floats
+ * that fit the storage format. A function REAL(vn_add) is named vn_add_f32 or vn_add_f64. The build
+ * sets VN_REAL; files that are built once see the float names.
  */
 #ifndef VN_LIBREF_OPS_REAL_H
 #define VN_LIBREF_OPS_REAL_H

@@ -8,7 +8,7 @@
 
 enum { GGML_BLOCK = 32 };
 
-/* ---- weights that are none, as blocks hold them ---------------------------------------------- */
+/* ---- unquantised weights, rounded as blocks would -------------------------------------------- */
 
 static double as_half(double x)
 {
