@@ -68,19 +68,19 @@ static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID ==
                   VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
                   VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 &&
                   VN_N_ACTS == 14,
-              "activation.glsl, map_experiment.glsl");
+              "activation.glsl, map_experiment.glsl, gated_norm_experiment.glsl");
 static_assert(VN_ROWS_SHIFTED == 1 && VN_ROWS_PARTS_FIRST == 2 && VN_ROWS_IN_TURN == 3 && VN_ROWS_TILES == 4 &&
                   VN_ROWS_LOG_SOFTMAX == 5 && VN_ROWS_ROUND == 6 && VN_N_ROWS_FORMS == 7 &&
                   offsetof(vn_push_rows, T) == 24 && offsetof(vn_push_rows, inner) == 44,
               "rows.comp");
 static_assert(VN_GATE_PRODUCT == 1 && VN_GATE_BOTH == 2 && VN_N_GATE_FORMS == 3, "map_experiment.glsl");
-static_assert(VN_PAIR_NEIGHBOURS == 1 && VN_PAIR_ACROSS == 2 && VN_N_PAIRINGS == 3, "rope.comp");
+static_assert(VN_PAIR_NEIGHBOURS == 1 && VN_PAIR_ACROSS == 2 && VN_N_PAIRINGS == 3, "rope_experiment.glsl");
 static_assert(VN_DECAY_POSITIVE == 1 && VN_DECAY_RAW == 2 && VN_DECAY_NEGATED == 3 && VN_DECAY_LINEAR == 4,
-              "log_decay.comp");
+              "log_decay_experiment.glsl");
 static_assert(VN_DELTA_NO_DECAY == 1 && VN_DELTA_FACTOR == 2 && VN_DELTA_DECAY_LATE == 3 && VN_DELTA_READ_FIRST == 4 &&
                   VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_DELTA_UNSOLVED == 7 &&
                   VN_DELTA_BETA_KEYS == 8 && VN_DELTA_BETA_VALUES == 9 && VN_N_DELTA_FORMS == 10,
-              "delta_experiment.glsl");
+              "delta_rule_experiment.glsl");
 static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4,
               "mask_experiment.glsl");
 static_assert(VN_ATTN_OVER_QUERIES == 1 && VN_ATTN_OVER_HEADS == 2 && VN_ATTN_NO_MAX == 3 && VN_ATTN_NO_MAX_F16 == 4 &&

@@ -70,7 +70,7 @@ static inline float norm_divisor(const vn_node *n, int64_t usual)
 	return (float)(n->x.norm.divisor ? n->x.norm.divisor : usual);
 }
 
-/* root.glsl */
+/* root_experiment.glsl */
 static inline uint32_t norm_flags(const vn_node *n)
 {
 	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);

@@ -31,18 +31,6 @@ float score(uint i, uint j)
 	return masked(i, j, scaled(s));
 }
 
-#if EXPERIMENT
-#include "softmax_experiment.glsl"
-
-void other_row(uint i)
-{
-	row_sums(i, p.h0);
-	for (uint c = gl_LocalInvocationID.x; c < p.n_keys; c += LANES)
-		put(p.y, i * p.n_keys + c, visible(i, p.j0 + c) ? probability(i, p.h0, p.j0 + c) : 0.0);
-	barrier(); // tops and sums are read above
-}
-#endif
-
 void row(uint i)
 {
 	const uint lane = gl_LocalInvocationID.x;
@@ -79,15 +67,12 @@ void row(uint i)
 	barrier(); // qs, tops and sums are read above
 }
 
+#if EXPERIMENT
+#include "attn_probs_experiment.glsl"
+#else
 void main()
 {
-	for (uint i = gl_WorkGroupID.x; i < p.T; i += gl_NumWorkGroups.x) {
-#if EXPERIMENT
-		if (other_softmax()) {
-			other_row(i);
-			continue;
-		}
-#endif
+	for (uint i = gl_WorkGroupID.x; i < p.T; i += gl_NumWorkGroups.x)
 		row(i);
-	}
 }
+#endif

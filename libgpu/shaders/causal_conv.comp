@@ -22,13 +22,11 @@ layout(push_constant) uniform Push {
 #endif
 } p;
 
+#if EXPERIMENT
+#include "causal_conv_experiment.glsl"
+#else
 // The row of r for tap j of token t; whether that row exists; the function applied to the
 // sum of channel c.
-#if EXPERIMENT
-uint  row_of(uint t, uint j)       { return t + j + p.ahead; }
-bool  there(uint row)              { return row < p.last + p.J - 1 && (row >= p.J - 1 || p.forgets == 0); }
-float activated(uint c, float sum) { return p.linear != 0 && c + 1 >= p.linear ? sum : silu(sum); }
-#else
 uint  row_of(uint t, uint j)       { return t + j; }
 bool  there(uint row)              { return true; }
 float activated(uint c, float sum) { return silu(sum); }

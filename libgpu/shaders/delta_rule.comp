@@ -37,7 +37,7 @@ layout(push_constant) uniform Push {
 } p;
 
 #if EXPERIMENT
-#include "delta_experiment.glsl"
+#include "delta_rule_experiment.glsl"
 #else
 uint  key_head(uint h)                                           { return h / (p.nv / p.nk); }
 float kept(uint t, float s)                                      { return s; }             // the state before token t

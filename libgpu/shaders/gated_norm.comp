@@ -19,17 +19,16 @@ layout(push_constant) uniform Push {
 	float eps;
 #if EXPERIMENT
 	float divisor;
-	uint  flags, gate, gate_first; // gate: 0 silu, 3 sigmoid
+	uint  flags, gate, gate_first; // vn_experiment.norm
 #endif
 } p;
 #include "root.glsl"
 
 #if EXPERIMENT
-float gated(float z)            { return p.gate == 3 ? 1.0 / (1.0 + exp_(-z)) : silu(z); }
-float to_norm(float x, uint at) { return x * (p.gate_first != 0 ? gated(float(p.z.v[at])) : 1.0); }
+#include "gated_norm_experiment.glsl"
 #else
 float gated(float z)            { return silu(z); }
-float to_norm(float x, uint at) { return x; }
+float to_norm(float x, uint at) { return x; } // what is normed; at: the place of x
 #endif
 
 shared float part[LANES];

@@ -29,7 +29,7 @@ layout(push_constant) uniform Push {
 #include "root.glsl"
 
 #if EXPERIMENT
-float mean_of(float sum) { return p.keep_mean != 0 ? 0.0 : sum / float(p.N); }
+#include "layer_norm_experiment.glsl"
 #else
 float mean_of(float sum) { return sum / float(p.N); }
 #endif

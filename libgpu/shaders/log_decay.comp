@@ -37,10 +37,7 @@ float softplus(float u)
 }
 
 #if EXPERIMENT
-float decay(float A, float u)
-{
-	return (p.form == 1 ? exp_(A) : p.form == 2 ? A : p.form == 3 ? -A : -exp_(A)) * (p.form == 4 ? u : softplus(u));
-}
+#include "log_decay_experiment.glsl"
 #else
 float decay(float A, float u) { return -exp_(A) * softplus(u); }
 #endif

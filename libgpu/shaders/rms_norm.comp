@@ -27,10 +27,9 @@ layout(push_constant) uniform Push {
 #include "fold.glsl"
 
 #if EXPERIMENT
-uint weight(uint n) { return n % p.G; }
-bool by_eight()     { return false; }
+#include "rms_norm_experiment.glsl"
 #else
-uint weight(uint n) { return n; }
+uint weight(uint n) { return n; } // the index of column n's weight
 bool by_eight()     { return p.N % 8 == 0; } // all rows start at eight numbers then
 #endif
 

@@ -24,30 +24,23 @@ PUSH_BLOCK {
 	Real  y;
 	uint  T, H, K, R;
 #if EXPERIMENT
-	uint  pairing; // 0 these pairs, 1 (2i, 2i+1), 2 (i, i + K/2)
+	uint  pairing; // vn_pairing
 #endif
 } PUSHED;
 
+#if EXPERIMENT
+#include "rope_experiment.glsl"
+#else
 // The distance of the two columns of a pair; whether column d is the first of its pair;
 // the index of its pair.
-#if EXPERIMENT
-uint apart()      { return p.pairing == 1 ? 1 : p.pairing == 2 ? p.K / 2 : p.R / 2; }
-bool low(uint d)  { return p.pairing == 1 ? d % 2 == 0 : d < apart(); }
-uint pair(uint d) { return p.pairing == 1 ? d / 2 : low(d) ? d : d - apart(); }
-#else
 uint apart()      { return p.R / 2; }
 bool low(uint d)  { return d < apart(); }
 uint pair(uint d) { return low(d) ? d : d - apart(); }
-#endif
-
-#if EXPERIMENT
-bool by_four() { return false; }
-void four(uint e) { }
-#else
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer Float4 { vec4 v[]; };
 
 // The host checks the same condition: ops.c.
 bool by_four() { return p.R % 8 == 0 && p.K % 4 == 0; }
+
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Float4 { vec4 v[]; };
 
 // The order in a head: first its R/8 groups of four pairs, then groups of four unrotated elements.
 void four(uint u)

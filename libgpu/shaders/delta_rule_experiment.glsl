@@ -1,4 +1,4 @@
-// delta_experiment.glsl: the parts of delta_rule.comp that an experiment changes
+// delta_rule_experiment.glsl: the parts of delta_rule.comp that an experiment changes
 // (vn_experiment.delta).
 const uint NO_DECAY = 1, FACTOR = 2, DECAY_LATE = 3, READ_FIRST = 4, MEMORY_FIRST = 5, NO_DELTA = 6,
            UNSOLVED = 7, BETA_KEYS = 8, BETA_VALUES = 9;
