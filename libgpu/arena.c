@@ -99,7 +99,7 @@ static void find_states(vn_arena *a, const vn_plan *plan)
 	for (int s = 0; s < plan->n_states; s++) {
 		const vn_state *state = &plan->state[s];
 		const vn_node  *n = &plan->node[state->node];
-		if (state->input < 0 || vn_node_is_experiment(n) || n->n_in > VN_ATTN_KEPT)
+		if (state->input < 0 || vn_node_is_experiment(n) || vn_node_keep_rule(plan, n).state >= 0)
 			continue;
 		const int       v = vn_plan_root(plan, n->in[state->input]);
 		const vn_value *rows = &plan->value[v];

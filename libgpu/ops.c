@@ -313,12 +313,14 @@ void vn_ops_append(vn_gpu_pass *w, int state)
 
 void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 {
-	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
+	const vn_keep_rule k = vn_node_keep_rule(w->g->plan, n);
+
+	if (k.state < 0)
 		return;
-	if (n->x.attention.again) /* rotates the keys of earlier calls once more */
-		rotate_all(w, &w->g->plan->value[n->in[VN_ATTN_KEPT]], (int)(n - w->g->plan->node),
-		           &w->g->cache.slot[n->state[VN_ATTN_KEYS]].now, NULL, w->past);
-	put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
+	if (k.again >= 0)
+		rotate_all(w, &w->g->plan->value[n->in[k.input]], (int)(n - w->g->plan->node), &w->g->cache.slot[k.state].now,
+		           NULL, w->past);
+	put_rows(w, k.state, n->in[k.input]);
 }
 
 /* Computes y[e] from a[e] and b[e] (b NULL: none) for n elements from `at` on. */

@@ -24,6 +24,7 @@ typedef struct node_calls {
 	/* States of fixed size. Those that grow are read from what the calls leave, not kept. */
 	char          *kept[VN_MAX_STATE];
 	bool           fixed; /* some state has a fixed size, so each call needs the one before */
+	vn_keep_rule   keep;
 } node_calls;
 
 static void end_call(node_calls *k)
@@ -32,17 +33,11 @@ static void end_call(node_calls *k)
 		free(k->kept[i]);
 }
 
-/* Does the node keep keys for later calls that differ from those it uses in this call? */
-static bool keeps_others(const node_calls *k)
-{
-	return k->n->op == VN_OP_ATTENTION && k->n->n_in > VN_ATTN_KEPT;
-}
-
 static vn_status make_states(run *r, node_calls *k, vn_error *err)
 {
 	for (int i = 0; i < k->n->n_state; i++) {
 		const vn_state *s = &r->plan->state[k->n->state[i]];
-		const bool      grows = s->input >= 0, others = grows && s->input == VN_ATTN_K && keeps_others(k);
+		const bool      grows = s->input >= 0, others = k->n->state[i] == k->keep.state;
 		const size_t    n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
 		k->fixed = k->fixed || !grows;
 		if (grows && !others)
@@ -68,7 +63,7 @@ static vn_status begin_call(run *r, int node, node_calls *k, vn_error *err)
 	const vn_node *n = &r->plan->node[node];
 	vn_status      st = VN_OK;
 
-	*k = (node_calls) { .n = n, .a = vn_recompute_args(r, n) };
+	*k = (node_calls) { .n = n, .a = vn_recompute_args(r, n), .keep = vn_node_keep_rule(r->plan, n) };
 	for (int i = 0; !st && i < n->n_in; i++) {
 		st = vn_recompute_value(r, n->in[i], &k->in[i], err);
 		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
@@ -76,8 +71,8 @@ static vn_status begin_call(run *r, int node, node_calls *k, vn_error *err)
 	return st ? st : make_states(r, k, err);
 }
 
-/* Prepares the call for a step. If keys are kept in another form, puts together the kept keys of
- * earlier calls and this call's own. */
+/* Prepares the call for a step. If the node keeps other rows than it reads, puts together the kept
+ * rows of earlier calls and this call's own. */
 static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -96,11 +91,11 @@ static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 		if (from < 0 || !k->kept[i])
 			continue;
 		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
-		memcpy(k->kept[i], k->in[VN_ATTN_KEPT], past);
+		memcpy(k->kept[i], k->in[k->keep.input], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
-		for (int j = step - 1; !st && j > 0 && k->n->x.attention.again; j--) /* once for every call since */
-			st = vn_eval_rotate_kept(r->w->eval, r->plan, k->n, k->a.policy, k->a.threads, r->p->step[j].position,
-			                         k->kept[i], err);
+		for (int j = step - 1; !st && j > 0 && k->keep.again >= 0; j--) /* once for every call since */
+			st = vn_eval_again(r->w->eval, r->plan, k->keep.again, k->a.policy, k->a.threads, r->p->step[j].position,
+			                   k->kept[i], err);
 	}
 	return st;
 }
@@ -414,7 +409,7 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	const vn_value *v = &plan->value[p->site.target];
 	const vn_node  *n = &plan->node[v->node];
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
-	                   !keeps_others(&(node_calls) { .n = n }) && n->op != VN_OP_ROWS;
+	                   vn_node_keep_rule(plan, n).state < 0 && n->op != VN_OP_ROWS;
 	const int64_t some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
 	void         *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
 	bool          there[VN_MAX_IN];

@@ -120,7 +120,7 @@ static vn_status compute_value(const row_check *l, int root, float *out, vn_erro
 {
 	const vn_value *v = &l->plan->value[root];
 	const vn_node  *n = &l->plan->node[v->node];
-	const bool      attends = n->op == VN_OP_ATTENTION && n->n_in <= VN_ATTN_KEPT && n->n_state == 2;
+	const bool      attends = n->op == VN_OP_ATTENTION && vn_node_keep_rule(l->plan, n).state < 0 && n->n_state == 2;
 	float          *in[VN_MAX_IN] = { NULL };
 	vn_args         a = vn_eval_args(l->plan, n, l->weights, l->policy, l->threads);
 	vn_status       st = VN_OK;

@@ -31,20 +31,21 @@ vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *wei
 	return a;
 }
 
-vn_status vn_eval_rotate_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
-                              int64_t tokens, void *keys, vn_error *err)
+vn_status vn_eval_again(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
+                        int64_t tokens, void *rows, vn_error *err)
 {
-	const vn_value *kept = &plan->value[n->in[VN_ATTN_KEPT]];
-	const int64_t   row = vn_value_row(kept);
+	const vn_node  *n = &plan->node[node];
+	const vn_value *v = &plan->value[n->out[0]];
+	const int64_t   row = vn_value_row(v);
 	const size_t    bytes = (size_t)(tokens * row) * vn_dtype_size(eval->width);
-	void           *rotated = malloc(bytes + 1);
-	const vn_args   a = { .policy = policy, .threads = threads, .tokens = tokens, .lists = plan->list, .in = { keys } };
+	void           *made = malloc(bytes + 1);
+	const vn_args   a = { .policy = policy, .threads = threads, .tokens = tokens, .lists = plan->list, .in = { rows } };
 	vn_status       st;
 
-	if (!rotated)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", tokens);
-	if (!(st = eval->node(&plan->node[kept->node], &a, row, n->c.attention.head_dim, rotated, err)))
-		memcpy(keys, rotated, bytes);
-	free(rotated);
+	if (!made)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the rows of %" PRId64 " tokens", tokens);
+	if (!(st = eval->node(n, &a, row, v->size[v->rank - 1], made, err)))
+		memcpy(rows, made, bytes);
+	free(made);
 	return st;
 }

@@ -63,9 +63,9 @@ typedef struct vn_eval {
 /* Returns the evaluator of a policy. */
 const vn_eval *vn_eval_for(vn_policy p);
 
-/* For an experiment: applies the rotation again to the cached keys of attention n, in place. keys:
- * (tokens,G,K), in the evaluator's width. */
-vn_status vn_eval_rotate_kept(const vn_eval *eval, const vn_plan *plan, const vn_node *n, vn_policy policy, int threads,
-                              int64_t tokens, void *keys, vn_error *err);
+/* Passes the rows of `tokens` tokens, counted from position 0, through a node of one input, in
+ * place (vn_keep_rule). rows: in the evaluator's width. */
+vn_status vn_eval_again(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
+                        int64_t tokens, void *rows, vn_error *err);
 
 #endif

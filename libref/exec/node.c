@@ -227,19 +227,19 @@ static int find_joined_state(const vn_ref *r, const vn_node *n, int input)
 	return -1;
 }
 
-/* For an experiment: stores this call's keys for later calls in another form, after the call,
- * which reads its own. */
-static vn_status keep_states(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
+/* Stores what the node's rule says, after the call, which read its own rows. */
+static vn_status apply_keep_rule(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
 {
-	vn_status st;
+	const vn_keep_rule k = vn_node_keep_rule(r->plan, n);
+	vn_status          st;
 
-	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
+	if (k.state < 0)
 		return VN_OK;
-	if (n->x.attention.again && r->position > 0 &&
-	    (st = vn_eval_rotate_kept(r->eval, r->plan, n, r->policy, r->threads, r->position,
-	                              vn_states_open(&r->states, n->state[VN_ATTN_KEYS]), err)))
+	if (k.again >= 0 && r->position > 0 &&
+	    (st = vn_eval_again(r->eval, r->plan, k.again, r->policy, r->threads, r->position,
+	                        vn_states_open(&r->states, k.state), err)))
 		return st;
-	vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[VN_ATTN_KEPT]);
+	vn_states_append(&r->states, k.state, a->in[k.input]);
 	return VN_OK;
 }
 
@@ -301,7 +301,7 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 		return st;
 	for (int k = 0; k < n->n_state; k++)
 		vn_states_made(&r->states, n->state[k]);
-	if ((st = keep_states(r, n, &a, err)))
+	if ((st = apply_keep_rule(r, n, &a, err)))
 		return st;
 	vn_ref_placed(r, out);
 	if (is_wanted(t, out) && (st = hand_over(r, t, out, err)))

@@ -59,6 +59,15 @@ vn_status vn_check_rope(const vn_plan_walk *w, int i)
 	return good ? VN_OK : vn_plan_check_fail(w, i, "%s", why);
 }
 
+vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n)
+{
+	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
+		return (vn_keep_rule) { -1, -1, -1 };
+	return (vn_keep_rule) { .state = n->state[VN_ATTN_KEYS],
+		                    .input = VN_ATTN_KEPT,
+		                    .again = n->x.attention.again ? p->value[n->in[VN_ATTN_KEPT]].node : -1 };
+}
+
 vn_status vn_check_attention(const vn_plan_walk *w, int i)
 {
 	const vn_plan  *p = w->p;
