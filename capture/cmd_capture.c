@@ -36,8 +36,6 @@ typedef struct options {
 	vn_recipe         recipe;
 } options;
 
-enum { CONTIGUOUS, PAGED };
-
 static vn_option_taker take_precision;
 
 static const vn_option known[] = {
@@ -48,10 +46,7 @@ static const vn_option known[] = {
 	      "vocab.json with merges.txt, or the vocabulary of the GGUF file. Every byte of a file counts, a final "
 	      "newline too. If TEXT itself begins with @, write @@. Bytes that are not UTF-8 become tokens too. The text "
 	      "may hold special tokens, such as <|endoftext|>." },
-	{ "no-special-tokens", 0, VN_INTO(options, source.no_special),
-	  .help =
-	      "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama "
-	      "3's token at the beginning of a text." },
+	VN_NO_SPECIAL_OPTION(options, source.no_special, "prompt"),
 	VN_IDS_OPTIONS(options, source),
 	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
@@ -111,20 +106,12 @@ static const vn_option known[] = {
 	{ "seed", 0, VN_INTO(options, seed), VN_RANGE(0, INT64_MAX), .argument = "S",
 	  .help = "Seed for the draws. Default: 0. The same seed draws the same tokens on one engine, for any number of "
 	          "threads. Two engines diverge where rounding changes a choice." },
-	{ "force-ids", 0, VN_INTO(options, forced_text), .argument = "LIST|@FILE",
-	  .help =
-	      "Decode these tokens, one step each, instead of --decode. This compares what another engine decoded, step by "
-	      "step." },
-	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
-	  .help =
-	      "Decode the tokens that were decoded in the recording REC. With --ids-from REC too, the run has all tokens "
-	      "of REC. With --prompts, REC is a folder with a recording NAME.h5 of each prompt; the decode of a prompt, "
-	      "if given, must be the number of tokens there." },
+	VN_FORCE_IDS_OPTIONS(options, forced_text, forced_from, ", instead of --decode",
+	                     " With --prompts, REC is a folder with a recording NAME.h5 of each prompt; the decode of a "
+	                     "prompt, if given, must be the number of tokens there."),
 	VN_GROUP("The GPU"),
 	VN_DEVICE_OPTION(options, run.device),
-	{ "kv", 0, VN_CHOOSE(options, kv), .argument = "contiguous|paged",
-	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in "
-	          "engines that serve many sequences. The results are the same, bit for bit. Default: contiguous." },
+	VN_KV_OPTION(options, kv),
 	{ "block-size", 0, VN_INTO(options, run.block), VN_RANGE(1, 65536), .argument = "N",
 	  .help = "Tokens per block, with --kv paged. Default: 16." },
 	{ "force-ref", 0, VN_COLLECT(options, forced, run.n_force_ref), .argument = "GLOB",
@@ -263,14 +250,14 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
 	if (!o->recipe.against && (o->recipe.limits || o->recipe.stop_at_first))
 		return vn_fail(err, VN_ERR_USAGE, "%s needs --against REF", o->recipe.limits ? "--limits" : "--stop-at-first");
-	if (o->run.block && o->kv != PAGED)
+	if (o->run.block && o->kv != VN_KV_PAGED)
 		return vn_fail(err, VN_ERR_USAGE, "--block-size needs --kv paged");
 	return VN_OK;
 }
 
 static void fill_defaults(options *o)
 {
-	o->run.paged = o->kv == PAGED;
+	o->run.paged = o->kv == VN_KV_PAGED;
 	o->recipe.threads = o->run.threads;
 	o->recipe.seed = o->seed > 0 ? (uint64_t)o->seed : 0;
 	if (o->recipe.decode < 0)

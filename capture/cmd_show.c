@@ -40,7 +40,7 @@ static const vn_option known[] = {
 	          "where the divergence starts or, if nothing diverges, everywhere; in compare, a failed check is a "
 	          "warning." },
 	VN_REPORTING_OPTIONS(options, report, ""),
-	VN_REPORTING_FORCE(options, report.force, "report"),
+	VN_REPORTING_FORCE(options, report.force, "report, or the numbers at the PATH of --values"),
 	VN_STRICT_OPTION(options, report.strict, ""),
 };
 

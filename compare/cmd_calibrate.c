@@ -97,7 +97,7 @@ static const vn_option options[] = {
 	VN_NAMES_OPTION(settings, sides.names, sides.n_names, "every CAND's"),
 	VN_REF_NAMES_OPTION(settings, sides.ref_names, sides.n_ref_names, "every REF's"),
 	VN_POINTS_OPTION(settings, how),
-	VN_ALLOW_OPTION(settings, how),
+	VN_ALLOW_OPTION(settings, how.o.allow, ""),
 	VN_THREADS_OPTION(settings, how.o.threads),
 	VN_GROUP("Floor"),
 	{ "floor", 0, .kind = VN_TAKE_EACH, .take = take_floor, .argument = "FILE",

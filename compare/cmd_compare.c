@@ -32,7 +32,7 @@ static const vn_option options[] = {
 	          "names the first difference. -0 differs from 0; equal NaNs are equal. This tests determinism: the same "
 	          "run again, with another number of threads, or in another batch.",
 	  .only = "compare" },
-	VN_ALLOW_OPTION(vn_compare_line, how),
+	VN_ALLOW_OPTION(vn_compare_line, how.o.allow, ""),
 	VN_STRICT_OPTION(vn_compare_line, how.o.strict,
 	                 ". A comparison with a warning is outside its limits, in every report too"),
 	VN_GROUP("Floor and causes"),

@@ -33,8 +33,6 @@ typedef struct settings {
 
 #define complain(...) vn_complain("isolate", __VA_ARGS__)
 
-enum { CONTIGUOUS, PAGED };
-
 static vn_option_taker take_precision;
 
 static const char *const gpu_policies = VN_GPU_POLICIES;
@@ -43,13 +41,9 @@ static const vn_option options[] = {
 	VN_GROUP("What to run"),
 	{ "prompt", 0, VN_INTO(settings, source.text), .argument = "TEXT|@FILE",
 	  .help = "Run this text, or the contents of a file or pipe, as for vernier capture." },
-	{ "no-special-tokens", 0, VN_INTO(settings, source.no_special),
-	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for." },
+	VN_NO_SPECIAL_OPTION(settings, source.no_special, "prompt"),
 	VN_IDS_OPTIONS(settings, source),
-	{ "force-ids", 0, VN_INTO(settings, forced), .argument = "LIST|@FILE",
-	  .help = "After the prompt, decode these tokens, one step each. Default: none." },
-	{ "force-ids-from", 0, VN_INTO(settings, forced_from), .argument = "REC",
-	  .help = "After the prompt, decode the tokens that were decoded in the recording REC." },
+	VN_FORCE_IDS_OPTIONS(settings, forced, forced_from, "", ""),
 	VN_GROUP("What is good"),
 	{ "limits", 0, VN_INTO(settings, o.limits), .argument = "FILE",
 	  .help =
@@ -63,8 +57,7 @@ static const vn_option options[] = {
 	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &gpu_policies,
 	  .help = "Precision of the GPU run. P@GLOB: of the operations that make these checkpoints. Default: f16." },
 	VN_DEVICE_OPTION(settings, o.cand.device),
-	{ "kv", 0, VN_CHOOSE(settings, kv), .argument = "contiguous|paged",
-	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
+	VN_KV_OPTION(settings, kv),
 	{ "inject", 0, VN_COLLECT(settings, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help =
 	      "Make this fault in the GPU run, to see it found. Only faults that change neither the list of operations nor "
@@ -78,10 +71,7 @@ static const vn_option options[] = {
 	  .help =
 	      "CMD writes this recording and exits with 0; the run is good if the recording is within the limits. FILE is "
 	      "removed after each run." },
-	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(settings, o.compare.allow),
-	  .argument = "WORDS", .words = &vn_allow_names,
-	  .help = "Differences to allow in the recording of CMD, as vernier compare allows them. Separate words by commas; "
-	          "man vernier explains them in its section on compare. Default: none." },
+	VN_ALLOW_OPTION(settings, o.compare.allow, " the recording of CMD"),
 	VN_GROUP("The report"),
 	VN_THREADS_OPTION(settings, o.compare.threads),
 	VN_REPORTING_OPTIONS(settings, report, ""),
@@ -167,7 +157,7 @@ static int check_options(settings *k, int argc, char **argv)
 	k->o.as = k->as ? &k->as_policy : NULL;
 	k->o.cand.gpu = k->o.cand.quiet = true;
 	k->o.cand.precise = k->precise;
-	k->o.cand.paged = k->kv == PAGED;
+	k->o.cand.paged = k->kv == VN_KV_PAGED;
 	k->o.cand.threads = k->o.compare.threads;
 	k->o.recipe.pattern = k->point;
 	return 0;
@@ -210,7 +200,7 @@ static void say_gpu(const settings *k, char line[VN_SHELL_LINE])
 		vn_shell_option(line, "--precision", k->precise[i]);
 	for (int i = 0; i < k->n_inject; i++)
 		vn_shell_option(line, "--inject", k->inject[i]);
-	if (k->kv == PAGED)
+	if (k->kv == VN_KV_PAGED)
 		vn_shell_option(line, "--kv", "paged");
 	vn_shell_end(line);
 }

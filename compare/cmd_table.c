@@ -43,7 +43,7 @@ static const vn_option options[] = {
 	VN_GROUP("How it is judged"),
 	{ "limits", 0, VN_INTO(settings, limits), .argument = "FILE",
 	  .help = "The limits. Default: the shipped limits for each candidate's precision." },
-	VN_ALLOW_OPTION(settings, how),
+	VN_ALLOW_OPTION(settings, how.o.allow, ""),
 	VN_STRICT_OPTION(settings, how.o.strict, ". A candidate with a warning is outside its limits"),
 	{ "model", 0, VN_INTO(settings, how.o.model), .argument = "MODEL",
 	  .help = "Compute the floor with these weights, as vernier compare does. Default: none." },

@@ -25,14 +25,7 @@ enum { VN_MAX_POINTS = 64 };
 											 .help = "Form of the report. Default: text." about_json \
 	}
 
-/* list, n: a list of maps in the command's struct; whose: "CAND's" */
-#define VN_NAMES_OPTION(type, list, n, whose) \
-	{ \
-		"names", 0, VN_COLLECT(type, list, n), \
-			.argument = "MAP", \
-			.help = "Translate " whose " names by a map: hf (modules of transformers), vllm, llama.cpp, or a file " \
-					"(vernier help names.md). Several maps are applied in order. Default: names as they are." \
-	}
+/* as VN_NAMES_OPTION */
 #define VN_REF_NAMES_OPTION(type, list, n, whose) \
 	{ \
 		"ref-names", 0, VN_COLLECT(type, list, n), .argument = "MAP", \
@@ -79,12 +72,14 @@ typedef struct vn_comparing {
 			.help = "Compare only these checkpoints, on both sides. A GLOB that matches nothing is an error (exit " \
 					"status 2). Default: all." \
 	}
-#define VN_ALLOW_OPTION(type, how) \
+/* field: an unsigned; what: "" or " the recording" */
+#define VN_ALLOW_OPTION(type, field, what) \
 	{ \
 		"allow", 0, \
-			.kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, how.o.allow), .argument = "WORDS", \
+			.kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, field), .argument = "WORDS", \
 			.words = &vn_allow_names, \
-			.help = "Compare in spite of these differences, which would otherwise refuse or fail the comparison. " \
+			.help = "Compare" what \
+					" in spite of these differences, which would otherwise refuse or fail the comparison. " \
 					"Separate words by commas; man vernier explains them in its section on compare. Default: none." \
 	}
 

@@ -21,7 +21,26 @@
 #define VN_DEVICE_OPTION(type, field) \
 	{ \
 		"device", 0, VN_INTO(type, field), VN_RANGE(0, 255), \
-			.argument = "N", .help = "GPU number, as listed by vernier devices. Default: the best suitable device." \
+			.argument = "N", \
+			.help = \
+				"GPU number, as listed by vernier devices. Default: VERNIER_DEVICE, else the best suitable device." \
+	}
+/* --kv: an int of enum vn_kv_layout */
+enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
+#define VN_KV_OPTION(type, field) \
+	{ \
+		"kv", 0, VN_CHOOSE(type, field), \
+			.argument = "contiguous|paged", \
+			.help = \
+				"Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in " \
+				"engines that serve many sequences. The results are the same, bit for bit. Default: contiguous." \
+	}
+/* what: "prompt" */
+#define VN_NO_SPECIAL_OPTION(type, field, what) \
+	{ \
+		"no-special-tokens", 0, VN_INTO(type, field), \
+			.help = "Add no special tokens to the " what ". Default: add those that the tokenizer's file asks for, " \
+					"such as Llama 3's token at the beginning of a text." \
 	}
 /* --ids and --ids-from of a command that runs a model. source: a vn_prompt_source. */
 #define VN_IDS_OPTIONS(type, source) \
@@ -30,6 +49,26 @@
 	{ \
 		"ids-from", 0, VN_INTO(type, source.recording), \
 			.argument = "REC", .help = "Run the token ids of the prompt of the recording REC." \
+	}
+/* --force-ids and --force-ids-from. instead: what they replace, or ""; more: further sentences on
+ * the second, or "". */
+#define VN_FORCE_IDS_OPTIONS(type, list, recording, instead, more) \
+	{ "force-ids", 0, VN_INTO(type, list), .argument = "LIST|@FILE", \
+	  .help = "After the prompt, decode these tokens, one step each" instead ". This compares what another engine " \
+		      "decoded, step by step. Default: none." }, \
+	{ \
+		"force-ids-from", 0, VN_INTO(type, recording), \
+			.argument = "REC", \
+			.help = "After the prompt, decode the tokens that were decoded in the recording REC. With --ids-from REC " \
+					"too, the run has all tokens of REC." more \
+	}
+/* list, n: a list of maps in the command's struct; whose: "CAND's" */
+#define VN_NAMES_OPTION(type, list, n, whose) \
+	{ \
+		"names", 0, VN_COLLECT(type, list, n), \
+			.argument = "MAP", \
+			.help = "Translate " whose " names by a map: hf (modules of transformers), vllm, llama.cpp, or a file " \
+					"(vernier help names.md). Several maps are applied in order. Default: names as they are." \
 	}
 /* --force of a command that writes a recording to FILE */
 #define VN_RECORDING_FORCE(type, field) \

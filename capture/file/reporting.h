@@ -24,8 +24,7 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 /* what: "report" */
 #define VN_REPORTING_FORCE(type, field, what) \
 	{ \
-		"force", 0, VN_INTO(type, field), \
-			.help = "Replace an older " what ". A file that vernier did not write is never replaced." \
+		"force", 0, VN_INTO(type, field), .help = "Replace an older " what ". Other files are never replaced." \
 	}
 
 /* Sets json from format and path. Returns 0, or 2 after an error message. */
