@@ -2,6 +2,7 @@
 #include "compare/profile/layout.h"
 
 #include "compare/profile/sampling.h"
+#include "libref/base/arrange.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -38,22 +39,34 @@ typedef struct layout_search {
 
 /* ---- one order ------------------------------------------------------------------------------- */
 
-/* Offset in the reference of position `at` of a list in this order. */
-static int64_t map_index(const atom_list *order, int64_t at)
+/* Where the numbers of a list in some order are in the reference (vn_strided). */
+typedef struct layout_order {
+	int     n;
+	int64_t size[MOST], stride[MOST];
+} layout_order;
+
+static layout_order order_of(const atom_list *l)
 {
-	int64_t flat = 0;
-	for (int i = order->n - 1; i >= 0; i--) {
-		flat += at % order->a[i].size * order->a[i].stride;
-		at /= order->a[i].size;
+	layout_order order = { .n = l->n };
+	for (int i = 0; i < l->n; i++) {
+		order.size[i] = l->a[i].size;
+		order.stride[i] = l->a[i].stride;
 	}
-	return flat;
+	return order;
 }
 
-static bool is_promising(const layout_search *s, const atom_list *order, double limit)
+/* Adds position `at` of the candidate, and its number in the reference. */
+static void add_pair(const layout_search *s, const layout_order *order, int64_t at, vn_sampled *x)
+{
+	const int64_t from = vn_strided(order->n, order->size, order->stride, at);
+	vn_sampled_add(x, vn_numbers_value(s->ref, from), vn_numbers_value(s->cand, at));
+}
+
+static bool is_promising(const layout_search *s, const layout_order *order, double limit)
 {
 	vn_sampled x = { 0 };
 	for (int i = 0; i < s->sampled; i++) {
-		vn_sampled_add(&x, vn_numbers_value(s->ref, map_index(order, s->at[i])), vn_numbers_value(s->cand, s->at[i]));
+		add_pair(s, order, s->at[i], &x);
 		if (x.n == ENOUGH_FOR_ORDER && !(x.dd <= 16 * limit * x.rr))
 			return false;
 	}
@@ -62,28 +75,29 @@ static bool is_promising(const layout_search *s, const atom_list *order, double 
 
 /* The nmse in that order. Large tensors are sampled with an odd step, because axis lengths
  * are usually even. */
-static double measure_order(const layout_search *s, const atom_list *order)
+static double measure_order(const layout_search *s, const layout_order *order)
 {
 	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_SAMPLED_MOST | 1;
 	vn_sampled    x = { 0 };
 	for (int64_t i = 0; i < s->n; i += step)
-		vn_sampled_add(&x, vn_numbers_value(s->ref, map_index(order, i)), vn_numbers_value(s->cand, i));
+		add_pair(s, order, i, &x);
 	return vn_sampled_nmse(&x);
 }
 
 /* Keeps the first of several equally good orders: where two axes hold the same numbers,
  * their order is arbitrary. */
-static void try_order(layout_search *s, const atom_list *own, const atom_list *order)
+static void try_order(layout_search *s, const atom_list *own, const atom_list *found)
 {
-	const double limit = s->found.n ? s->best / 2 : s->limit;
-	if (!is_promising(s, order, limit))
+	const layout_order order = order_of(found);
+	const double       limit = s->found.n ? s->best / 2 : s->limit;
+	if (!is_promising(s, &order, limit))
 		return;
-	const double nmse = measure_order(s, order);
+	const double nmse = measure_order(s, &order);
 	if (!(nmse <= limit))
 		return;
 	s->best = nmse;
 	s->own = *own;
-	s->found = *order;
+	s->found = *found;
 }
 
 /* Tries all orders of these atoms, starting with their own. */

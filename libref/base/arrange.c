@@ -156,6 +156,15 @@ void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size
 
 /* ---- axes -------------------------------------------------------------------------------- */
 
+int64_t vn_strided(int n, const int64_t *size, const int64_t *stride, int64_t i)
+{
+	int64_t at = 0;
+
+	for (int k = n - 1; k >= 0; i /= size[k--])
+		at += i % size[k] * stride[k];
+	return at;
+}
+
 vn_permutation vn_permutation_of(const vn_shape *s, const int *order)
 {
 	vn_permutation p = { .rank = s->rank };
@@ -184,11 +193,7 @@ vn_permutation vn_permutation_back(const vn_shape *s, const int *order)
 
 int64_t vn_permuted(const vn_permutation *p, int64_t i)
 {
-	int64_t at = 0;
-
-	for (int k = p->rank - 1; k >= 0; i /= p->size[k--])
-		at += i % p->size[k] * p->stride[k];
-	return at;
+	return vn_strided(p->rank, p->size, p->stride, i);
 }
 
 void vn_permute(double *y, const double *x, const vn_permutation *p)

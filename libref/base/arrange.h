@@ -58,6 +58,10 @@ void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer,
 /* Same for x (n,piece bytes), but fills indices [from, to) of y only. */
 void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, size_t from, size_t to);
 
+/* Returns the offset of element i of a tensor with n axes of these sizes. stride[k]: how far apart
+ * the neighbours along axis k are. */
+int64_t vn_strided(int n, const int64_t *size, const int64_t *stride, int64_t i);
+
 /* An order of the axes of a tensor: for each axis of the result, its size, and how far apart its
  * neighbours are in the source. */
 typedef struct vn_permutation {
