@@ -224,7 +224,8 @@ LATER = [
     # token in its place
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
     ({"layer1.attn_context": "unseen 57"}, 58, "key 57 is not seen"),
-    ({"layer1.attn_context": "own key"}, 58, "C5: a token's own key and value are read before they are cached"),
+    ({"layer1.attn_context": "own key"}, 58,
+     "C5: tokens of later calls are read before they are cached: they are left out"),
     ({"layer1.mlp_norm": "nothing"}, 59, "every element is 0: never written"),
 ]
 # An operation that is right, and reads what is another's: of a model of four layers, the words.

@@ -75,13 +75,13 @@ static void rows_and_channels_are_runs(void)
 	says(result(VN_FINDING_PARTLY_ZERO, 4, (const int[]) { 3, 5, 9, 9 }), "partly written: tokens 3-5, 9 are 0");
 	h.change.result.more = true;
 	h.change.result.number = 48;
-	says(h, "partly written: channels 0-7... of 48 are 0 in every token");
+	says(h, "channels 0-7... of 48 are 0 in every token");
 	h.change.result.more = false;
 	h.change.result.number = 48;
-	says(h, "partly written: channels 0-7 of 48 are 0 in every token");
+	says(h, "channels 0-7 of 48 are 0 in every token");
 	h = result(VN_FINDING_CHANNELS_ZERO, 2, (const int[]) { 7, 7 });
 	h.change.result.number = 48;
-	says(h, "partly written: channel 7 of 48 is 0 in every token");
+	says(h, "channel 7 of 48 is 0 in every token");
 }
 
 static void a_factor_has_its_name(void)

@@ -99,8 +99,7 @@ void vn_sentence_matrix(const vn_sentence *s)
 	const bool     back = s->h->change.matrix.kind == VN_EDIT_BACK, fused = s->h->change.matrix.fused;
 	int            some = 0;
 
-	VN_PUT(s, "%s%s", back ? "the bytes of a transposed matrix are read as if it were not transposed" : VN_TITLE(W1B),
-	       fused ? ", fused: " : "");
+	VN_PUT(s, "%s%s", back ? VN_FORM(W1B) : VN_TITLE(W1B), fused ? ", fused: " : "");
 	for (int i = 0; fused && i < s->p->n_nodes; i++) {
 		const vn_node *o = &s->p->node[i];
 		if (o->op == VN_OP_LINEAR && o->layer == n->layer && o->in[0] == n->in[0])

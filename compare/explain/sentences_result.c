@@ -208,17 +208,17 @@ void vn_sentence_rows(const vn_sentence *s)
 	            s->h->finding == VN_FINDING_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
-/* "partly written: channels 0-7 of 48 are 0 in every token" */
+/* "channels 0-7 of 48 are 0 in every token". Not written, or weights of 0: no id. */
 void vn_sentence_channels(const vn_sentence *s)
 {
 	const int *list = s->h->change.result.list, n = s->h->change.result.n;
+	const bool one = n == 2 && list[0] == list[1];
 	char       all[120] = "";
 
 	for (int i = 0; i + 1 < n; i += 2)
 		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	VN_PUT(s, VN_FORM(P9), n == 2 && list[0] == list[1] ? "channel " : "channels ");
-	vn_text_add(s->text, s->size, "%s%s of %.0f %s 0 in every token", all, s->h->change.result.more ? "..." : "",
-	            s->h->change.result.number, n == 2 && list[0] == list[1] ? "is" : "are");
+	VN_PUT(s, "channel%s %s%s of %.0f %s 0 in every token", one ? "" : "s", all, s->h->change.result.more ? "..." : "",
+	       s->h->change.result.number, one ? "is" : "are");
 }
 
 void vn_sentence_clamped(const vn_sentence *s)
