@@ -172,7 +172,7 @@ def differences(j, expected, label):
 def check(vernier, candidate, more, label):
     wrong, n, worst = 0, 0, 0.0
     for name, window, stride in (("p200", 64, 32), ("text", 128, 100), ("p070", 30, 30)):
-        ids = prompt(name)[:700]
+        ids = prompt(name)[:430]
         j = evaluate(vernier, ids, window, stride, "--decode", "40", *more)
         with tempfile.TemporaryDirectory() as d:
             of_text = truth(vernier, candidate, ids, window, stride, d)

@@ -3,7 +3,7 @@
 `vernier capture ref`.
 
 Of every trained family, or of those named (77, skipped, in a Python without torch and transformers); --short: each of
-these but the first for one or two families:
+these but the first for one family:
 
   plain      float32, eager and sdpa attention, every point: all there, `vernier compare` says within fp32.yaml, the
              same weights; and the default points, their axes, bases and operations are those of `vernier points`
@@ -399,7 +399,7 @@ def main():
         for n, family in enumerate(asked or FAMILIES):
             plain(bench, family)
             for i, part in enumerate((generate, halves, batch, planted)):
-                if not short or (n + i) % 4 == 0:
+                if not short or (n + i) % 6 == 0:
                     part(bench, family)
         if not asked:
             once(bench)

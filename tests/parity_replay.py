@@ -5,7 +5,7 @@ Candidates: an engine without code of vernier (unrelated_run.py) that makes know
 (fixtures/foreign), and vernier's own. Prints a table: how many cases, in how many the origins are exactly the
 operations at fault, how many operations that are not at fault were accused, and the largest local error of an operation
 that is not at fault, in multiples of its floor. Exit status 1 when one case is wrong. Parts are functions below,
-"captures" say; spans and two_faults need single_faults. --short: of many cases of one kind, every third; of every
+"captures" say; spans and two_faults need single_faults. --short: of many cases of one kind, every fifth; of every
 family, one precision of the GPU.
 """
 import json
@@ -43,9 +43,9 @@ def ids(list_):
 
 
 def digits_of(n):
-    """The sum of the digits to base 3. A third of all numbers have a sum that is a multiple of 3, without a period, so
+    """The sum of the digits to base 5. A fifth of all numbers have a sum that is a multiple of 5, without a period, so
     that a sample by it of many cases misses no value of nested loops."""
-    return n % 3 + digits_of(n // 3) if n else 0
+    return n % 5 + digits_of(n // 5) if n else 0
 
 
 class Bench:
@@ -71,7 +71,7 @@ class Bench:
     def wants(self, kind):
         """Asked for each of many cases of a kind, before it is made."""
         self.wanted[kind] = self.wanted.get(kind, 0) + 1
-        return not self.short or digits_of(self.wanted[kind]) % 3 == 1
+        return not self.short or digits_of(self.wanted[kind]) % 5 == 1
 
     def ask(self, group, what, family, ref, cand, expected, *args):
         """expected: the origins, or a function of the report that says what is wrong with it."""

@@ -133,10 +133,10 @@ if [ "$what" = all ]; then
 	long+='|products|run|trouble)|cli_(isolate_deep|(isolate|paged|same_bits|decode|force_ref|quantised)_gpu'
 	long+='|(selftest|selftest_families|explain_vocabulary)$))'
 	other='^(hostile_text|flips|bench_rows|cli_selftest_own|calls|includes|titles|binaries|headers|format'
-	other+='|questions|manual|points_page|elsewhere|action|story_.*|guides|weights|test_gpu_weights'
+	other+='|questions|manual|points_page|elsewhere|action|story_.*|guides|weights|test_gpu_(compile|weights)'
 	other+='|cli_(explain|against_gpu|prompts_file|evaluate|evaluate_recorded|prompts|same_bits_ref'
 	other+='|interrupted|shortened_gpu|force|csv|mpi|decode|steps|floors|vacuous|calibrate|many|many_folders'
-	other+='|identities|streams|reports|garbage|align))$'
+	other+='|identities|streams|reports|garbage|align|manners))$'
 	# CMake 3.25 takes nine pairs of parentheses; of more it complains, and would leave out nothing.
 	if ctest --preset asan -N -E "$long|$other" 2>&1 | grep -q RegularExpression; then
 		refuse "the list of tests to leave out is no regular expression of this ctest"

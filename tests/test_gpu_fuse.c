@@ -67,8 +67,8 @@ static void every_family_has_the_bits_of_nodes_one_by_one(void)
 
 #define WIDE \
 	"{\"model_type\":\"llama\",\"vocab_size\":67,\"intermediate_size\":520,\"num_hidden_layers\":1," \
-	"\"num_attention_heads\":4," \
-	"\"num_key_value_heads\":2,\"head_dim\":130,\"max_position_embeddings\":256,\"attention_bias\":true," \
+	"\"num_attention_heads\":10," \
+	"\"num_key_value_heads\":5,\"head_dim\":52,\"max_position_embeddings\":256,\"attention_bias\":true," \
 	"\"mlp_bias\":true,"
 
 /* Rows that are long enough for products whose parts are joined, in eights and not;

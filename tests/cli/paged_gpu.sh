@@ -12,7 +12,7 @@ f.visititems(visit)
 print(len(found), sorted(found), *f['run/token_ids'])" "$1"; }
 run() { vernier capture gpu "$@" --ids "$P" --points '*' --decode 20 --force 2>err || cat err; }
 same() { [ "$(digests a.h5)" = "$(digests b.h5)" ] && echo "the same: $1" || echo "OTHER: $1"; }
-for name in gpt2 llama mistral qwen2; do
+for name in gpt2 mistral qwen2; do
 	M=$FIXTURES/$name-trained
 	run "$M" -o a.h5 --kv contiguous
 	run "$M" -o b.h5 --kv paged
