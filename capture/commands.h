@@ -1,7 +1,8 @@
 /* commands.h: the subcommands that live in capture/.
  *
  * Each takes its own arguments; argv[0] is its name. Exit status: 0 done; 1 a warning under
- * --strict, or `show --check` found an error; 2 trouble. Results go to stdout, messages to stderr. */
+ * --strict, or `show --check` found an error; 2 trouble. Results go to stdout, messages to
+ * stderr. */
 #ifndef VN_CAPTURE_COMMANDS_H
 #define VN_CAPTURE_COMMANDS_H
 
