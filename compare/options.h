@@ -25,7 +25,7 @@ enum { VN_MAX_POINTS = 64 };
 											 .help = "Form of the report. Default: text." about_json \
 	}
 
-/* as VN_NAMES_OPTION */
+/* Parameters: as of VN_NAMES_OPTION. */
 #define VN_REF_NAMES_OPTION(type, list, n, whose) \
 	{ \
 		"ref-names", 0, VN_COLLECT(type, list, n), .argument = "MAP", \

@@ -38,7 +38,7 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 		const int      width = n->op == VN_OP_ATTENTION    ? n->c.attention.head_dim
 		                       : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim
 		                                                   : 0;
-		if (paged && vn_node_keep_rule(p, n).again >= 0)
+		if (paged && vn_node_keep_rule(p, n).rope >= 0)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED,
 			             "%s: keys that are rotated again in the cache are not supported with --kv paged", name);
 		else if (width > KMAX)
@@ -78,7 +78,7 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	    !g->joined || !g->stamp || !g->listed || !g->fitting || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
-		const int again = vn_node_keep_rule(p, &p->node[i]).again;
+		const int again = vn_node_keep_rule(p, &p->node[i]).rope;
 		int       r = 0;
 		g->fitting[i] = vn_fuse_fitting(p, i);
 		g->rope_of[i] = -1;

@@ -317,7 +317,7 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 
 	if (k.state < 0)
 		return;
-	if (k.again >= 0)
+	if (k.rope >= 0)
 		rotate_all(w, &w->g->plan->value[n->in[k.input]], (int)(n - w->g->plan->node), &w->g->cache.slot[k.state].now,
 		           NULL, w->past);
 	put_rows(w, k.state, n->in[k.input]);

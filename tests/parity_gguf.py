@@ -8,7 +8,7 @@ GGUF in several types by the gguf package, and as a HuggingFace directory that h
 the float32 numbers which the package reads back from that file. Both are recorded by
 the reference in float32: every tensor must be the same, bit for bit. In F32 the
 directory is the model itself, but for Qwen3.5, where a converter rounds (specs/models.md
-4.7). A family that vernier has no page for is passed over. --sample N: every Nth type, of
+4.6). A family that vernier has no page for is passed over. --sample N: every Nth type, of
 the next model others, for a short run.
 
 Needs gguf, torch and safetensors (fixtures/requirements.txt); exit status 77 without.

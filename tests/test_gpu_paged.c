@@ -219,7 +219,7 @@ static void a_wrong_table_shows_in_the_cache(void)
 		CU_ASSERT_EQUAL(memcmp(a.v[k].x + 2 * part, b.v[k].x + 5 * part, part * sizeof(float)), 0);
 		CU_ASSERT_EQUAL(memcmp(a.v[k].x + 5 * part, b.v[k].x + 2 * part, part * sizeof(float)), 0);
 		CU_ASSERT_EQUAL(memcmp(a.v[k].x, b.v[k].x, 2 * part * sizeof(float)), 0);
-		/* pairs moved together: rounding alone (models.md 7.4.5) */
+		/* pairs moved together: rounding alone (specs/models.md 7.4) */
 		CU_ASSERT_TRUE(fabsf(a.v[logits].x[0] - b.v[logits].x[0]) < 1e-4f);
 		keep_stop(&a);
 		keep_stop(&b);

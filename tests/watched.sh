@@ -2,15 +2,19 @@
 #
 # watched [--show] TITLE COMMAND [ARGUMENT]...
 #   Runs COMMAND with its output in a log. A terminal shows a changing line: the time so far and, if
-#   the log counts ("[12/345]" of ninja, "12/345 Test" of ctest), the progress and the time left. A
-#   pipe gets a line a minute; with --show also the output itself. Returns COMMAND's status; when
-#   that is not 0, the end of the log is printed.
+#   the log counts ("[12/345]" of ninja, "12/345 Test" of ctest), the progress; of ninja also the
+#   time left. ctest begins with the longest tests, so its count does not tell the time left. A pipe
+#   gets a line a minute; with --show also the output itself. Returns COMMAND's status; when that is
+#   not 0, the end of the log is printed.
 
-# "12/345 (3 %), 40 s left" from the last count in the log; nothing where it does not count.
+# ", 12 of 345, about 40 s left" from the last count in the log; nothing where it does not count.
 watched_count() { # log, seconds so far
 	tail -c 4000 "$1" | tr '\r' '\n' |
-		sed -nE 's#^\[([0-9]+)/([0-9]+)\].*#\1 \2#p; s#^ *([0-9]+)/([0-9]+) Test.*#\1 \2#p' | tail -n 1 |
-		{ read -r n all && [ "$n" -gt 0 ] && echo ", $n of $all, about $(($2 * (all - n) / n)) s left"; } || true
+		sed -nE 's#^\[([0-9]+)/([0-9]+)\].*#\1 \2 left#p; s#^ *([0-9]+)/([0-9]+) Test.*#\1 \2#p' | tail -n 1 |
+		{
+			read -r n all left && [ "$n" -gt 0 ] &&
+				echo ", $n of $all${left:+, about $(($2 * (all - n) / n)) s left}"
+		} || true
 }
 
 watched() {

@@ -54,8 +54,8 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
  * the second, or "". */
 #define VN_FORCE_IDS_OPTIONS(type, list, recording, instead, more) \
 	{ "force-ids", 0, VN_INTO(type, list), .argument = "LIST|@FILE", \
-	  .help = "After the prompt, decode these tokens, one step each" instead ". This compares what another engine " \
-		      "decoded, step by step. Default: none." }, \
+	  .help = "After the prompt, decode these tokens, one step each" instead ". With the tokens that another engine " \
+		      "decoded, the two runs can be compared step by step." }, \
 	{ \
 		"force-ids-from", 0, VN_INTO(type, recording), \
 			.argument = "REC", \

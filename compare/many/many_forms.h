@@ -6,7 +6,7 @@
 
 vn_many_report vn_many_text;
 vn_many_report vn_many_markdown; /* fits a comment on GitHub */
-vn_many_report vn_many_html;     /* one page that loads no other file; of a vote, without a script */
+vn_many_report vn_many_html;     /* one page that loads no other file; the page of a vote has no script */
 /* schema vernier-compare-many/2: specs/compare.md. Needs m->reports */
 vn_many_report vn_many_json;
 

@@ -93,9 +93,9 @@ static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
 		memcpy(k->kept[i], k->in[k->keep.input], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
-		for (int j = step - 1; !st && j > 0 && k->keep.again >= 0; j--) /* once for every call since */
-			st = vn_eval_again(r->w->eval, r->plan, k->keep.again, k->a.policy, k->a.threads, r->p->step[j].position,
-			                   k->kept[i], err);
+		for (int j = step - 1; !st && j > 0 && k->keep.rope >= 0; j--) /* once for every call since */
+			st = vn_eval_rotate_rows(r->w->eval, r->plan, k->keep.rope, k->a.policy, k->a.threads,
+			                         r->p->step[j].position, k->kept[i], err);
 	}
 	return st;
 }

@@ -1,5 +1,5 @@
 // attn_probs_experiment.glsl: main() of attn_probs.comp, with a softmax that no family has
-// (softmax_experiment.glsl). q holds the queries of the whole call then.
+// (softmax_experiment.glsl). With such a softmax, q holds the queries of the whole call.
 #include "softmax_experiment.glsl"
 
 void other_row(uint i)

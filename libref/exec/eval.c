@@ -31,8 +31,8 @@ vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *wei
 	return a;
 }
 
-vn_status vn_eval_again(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
-                        int64_t tokens, void *rows, vn_error *err)
+vn_status vn_eval_rotate_rows(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
+                              int64_t tokens, void *rows, vn_error *err)
 {
 	const vn_node  *n = &plan->node[node];
 	const vn_value *v = &plan->value[n->out[0]];

@@ -63,9 +63,9 @@ typedef struct vn_eval {
 /* Returns the evaluator of a policy. */
 const vn_eval *vn_eval_for(vn_policy p);
 
-/* Passes the rows of `tokens` tokens, counted from position 0, through a node of one input, in
- * place (vn_keep_rule). rows: in the evaluator's width. */
-vn_status vn_eval_again(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
-                        int64_t tokens, void *rows, vn_error *err);
+/* Rotates the rows of `tokens` tokens, counted from position 0, in place, by a rope node
+ * (vn_keep_rule). rows: in the evaluator's width. */
+vn_status vn_eval_rotate_rows(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
+                              int64_t tokens, void *rows, vn_error *err);
 
 #endif

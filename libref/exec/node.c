@@ -235,9 +235,9 @@ static vn_status apply_keep_rule(vn_ref *r, const vn_node *n, const vn_args *a, 
 
 	if (k.state < 0)
 		return VN_OK;
-	if (k.again >= 0 && r->position > 0 &&
-	    (st = vn_eval_again(r->eval, r->plan, k.again, r->policy, r->threads, r->position,
-	                        vn_states_open(&r->states, k.state), err)))
+	if (k.rope >= 0 && r->position > 0 &&
+	    (st = vn_eval_rotate_rows(r->eval, r->plan, k.rope, r->policy, r->threads, r->position,
+	                              vn_states_open(&r->states, k.state), err)))
 		return st;
 	vn_states_append(&r->states, k.state, a->in[k.input]);
 	return VN_OK;

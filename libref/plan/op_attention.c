@@ -65,7 +65,7 @@ vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n)
 		return (vn_keep_rule) { -1, -1, -1 };
 	return (vn_keep_rule) { .state = n->state[VN_ATTN_KEYS],
 		                    .input = VN_ATTN_KEPT,
-		                    .again = n->x.attention.again ? p->value[n->in[VN_ATTN_KEPT]].node : -1 };
+		                    .rope = n->x.attention.again ? p->value[n->in[VN_ATTN_KEPT]].node : -1 };
 }
 
 vn_status vn_check_attention(const vn_plan_walk *w, int i)

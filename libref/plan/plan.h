@@ -492,11 +492,11 @@ const vn_experiment      *vn_node_experiment(const vn_node *n);
 const vn_rope_experiment *vn_node_rope_experiment(const vn_node *n);
 
 /* What an experiment lets a node keep for later calls in place of the rows that this call reads.
- * After the call, the rows of `state` from earlier calls pass through node `again`, a rope, once
- * more; then the call's rows of `input` are put into the state. */
+ * After the call, the node `rope` rotates the rows of `state` from earlier calls once more; then
+ * the call's rows of `input` are put into the state. */
 typedef struct vn_keep_rule {
 	int state, input; /* -1: no such experiment */
-	int again;        /* -1: the earlier rows stay as they are */
+	int rope;         /* -1: the earlier rows stay as they are */
 } vn_keep_rule;
 vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n);
 
