@@ -311,7 +311,7 @@ def kill_in(folder, made, command, seed):
     os.chdir(folder)
     for name in os.listdir(made):
         os.symlink(os.path.join(made, name), name)
-    return kill_each(command, os.path.abspath("count.so"), 45 if ALL else 3, Tally())
+    return kill_each(command, os.path.abspath("count.so"), 45 if ALL else 2, Tally())
 
 
 def main():

@@ -63,8 +63,8 @@ static void a_long_run_past_the_first_room_too(void)
 			vn_gpu_options o = paged(d, F16, 0, 99);
 			want[vn_plan_find(m.plan, "logits")] = want[vn_plan_find(m.plan, "layer2.v_cache")] = true;
 			o.guard = guard;
-			gpu_run(&m, on(d, F16), want, VN_ROWS_LAST, 600, 250, &a); /* 16 blocks, then 44: not all of 64 */
-			gpu_run(&m, o, want, VN_ROWS_LAST, 600, 250, &b);
+			gpu_run(&m, on(d, F16), want, VN_ROWS_LAST, 330, 250, &a); /* 16 blocks, then 44: not all of 64 */
+			gpu_run(&m, o, want, VN_ROWS_LAST, 330, 250, &b);
 			CU_ASSERT_EQUAL(different(&a, &b, want), 0);
 			keep_stop(&a);
 			keep_stop(&b);

@@ -532,12 +532,12 @@ static void the_cache_grows_past_its_first_room(void)
 		const int v = vn_plan_find(m.plan, "logits");
 		logits[v] = true;
 		vn_gpu_options o = on(d, F32);
-		gpu_run(&m, o, logits, VN_ROWS_ALL, 600, 250, &a); /* 256 rows, then 1024, cut to the context of 700 */
-		gpu_run(&m, o, logits, VN_ROWS_ALL, 600, 0, &b);
+		gpu_run(&m, o, logits, VN_ROWS_ALL, 330, 250, &a); /* 256 rows, then 1024, cut to the context of 700 */
+		gpu_run(&m, o, logits, VN_ROWS_ALL, 330, 0, &b);
 		CU_ASSERT_TRUE(sqrt(nmse(&a.v[v], &b.v[v])) <= 1e-5);
 		o.guard = true;
 		keep c;
-		gpu_run(&m, o, logits, VN_ROWS_ALL, 600, 250, &c);
+		gpu_run(&m, o, logits, VN_ROWS_ALL, 330, 250, &c);
 		CU_ASSERT_EQUAL(different(&a, &c, logits), 0);
 		keep_stop(&a);
 		keep_stop(&b);
