@@ -78,14 +78,14 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	    !g->joined || !g->stamp || !g->listed || !g->fitting || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
-		const int again = vn_node_keep_rule(p, &p->node[i]).rope;
+		const int rope = vn_node_keep_rule(p, &p->node[i]).rope;
 		int       r = 0;
 		g->fitting[i] = vn_fuse_fitting(p, i);
 		g->rope_of[i] = -1;
-		if (again >= 0) {
+		if (rope >= 0) {
 			g->rope_past[g->n_ropes] = true;
 			g->rope_of[i] = g->n_ropes;
-			g->rope_node[g->n_ropes++] = again;
+			g->rope_node[g->n_ropes++] = rope;
 		}
 		if (p->node[i].op != VN_OP_ROPE)
 			continue;
