@@ -73,12 +73,12 @@ static vn_status digits_of(const char *path, int *digits, vn_error *err)
 	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 }
 
-/* Compares every pair of recordings, in the order of vote.h. */
-static vn_status judge_pairs(const vn_compare_line *k, vn_many *m, vn_error *err)
+/* Compares every pair of recordings, in the order of vote.h. Fills digits (n_many). */
+static vn_status judge_pairs(const vn_compare_line *k, vn_many *m, int *digits, vn_error *err)
 {
 	vn_compare_line one[VN_MANY_MOST];
 	vn_status       st = VN_OK;
-	int             digits[VN_VOTE_MOST], n = 0;
+	int             n = 0;
 
 	for (int i = 0; i < k->n_many && !st; i++)
 		st = digits_of(k->many[i], &digits[i], err);
@@ -182,9 +182,10 @@ static vn_status tell_many(const vn_compare_line *k, const vn_many *m, vn_error 
 static vn_status run_vote(const vn_compare_line *k, vn_many *pairs, int *status, vn_error *err)
 {
 	vn_vote   v = { .many = { 0 } };
-	vn_status st = judge_pairs(k, pairs, err);
+	int       digits[VN_VOTE_MOST];
+	vn_status st = judge_pairs(k, pairs, digits, err);
 
-	if (!st && !(st = vn_vote_count(&v, pairs, k->many, k->n_many, k->how.o.strict, err)))
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, digits, k->n_many, k->how.o.strict, err)))
 		st = tell_many(k, &v.many, err);
 	*status = vn_many_status(&v.many);
 	vn_vote_finish(&v);

@@ -11,7 +11,7 @@ be one of a child process. After each kill
   - the command run again succeeds, over what is left.
 
 --all: 500 kills and more, the GPU engine among what is killed. --only: the commands whose names contain NAME.
---jobs: so many commands at a time (default 1), each in a folder of its own.
+--jobs N: run N commands at a time (default 1), each in a folder of its own.
 """
 import argparse
 import collections

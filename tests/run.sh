@@ -9,8 +9,8 @@ usage() {
 usage: tests/run.sh [WHAT] [--room ROOM]
 
 WHAT is one of
-  all     what CI runs (default): every test with gcc; most with clang and its sanitizers; what uses threads with its
-          thread sanitizer
+  all     what CI runs (default): every test with gcc; with clang and its sanitizers the suites of C functions, the
+          fuzzers' inputs, and the command-line tests of wrong input; what uses threads with its thread sanitizer
   quick   every test with gcc, in the release build (--quick means the same)
   unit    the suites of C functions without a GPU, and the checks of the source, in the release build: about a minute
           after the build
@@ -124,9 +124,8 @@ if [ "$what" = all ]; then
 	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
 	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by
-	# suppressing theirs. Left out are the longest tests, which run the same code as other suites
-	# (test_gpu_compile's runs only without a sanitizer), checks that do not run our code, and
-	# command-line tests, except those of refused, damaged and foreign input.
+	# suppressing theirs. Left out are checks of the source, the longest tests (of the GPU, of
+	# parity), and most command-line tests: `kept` lists those that run.
 	left='^(calls|includes|titles|headers|format'
 	left+='|parity_(decode.*|gpu|evaluate|replay|faults.*|explain.*|foreign|gguf|hf)'
 	left+='|test_gpu_(again|attention|compile|families|fuse|gdn|invariants|ops|paged|products|run|trouble|weights))$'

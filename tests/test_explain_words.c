@@ -107,6 +107,34 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 	vn_lines_free(&l);
 }
 
+/* In the other step the second answer was tried and does not fit, the third was not tried. */
+static void an_alias_that_another_step_excludes_is_left_out(void)
+{
+	vn_comparison   *c = &e.compared.c;
+	vn_explanations *was = c->result.why;
+	vn_lines         l = { 0 };
+	vn_hypothesis    here[] = { answer("A", "one", 0.5), answer("B", "two", 0.5), answer("C", "three", 0.5) },
+				  there[] = { answer("A", "one", 0.5), answer("B", "two", 1e9) };
+
+	for (int i = 0; i < 3; i++)
+		here[i].fault[0] = i + 1;
+	for (int i = 0; i < 2; i++)
+		there[i].fault[0] = i + 1;
+	vn_explanation  x[] = { of_point("layer1.q_rope", here, 3), of_point("layer1.q_rope", there, 2) };
+	vn_explanations all = { .of = x, .n = 2 };
+	x[1].n_fit = x[1].n_alias = 1;
+	snprintf(x[0].separating_input, sizeof x[0].separating_input, "a longer prompt");
+	c->result.why = &all;
+	vn_explain_say_more(c, &x[0], &l);
+	expect_line(&l, 1, "equally good on this data: C, three");
+	vn_lines_free(&l);
+	x[0].n_alias = 2;
+	vn_explain_say_more(c, &x[0], &l);
+	CU_ASSERT_EQUAL(l.n, 1);
+	vn_lines_free(&l);
+	c->result.why = was;
+}
+
 static void the_nearest_is_named_if_it_leaves_less_than_half(void)
 {
 	vn_lines       l = { 0 };
@@ -196,6 +224,7 @@ int main(void)
 		TEST(an_answer_has_its_id_its_words_and_its_place),
 		TEST(without_an_answer_it_says_why),
 		TEST(the_residual_the_runner_up_and_aliases_follow),
+		TEST(an_alias_that_another_step_excludes_is_left_out),
 		TEST(the_nearest_is_named_if_it_leaves_less_than_half),
 		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
 		TEST(origins_with_one_answer_share_a_line),

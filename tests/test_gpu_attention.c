@@ -216,7 +216,7 @@ static void windows_that_pass_tiles_and_parts_over_are_right(void)
 	static const heads of[] = {
 		{ 3, 1, 8, 1 },   { 3, 1, 8, 63 },   { 3, 1, 8, 64 },  { 3, 1, 8, 65 },
 		{ 3, 1, 8, 200 }, { 2, 1, 101, 77 }, { 2, 1, 201, 77 }
-	}; /* the last not on a processor */
+	}; /* the last only if a device is no processor */
 	static const int64_t tokens[] = { 1, 3, 9, 130 };
 	for (size_t t = 0; t < COUNT(tokens); t++)
 		for (int f32 = 0; f32 < 2; f32++)

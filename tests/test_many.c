@@ -203,6 +203,8 @@ static void what_a_killed_process_left_is_refused(void)
 	vn_many_finish(&m);
 }
 
+static const int digits[] = { 10, 10, 10, 10 };
+
 /* Pairs 0-1, 0-2, 1-2 of three recordings. */
 static void two_that_agree_outvote_the_third(void)
 {
@@ -215,7 +217,7 @@ static void two_that_agree_outvote_the_third(void)
 	add_candidate(&m, "b", ".xx");
 	add_candidate(&m, "c", ".xx");
 	add_candidate(&m, "c", "..x");
-	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 3, false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, digits, 3, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_NONE);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 0);           /* b and c agree */
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 2), VN_MANY_ALL); /* nobody agrees */
@@ -224,6 +226,40 @@ static void two_that_agree_outvote_the_third(void)
 	CU_ASSERT(vn_many_cell_of(&v.many, 1, 1)->self);
 	vn_vote_finish(&v);
 	vn_many_finish(&m);
+}
+
+/* The outvoted recording is the reference of both its pairs. */
+static void what_pairs_say_of_the_outvoted_is_said_of_it_alone(void)
+{
+	vn_many  m;
+	vn_vote  v;
+	vn_error err = { "" };
+	char    *path[] = { (char[]) { "a.h5" }, (char[]) { "b.h5" }, (char[]) { "c.h5" } };
+	int      formats[] = { 10, 10, 10 };
+
+	for (int finer = 0; finer < 2; finer++) {
+		formats[0] = finer ? 23 : 10;
+		CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a.h5", 0, &err), VN_OK);
+		add_candidate(&m, path[1], "xx");
+		add_candidate(&m, path[2], "xx");
+		add_candidate(&m, path[2], "..");
+		vn_lines_add(&m.candidate[0].warnings, "the reference is wrong");
+		vn_lines_add(&m.candidate[1].warnings, "the reference is wrong");
+		vn_lines_add(&m.candidate[0].next, "vernier explain a.h5 b.h5 --model m");
+		vn_lines_add(&m.candidate[1].next, "vernier explain a.h5 c.h5 --model m");
+		CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, formats, 3, true, &err), VN_OK);
+		CU_ASSERT_EQUAL(v.many.elected, 1);
+		CU_ASSERT_EQUAL(v.many.candidate[0].status, 1);
+		CU_ASSERT_EQUAL(v.many.candidate[1].status, 0);
+		CU_ASSERT_EQUAL(v.many.candidate[2].status, 0);
+		CU_ASSERT_EQUAL_FATAL(v.many.candidate[0].warnings.n, 1);
+		CU_ASSERT_STRING_EQUAL(v.many.candidate[0].warnings.line[0], "A as the reference of B: the reference is wrong");
+		CU_ASSERT_EQUAL_FATAL(v.many.candidate[0].next.n, !finer);
+		if (!finer)
+			CU_ASSERT_STRING_EQUAL(v.many.candidate[0].next.line[0], "vernier explain b.h5 a.h5 --model m");
+		vn_vote_finish(&v);
+		vn_many_finish(&m);
+	}
 }
 
 static void two_against_two_have_no_majority(void)
@@ -237,7 +273,7 @@ static void two_against_two_have_no_majority(void)
 	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
 	for (int i = 0; i < 6; i++)
 		add_candidate(&m, "x", said[i]);
-	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, digits, 4, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 0), VN_MANY_ALL);
 	CU_ASSERT_EQUAL(vn_many_status(&v.many), 1);
 	vn_vote_finish(&v);
@@ -258,7 +294,7 @@ static void who_cannot_be_compared_has_no_vote(void)
 	add_trouble(&m, "c");         /* 1-2 */
 	add_trouble(&m, "d");         /* 1-3 */
 	add_candidate(&m, "d", ".x"); /* 2-3 */
-	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, 4, false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, digits, 4, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(v.many.candidate[0].status, 0);
 	CU_ASSERT_EQUAL(v.many.candidate[1].status, 2);
 	CU_ASSERT_STRING_EQUAL(v.many.candidate[1].trouble, "it is damaged");
@@ -284,6 +320,7 @@ int main(void)
 		TEST(what_another_process_found_is_the_same_here),
 		TEST(what_a_killed_process_left_is_refused),
 		TEST(two_that_agree_outvote_the_third),
+		TEST(what_pairs_say_of_the_outvoted_is_said_of_it_alone),
 		TEST(two_against_two_have_no_majority),
 		TEST(who_cannot_be_compared_has_no_vote),
 		TEST(several_candidates_have_no_junit),

@@ -86,7 +86,7 @@ static void a_number_of_the_catalogue_is_told_as_its_title(void)
 	     a, vn_mistake_title(VN_MISTAKE_A13_F16));
 	told(slots, a, vn_mistake_title(VN_MISTAKE_C3));
 	told(blocks, a, vn_mistake_title(VN_MISTAKE_C4));
-	told(late, a, "tokens of later calls are read before they are cached: as zeros (values only)");
+	told(late, a, "attention of later calls runs before their tokens are cached: it reads zeros (values only)");
 	told(number(VN_FINDING_BIAS_TIMES, 4), w, vn_mistake_title(VN_MISTAKE_W7_FOUR));
 	told(number(VN_FINDING_RANKS_SUMMED, VN_RANKS_MOST + 2), w, vn_mistake_title(VN_MISTAKE_P15));
 	told(number(VN_FINDING_SHARDS_ALONG_TOKENS, 2), w, vn_mistake_title(VN_MISTAKE_P18_AXIS));
@@ -319,7 +319,8 @@ static void what_would_separate_two_answers_is_told(void)
 	x = of_point("layer1.attn_norm", 0, by, 2);
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.attn_norm")].node;
 	put_sentences(&x, 1);
-	CU_ASSERT_STRING_EQUAL(x.separating_input, "a prompt of 70 tokens or more"); /* of 19 */
+	CU_ASSERT_STRING_EQUAL(x.separating_input, /* of 19 tokens */
+	                       "a prompt of 70 tokens or more, another layer, or another model");
 	x = of_point("layer1.attn_norm", 0, by, 1);
 	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(x.separating_input, ""); /* one answer */

@@ -1,5 +1,6 @@
 /* explain_words.c: see explain_words.h. */
 #include "compare/explain/explain_words.h"
+#include "compare/explain/sentences.h"
 #include "compare/hypothesis/score.h"
 #include "compare/replay/local.h"
 #include "compare/comparison/checkpoint.h"
@@ -82,10 +83,12 @@ const char *vn_explain_say_one(const vn_comparison *c, const vn_explanation *x, 
 static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
 	char text[VN_EXPLAINED] = "", at[WHERE];
-	for (int i = 1; i < x->n_alias; i++) {
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "",
-		            x->by[i].words, made_at(c, x, &x->by[i], at));
-	}
+	for (int i = 1; i < x->n_alias; i++)
+		if (vn_alias_in_all_steps(c, c->result.why, x, i))
+			vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", *text ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "",
+			            x->by[i].words, made_at(c, x, &x->by[i], at));
+	if (!*text)
+		return;
 	vn_lines_add(lines, "equally good on this data: %s", text);
 	if (*x->separating_input)
 		vn_lines_add(lines, "to tell them apart: %s", x->separating_input);

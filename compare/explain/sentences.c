@@ -161,6 +161,22 @@ const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, cons
 	return name;
 }
 
+bool vn_alias_in_all_steps(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, int i)
+{
+	const char *name = c->result.checkpoint[x->checkpoint].name;
+
+	for (int k = 0; all && k < all->n; k++) {
+		const vn_explanation *y = &all->of[k];
+		if (strcmp(c->result.checkpoint[y->checkpoint].name, name) != 0 || !y->n_fit ||
+		    !vn_hypothesis_same_place(&y->by[0], &x->by[0]))
+			continue;
+		for (int m = y->n_fit; m < y->n; m++)
+			if (vn_hypothesis_same_place(&y->by[m], &x->by[i]))
+				return false;
+	}
+	return true;
+}
+
 static bool by_capture(const vn_explanation *x)
 {
 	for (int i = 1; i < x->n_alias; i++)
@@ -186,12 +202,15 @@ static const char *uncaptured_words(const vn_comparison *c, const vn_explanation
 	return apart && other >= 0 ? p->value[p->node[other].out[0]].name : NULL;
 }
 
-static void put_separate(const vn_comparison *c, vn_explanation *x)
+static void put_separate(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
 {
 	const char          *name;
 	const vn_checkpoint *beside;
+	int                  aliases = 0;
 
-	if (x->n_alias < 2)
+	for (int i = 1; i < x->n_alias; i++)
+		aliases += vn_alias_in_all_steps(c, all, x, i);
+	if (!aliases)
 		return;
 	if ((name = uncaptured_words(c, x)))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
@@ -204,10 +223,11 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 	else if (name)
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (vn_recording_tokens(c->opened.cand, NULL, NULL) < ENOUGH_TO_TELL)
-		snprintf(x->separating_input, sizeof x->separating_input, "a prompt of %d tokens or more", ENOUGH_TO_TELL);
+		snprintf(x->separating_input, sizeof x->separating_input,
+		         "a prompt of %d tokens or more, another layer, or another model", ENOUGH_TO_TELL);
 	else
 		snprintf(x->separating_input, sizeof x->separating_input,
-		         "another layer or another model; in this one both compute the same numbers");
+		         "another layer or another model; here all compute the same numbers");
 }
 
 void vn_explain_put_sentences(const vn_comparison *c, vn_explanations *x)
@@ -222,7 +242,7 @@ void vn_explain_put_sentences(const vn_comparison *c, vn_explanations *x)
 			put_also(p, h);
 			put_part(h);
 		}
-		put_separate(c, &x->of[i]);
+		put_separate(c, x, &x->of[i]);
 	}
 	for (int i = 0; i < x->n; i++) /* it may quote an answer of another step */
 		for (int k = 0; k < x->of[i].n; k++)

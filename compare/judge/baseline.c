@@ -149,13 +149,13 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 		const bool   digest = was && strlen(was) == VN_DIGEST_TEXT - 1;
 		if (was && strcmp(was, now.value[i]) == 0)
 			continue;
-		snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", vn_subject_key[i]);
+		snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", vn_subject_key[i]);
 		if (was && !digest && strlen(now.value[i]) < VN_DIGEST_TEXT - 1)
 			snprintf(text + strlen(text), sizeof text - strlen(text), " ('%.20s' there, '%.20s' here)", was,
 			         now.value[i]);
 	}
 	return *text ? vn_fail(err, VN_ERR_MISMATCH,
-	                       "%s is not a baseline for this comparison: it was made with other %.400s; compare under "
+	                       "%s is not a baseline for this comparison, which differs in %.400s: compare under "
 	                       "the same conditions, or make a new baseline",
 	                       b->path, text)
 	             : VN_OK;

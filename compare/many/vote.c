@@ -2,6 +2,7 @@
 #include "compare/many/vote.h"
 
 #include "compare/report/words.h"
+#include "libref/base/shell.h"
 #include "libref/base/text.h"
 
 #include <math.h>
@@ -101,25 +102,73 @@ static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, i
 	return cell;
 }
 
-static bool has_line(const vn_lines *l, const char *line)
+/* ---- warnings and commands of the pairs ----------------------------------------------- */
+
+static bool always_with_majority(const vn_many *pairs, int n, int i)
 {
+	for (int row = 0; row < pairs->n_rows; row++)
+		if (!with_majority(pairs, n, row, i))
+			return false;
+	return true;
+}
+
+/* Do the warnings of the pair of i and j concern i? */
+static bool is_warned(const vn_vote *v, const vn_many *pairs, int n, int i, int j)
+{
+	const bool with_i = always_with_majority(pairs, n, i), with_j = always_with_majority(pairs, n, j);
+	if (with_i != with_j)
+		return with_j;
+	return i != v->many.elected && (j == v->many.elected || i > j);
+}
+
+/* Was this warning added before, perhaps of another pair? */
+static bool has_warning(const vn_lines *l, const char *warning)
+{
+	const size_t n = strlen(warning);
 	for (int i = 0; i < l->n; i++)
-		if (strcmp(l->line[i], line) == 0)
+		if (strlen(l->line[i]) >= n && strcmp(l->line[i] + strlen(l->line[i]) - n, warning) == 0)
 			return true;
 	return false;
 }
 
+/* Names the pair, unless its reference is the elected one, which the report shows as such. */
 static void add_warnings(vn_vote *v, const vn_many *pairs, int n, int i)
 {
 	vn_many_candidate *x = &v->many.candidate[i];
-	for (int j = 0; j < n && i != v->many.elected; j++) {
-		if (j != v->many.elected && j >= i)
+	for (int j = 0; j < n; j++) {
+		if (j == i || !is_warned(v, pairs, n, i, j))
 			continue;
-		const vn_lines *from = &pairs->candidate[pair_of(n, i, j)].warnings;
-		for (int k = 0; k < from->n; k++)
-			if (!has_line(&x->warnings, from->line[k]))
-				vn_lines_add(&x->warnings, "%s", from->line[k]);
+		const vn_many_candidate *pair = &pairs->candidate[pair_of(n, i, j)];
+		const bool               is_ref = pair->path != x->path;
+		char                     named[32] = "";
+		if (is_ref || j != v->many.elected)
+			snprintf(named, sizeof named, "%c as the reference of %c: ", vn_many_letter(is_ref ? i : j),
+			         vn_many_letter(is_ref ? j : i));
+		for (int k = 0; k < pair->warnings.n; k++)
+			if (!has_warning(&x->warnings, pair->warnings.line[k]))
+				vn_lines_add(&x->warnings, "%s%s", named, pair->warnings.line[k]);
 	}
+}
+
+/* Adds the first command of recording i's pair with the elected one. If i is outvoted, the command
+ * must explain i by the elected one: if i is the reference of the pair, the two change places,
+ * unless i's format is finer, because a coarser one cannot judge it. */
+static void add_command(vn_vote *v, const vn_many_candidate *pair, const int *digits, int i)
+{
+	vn_many_candidate       *x = &v->many.candidate[i];
+	const vn_many_candidate *elected = &v->many.candidate[v->many.elected];
+	char                     as_is[VN_SHELL_LINE] = "vernier explain", turned[VN_SHELL_LINE] = "vernier explain";
+
+	if (!pair->next.n)
+		return;
+	vn_shell_add(as_is, sizeof as_is, x->path);
+	vn_shell_add(as_is, sizeof as_is, elected->path);
+	vn_shell_add(turned, sizeof turned, elected->path);
+	vn_shell_add(turned, sizeof turned, x->path);
+	if (pair->path == x->path || x->first < 0)
+		vn_lines_add(&x->next, "%s", pair->next.line[0]);
+	else if (digits[i] <= digits[v->many.elected] && *as_is && strncmp(pair->next.line[0], as_is, strlen(as_is)) == 0)
+		vn_lines_add(&x->next, "%s%s", turned, pair->next.line[0] + strlen(as_is));
 }
 
 /* The digests of recording i that were checked: those of the comparison that read most of it. */
@@ -167,7 +216,10 @@ static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows,
 	return x->counts && x->start ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
-static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool strict, vn_error *err)
+/* ---- a recording ------------------------------------------------------------------------ */
+
+static vn_status count_one(vn_vote *v, const vn_many *pairs, const int *digits, int n, int i, bool strict,
+                           vn_error *err)
 {
 	vn_many_candidate       *x = &v->many.candidate[i];
 	const vn_many_candidate *why = never_compared(pairs, n, i),
@@ -199,14 +251,14 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, int n, int i, bool 
 	x->limits = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->limits);
 	x->floor = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->floor);
 	if (i != v->many.elected && pair->status != 2) {
-		for (int k = 0; k < pair->next.n; k++)
-			vn_lines_add(&x->next, "%s", pair->next.line[k]);
+		add_command(v, pair, digits, i);
 		x->json = pair->json;
 	}
 	return x->about && x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
-vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err)
+vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, const int *digits, int n, bool strict,
+                        vn_error *err)
 {
 	const vn_many_candidate *lost = lost_pair(pairs, n);
 	vn_status                st;
@@ -217,10 +269,10 @@ vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int
 		               lost->refusals.n ? ": " : "", lost->refusals.n ? lost->refusals.line[0] : "");
 	if ((st = elect_majority(v, pairs, n, err)))
 		return st;
-	for (int i = 0; i < n && !st; i++) {
+	for (int i = 0; i < n; i++)
 		v->many.candidate[i] = (vn_many_candidate) { .path = path[i], .first = -1 };
-		st = count_one(v, pairs, n, i, strict, err);
-	}
+	for (int i = 0; i < n && !st; i++)
+		st = count_one(v, pairs, digits, n, i, strict, err);
 	snprintf(v->about, sizeof v->about, "the majority of %d recordings (no reference); numbers are against %c", n,
 	         vn_many_letter(v->many.elected));
 	v->many.ref = v->about;

@@ -27,10 +27,13 @@ typedef struct vn_vote {
 } vn_vote;
 
 /* Counts the votes. pairs: the comparisons of recordings i < j in the order 0-1, 0-2, ... 1-2, ...
- * Warnings of a pair are attributed to the recording that is not elected, or to the second if
- * neither is. strict: a recording with a warning fails. Call vn_vote_finish afterwards, also after
- * a failure. */
-vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, int n, bool strict, vn_error *err);
+ * digits (n): vn_dtype_digits of each recording's format.
+ * strict: a recording with a warning fails. A warning of a pair is given to the recording of the
+ * two that is not always with the majority. If that is true of both or none: to the one that is not
+ * elected, or the second.
+ * Call vn_vote_finish afterwards, also after a failure. */
+vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, const int *digits, int n, bool strict,
+                        vn_error *err);
 void      vn_vote_finish(vn_vote *v);
 
 #endif
