@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
 
 # A person's choice of kernels comes before ours: without one, except where a case makes one.
-unset OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS
+unset OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS OMP_WAIT_POLICY
 
 bad=0
 complain() {
