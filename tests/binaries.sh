@@ -52,7 +52,7 @@ check_hardening() { # file
 	grep -q 'GNU_RELRO' "$work/elf" || complain "$1" "has no read-only relocations (RELRO)"
 	grep -qE '\(BIND_NOW\)|FLAGS.*(BIND_)?NOW' "$work/elf" ||
 		complain "$1" "binds lazily: its relocations stay writable"
-	grep -qE 'GNU_STACK .* RW +0x' "$work/elf" || complain "$1" "has an executable stack"
+	grep -qE 'GNU_STACK .* RW +0' "$work/elf" || complain "$1" "has an executable stack"
 }
 
 checked=0
