@@ -43,6 +43,8 @@ const char *vn_result_text(VkResult r)
 
 vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what)
 {
+	if (d->heard)
+		d->heard->failed = true;
 	return vn_fail(err, VN_ERR_DEVICE, "%s: %s: %s (%d)", d->info.name[0] ? d->info.name : "Vulkan", what,
 	               vn_result_text(r), (int)r);
 }
@@ -60,24 +62,25 @@ void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, cons
 
 vn_status vn_device_complaint(const vn_device *d, vn_error *err)
 {
-	if (d->complaints == 0)
+	if (d->heard->complaints == 0)
 		return VN_OK;
-	return vn_fail(err, VN_ERR_DEVICE, "%s: validation: %s (%d in all)", d->info.name, d->complaint, d->complaints);
+	return vn_fail(err, VN_ERR_DEVICE, "%s: validation: %s (%d in all)", d->info.name, d->heard->complaint,
+	               d->heard->complaints);
 }
 
 /* Keeps the first line of the first message; counts all. */
-static void keep_message(vn_device *d, const VkDebugUtilsMessengerCallbackDataEXT *data)
+static void keep_message(vn_heard *h, const VkDebugUtilsMessengerCallbackDataEXT *data)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 	pthread_mutex_lock(&lock);
-	if (d->complaints++ == 0 && data->pMessage) {
+	if (h->complaints++ == 0 && data->pMessage) {
 		/* "Validation Error: [ ID ] objects; | MessageID = n | text": the text. */
 		const char *text = strstr(data->pMessage, "MessageID");
 		text = text ? strchr(text, '|') : NULL;
-		snprintf(d->complaint, sizeof(d->complaint), "%s: %s", data->pMessageIdName ? data->pMessageIdName : "message",
+		snprintf(h->complaint, sizeof(h->complaint), "%s: %s", data->pMessageIdName ? data->pMessageIdName : "message",
 		         text ? text + 2 : data->pMessage);
-		d->complaint[strcspn(d->complaint, "\n")] = '\0';
+		h->complaint[strcspn(h->complaint, "\n")] = '\0';
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -169,7 +172,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 		.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
 		               VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
 		.pfnUserCallback = on_message,
-		.pUserData = d
+		.pUserData = d->heard
 	};
 	const VkValidationFeatureEnableEXT on[] = { VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT };
 	const VkValidationFeaturesEXT      features = { .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
@@ -369,6 +372,12 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	vn_status st;
 
 	*d = (vn_device) { 0 };
+	d->heard = calloc(1, sizeof *d->heard);
+	d->built = vn_built_create();
+	if (!d->heard || !d->built) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a device");
+		goto fail;
+	}
 	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose_device(d, index, err)))
 		goto fail;
 	if (float16 && !vn_physical_float16(d->physical)) {
@@ -392,6 +401,7 @@ fail:
 
 void vn_device_close(vn_device *d)
 {
+	vn_built_destroy(d->device, d->built);
 	if (d->device)
 		vn_vk.DestroyDevice(d->device, NULL);
 	if (d->messenger) {
@@ -401,7 +411,10 @@ void vn_device_close(vn_device *d)
 	}
 	if (d->instance)
 		vn_vk.DestroyInstance(d->instance, NULL);
+	free(d->heard);
 	d->device = VK_NULL_HANDLE;
 	d->messenger = VK_NULL_HANDLE;
 	d->instance = VK_NULL_HANDLE;
+	d->heard = NULL;
+	d->built = NULL;
 }

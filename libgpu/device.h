@@ -1,7 +1,7 @@
 /* device.h: one opened Vulkan device: its selection, its queue, its validation messages. Inside
  * libgpu only.
  *
- * A device is opened for one engine and closed by it.
+ * A device is opened for one engine at a time.
  *
  * Threads  one thread at a time per device; messages may come from any.
  * Errors   a failed open leaves nothing behind; d may be zeroed for close.
@@ -9,9 +9,17 @@
 #ifndef VN_LIBGPU_DEVICE_H
 #define VN_LIBGPU_DEVICE_H
 
+#include "libgpu/built.h"
 #include "libgpu/coop.h"
 #include "libgpu/gpu.h"
 #include "libgpu/vulkan.h"
+
+/* What was heard of a device while it was open. */
+typedef struct vn_heard {
+	int  complaints;     /* warnings and errors of the validation layer */
+	char complaint[800]; /* the first one, in one line */
+	bool failed;         /* a call of Vulkan failed */
+} vn_heard;
 
 typedef struct vn_device {
 	VkInstance                       instance;
@@ -35,9 +43,9 @@ typedef struct vn_device {
 
 	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: objects get no names */
 
-	int  complaints;     /* warnings and errors of the validation layer so far */
-	bool old_layer;      /* the layer does not know cooperative matrices */
-	char complaint[800]; /* the first one, in one line */
+	bool      old_layer; /* the layer does not know cooperative matrices */
+	vn_heard *heard;     /* owned; the messenger's context, so it does not move with the device */
+	vn_built *built;     /* owned */
 } vn_device;
 
 /* Opens a device. index: as in vn_gpu_options; VERNIER_DEVICE (an index or part of a name) replaces

@@ -98,6 +98,9 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	return VN_OK;
 }
 
+vn_device_opener *vn_gpu_open_device = vn_device_open;
+vn_device_closer *vn_gpu_close_device = vn_device_close;
+
 static void destroy_gpu(void *gpu)
 {
 	vn_gpu *g = gpu;
@@ -124,7 +127,7 @@ static void destroy_gpu(void *gpu)
 	vn_arena_destroy(&g->device, &g->arena);
 	if (g->device.device)
 		vn_kernels_destroy(&g->kernels);
-	vn_device_close(&g->device);
+	vn_gpu_close_device(&g->device);
 	free(g->made);
 	free(g->listed);
 	free(g->fitting);
@@ -169,7 +172,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	g->n_early = o->n_early;
 	g->break_skip = g->break_overrun = -1;
 	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
-	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
+	    (st = vn_gpu_open_device(&g->device, o->device, half_sums, o->validate, err)) ||
 	    (st = vn_kernels_create(&g->device, &g->kernels, plan, o->policy, o->paged, o->cache_dir, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
 		destroy_gpu(g);

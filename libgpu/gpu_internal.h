@@ -125,4 +125,10 @@ static inline bool vn_pass_wants(const vn_gpu_pass *w, int value)
 	return w->taps && w->count > 0 && w->taps->want[value];
 }
 
+/* For tests: what opens and closes the devices of engines. */
+typedef vn_status        vn_device_opener(vn_device *d, int index, bool float16, bool validate, vn_error *err);
+typedef void             vn_device_closer(vn_device *d);
+extern vn_device_opener *vn_gpu_open_device;
+extern vn_device_closer *vn_gpu_close_device;
+
 #endif

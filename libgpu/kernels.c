@@ -297,6 +297,8 @@ vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err)
 	VkShaderModule module = VK_NULL_HANDLE;
 	VkResult       r;
 
+	if ((k->pipeline[which] = vn_built_find(d->built, s->words)))
+		return VN_OK;
 	vn_device_unheard = s->coop && d->old_layer;
 	r = vn_vk.CreateShaderModule(d->device,
 	                             &(VkShaderModuleCreateInfo) { .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -327,6 +329,12 @@ vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err)
 		return vn_device_fail(d, r, err, table[which].name);
 	}
 	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE, (uint64_t)k->pipeline[which], table[which].name);
+	k->built = true;
+	if (!vn_built_add(d->built, s->words, k->pipeline[which])) {
+		vn_vk.DestroyPipeline(d->device, k->pipeline[which], NULL);
+		k->pipeline[which] = VK_NULL_HANDLE;
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a pipeline");
+	}
 	return VN_OK;
 }
 
@@ -356,33 +364,44 @@ static void choose_shaders(vn_kernels *k, const vn_plan *plan, vn_policy policy,
 	}
 }
 
-vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
-                            const char *cache_dir, vn_error *err)
+/* One layout fits all pipelines. */
+static vn_status create_layout(vn_device *d, vn_error *err)
 {
-	vn_status st;
-	VkResult  r;
+	VkResult r;
 
-	*k = (vn_kernels) { .d = d,
-		                .float_sums = policy.sums == VN_F32,
-		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
-	choose_shaders(k, plan, policy, paged);
-	if (cache_dir && !(k->cache_dir = strdup(cache_dir))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
-		goto fail;
-	}
+	if (d->built->layout)
+		return VN_OK;
 	r = vn_vk.CreatePipelineLayout(
 		d->device,
 		&(VkPipelineLayoutCreateInfo) {
 			.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
 			.pushConstantRangeCount = 1,
 			.pPushConstantRanges = &(VkPushConstantRange) { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
-		NULL, &k->layout);
+		NULL, &d->built->layout);
 	if (r != VK_SUCCESS) {
-		k->layout = VK_NULL_HANDLE;
-		st = vn_device_fail(d, r, err, "pipeline layout");
+		d->built->layout = VK_NULL_HANDLE;
+		return vn_device_fail(d, r, err, "pipeline layout");
+	}
+	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)d->built->layout, "push block");
+	return VN_OK;
+}
+
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
+                            const char *cache_dir, vn_error *err)
+{
+	vn_status st;
+
+	*k = (vn_kernels) { .d = d,
+		                .float_sums = policy.sums == VN_F32,
+		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
+	choose_shaders(k, plan, policy, paged);
+	if ((cache_dir && !(k->cache_dir = strdup(cache_dir))) || !vn_built_for(d->device, d->built, cache_dir)) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
 		goto fail;
 	}
-	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)k->layout, "push block");
+	if ((st = create_layout(d, err)))
+		goto fail;
+	k->layout = d->built->layout;
 	if (!(st = vn_pipeline_cache_open(d, k->cache_dir, &k->cache, &k->cache_hit, err)))
 		return VN_OK;
 fail:
@@ -392,19 +411,10 @@ fail:
 
 void vn_kernels_destroy(vn_kernels *k)
 {
-	bool built = false;
-
-	for (int i = 0; i < VN_N_KERNELS; i++)
-		if (k->pipeline[i]) {
-			built = true;
-			vn_vk.DestroyPipeline(k->d->device, k->pipeline[i], NULL);
-		}
-	if (built)
+	if (k->built)
 		vn_pipeline_cache_save(k->d, k->cache_dir, k->cache);
 	if (k->cache)
 		vn_vk.DestroyPipelineCache(k->d->device, k->cache, NULL);
-	if (k->layout)
-		vn_vk.DestroyPipelineLayout(k->d->device, k->layout, NULL);
 	free(k->cache_dir);
 	*k = (vn_kernels) { 0 };
 }

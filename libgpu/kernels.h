@@ -64,12 +64,13 @@ typedef struct vn_shader {
 
 typedef struct vn_kernels {
 	vn_device       *d;
-	VkPipelineLayout layout;
+	VkPipelineLayout layout; /* the device's, as are the pipelines (built.h) */
 	VkPipelineCache  cache;
 	char            *cache_dir; /* NULL: as in vn_gpu_options */
 	vn_shader        shader[VN_N_KERNELS];
 	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not needed so far */
 	bool             cache_hit;              /* a valid cache file was read */
+	bool             built;                  /* some pipeline was not found on the device */
 	double           seconds;                /* spent on building pipelines */
 	/* rows of a cooperative matrix; 0: the policy or the device has none */
 	int              side;
@@ -91,7 +92,7 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 /* Saves the compiled shaders for the next run. k may be zeroed. */
 void      vn_kernels_destroy(vn_kernels *k);
 
-/* Builds a shader's pipeline, which must not exist yet. */
+/* Finds a shader's pipeline on the device, or builds it. k must not have it yet. */
 vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err);
 /* Returns a shader's pipeline, and builds it if it does not exist yet. */
 vn_status vn_kernel_pipeline(vn_kernels *k, vn_kernel which, VkPipeline *pipeline, vn_error *err);

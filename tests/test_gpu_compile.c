@@ -230,5 +230,6 @@ int main(void)
 		  compiling_can_be_interrupted_and_goes_on_in_the_next_call },
 		CU_TEST_INFO_NULL,
 	};
+	keep_devices(false); /* no engine finds the pipelines of another */
 	return run_gpu_suite("gpu compile", tests);
 }

@@ -5,6 +5,7 @@
 
 #include "libgpu/device.h"
 #include "libgpu/gpu.h"
+#include "tests/kept_devices.h"
 #include "libref/family/family.h"
 #include "tests/suite.h"
 
@@ -362,7 +363,9 @@ static inline int run_gpu_suite(const char *name, CU_TestInfo *tests)
 {
 	if (find_devices() == 0)
 		return 77;
+	use_kept_devices();
 	const int bad = run_suite(name, tests);
+	close_kept_devices();
 	free(devices_);
 	return bad;
 }
