@@ -10,7 +10,7 @@ usage: tests/run.sh [WHAT] [--room ROOM]
 
 WHAT is one of
   all     what CI runs (default): every test with gcc; with clang and its sanitizers the suites of C functions, the
-          fuzzers' inputs, and the command-line tests of wrong input; what uses threads with its thread sanitizer
+          fuzzers' inputs and some command-line tests; what uses threads with its thread sanitizer
   quick   every test with gcc, in the release build (--quick means the same)
   unit    the suites of C functions without a GPU, and the checks of the source, in the release build: about a minute
           after the build
@@ -131,8 +131,8 @@ if [ "$what" = all ]; then
 	left+='|parity_(decode.*|gpu|evaluate|replay|faults.*|explain.*|foreign|gguf|hf)'
 	left+='|test_gpu_(again|attention|compile|families|fuse|gdn|invariants|ops|paged|products|run|trouble|weights))$'
 	kept='^cli_(against|bad_.*|baseline|compare_verdicts|cut_short|folders|good_gguf|hostile_recordings|import.*'
-	kept+='|isolate|limits_.*|misshapen|names_complaints|not_finite|older_recording|overflow|second_names|size_limit'
-	kept+='|unreadable)$'
+	kept+='|isolate|limits_.*|misshapen|names_complaints|not_finite|older_recording|overflow|parts|points'
+	kept+='|second_names|size_limit|strict|table|unreadable|values|weights)$'
 	export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1
 	# A test that fails runs again: the leak checker of LLVM 14 itself crashes now and then
 	# ("Tracer caught signal 11") while threads of OpenMP end.
