@@ -43,8 +43,8 @@ const char *vn_result_text(VkResult r)
 
 vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what)
 {
-	if (d->heard)
-		d->heard->failed = true;
+	if (d->trouble)
+		d->trouble->failed = true;
 	return vn_fail(err, VN_ERR_DEVICE, "%s: %s: %s (%d)", d->info.name[0] ? d->info.name : "Vulkan", what,
 	               vn_result_text(r), (int)r);
 }
@@ -62,14 +62,14 @@ void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, cons
 
 vn_status vn_device_complaint(const vn_device *d, vn_error *err)
 {
-	if (d->heard->complaints == 0)
+	if (d->trouble->complaints == 0)
 		return VN_OK;
-	return vn_fail(err, VN_ERR_DEVICE, "%s: validation: %s (%d in all)", d->info.name, d->heard->complaint,
-	               d->heard->complaints);
+	return vn_fail(err, VN_ERR_DEVICE, "%s: validation: %s (%d in all)", d->info.name, d->trouble->complaint,
+	               d->trouble->complaints);
 }
 
 /* Keeps the first line of the first message; counts all. */
-static void keep_message(vn_heard *h, const VkDebugUtilsMessengerCallbackDataEXT *data)
+static void keep_message(vn_device_trouble *h, const VkDebugUtilsMessengerCallbackDataEXT *data)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -172,7 +172,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 		.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
 		               VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
 		.pfnUserCallback = on_message,
-		.pUserData = d->heard
+		.pUserData = d->trouble
 	};
 	const VkValidationFeatureEnableEXT on[] = { VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT };
 	const VkValidationFeaturesEXT      features = { .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
@@ -372,9 +372,9 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	vn_status st;
 
 	*d = (vn_device) { 0 };
-	d->heard = calloc(1, sizeof *d->heard);
-	d->built = vn_built_create();
-	if (!d->heard || !d->built) {
+	d->trouble = calloc(1, sizeof *d->trouble);
+	d->pipelines = vn_pipelines_create();
+	if (!d->trouble || !d->pipelines) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a device");
 		goto fail;
 	}
@@ -401,7 +401,7 @@ fail:
 
 void vn_device_close(vn_device *d)
 {
-	vn_built_destroy(d->device, d->built);
+	vn_pipelines_destroy(d->device, d->pipelines);
 	if (d->device)
 		vn_vk.DestroyDevice(d->device, NULL);
 	if (d->messenger) {
@@ -411,10 +411,10 @@ void vn_device_close(vn_device *d)
 	}
 	if (d->instance)
 		vn_vk.DestroyInstance(d->instance, NULL);
-	free(d->heard);
+	free(d->trouble);
 	d->device = VK_NULL_HANDLE;
 	d->messenger = VK_NULL_HANDLE;
 	d->instance = VK_NULL_HANDLE;
-	d->heard = NULL;
-	d->built = NULL;
+	d->trouble = NULL;
+	d->pipelines = NULL;
 }

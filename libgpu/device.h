@@ -9,17 +9,19 @@
 #ifndef VN_LIBGPU_DEVICE_H
 #define VN_LIBGPU_DEVICE_H
 
-#include "libgpu/built.h"
+#include "libgpu/pipelines.h"
 #include "libgpu/coop.h"
 #include "libgpu/gpu.h"
 #include "libgpu/vulkan.h"
 
-/* What was heard of a device while it was open. */
-typedef struct vn_heard {
-	int  complaints;     /* warnings and errors of the validation layer */
-	char complaint[800]; /* the first one, in one line */
-	bool failed;         /* a call of Vulkan failed */
-} vn_heard;
+#include <stdatomic.h>
+
+/* What went wrong on a device while it was open. */
+typedef struct vn_device_trouble {
+	int         complaints;     /* warnings and errors of the validation layer */
+	char        complaint[800]; /* the first one, in one line */
+	atomic_bool failed;         /* vn_device_fail was called; for tests */
+} vn_device_trouble;
 
 typedef struct vn_device {
 	VkInstance                       instance;
@@ -43,9 +45,9 @@ typedef struct vn_device {
 
 	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: objects get no names */
 
-	bool      old_layer; /* the layer does not know cooperative matrices */
-	vn_heard *heard;     /* owned; the messenger's context, so it does not move with the device */
-	vn_built *built;     /* owned */
+	bool               old_layer; /* the layer does not know cooperative matrices */
+	vn_device_trouble *trouble;   /* owned; the messenger's context, so it does not move with the device */
+	vn_pipelines      *pipelines; /* owned */
 } vn_device;
 
 /* Opens a device. index: as in vn_gpu_options; VERNIER_DEVICE (an index or part of a name) replaces
@@ -70,7 +72,7 @@ vn_status vn_device_complaint(const vn_device *d, vn_error *err);
 void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, const char *name);
 
 /* Fails with "NAME: WHAT: out of device memory" or the like, for a VkResult that is not
- * VK_SUCCESS. */
+ * VK_SUCCESS. May be called from any thread. */
 vn_status   vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what);
 const char *vn_result_text(VkResult r);
 

@@ -297,7 +297,7 @@ vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err)
 	VkShaderModule module = VK_NULL_HANDLE;
 	VkResult       r;
 
-	if ((k->pipeline[which] = vn_built_find(d->built, s->words)))
+	if ((k->pipeline[which] = vn_pipelines_find(d->pipelines, s->words)))
 		return VN_OK;
 	vn_device_unheard = s->coop && d->old_layer;
 	r = vn_vk.CreateShaderModule(d->device,
@@ -329,8 +329,7 @@ vn_status vn_kernel_build(vn_kernels *k, vn_kernel which, vn_error *err)
 		return vn_device_fail(d, r, err, table[which].name);
 	}
 	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE, (uint64_t)k->pipeline[which], table[which].name);
-	k->built = true;
-	if (!vn_built_add(d->built, s->words, k->pipeline[which])) {
+	if (!vn_pipelines_add(d->pipelines, s->words, k->pipeline[which])) {
 		vn_vk.DestroyPipeline(d->device, k->pipeline[which], NULL);
 		k->pipeline[which] = VK_NULL_HANDLE;
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a pipeline");
@@ -369,7 +368,7 @@ static vn_status create_layout(vn_device *d, vn_error *err)
 {
 	VkResult r;
 
-	if (d->built->layout)
+	if (d->pipelines->layout)
 		return VN_OK;
 	r = vn_vk.CreatePipelineLayout(
 		d->device,
@@ -377,12 +376,12 @@ static vn_status create_layout(vn_device *d, vn_error *err)
 			.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
 			.pushConstantRangeCount = 1,
 			.pPushConstantRanges = &(VkPushConstantRange) { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
-		NULL, &d->built->layout);
+		NULL, &d->pipelines->layout);
 	if (r != VK_SUCCESS) {
-		d->built->layout = VK_NULL_HANDLE;
+		d->pipelines->layout = VK_NULL_HANDLE;
 		return vn_device_fail(d, r, err, "pipeline layout");
 	}
-	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)d->built->layout, "push block");
+	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)d->pipelines->layout, "push block");
 	return VN_OK;
 }
 
@@ -395,13 +394,15 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 		                .float_sums = policy.sums == VN_F32,
 		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	choose_shaders(k, plan, policy, paged);
-	if ((cache_dir && !(k->cache_dir = strdup(cache_dir))) || !vn_built_for(d->device, d->built, cache_dir)) {
+	if ((cache_dir && !(k->cache_dir = strdup(cache_dir))) ||
+	    !vn_pipelines_keep_for(d->device, d->pipelines, cache_dir)) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
 		goto fail;
 	}
 	if ((st = create_layout(d, err)))
 		goto fail;
-	k->layout = d->built->layout;
+	k->layout = d->pipelines->layout;
+	k->had = d->pipelines->n;
 	if (!(st = vn_pipeline_cache_open(d, k->cache_dir, &k->cache, &k->cache_hit, err)))
 		return VN_OK;
 fail:
@@ -411,7 +412,7 @@ fail:
 
 void vn_kernels_destroy(vn_kernels *k)
 {
-	if (k->built)
+	if (k->cache && k->d->pipelines->n > k->had)
 		vn_pipeline_cache_save(k->d, k->cache_dir, k->cache);
 	if (k->cache)
 		vn_vk.DestroyPipelineCache(k->d->device, k->cache, NULL);

@@ -64,13 +64,13 @@ typedef struct vn_shader {
 
 typedef struct vn_kernels {
 	vn_device       *d;
-	VkPipelineLayout layout; /* the device's, as are the pipelines (built.h) */
+	VkPipelineLayout layout; /* the device's, as are the pipelines (pipelines.h) */
 	VkPipelineCache  cache;
 	char            *cache_dir; /* NULL: as in vn_gpu_options */
 	vn_shader        shader[VN_N_KERNELS];
 	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not needed so far */
 	bool             cache_hit;              /* a valid cache file was read */
-	bool             built;                  /* some pipeline was not found on the device */
+	int              had;                    /* pipelines that the device had before */
 	double           seconds;                /* spent on building pipelines */
 	/* rows of a cooperative matrix; 0: the policy or the device has none */
 	int              side;

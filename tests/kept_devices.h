@@ -2,8 +2,8 @@
  *
  * A suite opens dozens of engines. Opening a device for each and building its pipelines took 40 %
  * of the time on lavapipe. So a closed device is kept for the next engine that wants one opened the
- * same way, unless a call of Vulkan failed on it, the validation layer complained, or some of its
- * memory was not freed.
+ * same way, unless a failure was reported of it (vn_device_fail), the validation layer complained,
+ * some of its memory was not freed, or eight are kept.
  */
 #ifndef VN_TESTS_KEPT_DEVICES_H
 #define VN_TESTS_KEPT_DEVICES_H
@@ -72,7 +72,7 @@ static inline vn_status open_kept(vn_device *d, int index, bool float16, bool va
 
 static inline void close_kept(vn_device *d)
 {
-	const bool good = d->device && !d->heard->complaints && !d->heard->failed && !d->allocated;
+	const bool good = d->device && !d->trouble->complaints && !d->trouble->failed && !d->allocated;
 
 	for (size_t i = 0; i < sizeof kept_device_ / sizeof *kept_device_; i++)
 		if (d->device && kept_device_[i].used == d->device) {

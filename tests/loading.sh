@@ -9,7 +9,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
 
-# A person's choice of kernels comes before ours: without one, except where a case makes one.
+# A person's choice of kernels, and of how threads wait, comes before ours: without one, except
+# where a case makes one.
 unset OPENBLAS_CORETYPE OPENBLAS_NUM_THREADS OMP_WAIT_POLICY
 
 bad=0
@@ -71,6 +72,8 @@ __attribute__((constructor)) static void begin(void)
 	FILE       *f = fopen("loads", "a");
 	snprintf(core, sizeof core, "%s", asked ? asked : "Prescott");
 	fprintf(f, "%s %s\n", core, threads ? threads : "unset");
+	if (getenv("ASK_SPIN"))
+		fprintf(f, "spins %s\n", getenv("GOMP_SPINCOUNT") ? getenv("GOMP_SPINCOUNT") : "as libgomp does");
 	fclose(f);
 }
 char *openblas_get_corename(void) { return core; }
@@ -108,6 +111,13 @@ fi
 rm -f loads
 OPENBLAS_CORETYPE=Nehalem capture b.h5 2>err || complain "kernels of the person's choice: $(cat err)"
 [ "$(cat loads)" = "Nehalem 1" ] || complain "kernels of the person's choice: loaded as $(cat loads)"
+
+# Threads that wait spin briefly, unless the person has chosen how they wait.
+rm -f loads
+OPENBLAS_CORETYPE=Nehalem ASK_SPIN=1 capture b.h5 2>err || complain "a short wait: $(cat err)"
+OPENBLAS_CORETYPE=Nehalem ASK_SPIN=1 OMP_WAIT_POLICY=active capture b.h5 2>err || complain "a chosen wait: $(cat err)"
+[ "$(grep spins loads | tr '\n' ';')" = "spins 2000;spins as libgomp does;" ] ||
+	complain "how threads wait: $(grep spins loads)"
 
 [ $bad = 0 ] && echo "loading: OpenBLAS where a model is run, Vulkan where a GPU is asked for, and nowhere else"
 exit $bad

@@ -9,8 +9,8 @@ usage() {
 usage: tests/run.sh [WHAT] [--room ROOM]
 
 WHAT is one of
-  all     what CI runs (default): every test with gcc; with clang and its sanitizers the suites of C functions, the
-          fuzzers' inputs and some command-line tests; what uses threads with its thread sanitizer
+  all     what CI runs (default): every test with gcc; with clang and its sanitizers the suites of C functions (of the
+          GPU, three) and some other tests; what uses threads with its thread sanitizer
   quick   every test with gcc, in the release build (--quick means the same)
   unit    the suites of C functions without a GPU, and the checks of the source, in the release build: about a minute
           after the build

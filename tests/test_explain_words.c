@@ -135,6 +135,38 @@ static void an_alias_that_another_step_excludes_is_left_out(void)
 	c->result.why = was;
 }
 
+/* Several kinds of findings have no id. Neither another kind nor an answer that does not fit here
+ * excludes an alias. */
+static void an_alias_without_an_id_is_excluded_by_its_own_kind_only(void)
+{
+	vn_comparison   *c = &e.compared.c;
+	vn_explanations *was = c->result.why;
+	vn_lines         l = { 0 };
+	vn_hypothesis    here[] = { answer("A", "one", 0.5), answer("", "clamped", 0.5), answer("", "zeros", 1e9) },
+				  there[] = { answer("A", "one", 0.5), answer("", "zeros", 1e9) };
+
+	here[0].fault[0] = there[0].fault[0] = 1;
+	here[1].finding = VN_FINDING_CLAMPED;
+	here[2].finding = there[1].finding = VN_FINDING_ZERO;
+	for (int i = 0; i < 3; i++)
+		here[i].change.kind = i ? VN_BY_RESULT : here[i].change.kind;
+	there[1].change.kind = VN_BY_RESULT;
+	vn_explanation  x[] = { of_point("layer1.q_rope", here, 3), of_point("layer1.q_rope", there, 2) };
+	vn_explanations all = { .of = x, .n = 2 };
+	x[0].n_fit = x[0].n_alias = 2;
+	x[1].n_fit = x[1].n_alias = 1;
+	x[0].margin = 1e9;
+	c->result.why = &all;
+	vn_explain_say_more(c, &x[0], &l);
+	expect_line(&l, 1, "equally good on this data: clamped");
+	vn_lines_free(&l);
+	there[1].finding = VN_FINDING_CLAMPED;
+	vn_explain_say_more(c, &x[0], &l);
+	CU_ASSERT_EQUAL(l.n, 1);
+	vn_lines_free(&l);
+	c->result.why = was;
+}
+
 static void the_nearest_is_named_if_it_leaves_less_than_half(void)
 {
 	vn_lines       l = { 0 };
@@ -225,6 +257,7 @@ int main(void)
 		TEST(without_an_answer_it_says_why),
 		TEST(the_residual_the_runner_up_and_aliases_follow),
 		TEST(an_alias_that_another_step_excludes_is_left_out),
+		TEST(an_alias_without_an_id_is_excluded_by_its_own_kind_only),
 		TEST(the_nearest_is_named_if_it_leaves_less_than_half),
 		TEST(what_fits_but_for_a_little_says_how_much_it_explains),
 		TEST(origins_with_one_answer_share_a_line),

@@ -386,6 +386,7 @@ int main(void)
 
 	if (find_devices() == 0)
 		return 77;
+	use_kept_devices();
 	for (int d = 0; d < n_devices_; d++)
 		if (vn_device_open(&dev, devices_[d].index, false, false, NULL) == VN_OK) {
 			coop = coop || dev.coop;
@@ -399,6 +400,7 @@ int main(void)
 		bad |= run_suite("gpu attention by cooperative matrices", tests);
 	else
 		printf("skipped: no device has cooperative matrices\n");
+	close_kept_devices();
 	free(devices_);
 	return bad;
 }

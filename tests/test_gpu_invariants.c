@@ -111,6 +111,7 @@ int main(void)
 
 	if (find_devices() == 0)
 		return 77;
+	use_kept_devices();
 	if (!open_models())
 		return 2;
 	for (device_ = 0; device_ < n_devices_; device_++)
@@ -119,6 +120,7 @@ int main(void)
 			bad |= p ? run_suite("gpu invariants, paged", paged) : run_suite("gpu invariants, contiguous", contiguous);
 		}
 	close_models();
+	close_kept_devices();
 	free(devices_);
 	return bad;
 }

@@ -161,32 +161,40 @@ const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, cons
 	return name;
 }
 
+/* Is h among hypotheses [from, to) of y? Several kinds have no id, so the kind counts, too. */
+static bool has_hypothesis(const vn_explanation *y, int from, int to, const vn_hypothesis *h)
+{
+	for (int i = from; i < to; i++)
+		if (y->by[i].finding == h->finding && vn_hypothesis_same_place(&y->by[i], h))
+			return true;
+	return false;
+}
+
 bool vn_alias_in_all_steps(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, int i)
 {
 	const char *name = c->result.checkpoint[x->checkpoint].name;
 
 	for (int k = 0; all && k < all->n; k++) {
 		const vn_explanation *y = &all->of[k];
-		if (strcmp(c->result.checkpoint[y->checkpoint].name, name) != 0 || !y->n_fit ||
+		if (y == x || strcmp(c->result.checkpoint[y->checkpoint].name, name) != 0 || !y->n_fit ||
 		    !vn_hypothesis_same_place(&y->by[0], &x->by[0]))
 			continue;
-		for (int m = y->n_fit; m < y->n; m++)
-			if (vn_hypothesis_same_place(&y->by[m], &x->by[i]))
-				return false;
+		if (has_hypothesis(y, y->n_fit, y->n, &x->by[i]) && !has_hypothesis(y, 0, y->n_fit, &x->by[i]))
+			return false;
 	}
 	return true;
 }
 
-static bool by_capture(const vn_explanation *x)
+static bool by_capture(const vn_explanation *x, const bool *shown)
 {
 	for (int i = 1; i < x->n_alias; i++)
-		if (x->by[i].recorder_fault != x->by[0].recorder_fault)
+		if (shown[i] && x->by[i].recorder_fault != x->by[0].recorder_fault)
 			return true;
 	return false;
 }
 
 /* Names such a place if mistakes are made elsewhere than at the checkpoint's own operation. */
-static const char *uncaptured_words(const vn_comparison *c, const vn_explanation *x)
+static const char *uncaptured_words(const vn_comparison *c, const vn_explanation *x, const bool *shown)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name),
@@ -195,6 +203,8 @@ static const char *uncaptured_words(const vn_comparison *c, const vn_explanation
 	int  other = -1;
 
 	for (int i = 0; i < x->n_alias; i++) {
+		if (!shown[i])
+			continue;
 		apart = apart || x->by[i].node != x->by[0].node || x->by[i].places != x->by[0].places ||
 		        x->by[i].other != x->by[0].other;
 		other = other < 0 && x->by[i].node != own ? x->by[i].node : other;
@@ -206,15 +216,16 @@ static void put_separate(const vn_comparison *c, const vn_explanations *all, vn_
 {
 	const char          *name;
 	const vn_checkpoint *beside;
+	bool                 shown[VN_EXPLAIN_KEPT] = { true };
 	int                  aliases = 0;
 
 	for (int i = 1; i < x->n_alias; i++)
-		aliases += vn_alias_in_all_steps(c, all, x, i);
+		aliases += shown[i] = vn_alias_in_all_steps(c, all, x, i);
 	if (!aliases)
 		return;
-	if ((name = uncaptured_words(c, x)))
+	if ((name = uncaptured_words(c, x, shown)))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
-	else if (by_capture(x))
+	else if (by_capture(x, shown))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
 		         vn_name_in_layer(c->result.checkpoint[x->checkpoint].name));
 	else if ((name = vn_counterpart(c, x, &beside)) && beside)

@@ -9,7 +9,8 @@
  * of every explanation. */
 void        vn_explain_put_sentences(const vn_comparison *c, vn_explanations *x);
 /* Returns whether alias i of x (0 < i < n_alias) explains the checkpoint in the other steps too:
- * false if it was tried in a step that the first hypothesis explains, and does not fit there.
+ * false if it was tried in a step that the first hypothesis explains, and does not fit there or is
+ * ruled out there.
  * all: the explanations known (NULL: none). */
 bool        vn_alias_in_all_steps(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, int i);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,

@@ -121,20 +121,20 @@ static bool is_warned(const vn_vote *v, const vn_many *pairs, int n, int i, int 
 	return i != v->many.elected && (j == v->many.elected || i > j);
 }
 
-/* Was this warning added before, perhaps of another pair? */
-static bool has_warning(const vn_lines *l, const char *warning)
+static bool has_line(const vn_lines *l, const char *line)
 {
-	const size_t n = strlen(warning);
 	for (int i = 0; i < l->n; i++)
-		if (strlen(l->line[i]) >= n && strcmp(l->line[i] + strlen(l->line[i]) - n, warning) == 0)
+		if (strcmp(l->line[i], line) == 0)
 			return true;
 	return false;
 }
 
-/* Names the pair, unless its reference is the elected one, which the report shows as such. */
+/* Names the pair, unless its reference is the elected one, which the report shows as such. What
+ * several pairs say of recording i as the reference, or as the candidate, is added once. */
 static void add_warnings(vn_vote *v, const vn_many *pairs, int n, int i)
 {
 	vn_many_candidate *x = &v->many.candidate[i];
+	vn_lines           said[2] = { { 0 } };
 	for (int j = 0; j < n; j++) {
 		if (j == i || !is_warned(v, pairs, n, i, j))
 			continue;
@@ -144,32 +144,48 @@ static void add_warnings(vn_vote *v, const vn_many *pairs, int n, int i)
 		if (is_ref || j != v->many.elected)
 			snprintf(named, sizeof named, "%c as the reference of %c: ", vn_many_letter(is_ref ? i : j),
 			         vn_many_letter(is_ref ? j : i));
-		for (int k = 0; k < pair->warnings.n; k++)
-			if (!has_warning(&x->warnings, pair->warnings.line[k]))
-				vn_lines_add(&x->warnings, "%s%s", named, pair->warnings.line[k]);
+		for (int k = 0; k < pair->warnings.n; k++) {
+			if (has_line(&said[is_ref], pair->warnings.line[k]))
+				continue;
+			vn_lines_add(&said[is_ref], "%s", pair->warnings.line[k]);
+			vn_lines_add(&x->warnings, "%s%s", named, pair->warnings.line[k]);
+		}
 	}
+	vn_lines_free(&said[0]);
+	vn_lines_free(&said[1]);
 }
 
-/* Adds the first command of recording i's pair with the elected one. If i is outvoted, the command
- * must explain i by the elected one: if i is the reference of the pair, the two change places,
- * unless i's format is finer, because a coarser one cannot judge it. */
+/* Writes "vernier COMMAND REF CAND". */
+static void begin_command(char line[VN_SHELL_LINE], const char *command, const char *ref, const char *cand)
+{
+	snprintf(line, VN_SHELL_LINE, "vernier %s", command);
+	vn_shell_add(line, VN_SHELL_LINE, ref);
+	vn_shell_add(line, VN_SHELL_LINE, cand);
+}
+
+/* Adds the first command of recording i's pair with the elected one. If i is outvoted, the elected
+ * one must be the reference of the command: if i was that of the pair, the two change places. There
+ * is no command if i's format is finer, because a coarser recording cannot judge it. */
 static void add_command(vn_vote *v, const vn_many_candidate *pair, const int *digits, int i)
 {
+	static const char *const command[] = { "explain", "compare" };
 	vn_many_candidate       *x = &v->many.candidate[i];
 	const vn_many_candidate *elected = &v->many.candidate[v->many.elected];
-	char                     as_is[VN_SHELL_LINE] = "vernier explain", turned[VN_SHELL_LINE] = "vernier explain";
+	char                     as_is[VN_SHELL_LINE], turned[VN_SHELL_LINE];
+	const char              *line = pair->next.n ? pair->next.line[0] : NULL;
 
-	if (!pair->next.n)
-		return;
-	vn_shell_add(as_is, sizeof as_is, x->path);
-	vn_shell_add(as_is, sizeof as_is, elected->path);
-	vn_shell_add(turned, sizeof turned, elected->path);
-	vn_shell_add(turned, sizeof turned, x->path);
-	if (pair->path == x->path || x->first < 0)
-		vn_lines_add(&x->next, "%s", pair->next.line[0]);
-	else if (digits[i] <= digits[v->many.elected] && *as_is && strncmp(pair->next.line[0], as_is, strlen(as_is)) == 0)
-		vn_lines_add(&x->next, "%s%s", turned, pair->next.line[0] + strlen(as_is));
+	if (line && (pair->path == x->path || x->first < 0))
+		vn_lines_add(&x->next, "%s", line);
+	else if (line && digits[i] <= digits[v->many.elected])
+		for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
+			begin_command(as_is, command[k], x->path, elected->path);
+			begin_command(turned, command[k], elected->path, x->path);
+			if (*as_is && strncmp(line, as_is, strlen(as_is)) == 0)
+				vn_lines_add(&x->next, "%s%s", turned, line + strlen(as_is));
+		}
 }
+
+/* ---- a recording ------------------------------------------------------------------------ */
 
 /* The digests of recording i that were checked: those of the comparison that read most of it. */
 static vn_verified digests_of(const vn_many *pairs, int n, int i, const char *path)
@@ -215,8 +231,6 @@ static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows,
 	x->start = strdup("");
 	return x->counts && x->start ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
-
-/* ---- a recording ------------------------------------------------------------------------ */
 
 static vn_status count_one(vn_vote *v, const vn_many *pairs, const int *digits, int n, int i, bool strict,
                            vn_error *err)

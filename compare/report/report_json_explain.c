@@ -1,5 +1,6 @@
 /* report_json_explain.c: explanations as JSON. */
 #include "compare/explain/explain_words.h"
+#include "compare/explain/sentences.h"
 #include "compare/hypothesis/score.h"
 #include "compare/report/report_json_detail.h"
 #include "compare/report/report_json_explain.h"
@@ -30,11 +31,13 @@ static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
 	return j;
 }
 
-static json_t *hypotheses_json(const vn_comparison *c, const vn_explanation *x, int from, int to)
+/* The answer and its aliases, or the others. */
+static json_t *hypotheses_json(const vn_comparison *c, const vn_explanation *x, bool answers)
 {
 	json_t *a = json_array();
-	for (int i = from; i < to; i++)
-		json_array_append_new(a, hypothesis_json(c, &x->by[i]));
+	for (int i = 0; i < x->n; i++)
+		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(c, c->result.why, x, i))))
+			json_array_append_new(a, hypothesis_json(c, &x->by[i]));
 	return a;
 }
 
@@ -50,8 +53,8 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
 	json_object_set_new(j, "fitted", json_boolean(x->fitted && x->n_fit));
-	json_object_set_new(j, "answers", hypotheses_json(c, x, 0, x->n_alias));
-	json_object_set_new(j, "others", hypotheses_json(c, x, x->n_alias, x->n));
+	json_object_set_new(j, "answers", hypotheses_json(c, x, true));
+	json_object_set_new(j, "others", hypotheses_json(c, x, false));
 	json_object_set_new(j, "tried", json_integer(x->n_tried));
 	vn_json_put_real(j, "margin", x->margin, flags);
 	vn_json_put_real(j, "residual_unmodified", vn_hypothesis_residual(&x->unmodified), flags);

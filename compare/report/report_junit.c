@@ -58,7 +58,10 @@ static void print_properties(const vn_comparison *c, const vn_report_options *o,
 	print_property(out, "", "limits", c->request.limits->path);
 	print_property(out, "", "limits_chosen", o->limits_chosen);
 	char floor[sizeof c->result.floor_from + 64];
-	snprintf(floor, sizeof floor, *c->result.floor_from ? "%s (" VN_FLOOR_MEANS ")" : "none", c->result.floor_from);
+	if (*c->result.floor_from)
+		snprintf(floor, sizeof floor, "%s (" VN_FLOOR_MEANS ")", c->result.floor_from);
+	else
+		strcpy(floor, "none");
 	print_property(out, "", "floor", floor);
 	if (c->request.options->baseline)
 		print_property(out, "", "baseline", c->request.options->baseline);

@@ -72,6 +72,11 @@ print(j['reference'], j['elected'], [c['report'] and c['report']['verdict'] for 
 echo "== two against two, and nothing to vote on"
 cp half.h5 half2.h5; cp rope.h5 rope3.h5
 vernier compare --vote half.h5 half2.h5 rope.h5 rope3.h5 --points 'layer1.*_rope' | tail -n 2
+echo "== the elected one is the reference of the command"
+q vernier capture ref "$M" --ids "$ids" --precision f16 --points 'layer0.*' -o half0.h5
+vernier compare --vote rope.h5 half.h5 half2.h5 --points 'layer1.*_rope' | grep next
+vernier compare --vote half0.h5 half.h5 half2.h5 | grep next
+vernier compare --vote half.h5 half0.h5 half2.h5 | grep next
 say compare --vote half.h5 rope.h5
 say compare --vote other.h5 short.h5 half.h5
 say compare --vote half.h5 rope.h5 half.h5

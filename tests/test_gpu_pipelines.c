@@ -1,4 +1,4 @@
-/* test_gpu_built.c: tests libgpu/built.c, and tests/kept_devices.h, which depends on it. */
+/* test_gpu_pipelines.c: tests libgpu/pipelines.c, and tests/kept_devices.h, which depends on it. */
 #include "tests/test_gpu_help.h"
 
 enum { T = 9 };
@@ -15,7 +15,7 @@ static VkDevice device_of_a_run(const model *m, vn_gpu_options o, bool *built, k
 	if (g)
 		forward(g, ids, T, &(vn_taps) { .want = want, .sink = keep_sink(k ? k : &none) });
 	const VkDevice device = g ? g->device.device : VK_NULL_HANDLE;
-	*built = g && g->kernels.built;
+	*built = g && g->device.pipelines->n > g->kernels.had;
 	vn_gpu_ops.destroy(g);
 	if (!k)
 		keep_stop(&none);
@@ -109,7 +109,7 @@ static void a_device_in_doubt_is_not_kept(void)
 			vn_gpu *g = engine(&m, on(d, F16));
 			CU_ASSERT_PTR_NOT_NULL_FATAL(g);
 			if (doubt == 1)
-				g->device.heard->complaints++;
+				g->device.trouble->complaints++;
 			else if (doubt == 2)
 				vn_device_fail(&g->device, VK_ERROR_DEVICE_LOST, &err, "a test");
 			else if (doubt == 3)
@@ -145,5 +145,5 @@ int main(void)
 		{ "engines at the same time have different devices", engines_at_the_same_time_have_different_devices },
 		CU_TEST_INFO_NULL,
 	};
-	return run_gpu_suite("gpu built", tests);
+	return run_gpu_suite("gpu pipelines", tests);
 }
