@@ -316,7 +316,7 @@ def main():
             return full(OPTIONS.steps) != 0
         os.chdir(folder)
         bad = sum(measure_kind(kind, FEW) for kind in KINDS)
-        many_in_one_step(30000)
+        many_in_one_step(30000 if ALL else 10000)
         bad += recording(150, 100)
         if ALL:
             bad += recording(1000, 100)

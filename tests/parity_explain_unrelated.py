@@ -7,7 +7,7 @@ must be the right id, and the parameter if there is one. For mistakes that are n
 head, channels mixed by a random rotation, a tile dropped...) it must be that none fits, with the head, the tile or the
 channels. Of two mistakes at once, both must be found. An unmodified run must get no answer. Exit status 1 when
 a share is missed: known 95 %, unknown 95 %, two at once 90 %; or at one wrong id, or one word about an
-unmodified run. --all: all that is known and unknown, not every other one; --short: of every group, every fifth of
+unmodified run. --all: all that is known and unknown, not every other one; --short: of every group, every eighth of
 the rest.
 """
 import json
@@ -362,7 +362,7 @@ def show(e):
 
 
 def sample_of(jobs):
-    """A fifth of each group, with the first."""
+    """An eighth of each group, with the first."""
     seen = {}
     for j in jobs:
         seen.setdefault(j[0], []).append(j)
