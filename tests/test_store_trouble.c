@@ -197,7 +197,7 @@ static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
 #ifndef VN_SANITIZED
 	int written = 0, refused = 0;
 
-	for (rlim_t left = 0; left < (rlim_t)96 << 20; left += (rlim_t)1 << 20) {
+	for (rlim_t left = 0; left < (rlim_t)96 << 20; left += (rlim_t)2 << 20) {
 		const bool    good = write_with(left) == 0;
 		vn_recording *r = good ? open_file(path) : begun(partial) ? open_file(partial) : NULL;
 		CU_ASSERT_EQUAL(exists(path), good);
