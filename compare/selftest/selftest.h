@@ -67,6 +67,7 @@ typedef struct vn_mutation_context {
 	vn_tensor         t, u;                                  /* numbers of target and other */
 	int64_t           T, W, H, K; /* of target: tokens, numbers per token, heads, numbers per head */
 	double           *y;          /* other's numbers, if the shapes are equal */
+	int               weight;     /* a row of /model/weights */
 	int64_t           channel;    /* VN_EVERY_STEP: the channel of median size over all steps */
 } vn_mutation_context;
 
@@ -99,9 +100,16 @@ typedef struct vn_expected {
 /* What a tensor may state about itself, but need not (specs/checkpoint.md). */
 typedef enum vn_claim { VN_CLAIM_NONE, VN_CLAIM_BASIS, VN_CLAIM_DIGEST, VN_CLAIM_ORDER, VN_CLAIM_STATISTICS } vn_claim;
 
-/* One mutation. Exactly one of these functions is set. numbers: changes x (T,W), the numbers of
- * target, and adjusts digest and statistics; bits: the same on the stored bytes; edit: anything in
- * the file; file: the bytes of the file. */
+/* One mutation. Exactly one of these says what it does.
+ *   numbers  changes x (T,W), the numbers of target, and adjusts digest and statistics
+ *   bits     the same on the stored bytes
+ *   text     sets an attribute of an object (NULL: target); value NULL: removes it
+ *   whole    sets an attribute to a whole number
+ *   node     replaces text in the first line of /plan/nodes that contains it
+ *   weight   sets a column of one row of /model/weights
+ *   stored   stores the numbers of target in another way; not VN_EDIT_PLAIN
+ *   edit     changes anything in the file
+ *   file     changes the bytes of the file */
 typedef struct vn_mutation {
 	const char       *name, *does;
 	vn_needs          needs;
@@ -116,6 +124,20 @@ typedef struct vn_mutation {
 	vn_claim          claim; /* visible only through what target states about itself on both sides */
 	void (*numbers)(const vn_mutation_context *p, double *x);
 	void (*bits)(const vn_mutation_context *p, unsigned char *raw);
+	struct {
+		const char *object, *key, *value;
+	} text;
+	struct {
+		const char *object, *key;
+		int64_t     value;
+	} whole;
+	struct {
+		const char *from, *to;
+	} node;
+	struct {
+		const char *column, *value;
+	} weight;
+	vn_edit_way stored;
 	void (*edit)(vn_edit *e, const vn_mutation_context *p);
 	bool (*file)(const char *path);
 	vn_expected want;

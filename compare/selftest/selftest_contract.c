@@ -90,18 +90,6 @@ static void no_ids(vn_edit *e, const vn_mutation_context *p)
 	(void)p;
 	vn_edit_unlink(e, ids_at);
 }
-static void no_engine(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_text(e, "/run", "engine", NULL);
-}
-
-static void no_precision(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_text(e, "/run", "precision", NULL);
-}
-
 /* Makes the recording of other tokens, with the ids of this run's tokens. */
 static void dressed_up(vn_edit *e, const vn_mutation_context *p)
 {
@@ -147,39 +135,13 @@ static void other_heads(vn_edit *e, const vn_mutation_context *p)
 	config_key(e, p, (const char *const[]) { "num_attention_heads", "n_head", NULL }, 2.0);
 }
 
-static void config_cut(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_text(e, "/model", "config", "{\"model_type\": ");
-}
-
-static int some_weight(const vn_mutation_context *p)
-{
-	const vn_weight_row *rows;
-	return vn_recording_weights(p->original, &rows) / 2;
-}
-
 /* Makes a weight row describe other numbers: another digest and range. */
 static void other_weight(vn_edit *e, const vn_mutation_context *p)
 {
-	vn_edit_weight_text(e, some_weight(p), "digest", "00000000000000000000000000000000");
-	vn_edit_weight_real(e, some_weight(p), "rms", 123.0);
+	vn_edit_weight_text(e, p->weight, "digest", "00000000000000000000000000000000");
+	vn_edit_weight_real(e, p->weight, "rms", 123.0);
 }
 
-static void weight_scaled(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_weight_text(e, some_weight(p), "digest", "00000000000000000000000000000001");
-}
-
-static void weight_renamed(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_weight_text(e, some_weight(p), "name", "model.layers.0.self_attn.somebody.weight");
-}
-
-static void weight_transposed(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_weight_text(e, some_weight(p), "shape", "7x5");
-}
 static void weight_missing(vn_edit *e, const vn_mutation_context *p)
 {
 	(void)p;
@@ -189,27 +151,6 @@ static void weight_missing(vn_edit *e, const vn_mutation_context *p)
 /* ---- the plan -------------------------------------------------------------------------------- */
 
 static const char nodes[] = "/plan/nodes", values[] = "/plan/values";
-
-static void plan_constant(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_line(e, nodes, "\"causal\": 1", "\"causal\": 0");
-}
-static void plan_number(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_line(e, nodes, "\"eps\": ", "\"eps\": 1");
-}
-static void plan_cut(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_line(e, nodes, "\"op\": ", "\"op\": {");
-}
-static void plan_layers(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_whole(e, "/plan", "context", 3);
-}
 
 /* Makes an addition use its second input twice, so that layer 0's output counts it twice. */
 static void plan_edge(vn_edit *e, const vn_mutation_context *p)
@@ -247,12 +188,6 @@ static void plan_alias(vn_edit *e, const vn_mutation_context *p)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-static void precision_none(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_text(e, "/run", "precision", "approximate");
-}
-
 static void precision_other(vn_edit *e, const vn_mutation_context *p)
 {
 	const char *was = vn_facts_get(vn_recording_run(p->original), "precision");
@@ -273,39 +208,43 @@ const vn_mutation vn_selftest_contract[] = {
 	  .want = REFUSED("positions", "positions: token 0") },
 	{ "position-other", "one position is that of another token", .edit = other_position,
 	  .want = REFUSED("positions", "positions: ") },
-	{ "no-engine", "no attribute engine", .edit = no_engine, .want = FAILS(VN_ERR_FORMAT, "attribute engine") },
-	{ "no-precision", "no attribute precision", .edit = no_precision,
+	{ "no-engine", "no attribute engine", .text = { "/run", "engine", NULL },
+	  .want = FAILS(VN_ERR_FORMAT, "attribute engine") },
+	{ "no-precision", "no attribute precision", .text = { "/run", "precision", NULL },
 	  .want = FAILS(VN_ERR_FORMAT, "attribute precision") },
-	{ "precision-unknown", "an unknown precision", .edit = precision_none, .want = FAILS(VN_ERR_USAGE, "precision") },
+	{ "precision-unknown", "an unknown precision", .text = { "/run", "precision", "approximate" },
+	  .want = FAILS(VN_ERR_USAGE, "precision") },
 	{ "precision-other", "a precision other than the floor's", VN_NEEDS_FLOOR, .edit = precision_other,
 	  .want = REFUSED("precision", "the floor was run in") },
 	{ "config-eps", "a config with ten times the epsilon", VN_NEEDS_CONFIG, .edit = other_eps,
 	  .want = REFUSED("config", "config: ") },
 	{ "config-heads", "a config with twice the heads", VN_NEEDS_CONFIG, .edit = other_heads,
 	  .want = REFUSED("config", "config: ") },
-	{ "config-cut", "a truncated config", VN_NEEDS_CONFIG, .edit = config_cut,
+	{ "config-cut", "a truncated config", VN_NEEDS_CONFIG, .text = { "/model", "config", "{\"model_type\": " },
 	  .want = REFUSED("config", "not a JSON object") },
 	{ "weight-other", "one weight with other numbers", VN_NEEDS_WEIGHTS, .edit = other_weight,
 	  .want = REFUSED("weights", "weights: ") },
-	{ "weight-digest", "one weight with other bits but equal statistics", VN_NEEDS_WEIGHTS, .edit = weight_scaled,
-	  .want = REFUSED("weights", "weights: ") },
-	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_transposed,
+	{ "weight-digest", "one weight with other bits but equal statistics", VN_NEEDS_WEIGHTS,
+	  .weight = { "digest", "00000000000000000000000000000001" }, .want = REFUSED("weights", "weights: ") },
+	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .weight = { "shape", "7x5" },
 	  .want = REFUSED("weights", "(7, 5)") },
-	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS, .edit = weight_renamed,
+	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS,
+	  .weight = { "name", "model.layers.0.self_attn.somebody.weight" },
 	  .want = REFUSED("weights", "not in the candidate") },
 	{ "weight-missing", "one weight that was never loaded", VN_NEEDS_WEIGHTS, .edit = weight_missing,
 	  .want = REFUSED("weights", "not in the candidate") },
-	{ "plan-mask", "a plan without the causal mask", VN_NEEDS_PLAN, .edit = plan_constant,
+	{ "plan-mask", "a plan without the causal mask", VN_NEEDS_PLAN, .node = { "\"causal\": 1", "\"causal\": 0" },
 	  .want = REFUSED("config", "plan: ") },
-	{ "plan-eps", "a plan with another epsilon", VN_NEEDS_PLAN, .edit = plan_number,
+	{ "plan-eps", "a plan with another epsilon", VN_NEEDS_PLAN, .node = { "\"eps\": ", "\"eps\": 1" },
 	  .want = REFUSED("config", "plan: ") },
 	{ "plan-edge", "a plan that adds one input twice", VN_NEEDS_PLAN, .edit = plan_edge,
 	  .want = REFUSED("config", "plan: ") },
 	{ "plan-name", "a plan whose second name is that of another value", VN_NEEDS_PLAN, .edit = plan_alias,
 	  .want = REFUSED("config", "plan") },
-	{ "plan-context", "a plan with a shorter context", VN_NEEDS_PLAN, .edit = plan_layers,
+	{ "plan-context", "a plan with a shorter context", VN_NEEDS_PLAN, .whole = { "/plan", "context", 3 },
 	  .want = REFUSED("config", "plan") },
-	{ "plan-cut", "a plan that is not JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = FAILS(VN_ERR_FORMAT, "/plan") },
+	{ "plan-cut", "a plan that is not JSON", VN_NEEDS_PLAN, .node = { "\"op\": ", "\"op\": {" },
+	  .want = FAILS(VN_ERR_FORMAT, "/plan") },
 	{ "earlier-run", "a correct recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is,
 	  .want = REFUSED("token_ids", "token ids: number") },
 	{ "earlier-run-relabelled", "the same, relabelled with these token ids", VN_NEEDS_EARLIER, .edit = dressed_up,

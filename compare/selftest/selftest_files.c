@@ -66,26 +66,6 @@ static bool text_file(const char *path)
 
 /* ---- as HDF5 --------------------------------------------------------------------------------- */
 
-static void mark_incomplete(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_whole(e, "/", "complete", 0);
-}
-static void complete_gone(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_text(e, "/", "complete", NULL);
-}
-static void other_format(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_text(e, "/", "format", "someone's");
-}
-static void later_version(vn_edit *e, const vn_mutation_context *p)
-{
-	(void)p;
-	vn_edit_whole(e, "/", "format_version", 2);
-}
 static void soft_link(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there);
@@ -94,39 +74,6 @@ static void dangling_link(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere");
 }
-static void numbers_unwritten(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN);
-}
-static void chunk_missing(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP);
-}
-static void packed_gap(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP);
-}
-static void packed_byte_changed(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_replace(e, p->at, &p->t, VN_EDIT_ROTTEN);
-}
-static void numbers_elsewhere(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_replace(e, p->at, &p->t, VN_EDIT_ELSEWHERE);
-}
-static void virtual_dataset(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL);
-}
-static void bad_digest(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_text(e, p->at, "digest", "0123");
-}
-static void bad_statistics(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_whole(e, p->at, "nan", -1);
-}
-
 static void external_link(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_EXTERNAL, vn_recording_path(p->original));
@@ -175,13 +122,15 @@ const vn_mutation vn_selftest_files[] = {
 	{ "head-alone", "cut to 96 bytes", .file = head_alone, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
 	{ "signature", "another signature", .file = no_hdf5, .want = FAILS(VN_ERR_FORMAT, "not an HDF5 file") },
 	{ "superblock", "the superblock overwritten", .file = no_start, .want = FAILS(VN_ERR_FORMAT, "HDF5") },
-	{ "incomplete", "the run was interrupted", .edit = mark_incomplete, .want = REFUSED("incomplete", "incomplete") },
-	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF, .edit = mark_incomplete,
+	{ "incomplete", "the run was interrupted", .whole = { "/", "complete", 0 },
 	  .want = REFUSED("incomplete", "incomplete") },
-	{ "complete-unsaid", "no mark that the run is complete", .edit = complete_gone,
+	{ "incomplete-reference", "the reference's run was interrupted", .side = VN_SIDE_REF,
+	  .whole = { "/", "complete", 0 }, .want = REFUSED("incomplete", "incomplete") },
+	{ "complete-unsaid", "no mark that the run is complete", .text = { "/", "complete", NULL },
 	  .want = FAILS(VN_ERR_FORMAT, "complete") },
-	{ "format", "another format's name", .edit = other_format, .want = FAILS(VN_ERR_FORMAT, "not a recording") },
-	{ "version", "a later version of the format", .edit = later_version,
+	{ "format", "another format's name", .text = { "/", "format", "someone's" },
+	  .want = FAILS(VN_ERR_FORMAT, "not a recording") },
+	{ "version", "a later version of the format", .whole = { "/", "format_version", 2 },
 	  .want = FAILS(VN_ERR_FORMAT, "format_version") },
 	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft_link,
 	  .want = FAILS(VN_ERR_FORMAT, "a soft link") },
@@ -191,17 +140,17 @@ const vn_mutation vn_selftest_files[] = {
 	  .want = FAILS(VN_ERR_FORMAT, "an external link") },
 	{ "circle", "a group inside itself", VN_NEEDS_TENSOR, .edit = group_circle,
 	  .want = FAILS(VN_ERR_FORMAT, "a group with two names") },
-	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .edit = numbers_elsewhere,
+	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .stored = VN_EDIT_ELSEWHERE,
 	  .want = FAILS(VN_ERR_FORMAT, "in another file") },
-	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual_dataset,
+	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .stored = VN_EDIT_VIRTUAL,
 	  .want = FAILS(VN_ERR_FORMAT, "virtual") },
-	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = numbers_unwritten,
+	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .stored = VN_EDIT_UNWRITTEN,
 	  .want = FAILS(VN_ERR_FORMAT, "never written") },
-	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = chunk_missing,
+	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .stored = VN_EDIT_GAP,
 	  .want = FAILS(VN_ERR_FORMAT, "stored") },
-	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap,
+	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .stored = VN_EDIT_PACKED_GAP,
 	  .want = FAILS(VN_ERR_FORMAT, "never written") },
-	{ "packed-rot", "a changed byte in compressed numbers", VN_NEEDS_TENSOR, .edit = packed_byte_changed,
+	{ "packed-rot", "a changed byte in compressed numbers", VN_NEEDS_TENSOR, .stored = VN_EDIT_ROTTEN,
 	  .want = { .status = VN_UNREADABLE } },
 	{ "rot", "numbers changed, digest kept", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = numbers_changed,
 	  .want = REFUSED("digest", "do not match its digest") },
@@ -209,8 +158,9 @@ const vn_mutation vn_selftest_files[] = {
 	  .edit = last_bit, .want = REFUSED("digest", "do not match its digest") },
 	{ "bit-reference", "the same in the reference", VN_NEEDS_TENSOR, .side = VN_SIDE_REF, .claim = VN_CLAIM_DIGEST,
 	  .edit = last_bit, .want = REFUSED("digest", "do not match its digest") },
-	{ "digest", "a malformed digest", VN_NEEDS_TENSOR, .edit = bad_digest, .want = FAILS(VN_ERR_FORMAT, "digest") },
-	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics,
-	  .want = FAILS(VN_ERR_FORMAT, "nan -1") },
+	{ "digest", "a malformed digest", VN_NEEDS_TENSOR, .text = { NULL, "digest", "0123" },
+	  .want = FAILS(VN_ERR_FORMAT, "digest") },
+	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS,
+	  .whole = { NULL, "nan", -1 }, .want = FAILS(VN_ERR_FORMAT, "nan -1") },
 	{ .name = NULL }
 };

@@ -77,15 +77,30 @@ static void mutate_numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_c
 	free(real);
 }
 
+static void edit_once(vn_edit *e, const vn_mutation *m, const vn_mutation_context *p)
+{
+	if (m->numbers || m->bits)
+		mutate_numbers(e, m, p);
+	if (m->text.key)
+		vn_edit_text(e, m->text.object ? m->text.object : p->at, m->text.key, m->text.value);
+	if (m->whole.key)
+		vn_edit_whole(e, m->whole.object ? m->whole.object : p->at, m->whole.key, m->whole.value);
+	if (m->node.from)
+		vn_edit_line(e, "/plan/nodes", m->node.from, m->node.to);
+	if (m->weight.column)
+		vn_edit_weight_text(e, p->weight, m->weight.column, m->weight.value);
+	if (m->stored)
+		vn_edit_replace(e, p->at, &p->t, m->stored);
+	if (m->edit)
+		m->edit(e, p);
+}
+
 /* In a child. */
 static void apply_mutation(vn_edit *e, void *ctx)
 {
 	const mutation_job *x = ctx;
 	for (int i = 0; i < x->n; i++)
-		if (x->m->edit)
-			x->m->edit(e, &x->p[i]);
-		else
-			mutate_numbers(e, x->m, &x->p[i]);
+		edit_once(e, x->m, &x->p[i]);
 }
 
 /* A copy, because the child that edits cannot see memory that this process has mapped or loaded.
@@ -110,9 +125,10 @@ static vn_status copy_tensor(vn_recording *r, int i, vn_tensor *t, vn_error *err
 static vn_status examine_target(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_mutation_context *p,
                                 vn_error *err)
 {
-	vn_status st;
+	const vn_weight_row *rows;
+	vn_status            st;
 
-	*p = (vn_mutation_context) { .original = r };
+	*p = (vn_mutation_context) { .original = r, .weight = vn_recording_weights(r, &rows) / 2 };
 	if (!target)
 		return VN_OK;
 	int i = vn_recording_find(r, target->step, target->name),

@@ -140,11 +140,6 @@ static void other_point(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "point", p->other->point);
 }
-static void other_op(vn_edit *e, const vn_mutation_context *p)
-{
-	vn_edit_text(e, p->at, "op", "delta_rule");
-}
-
 #define STATUS(s) \
 	{ \
 		.status = s \
@@ -191,7 +186,7 @@ const vn_mutation vn_selftest_names[] = {
 	  .want = REFUSED("claims", "its layer is") },
 	{ "point-changed", "a tensor labelled with another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point,
 	  .want = REFUSED("claims", "its point is") },
-	{ "op-changed", "a tensor labelled with another operation", VN_NEEDS_TENSOR, .plan = true, .edit = other_op,
-	  .want = REFUSED("claims", "its op is") },
+	{ "op-changed", "a tensor labelled with another operation", VN_NEEDS_TENSOR, .plan = true,
+	  .text = { NULL, "op", "delta_rule" }, .want = REFUSED("claims", "its op is") },
 	{ .name = NULL }
 };

@@ -25,6 +25,12 @@ static void reshape_tensor(vn_edit *e, const vn_mutation_context *p, vn_shape sh
 	free(data);
 }
 
+#define RESHAPED(name, rank, ...) \
+	static void name(vn_edit *e, const vn_mutation_context *p) \
+	{ \
+		reshape_tensor(e, p, (vn_shape) { rank, { __VA_ARGS__ } }); \
+	}
+
 /* Transposes the first two axes, numbers included. */
 static void exchange_elements(vn_edit *e, const vn_mutation_context *p, int64_t first, int64_t second, int64_t together)
 {
@@ -51,50 +57,17 @@ static void columns_first(vn_edit *e, const vn_mutation_context *p)
 {
 	exchange_elements(e, p, p->T, p->W, 1);
 }
-static void heads_transposed(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 3, { p->T, p->K, p->H } });
-}
-static void shape_transposed(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 2, { p->W, p->T } });
-}
-static void heads_flattened(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 2, { p->T, p->H * p->K } });
-}
-static void batch_of_one(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 3, { 1, p->T, p->W } });
-}
-static void trailing_one(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 3, { p->T, p->W, 1 } });
-}
-static void row_less(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 2, { p->T - 1, p->W } });
-}
-static void last_row_alone(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 2, { 1, p->W } });
-}
-static void column_less(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 2, { p->T, p->W - 1 } });
-}
-static void column_more(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 2, { p->T, p->W + 1 } });
-}
-static void one_list(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 1, { p->T * p->W } });
-}
-static void no_columns(vn_edit *e, const vn_mutation_context *p)
-{
-	reshape_tensor(e, p, (vn_shape) { 2, { p->T, 0 } });
-}
+RESHAPED(heads_transposed, 3, p->T, p->K, p->H)
+RESHAPED(shape_transposed, 2, p->W, p->T)
+RESHAPED(heads_flattened, 2, p->T, p->H * p->K)
+RESHAPED(batch_of_one, 3, 1, p->T, p->W)
+RESHAPED(trailing_one, 3, p->T, p->W, 1)
+RESHAPED(row_less, 2, p->T - 1, p->W)
+RESHAPED(last_row_alone, 2, 1, p->W)
+RESHAPED(column_less, 2, p->T, p->W - 1)
+RESHAPED(column_more, 2, p->T, p->W + 1)
+RESHAPED(one_list, 1, p->T * p->W)
+RESHAPED(no_columns, 2, p->T, 0)
 static void many_axes(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_many_axes(e, p->at, &p->t);
