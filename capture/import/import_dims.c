@@ -60,7 +60,7 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 {
 	const vn_entry      *e = vn_recording_entry(i->r, entry), *from;
 	const vn_point_info *p = vn_label_point(e->name);
-	const vn_dump       *d = i->dump->foreign.context;
+	const vn_dump       *d = i->dump;
 	const int            value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
 	vn_dims              is, said;
 	vn_shape             own;
@@ -71,8 +71,8 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 
 	if (!p || !*e->axes || vn_derive_origins(i->r, entry, &origin, 1) != 1)
 		return VN_OK;
-	from = vn_recording_entry(i->dump, origin);
-	line = d->array[i->dump->source[origin].foreign - 1].line;
+	from = vn_recording_entry(i->original, origin);
+	line = d->array[i->original->source[origin].foreign - 1].line;
 	if (!line || !vn_dims_parse(e->axes, &is, &why) || !vn_dims_parse(from->axes, &said, &why))
 		return VN_OK;
 	for (int k = 0; k < is.n; k++)
