@@ -317,6 +317,11 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	return VN_OK;
 }
 
+vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
+{
+	return o->n_force_ref || o->n_precise ? vn_hybrid_open(e, m, o, err) : vn_engine_open_plain(e, m, o, err);
+}
+
 vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err)
 {
 	reset_engines(e->self);
