@@ -101,8 +101,8 @@ typedef struct vn_st_tensor vn_st_tensor;
 bool vn_dump_safetensors_layout(const vn_st_tensor *t, vn_import_layout *layout, vn_shape *shape);
 
 /* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
- * frees. path: for messages. */
-vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
+ * frees. text (bytes) ends in a NUL and is changed. path: for messages. */
+vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
                        void **data, vn_error *err);
 
 /* Parses the manifest of a directory (specs/dump.md), without opening its files. Sets `file` of
