@@ -91,11 +91,17 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 	return VN_OK;
 }
 
+static void print_note(void *context, const char *words)
+{
+	(void)context;
+	fprintf(stderr, "vernier import: %s\n", words);
+}
+
 /* As vn_options_read. */
 static int parse_arguments(options *o, int argc, char **argv)
 {
 	vn_error err;
-	*o = (options) { .output = NULL };
+	*o = (options) { .import.say = print_note };
 	const int st = vn_options_read(&vn_import_command, argc, argv, o);
 	o->import.unmapped = (vn_unmapped)o->unmapped; /* the words of --unmapped are in the order of the enum */
 	if (st)
@@ -103,19 +109,13 @@ static int parse_arguments(options *o, int argc, char **argv)
 	return check_options(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
 }
 
-static void print_note(void *context, const char *words)
-{
-	(void)context;
-	fprintf(stderr, "vernier import: %s\n", words);
-}
-
 /* Prints warnings that do not stop the import. */
 static void warn_of_import(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
-	if (!i->complete)
-		vn_warn("import", "the dump is not complete%s%s", i->n_left ? "; its incomplete tensors are left out: " : "",
-		        i->left);
+	if (!i->dump->complete)
+		vn_warn("import", "the dump is not complete%s%s",
+		        i->dump->n_left ? "; its incomplete tensors are left out: " : "", i->dump->left);
 	if (i->n_alone)
 		vn_warn(
 			"import",
@@ -140,7 +140,7 @@ int cmd_import(int argc, char **argv)
 	const int said = parse_arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (!(st = vn_import_open(&o.import, print_note, NULL, &i, &err))) {
+	if (!(st = vn_import_open(&o.import, &i, &err))) {
 		warn_of_import(&i);
 		if (o.import.dry)
 			vn_import_list(&i, stdout);
@@ -149,7 +149,7 @@ int cmd_import(int argc, char **argv)
 	}
 	if (!st && !o.import.dry)
 		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s",
-		        vn_text_bytes(bytes, size), i.complete ? "" : ", incomplete");
+		        vn_text_bytes(bytes, size), i.dump->complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
 	return vn_command_end("import", st, &err, o.strict, o.import.dry && troubles ? 2 : 0);

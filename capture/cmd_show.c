@@ -240,8 +240,8 @@ done:
 	return st;
 }
 
-/* Returns 0 if everything holds, 1 if not, 2 on trouble. */
-static int check_recording(const char *path, const options *o, vn_error *err)
+/* *holds: everything holds. */
+static vn_status check_recording(const char *path, const options *o, bool *holds, vn_error *err)
 {
 	vn_file_check found = { 0 };
 	shown         s = { .o = o, .entry = -1, .found = &found };
@@ -259,10 +259,10 @@ static int check_recording(const char *path, const options *o, vn_error *err)
 			vn_warned("%s", found.warning[i]); /* the JSON on stdout shows it */
 		else
 			vn_warn("show", "%s", found.warning[i]);
-	const bool holds = found.n == 0;
+	*holds = found.n == 0;
 	vn_file_check_free(&found);
 	vn_recording_close(s.r);
-	return st ? 2 : !holds;
+	return st;
 }
 
 /* Checks the options against each other. Returns 0, or 2 after an error message. */
@@ -295,12 +295,9 @@ int cmd_show(int argc, char **argv)
 		return said == 1 ? 0 : 2;
 	if (check_arguments(&o, argc, argv) || vn_reporting_choose("show", &o.report))
 		return 2;
-	if (o.checks) {
-		const int status = check_recording(argv[optind], &o, &err);
-		if (status == 2)
-			fprintf(stderr, "vernier show: %s\n", err.text);
-		return vn_warnings_end("show", o.report.strict, status);
-	}
-	const vn_status st = show_recording(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err);
-	return vn_command_end("show", st, &err, o.report.strict, 0);
+	bool            holds = true;
+	const vn_status st = o.checks
+	                         ? check_recording(argv[optind], &o, &holds, &err)
+	                         : show_recording(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, &o, &err);
+	return vn_command_end("show", st, &err, o.report.strict, !holds);
 }

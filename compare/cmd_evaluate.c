@@ -9,7 +9,7 @@
 #include "capture/file/reporting.h"
 
 #include "capture/recording/garbage.h"
-#include "capture/run/engine_choice.h"
+#include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"

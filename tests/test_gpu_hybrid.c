@@ -2,7 +2,6 @@
  * of every family. */
 #include "tests/test_gpu_help.h"
 
-#include "capture/run/engine_choice.h"
 #include "capture/run/hybrid.h"
 
 static const char *const family[] = { "gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text" };

@@ -45,7 +45,7 @@ static void begin(void)
 	vn_error   err = { "" };
 	vn_message m = { 0 };
 
-	CU_ASSERT_EQUAL_FATAL(vn_place_open(&place, path, VN_PLACE_RECORDING, true, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_place_open(&place, path, true, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_scribe_start(&scribe, &place, &err), VN_OK);
 	vn_message_put_int(&m, 8);
 	vn_message_put_int(&m, false);

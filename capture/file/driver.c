@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <hdf5.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,8 +29,7 @@ struct vn_driver {
 	haddr_t        held;     /* bytes on disk before this offset stay unchanged; 0: none */
 	pending_write *log;      /* in write order */
 	size_t         n_log;
-	haddr_t       *seen; /* addresses published earlier, an open hash table; 0: free */
-	size_t         n_seen, room_seen;
+	void          *seen; /* addresses published earlier, a tree of tsearch */
 };
 
 /* The handle HDF5 holds: its own fields and our file. */
@@ -38,10 +38,6 @@ typedef struct handle {
 	vn_driver *driver;
 } handle;
 
-typedef struct info {
-	vn_driver *driver;
-} info;
-
 static vn_driver *driver_of(const H5FD_t *f)
 {
 	return ((const handle *)f)->driver;
@@ -49,11 +45,11 @@ static vn_driver *driver_of(const H5FD_t *f)
 
 static H5FD_t *drv_open(const char *name, unsigned flags, hid_t fapl, haddr_t maxaddr)
 {
-	const info *in = H5Pget_driver_info(fapl);
-	handle     *h = in ? calloc(1, sizeof *h) : NULL;
+	vn_driver *const *in = H5Pget_driver_info(fapl);
+	handle           *h = in ? calloc(1, sizeof *h) : NULL;
 	(void)name, (void)flags, (void)maxaddr;
 	if (h)
-		h->driver = in->driver;
+		h->driver = *in;
 	return h ? &h->pub : NULL;
 }
 
@@ -210,7 +206,7 @@ static const H5FD_class_t driver_class = {
 	.name = "vernier",
 	.maxaddr = (haddr_t)1 << 62,
 	.fc_degree = H5F_CLOSE_STRONG,
-	.fapl_size = sizeof(info),
+	.fapl_size = sizeof(vn_driver *),
 	.open = drv_open,
 	.close = drv_close,
 	.cmp = drv_cmp,
@@ -261,19 +257,12 @@ uint64_t vn_driver_end(long long file)
 const void *vn_driver_info(vn_driver *d)
 {
 	/* HDF5 copies it immediately. */
-	static info in;
-	in.driver = d;
+	static vn_driver *in;
+	in = d;
 	return &in;
 }
 
-static void drop_log(vn_driver *d)
-{
-	for (size_t i = 0; i < d->n_log; i++)
-		free(d->log[i].data);
-	d->n_log = 0;
-}
-
-/* Drops the entries of the log that were published. */
+/* Drops the entries of the log, except those that are held back. */
 static void drop_published(vn_driver *d)
 {
 	size_t kept = 0;
@@ -296,48 +285,30 @@ void vn_driver_release(vn_driver *d)
 	d->held = 0;
 }
 
+static void drop_address(void *at)
+{
+	(void)at; /* the address itself is kept, not a pointer to it */
+}
+
 void vn_driver_destroy(vn_driver *d)
 {
 	if (!d)
 		return;
-	drop_log(d);
+	vn_driver_release(d);
+	drop_published(d);
+	tdestroy(d->seen, drop_address);
 	free(d->log);
-	free(d->seen);
 	free(d);
 }
 
-/* The slot of an address in the table, or the free slot for it. */
-static haddr_t *find_slot(haddr_t *table, size_t room, haddr_t key)
+static int compare_addresses(const void *a, const void *b)
 {
-	size_t i = (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (room - 1);
-	while (table[i] && table[i] != key)
-		i = (i + 1) & (room - 1);
-	return &table[i];
-}
-
-static bool remember_address(vn_driver *d, haddr_t at)
-{
-	if (2 * d->n_seen >= d->room_seen) {
-		size_t   room = d->room_seen ? 2 * d->room_seen : 1024;
-		haddr_t *table = calloc(room, sizeof *table);
-		if (!table)
-			return false;
-		for (size_t i = 0; i < d->room_seen; i++)
-			if (d->seen[i])
-				*find_slot(table, room, d->seen[i]) = d->seen[i];
-		free(d->seen);
-		d->seen = table;
-		d->room_seen = room;
-	}
-	haddr_t *s = find_slot(d->seen, d->room_seen, at + 1); /* the superblock is at 0 */
-	d->n_seen += *s == 0;
-	*s = at + 1;
-	return true;
+	return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
 }
 
 static bool is_known_address(const vn_driver *d, haddr_t at)
 {
-	return d->room_seen && *find_slot(d->seen, d->room_seen, at + 1) != 0;
+	return tfind((const void *)(uintptr_t)at, &d->seen, compare_addresses) != NULL;
 }
 
 /* Order of publishing: data nothing on disk refers to; the file's length; strings, which others
@@ -387,7 +358,7 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 	free(stage);
 	/* Only now: after a failure everything is written again in the same order. */
 	for (size_t i = 0; i < d->n_log && !st; i++)
-		if (d->log[i].at >= d->held && !remember_address(d, d->log[i].at))
+		if (d->log[i].at >= d->held && !tsearch((const void *)(uintptr_t)d->log[i].at, &d->seen, compare_addresses))
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 	if (!st)
 		drop_published(d);

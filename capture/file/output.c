@@ -51,7 +51,8 @@ vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, boo
 		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", path);
 	if (fd < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(failed));
-	if (!(o->file = vn_printed_open(fd, false))) {
+	o->file = kind == VN_PLACE_NUMBERS ? fdopen(fd, "w") : vn_printed_open(fd, false);
+	if (!o->file) {
 		vn_temporary_forget(o->temporary);
 		close(fd);
 		unlink(o->temporary);
@@ -98,7 +99,7 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 	if (!file)
 		return VN_OK;
 	bool lost = fflush(file) != 0 || ferror(file);
-	int  failed = vn_printed_errno();
+	int  failed = o->kind == VN_PLACE_NUMBERS ? errno : vn_printed_errno();
 	if (o->path && fclose(file) != 0 && !lost) {
 		lost = true;
 		failed = errno;

@@ -1,4 +1,4 @@
-/* output.h: writes a report to stdout or to a file.
+/* output.h: writes a report to stdout or to a file, or the numbers of a tensor to a file.
  *
  * A file is written under a temporary name in the same folder and renamed when it is complete, so
  * that no reader sees half a report.
@@ -21,7 +21,8 @@ typedef struct vn_output {
 	unsigned      mark; /* vn_trouble_mark at the time of opening */
 } vn_output;
 
-/* Opens the output. path NULL: stdout. An existing file is refused unless force; anything else that
+/* Opens the output: a stream that escapes what is unprintable (printed.h), for VN_PLACE_NUMBERS a
+ * plain one. path NULL: stdout. An existing file is refused unless force; anything else that
  * exists (a directory, a link, a device, a file of another kind) is always refused (place.h). */
 vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, bool force, vn_error *err);
 /* Renames the file into place if `good` and no write failed in the meantime

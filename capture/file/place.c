@@ -204,12 +204,12 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 	return vn_fail(err, VN_ERR_IO, "%s: keeps being renamed by another process", p->partial);
 }
 
-vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool force, vn_error *err)
+vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err)
 {
 	vn_status st;
 
-	*p = (vn_place) { .fd = -1, .kind = kind, .force = force, .mark = vn_trouble_mark() };
-	if ((st = vn_place_check(path, kind, force, err)))
+	*p = (vn_place) { .fd = -1, .force = force, .mark = vn_trouble_mark() };
+	if ((st = vn_place_check(path, VN_PLACE_RECORDING, force, err)))
 		return st;
 	p->path = strdup(path);
 	if (!p->path || asprintf(&p->partial, "%s.partial", path) < 0) {
@@ -234,11 +234,10 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
 	int r = p->force ? -1 : renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->path, RENAME_NOREPLACE);
 	if (r != 0 && !p->force && errno == EEXIST)
-		return vn_fail(err, VN_ERR_IO, "%s: another program has created it in the meantime, and it stays; %s%s",
-		               p->path,
-		               p->kind == VN_PLACE_RECORDING ? "this recording is complete, too: give it another name than "
-		                                             : "run this command again with --force, or with another name",
-		               p->kind == VN_PLACE_RECORDING ? p->partial : "");
+		return vn_fail(err, VN_ERR_IO,
+		               "%s: another program has created it in the meantime, and it stays; this recording is complete, "
+		               "too: give it another name than %s",
+		               p->path, p->partial);
 	/* Some file systems lack RENAME_NOREPLACE. */
 	if (r != 0 && (p->force || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
 		r = rename(p->partial, p->path);

@@ -23,25 +23,24 @@ typedef enum vn_place_kind {
 } vn_place_kind;
 
 typedef struct vn_place {
-	char         *path, *partial;
-	int           fd; /* of partial: empty, read-write, locked */
-	vn_place_kind kind;
-	bool          force;
-	unsigned      mark; /* vn_trouble_mark at the time of opening */
+	char    *path, *partial;
+	int      fd; /* of partial: empty, read-write, locked */
+	bool     force;
+	unsigned mark; /* vn_trouble_mark at the time of opening */
 } vn_place;
 
 /* Do both paths name one file? Either may be NULL: no. An output must not replace a file that the
  * command reads. */
 bool vn_same_file(const char *a, const char *b);
 
-/* Checks path as vn_place_open would, without changing anything. */
+/* Checks path as vn_place_open or vn_output_open would, without changing anything. */
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err);
 /* Checks only that files can be made in the folder of path. */
 vn_status vn_place_check_folder(const char *path, vn_error *err);
 /* Creates PATH.partial. Refuses a directory or anything else that is not a regular file, a missing
  * parent, an existing PATH without force or of another kind, and a .partial file that another
  * process is writing. */
-vn_status vn_place_open(vn_place *p, const char *path, vn_place_kind kind, bool force, vn_error *err);
+vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err);
 /* Syncs and renames to PATH, unless some operation failed for lack of resources in the meantime
  * (libref/base/trouble.h). Without force, refuses a PATH that has appeared since. */
 vn_status vn_place_settle(vn_place *p, vn_error *err);

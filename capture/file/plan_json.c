@@ -44,10 +44,11 @@ static json_t *numbers_json(const vn_plan *p, int list)
 	return a;
 }
 
-static json_t *node_line(const vn_plan *p, const vn_node *n)
+static json_t *node_row(const vn_plan *p, int row)
 {
-	json_t     *c = json_object();
-	const char *name;
+	const vn_node *n = &p->node[row];
+	json_t        *c = json_object();
+	const char    *name;
 
 	for (int i = 0; (name = vn_const_name(n->op, i)); i++)
 		json_object_set_new(c, name,
@@ -58,8 +59,9 @@ static json_t *node_line(const vn_plan *p, const vn_node *n)
 	                 weight_names(p, n->w, n->n_w));
 }
 
-static json_t *value_line(const vn_plan *p, const vn_value *v)
+static json_t *value_row(const vn_plan *p, int row)
 {
+	const vn_value      *v = &p->value[row];
 	const vn_point_info *point = vn_point_get(v->point);
 	json_t              *sizes = json_array();
 
@@ -73,41 +75,13 @@ static json_t *value_line(const vn_plan *p, const vn_value *v)
 	                 (int)v->on_demand, "wide", (int)v->wide);
 }
 
-static json_t *weight_line(const vn_weight *w)
+static json_t *weight_row(const vn_plan *p, int row)
 {
-	json_t *shape = json_array();
+	const vn_weight *w = &p->weight[row];
+	json_t          *shape = json_array();
 	for (int i = 0; i < w->shape.rank; i++)
 		json_array_append_new(shape, json_integer(w->shape.dim[i]));
 	return json_pack("{s:s, s:o}", "name", w->name, "shape", shape);
-}
-
-static bool keep_line(char **line, json_t *j)
-{
-	*line = vn_json_dump(j, JSON_REAL_PRECISION(17));
-	json_decref(j);
-	return *line;
-}
-
-vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err)
-{
-	bool good = true;
-
-	*t = (vn_plan_text) { .layers = p->layers, .vocab = p->vocab, .context = p->context };
-	t->node = calloc((size_t)p->n_nodes + 1, sizeof *t->node);
-	t->value = calloc((size_t)p->n_values + 1, sizeof *t->value);
-	t->weight = calloc((size_t)p->n_weights + 1, sizeof *t->weight);
-	if (t->node && t->value && t->weight) {
-		for (; good && t->n_nodes < p->n_nodes; t->n_nodes++)
-			good = keep_line(&t->node[t->n_nodes], node_line(p, &p->node[t->n_nodes]));
-		for (; good && t->n_values < p->n_values; t->n_values++)
-			good = keep_line(&t->value[t->n_values], value_line(p, &p->value[t->n_values]));
-		for (; good && t->n_weights < p->n_weights; t->n_weights++)
-			good = keep_line(&t->weight[t->n_weights], weight_line(&p->weight[t->n_weights]));
-		if (good)
-			return VN_OK;
-	}
-	vn_plan_text_free(t);
-	return vn_fail(err, VN_ERR_NOMEM, "no memory for the text of a plan");
 }
 
 static void free_lines(char **line, int n)
@@ -115,6 +89,38 @@ static void free_lines(char **line, int n)
 	for (int i = 0; line && i < n; i++)
 		free(line[i]);
 	free(line);
+}
+
+/* Returns a line for each of n rows; NULL: no memory. */
+static char **write_rows(const vn_plan *p, int n, json_t *(*row)(const vn_plan *p, int row))
+{
+	char **line = calloc((size_t)n + 1, sizeof *line);
+
+	for (int i = 0; line && i < n; i++) {
+		json_t *j = row(p, i);
+		line[i] = vn_json_dump(j, JSON_REAL_PRECISION(17));
+		json_decref(j);
+		if (!line[i]) {
+			free_lines(line, n);
+			return NULL;
+		}
+	}
+	return line;
+}
+
+vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err)
+{
+	*t = (vn_plan_text) { .layers = p->layers,
+		                  .vocab = p->vocab,
+		                  .context = p->context,
+		                  .n_nodes = p->n_nodes,
+		                  .n_values = p->n_values,
+		                  .n_weights = p->n_weights };
+	if ((t->node = write_rows(p, p->n_nodes, node_row)) && (t->value = write_rows(p, p->n_values, value_row)) &&
+	    (t->weight = write_rows(p, p->n_weights, weight_row)))
+		return VN_OK;
+	vn_plan_text_free(t);
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for the text of a plan");
 }
 
 void vn_plan_text_free(vn_plan_text *t)
@@ -145,28 +151,36 @@ static int look_up(const named *list, int n, const char *name)
 	return hit ? hit->number : -1;
 }
 
-/* Sorts; returns false and sets *twice when a name is repeated. */
-static bool have_distinct_names(named *list, int n, const char **twice)
+typedef struct plan_reader {
+	vn_plan  *p;
+	named    *value, *weight; /* sorted once all are read */
+	vn_error *err;
+} plan_reader;
+
+/* Reads row i of a table. Returns what is wrong with it; NULL: nothing. */
+typedef const char *row_reader(plan_reader *r, const json_t *j, int i);
+
+static vn_status read_rows(plan_reader *r, const char *table, char *const *line, int n, row_reader *read)
+{
+	for (int i = 0; i < n; i++) {
+		json_t     *j = vn_json_parse(line[i], JSON_REJECT_DUPLICATES);
+		const char *why = json_is_object(j) ? read(r, j, i) : "not a JSON object";
+		json_decref(j);
+		if (why)
+			return vn_fail(r->err, VN_ERR_FORMAT, "/plan/%s[%d]: %s", table, i, why);
+	}
+	return VN_OK;
+}
+
+/* Sorts the names of a table, which must be distinct. */
+static vn_status sort_names(const plan_reader *r, const char *table, named *list, int n)
 {
 	if (n)
 		qsort(list, (size_t)n, sizeof *list, compare_names);
 	for (int i = 1; i < n; i++)
-		if (strcmp(list[i - 1].name, list[i].name) == 0) {
-			*twice = list[i].name;
-			return false;
-		}
-	return true;
-}
-
-typedef struct plan_reader {
-	vn_plan  *p;
-	named    *value, *weight;
-	vn_error *err;
-} plan_reader;
-
-static vn_status refuse_row(vn_error *err, const char *table, int i, const char *what)
-{
-	return vn_fail(err, VN_ERR_FORMAT, "/plan/%s[%d]: %s", table, i, what);
+		if (strcmp(list[i - 1].name, list[i].name) == 0)
+			return vn_fail(r->err, VN_ERR_FORMAT, "/plan/%s: %s is listed twice", table, list[i].name);
+	return VN_OK;
 }
 
 static bool read_int(const json_t *j, json_int_t low, json_int_t high, int64_t *x)
@@ -184,18 +198,9 @@ static bool copy_name(const json_t *j, char *name)
 	return true;
 }
 
-static json_t *parse_line(const char *line)
+static const char *read_weight(plan_reader *r, const json_t *j, int i)
 {
-	json_t *j = vn_json_parse(line, JSON_REJECT_DUPLICATES);
-	if (j && !json_is_object(j)) {
-		json_decref(j);
-		j = NULL;
-	}
-	return j;
-}
-
-static const char *read_weight(const json_t *j, vn_weight *w)
-{
+	vn_weight    *w = &r->p->weight[i];
 	const json_t *shape = json_object_get(j, "shape");
 
 	if (!copy_name(json_object_get(j, "name"), w->name))
@@ -203,14 +208,16 @@ static const char *read_weight(const json_t *j, vn_weight *w)
 	if (!json_is_array(shape) || json_array_size(shape) > VN_PLAN_RANK)
 		return "no shape, or one of more than 4 axes";
 	w->shape.rank = (int)json_array_size(shape);
-	for (int i = 0; i < w->shape.rank; i++)
-		if (!read_int(json_array_get(shape, (size_t)i), 1, INT32_MAX, &w->shape.dim[i]))
+	for (int k = 0; k < w->shape.rank; k++)
+		if (!read_int(json_array_get(shape, (size_t)k), 1, INT32_MAX, &w->shape.dim[k]))
 			return "its shape is not a list of sizes";
+	r->weight[i] = (named) { w->name, i };
 	return NULL;
 }
 
-static const char *read_value(const json_t *j, vn_value *v, int layers)
+static const char *read_value(plan_reader *r, const json_t *j, int i)
 {
+	vn_value     *v = &r->p->value[i];
 	const json_t *sizes = json_object_get(j, "sizes");
 	const char   *point = json_string_value(json_object_get(j, "point"));
 	int64_t       x;
@@ -219,7 +226,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 		return "no name, or one longer than 127 bytes";
 	if (!point || !vn_point_from_name(point, &v->point))
 		return "its point is not one of `vernier points`";
-	if (!read_int(json_object_get(j, "layer"), -1, layers - 1, &x))
+	if (!read_int(json_object_get(j, "layer"), -1, r->p->layers - 1, &x))
 		return "the model has no such layer";
 	v->layer = (int)x;
 	v->on_demand = json_is_true(json_object_get(j, "on_demand"));
@@ -227,19 +234,31 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 	if (!json_is_array(sizes) || json_array_size(sizes) < 1 || json_array_size(sizes) > VN_PLAN_RANK)
 		return "no sizes, or more than 4";
 	v->rank = (int)json_array_size(sizes);
-	for (int i = 0; i < v->rank; i++) {
-		const json_t *size = json_array_get(sizes, (size_t)i);
+	for (int k = 0; k < v->rank; k++) {
+		const json_t *size = json_array_get(sizes, (size_t)k);
 		const char   *word = json_string_value(size);
 		if (word && strcmp(word, "T") == 0)
-			v->size[i] = VN_T;
+			v->size[k] = VN_T;
 		else if (word && strcmp(word, "S") == 0)
-			v->size[i] = VN_S;
+			v->size[k] = VN_S;
 		else if (read_int(size, 1, INT32_MAX, &x))
-			v->size[i] = (int)x;
+			v->size[k] = (int)x;
 		else
 			return "its sizes are not whole numbers";
 	}
+	r->value[i] = (named) { v->name, i };
 	return NULL;
+}
+
+/* For when the names of all values are known. */
+static const char *read_alias(plan_reader *r, const json_t *j, int i)
+{
+	const json_t *of = json_object_get(j, "alias_of");
+
+	r->p->value[i].alias_of = json_is_string(of) ? look_up(r->value, r->p->n_values, json_string_value(of)) : -1;
+	return !of || json_is_null(of) || r->p->value[i].alias_of >= 0
+	           ? NULL
+	           : "alias_of names a value that the plan does not have";
 }
 
 /* Looks up the numbers for a list of names; null becomes -1. */
@@ -304,8 +323,9 @@ static const char *read_constants(vn_plan *p, const json_t *constants, vn_node *
 	return have == json_object_size(constants) ? NULL : "a constant is unknown";
 }
 
-static const char *read_node(plan_reader *r, const json_t *j, vn_node *n)
+static const char *read_node(plan_reader *r, const json_t *j, int i)
 {
+	vn_node    *n = &r->p->node[i];
 	const char *op = json_string_value(json_object_get(j, "op"));
 	const char *why;
 	int64_t     layer;
@@ -320,68 +340,6 @@ static const char *read_node(plan_reader *r, const json_t *j, vn_node *n)
 	    (why = read_list(json_object_get(j, "weights"), r->weight, r->p->n_weights, VN_MAX_W, n->w, &n->n_w)))
 		return why;
 	return read_constants(r->p, json_object_get(j, "const"), n);
-}
-
-static vn_status read_weights(plan_reader *r, const vn_plan_text *t)
-{
-	const char *twice;
-	for (int i = 0; i < t->n_weights; i++) {
-		json_t     *j = parse_line(t->weight[i]);
-		const char *why = j ? read_weight(j, &r->p->weight[i]) : "not a JSON object";
-		json_decref(j);
-		if (why)
-			return refuse_row(r->err, "weights", i, why);
-		r->weight[i] = (named) { r->p->weight[i].name, i };
-	}
-	r->p->n_weights = t->n_weights;
-	if (!have_distinct_names(r->weight, t->n_weights, &twice))
-		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/weights: %s is listed twice", twice);
-	return VN_OK;
-}
-
-static vn_status read_values(plan_reader *r, const vn_plan_text *t)
-{
-	const char *twice;
-	for (int i = 0; i < t->n_values; i++) {
-		json_t     *j = parse_line(t->value[i]);
-		const char *why = j ? read_value(j, &r->p->value[i], t->layers) : "not a JSON object";
-		json_decref(j);
-		if (why)
-			return refuse_row(r->err, "values", i, why);
-		r->value[i] = (named) { r->p->value[i].name, i };
-	}
-	r->p->n_values = t->n_values;
-	if (!have_distinct_names(r->value, t->n_values, &twice))
-		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/values: %s is listed twice", twice);
-
-	/* Now that every name is known: */
-	for (int i = 0; i < t->n_values; i++) {
-		json_t       *j = parse_line(t->value[i]);
-		const json_t *of = json_object_get(j, "alias_of");
-		bool          good = j && (!of || json_is_null(of) || json_is_string(of));
-		r->p->value[i].alias_of = -1;
-		if (json_is_string(of)) {
-			r->p->value[i].alias_of = look_up(r->value, t->n_values, json_string_value(of));
-			good = r->p->value[i].alias_of >= 0;
-		}
-		json_decref(j);
-		if (!good)
-			return refuse_row(r->err, "values", i, "alias_of names a value that the plan does not have");
-	}
-	return VN_OK;
-}
-
-static vn_status read_nodes(plan_reader *r, const vn_plan_text *t)
-{
-	for (int i = 0; i < t->n_nodes; i++) {
-		json_t     *j = parse_line(t->node[i]);
-		const char *why = j ? read_node(r, j, &r->p->node[i]) : "not a JSON object";
-		json_decref(j);
-		if (why)
-			return refuse_row(r->err, "nodes", i, why);
-	}
-	r->p->n_nodes = t->n_nodes;
-	return VN_OK;
 }
 
 /* A plan that breaks a rule means a damaged file here. */
@@ -414,6 +372,9 @@ vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err
 		r.p->layers = t->layers;
 		r.p->vocab = t->vocab;
 		r.p->context = t->context;
+		r.p->n_nodes = t->n_nodes;
+		r.p->n_values = t->n_values;
+		r.p->n_weights = t->n_weights;
 		r.p->node = calloc((size_t)t->n_nodes + 1, sizeof *r.p->node);
 		r.p->value = calloc((size_t)t->n_values + 1, sizeof *r.p->value);
 		r.p->weight = calloc((size_t)t->n_weights + 1, sizeof *r.p->weight);
@@ -422,8 +383,12 @@ vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", t->n_nodes);
 		goto done;
 	}
-	if ((st = read_weights(&r, t)) || (st = read_values(&r, t)) || (st = read_nodes(&r, t)) ||
-	    (st = settle_plan(r.p, err)))
+	if ((st = read_rows(&r, "weights", t->weight, t->n_weights, read_weight)) ||
+	    (st = sort_names(&r, "weights", r.weight, t->n_weights)) ||
+	    (st = read_rows(&r, "values", t->value, t->n_values, read_value)) ||
+	    (st = sort_names(&r, "values", r.value, t->n_values)) ||
+	    (st = read_rows(&r, "values", t->value, t->n_values, read_alias)) ||
+	    (st = read_rows(&r, "nodes", t->node, t->n_nodes, read_node)) || (st = settle_plan(r.p, err)))
 		goto done;
 	*plan = r.p;
 	r.p = NULL;

@@ -160,7 +160,8 @@ static vn_status hold_bytes(vn_dump *d, int i, vn_error *err)
 	if (d->held == i)
 		return VN_OK;
 	d->held = -1;
-	const vn_status st = d->bytes(d, &d->array[i], &d->held_data, err);
+	d->held_data = d->array[i].data;
+	const vn_status st = d->held_data ? VN_OK : d->bytes(d, &d->array[i], &d->held_data, err);
 	d->held = st ? -1 : i;
 	return st;
 }

@@ -24,7 +24,8 @@ typedef struct vn_array {
 	int              step;
 	vn_import_layout layout;
 	vn_shape         shape;
-	/* for the kind: which file, member or tensor holds its bytes, and from which offset */
+	const void      *data; /* its bytes, in a file that stays mapped; NULL: vn_dump.bytes reads them */
+	/* for the kind: which member holds its bytes, and from which offset */
 	size_t           which, at;
 	char            *file;        /* in a directory: its file name; else NULL */
 	int              line;        /* in the manifest; 0: there is none */
@@ -52,7 +53,7 @@ struct vn_dump {
 
 	/* Filled by the kind. */
 	void *state;
-	/* Returns the `bytes` of an array, valid until the next call. */
+	/* Returns the `bytes` of an array, valid until the next call; NULL: every array has `data`. */
 	vn_status (*bytes)(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err);
 	void (*close)(vn_dump *d);
 	int                  held; /* the array that was requested last; -1 */
@@ -100,8 +101,8 @@ typedef struct vn_st_tensor vn_st_tensor;
 bool vn_dump_safetensors_layout(const vn_st_tensor *t, vn_import_layout *layout, vn_shape *shape);
 
 /* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
- * frees. path: for messages. */
-vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
+ * frees. text (bytes) ends in a NUL and is changed. path: for messages. */
+vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
                        void **data, vn_error *err);
 
 /* Parses the manifest of a directory (specs/dump.md), without opening its files. Sets `file` of

@@ -4,13 +4,6 @@
 
 #include "libref/model/gguf.h"
 
-static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
-{
-	(void)err; /* all of it is mapped */
-	*data = vn_gguf_at(d->state, a->which)->t.data;
-	return VN_OK;
-}
-
 static void close_file(vn_dump *d)
 {
 	vn_gguf_close(d->state);
@@ -24,7 +17,6 @@ vn_status vn_dump_open_gguf(vn_dump *d, vn_error *err)
 		return st;
 	d->state = f;
 	d->kind = "gguf";
-	d->bytes = bytes_of;
 	d->close = close_file;
 	for (size_t i = 0; i < vn_gguf_count(f); i++) {
 		const vn_gguf_tensor *t = vn_gguf_at(f, i);
@@ -34,7 +26,7 @@ vn_status vn_dump_open_gguf(vn_dump *d, vn_error *err)
 			return VN_ERR_FORMAT;
 		const bool blocks = t->t.dtype >= VN_N_DTYPES;
 		a->step = step;
-		a->which = i;
+		a->data = t->t.data;
 		a->shape = t->t.shape;
 		a->layout = (vn_import_layout) { .stored = t->t.dtype,
 			                             .dtype = blocks ? VN_F32 : t->t.dtype,

@@ -29,17 +29,14 @@ __attribute__((format(printf, 2, 3))) static vn_status report_error(const line *
 	return vn_fail(l->err, VN_ERR_FORMAT, "%s:%d: %s", l->path, l->number, text);
 }
 
-/* Allowed keys of a line, starting with the one that gives its kind. */
-static vn_status check_keys(const line *l, const char *const *known)
+/* known: the allowed keys of a line, "step|ids|positions". */
+static vn_status check_keys(const line *l, const char *known)
 {
 	const char *key;
 	json_t     *value;
 	json_object_foreach(l->json, key, value)
 	{
-		int i = 0;
-		while (known[i] && strcmp(known[i], key) != 0)
-			i++;
-		if (!known[i])
+		if (!vn_text_is_word(known, key))
 			return report_error(l, "unknown key '%.60s'", key);
 	}
 	return VN_OK;
@@ -82,13 +79,12 @@ static vn_status numbers_of(const line *l, const char *key, int32_t **list, int6
 
 static vn_status read_step(const line *l)
 {
-	static const char *const keys[] = { "step", "ids", "positions", NULL };
-	const json_t            *number = json_object_get(l->json, "step");
-	int32_t                 *ids = NULL, *positions = NULL;
-	int64_t                  n, m;
-	vn_status                st = check_keys(l, keys);
+	const json_t *number = json_object_get(l->json, "step");
+	int32_t      *ids = NULL, *positions = NULL;
+	int64_t       n, m;
+	vn_status     st = VN_OK;
 
-	if (!st && (!json_is_integer(number) || json_integer_value(number) != l->d->n_steps))
+	if (!json_is_integer(number) || json_integer_value(number) != l->d->n_steps)
 		st = report_error(l, "expected step %d next", l->d->n_steps);
 	if (!st && !(st = numbers_of(l, "ids", &ids, &n)) && !(st = numbers_of(l, "positions", &positions, &m))) {
 		if (n == 0)
@@ -108,14 +104,10 @@ static vn_status read_step(const line *l)
 
 static vn_status read_run(const line *l)
 {
-	static const char *const keys[] = { "run", NULL };
-	const char              *key;
-	json_t                  *value;
-	vn_status                st = check_keys(l, keys);
-	if (!st && !json_is_object(json_object_get(l->json, "run")))
-		st = report_error(l, "run is not an object");
-	if (st)
-		return st;
+	const char *key;
+	json_t     *value;
+	if (!json_is_object(json_object_get(l->json, "run")))
+		return report_error(l, "run is not an object");
 	json_object_foreach(json_object_get(l->json, "run"), key, value)
 	{
 		const char *text = json_string_value(value);
@@ -134,11 +126,7 @@ static vn_status read_run(const line *l)
 
 static vn_status read_config(const line *l)
 {
-	static const char *const keys[] = { "config", NULL };
-	const json_t            *x = json_object_get(l->json, "config");
-	const vn_status          st = check_keys(l, keys);
-	if (st)
-		return st;
+	const json_t *x = json_object_get(l->json, "config");
 	if (l->d->config)
 		return report_error(l, "a second config");
 	if (!json_is_string(x) && !json_is_object(x))
@@ -166,14 +154,13 @@ static vn_status shape_of(const line *l, vn_shape *shape)
 
 static vn_status read_tensor(const line *l)
 {
-	static const char *const keys[] = { "tensor", "file", "dtype", "shape", "dims", "op", "source_line", NULL };
-	const char              *name, *file, *dtype, *dims, *op, *source;
-	vn_shape                 shape;
-	vn_dtype                 type;
-	char                     where[600];
-	vn_status                st = check_keys(l, keys);
+	const char *name, *file, *dtype, *dims, *op, *source;
+	vn_shape    shape;
+	vn_dtype    type;
+	char        where[600];
+	vn_status   st;
 
-	if (st || (st = text_of(l, "tensor", true, &name)) || (st = text_of(l, "file", true, &file)) ||
+	if ((st = text_of(l, "tensor", true, &name)) || (st = text_of(l, "file", true, &file)) ||
 	    (st = text_of(l, "dtype", true, &dtype)) || (st = text_of(l, "dims", false, &dims)) ||
 	    (st = text_of(l, "op", false, &op)) || (st = text_of(l, "source_line", false, &source)) ||
 	    (st = shape_of(l, &shape)))
@@ -204,15 +191,16 @@ static vn_status read_tensor(const line *l)
 static vn_status read_line(line *l)
 {
 	static const struct {
-		const char *key;
+		const char *key, *keys; /* the one that gives the kind; all */
 		vn_status (*read)(const line *l);
 	} kind[] = {
-		{ "tensor", read_tensor },
-		{ "step", read_step },
-		{ "run", read_run },
-		{ "config", read_config },
+		{ "tensor", "tensor|file|dtype|shape|dims|op|source_line", read_tensor },
+		{ "step", "step|ids|positions", read_step },
+		{ "run", "run", read_run },
+		{ "config", "config", read_config },
 	};
 	const json_t *end = json_object_get(l->json, "complete");
+	vn_status     st;
 	if (l->ended)
 		return report_error(l, "a line after the line 'complete'");
 	if (l->number == 1) {
@@ -228,7 +216,7 @@ static vn_status read_line(line *l)
 	}
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
 		if (json_object_get(l->json, kind[i].key))
-			return kind[i].read(l);
+			return (st = check_keys(l, kind[i].keys)) ? st : kind[i].read(l);
 	return report_error(l, "expected one of tensor, step, run, config, complete");
 }
 

@@ -39,19 +39,26 @@ static int ends_with(const char *name, const char *with)
 static vn_status open_file(vn_dump *d, const char *file, vn_npy *npy, vn_error *err)
 {
 	directory *s = d->state;
-	char       path[MOST_PATH];
+	char       path[MOST_PATH], *text;
+	size_t     bytes;
 	vn_status  st;
 
 	vn_map_close(&s->map);
 	s->map = (vn_map) { 0 };
 	free(s->numbers);
 	s->numbers = NULL;
-	if ((st = path_of(d, file, path, err)) || (st = vn_map_open(path, &s->map, err)))
+	if ((st = path_of(d, file, path, err)))
 		return st;
 	if (ends_with(file, ".txt")) {
 		*npy = (vn_npy) { 0 };
-		return vn_dump_text(path, (const char *)s->map.data, s->map.bytes, &npy->layout, &npy->shape, &s->numbers, err);
+		if ((st = vn_read_text(path, SIZE_MAX - 1, &text, &bytes, err)))
+			return st;
+		st = vn_dump_text(path, text, bytes, &npy->layout, &npy->shape, &s->numbers, err);
+		free(text);
+		return st;
 	}
+	if ((st = vn_map_open(path, &s->map, err)))
+		return st;
 	return vn_npy_parse(path, s->map.data, s->map.bytes, s->map.bytes, npy, err);
 }
 

@@ -8,6 +8,7 @@
 
 #include "capture/file/child.h"
 #include "capture/recording/scratch.h"
+#include "libref/base/grow.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ typedef struct archive {
 	int        fd;
 	int64_t    bytes;
 	uint64_t  *size; /* (n) of each member */
-	size_t     n, room_sizes;
+	size_t     n;
 	uint64_t   all;
 	vn_scratch room; /* members [from, to), each at a multiple of 64 */
 	size_t     from, to;
@@ -209,14 +210,10 @@ static vn_status add_member(vn_dump *d, const npz_member *m, const unsigned char
 	vn_status st = vn_npy_parse(where, head, bytes, (size_t)m->size, &npy, err);
 	if (st)
 		return st;
-	if (s->n == s->room_sizes) {
-		const size_t more = s->room_sizes ? 2 * s->room_sizes : 256;
-		uint64_t    *size = realloc(s->size, more * sizeof *size);
-		if (!size)
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
-		s->size = size;
-		s->room_sizes = more;
-	}
+	uint64_t *more = vn_grown(s->size, s->n, sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	s->size = more;
 	vn_array *a = vn_dump_add(d, where, vn_dump_step_of(name, &step), NULL, NULL, err);
 	if (!a)
 		return VN_ERR_FORMAT;

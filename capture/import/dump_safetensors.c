@@ -8,36 +8,20 @@
 
 bool vn_dump_safetensors_layout(const vn_st_tensor *t, vn_import_layout *layout, vn_shape *shape)
 {
-	static const struct {
-		const char *word;
-		vn_dtype    dtype;
-		int         width;
-		bool        wide_int;
-	} known[] = {
-		{ "F32", VN_F32, 4, false },         { "F16", VN_F16, 2, false },         { "BF16", VN_BF16, 2, false },
-		{ "F64", VN_F64, 8, false },         { "I32", VN_I32, 4, false },         { "I64", VN_I32, 8, true },
-		{ "F8_E4M3", VN_F8_E4M3, 1, false }, { "F8_E5M2", VN_F8_E5M2, 1, false },
-	};
+	const bool wide = strcmp(t->dtype, "I64") == 0;
+	vn_dtype   dtype = 0;
 	if (t->rank > VN_MAX_RANK)
 		return false;
 	shape->rank = t->rank;
 	memcpy(shape->dim, t->dim, (size_t)t->rank * sizeof *t->dim);
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (strcmp(t->dtype, known[i].word) == 0) {
-			*layout = (vn_import_layout) { .dtype = known[i].dtype,
-				                           .stored = known[i].dtype,
-				                           .width = known[i].width,
-				                           .wide_int = known[i].wide_int };
-			return true;
-		}
-	return false;
-}
-
-static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
-{
-	(void)err; /* all of it is mapped */
-	*data = vn_safetensors_at(d->state, a->which)->data;
-	return VN_OK;
+	while (dtype < VN_N_DTYPES && strcmp(wide ? "I32" : t->dtype, vn_dtype_word(dtype)) != 0)
+		dtype++;
+	if (dtype == VN_N_DTYPES)
+		return false;
+	*layout = (vn_import_layout) {
+		.dtype = dtype, .stored = dtype, .width = wide ? 8 : (int)vn_dtype_size(dtype), .wide_int = wide
+	};
+	return true;
 }
 
 static void close_file(vn_dump *d)
@@ -54,7 +38,6 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 		return st;
 	d->state = f;
 	d->kind = "safetensors";
-	d->bytes = bytes_of;
 	d->close = close_file;
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
 		const char *word = vn_safetensors_meta(f, said[i]);
@@ -68,7 +51,7 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 		if (!a)
 			return VN_ERR_FORMAT;
 		a->step = step;
-		a->which = i;
+		a->data = t->data;
 		if (!vn_dump_safetensors_layout(t, &a->layout, &a->shape))
 			return vn_fail(
 				err, VN_ERR_UNSUPPORTED,

@@ -13,7 +13,7 @@
 enum { LONGEST = 63 /* bytes of a number */ };
 
 typedef struct text_reader {
-	const char *path, *at, *end;
+	const char *path;
 	int         line;
 	vn_dtype    dtype;
 	vn_shape    shape;
@@ -24,14 +24,11 @@ typedef struct text_reader {
 } text_reader;
 
 /* Reads "# dtype f32 shape 17 14 64" and ignores other comments. */
-static vn_status read_comment(text_reader *t, const char *from, size_t n, vn_error *err)
+static vn_status read_comment(text_reader *t, char *text, vn_error *err)
 {
-	char text[400], *rest = NULL, *word;
+	char *rest = NULL, *word;
 
-	if (n >= sizeof text || t->said)
-		return VN_OK;
-	snprintf(text, sizeof text, "%.*s", (int)n, from);
-	if (!(word = strtok_r(text, "# \t\r", &rest)) || strcmp(word, "dtype") != 0)
+	if (t->said || !(word = strtok_r(text, "# \t\r", &rest)) || strcmp(word, "dtype") != 0)
 		return VN_OK;
 	if (!(word = strtok_r(NULL, " \t\r", &rest)) || !vn_dtype_from_name(word, &t->dtype) || t->dtype >= VN_N_DTYPES)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.20s' is not a number format (f32, f16, bf16, f64, i32)", t->path,
@@ -60,48 +57,36 @@ static vn_status append_number(text_reader *t, double x, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status read_number(text_reader *t, const char *from, size_t n, vn_error *err)
+static vn_status read_number(text_reader *t, const char *word, vn_error *err)
 {
-	char   text[LONGEST + 1], *end;
-	double x = 0;
+	const bool   named = strcasecmp(word, "nan") == 0 || strcasecmp(word + (*word == '-' || *word == '+'), "inf") == 0;
+	const bool   digits = !word[strspn(word, "0123456789+-.eE")] && strpbrk(word, "0123456789");
+	char         text[LONGEST + 1], *end;
+	const double x = strtod(word, &end);
 
-	snprintf(text, sizeof text, "%.*s", (int)(n > LONGEST ? LONGEST : n), from);
-	const bool word = strcasecmp(text, "nan") == 0 || strcasecmp(text + (*text == '-' || *text == '+'), "inf") == 0;
-	const bool good = n <= LONGEST && (word || (!text[strspn(text, "0123456789+-.eE")] && strpbrk(text, "0123456789")));
-	if (good)
-		x = strtod(text, &end);
-	if (!good || *end) {
+	if (strlen(word) > LONGEST || !(named || digits) || *end) {
+		snprintf(text, sizeof text, "%s", word);
 		vn_text_clean(text, sizeof text);
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.40s' is not a number", t->path, t->line, text);
 	}
 	return append_number(t, x, err);
 }
 
-static vn_status read_line(text_reader *t, const char *end, vn_error *err)
+/* Cuts a line into words. */
+static vn_status read_line(text_reader *t, char *line, vn_error *err)
 {
-	static const char between[] = " \t\r,";
-	const int64_t     before = t->n;
+	const int64_t before = t->n;
+	char         *comment = strchr(line, '#'), *rest = NULL;
 
-	while (t->at < end) {
-		const char *word = t->at;
-		if (strchr(between, *word)) {
-			t->at++;
-			if (*word) /* strchr also finds the terminating 0 */
-				continue;
-			return vn_fail(err, VN_ERR_FORMAT, "%s:%d: a zero byte: this is not a text file", t->path, t->line);
-		}
-		if (*word == '#') {
-			t->at = end;
-			return t->n == before ? read_comment(t, word, (size_t)(end - word), err) : VN_OK;
-		}
-		while (t->at < end && *t->at && !strchr(" \t\r,#", *t->at))
-			t->at++;
-		const vn_status st = read_number(t, word, (size_t)(t->at - word), err);
+	if (comment)
+		*comment++ = '\0';
+	for (char *word = strtok_r(line, " \t\r,", &rest); word; word = strtok_r(NULL, " \t\r,", &rest)) {
+		const vn_status st = read_number(t, word, err);
 		if (st)
 			return st;
 	}
 	if (t->n == before)
-		return VN_OK;
+		return comment ? read_comment(t, comment, err) : VN_OK;
 	if (!t->said && t->rows && t->n - before != t->width)
 		return vn_fail(err, VN_ERR_SHAPE, "%s:%d: %lld numbers, the lines before it have %lld", t->path, t->line,
 		               (long long)(t->n - before), (long long)t->width);
@@ -131,19 +116,20 @@ static vn_status shape_of(text_reader *t, vn_error *err)
 	                           vn_shape_text(&t->shape, text));
 }
 
-vn_status vn_dump_text(const char *path, const char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
+vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
                        void **data, vn_error *err)
 {
-	text_reader t = { .path = path, .at = text, .end = text + bytes, .dtype = VN_F32 };
+	text_reader t = { .path = path, .dtype = VN_F32 };
 	vn_status   st = VN_OK;
 
 	*data = NULL;
-	while (!st && t.at < t.end) {
-		const char *end = memchr(t.at, '\n', (size_t)(t.end - t.at));
-		end = end ? end : t.end;
+	for (char *line = text, *end; !st && line < text + bytes; line = end + 1) {
+		end = strchrnul(line, '\n');
 		t.line++;
-		st = read_line(&t, end, err);
-		t.at = end + 1;
+		if (!*end && end < text + bytes)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s:%d: a zero byte: this is not a text file", path, t.line);
+		*end = '\0';
+		st = st ? st : read_line(&t, line, err);
 	}
 	if (!st && !(st = shape_of(&t, err))) {
 		/* Converts in place: no format is wider than the one read into, and each number is read

@@ -109,22 +109,21 @@ static vn_status settle_model(vn_import *i, vn_dump *d, vn_error *err)
 		if ((st = vn_model_open(i->o->model, &i->model, err)))
 			return st;
 		i->plan = vn_model_plan(i->model);
+		i->family = vn_model_family(i->model);
 		return VN_OK;
 	}
 	if (d->config)
-		i->plan = i->own = vn_family_plan(d->config, NULL);
+		i->plan = i->own = vn_family_plan(d->config, &i->family);
 	return VN_OK;
 }
 
 /* Describes the model before the maps are read, because map rules may apply to one family only. */
-static vn_status say_model(vn_import *i, const char *config, vn_error *err)
+static vn_status say_model(vn_import *i, vn_error *err)
 {
-	const char *family = i->model ? vn_model_family(i->model) : NULL;
+	const char *config = i->model ? vn_model_config(i->model) : i->dump->config;
 	vn_status   st = VN_OK;
-	if (i->own)
-		vn_plan_destroy(vn_family_plan(config, &family));
-	if (family)
-		st = vn_dump_model_word(i->r, "family", family, err);
+	if (i->family)
+		st = vn_dump_model_word(i->r, "family", i->family, err);
 	if (!st && config)
 		st = vn_dump_model_word(i->r, "config", config, err);
 	return st;
@@ -132,32 +131,15 @@ static vn_status say_model(vn_import *i, const char *config, vn_error *err)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-typedef struct speaker {
-	void (*say)(void *context, const char *words);
-	void      *context;
-	vn_import *import;
-} speaker;
-
-static void pass_on(void *context, const char *words)
+static void keep_trouble(void *context, const char *words)
 {
-	const speaker *s = context;
-	if (s->say)
-		s->say(s->context, words);
-}
-
-static void keep_trouble(vn_import *i, const char *words)
-{
-	const int last = i->n_troubles - 1;
+	vn_import *i = context;
+	const int  last = i->n_troubles - 1;
 	if (last >= 0 && last < VN_IMPORT_TROUBLES && strcmp(i->trouble[last], words) == 0)
 		return; /* the same for each part of a tensor */
 	if (i->n_troubles < VN_IMPORT_TROUBLES)
 		snprintf(i->trouble[i->n_troubles], sizeof *i->trouble, "%s", words);
 	i->n_troubles++;
-}
-
-static void print_trouble(void *context, const char *words)
-{
-	keep_trouble(((const speaker *)context)->import, words);
 }
 
 /* With --dry-run, an error that stops an import still allows the full list. */
@@ -171,11 +153,11 @@ static vn_status unless_dry(vn_import *i, vn_status st, const vn_error *err)
 	return VN_OK;
 }
 
-static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, speaker *s, vn_error *err)
+static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, vn_error *err)
 {
 	vn_like like;
 	vn_like_init(&like, NULL, i->plan, 1);
-	vn_name_map_use use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? print_trouble : NULL, .context = s };
+	vn_name_map_use use = { .like = &like, .say = i->o->say, .trouble = i->o->dry ? keep_trouble : NULL, .context = i };
 	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
 	if (!st && asked && use.mapped + use.ignored == 0)
 		return unless_dry(i,
@@ -231,7 +213,7 @@ static vn_status name_batches(vn_import *i, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
+static vn_status map_names(vn_import *i, vn_error *err)
 {
 	vn_name_map *m = NULL;
 	vn_status    st = VN_OK;
@@ -243,7 +225,7 @@ static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 		if (!st && k > i->o->n_names)
 			st = name_batches(i, err);
 		if (!st)
-			st = apply_map(i, m, asked, s, err);
+			st = apply_map(i, m, asked, err);
 		vn_name_map_destroy(m);
 		m = NULL;
 	}
@@ -420,21 +402,15 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context,
-                         vn_import *i, vn_error *err)
+vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err)
 {
-	speaker   s = { say, context, i };
 	vn_dump  *d = NULL;
-	char     *config = NULL;
 	vn_status st;
 
 	*i = (vn_import) { .o = o };
 	if ((st = vn_dump_open(o->path, &d, err)))
 		return st;
-	i->complete = d->complete;
-	i->n_left = d->n_left;
-	snprintf(i->left, sizeof i->left, "%s", d->left);
-	snprintf(i->kind, sizeof i->kind, "%s", d->kind);
+	i->dump = d;
 	if (!d->complete && !o->partial && !o->dry)
 		st = vn_fail(
 			err, VN_ERR_FORMAT,
@@ -446,17 +422,10 @@ vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, 
 		return st;
 	}
 	settle_facts(o, d);
-	if (i->model)
-		config = strdup(vn_model_config(i->model));
-	else if (d->config)
-		config = strdup(d->config);
-	if (!(st = vn_dump_recording(d, &i->r, err))) {
-		i->dump = i->r;
-		if (!(st = say_model(i, config, err)) && !(st = map_names(i, &s, err)))
-			st = check_dump(i, err);
-	}
-	free(config);
-	return st;
+	if ((st = vn_dump_recording(d, &i->r, err)))
+		return st;
+	i->original = i->r;
+	return (st = say_model(i, err)) || (st = map_names(i, err)) ? st : check_dump(i, err);
 }
 
 void vn_import_close(vn_import *i)

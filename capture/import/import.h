@@ -30,19 +30,19 @@ typedef struct vn_import_options {
 	bool        partial; /* accept a dump that is not complete */
 	/* dry run: ids may be unknown, and unknown names or failing rules are not errors */
 	bool        dry;
+	/* receives messages about decisions (name_map.h); its context is the vn_import */
+	void (*say)(void *context, const char *words);
 } vn_import_options;
 
 typedef struct vn_import {
 	const vn_import_options *o;
-	vn_recording            *r;     /* what will be written */
-	vn_recording            *dump;  /* the dump as it came; owned by r */
-	vn_model                *model; /* NULL: none was given */
-	vn_plan                 *own;   /* from the dump's config; NULL */
-	const vn_plan           *plan;  /* the model's, or own; NULL */
-	char                     kind[32];
-	int                      n_left;             /* incomplete dump: how many arrays are not whole, */
-	char                     left[VN_ERROR_MAX]; /* and why the first is */
-	bool                     complete;
+	vn_recording            *r;        /* what will be written */
+	const vn_dump           *dump;     /* as it came; owned by original */
+	vn_recording            *original; /* the recording of the dump; owned by r */
+	vn_model                *model;    /* NULL: none was given */
+	vn_plan                 *own;      /* from the dump's config; NULL */
+	const vn_plan           *plan;     /* the model's, or own; NULL */
+	const char              *family;   /* of the plan; NULL: not known */
 	int                      unmapped; /* tensors without a checkpoint name */
 	/* the first tensor whose axes, or their lengths, do not fit its checkpoint; "": none */
 	char                     misshapen[VN_ERROR_MAX];
@@ -55,10 +55,8 @@ typedef struct vn_import {
 	int                      n_troubles;
 } vn_import;
 
-/* Opens the dump and converts it. say receives messages about decisions. Call vn_import_close
- * afterwards, also after a failure. */
-vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context,
-                         vn_import *i, vn_error *err);
+/* Opens the dump and converts it. Call vn_import_close afterwards, also after a failure. */
+vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err);
 void      vn_import_close(vn_import *i);
 
 /* Is it a checkpoint name, and (if plan is not NULL) one in this plan? */

@@ -5,24 +5,17 @@
 #include "capture/recording/recording_internal.h"
 #include "capture/store/label.h"
 #include "capture/view/dims.h"
+#include "libref/base/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
-static bool in_list(const char *word, const char *const *list)
-{
-	while (*list && strcmp(word, *list) != 0)
-		list++;
-	return *list != NULL;
-}
-
 /* Whether a word is an axis of some checkpoint, one of the extra axes a recording may
  * have, or a length. */
 static bool known_word(const char *word)
 {
-	static const char *const besides[] = { "batch", "block", "slot", NULL };
-	bool                     known = isdigit((unsigned char)*word) || in_list(word, besides);
+	bool known = isdigit((unsigned char)*word) || vn_text_is_word("batch|block|slot", word);
 	for (int p = 0; p < VN_N_POINTS && !known; p++)
 		known = vn_axes_find(vn_point_get((vn_point)p)->axes, word) >= 0;
 	return known;
@@ -42,7 +35,6 @@ static bool own_words(const vn_dims *d, const char *axes)
  * padded axes and axes as long as the run. */
 static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_shape *own)
 {
-	static const char *const any_length[] = { "token", "key", "row", "vocab", NULL };
 	*own = vn_value_shape(v, 1, 1);
 	for (int a = 0; a < own->rank && a < e->shape.rank; a++) {
 		char          word[24];
@@ -50,7 +42,7 @@ static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_s
 		const char   *w = vn_axes_word(axes, a, &n);
 		const int64_t is = e->shape.dim[a];
 		snprintf(word, sizeof word, "%.*s", (int)n, w);
-		if (!in_list(word, any_length) && (is < 1 || own->dim[a] % is != 0))
+		if (!vn_text_is_word("token|key|row|vocab", word) && (is < 1 || own->dim[a] % is != 0))
 			return a;
 	}
 	return -1;
@@ -60,7 +52,7 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 {
 	const vn_entry      *e = vn_recording_entry(i->r, entry), *from;
 	const vn_point_info *p = vn_label_point(e->name);
-	const vn_dump       *d = i->dump->foreign.context;
+	const vn_dump       *d = i->dump;
 	const int            value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
 	vn_dims              is, said;
 	vn_shape             own;
@@ -71,8 +63,8 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
 
 	if (!p || !*e->axes || vn_derive_origins(i->r, entry, &origin, 1) != 1)
 		return VN_OK;
-	from = vn_recording_entry(i->dump, origin);
-	line = d->array[i->dump->source[origin].foreign - 1].line;
+	from = vn_recording_entry(i->original, origin);
+	line = d->array[i->original->source[origin].foreign - 1].line;
 	if (!line || !vn_dims_parse(e->axes, &is, &why) || !vn_dims_parse(from->axes, &said, &why))
 		return VN_OK;
 	for (int k = 0; k < is.n; k++)

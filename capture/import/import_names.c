@@ -75,13 +75,13 @@ static bool is_listed(const vn_recording *r, const vn_entry *e)
 static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
 {
 	enum { SHOWN = 4 };
-	const int room = vn_recording_count(i->dump);
+	const int room = vn_recording_count(i->original);
 	int      *list = malloc(((size_t)room + 1) * sizeof *list);
 	const int n = list ? vn_derive_origins(i->r, entry, list, room) : 0;
 	for (int k = 0; k < n; k++) {
 		char name[4 * VN_NAME_MAX];
 		used[list[k]] = true;
-		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, list[k])->name);
+		snprintf(name, sizeof name, "%s", vn_recording_entry(i->original, list[k])->name);
 		if (k < SHOWN)
 			fprintf(to, "%s%s", k ? " + " : "", vn_text_clean(name, sizeof name));
 	}
@@ -113,13 +113,14 @@ static void print_mapped(const vn_import *i, bool *used, FILE *to)
 
 void vn_import_list(const vn_import *i, FILE *to)
 {
-	const int n = vn_recording_count(i->dump);
+	const int n = vn_recording_count(i->original);
 	bool     *used = calloc((size_t)n + 1, sizeof *used);
 	char      name[VN_NAME_MAX], near[VN_NAME_MAX];
 	int       gone = 0, steps = vn_recording_steps(i->r, &(const vn_step *) { NULL });
 	if (!used)
 		return;
-	fprintf(to, "%s: %s, %d tensors in %d step%s\n", vn_recording_path(i->r), i->kind, n, steps, steps == 1 ? "" : "s");
+	fprintf(to, "%s: %s, %d tensors in %d step%s\n", vn_recording_path(i->r), i->dump->kind, n, steps,
+	        steps == 1 ? "" : "s");
 	fprintf(to, "checkpoints: %d\n", vn_recording_count(i->r) - i->unmapped);
 	print_mapped(i, used, to);
 	if (i->unmapped)
@@ -137,8 +138,8 @@ void vn_import_list(const vn_import *i, FILE *to)
 	if (gone)
 		fprintf(to, "left out by a map, or intermediate: %d\n", gone);
 	for (int k = 0; gone && k < n; k++) {
-		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, k)->name);
-		if (!used[k] && !is_listed(i->dump, vn_recording_entry(i->dump, k)))
+		snprintf(name, sizeof name, "%s", vn_recording_entry(i->original, k)->name);
+		if (!used[k] && !is_listed(i->original, vn_recording_entry(i->original, k)))
 			fprintf(to, "  %s\n", vn_text_clean(name, sizeof name));
 	}
 	if (i->n_troubles)

@@ -86,7 +86,7 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 	    !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) && !(st = put_model(i, s, err)) &&
 	    !(st = put_steps(i, s, piece, err))) {
 		*tensors = vn_store_tensors(s, bytes);
-		if (!i->complete)
+		if (!i->dump->complete)
 			vn_store_cut(s);
 		st = *tensors ? vn_store_commit(&s, err)
 		              : vn_fail(err, VN_ERR_NOTFOUND, "%s: no tensor of it becomes a checkpoint; --dry-run lists them",

@@ -11,28 +11,30 @@
 
 #include "capture/view/like.h"
 
+enum { VN_MAP_NAMES = 16 }; /* the most names in a list of a rule */
+
 typedef struct vn_name_map_rule {
-	int    line, column;
-	char  *from; /* the glob */
-	char **plus; /* further names to add to it, without wildcards */
-	int    n_plus;
-	char  *to;    /* NULL: none */
-	char  *again; /* the checkpoint that `to` is a second recording of; NULL: none */
+	int   line, column;
+	char *from;               /* the glob */
+	char *plus[VN_MAP_NAMES]; /* (n_plus) further names to add to it, without wildcards */
+	int   n_plus;
+	char *to;    /* NULL: none */
+	char *again; /* the checkpoint that `to` is a second recording of; NULL: none */
 	/* the tensor is one of these two checkpoints, which its content decides (vn_name_map_apply);
 	 * and the axes of each; NULL: not used */
-	char  *either[2], *either_axes[2];
-	char **parts; /* the names of the parts that it is cut into, along `along` */
-	int    n_parts;
-	char  *along;
-	char  *each; /* a pattern with {n}: one name per index of that axis; NULL */
+	char *either[2], *either_axes[2];
+	char *parts[VN_MAP_NAMES]; /* (n_parts) the parts that it is cut into, along `along` */
+	int   n_parts;
+	char *along;
+	char *each; /* a pattern with {n}: one name per index of that axis; NULL */
 	/* dims strings, with groups: "batch token (head dim)"; NULL: from the file or the point */
-	char  *axes, *to_axes;
-	char  *cut;         /* an axis; only its first indices are used; NULL */
-	char  *op, *family; /* globs: applies only to this operation, in this family; NULL: any */
-	bool   ignore;      /* the tensor is dropped */
-	bool   fallback;    /* applies only if no other tensor is that checkpoint */
+	char *axes, *to_axes;
+	char *cut;         /* an axis; only its first indices are used; NULL */
+	char *op, *family; /* globs: applies only to this operation, in this family; NULL: any */
+	bool  ignore;      /* the tensor is dropped */
+	bool  fallback;    /* applies only if no other tensor is that checkpoint */
 	/* if another tensor is that checkpoint, this one must have the same numbers */
-	bool   copy;
+	bool  copy;
 } vn_name_map_rule;
 
 typedef struct vn_name_map {

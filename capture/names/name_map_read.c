@@ -9,18 +9,19 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_RULES = 4096, MOST_NAMES = 16 };
+enum { MOST_RULES = 4096 };
 
 typedef struct map_reader {
 	vn_yaml          *y;
 	vn_name_map      *m;
 	vn_name_map_rule *rule;
-	bool              had_ignore, had_fallback, had_copy;
+	unsigned          flags; /* that the rule has so far */
 } map_reader;
 
 static vn_status number_of(map_reader *r, const char *text, int *times)
@@ -34,14 +35,15 @@ static vn_status number_of(map_reader *r, const char *text, int *times)
 }
 
 /* A glob with at most one {n}. */
-static vn_status check_glob(map_reader *r, const char *text, int *times)
+static vn_status check_from(map_reader *r, const char *key, const char *text)
 {
 	char      plain[VN_GLOB_MAX + 8];
 	vn_error  why;
 	size_t    length;
-	int       add = 0;
-	vn_status st = number_of(r, text, times);
-	if (!st && *times && vn_name_map_number(text, &length, &add) && length > 3)
+	int       add = 0, times;
+	vn_status st = number_of(r, text, &times);
+	(void)key;
+	if (!st && times && vn_name_map_number(text, &length, &add) && length > 3)
 		return vn_yaml_fail(r->y, "'%.80s': from can contain {n} only; {n-1} and {n+1} belong in to", text);
 	if (!st && !vn_name_map_name(text, 1, plain, sizeof plain))
 		return vn_yaml_fail(r->y, "a name of more than %d bytes", VN_GLOB_MAX);
@@ -65,66 +67,64 @@ static vn_status check_name(map_reader *r, const char *key, const char *text)
 	return VN_OK;
 }
 
-static vn_status read_new_name(map_reader *r, const char *key, char **to)
+/* Returns VN_OK if the text may be the value of the key. */
+typedef vn_status text_check(map_reader *r, const char *key, const char *text);
+
+/* check NULL: any text. */
+static vn_status read_text(map_reader *r, const char *key, char **to, text_check *check)
 {
 	const vn_status st = vn_yaml_copy(r->y, key, to);
-	return st ? st : check_name(r, key, *to);
+	return st || !check ? st : check(r, key, *to);
 }
 
-static vn_status read_names(map_reader *r, const char *key, char ***list, int *n, int least, int most)
+static vn_status read_names(map_reader *r, const char *key, char **list, int *n, int least)
 {
 	vn_status st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
 		return vn_yaml_fail(r->y, "%s must be a list of names", key);
-	if (*list)
+	if (*n)
 		return vn_yaml_fail(r->y, "%s twice", key);
 	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
-	if (!(*list = calloc(MOST_NAMES, sizeof **list)))
-		return vn_yaml_no_memory(r->y);
 	for (;;) {
 		if ((st = vn_yaml_next(r->y)))
 			return st;
 		if (vn_yaml_at(r->y) == VN_YAML_END_LIST)
 			break;
-		if (*n == most)
-			return vn_yaml_fail(r->y, "%s: more than %d names", key, most);
-		if ((st = read_new_name(r, key, &(*list)[(*n)++])))
+		if (*n == VN_MAP_NAMES)
+			return vn_yaml_fail(r->y, "%s: more than %d names", key, VN_MAP_NAMES);
+		if ((st = read_text(r, key, &list[(*n)++], check_name)))
 			return st;
 	}
 	return *n < least ? vn_yaml_fail_at(r->y, line, column, "%s: %d of at least %d names given", key, *n, least)
 	                  : VN_OK;
 }
 
-static vn_status read_flag(map_reader *r, const char *key, bool *had, bool *to)
+static vn_status read_flag(map_reader *r, const char *key, unsigned bit, bool *to)
 {
 	const char     *text;
 	const vn_status st = vn_yaml_word(r->y, key, &text);
 	if (st)
 		return st;
-	if (*had)
+	if (r->flags & bit)
 		return vn_yaml_fail(r->y, "%s twice", key);
-	*had = true;
+	r->flags |= bit;
 	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
 		return vn_yaml_fail(r->y, "%s: '%.40s'; expected true or false", key, text);
 	*to = strcmp(text, "true") == 0;
 	return VN_OK;
 }
 
-static vn_status read_axes(map_reader *r, const char *key, char **to)
+static vn_status check_axes(map_reader *r, const char *key, const char *text)
 {
-	const char     *why = NULL;
-	vn_dims         dims;
-	const vn_status st = vn_yaml_copy(r->y, key, to);
-	if (!st && !vn_dims_parse(*to, &dims, &why))
-		return vn_yaml_fail(r->y, "%s: '%.80s': %s", key, *to, why);
-	return st;
+	const char *why = NULL;
+	vn_dims     dims;
+	return vn_dims_parse(text, &dims, &why) ? VN_OK : vn_yaml_fail(r->y, "%s: '%.80s': %s", key, text, why);
 }
 
-static vn_status read_glob(map_reader *r, const char *key, char **to)
+static vn_status check_glob(map_reader *r, const char *key, const char *text)
 {
-	vn_error        why;
-	const vn_status st = vn_yaml_copy(r->y, key, to);
-	return !st && vn_glob_check(*to, &why) ? vn_yaml_fail(r->y, "%s: %.400s", key, why.text) : st;
+	vn_error why;
+	return vn_glob_check(text, &why) ? vn_yaml_fail(r->y, "%s: %.400s", key, why.text) : VN_OK;
 }
 
 typedef struct alternative {
@@ -136,9 +136,9 @@ static vn_status alternative_key(void *context, const char *key, int line, int c
 {
 	alternative *a = context;
 	if (strcmp(key, "to") == 0)
-		return read_new_name(a->r, key, a->to);
+		return read_text(a->r, key, a->to, check_name);
 	if (strcmp(key, "axes") == 0)
-		return read_axes(a->r, key, a->axes);
+		return read_text(a->r, key, a->axes, check_axes);
 	return vn_yaml_fail_at(a->r->y, line, column, "unknown key '%.60s'; each of either has to and axes", key);
 }
 
@@ -165,69 +165,68 @@ static vn_status read_either(map_reader *r, vn_name_map_rule *rule)
 	           : vn_yaml_fail_at(r->y, line, column, "either: the two names are equal");
 }
 
+/* The keys of a rule whose values are texts. */
+static const struct {
+	const char *key;
+	size_t      at; /* the offset of the rule's char * */
+	text_check *check;
+} texts[] = {
+	{ "from", offsetof(vn_name_map_rule, from), check_from },
+	{ "to", offsetof(vn_name_map_rule, to), check_name },
+	{ "again", offsetof(vn_name_map_rule, again), check_name },
+	{ "along", offsetof(vn_name_map_rule, along), NULL },
+	{ "each", offsetof(vn_name_map_rule, each), NULL },
+	{ "axes", offsetof(vn_name_map_rule, axes), check_axes },
+	{ "to_axes", offsetof(vn_name_map_rule, to_axes), check_axes },
+	{ "cut", offsetof(vn_name_map_rule, cut), NULL },
+	{ "op", offsetof(vn_name_map_rule, op), check_glob },
+	{ "family", offsetof(vn_name_map_rule, family), check_glob },
+};
+
+enum { TEXTS = sizeof texts / sizeof *texts };
+enum { IGNORE = 1, FALLBACK = 2, COPY = 4 }; /* of map_reader.flags */
+
+static char **text_at(vn_name_map_rule *rule, int i)
+{
+	return (char **)((char *)rule + texts[i].at);
+}
+
 static vn_status rule_key(void *context, const char *key, int line, int column)
 {
 	map_reader       *r = context;
 	vn_name_map_rule *rule = r->rule;
-	int               times;
 
-	if (strcmp(key, "from") == 0) {
-		const vn_status st = vn_yaml_copy(r->y, key, &rule->from);
-		return st ? st : check_glob(r, rule->from, &times);
-	}
+	for (int i = 0; i < TEXTS; i++)
+		if (strcmp(key, texts[i].key) == 0)
+			return read_text(r, key, text_at(rule, i), texts[i].check);
 	if (strcmp(key, "plus") == 0)
-		return read_names(r, key, &rule->plus, &rule->n_plus, 1, MOST_NAMES);
-	if (strcmp(key, "to") == 0)
-		return read_new_name(r, key, &rule->to);
-	if (strcmp(key, "again") == 0)
-		return read_new_name(r, key, &rule->again);
+		return read_names(r, key, rule->plus, &rule->n_plus, 1);
+	if (strcmp(key, "parts") == 0)
+		return read_names(r, key, rule->parts, &rule->n_parts, 2);
 	if (strcmp(key, "either") == 0)
 		return read_either(r, rule);
-	if (strcmp(key, "parts") == 0)
-		return read_names(r, key, &rule->parts, &rule->n_parts, 2, MOST_NAMES);
-	if (strcmp(key, "along") == 0)
-		return vn_yaml_copy(r->y, key, &rule->along);
-	if (strcmp(key, "each") == 0)
-		return vn_yaml_copy(r->y, key, &rule->each);
-	if (strcmp(key, "axes") == 0)
-		return read_axes(r, key, &rule->axes);
-	if (strcmp(key, "to_axes") == 0)
-		return read_axes(r, key, &rule->to_axes);
-	if (strcmp(key, "cut") == 0)
-		return vn_yaml_copy(r->y, key, &rule->cut);
-	if (strcmp(key, "op") == 0)
-		return read_glob(r, key, &rule->op);
-	if (strcmp(key, "family") == 0)
-		return read_glob(r, key, &rule->family);
 	if (strcmp(key, "ignore") == 0)
-		return read_flag(r, key, &r->had_ignore, &rule->ignore);
+		return read_flag(r, key, IGNORE, &rule->ignore);
 	if (strcmp(key, "fallback") == 0)
-		return read_flag(r, key, &r->had_fallback, &rule->fallback);
+		return read_flag(r, key, FALLBACK, &rule->fallback);
 	if (strcmp(key, "copy") == 0)
-		return read_flag(r, key, &r->had_copy, &rule->copy);
+		return read_flag(r, key, COPY, &rule->copy);
 	return vn_yaml_fail_at(r->y, line, column,
 	                       "unknown key '%.60s'; a rule has from, plus, to, again, either, parts, "
 	                       "along, each, axes, to_axes, cut, op, family, fallback, copy, ignore",
 	                       key);
 }
 
-static bool has_axis(const char *text, const char *word)
-{
-	vn_dims     dims;
-	const char *why;
-	return text && vn_dims_parse(text, &dims, &why) && vn_dims_find(&dims, word) >= 0;
-}
-
-/* Whether text has an axis with exactly that word. */
-static bool has_whole_axis(const char *text, const char *word)
+/* Does text have an axis with that word, or with exactly that word (whole)? */
+static bool has_axis(const char *text, const char *word, bool whole)
 {
 	vn_dims     dims;
 	const char *why;
 	if (!text || !vn_dims_parse(text, &dims, &why))
 		return false;
 	const int i = vn_dims_find(&dims, word);
-	return i >= 0 && (i == 0 || dims.atom[i - 1].axis < dims.atom[i].axis) &&
-	       (i == dims.n - 1 || dims.atom[i + 1].axis > dims.atom[i].axis);
+	return i >= 0 && (!whole || ((i == 0 || dims.atom[i - 1].axis < dims.atom[i].axis) &&
+	                             (i == dims.n - 1 || dims.atom[i + 1].axis > dims.atom[i].axis)));
 }
 
 static bool same_words(const char *a, const char *b)
@@ -240,33 +239,33 @@ static const char *wrong_keys(const vn_name_map_rule *k)
 {
 	if (!k->from)
 		return "a rule without from";
-	if (k->ignore && (k->to || k->either[0] || k->parts))
+	if (k->ignore && (k->to || k->either[0] || k->n_parts))
 		return "ignore cannot be combined with to";
-	if (!k->ignore && !k->to && !k->either[0] && !k->parts)
+	if (!k->ignore && !k->to && !k->either[0] && !k->n_parts)
 		return "a rule without to, either, parts or ignore";
-	if (k->either[0] && (k->to || k->parts || k->n_plus || k->axes))
+	if (k->either[0] && (k->to || k->n_parts || k->n_plus || k->axes))
 		return "either cannot be combined with to, axes, parts or plus";
-	if (k->parts && !k->along)
+	if (k->n_parts && !k->along)
 		return "parts without along";
-	if (k->along && !k->parts)
+	if (k->along && !k->n_parts)
 		return "along without parts";
-	if (k->parts && !has_axis(k->axes, k->along))
+	if (k->n_parts && !has_axis(k->axes, k->along, false))
 		return "parts: along is not one of axes";
-	if (k->each && !has_whole_axis(k->axes, k->each))
+	if (k->each && !has_axis(k->axes, k->each, true))
 		return "each is not one of axes, or is part of one";
 	if (k->each && same_words(k->each, k->along))
 		return "each and along are the same axis";
 	if (k->each && (k->n_plus || k->cut || k->ignore || k->either[0]))
 		return "each cannot be combined with plus, cut, either or ignore";
-	if (k->cut && k->axes && !has_axis(k->axes, k->cut))
+	if (k->cut && k->axes && !has_axis(k->axes, k->cut, false))
 		return "cut is not one of axes";
 	if (k->to_axes && !k->axes)
 		return "to_axes without axes";
-	if (k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]))
+	if (k->copy && (k->fallback || k->n_parts || k->n_plus || k->either[0]))
 		return "copy cannot be combined with fallback, parts, plus or either";
 	if (k->again && (!k->to || k->fallback || k->copy))
 		return "again needs to, and cannot be combined with fallback or copy";
-	return k->to_axes && k->parts ? "to_axes cannot be combined with parts" : NULL;
+	return k->to_axes && k->n_parts ? "to_axes cannot be combined with parts" : NULL;
 }
 
 /* Checks the keys of a rule against each other. */
@@ -320,7 +319,7 @@ static vn_status read_rules(void *context)
 			return vn_yaml_no_memory(r->y);
 		m->rule = more;
 		r->rule = &m->rule[m->n++];
-		r->had_ignore = r->had_fallback = r->had_copy = false;
+		r->flags = 0;
 		*r->rule = (vn_name_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };
 		if ((st = vn_yaml_map(r->y, "a rule (from, to...)", rule_key, r)) || (st = check_rule(r)))
 			return st;
@@ -389,35 +388,22 @@ vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *
 	return st;
 }
 
-static void free_names(char **list, int n)
-{
-	for (int i = 0; i < n; i++)
-		free(list[i]);
-	free(list);
-}
-
 void vn_name_map_destroy(vn_name_map *m)
 {
 	if (!m)
 		return;
 	for (int i = 0; i < m->n; i++) {
 		vn_name_map_rule *k = &m->rule[i];
-		free(k->from);
-		free_names(k->plus, k->n_plus);
-		free(k->to);
-		free(k->again);
-		free(k->either[0]);
-		free(k->either[1]);
-		free(k->either_axes[0]);
-		free(k->either_axes[1]);
-		free_names(k->parts, k->n_parts);
-		free(k->along);
-		free(k->each);
-		free(k->axes);
-		free(k->to_axes);
-		free(k->cut);
-		free(k->op);
-		free(k->family);
+		for (int j = 0; j < TEXTS; j++)
+			free(*text_at(k, j));
+		for (int j = 0; j < k->n_plus; j++)
+			free(k->plus[j]);
+		for (int j = 0; j < k->n_parts; j++)
+			free(k->parts[j]);
+		for (int side = 0; side < 2; side++) {
+			free(k->either[side]);
+			free(k->either_axes[side]);
+		}
 	}
 	free(m->rule);
 	free(m->path);

@@ -1,5 +1,5 @@
 /* engine.h: an open engine, and how the reference and the GPU are opened. vn_engine_open
- * (capture/run/engine_choice.h) also opens hybrids of both.
+ * (capture/run/hybrid.h) also opens hybrids of both.
  *
  * Owner    the model is borrowed and must outlive the engine.
  * Threads  one at a time.

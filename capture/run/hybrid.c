@@ -26,9 +26,11 @@ typedef struct hybrid {
 	unsigned         *has;    /* (n_values): a bit for each side that holds the value in this call */
 	int               forced; /* nodes */
 	char              force_ref[VN_FACT_VALUE], precise[VN_FACT_VALUE]; /* as given, truncated with dots */
-	char             *move, *moved; /* a value being copied between sides, before and after conversion */
+	/* A value being copied between sides: its numbers, the same while they are converted, and room
+	 * for how many. */
+	char             *move;
 	double           *wide;
-	size_t            room; /* numbers in each */
+	size_t            room;
 } hybrid;
 
 /* ---- which node where ------------------------------------------------------------- */
@@ -88,12 +90,10 @@ static vn_status make_room(hybrid *h, size_t numbers, vn_error *err)
 	if (numbers <= h->room)
 		return VN_OK;
 	free(h->move);
-	free(h->moved);
 	free(h->wide);
 	h->move = malloc(numbers * sizeof(double));
-	h->moved = malloc(numbers * sizeof(double));
 	h->wide = malloc(numbers * sizeof(double));
-	h->room = h->move && h->moved && h->wide ? numbers : 0;
+	h->room = h->move && h->wide ? numbers : 0;
 	return h->room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to move %zu numbers between engines", numbers);
 }
 
@@ -110,9 +110,9 @@ static vn_status bring_value(hybrid *h, int s, int value, int64_t tokens, vn_err
 		return st;
 	if (from != to) { /* through double, so it is rounded once */
 		vn_to_f64(h->wide, h->move, from, n);
-		vn_from_f64(h->moved, to, h->wide, n);
+		vn_from_f64(h->move, to, h->wide, n);
 	}
-	if (!(st = b->ops->write(b->self, value, from == to ? h->move : h->moved, err)))
+	if (!(st = b->ops->write(b->self, value, h->move, err)))
 		h->has[value] |= 1u << s;
 	return st;
 }
@@ -230,7 +230,6 @@ static void destroy_hybrid(void *self)
 	free(h->on);
 	free(h->has);
 	free(h->move);
-	free(h->moved);
 	free(h->wide);
 	free(h);
 }
@@ -316,6 +315,11 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	}
 	*e = (vn_engine) { h->side[0].e.name, h, &ops, h->plan->n_values, h->side[0].e.compiles };
 	return VN_OK;
+}
+
+vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
+{
+	return o->n_force_ref || o->n_precise ? vn_hybrid_open(e, m, o, err) : vn_engine_open_plain(e, m, o, err);
 }
 
 vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err)

@@ -18,8 +18,11 @@
 
 #include "capture/run/engine.h"
 
-/* Opens a hybrid engine; vn_engine_open (capture/run/engine_choice.h) calls it if o->force_ref or
- * o->precise is given. Without either it is still a hybrid engine, for vn_hybrid_force. Nodes on
+/* Opens the engine that a command asks for: a hybrid if o->force_ref or o->precise is given, else
+ * the reference or the GPU. Errors as in capture/run/engine.h, too. */
+vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
+
+/* Opens a hybrid engine, also without o->force_ref and o->precise, for vn_hybrid_force. Nodes on
  * the reference run in their own precision if they have one, else in the run's. */
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 

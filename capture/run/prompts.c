@@ -21,15 +21,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
+typedef struct prompt_run {
+	vn_recipe recipe;
+	char      path[PATH_MAX], against[PATH_MAX];
+	int32_t  *forced; /* all tokens of the recording that it follows, or NULL */
+} prompt_run;
+
 typedef struct runs {
 	const vn_prompts_job *job;
-	vn_scenario          *s;
+	vn_scenario          *s;   /* (n) */
+	prompt_run           *run; /* (n) */
 	int                   n;
-	vn_recipe            *recipe; /* (n) */
-	char (*path)[PATH_MAX], (*against)[PATH_MAX];
-	int32_t     **forced;    /* (n) all tokens of the recording that a run follows, or NULL */
-	vn_tokenizer *tokenizer; /* NULL: the model has none */
-	vn_session    session;
+	vn_tokenizer         *tokenizer; /* NULL: the model has none */
+	vn_session            session;
 } runs;
 
 void vn_prompts_say(const char *path, const vn_recorded *done)
@@ -91,7 +95,8 @@ static vn_status encode_text(const runs *r, vn_scenario *s, vn_error *err)
 static vn_status take_forced_ids(runs *r, int i, vn_error *err)
 {
 	const vn_scenario *s = &r->s[i];
-	vn_recipe         *own = &r->recipe[i];
+	vn_recipe         *own = &r->run[i].recipe;
+	int32_t          **forced = &r->run[i].forced;
 	char               path[PATH_MAX];
 	int64_t            n, of_prompt;
 	int32_t           *prompt;
@@ -100,12 +105,12 @@ static vn_status take_forced_ids(runs *r, int i, vn_error *err)
 	if (snprintf(path, sizeof path, "%s/%s.h5", r->job->forced_from, s->name) >= (int)sizeof path)
 		return vn_fail(err, VN_ERR_USAGE, "the path of the recording to follow is too long");
 	if ((st = vn_ids_kept("--force-ids-from", own->path, path, err)) ||
-	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_ALL, &r->forced[i], &n, err)) ||
+	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_ALL, forced, &n, err)) ||
 	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_PROMPT, &prompt, &of_prompt, err)))
 		return st;
 	free(prompt);
 	/* of_prompt is less than the prompt if the end of the prompt was given token by token */
-	if (n < s->n || of_prompt > s->n || memcmp(r->forced[i], s->ids, (size_t)s->n * sizeof *s->ids) != 0)
+	if (n < s->n || of_prompt > s->n || memcmp(*forced, s->ids, (size_t)s->n * sizeof *s->ids) != 0)
 		return vn_fail(err, VN_ERR_USAGE, "--force-ids-from: %s is of another prompt", path);
 	if (s->decode >= 0 && s->decode != n - s->n)
 		return vn_fail(err, VN_ERR_USAGE,
@@ -113,22 +118,23 @@ static vn_status take_forced_ids(runs *r, int i, vn_error *err)
 		               " tokens: give both the same number, or leave \"decode\" out",
 		               s->decode, path, n - s->n);
 	own->decode = n - s->n;
-	own->forced = own->decode ? r->forced[i] + s->n : NULL;
+	own->forced = own->decode ? *forced + s->n : NULL;
 	return VN_OK;
 }
 
 static vn_status make_recipe(runs *r, int i, vn_error *err)
 {
 	const vn_scenario *s = &r->s[i];
-	vn_recipe         *own = &r->recipe[i];
+	prompt_run        *run = &r->run[i];
+	vn_recipe         *own = &run->recipe;
 
 	*own = *r->job->recipe;
-	if (snprintf(r->path[i], PATH_MAX, "%s/%s.h5", r->job->folder, s->name) >= PATH_MAX)
+	if (snprintf(run->path, sizeof run->path, "%s/%s.h5", r->job->folder, s->name) >= PATH_MAX)
 		return vn_fail(err, VN_ERR_USAGE, "the path of its recording is too long");
-	own->path = r->path[i];
-	if (own->against && snprintf(r->against[i], PATH_MAX, "%s/%s.h5", own->against, s->name) >= PATH_MAX)
+	own->path = run->path;
+	if (own->against && snprintf(run->against, sizeof run->against, "%s/%s.h5", own->against, s->name) >= PATH_MAX)
 		return vn_fail(err, VN_ERR_USAGE, "the path of its reference is too long");
-	own->against = own->against ? r->against[i] : NULL;
+	own->against = own->against ? run->against : NULL;
 	own->ids = s->ids;
 	own->n_ids = s->n;
 	own->tokenizer = r->tokenizer;
@@ -144,6 +150,11 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 
 /* ---- what is there already --------------------------------------------------------------- */
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
+}
+
 static bool same_weights(const vn_recording *r, vn_session *s)
 {
 	const vn_weight_row *theirs, *ours = vn_session_table(s);
@@ -151,19 +162,9 @@ static bool same_weights(const vn_recording *r, vn_session *s)
 
 	if (!ours || vn_recording_weights(r, &theirs) != n)
 		return false;
-	for (int i = 0; i < n; i++) {
-		bool found = false; /* theirs are sorted by name */
-		for (int low = 0, high = n; low < high && !found;) {
-			const int mid = (low + high) / 2, order = strcmp(theirs[mid].name, ours[i].name);
-			found = order == 0;
-			if (found && strcmp(theirs[mid].digest.hex, ours[i].digest.hex) != 0)
-				return false;
-			if (order < 0)
-				low = mid + 1;
-			else
-				high = mid;
-		}
-		if (!found)
+	for (int i = 0; i < n; i++) { /* theirs are sorted by name */
+		const vn_weight_row *found = bsearch(&ours[i], theirs, (size_t)n, sizeof *theirs, compare_names);
+		if (!found || strcmp(found->digest.hex, ours[i].digest.hex) != 0)
 			return false;
 	}
 	return true;
@@ -224,9 +225,9 @@ static vn_status prepare_runs(runs *r, vn_error *err)
 	for (int i = 0; i < r->n; i++) {
 		if ((st = encode_text(r, &r->s[i], err)) || (st = make_recipe(r, i, err)))
 			return vn_context(err, st, "%s:%d", r->job->file, r->s[i].line);
-		if ((st = find_recorded(&r->recipe[i], NULL, &there, err)))
+		if ((st = find_recorded(&r->run[i].recipe, NULL, &there, err)))
 			return st;
-		if (!there && (st = vn_recipe_check(&r->recipe[i], vn_model_plan(r->session.m), err)))
+		if (!there && (st = vn_recipe_check(&r->run[i].recipe, vn_model_plan(r->session.m), err)))
 			return vn_context(err, st, "%s:%d", r->job->file, r->s[i].line);
 	}
 	return VN_OK;
@@ -236,13 +237,14 @@ static vn_status prepare_runs(runs *r, vn_error *err)
 
 static vn_status record_run(runs *r, int i, bool *kept, vn_error *err)
 {
-	vn_recorded done;
-	vn_status   st = open_session(r, err);
+	const vn_recipe *recipe = &r->run[i].recipe;
+	vn_recorded      done;
+	vn_status        st = open_session(r, err);
 
 	if (!st)
-		st = find_recorded(&r->recipe[i], &r->session, kept, err);
-	if (!st && !*kept && !(st = vn_session_record(&r->session, &r->recipe[i], &done, err)))
-		vn_prompts_say(r->recipe[i].path, &done);
+		st = find_recorded(recipe, &r->session, kept, err);
+	if (!st && !*kept && !(st = vn_session_record(&r->session, recipe, &done, err)))
+		vn_prompts_say(recipe->path, &done);
 	return st;
 }
 
@@ -336,21 +338,16 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
 
 	vn_interrupt_catch(); /* not earlier: a signal must be able to end the wait for a pipe */
-	if (!st &&
-	    (!(r.recipe = calloc((size_t)r.n, sizeof *r.recipe)) || !(r.path = calloc((size_t)r.n, sizeof *r.path)) ||
-	     !(r.against = calloc((size_t)r.n, sizeof *r.against)) || !(r.forced = calloc((size_t)r.n, sizeof *r.forced))))
+	if (!st && !(r.run = calloc((size_t)r.n, sizeof *r.run)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
 	if (!st && !(st = open_session(&r, err)) && !(st = open_tokenizer(&r, err)) &&
 	    !(st = make_folder(job->folder, err)) && !(st = prepare_runs(&r, err)))
 		st = record_all(&r, err);
 	vn_session_close(&r.session);
 	vn_tokenizer_close(r.tokenizer);
-	free(r.recipe);
-	free(r.path);
-	free(r.against);
-	for (int i = 0; r.forced && i < r.n; i++)
-		free(r.forced[i]);
-	free(r.forced);
+	for (int i = 0; r.run && i < r.n; i++)
+		free(r.run[i].forced);
+	free(r.run);
 	vn_scenarios_free(r.s, r.n);
 	return st;
 }

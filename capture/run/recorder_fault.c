@@ -19,19 +19,23 @@ static const struct {
 #include "libref/plan/catalogue.def"
 };
 
+typedef struct fault_of_value {
+	int    kind;   /* -1: unchanged */
+	char  *before; /* the value of the previous call or prompt, or NULL */
+	size_t had;    /* its bytes */
+} fault_of_value;
+
 struct vn_recorder_fault {
-	const vn_plan *plan;
-	int           *kind;    /* (n_values); -1: unchanged */
-	char         **before;  /* (n_values): value of the previous call or prompt, or NULL */
-	size_t        *had;     /* (n_values) its bytes */
-	bool           keeping; /* the running call is of the former prompt */
-	vn_sink        behind;
+	const vn_plan  *plan;
+	fault_of_value *of;      /* (n_values) */
+	bool            keeping; /* the running call is of the former prompt */
+	vn_sink         behind;
 	/* The tensor being received. */
-	int            value;
-	vn_dtype       dtype;
-	vn_shape       shape;
-	char          *data;
-	size_t         at, bytes;
+	int             value;
+	vn_dtype        dtype;
+	vn_shape        shape;
+	char           *data;
+	size_t          at, bytes;
 };
 
 int vn_n_recorder_faults(void)
@@ -81,19 +85,14 @@ vn_status vn_recorder_fault_create(const vn_plan *plan, vn_recorder_fault **reco
 	const size_t       n = (size_t)plan->n_values + 1;
 	vn_recorder_fault *m = *recorder_fault = calloc(1, sizeof *m);
 
-	if (m) {
-		m->plan = plan;
-		m->kind = malloc(n * sizeof *m->kind);
-		m->before = calloc(n, sizeof *m->before);
-		m->had = calloc(n, sizeof *m->had);
-	}
-	if (!m || !m->kind || !m->before || !m->had) {
+	if (!m || !(m->of = calloc(n, sizeof *m->of))) {
 		vn_recorder_fault_destroy(m);
 		*recorder_fault = NULL;
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
 	}
+	m->plan = plan;
 	for (int v = 0; v < plan->n_values; v++)
-		m->kind[v] = -1;
+		m->of[v].kind = -1;
 	return VN_OK;
 }
 
@@ -101,11 +100,9 @@ void vn_recorder_fault_destroy(vn_recorder_fault *m)
 {
 	if (!m)
 		return;
-	for (int v = 0; m->before && v < m->plan->n_values; v++)
-		free(m->before[v]);
-	free(m->before);
-	free(m->had);
-	free(m->kind);
+	for (int v = 0; m->of && v < m->plan->n_values; v++)
+		free(m->of[v].before);
+	free(m->of);
 	free(m->data);
 	free(m);
 }
@@ -131,7 +128,7 @@ vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_er
 			continue;
 		const int root = vn_plan_root(m->plan, v);
 		if (fits_value(i, m->plan, root)) {
-			m->kind[root] = table[i].kind;
+			m->of[root].kind = table[i].kind;
 			n++;
 		}
 	}
@@ -145,9 +142,9 @@ static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shap
 	vn_recorder_fault *m = ctx;
 
 	m->value = value;
-	if (m->kind[value] < 0)
+	if (m->of[value].kind < 0)
 		return m->behind.begin(m->behind.ctx, value, dtype, shape, err);
-	if (m->kind[value] == OTHER && dtype != VN_F16 && dtype != VN_BF16)
+	if (m->of[value].kind == OTHER && dtype != VN_F16 && dtype != VN_BF16)
 		return vn_fail(err, VN_ERR_USAGE, "%s is %s; only f16 and bf16 can be taken for each other",
 		               m->plan->value[value].name, vn_dtype_name(dtype));
 	m->dtype = dtype;
@@ -164,7 +161,7 @@ static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_er
 	vn_recorder_fault *m = ctx;
 	const size_t       bytes = elements * vn_dtype_size(m->dtype);
 
-	if (m->kind[m->value] < 0)
+	if (m->of[m->value].kind < 0)
 		return m->behind.write(m->behind.ctx, data, elements, err);
 	if (bytes > m->bytes - m->at)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: more numbers than its shape has", m->plan->value[m->value].name);
@@ -186,12 +183,12 @@ static void swap_bytes(char *data, size_t bytes, size_t width)
 /* Records the previous call's bytes in place of this call's, if their number is the same. */
 static void swap_previous_call(vn_recorder_fault *m)
 {
-	const int  v = m->value;
-	char      *was = m->before[v];
-	const bool fit = was && m->had[v] == m->bytes;
+	fault_of_value *v = &m->of[m->value];
+	char           *was = v->before;
+	const bool      fit = was && v->had == m->bytes;
 
-	m->before[v] = m->data;
-	m->had[v] = m->bytes;
+	v->before = m->data;
+	v->had = m->bytes;
 	m->data = NULL;
 	if (fit)
 		m->data = was;
@@ -202,13 +199,13 @@ static void swap_previous_call(vn_recorder_fault *m)
 /* Keeps the value of the former prompt, or records it once, if it has the same number of bytes. */
 static void swap_former_prompt(vn_recorder_fault *m)
 {
-	const int v = m->value;
+	fault_of_value *v = &m->of[m->value];
 
-	if (!m->keeping && (!m->before[v] || m->had[v] != m->bytes))
+	if (!m->keeping && (!v->before || v->had != m->bytes))
 		return;
-	char *was = m->before[v];
-	m->before[v] = m->keeping ? m->data : NULL;
-	m->had[v] = m->keeping ? m->bytes : 0;
+	char *was = v->before;
+	v->before = m->keeping ? m->data : NULL;
+	v->had = m->keeping ? m->bytes : 0;
 	free(m->keeping ? was : m->data);
 	m->data = m->keeping ? NULL : was;
 }
@@ -246,14 +243,14 @@ static vn_status end_value(void *ctx, vn_error *err)
 	const char        *data = m->data;
 	vn_status          st = VN_OK;
 
-	if (m->kind[m->value] < 0)
+	if (m->of[m->value].kind < 0)
 		return m->behind.end(m->behind.ctx, err);
 	if (m->at != m->bytes)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: fewer numbers than its shape has", m->plan->value[m->value].name);
-	switch (m->kind[m->value]) {
+	switch (m->of[m->value].kind) {
 	case BEFORE:
 		swap_previous_call(m);
-		data = m->data ? m->data : m->before[m->value];
+		data = m->data ? m->data : m->of[m->value].before;
 		break;
 	case FORMER:
 		swap_former_prompt(m);
@@ -288,7 +285,7 @@ bool vn_recorder_fault_former(const vn_recorder_fault *m, bool *want)
 	bool some = false;
 
 	for (int v = 0; v < m->plan->n_values; v++) {
-		want[v] = m->kind[v] == FORMER;
+		want[v] = m->of[v].kind == FORMER;
 		some = some || want[v];
 	}
 	return some;

@@ -11,8 +11,6 @@
 /* A tensor of this step that agrees and is not written. */
 typedef struct held_tensor {
 	void       *data; /* NULL: none */
-	vn_dtype    dtype;
-	vn_shape    shape;
 	vn_left_out about;
 } held_tensor;
 
@@ -169,7 +167,7 @@ static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 	for (int i = 0; i < n->n_in && !st; i++) {
 		const int    v = vn_plan_root(s->plan, n->in[i]);
 		held_tensor *h = &s->held[v];
-		if (h->data && !(st = write_tensor(s, v, h->dtype, &h->shape, h->data, err)))
+		if (h->data && !(st = write_tensor(s, v, h->about.dtype, &h->about.shape, h->data, err)))
 			drop_held(h);
 		else if (!st && !is_wanted(s, v) && !s->asked[v]) {
 			s->asked[v] = true; /* the residual stream leads to it by many paths */
@@ -232,7 +230,7 @@ static vn_status hold_tensor(vn_screen *s, vn_left_out *about, vn_error *err)
 	about->step = s->step;
 	about->dtype = s->now.dtype;
 	about->shape = s->now.shape;
-	*h = (held_tensor) { .data = s->data, .dtype = s->now.dtype, .shape = s->now.shape, .about = *about };
+	*h = (held_tensor) { .data = s->data, .about = *about };
 	*about = (vn_left_out) { 0 };
 	s->data = NULL;
 	s->room = 0;

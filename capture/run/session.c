@@ -1,7 +1,7 @@
 /* session.c: see session.h. */
 #include "capture/run/session.h"
 
-#include "capture/run/engine_choice.h"
+#include "capture/run/hybrid.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -219,7 +219,7 @@ static vn_status check_garbage(vn_recording *r, vn_file_check *c, vn_error *err)
 static vn_status check_identities(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	vn_identities   x = { 0 };
-	const vn_status st = vn_identities_of(r, NULL, NULL, NULL, &x, err);
+	const vn_status st = vn_identities_of(r, &x, err);
 
 	c->identities = x.checked;
 	c->identities_broken = x.n;

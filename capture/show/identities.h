@@ -28,10 +28,9 @@
 #include <stdatomic.h>
 
 typedef struct vn_identity {
-	int     step, layer;
+	int     step;
 	int64_t place;      /* place in the order of checks */
 	char    words[240]; /* "layer1.attn_residual is not layer1.input + layer1.attn_out: ..." */
-	int64_t broken, of; /* elements or rows that break it, and how many there are */
 } vn_identity;
 
 typedef struct vn_identities {
@@ -40,24 +39,20 @@ typedef struct vn_identities {
 	vn_identity *broken;  /* (n) */
 } vn_identities;
 
-/* Which layers to check; layer -1: outside layers. */
-typedef bool vn_identity_wanted(void *context, int step, int layer);
-
 /* Checks the identities. Reads every tensor that takes part; small tensors are read once per layer.
  * Memory: 48 MiB and the three largest tensors. Skips tensors whose axes are in another order than
- * the point's. wanted NULL: all layers. plan: the model's, if the recording has none; NULL: not
- * known. Call vn_identities_free afterwards, also after a failure. */
-vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
-                           vn_identities *found, vn_error *err);
+ * the point's. Call vn_identities_free afterwards, also after a failure. */
+vn_status vn_identities_of(vn_recording *r, vn_identities *found, vn_error *err);
 
 /* What threads share that check one recording together. */
 typedef struct vn_identities_shared {
-	vn_recording       *r;
-	const vn_plan      *plan;
-	vn_identity_wanted *wanted;
-	void               *context;
-	int                 threads;
-	_Atomic int64_t     next; /* the first layer of all steps that no thread has taken */
+	vn_recording  *r;
+	const vn_plan *plan; /* the model's, if the recording has none; NULL: not known */
+	/* which layers to check (-1: outside layers); NULL: all */
+	bool (*wanted)(void *context, int step, int layer);
+	void           *context;
+	int             threads;
+	_Atomic int64_t next; /* the first layer of all steps that no thread has taken */
 } vn_identities_shared;
 
 /* Checks layers until none is left; every thread that takes part calls it. Several threads: only

@@ -39,10 +39,9 @@ vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int
 	return w.st;
 }
 
-vn_status vn_identities_of(vn_recording *r, const vn_plan *plan, vn_identity_wanted *wanted, void *context,
-                           vn_identities *found, vn_error *err)
+vn_status vn_identities_of(vn_recording *r, vn_identities *found, vn_error *err)
 {
-	vn_identities_shared s = { r, plan, wanted, context, 1, 0 };
+	vn_identities_shared s = { .r = r, .threads = 1 };
 	int64_t              place;
 	return vn_identities_share(&s, found, &place, err);
 }

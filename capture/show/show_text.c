@@ -170,9 +170,9 @@ static void show_model(const vn_recording *r, FILE *out)
 	put_fact("plan", vn_recording_plan(r) ? "recorded" : "not recorded", out);
 }
 
-static void put_number(double x, FILE *out)
+static void put_statistics(const vn_stats *s, FILE *out)
 {
-	fprintf(out, " %11.4g", x);
+	fprintf(out, " %11.4g %11.4g %11.4g %11.4g", s->min, s->max, s->mean, s->rms);
 }
 
 /* Prints the weight table, which reveals another revision or a matrix that was never loaded. */
@@ -188,10 +188,7 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 		const size_t n_name = vn_show_put(w[i].name, out);
 		fprintf(out, "%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
 		        vn_shape_text(&w[i].shape, shape));
-		put_number(w[i].stats.min, out);
-		put_number(w[i].stats.max, out);
-		put_number(w[i].stats.mean, out);
-		put_number(w[i].stats.rms, out);
+		put_statistics(&w[i].stats, out);
 		fprintf(out, " %8" PRId64 " %8" PRId64 "  %s\n", w[i].stats.nan, w[i].stats.inf, w[i].digest.hex);
 	}
 }
@@ -245,10 +242,7 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 			fprintf(out, " the same as ");
 			vn_show_put(vn_recording_entry(r, e->same_as)->name, out);
 		} else if (statistics_of(r, i, &stats)) {
-			put_number(stats.min, out);
-			put_number(stats.max, out);
-			put_number(stats.mean, out);
-			put_number(stats.rms, out);
+			put_statistics(&stats, out);
 			fprintf(out, " %8" PRId64 " %8" PRId64, stats.nan, stats.inf);
 		}
 		fputc('\n', out);
@@ -322,10 +316,7 @@ static void show_rows(const vn_entry *e, const void *data, FILE *out)
 		const char *row = (const char *)data + (size_t)(t * width) * vn_dtype_size(e->dtype);
 		vn_stats    s = vn_stats_of(row, e->dtype, (size_t)width);
 		fprintf(out, "  %5" PRId64, t);
-		put_number(s.min, out);
-		put_number(s.max, out);
-		put_number(s.mean, out);
-		put_number(s.rms, out);
+		put_statistics(&s, out);
 		fprintf(out, "  ");
 		for (int64_t k = 0; k < width && k < FIRST_COLUMNS; k++)
 			fprintf(out, " %.9g", vn_show_value(row, e->dtype, k));

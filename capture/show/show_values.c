@@ -2,17 +2,14 @@
  * see show_values.h. */
 #include "capture/show/show_values.h"
 #include "capture/show/show_text.h"
-#include "capture/file/place.h"
+#include "capture/file/output.h"
 
-#include "libref/base/temporary.h"
 #include "libref/base/text.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef void writer(FILE *out, const vn_entry *e, const void *data);
 
@@ -102,28 +99,11 @@ bool vn_show_values_form(const char *path)
 
 vn_status vn_show_values(const vn_entry *e, const void *data, const char *path, bool force, vn_error *err)
 {
-	vn_place  place = { .fd = -1 };
-	vn_status st;
+	vn_output       out;
+	const vn_status st = vn_output_open(&out, path, VN_PLACE_NUMBERS, force, err);
 
-	vn_temporary_begin();
-	st = vn_place_open(&place, path, VN_PLACE_NUMBERS, force, err);
-	vn_temporary_add(st ? NULL : place.partial);
 	if (st)
 		return st;
-	const int fd = dup(place.fd);
-	FILE     *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-	bool      good = out != NULL;
-	if (good)
-		writer_of(path)(out, e, data);
-	good = good && !ferror(out);
-	if (out)
-		good = fclose(out) == 0 && good;
-	else if (fd >= 0)
-		close(fd);
-	st = good ? vn_place_settle(&place, err) : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
-	if (st)
-		unlink(place.partial);
-	vn_temporary_forget(place.partial);
-	vn_place_close(&place);
-	return st;
+	writer_of(path)(out.file, e, data);
+	return vn_output_close(&out, true, err);
 }

@@ -64,7 +64,7 @@ static vn_status create_store(const char *path, bool force, bool whole, const vn
 	sem_init(&s->leave, 0, 0);
 	/* Makes a file-size limit an error of the write instead of ending the process. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (!(st = vn_place_open(&s->place, path, VN_PLACE_RECORDING, force, err))) {
+	if (!(st = vn_place_open(&s->place, path, force, err))) {
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
 		st = start_thread(s, err);
 	}

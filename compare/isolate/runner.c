@@ -2,7 +2,6 @@
 #include "compare/isolate/runner_check.h"
 #include "compare/report/report.h"
 
-#include "capture/run/engine_choice.h"
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
 #include "compare/match/sides.h"

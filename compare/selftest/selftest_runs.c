@@ -3,7 +3,7 @@
  * the prompt; and, for a few points, with as many tokens as are needed to judge a channel. */
 #include "compare/selftest/selftest.h"
 
-#include "capture/run/engine_choice.h"
+#include "capture/run/hybrid.h"
 #include "capture/run/run.h"
 #include "libref/model/synth.h"
 

@@ -83,3 +83,8 @@ say show f32.h5 positions --values positions.npy
 $PYTHON -c "
 import h5py, numpy as np
 print((np.load('positions.npy') == h5py.File('f32.h5')['run/positions'][()]).all())"
+
+echo "== a comment may follow the numbers of a row"
+mkdir notes; printf '1 2 # a\n3 4 # b\n' >notes/layer0.output.txt
+vernier import notes -o notes.h5 --ids 1,2 --engine text
+vernier show notes.h5 layer0.output | tail -n 2

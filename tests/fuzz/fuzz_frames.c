@@ -75,7 +75,7 @@ static void read_recording(vn_recording *r, bool dear)
 	vn_identities found;
 	if (!dear)
 		return;
-	vn_identities_of(r, NULL, NULL, NULL, &found, &err);
+	vn_identities_of(r, &found, &err);
 	vn_identities_free(&found);
 }
 

@@ -44,7 +44,7 @@ static bool read_recording(vn_recording *r)
 		vn_recording_release(r, i);
 	}
 	vn_identities found;
-	if (vn_identities_of(r, NULL, NULL, NULL, &found, &last))
+	if (vn_identities_of(r, &found, &last))
 		good = false;
 	vn_identities_free(&found);
 	for (int i = 0; i < vn_recording_count(r); i++) { /* with its axes in another order, as another recording's */
