@@ -31,8 +31,8 @@ static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_t
 	double          *own = (double *)made->own.data, *fine = (double *)made->fine.data;
 	int64_t          rows = 0;
 
-	vn_to_f64(own, t->own.data, t->own.dtype, (size_t)all);
-	vn_to_f64(fine, t->fine.data, t->fine.dtype, (size_t)all);
+	vn_numbers_at(&t->own, 0, all, own);
+	vn_numbers_at(&t->fine, 0, all, fine);
 	for (int64_t at = 0; at < all; at += C) {
 		if (!is_too_large(in, before + at, C))
 			continue;
@@ -73,10 +73,9 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 static bool has_format(const vn_tensor *x, vn_rounding_format format)
 {
 	const int64_t n = vn_shape_count(&x->shape);
-	double        y;
 
 	for (int64_t i = 0; i < n; i++) {
-		vn_to_f64(&y, (const char *)x->data + (size_t)i * vn_dtype_size(x->dtype), x->dtype, 1);
+		const double y = vn_number_at(x, i);
 		if (!(vn_in_format(y, format) == y))
 			return false;
 	}

@@ -257,17 +257,15 @@ static vn_status fit_padding(keys *x, vn_error *err)
 
 static void pick_queries(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
 {
-	const int    heads = x->n->c.attention.heads, K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
-	const size_t of[3] = { vn_dtype_size(c->dtype), vn_dtype_size(own->dtype), vn_dtype_size(q->dtype) };
+	const int heads = x->n->c.attention.heads, K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
 
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++) {
 			const int64_t to = (r * x->H + h) * K, at = (x->row[r] * heads + x->head[h]) * K;
 			const double *q0 = x->q + to;
-			vn_to_f64(x->is + to, (const char *)c->data + (size_t)at * of[0], c->dtype, (size_t)K);
-			vn_to_f64(x->own + to, (const char *)own->data + (size_t)at * of[1], own->dtype, (size_t)K);
-			vn_to_f64(x->q + to, (const char *)q->data + (size_t)(at + x->t->site->first * heads * K) * of[2], q->dtype,
-			          (size_t)K);
+			vn_numbers_at(c, at, K, x->is + to);
+			vn_numbers_at(own, at, K, x->own + to);
+			vn_numbers_at(q, at + x->t->site->first * heads * K, K, x->q + to);
 			for (int d = 0; d < K; d++)
 				x->error += (x->is[to + d] - x->own[to + d]) * (x->is[to + d] - x->own[to + d]);
 			for (int64_t j = 0; j < x->S; j++) {

@@ -326,10 +326,9 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_W18) || rows * width > VN_PRODUCT_MATRIX_MOST || p->M < LOOKED_AT)
 		return VN_OK;
-	double *w = malloc((size_t)(rows * width) * sizeof *w);
+	double *w = vn_trial_doubles_of(p->w, 0, rows * width);
 	if (!w)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a matrix");
-	vn_to_f64(w, p->w->data, p->w->dtype, (size_t)(rows * width));
 	for (int64_t by = 0; by <= PADDED; by++) { /* 0: as it should be */
 		double dd = 0;
 		for (int64_t m = 1; m < LOOKED_AT; m++)

@@ -80,7 +80,6 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float *unmodified, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
-	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_tensor        x;
 	vn_status        st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err);
 
@@ -92,12 +91,11 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 	    x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX || r->first + c->shape.dim[0] > x.shape.dim[0])
 		return VN_OK;
 	r->tokens = c->shape.dim[0];
-	double *y = malloc(n * sizeof *y);
+	double *y = vn_trial_all_doubles_of(c);
 	r->z = malloc((size_t)r->tokens * sizeof *r->z);
 	if (!y || !r->z)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	else {
-		vn_to_f64(y, c->data, c->dtype, n);
 		r->coherence = 1;
 		for (int i = 0; i < r->pairs; i++)
 			one_pair(r, t->part, &x, y, i, (double)unmodified[i]);

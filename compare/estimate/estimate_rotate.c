@@ -7,7 +7,6 @@
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The first token in error, where the second call began. 0: no token is in error, or the first one
  * is. */
@@ -119,7 +118,7 @@ enum {
 typedef struct rotated {
 	const vn_rope            *rope;
 	const vn_rope_experiment *experiment;
-	const vn_tensor           x; /* (S,H,K) */
+	vn_tensor                 x; /* (S,H,K) */
 	const double             *y; /* (T,H,K) */
 	int64_t                   first, S;
 	float                     f[PAIRS_MAX];
@@ -187,14 +186,12 @@ static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, d
 {
 	const vn_plan *p = t->site->plan;
 	const vn_shape s = t->site->cand.shape;
-	const size_t   n = (size_t)vn_shape_count(&s);
 	float          af;
 	vn_tensor      x;
 	vn_status      st;
 
 	*y = NULL;
-	if (p->node[node].op != VN_OP_ROPE || p->node[node].out[0] != t->site->target || s.rank != 3 || t->part ||
-	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.residual.bad ||
+	if (p->node[node].out[0] != t->site->target || !can_be_made(t) ||
 	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
@@ -202,17 +199,15 @@ static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, d
 	if (x.shape.rank != 3 || x.shape.dim[1] != s.dim[1] || x.shape.dim[2] != s.dim[2] ||
 	    t->site->first + s.dim[0] > x.shape.dim[0])
 		return VN_OK;
-	if (!(*y = malloc(n * sizeof **y + 1)))
+	if (!(*y = vn_trial_all_doubles_of(&t->site->cand)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
-	vn_to_f64(*y, t->site->cand.data, t->site->cand.dtype, n);
-	rotated is = { .rope = &p->node[node].c.rope.rope,
-		           .experiment = vn_node_rope_experiment(&p->node[node]),
-		           .x = x,
-		           .y = *y,
-		           .first = t->site->first,
-		           .S = t->site->tokens };
-	vn_rope_frequencies(is.rope, p->list, is.S, is.f, &af);
-	memcpy(r, &is, sizeof is);
+	*r = (rotated) { .rope = &p->node[node].c.rope.rope,
+		             .experiment = vn_node_rope_experiment(&p->node[node]),
+		             .x = x,
+		             .y = *y,
+		             .first = t->site->first,
+		             .S = t->site->tokens };
+	vn_rope_frequencies(r->rope, p->list, r->S, r->f, &af);
 	return VN_OK;
 }
 

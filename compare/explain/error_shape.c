@@ -175,15 +175,13 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 	if (strncmp(t->site->axes, "token", 5) != 0 || rows < SHAPE_ROWS || g.cols < SHAPE_ROWS ||
 	    t->x->unmodified.residual.bad)
 		return VN_OK;
-	g.r = malloc((size_t)n * sizeof *g.r);
-	g.c = malloc((size_t)n * sizeof *g.c);
+	g.r = vn_trial_all_doubles_of(&t->own);
+	g.c = vn_trial_all_doubles_of(c);
 	g.row = calloc((size_t)g.rows, sizeof *g.row);
 	g.col = calloc((size_t)g.cols, sizeof *g.col);
 	if (!g.r || !g.c || !g.row || !g.col)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the shape of an error");
 	else {
-		vn_to_f64(g.r, t->own.data, t->own.dtype, (size_t)n);
-		vn_to_f64(g.c, c->data, c->dtype, (size_t)n);
 		for (int64_t i = 0; i < g.rows; i++)
 			for (int64_t j = 0; j < g.cols; j++) {
 				add_pair(&g.row[i], g.r[i * g.cols + j], g.c[i * g.cols + j]);

@@ -30,10 +30,7 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
 			for (int head = 0; head < (int)H; head++)
-				vn_to_f64(is + head * width,
-				          (const char *)t->site->cand.data +
-				              (size_t)vn_attend_at(&a, T, row, head) * vn_dtype_size(t->site->cand.dtype),
-				          t->site->cand.dtype, (size_t)width);
+				vn_numbers_at(&t->site->cand, vn_attend_at(&a, T, row, head), width, is + head * width);
 			vn_attend_row(&a, edit, t->site->first + row, is, y);
 			for (int head = 0; head < (int)H; head++)
 				memcpy(all + vn_attend_at(&a, T, row, head), y + head * width, (size_t)width * sizeof *y);
@@ -142,10 +139,8 @@ vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, v
 		free(begins);
 		return st;
 	}
-	const size_t row = (size_t)(s.dim[1] * s.dim[2]), all = (size_t)s.dim[0] * row;
-	double      *x = malloc(all * sizeof *x + 1);
-	if (x)
-		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
+	const int64_t row = s.dim[1] * s.dim[2];
+	double       *x = vn_trial_doubles_of(&in, t->site->first * row, s.dim[0] * row);
 	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, begins, x, t->site->first, s.dim[0],
 	                          t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
@@ -304,14 +299,13 @@ static double last_place(double x, vn_rounding_format format)
 static double cancelled_error(const vn_explain_trial *t)
 {
 	enum { TIMES = 4 };
-	const vn_dtype own = t->own.dtype, fine = t->fine.dtype, storage = t->c->opened.policy.storage;
+	const vn_dtype storage = t->c->opened.policy.storage;
 	const int64_t  n = storage == VN_F64 ? 0 : vn_shape_count(&t->own.shape);
-	double         most = 0, x, y;
+	double         most = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		vn_to_f64(&x, (const char *)t->own.data + (size_t)i * vn_dtype_size(own), own, 1);
-		vn_to_f64(&y, (const char *)t->fine.data + (size_t)i * vn_dtype_size(fine), fine, 1);
-		most = fmax(most, storage == VN_F32 ? fabs(x - y) : ldexp(fabs(x), -24));
+		const double x = vn_number_at(&t->own, i);
+		most = fmax(most, storage == VN_F32 ? fabs(x - vn_number_at(&t->fine, i)) : ldexp(fabs(x), -24));
 	}
 	return isfinite(most) ? TIMES * most : 0;
 }
@@ -333,22 +327,21 @@ static void settle_ties(const double *is, vn_rounding_format format, int64_t n, 
 vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err)
 {
 	const vn_tensor      *cand = &t->site->cand;
-	const size_t          n = (size_t)vn_shape_count(&cand->shape);
+	const int64_t         n = vn_shape_count(&cand->shape);
 	const vn_recompute_as as = edit->format == VN_FORMAT_BF16 ? VN_IN_BF16 : VN_IN_F16;
 	vn_tensor             z = t->own;
 	vn_status             st = VN_OK;
 
 	if (edit->whole && (st = vn_recompute_run(t->recompute, t->site->plan, t->site->weights, as, &z, err)))
 		return st;
-	double *is = malloc(n * sizeof *is + 1);
+	double *is = vn_trial_all_doubles_of(cand);
 	if (!is)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)n);
 	else {
-		vn_to_f64(is, cand->data, cand->dtype, n);
-		vn_to_f64(y, z.data, z.dtype, n);
-		for (size_t i = 0; i < n; i++)
+		vn_numbers_at(&z, 0, n, y);
+		for (int64_t i = 0; i < n; i++)
 			y[i] = vn_in_format(y[i], edit->format);
-		settle_ties(is, edit->format, (int64_t)n, cancelled_error(t), y, off);
+		settle_ties(is, edit->format, n, cancelled_error(t), y, off);
 	}
 	free(is);
 	if (edit->whole)

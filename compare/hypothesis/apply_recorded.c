@@ -128,9 +128,9 @@ static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_er
 
 /* One number everywhere, usually 0, is a buffer that no step writes: that is another mistake than a
  * stale value. */
-static bool is_one_number(const double *x, size_t n)
+static bool is_one_number(const double *x, int64_t n)
 {
-	for (size_t i = 1; i < n; i++)
+	for (int64_t i = 1; i < n; i++)
 		if (!(x[i] == x[0]))
 			return false;
 	return true;
@@ -144,13 +144,10 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 
 	if (st)
 		return st;
-	const size_t n = (size_t)vn_shape_count(&x.shape);
-	double      *copy = malloc(n * sizeof *copy + 1);
+	double *copy = vn_trial_all_doubles_of(&x);
 	if (!copy)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tensors of the step before");
-	else
-		vn_to_f64(copy, x.data, x.dtype, n);
-	if (!st && vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, n))
+	else if (vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, vn_shape_count(&x.shape)))
 		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
 	else
 		free(copy);
@@ -199,8 +196,7 @@ static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, cons
 		                                                                : at >= 0 && at < n ? ids[at]
 		                                                                                    : -1;
 		if (row >= 0 && row < V)
-			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(row * D)),
-			          table->dtype, (size_t)D);
+			vn_numbers_at(table, row * D, D, x + i * D);
 		else
 			memset(x + i * D, 0, (size_t)D * sizeof *x);
 	}

@@ -293,11 +293,8 @@ static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
 		return st;
-	if (!(p->x = malloc((size_t)(p->T * N) * sizeof *p->x + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
-	vn_to_f64(p->x, (const char *)in.data + (size_t)(t->site->first * N) * vn_dtype_size(in.dtype), in.dtype,
-	          (size_t)(p->T * N));
-	return VN_OK;
+	p->x = vn_trial_doubles_of(&in, t->site->first * N, p->T * N);
+	return p->x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 }
 
 static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,

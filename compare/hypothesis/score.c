@@ -68,11 +68,10 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 	    own->data == t->own.data)
 		return 0;
 	for (int64_t at = 0; at < all; at += SUMMED_AT_ONCE) {
-		const size_t some = (size_t)(all - at < SUMMED_AT_ONCE ? all - at : SUMMED_AT_ONCE);
+		const int64_t some = all - at < SUMMED_AT_ONCE ? all - at : SUMMED_AT_ONCE;
 		for (int i = 0; i < 3; i++)
-			vn_to_f64(x[i], (const char *)from[i]->data + (size_t)at * vn_dtype_size(from[i]->dtype), from[i]->dtype,
-			          some);
-		for (size_t i = 0; i < some; i++)
+			vn_numbers_at(from[i], at, some, x[i]);
+		for (int64_t i = 0; i < some; i++)
 			count += x[0][i] == 0 && x[1][i] > 0 && x[2][i] >= least;
 	}
 	return count;

@@ -47,15 +47,13 @@ static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int
                         double *rr)
 {
 	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
-	const size_t     n = (size_t)part->inner;
+	const int64_t    n = part->inner;
 
 	*dd = *ff = *rr = 0;
 	for (int64_t o = 0; o < part->outer; o++) {
 		for (int i = 0; i < 3; i++)
-			vn_to_f64(x + (size_t)i * n,
-			          (const char *)of[i]->data + (size_t)(o * part->heads + h) * n * vn_dtype_size(of[i]->dtype),
-			          of[i]->dtype, n);
-		for (size_t i = 0; i < n; i++) {
+			vn_numbers_at(of[i], (o * part->heads + h) * n, n, x + i * n);
+		for (int64_t i = 0; i < n; i++) {
 			const double r = x[i], f = x[n + i] - r, d = x[2 * n + i] - r;
 			if (isfinite(r) && isfinite(f)) {
 				*dd += isfinite(d) ? d * d : 1 + r * r;
@@ -210,7 +208,7 @@ double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 	double *x = malloc((size_t)n * sizeof *x + 1);
 
 	if (x)
-		vn_to_f64(x, (const char *)t->data + (size_t)from * vn_dtype_size(t->dtype), t->dtype, (size_t)n);
+		vn_numbers_at(t, from, n, x);
 	return x;
 }
 
