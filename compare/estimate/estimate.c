@@ -75,9 +75,9 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
-	const int64_t past = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step)->position;
-	vn_hypothesis h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
-	vn_status     st = VN_OK;
+	const int64_t    past = vn_trial_step(t)->position;
+	vn_hypothesis    h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
+	vn_status        st = VN_OK;
 
 	/* The checkpoint must be a row of the table, alone or added to something. */
 	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
@@ -101,7 +101,7 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 /* A later call begins with an empty state. */
 static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	vn_hypothesis  h = *at;
 
 	if (!s || s->position == 0 || (s->tokens > 1 && s->tokens > s->position))

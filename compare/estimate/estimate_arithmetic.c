@@ -46,7 +46,7 @@ static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_t
 vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const int      node = p->value[t->site->target].node;
+	const int      node = vn_trial_node(t);
 	const vn_node *n = &p->node[node];
 	vn_hypothesis  h = { .finding = VN_FINDING_SQUARES_OVERFLOW, .node = node, .change.kind = VN_BY_RESULT };
 	vn_made        made = { 0 };
@@ -87,7 +87,7 @@ static bool has_format(const vn_tensor *x, vn_rounding_format format)
 static vn_status try_format(vn_explain_trial *t, vn_rounding_format format, double *y, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_FINDING_NARROW,
-		                .node = t->site->plan->value[t->site->target].node,
+		                .node = vn_trial_node(t),
 		                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
 		                .change = { .kind = VN_BY_NARROW } };
 	int64_t       least = -1, off;
@@ -102,9 +102,8 @@ static vn_status try_format(vn_explain_trial *t, vn_rounding_format format, doub
 		least = off;
 		h.change.narrow = edit;
 	}
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st && st != VN_ERR_UNSUPPORTED ? st : least < 0 ? VN_OK : vn_try(t, &h, err);
+	st = vn_unless_unsupported(st, &none, err);
+	return st || least < 0 ? st : vn_try(t, &h, err);
 }
 
 vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
@@ -116,7 +115,7 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 	const int                       n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
 	vn_status                       st = VN_OK;
 
-	const vn_node *node = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	const vn_node *node = &t->site->plan->node[vn_trial_node(t)];
 	if (t->part || t->x->unmodified.residual.bad || !n || node->out[0] != t->site->target)
 		return VN_OK; /* scores and probabilities in another format: estimate_attention.c */
 	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);
@@ -150,7 +149,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 	const vn_tensor *cand = &t->site->cand;
 	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / TESTED, n = (all + stride - 1) / stride;
 	vn_hypothesis    h = { .finding = VN_FINDING_OTHER_ACTIVATION,
-		                   .node = t->site->plan->value[t->site->target].node,
+		                   .node = vn_trial_node(t),
 		                   .change.kind = VN_BY_ACTIVATION };
 	double           least = (double)INFINITY;
 	vn_error         none = { "" };
@@ -169,11 +168,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 		least = fmin(left, least);
 	}
 	free(y);
-	if (st == VN_ERR_UNSUPPORTED)
-		return VN_OK;
-	if (st) {
-		*err = none;
-		return st;
-	}
+	if (st)
+		return vn_unless_unsupported(st, &none, err);
 	return least <= PROMISES * square_distance(cand, NULL, &t->own, n, stride) ? vn_try(t, &h, err) : VN_OK;
 }

@@ -344,8 +344,8 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 		bool newest;
 	} moved[] = { { -1, false }, { -1, true }, { 1, false } };
 	const vn_plan *p = t->site->plan;
-	const int      node = p->value[t->site->target].node;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const int      node = vn_trial_node(t);
+	const vn_step *s = vn_trial_step(t);
 	vn_status      st = VN_OK;
 
 	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||

@@ -184,7 +184,7 @@ static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t,
 
 static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.checkpoint[p->t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(p->t);
 	double         ee = 0;
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
@@ -369,11 +369,10 @@ vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 		vn_estimate_matrix_edit,
 		vn_estimate_matrix_factor,
 	};
-	const vn_plan    *plan = t->site->plan;
 	vn_tested_product p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 	vn_status         st;
 
-	if (!vn_tested_product_open(&p, plan->value[t->site->target].node))
+	if (!vn_tested_product_open(&p, vn_trial_node(t)))
 		return VN_OK;
 	st = vn_tested_product_read(&p, err);
 	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_trial_answered(t); i++)

@@ -114,7 +114,7 @@ static vn_status open_query(vn_explain_trial *t, vn_explanation *x, token_query 
 	if (st)
 		return st;
 	t->x = x;
-	q->n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	q->n = &t->site->plan->node[vn_trial_node(t)];
 	for (size_t i = 0; i < 3 && q->n->op == VN_OP_ATTENTION; i++)
 		q->output = q->n->out[outputs[i]] == t->site->target ? outputs[i] : q->output;
 	if (q->output < 0 || !q->n->c.attention.causal || !s || s->tokens != 1 || s->rows != 1 ||

@@ -239,7 +239,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 	const vn_plan *p = t->site->plan;
 	const int      target = t->site->target;
 	const vn_node *n = &p->node[p->value[target].node];
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 
 	return n->op == VN_OP_ATTENTION && output_of(n, target) >= 0 && n->c.attention.causal && s &&
 	               s->first_row + s->rows == s->tokens
@@ -251,7 +251,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 static vn_status measure_ranges(vn_explain_trial *t, slot_range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	const int      output = output_of(node, t->site->target);
 	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
 	const vn_tensor *c = &t->site->cand;
@@ -311,8 +311,8 @@ static slot_range *list_ranges(int64_t S, int *n)
 static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
 	const vn_plan *unmodified = t->site->plan;
-	const int64_t  window = unmodified->node[unmodified->value[t->site->target].node].c.attention.window;
-	vn_hypothesis  h = { .node = unmodified->value[t->site->target].node };
+	const int64_t  window = unmodified->node[vn_trial_node(t)].c.attention.window;
+	vn_hypothesis  h = { .node = vn_trial_node(t) };
 
 	vn_hypothesis_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
 	return vn_hypothesis_plan(t, &h, p, err);
@@ -332,12 +332,12 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	vn_hypothesis  h = {
 		 .finding = of->held == VN_HOLDS_UNSEEN ? VN_FINDING_KEYS_UNSEEN
 		            : of->held < 0              ? VN_FINDING_CACHE_EMPTY
 		                                        : VN_FINDING_CACHE_OTHER_TOKENS,
-		 .node = p->value[t->site->target].node,
+		 .node = vn_trial_node(t),
 		 .change = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;

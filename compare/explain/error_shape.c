@@ -206,8 +206,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	vn_measured      half, is;
 	vn_tensor        z;
 
-	if (plan->node[plan->value[t->site->target].node].op != VN_OP_LINEAR || policy->storage != VN_F16 ||
-	    policy->sums == VN_F16)
+	if (plan->node[vn_trial_node(t)].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
 		return VN_OK;
 	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
 	if (st)

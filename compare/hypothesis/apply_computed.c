@@ -236,7 +236,7 @@ const char *vn_activation_name(int which)
 bool vn_activation_is_known(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_node *n = &p->node[p->value[t->site->target].node];
+	const vn_node *n = &p->node[vn_trial_node(t)];
 
 	/* Other activations and gates exist only as faults: a cap or a format. */
 	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
@@ -251,7 +251,7 @@ vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, in
 
 	if (!vn_activation_is_known(t) || cand->shape.rank < 2)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "not an activation");
-	const bool    gated = t->site->plan->node[t->site->plan->value[t->site->target].node].op == VN_OP_GATED;
+	const bool    gated = t->site->plan->node[vn_trial_node(t)].op == VN_OP_GATED;
 	const int64_t first = t->site->first * (vn_shape_count(&cand->shape) / cand->shape.dim[0]);
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &gate, err)) ||
 	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
@@ -274,9 +274,7 @@ vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h,
 		vn_made_round(t, made);
 	else
 		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return vn_unless_unsupported(st, &none, err);
 }
 
 /* ---- a narrower format ----------------------------------------------------------------------- */
@@ -361,7 +359,5 @@ vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 		memcpy((double *)made->fine.data, made->own.data, (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
 	else
 		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return vn_unless_unsupported(st, &none, err);
 }

@@ -58,7 +58,7 @@ vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_m
 	const vn_step        *step;
 	int64_t              *token;
 
-	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || p->value[t->site->target].node != h->node ||
+	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || vn_trial_node(t) != h->node ||
 	    vn_recording_steps(t->c->opened.cand, &step) < 2)
 		return VN_OK;
 	if (!(token = malloc((size_t)S * sizeof *token)))
@@ -167,9 +167,7 @@ static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, 
 	const vn_status back = vn_recompute_at(t->recompute, t->x->checkpoint, err);
 	if (st || back || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
 		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return back ? back : st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return back ? back : vn_unless_unsupported(st, &none, err);
 }
 
 vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
@@ -205,7 +203,7 @@ static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, cons
 vn_status vn_apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_plan   *p = t->site->plan;
-	const vn_node   *node = &p->node[p->value[t->site->target].node];
+	const vn_node   *node = &p->node[vn_trial_node(t)];
 	const vn_tensor *table = &made->weights[node->w[0]];
 	const vn_shape   s = t->site->cand.shape;
 	vn_status        st;

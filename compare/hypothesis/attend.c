@@ -32,7 +32,7 @@ static vn_status read_padding(const vn_explain_trial *t, const vn_attend_trial *
 {
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[vn_plan_root(p, a->n->in[input])].name;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	const int      entry = s ? vn_recording_find(t->c->opened.cand, s->number, name) : -1;
 
 	*x = NULL;
@@ -47,7 +47,7 @@ static vn_status read_padding(const vn_explain_trial *t, const vn_attend_trial *
 
 static void read_calls(vn_attend_trial *a, const vn_explain_trial *t)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step), *all;
+	const vn_step *s = vn_trial_step(t), *all;
 
 	a->one = s && s->position > 0 && s->tokens == 1;
 	a->prompt = vn_recording_steps(t->c->opened.cand, &all) > 1 ? all[1].position : 0;

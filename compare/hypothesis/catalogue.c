@@ -71,14 +71,8 @@ static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, cons
 		return VN_OK;
 	}
 	st = vn_recompute_estimate_columns(t->recompute, plan, weights, &share, &none);
-	if (st == VN_ERR_UNSUPPORTED)
-		return VN_OK;
-	if (st) {
-		*err = none;
-		return st;
-	}
-	if (share <= LEAVES)
-		return VN_OK;
+	if (st || share <= LEAVES)
+		return vn_unless_unsupported(st, &none, err);
 	*settled = true;
 	h->estimated = true;
 	h->residual = *unmodified;
@@ -409,7 +403,7 @@ static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
  * would lack all of their keys. */
 static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	vn_hypothesis  h = { .finding = VN_FINDING_OWN_KEY_MISSING, .change.later = true };
 	vn_status      st = VN_OK;
 

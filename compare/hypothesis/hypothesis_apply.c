@@ -115,7 +115,7 @@ static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h,
 
 vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	vn_error       none = { "" };
 	vn_status      st = VN_OK;
 

@@ -57,7 +57,7 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 {
 	enum { SUMMED_AT_ONCE = 512 };
 	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
-	const vn_node   *n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	const vn_node   *n = &t->site->plan->node[vn_trial_node(t)];
 	const bool       half = cand->dtype == VN_F16 || t->c->opened.policy.storage == VN_F16;
 	const double     least = half ? 0x1p-14 : 0x1p-100;
 	const int64_t    all = vn_shape_count(&cand->shape);
@@ -81,7 +81,7 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
                            vn_error *err)
 {
 	const vn_plan  *p = t->site->plan;
-	const vn_dtype  format = vn_local_format(&p->node[p->value[t->site->target].node], t->site->target, t->site->n_span,
+	const vn_dtype  format = vn_local_format(&p->node[vn_trial_node(t)], t->site->target, t->site->n_span,
 	                                         t->c->opened.policy.storage);
 	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format,
 	                                      t->c->request.options->threads, &h->residual, err);
@@ -155,10 +155,8 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	}
 	for (int i = 0; !st && i < others; i++)
 		st = allow_variant(t, plan, weights, i, own, &h->residual, &most, &why);
-	if (st && st != VN_ERR_UNSUPPORTED) {
-		*err = why;
+	if ((st = vn_unless_unsupported(st, &why, err)))
 		return st;
-	}
 	vn_local_allow(&h->residual, &most);
 	if (variants)
 		*variants = most;

@@ -53,7 +53,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int rank)
 {
 	const vn_plan *plan = r->t->site->plan;
-	const bool     joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
+	const bool     joined = plan->node[vn_trial_node(r->t)].op == VN_OP_ATTENTION;
 
 	if (r->t->consumed != VN_CONSUMED_AS_RECORDED)
 		return VN_FINDING_AXES_RECORDED;
@@ -143,7 +143,7 @@ static bool comes_later(const vn_rearranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name);
-	return v >= 0 && p->value[vn_plan_root(p, v)].node > p->value[r->t->site->target].node;
+	return v >= 0 && p->value[vn_plan_root(p, v)].node > vn_trial_node(r->t);
 }
 
 /* The MLP is right on inputs with which the sum after it is wrong, and these are the layer's
@@ -197,29 +197,15 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 
 vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 {
-	const vn_tensor *c = &t->site->cand;
-	const char      *axes = t->site->axes;
-	vn_rearranged    r = { t,
-		                   vn_shape_count(&c->shape),
-		                   vn_trial_all_doubles_of(&t->own),
-		                   vn_trial_all_doubles_of(&t->fine),
-		                   vn_trial_all_doubles_of(c),
-		                   vn_trial_all_doubles_of(c),
-		                   vn_trial_all_doubles_of(c),
-		                   c };
-	vn_status        st = VN_OK;
+	const char   *axes = t->site->axes;
+	vn_rearranged r;
+	vn_status     st = vn_rearranged_open(&r, t, err);
 
-	if (!r.own || !r.fine || !r.cand || !r.a || !r.b)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 	if (!st)
 		st = vn_rearrange_one_value(&r, err);
 	if (!st && !vn_trial_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
 	    !(st = try_arrangements(&r, axes, err)))
 		st = try_another_checkpoint(&r, err);
-	free(r.own);
-	free(r.fine);
-	free(r.cand);
-	free(r.a);
-	free(r.b);
+	vn_rearranged_close(&r);
 	return st;
 }

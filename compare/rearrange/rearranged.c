@@ -5,6 +5,31 @@
 #include <math.h>
 #include <stdlib.h>
 
+vn_status vn_rearranged_open(vn_rearranged *r, vn_explain_trial *t, vn_error *err)
+{
+	const vn_tensor *c = &t->site->cand;
+
+	*r = (vn_rearranged) { t,
+		                   vn_shape_count(&c->shape),
+		                   vn_trial_all_doubles_of(&t->own),
+		                   vn_trial_all_doubles_of(&t->fine),
+		                   vn_trial_all_doubles_of(c),
+		                   vn_trial_all_doubles_of(c),
+		                   vn_trial_all_doubles_of(c),
+		                   c };
+	return r->own && r->fine && r->cand && r->a && r->b ? VN_OK
+	                                                    : vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
+}
+
+void vn_rearranged_close(vn_rearranged *r)
+{
+	free(r->own);
+	free(r->fine);
+	free(r->cand);
+	free(r->a);
+	free(r->b);
+}
+
 static vn_status judge_as(vn_rearranged *r, bool order, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;

@@ -1,7 +1,7 @@
 /* rearranged.h: an operation's result, the candidate's numbers, and room for the result in another
  * arrangement.
  *
- * Owner    vn_rearrange allocates the five arrays and frees them; t and like are borrowed.
+ * Owner    vn_rearranged_open allocates the five arrays; t and like are borrowed.
  * Threads  one thread at a time per vn_rearranged.
  */
 #ifndef VN_COMPARE_REARRANGED_H
@@ -18,6 +18,11 @@ typedef struct vn_rearranged {
 	double           *a, *b; /* room for own and fine as a hypothesis changes them */
 	const vn_tensor  *like;  /* the candidate's tensor, t->site->cand: its shape is that of all arrays */
 } vn_rearranged;
+
+/* Fills *r for the checkpoint of t; a and b have its numbers at first. Call vn_rearranged_close
+ * afterwards, also after a failure. */
+vn_status vn_rearranged_open(vn_rearranged *r, vn_explain_trial *t, vn_error *err);
+void      vn_rearranged_close(vn_rearranged *r);
 
 /* Scores the hypothesis that the candidate recorded r->a (r->b: the same more precisely), and adds
  * it to r->t->x. Rounds r->a to the candidate's storage format; fills h->node and

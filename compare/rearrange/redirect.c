@@ -32,9 +32,7 @@ static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, dou
 		return st;
 	st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, off, &none);
 	vn_plan_destroy(p);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return vn_unless_unsupported(st, &none, err);
 }
 
 static vn_status rank_hypothesis(nearest_reads *near, const vn_hypothesis *h, vn_error *err)
@@ -201,11 +199,8 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
 		return (st = try_unnormed(t, span[0], err)) || vn_trial_answered(t) ? st : made_inside(t, span[0], err);
-	if ((st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, &near.unmodified, &none)) ==
-	    VN_ERR_UNSUPPORTED)
-		return VN_OK;
-	if (st)
-		*err = none;
+	if ((st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, &near.unmodified, &none)))
+		return vn_unless_unsupported(st, &none, err);
 	for (int i = 0; !st && i < n && i < SPANNED; i++) {
 		if (i && vn_op_get(p->node[span[i]].op)->is_costly)
 			continue; /* elsewhere each try computes the whole result */
@@ -228,7 +223,7 @@ enum { AWAY = 16, SOME = 3 };
  * them. */
 static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 
 	for (int later = 0; later < (s && s->position > 0 ? 2 : 1); later++) {
 		h->change.later = later;
@@ -238,7 +233,7 @@ static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 
 static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 {
-	const int     node = t->site->plan->value[t->site->target].node;
+	const int     node = vn_trial_node(t);
 	vn_hypothesis of_position = { .finding = VN_FINDING_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
 	vn_status     st = vn_score(t, &of_position, err);
 	int           n = 0;
@@ -259,7 +254,7 @@ static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 
 vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 {
-	const int node = t->site->plan->value[t->site->target].node;
+	const int node = vn_trial_node(t);
 	vn_status st = VN_OK;
 
 	for (int due = 0; !st && due < 2 && !vn_trial_answered(t); due++) {
