@@ -79,18 +79,23 @@ static vn_status read_inputs(vn_attend_trial *a, const vn_explain_trial *t, vn_e
 	return st;
 }
 
-vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
+int vn_attend_output(const vn_node *n, int value)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
 
+	for (int i = 0; i < 3 && n->op == VN_OP_ATTENTION; i++)
+		if (n->out[outputs[i]] == value)
+			return outputs[i];
+	return -1;
+}
+
+vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
+{
 	*a = (vn_attend_trial) { .n = &t->site->plan->node[node],
 		                     .S = t->site->tokens,
 		                     .storage = t->c->opened.policy.storage };
-	*made = false;
-	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && a->n->op == VN_OP_ATTENTION && !*made; i++) {
-		a->output = outputs[i];
-		*made = a->n->out[outputs[i]] == t->site->target;
-	}
+	a->output = vn_attend_output(a->n, t->site->target);
+	*made = a->output >= 0;
 	const vn_status st = *made ? read_inputs(a, t, err) : VN_OK;
 	read_calls(a, t);
 	if (st)

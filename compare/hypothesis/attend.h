@@ -25,6 +25,8 @@ typedef struct vn_attend_trial {
 	int64_t        padding; /* keys of its batch's padding, after the others; 0: none were recorded */
 } vn_attend_trial;
 
+/* Returns the slot of an attention's output that is this value; -1: it is no such output. */
+int       vn_attend_output(const vn_node *n, int value);
 /* Opens the attention whose output is the checkpoint. *made: does `node` make the checkpoint? If
  * not, or after an error, there is nothing to close. */
 vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err);
