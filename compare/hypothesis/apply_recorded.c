@@ -11,36 +11,6 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 	return at < S ? at : -1;
 }
 
-/* Recomputes the attention with the keys, the values (of 1: keys only; 2: values only) of these
- * tokens. */
-static vn_status run_slots(const vn_explain_trial *t, int of, const int64_t *token, vn_made *made, vn_error *err)
-{
-	const vn_plan  *p = t->site->plan;
-	const int64_t  *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
-	const vn_status st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
-
-	return st ? st : vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
-}
-
-vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
-{
-	const vn_block_table *b = &h->change.blocks;
-	const vn_plan        *p = t->site->plan;
-	const vn_node        *n = &p->node[h->node];
-	const int64_t         S = t->site->tokens;
-	int64_t              *token;
-
-	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target)
-		return VN_OK;
-	if (!(token = malloc((size_t)S * sizeof *token)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
-	for (int64_t j = 0; j < S; j++)
-		token[j] = token_of(b, j, S);
-	const vn_status st = run_slots(t, b->of, token, made, err);
-	free(token);
-	return st;
-}
-
 /* The token whose numbers slot j holds if the tokens from `from` on are written elsewhere. -1:
  * none. */
 static int64_t token_in_slot(const vn_slot_change *c, int64_t j, int64_t from, int64_t S)
@@ -52,20 +22,25 @@ static int64_t token_in_slot(const vn_slot_change *c, int64_t j, int64_t from, i
 
 vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_slot_change *c = &h->change.slots;
-	const vn_plan        *p = t->site->plan;
-	const int64_t         S = t->site->tokens;
-	const vn_step        *step;
-	int64_t              *token;
+	const vn_plan *p = t->site->plan;
+	const bool     blocks = h->change.kind == VN_BY_BLOCKS;
+	const int64_t  S = t->site->tokens;
+	const vn_step *step;
+	const int      steps = vn_recording_steps(t->c->opened.cand, &step),
+			  of = blocks ? h->change.blocks.of : h->change.slots.of;
+	int64_t *token;
 
 	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || vn_trial_node(t) != h->node ||
-	    vn_recording_steps(t->c->opened.cand, &step) < 2)
+	    (blocks ? p->node[h->node].out[VN_ATTN_CONTEXT] != t->site->target : steps < 2))
 		return VN_OK;
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	for (int64_t j = 0; j < S; j++)
-		token[j] = token_in_slot(c, j, c->newest ? S - 1 : step[1].position, S);
-	const vn_status st = run_slots(t, c->of, token, made, err);
+		token[j] = blocks ? token_of(&h->change.blocks, j, S)
+		                  : token_in_slot(&h->change.slots, j, h->change.slots.newest ? S - 1 : step[1].position, S);
+	const int64_t *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
+	vn_status      st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
+	st = st ? st : vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
 	free(token);
 	return st;
 }

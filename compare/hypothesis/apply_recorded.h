@@ -8,7 +8,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+/* Exchanged blocks of the cache, too. */
 vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 vn_status vn_apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);

@@ -141,7 +141,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_activation(t, h, made, err);
 	case VN_BY_NARROW: return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_narrow(t, h, made, err);
 	case VN_BY_ROWS: return apply_rows(t, h, made, err);
-	case VN_BY_BLOCKS: return vn_apply_blocks(t, h, made, err);
+	case VN_BY_BLOCKS:
 	case VN_BY_SLOTS: return vn_apply_slots(t, h, made, err);
 	case VN_BY_STEP: return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_step(t, h, made, err);
 	case VN_BY_TOKENS: return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_tokens(t, h, made, err);
