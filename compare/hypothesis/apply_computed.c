@@ -163,18 +163,6 @@ static double softplus(double x)
 	return x > 30 ? x : log1p(exp(x));
 }
 
-static double in_sigmoid(double x)
-{
-	return sigmoid(x);
-}
-static double in_tanh(double x)
-{
-	return tanh(x);
-}
-static double in_softplus(double x)
-{
-	return softplus(x);
-}
 static double in_mish(double x)
 {
 	return x * tanh(softplus(x));
@@ -211,16 +199,12 @@ static double in_softsign(double x)
 {
 	return x / (1 + fabs(x));
 }
-static double in_exp(double x)
-{
-	return exp(x);
-}
 
 /* clang-format off */
 static const struct { const char *name; double (*of)(double x); } known[] = {
-	{ "sigmoid", in_sigmoid }, { "tanh", in_tanh }, { "softplus", in_softplus }, { "mish", in_mish }, { "elu", in_elu },
+	{ "sigmoid", sigmoid }, { "tanh", tanh }, { "softplus", softplus }, { "mish", in_mish }, { "elu", in_elu },
 	{ "selu", in_selu }, { "leaky relu (0.01)", in_leaky }, { "relu6", in_relu6 }, { "squared relu", in_relu2 },
-	{ "hard sigmoid", in_hardsigm }, { "hard swish", in_hardswish }, { "softsign", in_softsign }, { "exp", in_exp },
+	{ "hard sigmoid", in_hardsigm }, { "hard swish", in_hardswish }, { "softsign", in_softsign }, { "exp", exp },
 };
 /* clang-format on */
 int vn_n_activations(void)

@@ -57,32 +57,14 @@ static double element_at(const vn_edited *e, int64_t i)
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
-/* TF32: ten bits after the leading one, and float32's exponent. */
-static double as_tf32(double x)
+/* TF32: ten bits after the leading one, and float32's exponent. whole: how the rest is rounded. */
+static double as_tf32(double x, double (*whole)(double x))
 {
 	int e;
 	if (!isfinite(x) || x == 0)
 		return x;
 	x = frexp(x, &e);
-	return ldexp(nearbyint(ldexp(x, 11)), e - 11);
-}
-
-static double as_tf32_away(double x)
-{
-	int e;
-	if (!isfinite(x) || x == 0)
-		return x;
-	x = frexp(x, &e);
-	return ldexp(round(ldexp(x, 11)), e - 11);
-}
-
-static double as_tf32_cut(double x)
-{
-	int e;
-	if (!isfinite(x) || x == 0)
-		return x;
-	x = frexp(x, &e);
-	return ldexp(trunc(ldexp(x, 11)), e - 11);
+	return ldexp(whole(ldexp(x, 11)), e - 11);
 }
 
 double vn_in_format(double x, vn_rounding_format format)
@@ -92,9 +74,9 @@ double vn_in_format(double x, vn_rounding_format format)
 	switch (format) {
 	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
 	case VN_FORMAT_F16: vn_round_f32(&f, VN_F16, 1); return (double)f;
-	case VN_FORMAT_TF32: return as_tf32(x);
-	case VN_FORMAT_TF32_AWAY: return as_tf32_away(x);
-	case VN_FORMAT_TF32_CUT: return as_tf32_cut(x);
+	case VN_FORMAT_TF32: return as_tf32(x, nearbyint);
+	case VN_FORMAT_TF32_AWAY: return as_tf32(x, round);
+	case VN_FORMAT_TF32_CUT: return as_tf32(x, trunc);
 	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
 	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
 	case VN_FORMAT_INT8: return nearbyint(x);
