@@ -91,6 +91,13 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 	return st;
 }
 
+/* Widens the floor of h by these errors. */
+static void allow_errors(const vn_explain_trial *t, vn_hypothesis *h, const vn_replayed *by)
+{
+	vn_local_allow(&h->residual, by);
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+}
+
 /* A plan's node of a node of the span. */
 static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
 {
@@ -187,8 +194,7 @@ vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_te
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (st)
 		return st;
-	vn_local_allow(&h->residual, &t->reference_variants);
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+	allow_errors(t, h, &t->reference_variants);
 	vn_trial_keep(t->x, h);
 	return VN_OK;
 }
@@ -242,18 +248,14 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 		st = score_plan(t, made.plan, made.weights, h, err);
 	else if (!st && made.own.data)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
+	/* The sums were computed in double, so the rounding of the unmodified operation is used. */
 	if (!st && made.own.data &&
 	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION ||
-	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION)) {
-		/* The sums were computed in double, so the rounding of the unmodified operation is used. */
-		vn_local_allow(&h->residual, &t->x->unmodified.residual);
-		h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	}
-	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS) {
-		/* Another correct softmax rounds differently, whatever keys it sees. */
-		vn_local_allow(&h->residual, &t->reference_variants);
-		h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	}
+	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION))
+		allow_errors(t, h, &t->x->unmodified.residual);
+	/* Another correct softmax rounds differently, whatever keys it sees. */
+	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS)
+		allow_errors(t, h, &t->reference_variants);
 	vn_made_finish(&made);
 	return st;
 }
@@ -374,8 +376,7 @@ void vn_trial_conclude(vn_explain_trial *t)
 
 void vn_trial_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
 {
-	vn_local_allow(&h->residual, &t->x->unmodified.residual);
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+	allow_errors(t, h, &t->x->unmodified.residual);
 	vn_trial_keep(t->x, h);
 	vn_trial_conclude(t);
 	if (t->x->n_fit)
