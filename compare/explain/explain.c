@@ -195,13 +195,15 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 	}
 }
 
-vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
+vn_status vn_explain(vn_comparison *c, vn_explanations **why, vn_error *err)
 {
+	vn_explanations *x = *why = calloc(1, sizeof *x);
 	vn_explain_trial t = { .c = c };
 	vn_progress      bar = { 0 };
 	vn_status        st = VN_OK;
 
-	*x = (vn_explanations) { 0 };
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
 	if (!c->opened.model || !c->result.replayed || !c->result.n_origins)
 		return VN_OK;
 	if (!(x->of = calloc((size_t)c->result.n_origins, sizeof *x->of)))
@@ -236,30 +238,15 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 	return st;
 }
 
-void vn_explanations_free(vn_explanations *x)
+void vn_explanations_free(vn_explanations *why)
 {
-	for (int i = 0; i < x->n; i++) {
-		free(x->of[i].by);
-		vn_lines_free(&x->of[i].error_shape);
+	for (int i = 0; why && i < why->n; i++) {
+		free(why->of[i].by);
+		vn_lines_free(&why->of[i].error_shape);
 	}
-	free(x->of);
-	*x = (vn_explanations) { 0 };
-}
-
-/* ---- as a chapter of a comparison ------------------------------------------------------ */
-
-static vn_status explain_allocated(vn_comparison *c, vn_explanations **why, vn_error *err)
-{
-	if (!(*why = calloc(1, sizeof **why)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
-	return vn_explain(c, *why, err);
-}
-
-static void free_allocated(vn_explanations *why)
-{
 	if (why)
-		vn_explanations_free(why);
+		free(why->of);
 	free(why);
 }
 
-const vn_explainer vn_catalogue_explainer = { explain_allocated, free_allocated };
+const vn_explainer vn_catalogue_explainer = { vn_explain, vn_explanations_free };
