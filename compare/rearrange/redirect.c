@@ -16,9 +16,7 @@ enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured
 typedef struct nearest_reads {
 	vn_explain_trial *t;
 	double            unmodified; /* nmse of the rows with correct reads */
-	double            off[NEAREST];
-	vn_hypothesis     h[NEAREST];
-	int               n;
+	vn_explanation    x;          /* the best, with the nmse of their rows as limit_fraction */
 } nearest_reads;
 
 static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
@@ -35,26 +33,14 @@ static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, dou
 	return vn_unless_unsupported(st, &none, err);
 }
 
-static vn_status rank_hypothesis(nearest_reads *near, const vn_hypothesis *h, vn_error *err)
+/* Keeps h in the list, ranked by its error in the rows. */
+static vn_status rank_hypothesis(nearest_reads *near, vn_hypothesis *h, vn_error *err)
 {
-	double          off;
-	const vn_status st = estimate_error(near->t, h, &off, err);
-	int             at = near->n;
+	const vn_status st = estimate_error(near->t, h, &h->limit_fraction, err);
 
-	if (st || !(off < LEAVES * near->unmodified))
-		return st;
-	while (at > 0 && off < near->off[at - 1])
-		at--;
-	if (at == NEAREST)
-		return VN_OK;
-	near->n += near->n < NEAREST;
-	for (int i = near->n - 1; i > at; i--) {
-		near->off[i] = near->off[i - 1];
-		near->h[i] = near->h[i - 1];
-	}
-	near->off[at] = off;
-	near->h[at] = *h;
-	return VN_OK;
+	if (!st && h->limit_fraction < LEAVES * near->unmodified)
+		vn_trial_keep(&near->x, h);
+	return st;
 }
 
 /* ---- what it may read ------------------------------------------------------------------------ */
@@ -190,7 +176,8 @@ static vn_status other_matrices(nearest_reads *near, int node, vn_error *err)
 vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	nearest_reads  near = { .t = t };
+	vn_hypothesis  best[VN_EXPLAIN_KEPT];
+	nearest_reads  near = { .t = t, .x.by = best };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
 	vn_status      st;
@@ -208,8 +195,8 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		    !(st = other_matrices(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
 	}
-	for (int i = 0; !st && i < near.n; i++)
-		st = vn_try(t, &near.h[i], err);
+	for (int i = 0; !st && i < near.x.n && i < NEAREST; i++)
+		st = vn_try(t, &best[i], err);
 	return st;
 }
 
