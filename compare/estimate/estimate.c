@@ -9,8 +9,6 @@
 #include "compare/hypothesis/score.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
 enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
@@ -25,41 +23,34 @@ typedef vn_status (*estimator)(vn_explain_trial *t, const vn_hypothesis *at, vn_
 
 enum { TESTED = 8 }; /* the most tokens that are compared with the rows of the table */
 
-/* The squared error of the candidate's token `at` if its position is `by` rows further on. own: the
- * result with the unmodified table. */
-static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position,
-                         int64_t by, double *room)
+/* The squared error of the candidate's token `at` if its row of the table is `by` further on. */
+static double row_off_by(const vn_explain_trial *t, const vn_tensor *table, int64_t at, int64_t by)
 {
-	const int64_t    D = table->shape.dim[1];
-	const int64_t    from[4] = { at * D, at * D, position * D, (position + by) * D };
-	const vn_tensor *of[4] = { own, c, table, table };
-	double           sum = 0;
+	const int64_t D = table->shape.dim[1], row = t->site->first + at;
+	double        sum = 0;
 
-	for (int i = 0; i < 4; i++)
-		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype,
-		          (size_t)D);
 	for (int64_t d = 0; d < D; d++) {
-		const double e = room[d] - room[2 * D + d] + room[3 * D + d] - room[D + d];
+		const double e = vn_number_at(&t->own, at * D + d) - vn_number_at(table, row * D + d) +
+		                 vn_number_at(table, (row + by) * D + d) - vn_number_at(&t->site->cand, at * D + d);
 		sum += e * e;
 	}
 	return sum;
 }
 
 /* The shift that leaves the least error; 0: no shift leaves any finite error. */
-static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, double *room)
+static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table)
 {
-	const vn_tensor *c = &t->site->cand;
-	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first,
+	const int64_t rows = t->site->cand.shape.dim[0], C = table->shape.dim[0], first = t->site->first,
 				  some = rows < TESTED ? rows : TESTED;
 	double  least = (double)INFINITY;
 	int64_t best = 0;
 
 	for (int64_t by = -first - rows; by < C - first; by++) {
 		double sum = 0;
-		for (int64_t i = 0; i < some; i++) {
-			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
+		for (int64_t i = 0; i < some && sum < least; i++) {
+			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), to = first + at + by;
 			/* A row outside the table stays as it is, as in hypothesis_apply.c. */
-			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
+			sum += row_off_by(t, table, at, to >= 0 && to < C ? by : 0);
 		}
 		if (sum < least) {
 			least = sum;
@@ -83,11 +74,7 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
 	    t->x->unmodified.residual.bad)
 		return VN_OK;
-	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
-	if (!room)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a row of positions");
-	const int64_t by = shift_of(t, table, room);
-	free(room);
+	const int64_t by = shift_of(t, table);
 	h.change.rows = later.change.rows = (int)by;
 	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
 		return st;
