@@ -185,12 +185,9 @@ static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t,
 static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 {
 	const vn_step *s = vn_trial_step(p->t);
-	double         ee = 0;
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
 		return VN_OK;
-	for (int64_t i = 0; i < p->R * p->C; i++)
-		ee += p->error[i] * p->error[i];
 	for (int64_t n = 2; n <= RANKS; n++) {
 		double dd = 0;
 		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
@@ -200,7 +197,7 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 				                 vn_number_at(p->own, index_of_joined(p, n, t, m));
 				dd += d * d;
 			}
-		if (p->M % n || !(dd <= NUMBER_LEAVES * ee))
+		if (p->M % n || !(dd <= NUMBER_LEAVES * vn_tested_product_error_sum(p)))
 			continue;
 		vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
 		return vn_try(p->t, &h, err);
