@@ -247,6 +247,17 @@ static double settle_rounding(double x, double slack, vn_rounding_format format,
 	return !is || !format || low == high ? vn_in_format(x, format) : fabs(low - *is) < fabs(high - *is) ? low : high;
 }
 
+/* x in a format, rounded to nearest. *may: an engine may have rounded it to a second number;
+ * flipped: takes that one. */
+static double round_either_way(double x, double slack, vn_rounding_format format, bool flipped, bool *may)
+{
+	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
+				 high = vn_in_format(x + slack, format);
+
+	*may = format && low != high;
+	return !flipped || !*may ? y : y == low ? high : low;
+}
+
 /* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
  * probabilities may be from ours. */
 typedef struct head_query {
@@ -262,26 +273,15 @@ static void score_all(head_query *x, int64_t i)
 {
 	const vn_rounding_format format = x->edit->scores;
 	double                   slack;
+	bool                     may;
 
 	x->loose = PROB_SLACK;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
 		const double s = score_key(x->a, x->edit, i, x->h, key_index(x->a, j, x->first, x->n), &slack);
-		const double low = vn_in_format(s - slack, format), high = vn_in_format(s + slack, format);
-		x->a->s[j] = vn_in_format(s, format);
-		x->a->other[j] = low == high || !format ? x->a->s[j] : x->a->s[j] == low ? high : low;
+		x->a->s[j] = round_either_way(s, slack, format, false, &may);
+		x->a->other[j] = round_either_way(s, slack, format, true, &may);
 		x->loose = format ? x->loose : fmax(x->loose, 2 * slack);
 	}
-}
-
-/* x in a format, rounded to nearest. *may: an engine may have rounded it to a second number;
- * flipped: takes that one. */
-static double round_either_way(double x, double slack, vn_rounding_format format, bool flipped, bool *may)
-{
-	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
-				 high = vn_in_format(x + slack, format);
-
-	*may = format && low != high;
-	return !flipped || !*may ? y : y == low ? high : low;
 }
 
 /* Writes the probabilities of the scores a->s into a->p. Returns true if exponential `asked` (x->n

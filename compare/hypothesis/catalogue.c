@@ -1,5 +1,6 @@
 /* catalogue.c: see catalogue.h. */
 #include "compare/hypothesis/catalogue.h"
+#include "compare/hypothesis/edit_matrix.h"
 #include "compare/hypothesis/fit.h"
 #include "compare/hypothesis/score.h"
 
@@ -22,23 +23,14 @@ static bool is_read(const vn_plan *p, int root)
 /* Bits prove a number format: an operation that rounds to it produces only its numbers. */
 static bool could_be(const vn_explain_trial *t, const vn_node *made)
 {
-	const vn_tensor *cand = &t->site->cand;
-	const vn_act     as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
-	const vn_dtype   format = as == VN_AS_BF16_CUT ? VN_BF16 : VN_F16;
+	const vn_act             as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
+	const vn_rounding_format format = as == VN_AS_BF16_CUT ? VN_FORMAT_BF16 : VN_FORMAT_F16;
+	const int64_t            n = vn_shape_count(&t->site->cand.shape);
 
-	if (as != VN_AS_BF16_CUT && as != VN_AS_F16_CUT)
-		return true;
-	const vn_shape *s = &cand->shape;
-	const int64_t   n = vn_shape_count(s);
-	float           x[256], y[256];
-	for (int64_t at = 0; at < n; at += 256) {
-		const size_t some = (size_t)(n - at < 256 ? n - at : 256);
-		vn_to_f32(x, (const char *)cand->data + (size_t)at * vn_dtype_size(cand->dtype), cand->dtype, some);
-		memcpy(y, x, sizeof y);
-		vn_round_f32(y, format, some);
-		for (size_t i = 0; i < some; i++)
-			if (isfinite(x[i]) && x[i] != y[i])
-				return false;
+	for (int64_t i = 0; (as == VN_AS_BF16_CUT || as == VN_AS_F16_CUT) && i < n; i++) {
+		const double x = (double)(float)vn_number_at(&t->site->cand, i);
+		if (isfinite(x) && x != vn_in_format(x, format))
+			return false;
 	}
 	return true;
 }

@@ -3,6 +3,7 @@
 #include "compare/hypothesis/trial.h"
 
 #include "libref/base/arrange.h"
+#include "libref/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -330,19 +331,16 @@ typedef struct input_tie {
 
 typedef struct input_ties {
 	input_tie *of;
-	size_t     n, room;
+	size_t     n;
 } input_ties;
 
 static vn_status add_tie(input_ties *list, input_tie tie, vn_error *err)
 {
-	if (list->n == list->room) {
-		const size_t room = list->room ? 2 * list->room : 64;
-		input_tie   *more = realloc(list->of, room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", room);
-		list->of = more;
-		list->room = room;
-	}
+	input_tie *more = vn_grown(list->of, list->n, sizeof *more);
+
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", list->n);
+	list->of = more;
 	list->of[list->n++] = tie;
 	return VN_OK;
 }
