@@ -12,7 +12,6 @@
 
 enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
 enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
-enum { KINDS = 8 };
 
 typedef vn_status (*estimator)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 
@@ -198,34 +197,29 @@ static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 		h->places = h->other = 0;
 }
 
-/* The first operation of each kind in the span: in one layer, or (-1) in all layers. */
-static int first_of_kinds(vn_explain_trial *t, int layer, int node[KINDS])
+/* Is operation i of the span the first of its kind there: in one layer, or (-1) in all layers? */
+static bool is_first_of_kind(const vn_explain_trial *t, int layer, int i)
 {
-	const vn_plan *p = t->site->plan;
-	const int     *span = t->site->span, n = t->site->n_span;
-	int            some = 0;
+	const vn_node *node = t->site->plan->node, *n = &node[t->site->span[i]];
+	bool           first = layer < 0 || n->layer == layer;
 
-	for (int i = 0; i < n; i++) {
-		const vn_node *a = &p->node[span[i]];
-		bool           known = (layer >= 0 && a->layer != layer) || !is_shared(a->op);
-		for (int k = 0; k < some; k++)
-			known = known || p->node[node[k]].op == a->op;
-		if (!known && some < KINDS)
-			node[some++] = span[i];
+	for (int k = 0; k < i; k++) {
+		const vn_node *before = &node[t->site->span[k]];
+		first = first && (before->op != n->op || (layer >= 0 && before->layer != layer));
 	}
-	return some;
+	return first;
 }
 
 static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 {
-	int       node[KINDS];
-	const int n = first_of_kinds(t, layer, node);
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < n && !vn_trial_answered(t); i++) {
-		vn_hypothesis h = { .node = node[i],
+	for (int i = 0; !st && i < t->site->n_span && !vn_trial_answered(t); i++) {
+		vn_hypothesis h = { .node = t->site->span[i],
 			                .change = { .kind = VN_BY_CONSTANTS,
 			                            .constants.places = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+		if (!is_shared(t->site->plan->node[h.node].op) || !is_first_of_kind(t, layer, i))
+			continue;
 		count_places(t, &h);
 		if (h.places)
 			st = fit_rows(t, &h, true, err);
