@@ -271,7 +271,7 @@ static vn_status try_order(vn_tested_product *p, int n, const int *from, vn_erro
 	memcpy(h.change.result.list, from, (size_t)n * sizeof *from);
 	own.data = a;
 	fine.data = b;
-	st = st ? st : vn_try_numbers(p->t, &own, &fine, &h, err);
+	st = st ? st : vn_try_numbers(p->t, &own, &fine, NULL, &h, err);
 	free(a);
 	free(b);
 	return st;

@@ -309,8 +309,6 @@ static vn_status lend_hypothesis(point_group *g, int which, vn_error *err)
 			if (!(st = vn_explain_with(g->t, h, err)))
 				vn_trial_conclude(g->t);
 		}
-	if (x->n_fit)
-		vn_lines_free(&x->error_shape);
 	return st;
 }
 

@@ -375,8 +375,8 @@ static vn_status try_slot(vn_explain_trial *t, const token_query *q, const slot_
 	}
 	make_output(q, s->of, s->at, s->holds, by, s->some ? s->in : NULL, (double *)made.fine.data);
 	vn_made_round(t, &made);
-	if (!(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)))
-		vn_trial_keep_beside_unmodified(t, &h);
+	if (!(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
+		vn_trial_conclude(t);
 	vn_made_finish(&made);
 	return st;
 }

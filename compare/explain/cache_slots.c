@@ -282,8 +282,8 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	const int64_t *values = r.held == VN_HOLDS_NO_KEYS ? NULL : token;
 	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &own, err)) &&
 	    !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &fine, err)) &&
-	    !(st = vn_score_numbers(t, &own, &fine, &h, err)))
-		vn_trial_keep_beside_unmodified(t, &h);
+	    !(st = vn_try_numbers(t, &own, &fine, &t->x->unmodified.residual, &h, err)))
+		vn_trial_conclude(t);
 	vn_plan_destroy(narrow);
 	free(token);
 	vn_tensor_free(&own);

@@ -191,7 +191,6 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 		x->margin = o->margin;
 		x->fitted = o->fitted;
 		x->unmodified = o->unmodified;
-		vn_lines_free(&x->error_shape);
 	}
 }
 
@@ -232,8 +231,11 @@ vn_status vn_explain(vn_comparison *c, vn_explanations **why, vn_error *err)
 	vn_recompute_destroy(t.recompute);
 	for (int i = 0; i < x->n; i++)
 		order_aliases(c, x, &x->of[i]);
-	for (int i = 0; i < x->n; i++)
+	for (int i = 0; i < x->n; i++) {
 		answer_inside(c, x, &x->of[i]);
+		if (x->of[i].n_fit) /* found after its error was described */
+			vn_lines_free(&x->of[i].error_shape);
+	}
 	vn_explain_put_sentences(c, x);
 	return st;
 }

@@ -179,24 +179,16 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	return VN_OK;
 }
 
-vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
-                         vn_error *err)
+vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed,
+                         vn_hypothesis *h, vn_error *err)
 {
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
+
+	if (!st && allowed)
+		allow_errors(t, h, allowed);
 	if (!st)
 		vn_trial_keep(t->x, h);
 	return st;
-}
-
-vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
-                          vn_error *err)
-{
-	const vn_status st = vn_score_numbers(t, own, fine, h, err);
-	if (st)
-		return st;
-	allow_errors(t, h, &t->reference_variants);
-	vn_trial_keep(t->x, h);
-	return VN_OK;
 }
 
 /* a hypothesis that leaves this many times more than the unmodified floor needs no floor of its
@@ -372,13 +364,4 @@ void vn_trial_conclude(vn_explain_trial *t)
 		x->n_alias++;
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
 		x->margin = residual_shown(&x->by[x->n_alias]) / best;
-}
-
-void vn_trial_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
-{
-	allow_errors(t, h, &t->x->unmodified.residual);
-	vn_trial_keep(t->x, h);
-	vn_trial_conclude(t);
-	if (t->x->n_fit)
-		vn_lines_free(&t->x->error_shape);
 }

@@ -46,7 +46,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 		return VN_OK;
 	h.change.result.n = (int)H;
 	arrange_rows(r, outer, H, &(vn_arrange) { VN_ARRANGE_LISTED, .a = H, .list = from });
-	return vn_rearranged_judge_order(r, &h, err);
+	return vn_rearranged_judge(r, &r->t->reference_variants, &h, err);
 }
 
 /* If the run continued with these numbers, the recording is not at fault. */
@@ -62,7 +62,15 @@ static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int 
 	return joined && rank == 3 && order[0] == 1 && order[1] == 0 ? VN_FINDING_AXES_BEFORE_TOKENS : VN_FINDING_AXES;
 }
 
-static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement *a)
+static void arrange_axes(vn_rearranged *r, const int *order)
+{
+	const vn_permutation axes = vn_permutation_of(&r->like->shape, order);
+
+	vn_permute(r->a, r->own, &axes);
+	vn_permute(r->b, r->fine, &axes);
+}
+
+static vn_status try_arrangement(vn_rearranged *r, const vn_arrangement *a, vn_error *err)
 {
 	const int     rank = r->like->shape.rank;
 	vn_hypothesis h = { .change.result.number = a->number };
@@ -73,32 +81,16 @@ static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement 
 		h.recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS;
 		h.change.result.n = rank;
 		memcpy(h.change.result.list, a->order, (size_t)rank * sizeof *a->order);
+		arrange_axes(r, a->order);
 		break;
 	case VN_ARRANGED_COLUMNS: assert(false); break; /* listed for recordings only */
-	case VN_ARRANGED_MOVED: h.finding = VN_FINDING_TOKENS_MOVED; break;
-	case VN_ARRANGED_REVERSED: h.finding = VN_FINDING_TOKENS_REVERSED; break;
-	}
-	return h;
-}
-
-static void arrange_axes(vn_rearranged *r, const vn_arrangement *a)
-{
-	const vn_permutation axes = vn_permutation_of(&r->like->shape, a->order);
-
-	vn_permute(r->a, r->own, &axes);
-	vn_permute(r->b, r->fine, &axes);
-}
-
-static void arrange_result(vn_rearranged *r, const vn_arrangement *a)
-{
-	switch (a->kind) {
-	case VN_ARRANGED_AXES: arrange_axes(r, a); break;
-	case VN_ARRANGED_COLUMNS: break; /* hypothesis_of refuses it */
 	case VN_ARRANGED_MOVED:
 	case VN_ARRANGED_REVERSED: /* the axis of tokens is the first one */
+		h.finding = a->kind == VN_ARRANGED_MOVED ? VN_FINDING_TOKENS_MOVED : VN_FINDING_TOKENS_REVERSED;
 		arrange_rows(r, 1, r->like->shape.dim[a->axis], &a->along);
 		break;
 	}
+	return vn_rearranged_judge(r, &r->t->reference_variants, &h, err);
 }
 
 static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *err)
@@ -110,11 +102,8 @@ static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *
 	const int      n = vn_arrangements(VN_ARRANGED_RESULT, &r->like->shape, token, list);
 	vn_status      st = VN_OK;
 
-	for (int i = 0; !st && i < n; i++) {
-		vn_hypothesis h = hypothesis_of(r, &list[i]);
-		arrange_result(r, &list[i]);
-		st = vn_rearranged_judge_order(r, &h, err);
-	}
+	for (int i = 0; !st && i < n; i++)
+		st = try_arrangement(r, &list[i], err);
 	return st;
 }
 
@@ -188,7 +177,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 			h.recorder_fault = h.finding != VN_FINDING_PARALLEL_BLOCK;
 			vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
 			vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
-			st = vn_rearranged_judge(r, &h, err);
+			st = vn_rearranged_judge(r, NULL, &h, err);
 		}
 		vn_recording_release(c->opened.cand, i);
 	}

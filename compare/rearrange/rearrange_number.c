@@ -91,7 +91,7 @@ static vn_status try_scaled(vn_rearranged *r, double f, vn_hypothesis *h, vn_err
 		r->a[i] = f * r->own[i];
 		r->b[i] = f * r->fine[i];
 	}
-	return vn_rearranged_judge(r, h, err);
+	return vn_rearranged_judge(r, NULL, h, err);
 }
 
 static vn_status try_factor(vn_rearranged *r, vn_error *err)
@@ -138,7 +138,7 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 		r->b[i] = r->fine[i] + sum / (double)n;
 	}
 	h.change.result.number = sum / (double)n;
-	return vn_rearranged_judge(r, &h, err);
+	return vn_rearranged_judge(r, NULL, &h, err);
 }
 
 static double clamp_number(double x, double low, double high)
@@ -177,7 +177,7 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 		                                   .clamp = above && below ? VN_CLAMP_BOTH
 		                                            : above        ? VN_CLAMP_ABOVE
 		                                                           : VN_CLAMP_BELOW } };
-	return vn_rearranged_judge(r, &h, err);
+	return vn_rearranged_judge(r, NULL, &h, err);
 }
 
 vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
@@ -190,7 +190,7 @@ vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
 			return VN_OK;
 		r->a[i] = r->b[i] = r->cand[0];
 	}
-	return vn_rearranged_judge(r, &h, err);
+	return vn_rearranged_judge(r, NULL, &h, err);
 }
 
 /* ---- a cap: logits c tanh(x / c) ------------------------------------------------------------- */
@@ -250,7 +250,7 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 			r->a[i] = cap * tanh(r->own[i] / cap);
 			r->b[i] = cap * tanh(r->fine[i] / cap);
 		}
-		st = vn_rearranged_judge(r, &h, err);
+		st = vn_rearranged_judge(r, NULL, &h, err);
 	}
 	return st;
 }

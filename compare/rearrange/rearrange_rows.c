@@ -74,7 +74,7 @@ static vn_status judge_unwritten(tiles *x, bool by_row, const bool *held, vn_hyp
 		r->b[i] = as_is ? r->cand[i] : r->fine[i];
 	}
 	list_runs(held, by_row ? x->T : x->N, h);
-	return by_row ? vn_try_numbers(r->t, &a, &b, h, err) : vn_try_arranged(r->t, &a, &b, h, err);
+	return vn_try_numbers(r->t, &a, &b, by_row ? NULL : &r->t->reference_variants, h, err);
 }
 
 /* Tries that the rows in error with the bits of `other` (NULL: of zeros) were not written. name: of

@@ -30,7 +30,7 @@ void vn_rearranged_close(vn_rearranged *r)
 	free(r->b);
 }
 
-static vn_status judge_as(vn_rearranged *r, bool order, vn_hypothesis *h, vn_error *err)
+vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;
 	const vn_dtype          as = t->c->opened.policy.storage;
@@ -46,17 +46,7 @@ static vn_status judge_as(vn_rearranged *r, bool order, vn_hypothesis *h, vn_err
 			r->a[i] = (double)x;
 		}
 	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
-	return order ? vn_try_arranged(r->t, &a, &b, h, err) : vn_try_numbers(r->t, &a, &b, h, err);
-}
-
-vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err)
-{
-	return judge_as(r, false, h, err);
-}
-
-vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error *err)
-{
-	return judge_as(r, true, h, err);
+	return vn_try_numbers(r->t, &a, &b, allowed, h, err);
 }
 
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of)

@@ -26,10 +26,8 @@ void      vn_rearranged_close(vn_rearranged *r);
 
 /* Scores the hypothesis that the candidate recorded r->a (r->b: the same more precisely), and adds
  * it to r->t->x. Rounds r->a to the candidate's storage format; fills h->node and
- * h->change.kind. */
-vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err);
-/* Same, if r->a is the operation's result in another order: see vn_try_arranged. */
-vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error *err);
+ * h->change.kind. allowed: as in vn_try_numbers. */
+vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_hypothesis *h, vn_error *err);
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of);
