@@ -47,39 +47,26 @@ static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const 
 	       !beside->origin;
 }
 
-typedef struct answer_rank {
-	int named, explains, places;
-} answer_rank;
-
-/* The order of answers: arrangements and answers that another checkpoint contradicts come last;
+/* The greater comes first. Arrangements and answers that another checkpoint contradicts come last;
  * before them, answers that explain more come first; then answers that fit fewer places. */
-static answer_rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
-                           const vn_hypothesis *h)
+static int64_t rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
+                       const vn_hypothesis *h)
 {
-	char id[VN_ID];
-	return (answer_rank) { *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h), count_explained(all, h),
-		                   count_places(c, h) };
-}
+	enum { MORE_THAN_ALL = 1 << 24 };
+	char       id[VN_ID];
+	const bool named = *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h);
 
-static bool comes_first(const answer_rank *a, const answer_rank *b)
-{
-	return a->named != b->named         ? a->named > b->named
-	       : a->explains != b->explains ? a->explains > b->explains
-	                                    : a->places < b->places;
+	return ((named ? MORE_THAN_ALL : 0) + (int64_t)count_explained(all, h)) * MORE_THAN_ALL - count_places(c, h);
 }
 
 static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
 {
 	for (int i = 1; i < x->n_alias; i++) {
 		const vn_hypothesis h = x->by[i];
-		const answer_rank   mine = rank_of(c, all, x, &h);
+		const int64_t       rank = rank_of(c, all, x, &h);
 		int                 at = i;
-		for (; at > 0; at--) {
-			const answer_rank other = rank_of(c, all, x, &x->by[at - 1]);
-			if (!comes_first(&mine, &other))
-				break;
+		for (; at > 0 && rank > rank_of(c, all, x, &x->by[at - 1]); at--)
 			x->by[at] = x->by[at - 1];
-		}
 		x->by[at] = h;
 	}
 }
