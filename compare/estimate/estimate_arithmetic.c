@@ -56,11 +56,9 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 	if ((n->op != VN_OP_RMS_NORM && n->op != VN_OP_LAYER_NORM) || t->site->n_span != 1)
 		return VN_OK;
 	const vn_value *out = &p->value[t->site->target];
-	const int64_t   C = out->size[out->rank - 1], numbers = vn_shape_count(&t->site->cand.shape);
+	const int64_t   C = out->size[out->rank - 1];
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
 		return st;
-	if (C <= 0 || numbers % C || numbers / t->site->cand.shape.dim[0] * t->site->tokens != vn_shape_count(&in.shape))
-		return VN_OK;
 	if (!(st = vn_made_room(t, &made, err)) && make_rows(t, n, &in, C, &made) &&
 	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_trial_fits(t, &h))
 		vn_trial_keep(t->x, &h);

@@ -87,9 +87,6 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 		return st;
 	r->coherence = 0;
 	r->first = t->site->first;
-	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] ||
-	    x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX || r->first + c->shape.dim[0] > x.shape.dim[0])
-		return VN_OK;
 	r->tokens = c->shape.dim[0];
 	double *y = vn_trial_all_doubles_of(c);
 	r->z = malloc((size_t)r->tokens * sizeof *r->z);

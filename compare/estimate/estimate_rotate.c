@@ -162,7 +162,6 @@ static double position_of(const rotated *r, int64_t t)
 static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, double **y, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_shape s = t->site->cand.shape;
 	float          af;
 	vn_tensor      x;
 	vn_status      st;
@@ -173,9 +172,6 @@ static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, d
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
 		return st;
-	if (x.shape.rank != 3 || x.shape.dim[1] != s.dim[1] || x.shape.dim[2] != s.dim[2] ||
-	    t->site->first + s.dim[0] > x.shape.dim[0])
-		return VN_OK;
 	if (!(*y = vn_trial_all_doubles_of(&t->site->cand)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	*r = (rotated) { .rope = &p->node[node].c.rope.rope,
