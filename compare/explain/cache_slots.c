@@ -10,6 +10,7 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
+#include "compare/hypothesis/apply_recorded.h"
 #include "compare/hypothesis/score.h"
 #include "compare/hypothesis/hypothesis_apply.h"
 
@@ -262,8 +263,7 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
 	const int64_t first = of->held == VN_HOLDS_UNSEEN && window && S > window ? S - window : 0;
 	slot_range    r = *of;
-	vn_plan      *narrow = NULL;
-	vn_tensor     own = { 0 }, fine = { 0 };
+	vn_made       made = { 0 };
 	vn_status     st = VN_OK;
 	int64_t      *token;
 
@@ -276,18 +276,14 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	fill_slots(&r, r.n, first, S, token);
 	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &narrow, err)))
-		p = narrow;
-	const int64_t *keys = r.held == VN_HOLDS_NO_VALUES ? NULL : token;
-	const int64_t *values = r.held == VN_HOLDS_NO_KEYS ? NULL : token;
-	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &own, err)) &&
-	    !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &fine, err)) &&
-	    !(st = vn_try_numbers(t, &own, &fine, &t->x->unmodified.residual, &h, err)))
+	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &made.copy, err)))
+		p = made.copy;
+	const int only = r.held == VN_HOLDS_NO_KEYS ? 1 : r.held == VN_HOLDS_NO_VALUES ? 2 : 0;
+	if (!st && !(st = vn_run_slots(t, p, only, token, &made, err)) &&
+	    !(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
 		vn_trial_conclude(t);
-	vn_plan_destroy(narrow);
+	vn_made_finish(&made);
 	free(token);
-	vn_tensor_free(&own);
-	vn_tensor_free(&fine);
 	return st;
 }
 

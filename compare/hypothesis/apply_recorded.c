@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+vn_status vn_run_slots(const vn_explain_trial *t, const vn_plan *p, int of, const int64_t *token, vn_made *made,
+                       vn_error *err)
+{
+	const int64_t  *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
+	const vn_status st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
+
+	return st ? st : vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+}
+
 /* The token whose numbers slot j holds. Blocks that the table lacks stay in their own place. */
 static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 {
@@ -38,9 +47,7 @@ vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_m
 	for (int64_t j = 0; j < S; j++)
 		token[j] = blocks ? token_of(&h->change.blocks, j, S)
 		                  : token_in_slot(&h->change.slots, j, h->change.slots.newest ? S - 1 : step[1].position, S);
-	const int64_t *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
-	vn_status      st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
-	st = st ? st : vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	const vn_status st = vn_run_slots(t, p, of, token, made, err);
 	free(token);
 	return st;
 }
