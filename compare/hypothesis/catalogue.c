@@ -74,15 +74,16 @@ static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, cons
 	return VN_OK;
 }
 
-/* Tries one fault at n nodes at once. some: estimates it from these columns alone; NULL: computes
- * all. */
-static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n, const vn_some_rows *some,
+/* Tries one fault at n nodes at once, or (fault[1] is 0 or more) two faults at one node. some:
+ * estimates it from these columns alone; NULL: computes all. */
+static vn_status try_made(vn_explain_trial *t, const int fault[2], const int *node, int n, const vn_some_rows *some,
                           bool *settled, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.checkpoint[t->x->checkpoint].name));
+	const bool     pair = fault[1] >= 0;
 	vn_hypothesis  h = {
-		 .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
+		 .fault = { 1 + fault[0], 1 + fault[1] }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
 	};
 	char       what[VN_NAME_MAX + 40];
 	vn_faulty *f;
@@ -91,16 +92,19 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 	if (st)
 		return st;
 	vn_faulty_make_some(f, some);
-	for (int i = 0; !st && i < n; i++) {
-		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), plan->value[plan->node[node[i]].out[0]].name);
+	for (int i = 0; !st && i < (pair ? 2 : n); i++) {
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault[pair ? i : 0]),
+		         plan->value[plan->node[node[pair ? 0 : i]].out[0]].name);
 		st = vn_faulty_inject(f, what, err);
 	}
-	if (st == VN_ERR_USAGE) { /* the weights do not change, or the fault does not apply to their format */
+	if (st == VN_ERR_USAGE) {
+		/* the weights do not change, or the fault does not apply to their format or after the
+		 * other */
 		st = VN_OK;
 		*settled = true;
 	} else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
-		h.recorder_fault = is_read(plan, root) && !is_read(made, root);
+		h.recorder_fault = !pair && is_read(plan, root) && !is_read(made, root);
 		put_held(made, root, &h);
 		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.recorder_fault == (t->consumed == VN_CONSUMED_OTHERS)) &&
 		    could_be(t, &made->node[made->value[root].node]))
@@ -116,11 +120,12 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
 {
 	const vn_plan  *p = t->site->plan;
+	const int       one[] = { fault, -1 };
 	const bool      by_column = t->some && n == 1 && vn_value_row(&p->value[p->node[node[0]].out[0]]) == t->some->of;
 	bool            settled = false;
-	const vn_status st = by_column ? try_made(t, fault, node, n, t->some, &settled, err) : VN_OK;
+	const vn_status st = by_column ? try_made(t, one, node, n, t->some, &settled, err) : VN_OK;
 
-	return st || settled ? st : try_made(t, fault, node, n, NULL, &settled, err);
+	return st || settled ? st : try_made(t, one, node, n, NULL, &settled, err);
 }
 
 vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
@@ -134,7 +139,7 @@ vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
 		bool                settled = false;
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
 		x->n--;
-		st = try_made(t, vn_hypothesis_row(&h), &h.node, 1, NULL, &settled, err);
+		st = try_made(t, (const int[]) { vn_hypothesis_row(&h), -1 }, &h.node, 1, NULL, &settled, err);
 		vn_trial_conclude(t);
 	}
 	return st;
@@ -269,24 +274,9 @@ static bool may_join(const vn_explain_trial *t, int fault, int node)
 
 static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error *err)
 {
-	const vn_plan *plan = t->site->plan;
-	vn_hypothesis  h = { .fault = { 1 + a, 1 + b }, .node = node };
-	char           what[VN_NAME_MAX + 40];
-	vn_faulty     *f;
-	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
+	bool settled;
 
-	if (st)
-		return st;
-	for (int i = 0; !st && i < 2; i++) {
-		snprintf(what, sizeof what, "%s@%s", vn_fault_id(i ? b : a), plan->value[plan->node[node].out[0]].name);
-		st = vn_faulty_inject(f, what, err);
-	}
-	if (!st)
-		st = vn_try_plan(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
-	else if (st == VN_ERR_USAGE)
-		st = VN_OK; /* the second fault does not apply after the first */
-	vn_faulty_destroy(f);
-	return st;
+	return try_made(t, (const int[]) { a, b }, &node, 1, NULL, &settled, err);
 }
 
 /* Fits an eps together with this mistake of a norm. */
@@ -303,7 +293,7 @@ static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
 	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
 		return VN_OK;
-	return vn_fit_constant(t, &h, "eps", within, err);
+	return vn_fit_constant(t, &h, within, err);
 }
 
 /* Fits an eps together with each other mistake of the norm. If several fit, the best is the
