@@ -164,22 +164,15 @@ vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_e
 
 /* ---- what it makes --------------------------------------------------------------------------- */
 
-/* Scores are recorded as they are before the mask and the softmax. */
-static bool is_of_softmax(vn_attend_kind kind)
-{
-	return kind == VN_ATTEND_FIRST_KEY || kind == VN_ATTEND_LARGEST;
-}
-
-static bool is_of_one(vn_attend_kind kind)
-{
-	return kind == VN_ATTEND_ONE_OWN || kind == VN_ATTEND_ONE_FIRST || kind == VN_ATTEND_ONE_PROMPT;
-}
-
 bool vn_attend_applies(const vn_attend_trial *a, const vn_attend_edit *edit)
 {
-	return (edit->kind != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) &&
-	       (!is_of_one(edit->kind) || (a->one && a->output != VN_ATTN_SCORES)) &&
-	       (!is_of_softmax(edit->kind) || a->output != VN_ATTN_SCORES);
+	const vn_attend_kind k = edit->kind;
+	const bool           of_one = k == VN_ATTEND_ONE_OWN || k == VN_ATTEND_ONE_FIRST || k == VN_ATTEND_ONE_PROMPT,
+			   of_softmax = of_one || k == VN_ATTEND_FIRST_KEY || k == VN_ATTEND_LARGEST;
+
+	/* Scores are recorded as they are before the mask and the softmax. */
+	return (k != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) && (!of_one || a->one) &&
+	       (!of_softmax || a->output != VN_ATTN_SCORES);
 }
 
 /* The keys that the query at position i sees: *first to *last. */

@@ -22,17 +22,10 @@ static const struct {
 #include "compare/hypothesis/findings.def"
 };
 
+/* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
 static vn_mistake slots_id(bool alone, bool after)
 {
 	return after ? alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER : alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
-}
-
-/* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
-static vn_mistake moved_slots(const vn_hypothesis *h)
-{
-	const bool alone = vn_hypothesis_constant(h, "cache_of") > 0;
-
-	return slots_id(alone, vn_hypothesis_constant(h, "cache_form") == VN_CACHE_PAST);
 }
 
 vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
@@ -42,7 +35,8 @@ vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
 	if (h->change.kind == VN_BY_NUMBER)
 		return vn_fault_mistake(h->change.number.row);
 	if (h->finding == VN_FINDING_SLOTS_MOVED)
-		return moved_slots(h);
+		return slots_id(vn_hypothesis_constant(h, "cache_of") > 0,
+		                vn_hypothesis_constant(h, "cache_form") == VN_CACHE_PAST);
 	if (h->finding == VN_FINDING_NEW_NOT_CACHED)
 		return vn_hypothesis_constant(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
 	if (h->finding == VN_FINDING_NEW_SLOTS_MOVED)
