@@ -367,7 +367,6 @@ static vn_status try_slot(vn_explain_trial *t, const token_query *q, const slot_
 		return st;
 	}
 	t->x = q->x;
-	t->elements = t->c->result.checkpoint[q->x->checkpoint].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	for (int i = 0; s->some && i < q->a.H && q->a.H <= VN_HEADS_MOST; i++) {
 		h.part[i] = s->in[i / (q->a.H / q->a.G)];

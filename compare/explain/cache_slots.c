@@ -274,7 +274,6 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	fill_slots(&r, r.n, first, S, token);
-	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &made.copy, err)))
 		p = made.copy;

@@ -250,7 +250,6 @@ static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 		*err = none;
 		return st;
 	}
-	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->consumed = vn_trial_consumed(t);
 	plan = t->site->plan;
 	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))

@@ -77,6 +77,12 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 	return count;
 }
 
+/* Sets limit_fraction from the residual. */
+static void put_fraction(const vn_explain_trial *t, vn_hypothesis *h)
+{
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->c->result.checkpoint[t->x->checkpoint].m.n);
+}
+
 vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                            vn_error *err)
 {
@@ -87,7 +93,7 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 	                                      t->c->request.options->threads, &h->residual, err);
 	if (!st)
 		h->residual.bad += count_unmasked(t, own);
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+	put_fraction(t, h);
 	return st;
 }
 
@@ -95,7 +101,7 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 static void allow_errors(const vn_explain_trial *t, vn_hypothesis *h, const vn_replayed *by)
 {
 	vn_local_allow(&h->residual, by);
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+	put_fraction(t, h);
 }
 
 /* A plan's node of a node of the span. */
@@ -175,7 +181,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 		h->residual.floor_token = fmax(h->residual.floor_token, r->floor_token);
 		h->residual.floor_max = fmax(h->residual.floor_max, r->floor_max);
 	}
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+	put_fraction(t, h);
 	return VN_OK;
 }
 

@@ -39,7 +39,6 @@ typedef struct vn_explain_trial {
 	/* the result of the unmodified operation: own in the candidate's precision, fine more
 	 * precisely */
 	vn_tensor             own, fine;
-	int64_t               elements;
 	const vn_some_rows   *some; /* columns of logits in which hypotheses are estimated first; NULL: none */
 	vn_consumed           consumed;
 	const vn_head_part   *part;  /* NULL: hypotheses affect all heads */
