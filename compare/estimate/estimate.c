@@ -141,7 +141,7 @@ static vn_status fit_row(vn_explain_trial *t, const struct estimator_row *r, con
 	}
 	if (r->finding == VN_FINDING_EPS_OUTSIDE)
 		vn_hypothesis_constant_put(&h, "eps_outside", 1);
-	const vn_status st = vn_fit_constant(t, &h, vn_finding_constant(r->finding), in, err);
+	const vn_status st = vn_fit_constant(t, &h, in, err);
 	if (st || !r->times_own || vn_trial_answered(t))
 		return st;
 	vn_hypothesis_number_put(&h, 0); /* no range of logarithms contains 0 */

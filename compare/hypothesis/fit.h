@@ -16,9 +16,9 @@ typedef struct vn_range {
 	bool   vague;
 } vn_range;
 
-/* Finds the value of a constant with the least residual, in as few digits as give the same result,
- * and tries it. */
-vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range within, vn_error *err);
+/* Finds the value of the finding's constant with the least residual, in as few digits as give the
+ * same result, and tries it. */
+vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, vn_range within, vn_error *err);
 /* Finds the integer from low to high, for the last constant of h, with the least residual. Sets it
  * in h, too. *error: its nmse. */
 vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best,
