@@ -211,11 +211,11 @@ static const struct {
 	{ VN_FINDING_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
 	{ VN_FINDING_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
 };
-enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 3 };
+enum { N_EDITS = sizeof edits / sizeof *edits };
 
 static bool is_of_calls(int i)
 {
-	return i >= FIRST_OF_CALLS && i <= LAST_OF_CALLS;
+	return edits[i].edit.kind <= VN_ATTEND_CALLS_FUTURE;
 }
 
 static vn_attend_edit edit_for(int i, int call)
@@ -231,14 +231,14 @@ static vn_status find_best(tested_attention *x, int call, int *best, double *lea
 	const vn_step *own = vn_trial_step(x->t);
 	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
 
-	*best = PADDING;
+	*best = 0;
 	*least = (double)INFINITY;
 	for (int i = 0; i < N_EDITS; i++) {
-		if ((i == PADDING && !x->a.padding) || (is_of_calls(i) && !call) ||
+		const vn_attend_edit edit = edit_for(i, call);
+		if (!vn_attend_applies(&x->a, &edit) || (is_of_calls(i) && !call) ||
 		    (edits[i].finding == VN_FINDING_CACHE_ROUNDED && !later))
 			continue;
-		const vn_attend_edit edit = edit_for(i, call);
-		const vn_status      st = vn_attend_prepare(&x->a, &edit, err);
+		const vn_status st = vn_attend_prepare(&x->a, &edit, err);
 		if (st)
 			return st;
 		const double left = left_with(x, &edit);

@@ -24,20 +24,21 @@ enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is me
 
 typedef struct rotation {
 	vn_node         n; /* paired as measured */
+	const vn_list  *lists;
 	int             pairs;
 	int64_t         tokens;
-	double complex *z;                /* (tokens) of one pair */
-	double          f[PAIRS_MAX];     /* radians for each token */
-	double          start[PAIRS_MAX]; /* radians of the first token */
+	double complex *z;                     /* (tokens) of one pair */
+	double          f[PAIRS_MAX];          /* radians for each token */
+	double          start[PAIRS_MAX];      /* radians of the first token */
+	float           unmodified[PAIRS_MAX]; /* radians for each token, as expected */
+	float           room[PAIRS_MAX];
 	double          apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
 	int64_t         first;            /* index of that token in the rotation's input */
 	double          coherence;        /* the smallest |z| / size of all pairs */
 } rotation;
 
-/* Measures the rotation of pair i from x to y, both (tokens, heads, K), y in double. unmodified:
- * the expected radians per token. */
-static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
-                     double unmodified)
+/* Measures the rotation of pair i from x to y, both (tokens, heads, K), y in double. */
+static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i)
 {
 	const int64_t  H = x->shape.dim[1], K = x->shape.dim[2];
 	double         ex = 0, ey = 0, sum = 0;
@@ -58,7 +59,7 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 			ey += creal(v * conj(v));
 		}
 		sum += cabs(r->z[p]);
-		apart += r->z[p] * cexp(-I * unmodified * (double)(r->first + p));
+		apart += r->z[p] * cexp(-I * (double)r->unmodified[i] * (double)(r->first + p));
 	}
 	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
 	r->apart[i] = carg(apart);
@@ -76,8 +77,7 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 	r->start[i] = carg(all);
 }
 
-/* unmodified: (pairs). */
-static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float *unmodified, vn_error *err)
+static vn_status measure_rotation(vn_explain_trial *t, rotation *r, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	vn_tensor        x;
@@ -95,7 +95,7 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 	else {
 		r->coherence = 1;
 		for (int i = 0; i < r->pairs; i++)
-			one_pair(r, t->part, &x, y, i, (double)unmodified[i]);
+			one_pair(r, t->part, &x, y, i);
 	}
 	free(y);
 	free(r->z);
@@ -143,14 +143,11 @@ static double plain_theta(const rotation *r)
 #define THETA_MAX    1e12
 #define THETA_LIKELY 1e9 /* far above models' values; any theta large enough fits pairs that hardly rotate */
 
-/* What the observed rotations are compared with. unmodified, room: (pairs) */
-typedef struct tested_rotation {
-	const rotation *r;
-	const vn_list  *lists;
-	const char     *constant; /* that is searched for */
-	const float    *unmodified;
-	float          *room;
-} tested_rotation;
+/* A search for one constant of the rotation. */
+typedef struct searched_constant {
+	rotation   *r;
+	const char *name;
+} searched_constant;
 
 /* The numbers of a scaling that can be read off the frequencies. two: if it is this near to a power
  * of two (in log2), it is that power. */
@@ -174,36 +171,36 @@ static double own_number(const rotation *r, const char *constant)
 }
 
 /* The rotation's settings with another number. */
-static vn_rope rope_with(const tested_rotation *a, double x)
+static vn_rope rope_with(const searched_constant *a, double x)
 {
 	vn_node n = a->r->n;
 
-	vn_const_set(&n, a->constant, strcmp(a->constant, "original_context") ? x : round(x), NULL);
+	vn_const_set(&n, a->name, strcmp(a->name, "original_context") ? x : round(x), NULL);
 	return n.c.rope.rope;
 }
 
 /* How far the frequencies under this number are from the observed ones: a sum of squares. */
 static double off_by(const void *of, double x)
 {
-	const tested_rotation *a = of;
-	const vn_rope          rope = rope_with(a, x);
-	double                 sum = 0;
-	float                  af;
+	const searched_constant *a = of;
+	const vn_rope            rope = rope_with(a, x);
+	double                   sum = 0;
+	float                    af;
 
 	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
 		return (double)INFINITY;
-	vn_rope_frequencies(&rope, a->lists, a->r->tokens, a->room, &af);
+	vn_rope_frequencies(&rope, a->r->lists, a->r->tokens, a->r->room, &af);
 	for (int i = 0; i < a->r->pairs; i++)
-		sum += (a->r->f[i] - (double)a->room[i]) * (a->r->f[i] - (double)a->room[i]);
+		sum += (a->r->f[i] - (double)a->r->room[i]) * (a->r->f[i] - (double)a->r->room[i]);
 	return sum;
 }
 
 /* Finds theta or a number of Llama 3's scaling by a search, because they decide which frequencies
  * are scaled. */
-static double scaled_number(const rotation *r, const vn_list *lists, const struct scaling *s, float *room)
+static double scaled_number(rotation *r, const struct scaling *s)
 {
 	enum { GRID = 512, FINER = 3 };
-	const tested_rotation of = { r, lists, vn_finding_constant(s->finding), NULL, room };
+	const searched_constant of = { r, vn_finding_constant(s->finding) };
 
 	return vn_search_grid(off_by, &of, s->least, s->most, GRID, FINER, GRID).x;
 }
@@ -212,26 +209,26 @@ static double scaled_number(const rotation *r, const vn_list *lists, const struc
  * counting whole rotations. */
 static double off_by_rotation(const void *of, double theta)
 {
-	const tested_rotation *a = of;
-	const rotation        *r = a->r;
-	const vn_rope          rope = rope_with(a, theta);
-	double                 miss = 0;
-	float                  af;
+	const searched_constant *a = of;
+	rotation                *r = a->r;
+	const vn_rope            rope = rope_with(a, theta);
+	double                   miss = 0;
+	float                    af;
 
-	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
+	vn_rope_frequencies(&rope, r->lists, r->first + r->tokens, r->room, &af);
 	for (int f = 0; f < r->pairs; f++)
-		miss += 1 - cos(r->apart[f] - ((double)a->room[f] - (double)a->unmodified[f]) * (double)r->first);
+		miss += 1 - cos(r->apart[f] - ((double)r->room[f] - (double)r->unmodified[f]) * (double)r->first);
 	return miss;
 }
 
 /* The theta that agrees best with the pairs at the single token's position. 0: none in the range
  * of models. */
-static double theta_of_one(const rotation *r, const vn_list *lists, const float *unmodified, float *room)
+static double theta_of_one(rotation *r)
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
-	const tested_rotation of = { r, lists, "theta", unmodified, room };
+	const searched_constant of = { r, "theta" };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double          theta = vn_search_grid(off_by_rotation, &of, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
+	const double            theta = vn_search_grid(off_by_rotation, &of, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
 
 	return theta < THETA_LIKELY ? theta : 0;
 }
@@ -257,12 +254,12 @@ static vn_status try_theta(vn_explain_trial *t, const rotation *r, double theta,
 /* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
  * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
  * another theta or another of these numbers fits as well, so all are tried. */
-static vn_status fit_scaling(vn_explain_trial *t, const rotation *r, const vn_list *lists, float *room, vn_error *err)
+static vn_status fit_scaling(vn_explain_trial *t, rotation *r, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	for (const struct scaling *s = scalings + 1; !st && s < scalings + N_SCALINGS; s++) {
-		const double     x = scaled_number(r, lists, s, room), two = exp2(round(log2(x)));
+		const double     x = scaled_number(r, s), two = exp2(round(log2(x)));
 		vn_round_numbers written = { .x = x, .most = 4, .near = true };
 		bool             fits = false, first = fabs(two / x - 1) < s->two;
 		double           number = two;
@@ -279,23 +276,22 @@ static vn_status fit_scaling(vn_explain_trial *t, const rotation *r, const vn_li
 	return st;
 }
 
-static vn_status fit_theta(vn_explain_trial *t, const rotation *r, const vn_list *lists, float *room, vn_error *err)
+static vn_status fit_theta(vn_explain_trial *t, rotation *r, vn_error *err)
 {
 	const bool scaled = r->n.c.rope.rope.type != VN_ROPE_DEFAULT;
 	vn_status  st = VN_OK;
 
 	if (scaled)
-		st = try_theta(t, r, scaled_number(r, lists, scalings, room), VN_FINDING_THETA, err);
+		st = try_theta(t, r, scaled_number(r, scalings), VN_FINDING_THETA, err);
 	if (!st && r->n.c.rope.rope.type == VN_ROPE_LLAMA3)
-		st = fit_scaling(t, r, lists, room, err);
+		st = fit_scaling(t, r, err);
 	/* In 16 bits, a scaling by nearly 1 fits a rotation without scaling. So both are tried; the
 	 * better one is the answer. */
 	return st ? st : try_theta(t, r, plain_theta(r), scaled ? VN_FINDING_THETA_PLAIN : VN_FINDING_THETA, err);
 }
 
-/* Tries positions that are c too high, for all tokens or for those after the first call.
- * unmodified: (pairs). */
-static vn_status fit_offset(vn_explain_trial *t, const rotation *r, const float *unmodified, vn_error *err)
+/* Tries positions that are c too high, for all tokens or for those after the first call. */
+static vn_status fit_offset(vn_explain_trial *t, const rotation *r, vn_error *err)
 {
 	const int     own = r->n.x.rope.offset;
 	vn_hypothesis h = found_of(t, r, VN_FINDING_OFFSET), later = found_of(t, r, VN_FINDING_OFFSET_LATER);
@@ -306,7 +302,7 @@ static vn_status fit_offset(vn_explain_trial *t, const rotation *r, const float 
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
 		for (int i = 0; i < r->pairs; i++)
-			miss += 1 - cos(r->apart[i] - c * (double)unmodified[i]);
+			miss += 1 - cos(r->apart[i] - c * (double)r->unmodified[i]);
 		if (miss < least - 1e-9) {
 			least = miss;
 			best = c;
@@ -322,8 +318,8 @@ static vn_status fit_offset(vn_explain_trial *t, const rotation *r, const float 
 }
 
 /* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
- * rotation (R12). unmodified: (pairs). */
-static vn_status fit_position(vn_explain_trial *t, const rotation *r, const float *unmodified, vn_error *err)
+ * rotation (R12). */
+static vn_status fit_position(vn_explain_trial *t, const rotation *r, vn_error *err)
 {
 	vn_hypothesis h = found_of(t, r, VN_FINDING_ONE_POSITION);
 	double        least = (double)INFINITY;
@@ -335,7 +331,7 @@ static vn_status fit_position(vn_explain_trial *t, const rotation *r, const floa
 	for (int c = 0; c <= OFFSETS; c++) {
 		double miss = 0;
 		for (int i = 0; i < r->pairs; i++)
-			miss += 1 - cos(r->start[i] - c * (double)unmodified[i]);
+			miss += 1 - cos(r->start[i] - c * (double)r->unmodified[i]);
 		if (miss < least) {
 			least = miss;
 			best = c;
@@ -347,14 +343,14 @@ static vn_status fit_position(vn_explain_trial *t, const rotation *r, const floa
 	return try_number(t, &h, best, err);
 }
 
-static vn_status fit_stretch(vn_explain_trial *t, const rotation *r, const float *unmodified, vn_error *err)
+static vn_status fit_stretch(vn_explain_trial *t, const rotation *r, vn_error *err)
 {
 	const double own = r->n.x.rope.angle_factor;
 	double       xy = 0, xx = 0;
 
 	for (int i = 0; i < r->pairs; i++) {
-		xy += r->f[i] * (double)unmodified[i];
-		xx += (double)unmodified[i] * (double)unmodified[i];
+		xy += r->f[i] * (double)r->unmodified[i];
+		xx += (double)r->unmodified[i] * (double)r->unmodified[i];
 	}
 	const double by = xy / xx;
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
@@ -399,8 +395,8 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 	const vn_plan *p = t->site->plan;
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.checkpoint[t->x->checkpoint].name));
 	rotation      *r = calloc(1, sizeof *r);
-	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
-	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	float          af;
+	vn_status      st = r ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
 	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node &&
 	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
@@ -408,20 +404,19 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 		r->n = p->node[node];
 		r->n.x.rope.pairing = pairing;
 		r->pairs = r->n.c.rope.rope.rotary_dim / 2;
-		vn_rope_frequencies(&r->n.c.rope.rope, p->list, t->site->tokens, unmodified, &af);
-		if ((st = measure_rotation(t, r, unmodified, err)) || r->coherence < COHERENT)
+		r->lists = p->list;
+		vn_rope_frequencies(&r->n.c.rope.rope, r->lists, t->site->tokens, r->unmodified, &af);
+		if ((st = measure_rotation(t, r, err)) || r->coherence < COHERENT)
 			continue;
-		if (r->tokens >= SEVERAL && (st = fit_theta(t, r, p->list, room, err)))
+		if (r->tokens >= SEVERAL && (st = fit_theta(t, r, err)))
 			break;
-		if (r->tokens >= SEVERAL && ((st = fit_position(t, r, unmodified, err)) || vn_trial_answered(t)))
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, r, err)) || vn_trial_answered(t)))
 			break;
-		if (!(st = fit_offset(t, r, unmodified, err)) && r->tokens >= SEVERAL)
-			st = fit_stretch(t, r, unmodified, err);
+		if (!(st = fit_offset(t, r, err)) && r->tokens >= SEVERAL)
+			st = fit_stretch(t, r, err);
 		else if (!st && r->tokens == 1 && r->first > 0 && !vn_trial_answered(t))
-			st = try_theta(t, r, theta_of_one(r, p->list, unmodified, room), VN_FINDING_THETA, err);
+			st = try_theta(t, r, theta_of_one(r), VN_FINDING_THETA, err);
 	}
-	free(unmodified);
-	free(room);
 	free(r);
 	return st ? st : fit_width(t, node, err);
 }
