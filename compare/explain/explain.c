@@ -93,12 +93,6 @@ static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 	return -1;
 }
 
-static void clear_explanation(vn_explanation *x)
-{
-	x->n = x->n_tried = x->n_fit = x->n_alias = 0;
-	x->fitted = false;
-}
-
 static bool needs_none(const vn_checkpoint *p)
 {
 	return vn_local_is_order(p) || vn_overflow_is_all(p);
@@ -122,7 +116,8 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
 	if (!st && like >= 0 && !x->n_fit) {
 		x->same_answer_as = -1;
-		clear_explanation(x);
+		x->n = x->n_tried = x->n_fit = x->n_alias = 0;
+		x->fitted = false;
 		st = vn_explain_point(t, NULL, err);
 	}
 	all->n++;

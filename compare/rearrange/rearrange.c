@@ -155,16 +155,13 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
 	const vn_tensor     *cand = r->like;
-	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.checkpoint[r->t->x->checkpoint].cand);
 	vn_status            st = VN_OK;
 
 	for (int i = 0; !st && vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		vn_hypothesis   h = { .recorder_fault = true };
 		vn_tensor       t;
-		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 ||
-		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e) ||
-		    vn_rearrange_is_wrong_itself(r->t->c, i))
+		if (!vn_rearrange_could_hold(r, i) || !may_be_taken_for(r, e))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;

@@ -141,11 +141,6 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 	return vn_rearranged_judge(r, NULL, &h, err);
 }
 
-static double clamp_number(double x, double low, double high)
-{
-	return x < low ? low : x > high ? high : x;
-}
-
 /* Tries that all numbers above, below or beyond a limit in size were clamped to it. At least two
  * must be clamped. */
 static vn_status try_clamp(vn_rearranged *r, vn_error *err)
@@ -169,8 +164,8 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 	if ((!above && !below) || (above && below && low != -high))
 		return VN_OK;
 	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = clamp_number(r->own[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
-		r->b[i] = clamp_number(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
+		r->a[i] = fmin(fmax(r->own[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
+		r->b[i] = fmin(fmax(r->fine[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
 	}
 	vn_hypothesis h = { .finding = VN_FINDING_CLAMPED,
 		                .change.result = { .number = above ? high : low,

@@ -126,17 +126,9 @@ static bool is_a_view(const vn_explain_trial *t, const vn_entry *e)
 	                                      vn_rearrange_is_made_of(p, root, mine)));
 }
 
-static bool could_hold(const tiles *x, const vn_entry *e, const vn_entry *me)
-{
-	return !is_a_view(x->r.t, e) && e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
-	       strcmp(e->name, me->name) != 0 && e->shape.rank > 0 && e->shape.dim[0] == x->T &&
-	       vn_shape_count(&e->shape) == x->T * x->N;
-}
-
 static vn_status try_tiles(tiles *x, vn_error *err)
 {
 	const vn_comparison *c = x->r.t->c;
-	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.checkpoint[x->r.t->x->checkpoint].cand);
 	int64_t              first, last;
 	vn_status            st;
 
@@ -147,7 +139,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		vn_tensor       t;
-		if (!could_hold(x, e, me) || vn_rearrange_is_wrong_itself(c, i))
+		if (e->shape.rank < 1 || e->shape.dim[0] != x->T || !vn_rearrange_could_hold(&x->r, i) || is_a_view(x->r.t, e))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;

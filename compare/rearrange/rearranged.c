@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 vn_status vn_rearranged_open(vn_rearranged *r, vn_explain_trial *t, vn_error *err)
 {
@@ -60,6 +61,17 @@ bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of)
 		if (vn_rearrange_is_made_of(p, vn_plan_root(p, n->in[i]), of))
 			return true;
 	return false;
+}
+
+bool vn_rearrange_could_hold(const vn_rearranged *r, int entry)
+{
+	const vn_recording *cand = r->t->c->opened.cand;
+	const vn_entry     *e = vn_recording_entry(cand, entry),
+				   *me = vn_recording_entry(cand, r->t->c->result.checkpoint[r->t->x->checkpoint].cand);
+
+	return e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
+	       strcmp(e->name, me->name) != 0 && vn_shape_count(&e->shape) == r->n &&
+	       !vn_rearrange_is_wrong_itself(r->t->c, entry);
 }
 
 bool vn_rearrange_is_wrong_itself(const vn_comparison *c, int entry)

@@ -31,6 +31,9 @@ vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_h
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of);
+/* Could the checkpoint have been recorded with the numbers of the candidate's tensor `entry`: is it
+ * another tensor of its step, with as many numbers in its format? */
+bool vn_rearrange_could_hold(const vn_rearranged *r, int entry);
 /* Is the candidate's tensor `entry` itself the result of a wrong operation? If so, equal numbers do
  * not show that the wrong buffer was recorded: one mistake may make both tensors, such as uniform
  * probabilities in every layer. */
