@@ -4,6 +4,7 @@
 #include "compare/hypothesis/edit_matrix.h"
 #include "compare/hypothesis/trial.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,58 +164,48 @@ static double softplus(double x)
 	return x > 30 ? x : log1p(exp(x));
 }
 
-static double in_mish(double x)
-{
-	return x * tanh(softplus(x));
-}
-static double in_elu(double x)
-{
-	return x > 0 ? x : expm1(x);
-}
-static double in_selu(double x)
-{
-	return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
-}
-static double in_leaky(double x)
-{
-	return x > 0 ? x : 0.01 * x;
-}
-static double in_relu6(double x)
-{
-	return fmin(fmax(x, 0), 6);
-}
-static double in_relu2(double x)
-{
-	return x > 0 ? x * x : 0;
-}
-static double in_hardsigm(double x)
-{
-	return fmin(fmax(x / 6 + 0.5, 0), 1);
-}
-static double in_hardswish(double x)
-{
-	return x * in_hardsigm(x);
-}
-static double in_softsign(double x)
-{
-	return x / (1 + fabs(x));
-}
-
 /* clang-format off */
-static const struct { const char *name; double (*of)(double x); } known[] = {
-	{ "sigmoid", sigmoid }, { "tanh", tanh }, { "softplus", softplus }, { "mish", in_mish }, { "elu", in_elu },
-	{ "selu", in_selu }, { "leaky relu (0.01)", in_leaky }, { "relu6", in_relu6 }, { "squared relu", in_relu2 },
-	{ "hard sigmoid", in_hardsigm }, { "hard swish", in_hardswish }, { "softsign", in_softsign }, { "exp", exp },
+enum {
+	SIGMOID, TANH, SOFTPLUS, MISH, ELU, SELU, LEAKY_RELU, RELU6, SQUARED_RELU, HARD_SIGMOID, HARD_SWISH, SOFTSIGN, EXP,
+	N_ACTIVATIONS
+};
+
+static const char *const names[N_ACTIVATIONS] = {
+	[SIGMOID] = "sigmoid", [TANH] = "tanh", [SOFTPLUS] = "softplus", [MISH] = "mish", [ELU] = "elu", [SELU] = "selu",
+	[LEAKY_RELU] = "leaky relu (0.01)", [RELU6] = "relu6", [SQUARED_RELU] = "squared relu",
+	[HARD_SIGMOID] = "hard sigmoid", [HARD_SWISH] = "hard swish", [SOFTSIGN] = "softsign", [EXP] = "exp",
 };
 /* clang-format on */
+
+static double activate(int which, double x)
+{
+	switch (which) {
+	case SIGMOID: return sigmoid(x);
+	case TANH: return tanh(x);
+	case SOFTPLUS: return softplus(x);
+	case MISH: return x * tanh(softplus(x));
+	case ELU: return x > 0 ? x : expm1(x);
+	case SELU: return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
+	case LEAKY_RELU: return x > 0 ? x : 0.01 * x;
+	case RELU6: return fmin(fmax(x, 0), 6);
+	case SQUARED_RELU: return x > 0 ? x * x : 0;
+	case HARD_SIGMOID: return fmin(fmax(x / 6 + 0.5, 0), 1);
+	case HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+	case SOFTSIGN: return x / (1 + fabs(x));
+	case EXP: return exp(x);
+	default: assert(0);
+	}
+	return (double)NAN;
+}
+
 int vn_n_activations(void)
 {
-	return (int)(sizeof known / sizeof *known);
+	return N_ACTIVATIONS;
 }
 
 const char *vn_activation_name(int which)
 {
-	return known[which].name;
+	return names[which];
 }
 
 bool vn_activation_is_known(const vn_explain_trial *t)
@@ -241,7 +232,7 @@ vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, in
 	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
 		return st;
 	for (int64_t i = 0; i < n; i++)
-		y[i] = known[which].of(vn_number_at(&gate, first + i * stride)) *
+		y[i] = activate(which, vn_number_at(&gate, first + i * stride)) *
 		       (gated ? vn_number_at(&up, first + i * stride) : 1);
 	return VN_OK;
 }

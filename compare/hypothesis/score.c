@@ -211,10 +211,8 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	if (!vn_recompute_touched(t->recompute, plan, weights))
 		return VN_OK;
 	st = vn_recompute_run(t->recompute, plan, weights, VN_OWN_WIDTH, &own, err);
-	if (st == VN_ERR_UNSUPPORTED)
-		return VN_OK;
 	if (st)
-		return st;
+		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 	if (t->part) {
 		vn_head_part_splice(t->part, &own, &t->own);
 		memcpy(h->part, t->part->in, sizeof h->part);
