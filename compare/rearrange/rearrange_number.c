@@ -62,8 +62,8 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 }
 
 /* Is the factor a mistake of its own at this point: a temperature of the logits, ranks added too
- * often or averaged? f: its exact value. */
-static bool round_number(const vn_explain_trial *t, double by, double *f, vn_hypothesis *h)
+ * often or averaged? Then sets the finding and its number in h. */
+static bool round_number(const vn_explain_trial *t, double by, vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
@@ -71,25 +71,24 @@ static bool round_number(const vn_explain_trial *t, double by, double *f, vn_hyp
 
 	if (at == VN_POINT_LOGITS && by > 0) {
 		const double tau = fabs(over / plain - 1) < 2e-4 ? plain : over;
-		*f = 1 / tau;
+		h->change.result.number = 1 / tau;
 		h->finding = VN_FINDING_TEMPERATURE;
 		return true;
 	}
 	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) ||
 	    !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
 		return false;
-	*f = by > 1 ? ranks : 1 / ranks;
+	h->change.result.number = by > 1 ? ranks : 1 / ranks;
 	h->finding = by > 1 ? VN_FINDING_SUM_TIMES : VN_FINDING_AVERAGE;
 	return true;
 }
 
-/* Everything times f. */
-static vn_status try_scaled(vn_rearranged *r, double f, vn_hypothesis *h, vn_error *err)
+/* Everything times `times`, plus `plus`. */
+static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_hypothesis *h, vn_error *err)
 {
-	h->change.result.number = f;
 	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = f * r->own[i];
-		r->b[i] = f * r->fine[i];
+		r->a[i] = times * r->own[i] + plus;
+		r->b[i] = times * r->fine[i] + plus;
 	}
 	return vn_rearranged_judge(r, NULL, h, err);
 }
@@ -109,12 +108,15 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 	if (!(xx > 0))
 		return VN_OK;
 	const double by = xy / xx;
-	if (round_number(r->t, by, &exact, &own) && ((st = try_scaled(r, exact, &own, err)) || vn_trial_fits(r->t, &own)))
+	if (round_number(r->t, by, &own) &&
+	    ((st = judge_line(r, own.change.result.number, 0, &own, err)) || vn_trial_fits(r->t, &own)))
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
-		vn_hypothesis h = { .finding = VN_FINDING_FACTOR, .change.result = { .factor = exactly ? name : VN_NO_NAME } };
-		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_trial_fits(r->t, &h))
+		vn_hypothesis h = { .finding = VN_FINDING_FACTOR,
+			                .change.result = { .number = exactly ? exact : by,
+			                                   .factor = exactly ? name : VN_NO_NAME } };
+		if (!(st = judge_line(r, h.change.result.number, 0, &h, err)) && exactly && vn_trial_fits(r->t, &h))
 			break; /* a person wrote that number, so it is not fitted */
 	}
 	return st;
@@ -133,12 +135,8 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 		}
 	if (!n || sum == 0)
 		return VN_OK;
-	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = r->own[i] + sum / (double)n;
-		r->b[i] = r->fine[i] + sum / (double)n;
-	}
 	h.change.result.number = sum / (double)n;
-	return vn_rearranged_judge(r, NULL, &h, err);
+	return judge_line(r, 1, sum / (double)n, &h, err);
 }
 
 /* Tries that all numbers above, below or beyond a limit in size were clamped to it. At least two
