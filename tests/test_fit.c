@@ -85,17 +85,16 @@ static void as_few_digits_as_do_are_kept(void)
 
 static void the_whole_number_that_leaves_least_is_found(void)
 {
-	int64_t best;
-	double  error;
-	changed c;
+	vn_least best;
+	changed  c;
 
 	change(&c, "layer1.attn_context", "window", 5);
 	c.h.finding = VN_FINDING_WINDOW;
 	vn_hypothesis_constant_put(&c.h, "window", 1);
-	CU_ASSERT_EQUAL(vn_trial_best_whole(&c.e.t, &c.h, 1, PROMPT, &best, &error, &c.e.err), VN_OK);
-	CU_ASSERT_EQUAL(best, 5);
+	CU_ASSERT_EQUAL(vn_trial_best_whole(&c.e.t, &c.h, 1, PROMPT, &best, &c.e.err), VN_OK);
+	CU_ASSERT_EQUAL(best.x, 5);
 	CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.h, "window"), 5);
-	CU_ASSERT_TRUE(error < 1e-10);
+	CU_ASSERT_TRUE(best.error < 1e-10);
 	end_changed(&c);
 }
 

@@ -42,14 +42,13 @@ static vn_status improve_sinks(vn_explain_trial *t, const vn_hypothesis *of, sin
                                int64_t high, vn_error *err)
 {
 	vn_hypothesis h = with_both_numbers(of, s, width);
-	int64_t       best;
-	double        error;
-	vn_status     st = high < low ? VN_OK : vn_trial_best_whole(t, &h, low, high, &best, &error, err);
+	vn_least      best;
+	vn_status     st = high < low ? VN_OK : vn_trial_best_whole(t, &h, low, high, &best, err);
 
-	if (st || high < low || !(error < s->error))
+	if (st || high < low || !(best.error < s->error))
 		return st;
-	*(width ? &s->width : &s->keys) = best;
-	s->error = error;
+	*(width ? &s->width : &s->keys) = (int64_t)best.x;
+	s->error = best.error;
 	return VN_OK;
 }
 
@@ -110,8 +109,8 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const int64_t own = t->site->plan->node[at->node].c.attention.window;
-	int64_t       best = 0, first, last;
-	double        error;
+	int64_t       first, last;
+	vn_least      best;
 	vn_status     st = VN_OK;
 
 	vn_trial_rows_off(t, NULL, &first, &last);
@@ -127,8 +126,8 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 		                                                                         : first;
 		one.finding = VN_FINDING_WINDOW;
 		vn_hypothesis_constant_put(&one, "window", (double)low);
-		if (high >= low && !(st = vn_trial_best_whole(t, &one, low, high, &best, &error, err)) && isfinite(error))
-			st = vn_fit_whole(t, &one, best, low, high, err);
+		if (high >= low && !(st = vn_trial_best_whole(t, &one, low, high, &best, err)) && isfinite(best.error))
+			st = vn_fit_whole(t, &one, (int64_t)best.x, low, high, err);
 	}
 	return st ? st : fit_sinks(t, at, first, err);
 }

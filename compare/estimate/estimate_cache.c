@@ -356,8 +356,7 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||
 	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.residual.bad)
 		return VN_OK;
-	if (s->position > 0)
-		st = fit_not_cached(t, node, err);
+	st = fit_not_cached(t, node, err);
 	for (int of = 0; of < 3; of++)
 		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
 			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };

@@ -56,15 +56,12 @@ vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, vn_range in, vn
 	return st || !isfinite(least.error) ? st : vn_fit_digits(t, h, least.x, err);
 }
 
-vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best,
-                              double *error, vn_error *err)
+vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, vn_least *best,
+                              vn_error *err)
 {
-	vn_least        least;
-	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, &least, err);
+	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, best, err);
 
-	*best = (int64_t)least.x;
-	*error = least.error;
-	vn_hypothesis_number_put(h, least.x);
+	vn_hypothesis_number_put(h, best->x);
 	return st;
 }
 
