@@ -120,32 +120,18 @@ void vn_attend_close(vn_attend_trial *a)
 
 /* ---- as the edit rounds it ------------------------------------------------------------------- */
 
-static bool has_rounding(const vn_attend_edit *e)
-{
-	return e->inputs || e->cache;
-}
-
-/* The queries (0), keys (1) or values (2) as vn_attend_prepare rounded them. */
-static const double *read_of(const vn_attend_trial *a, int which)
-{
-	const double *const own[] = { a->q, a->k, a->v };
-	return has_rounding(&a->formats) ? a->rounded[which] : own[which];
-}
-
 vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_error *err)
 {
 	const int     K = a->n->c.attention.head_dim;
 	const double *own[] = { a->q, a->k, a->v };
 	const int64_t heads[] = { a->n->c.attention.heads, a->n->c.attention.kv_heads, a->n->c.attention.kv_heads };
 
-	a->formats = *edit;
-	for (int i = 0; i < 3 && has_rounding(edit); i++) {
+	memcpy(a->read, own, sizeof own);
+	for (int i = 0; i < 3 && (edit->inputs || edit->cache); i++) {
 		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
 		double       *x = a->rounded[i] ? a->rounded[i] : malloc((size_t)(rows * K) * sizeof *x + 1);
-		if (!(a->rounded[i] = x)) {
-			a->formats = (vn_attend_edit) { 0 };
+		if (!(a->read[i] = a->rounded[i] = x))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
-		}
 		for (int64_t r = 0; r < rows; r++, x += K) {
 			memcpy(x, own[i] + r * K, (size_t)K * sizeof *x);
 			if (i && edit->cache && edit->scaled)
@@ -211,7 +197,7 @@ static double score_key(const vn_attend_trial *a, const vn_attend_edit *edit, in
                         double *slack)
 {
 	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
-	const double *q = read_of(a, 0) + (i * H + h) * K, *k = read_of(a, 1) + (j * G + h / (H / G)) * K;
+	const double *q = a->read[0] + (i * H + h) * K, *k = a->read[1] + (j * G + h / (H / G)) * K;
 	double        dot = 0, size = 0;
 
 	for (int d = 0; d < K; d++) {
@@ -330,7 +316,7 @@ static double add_values(const head_query *x, const double *is, double *y)
 	for (int d = 0; d < K; d++)
 		y[d] = 0;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
-		const double *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const double *v = a->read[2] + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
 		for (int d = 0; d < K; d++)
 			y[d] += p * v[d];
@@ -338,7 +324,7 @@ static double add_values(const head_query *x, const double *is, double *y)
 	error = square_distance(y, is, K);
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
 		const vn_rounding_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
-		const double            *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const double            *v = a->read[2] + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
 					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
 		double with = 0;

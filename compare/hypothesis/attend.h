@@ -11,7 +11,7 @@ typedef struct vn_attend_trial {
 	int            output;     /* the slot of its output that is the checkpoint */
 	double        *q, *k, *v;  /* (S,H,K)  (S + padding,G,K) each */
 	double        *rounded[3]; /* q, k and v in the formats of an edit; NULL: not yet needed */
-	vn_attend_edit formats;    /* that edit */
+	const double  *read[3];    /* q, k and v as the edit reads them: these, or as they are */
 	vn_dtype       storage;    /* the format into which the engine converts numbers of an 8-bit cache */
 	/* (S + padding) each, for the keys that a query sees: scores; the same, with every number that
 	 * could round the other way rounded that way; probabilities */
