@@ -396,6 +396,8 @@ static vn_status one_point(point_group *g, vn_error *err)
 	vn_status st = VN_OK;
 
 	g->n_known = 0;
+	for (int i = 0; i < g->n; i++)
+		g->refuted[i].n = 0;
 	for (int i = 0; !st && i < g->n; i++)
 		st = examine_step(g, i, err);
 	/* Removed only at the end: a refuted answer leaves its step without an answer, and such a step
