@@ -20,18 +20,21 @@ static void rotate(const double theta[1 + STEPS], const double factor[1 + STEPS]
 	}
 }
 
-static void explain(explained *e)
+static void explain_given(explained *e, const given *of, int n)
 {
-	const given of[] = { { "layer1.q_proj", x }, { "layer1.q_rope", y } };
-
 	*e = (explained) { .compared.o = { .model = GIVEN_MODEL,
 		                               .replay = VN_REPLAY_ALWAYS,
 		                               .explain = &vn_catalogue_explainer,
 		                               .threads = 1 } };
-	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", CALL, STEPS, of, 2, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(record_given("given.h5", CALL, STEPS, of, n, &e->err), VN_OK);
 	judge(&e->compared, "given.h5", "given.h5", NULL, LOOSE);
 	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(e->compared.c.result.why);
+}
+
+static void explain(explained *e)
+{
+	explain_given(e, (const given[]) { { "layer1.q_proj", x }, { "layer1.q_rope", y } }, 2);
 }
 
 /* The explanation of the rotation in a step; NULL: it is no origin. */
@@ -96,6 +99,38 @@ static void steps_of_one_token_agree_on_their_number(void)
 	finish(&e.compared);
 }
 
+/* Queries have another theta in each step, so the steps refute each other's answers; keys have a
+ * factor. */
+static void an_answer_refuted_at_one_point_does_not_show_at_the_next(void)
+{
+	static float keys[2][S * G * K];
+	int          refuted[2] = { 0 };
+	explained    e;
+
+	rotate((const double[]) { 500000, 123000, 77000 }, once);
+	for (int i = 0; i < S * G * K; i++)
+		keys[0][i] = keys[1][i] = given_number(i, 2);
+	for (int i = 0; i < S * G; i++) {
+		rotate_row(keys[1] + i * K, i / G, right[0]);
+		for (int d = 0; d < K; d++)
+			keys[1][i * K + d] *= i / G < CALL ? 1 : 1.5f;
+	}
+	explain_given(&e,
+	              (const given[]) { { "layer1.q_proj", x },
+	                                { "layer1.k_proj", keys[0] },
+	                                { "layer1.q_rope", y },
+	                                { "layer1.k_rope", keys[1] } },
+	              4);
+	const vn_explanations *why = e.compared.c.result.why;
+	for (int i = 0; i < why->n; i++)
+		for (int at = 0; at < why->of[i].n; at++)
+			refuted[strstr(e.compared.c.result.checkpoint[why->of[i].checkpoint].name, "k_rope") != NULL] +=
+				why->of[i].by[at].refuted;
+	CU_ASSERT_TRUE(refuted[0] > 0);
+	CU_ASSERT_EQUAL(refuted[1], 0);
+	finish(&e.compared);
+}
+
 static void a_factor_of_each_step_is_right_and_told_to_differ(void)
 {
 	explained e;
@@ -119,6 +154,7 @@ int main(void)
 		TEST(a_mistake_of_all_steps_has_nothing_against_it),
 		TEST(a_step_that_came_out_right_speaks_against_it),
 		TEST(steps_of_one_token_agree_on_their_number),
+		TEST(an_answer_refuted_at_one_point_does_not_show_at_the_next),
 		TEST(a_factor_of_each_step_is_right_and_told_to_differ),
 		CU_TEST_INFO_NULL,
 	};

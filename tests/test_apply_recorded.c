@@ -39,7 +39,7 @@ static void a_table_of_blocks_is_read(void)
 	stand_at_context(&e, CALL, 0, 0);
 	vn_made made = begin(&e);
 	h.node = node_named(&e, "layer1.attn_context");
-	CU_ASSERT_EQUAL(vn_apply_blocks(&e.t, &h, &made, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_apply_slots(&e.t, &h, &made, &e.err), VN_OK);
 	CU_ASSERT_TRUE(apart(&made.fine, context, CALL * D) < 1e-6);
 	vn_made_finish(&made);
 	end_explained(&e);

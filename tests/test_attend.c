@@ -146,6 +146,7 @@ static void probabilities_are_a_row_of_all_keys(void)
 	open_probs(&o);
 	CU_ASSERT_EQUAL(vn_attend_width(&o.a), CALL);
 	CU_ASSERT_EQUAL(vn_attend_at(&o.a, CALL, 5, 2), (2 * CALL + 5) * CALL);
+	CU_ASSERT_EQUAL(vn_attend_prepare(&o.a, &cap, &o.e.err), VN_OK);
 	vn_attend_row(&o.a, &cap, NEAR, NULL, y);
 	for (int h = 0; h < H; h++) {
 		attend(&capped, NEAR, h, p, none);
@@ -175,6 +176,7 @@ static void what_lies_in_the_middle_goes_where_the_candidate_says(void)
 		o.a.k[d] = d ? 0 : log((middle / 4) / (1 - middle / 4)) * sqrt(K);
 		o.a.k[G * K + d] = 0;
 	}
+	CU_ASSERT_EQUAL(vn_attend_prepare(&o.a, &edit, &o.e.err), VN_OK);
 	for (int way = 0; way < 2; way++) {
 		memset(is, 0, sizeof is);
 		is[0] = way ? up / 4 : 0.25;

@@ -42,22 +42,22 @@ static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 		of[side][3] = (given) { "layer1.mlp_act", product[side] };
 	}
 	compare_two(&e, CALL, 0, of[0], of[1], 4);
-	vn_comparison  *c = &e.compared.c;
-	vn_explanations x;
+	vn_comparison   *c = &e.compared.c;
+	vn_explanations *x;
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
 	int found[2] = { -1, -1 };
-	for (int i = 0; i < x.n; i++)
+	for (int i = 0; i < x->n; i++)
 		for (int k = 0; k < 2; k++)
-			if (strcmp(c->result.checkpoint[x.of[i].checkpoint].name, of[0][2 + k].name) == 0)
+			if (strcmp(c->result.checkpoint[x->of[i].checkpoint].name, of[0][2 + k].name) == 0)
 				found[k] = i;
 	CU_ASSERT_FATAL(found[0] >= 0 && found[1] >= 0);
-	const vn_explanation *inner = &x.of[found[0]], *outer = &x.of[found[1]];
+	const vn_explanation *inner = &x->of[found[0]], *outer = &x->of[found[1]];
 	CU_ASSERT_FATAL(inner->n_fit > 0 && outer->n_fit > 0);
 	CU_ASSERT_EQUAL(inner->by[0].node, outer->by[0].node);
 	CU_ASSERT_EQUAL(
 		outer->by[0].node,
 		vn_model_plan(c->opened.model)->value[vn_plan_find(vn_model_plan(c->opened.model), "layer1.mlp_act")].node);
-	vn_explanations_free(&x);
+	vn_explanations_free(x);
 	finish(&e.compared);
 }
 
@@ -114,7 +114,7 @@ static void after_many_origins_without_an_answer_the_rest_is_left_out(void)
 	static const char *const name[POINTS] = { "layer0.attn_norm", "layer0.q_proj", "layer0.k_proj", "layer0.v_proj" };
 	given                    of[2][POINTS];
 	explained                e;
-	vn_explanations          found;
+	vn_explanations         *found;
 
 	for (int side = 0; side < 2; side++)
 		for (int k = 0; k < POINTS; k++) {
@@ -125,31 +125,31 @@ static void after_many_origins_without_an_answer_the_rest_is_left_out(void)
 	compare_two(&e, 4, DECODE, of[0], of[1], POINTS);
 	CU_ASSERT_EQUAL(e.compared.c.result.n_origins, STEPS * POINTS);
 	CU_ASSERT_EQUAL(vn_explain(&e.compared.c, &found, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(found.n, 24);
-	CU_ASSERT_EQUAL(found.left_out, LEFT);
-	for (int i = 0; i < found.n; i++)
-		CU_ASSERT_EQUAL(found.of[i].n_fit, 0);
-	vn_explanations_free(&found);
+	CU_ASSERT_EQUAL(found->n, 24);
+	CU_ASSERT_EQUAL(found->left_out, LEFT);
+	for (int i = 0; i < found->n; i++)
+		CU_ASSERT_EQUAL(found->of[i].n_fit, 0);
+	vn_explanations_free(found);
 	finish(&e.compared);
 }
 
 static void without_a_replay_there_is_nothing_to_explain(void)
 {
-	explained       e;
-	vn_explanations x;
+	explained        e;
+	vn_explanations *x;
 
 	compare_llama(&e, "R1@layer1.q_rope");
 	vn_comparison *c = &e.compared.c;
 	c->result.replayed = false;
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(x.n, 0);
-	CU_ASSERT_PTR_NULL(x.of);
+	CU_ASSERT_EQUAL(x->n, 0);
+	CU_ASSERT_PTR_NULL(x->of);
+	vn_explanations_free(x);
 	c->result.replayed = true;
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(x.n, c->result.n_origins);
-	CU_ASSERT_STRING_EQUAL(first_id(&x.of[0]), "R1");
-	vn_explanations_free(&x);
-	CU_ASSERT_PTR_NULL(x.of);
+	CU_ASSERT_EQUAL(x->n, c->result.n_origins);
+	CU_ASSERT_STRING_EQUAL(first_id(&x->of[0]), "R1");
+	vn_explanations_free(x);
 	finish(&e.compared);
 }
 

@@ -117,8 +117,8 @@ static void an_arrangement_has_the_floors_of_other_correct_engines(void)
 	stand_at(&e, "layer1.attn_context", 0);
 	e.t.reference_variants.floor = e.t.reference_variants.floor_token = 1;
 	e.t.reference_variants.floor_max = 1e3;
-	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, &plain, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_try_arranged(&e.t, &e.t.own, &e.t.fine, &h, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, NULL, &plain, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, &e.t.reference_variants, &h, &e.err), VN_OK);
 	CU_ASSERT_TRUE(plain.limit_fraction > 1000);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	end_explained(&e);

@@ -9,12 +9,9 @@
 #include "compare/hypothesis/score.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
 enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
-enum { KINDS = 8 };
 
 typedef vn_status (*estimator)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 
@@ -25,41 +22,34 @@ typedef vn_status (*estimator)(vn_explain_trial *t, const vn_hypothesis *at, vn_
 
 enum { TESTED = 8 }; /* the most tokens that are compared with the rows of the table */
 
-/* The squared error of the candidate's token `at` if its position is `by` rows further on. own: the
- * result with the unmodified table. */
-static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position,
-                         int64_t by, double *room)
+/* The squared error of the candidate's token `at` if its row of the table is `by` further on. */
+static double row_off_by(const vn_explain_trial *t, const vn_tensor *table, int64_t at, int64_t by)
 {
-	const int64_t    D = table->shape.dim[1];
-	const int64_t    from[4] = { at * D, at * D, position * D, (position + by) * D };
-	const vn_tensor *of[4] = { own, c, table, table };
-	double           sum = 0;
+	const int64_t D = table->shape.dim[1], row = t->site->first + at;
+	double        sum = 0;
 
-	for (int i = 0; i < 4; i++)
-		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype,
-		          (size_t)D);
 	for (int64_t d = 0; d < D; d++) {
-		const double e = room[d] - room[2 * D + d] + room[3 * D + d] - room[D + d];
+		const double e = vn_number_at(&t->own, at * D + d) - vn_number_at(table, row * D + d) +
+		                 vn_number_at(table, (row + by) * D + d) - vn_number_at(&t->site->cand, at * D + d);
 		sum += e * e;
 	}
 	return sum;
 }
 
 /* The shift that leaves the least error; 0: no shift leaves any finite error. */
-static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, double *room)
+static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table)
 {
-	const vn_tensor *c = &t->site->cand;
-	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first,
+	const int64_t rows = t->site->cand.shape.dim[0], C = table->shape.dim[0], first = t->site->first,
 				  some = rows < TESTED ? rows : TESTED;
 	double  least = (double)INFINITY;
 	int64_t best = 0;
 
 	for (int64_t by = -first - rows; by < C - first; by++) {
 		double sum = 0;
-		for (int64_t i = 0; i < some; i++) {
-			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
+		for (int64_t i = 0; i < some && sum < least; i++) {
+			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), to = first + at + by;
 			/* A row outside the table stays as it is, as in hypothesis_apply.c. */
-			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
+			sum += row_off_by(t, table, at, to >= 0 && to < C ? by : 0);
 		}
 		if (sum < least) {
 			least = sum;
@@ -75,19 +65,15 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
-	const int64_t past = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step)->position;
-	vn_hypothesis h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
-	vn_status     st = VN_OK;
+	const int64_t    past = vn_trial_step(t)->position;
+	vn_hypothesis    h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
+	vn_status        st = VN_OK;
 
 	/* The checkpoint must be a row of the table, alone or added to something. */
 	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
 	    t->x->unmodified.residual.bad)
 		return VN_OK;
-	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
-	if (!room)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a row of positions");
-	const int64_t by = shift_of(t, table, room);
-	free(room);
+	const int64_t by = shift_of(t, table);
 	h.change.rows = later.change.rows = (int)by;
 	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
 		return st;
@@ -101,7 +87,7 @@ static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at
 /* A later call begins with an empty state. */
 static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	vn_hypothesis  h = *at;
 
 	if (!s || s->position == 0 || (s->tokens > 1 && s->tokens > s->position))
@@ -155,7 +141,7 @@ static vn_status fit_row(vn_explain_trial *t, const struct estimator_row *r, con
 	}
 	if (r->finding == VN_FINDING_EPS_OUTSIDE)
 		vn_hypothesis_constant_put(&h, "eps_outside", 1);
-	const vn_status st = vn_fit_constant(t, &h, vn_finding_constant(r->finding), in, err);
+	const vn_status st = vn_fit_constant(t, &h, in, err);
 	if (st || !r->times_own || vn_trial_answered(t))
 		return st;
 	vn_hypothesis_number_put(&h, 0); /* no range of logarithms contains 0 */
@@ -211,34 +197,29 @@ static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 		h->places = h->other = 0;
 }
 
-/* The first operation of each kind in the span: in one layer, or (-1) in all layers. */
-static int first_of_kinds(vn_explain_trial *t, int layer, int node[KINDS])
+/* Is operation i of the span the first of its kind there: in one layer, or (-1) in all layers? */
+static bool is_first_of_kind(const vn_explain_trial *t, int layer, int i)
 {
-	const vn_plan *p = t->site->plan;
-	const int     *span = t->site->span, n = t->site->n_span;
-	int            some = 0;
+	const vn_node *node = t->site->plan->node, *n = &node[t->site->span[i]];
+	bool           first = layer < 0 || n->layer == layer;
 
-	for (int i = 0; i < n; i++) {
-		const vn_node *a = &p->node[span[i]];
-		bool           known = (layer >= 0 && a->layer != layer) || !is_shared(a->op);
-		for (int k = 0; k < some; k++)
-			known = known || p->node[node[k]].op == a->op;
-		if (!known && some < KINDS)
-			node[some++] = span[i];
+	for (int k = 0; k < i; k++) {
+		const vn_node *before = &node[t->site->span[k]];
+		first = first && (before->op != n->op || (layer >= 0 && before->layer != layer));
 	}
-	return some;
+	return first;
 }
 
 static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 {
-	int       node[KINDS];
-	const int n = first_of_kinds(t, layer, node);
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < n && !vn_trial_answered(t); i++) {
-		vn_hypothesis h = { .node = node[i],
+	for (int i = 0; !st && i < t->site->n_span && !vn_trial_answered(t); i++) {
+		vn_hypothesis h = { .node = t->site->span[i],
 			                .change = { .kind = VN_BY_CONSTANTS,
 			                            .constants.places = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+		if (!is_shared(t->site->plan->node[h.node].op) || !is_first_of_kind(t, layer, i))
+			continue;
 		count_places(t, &h);
 		if (h.places)
 			st = fit_rows(t, &h, true, err);

@@ -31,8 +31,8 @@ static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_t
 	double          *own = (double *)made->own.data, *fine = (double *)made->fine.data;
 	int64_t          rows = 0;
 
-	vn_to_f64(own, t->own.data, t->own.dtype, (size_t)all);
-	vn_to_f64(fine, t->fine.data, t->fine.dtype, (size_t)all);
+	vn_numbers_at(&t->own, 0, all, own);
+	vn_numbers_at(&t->fine, 0, all, fine);
 	for (int64_t at = 0; at < all; at += C) {
 		if (!is_too_large(in, before + at, C))
 			continue;
@@ -46,7 +46,7 @@ static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_t
 vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const int      node = p->value[t->site->target].node;
+	const int      node = vn_trial_node(t);
 	const vn_node *n = &p->node[node];
 	vn_hypothesis  h = { .finding = VN_FINDING_SQUARES_OVERFLOW, .node = node, .change.kind = VN_BY_RESULT };
 	vn_made        made = { 0 };
@@ -56,11 +56,9 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 	if ((n->op != VN_OP_RMS_NORM && n->op != VN_OP_LAYER_NORM) || t->site->n_span != 1)
 		return VN_OK;
 	const vn_value *out = &p->value[t->site->target];
-	const int64_t   C = out->size[out->rank - 1], numbers = vn_shape_count(&t->site->cand.shape);
+	const int64_t   C = out->size[out->rank - 1];
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
 		return st;
-	if (C <= 0 || numbers % C || numbers / t->site->cand.shape.dim[0] * t->site->tokens != vn_shape_count(&in.shape))
-		return VN_OK;
 	if (!(st = vn_made_room(t, &made, err)) && make_rows(t, n, &in, C, &made) &&
 	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_trial_fits(t, &h))
 		vn_trial_keep(t->x, &h);
@@ -73,10 +71,9 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 static bool has_format(const vn_tensor *x, vn_rounding_format format)
 {
 	const int64_t n = vn_shape_count(&x->shape);
-	double        y;
 
 	for (int64_t i = 0; i < n; i++) {
-		vn_to_f64(&y, (const char *)x->data + (size_t)i * vn_dtype_size(x->dtype), x->dtype, 1);
+		const double y = vn_number_at(x, i);
 		if (!(vn_in_format(y, format) == y))
 			return false;
 	}
@@ -88,7 +85,7 @@ static bool has_format(const vn_tensor *x, vn_rounding_format format)
 static vn_status try_format(vn_explain_trial *t, vn_rounding_format format, double *y, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_FINDING_NARROW,
-		                .node = t->site->plan->value[t->site->target].node,
+		                .node = vn_trial_node(t),
 		                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
 		                .change = { .kind = VN_BY_NARROW } };
 	int64_t       least = -1, off;
@@ -103,9 +100,8 @@ static vn_status try_format(vn_explain_trial *t, vn_rounding_format format, doub
 		least = off;
 		h.change.narrow = edit;
 	}
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st && st != VN_ERR_UNSUPPORTED ? st : least < 0 ? VN_OK : vn_try(t, &h, err);
+	st = vn_unless_unsupported(st, &none, err);
+	return st || least < 0 ? st : vn_try(t, &h, err);
 }
 
 vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
@@ -117,7 +113,7 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 	const int                       n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
 	vn_status                       st = VN_OK;
 
-	const vn_node *node = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	const vn_node *node = &t->site->plan->node[vn_trial_node(t)];
 	if (t->part || t->x->unmodified.residual.bad || !n || node->out[0] != t->site->target)
 		return VN_OK; /* scores and probabilities in another format: estimate_attention.c */
 	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);
@@ -151,7 +147,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 	const vn_tensor *cand = &t->site->cand;
 	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / TESTED, n = (all + stride - 1) / stride;
 	vn_hypothesis    h = { .finding = VN_FINDING_OTHER_ACTIVATION,
-		                   .node = t->site->plan->value[t->site->target].node,
+		                   .node = vn_trial_node(t),
 		                   .change.kind = VN_BY_ACTIVATION };
 	double           least = (double)INFINITY;
 	vn_error         none = { "" };
@@ -170,11 +166,7 @@ vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 		least = fmin(left, least);
 	}
 	free(y);
-	if (st == VN_ERR_UNSUPPORTED)
-		return VN_OK;
-	if (st) {
-		*err = none;
-		return st;
-	}
+	if (st)
+		return vn_unless_unsupported(st, &none, err);
 	return least <= PROMISES * square_distance(cand, NULL, &t->own, n, stride) ? vn_try(t, &h, err) : VN_OK;
 }

@@ -16,45 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a window -------------------------------------------------------------------------------- */
-
-/* The first row of the checkpoint that differs. -1: no row differs, or there is no token axis. */
-static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *axes, double noise)
-{
-	int64_t outer = 1, inner = 1, first = -1;
-	int     axis = 0;
-	size_t  n;
-
-	for (const char *word; (word = vn_axes_word(axes, axis, &n)),
-	                       n && axis < c->shape.rank && !(n == 5 && strncmp(word, "token", 5) == 0);
-	     axis++)
-		outer *= c->shape.dim[axis];
-	if (axis >= c->shape.rank || !n)
-		return -1;
-	for (int i = axis + 1; i < c->shape.rank; i++)
-		inner *= c->shape.dim[i];
-	const int64_t rows = c->shape.dim[axis];
-	double       *x = malloc((size_t)(2 * inner) * sizeof *x);
-	for (int64_t t = 0; x && t < rows && first < 0; t++) {
-		double dd = 0, rr = 0;
-		for (int64_t o = 0; o < outer; o++) {
-			const size_t at = (size_t)((o * rows + t) * inner);
-			vn_to_f64(x, (const char *)z->data + at * vn_dtype_size(z->dtype), z->dtype, (size_t)inner);
-			vn_to_f64(x + inner, (const char *)c->data + at * vn_dtype_size(c->dtype), c->dtype, (size_t)inner);
-			for (int64_t k = 0; k < inner; k++)
-				if (isfinite(x[k]) && isfinite(x[inner + k])) {
-					dd += (x[k] - x[inner + k]) * (x[k] - x[inner + k]);
-					rr += x[k] * x[k];
-				} else {
-					dd += x[k] == x[inner + k] ? 0 : 1;
-				}
-		}
-		first = dd > noise * rr ? t : first;
-	}
-	free(x);
-	return first;
-}
-
 /* ---- the first keys (attention sinks) -------------------------------------------------------- */
 
 enum { MOST = 128, ROUNDS = 4 }; /* the most first keys that stay visible; rounds of fitting, each fits both */
@@ -81,14 +42,13 @@ static vn_status improve_sinks(vn_explain_trial *t, const vn_hypothesis *of, sin
                                int64_t high, vn_error *err)
 {
 	vn_hypothesis h = with_both_numbers(of, s, width);
-	int64_t       best;
-	double        error;
-	vn_status     st = high < low ? VN_OK : vn_trial_best_whole(t, &h, low, high, &best, &error, err);
+	vn_least      best;
+	vn_status     st = high < low ? VN_OK : vn_trial_best_whole(t, &h, low, high, &best, err);
 
-	if (st || high < low || !(error < s->error))
+	if (st || high < low || !(best.error < s->error))
 		return st;
-	*(width ? &s->width : &s->keys) = best;
-	s->error = error;
+	*(width ? &s->width : &s->keys) = (int64_t)best.x;
+	s->error = best.error;
 	return VN_OK;
 }
 
@@ -148,14 +108,13 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
  * error. If the window is wider than the model's own, only that is known. */
 vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
-	const vn_tensor *c = &t->site->cand;
-	const int64_t    own = t->site->plan->node[at->node].c.attention.window;
-	int64_t          best = 0;
-	int64_t          first;
-	double           error;
-	vn_status        st = VN_OK;
+	const int64_t own = t->site->plan->node[at->node].c.attention.window;
+	int64_t       first, last;
+	vn_least      best;
+	vn_status     st = VN_OK;
 
-	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token)) < 0)
+	vn_trial_rows_off(t, NULL, &first, &last);
+	if (first < 0)
 		return VN_OK;
 	first += t->site->first;
 	/* With a narrower window the first tokens affected may still come out right, because they
@@ -167,8 +126,8 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 		                                                                         : first;
 		one.finding = VN_FINDING_WINDOW;
 		vn_hypothesis_constant_put(&one, "window", (double)low);
-		if (high >= low && !(st = vn_trial_best_whole(t, &one, low, high, &best, &error, err)) && isfinite(error))
-			st = vn_fit_whole(t, &one, best, low, high, err);
+		if (high >= low && !(st = vn_trial_best_whole(t, &one, low, high, &best, err)) && isfinite(best.error))
+			st = vn_fit_whole(t, &one, (int64_t)best.x, low, high, err);
 	}
 	return st ? st : fit_sinks(t, at, first, err);
 }
@@ -191,9 +150,7 @@ static void row_of(const tested_attention *x, const vn_tensor *t, int64_t row, d
 	const int64_t each = vn_attend_width(&x->a);
 
 	for (int h = 0; h < x->a.n->c.attention.heads; h++)
-		vn_to_f64(y + h * each,
-		          (const char *)t->data + (size_t)vn_attend_at(&x->a, x->T, row, h) * vn_dtype_size(t->dtype), t->dtype,
-		          (size_t)each);
+		vn_numbers_at(t, vn_attend_at(&x->a, x->T, row, h), each, y + h * each);
 }
 
 /* The squared error of the selected rows under the edit; NULL: with the unmodified operation. */
@@ -212,26 +169,6 @@ static double left_with(tested_attention *x, const vn_attend_edit *edit)
 			left += (x->y[i] - x->is[i]) * (x->y[i] - x->is[i]);
 	}
 	return left;
-}
-
-/* The first row in error, where the second call began. 0: no row is in error, or the first one
- * is. */
-static int64_t first_off(tested_attention *x)
-{
-	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.residual.floor_token;
-
-	for (int64_t row = 0; row < x->T; row++) {
-		double dd = 0, yy = 0;
-		row_of(x, &x->t->own, row, x->y);
-		row_of(x, &x->t->site->cand, row, x->is);
-		for (int64_t i = 0; i < x->width; i++) {
-			dd += (x->y[i] - x->is[i]) * (x->y[i] - x->is[i]);
-			yy += x->y[i] * x->y[i];
-		}
-		if (!(dd <= limit * yy))
-			return row;
-	}
-	return 0;
 }
 
 /* The edits that are tried. Edits of calls are tried only if the number of tokens of a call is
@@ -273,11 +210,11 @@ static const struct {
 	{ VN_FINDING_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true } },
 	{ VN_FINDING_CACHE_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true } },
 };
-enum { N_EDITS = sizeof edits / sizeof *edits, PADDING = 0, FIRST_OF_CALLS = 1, LAST_OF_CALLS = 3 };
+enum { N_EDITS = sizeof edits / sizeof *edits };
 
 static bool is_of_calls(int i)
 {
-	return i >= FIRST_OF_CALLS && i <= LAST_OF_CALLS;
+	return edits[i].edit.kind <= VN_ATTEND_CALLS_FUTURE;
 }
 
 static vn_attend_edit edit_for(int i, int call)
@@ -290,17 +227,17 @@ static vn_attend_edit edit_for(int i, int call)
 /* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
 static vn_status find_best(tested_attention *x, int call, int *best, double *least, vn_error *err)
 {
-	const vn_step *own = vn_recording_step(x->t->c->opened.cand, x->t->c->result.checkpoint[x->t->x->checkpoint].step);
+	const vn_step *own = vn_trial_step(x->t);
 	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
 
-	*best = PADDING;
+	*best = 0;
 	*least = (double)INFINITY;
 	for (int i = 0; i < N_EDITS; i++) {
-		if ((i == PADDING && !x->a.padding) || (is_of_calls(i) && !call) ||
+		const vn_attend_edit edit = edit_for(i, call);
+		if (!vn_attend_applies(&x->a, &edit) || (is_of_calls(i) && !call) ||
 		    (edits[i].finding == VN_FINDING_CACHE_ROUNDED && !later))
 			continue;
-		const vn_attend_edit edit = edit_for(i, call);
-		const vn_status      st = vn_attend_prepare(&x->a, &edit, err);
+		const vn_status st = vn_attend_prepare(&x->a, &edit, err);
 		if (st)
 			return st;
 		const double left = left_with(x, &edit);
@@ -313,17 +250,20 @@ static vn_status find_best(tested_attention *x, int call, int *best, double *lea
 static vn_status try_best(tested_attention *x, vn_error *err)
 {
 	const vn_step *step;
-	/* A recording that states one call may come from several calls. */
-	const int64_t  off = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first ? first_off(x) : 0;
-	const int      call = x->a.later ? VN_OWN_CALLS : off > 1 ? (int)off : 0;
+	const bool     one = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first;
+	int64_t        off, last;
 	int            best;
 	double         least;
-	vn_status      st = find_best(x, call, &best, &least, err);
 
+	/* A recording that states one call may come from several calls: the second one begins at the
+	 * first row in error. */
+	vn_trial_rows_off(x->t, NULL, &off, &last);
+	const int call = x->a.later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
+	vn_status st = find_best(x, call, &best, &least, err);
 	if (st || !(least <= EDIT_LEAVES * left_with(x, NULL)))
 		return st;
 	vn_hypothesis h = { .finding = edits[best].finding,
-		                .node = x->t->site->plan->value[x->t->site->target].node,
+		                .node = vn_trial_node(x->t),
 		                .change = { .kind = VN_BY_ATTEND,
 		                            .attend = edit_for(best, call),
 		                            .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
@@ -351,7 +291,7 @@ vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
 		{ VN_FINDING_MASK_FROM_CALL, VN_ATTEND_ONE_FIRST, true },
 		{ VN_FINDING_NOTHING_APPENDED, VN_ATTEND_ONE_PROMPT, true },
 	};
-	const int node = t->site->plan->value[t->site->target].node;
+	const int node = vn_trial_node(t);
 	vn_status st = VN_OK;
 
 	for (size_t i = 0; !st && may_attend_otherwise(t, node) && i < sizeof ways / sizeof *ways; i++) {
@@ -371,8 +311,7 @@ vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
 
 vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
 {
-	const vn_plan   *p = t->site->plan;
-	const int        node = p->value[t->site->target].node;
+	const int        node = vn_trial_node(t);
 	tested_attention x = { .t = t };
 	bool             made;
 	vn_status        st;

@@ -25,10 +25,10 @@ typedef struct keys {
 	int               node;
 	int64_t           S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
 	int               H, head[HEADS];
-	double           *q, *k, *v; /* (R, heads, K)  (S, G, K) each */
+	double           *q, *k, *v; /* (K): room  (S, G, K) each */
 	double           *s;         /* (R, H, S): the score of each query and token */
-	double           *is, *own;  /* (R, H, K): found, expected */
-	double            error;     /* sum of (is - own)^2 */
+	double           *is, *own;  /* the checkpoint: found, expected */
+	double            error;     /* sum of (is - own)^2 in the rows and heads that are tested */
 	double           *e;         /* (S): room */
 	int64_t          *slot;      /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
 } keys;
@@ -36,6 +36,12 @@ typedef struct keys {
 static int key_head(const keys *x, int head)
 {
 	return head / (x->n->c.attention.heads / x->n->c.attention.kv_heads);
+}
+
+/* Where head h of row r begins in the checkpoint. */
+static int64_t index_of(const keys *x, int64_t r, int h)
+{
+	return (x->row[r] * x->n->c.attention.heads + x->head[h]) * x->n->c.attention.head_dim;
 }
 
 /* The first and the last key that the query of row r sees. */
@@ -46,6 +52,74 @@ static void seen_keys(const keys *x, int64_t r, int64_t *first, int64_t *last)
 	*last = x->t->site->first + x->row[r];
 	*first = window && *last + 1 > window ? *last + 1 - window : 0;
 }
+
+/* ---- the queries and keys that are tested ---------------------------------------------------- */
+
+/* Computes the scores and the error of the queries in x->row. */
+static vn_status pick_queries(keys *x, vn_error *err)
+{
+	const int64_t K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
+	vn_tensor     q;
+	vn_status     st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err);
+
+	free(x->s);
+	x->error = 0;
+	if (!(x->s = malloc((size_t)(x->R * x->H * x->S) * sizeof *x->s + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	for (int64_t r = 0; !st && r < x->R; r++)
+		for (int h = 0; h < x->H; h++) {
+			const int64_t at = index_of(x, r, h);
+			vn_numbers_at(&q, at + x->t->site->first * x->n->c.attention.heads * K, K, x->q);
+			for (int d = 0; d < K; d++)
+				x->error += (x->is[at + d] - x->own[at + d]) * (x->is[at + d] - x->own[at + d]);
+			for (int64_t j = 0; j < x->S; j++) {
+				double dot = 0;
+				for (int d = 0; d < K; d++)
+					dot += x->q[d] * x->k[(j * G + key_head(x, x->head[h])) * K + d];
+				x->s[(r * x->H + h) * x->S + j] = dot * x->n->c.attention.scale;
+			}
+		}
+	return st;
+}
+
+static vn_status read_keys(keys *x, vn_error *err)
+{
+	const int64_t K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
+	vn_tensor     k, v;
+	vn_status     st;
+
+	x->S = x->t->site->tokens;
+	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
+	for (int h = 0; h < x->H; h++)
+		x->head[h] = x->n->c.attention.heads * h / x->H;
+	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
+	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
+		return st;
+	x->k = vn_trial_doubles_of(&k, 0, x->S * G * K);
+	x->v = vn_trial_doubles_of(&v, 0, x->S * G * K);
+	x->is = vn_trial_all_doubles_of(&x->t->site->cand);
+	x->own = vn_trial_all_doubles_of(&x->t->own);
+	x->q = malloc((size_t)K * sizeof *x->q + 1);
+	x->e = malloc((size_t)x->S * sizeof *x->e + 1);
+	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
+	return x->slot && x->k && x->v && x->q && x->is && x->own && x->e
+	           ? pick_queries(x, err)
+	           : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+}
+
+static void end_keys(keys *x)
+{
+	free(x->q);
+	free(x->k);
+	free(x->v);
+	free(x->s);
+	free(x->e);
+	free(x->is);
+	free(x->own);
+	free(x->slot);
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 /* Slots hold that. */
 static void fill_keys(keys *x, slot_content as)
@@ -81,7 +155,7 @@ static double error_of(const keys *x, int64_t r, int h)
 			const int64_t from = x->slot[x->S + j];
 			y += from < 0 ? 0 : x->e[j] * x->v[(from * G + g) * K + d];
 		}
-		y = y / sum - x->is[(r * x->H + h) * K + d];
+		y = y / sum - x->is[index_of(x, r, h) + d];
 		dd += y * y;
 	}
 	return dd;
@@ -149,17 +223,18 @@ static double row_error(const keys *x, int64_t r)
 
 /* The last query of a block sees that block and those before it, so it identifies the block once
  * the earlier ones are known. Returns false if there is none. x: one row per block. */
-static bool read_table(keys *x, vn_block_table *b, bool *moved)
+static bool read_table(keys *x, vn_block_table *b)
 {
-	const size_t row = (size_t)x->H * (size_t)x->n->c.attention.head_dim;
+	const int K = x->n->c.attention.head_dim;
+	bool      moved = false;
 
-	*moved = false;
 	for (int i = 0; i < b->n; i++) {
 		double size = 0, least = (double)INFINITY, own = 0;
 		put_block(x, b, i, i);
 		own = row_error(x, i);
-		for (size_t k = 0; k < row; k++)
-			size += x->is[(size_t)i * row + k] * x->is[(size_t)i * row + k];
+		for (int h = 0; h < x->H; h++)
+			for (int d = 0; d < K; d++)
+				size += x->is[index_of(x, i, h) + d] * x->is[index_of(x, i, h) + d];
 		const double enough = VN_PEAK_LIMIT * x->t->x->unmodified.residual.floor_token * size;
 		b->from[i] = (short)i;
 		/* A sharp attention gives little weight to a block, so an arrangement within the floor
@@ -177,43 +252,38 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 		if (!(own <= enough) && !(least <= enough) && !(least <= CACHE_LEAVES * CACHE_LEAVES * own))
 			return false;
 		put_block(x, b, i, b->from[i]);
-		*moved = *moved || b->from[i] != i;
+		moved = moved || b->from[i] != i;
 	}
-	return *moved;
+	return moved;
 }
-
-static vn_status read_keys(keys *x, vn_error *err);
-static void      end_keys(keys *x);
 
 /* In a call that holds the whole sequence, every block has a query that sees it as its last
  * block. */
-static vn_status fit_table(const keys *of, vn_error *err)
+static vn_status fit_table(keys *x, vn_error *err)
 {
-	vn_status st = VN_OK;
-	bool      moved;
+	vn_explain_trial *t = x->t;
+	vn_status         st = VN_OK;
 
-	if (of->t->site->first || of->t->site->cand.shape.dim[0] != of->S || of->n->c.attention.window)
+	if (t->site->first || t->site->cand.shape.dim[0] != x->S || x->n->c.attention.window)
 		return VN_OK;
-	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_trial_answered(of->t); B /= 2) { /* as few blocks as will do */
-		keys           x = { .t = of->t, .n = of->n, .node = of->node };
-		vn_block_table b = { .block = B, .n = (int)((of->S + B - 1) / B) };
+	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_trial_answered(t); B /= 2) { /* as few blocks as will do */
+		vn_block_table b = { .block = B, .n = (int)((x->S + B - 1) / B) };
 		if (b.n < 2 || b.n > VN_BLOCKS_MOST)
 			continue;
-		x.R = b.n;
+		x->R = b.n;
 		for (int i = 0; i < b.n; i++)
-			x.row[i] = (i + 1) * (int64_t)B < of->S ? (i + 1) * (int64_t)B - 1 : of->S - 1;
-		st = read_keys(&x, err);
-		for (b.of = 0; !st && b.of < 3 && !vn_trial_answered(of->t); b.of++) {
-			for (int64_t j = 0; j < x.S; j++)
-				x.slot[j] = x.slot[x.S + j] = j;
-			if (read_table(&x, &b, &moved))
-				st = vn_try(of->t,
+			x->row[i] = (i + 1) * (int64_t)B < x->S ? (i + 1) * (int64_t)B - 1 : x->S - 1;
+		st = pick_queries(x, err);
+		for (b.of = 0; !st && b.of < 3 && !vn_trial_answered(t); b.of++) {
+			for (int64_t j = 0; j < x->S; j++)
+				x->slot[j] = x->slot[x->S + j] = j;
+			if (read_table(x, &b))
+				st = vn_try(t,
 				            &(vn_hypothesis) { .finding = VN_FINDING_BLOCKS_REORDERED,
-				                               .node = of->node,
+				                               .node = x->node,
 				                               .change = { .kind = VN_BY_BLOCKS, .blocks = b } },
 				            err);
 		}
-		end_keys(&x);
 	}
 	return st;
 }
@@ -230,8 +300,8 @@ static vn_status fit_padding(keys *x, vn_error *err)
 
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++) {
-			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + (r * x->H + h) * K,
-						 *is = x->is + (r * x->H + h) * K;
+			const double *s = x->s + (r * x->H + h) * x->S, *own = x->own + index_of(x, r, h),
+						 *is = x->is + index_of(x, r, h);
 			double E = 0, oo = 0, oi = 0;
 			seen_keys(x, r, &first, &last);
 			for (int64_t j = first; j <= last; j++)
@@ -251,73 +321,6 @@ static vn_status fit_padding(keys *x, vn_error *err)
 	vn_hypothesis h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
 	vn_hypothesis_constant_put(&h, "padding", 0);
 	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
-}
-
-/* ---- the queries and keys that are tested ---------------------------------------------------- */
-
-static void pick_queries(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_tensor *q)
-{
-	const int    heads = x->n->c.attention.heads, K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
-	const size_t of[3] = { vn_dtype_size(c->dtype), vn_dtype_size(own->dtype), vn_dtype_size(q->dtype) };
-
-	for (int64_t r = 0; r < x->R; r++)
-		for (int h = 0; h < x->H; h++) {
-			const int64_t to = (r * x->H + h) * K, at = (x->row[r] * heads + x->head[h]) * K;
-			const double *q0 = x->q + to;
-			vn_to_f64(x->is + to, (const char *)c->data + (size_t)at * of[0], c->dtype, (size_t)K);
-			vn_to_f64(x->own + to, (const char *)own->data + (size_t)at * of[1], own->dtype, (size_t)K);
-			vn_to_f64(x->q + to, (const char *)q->data + (size_t)(at + x->t->site->first * heads * K) * of[2], q->dtype,
-			          (size_t)K);
-			for (int d = 0; d < K; d++)
-				x->error += (x->is[to + d] - x->own[to + d]) * (x->is[to + d] - x->own[to + d]);
-			for (int64_t j = 0; j < x->S; j++) {
-				double dot = 0;
-				for (int d = 0; d < K; d++)
-					dot += q0[d] * x->k[(j * G + key_head(x, x->head[h])) * K + d];
-				x->s[(r * x->H + h) * x->S + j] = dot * x->n->c.attention.scale;
-			}
-		}
-}
-
-static vn_status read_keys(keys *x, vn_error *err)
-{
-	const int64_t K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
-	vn_tensor     q, k, v;
-	vn_status     st;
-
-	x->S = x->t->site->tokens;
-	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
-	for (int h = 0; h < x->H; h++)
-		x->head[h] = x->n->c.attention.heads * h / x->H;
-	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) ||
-	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
-	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
-		return st;
-	const size_t some = (size_t)(x->R * x->H * K) * sizeof(double) + 1;
-	x->k = vn_trial_doubles_of(&k, 0, x->S * G * K);
-	x->v = vn_trial_doubles_of(&v, 0, x->S * G * K);
-	x->q = malloc(some);
-	x->is = malloc(some);
-	x->own = malloc(some);
-	x->s = malloc((size_t)(x->R * x->H * x->S) * sizeof *x->s + 1);
-	x->e = malloc((size_t)x->S * sizeof *x->e + 1);
-	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
-	if (!x->slot || !x->k || !x->v || !x->q || !x->is || !x->own || !x->s || !x->e)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	pick_queries(x, &x->t->own, &x->t->site->cand, &q);
-	return VN_OK;
-}
-
-static void end_keys(keys *x)
-{
-	free(x->q);
-	free(x->k);
-	free(x->v);
-	free(x->s);
-	free(x->e);
-	free(x->is);
-	free(x->own);
-	free(x->slot);
 }
 
 /* Keys alone, or values alone, of the call's own tokens are not in the cache yet;
@@ -346,15 +349,14 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 		bool newest;
 	} moved[] = { { -1, false }, { -1, true }, { 1, false } };
 	const vn_plan *p = t->site->plan;
-	const int      node = p->value[t->site->target].node;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const int      node = vn_trial_node(t);
+	const vn_step *s = vn_trial_step(t);
 	vn_status      st = VN_OK;
 
 	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||
 	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.residual.bad)
 		return VN_OK;
-	if (s->position > 0)
-		st = fit_not_cached(t, node, err);
+	st = fit_not_cached(t, node, err);
 	for (int of = 0; of < 3; of++)
 		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
 			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };

@@ -184,13 +184,10 @@ static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t,
 
 static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.checkpoint[p->t->x->checkpoint].step);
-	double         ee = 0;
+	const vn_step *s = vn_trial_step(p->t);
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
 		return VN_OK;
-	for (int64_t i = 0; i < p->R * p->C; i++)
-		ee += p->error[i] * p->error[i];
 	for (int64_t n = 2; n <= RANKS; n++) {
 		double dd = 0;
 		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
@@ -200,7 +197,7 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 				                 vn_number_at(p->own, index_of_joined(p, n, t, m));
 				dd += d * d;
 			}
-		if (p->M % n || !(dd <= NUMBER_LEAVES * ee))
+		if (p->M % n || !(dd <= NUMBER_LEAVES * vn_tested_product_error_sum(p)))
 			continue;
 		vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
 		return vn_try(p->t, &h, err);
@@ -274,7 +271,7 @@ static vn_status try_order(vn_tested_product *p, int n, const int *from, vn_erro
 	memcpy(h.change.result.list, from, (size_t)n * sizeof *from);
 	own.data = a;
 	fine.data = b;
-	st = st ? st : vn_try_numbers(p->t, &own, &fine, &h, err);
+	st = st ? st : vn_try_numbers(p->t, &own, &fine, NULL, &h, err);
 	free(a);
 	free(b);
 	return st;
@@ -326,10 +323,9 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_W18) || rows * width > VN_PRODUCT_MATRIX_MOST || p->M < LOOKED_AT)
 		return VN_OK;
-	double *w = malloc((size_t)(rows * width) * sizeof *w);
+	double *w = vn_trial_doubles_of(p->w, 0, rows * width);
 	if (!w)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a matrix");
-	vn_to_f64(w, p->w->data, p->w->dtype, (size_t)(rows * width));
 	for (int64_t by = 0; by <= PADDED; by++) { /* 0: as it should be */
 		double dd = 0;
 		for (int64_t m = 1; m < LOOKED_AT; m++)
@@ -370,11 +366,10 @@ vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 		vn_estimate_matrix_edit,
 		vn_estimate_matrix_factor,
 	};
-	const vn_plan    *plan = t->site->plan;
 	vn_tested_product p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 	vn_status         st;
 
-	if (!vn_tested_product_open(&p, plan->value[t->site->target].node))
+	if (!vn_tested_product_open(&p, vn_trial_node(t)))
 		return VN_OK;
 	st = vn_tested_product_read(&p, err);
 	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_trial_answered(t); i++)

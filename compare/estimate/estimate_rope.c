@@ -13,6 +13,7 @@
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TWO_PI   6.283185307179586
 #define COHERENT 0.98 /* the smallest |z|, relative to the sizes of input and output, of the pairing that was used */
@@ -22,29 +23,29 @@ enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 enum { SEVERAL = 3 }; /* the most tokens from which the rotation per token is measured */
 
 typedef struct rotation {
-	vn_rope            rope;
-	vn_rope_experiment experiment;
-	int                pairs;
-	int64_t            tokens;
-	double complex    *z;                /* (tokens) of one pair */
-	double             f[PAIRS_MAX];     /* radians for each token */
-	double             start[PAIRS_MAX]; /* radians of the first token */
-	double             apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
-	int64_t            first;            /* index of that token in the rotation's input */
-	double             coherence;        /* the smallest |z| / size of all pairs */
+	vn_node         n; /* paired as measured */
+	const vn_list  *lists;
+	int             pairs;
+	int64_t         tokens;
+	double complex *z;                     /* (tokens) of one pair */
+	double          f[PAIRS_MAX];          /* radians for each token */
+	double          start[PAIRS_MAX];      /* radians of the first token */
+	float           unmodified[PAIRS_MAX]; /* radians for each token, as expected */
+	float           room[PAIRS_MAX];
+	double          apart[PAIRS_MAX]; /* by how much a token's rotation differs from the unmodified one */
+	int64_t         first;            /* index of that token in the rotation's input */
+	double          coherence;        /* the smallest |z| / size of all pairs */
 } rotation;
 
-/* Measures the rotation of pair i from x to y, both (tokens, heads, K), y in double. unmodified:
- * the expected radians per token. */
-static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i,
-                     double unmodified)
+/* Measures the rotation of pair i from x to y, both (tokens, heads, K), y in double. */
+static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i)
 {
 	const int64_t  H = x->shape.dim[1], K = x->shape.dim[2];
 	double         ex = 0, ey = 0, sum = 0;
 	int64_t        a, b;
 	double complex all = 0, apart = 0;
 
-	vn_rope_pair(&r->rope, &r->experiment, K, i, &a, &b);
+	vn_rope_pair(&r->n.c.rope.rope, &r->n.x.rope, K, i, &a, &b);
 	for (int64_t p = 0; p < r->tokens; p++) {
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
@@ -58,7 +59,7 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 			ey += creal(v * conj(v));
 		}
 		sum += cabs(r->z[p]);
-		apart += r->z[p] * cexp(-I * unmodified * (double)(r->first + p));
+		apart += r->z[p] * cexp(-I * (double)r->unmodified[i] * (double)(r->first + p));
 	}
 	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
 	r->apart[i] = carg(apart);
@@ -76,11 +77,9 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 	r->start[i] = carg(all);
 }
 
-/* unmodified: (pairs). */
-static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float *unmodified, vn_error *err)
+static vn_status measure_rotation(vn_explain_trial *t, rotation *r, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
-	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_tensor        x;
 	vn_status        st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err);
 
@@ -88,19 +87,15 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 		return st;
 	r->coherence = 0;
 	r->first = t->site->first;
-	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] ||
-	    x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX || r->first + c->shape.dim[0] > x.shape.dim[0])
-		return VN_OK;
 	r->tokens = c->shape.dim[0];
-	double *y = malloc(n * sizeof *y);
+	double *y = vn_trial_all_doubles_of(c);
 	r->z = malloc((size_t)r->tokens * sizeof *r->z);
 	if (!y || !r->z)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	else {
-		vn_to_f64(y, c->data, c->dtype, n);
 		r->coherence = 1;
 		for (int i = 0; i < r->pairs; i++)
-			one_pair(r, t->part, &x, y, i, (double)unmodified[i]);
+			one_pair(r, t->part, &x, y, i);
 	}
 	free(y);
 	free(r->z);
@@ -109,37 +104,23 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, const float 
 
 /* ---- what may have made such rotations ------------------------------------------------------- */
 
-static void put_rope(vn_hypothesis *h, const vn_rope *rope, const vn_rope_experiment *experiment)
+/* What is found of this rotation. If it also pairs other columns, that is a mistake of its own. */
+static vn_hypothesis found_of(const vn_explain_trial *t, const rotation *r, vn_finding finding)
 {
-	vn_hypothesis_constant_put(h, "type", (double)rope->type);
-	vn_hypothesis_constant_put(h, "rotary_dim", rope->rotary_dim);
-	vn_hypothesis_constant_put(h, "pairing", experiment->pairing);
-	vn_hypothesis_constant_put(h, "one_position", experiment->one_position);
-	vn_hypothesis_constant_put(h, "step_offset", experiment->step_offset);
-	vn_hypothesis_constant_put(h, "turn", experiment->angle_factor);
-	vn_hypothesis_constant_put(h, "theta", rope->theta);
-	vn_hypothesis_constant_put(h, "factor", rope->factor);
-	if (rope->type == VN_ROPE_LLAMA3) {
-		vn_hypothesis_constant_put(h, "low_freq_factor", rope->low_freq_factor);
-		vn_hypothesis_constant_put(h, "high_freq_factor", rope->high_freq_factor);
-		vn_hypothesis_constant_put(h, "original_context", rope->original_context);
-	}
-	vn_hypothesis_constant_put(h, "offset", experiment->offset);
+	const int     node = vn_trial_node(t);
+	vn_hypothesis h = { .finding = finding,
+		                .node = node,
+		                .paired = r->n.x.rope.pairing != t->site->plan->node[node].x.rope.pairing };
+
+	if (h.paired)
+		vn_hypothesis_constant_put(&h, "pairing", r->n.x.rope.pairing);
+	return h;
 }
 
-/* Does the rotation also pair other columns? That is a mistake of its own. */
-static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope_experiment *experiment)
+/* Tries a finding whose number is `number`. */
+static vn_status try_number(vn_explain_trial *t, vn_hypothesis *h, double number, vn_error *err)
 {
-	return experiment->pairing != t->site->plan->node[node].x.rope.pairing;
-}
-
-static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, const vn_rope_experiment *experiment,
-                          vn_finding finding, vn_hypothesis *h, vn_error *err)
-{
-	h->finding = finding;
-	h->paired = paired_otherwise(t, node, experiment);
-	h->node = node;
-	put_rope(h, rope, experiment);
+	vn_hypothesis_constant_put(h, vn_finding_constant(h->finding), number);
 	return vn_try(t, h, err);
 }
 
@@ -150,110 +131,109 @@ static double plain_theta(const rotation *r)
 
 	for (int i = 1; i < r->pairs; i++)
 		if (r->f[i] > SLOWEST) {
-			const double x = 2.0 * i / r->rope.rotary_dim, w = r->f[i] * r->f[i]; /* fast frequencies are known best */
+			const double x = 2.0 * i / r->n.c.rope.rope.rotary_dim,
+						 w = r->f[i] * r->f[i]; /* fast frequencies are known best */
 			xy -= w * x * log(r->f[i]);
 			xx += w * x * x;
 		}
 	return xx > 0 ? exp(xy / xx) : 0;
 }
 
-/* The numbers of a scaling that can be read off the frequencies. */
-typedef enum scaled_by { BY_THETA, BY_FACTOR, BY_CONTEXT, BY_LOW, BY_HIGH, N_SCALED_BY } scaled_by;
-
-static void set_scaling(vn_rope *rope, scaled_by what, double x)
-{
-	double *const at[] = { &rope->theta, &rope->factor, NULL, &rope->low_freq_factor, &rope->high_freq_factor };
-
-	if (at[what])
-		*at[what] = x;
-	else
-		rope->original_context = (int)lround(x);
-}
-
-static double scaling_of(const vn_rope *rope, scaled_by what)
-{
-	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor,
-		                 rope->high_freq_factor };
-	return x[what];
-}
-
 #define THETA_MIN    1.01
 #define THETA_MAX    1e12
 #define THETA_LIKELY 1e9 /* far above models' values; any theta large enough fits pairs that hardly rotate */
-#define FROM_TWO     0.3 /* in log2: a context this near to a power of two is that power */
-#define NEAR_TWO     0.1 /* the same for a factor */
 
-/* What the observed rotations are compared with. unmodified, room: (pairs) */
-typedef struct tested_rotation {
-	const rotation *r;
-	const vn_list  *lists;
-	scaled_by       what;
-	const float    *unmodified;
-	float          *room;
-} tested_rotation;
+/* A search for one constant of the rotation. */
+typedef struct searched_constant {
+	rotation   *r;
+	const char *name;
+} searched_constant;
+
+/* The numbers of a scaling that can be read off the frequencies. two: if it is this near to a power
+ * of two (in log2), it is that power. */
+static const struct scaling {
+	vn_finding finding;
+	double     least, most, two;
+} scalings[] = {
+	{ VN_FINDING_THETA, THETA_MIN, THETA_MAX, 0 }, { VN_FINDING_ROPE_FACTOR, THETA_MIN, THETA_MAX, 0.1 },
+	{ VN_FINDING_ROPE_CONTEXT, 16, 1e8, 0.3 },     { VN_FINDING_ROPE_LOW, 0.01, 1e4, 0 },
+	{ VN_FINDING_ROPE_HIGH, 0.01, 1e4, 0 },
+};
+enum { N_SCALINGS = sizeof scalings / sizeof *scalings };
+
+static double own_number(const rotation *r, const char *constant)
+{
+	int i = 0;
+
+	while (strcmp(vn_const_name(VN_OP_ROPE, i), constant) != 0)
+		i++;
+	return vn_const_get(&r->n, i);
+}
+
+/* The rotation's settings with another number. */
+static vn_rope rope_with(const searched_constant *a, double x)
+{
+	vn_node n = a->r->n;
+
+	vn_const_set(&n, a->name, strcmp(a->name, "original_context") ? x : round(x), NULL);
+	return n.c.rope.rope;
+}
 
 /* How far the frequencies under this number are from the observed ones: a sum of squares. */
 static double off_by(const void *of, double x)
 {
-	const tested_rotation *a = of;
-	vn_rope                rope = a->r->rope;
-	double                 sum = 0;
-	float                  af;
+	const searched_constant *a = of;
+	const vn_rope            rope = rope_with(a, x);
+	double                   sum = 0;
+	float                    af;
 
-	set_scaling(&rope, a->what, x);
 	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
 		return (double)INFINITY;
-	vn_rope_frequencies(&rope, a->lists, a->r->tokens, a->room, &af);
+	vn_rope_frequencies(&rope, a->r->lists, a->r->tokens, a->r->room, &af);
 	for (int i = 0; i < a->r->pairs; i++)
-		sum += (a->r->f[i] - (double)a->room[i]) * (a->r->f[i] - (double)a->room[i]);
+		sum += (a->r->f[i] - (double)a->r->room[i]) * (a->r->f[i] - (double)a->r->room[i]);
 	return sum;
 }
 
 /* Finds theta or a number of Llama 3's scaling by a search, because they decide which frequencies
  * are scaled. */
-static double scaled_number(const rotation *r, const vn_list *lists, scaled_by what, float *room)
+static double scaled_number(rotation *r, const struct scaling *s)
 {
 	enum { GRID = 512, FINER = 3 };
-	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 },
-						most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
+	const searched_constant of = { r, vn_finding_constant(s->finding) };
 
-	return vn_search_grid(off_by, &(tested_rotation) { r, lists, what, NULL, room }, least_of[what], most_of[what],
-	                      GRID, FINER, GRID)
-	    .x;
+	return vn_search_grid(off_by, &of, s->least, s->most, GRID, FINER, GRID).x;
 }
 
 /* By how much the pairs of the single token differ from their rotation under this theta, not
  * counting whole rotations. */
 static double off_by_rotation(const void *of, double theta)
 {
-	const tested_rotation *a = of;
-	const rotation        *r = a->r;
-	vn_rope                rope = r->rope;
-	double                 miss = 0;
-	float                  af;
+	const searched_constant *a = of;
+	rotation                *r = a->r;
+	const vn_rope            rope = rope_with(a, theta);
+	double                   miss = 0;
+	float                    af;
 
-	rope.theta = theta;
-	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
+	vn_rope_frequencies(&rope, r->lists, r->first + r->tokens, r->room, &af);
 	for (int f = 0; f < r->pairs; f++)
-		miss += 1 - cos(r->apart[f] - ((double)a->room[f] - (double)a->unmodified[f]) * (double)r->first);
+		miss += 1 - cos(r->apart[f] - ((double)r->room[f] - (double)r->unmodified[f]) * (double)r->first);
 	return miss;
 }
 
 /* The theta that agrees best with the pairs at the single token's position. 0: none in the range
  * of models. */
-static double theta_of_one(const rotation *r, const vn_list *lists, const float *unmodified, float *room)
+static double theta_of_one(rotation *r)
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
+	const searched_constant of = { r, "theta" };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double theta = vn_search_grid(off_by_rotation, &(tested_rotation) { r, lists, BY_THETA, unmodified, room },
-	                                    THETA_MIN, THETA_MAX, GRID, FINER, FEWER)
-	                         .x;
+	const double            theta = vn_search_grid(off_by_rotation, &of, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
 
 	return theta < THETA_LIKELY ? theta : 0;
 }
 
-static vn_status try_theta(vn_explain_trial *t, int node, const rotation *r, vn_rope rope, double theta,
-                           vn_finding finding, vn_error *err)
+static vn_status try_theta(vn_explain_trial *t, const rotation *r, double theta, vn_finding finding, vn_error *err)
 {
 	vn_round_numbers written = { .x = theta, .most = 6, .near = true };
 	vn_status        st = VN_OK;
@@ -261,85 +241,68 @@ static vn_status try_theta(vn_explain_trial *t, int node, const rotation *r, vn_
 
 	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
 		return VN_OK;
-	while (!st && !fits && vn_next_round_number(&written, &rope.theta)) {
-		vn_hypothesis h = { 0 };
-		st = try_rope(t, node, &rope, &r->experiment, finding, &h, err);
+	while (!st && !fits && vn_next_round_number(&written, &theta)) {
+		vn_hypothesis h = found_of(t, r, finding);
+		if (finding == VN_FINDING_THETA_PLAIN)
+			vn_hypothesis_constant_put(&h, "type", VN_ROPE_DEFAULT);
+		st = try_number(t, &h, theta, err);
 		fits = vn_trial_fits(t, &h);
 	}
-	return st;
-}
-
-/* Tries one number that differs from the model's. *fits: is it within the floor? */
-static vn_status try_scaled(vn_explain_trial *t, int node, const rotation *r, scaled_by what, double x, bool *fits,
-                            vn_error *err)
-{
-	static const vn_finding finding_of[] = { VN_FINDING_THETA, VN_FINDING_ROPE_FACTOR, VN_FINDING_ROPE_CONTEXT,
-		                                     VN_FINDING_ROPE_LOW, VN_FINDING_ROPE_HIGH };
-	vn_rope                 rope = r->rope;
-	vn_hypothesis           h = { 0 };
-	vn_status               st;
-
-	if (x == scaling_of(&rope, what))
-		return VN_OK;
-	set_scaling(&rope, what, x);
-	st = try_rope(t, node, &rope, &r->experiment, finding_of[what], &h, err);
-	*fits = vn_trial_fits(t, &h);
 	return st;
 }
 
 /* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
  * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
  * another theta or another of these numbers fits as well, so all are tried. */
-static vn_status fit_scaling(vn_explain_trial *t, int node, const rotation *r, const vn_list *lists, float *room,
-                             vn_error *err)
+static vn_status fit_scaling(vn_explain_trial *t, rotation *r, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (scaled_by what = BY_FACTOR; !st && what < N_SCALED_BY; what++) {
-		const double x = scaled_number(r, lists, what, room), two = exp2(round(log2(x)));
-		bool         fits = false;
-		double       number;
-		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
-			st = try_scaled(t, node, r, what, two, &fits, err);
+	for (const struct scaling *s = scalings + 1; !st && s < scalings + N_SCALINGS; s++) {
+		const double     x = scaled_number(r, s), two = exp2(round(log2(x)));
 		vn_round_numbers written = { .x = x, .most = 4, .near = true };
-		while (!st && !fits && vn_next_round_number(&written, &number))
-			st = try_scaled(t, node, r, what, what == BY_CONTEXT ? round(number) : number, &fits, err);
+		bool             fits = false, first = fabs(two / x - 1) < s->two;
+		double           number = two;
+		while (!st && !fits && (first || vn_next_round_number(&written, &number))) {
+			vn_hypothesis h = found_of(t, r, s->finding);
+			number = s->finding == VN_FINDING_ROPE_CONTEXT ? round(number) : number;
+			first = false;
+			if (number == own_number(r, vn_finding_constant(s->finding)))
+				continue;
+			st = try_number(t, &h, number, err);
+			fits = vn_trial_fits(t, &h);
+		}
 	}
 	return st;
 }
 
-static vn_status fit_theta(vn_explain_trial *t, int node, const rotation *r, const vn_list *lists, float *room,
-                           vn_error *err)
+static vn_status fit_theta(vn_explain_trial *t, rotation *r, vn_error *err)
 {
-	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
-	vn_rope    plain = r->rope;
-	vn_status  st = scaled
-	                    ? try_theta(t, node, r, r->rope, scaled_number(r, lists, BY_THETA, room), VN_FINDING_THETA, err)
-	                    : VN_OK;
+	const bool scaled = r->n.c.rope.rope.type != VN_ROPE_DEFAULT;
+	vn_status  st = VN_OK;
 
-	if (!st && r->rope.type == VN_ROPE_LLAMA3)
-		st = fit_scaling(t, node, r, lists, room, err);
-	plain.type = VN_ROPE_DEFAULT;
+	if (scaled)
+		st = try_theta(t, r, scaled_number(r, scalings), VN_FINDING_THETA, err);
+	if (!st && r->n.c.rope.rope.type == VN_ROPE_LLAMA3)
+		st = fit_scaling(t, r, err);
 	/* In 16 bits, a scaling by nearly 1 fits a rotation without scaling. So both are tried; the
 	 * better one is the answer. */
-	return st ? st
-	          : try_theta(t, node, r, plain, plain_theta(r), scaled ? VN_FINDING_THETA_PLAIN : VN_FINDING_THETA, err);
+	return st ? st : try_theta(t, r, plain_theta(r), scaled ? VN_FINDING_THETA_PLAIN : VN_FINDING_THETA, err);
 }
 
-/* Tries positions that are c too high, for all tokens or for those after the first call.
- * unmodified: (pairs). */
-static vn_status fit_offset(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
+/* Tries positions that are c too high, for all tokens or for those after the first call. */
+static vn_status fit_offset(vn_explain_trial *t, const rotation *r, vn_error *err)
 {
-	vn_hypothesis      h = { .finding = VN_FINDING_OFFSET, .node = node }, later = { .change.later = true };
-	vn_rope_experiment experiment = r->experiment;
-	int                best = 0;
-	double             least = (double)INFINITY;
-	vn_status          st;
+	const int     own = r->n.x.rope.offset;
+	vn_hypothesis h = found_of(t, r, VN_FINDING_OFFSET), later = found_of(t, r, VN_FINDING_OFFSET_LATER);
+	int           best = 0;
+	double        least = (double)INFINITY;
+	vn_status     st;
 
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
 		for (int i = 0; i < r->pairs; i++)
-			miss += 1 - cos(r->apart[i] - c * (double)unmodified[i]);
+			miss += 1 - cos(r->apart[i] - c * (double)r->unmodified[i]);
 		if (miss < least - 1e-9) {
 			least = miss;
 			best = c;
@@ -347,23 +310,20 @@ static vn_status fit_offset(vn_explain_trial *t, int node, const rotation *r, co
 	}
 	if (best == 0)
 		return VN_OK;
-	put_rope(&h, &r->rope, &experiment);
-	h.paired = paired_otherwise(t, node, &experiment);
-	if ((st = vn_fit_whole(t, &h, experiment.offset + best, experiment.offset - OFFSETS, experiment.offset + OFFSETS,
-	                       err)) ||
-	    r->first == 0)
+	vn_hypothesis_constant_put(&h, "offset", own);
+	if ((st = vn_fit_whole(t, &h, own + best, own - OFFSETS, own + OFFSETS, err)) || r->first == 0)
 		return st;
-	experiment.step_offset = best;
-	return try_rope(t, node, &r->rope, &experiment, VN_FINDING_OFFSET_LATER, &later, err);
+	later.change.later = true;
+	return try_number(t, &later, best, err);
 }
 
 /* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
- * rotation (R12). unmodified: (pairs). */
-static vn_status fit_position(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
+ * rotation (R12). */
+static vn_status fit_position(vn_explain_trial *t, const rotation *r, vn_error *err)
 {
-	vn_rope_experiment experiment = r->experiment;
-	vn_hypothesis      h = { 0 };
-	double             least = (double)INFINITY;
+	vn_hypothesis h = found_of(t, r, VN_FINDING_ONE_POSITION);
+	double        least = (double)INFINITY;
+	int           best = 0;
 
 	for (int i = 0; i < r->pairs; i++)
 		if (fabs(r->f[i]) * (double)r->tokens > STILL)
@@ -371,26 +331,26 @@ static vn_status fit_position(vn_explain_trial *t, int node, const rotation *r, 
 	for (int c = 0; c <= OFFSETS; c++) {
 		double miss = 0;
 		for (int i = 0; i < r->pairs; i++)
-			miss += 1 - cos(r->start[i] - c * (double)unmodified[i]);
+			miss += 1 - cos(r->start[i] - c * (double)r->unmodified[i]);
 		if (miss < least) {
 			least = miss;
-			experiment.offset = c;
+			best = c;
 		}
 	}
-	if (!experiment.offset)
+	if (!best)
 		return VN_OK;
-	experiment.one_position = 1;
-	return try_rope(t, node, &r->rope, &experiment, VN_FINDING_ONE_POSITION, &h, err);
+	vn_hypothesis_constant_put(&h, "one_position", 1);
+	return try_number(t, &h, best, err);
 }
 
-static vn_status fit_stretch(vn_explain_trial *t, int node, const rotation *r, const float *unmodified, vn_error *err)
+static vn_status fit_stretch(vn_explain_trial *t, const rotation *r, vn_error *err)
 {
-	vn_rope_experiment experiment = r->experiment;
-	double             xy = 0, xx = 0;
+	const double own = r->n.x.rope.angle_factor;
+	double       xy = 0, xx = 0;
 
 	for (int i = 0; i < r->pairs; i++) {
-		xy += r->f[i] * (double)unmodified[i];
-		xx += (double)unmodified[i] * (double)unmodified[i];
+		xy += r->f[i] * (double)r->unmodified[i];
+		xx += (double)r->unmodified[i] * (double)r->unmodified[i];
 	}
 	const double by = xy / xx;
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
@@ -401,11 +361,11 @@ static vn_status fit_stretch(vn_explain_trial *t, int node, const rotation *r, c
 	vn_status        st = VN_OK;
 	double           factor = 0;
 	for (bool more = true; more && !st && !vn_trial_answered(t);) {
-		vn_hypothesis h = { 0 };
+		vn_hypothesis h = found_of(t, r, VN_FINDING_STRETCH);
 		if (!(more = vn_next_round_number(&written, &factor)))
 			factor = by;
-		experiment.angle_factor = (r->experiment.angle_factor != 0 ? r->experiment.angle_factor : 1) * factor;
-		st = try_rope(t, node, &r->rope, &experiment, VN_FINDING_STRETCH, &h, err);
+		vn_hypothesis_constant_put(&h, "turn", (own != 0 ? own : 1) * factor);
+		st = vn_try(t, &h, err);
 	}
 	return st;
 }
@@ -419,12 +379,12 @@ static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
 	vn_status      st = VN_OK;
 
 	for (int part = 1; !st && part <= 8; part++) {
-		vn_rope       rope = p->node[node].c.rope.rope;
-		vn_hypothesis h = { 0 };
-		rope.rotary_dim = K * part / 8;
-		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
+		vn_hypothesis h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
+		const int     width = K * part / 8;
+		if (width < 2 || width % 2 || width == now || (K * part) % 8)
 			continue;
-		st = try_rope(t, node, &rope, &p->node[node].x.rope, VN_FINDING_ROTARY_WIDTH, &h, err);
+		vn_hypothesis_constant_put(&h, "rotary_dim", width);
+		st = vn_try(t, &h, err);
 	}
 	return st;
 }
@@ -435,30 +395,28 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 	const vn_plan *p = t->site->plan;
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.checkpoint[t->x->checkpoint].name));
 	rotation      *r = calloc(1, sizeof *r);
-	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
-	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	float          af;
+	vn_status      st = r ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
 	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node &&
 	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
 	     pairing++) {
-		r->rope = p->node[node].c.rope.rope;
-		r->experiment = p->node[node].x.rope;
-		r->experiment.pairing = pairing;
-		r->pairs = r->rope.rotary_dim / 2;
-		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, unmodified, &af);
-		if ((st = measure_rotation(t, r, unmodified, err)) || r->coherence < COHERENT)
+		r->n = p->node[node];
+		r->n.x.rope.pairing = pairing;
+		r->pairs = r->n.c.rope.rope.rotary_dim / 2;
+		r->lists = p->list;
+		vn_rope_frequencies(&r->n.c.rope.rope, r->lists, t->site->tokens, r->unmodified, &af);
+		if ((st = measure_rotation(t, r, err)) || r->coherence < COHERENT)
 			continue;
-		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
+		if (r->tokens >= SEVERAL && (st = fit_theta(t, r, err)))
 			break;
-		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, unmodified, err)) || vn_trial_answered(t)))
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, r, err)) || vn_trial_answered(t)))
 			break;
-		if (!(st = fit_offset(t, node, r, unmodified, err)) && r->tokens >= SEVERAL)
-			st = fit_stretch(t, node, r, unmodified, err);
+		if (!(st = fit_offset(t, r, err)) && r->tokens >= SEVERAL)
+			st = fit_stretch(t, r, err);
 		else if (!st && r->tokens == 1 && r->first > 0 && !vn_trial_answered(t))
-			st = try_theta(t, node, r, r->rope, theta_of_one(r, p->list, unmodified, room), VN_FINDING_THETA, err);
+			st = try_theta(t, r, theta_of_one(r), VN_FINDING_THETA, err);
 	}
-	free(unmodified);
-	free(room);
 	free(r);
 	return st ? st : fit_width(t, node, err);
 }

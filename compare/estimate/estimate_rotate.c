@@ -7,45 +7,19 @@
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* The first token in error, where the second call began. 0: no token is in error, or the first one
- * is. */
-static int first_off(const vn_explain_trial *t)
-{
-	const vn_tensor *own = &t->own, *cand = &t->site->cand;
-	const int64_t    row = cand->shape.dim[1] * cand->shape.dim[2];
-	const double     limit = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token;
-	double          *x = malloc((size_t)(2 * row) * sizeof *x + 1);
-	int              at = 0;
-
-	for (int64_t i = 0; x && i < cand->shape.dim[0] && !at; i++) {
-		double dd = 0, yy = 0;
-		vn_to_f64(x, (const char *)own->data + (size_t)(i * row) * vn_dtype_size(own->dtype), own->dtype, (size_t)row);
-		vn_to_f64(x + row, (const char *)cand->data + (size_t)(i * row) * vn_dtype_size(cand->dtype), cand->dtype,
-		          (size_t)row);
-		for (int64_t k = 0; k < row; k++) {
-			dd += (x[k] - x[row + k]) * (x[k] - x[row + k]);
-			yy += x[k] * x[k];
-		}
-		at = dd <= limit * yy ? 0 : (int)i;
-	}
-	free(x);
-	return at;
-}
 
 static bool can_be_made(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
 
-	return p->node[p->value[t->site->target].node].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part &&
+	return p->node[vn_trial_node(t)].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part &&
 	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.residual.bad;
 }
 
 vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
 {
-	const int      node = t->site->plan->value[t->site->target].node;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step), *all;
+	const int      node = vn_trial_node(t);
+	const vn_step *s = vn_trial_step(t), *all;
 	/* For a single token, rotation by its id equals rotation at some offset; other steps tell
 	 * which. */
 	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->c->opened.cand, &all) > 2;
@@ -62,22 +36,24 @@ vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
 
 vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 {
-	const int node = t->site->plan->value[t->site->target].node;
+	const int node = vn_trial_node(t);
 
 	if (!can_be_made(t))
 		return VN_OK;
 	const vn_step *step;
 	bool           later;
-	int64_t       *begins = vn_trial_own_calls(t, &later);
-	const int      off = later                                                                  ? VN_OWN_CALLS
-	                     : vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first ? first_off(t)
-	                                                                                            : 0;
+	int64_t       *begins = vn_trial_own_calls(t, &later), off, last;
+	/* A recording that states one call may come from several calls: the second one begins at the
+	 * first row in error. */
+	vn_trial_rows_off(t, NULL, &off, &last);
+	const bool one = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first;
+	const int  call = later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
 	free(begins);
 	if (!begins)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
 	/* clang-format off */
 	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
-		{ VN_FINDING_CALLS_FROM_ZERO, { .call = off > 1 || later ? off : 0 } },
+		{ VN_FINDING_CALLS_FROM_ZERO, { .call = call } },
 		{ VN_FINDING_SINE_FOR_COSINE, { .exchanged = true } },
 #define ANGLES(...) { VN_FINDING_ANGLES_ROUNDED, { __VA_ARGS__ } }
 #define ROUNDED(format) \
@@ -119,7 +95,7 @@ enum {
 typedef struct rotated {
 	const vn_rope            *rope;
 	const vn_rope_experiment *experiment;
-	const vn_tensor           x; /* (S,H,K) */
+	vn_tensor                 x; /* (S,H,K) */
 	const double             *y; /* (T,H,K) */
 	int64_t                   first, S;
 	float                     f[PAIRS_MAX];
@@ -186,49 +162,26 @@ static double position_of(const rotated *r, int64_t t)
 static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, double **y, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_shape s = t->site->cand.shape;
-	const size_t   n = (size_t)vn_shape_count(&s);
 	float          af;
 	vn_tensor      x;
 	vn_status      st;
 
 	*y = NULL;
-	if (p->node[node].op != VN_OP_ROPE || p->node[node].out[0] != t->site->target || s.rank != 3 || t->part ||
-	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.residual.bad ||
+	if (p->node[node].out[0] != t->site->target || !can_be_made(t) ||
 	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
 		return st;
-	if (x.shape.rank != 3 || x.shape.dim[1] != s.dim[1] || x.shape.dim[2] != s.dim[2] ||
-	    t->site->first + s.dim[0] > x.shape.dim[0])
-		return VN_OK;
-	if (!(*y = malloc(n * sizeof **y + 1)))
+	if (!(*y = vn_trial_all_doubles_of(&t->site->cand)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
-	vn_to_f64(*y, t->site->cand.data, t->site->cand.dtype, n);
-	rotated is = { .rope = &p->node[node].c.rope.rope,
-		           .experiment = vn_node_rope_experiment(&p->node[node]),
-		           .x = x,
-		           .y = *y,
-		           .first = t->site->first,
-		           .S = t->site->tokens };
-	vn_rope_frequencies(is.rope, p->list, is.S, is.f, &af);
-	memcpy(r, &is, sizeof is);
+	*r = (rotated) { .rope = &p->node[node].c.rope.rope,
+		             .experiment = vn_node_rope_experiment(&p->node[node]),
+		             .x = x,
+		             .y = *y,
+		             .first = t->site->first,
+		             .S = t->site->tokens };
+	vn_rope_frequencies(r->rope, p->list, r->S, r->f, &af);
 	return VN_OK;
-}
-
-/* Is row t in error? */
-static bool is_off(const vn_explain_trial *t, const double *y, int64_t row)
-{
-	const vn_tensor *own = &t->own;
-	const int64_t    n = t->site->cand.shape.dim[1] * t->site->cand.shape.dim[2];
-	double           dd = 0, xx = 0;
-
-	for (int64_t i = row * n; i < (row + 1) * n; i++) {
-		const double x = vn_number_at(own, i);
-		dd += (x - y[i]) * (x - y[i]);
-		xx += x * x;
-	}
-	return !(dd <= VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token * xx);
 }
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -252,7 +205,7 @@ static bool maps_all(const tested_numbers *a, const vn_position_map *m)
 static vn_status try_map(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, bool *done, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_FINDING_POSITIONS_OF_SOME,
-		                .node = t->site->plan->value[t->site->target].node,
+		                .node = vn_trial_node(t),
 		                .change = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = m } } };
 
 	if (*done || !maps_all(a, &m))
@@ -331,14 +284,11 @@ vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err)
 	double        *y = NULL;
 	int64_t        first = -1, last = -1;
 	tested_numbers a = { .n = 0 };
-	vn_status      st = r ? open_rotated(t, t->site->plan->value[t->site->target].node, r, &y, err)
+	vn_status      st = r ? open_rotated(t, vn_trial_node(t), r, &y, err)
 	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
-	for (int64_t i = 0; !st && y && i < T && T > 1; i++)
-		if (is_off(t, y, i)) {
-			first = first < 0 ? i : first;
-			last = i;
-		}
+	if (!st && y && T > 1)
+		vn_trial_rows_off(t, NULL, &first, &last);
 	const int64_t many = first < 0 ? 0 : last - first + 1;
 	bool          good = many > 0;
 	for (int64_t i = 0; good && i < many && i < TESTED; i++) {

@@ -116,18 +116,11 @@ vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	}
 	for (int64_t r = 0; r < p->R; r++)
-		vn_to_f64(p->x + r * p->N,
-		          (const char *)x.data +
-		              (size_t)((first + vn_tested_product_row(p, r)) * p->N) * vn_dtype_size(x.dtype),
-		          x.dtype, (size_t)p->N);
+		vn_numbers_at(&x, (first + vn_tested_product_row(p, r)) * p->N, p->N, p->x + r * p->N);
 	for (int64_t c = 0; !p->n->c.linear.transposed && c < p->C; c++)
-		vn_to_f64(p->wc + c * p->N,
-		          (const char *)p->w->data +
-		              vn_dtype_bytes(p->w->dtype, (size_t)(vn_tested_product_channel(p, c) * p->N)),
-		          p->w->dtype, (size_t)p->N);
+		vn_numbers_at(p->w, vn_tested_product_channel(p, c) * p->N, p->N, p->wc + c * p->N);
 	for (int64_t k = 0; p->n->c.linear.transposed && k < p->N; k++) {
-		vn_to_f64(row, (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(k * p->M)), p->w->dtype,
-		          (size_t)p->M);
+		vn_numbers_at(p->w, k * p->M, p->M, row);
 		for (int64_t c = 0; c < p->C; c++)
 			p->wc[c * p->N + k] = row[vn_tested_product_channel(p, c)];
 	}

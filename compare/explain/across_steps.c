@@ -34,8 +34,10 @@ typedef struct point_group {
 	int               n;
 	verdict          *known;
 	int               n_known;
-	vn_hypothesis (*refuted)[VN_EXPLAIN_KEPT]; /* (n): the refuted answers of each explanation, kept apart */
-	int *n_refuted;                            /* (n): how many */
+	struct {
+		vn_hypothesis by[VN_EXPLAIN_KEPT];
+		int           n;
+	} * refuted; /* (n): the refuted answers of each explanation, kept apart */
 } point_group;
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
@@ -211,7 +213,7 @@ static void take_out(point_group *g, int which)
 {
 	vn_explanation *x = g->x[which];
 	bool            unmodified = false;
-	int             n = 0, gone = g->n_refuted[which];
+	int             n = 0, gone = g->refuted[which].n;
 
 	for (int i = 0; i < x->n_alias; i++)
 		unmodified = unmodified || !x->by[i].speaks_against;
@@ -219,23 +221,23 @@ static void take_out(point_group *g, int which)
 		vn_hypothesis *h = &x->by[i];
 		h->refuted = h->refuted || (unmodified && h->speaks_against);
 		if (h->refuted && gone < VN_EXPLAIN_KEPT)
-			g->refuted[which][gone++] = *h;
+			g->refuted[which].by[gone++] = *h;
 		if (!h->refuted)
 			x->by[n++] = *h;
 	}
 	x->n = n;
-	g->n_refuted[which] = gone;
+	g->refuted[which].n = gone;
 }
 
 /* If the list is full, replaces the answer that explains least. */
 static void put_last(point_group *g, int which)
 {
 	vn_explanation *x = g->x[which];
-	const int       n = g->n_refuted[which], most = VN_EXPLAIN_KEPT - n > x->n_fit ? VN_EXPLAIN_KEPT - n : x->n_fit;
+	const int       n = g->refuted[which].n, most = VN_EXPLAIN_KEPT - n > x->n_fit ? VN_EXPLAIN_KEPT - n : x->n_fit;
 
 	x->n = x->n < most ? x->n : most;
 	for (int i = 0; i < n && x->n < VN_EXPLAIN_KEPT; i++)
-		x->by[x->n++] = g->refuted[which][i];
+		x->by[x->n++] = g->refuted[which].by[i];
 }
 
 static bool is_one_fault(const vn_hypothesis *h)
@@ -259,9 +261,9 @@ static vn_status examine_step(point_group *g, int which, vn_error *err)
 static bool keep_unrefuted(point_group *g, int which)
 {
 	take_out(g, which);
-	if (g->n_refuted[which])
+	if (g->refuted[which].n)
 		vn_trial_conclude(g->t);
-	return g->x[which]->n_fit || !g->n_refuted[which];
+	return g->x[which]->n_fit || !g->refuted[which].n;
 }
 
 static vn_status conclude_step(point_group *g, int which, vn_error *err)
@@ -309,8 +311,6 @@ static vn_status lend_hypothesis(point_group *g, int which, vn_error *err)
 			if (!(st = vn_explain_with(g->t, h, err)))
 				vn_trial_conclude(g->t);
 		}
-	if (x->n_fit)
-		vn_lines_free(&x->error_shape);
 	return st;
 }
 
@@ -396,6 +396,8 @@ static vn_status one_point(point_group *g, vn_error *err)
 	vn_status st = VN_OK;
 
 	g->n_known = 0;
+	for (int i = 0; i < g->n; i++)
+		g->refuted[i].n = 0;
 	for (int i = 0; !st && i < g->n; i++)
 		st = examine_step(g, i, err);
 	/* Removed only at the end: a refuted answer leaves its step without an answer, and such a step
@@ -421,14 +423,9 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 {
 	const size_t   n = (size_t)x->n + 1;
 	const vn_step *step;
-	point_group    g = { .t = t,
-		                 .x = calloc(n, sizeof *g.x),
-		                 .refuted = calloc(n, sizeof *g.refuted),
-		                 .n_refuted = calloc(n, sizeof *g.n_refuted) };
+	point_group    g = { .t = t, .x = calloc(n, sizeof *g.x), .refuted = calloc(n, sizeof *g.refuted) };
 	bool          *done = calloc(n, sizeof *done);
-	vn_status      st = g.x && g.refuted && g.n_refuted && done
-	                        ? VN_OK
-	                        : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
+	vn_status st = g.x && g.refuted && done ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
 
 	for (int i = 0; !st && i < x->n && vn_recording_steps(t->c->opened.cand, &step) > 1; i++) {
 		if (done[i])
@@ -444,7 +441,6 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 	}
 	free(g.x);
 	free(g.refuted);
-	free(g.n_refuted);
 	free(g.known);
 	free(done);
 	return st;

@@ -9,6 +9,8 @@
  * is summed from both ends.
  */
 #include "compare/explain/cache_slots.h"
+#include "compare/explain/last_query.h"
+#include "compare/hypothesis/apply_recorded.h"
 #include "compare/hypothesis/score.h"
 #include "compare/hypothesis/hypothesis_apply.h"
 
@@ -38,36 +40,29 @@ typedef struct query_sums {
 	double  top, zero;     /* subtracted from scores before exp; exp(0 - top) */
 } query_sums;
 
-typedef struct step_of {
-	const vn_node *n;
-	const double  *q, *cand;       /* (H, K): the last query; the candidate's context, or (H, S) its scores or probs */
-	int            output;         /* which of the attention's outputs */
-	const double  *k, *v;          /* (S, G, K) */
-	int64_t        S, past, first; /* the keys; the keys of earlier calls; the first key that the query sees */
-	bool           single;         /* it is the only query */
-} step_of;
-
-static void add_up(const step_of *s, int head, query_sums *to)
+static void add_up(const vn_last_query *s, int head, query_sums *to)
 {
-	const int K = s->n->c.attention.head_dim, G = s->n->c.attention.kv_heads, g = head / (s->n->c.attention.heads / G);
+	const int K = s->K;
 	double    top = 0;
 
 	to->e[0] = 0;
 	memset(to->v, 0, (size_t)K * sizeof *to->v);
 	memset(to->u, 0, (size_t)K * sizeof *to->u);
 	for (int64_t j = 0; j < s->S; j++) {
-		double dot = 0;
+		const double *k = vn_last_query_row(s, s->k, j, head);
+		double        dot = 0;
 		for (int d = 0; d < K; d++)
-			dot += s->q[head * K + d] * s->k[(j * G + g) * K + d];
+			dot += s->q[head * K + d] * k[d];
 		to->s[j] = dot * s->n->c.attention.scale;
 		top = j >= s->first && to->s[j] > top ? to->s[j] : top;
 	}
 	for (int64_t j = 0; j < s->S; j++) {
-		const double e = exp(fmin(to->s[j] - top, FAR));
+		const double  e = exp(fmin(to->s[j] - top, FAR));
+		const double *v = vn_last_query_row(s, s->v, j, head);
 		to->e[j + 1] = to->e[j] + e;
 		for (int d = 0; d < K; d++) {
-			to->v[(j + 1) * K + d] = to->v[j * K + d] + e * s->v[(j * G + g) * K + d];
-			to->u[(j + 1) * K + d] = to->u[j * K + d] + s->v[(j * G + g) * K + d];
+			to->v[(j + 1) * K + d] = to->v[j * K + d] + e * v[d];
+			to->u[(j + 1) * K + d] = to->u[j * K + d] + v[d];
 		}
 	}
 	to->top = top;
@@ -75,16 +70,17 @@ static void add_up(const step_of *s, int head, query_sums *to)
 	to->e_end[s->S] = 0;
 	memset(to->v_end + s->S * K, 0, (size_t)K * sizeof *to->v_end);
 	for (int64_t j = s->S; j-- > 0;) {
-		const double e = exp(fmin(to->s[j] - top, FAR));
+		const double  e = exp(fmin(to->s[j] - top, FAR));
+		const double *v = vn_last_query_row(s, s->v, j, head);
 		to->e_end[j] = to->e_end[j + 1] + e;
 		for (int d = 0; d < K; d++)
-			to->v_end[j * K + d] = to->v_end[(j + 1) * K + d] + e * s->v[(j * G + g) * K + d];
+			to->v_end[j * K + d] = to->v_end[(j + 1) * K + d] + e * v[d];
 	}
 }
 
 /* The end of the cached tokens of the range that this step reads differently. Equal to the start
  * if what replaces them is not cached yet. */
-static int64_t end_of(const step_of *s, const slot_range *r)
+static int64_t end_of(const vn_last_query *s, const slot_range *r)
 {
 	const int64_t end = r->from + r->n;
 	return r->held + r->n > s->S ? r->from : end < s->past ? end : s->past;
@@ -92,24 +88,24 @@ static int64_t end_of(const step_of *s, const slot_range *r)
 
 /* The squared error of the head's context if the query does not see the range. Not computed for
  * calls of several queries. */
-static double unseen_error(const step_of *s, const query_sums *m, int head, const slot_range *r)
+static double unseen_error(const vn_last_query *s, const query_sums *m, int head, const slot_range *r)
 {
-	const int     K = s->n->c.attention.head_dim;
+	const int     K = s->K;
 	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
 	const double  sum = m->e[a] - m->e[s->first] + m->e_end[b];
 	double        dd = 0;
 
 	for (int i = 0; i < K; i++) {
-		const double e = (m->v[a * K + i] - m->v[s->first * K + i] + m->v_end[b * K + i]) / sum - s->cand[head * K + i];
+		const double e = (m->v[a * K + i] - m->v[s->first * K + i] + m->v_end[b * K + i]) / sum - s->is[head * K + i];
 		dd += e * e;
 	}
 	return s->single ? dd : (double)INFINITY;
 }
 
 /* The squared error of the head's context if the range holds other tokens. */
-static double error_of(const step_of *s, const query_sums *m, int head, const slot_range *r)
+static double error_of(const vn_last_query *s, const query_sums *m, int head, const slot_range *r)
 {
-	const int     K = s->n->c.attention.head_dim;
+	const int     K = s->K;
 	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
 	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0,
 				  d = r->held >= 0 ? c + n : 0;             /* in the place of a to b */
@@ -122,16 +118,16 @@ static double error_of(const step_of *s, const query_sums *m, int head, const sl
 		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) +
 		                 m->v[d * K + i] - m->v[c * K + i] +
 		                 (n && r->held == VN_HOLDS_NO_KEYS ? m->zero * (m->u[b * K + i] - m->u[a * K + i]) : 0);
-		const double e = v / sum - s->cand[head * K + i];
+		const double e = v / sum - s->is[head * K + i];
 		dd += e * e;
 	}
 	return dd;
 }
 
 /* The squared error of the head's scores under the range. */
-static double scores_error(const step_of *s, const query_sums *m, int head, const slot_range *r)
+static double scores_error(const vn_last_query *s, const query_sums *m, int head, const slot_range *r)
 {
-	const double *there = s->cand + head * s->S;
+	const double *there = s->is + head * s->S;
 	const int64_t end = end_of(s, r);
 	double        dd = 0;
 
@@ -146,9 +142,9 @@ static double scores_error(const step_of *s, const query_sums *m, int head, cons
 }
 
 /* The squared error of the head's probabilities under the range. */
-static double probs_error(const step_of *s, const query_sums *m, int head, const slot_range *r)
+static double probs_error(const vn_last_query *s, const query_sums *m, int head, const slot_range *r)
 {
-	const double *there = s->cand + head * s->S;
+	const double *there = s->is + head * s->S;
 	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
 	const double  gone = r->held == VN_HOLDS_UNSEEN ? 0 : m->zero;
 	double        sum = m->e[a] - m->e[s->first] + m->e_end[b], dd = 0;
@@ -168,27 +164,23 @@ static double probs_error(const step_of *s, const query_sums *m, int head, const
 	return dd;
 }
 
-static vn_status weigh_ranges(const step_of *s, const vn_explanation *x, slot_range *r, int n, vn_error *err)
+static vn_status weigh_ranges(const vn_last_query *s, const vn_explanation *x, slot_range *r, int n, vn_error *err)
 {
-	const int    K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
-	double      *error = calloc((size_t)n + 1, sizeof *error), size = 0;
-	const size_t all = (size_t)(H * (s->output == VN_ATTN_CONTEXT ? K : s->S));
-	const size_t keys = ((size_t)s->S + 1) * sizeof(double);
-	query_sums   m = { malloc(keys),
-		               malloc(keys),
-		               malloc(keys * (size_t)K),
-		               malloc(keys),
-		               malloc(keys * (size_t)K),
-		               malloc(keys * (size_t)K),
-		               0,
-		               0 };
-	vn_status    st = error && m.s && m.e && m.v && m.e_end && m.v_end && m.u
-	                      ? VN_OK
-	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
+	const int64_t keys = s->S + 1, rows = keys * s->K, all = s->H * vn_last_query_width(s);
+	double       *error = calloc((size_t)n + 1, sizeof *error), size = 0;
+	double       *room = malloc((size_t)(3 * keys + 3 * rows) * sizeof *room);
 
-	for (size_t i = 0; i < all; i++)
-		size += s->cand[i] * s->cand[i];
-	for (int h = 0; !st && h < H; h++) {
+	if (!error || !room) {
+		free(error);
+		free(room);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
+	}
+	query_sums m = { .s = room, .e = room + keys, .e_end = room + 2 * keys, .v = room + 3 * keys };
+	m.v_end = m.v + rows;
+	m.u = m.v_end + rows;
+	for (int64_t i = 0; i < all; i++)
+		size += s->is[i] * s->is[i];
+	for (int h = 0; h < s->H; h++) {
 		add_up(s, h, &m);
 		for (int i = 0; i < n; i++)
 			error[i] += s->output == VN_ATTN_SCORES    ? scores_error(s, &m, h, &r[i])
@@ -196,86 +188,13 @@ static vn_status weigh_ranges(const step_of *s, const vn_explanation *x, slot_ra
 			            : r[i].held == VN_HOLDS_UNSEEN ? unseen_error(s, &m, h, &r[i])
 			                                           : error_of(s, &m, h, &r[i]);
 	}
-	for (int i = 0; !st && i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		const double left = error[i] / (size > 0 ? size : 1) / x->unmodified.residual.floor;
 		r[i].left = left > r[i].left || isnan(left) ? left : r[i].left;
 	}
 	free(error);
-	free(m.s);
-	free(m.e);
-	free(m.v);
-	free(m.e_end);
-	free(m.v_end);
-	free(m.u);
-	return st;
-}
-
-/* The last row of each of `outer` blocks. */
-static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
-{
-	const int64_t n = vn_shape_count(&t->shape) / outer;
-	double       *x = malloc((size_t)(outer * row) * sizeof *x + 1);
-
-	for (int64_t i = 0; x && i < outer; i++)
-		vn_to_f64(x + i * row, (const char *)t->data + (size_t)((i + 1) * n - row) * vn_dtype_size(t->dtype), t->dtype,
-		          (size_t)row);
-	return x;
-}
-
-/* The index of the attention's output that is the checkpoint; -1: it is no such output. */
-static int output_of(const vn_node *n, int value)
-{
-	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
-
-	for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-		if (n->out[outputs[i]] == value)
-			return outputs[i];
-	return -1;
-}
-
-/* The attention node if the recomputation is at an output of it and the last query is recorded
- * there; else NULL. */
-static const vn_node *attention_of(const vn_explain_trial *t)
-{
-	const vn_plan *p = t->site->plan;
-	const int      target = t->site->target;
-	const vn_node *n = &p->node[p->value[target].node];
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
-
-	return n->op == VN_OP_ATTENTION && output_of(n, target) >= 0 && n->c.attention.causal && s &&
-	               s->first_row + s->rows == s->tokens
-	           ? n
-	           : NULL;
-}
-
-/* Computes what each range leaves of the error in the step of t->x. */
-static vn_status measure_ranges(vn_explain_trial *t, slot_range *r, int n, vn_error *err)
-{
-	const vn_node *node = attention_of(t);
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
-	const int      output = output_of(node, t->site->target);
-	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
-	const vn_tensor *c = &t->site->cand;
-	vn_tensor        q, k, v;
-	vn_status        st;
-
-	if ((st = vn_recompute_input(t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) ||
-	    (st = vn_recompute_input(t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
-	    (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
-		return st;
-	const int64_t S = s->position + s->tokens;
-	double       *nq = last_rows(&q, 1, row), *nk = vn_trial_all_doubles_of(&k), *nv = vn_trial_all_doubles_of(&v),
-		   *nc = output == VN_ATTN_CONTEXT ? last_rows(c, 1, row) : last_rows(c, H, S);
-	step_of one = {
-		node, nq, nc, output, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1
-	};
-	st = nq && nc && nk && nv ? weigh_ranges(&one, t->x, r, n, err)
-	                          : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	free(nq);
-	free(nc);
-	free(nk);
-	free(nv);
-	return st;
+	free(room);
+	return VN_OK;
 }
 
 /* Lists all ranges below S, each as zeros, as every other range of its length and (of any length,
@@ -312,8 +231,8 @@ static slot_range *list_ranges(int64_t S, int *n)
 static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
 	const vn_plan *unmodified = t->site->plan;
-	const int64_t  window = unmodified->node[unmodified->value[t->site->target].node].c.attention.window;
-	vn_hypothesis  h = { .node = unmodified->value[t->site->target].node };
+	const int64_t  window = unmodified->node[vn_trial_node(t)].c.attention.window;
+	vn_hypothesis  h = { .node = vn_trial_node(t) };
 
 	vn_hypothesis_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
 	return vn_hypothesis_plan(t, &h, p, err);
@@ -333,19 +252,18 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	vn_hypothesis  h = {
 		 .finding = of->held == VN_HOLDS_UNSEEN ? VN_FINDING_KEYS_UNSEEN
 		            : of->held < 0              ? VN_FINDING_CACHE_EMPTY
 		                                        : VN_FINDING_CACHE_OTHER_TOKENS,
-		 .node = p->value[t->site->target].node,
+		 .node = vn_trial_node(t),
 		 .change = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
 	const int64_t first = of->held == VN_HOLDS_UNSEEN && window && S > window ? S - window : 0;
 	slot_range    r = *of;
-	vn_plan      *narrow = NULL;
-	vn_tensor     own = { 0 }, fine = { 0 };
+	vn_made       made = { 0 };
 	vn_status     st = VN_OK;
 	int64_t      *token;
 
@@ -356,20 +274,15 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	fill_slots(&r, r.n, first, S, token);
-	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &narrow, err)))
-		p = narrow;
-	const int64_t *keys = r.held == VN_HOLDS_NO_VALUES ? NULL : token;
-	const int64_t *values = r.held == VN_HOLDS_NO_KEYS ? NULL : token;
-	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &own, err)) &&
-	    !(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &fine, err)) &&
-	    !(st = vn_score_numbers(t, &own, &fine, &h, err)))
-		vn_trial_keep_beside_unmodified(t, &h);
-	vn_plan_destroy(narrow);
+	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &made.copy, err)))
+		p = made.copy;
+	const int only = r.held == VN_HOLDS_NO_KEYS ? 1 : r.held == VN_HOLDS_NO_VALUES ? 2 : 0;
+	if (!st && !(st = vn_run_slots(t, p, only, token, &made, err)) &&
+	    !(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
+		vn_trial_conclude(t);
+	vn_made_finish(&made);
 	free(token);
-	vn_tensor_free(&own);
-	vn_tensor_free(&fine);
 	return st;
 }
 
@@ -381,14 +294,19 @@ static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, slot
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < n; i++) {
+		vn_last_query q;
 		if (*x[i]->why_not)
 			continue;
 		t->x = x[i];
 		if ((st = vn_recompute_at(t->recompute, x[i]->checkpoint, err)))
 			break;
-		if (!attention_of(t))
+		if (!vn_last_query_find(t, &q))
 			return VN_OK;
-		st = best ? try_range(t, best, others, err) : measure_ranges(t, r, n_ranges, err);
+		if (best)
+			st = try_range(t, best, others, err);
+		else if (!(st = vn_last_query_read(t, &q, err)))
+			st = weigh_ranges(&q, x[i], r, n_ranges, err);
+		vn_last_query_close(&q);
 	}
 	return st;
 }

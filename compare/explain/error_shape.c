@@ -27,8 +27,8 @@ typedef struct error_sums {
 
 typedef struct error_grid {
 	int64_t     rows, cols;
-	double     *r, *c; /* (rows, cols): expected, found */
-	error_sums *row, *col;
+	double     *r, *c;  /* (rows, cols): expected, found */
+	error_sums *sum[2]; /* of each column, of each row */
 } error_grid;
 
 static void add_pair(error_sums *s, double r, double c)
@@ -43,6 +43,7 @@ static double factor_of(const error_sums *s)
 	return s->rr > 0 ? s->rc / s->rr : 1;
 }
 
+/* A number for each column or for each row, which is added or multiplied by. */
 typedef enum error_form { COL_SUM, COL_FACTOR, ROW_SUM, ROW_FACTOR, N_SHAPES } error_form;
 
 static const char *const says[N_SHAPES] = {
@@ -65,7 +66,7 @@ static bool by_factor(error_form s)
 /* The factor or addend of channel or token i. */
 static double number_of(const error_grid *g, error_form s, int64_t i)
 {
-	const error_sums *x = by_column(s) ? &g->col[i] : &g->row[i];
+	const error_sums *x = &g->sum[!by_column(s)][i];
 	return by_factor(s) ? factor_of(x) : x->d / (double)(by_column(s) ? g->rows : g->cols);
 }
 
@@ -73,7 +74,7 @@ static double number_of(const error_grid *g, error_form s, int64_t i)
 static double error_of(const error_grid *g, error_form s, int64_t i)
 {
 	const double x = number_of(g, s, i);
-	return by_factor(s) ? (x - 1) * (x - 1) * (by_column(s) ? &g->col[i] : &g->row[i])->rr
+	return by_factor(s) ? (x - 1) * (x - 1) * g->sum[!by_column(s)][i].rr
 	                    : x * x * (double)(by_column(s) ? g->rows : g->cols);
 }
 
@@ -169,32 +170,30 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
-	error_grid       g = { rows, n / rows, NULL, NULL, NULL, NULL };
+	error_grid       g = { .rows = rows, .cols = n / rows };
 	vn_status        st = VN_OK;
 
 	if (strncmp(t->site->axes, "token", 5) != 0 || rows < SHAPE_ROWS || g.cols < SHAPE_ROWS ||
 	    t->x->unmodified.residual.bad)
 		return VN_OK;
-	g.r = malloc((size_t)n * sizeof *g.r);
-	g.c = malloc((size_t)n * sizeof *g.c);
-	g.row = calloc((size_t)g.rows, sizeof *g.row);
-	g.col = calloc((size_t)g.cols, sizeof *g.col);
-	if (!g.r || !g.c || !g.row || !g.col)
+	g.r = vn_trial_all_doubles_of(&t->own);
+	g.c = vn_trial_all_doubles_of(c);
+	g.sum[1] = calloc((size_t)g.rows, sizeof *g.sum[1]);
+	g.sum[0] = calloc((size_t)g.cols, sizeof *g.sum[0]);
+	if (!g.r || !g.c || !g.sum[0] || !g.sum[1])
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the shape of an error");
 	else {
-		vn_to_f64(g.r, t->own.data, t->own.dtype, (size_t)n);
-		vn_to_f64(g.c, c->data, c->dtype, (size_t)n);
 		for (int64_t i = 0; i < g.rows; i++)
 			for (int64_t j = 0; j < g.cols; j++) {
-				add_pair(&g.row[i], g.r[i * g.cols + j], g.c[i * g.cols + j]);
-				add_pair(&g.col[j], g.r[i * g.cols + j], g.c[i * g.cols + j]);
+				add_pair(&g.sum[1][i], g.r[i * g.cols + j], g.c[i * g.cols + j]);
+				add_pair(&g.sum[0][j], g.r[i * g.cols + j], g.c[i * g.cols + j]);
 			}
 		add_best_shape(t, &g);
 	}
 	free(g.r);
 	free(g.c);
-	free(g.row);
-	free(g.col);
+	free(g.sum[0]);
+	free(g.sum[1]);
 	return st;
 }
 
@@ -208,8 +207,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	vn_measured      half, is;
 	vn_tensor        z;
 
-	if (plan->node[plan->value[t->site->target].node].op != VN_OP_LINEAR || policy->storage != VN_F16 ||
-	    policy->sums == VN_F16)
+	if (plan->node[vn_trial_node(t)].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
 		return VN_OK;
 	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
 	if (st)

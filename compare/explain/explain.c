@@ -47,39 +47,26 @@ static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const 
 	       !beside->origin;
 }
 
-typedef struct answer_rank {
-	int named, explains, places;
-} answer_rank;
-
-/* The order of answers: arrangements and answers that another checkpoint contradicts come last;
+/* The greater comes first. Arrangements and answers that another checkpoint contradicts come last;
  * before them, answers that explain more come first; then answers that fit fewer places. */
-static answer_rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
-                           const vn_hypothesis *h)
+static int64_t rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
+                       const vn_hypothesis *h)
 {
-	char id[VN_ID];
-	return (answer_rank) { *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h), count_explained(all, h),
-		                   count_places(c, h) };
-}
+	enum { MORE_THAN_ALL = 1 << 24 };
+	char       id[VN_ID];
+	const bool named = *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h);
 
-static bool comes_first(const answer_rank *a, const answer_rank *b)
-{
-	return a->named != b->named         ? a->named > b->named
-	       : a->explains != b->explains ? a->explains > b->explains
-	                                    : a->places < b->places;
+	return ((named ? MORE_THAN_ALL : 0) + (int64_t)count_explained(all, h)) * MORE_THAN_ALL - count_places(c, h);
 }
 
 static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
 {
 	for (int i = 1; i < x->n_alias; i++) {
 		const vn_hypothesis h = x->by[i];
-		const answer_rank   mine = rank_of(c, all, x, &h);
+		const int64_t       rank = rank_of(c, all, x, &h);
 		int                 at = i;
-		for (; at > 0; at--) {
-			const answer_rank other = rank_of(c, all, x, &x->by[at - 1]);
-			if (!comes_first(&mine, &other))
-				break;
+		for (; at > 0 && rank > rank_of(c, all, x, &x->by[at - 1]); at--)
 			x->by[at] = x->by[at - 1];
-		}
 		x->by[at] = h;
 	}
 }
@@ -106,12 +93,6 @@ static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 	return -1;
 }
 
-static void clear_explanation(vn_explanation *x)
-{
-	x->n = x->n_tried = x->n_fit = x->n_alias = 0;
-	x->fitted = false;
-}
-
 static bool needs_none(const vn_checkpoint *p)
 {
 	return vn_local_is_order(p) || vn_overflow_is_all(p);
@@ -135,7 +116,8 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
 	if (!st && like >= 0 && !x->n_fit) {
 		x->same_answer_as = -1;
-		clear_explanation(x);
+		x->n = x->n_tried = x->n_fit = x->n_alias = 0;
+		x->fitted = false;
 		st = vn_explain_point(t, NULL, err);
 	}
 	all->n++;
@@ -191,17 +173,18 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 		x->margin = o->margin;
 		x->fitted = o->fitted;
 		x->unmodified = o->unmodified;
-		vn_lines_free(&x->error_shape);
 	}
 }
 
-vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
+vn_status vn_explain(vn_comparison *c, vn_explanations **why, vn_error *err)
 {
+	vn_explanations *x = *why = calloc(1, sizeof *x);
 	vn_explain_trial t = { .c = c };
 	vn_progress      bar = { 0 };
 	vn_status        st = VN_OK;
 
-	*x = (vn_explanations) { 0 };
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
 	if (!c->opened.model || !c->result.replayed || !c->result.n_origins)
 		return VN_OK;
 	if (!(x->of = calloc((size_t)c->result.n_origins, sizeof *x->of)))
@@ -230,36 +213,24 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 	vn_recompute_destroy(t.recompute);
 	for (int i = 0; i < x->n; i++)
 		order_aliases(c, x, &x->of[i]);
-	for (int i = 0; i < x->n; i++)
+	for (int i = 0; i < x->n; i++) {
 		answer_inside(c, x, &x->of[i]);
+		if (x->of[i].n_fit) /* found after its error was described */
+			vn_lines_free(&x->of[i].error_shape);
+	}
 	vn_explain_put_sentences(c, x);
 	return st;
 }
 
-void vn_explanations_free(vn_explanations *x)
+void vn_explanations_free(vn_explanations *why)
 {
-	for (int i = 0; i < x->n; i++) {
-		free(x->of[i].by);
-		vn_lines_free(&x->of[i].error_shape);
+	for (int i = 0; why && i < why->n; i++) {
+		free(why->of[i].by);
+		vn_lines_free(&why->of[i].error_shape);
 	}
-	free(x->of);
-	*x = (vn_explanations) { 0 };
-}
-
-/* ---- as a chapter of a comparison ------------------------------------------------------ */
-
-static vn_status explain_allocated(vn_comparison *c, vn_explanations **why, vn_error *err)
-{
-	if (!(*why = calloc(1, sizeof **why)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
-	return vn_explain(c, *why, err);
-}
-
-static void free_allocated(vn_explanations *why)
-{
 	if (why)
-		vn_explanations_free(why);
+		free(why->of);
 	free(why);
 }
 
-const vn_explainer vn_catalogue_explainer = { explain_allocated, free_allocated };
+const vn_explainer vn_catalogue_explainer = { vn_explain, vn_explanations_free };

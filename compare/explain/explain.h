@@ -33,12 +33,11 @@
 
 #include "compare/hypothesis/explanation.h"
 
-/* For vn_compare_options.explain: the functions below, with *why allocated. */
-extern const vn_explainer vn_catalogue_explainer;
-
 /* Explains c's origins. Call after vn_replay_run; needs opened.model. Call vn_explanations_free
- * afterwards, also after a failure. */
-vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err);
-void      vn_explanations_free(vn_explanations *x);
+ * afterwards, also after a failure. NULL is allowed in vn_explanations_free. */
+vn_status                 vn_explain(vn_comparison *c, vn_explanations **why, vn_error *err);
+void                      vn_explanations_free(vn_explanations *why);
+/* For vn_compare_options.explain: these functions. */
+extern const vn_explainer vn_catalogue_explainer;
 
 #endif

@@ -21,7 +21,7 @@
 
 /* ---- strategies that are made of others ------------------------------------------------------ */
 
-/* Keeps a strategy's findings only if they explain the checkpoint. */
+/* The findings before a strategy, which are restored if it does not answer. */
 typedef struct kept_findings {
 	vn_hypothesis by[VN_EXPLAIN_KEPT];
 	int           n;
@@ -66,39 +66,21 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
  * to which its bias is added): then a mistake of the run leaves the same numbers. */
 static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 {
-	kept_findings before;
-	vn_status     st;
-
 	if (t->consumed != VN_CONSUMED_OTHERS)
 		return VN_OK;
-	remember_best(t->x, &before);
 	t->consumed = VN_CONSUMED_AS_RECORDED;
 	t->x->fitted = false;
-	if ((st = vn_catalogue(t, NULL, err)))
-		return st;
-	vn_trial_conclude(t);
-	if (!t->x->n_fit)
-		restore_best(t, &before);
-	return VN_OK;
+	return vn_catalogue(t, NULL, err);
 }
 
 static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 {
 	enum { IN_VAIN = 4 }; /* with this many origins that no pair explains, pairs are no longer tried */
-	kept_findings before;
-	vn_status     st;
-
 	if (t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
 		return VN_OK;
-	remember_best(t->x, &before);
-	if ((st = vn_catalogue_pairs(t, err)))
-		return st;
-	vn_trial_conclude(t);
-	if (!t->x->n_fit) {
-		t->pairs_in_vain++;
-		restore_best(t, &before);
-	}
-	return VN_OK;
+	const vn_status st = vn_catalogue_pairs(t, err);
+	t->pairs_in_vain += !st && !vn_trial_answered(t);
+	return st;
 }
 
 #define POOR 0.5 /* of the limit: most correct operations leave less */
@@ -202,6 +184,7 @@ static const struct strategy {
 	bool     listed;      /* its answers are the catalogue's: not fitted */
 	bool     ends;        /* if it answers, nothing else is tried */
 	bool     in_any_case; /* tried even after an answer, which it may replace */
+	bool     or_nothing;  /* if it does not answer, nothing that it found is kept */
 } strategies[] = {
 	{ vn_estimate_squares, .when = FIRST | LIKE, .ends = true },
 	{ try_like, .when = LIKE },
@@ -221,23 +204,27 @@ static const struct strategy {
 	{ vn_rearrange_rows, .when = FIRST | REFUTED | FITTED_REFUTED },
 	{ vn_redirect, .when = FIRST | REFUTED },
 	{ try_in_some_heads, .when = FIRST | REFUTED | FITTED_REFUTED },
-	{ try_what_was_recorded, .when = FIRST },
-	{ try_pairs, .when = FIRST | REFUTED | FITTED_REFUTED },
+	{ try_what_was_recorded, .when = FIRST, .or_nothing = true },
+	{ try_pairs, .when = FIRST | REFUTED | FITTED_REFUTED, .or_nothing = true },
 	{ vn_error_shape, .when = FIRST | REFUTED | FITTED_REFUTED },
 };
 
 static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 {
 	const struct strategy *last = strategies + sizeof strategies / sizeof *strategies;
+	kept_findings          before;
 	vn_status              st = VN_OK;
 
 	for (const struct strategy *s = strategies; !st && s < last; s++) {
 		if (!(s->when & on) || (t->x->n_fit && !s->in_any_case))
 			continue;
 		t->x->fitted = !s->listed;
+		remember_best(t->x, &before);
 		if ((st = s->try(t, err)))
 			break;
 		vn_trial_conclude(t);
+		if (s->or_nothing && !t->x->n_fit)
+			restore_best(t, &before);
 		if (t->x->n_fit && s->ends)
 			break;
 	}
@@ -263,7 +250,6 @@ static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 		*err = none;
 		return st;
 	}
-	t->elements = t->c->result.checkpoint[t->x->checkpoint].m.n;
 	t->consumed = vn_trial_consumed(t);
 	plan = t->site->plan;
 	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))

@@ -195,16 +195,22 @@ void vn_sentence_axes(const vn_sentence *s)
 	VN_PUT(s, "the elements are in the order (%s)%s%s", order, *title ? ": " : "", title);
 }
 
+/* Adds the runs of the list: "32-47, 64-79..." */
+static void add_runs(const vn_sentence *s)
+{
+	const int *list = s->h->change.result.list;
+
+	for (int i = 0; i + 1 < s->h->change.result.n; i += 2)
+		vn_text_add(s->text, s->size, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
+	vn_text_add(s->text, s->size, "%s", s->h->change.result.more ? "..." : "");
+}
+
 /* "partly written: tokens 32-47, 64-79 are 0" */
 void vn_sentence_rows(const vn_sentence *s)
 {
-	const int *list = s->h->change.result.list, n = s->h->change.result.n;
-	char       rows[120] = "";
-
-	for (int i = 0; i + 1 < n; i += 2)
-		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
 	VN_PUT(s, VN_FORM(P9), "tokens ");
-	vn_text_add(s->text, s->size, "%s%s are %s", rows, s->h->change.result.more ? "..." : "",
+	add_runs(s);
+	vn_text_add(s->text, s->size, " are %s",
 	            s->h->finding == VN_FINDING_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
 }
 
@@ -213,12 +219,10 @@ void vn_sentence_channels(const vn_sentence *s)
 {
 	const int *list = s->h->change.result.list, n = s->h->change.result.n;
 	const bool one = n == 2 && list[0] == list[1];
-	char       all[120] = "";
 
-	for (int i = 0; i + 1 < n; i += 2)
-		vn_text_add(all, sizeof all, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	VN_PUT(s, "channel%s %s%s of %.0f %s 0 in every token", one ? "" : "s", all, s->h->change.result.more ? "..." : "",
-	       s->h->change.result.number, one ? "is" : "are");
+	VN_PUT(s, "channel%s ", one ? "" : "s");
+	add_runs(s);
+	vn_text_add(s->text, s->size, " of %.0f %s 0 in every token", s->h->change.result.number, one ? "is" : "are");
 }
 
 void vn_sentence_clamped(const vn_sentence *s)

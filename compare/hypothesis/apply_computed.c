@@ -4,6 +4,7 @@
 #include "compare/hypothesis/edit_matrix.h"
 #include "compare/hypothesis/trial.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,7 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
 			for (int head = 0; head < (int)H; head++)
-				vn_to_f64(is + head * width,
-				          (const char *)t->site->cand.data +
-				              (size_t)vn_attend_at(&a, T, row, head) * vn_dtype_size(t->site->cand.dtype),
-				          t->site->cand.dtype, (size_t)width);
+				vn_numbers_at(&t->site->cand, vn_attend_at(&a, T, row, head), width, is + head * width);
 			vn_attend_row(&a, edit, t->site->first + row, is, y);
 			for (int head = 0; head < (int)H; head++)
 				memcpy(all + vn_attend_at(&a, T, row, head), y + head * width, (size_t)width * sizeof *y);
@@ -142,10 +140,8 @@ vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, v
 		free(begins);
 		return st;
 	}
-	const size_t row = (size_t)(s.dim[1] * s.dim[2]), all = (size_t)s.dim[0] * row;
-	double      *x = malloc(all * sizeof *x + 1);
-	if (x)
-		vn_to_f64(x, (const char *)in.data + (size_t)t->site->first * row * vn_dtype_size(in.dtype), in.dtype, all);
+	const int64_t row = s.dim[1] * s.dim[2];
+	double       *x = vn_trial_doubles_of(&in, t->site->first * row, s.dim[0] * row);
 	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, begins, x, t->site->first, s.dim[0],
 	                          t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
@@ -168,80 +164,54 @@ static double softplus(double x)
 	return x > 30 ? x : log1p(exp(x));
 }
 
-static double in_sigmoid(double x)
-{
-	return sigmoid(x);
-}
-static double in_tanh(double x)
-{
-	return tanh(x);
-}
-static double in_softplus(double x)
-{
-	return softplus(x);
-}
-static double in_mish(double x)
-{
-	return x * tanh(softplus(x));
-}
-static double in_elu(double x)
-{
-	return x > 0 ? x : expm1(x);
-}
-static double in_selu(double x)
-{
-	return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
-}
-static double in_leaky(double x)
-{
-	return x > 0 ? x : 0.01 * x;
-}
-static double in_relu6(double x)
-{
-	return fmin(fmax(x, 0), 6);
-}
-static double in_relu2(double x)
-{
-	return x > 0 ? x * x : 0;
-}
-static double in_hardsigm(double x)
-{
-	return fmin(fmax(x / 6 + 0.5, 0), 1);
-}
-static double in_hardswish(double x)
-{
-	return x * in_hardsigm(x);
-}
-static double in_softsign(double x)
-{
-	return x / (1 + fabs(x));
-}
-static double in_exp(double x)
-{
-	return exp(x);
-}
-
 /* clang-format off */
-static const struct { const char *name; double (*of)(double x); } known[] = {
-	{ "sigmoid", in_sigmoid }, { "tanh", in_tanh }, { "softplus", in_softplus }, { "mish", in_mish }, { "elu", in_elu },
-	{ "selu", in_selu }, { "leaky relu (0.01)", in_leaky }, { "relu6", in_relu6 }, { "squared relu", in_relu2 },
-	{ "hard sigmoid", in_hardsigm }, { "hard swish", in_hardswish }, { "softsign", in_softsign }, { "exp", in_exp },
+enum {
+	SIGMOID, TANH, SOFTPLUS, MISH, ELU, SELU, LEAKY_RELU, RELU6, SQUARED_RELU, HARD_SIGMOID, HARD_SWISH, SOFTSIGN, EXP,
+	N_ACTIVATIONS
+};
+
+static const char *const names[N_ACTIVATIONS] = {
+	[SIGMOID] = "sigmoid", [TANH] = "tanh", [SOFTPLUS] = "softplus", [MISH] = "mish", [ELU] = "elu", [SELU] = "selu",
+	[LEAKY_RELU] = "leaky relu (0.01)", [RELU6] = "relu6", [SQUARED_RELU] = "squared relu",
+	[HARD_SIGMOID] = "hard sigmoid", [HARD_SWISH] = "hard swish", [SOFTSIGN] = "softsign", [EXP] = "exp",
 };
 /* clang-format on */
+
+static double activate(int which, double x)
+{
+	switch (which) {
+	case SIGMOID: return sigmoid(x);
+	case TANH: return tanh(x);
+	case SOFTPLUS: return softplus(x);
+	case MISH: return x * tanh(softplus(x));
+	case ELU: return x > 0 ? x : expm1(x);
+	case SELU: return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
+	case LEAKY_RELU: return x > 0 ? x : 0.01 * x;
+	case RELU6: return fmin(fmax(x, 0), 6);
+	case SQUARED_RELU: return x > 0 ? x * x : 0;
+	case HARD_SIGMOID: return fmin(fmax(x / 6 + 0.5, 0), 1);
+	case HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+	case SOFTSIGN: return x / (1 + fabs(x));
+	case EXP: return exp(x);
+	default: assert(0);
+	}
+	return (double)NAN;
+}
+
 int vn_n_activations(void)
 {
-	return (int)(sizeof known / sizeof *known);
+	return N_ACTIVATIONS;
 }
 
 const char *vn_activation_name(int which)
 {
-	return known[which].name;
+	return names[which];
 }
 
 bool vn_activation_is_known(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_node *n = &p->node[p->value[t->site->target].node];
+	const vn_node *n = &p->node[vn_trial_node(t)];
 
 	/* Other activations and gates exist only as faults: a cap or a format. */
 	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
@@ -256,13 +226,13 @@ vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, in
 
 	if (!vn_activation_is_known(t) || cand->shape.rank < 2)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "not an activation");
-	const bool    gated = t->site->plan->node[t->site->plan->value[t->site->target].node].op == VN_OP_GATED;
+	const bool    gated = t->site->plan->node[vn_trial_node(t)].op == VN_OP_GATED;
 	const int64_t first = t->site->first * (vn_shape_count(&cand->shape) / cand->shape.dim[0]);
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &gate, err)) ||
 	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
 		return st;
 	for (int64_t i = 0; i < n; i++)
-		y[i] = known[which].of(vn_number_at(&gate, first + i * stride)) *
+		y[i] = activate(which, vn_number_at(&gate, first + i * stride)) *
 		       (gated ? vn_number_at(&up, first + i * stride) : 1);
 	return VN_OK;
 }
@@ -279,9 +249,7 @@ vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h,
 		vn_made_round(t, made);
 	else
 		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return vn_unless_unsupported(st, &none, err);
 }
 
 /* ---- a narrower format ----------------------------------------------------------------------- */
@@ -304,14 +272,13 @@ static double last_place(double x, vn_rounding_format format)
 static double cancelled_error(const vn_explain_trial *t)
 {
 	enum { TIMES = 4 };
-	const vn_dtype own = t->own.dtype, fine = t->fine.dtype, storage = t->c->opened.policy.storage;
+	const vn_dtype storage = t->c->opened.policy.storage;
 	const int64_t  n = storage == VN_F64 ? 0 : vn_shape_count(&t->own.shape);
-	double         most = 0, x, y;
+	double         most = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		vn_to_f64(&x, (const char *)t->own.data + (size_t)i * vn_dtype_size(own), own, 1);
-		vn_to_f64(&y, (const char *)t->fine.data + (size_t)i * vn_dtype_size(fine), fine, 1);
-		most = fmax(most, storage == VN_F32 ? fabs(x - y) : ldexp(fabs(x), -24));
+		const double x = vn_number_at(&t->own, i);
+		most = fmax(most, storage == VN_F32 ? fabs(x - vn_number_at(&t->fine, i)) : ldexp(fabs(x), -24));
 	}
 	return isfinite(most) ? TIMES * most : 0;
 }
@@ -333,22 +300,21 @@ static void settle_ties(const double *is, vn_rounding_format format, int64_t n, 
 vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err)
 {
 	const vn_tensor      *cand = &t->site->cand;
-	const size_t          n = (size_t)vn_shape_count(&cand->shape);
+	const int64_t         n = vn_shape_count(&cand->shape);
 	const vn_recompute_as as = edit->format == VN_FORMAT_BF16 ? VN_IN_BF16 : VN_IN_F16;
 	vn_tensor             z = t->own;
 	vn_status             st = VN_OK;
 
 	if (edit->whole && (st = vn_recompute_run(t->recompute, t->site->plan, t->site->weights, as, &z, err)))
 		return st;
-	double *is = malloc(n * sizeof *is + 1);
+	double *is = vn_trial_all_doubles_of(cand);
 	if (!is)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)n);
 	else {
-		vn_to_f64(is, cand->data, cand->dtype, n);
-		vn_to_f64(y, z.data, z.dtype, n);
-		for (size_t i = 0; i < n; i++)
+		vn_numbers_at(&z, 0, n, y);
+		for (int64_t i = 0; i < n; i++)
 			y[i] = vn_in_format(y[i], edit->format);
-		settle_ties(is, edit->format, (int64_t)n, cancelled_error(t), y, off);
+		settle_ties(is, edit->format, n, cancelled_error(t), y, off);
 	}
 	free(is);
 	if (edit->whole)
@@ -368,7 +334,5 @@ vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 		memcpy((double *)made->fine.data, made->own.data, (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
 	else
 		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return vn_unless_unsupported(st, &none, err);
 }

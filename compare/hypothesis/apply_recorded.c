@@ -4,41 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The token whose numbers slot j holds. Blocks that the table lacks stay in their own place. */
-static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
+vn_status vn_run_slots(const vn_explain_trial *t, const vn_plan *p, int of, const int64_t *token, vn_made *made,
+                       vn_error *err)
 {
-	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
-	return at < S ? at : -1;
-}
-
-/* Recomputes the attention with the keys, the values (of 1: keys only; 2: values only) of these
- * tokens. */
-static vn_status run_slots(const vn_explain_trial *t, int of, const int64_t *token, vn_made *made, vn_error *err)
-{
-	const vn_plan  *p = t->site->plan;
 	const int64_t  *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
 	const vn_status st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
 
 	return st ? st : vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
 }
 
-vn_status vn_apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+/* The token whose numbers slot j holds. Blocks that the table lacks stay in their own place. */
+static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 {
-	const vn_block_table *b = &h->change.blocks;
-	const vn_plan        *p = t->site->plan;
-	const vn_node        *n = &p->node[h->node];
-	const int64_t         S = t->site->tokens;
-	int64_t              *token;
-
-	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target)
-		return VN_OK;
-	if (!(token = malloc((size_t)S * sizeof *token)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
-	for (int64_t j = 0; j < S; j++)
-		token[j] = token_of(b, j, S);
-	const vn_status st = run_slots(t, b->of, token, made, err);
-	free(token);
-	return st;
+	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
+	return at < S ? at : -1;
 }
 
 /* The token whose numbers slot j holds if the tokens from `from` on are written elsewhere. -1:
@@ -52,20 +31,23 @@ static int64_t token_in_slot(const vn_slot_change *c, int64_t j, int64_t from, i
 
 vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_slot_change *c = &h->change.slots;
-	const vn_plan        *p = t->site->plan;
-	const int64_t         S = t->site->tokens;
-	const vn_step        *step;
-	int64_t              *token;
+	const vn_plan *p = t->site->plan;
+	const bool     blocks = h->change.kind == VN_BY_BLOCKS;
+	const int64_t  S = t->site->tokens;
+	const vn_step *step;
+	const int      steps = vn_recording_steps(t->c->opened.cand, &step),
+			  of = blocks ? h->change.blocks.of : h->change.slots.of;
+	int64_t *token;
 
-	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || p->value[t->site->target].node != h->node ||
-	    vn_recording_steps(t->c->opened.cand, &step) < 2)
+	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || vn_trial_node(t) != h->node ||
+	    (blocks ? p->node[h->node].out[VN_ATTN_CONTEXT] != t->site->target : steps < 2))
 		return VN_OK;
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	for (int64_t j = 0; j < S; j++)
-		token[j] = token_in_slot(c, j, c->newest ? S - 1 : step[1].position, S);
-	const vn_status st = run_slots(t, c->of, token, made, err);
+		token[j] = blocks ? token_of(&h->change.blocks, j, S)
+		                  : token_in_slot(&h->change.slots, j, h->change.slots.newest ? S - 1 : step[1].position, S);
+	const vn_status st = vn_run_slots(t, p, of, token, made, err);
 	free(token);
 	return st;
 }
@@ -128,9 +110,9 @@ static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_er
 
 /* One number everywhere, usually 0, is a buffer that no step writes: that is another mistake than a
  * stale value. */
-static bool is_one_number(const double *x, size_t n)
+static bool is_one_number(const double *x, int64_t n)
 {
-	for (size_t i = 1; i < n; i++)
+	for (int64_t i = 1; i < n; i++)
 		if (!(x[i] == x[0]))
 			return false;
 	return true;
@@ -144,13 +126,10 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 
 	if (st)
 		return st;
-	const size_t n = (size_t)vn_shape_count(&x.shape);
-	double      *copy = malloc(n * sizeof *copy + 1);
+	double *copy = vn_trial_all_doubles_of(&x);
 	if (!copy)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tensors of the step before");
-	else
-		vn_to_f64(copy, x.data, x.dtype, n);
-	if (!st && vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, n))
+	else if (vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, vn_shape_count(&x.shape)))
 		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
 	else
 		free(copy);
@@ -170,9 +149,7 @@ static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, 
 	const vn_status back = vn_recompute_at(t->recompute, t->x->checkpoint, err);
 	if (st || back || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
 		vn_made_finish(made);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return back ? back : st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return back ? back : vn_unless_unsupported(st, &none, err);
 }
 
 vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
@@ -199,8 +176,7 @@ static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, cons
 		                                                                : at >= 0 && at < n ? ids[at]
 		                                                                                    : -1;
 		if (row >= 0 && row < V)
-			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(row * D)),
-			          table->dtype, (size_t)D);
+			vn_numbers_at(table, row * D, D, x + i * D);
 		else
 			memset(x + i * D, 0, (size_t)D * sizeof *x);
 	}
@@ -209,7 +185,7 @@ static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, cons
 vn_status vn_apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_plan   *p = t->site->plan;
-	const vn_node   *node = &p->node[p->value[t->site->target].node];
+	const vn_node   *node = &p->node[vn_trial_node(t)];
 	const vn_tensor *table = &made->weights[node->w[0]];
 	const vn_shape   s = t->site->cand.shape;
 	vn_status        st;

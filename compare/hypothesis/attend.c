@@ -22,7 +22,7 @@ static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads,
 		return st;
 	if (!(*x = malloc((size_t)((a->S + padding) * row) * sizeof **x + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
-	vn_to_f64(*x, in.data, in.dtype, (size_t)(a->S * row));
+	vn_numbers_at(&in, 0, a->S * row, *x);
 	return VN_OK;
 }
 
@@ -32,7 +32,7 @@ static vn_status read_padding(const vn_explain_trial *t, const vn_attend_trial *
 {
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[vn_plan_root(p, a->n->in[input])].name;
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	const int      entry = s ? vn_recording_find(t->c->opened.cand, s->number, name) : -1;
 
 	*x = NULL;
@@ -47,7 +47,7 @@ static vn_status read_padding(const vn_explain_trial *t, const vn_attend_trial *
 
 static void read_calls(vn_attend_trial *a, const vn_explain_trial *t)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step), *all;
+	const vn_step *s = vn_trial_step(t), *all;
 
 	a->one = s && s->position > 0 && s->tokens == 1;
 	a->prompt = vn_recording_steps(t->c->opened.cand, &all) > 1 ? all[1].position : 0;
@@ -79,18 +79,23 @@ static vn_status read_inputs(vn_attend_trial *a, const vn_explain_trial *t, vn_e
 	return st;
 }
 
-vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
+int vn_attend_output(const vn_node *n, int value)
 {
 	static const int outputs[] = { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
 
+	for (int i = 0; i < 3 && n->op == VN_OP_ATTENTION; i++)
+		if (n->out[outputs[i]] == value)
+			return outputs[i];
+	return -1;
+}
+
+vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
+{
 	*a = (vn_attend_trial) { .n = &t->site->plan->node[node],
 		                     .S = t->site->tokens,
 		                     .storage = t->c->opened.policy.storage };
-	*made = false;
-	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && a->n->op == VN_OP_ATTENTION && !*made; i++) {
-		a->output = outputs[i];
-		*made = a->n->out[outputs[i]] == t->site->target;
-	}
+	a->output = vn_attend_output(a->n, t->site->target);
+	*made = a->output >= 0;
 	const vn_status st = *made ? read_inputs(a, t, err) : VN_OK;
 	read_calls(a, t);
 	if (st)
@@ -115,32 +120,18 @@ void vn_attend_close(vn_attend_trial *a)
 
 /* ---- as the edit rounds it ------------------------------------------------------------------- */
 
-static bool has_rounding(const vn_attend_edit *e)
-{
-	return e->inputs || e->cache;
-}
-
-/* The queries (0), keys (1) or values (2) as vn_attend_prepare rounded them. */
-static const double *read_of(const vn_attend_trial *a, int which)
-{
-	const double *const own[] = { a->q, a->k, a->v };
-	return has_rounding(&a->formats) ? a->rounded[which] : own[which];
-}
-
 vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_error *err)
 {
 	const int     K = a->n->c.attention.head_dim;
 	const double *own[] = { a->q, a->k, a->v };
 	const int64_t heads[] = { a->n->c.attention.heads, a->n->c.attention.kv_heads, a->n->c.attention.kv_heads };
 
-	a->formats = *edit;
-	for (int i = 0; i < 3 && has_rounding(edit); i++) {
+	memcpy(a->read, own, sizeof own);
+	for (int i = 0; i < 3 && (edit->inputs || edit->cache); i++) {
 		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
 		double       *x = a->rounded[i] ? a->rounded[i] : malloc((size_t)(rows * K) * sizeof *x + 1);
-		if (!(a->rounded[i] = x)) {
-			a->formats = (vn_attend_edit) { 0 };
+		if (!(a->read[i] = a->rounded[i] = x))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
-		}
 		for (int64_t r = 0; r < rows; r++, x += K) {
 			memcpy(x, own[i] + r * K, (size_t)K * sizeof *x);
 			if (i && edit->cache && edit->scaled)
@@ -159,22 +150,15 @@ vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_e
 
 /* ---- what it makes --------------------------------------------------------------------------- */
 
-/* Scores are recorded as they are before the mask and the softmax. */
-static bool is_of_softmax(vn_attend_kind kind)
-{
-	return kind == VN_ATTEND_FIRST_KEY || kind == VN_ATTEND_LARGEST;
-}
-
-static bool is_of_one(vn_attend_kind kind)
-{
-	return kind == VN_ATTEND_ONE_OWN || kind == VN_ATTEND_ONE_FIRST || kind == VN_ATTEND_ONE_PROMPT;
-}
-
 bool vn_attend_applies(const vn_attend_trial *a, const vn_attend_edit *edit)
 {
-	return (edit->kind != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) &&
-	       (!is_of_one(edit->kind) || (a->one && a->output != VN_ATTN_SCORES)) &&
-	       (!is_of_softmax(edit->kind) || a->output != VN_ATTN_SCORES);
+	const vn_attend_kind k = edit->kind;
+	const bool           of_one = k == VN_ATTEND_ONE_OWN || k == VN_ATTEND_ONE_FIRST || k == VN_ATTEND_ONE_PROMPT,
+			   of_softmax = of_one || k == VN_ATTEND_FIRST_KEY || k == VN_ATTEND_LARGEST;
+
+	/* Scores are recorded as they are before the mask and the softmax. */
+	return (k != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) && (!of_one || a->one) &&
+	       (!of_softmax || a->output != VN_ATTN_SCORES);
 }
 
 /* The keys that the query at position i sees: *first to *last. */
@@ -213,7 +197,7 @@ static double score_key(const vn_attend_trial *a, const vn_attend_edit *edit, in
                         double *slack)
 {
 	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
-	const double *q = read_of(a, 0) + (i * H + h) * K, *k = read_of(a, 1) + (j * G + h / (H / G)) * K;
+	const double *q = a->read[0] + (i * H + h) * K, *k = a->read[1] + (j * G + h / (H / G)) * K;
 	double        dot = 0, size = 0;
 
 	for (int d = 0; d < K; d++) {
@@ -242,6 +226,17 @@ static double settle_rounding(double x, double slack, vn_rounding_format format,
 	return !is || !format || low == high ? vn_in_format(x, format) : fabs(low - *is) < fabs(high - *is) ? low : high;
 }
 
+/* x in a format, rounded to nearest. *may: an engine may have rounded it to a second number;
+ * flipped: takes that one. */
+static double round_either_way(double x, double slack, vn_rounding_format format, bool flipped, bool *may)
+{
+	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
+				 high = vn_in_format(x + slack, format);
+
+	*may = format && low != high;
+	return !flipped || !*may ? y : y == low ? high : low;
+}
+
 /* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
  * probabilities may be from ours. */
 typedef struct head_query {
@@ -257,26 +252,15 @@ static void score_all(head_query *x, int64_t i)
 {
 	const vn_rounding_format format = x->edit->scores;
 	double                   slack;
+	bool                     may;
 
 	x->loose = PROB_SLACK;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
 		const double s = score_key(x->a, x->edit, i, x->h, key_index(x->a, j, x->first, x->n), &slack);
-		const double low = vn_in_format(s - slack, format), high = vn_in_format(s + slack, format);
-		x->a->s[j] = vn_in_format(s, format);
-		x->a->other[j] = low == high || !format ? x->a->s[j] : x->a->s[j] == low ? high : low;
+		x->a->s[j] = round_either_way(s, slack, format, false, &may);
+		x->a->other[j] = round_either_way(s, slack, format, true, &may);
 		x->loose = format ? x->loose : fmax(x->loose, 2 * slack);
 	}
-}
-
-/* x in a format, rounded to nearest. *may: an engine may have rounded it to a second number;
- * flipped: takes that one. */
-static double round_either_way(double x, double slack, vn_rounding_format format, bool flipped, bool *may)
-{
-	const double y = vn_in_format(x, format), low = vn_in_format(x - slack, format),
-				 high = vn_in_format(x + slack, format);
-
-	*may = format && low != high;
-	return !flipped || !*may ? y : y == low ? high : low;
 }
 
 /* Writes the probabilities of the scores a->s into a->p. Returns true if exponential `asked` (x->n
@@ -332,7 +316,7 @@ static double add_values(const head_query *x, const double *is, double *y)
 	for (int d = 0; d < K; d++)
 		y[d] = 0;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
-		const double *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const double *v = a->read[2] + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
 		for (int d = 0; d < K; d++)
 			y[d] += p * v[d];
@@ -340,7 +324,7 @@ static double add_values(const head_query *x, const double *is, double *y)
 	error = square_distance(y, is, K);
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
 		const vn_rounding_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
-		const double            *v = read_of(a, 2) + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const double            *v = a->read[2] + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
 					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
 		double with = 0;

@@ -11,7 +11,7 @@ typedef struct vn_attend_trial {
 	int            output;     /* the slot of its output that is the checkpoint */
 	double        *q, *k, *v;  /* (S,H,K)  (S + padding,G,K) each */
 	double        *rounded[3]; /* q, k and v in the formats of an edit; NULL: not yet needed */
-	vn_attend_edit formats;    /* that edit */
+	const double  *read[3];    /* q, k and v as the edit reads them: these, or as they are */
 	vn_dtype       storage;    /* the format into which the engine converts numbers of an 8-bit cache */
 	/* (S + padding) each, for the keys that a query sees: scores; the same, with every number that
 	 * could round the other way rounded that way; probabilities */
@@ -25,6 +25,8 @@ typedef struct vn_attend_trial {
 	int64_t        padding; /* keys of its batch's padding, after the others; 0: none were recorded */
 } vn_attend_trial;
 
+/* Returns the slot of an attention's output that is this value; -1: it is no such output. */
+int       vn_attend_output(const vn_node *n, int value);
 /* Opens the attention whose output is the checkpoint. *made: does `node` make the checkpoint? If
  * not, or after an error, there is nothing to close. */
 vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err);

@@ -1,5 +1,6 @@
 /* catalogue.c: see catalogue.h. */
 #include "compare/hypothesis/catalogue.h"
+#include "compare/hypothesis/edit_matrix.h"
 #include "compare/hypothesis/fit.h"
 #include "compare/hypothesis/score.h"
 
@@ -22,23 +23,14 @@ static bool is_read(const vn_plan *p, int root)
 /* Bits prove a number format: an operation that rounds to it produces only its numbers. */
 static bool could_be(const vn_explain_trial *t, const vn_node *made)
 {
-	const vn_tensor *cand = &t->site->cand;
-	const vn_act     as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
-	const vn_dtype   format = as == VN_AS_BF16_CUT ? VN_BF16 : VN_F16;
+	const vn_act             as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
+	const vn_rounding_format format = as == VN_AS_BF16_CUT ? VN_FORMAT_BF16 : VN_FORMAT_F16;
+	const int64_t            n = vn_shape_count(&t->site->cand.shape);
 
-	if (as != VN_AS_BF16_CUT && as != VN_AS_F16_CUT)
-		return true;
-	const vn_shape *s = &cand->shape;
-	const int64_t   n = vn_shape_count(s);
-	float           x[256], y[256];
-	for (int64_t at = 0; at < n; at += 256) {
-		const size_t some = (size_t)(n - at < 256 ? n - at : 256);
-		vn_to_f32(x, (const char *)cand->data + (size_t)at * vn_dtype_size(cand->dtype), cand->dtype, some);
-		memcpy(y, x, sizeof y);
-		vn_round_f32(y, format, some);
-		for (size_t i = 0; i < some; i++)
-			if (isfinite(x[i]) && x[i] != y[i])
-				return false;
+	for (int64_t i = 0; (as == VN_AS_BF16_CUT || as == VN_AS_F16_CUT) && i < n; i++) {
+		const double x = (double)(float)vn_number_at(&t->site->cand, i);
+		if (isfinite(x) && x != vn_in_format(x, format))
+			return false;
 	}
 	return true;
 }
@@ -71,14 +63,8 @@ static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, cons
 		return VN_OK;
 	}
 	st = vn_recompute_estimate_columns(t->recompute, plan, weights, &share, &none);
-	if (st == VN_ERR_UNSUPPORTED)
-		return VN_OK;
-	if (st) {
-		*err = none;
-		return st;
-	}
-	if (share <= LEAVES)
-		return VN_OK;
+	if (st || share <= LEAVES)
+		return vn_unless_unsupported(st, &none, err);
 	*settled = true;
 	h->estimated = true;
 	h->residual = *unmodified;
@@ -88,15 +74,16 @@ static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, cons
 	return VN_OK;
 }
 
-/* Tries one fault at n nodes at once. some: estimates it from these columns alone; NULL: computes
- * all. */
-static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n, const vn_some_rows *some,
+/* Tries one fault at n nodes at once, or (fault[1] is 0 or more) two faults at one node. some:
+ * estimates it from these columns alone; NULL: computes all. */
+static vn_status try_made(vn_explain_trial *t, const int fault[2], const int *node, int n, const vn_some_rows *some,
                           bool *settled, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.checkpoint[t->x->checkpoint].name));
+	const bool     pair = fault[1] >= 0;
 	vn_hypothesis  h = {
-		 .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
+		 .fault = { 1 + fault[0], 1 + fault[1] }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
 	};
 	char       what[VN_NAME_MAX + 40];
 	vn_faulty *f;
@@ -105,16 +92,19 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 	if (st)
 		return st;
 	vn_faulty_make_some(f, some);
-	for (int i = 0; !st && i < n; i++) {
-		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), plan->value[plan->node[node[i]].out[0]].name);
+	for (int i = 0; !st && i < (pair ? 2 : n); i++) {
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault[pair ? i : 0]),
+		         plan->value[plan->node[node[pair ? 0 : i]].out[0]].name);
 		st = vn_faulty_inject(f, what, err);
 	}
-	if (st == VN_ERR_USAGE) { /* the weights do not change, or the fault does not apply to their format */
+	if (st == VN_ERR_USAGE) {
+		/* the weights do not change, or the fault does not apply to their format or after the
+		 * other */
 		st = VN_OK;
 		*settled = true;
 	} else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
-		h.recorder_fault = is_read(plan, root) && !is_read(made, root);
+		h.recorder_fault = !pair && is_read(plan, root) && !is_read(made, root);
 		put_held(made, root, &h);
 		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.recorder_fault == (t->consumed == VN_CONSUMED_OTHERS)) &&
 		    could_be(t, &made->node[made->value[root].node]))
@@ -130,11 +120,12 @@ static vn_status try_made(vn_explain_trial *t, int fault, const int *node, int n
 static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
 {
 	const vn_plan  *p = t->site->plan;
+	const int       one[] = { fault, -1 };
 	const bool      by_column = t->some && n == 1 && vn_value_row(&p->value[p->node[node[0]].out[0]]) == t->some->of;
 	bool            settled = false;
-	const vn_status st = by_column ? try_made(t, fault, node, n, t->some, &settled, err) : VN_OK;
+	const vn_status st = by_column ? try_made(t, one, node, n, t->some, &settled, err) : VN_OK;
 
-	return st || settled ? st : try_made(t, fault, node, n, NULL, &settled, err);
+	return st || settled ? st : try_made(t, one, node, n, NULL, &settled, err);
 }
 
 vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
@@ -148,7 +139,7 @@ vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
 		bool                settled = false;
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
 		x->n--;
-		st = try_made(t, vn_hypothesis_row(&h), &h.node, 1, NULL, &settled, err);
+		st = try_made(t, (const int[]) { vn_hypothesis_row(&h), -1 }, &h.node, 1, NULL, &settled, err);
 		vn_trial_conclude(t);
 	}
 	return st;
@@ -283,24 +274,9 @@ static bool may_join(const vn_explain_trial *t, int fault, int node)
 
 static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error *err)
 {
-	const vn_plan *plan = t->site->plan;
-	vn_hypothesis  h = { .fault = { 1 + a, 1 + b }, .node = node };
-	char           what[VN_NAME_MAX + 40];
-	vn_faulty     *f;
-	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
+	bool settled;
 
-	if (st)
-		return st;
-	for (int i = 0; !st && i < 2; i++) {
-		snprintf(what, sizeof what, "%s@%s", vn_fault_id(i ? b : a), plan->value[plan->node[node].out[0]].name);
-		st = vn_faulty_inject(f, what, err);
-	}
-	if (!st)
-		st = vn_try_plan(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
-	else if (st == VN_ERR_USAGE)
-		st = VN_OK; /* the second fault does not apply after the first */
-	vn_faulty_destroy(f);
-	return st;
+	return try_made(t, (const int[]) { a, b }, &node, 1, NULL, &settled, err);
 }
 
 /* Fits an eps together with this mistake of a norm. */
@@ -317,7 +293,7 @@ static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
 	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
 		return VN_OK;
-	return vn_fit_constant(t, &h, "eps", within, err);
+	return vn_fit_constant(t, &h, within, err);
 }
 
 /* Fits an eps together with each other mistake of the norm. If several fit, the best is the
@@ -409,7 +385,7 @@ static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
  * would lack all of their keys. */
 static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 	vn_hypothesis  h = { .finding = VN_FINDING_OWN_KEY_MISSING, .change.later = true };
 	vn_status      st = VN_OK;
 

@@ -3,6 +3,7 @@
 #include "compare/hypothesis/trial.h"
 
 #include "libref/base/arrange.h"
+#include "libref/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,32 +58,14 @@ static double element_at(const vn_edited *e, int64_t i)
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
-/* TF32: ten bits after the leading one, and float32's exponent. */
-static double as_tf32(double x)
+/* TF32: ten bits after the leading one, and float32's exponent. whole: how the rest is rounded. */
+static double as_tf32(double x, double (*whole)(double x))
 {
 	int e;
 	if (!isfinite(x) || x == 0)
 		return x;
 	x = frexp(x, &e);
-	return ldexp(nearbyint(ldexp(x, 11)), e - 11);
-}
-
-static double as_tf32_away(double x)
-{
-	int e;
-	if (!isfinite(x) || x == 0)
-		return x;
-	x = frexp(x, &e);
-	return ldexp(round(ldexp(x, 11)), e - 11);
-}
-
-static double as_tf32_cut(double x)
-{
-	int e;
-	if (!isfinite(x) || x == 0)
-		return x;
-	x = frexp(x, &e);
-	return ldexp(trunc(ldexp(x, 11)), e - 11);
+	return ldexp(whole(ldexp(x, 11)), e - 11);
 }
 
 double vn_in_format(double x, vn_rounding_format format)
@@ -92,9 +75,9 @@ double vn_in_format(double x, vn_rounding_format format)
 	switch (format) {
 	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
 	case VN_FORMAT_F16: vn_round_f32(&f, VN_F16, 1); return (double)f;
-	case VN_FORMAT_TF32: return as_tf32(x);
-	case VN_FORMAT_TF32_AWAY: return as_tf32_away(x);
-	case VN_FORMAT_TF32_CUT: return as_tf32_cut(x);
+	case VN_FORMAT_TF32: return as_tf32(x, nearbyint);
+	case VN_FORMAT_TF32_AWAY: return as_tf32(x, round);
+	case VN_FORMAT_TF32_CUT: return as_tf32(x, trunc);
 	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
 	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
 	case VN_FORMAT_INT8: return nearbyint(x);
@@ -293,11 +276,8 @@ static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
 		return st;
-	if (!(p->x = malloc((size_t)(p->T * N) * sizeof *p->x + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
-	vn_to_f64(p->x, (const char *)in.data + (size_t)(t->site->first * N) * vn_dtype_size(in.dtype), in.dtype,
-	          (size_t)(p->T * N));
-	return VN_OK;
+	p->x = vn_trial_doubles_of(&in, t->site->first * N, p->T * N);
+	return p->x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 }
 
 static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
@@ -351,19 +331,16 @@ typedef struct input_tie {
 
 typedef struct input_ties {
 	input_tie *of;
-	size_t     n, room;
+	size_t     n;
 } input_ties;
 
 static vn_status add_tie(input_ties *list, input_tie tie, vn_error *err)
 {
-	if (list->n == list->room) {
-		const size_t room = list->room ? 2 * list->room : 64;
-		input_tie   *more = realloc(list->of, room * sizeof *more);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", room);
-		list->of = more;
-		list->room = room;
-	}
+	input_tie *more = vn_grown(list->of, list->n, sizeof *more);
+
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", list->n);
+	list->of = more;
 	list->of[list->n++] = tie;
 	return VN_OK;
 }

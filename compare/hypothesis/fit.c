@@ -45,26 +45,23 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 
 #define NEARER 0.75 /* a grid's best point is refined if it leaves no more of the error */
 
-vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range in, vn_error *err)
+vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, vn_range in, vn_error *err)
 {
 	const double enough = in.vague ? NEARER * t->x->unmodified.residual.local : (double)INFINITY;
 	vn_least     least;
 	vn_status    st;
 
-	vn_hypothesis_constant_put(h, name, in.low);
+	vn_hypothesis_constant_put(h, vn_finding_constant(h->finding), in.low);
 	st = vn_search_scale(error_at, &(fit) { t, h }, in.low, in.high, in.steps, enough, &least, err);
 	return st || !isfinite(least.error) ? st : vn_fit_digits(t, h, least.x, err);
 }
 
-vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best,
-                              double *error, vn_error *err)
+vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, vn_least *best,
+                              vn_error *err)
 {
-	vn_least        least;
-	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, &least, err);
+	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, best, err);
 
-	*best = (int64_t)least.x;
-	*error = least.error;
-	vn_hypothesis_number_put(h, least.x);
+	vn_hypothesis_number_put(h, best->x);
 	return st;
 }
 

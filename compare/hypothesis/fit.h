@@ -6,6 +6,7 @@
 #ifndef VN_COMPARE_FIT_H
 #define VN_COMPARE_FIT_H
 
+#include "compare/hypothesis/search.h"
 #include "compare/hypothesis/trial.h"
 
 /* The range and grid in which a constant is searched. vague: search between grid points only if the
@@ -16,13 +17,13 @@ typedef struct vn_range {
 	bool   vague;
 } vn_range;
 
-/* Finds the value of a constant with the least residual, in as few digits as give the same result,
- * and tries it. */
-vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range within, vn_error *err);
-/* Finds the integer from low to high, for the last constant of h, with the least residual. Sets it
- * in h, too. *error: its nmse. */
-vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best,
-                              double *error, vn_error *err);
+/* Finds the value of the finding's constant with the least residual, in as few digits as give the
+ * same result, and tries it. */
+vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, vn_range within, vn_error *err);
+/* Finds the integer from low to high, for the last constant of h, with the least residual, and sets
+ * it in h. best->error: its nmse. */
+vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, vn_least *best,
+                              vn_error *err);
 
 /* The number of h is an integer near `best`: tries it and its neighbours between low and high, and
  * records which of them fit equally well. */

@@ -22,17 +22,10 @@ static const struct {
 #include "compare/hypothesis/findings.def"
 };
 
+/* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
 static vn_mistake slots_id(bool alone, bool after)
 {
 	return after ? alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER : alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
-}
-
-/* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
-static vn_mistake moved_slots(const vn_hypothesis *h)
-{
-	const bool alone = vn_hypothesis_constant(h, "cache_of") > 0;
-
-	return slots_id(alone, vn_hypothesis_constant(h, "cache_form") == VN_CACHE_PAST);
 }
 
 vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
@@ -42,7 +35,8 @@ vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
 	if (h->change.kind == VN_BY_NUMBER)
 		return vn_fault_mistake(h->change.number.row);
 	if (h->finding == VN_FINDING_SLOTS_MOVED)
-		return moved_slots(h);
+		return slots_id(vn_hypothesis_constant(h, "cache_of") > 0,
+		                vn_hypothesis_constant(h, "cache_form") == VN_CACHE_PAST);
 	if (h->finding == VN_FINDING_NEW_NOT_CACHED)
 		return vn_hypothesis_constant(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
 	if (h->finding == VN_FINDING_NEW_SLOTS_MOVED)
@@ -77,26 +71,7 @@ int vn_hypothesis_row(const vn_hypothesis *h)
 
 bool vn_hypothesis_is_fitted(const vn_hypothesis *h)
 {
-	switch (h->change.kind) {
-	case VN_BY_CATALOGUE:
-	case VN_BY_RESULT:
-	case VN_BY_CACHED:
-	case VN_BY_ONE_CACHED: return false;
-	case VN_BY_NUMBER:
-	case VN_BY_CONSTANTS:
-	case VN_BY_ROWS:
-	case VN_BY_MATRIX:
-	case VN_BY_ATTEND:
-	case VN_BY_ROTATION:
-	case VN_BY_NARROW:
-	case VN_BY_ACTIVATION:
-	case VN_BY_READS:
-	case VN_BY_BLOCKS:
-	case VN_BY_SLOTS:
-	case VN_BY_STEP:
-	case VN_BY_TOKENS: return true;
-	}
-	return false;
+	return h->change.kind > VN_BY_CATALOGUE && h->change.kind < VN_BY_RESULT;
 }
 
 /* ---- sameness -------------------------------------------------------------------------------- */
@@ -263,19 +238,7 @@ double vn_hypothesis_number(const vn_hypothesis *h)
 	case VN_BY_MATRIX: return h->change.matrix.factor;
 	case VN_BY_ATTEND: return h->change.attend.number;
 	case VN_BY_RESULT: return h->change.result.number;
-	case VN_BY_CATALOGUE:
-	case VN_BY_CONSTANTS: /* returned above */
-	case VN_BY_ROTATION:
-	case VN_BY_NARROW:
-	case VN_BY_ACTIVATION:
-	case VN_BY_READS:
-	case VN_BY_BLOCKS:
-	case VN_BY_SLOTS:
-	case VN_BY_STEP:
-	case VN_BY_TOKENS:
-	case VN_BY_CACHED:
-	case VN_BY_ONE_CACHED: break;
+	default: assert(0); /* findings.def gives a number to a finding whose change has none */
 	}
-	assert(0); /* findings.def gives a number to a finding whose change has none */
 	return (double)NAN;
 }

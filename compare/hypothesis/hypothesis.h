@@ -163,9 +163,10 @@ typedef struct vn_narrow_edit {
 	bool               whole;
 } vn_narrow_edit;
 
-/* How a hypothesis is reproduced. Every switch over the kinds names all of them, so that the
- * compiler finds the places where a new kind needs a case: vn_hypothesis_is_fitted, same_change and
- * vn_hypothesis_number in hypothesis.c, vn_hypothesis_apply in hypothesis_apply.c. */
+/* How a hypothesis is reproduced. The kinds between VN_BY_CATALOGUE and VN_BY_RESULT are fitted
+ * (vn_hypothesis_is_fitted); those from VN_BY_RESULT on cannot be reproduced elsewhere. Two
+ * switches name all kinds, so that the compiler finds where a new one needs a case: same_change in
+ * hypothesis.c, vn_hypothesis_apply in hypothesis_apply.c. */
 typedef enum vn_change_kind {
 	VN_BY_CATALOGUE,  /* a row of the catalogue as it stands */
 	VN_BY_NUMBER,     /* a row of the catalogue with another number */
@@ -183,9 +184,7 @@ typedef enum vn_change_kind {
 	/* Each embedding is that of a later token in the sequence; VN_FINDING_POSITION_FOR_ID: of the
 	 * token's position. */
 	VN_BY_TOKENS,
-	/* The result is rearranged, or follows from what a cache holds; cannot be reproduced
-	 * elsewhere. */
-	VN_BY_RESULT,
+	VN_BY_RESULT,    /* the result is rearranged */
 	VN_BY_CACHED,    /* slots of a cache (vn_cached_change) */
 	VN_BY_ONE_CACHED /* one slot, of which only the key or only the value is wrong (vn_one_cached) */
 } vn_change_kind;

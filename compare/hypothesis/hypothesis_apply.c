@@ -115,7 +115,8 @@ static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h,
 
 vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
+	const bool     whole = !t->part && !t->x->unmodified.residual.bad;
 	vn_error       none = { "" };
 	vn_status      st = VN_OK;
 
@@ -137,14 +138,13 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 	case VN_BY_MATRIX: return vn_apply_matrix(t, h, made, err);
 	case VN_BY_ROTATION: return vn_apply_rotation(t, h, made, err);
 	case VN_BY_ATTEND: return vn_apply_attend(t, h, made, err);
-	case VN_BY_ACTIVATION:
-		return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_activation(t, h, made, err);
-	case VN_BY_NARROW: return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_narrow(t, h, made, err);
+	case VN_BY_ACTIVATION: return whole ? vn_apply_activation(t, h, made, err) : VN_OK;
+	case VN_BY_NARROW: return whole ? vn_apply_narrow(t, h, made, err) : VN_OK;
 	case VN_BY_ROWS: return apply_rows(t, h, made, err);
-	case VN_BY_BLOCKS: return vn_apply_blocks(t, h, made, err);
+	case VN_BY_BLOCKS:
 	case VN_BY_SLOTS: return vn_apply_slots(t, h, made, err);
-	case VN_BY_STEP: return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_step(t, h, made, err);
-	case VN_BY_TOKENS: return t->part || t->x->unmodified.residual.bad ? VN_OK : vn_apply_tokens(t, h, made, err);
+	case VN_BY_STEP: return whole ? vn_apply_step(t, h, made, err) : VN_OK;
+	case VN_BY_TOKENS: return whole ? vn_apply_tokens(t, h, made, err) : VN_OK;
 	case VN_BY_CATALOGUE: /* scored by the strategies that propose them */
 	case VN_BY_RESULT:
 	case VN_BY_CACHED:

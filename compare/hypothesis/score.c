@@ -57,7 +57,7 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 {
 	enum { SUMMED_AT_ONCE = 512 };
 	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
-	const vn_node   *n = &t->site->plan->node[t->site->plan->value[t->site->target].node];
+	const vn_node   *n = &t->site->plan->node[vn_trial_node(t)];
 	const bool       half = cand->dtype == VN_F16 || t->c->opened.policy.storage == VN_F16;
 	const double     least = half ? 0x1p-14 : 0x1p-100;
 	const int64_t    all = vn_shape_count(&cand->shape);
@@ -68,28 +68,40 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 	    own->data == t->own.data)
 		return 0;
 	for (int64_t at = 0; at < all; at += SUMMED_AT_ONCE) {
-		const size_t some = (size_t)(all - at < SUMMED_AT_ONCE ? all - at : SUMMED_AT_ONCE);
+		const int64_t some = all - at < SUMMED_AT_ONCE ? all - at : SUMMED_AT_ONCE;
 		for (int i = 0; i < 3; i++)
-			vn_to_f64(x[i], (const char *)from[i]->data + (size_t)at * vn_dtype_size(from[i]->dtype), from[i]->dtype,
-			          some);
-		for (size_t i = 0; i < some; i++)
+			vn_numbers_at(from[i], at, some, x[i]);
+		for (int64_t i = 0; i < some; i++)
 			count += x[0][i] == 0 && x[1][i] > 0 && x[2][i] >= least;
 	}
 	return count;
+}
+
+/* Sets limit_fraction from the residual. */
+static void put_fraction(const vn_explain_trial *t, vn_hypothesis *h)
+{
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->c->result.checkpoint[t->x->checkpoint].m.n);
 }
 
 vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                            vn_error *err)
 {
 	const vn_plan  *p = t->site->plan;
-	const vn_dtype  format = vn_local_format(&p->node[p->value[t->site->target].node], t->site->target, t->site->n_span,
+	const vn_dtype  format = vn_local_format(&p->node[vn_trial_node(t)], t->site->target, t->site->n_span,
 	                                         t->c->opened.policy.storage);
 	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format,
 	                                      t->c->request.options->threads, &h->residual, err);
 	if (!st)
 		h->residual.bad += count_unmasked(t, own);
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+	put_fraction(t, h);
 	return st;
+}
+
+/* Widens the floor of h by these errors. */
+static void allow_errors(const vn_explain_trial *t, vn_hypothesis *h, const vn_replayed *by)
+{
+	vn_local_allow(&h->residual, by);
+	put_fraction(t, h);
 }
 
 /* A plan's node of a node of the span. */
@@ -156,10 +168,8 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	}
 	for (int i = 0; !st && i < others; i++)
 		st = allow_variant(t, plan, weights, i, own, &h->residual, &most, &why);
-	if (st && st != VN_ERR_UNSUPPORTED) {
-		*err = why;
+	if ((st = vn_unless_unsupported(st, &why, err)))
 		return st;
-	}
 	vn_local_allow(&h->residual, &most);
 	if (variants)
 		*variants = most;
@@ -171,29 +181,20 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 		h->residual.floor_token = fmax(h->residual.floor_token, r->floor_token);
 		h->residual.floor_max = fmax(h->residual.floor_max, r->floor_max);
 	}
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
+	put_fraction(t, h);
 	return VN_OK;
 }
 
-vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
-                         vn_error *err)
+vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed,
+                         vn_hypothesis *h, vn_error *err)
 {
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
+
+	if (!st && allowed)
+		allow_errors(t, h, allowed);
 	if (!st)
 		vn_trial_keep(t->x, h);
 	return st;
-}
-
-vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
-                          vn_error *err)
-{
-	const vn_status st = vn_score_numbers(t, own, fine, h, err);
-	if (st)
-		return st;
-	vn_local_allow(&h->residual, &t->reference_variants);
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	vn_trial_keep(t->x, h);
-	return VN_OK;
 }
 
 /* a hypothesis that leaves this many times more than the unmodified floor needs no floor of its
@@ -210,10 +211,8 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	if (!vn_recompute_touched(t->recompute, plan, weights))
 		return VN_OK;
 	st = vn_recompute_run(t->recompute, plan, weights, VN_OWN_WIDTH, &own, err);
-	if (st == VN_ERR_UNSUPPORTED)
-		return VN_OK;
 	if (st)
-		return st;
+		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 	if (t->part) {
 		vn_head_part_splice(t->part, &own, &t->own);
 		memcpy(h->part, t->part->in, sizeof h->part);
@@ -245,18 +244,14 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 		st = score_plan(t, made.plan, made.weights, h, err);
 	else if (!st && made.own.data)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
+	/* The sums were computed in double, so the rounding of the unmodified operation is used. */
 	if (!st && made.own.data &&
 	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION ||
-	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION)) {
-		/* The sums were computed in double, so the rounding of the unmodified operation is used. */
-		vn_local_allow(&h->residual, &t->x->unmodified.residual);
-		h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	}
-	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS) {
-		/* Another correct softmax rounds differently, whatever keys it sees. */
-		vn_local_allow(&h->residual, &t->reference_variants);
-		h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	}
+	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION))
+		allow_errors(t, h, &t->x->unmodified.residual);
+	/* Another correct softmax rounds differently, whatever keys it sees. */
+	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS)
+		allow_errors(t, h, &t->reference_variants);
 	vn_made_finish(&made);
 	return st;
 }
@@ -373,14 +368,4 @@ void vn_trial_conclude(vn_explain_trial *t)
 		x->n_alias++;
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
 		x->margin = residual_shown(&x->by[x->n_alias]) / best;
-}
-
-void vn_trial_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h)
-{
-	vn_local_allow(&h->residual, &t->x->unmodified.residual);
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->elements);
-	vn_trial_keep(t->x, h);
-	vn_trial_conclude(t);
-	if (t->x->n_fit)
-		vn_lines_free(&t->x->error_shape);
 }

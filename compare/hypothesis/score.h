@@ -22,12 +22,11 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err);
 vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
                       vn_error *err);
-vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
-                         vn_error *err);
-/* Same as vn_try_numbers, for the operation's own result in another order. The residual is then
- * also allowed the floors of other correct implementations (t->reference_variants). */
-vn_status vn_try_arranged(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
-                          vn_error *err);
+/* allowed: the errors of other correct implementations, which widen the floor: for the operation's
+ * own result in another order, t->reference_variants; for another choice of keys, those of
+ * t->x->unmodified, since another softmax rounds differently whatever keys it sees. NULL: none. */
+vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed,
+                         vn_hypothesis *h, vn_error *err);
 /* Same as vn_try, for a hypothesis with a format; format points into h. TF32 and float16 have the
  * same ten bits and differ only in very small and very large numbers, so if *format is one of them,
  * both are tried, `likely` first. If TF32 does not fit, TF32 with ties rounded away from 0 is tried
@@ -45,9 +44,5 @@ bool vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h);
 bool vn_trial_answered(const vn_explain_trial *t);
 /* Decides which of t->x->by explain the checkpoint, and which are aliases. */
 void vn_trial_conclude(vn_explain_trial *t);
-/* Adds h, which was scored, to t->x and calls vn_trial_conclude. h may leave as much error as the
- * unmodified operation does (its floor is added), because another implementation's softmax rounds
- * differently, whatever keys it sees. */
-void vn_trial_keep_beside_unmodified(vn_explain_trial *t, vn_hypothesis *h);
 
 #endif

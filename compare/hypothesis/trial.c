@@ -7,6 +7,73 @@
 #include <stdlib.h>
 #include <string.h>
 
+int vn_trial_node(const vn_explain_trial *t)
+{
+	return t->site->plan->value[t->site->target].node;
+}
+
+const vn_step *vn_trial_step(const vn_explain_trial *t)
+{
+	return vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+}
+
+vn_status vn_unless_unsupported(vn_status st, const vn_error *why, vn_error *err)
+{
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = *why;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Counts the elements before and after an axis. */
+static void split_axes(const vn_shape *s, int axis, int64_t *outer, int64_t *inner)
+{
+	*outer = *inner = 1;
+	for (int i = 0; i < s->rank; i++)
+		if (i != axis)
+			*(i < axis ? outer : inner) *= s->dim[i];
+}
+
+/* Adds the squared error of n elements from `at` on to *dd, and the squares of the expected ones to
+ * *rr. NaN, and infinity in place of another number, are an infinite error. */
+static void add_error(const vn_explain_trial *t, int64_t at, int64_t n, double *dd, double *rr)
+{
+	enum { AT_ONCE = 512 };
+	double own[AT_ONCE], is[AT_ONCE];
+
+	for (int64_t end = at + n; at < end; at += AT_ONCE) {
+		const int64_t some = end - at < AT_ONCE ? end - at : AT_ONCE;
+		vn_numbers_at(&t->own, at, some, own);
+		vn_numbers_at(&t->site->cand, at, some, is);
+		for (int64_t i = 0; i < some; i++) {
+			*dd += own[i] == is[i] ? 0 : (own[i] - is[i]) * (own[i] - is[i]);
+			*rr += isfinite(own[i]) ? own[i] * own[i] : 0;
+		}
+	}
+}
+
+void vn_trial_rows_off(const vn_explain_trial *t, bool *off, int64_t *first, int64_t *last)
+{
+	const vn_shape *s = &t->site->cand.shape;
+	const double    limit = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token;
+	const int       axis = vn_axes_find(t->site->axes, "token");
+	int64_t         outer, inner;
+
+	*first = *last = -1;
+	split_axes(s, axis, &outer, &inner);
+	for (int64_t row = 0; axis >= 0 && axis < s->rank && row < s->dim[axis]; row++) {
+		double dd = 0, rr = 0;
+		for (int64_t o = 0; o < outer; o++)
+			add_error(t, (o * s->dim[axis] + row) * inner, inner, &dd, &rr);
+		const bool is_off = !(dd <= limit * rr);
+		if (off)
+			off[row] = is_off;
+		*first = is_off && *first < 0 ? row : *first;
+		*last = is_off ? row : *last;
+	}
+}
+
 /* ---- heads ----------------------------------------------------------------------------------- */
 
 /* The axis of heads. Returns false if there is none, one head only, or too many heads. */
@@ -20,10 +87,7 @@ static bool heads_of(const vn_explain_trial *t, vn_head_part *part)
 	if (axis < 0 || axis >= s->rank || s->dim[axis] < 2 || s->dim[axis] > VN_HEADS_MOST)
 		return false;
 	part->heads = (int)s->dim[axis];
-	part->outer = part->inner = 1;
-	for (int i = 0; i < s->rank; i++)
-		if (i != axis)
-			*(i < axis ? &part->outer : &part->inner) *= s->dim[i];
+	split_axes(s, axis, &part->outer, &part->inner);
 	return true;
 }
 
@@ -47,15 +111,13 @@ static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int
                         double *rr)
 {
 	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
-	const size_t     n = (size_t)part->inner;
+	const int64_t    n = part->inner;
 
 	*dd = *ff = *rr = 0;
 	for (int64_t o = 0; o < part->outer; o++) {
 		for (int i = 0; i < 3; i++)
-			vn_to_f64(x + (size_t)i * n,
-			          (const char *)of[i]->data + (size_t)(o * part->heads + h) * n * vn_dtype_size(of[i]->dtype),
-			          of[i]->dtype, n);
-		for (size_t i = 0; i < n; i++) {
+			vn_numbers_at(of[i], (o * part->heads + h) * n, n, x + i * n);
+		for (int64_t i = 0; i < n; i++) {
 			const double r = x[i], f = x[n + i] - r, d = x[2 * n + i] - r;
 			if (isfinite(r) && isfinite(f)) {
 				*dd += isfinite(d) ? d * d : 1 + r * r;
@@ -124,15 +186,15 @@ int64_t vn_trial_call_of(const int64_t *begins, int call, int64_t i)
 
 /* ---- what the run continued with ------------------------------------------------------------- */
 
-/* The operation that reads this point in the model's plan is right on the recorded numbers: the run
- * continued with them. */
-static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
+bool vn_trial_consumed_as_recorded(const vn_explain_trial *t)
 {
-	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.checkpoint[point].name));
+	const vn_plan       *plan = t->site->plan;
+	const vn_checkpoint *me = &t->c->result.checkpoint[t->x->checkpoint];
+	const int            root = vn_plan_root(plan, vn_plan_find(plan, me->name));
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
-		if (p->step != c->result.checkpoint[point].step || !p->replayed || vn_local_beyond(p))
+	for (int i = 0; i < t->c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &t->c->result.checkpoint[i];
+		if (p->step != me->step || !p->replayed || vn_local_beyond(p))
 			continue;
 		const int      v = vn_plan_find(plan, p->name);
 		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
@@ -143,17 +205,11 @@ static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, in
 	return false;
 }
 
-bool vn_trial_consumed_as_recorded(const vn_explain_trial *t)
-{
-	return consumed_as_recorded(t->c, t->site->plan, t->x->checkpoint);
-}
-
 vn_consumed vn_trial_consumed(const vn_explain_trial *t)
 {
-	const vn_checkpoint *p = &t->c->result.checkpoint[t->x->checkpoint];
-	return p->replay.recorder_fault                                      ? VN_CONSUMED_OTHERS
-	       : consumed_as_recorded(t->c, t->site->plan, t->x->checkpoint) ? VN_CONSUMED_AS_RECORDED
-	                                                                     : VN_CONSUMED_UNKNOWN;
+	return t->c->result.checkpoint[t->x->checkpoint].replay.recorder_fault ? VN_CONSUMED_OTHERS
+	       : vn_trial_consumed_as_recorded(t)                              ? VN_CONSUMED_AS_RECORDED
+	                                                                       : VN_CONSUMED_UNKNOWN;
 }
 
 /* ---- what a hypothesis makes ----------------------------------------------------------------- */
@@ -210,7 +266,7 @@ double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 	double *x = malloc((size_t)n * sizeof *x + 1);
 
 	if (x)
-		vn_to_f64(x, (const char *)t->data + (size_t)from * vn_dtype_size(t->dtype), t->dtype, (size_t)n);
+		vn_numbers_at(t, from, n, x);
 	return x;
 }
 

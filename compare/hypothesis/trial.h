@@ -39,7 +39,6 @@ typedef struct vn_explain_trial {
 	/* the result of the unmodified operation: own in the candidate's precision, fine more
 	 * precisely */
 	vn_tensor             own, fine;
-	int64_t               elements;
 	const vn_some_rows   *some; /* columns of logits in which hypotheses are estimated first; NULL: none */
 	vn_consumed           consumed;
 	const vn_head_part   *part;  /* NULL: hypotheses affect all heads */
@@ -51,6 +50,16 @@ typedef struct vn_explain_trial {
 	 * strategies */
 	const vn_explanation *like;
 } vn_explain_trial;
+
+/* Return the node that makes the checkpoint, and the call in which it was recorded, or NULL. */
+int            vn_trial_node(const vn_explain_trial *t);
+const vn_step *vn_trial_step(const vn_explain_trial *t);
+/* Finds the rows along the axis of tokens whose error is more than rounding: *first and *last; -1:
+ * none, or no such axis. off (rows): tells for each whether it is one. NULL: not asked. */
+void           vn_trial_rows_off(const vn_explain_trial *t, bool *off, int64_t *first, int64_t *last);
+/* Returns st and copies its text, `why`, to err. For VN_ERR_UNSUPPORTED, returns VN_OK: what cannot
+ * be tried is no error. */
+vn_status      vn_unless_unsupported(vn_status st, const vn_error *why, vn_error *err);
 
 /* Finds the heads that are wrong. *some: at least one is wrong, and at least one is right. */
 vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err);
@@ -68,8 +77,8 @@ int64_t *vn_trial_own_calls(const vn_explain_trial *t, bool *later);
 int64_t  vn_trial_call_of(const int64_t *begins, int call, int64_t i);
 
 vn_consumed vn_trial_consumed(const vn_explain_trial *t);
-/* Is at least one operation that reads the checkpoint right on its recorded numbers? Other readers
- * may be wrong. */
+/* Is at least one operation that reads the checkpoint in the model's plan right on its recorded
+ * numbers? Other readers may be wrong. */
 bool        vn_trial_consumed_as_recorded(const vn_explain_trial *t);
 
 /* The result of applying a hypothesis: a plan and weights to run, or numbers, or neither (it

@@ -46,14 +46,14 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 		return VN_OK;
 	h.change.result.n = (int)H;
 	arrange_rows(r, outer, H, &(vn_arrange) { VN_ARRANGE_LISTED, .a = H, .list = from });
-	return vn_rearranged_judge_order(r, &h, err);
+	return vn_rearranged_judge(r, &r->t->reference_variants, &h, err);
 }
 
 /* If the run continued with these numbers, the recording is not at fault. */
 static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int rank)
 {
 	const vn_plan *plan = r->t->site->plan;
-	const bool     joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
+	const bool     joined = plan->node[vn_trial_node(r->t)].op == VN_OP_ATTENTION;
 
 	if (r->t->consumed != VN_CONSUMED_AS_RECORDED)
 		return VN_FINDING_AXES_RECORDED;
@@ -62,7 +62,15 @@ static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int 
 	return joined && rank == 3 && order[0] == 1 && order[1] == 0 ? VN_FINDING_AXES_BEFORE_TOKENS : VN_FINDING_AXES;
 }
 
-static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement *a)
+static void arrange_axes(vn_rearranged *r, const int *order)
+{
+	const vn_permutation axes = vn_permutation_of(&r->like->shape, order);
+
+	vn_permute(r->a, r->own, &axes);
+	vn_permute(r->b, r->fine, &axes);
+}
+
+static vn_status try_arrangement(vn_rearranged *r, const vn_arrangement *a, vn_error *err)
 {
 	const int     rank = r->like->shape.rank;
 	vn_hypothesis h = { .change.result.number = a->number };
@@ -73,32 +81,16 @@ static vn_hypothesis hypothesis_of(const vn_rearranged *r, const vn_arrangement 
 		h.recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS;
 		h.change.result.n = rank;
 		memcpy(h.change.result.list, a->order, (size_t)rank * sizeof *a->order);
+		arrange_axes(r, a->order);
 		break;
 	case VN_ARRANGED_COLUMNS: assert(false); break; /* listed for recordings only */
-	case VN_ARRANGED_MOVED: h.finding = VN_FINDING_TOKENS_MOVED; break;
-	case VN_ARRANGED_REVERSED: h.finding = VN_FINDING_TOKENS_REVERSED; break;
-	}
-	return h;
-}
-
-static void arrange_axes(vn_rearranged *r, const vn_arrangement *a)
-{
-	const vn_permutation axes = vn_permutation_of(&r->like->shape, a->order);
-
-	vn_permute(r->a, r->own, &axes);
-	vn_permute(r->b, r->fine, &axes);
-}
-
-static void arrange_result(vn_rearranged *r, const vn_arrangement *a)
-{
-	switch (a->kind) {
-	case VN_ARRANGED_AXES: arrange_axes(r, a); break;
-	case VN_ARRANGED_COLUMNS: break; /* hypothesis_of refuses it */
 	case VN_ARRANGED_MOVED:
 	case VN_ARRANGED_REVERSED: /* the axis of tokens is the first one */
+		h.finding = a->kind == VN_ARRANGED_MOVED ? VN_FINDING_TOKENS_MOVED : VN_FINDING_TOKENS_REVERSED;
 		arrange_rows(r, 1, r->like->shape.dim[a->axis], &a->along);
 		break;
 	}
+	return vn_rearranged_judge(r, &r->t->reference_variants, &h, err);
 }
 
 static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *err)
@@ -110,11 +102,8 @@ static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *
 	const int      n = vn_arrangements(VN_ARRANGED_RESULT, &r->like->shape, token, list);
 	vn_status      st = VN_OK;
 
-	for (int i = 0; !st && i < n; i++) {
-		vn_hypothesis h = hypothesis_of(r, &list[i]);
-		arrange_result(r, &list[i]);
-		st = vn_rearranged_judge_order(r, &h, err);
-	}
+	for (int i = 0; !st && i < n; i++)
+		st = try_arrangement(r, &list[i], err);
 	return st;
 }
 
@@ -143,7 +132,7 @@ static bool comes_later(const vn_rearranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name);
-	return v >= 0 && p->value[vn_plan_root(p, v)].node > p->value[r->t->site->target].node;
+	return v >= 0 && p->value[vn_plan_root(p, v)].node > vn_trial_node(r->t);
 }
 
 /* The MLP is right on inputs with which the sum after it is wrong, and these are the layer's
@@ -166,16 +155,13 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
 	const vn_tensor     *cand = r->like;
-	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.checkpoint[r->t->x->checkpoint].cand);
 	vn_status            st = VN_OK;
 
 	for (int i = 0; !st && vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		vn_hypothesis   h = { .recorder_fault = true };
 		vn_tensor       t;
-		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 ||
-		    e == me || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e) ||
-		    vn_rearrange_is_wrong_itself(r->t->c, i))
+		if (!vn_rearrange_could_hold(r, i) || !may_be_taken_for(r, e))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;
@@ -188,7 +174,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 			h.recorder_fault = h.finding != VN_FINDING_PARALLEL_BLOCK;
 			vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
 			vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
-			st = vn_rearranged_judge(r, &h, err);
+			st = vn_rearranged_judge(r, NULL, &h, err);
 		}
 		vn_recording_release(c->opened.cand, i);
 	}
@@ -197,29 +183,15 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 
 vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 {
-	const vn_tensor *c = &t->site->cand;
-	const char      *axes = t->site->axes;
-	vn_rearranged    r = { t,
-		                   vn_shape_count(&c->shape),
-		                   vn_trial_all_doubles_of(&t->own),
-		                   vn_trial_all_doubles_of(&t->fine),
-		                   vn_trial_all_doubles_of(c),
-		                   vn_trial_all_doubles_of(c),
-		                   vn_trial_all_doubles_of(c),
-		                   c };
-	vn_status        st = VN_OK;
+	const char   *axes = t->site->axes;
+	vn_rearranged r;
+	vn_status     st = vn_rearranged_open(&r, t, err);
 
-	if (!r.own || !r.fine || !r.cand || !r.a || !r.b)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 	if (!st)
 		st = vn_rearrange_one_value(&r, err);
 	if (!st && !vn_trial_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
 	    !(st = try_arrangements(&r, axes, err)))
 		st = try_another_checkpoint(&r, err);
-	free(r.own);
-	free(r.fine);
-	free(r.cand);
-	free(r.a);
-	free(r.b);
+	vn_rearranged_close(&r);
 	return st;
 }

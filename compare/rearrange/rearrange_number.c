@@ -62,8 +62,8 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 }
 
 /* Is the factor a mistake of its own at this point: a temperature of the logits, ranks added too
- * often or averaged? f: its exact value. */
-static bool round_number(const vn_explain_trial *t, double by, double *f, vn_hypothesis *h)
+ * often or averaged? Then sets the finding and its number in h. */
+static bool round_number(const vn_explain_trial *t, double by, vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
@@ -71,27 +71,26 @@ static bool round_number(const vn_explain_trial *t, double by, double *f, vn_hyp
 
 	if (at == VN_POINT_LOGITS && by > 0) {
 		const double tau = fabs(over / plain - 1) < 2e-4 ? plain : over;
-		*f = 1 / tau;
+		h->change.result.number = 1 / tau;
 		h->finding = VN_FINDING_TEMPERATURE;
 		return true;
 	}
 	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) ||
 	    !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
 		return false;
-	*f = by > 1 ? ranks : 1 / ranks;
+	h->change.result.number = by > 1 ? ranks : 1 / ranks;
 	h->finding = by > 1 ? VN_FINDING_SUM_TIMES : VN_FINDING_AVERAGE;
 	return true;
 }
 
-/* Everything times f. */
-static vn_status try_scaled(vn_rearranged *r, double f, vn_hypothesis *h, vn_error *err)
+/* Everything times `times`, plus `plus`. */
+static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_hypothesis *h, vn_error *err)
 {
-	h->change.result.number = f;
 	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = f * r->own[i];
-		r->b[i] = f * r->fine[i];
+		r->a[i] = times * r->own[i] + plus;
+		r->b[i] = times * r->fine[i] + plus;
 	}
-	return vn_rearranged_judge(r, h, err);
+	return vn_rearranged_judge(r, NULL, h, err);
 }
 
 static vn_status try_factor(vn_rearranged *r, vn_error *err)
@@ -109,12 +108,15 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 	if (!(xx > 0))
 		return VN_OK;
 	const double by = xy / xx;
-	if (round_number(r->t, by, &exact, &own) && ((st = try_scaled(r, exact, &own, err)) || vn_trial_fits(r->t, &own)))
+	if (round_number(r->t, by, &own) &&
+	    ((st = judge_line(r, own.change.result.number, 0, &own, err)) || vn_trial_fits(r->t, &own)))
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
-		vn_hypothesis h = { .finding = VN_FINDING_FACTOR, .change.result = { .factor = exactly ? name : VN_NO_NAME } };
-		if (!(st = try_scaled(r, exactly ? exact : by, &h, err)) && exactly && vn_trial_fits(r->t, &h))
+		vn_hypothesis h = { .finding = VN_FINDING_FACTOR,
+			                .change.result = { .number = exactly ? exact : by,
+			                                   .factor = exactly ? name : VN_NO_NAME } };
+		if (!(st = judge_line(r, h.change.result.number, 0, &h, err)) && exactly && vn_trial_fits(r->t, &h))
 			break; /* a person wrote that number, so it is not fitted */
 	}
 	return st;
@@ -133,17 +135,8 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 		}
 	if (!n || sum == 0)
 		return VN_OK;
-	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = r->own[i] + sum / (double)n;
-		r->b[i] = r->fine[i] + sum / (double)n;
-	}
 	h.change.result.number = sum / (double)n;
-	return vn_rearranged_judge(r, &h, err);
-}
-
-static double clamp_number(double x, double low, double high)
-{
-	return x < low ? low : x > high ? high : x;
+	return judge_line(r, 1, sum / (double)n, &h, err);
 }
 
 /* Tries that all numbers above, below or beyond a limit in size were clamped to it. At least two
@@ -169,15 +162,15 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 	if ((!above && !below) || (above && below && low != -high))
 		return VN_OK;
 	for (int64_t i = 0; i < r->n; i++) {
-		r->a[i] = clamp_number(r->own[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
-		r->b[i] = clamp_number(r->fine[i], below ? low : -(double)INFINITY, above ? high : (double)INFINITY);
+		r->a[i] = fmin(fmax(r->own[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
+		r->b[i] = fmin(fmax(r->fine[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
 	}
 	vn_hypothesis h = { .finding = VN_FINDING_CLAMPED,
 		                .change.result = { .number = above ? high : low,
 		                                   .clamp = above && below ? VN_CLAMP_BOTH
 		                                            : above        ? VN_CLAMP_ABOVE
 		                                                           : VN_CLAMP_BELOW } };
-	return vn_rearranged_judge(r, &h, err);
+	return vn_rearranged_judge(r, NULL, &h, err);
 }
 
 vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
@@ -190,7 +183,7 @@ vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
 			return VN_OK;
 		r->a[i] = r->b[i] = r->cand[0];
 	}
-	return vn_rearranged_judge(r, &h, err);
+	return vn_rearranged_judge(r, NULL, &h, err);
 }
 
 /* ---- a cap: logits c tanh(x / c) ------------------------------------------------------------- */
@@ -250,7 +243,7 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 			r->a[i] = cap * tanh(r->own[i] / cap);
 			r->b[i] = cap * tanh(r->fine[i] / cap);
 		}
-		st = vn_rearranged_judge(r, &h, err);
+		st = vn_rearranged_judge(r, NULL, &h, err);
 	}
 	return st;
 }

@@ -13,40 +13,24 @@
 enum { ROWS_MIN = 4 };
 
 typedef struct tiles {
-	vn_explain_trial *t;
-	const vn_tensor  *cand;
-	int64_t           T, N;                    /* (T,N) */
-	double           *own, *fine, *is, *a, *b; /* expected, expected more precisely, found; room */
-	bool             *off;                     /* (T): is the row off by more than rounding? */
-	bool             *held;                    /* (T): off, and another's */
+	vn_rearranged r;
+	int64_t       T, N; /* (T,N) */
+	bool         *off;  /* (T): is the row off by more than rounding? */
+	bool         *held; /* (T): off, and another's */
 } tiles;
-
-static void find_off(tiles *x)
-{
-	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.residual.floor_token;
-
-	for (int64_t t = 0; t < x->T; t++) {
-		double dd = 0, yy = 0;
-		for (int64_t i = t * x->N; i < (t + 1) * x->N; i++) {
-			dd += (x->is[i] - x->own[i]) * (x->is[i] - x->own[i]);
-			yy += x->own[i] * x->own[i];
-		}
-		x->off[t] = !(dd <= limit * yy);
-	}
-}
 
 /* Finds the rows in error with the bits of `other` (NULL: of zeros). Returns how many. */
 static int64_t find_held(tiles *x, const char *other)
 {
-	const size_t row = (size_t)x->N * vn_dtype_size(x->cand->dtype);
-	const char  *is = x->cand->data;
+	const size_t row = (size_t)x->N * vn_dtype_size(x->r.like->dtype);
+	const char  *is = x->r.like->data;
 	int64_t      n = 0;
 
 	for (int64_t t = 0; t < x->T; t++) {
-		bool same = x->off[t] && (!other || (vn_rearrange_any_finite(x->is + t * x->N, x->N) &&
+		bool same = x->off[t] && (!other || (vn_rearrange_any_finite(x->r.cand + t * x->N, x->N) &&
 		                                     memcmp(is + (size_t)t * row, other + (size_t)t * row, row) == 0));
 		for (int64_t i = t * x->N; same && !other && i < (t + 1) * x->N; i++)
-			same = x->is[i] == 0;
+			same = x->r.cand[i] == 0;
 		x->held[t] = same;
 		n += same;
 	}
@@ -75,61 +59,58 @@ static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
 	}
 }
 
-/* Judges the operation's result with those rows unwritten. */
-static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
+/* Judges the operation's result with those rows, or channels, as the candidate has them. */
+static vn_status judge_unwritten(tiles *x, bool by_row, const bool *held, vn_hypothesis *h, vn_error *err)
 {
-	const vn_plan  *plan = x->t->site->plan;
-	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
-	vn_hypothesis   h = { .finding = name ? VN_FINDING_PARTLY_OTHER : VN_FINDING_PARTLY_ZERO,
-		                  .node = plan->value[x->t->site->target].node,
-		                  .recorder_fault = x->t->consumed == VN_CONSUMED_OTHERS,
-		                  .change.kind = VN_BY_RESULT };
+	vn_rearranged  *r = &x->r;
+	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
 
-	for (int64_t i = 0; i < x->T * x->N; i++) {
-		x->a[i] = x->held[i / x->N] ? x->is[i] : x->own[i];
-		x->b[i] = x->held[i / x->N] ? x->is[i] : x->fine[i];
+	h->node = vn_trial_node(r->t);
+	h->recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS;
+	h->change.kind = VN_BY_RESULT;
+	for (int64_t i = 0; i < r->n; i++) {
+		const bool as_is = held[by_row ? i / x->N : i % x->N];
+		r->a[i] = as_is ? r->cand[i] : r->own[i];
+		r->b[i] = as_is ? r->cand[i] : r->fine[i];
 	}
-	list_runs(x->held, x->T, &h);
-	if (name) {
-		vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", name);
-		vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
-	}
-	return vn_try_numbers(x->t, &a, &b, &h, err);
+	list_runs(held, by_row ? x->T : x->N, h);
+	return vn_try_numbers(r->t, &a, &b, by_row ? NULL : &r->t->reference_variants, h, err);
 }
 
-/* Finds channels that are 0 in every row and should not be, and judges the result without them. */
+/* Tries that the rows in error with the bits of `other` (NULL: of zeros) were not written. name: of
+ * that checkpoint. */
+static vn_status try_rows(tiles *x, const char *name, const void *other, vn_error *err)
+{
+	const int64_t held = find_held(x, other);
+	vn_hypothesis h = { .finding = other ? VN_FINDING_PARTLY_OTHER : VN_FINDING_PARTLY_ZERO };
+
+	if (held < ROWS_MIN || held >= x->T)
+		return VN_OK;
+	vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", name);
+	vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
+	return judge_unwritten(x, true, x->held, &h, err);
+}
+
+/* Tries that the channels that are 0 in every row, and should not be, were not written. */
 static vn_status try_channels(tiles *x, vn_error *err)
 {
-	const vn_plan  *plan = x->t->site->plan;
-	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
-	vn_hypothesis   h = { .finding = VN_FINDING_CHANNELS_ZERO,
-		                  .node = plan->value[x->t->site->target].node,
-		                  .recorder_fault = x->t->consumed == VN_CONSUMED_OTHERS,
-		                  .change.kind = VN_BY_RESULT };
-	bool           *gone = calloc((size_t)x->N + 1, sizeof *gone);
-	int64_t         some = 0;
-	vn_status       st = VN_OK;
+	vn_hypothesis h = { .finding = VN_FINDING_CHANNELS_ZERO, .change.result.number = (double)x->N };
+	bool         *gone = calloc((size_t)x->N + 1, sizeof *gone);
+	int64_t       some = 0;
+	vn_status     st = VN_OK;
 
 	if (!gone)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld channels", (long long)x->N);
 	for (int64_t c = 0; c < x->N; c++) {
-		bool due = false;
-		gone[c] = true;
-		for (int64_t t = 0; t < x->T; t++) {
-			gone[c] = gone[c] && x->is[t * x->N + c] == 0;
-			due = due || x->own[t * x->N + c] != 0;
+		bool due = false, zero = true;
+		for (int64_t i = c; i < x->r.n; i += x->N) {
+			zero = zero && x->r.cand[i] == 0;
+			due = due || x->r.own[i] != 0;
 		}
-		gone[c] = gone[c] && due;
-		some += gone[c];
+		some += gone[c] = zero && due;
 	}
-	for (int64_t i = 0; i < x->T * x->N; i++) {
-		x->a[i] = gone[i % x->N] ? 0 : x->own[i];
-		x->b[i] = gone[i % x->N] ? 0 : x->fine[i];
-	}
-	list_runs(gone, x->N, &h);
-	h.change.result.number = (double)x->N;
 	if (some && some < x->N)
-		st = vn_try_arranged(x->t, &a, &b, &h, err);
+		st = judge_unwritten(x, false, gone, &h, err);
 	free(gone);
 	return st;
 }
@@ -145,35 +126,24 @@ static bool is_a_view(const vn_explain_trial *t, const vn_entry *e)
 	                                      vn_rearrange_is_made_of(p, root, mine)));
 }
 
-static bool could_hold(const tiles *x, const vn_entry *e, const vn_entry *me)
-{
-	return !is_a_view(x->t, e) && e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
-	       strcmp(e->name, me->name) != 0 && e->shape.rank > 0 && e->shape.dim[0] == x->T &&
-	       vn_shape_count(&e->shape) == x->T * x->N;
-}
-
 static vn_status try_tiles(tiles *x, vn_error *err)
 {
-	const vn_comparison *c = x->t->c;
-	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.checkpoint[x->t->x->checkpoint].cand);
-	int64_t              held;
-	vn_status            st = VN_OK;
+	const vn_comparison *c = x->r.t->c;
+	int64_t              first, last;
+	vn_status            st;
 
-	find_off(x);
-	held = find_held(x, NULL);
-	if (held >= ROWS_MIN && held < x->T)
-		st = judge_tiles(x, NULL, err);
-	if (!st && !vn_trial_answered(x->t))
+	vn_trial_rows_off(x->r.t, x->off, &first, &last);
+	st = try_rows(x, "", NULL, err);
+	if (!st && !vn_trial_answered(x->r.t))
 		st = try_channels(x, err);
 	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
-		vn_tensor t;
-		if (!could_hold(x, vn_recording_entry(c->opened.cand, i), me) || vn_rearrange_is_wrong_itself(c, i))
+		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
+		vn_tensor       t;
+		if (e->shape.rank < 1 || e->shape.dim[0] != x->T || !vn_rearrange_could_hold(&x->r, i) || is_a_view(x->r.t, e))
 			continue;
 		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;
-		held = find_held(x, t.data);
-		if (held >= ROWS_MIN && held < x->T)
-			st = judge_tiles(x, vn_recording_entry(c->opened.cand, i)->name, err);
+		st = try_rows(x, e->name, t.data, err);
 		vn_recording_release(c->opened.cand, i);
 	}
 	return st;
@@ -183,33 +153,19 @@ vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].cand);
-	const size_t     n = (size_t)vn_shape_count(&c->shape);
-	vn_status        st = VN_OK;
+	vn_status        st;
 
 	/* rows between sampled rows are unknown */
 	if (c->shape.rank < 2 || strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) ||
 	    c->shape.dim[0] <= ROWS_MIN)
 		return VN_OK;
-	tiles x = { t,
-		        c,
-		        c->shape.dim[0],
-		        (int64_t)n / c->shape.dim[0],
-		        vn_trial_all_doubles_of(&t->own),
-		        vn_trial_all_doubles_of(&t->fine),
-		        vn_trial_all_doubles_of(c),
-		        vn_trial_all_doubles_of(c),
-		        vn_trial_all_doubles_of(c),
-		        malloc((size_t)c->shape.dim[0]),
-		        malloc((size_t)c->shape.dim[0]) };
-	if (x.own && x.fine && x.is && x.a && x.b && x.off && x.held)
-		st = try_tiles(&x, err);
-	else
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows");
-	free(x.own);
-	free(x.fine);
-	free(x.is);
-	free(x.a);
-	free(x.b);
+	tiles x = { .T = c->shape.dim[0],
+		        .N = vn_shape_count(&c->shape) / c->shape.dim[0],
+		        .off = malloc((size_t)c->shape.dim[0]),
+		        .held = malloc((size_t)c->shape.dim[0]) };
+	if (!(st = vn_rearranged_open(&x.r, t, err)))
+		st = x.off && x.held ? try_tiles(&x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for rows");
+	vn_rearranged_close(&x.r);
 	free(x.off);
 	free(x.held);
 	return st;

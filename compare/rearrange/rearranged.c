@@ -4,8 +4,34 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-static vn_status judge_as(vn_rearranged *r, bool order, vn_hypothesis *h, vn_error *err)
+vn_status vn_rearranged_open(vn_rearranged *r, vn_explain_trial *t, vn_error *err)
+{
+	const vn_tensor *c = &t->site->cand;
+
+	*r = (vn_rearranged) { t,
+		                   vn_shape_count(&c->shape),
+		                   vn_trial_all_doubles_of(&t->own),
+		                   vn_trial_all_doubles_of(&t->fine),
+		                   vn_trial_all_doubles_of(c),
+		                   vn_trial_all_doubles_of(c),
+		                   vn_trial_all_doubles_of(c),
+		                   c };
+	return r->own && r->fine && r->cand && r->a && r->b ? VN_OK
+	                                                    : vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
+}
+
+void vn_rearranged_close(vn_rearranged *r)
+{
+	free(r->own);
+	free(r->fine);
+	free(r->cand);
+	free(r->a);
+	free(r->b);
+}
+
+vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;
 	const vn_dtype          as = t->c->opened.policy.storage;
@@ -21,17 +47,7 @@ static vn_status judge_as(vn_rearranged *r, bool order, vn_hypothesis *h, vn_err
 			r->a[i] = (double)x;
 		}
 	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
-	return order ? vn_try_arranged(r->t, &a, &b, h, err) : vn_try_numbers(r->t, &a, &b, h, err);
-}
-
-vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err)
-{
-	return judge_as(r, false, h, err);
-}
-
-vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error *err)
-{
-	return judge_as(r, true, h, err);
+	return vn_try_numbers(r->t, &a, &b, allowed, h, err);
 }
 
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of)
@@ -45,6 +61,17 @@ bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of)
 		if (vn_rearrange_is_made_of(p, vn_plan_root(p, n->in[i]), of))
 			return true;
 	return false;
+}
+
+bool vn_rearrange_could_hold(const vn_rearranged *r, int entry)
+{
+	const vn_recording *cand = r->t->c->opened.cand;
+	const vn_entry     *e = vn_recording_entry(cand, entry),
+				   *me = vn_recording_entry(cand, r->t->c->result.checkpoint[r->t->x->checkpoint].cand);
+
+	return e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
+	       strcmp(e->name, me->name) != 0 && vn_shape_count(&e->shape) == r->n &&
+	       !vn_rearrange_is_wrong_itself(r->t->c, entry);
 }
 
 bool vn_rearrange_is_wrong_itself(const vn_comparison *c, int entry)

@@ -1,7 +1,7 @@
 /* rearranged.h: an operation's result, the candidate's numbers, and room for the result in another
  * arrangement.
  *
- * Owner    vn_rearrange allocates the five arrays and frees them; t and like are borrowed.
+ * Owner    vn_rearranged_open allocates the five arrays; t and like are borrowed.
  * Threads  one thread at a time per vn_rearranged.
  */
 #ifndef VN_COMPARE_REARRANGED_H
@@ -19,15 +19,21 @@ typedef struct vn_rearranged {
 	const vn_tensor  *like;  /* the candidate's tensor, t->site->cand: its shape is that of all arrays */
 } vn_rearranged;
 
+/* Fills *r for the checkpoint of t; a and b have its numbers at first. Call vn_rearranged_close
+ * afterwards, also after a failure. */
+vn_status vn_rearranged_open(vn_rearranged *r, vn_explain_trial *t, vn_error *err);
+void      vn_rearranged_close(vn_rearranged *r);
+
 /* Scores the hypothesis that the candidate recorded r->a (r->b: the same more precisely), and adds
  * it to r->t->x. Rounds r->a to the candidate's storage format; fills h->node and
- * h->change.kind. */
-vn_status vn_rearranged_judge(vn_rearranged *r, vn_hypothesis *h, vn_error *err);
-/* Same, if r->a is the operation's result in another order: see vn_try_arranged. */
-vn_status vn_rearranged_judge_order(vn_rearranged *r, vn_hypothesis *h, vn_error *err);
+ * h->change.kind. allowed: as in vn_try_numbers. */
+vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_hypothesis *h, vn_error *err);
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of);
+/* Could the checkpoint have been recorded with the numbers of the candidate's tensor `entry`: is it
+ * another tensor of its step, with as many numbers in its format? */
+bool vn_rearrange_could_hold(const vn_rearranged *r, int entry);
 /* Is the candidate's tensor `entry` itself the result of a wrong operation? If so, equal numbers do
  * not show that the wrong buffer was recorded: one mistake may make both tensors, such as uniform
  * probabilities in every layer. */

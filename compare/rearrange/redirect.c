@@ -16,9 +16,7 @@ enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured
 typedef struct nearest_reads {
 	vn_explain_trial *t;
 	double            unmodified; /* nmse of the rows with correct reads */
-	double            off[NEAREST];
-	vn_hypothesis     h[NEAREST];
-	int               n;
+	vn_explanation    x;          /* the best, with the nmse of their rows as limit_fraction */
 } nearest_reads;
 
 static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
@@ -32,31 +30,17 @@ static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, dou
 		return st;
 	st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, off, &none);
 	vn_plan_destroy(p);
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = none;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	return vn_unless_unsupported(st, &none, err);
 }
 
-static vn_status rank_hypothesis(nearest_reads *near, const vn_hypothesis *h, vn_error *err)
+/* Keeps h in the list, ranked by its error in the rows. */
+static vn_status rank_hypothesis(nearest_reads *near, vn_hypothesis *h, vn_error *err)
 {
-	double          off;
-	const vn_status st = estimate_error(near->t, h, &off, err);
-	int             at = near->n;
+	const vn_status st = estimate_error(near->t, h, &h->limit_fraction, err);
 
-	if (st || !(off < LEAVES * near->unmodified))
-		return st;
-	while (at > 0 && off < near->off[at - 1])
-		at--;
-	if (at == NEAREST)
-		return VN_OK;
-	near->n += near->n < NEAREST;
-	for (int i = near->n - 1; i > at; i--) {
-		near->off[i] = near->off[i - 1];
-		near->h[i] = near->h[i - 1];
-	}
-	near->off[at] = off;
-	near->h[at] = *h;
-	return VN_OK;
+	if (!st && h->limit_fraction < LEAVES * near->unmodified)
+		vn_trial_keep(&near->x, h);
+	return st;
 }
 
 /* ---- what it may read ------------------------------------------------------------------------ */
@@ -192,7 +176,8 @@ static vn_status other_matrices(nearest_reads *near, int node, vn_error *err)
 vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	nearest_reads  near = { .t = t };
+	vn_hypothesis  best[VN_EXPLAIN_KEPT];
+	nearest_reads  near = { .t = t, .x.by = best };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
 	vn_status      st;
@@ -201,11 +186,8 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
 		return (st = try_unnormed(t, span[0], err)) || vn_trial_answered(t) ? st : made_inside(t, span[0], err);
-	if ((st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, &near.unmodified, &none)) ==
-	    VN_ERR_UNSUPPORTED)
-		return VN_OK;
-	if (st)
-		*err = none;
+	if ((st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, &near.unmodified, &none)))
+		return vn_unless_unsupported(st, &none, err);
 	for (int i = 0; !st && i < n && i < SPANNED; i++) {
 		if (i && vn_op_get(p->node[span[i]].op)->is_costly)
 			continue; /* elsewhere each try computes the whole result */
@@ -213,8 +195,8 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		    !(st = other_matrices(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
 	}
-	for (int i = 0; !st && i < near.n; i++)
-		st = vn_try(t, &near.h[i], err);
+	for (int i = 0; !st && i < near.x.n && i < NEAREST; i++)
+		st = vn_try(t, &best[i], err);
 	return st;
 }
 
@@ -228,7 +210,7 @@ enum { AWAY = 16, SOME = 3 };
  * them. */
 static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 {
-	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	const vn_step *s = vn_trial_step(t);
 
 	for (int later = 0; later < (s && s->position > 0 ? 2 : 1); later++) {
 		h->change.later = later;
@@ -238,7 +220,7 @@ static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 
 static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 {
-	const int     node = t->site->plan->value[t->site->target].node;
+	const int     node = vn_trial_node(t);
 	vn_hypothesis of_position = { .finding = VN_FINDING_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
 	vn_status     st = vn_score(t, &of_position, err);
 	int           n = 0;
@@ -259,7 +241,7 @@ static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 
 vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 {
-	const int node = t->site->plan->value[t->site->target].node;
+	const int node = vn_trial_node(t);
 	vn_status st = VN_OK;
 
 	for (int due = 0; !st && due < 2 && !vn_trial_answered(t); due++) {

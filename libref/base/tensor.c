@@ -39,6 +39,11 @@ double vn_number_at(const vn_tensor *t, int64_t i)
 	return x;
 }
 
+void vn_numbers_at(const vn_tensor *t, int64_t from, int64_t n, double *x)
+{
+	vn_to_f64(x, (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)from), t->dtype, (size_t)n);
+}
+
 void vn_tensor_free(vn_tensor *t)
 {
 	free((void *)(uintptr_t)t->data);

@@ -34,6 +34,8 @@ char   *vn_shape_text(const vn_shape *s, char *text);
 
 /* Returns element i of a tensor of single numbers. */
 double vn_number_at(const vn_tensor *t, int64_t i);
+/* Writes its elements from `from` on to x (n). */
+void   vn_numbers_at(const vn_tensor *t, int64_t from, int64_t n, double *x);
 
 /* Frees the data of a view and sets it to NULL. Only for views whose data belongs to the caller. */
 void vn_tensor_free(vn_tensor *t);

@@ -1,0 +1,30 @@
+/* last_query.h: the last query of a call of attention: what it reads, and what the candidate
+ * recorded for it. */
+#ifndef VN_COMPARE_LAST_QUERY_H
+#define VN_COMPARE_LAST_QUERY_H
+
+#include "compare/hypothesis/trial.h"
+
+/* H heads, G heads of keys, each K wide. */
+typedef struct vn_last_query {
+	const vn_node *n;
+	int            output;         /* which of the attention's outputs is the checkpoint */
+	int64_t        S, past, first; /* the keys; the keys of earlier calls; the first key that the query sees */
+	int            H, G, K;
+	bool           single; /* it is the only query of its call */
+	double        *q, *is; /* (H,K); the candidate's context (H,K), or its scores or probabilities (H,S) */
+	double        *k, *v;  /* (S,G,K) each */
+} vn_last_query;
+
+/* Is the checkpoint of t an output of a causal attention, and was its last query recorded? Fills *q
+ * except for its arrays. */
+bool          vn_last_query_find(const vn_explain_trial *t, vn_last_query *q);
+/* Reads the arrays, which vn_last_query_close frees, also after a failure. */
+vn_status     vn_last_query_read(const vn_explain_trial *t, vn_last_query *q, vn_error *err);
+void          vn_last_query_close(vn_last_query *q);
+/* Returns how many numbers a head has in the checkpoint: K, or S. */
+int64_t       vn_last_query_width(const vn_last_query *q);
+/* Returns the row (K) of keys or values `of` that head h reads of token j. */
+const double *vn_last_query_row(const vn_last_query *q, const double *of, int64_t j, int h);
+
+#endif
