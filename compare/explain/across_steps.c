@@ -432,7 +432,7 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!vn_local_is_order(&t->c->result.checkpoint[x->of[k].checkpoint]) &&
+			if (!done[k] && !vn_local_is_order(&t->c->result.checkpoint[x->of[k].checkpoint]) &&
 			    strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;

@@ -233,8 +233,8 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 
 /* ---- a checkpoint ---------------------------------------------------------------------------- */
 
-/* Moves the recomputation to t->x->checkpoint and computes the unmodified operation there;
- * leave_point ends it. t->x->why_not says why it cannot be computed. */
+/* Moves the recomputation to t->x->checkpoint, and computes and scores the unmodified operation
+ * there; leave_point ends it. t->x->why_not says why it cannot be computed. */
 static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *plan;
@@ -254,7 +254,9 @@ static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 	plan = t->site->plan;
 	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))
 		t->some = vn_recompute_choose(t->recompute, &t->own);
-	return st ? st : vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
+	if (!st)
+		st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
+	return st ? st : vn_score_unmodified(t, err);
 }
 
 static void leave_point(vn_explain_trial *t)
@@ -275,7 +277,7 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;
-	if (!st && !*x->why_not && !(st = vn_score_unmodified(t, err))) {
+	if (!st && !*x->why_not) {
 		t->part = vn_head_part_of(t, h, &part) ? &part : NULL;
 		x->fitted = vn_hypothesis_is_fitted(h);
 		st = x->fitted ? vn_try(t, &with, err) : vn_catalogue(t, &like, err);
@@ -290,8 +292,7 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 	vn_status st = move_to_point(t, err);
 
 	t->like = like;
-	if (!st && !*t->x->why_not && !(st = vn_score_unmodified(t, err)) &&
-	    !(st = try_strategies(t, like ? LIKE : FIRST, err)))
+	if (!st && !*t->x->why_not && !(st = try_strategies(t, like ? LIKE : FIRST, err)))
 		st = vn_catalogue_measure_next(t, err);
 	t->like = NULL;
 	leave_point(t);
