@@ -26,6 +26,14 @@ int vn_utf8_length(const char *text, size_t bytes)
 	return bytes ? read_character(text, bytes, &point) : 0;
 }
 
+bool vn_utf8_cut(const char *text, size_t bytes)
+{
+	ucs4_t point;
+
+	/* No character starts with a byte above 0xf4, but libunistring waits for more. */
+	return (unsigned char)*text <= 0xf4 && u8_mbtoucr(&point, (const uint8_t *)text, bytes) == -2;
+}
+
 uint32_t vn_utf8_point(const char *text)
 {
 	ucs4_t point;
