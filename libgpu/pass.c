@@ -227,8 +227,7 @@ static vn_status start_progress(vn_gpu *g, vn_error *err)
 	g->bar = (vn_progress) { 0 };
 	if (g->progress) {
 		vn_gemm_shares(g->plan, g->walk.tokens, g->walk.past + g->walk.tokens, g->share);
-		vn_progress_start(&g->bar, "node", g->plan->n_nodes);
-		vn_progress_weigh(&g->bar, g->share);
+		vn_progress_begin(&g->bar, &(vn_progress) { .what = "node", .total = g->plan->n_nodes, .share = g->share });
 	}
 	if (!g->bar.on || strcmp(g->device.info.type, "cpu") != 0)
 		return VN_OK;

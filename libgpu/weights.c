@@ -305,7 +305,7 @@ static vn_status load_all(load *l, bool progress, vn_error *err)
 	vn_status   st = VN_OK;
 
 	if (progress)
-		vn_progress_start_bytes(&bar, "loading", bytes_of_all(l));
+		vn_progress_begin(&bar, &(vn_progress) { .what = "loading", .total = bytes_of_all(l), .bytes = true });
 	for (fill_batch(l); l->n && !st; fill_batch(l)) {
 		if ((st = work_on_batch(l, &bar, &done, err)) || (l->upload.map && (st = copy_batch(l, err))))
 			break;

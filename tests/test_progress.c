@@ -67,7 +67,7 @@ static void bytes_are_shown_in_the_unit_of_their_total(void)
 	for (int i = 0; i < 2; i++) {
 		vn_progress p;
 		begin();
-		vn_progress_start_bytes(&p, "loading", of[i].total);
+		vn_progress_begin(&p, &(vn_progress) { .what = "loading", .total = of[i].total, .bytes = true });
 		const char *line = line_at(&p, of[i].done);
 		CU_ASSERT_PTR_NOT_NULL(strstr(line, of[i].line));
 		CU_ASSERT_PTR_NOT_NULL(strstr(line, of[i].rate));
@@ -85,8 +85,7 @@ static void no_time_left_is_foretold_from_next_to_nothing(void)
 	vn_progress         p;
 
 	begin();
-	vn_progress_start(&p, "node", 4);
-	vn_progress_weigh(&p, share);
+	vn_progress_begin(&p, &(vn_progress) { .what = "node", .total = 4, .share = share });
 	for (int done = 1; done <= 2; done++) {
 		const char *line = line_at(&p, done);
 		CU_ASSERT_PTR_NOT_NULL(strstr(line, " of 4, 0 s"));

@@ -62,7 +62,7 @@ static void a_good_file_gives_its_tensors_sorted_by_name(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	CU_ASSERT_EQUAL(vn_safetensors_count(f), 2);
-	const vn_st_tensor *a = vn_safetensors_at(f, 0), *b = vn_safetensors_find(f, "b");
+	const vn_source_tensor *a = vn_safetensors_at(f, 0), *b = vn_safetensors_find(f, "b");
 	CU_ASSERT_STRING_EQUAL(a->name, "a");
 	CU_ASSERT_STRING_EQUAL(a->dtype, "BF16");
 	CU_ASSERT_EQUAL(a->rank, 1);

@@ -1,6 +1,7 @@
 /* test_tokenizer.c: tokenizers from files, and the ids they give.
  * Equality with HuggingFace's: golden_tokenizers.py. */
 #include "tests/suite.h"
+#include "tests/token_bytes.h"
 #include "tests/toy_model.h"
 #include "tests/toy_tokenizer.h"
 
@@ -101,7 +102,7 @@ static void every_byte_comes_back(void)
 		text[i] = (char)(i * i / 7 + i);
 	CU_ASSERT_EQUAL_FATAL(vn_tokenizer_encode(t, text, sizeof text, true, &ids, &n, NULL), VN_OK);
 	for (int64_t i = 0; i < n; i++, at += k) {
-		const char *bytes = vn_tokenizer_bytes(t, ids[i], &k);
+		const char *bytes = token_bytes(t, ids[i], &k);
 		CU_ASSERT(at + k <= text + sizeof text && memcmp(at, bytes, k) == 0);
 	}
 	CU_ASSERT_PTR_EQUAL(at, text + sizeof text);
@@ -125,7 +126,7 @@ static void tokens_are_bytes_and_text(void)
 	json_object_set_new(json_object_get(json_object_get(o, "model"), "vocab"), "a b",
 	                    json_integer(300)); /* no byte-level token */
 	vn_tokenizer *t = make_tokenizer(o);
-	CU_ASSERT(memcmp(vn_tokenizer_bytes(t, TOY_BLANK_HELLO, &n), " hello", 6) == 0 && n == 6);
+	CU_ASSERT(memcmp(token_bytes(t, TOY_BLANK_HELLO, &n), " hello", 6) == 0 && n == 6);
 	shows(t, TOY_BLANK_HELLO, " hello");
 	shows(t, 10, "\\n");
 	shows(t, 255, "\\xff");
@@ -134,7 +135,7 @@ static void tokens_are_bytes_and_text(void)
 	shows(t, 262, "");
 	shows(t, -1, "");
 	shows(t, INT32_MAX, "");
-	CU_ASSERT_PTR_NULL(vn_tokenizer_bytes(t, 262, &n));
+	CU_ASSERT_PTR_NULL(token_bytes(t, 262, &n));
 	vn_tokenizer_close(t);
 }
 

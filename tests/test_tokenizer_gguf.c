@@ -1,21 +1,19 @@
 /* test_tokenizer_gguf.c: tokenizers from the vocabulary of a GGUF file. */
-#include "libref/model/gguf.h"
-#include "libref/text/tokenizer_internal.h"
 #include "tests/suite.h"
-#include "tests/toy_gguf.h"
 #include "tests/toy_tokenizer.h"
+#include "tests/toy_vocabulary.h"
 
 
 enum { ARRAY_TOKENS = 263 };
 
 /* The toy as the arrays of a GGUF file, with a user-defined token at 262. */
 typedef struct arrays {
-	vn_word word[ARRAY_TOKENS], merge[5];
-	int32_t type[ARRAY_TOKENS];
-	char    byte[256][3];
+	toy_word word[ARRAY_TOKENS], merge[5];
+	int32_t  type[ARRAY_TOKENS];
+	char     byte[256][3];
 } arrays;
 
-static vn_tokenizer_arrays toy_arrays(arrays *a, const char *pre)
+static toy_vocabulary toy_arrays(arrays *a, const char *pre)
 {
 	static const char *const more[] = { "he", "ll", "hell", "hello", "\xc4\xa0hello", "<|end|>", "<x>" };
 	static const char *const merge[] = { "h e", "l l", "he ll", "hell o", "\xc4\xa0 hello" };
@@ -23,33 +21,33 @@ static vn_tokenizer_arrays toy_arrays(arrays *a, const char *pre)
 	for (int i = 0; i < ARRAY_TOKENS; i++) {
 		const char byte = (char)i;
 		if (i < 256)
-			a->word[i] = (vn_word) { a->byte[i], vn_bytelevel_write(a->byte[i], &byte, 1) };
+			a->word[i] = (toy_word) { a->byte[i], vn_bytelevel_write(a->byte[i], &byte, 1) };
 		else
-			a->word[i] = (vn_word) { more[i - 256], strlen(more[i - 256]) };
+			a->word[i] = (toy_word) { more[i - 256], strlen(more[i - 256]) };
 		a->type[i] = i < 261 ? 1 : i == 261 ? 3 : 4;
 	}
 	for (int i = 0; i < 5; i++)
-		a->merge[i] = (vn_word) { merge[i], strlen(merge[i]) };
-	return (vn_tokenizer_arrays) { .path = "toy.gguf",
-		                           .pre = pre,
-		                           .tokens = a->word,
-		                           .types = a->type,
-		                           .n_tokens = ARRAY_TOKENS,
-		                           .merges = a->merge,
-		                           .n_merges = 5,
-		                           .bos = 261,
-		                           .eos = 262,
-		                           .add_bos = -1,
-		                           .add_eos = -1 };
+		a->merge[i] = (toy_word) { merge[i], strlen(merge[i]) };
+	return (toy_vocabulary) { .path = "toy.gguf",
+		                      .pre = pre,
+		                      .tokens = a->word,
+		                      .types = a->type,
+		                      .n_tokens = ARRAY_TOKENS,
+		                      .merges = a->merge,
+		                      .n_merges = 5,
+		                      .bos = 261,
+		                      .eos = 262,
+		                      .add_bos = -1,
+		                      .add_eos = -1 };
 }
 
-static void from_arrays(const vn_tokenizer_arrays *g, const char *text, const char *want)
+static void from_arrays(const toy_vocabulary *g, const char *text, const char *want)
 {
 	vn_tokenizer *t = NULL;
 	vn_error      e = { "" };
 	char          have[512];
 
-	CU_ASSERT_EQUAL(vn_tokenizer_from_arrays(g, &t, &e), VN_OK);
+	CU_ASSERT_EQUAL(toy_read_vocabulary(g, &t, &e), VN_OK);
 	if (t)
 		CU_ASSERT_STRING_EQUAL(toy_ids(t, text, strlen(text), true, have), want);
 	vn_tokenizer_close(t);
@@ -57,8 +55,8 @@ static void from_arrays(const vn_tokenizer_arrays *g, const char *text, const ch
 
 static void arrays_of_a_gguf_file_give_the_same_ids(void)
 {
-	static arrays       a;
-	vn_tokenizer_arrays g = toy_arrays(&a, "gpt-2");
+	static arrays  a;
+	toy_vocabulary g = toy_arrays(&a, "gpt-2");
 
 	from_arrays(&g, "hello hello<|end|><x>123e\xcc\x81", "259 260 261 262 49 50 51 101 204 129");
 	g = toy_arrays(&a, "qwen2");
@@ -71,7 +69,7 @@ static void arrays_of_a_gguf_file_give_the_same_ids(void)
 	g.add_bos = 0;
 	from_arrays(&g, "hello", "259");
 	g.types = NULL;
-	a.word[262] = (vn_word) { "zz", 2 };
+	a.word[262] = (toy_word) { "zz", 2 };
 	from_arrays(&g, "zz zz", "262 32 122 122"); /* a piece that is a token is taken whole */
 	g.pre = "gpt-2";
 	from_arrays(&g, "zz", "122 122");
@@ -79,23 +77,23 @@ static void arrays_of_a_gguf_file_give_the_same_ids(void)
 
 static void arrays_with_one_thing_wrong_are_refused(void)
 {
-	static arrays       a;
-	vn_tokenizer_arrays g;
-	vn_tokenizer       *t;
-	vn_error            e = { "" };
+	static arrays  a;
+	toy_vocabulary g;
+	vn_tokenizer  *t;
+	vn_error       e = { "" };
 
 #define REFUSED(change, st, why) \
 	do { \
 		g = toy_arrays(&a, "gpt-2"); \
 		change; \
-		CU_ASSERT_EQUAL(vn_tokenizer_from_arrays(&g, &t, &e), st); \
+		CU_ASSERT_EQUAL(toy_read_vocabulary(&g, &t, &e), st); \
 		CU_ASSERT_PTR_NULL(t); \
 		CU_ASSERT_STRING_EQUAL(e.text, why); \
 	} while (0)
 	REFUSED(
 		g.pre = "deepseek-llm", VN_ERR_UNSUPPORTED,
 		"toy.gguf: tokenizer.ggml.pre 'deepseek-llm' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
-	REFUSED(g.pre = NULL, VN_ERR_UNSUPPORTED,
+	REFUSED(g.pre = "", VN_ERR_UNSUPPORTED,
 	        "toy.gguf: tokenizer.ggml.pre '' is not supported (supported: gpt-2, qwen2, qwen35, llama-bpe)");
 	REFUSED(g.n_tokens = 0, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens: 0 tokens");
 	REFUSED(a.word[98] = a.word[97], VN_ERR_FORMAT,
@@ -131,10 +129,10 @@ enum {
 /* The toy inside a file, with one thing wrong. */
 static vn_status read_gguf(int wrong, vn_tokenizer **t, vn_error *e)
 {
-	static arrays             a;
-	const vn_tokenizer_arrays g = toy_arrays(&a, "gpt-2");
-	toy_gguf                  f;
-	vn_gguf                  *file;
+	static arrays        a;
+	const toy_vocabulary g = toy_arrays(&a, "gpt-2");
+	toy_gguf             f;
+	vn_gguf             *file;
 
 	gg_start(&f, 3);
 	if (wrong != NO_MODEL)

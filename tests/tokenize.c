@@ -8,7 +8,7 @@
  * text. --time: no ids, but bytes and seconds on stderr. */
 #include "libref/base/progress.h"
 #include "libref/base/map.h"
-#include "libref/text/tokenizer.h"
+#include "tests/token_bytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void check_back(const vn_tokenizer *t, const char *text, size_t bytes, co
 	size_t at = 0, k;
 
 	for (int64_t i = 0; i < n; i++) {
-		const char *piece = vn_tokenizer_bytes(t, ids[i], &k);
+		const char *piece = token_bytes(t, ids[i], &k);
 		if (!piece || k > bytes - at || memcmp(piece, text + at, k) != 0)
 			abort();
 		at += k;

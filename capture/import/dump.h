@@ -97,8 +97,8 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err); /* transformers' model_d
 
 /* Describes the layout of a safetensors tensor. Returns false if its dtype or rank is not
  * supported. */
-typedef struct vn_st_tensor vn_st_tensor;
-bool vn_dump_safetensors_layout(const vn_st_tensor *t, vn_import_layout *layout, vn_shape *shape);
+typedef struct vn_source_tensor vn_source_tensor;
+bool vn_dump_safetensors_layout(const vn_source_tensor *t, vn_import_layout *layout, vn_shape *shape);
 
 /* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
  * frees. text (bytes) ends in a NUL and is changed. path: for messages. */

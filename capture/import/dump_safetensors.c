@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_dump_safetensors_layout(const vn_st_tensor *t, vn_import_layout *layout, vn_shape *shape)
+bool vn_dump_safetensors_layout(const vn_source_tensor *t, vn_import_layout *layout, vn_shape *shape)
 {
 	const bool wide = strcmp(t->dtype, "I64") == 0;
 	vn_dtype   dtype = 0;
@@ -45,9 +45,9 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 			vn_facts_set(&d->run, said[i], "%s", word);
 	}
 	for (size_t i = 0; i < vn_safetensors_count(f); i++) {
-		const vn_st_tensor *t = vn_safetensors_at(f, i);
-		int                 step;
-		vn_array           *a = vn_dump_add(d, d->path, vn_dump_step_of(t->name, &step), NULL, NULL, err);
+		const vn_source_tensor *t = vn_safetensors_at(f, i);
+		int                     step;
+		vn_array               *a = vn_dump_add(d, d->path, vn_dump_step_of(t->name, &step), NULL, NULL, err);
 		if (!a)
 			return VN_ERR_FORMAT;
 		a->step = step;

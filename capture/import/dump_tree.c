@@ -22,7 +22,7 @@ typedef struct tree {
 
 enum { ROOM = 4096 };
 
-static vn_status open_file(vn_dump *d, const char *file, const vn_st_tensor **t, vn_error *err)
+static vn_status open_file(vn_dump *d, const char *file, const vn_source_tensor **t, vn_error *err)
 {
 	tree     *s = d->state;
 	char      path[ROOM];
@@ -40,10 +40,10 @@ static vn_status open_file(vn_dump *d, const char *file, const vn_st_tensor **t,
 
 static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
 {
-	const vn_st_tensor *t = NULL;
-	vn_import_layout    layout;
-	vn_shape            shape;
-	vn_status           st = open_file(d, a->file, &t, err);
+	const vn_source_tensor *t = NULL;
+	vn_import_layout        layout;
+	vn_shape                shape;
+	vn_status               st = open_file(d, a->file, &t, err);
 	if (!st && (!vn_dump_safetensors_layout(t, &layout, &shape) || layout.width != a->layout.width ||
 	            !vn_shape_equal(&shape, &a->shape)))
 		st = vn_fail(err, VN_ERR_IO, "%s: %s changed while it was being read", d->path, a->file);
@@ -85,9 +85,9 @@ static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, co
 
 static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, vn_error *err)
 {
-	const char         *file = json_string_value(value);
-	const vn_st_tensor *t = NULL;
-	vn_status           st;
+	const char             *file = json_string_value(value);
+	const vn_source_tensor *t = NULL;
+	vn_status               st;
 	if (!file)
 		return vn_fail(
 			err, VN_ERR_UNSUPPORTED,

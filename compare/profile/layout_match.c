@@ -61,7 +61,7 @@ static int64_t map_index(const layout_map *m, int64_t at)
 	if (!m->by)
 		return at;
 	if (m->by->kind == VN_ARRANGED_AXES)
-		return vn_permuted(&m->axes, at);
+		return vn_strided(m->axes.rank, m->axes.size, m->axes.stride, at);
 	const int64_t n = m->s->shape->dim[m->by->axis], i = at / m->inner % n, to = vn_arranged(&m->along, i, n);
 	return to < 0 ? -1 : at + (to - i) * m->inner;
 }

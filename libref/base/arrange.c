@@ -125,9 +125,8 @@ vn_arrange vn_arrange_back(const vn_arrange *m)
 	return back; /* REVERSED and EXCHANGED are their own inverses */
 }
 
-/* outer axes, indices [from, to) of n */
-static void arrange_part(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
-                         size_t to)
+void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
+                     size_t to)
 {
 	int64_t run;
 
@@ -146,12 +145,7 @@ static void arrange_part(void *y, const void *x, const vn_arrange *m, size_t out
 
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece)
 {
-	arrange_part(y, x, m, outer, n, piece, 0, n);
-}
-
-void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, size_t from, size_t to)
-{
-	arrange_part(y, x, m, 1, n, piece, from, to);
+	vn_arrange_part(y, x, m, outer, n, piece, 0, n);
 }
 
 /* ---- axes -------------------------------------------------------------------------------- */
@@ -189,11 +183,6 @@ vn_permutation vn_permutation_back(const vn_shape *s, const int *order)
 		p.stride[order[i]] = step;
 	}
 	return p;
-}
-
-int64_t vn_permuted(const vn_permutation *p, int64_t i)
-{
-	return vn_strided(p->rank, p->size, p->stride, i);
 }
 
 void vn_permute(double *y, const double *x, const vn_permutation *p)

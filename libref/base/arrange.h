@@ -55,15 +55,16 @@ vn_arrange vn_arrange_back(const vn_arrange *m);
 
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece);
-/* Same for x (n,piece bytes), but fills indices [from, to) of y only. */
-void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, size_t from, size_t to);
+/* Same, but fills indices [from, to) of that axis only. */
+void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
+                     size_t to);
 
 /* Returns the offset of element i of a tensor with n axes of these sizes. stride[k]: how far apart
  * the neighbours along axis k are. */
 int64_t vn_strided(int n, const int64_t *size, const int64_t *stride, int64_t i);
 
 /* An order of the axes of a tensor: for each axis of the result, its size, and how far apart its
- * neighbours are in the source. */
+ * neighbours are in the source (vn_strided). */
 typedef struct vn_permutation {
 	int     rank;
 	int64_t size[VN_MAX_RANK], stride[VN_MAX_RANK];
@@ -73,8 +74,6 @@ typedef struct vn_permutation {
 vn_permutation vn_permutation_of(const vn_shape *s, const int *order);
 /* The inverse: from that result, back to shape s. */
 vn_permutation vn_permutation_back(const vn_shape *s, const int *order);
-/* Returns the index in the source of element i of the result. */
-int64_t        vn_permuted(const vn_permutation *p, int64_t i);
 /* Writes all elements of the source x to the result y. */
 void           vn_permute(double *y, const double *x, const vn_permutation *p);
 

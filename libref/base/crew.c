@@ -35,17 +35,22 @@ typedef struct worker {
 	int   place;   /* place of the piece that it works on; -1: none */
 } worker;
 
+/* What a piece has brought so far. */
+typedef struct piece_outcome {
+	vn_cluster_answer answer;
+	size_t            bytes[2]; /* of VN_CLUSTER_OUT and VN_CLUSTER_ERR */
+	bool              complete;
+} piece_outcome;
+
 typedef struct crew {
 	const vn_cluster_job *job;
 	worker                w[VN_MOST_WORKERS];
 	int                   workers;
 	struct sigaction      was[SIGNALS]; /* what the signals did before */
 	sigset_t              before;       /* those blocked before */
-	vn_cluster_answer    *answer;       /* (n), like all below by place */
-	size_t (*bytes)[2];                 /* of VN_CLUSTER_OUT and VN_CLUSTER_ERR so far */
-	bool       *complete;
-	int         next, told; /* the next place to hand out; places whose answers were given to `done` */
-	vn_progress bar;
+	piece_outcome        *outcome;      /* (n) by place */
+	int                   next, told;   /* the next place to hand out; places whose answers were given to `done` */
+	vn_progress           bar;
 	vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err);
 } crew;
 
@@ -55,6 +60,19 @@ static void restore_signals(const crew *c)
 {
 	for (int i = 0; i < SIGNALS; i++)
 		sigaction(ending[i], &c->was[i], NULL);
+}
+
+static void free_texts(vn_cluster_answer *a)
+{
+	for (int k = 0; k < VN_CLUSTER_TEXTS; k++) {
+		free(a->text[k]);
+		a->text[k] = NULL;
+	}
+}
+
+static const char *name_of(const crew *c, const worker *w)
+{
+	return c->job->name(c->job->context, c->job->order[w->place]);
 }
 
 /* ---- a worker ------------------------------------------------------------------------------ */
@@ -93,8 +111,7 @@ static void run_worker(const crew *c, int talk, const int said[2])
 		c->job->piece(c->job->context, c->job->order[place], &a);
 		if (fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || !send_answer(talk, &a))
 			_exit(2);
-		for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
-			free(a.text[k]);
+		free_texts(&a);
 	}
 	_exit(0);
 }
@@ -140,16 +157,14 @@ static bool start_worker(crew *c, bool one)
 
 /* ---- this process -------------------------------------------------------------------------- */
 
-static vn_status no_memory(const crew *c, int place, vn_error *err)
+static vn_status no_memory(const crew *c, const worker *w, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s",
-	               c->job->name(c->job->context, c->job->order[place]));
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s", name_of(c, w));
 }
 
 static vn_status not_readable(const crew *c, const worker *w, const char *why, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_NOMEM, "%s: what its process prints cannot be read: %s",
-	               c->job->name(c->job->context, c->job->order[w->place]), why);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: what its process prints cannot be read: %s", name_of(c, w), why);
 }
 
 /* Returns 1 if bytes can be read, 0 if not, -1 with errno if that cannot be asked. */
@@ -176,11 +191,11 @@ static vn_status read_output(crew *c, worker *w, vn_error *err)
 				continue;
 			if (n <= 0)
 				return not_readable(c, w, n < 0 ? strerror(errno) : "it ends early", err);
-			char  **text = &c->answer[w->place].text[VN_CLUSTER_OUT + k];
-			size_t *bytes = &c->bytes[w->place][k];
+			char  **text = &c->outcome[w->place].answer.text[VN_CLUSTER_OUT + k];
+			size_t *bytes = &c->outcome[w->place].bytes[k];
 			char   *all = realloc(*text, *bytes + (size_t)n + 1);
 			if (!all)
-				return no_memory(c, w->place, err);
+				return no_memory(c, w, err);
 			memcpy(all + *bytes, piece, (size_t)n);
 			*bytes += (size_t)n;
 			all[*bytes] = 0;
@@ -198,16 +213,13 @@ static vn_status deliver_answers(crew *c, vn_error *err)
 	const double begun = c->bar.started;
 	vn_status    st = VN_OK;
 
-	if (c->told == c->job->n || !c->complete[c->told])
+	if (c->told == c->job->n || !c->outcome[c->told].complete)
 		return VN_OK;
 	vn_progress_stop(&c->bar); /* its line would be between what is printed */
-	for (; !st && c->told < c->job->n && c->complete[c->told]; c->told++) {
-		vn_cluster_answer *a = &c->answer[c->told];
+	for (; !st && c->told < c->job->n && c->outcome[c->told].complete; c->told++) {
+		vn_cluster_answer *a = &c->outcome[c->told].answer;
 		st = c->done(c->job->context, c->job->order[c->told], a, err);
-		for (int k = 0; k < VN_CLUSTER_TEXTS; k++) {
-			free(a->text[k]);
-			a->text[k] = NULL;
-		}
+		free_texts(a);
 	}
 	vn_progress_start(&c->bar, "pair", c->job->n);
 	c->bar.started = begun;
@@ -287,11 +299,6 @@ static void catch_signals(crew *c)
 			sigaction(ending[i], &now, NULL);
 }
 
-static const char *name_of(const crew *c, const worker *w)
-{
-	return c->job->name(c->job->context, c->job->order[w->place]);
-}
-
 /* Reports how a worker ended, after everything printed before. */
 static vn_status tell_end(crew *c, worker *w, vn_error *err)
 {
@@ -300,7 +307,7 @@ static vn_status tell_end(crew *c, worker *w, vn_error *err)
 	vn_status st = read_output(c, w, err);
 	vn_progress_stop(&c->bar);
 	for (int k = 0; !st && k < 2; k++) {
-		const char *text = c->answer[w->place].text[VN_CLUSTER_OUT + k];
+		const char *text = c->outcome[w->place].answer.text[VN_CLUSTER_OUT + k];
 		fputs(text ? text : "", k ? stderr : stdout);
 		fflush(k ? stderr : stdout);
 	}
@@ -311,11 +318,13 @@ static vn_status tell_end(crew *c, worker *w, vn_error *err)
 	               WEXITSTATUS(how));
 }
 
-static vn_status not_reached(const crew *c, const worker *w, vn_error *err)
+/* Reports why a socket failed. */
+static vn_status tell_failure(crew *c, worker *w, vn_error *err)
 {
 	const int why = errno;
-	return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process cannot be reached: %s", name_of(c, w),
-	               strerror(why));
+	return why ? vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process cannot be reached: %s", name_of(c, w),
+	                     strerror(why))
+	           : tell_end(c, w, err);
 }
 
 static vn_status take_answer(crew *c, worker *w, vn_error *err)
@@ -329,19 +338,19 @@ static vn_status take_answer(crew *c, worker *w, vn_error *err)
 		return VN_OK;
 	}
 	if (!vn_socket_get(w->talk, &h, sizeof h))
-		return errno ? not_reached(c, w, err) : tell_end(c, w, err);
-	vn_cluster_answer *a = &c->answer[w->place];
+		return tell_failure(c, w, err);
+	vn_cluster_answer *a = &c->outcome[w->place].answer;
 	a->status = h.status;
 	for (int k = 0; k < VN_CLUSTER_SENT; k++) {
 		if (!(a->text[k] = calloc((size_t)h.bytes[k] + 1, 1)))
-			return no_memory(c, w->place, err);
+			return no_memory(c, w, err);
 		if (!vn_socket_get(w->talk, a->text[k], (size_t)h.bytes[k]))
-			return errno ? not_reached(c, w, err) : tell_end(c, w, err);
+			return tell_failure(c, w, err);
 	}
 	const vn_status st = read_output(c, w, err);
 	if (st)
 		return st;
-	c->complete[w->place] = true;
+	c->outcome[w->place].complete = true;
 	w->place = -1;
 	return deliver_answers(c, err);
 }
@@ -353,7 +362,7 @@ static vn_status begin_next(crew *c, worker *w, vn_error *err)
 	w->place = c->next++;
 	if (!vn_socket_put(w->talk, &w->place, sizeof w->place) &&
 	    errno) /* if the worker is gone, its socket reports that */
-		return not_reached(c, w, err);
+		return tell_failure(c, w, err);
 	return VN_OK;
 }
 
@@ -411,12 +420,9 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 	if (!unwritten && (c = calloc(1, sizeof *c))) { /* what is held back each worker would print again */
 		c->job = job;
 		c->done = done;
-		c->answer = calloc(n, sizeof *c->answer);
-		c->bytes = calloc(n, sizeof *c->bytes);
-		c->complete = calloc(n, sizeof *c->complete);
-		const bool room = c->answer && c->bytes && c->complete;
+		c->outcome = calloc(n, sizeof *c->outcome);
 		catch_signals(c);
-		while (room && c->workers < workers && c->workers < VN_MOST_WORKERS && start_worker(c, one))
+		while (c->outcome && c->workers < workers && c->workers < VN_MOST_WORKERS && start_worker(c, one))
 			;
 		set_blocked(false, &c->before);
 	}
@@ -432,12 +438,9 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers,
 		restore_signals(c);
 		for (int k = 0; k < c->workers; k++)
 			close_both(c->w[k].said);
-		for (size_t i = 0; c->answer && i < n; i++)
-			for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
-				free(c->answer[i].text[k]);
-		free(c->complete);
-		free(c->bytes);
-		free(c->answer);
+		for (size_t i = 0; c->outcome && i < n; i++)
+			free_texts(&c->outcome[i].answer);
+		free(c->outcome);
 	}
 	free(c);
 	return st;

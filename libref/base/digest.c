@@ -49,28 +49,22 @@ vn_digest vn_digest_of(const void *data, size_t bytes)
 	return text_of(XXH3_128bits(data, bytes));
 }
 
-/* A digester is XXH3's own state, which XXH3 allocates with the alignment it needs. */
-static XXH3_state_t *state_of(vn_digester *d)
-{
-	return (XXH3_state_t *)(void *)d;
-}
-
 vn_digester *vn_digester_create(void)
 {
-	XXH3_state_t *s = XXH3_createState();
-	if (s)
-		XXH3_128bits_reset(s);
-	return (vn_digester *)(void *)s;
+	vn_digester *d = XXH3_createState();
+	if (d)
+		XXH3_128bits_reset(d);
+	return d;
 }
 
 void vn_digester_add(vn_digester *d, const void *data, size_t bytes)
 {
-	XXH3_128bits_update(state_of(d), data, bytes);
+	XXH3_128bits_update(d, data, bytes);
 }
 
 vn_digest vn_digester_finish(vn_digester *d)
 {
-	vn_digest text = text_of(XXH3_128bits_digest(state_of(d)));
-	XXH3_freeState(state_of(d));
+	vn_digest text = text_of(XXH3_128bits_digest(d));
+	XXH3_freeState(d);
 	return text;
 }

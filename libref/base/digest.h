@@ -28,10 +28,11 @@ vn_digest vn_digest_of(const void *data, size_t bytes);
 bool      vn_digest_pack(const char *text, vn_digest_bytes *bytes);
 vn_digest vn_digest_text(const vn_digest_bytes *bytes);
 
-/* The same in pieces. create returns NULL if there is no memory; finish frees d. */
-typedef struct vn_digester vn_digester;
-vn_digester               *vn_digester_create(void);
-void                       vn_digester_add(vn_digester *d, const void *data, size_t bytes);
-vn_digest                  vn_digester_finish(vn_digester *d);
+/* The same in pieces. create returns NULL if there is no memory; finish frees d. The type is XXH3's
+ * own state, which XXH3 allocates with the alignment it needs. */
+typedef struct XXH3_state_s vn_digester;
+vn_digester                *vn_digester_create(void);
+void                        vn_digester_add(vn_digester *d, const void *data, size_t bytes);
+vn_digest                   vn_digester_finish(vn_digester *d);
 
 #endif

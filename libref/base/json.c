@@ -64,18 +64,6 @@ static void say_why(json_error_t *why)
 	}
 }
 
-/* One call of Jansson, with an exit for lack of memory. */
-typedef struct json_call {
-	const char   *text;
-	size_t        bytes, flags;
-	json_error_t *why;
-	const json_t *value;
-	FILE         *out;
-	json_t       *loaded;
-	char         *dumped;
-	bool          printed;
-} json_call;
-
 /* Jansson passes valid UTF-8, never splits a character, and puts non-ASCII only into strings. The
  * newlines it adds between values arrive here too. */
 static int put_printable(const char *text, size_t n, void *to)
@@ -101,62 +89,58 @@ static int put_printable(const char *text, size_t n, void *to)
 	return ferror(out) ? -1 : 0;
 }
 
-static void load_text(json_call *t)
-{
-	t->loaded = json_loadb(t->text, t->bytes, t->flags, t->why);
-}
-static void dump_value(json_call *t)
-{
-	t->dumped = json_dumps(t->value, t->flags);
-}
-static void print_value(json_call *t)
-{
-	t->printed = json_dump_callback(t->value, put_printable, t->out, t->flags) == 0;
-}
-
-/* Returns false if memory ran out; the result is then invalid. */
-static bool run_task(void (*what)(json_call *), json_call *t)
-{
-	jmp_buf here;
-
-	way_out = &here;
-	const bool whole = setjmp(here) == 0;
-	if (whole)
-		what(t);
-	way_out = NULL;
-	return whole;
-}
+/* The next three leave Jansson by longjmp if memory runs out; the result then keeps its first
+ * value. */
 
 json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why)
 {
 	const bool before = take_lost();
-	json_call  t = { .text = text, .bytes = bytes, .flags = flags, .why = why };
-	const bool whole = run_task(load_text, &t);
+	json_t *volatile loaded = NULL;
+	jmp_buf here;
 
-	if (!whole)
+	way_out = &here;
+	if (setjmp(here) == 0)
+		loaded = json_loadb(text, bytes, flags, why);
+	else
 		say_why(why);
+	way_out = NULL;
 	lost = before;
-	return whole ? t.loaded : NULL;
+	return loaded;
+}
+
+char *vn_json_dump(const json_t *j, size_t flags)
+{
+	char *volatile dumped = NULL;
+	jmp_buf here;
+
+	if (take_lost() || !j) /* a value that lost a part must not be dumped */
+		return NULL;
+	way_out = &here;
+	if (setjmp(here) == 0)
+		dumped = json_dumps(j, flags);
+	way_out = NULL;
+	take_lost();
+	return dumped;
+}
+
+bool vn_json_print(const json_t *j, FILE *out, size_t flags)
+{
+	volatile bool printed = false;
+	jmp_buf       here;
+
+	if (take_lost() || !j)
+		return false;
+	way_out = &here;
+	if (setjmp(here) == 0)
+		printed = json_dump_callback(j, put_printable, out, flags) == 0;
+	way_out = NULL;
+	take_lost();
+	return printed;
 }
 
 json_t *vn_json_parse(const char *text, size_t flags)
 {
 	return text ? vn_json_load(text, strlen(text), flags, NULL) : NULL;
-}
-
-char *vn_json_dump(const json_t *j, size_t flags)
-{
-	json_call t = { .value = j, .flags = flags };
-
-	/* A value that lost a part must not be dumped. */
-	return j && !take_lost() && run_task(dump_value, &t) ? t.dumped : (take_lost(), NULL);
-}
-
-bool vn_json_print(const json_t *j, FILE *out, size_t flags)
-{
-	json_call t = { .value = j, .flags = flags, .out = out };
-
-	return j && !take_lost() && run_task(print_value, &t) ? t.printed : (take_lost(), false);
 }
 
 json_t *vn_json_field(const json_t *o, const char *key)

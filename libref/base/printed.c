@@ -91,24 +91,6 @@ static int colour_length(const char *text, size_t n)
 	return k == n ? INCOMPLETE : text[k] == 'm' ? (int)k + 1 : NONE;
 }
 
-/* Whether a character that starts here continues beyond the text. */
-static bool cut_short(const char *text, size_t n)
-{
-	char                whole[4];
-	const unsigned char first = (unsigned char)*text;
-	if (n >= 4 || first < 0xc2 || first > 0xf4)
-		return false;
-	for (size_t k = n + 1; k <= 4; k++)
-		for (int c = 0x80; c < 0xc0; c += 0x10) { /* the range of the second byte depends on the first; later
-		                                           * bytes have one range */
-			memcpy(whole, text, n);
-			memset(whole + n, c, k - n);
-			if (vn_utf8_length(whole, k) == (int)k)
-				return true;
-		}
-	return false;
-}
-
 /* Takes the complete characters of the text and returns the bytes taken. last: no more follows,
  * so everything is taken. */
 static size_t take_text(printed *p, const char *text, size_t n, bool last)
@@ -121,7 +103,7 @@ static size_t take_text(printed *p, const char *text, size_t n, bool last)
 		if (at == n)
 			return n;
 		const int colour = p->colour && text[at] == '\033' ? colour_length(text + at, n - at) : NONE;
-		if (!last && (colour == INCOMPLETE || cut_short(text + at, n - at)))
+		if (!last && (colour == INCOMPLETE || vn_utf8_cut(text + at, n - at)))
 			return at;
 		if (text[at] == '\n' || text[at] == '\t' || colour > 0) {
 			buffer_text(p, text + at, colour > 0 ? (size_t)colour : 1);

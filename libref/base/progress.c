@@ -148,13 +148,13 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void start_bar(vn_progress *p, const char *what, int64_t total, bool bytes)
+void vn_progress_begin(vn_progress *p, const vn_progress *how)
 {
 	static bool prepared;
 
-	*p = (vn_progress) {
-		.what = what, .total = total, .bytes = bytes, .started = vn_seconds(), .on = !off && isatty(STDERR_FILENO)
-	};
+	*p = *how;
+	p->started = vn_seconds();
+	p->on = !off && isatty(STDERR_FILENO);
 	if (!p->on)
 		return;
 	if (!prepared)
@@ -169,12 +169,7 @@ static void start_bar(vn_progress *p, const char *what, int64_t total, bool byte
 
 void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 {
-	start_bar(p, what, total, false);
-}
-
-void vn_progress_start_bytes(vn_progress *p, const char *what, int64_t total)
-{
-	start_bar(p, what, total, true);
+	vn_progress_begin(p, &(vn_progress) { .what = what, .total = total });
 }
 
 void vn_progress_off(void)
@@ -208,15 +203,6 @@ void vn_progress_watch(vn_progress *p, const volatile uint32_t *count)
 		return;
 	pthread_mutex_lock(&lock);
 	p->count = count;
-	pthread_mutex_unlock(&lock);
-}
-
-void vn_progress_weigh(vn_progress *p, const double *share)
-{
-	if (!p->on)
-		return;
-	pthread_mutex_lock(&lock);
-	p->share = share;
 	pthread_mutex_unlock(&lock);
 }
 

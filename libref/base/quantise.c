@@ -88,35 +88,25 @@ static void put_fifths(unsigned char *b, const int *q)
 		b[j / 8] = (unsigned char)(b[j / 8] | (q[j] >> 4 & 1) << j % 8);
 }
 
-static void quantise_block(unsigned char *b, vn_dtype to, const float *x)
+/* Any of the formats but Q8_0: scale, minimum if it has one, fifth bits if it has them, nibbles. */
+static void quantise_small(unsigned char *b, vn_dtype to, const float *x)
 {
-	int   q[SMALL];
-	float low;
+	const bool five = to == VN_Q5_0 || to == VN_Q5_1;
+	int        q[SMALL];
+	float      low;
 
-	switch ((int)to) {
-	case VN_Q8_0: q8_0(b, x); break;
-	case VN_Q4_0:
-		put_half(b, from_the_largest(x, 8, q));
-		put_nibbles(b + 2, q);
-		break;
-	case VN_Q5_0:
-		put_half(b, from_the_largest(x, 16, q));
-		put_fifths(b + 2, q);
-		put_nibbles(b + 6, q);
-		break;
-	case VN_Q4_1:
-		put_half(b, from_the_least(x, 15, q, &low));
-		put_half(b + 2, low);
-		put_nibbles(b + 4, q);
-		break;
-	case VN_Q5_1:
-		put_half(b, from_the_least(x, 31, q, &low));
-		put_half(b + 2, low);
-		put_fifths(b + 4, q);
-		put_nibbles(b + 8, q);
-		break;
-	default: assert(0);
+	if (to == VN_Q4_1 || to == VN_Q5_1) {
+		put_half(b, from_the_least(x, five ? 31 : 15, q, &low));
+		put_half(b += 2, low);
+	} else {
+		put_half(b, from_the_largest(x, five ? 16 : 8, q));
 	}
+	b += 2;
+	if (five) {
+		put_fifths(b, q);
+		b += 4;
+	}
+	put_nibbles(b, q);
 }
 
 void vn_quantise(void *dst, vn_dtype to, const float *src, size_t elements)
@@ -125,5 +115,8 @@ void vn_quantise(void *dst, vn_dtype to, const float *src, size_t elements)
 
 	assert(vn_quantises(to) && elements % SMALL == 0);
 	for (size_t i = 0; i < elements; i += SMALL, b += vn_dtype_bytes(to, SMALL))
-		quantise_block(b, to, src + i);
+		if (to == VN_Q8_0)
+			q8_0(b, src + i);
+		else
+			quantise_small(b, to, src + i);
 }

@@ -74,11 +74,12 @@ static void add_one(vn_stats_sum *s, sum_lanes *l, int lane, double v)
 	}
 }
 
-static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype, size_t n)
+static vn_stats_sum sum_block(const unsigned char *data, vn_dtype dtype, size_t n)
 {
-	sum_lanes l;
-	float     part[PART];
-	double    wide[PART];
+	vn_stats_sum s = { .n = (int64_t)n, .min = INFINITY, .max = -INFINITY };
+	sum_lanes    l;
+	float        part[PART];
+	double       wide[PART];
 
 	for (int j = 0; j < LANES; j++) {
 		l.sum[j] = l.squares[j] = 0.0;
@@ -90,7 +91,7 @@ static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype
 		if (dtype == VN_F64 || dtype == VN_I32) {
 			vn_to_f64(wide, data + vn_dtype_size(dtype) * i, dtype, m);
 			for (size_t j = 0; j < m; j++)
-				add_one(s, &l, (int)(j % LANES), wide[j]);
+				add_one(&s, &l, (int)(j % LANES), wide[j]);
 			continue;
 		}
 		const unsigned char *at = data + vn_dtype_bytes(dtype, i);
@@ -100,29 +101,26 @@ static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype
 		if (dtype != VN_F32 && m == PART && add_part(&l, (const unsigned char *)part))
 			continue;
 		for (size_t j = 0; j < m; j++)
-			add_one(s, &l, (int)(j % LANES), (double)part[j]);
+			add_one(&s, &l, (int)(j % LANES), (double)part[j]);
 	}
-	double sum = 0.0, squares = 0.0;
 	for (int j = 0; j < LANES; j++) {
-		sum += l.sum[j];
-		squares += l.squares[j];
-		s->min = l.min[j] < s->min ? l.min[j] : s->min;
-		s->max = l.max[j] > s->max ? l.max[j] : s->max;
+		s.sum += l.sum[j];
+		s.squares += l.squares[j];
+		s.min = l.min[j] < s.min ? l.min[j] : s.min;
+		s.max = l.max[j] > s.max ? l.max[j] : s.max;
 	}
-	s->sum += sum;
-	s->squares += squares;
-	s->n += (int64_t)n;
+	return s;
 }
 
 void vn_stats_add(vn_stats_sum *s, const void *data, vn_dtype dtype, size_t n)
 {
 	const unsigned char *p = data;
-	if (s->n == 0) {
-		s->min = INFINITY;
-		s->max = -INFINITY;
+
+	for (size_t i = 0; i < n; i += VN_STATS_BLOCK) {
+		const size_t       m = n - i < VN_STATS_BLOCK ? n - i : VN_STATS_BLOCK;
+		const vn_stats_sum block = sum_block(p + vn_dtype_bytes(dtype, i), dtype, m);
+		vn_stats_join(s, &block);
 	}
-	for (size_t i = 0; i < n; i += VN_STATS_BLOCK)
-		add_block(s, p + vn_dtype_bytes(dtype, i), dtype, n - i < VN_STATS_BLOCK ? n - i : VN_STATS_BLOCK);
 }
 
 void vn_stats_join(vn_stats_sum *s, const vn_stats_sum *block)

@@ -8,38 +8,38 @@
 #include <unictype.h>
 #include <unistr.h>
 
+/* Returns the length of the character at the start of text, with its code point; 0: as
+ * vn_utf8_length. */
+static int read_character(const char *text, size_t bytes, ucs4_t *point)
+{
+	*point = (unsigned char)*text;
+	if (*point < 0x80) /* most are; libunistring's function takes longer */
+		return 1;
+	const int n = u8_mbtoucr(point, (const uint8_t *)text, bytes);
+	return n > 0 ? n : 0;
+}
+
 int vn_utf8_length(const char *text, size_t bytes)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	ucs4_t point;
 
-	if (bytes == 0)
-		return 0;
-	if (p[0] < 0x80)
-		return 1;
-	const int n = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-	if (n == 0 || bytes < (size_t)n)
-		return 0;
-	for (int i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	/* overlong, surrogate, overlong, beyond the last code point */
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-	    (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
+	return bytes ? read_character(text, bytes, &point) : 0;
+}
+
+bool vn_utf8_cut(const char *text, size_t bytes)
+{
+	ucs4_t point;
+
+	/* No character starts with a byte above 0xf4, but libunistring waits for more. */
+	return (unsigned char)*text <= 0xf4 && u8_mbtoucr(&point, (const uint8_t *)text, bytes) == -2;
 }
 
 uint32_t vn_utf8_point(const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	ucs4_t point;
 
-	if (p[0] < 0x80)
-		return p[0];
-	if (p[0] < 0xe0)
-		return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
-	if (p[0] < 0xf0)
-		return (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-	return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
+	u8_mbtouc_unsafe(&point, (const uint8_t *)text, 4);
+	return point;
 }
 
 int vn_utf8_length_before(const char *text, size_t bytes)
@@ -52,10 +52,8 @@ int vn_utf8_length_before(const char *text, size_t bytes)
 
 size_t vn_utf8_good(const char *text, size_t bytes)
 {
-	size_t at = 0;
-	for (int n; (n = vn_utf8_length(text + at, bytes - at)) > 0;)
-		at += (size_t)n;
-	return at;
+	const uint8_t *from = (const uint8_t *)text, *bad = u8_check(from, bytes);
+	return bad ? (size_t)(bad - from) : bytes;
 }
 
 size_t vn_utf8_bad(const char *text, size_t bytes)
@@ -97,12 +95,10 @@ static bool is_mark(uint32_t point)
 
 size_t vn_utf8_plain(const char *text, size_t bytes, int *marks)
 {
+	ucs4_t point;
 	size_t at = 0;
 	for (int n; at < bytes; at += (size_t)n) {
-		if ((n = vn_utf8_length(text + at, bytes - at)) == 0)
-			break;
-		const uint32_t point = vn_utf8_point(text + at);
-		if (!vn_utf8_printable(point))
+		if ((n = read_character(text + at, bytes - at, &point)) == 0 || !vn_utf8_printable(point))
 			break;
 		if (!is_mark(point))
 			*marks = 0;

@@ -12,6 +12,8 @@
 
 /* Returns the length of the character at the start of text, 1 to 4; 0: it is not well-formed. */
 int      vn_utf8_length(const char *text, size_t bytes);
+/* Does a character start here that continues beyond the text? bytes must be at least 1. */
+bool     vn_utf8_cut(const char *text, size_t bytes);
 /* Returns the code point of a well-formed character. */
 uint32_t vn_utf8_point(const char *text);
 /* Returns the length of the character that ends at the end of text; 0: it is not well-formed. */

@@ -62,8 +62,8 @@ static vn_status begin_call(void *ref, const int32_t *ids, int64_t tokens, const
 		r->holder[i] = -1;
 	if (r->progress) {
 		vn_gemm_shares(r->plan, tokens, r->position + tokens, r->share);
-		vn_progress_start(&r->call.progress, "node", r->plan->n_nodes);
-		vn_progress_weigh(&r->call.progress, r->share);
+		vn_progress_begin(&r->call.progress,
+		                  &(vn_progress) { .what = "node", .total = r->plan->n_nodes, .share = r->share });
 	}
 	return VN_OK;
 }

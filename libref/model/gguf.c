@@ -3,7 +3,6 @@
 #include "libref/model/gguf_internal.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,6 @@ enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 
 /* Smallest size of a key with its value, and of a tensor's entry, which bound their
  * number in a file. */
 enum { LEAST_VALUE = 8 + 1 + 4 + 1, LEAST_TENSOR = 8 + 4 + 4 + 8 };
-
-static const size_t size_of[VN_GGUF_N_TYPES] = {
-	[VN_GGUF_U8] = 1,     [VN_GGUF_I8] = 1,  [VN_GGUF_U16] = 2, [VN_GGUF_I16] = 2,
-	[VN_GGUF_U32] = 4,    [VN_GGUF_I32] = 4, [VN_GGUF_F32] = 4, [VN_GGUF_BOOL] = 1,
-	[VN_GGUF_STRING] = 8, [VN_GGUF_U64] = 8, [VN_GGUF_I64] = 8, [VN_GGUF_F64] = 8,
-}; /* for a string: its length field only */
 
 /* ggml's types by number, with the type we read each as. */
 static const struct {
@@ -43,30 +36,17 @@ typedef struct gguf_reader {
 	const char          *path;
 	const unsigned char *data;
 	size_t               at, size;
-	char                 what[WHAT]; /* the item being read, for messages */
+	char                 what[WHAT]; /* the item being read; errors are about it */
 	vn_error            *err;
 } gguf_reader;
-
-#define BAD(r, ...) report_error(r, VN_ERR_FORMAT, __VA_ARGS__)
-
-__attribute__((format(printf, 3, 4))) static vn_status report_error(const gguf_reader *r, vn_status st,
-                                                                    const char *format, ...)
-{
-	char    text[256];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	return vn_fail(r->err, st, "%s: %s: %s", r->path, r->what, text);
-}
 
 /* The next bytes, in place. */
 static vn_status take_bytes(gguf_reader *r, uint64_t bytes, const unsigned char **p)
 {
 	if (bytes > r->size - r->at)
-		return BAD(r, "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at,
-		           r->size);
+		return vn_fail(r->err, VN_ERR_FORMAT,
+		               "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at,
+		               r->size);
 	*p = r->data + r->at;
 	r->at += (size_t)bytes;
 	return VN_OK;
@@ -91,7 +71,7 @@ static vn_status take_text(gguf_reader *r, vn_gguf_text *t)
 	if (st)
 		return st;
 	if (n > STRING_MAX)
-		return BAD(r, "a string has %" PRIu64 " bytes, at most %d are allowed", n, STRING_MAX);
+		return vn_fail(r->err, VN_ERR_FORMAT, "a string has %" PRIu64 " bytes, at most %d are allowed", n, STRING_MAX);
 	st = take_bytes(r, n, &p);
 	*t = (vn_gguf_text) { (const char *)p, (size_t)n };
 	return st;
@@ -106,14 +86,14 @@ static vn_status take_name(gguf_reader *r, size_t most, const char *kind, char *
 	if (st)
 		return st;
 	if (t.bytes == 0)
-		return BAD(r, "its name is empty");
+		return vn_fail(r->err, VN_ERR_FORMAT, "its name is empty");
 	if (memchr(t.data, '\0', t.bytes))
-		return BAD(r, "its name contains a NUL byte");
+		return vn_fail(r->err, VN_ERR_FORMAT, "its name contains a NUL byte");
 	if (!(*name = strndup(t.data, t.bytes)))
-		return report_error(r, VN_ERR_NOMEM, "no memory");
+		return vn_fail(r->err, VN_ERR_NOMEM, "no memory");
 	snprintf(r->what, sizeof r->what, "%s '%.80s'", kind, *name);
 	if (t.bytes >= most)
-		return BAD(r, "its name has %zu bytes, at most %zu are allowed", t.bytes, most - 1);
+		return vn_fail(r->err, VN_ERR_FORMAT, "its name has %zu bytes, at most %zu are allowed", t.bytes, most - 1);
 	return VN_OK;
 }
 
@@ -126,7 +106,7 @@ static vn_status take_strings(gguf_reader *r, vn_gguf_value *v)
 
 	v->text = list;
 	if (!list)
-		return report_error(r, VN_ERR_NOMEM, "no memory for %zu strings", v->n);
+		return vn_fail(r->err, VN_ERR_NOMEM, "no memory for %zu strings", v->n);
 	for (size_t i = 0; i < v->n && !st; i++)
 		st = take_text(r, &list[i]);
 	return st;
@@ -147,22 +127,19 @@ static vn_status take_value(gguf_reader *r, vn_gguf_value *v)
 		if ((st = take_number(r, &type, sizeof type)) || (st = take_number(r, &n, sizeof n)))
 			return st;
 		if (type == VN_GGUF_ARRAY)
-			return BAD(r, "an array of arrays is not supported");
+			return vn_fail(r->err, VN_ERR_FORMAT, "an array of arrays is not supported");
 		if (n > ARRAY_MAX)
-			return BAD(r, "an array has %" PRIu64 " elements, at most %d are allowed", n, ARRAY_MAX);
+			return vn_fail(r->err, VN_ERR_FORMAT, "an array has %" PRIu64 " elements, at most %d are allowed", n,
+			               ARRAY_MAX);
 	}
 	if (type >= VN_GGUF_N_TYPES)
-		return BAD(r, "value type %" PRIu32 " is unknown", type);
-	if (n > (r->size - r->at) / size_of[type])
-		return BAD(r, "%" PRIu64 " elements of %zu bytes reach beyond the end of the file", n, size_of[type]);
+		return vn_fail(r->err, VN_ERR_FORMAT, "value type %" PRIu32 " is unknown", type);
+	if (n > (r->size - r->at) / vn_gguf_size[type])
+		return vn_fail(r->err, VN_ERR_FORMAT, "%" PRIu64 " elements of %zu bytes reach beyond the end of the file", n,
+		               vn_gguf_size[type]);
 	v->type = (vn_gguf_type)type;
 	v->n = (size_t)n;
-	return v->type == VN_GGUF_STRING ? take_strings(r, v) : take_bytes(r, n * size_of[type], &v->data);
-}
-
-static int by_key(const void *a, const void *b)
-{
-	return strcmp(((const vn_gguf_value *)a)->key, ((const vn_gguf_value *)b)->key);
+	return v->type == VN_GGUF_STRING ? take_strings(r, v) : take_bytes(r, n * vn_gguf_size[type], &v->data);
 }
 
 static vn_status take_metadata(gguf_reader *r, vn_gguf *f, uint64_t n)
@@ -170,7 +147,7 @@ static vn_status take_metadata(gguf_reader *r, vn_gguf *f, uint64_t n)
 	vn_status st;
 
 	if (!(f->value = calloc((size_t)n + 1, sizeof *f->value)))
-		return report_error(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " keys", n);
+		return vn_fail(r->err, VN_ERR_NOMEM, "no memory for %" PRIu64 " keys", n);
 	for (; f->n_values < n; f->n_values++) {
 		snprintf(r->what, sizeof r->what, "metadata %zu of %" PRIu64, f->n_values + 1, n);
 		if ((st = take_value(r, &f->value[f->n_values]))) {
@@ -178,11 +155,11 @@ static vn_status take_metadata(gguf_reader *r, vn_gguf *f, uint64_t n)
 			return st;
 		}
 	}
-	qsort(f->value, f->n_values, sizeof *f->value, by_key);
+	qsort(f->value, f->n_values, sizeof *f->value, vn_gguf_by_key);
 	for (size_t i = 1; i < f->n_values; i++)
-		if (by_key(&f->value[i - 1], &f->value[i]) == 0) {
+		if (vn_gguf_by_key(&f->value[i - 1], &f->value[i]) == 0) {
 			snprintf(r->what, sizeof r->what, "metadata '%.80s'", f->value[i].key);
-			return BAD(r, "occurs twice in the file");
+			return vn_fail(r->err, VN_ERR_FORMAT, "occurs twice in the file");
 		}
 	return VN_OK;
 }
@@ -194,7 +171,7 @@ static vn_status alignment_of(gguf_reader *r, const vn_gguf *f, size_t *alignmen
 
 	if (v && (v->type != VN_GGUF_U32 || v->array || !vn_gguf_int_at(v, 0, &n) || n < 8 || (n & (n - 1)) != 0)) {
 		snprintf(r->what, sizeof r->what, "metadata 'general.alignment'");
-		return BAD(r, "must be a u32, a power of two and at least 8");
+		return vn_fail(r->err, VN_ERR_FORMAT, "must be a u32, a power of two and at least 8");
 	}
 	*alignment = (size_t)n;
 	return VN_OK;
@@ -215,29 +192,30 @@ static vn_status take_entry(gguf_reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	if (st || (st = take_number(r, &rank, sizeof rank)))
 		return st;
 	if (rank > GGUF_MAX_RANK)
-		return BAD(r, "rank %" PRIu32 ", at most %d is supported", rank, GGUF_MAX_RANK);
+		return vn_fail(r->err, VN_ERR_FORMAT, "rank %" PRIu32 ", at most %d is supported", rank, GGUF_MAX_RANK);
 	t->t.shape.rank = (int)rank;
 	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost axis first */
 		if ((st = take_number(r, &dim, sizeof dim)))
 			return st;
 		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim, &count) || count > INT64_MAX)
-			return BAD(r, "the product of its sizes overflows");
+			return vn_fail(r->err, VN_ERR_FORMAT, "the product of its sizes overflows");
 		t->t.shape.dim[i - 1] = (int64_t)dim;
 	}
 	if ((st = take_number(r, &type, sizeof type)) || (st = take_number(r, offset, sizeof *offset)))
 		return st;
 	if (type >= sizeof ggml / sizeof *ggml || !ggml[type].name)
-		return report_error(r, VN_ERR_UNSUPPORTED, "ggml type %" PRIu32 " is unknown", type);
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "ggml type %" PRIu32 " is unknown", type);
 	if (ggml[type].ours < 0)
-		return report_error(r, VN_ERR_UNSUPPORTED, "ggml type %s is not supported", ggml[type].name);
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "ggml type %s is not supported", ggml[type].name);
 	t->t.dtype = (vn_dtype)ggml[type].ours;
 	const size_t  block = vn_dtype_block(t->t.dtype), size = vn_dtype_bytes(t->t.dtype, block);
 	const int64_t row = rank ? t->t.shape.dim[rank - 1] : 1;
 	if (row % (int64_t)block)
-		return BAD(r, "its rows have %" PRId64 " elements, expected a multiple of %zu (a %s block)", row, block,
-		           ggml[type].name);
+		return vn_fail(r->err, VN_ERR_FORMAT,
+		               "its rows have %" PRId64 " elements, expected a multiple of %zu (a %s block)", row, block,
+		               ggml[type].name);
 	if (count / block > SIZE_MAX / size)
-		return BAD(r, "the product of its sizes overflows");
+		return vn_fail(r->err, VN_ERR_FORMAT, "the product of its sizes overflows");
 	t->bytes = (size_t)(count / block) * size;
 	return VN_OK;
 }
@@ -249,19 +227,20 @@ static vn_status place_tensors(gguf_reader *r, vn_gguf *f, const uint64_t *offse
 	size_t   begin;
 
 	if (__builtin_add_overflow(r->at, alignment - 1, &begin))
-		return BAD(r, "the file is too long");
+		return vn_fail(r->err, VN_ERR_FORMAT, "the file is too long");
 	begin &= ~(alignment - 1);
 	for (size_t i = 0; i < f->n; i++) {
 		vn_gguf_tensor *t = &f->tensor[i];
 		snprintf(r->what, sizeof r->what, "tensor '%.80s'", t->name);
 		if (offset[i] != expected)
-			return BAD(r,
-			           "offset %" PRIu64 ", expected %" PRIu64
-			           " (each tensor follows the one before it, aligned to %zu bytes)",
-			           offset[i], expected, alignment);
+			return vn_fail(r->err, VN_ERR_FORMAT,
+			               "offset %" PRIu64 ", expected %" PRIu64
+			               " (each tensor follows the one before it, aligned to %zu bytes)",
+			               offset[i], expected, alignment);
 		if (begin > r->size || offset[i] > r->size - begin || t->bytes > r->size - begin - offset[i])
-			return BAD(r, "%zu bytes at byte %" PRIu64 " of the data reach beyond the end of the file (%zu bytes)",
-			           t->bytes, offset[i], r->size);
+			return vn_fail(r->err, VN_ERR_FORMAT,
+			               "%zu bytes at byte %" PRIu64 " of the data reach beyond the end of the file (%zu bytes)",
+			               t->bytes, offset[i], r->size);
 		t->t.data = r->data + begin + offset[i];
 		expected = (offset[i] + t->bytes + alignment - 1) &
 		           ~(uint64_t)(alignment - 1); /* below 2 r->size + alignment */
@@ -277,7 +256,7 @@ static vn_status take_tensors(gguf_reader *r, vn_gguf *f, uint64_t n)
 
 	f->tensor = calloc((size_t)n + 1, sizeof *f->tensor);
 	if (!offset || !f->tensor) {
-		st = report_error(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " tensors", n);
+		st = vn_fail(r->err, VN_ERR_NOMEM, "no memory for %" PRIu64 " tensors", n);
 		goto done;
 	}
 	if ((st = alignment_of(r, f, &alignment)))
@@ -289,8 +268,7 @@ static vn_status take_tensors(gguf_reader *r, vn_gguf *f, uint64_t n)
 			goto done;
 		}
 	}
-	if (!(st = place_tensors(r, f, offset, alignment)))
-		st = vn_gguf_sort(f, r->err);
+	st = place_tensors(r, f, offset, alignment);
 done:
 	free(offset);
 	return st;
@@ -313,26 +291,29 @@ static vn_status take_header(gguf_reader *r, uint64_t *n_tensors, uint64_t *n_va
 	if ((st = take_bytes(r, 4, &magic)))
 		return st;
 	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)
-		return BAD(r, "a Git LFS pointer, not the weights: run git lfs pull to fetch them");
+		return vn_fail(r->err, VN_ERR_FORMAT, "a Git LFS pointer, not the weights: run git lfs pull to fetch them");
 	if (memcmp(magic, "GGUF", 4) != 0)
 		return memcmp(magic, "\x89HDF", 4) == 0
-		           ? BAD(r, "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace "
-		                    "directory")
+		           ? vn_fail(r->err, VN_ERR_FORMAT,
+		                     "not a GGUF file but HDF5, as recordings are: the model is a GGUF file or a HuggingFace "
+		                     "directory")
 		       : from_a_directory(r)
-		           ? BAD(r, "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
-		           : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2],
-		                 magic[3]);
+		           ? vn_fail(r->err, VN_ERR_FORMAT,
+		                     "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
+		           : vn_fail(r->err, VN_ERR_FORMAT, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0],
+		                     magic[1], magic[2], magic[3]);
 	if ((st = take_number(r, &version, sizeof version)))
 		return st;
 	if (version != 0 && (version & 0xffff) == 0)
-		return report_error(r, VN_ERR_UNSUPPORTED, "a big-endian file is not supported");
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "a big-endian file is not supported");
 	if (version != 2 && version != 3)
-		return report_error(r, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (supported: 2, 3)", version);
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (supported: 2, 3)", version);
 	if ((st = take_number(r, n_tensors, sizeof *n_tensors)) || (st = take_number(r, n_values, sizeof *n_values)))
 		return st;
 	if (*n_values > (r->size - r->at) / LEAST_VALUE || *n_tensors > (r->size - r->at) / LEAST_TENSOR)
-		return BAD(r, "%" PRIu64 " tensors and %" PRIu64 " keys do not fit into a file of %zu bytes", *n_tensors,
-		           *n_values, r->size);
+		return vn_fail(r->err, VN_ERR_FORMAT,
+		               "%" PRIu64 " tensors and %" PRIu64 " keys do not fit into a file of %zu bytes", *n_tensors,
+		               *n_values, r->size);
 	return VN_OK;
 }
 
@@ -392,6 +373,8 @@ vn_status vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_ggu
 	gguf_reader r = { .path = f->path, .data = data, .size = bytes, .err = err };
 	if ((st = take_header(&r, &n_tensors, &n_values)) || (st = take_metadata(&r, f, n_values)) ||
 	    (st = take_tensors(&r, f, n_tensors)))
+		vn_context(err, st, "%s: %s", path, r.what);
+	if (st || (st = vn_gguf_sort(f, err)))
 		goto done;
 	*file = f;
 	f = NULL;

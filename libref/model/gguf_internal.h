@@ -15,6 +15,11 @@ struct vn_gguf {
 	vn_gguf       **part; /* from the second file on; their tensors were moved to `tensor` here */
 };
 
+extern const size_t vn_gguf_size[VN_GGUF_N_TYPES]; /* bytes of one; of a string: of its length field */
+
+/* Compares two values by key, for qsort and bsearch. */
+int vn_gguf_by_key(const void *a, const void *b);
+
 /* Sorts the tensors by name; a duplicate name is an error. */
 vn_status vn_gguf_sort(vn_gguf *f, vn_error *err);
 

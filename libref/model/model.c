@@ -14,7 +14,6 @@ struct vn_model {
 	char                   *path;
 	vn_source              *source;
 	const vn_family        *family;
-	const char             *provenance;
 	json_t                 *json; /* the source's config */
 	vn_plan                *plan;
 	vn_tensor              *weight;    /* (n_weights) */
@@ -179,18 +178,6 @@ static vn_status untie_output(vn_model *m, vn_error *err)
 	return st ? st : take_weights(m, err);
 }
 
-/* "trained" or "synthetic" when the files say so. */
-static const char *find_provenance(const vn_model *m)
-{
-	const char *said = json_string_value(json_object_get(m->json, "vernier_provenance"));
-
-	if (!said)
-		said = m->source->provenance;
-	if (said && strcmp(said, "trained") == 0)
-		return "trained";
-	return said && strcmp(said, "synthetic") == 0 ? "synthetic" : "unknown";
-}
-
 vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
 {
 	vn_source *s;
@@ -214,7 +201,6 @@ vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **mod
 	m->source = source;
 	if ((st = read_config(m, err)) || (st = take_weights(m, err)) || (m->untied && (st = untie_output(m, err))))
 		goto done;
-	m->provenance = find_provenance(m);
 	*model = m;
 	m = NULL;
 done:
@@ -255,10 +241,18 @@ const char *vn_model_config(const vn_model *m)
 {
 	return m->source->config;
 }
+
 const char *vn_model_provenance(const vn_model *m)
 {
-	return m->provenance;
+	const char *said = json_string_value(json_object_get(m->json, "vernier_provenance"));
+
+	if (!said)
+		said = m->source->provenance;
+	if (said && strcmp(said, "trained") == 0)
+		return "trained";
+	return said && strcmp(said, "synthetic") == 0 ? "synthetic" : "unknown";
 }
+
 const char *vn_model_format(const vn_model *m)
 {
 	return m->source->format;

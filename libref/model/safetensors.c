@@ -15,11 +15,11 @@ enum { HEADER_MAX = 100000000 };
 static const char lfs[] = "version https://git-lfs";
 
 struct vn_safetensors {
-	vn_map        map; /* data NULL when the memory belongs to the caller */
-	char         *path;
-	json_t       *header; /* keeps the names alive */
-	size_t        n;
-	vn_st_tensor *tensor;
+	vn_map            map; /* data NULL when the memory belongs to the caller */
+	char             *path;
+	json_t           *header; /* keeps the names alive */
+	size_t            n;
+	vn_source_tensor *tensor;
 };
 
 static const struct {
@@ -34,19 +34,14 @@ static const struct {
 
 static int by_begin(const void *a, const void *b)
 {
-	const vn_st_tensor *s = a, *t = b;
+	const vn_source_tensor *s = a, *t = b;
 	if (s->data != t->data)
 		return s->data < t->data ? -1 : 1;
 	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty tensors before others at the same offset */
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_st_tensor *)a)->name, ((const vn_st_tensor *)b)->name);
-}
-
 static vn_status read_entry(const char *path, const char *name, json_t *e, const unsigned char *buffer, size_t size,
-                            vn_st_tensor *t, vn_error *err)
+                            vn_source_tensor *t, vn_error *err)
 {
 	json_t     *shape = json_object_get(e, "shape"), *at = json_object_get(e, "data_offsets");
 	const char *dtype = json_string_value(json_object_get(e, "dtype"));
@@ -60,11 +55,11 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 			bits = dtypes[i].bits;
 	if (!bits)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: unknown dtype '%s'", path, name, dtype);
-	if (json_array_size(shape) > VN_ST_MAX_RANK)
+	if (json_array_size(shape) > VN_SOURCE_MAX_RANK)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d is supported", path, name,
-		               json_array_size(shape), VN_ST_MAX_RANK);
+		               json_array_size(shape), VN_SOURCE_MAX_RANK);
 
-	*t = (vn_st_tensor) { .name = name, .dtype = dtype, .rank = (int)json_array_size(shape) };
+	*t = (vn_source_tensor) { .name = name, .path = path, .dtype = dtype, .rank = (int)json_array_size(shape) };
 	for (int i = 0; i < t->rank; i++) {
 		json_t *d = json_array_get(shape, (size_t)i);
 		if (!json_is_integer(d) || json_integer_value(d) < 0)
@@ -161,13 +156,13 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	{
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		if ((st = read_entry(path, name, e, buffer, size, &f->tensor[f->n++], err)))
+		if ((st = read_entry(f->path, name, e, buffer, size, &f->tensor[f->n++], err)))
 			goto done;
 	}
 	qsort(f->tensor, f->n, sizeof *f->tensor, by_begin);
 	if ((st = check_tiling(f, buffer, size, err)))
 		goto done;
-	qsort(f->tensor, f->n, sizeof *f->tensor, compare_names);
+	qsort(f->tensor, f->n, sizeof *f->tensor, vn_source_by_name);
 	*file = f;
 	f = NULL;
 done:
@@ -205,7 +200,7 @@ size_t vn_safetensors_count(const vn_safetensors *f)
 {
 	return f->n;
 }
-const vn_st_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i)
+const vn_source_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i)
 {
 	return &f->tensor[i];
 }
@@ -214,10 +209,10 @@ const char *vn_safetensors_path(const vn_safetensors *f)
 	return f->path;
 }
 
-const vn_st_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name)
+const vn_source_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name)
 {
-	vn_st_tensor key = { .name = name };
-	return bsearch(&key, f->tensor, f->n, sizeof *f->tensor, compare_names);
+	vn_source_tensor key = { .name = name };
+	return bsearch(&key, f->tensor, f->n, sizeof *f->tensor, vn_source_by_name);
 }
 
 const char *vn_safetensors_meta(const vn_safetensors *f, const char *key)

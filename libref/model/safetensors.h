@@ -8,22 +8,7 @@
 #ifndef VN_LIBREF_MODEL_SAFETENSORS_H
 #define VN_LIBREF_MODEL_SAFETENSORS_H
 
-#include "libref/base/error.h"
-
-#include <stddef.h>
-#include <stdint.h>
-
-#define VN_ST_MAX_RANK 8
-
-typedef struct vn_st_tensor vn_st_tensor;
-struct vn_st_tensor {
-	const char          *name;
-	const char          *dtype; /* as in the file: "BF16", "I64"... */
-	int                  rank;
-	int64_t              dim[VN_ST_MAX_RANK];
-	const unsigned char *data; /* may be unaligned */
-	size_t               bytes;
-};
+#include "libref/model/source.h"
 
 typedef struct vn_safetensors vn_safetensors;
 
@@ -32,11 +17,11 @@ vn_status vn_safetensors_open(const char *path, vn_safetensors **file, vn_error 
 vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes, vn_safetensors **file, vn_error *err);
 void      vn_safetensors_close(vn_safetensors *f);
 
-size_t              vn_safetensors_count(const vn_safetensors *f);
-const vn_st_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i); /* sorted by name */
-const vn_st_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name);
-const char         *vn_safetensors_path(const vn_safetensors *f);
+size_t                  vn_safetensors_count(const vn_safetensors *f);
+const vn_source_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i); /* sorted by name */
+const vn_source_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name);
+const char             *vn_safetensors_path(const vn_safetensors *f);
 /* Returns a string of __metadata__, or NULL. */
-const char         *vn_safetensors_meta(const vn_safetensors *f, const char *key);
+const char             *vn_safetensors_meta(const vn_safetensors *f, const char *key);
 
 #endif

@@ -10,12 +10,6 @@
 
 enum { INDEX_MAX = 64 << 20, FILES_MAX = 4096, PATH_ROOM = 4096 };
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct vn_shard_tensor *s = a, *t = b;
-	return strcmp(s->tensor->name, t->tensor->name);
-}
-
 static vn_status join_path(const char *dir, const char *name, char path[PATH_ROOM], vn_error *err)
 {
 	if (snprintf(path, PATH_ROOM, "%s/%s", dir, name) >= PATH_ROOM)
@@ -148,14 +142,12 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 		goto done;
 	}
 	for (size_t i = 0; i < s->n_files; i++)
-		for (size_t j = 0; j < vn_safetensors_count(s->file[i]); j++, s->n++) {
-			s->all[s->n].tensor = vn_safetensors_at(s->file[i], j);
-			s->all[s->n].path = vn_safetensors_path(s->file[i]);
-		}
-	qsort(s->all, s->n, sizeof *s->all, compare_names);
+		for (size_t j = 0; j < vn_safetensors_count(s->file[i]); j++)
+			s->all[s->n++] = *vn_safetensors_at(s->file[i], j);
+	qsort(s->all, s->n, sizeof *s->all, vn_source_by_name);
 	for (size_t i = 1; i < s->n; i++)
-		if (strcmp(s->all[i - 1].tensor->name, s->all[i].tensor->name) == 0) {
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is in two files", s->all[i].path, s->all[i].tensor->name);
+		if (vn_source_by_name(&s->all[i - 1], &s->all[i]) == 0) {
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is in two files", s->all[i].path, s->all[i].name);
 			goto done;
 		}
 done:

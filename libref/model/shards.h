@@ -8,17 +8,13 @@
 #include "libref/model/safetensors.h"
 
 typedef struct vn_shards {
-	size_t           n_files, n;
-	vn_safetensors **file;
-	/* All tensors of the directory, sorted by name. */
-	struct vn_shard_tensor {
-		const vn_st_tensor *tensor;
-		const char         *path;
-	} * all;
+	size_t            n_files, n;
+	vn_safetensors  **file;
+	vn_source_tensor *all; /* (n) all tensors of the directory, sorted by name */
 	/* Number of tensors that are in a file but not in the index, and the first of their names, for
 	 * a warning. */
-	size_t      unlisted;
-	const char *unlisted_name[3];
+	size_t            unlisted;
+	const char       *unlisted_name[3];
 } vn_shards;
 
 /* Opens model.safetensors if it exists, else the shards listed in model.safetensors.index.json,

@@ -82,19 +82,9 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	s->release = release_shards;
 	if ((st = vn_shards_open(dir, f, err)))
 		return st;
-	if (!(s->tensor = calloc(f->n + 1, sizeof *s->tensor)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
-	for (; s->n < f->n; s->n++) {
-		const vn_st_tensor *t = f->all[s->n].tensor;
-		vn_source_tensor   *to = &s->tensor[s->n];
-		*to = (vn_source_tensor) { .name = t->name,
-			                       .path = f->all[s->n].path,
-			                       .dtype = t->dtype,
-			                       .rank = t->rank,
-			                       .data = t->data,
-			                       .bytes = t->bytes };
-		memcpy(to->dim, t->dim, sizeof to->dim);
-	}
+	s->tensor = f->all;
+	s->n = f->n;
+	f->all = NULL;
 	for (size_t i = 0; !s->provenance && i < f->n_files; i++)
 		s->provenance = vn_safetensors_meta(f->file[i], "provenance");
 	if (f->unlisted)

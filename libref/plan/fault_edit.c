@@ -335,7 +335,7 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 	for (int p = 0; p < parts; p++) {
 		const size_t at = part[p].from * size, many = (part[p].to - part[p].from) * size;
 		if (outer == 1)
-			vn_arrange_part(bytes, x, m, n, piece, at / piece, (at + many) / piece);
+			vn_arrange_part(bytes, x, m, 1, n, piece, at / piece, (at + many) / piece);
 		else
 			vn_arrange_bytes(bytes + at, (const char *)x + at, m, many / (n * piece), n, piece);
 		same = same && memcmp(bytes + at, (const char *)x + at, many) == 0;

@@ -15,42 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LONGEST_NAME = 31 }; /* of a property */
+
 /* The translation in progress. */
 typedef struct translation {
 	const char *pattern;
 	size_t      bytes, at;
-	char       *out;
-	size_t      n, room;
-	bool        full; /* no memory */
+	FILE       *out;
 	vn_error   *err;
 } translation;
-
-static void put_bytes(translation *w, const char *text, size_t n)
-{
-	if (w->n + n + 1 > w->room && !w->full) {
-		const size_t room = 2 * (w->n + n + 1);
-		char        *more = realloc(w->out, room);
-		w->full = !more;
-		if (more) {
-			w->out = more;
-			w->room = room;
-		}
-	}
-	if (w->full)
-		return;
-	memcpy(w->out + w->n, text, n);
-	w->out[w->n += n] = '\0';
-}
-
-static void put_text(translation *w, const char *text)
-{
-	put_bytes(w, text, strlen(text));
-}
 
 /* Copies n bytes of the pattern. */
 static void copy_bytes(translation *w, size_t n)
 {
-	put_bytes(w, w->pattern + w->at, n);
+	fwrite(w->pattern + w->at, 1, n, w->out);
 	w->at += n;
 }
 
@@ -74,14 +52,13 @@ static vn_status refuse_syntax(const translation *w, const char *what)
 
 /* ---- \p{...} ------------------------------------------------------------------- */
 
-static void put_later(translation *w, char category)
+static void put_later(const translation *w, char category)
 {
 	size_t               n;
 	const vn_code_range *r = vn_unicode_later(category, &n);
-	char                 text[40];
 
 	for (size_t i = 0; i < n; i++)
-		put_bytes(w, text, (size_t)snprintf(text, sizeof text, "\\x{%x}-\\x{%x}", r[i].first, r[i].last));
+		fprintf(w->out, "\\x{%x}-\\x{%x}", r[i].first, r[i].last);
 }
 
 /* \p{NAME}, \p{^NAME}, \P{NAME}. */
@@ -89,36 +66,32 @@ static vn_status translate_property(translation *w, bool in_class)
 {
 	const char *close = memchr(w->pattern + w->at, '}', w->bytes - w->at);
 	bool        negated = peek_byte(w, 1) == 'P';
-	char        name[32], text[64];
 
 	if (peek_byte(w, 2) != '{' || !close)
 		return refuse_syntax(w, "a property without braces");
-	const char *from = w->pattern + w->at + 3;
-	if (*from == '^') {
+	const char *name = w->pattern + w->at + 3;
+	if (*name == '^') {
 		negated = !negated;
-		from++;
+		name++;
 	}
-	const size_t n = (size_t)(close - from);
-	if (n == 0 || n >= sizeof name)
+	const size_t n = (size_t)(close - name);
+	if (n == 0 || n > LONGEST_NAME)
 		return refuse_syntax(w, "a property");
 	for (size_t i = 0; i < n; i++)
-		if (!isalpha((unsigned char)from[i]) && from[i] != '_')
+		if (!isalpha((unsigned char)name[i]) && name[i] != '_')
 			return refuse_syntax(w, "a property");
-	memcpy(name, from, n);
-	name[n] = '\0';
 
 	const bool whole = n == 1 && strchr("LMN", *name);
 	if (whole && negated && in_class)
 		return refuse_syntax(w, "a negated property inside a class");
 	if (whole && !in_class)
-		put_text(w, negated ? "[^" : "[");
+		fputs(negated ? "[^" : "[", w->out);
 	/* One or two letters name a category. */
-	snprintf(text, sizeof text, "\\%c{%s%s}", negated && !whole ? 'P' : 'p', n > 2 ? "sc:" : "", name);
-	put_text(w, text);
+	fprintf(w->out, "\\%c{%s%.*s}", negated && !whole ? 'P' : 'p', n > 2 ? "sc:" : "", (int)n, name);
 	if (whole)
 		put_later(w, *name);
 	if (whole && !in_class)
-		put_text(w, "]");
+		fputs("]", w->out);
 	w->at = (size_t)(close + 1 - w->pattern);
 	return VN_OK;
 }
@@ -132,7 +105,6 @@ static vn_status code_point(translation *w)
 	size_t        n = 2;
 	const bool    braces = peek_byte(w, 1) == 'x' && peek_byte(w, 2) == '{';
 	const size_t  first = n + braces, most = first + (braces ? 8 : peek_byte(w, 1) == 'u' ? 4 : 2);
-	char          text[32];
 
 	for (n = first; n < most && isxdigit(peek_byte(w, n)); n++)
 		x = x * 16 +
@@ -140,7 +112,7 @@ static vn_status code_point(translation *w)
 	if (n == first || (braces ? peek_byte(w, n) != '}' : n != most) || x > 0x10ffff ||
 	    (peek_byte(w, 1) == 'x' && !braces && x > 0x7f))
 		return refuse_syntax(w, "a code point");
-	put_bytes(w, text, (size_t)snprintf(text, sizeof text, "\\x{%lx}", x));
+	fprintf(w->out, "\\x{%lx}", x);
 	w->at += n + braces;
 	return VN_OK;
 }
@@ -152,7 +124,7 @@ static vn_status translate_escape(translation *w, bool in_class)
 	switch (c) {
 	case 's':
 	case 'S':
-		put_text(w, c == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
+		fputs(c == 's' ? "\\p{White_Space}" : "\\P{White_Space}", w->out);
 		w->at += 2;
 		return VN_OK;
 	case 'p':
@@ -160,7 +132,7 @@ static vn_status translate_escape(translation *w, bool in_class)
 	case 'x':
 	case 'u': return code_point(w);
 	case 'd':
-		put_text(w, "\\p{Nd}");
+		fputs("\\p{Nd}", w->out);
 		w->at += 2;
 		return VN_OK;
 	case 'r':
@@ -234,10 +206,14 @@ static vn_status translate_interval(translation *w)
 
 vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn_error *err)
 {
-	translation w = { .pattern = pattern, .bytes = bytes, .err = err };
+	size_t      n;
+	translation w = { .pattern = pattern, .bytes = bytes, .out = open_memstream(out, &n), .err = err };
 	vn_status   st = VN_OK;
 
-	put_text(&w, "");
+	if (!w.out) {
+		*out = NULL;
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
+	}
 	while (!st && w.at < w.bytes) {
 		switch (pattern[w.at]) {
 		case '\\': st = translate_escape(&w, false); break;
@@ -250,12 +226,12 @@ vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn
 		default: copy_bytes(&w, 1); break;
 		}
 	}
-	if (!st && w.full)
+	const bool lost = ferror(w.out);
+	if ((fclose(w.out) != 0 || lost) && !st)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
 	if (st) {
-		free(w.out);
-		w.out = NULL;
+		free(*out);
+		*out = NULL;
 	}
-	*out = w.out;
 	return st;
 }

@@ -25,10 +25,6 @@ static const uint64_t RESERVE = 20000000, RESERVE_A_BYTE = 256;
 
 enum { LONGEST_PATTERN = 65536, MOST_STACK = 65536 /* KiB, for the interpreter */ };
 
-struct vn_split {
-	pcre2_code *code;
-};
-
 struct vn_split_work {
 	pcre2_match_data    *data;
 	pcre2_match_context *context;
@@ -37,7 +33,6 @@ struct vn_split_work {
 
 vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_split **split, vn_error *err)
 {
-	vn_split              *s = calloc(1, sizeof *s);
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	char                  *ours = NULL;
 	vn_status              st = VN_OK;
@@ -45,7 +40,7 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 	PCRE2_SIZE             at = 0;
 
 	*split = NULL;
-	if (!s || !context)
+	if (!context)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
 	else if (bytes == 0 || bytes > LONGEST_PATTERN)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern has %zu bytes, expected 1 to %d", bytes, LONGEST_PATTERN);
@@ -54,32 +49,25 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 	if (st)
 		goto done;
 	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-	s->code = pcre2_compile((PCRE2_SPTR)(ours ? ours : pattern), ours ? PCRE2_ZERO_TERMINATED : bytes,
-	                        PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | (literal ? PCRE2_LITERAL : PCRE2_UCP),
-	                        &code, &at, context);
-	if (!s->code) {
+	*split = pcre2_compile((PCRE2_SPTR)(ours ? ours : pattern), ours ? PCRE2_ZERO_TERMINATED : bytes,
+	                       PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | (literal ? PCRE2_LITERAL : PCRE2_UCP),
+	                       &code, &at, context);
+	if (!*split) {
 		PCRE2_UCHAR why[128];
 		pcre2_get_error_message(code, why, sizeof why);
 		/* The offset is one in the translation, so quote the translation. */
 		const char *there = ours ? ours + (at > 12 ? at - 12 : 0) : "";
 		st = vn_fail(err, VN_ERR_FORMAT, "the pattern does not compile: %s, near '%.24s'", (const char *)why, there);
-		goto done;
 	}
-	*split = s;
-	s = NULL;
 done:
 	free(ours);
 	pcre2_compile_context_free(context);
-	vn_split_destroy(s);
 	return st;
 }
 
 void vn_split_destroy(vn_split *s)
 {
-	if (!s)
-		return;
-	pcre2_code_free(s->code);
-	free(s);
+	pcre2_code_free(s);
 }
 
 vn_split_work *vn_split_work_create(size_t bytes)
@@ -141,8 +129,8 @@ static vn_status match_at(const vn_split *s, vn_split_work *w, const char *text,
 		bool         paid = true;
 		pcre2_set_match_limit(w->context, (uint32_t)steps);
 		/* PARTIAL_HARD reports when the match looked at the end of the visible bytes. */
-		const int rc = pcre2_match(s->code, (PCRE2_SPTR)text, sight, at,
-		                           options | (sight < bytes ? PCRE2_PARTIAL_HARD : 0), w->data, w->context);
+		const int rc = pcre2_match(s, (PCRE2_SPTR)text, sight, at, options | (sight < bytes ? PCRE2_PARTIAL_HARD : 0),
+		                           w->data, w->context);
 		if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
 			*found = rc >= 0;
 			*end = *found ? pcre2_get_ovector_pointer(w->data)[1] : at;

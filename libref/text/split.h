@@ -17,12 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct vn_split vn_split;
+typedef struct pcre2_real_code_8 vn_split; /* PCRE2's own type of an expression */
 
 /* pattern: as in tokenizer.json (pattern.h); literal: matches itself. Fails if it is not supported
  * or does not compile. */
 vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_split **split, vn_error *err);
-void      vn_split_destroy(vn_split *s);
+void      vn_split_destroy(vn_split *s); /* NULL is allowed */
 
 /* Memory for matching, and the rest of the reserve of steps. */
 typedef struct vn_split_work vn_split_work;

@@ -32,8 +32,6 @@ void vn_tokenizer_close(vn_tokenizer *t)
 	vn_bpe_destroy(t->added);
 	free(t->before.id);
 	free(t->after.id);
-	free(t->piece);
-	free(t->text);
 	free(t);
 }
 
@@ -90,55 +88,22 @@ vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, v
 	return vn_bpe_add_merge(t->bpe, line, left, blank + 1, n - left - 1, err);
 }
 
-/* ---- what each id stands for ------------------------------------------------------- */
-
-struct vn_token_piece {
-	size_t at, n; /* offset and length in text; n = 0: no token */
-};
-
-vn_status vn_tokenizer_settle(vn_tokenizer *t, vn_error *err)
+void vn_tokenizer_settle(vn_tokenizer *t)
 {
-	const int32_t in_bpe = vn_bpe_ids(t->bpe), in_added = vn_bpe_ids(t->added);
-	size_t        room = 1, n;
-
 	vn_added_settle(&t->raw);
 	vn_added_settle(&t->composed);
-	t->n_pieces = (size_t)(in_bpe > in_added ? in_bpe : in_added);
-	for (int32_t id = 0; (size_t)id < t->n_pieces; id++) {
-		const bool added = vn_bpe_text(t->added, id, &n);
-		if (!added)
-			vn_bpe_text(t->bpe, id, &n);
-		room += n;
-	}
-	t->piece = calloc(t->n_pieces + 1, sizeof *t->piece);
-	t->text = malloc(room);
-	if (!t->piece || !t->text)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu tokens", t->n_pieces);
-	room = 0;
-	for (int32_t id = 0; (size_t)id < t->n_pieces; id++) {
-		/* An added token, or one outside the byte-level alphabet, is written literally. */
-		const char            *text = vn_bpe_text(t->added, id, &n);
-		struct vn_token_piece *p = &t->piece[id];
-		const bool             literal = text;
-		*p = (struct vn_token_piece) { .at = room };
-		if (!literal && !(text = vn_bpe_text(t->bpe, id, &n)))
-			continue;
-		if (literal || !vn_bytelevel_read(t->text + room, &p->n, text, n))
-			memcpy(t->text + room, text, p->n = n);
-		room += p->n;
-	}
-	return VN_OK;
 }
 
-const char *vn_tokenizer_bytes(const vn_tokenizer *t, int32_t id, size_t *n)
-{
-	*n = id >= 0 && (size_t)id < t->n_pieces ? t->piece[id].n : 0;
-	return *n ? t->text + t->piece[id].at : NULL;
-}
-
+/* An added token, or one outside the byte-level alphabet, is shown literally. */
 char *vn_tokenizer_show(const vn_tokenizer *t, int32_t id)
 {
-	size_t      n;
-	const char *bytes = vn_tokenizer_bytes(t, id, &n);
-	return vn_utf8_escape(bytes, n);
+	size_t      n, n_bytes;
+	const char *added = vn_bpe_text(t->added, id, &n), *text = added ? added : vn_bpe_text(t->bpe, id, &n);
+	char       *bytes = malloc(n + 1), *shown = NULL;
+
+	if (bytes)
+		shown = !added && vn_bytelevel_read(bytes, &n_bytes, text, n) ? vn_utf8_escape(bytes, n_bytes)
+		                                                              : vn_utf8_escape(text, n);
+	free(bytes);
+	return shown;
 }

@@ -2,7 +2,7 @@
  *
  * Ids are those of HuggingFace's `tokenizers`, token for token (specs/models.md, "Byte-level BPE").
  * A tokenizer comes from a model's directory (tokenizer.json, or vocab.json with merges.txt as for
- * GPT-2 and Qwen2) or from the arrays of a GGUF file. Unsupported settings in a file are rejected
+ * GPT-2 and Qwen2) or from a GGUF file. Unsupported settings in a file are rejected
  * with an error that names them.
  *
  * Text is bytes. Invalid UTF-8 is never refused: each longest run of invalid bytes is a piece of
@@ -32,27 +32,7 @@ vn_status vn_tokenizer_open(const char *model, vn_tokenizer **t, vn_error *err);
 /* Reads the bytes of a tokenizer.json. path: for messages. */
 vn_status vn_tokenizer_read_json(const char *path, const char *json, size_t bytes, vn_tokenizer **t, vn_error *err);
 
-/* A text that is not NUL-terminated. */
-typedef struct vn_word {
-	const char *text;
-	size_t      n;
-} vn_word;
-
-/* The contents of tokenizer.ggml.* in a GGUF file (model "gpt2"); borrowed for the call. */
-typedef struct vn_tokenizer_arrays {
-	const char    *path;   /* for messages */
-	const char    *pre;    /* "gpt-2", "qwen2", "qwen35", "llama-bpe" */
-	const vn_word *tokens; /* (n_tokens) by id */
-	const int32_t *types;  /* (n_tokens); NULL: all normal */
-	size_t         n_tokens;
-	const vn_word *merges; /* (n_merges) "left right", by rank */
-	size_t         n_merges;
-	int32_t        bos, eos;         /* -1: not given */
-	int            add_bos, add_eos; /* 0, 1; -1: not given, depends on `pre` */
-} vn_tokenizer_arrays;
-
-vn_status vn_tokenizer_from_arrays(const vn_tokenizer_arrays *a, vn_tokenizer **t, vn_error *err);
-void      vn_tokenizer_close(vn_tokenizer *t);
+void vn_tokenizer_close(vn_tokenizer *t);
 
 /* Converts a text to ids; the caller frees *ids. special: adds the tokens that the model expects
  * around a text (Llama 3: the one at its start). Special tokens written in the text are found in
@@ -60,11 +40,8 @@ void      vn_tokenizer_close(vn_tokenizer *t);
 vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids,
                               int64_t *n, vn_error *err);
 
-/* Returns the bytes of one token, not NUL-terminated; NULL if the id has no token. */
-const char *vn_tokenizer_bytes(const vn_tokenizer *t, int32_t id, size_t *n);
-
-/* Same, escaped as by vn_utf8_escape; "" if the id has no token. The caller frees the result; NULL
- * without memory. */
+/* Returns the bytes of one token, escaped as by vn_utf8_escape; "" if the id has no token. The
+ * caller frees the result; NULL without memory. */
 char *vn_tokenizer_show(const vn_tokenizer *t, int32_t id);
 
 #endif

@@ -202,7 +202,8 @@ static vn_status read_older(const older *f, vn_tokenizer *t, const vn_pre *pre, 
 	    (st = read_added(f, t, err)) || (st = read_around(f, t, "add_bos_token", "bos_token", &t->before, err)) ||
 	    (st = read_around(f, t, "add_eos_token", "eos_token", &t->after, err)))
 		return st;
-	return vn_tokenizer_settle(t, err);
+	vn_tokenizer_settle(t);
+	return VN_OK;
 }
 
 static vn_status open_gguf(const char *path, vn_tokenizer **t, vn_error *err)

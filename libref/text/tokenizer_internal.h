@@ -19,18 +19,14 @@ typedef struct vn_stage {
 } vn_stage;
 
 struct vn_tokenizer {
-	vn_bpe                *bpe;
-	vn_bpe                *added; /* the added tokens by text and id, without merges */
-	bool                   nfc;
-	vn_added               raw;      /* matched in the unnormalised text */
-	vn_added               composed; /* matched after normalisation, and normalised themselves */
-	vn_stage               stage[VN_MOST_STAGES];
-	int                    n_stages;
-	vn_ids                 before, after; /* added around a text */
-	/* The text of each id. */
-	struct vn_token_piece *piece; /* (n_pieces) */
-	size_t                 n_pieces;
-	char                  *text;
+	vn_bpe  *bpe;
+	vn_bpe  *added; /* the added tokens by text and id, without merges */
+	bool     nfc;
+	vn_added raw;      /* matched in the unnormalised text */
+	vn_added composed; /* matched after normalisation, and normalised themselves */
+	vn_stage stage[VN_MOST_STAGES];
+	int      n_stages;
+	vn_ids   before, after; /* added around a text */
 };
 
 /* whole_first: as in vn_bpe_create. NULL without memory. */
@@ -45,7 +41,7 @@ vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, s
 /* Adds one merge "left right", as in merges.txt and GGUF. */
 vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, vn_error *err);
 /* Call last: makes the tokenizer ready for use. */
-vn_status vn_tokenizer_settle(vn_tokenizer *t, vn_error *err);
+void      vn_tokenizer_settle(vn_tokenizer *t);
 
 /* The patterns of specs/models.md, "Pre-tokenizer patterns", with their settings. */
 typedef struct vn_pre {

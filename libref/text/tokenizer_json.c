@@ -9,32 +9,18 @@
 #include "libref/base/json.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_NESTED = 8, PLACE = 256 };
 
+/* Errors begin with a place such as "model.merges[17]"; vn_tokenizer_read_json adds the path. */
 typedef struct tokenizer_reader {
 	vn_tokenizer *t;
-	const char   *path;
 	vn_error     *err;
 	bool          byte_level; /* seen among the pre-tokenizers */
 } tokenizer_reader;
-
-/* Reports an error at a place such as "model.merges[17]". */
-__attribute__((format(printf, 4, 5))) static vn_status report_error(const tokenizer_reader *r, vn_status st,
-                                                                    const char *place, const char *format, ...)
-{
-	char    what[VN_ERROR_MAX];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(what, sizeof what, format, args);
-	va_end(args);
-	return vn_fail(r->err, st, "%s: %s: %s", r->path, place, what);
-}
 
 static const char *type_of(const json_t *o)
 {
@@ -53,8 +39,8 @@ static vn_status list_of(const tokenizer_reader *r, const json_t *o, const char 
 {
 	*list = vn_json_field(o, key);
 	if (!json_is_array(*list))
-		return report_error(r, VN_ERR_FORMAT, place, "a Sequence without %s", key);
-	return depth < MOST_NESTED ? VN_OK : report_error(r, VN_ERR_UNSUPPORTED, place, "nested too deeply");
+		return vn_fail(r->err, VN_ERR_FORMAT, "%s: a Sequence without %s", place, key);
+	return depth < MOST_NESTED ? VN_OK : vn_fail(r->err, VN_ERR_UNSUPPORTED, "%s: nested too deeply", place);
 }
 
 /* Writes "PLACE.KEY[I]", truncated to the room. */
@@ -78,7 +64,7 @@ static vn_status read_bool(const json_t *o, const char *key, bool *out, vn_error
 static vn_status truth_at(const tokenizer_reader *r, const char *place, const json_t *o, const char *key, bool *out)
 {
 	vn_status st = read_bool(o, key, out, r->err);
-	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
+	return st ? vn_context(r->err, st, "%s", place) : VN_OK;
 }
 
 /* ---- model ------------------------------------------------------------------------- */
@@ -90,14 +76,14 @@ static vn_status check_model(const tokenizer_reader *r, const json_t *model)
 		                                      "byte_fallback" };
 
 	if (!json_is_object(model))
-		return report_error(r, VN_ERR_FORMAT, "model", "missing");
+		return vn_fail(r->err, VN_ERR_FORMAT, "model: missing");
 	if (vn_json_field(model, "type") && !is_type(model, "BPE"))
-		return report_error(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (supported: BPE)",
-		                    type_of(model));
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "model.type: '%.60s' is not supported (supported: BPE)",
+		               type_of(model));
 	for (size_t i = 0; i < sizeof not_wanted / sizeof *not_wanted; i++) {
 		const json_t *v = vn_json_field(model, not_wanted[i]);
 		if (v && !json_is_false(v) && !(json_is_string(v) && json_string_length(v) == 0))
-			return report_error(r, VN_ERR_UNSUPPORTED, "model", "%s is not supported", not_wanted[i]);
+			return vn_fail(r->err, VN_ERR_UNSUPPORTED, "model: %s is not supported", not_wanted[i]);
 	}
 	return VN_OK;
 }
@@ -123,7 +109,7 @@ vn_status vn_tokenizer_read_vocab(vn_tokenizer *t, json_t *vocab, vn_error *err)
 static vn_status read_vocab(const tokenizer_reader *r, json_t *vocab)
 {
 	vn_status st = vn_tokenizer_read_vocab(r->t, vocab, r->err);
-	return st ? vn_context(r->err, st, "%s: model.vocab", r->path) : VN_OK;
+	return st ? vn_context(r->err, st, "model.vocab") : VN_OK;
 }
 
 /* "a b" or ["a", "b"]. */
@@ -146,9 +132,8 @@ static vn_status read_merges(const tokenizer_reader *r, const json_t *merges)
 	vn_status st;
 
 	if (!json_is_array(merges))
-		return report_error(r, VN_ERR_FORMAT, "model.merges", merges ? "not a list" : "missing");
-	json_array_foreach(merges, i, m) if ((st = read_merge(r, m))) return vn_context(r->err, st, "%s: model.merges[%zu]",
-	                                                                                r->path, i);
+		return vn_fail(r->err, VN_ERR_FORMAT, "model.merges: %s", merges ? "not a list" : "missing");
+	json_array_foreach(merges, i, m) if ((st = read_merge(r, m))) return vn_context(r->err, st, "model.merges[%zu]", i);
 	return VN_OK;
 }
 
@@ -179,8 +164,8 @@ static vn_status read_normalizer(tokenizer_reader *r, const json_t *o, const cha
 	if (!is_type(o, "Sequence")) {
 		r->t->nfc = is_type(o, "NFC");
 		return r->t->nfc ? VN_OK
-		                 : report_error(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (supported: NFC)",
-		                                type_of(o));
+		                 : vn_fail(r->err, VN_ERR_UNSUPPORTED, "%s: '%.60s' is not supported (supported: NFC)", place,
+		                           type_of(o));
 	}
 	return read_sequence(r, o, place, "normalizers", depth, read_normalizer);
 }
@@ -197,14 +182,14 @@ static vn_status read_split(const tokenizer_reader *r, const json_t *o, const ch
 	if (st)
 		return st;
 	if (!json_is_string(given))
-		return report_error(r, VN_ERR_FORMAT, place, "no pattern.Regex or pattern.String");
+		return vn_fail(r->err, VN_ERR_FORMAT, "%s: no pattern.Regex or pattern.String", place);
 	if (!behavior || strcmp(behavior, "Isolated") != 0)
-		return report_error(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (supported: Isolated)",
-		                    behavior ? behavior : "");
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "%s: behavior '%.60s' is not supported (supported: Isolated)", place,
+		               behavior ? behavior : "");
 	if (invert)
-		return report_error(r, VN_ERR_UNSUPPORTED, place, "invert is not supported");
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "%s: invert is not supported", place);
 	st = vn_tokenizer_stage(r->t, false, json_string_value(given), json_string_length(given), !regex, r->err);
-	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
+	return st ? vn_context(r->err, st, "%s", place) : VN_OK;
 }
 
 static vn_status read_byte_level(tokenizer_reader *r, const json_t *o, const char *place)
@@ -218,20 +203,20 @@ static vn_status read_byte_level(tokenizer_reader *r, const json_t *o, const cha
 	if (!blank && !regex)
 		return VN_OK;
 	st = vn_tokenizer_stage(r->t, blank, regex ? vn_gpt2_pattern : NULL, strlen(vn_gpt2_pattern), false, r->err);
-	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
+	return st ? vn_context(r->err, st, "%s", place) : VN_OK;
 }
 
 static vn_status read_pre_tokenizer(tokenizer_reader *r, const json_t *o, const char *place, int depth)
 {
 	if (r->byte_level) /* the steps after it would see byte-level characters */
-		return report_error(r, VN_ERR_UNSUPPORTED, place, "a step after ByteLevel is not supported");
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "%s: a step after ByteLevel is not supported", place);
 	if (is_type(o, "ByteLevel"))
 		return read_byte_level(r, o, place);
 	if (is_type(o, "Split"))
 		return read_split(r, o, place);
 	if (!is_type(o, "Sequence"))
-		return report_error(r, VN_ERR_UNSUPPORTED, place,
-		                    "'%.60s' is not supported (supported: ByteLevel, Split, Sequence)", type_of(o));
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED,
+		               "%s: '%.60s' is not supported (supported: ByteLevel, Split, Sequence)", place, type_of(o));
 	return read_sequence(r, o, place, "pretokenizers", depth, read_pre_tokenizer);
 }
 
@@ -265,14 +250,14 @@ static vn_status read_added_tokens(const tokenizer_reader *r, const json_t *list
 	vn_status st = VN_OK;
 
 	if (list && !json_is_array(list))
-		return report_error(r, VN_ERR_FORMAT, "added_tokens", "not a list");
+		return vn_fail(r->err, VN_ERR_FORMAT, "added_tokens: not a list");
 	json_array_foreach(list, i, one)
 	{
 		const json_t *id = vn_json_field(one, "id");
 		if (!json_is_integer(id))
-			return report_error(r, VN_ERR_FORMAT, "added_tokens", "[%zu] has no id", i);
+			return vn_fail(r->err, VN_ERR_FORMAT, "added_tokens: [%zu] has no id", i);
 		if ((st = vn_tokenizer_read_added(r->t, one, json_integer_value(id), r->err)))
-			return vn_context(r->err, st, "%s: added_tokens[%zu]", r->path, i);
+			return vn_context(r->err, st, "added_tokens[%zu]", i);
 	}
 	return st;
 }
@@ -287,14 +272,14 @@ static vn_status template_ids(const tokenizer_reader *r, const json_t *o, const 
 	vn_status     st;
 
 	if (!json_is_array(ids))
-		return report_error(r, VN_ERR_FORMAT, place, "special_tokens has no ids for '%.60s'", name);
+		return vn_fail(r->err, VN_ERR_FORMAT, "%s: special_tokens has no ids for '%.60s'", place, name);
 	json_array_foreach(ids, i, id)
 	{
 		const json_int_t x = json_is_integer(id) ? json_integer_value(id) : -1;
 		if (x < 0 || x >= VN_MOST_TOKENS ||
 		    (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) && !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
-			return report_error(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': no token has the id %lld", name,
-			                    (long long)x);
+			return vn_fail(r->err, VN_ERR_FORMAT, "%s: special_tokens: '%.60s': no token has the id %lld", place, name,
+			               (long long)x);
 		if ((st = vn_ids_add(to, (int32_t)x, r->err)))
 			return st;
 	}
@@ -309,23 +294,23 @@ static vn_status read_template(const tokenizer_reader *r, const json_t *o, const
 	vn_status     st;
 
 	if (!json_is_array(single))
-		return report_error(r, VN_ERR_FORMAT, place, "the template 'single' is missing");
+		return vn_fail(r->err, VN_ERR_FORMAT, "%s: the template 'single' is missing", place);
 	if (r->t->before.n || r->t->after.n)
-		return report_error(r, VN_ERR_UNSUPPORTED, place, "a second template is not supported");
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "%s: a second template is not supported", place);
 	json_array_foreach(single, i, one)
 	{
 		const char *name = json_string_value(vn_json_field(vn_json_field(one, "SpecialToken"), "id"));
 		if (vn_json_field(one, "Sequence"))
 			texts++;
 		else if (!name)
-			return report_error(r, VN_ERR_FORMAT, place, "single[%zu] is neither a Sequence nor a SpecialToken", i);
+			return vn_fail(r->err, VN_ERR_FORMAT, "%s: single[%zu] is neither a Sequence nor a SpecialToken", place, i);
 		else if ((st = template_ids(r, o, place, name, texts ? &r->t->after : &r->t->before)))
 			return st;
 	}
 	return texts == 1
 	           ? VN_OK
-	           : report_error(r, VN_ERR_UNSUPPORTED, place,
-	                          "a template that holds the text %zu times is not supported (expected once)", texts);
+	           : vn_fail(r->err, VN_ERR_UNSUPPORTED,
+	                     "%s: a template that holds the text %zu times is not supported (expected once)", place, texts);
 }
 
 static vn_status read_post_processor(tokenizer_reader *r, const json_t *o, const char *place, int depth)
@@ -335,9 +320,9 @@ static vn_status read_post_processor(tokenizer_reader *r, const json_t *o, const
 	if (is_type(o, "TemplateProcessing"))
 		return read_template(r, o, place);
 	if (!is_type(o, "Sequence"))
-		return report_error(r, VN_ERR_UNSUPPORTED, place,
-		                    "'%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)",
-		                    type_of(o));
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED,
+		               "%s: '%.60s' is not supported (supported: ByteLevel, TemplateProcessing, Sequence)", place,
+		               type_of(o));
 	return read_sequence(r, o, place, "processors", depth, read_post_processor);
 }
 
@@ -352,28 +337,28 @@ static vn_status read_all(tokenizer_reader *r, const json_t *root)
 	vn_status   st;
 
 	if (version && strcmp(version, "1.0") != 0)
-		return report_error(r, VN_ERR_UNSUPPORTED, "version", "'%.60s' is not supported (supported: 1.0)", version);
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "version: '%.60s' is not supported (supported: 1.0)", version);
 	if ((st = check_model(r, model)) || (st = truth_at(r, "model", model, "ignore_merges", &whole)))
 		return st;
 	if (!(r->t = vn_tokenizer_create(whole)))
-		return report_error(r, VN_ERR_NOMEM, "model", "no memory");
+		return vn_fail(r->err, VN_ERR_NOMEM, "model: no memory");
 	if ((st = read_vocab(r, vn_json_field(model, "vocab"))) || (st = read_merges(r, vn_json_field(model, "merges"))) ||
 	    (normalizer && (st = read_normalizer(r, normalizer, "normalizer", 0))) ||
 	    (cut && (st = read_pre_tokenizer(r, cut, "pre_tokenizer", 0))))
 		return st;
 	if (!r->byte_level)
-		return report_error(r, VN_ERR_UNSUPPORTED, "pre_tokenizer",
-		                    "it has no ByteLevel step: only byte-level BPE is supported");
+		return vn_fail(r->err, VN_ERR_UNSUPPORTED,
+		               "pre_tokenizer: it has no ByteLevel step: only byte-level BPE is supported");
 	if ((st = read_added_tokens(r, vn_json_field(root, "added_tokens"))) ||
 	    (post && (st = read_post_processor(r, post, "post_processor", 0))))
 		return st;
-	st = vn_tokenizer_settle(r->t, r->err);
-	return st ? vn_context(r->err, st, "%s", r->path) : VN_OK;
+	vn_tokenizer_settle(r->t);
+	return VN_OK;
 }
 
 vn_status vn_tokenizer_read_json(const char *path, const char *json, size_t bytes, vn_tokenizer **t, vn_error *err)
 {
-	tokenizer_reader r = { .path = path, .err = err };
+	tokenizer_reader r = { .err = err };
 	json_error_t     je;
 	json_t          *root = vn_json_load(json, bytes, JSON_REJECT_DUPLICATES, &je);
 	vn_status        st;
@@ -383,8 +368,8 @@ vn_status vn_tokenizer_read_json(const char *path, const char *json, size_t byte
 		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
 	else if (!json_is_object(root))
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
-	else
-		st = read_all(&r, root);
+	else if ((st = read_all(&r, root)))
+		vn_context(err, st, "%s", path);
 	json_decref(root);
 	if (st)
 		vn_tokenizer_close(r.t);

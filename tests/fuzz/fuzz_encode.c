@@ -3,10 +3,11 @@
  * No text is refused. The ids are tokens with the text's bytes (except where NFC composes), the
  * text is the same after decoding, and the form shown on a terminal is UTF-8 that can be read
  * back. */
-#include "libref/base/utf8.h"
 #include "libref/text/normal.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/token_bytes.h"
 #include "tests/toy_tokenizer.h"
+#include "tests/toy_vocabulary.h"
 
 enum { KINDS = 4 };
 
@@ -23,30 +24,30 @@ static vn_tokenizer *kind(int i)
 	};
 	enum { MORE = sizeof more / sizeof *more, MERGES = sizeof merge / sizeof *merge };
 	char          byte[256][3];
-	vn_word       word[256 + MORE], merges[MERGES];
+	toy_word      word[256 + MORE], merges[MERGES];
 	int32_t       type[256 + MORE];
 	vn_tokenizer *t;
 
 	for (int b = 0; b < 256 + MORE; b++) {
 		const char c = (char)b;
-		word[b] = b < 256 ? (vn_word) { byte[b], vn_bytelevel_write(byte[b], &c, 1) }
-		                  : (vn_word) { more[b - 256], strlen(more[b - 256]) };
+		word[b] = b < 256 ? (toy_word) { byte[b], vn_bytelevel_write(byte[b], &c, 1) }
+		                  : (toy_word) { more[b - 256], strlen(more[b - 256]) };
 		type[b] = b >= 256 + MORE - 2 ? 3 : 1;
 	}
 	for (int m = 0; m < MERGES; m++)
-		merges[m] = (vn_word) { merge[m], strlen(merge[m]) };
-	const vn_tokenizer_arrays a = { .path = "fuzz",
-		                            .pre = pre[i],
-		                            .tokens = word,
-		                            .types = type,
-		                            .n_tokens = 256 + MORE,
-		                            .merges = merges,
-		                            .n_merges = MERGES,
-		                            .bos = -1,
-		                            .eos = -1,
-		                            .add_bos = 0,
-		                            .add_eos = 0 };
-	if (vn_tokenizer_from_arrays(&a, &t, NULL))
+		merges[m] = (toy_word) { merge[m], strlen(merge[m]) };
+	const toy_vocabulary a = { .path = "fuzz",
+		                       .pre = pre[i],
+		                       .tokens = word,
+		                       .types = type,
+		                       .n_tokens = 256 + MORE,
+		                       .merges = merges,
+		                       .n_merges = MERGES,
+		                       .bos = -1,
+		                       .eos = -1,
+		                       .add_bos = 0,
+		                       .add_eos = 0 };
+	if (toy_read_vocabulary(&a, &t, NULL))
 		abort();
 	return t;
 }
@@ -110,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (int64_t i = 0; i < n; i++)
 			added |= ids[i] >= 263;
 		for (int64_t i = 0; i < n && !(changed && added); i++) {
-			const char *bytes = vn_tokenizer_bytes(all[k], ids[i], &length);
+			const char *bytes = token_bytes(all[k], ids[i], &length);
 			if (!bytes || length > n_want - at || memcmp(bytes, want + at, length) != 0)
 				abort();
 			at += length;

@@ -71,8 +71,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < s.n; i++) {
 		if (strncmp(s.all[i].path, dir, strlen(dir)) != 0 || strstr(s.all[i].path, "/../"))
 			abort();
-		for (size_t k = 0; k < s.all[i].tensor->bytes; k++)
-			sum = (char)(sum + s.all[i].tensor->data[k]);
+		for (size_t k = 0; k < s.all[i].bytes; k++)
+			sum = (char)(sum + s.all[i].data[k]);
 	}
 	vn_shards_close(&s);
 	return 0;

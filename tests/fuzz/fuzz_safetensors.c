@@ -22,8 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	for (size_t i = 0; i < vn_safetensors_count(f); i++) {
-		const vn_st_tensor *t = vn_safetensors_at(f, i);
-		if (vn_safetensors_find(f, t->name) != t || t->rank < 0 || t->rank > VN_ST_MAX_RANK || t->data < data ||
+		const vn_source_tensor *t = vn_safetensors_at(f, i);
+		if (vn_safetensors_find(f, t->name) != t || t->rank < 0 || t->rank > VN_SOURCE_MAX_RANK || t->data < data ||
 		    t->data + t->bytes > data + size)
 			abort();
 		for (size_t j = 0; j < t->bytes; j++)

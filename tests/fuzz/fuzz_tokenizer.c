@@ -2,11 +2,10 @@
  *
  * It is refused with one line, or read as a tokenizer that encodes every text with ids of its own
  * tokens. */
-#include "libref/model/gguf.h"
-#include "libref/text/tokenizer_internal.h"
 #include "tests/fuzz/mutate.h"
-#include "tests/toy_gguf.h"
+#include "tests/token_bytes.h"
 #include "tests/toy_tokenizer.h"
+#include "tests/toy_vocabulary.h"
 
 static const char *const texts[] = {
 	"",
@@ -28,9 +27,8 @@ static void encode_texts(const vn_tokenizer *t)
 		}
 		for (int64_t k = 0; k < n; k++) {
 			size_t length;
-			if (!vn_tokenizer_bytes(t, ids[k], &length) || length == 0)
+			if (!token_bytes(t, ids[k], &length) || length == 0)
 				abort();
-			free(vn_tokenizer_show(t, ids[k]));
 		}
 		free(ids);
 	}
@@ -40,10 +38,10 @@ static void encode_texts(const vn_tokenizer *t)
  * token's type is its first byte. */
 static vn_status read_arrays(const uint8_t *data, size_t size, vn_tokenizer **t, vn_error *e)
 {
-	static vn_word word[2048];
-	static int32_t type[2048];
-	static char    pre[64];
-	size_t         n = 0, blank = SIZE_MAX;
+	static toy_word word[2048];
+	static int32_t  type[2048];
+	static char     pre[64];
+	size_t          n = 0, blank = SIZE_MAX;
 
 	for (size_t at = 1; at <= size && n < 2048;) {
 		const char  *line = (const char *)data + at, *end = at < size ? memchr(line, '\n', size - at) : NULL;
@@ -51,25 +49,25 @@ static vn_status read_arrays(const uint8_t *data, size_t size, vn_tokenizer **t,
 		if (length == 0 && blank == SIZE_MAX)
 			blank = n;
 		type[n] = length && line[0] >= '0' && line[0] <= '9' ? line[0] - '0' : 1;
-		word[n++] = (vn_word) { line, length };
+		word[n++] = (toy_word) { line, length };
 		at += length + 1;
 	}
 	if (n == 0 || blank == 0)
 		return vn_fail(e, VN_ERR_FORMAT, "no name");
 	snprintf(pre, sizeof pre, "%.*s", (int)(word[0].n < 63 ? word[0].n : 63), word[0].text);
 	blank = blank < n ? blank : n - 1;
-	const vn_tokenizer_arrays a = { .path = "fuzz",
-		                            .pre = pre,
-		                            .tokens = word + 1,
-		                            .types = data[0] & 1 ? type + 1 : NULL,
-		                            .n_tokens = blank ? blank - 1 : 0,
-		                            .merges = word + blank + 1,
-		                            .n_merges = n > blank + 1 ? n - blank - 1 : 0,
-		                            .bos = data[0] >> 4,
-		                            .eos = data[0] >> 5,
-		                            .add_bos = data[0] >> 1 & 1,
-		                            .add_eos = data[0] >> 2 & 1 };
-	return vn_tokenizer_from_arrays(&a, t, e);
+	const toy_vocabulary a = { .path = "fuzz",
+		                       .pre = pre,
+		                       .tokens = word + 1,
+		                       .types = data[0] & 1 ? type + 1 : NULL,
+		                       .n_tokens = blank ? blank - 1 : 0,
+		                       .merges = word + blank + 1,
+		                       .n_merges = n > blank + 1 ? n - blank - 1 : 0,
+		                       .bos = data[0] >> 4,
+		                       .eos = data[0] >> 5,
+		                       .add_bos = data[0] >> 1 & 1,
+		                       .add_eos = data[0] >> 2 & 1 };
+	return toy_read_vocabulary(&a, t, e);
 }
 
 static vn_status read_gguf(const uint8_t *data, size_t size, vn_tokenizer **t, vn_error *e)
