@@ -108,7 +108,7 @@ vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err)
 		return vn_pass_failed(g, VN_ERR_USAGE);
 	const int          root = vn_plan_root(g->plan, value), node = g->plan->value[root].node;
 	const VkDeviceSize bytes = (VkDeviceSize)vn_pass_elements(&g->walk, root) *
-	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
+	                           vn_dtype_size(vn_pass_dtype(&g->walk, root));
 	if (node > g->next) /* its slot may still be another's */
 		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d run before it",
 		                                 g->plan->value[value].name, g->next, node - 1));

@@ -18,11 +18,6 @@ static bool same_weight_shape(const vn_plan *p, int a, int b)
 	return x->dim[0] == y->dim[0] && x->dim[1] == y->dim[1];
 }
 
-static int bias_of(const vn_node *n)
-{
-	return n->n_w > 1 ? n->w[1] : -1;
-}
-
 /* ---- add, rms_norm: the sum of a residual and what it becomes for the next operation ----- */
 
 static bool sum_is_normed(const vn_plan *p, int add)

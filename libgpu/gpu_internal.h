@@ -120,6 +120,12 @@ static inline int64_t vn_pass_elements(const vn_gpu_pass *w, int value)
 	return vn_shape_count(&s);
 }
 
+/* Returns the format in which a value is stored. */
+static inline vn_dtype vn_pass_dtype(const vn_gpu_pass *w, int value)
+{
+	return vn_policy_dtype(w->g->policy, vn_value_wide(w->g->plan, value));
+}
+
 static inline bool vn_pass_wants(const vn_gpu_pass *w, int value)
 {
 	return w->taps && w->count > 0 && w->taps->want[value];

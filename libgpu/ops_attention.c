@@ -19,22 +19,12 @@ static bool other_softmax(const vn_node *n)
 	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
 }
 
-/* Packs an experiment's changes into one word, which mask_experiment.glsl unpacks: see
- * vn_push_attention. */
-static uint32_t pack_changes(const vn_gpu_pass *w, const vn_node *n)
-{
-	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
-
-	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 |
-	       (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
-	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
-}
-
 /* Returns the push block of the attention shaders, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
 	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
+	const int     cache = n->x.attention.cache_steps && w->past == 0 ? 0 : n->x.attention.cache;
 
 	return (vn_push_attention) { .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K),
 		                         .k = state_of(w, n, VN_ATTN_KEYS)->address,
@@ -54,7 +44,12 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .head_map = (uint32_t)n->x.attention.head_map,
 		                         .leak = (uint32_t)n->x.attention.leak,
 		                         .padding = (uint32_t)n->x.attention.padding,
-		                         .packed = pack_changes(w, n),
+		                         .form = (uint32_t)n->x.attention.form,
+		                         .from_zero = (uint32_t)n->x.attention.from_zero,
+		                         .blind = (uint32_t)n->x.attention.blind,
+		                         .sinks = (uint32_t)n->x.attention.sinks,
+		                         .k_cache = n->x.attention.cache_of == 2 ? 0 : (uint32_t)cache,
+		                         .v_cache = n->x.attention.cache_of == 1 ? 0 : (uint32_t)cache,
 		                         .cache_block = (uint32_t)n->x.attention.cache_block,
 		                         .before = (uint32_t)row };
 }

@@ -190,18 +190,16 @@ void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product
 void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_product *gate, const vn_product *up,
                              vn_act act, vn_buffer *y, size_t element)
 {
-	vn_push_linear_gated push = {
-		.gate = push_of(choice, gate, element),
-		.w = up->at.w,
-		.b = up->at.b,
-		.up = up->at.y,
-		.y = y->address,
-		.up_has_bias = up->b != NULL,
-		.act = act,
-	};
-	const int64_t T = push.gate.T, M = push.gate.M;
+	vn_push_linear push = push_of(choice, gate, element);
+	const int64_t  T = push.T, M = push.M;
 
-	push.gate.y_wide &= (push.up | push.y) % 16 == 0;
+	push.w_up = up->at.w;
+	push.b_up = up->at.b;
+	push.up = up->at.y;
+	push.gated = y->address;
+	push.up_has_bias = up->b != NULL;
+	push.act = act;
+	push.y_wide &= (push.up | push.gated) % 16 == 0;
 	vn_encode_reads(e, up->w);
 	if (up->b)
 		vn_encode_reads(e, up->b);

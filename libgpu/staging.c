@@ -54,11 +54,6 @@ void vn_staging_reset(vn_staging *s, bool guard)
 	s->handed = 0;
 }
 
-static vn_dtype dtype_of(const vn_gpu_pass *w, int value)
-{
-	return vn_policy_dtype(w->g->policy, vn_value_wide(w->g->plan, value));
-}
-
 /* Elements before the token axis, and after it. */
 static void count_around_tokens(const vn_gpu_pass *w, int value, int64_t *outer, int64_t *inner)
 {
@@ -78,7 +73,7 @@ static vn_status check_written(const vn_gpu_pass *w, const vn_transfer_part *p, 
 	const vn_value *v = &w->g->plan->value[p->value];
 	const uint16_t *half = data;
 	const uint32_t *word = data;
-	const bool      halves = dtype_of(w, p->value) == VN_F16;
+	const bool      halves = vn_pass_dtype(w, p->value) == VN_F16;
 	int64_t         outer, inner;
 
 	for (int64_t i = 0; i < p->elements; i++) {
@@ -103,7 +98,7 @@ static vn_status hand_over(const vn_gpu_pass *w, const vn_transfer_part *p, cons
 
 	if (p->start == 0) {
 		s->handed = 0;
-		if ((st = sink->begin(sink->ctx, p->value, dtype_of(w, p->value), &shape, err)))
+		if ((st = sink->begin(sink->ctx, p->value, vn_pass_dtype(w, p->value), &shape, err)))
 			return st;
 	}
 	if ((st = sink->write(sink->ctx, data, (size_t)p->elements, err)))
@@ -128,7 +123,7 @@ static vn_status drain_buffer(vn_gpu_pass *w, int i, vn_error *err)
 		if (!st && p->hand)
 			st = hand_over(w, p, data, err);
 		if (!st && p->to)
-			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(dtype_of(w, p->value)));
+			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(vn_pass_dtype(w, p->value)));
 	}
 	clear_buffer(s, i, w->g->guard);
 	return st;
@@ -167,7 +162,7 @@ static vn_status stage_elements(vn_gpu_pass *w, vn_transfer_part part, vn_buffer
                                 int64_t elements, vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
-	const size_t size = vn_dtype_size(dtype_of(w, part.value));
+	const size_t size = vn_dtype_size(vn_pass_dtype(w, part.value));
 	vn_status    st;
 
 	while (elements > 0) {
@@ -204,7 +199,7 @@ vn_status vn_staging_take(vn_gpu_pass *w, int value, bool hand, int64_t start, v
 
 vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err)
 {
-	const size_t size = vn_dtype_size(dtype_of(w, value));
+	const size_t size = vn_dtype_size(vn_pass_dtype(w, value));
 	int64_t      outer, inner;
 	vn_status    st = VN_OK;
 

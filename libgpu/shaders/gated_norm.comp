@@ -4,7 +4,7 @@
 //   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
 //
 //   x, z (R,N) real in     g (N) real in     y (R,N) real out
-//   push      vn_push_gated_norm
+//   push      vn_push_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
 // One rounding. Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
@@ -13,15 +13,7 @@
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real  x, z, g, y;
-	uint  R, N;
-	float eps;
-#if EXPERIMENT
-	float divisor;
-	uint  flags, gate, gate_first; // vn_experiment.norm
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
 
 #if EXPERIMENT

@@ -4,7 +4,7 @@
 //   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps)
 //
 //   x (R,N) real in     y (R,N) float out
-//   push      vn_push_rms_norm; g is not read
+//   push      vn_push_norm; z, g and b are not read
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
 // Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
@@ -13,16 +13,7 @@
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real  x, g;
-	Float y;
-	uint  R, N;
-	float eps, offset;
-#if EXPERIMENT
-	float divisor;
-	uint  flags;
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
 
 shared float part[LANES];
@@ -47,7 +38,7 @@ void main()
 		}
 		const float root = root_of(part[0], 1.0);
 		for (uint n = lane; n < p.N; n += LANES)
-			p.y.v[row + n] = float(p.x.v[row + n]) / root;
+			Float(p.y).v[row + n] = float(p.x.v[row + n]) / root;
 		barrier(); // part is read above and written by the next row
 	}
 }

@@ -4,7 +4,7 @@
 //   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + b[n]
 //
 //   x (R,N) real in     g (N) real in     b (N) real in, or none     y (R,N) real out
-//   push      vn_push_layer_norm
+//   push      vn_push_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
 // The mean is taken first: a mean of squares less the square of a mean would
@@ -15,17 +15,7 @@
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Real  x, g, b, y;
-	uint  R, N;
-	float eps;
-	uint  has_bias;
-	float offset;
-#if EXPERIMENT
-	float divisor;
-	uint  flags, keep_mean;
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
 
 #if EXPERIMENT

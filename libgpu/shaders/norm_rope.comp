@@ -14,18 +14,11 @@
 // K is at most WIDEST.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "push.glsl"
 #include "stored.glsl"
 
 const uint LANES = 128, WIDEST = 256;
 layout(local_size_x = 128) in;
-PUSH_BLOCK {
-	Real  x, g;
-	Float table;
-	Real  y, z;
-	uint  rows, H, K, R;
-	float eps, offset;
-} PUSHED;
+PUSH(vn_push_norm_rope);
 #include "root.glsl"
 #include "fold.glsl"
 

@@ -4,7 +4,7 @@
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //
 //   x (R,N) real in     g (N) real in     y (R,N) real out
-//   push      vn_push_rms_norm
+//   push      vn_push_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
 // Stored as real, computed in float: 256 squared overflows half. Lane i
@@ -14,15 +14,7 @@
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Real  x, g, y;
-	uint  R, N;
-	float eps, offset;
-#if EXPERIMENT
-	float divisor;
-	uint  flags, G; // g is repeated
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
 #include "fold.glsl"
 

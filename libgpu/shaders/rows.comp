@@ -16,12 +16,7 @@
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Real x, other, y;
-	uint T, N, P, form;
-	int  by;
-	uint inner;
-} p;
+PUSH(vn_push_rows);
 
 shared float part[LANES];
 
