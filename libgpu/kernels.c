@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Made by the build: a row SPIRV(NAME, path) for each module. The words of the file `path` are
@@ -28,33 +27,8 @@ static const struct module {
 #include "kernels_spv.h"
 };
 
-/* The numbers that shaders know. */
-static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_RELU == 4 &&
-                  VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
-                  VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 &&
-                  VN_N_ACTS == 14,
-              "activation.glsl, map_experiment.glsl, gated_norm_experiment.glsl");
-static_assert(VN_ROWS_SHIFTED == 1 && VN_ROWS_PARTS_FIRST == 2 && VN_ROWS_IN_TURN == 3 && VN_ROWS_TILES == 4 &&
-                  VN_ROWS_LOG_SOFTMAX == 5 && VN_ROWS_ROUND == 6 && VN_N_ROWS_FORMS == 7,
-              "rows.comp");
-static_assert(VN_GATE_PRODUCT == 1 && VN_GATE_BOTH == 2 && VN_N_GATE_FORMS == 3, "map_experiment.glsl");
-static_assert(VN_PAIR_NEIGHBOURS == 1 && VN_PAIR_ACROSS == 2 && VN_N_PAIRINGS == 3, "rope_experiment.glsl");
-static_assert(VN_DECAY_POSITIVE == 1 && VN_DECAY_RAW == 2 && VN_DECAY_NEGATED == 3 && VN_DECAY_LINEAR == 4,
-              "log_decay_experiment.glsl");
-static_assert(VN_DELTA_NO_DECAY == 1 && VN_DELTA_FACTOR == 2 && VN_DELTA_DECAY_LATE == 3 && VN_DELTA_READ_FIRST == 4 &&
-                  VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_DELTA_UNSOLVED == 7 &&
-                  VN_DELTA_BETA_KEYS == 8 && VN_DELTA_BETA_VALUES == 9 && VN_N_DELTA_FORMS == 10,
-              "delta_rule_experiment.glsl");
-static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4,
-              "mask_experiment.glsl");
-static_assert(VN_ATTN_OVER_QUERIES == 1 && VN_ATTN_OVER_HEADS == 2 && VN_ATTN_NO_MAX == 3 && VN_ATTN_NO_MAX_F16 == 4 &&
-                  VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8,
-              "mask_experiment.glsl");
-static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED == 3 && VN_CACHE_HEADS_FIRST == 4 &&
-                  VN_CACHE_LATE == 5 && VN_CACHE_STALE == 6 && VN_CACHE_RING == 7 && VN_CACHE_F16 == 8 &&
-                  VN_CACHE_F8 == 9 && VN_CACHE_FORMER == 10 && VN_CACHE_SEEN == 11 && VN_CACHE_PAST == 12 &&
-                  VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14,
-              "mask_experiment.glsl");
+#define FORM(name, number) static_assert(name == number, "forms.glsl");
+#include "libgpu/shaders/forms.glsl"
 
 static const struct shader_row {
 	const char *name;
@@ -259,28 +233,20 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	for (int i = 0; i < VN_N_KERNELS; i++)
 		k->shader[i] = choose_shader(k, plan, policy, paged, (vn_kernel)i);
-	if ((cache_dir && !(k->cache_dir = strdup(cache_dir))) ||
-	    !vn_pipelines_keep_for(d->device, d->pipelines, cache_dir)) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
-		goto fail;
-	}
+	if (!vn_pipelines_keep_for(d->device, d->pipelines, cache_dir))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
 	if ((st = create_layout(d, err)))
-		goto fail;
+		return st;
 	k->layout = d->pipelines->layout;
 	k->had = d->pipelines->n;
-	if (!(st = vn_pipeline_cache_open(d, k->cache_dir, &k->cache, &k->cache_hit, err)))
-		return VN_OK;
-fail:
-	vn_kernels_destroy(k);
-	return st;
+	return vn_pipeline_cache_open(d, cache_dir, &k->cache, &k->cache_hit, err);
 }
 
 void vn_kernels_destroy(vn_kernels *k)
 {
 	if (k->cache && k->d->pipelines->n > k->had)
-		vn_pipeline_cache_save(k->d, k->cache_dir, k->cache);
+		vn_pipeline_cache_save(k->d, k->d->pipelines->cache_dir, k->cache);
 	if (k->cache)
 		vn_vk.DestroyPipelineCache(k->d->device, k->cache, NULL);
-	free(k->cache_dir);
 	*k = (vn_kernels) { 0 };
 }

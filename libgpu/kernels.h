@@ -36,7 +36,6 @@ typedef struct vn_kernels {
 	vn_device       *d;
 	VkPipelineLayout layout; /* the device's, as are the pipelines (pipelines.h) */
 	VkPipelineCache  cache;
-	char            *cache_dir; /* NULL: as in vn_gpu_options */
 	vn_shader        shader[VN_N_KERNELS];
 	VkPipeline       pipeline[VN_N_KERNELS]; /* NULL: not needed so far */
 	bool             cache_hit;              /* a valid cache file was read */

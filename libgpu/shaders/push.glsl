@@ -6,6 +6,9 @@
 #define Address     uvec2
 #define BLOCK(name) struct name
 #include "blocks.glsl"
+#if EXPERIMENT
+#include "forms.glsl"
+#endif
 
 #if PUSH_IN_MEMORY || EXPERIMENT
 #define PUSH(name) \

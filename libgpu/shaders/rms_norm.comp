@@ -17,6 +17,7 @@ layout(local_size_x = 128) in;
 PUSH(vn_push_norm);
 #include "root.glsl"
 #include "fold.glsl"
+#include "squares.glsl"
 
 #if EXPERIMENT
 #include "rms_norm_experiment.glsl"
@@ -24,25 +25,6 @@ PUSH(vn_push_norm);
 uint weight(uint n) { return n; } // the index of column n's weight
 bool by_eight()     { return p.N % 8 == 0; } // all rows start at eight numbers then
 #endif
-
-float squares(uint row)
-{
-	const uint lane = gl_LocalInvocationID.x;
-	precise float ss = 0.0; // the bits of add_norm.comp
-
-	if (by_eight())
-		for (uint n = row / 8 + lane; n < (row + p.N) / 8; n += LANES) {
-			const vec4 a = vec4(Real8(p.x).v[n].a), b = vec4(Real8(p.x).v[n].b);
-			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w))
-			    + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
-		}
-	else
-		for (uint n = lane; n < p.N; n += LANES) {
-			const float x = float(p.x.v[row + n]);
-			ss += x * x;
-		}
-	return ss;
-}
 
 void scale(uint row, float root)
 {
@@ -63,5 +45,5 @@ void scale(uint row, float root)
 void main()
 {
 	for (uint r = gl_WorkGroupID.x; r < p.R; r += gl_NumWorkGroups.x)
-		scale(r * p.N, root_of(fold_sum(squares(r * p.N)), float(p.N)));
+		scale(r * p.N, root_of(fold_sum(squares(r * p.N, p.N, by_eight())), float(p.N)));
 }
