@@ -179,7 +179,7 @@ static void norm_rope(vn_gpu_pass *w, int node, int rope)
 	                   &(vn_push_norm_rope) {
 						   .x = x->address,
 						   .g = in_weight(w, norm->w[0], 0),
-						   .table = w->g->upload.address + w->g->table_at[w->g->rope_of[rope]],
+						   .table = w->g->upload.address + w->g->rope[w->g->node[rope].rope].at,
 						   .y = y->address,
 						   .z = z->address,
 						   .rows = (uint32_t)(w->tokens * v->size[1]),
@@ -264,7 +264,7 @@ static bool leaves_one_out(const vn_gpu *g, int node, int n)
 static const struct pattern *pattern_of(const vn_gpu_pass *w, int node, int to)
 {
 	for (int i = 0; i < PATTERNS; i++)
-		if (table[i].n <= to - node && w->g->fitting[node] >> i & 1 && table[i].now(w, node) &&
+		if (table[i].n <= to - node && w->g->node[node].fitting >> i & 1 && table[i].now(w, node) &&
 		    !leaves_one_out(w->g, node, table[i].n))
 			return &table[i];
 	return NULL;

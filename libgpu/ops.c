@@ -222,16 +222,17 @@ void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int
 	linear_part(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
 }
 
-/* Rotates rows of x by a rope node, with one of the tables, into y; y NULL: back into x, through
- * the scratch buffer. */
-static void rotate(vn_gpu_pass *w, const vn_node *n, int table, vn_buffer *x, vn_buffer *y, int64_t tokens)
+/* Rotates rows of x by a rope node, with these angles, into y; y NULL: back into x, through the
+ * scratch buffer. */
+static void rotate(vn_gpu_pass *w, const vn_node *n, const vn_gpu_rope *rope, vn_buffer *x, vn_buffer *y,
+                   int64_t tokens)
 {
 	const vn_value    *v = &w->g->plan->value[n->out[0]];
 	const int64_t      H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim, most = rows_at_once(H * K);
 	const VkDeviceSize row = (VkDeviceSize)(H * K) * element_bytes(w);
 	const int64_t      step = y ? most : smaller(most, (int64_t)(w->g->scratch.size / row));
 	const bool         fours = !vn_node_is_experiment(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
-	const uint64_t     angles = w->g->upload.address + w->g->table_at[table];
+	const uint64_t     angles = w->g->upload.address + rope->at;
 	vn_buffer         *to = y ? y : &w->g->scratch;
 
 	for (int64_t t = 0; t < tokens; t += step) {
@@ -254,14 +255,14 @@ static void rotate(vn_gpu_pass *w, const vn_node *n, int table, vn_buffer *x, vn
 	}
 }
 
-static int table_of(const vn_gpu_pass *w, const vn_node *n)
+static const vn_gpu_rope *settings_of(const vn_gpu_pass *w, const vn_node *n)
 {
-	return w->g->rope_of[n - w->g->plan->node];
+	return &w->g->rope[w->g->node[n - w->g->plan->node].rope];
 }
 
 static void rope(vn_gpu_pass *w, const vn_node *n)
 {
-	rotate(w, n, table_of(w, n), buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
+	rotate(w, n, settings_of(w, n), buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
 }
 
 /* Copies between token-major rows and the pool of a state: n elements, from element `at` of the
@@ -322,7 +323,7 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 	if (k.state < 0)
 		return;
 	if (k.rope >= 0)
-		rotate(w, &w->g->plan->node[k.rope], table_of(w, n), &w->g->cache.slot[k.state].now, NULL, w->past);
+		rotate(w, &w->g->plan->node[k.rope], settings_of(w, n), &w->g->cache.slot[k.state].now, NULL, w->past);
 	put_rows(w, k.state, n->in[k.input]);
 }
 

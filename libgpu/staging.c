@@ -11,26 +11,20 @@
 
 vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guard, vn_error *err)
 {
-	vn_status st;
+	vn_status st = VN_OK;
 
-	*s = (vn_staging) { 0 };
 	if (size <= 0)
 		size = DEFAULT_SIZE;
-	s->size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1);
-	for (int i = 0; i < 2; i++)
-		if ((st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0",
-		                           err))) {
-			vn_staging_destroy(d, s);
-			return st;
-		}
-	return VN_OK;
+	*s = (vn_staging) { .size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1) };
+	for (int i = 0; i < 2 && !st; i++)
+		st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0", err);
+	return st;
 }
 
 void vn_staging_destroy(vn_device *d, vn_staging *s)
 {
 	for (int i = 0; i < 2; i++) {
-		if (s->buf[i].buffer)
-			vn_buffer_destroy(d, &s->buf[i]);
+		vn_buffer_destroy(d, &s->buf[i]);
 		free(s->part[i]);
 	}
 	*s = (vn_staging) { 0 };
@@ -157,9 +151,8 @@ static vn_status add_part(vn_staging *s, int i, vn_transfer_part part, vn_error 
 	return VN_OK;
 }
 
-/* part: its value, start and destination; cut to what fits. */
-static vn_status stage_elements(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from,
-                                int64_t elements, vn_error *err)
+vn_status vn_staging_take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from, int64_t elements,
+                          vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
 	const size_t size = vn_dtype_size(vn_pass_dtype(w, part.value));
@@ -190,13 +183,6 @@ static vn_status stage_elements(vn_gpu_pass *w, vn_transfer_part part, vn_buffer
 	return VN_OK;
 }
 
-vn_status vn_staging_take(vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
-                          int64_t elements, vn_error *err)
-{
-	return stage_elements(w, (vn_transfer_part) { .value = value, .hand = hand, .start = start }, src, from, elements,
-	                      err);
-}
-
 vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err)
 {
 	const size_t size = vn_dtype_size(vn_pass_dtype(w, value));
@@ -205,11 +191,11 @@ vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *er
 
 	count_around_tokens(w, value, &outer, &inner);
 	if (w->g->guard)
-		st = vn_staging_take(w, value, false, 0, src, 0, outer * w->tokens * inner, err);
+		st = vn_staging_take(w, (vn_transfer_part) { .value = value }, src, 0, outer * w->tokens * inner, err);
 	if (vn_pass_wants(w, value))
 		for (int64_t o = 0; o < outer && !st; o++)
-			st = vn_staging_take(w, value, true, o * w->count * inner, src,
-			                     (VkDeviceSize)((o * w->tokens + w->first) * inner) * size, w->count * inner, err);
+			st = vn_staging_take(w, (vn_transfer_part) { .value = value, .hand = true, .start = o * w->count * inner },
+			                     src, (VkDeviceSize)((o * w->tokens + w->first) * inner) * size, w->count * inner, err);
 	return st;
 }
 
@@ -230,10 +216,4 @@ vn_status vn_staging_flush(vn_gpu_pass *w, vn_error *err)
 	if (!st)
 		vn_encode_begin(&w->g->encoder);
 	return st;
-}
-
-vn_status vn_staging_bring(vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
-                           vn_error *err)
-{
-	return stage_elements(w, (vn_transfer_part) { .value = value, .to = data }, src, from, elements, err);
 }
