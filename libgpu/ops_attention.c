@@ -105,57 +105,43 @@ VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
 	return most;
 }
 
-static void reads_all(vn_gpu_pass *w, const vn_node *n)
-{
-	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-	reads_state(w, n, VN_ATTN_KEYS);
-	reads_state(w, n, VN_ATTN_VALUES);
-}
-
 /* T queries from row t on. */
-static void encode_usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
+static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
+	const bool        experiment = vn_node_is_experiment(n), few = w->tokens <= FEW_QUERIES;
 	const int64_t     H = n->c.attention.heads;
-	const key_parts   k = parts_of(w, n);
+	const key_parts   k = experiment ? (key_parts) { .n = 1 } : parts_of(w, n);
+	const vn_kernel   kernel = experiment ? VN_K_ATTENTION_EXPERIMENT
+	                           : few      ? VN_K_ATTENTION_FEW
+	                                      : vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
 	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
 	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
 	vn_push_attention push = attention_push(w, n, t, T);
+	vn_encoder       *e = &w->g->encoder;
 
 	push.h0 = (uint32_t)k.n;
 	push.j0 = (uint32_t)k.first;
 	push.n_keys = (uint32_t)k.keys;
 	push.y = k.n > 1 ? to->address : context;
-	reads_all(w, n);
-	vn_encode_writes(&w->g->encoder, to);
-	if (w->tokens <= FEW_QUERIES) {
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_FEW, &push, T * k.n, H);
-	} else {
-		const vn_kernel kernel = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
-		if (kernel == VN_K_ATTENTION)
-			vn_encode_dispatch(&w->g->encoder, kernel, &push, count_groups(T, QUERIES) * k.n, H);
-		else
-			vn_encode_dispatch(&w->g->encoder, kernel, &push, H, count_groups(T, 4 * w->g->kernels.side) * k.n);
-	}
+	vn_encode_reads(e, buffer_of(w, n->in[VN_ATTN_Q]));
+	reads_state(w, n, VN_ATTN_KEYS);
+	reads_state(w, n, VN_ATTN_VALUES);
+	vn_encode_writes(e, to);
+	if (experiment)
+		vn_encode_dispatch(e, kernel, &push, other_softmax(n) ? T : count_groups(T, 8), H);
+	else if (few)
+		vn_encode_dispatch(e, kernel, &push, T * k.n, H);
+	else if (kernel == VN_K_ATTENTION)
+		vn_encode_dispatch(e, kernel, &push, count_groups(T, QUERIES) * k.n, H);
+	else
+		vn_encode_dispatch(e, kernel, &push, H, count_groups(T, 4 * w->g->kernels.side) * k.n);
 	if (k.n == 1)
 		return;
 	push.q = push.y;
 	push.y = context;
-	vn_encode_reads(&w->g->encoder, to);
-	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_JOIN, &push, T * H, 1);
-}
-
-/* As an experiment has it. */
-static void encode_experiment(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
-{
-	const int64_t     H = n->c.attention.heads;
-	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
-	vn_push_attention push = attention_push(w, n, t, T);
-
-	push.y = in_buffer(w, y, t * H * n->c.attention.head_dim);
-	reads_all(w, n);
-	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_EXPERIMENT, &push, other_softmax(n) ? T : count_groups(T, 8), H);
+	vn_encode_reads(e, to);
+	vn_encode_writes(e, y);
+	vn_encode_dispatch(e, VN_K_ATTENTION_JOIN, &push, T * H, 1);
 }
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
@@ -163,7 +149,7 @@ void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
 	const int64_t step = rows_at_once((int64_t)n->c.attention.heads * n->c.attention.head_dim);
 
 	for (int64_t t = 0; t < w->tokens; t += step)
-		(vn_node_is_experiment(n) ? encode_experiment : encode_usual)(w, n, t, smaller(step, w->tokens - t));
+		encode_queries(w, n, t, smaller(step, w->tokens - t));
 }
 
 void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
