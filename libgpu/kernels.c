@@ -81,32 +81,30 @@ static const struct module *find_module(const char *name, bool paged, const char
 	return paged ? find_module(name, false, form) : NULL;
 }
 
-static bool is_needed(const vn_plan *p, vn_kernel k)
+/* Does the plan have heads for this shader, if it is one of attention with cooperative matrices? */
+static bool has_heads(const vn_plan *p, vn_kernel k)
 {
-	const bool experiment = table[k].experiment;
-	bool       needed = !experiment && (k < VN_K_ATTENTION_COOP_64 || k > VN_K_ATTENTION_COOP_256);
+	bool has = k < VN_K_ATTENTION_COOP_64 || k > VN_K_ATTENTION_COOP_256;
 
-	for (int i = 0; i < p->n_nodes && !needed; i++)
-		needed = experiment ? vn_node_is_experiment(&p->node[i])
-		                    : p->node[i].op == VN_OP_ATTENTION && coop_attention(p->node[i].c.attention.head_dim) == k;
-	return needed;
+	for (int i = 0; i < p->n_nodes && !has; i++)
+		has = p->node[i].op == VN_OP_ATTENTION && coop_attention(p->node[i].c.attention.head_dim) == k;
+	return has;
 }
 
 static vn_shader choose_shader(const vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, vn_kernel which)
 {
 	static const char *const by_size[VN_N_COOPS] = { [VN_COOP_16] = "by16", [VN_COOP_8] = "by8" };
 	const char              *name = which == VN_K_ATTENTION ? attention_name(plan) : table[which].name;
-	const struct module     *coop = k->side ? find_module(name, paged, by_size[k->d->coop]) : NULL, *m = coop;
+	const struct module     *m = NULL;
 
-	if (!is_needed(plan, which))
-		return (vn_shader) { 0 };
+	if (k->side && has_heads(plan, which))
+		m = find_module(name, paged, by_size[k->d->coop]);
+	const vn_coop coop = m ? k->d->coop : VN_COOP_NONE;
 	if (!m && policy.sums == VN_F16)
 		m = find_module(name, paged, "acc16");
 	if (!m)
 		m = find_module(name, paged, policy.storage == VN_F32 ? "f32" : "f16");
-	return m ? (vn_shader) { m->words, (size_t)(m->end - m->words) * sizeof *m->words,
-		                     coop ? k->d->coop : VN_COOP_NONE }
-	         : (vn_shader) { 0 };
+	return m ? (vn_shader) { m->words, (size_t)(m->end - m->words) * sizeof *m->words, coop } : (vn_shader) { 0 };
 }
 
 const char *vn_kernel_name(vn_kernel k)
@@ -226,13 +224,17 @@ static vn_status create_layout(vn_device *d, vn_error *err)
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
                             const char *cache_dir, vn_error *err)
 {
+	bool      experiment = false;
 	vn_status st;
 
 	*k = (vn_kernels) { .d = d,
 		                .float_sums = policy.sums == VN_F32,
 		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
+	for (int i = 0; i < plan->n_nodes; i++)
+		experiment = experiment || vn_node_is_experiment(&plan->node[i]);
 	for (int i = 0; i < VN_N_KERNELS; i++)
-		k->shader[i] = choose_shader(k, plan, policy, paged, (vn_kernel)i);
+		if (!table[i].experiment || experiment)
+			k->shader[i] = choose_shader(k, plan, policy, paged, (vn_kernel)i);
 	if (!vn_pipelines_keep_for(d->device, d->pipelines, cache_dir))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
 	if ((st = create_layout(d, err)))

@@ -3,37 +3,6 @@
 
 #include "libgpu/ops_internal.h"
 
-/* Of operations that are one shader. */
-static const vn_kernel kernel_of[VN_N_OPS] = {
-	[VN_OP_EMBED] = VN_K_EMBED,
-	[VN_OP_RMS_NORM] = VN_K_RMS_NORM,
-	[VN_OP_LAYER_NORM] = VN_K_LAYER_NORM,
-	[VN_OP_SLICE] = VN_K_SLICE,
-	[VN_OP_ROPE] = VN_K_ROPE,
-	[VN_OP_ACT] = VN_K_ACT,
-	[VN_OP_GATED] = VN_K_GATED,
-	[VN_OP_ADD] = VN_K_ADD,
-	[VN_OP_ROWS] = VN_K_ROWS,
-	[VN_OP_CAUSAL_CONV] = VN_K_CAUSAL_CONV,
-	[VN_OP_L2_NORM] = VN_K_L2_NORM,
-	[VN_OP_LOG_DECAY] = VN_K_LOG_DECAY,
-	[VN_OP_DELTA_RULE] = VN_K_DELTA_RULE,
-	[VN_OP_GATED_NORM] = VN_K_GATED_NORM,
-};
-
-void vn_ops_dispatch(vn_gpu_pass *w, const vn_node *n, const void *push, int64_t x, int64_t y)
-{
-	vn_encoder *e = &w->g->encoder;
-
-	for (int k = 0; k < n->n_in; k++)
-		vn_encode_reads(e, buffer_of(w, n->in[k]));
-	for (int k = 0; k < n->n_w; k++)
-		if (n->w[k] >= 0)
-			vn_encode_reads(e, weight_buffer(w, n->w[k]));
-	vn_encode_writes(e, buffer_of(w, n->out[0]));
-	vn_encode_dispatch(e, vn_kernel_of(kernel_of[n->op], n), push, x, y);
-}
-
 static void embed(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t D = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(D);
@@ -41,19 +10,25 @@ static void embed(vn_gpu_pass *w, const vn_node *n)
 	for (int64_t t = 0; t < w->tokens; t += step) {
 		const int64_t T = smaller(step, w->tokens - t);
 		vn_encode_reads(&w->g->encoder, &w->g->upload);
-		vn_ops_dispatch(w, n,
-		                &(vn_push_embed) { .w = in_weight(w, n->w[0], 0),
-		                                   .ids = w->g->upload.address + (uint64_t)t * 4,
-		                                   .y = in_value(w, n->out[0], t * D),
-		                                   .T = (uint32_t)T,
-		                                   .D = (uint32_t)D },
-		                count_groups(T * D, 64), 1);
+		dispatch_node(w, n, VN_K_EMBED,
+		              &(vn_push_embed) { .w = in_weight(w, n->w[0], 0),
+		                                 .ids = w->g->upload.address + (uint64_t)t * 4,
+		                                 .y = in_value(w, n->out[0], t * D),
+		                                 .T = (uint32_t)T,
+		                                 .D = (uint32_t)D },
+		              count_groups(T * D, 64), 1);
 	}
 }
 
 /* Any norm. An experiment may norm fewer columns together than the weight has. */
 static void norm(vn_gpu_pass *w, const vn_node *n)
 {
+	static const vn_kernel kernel[VN_N_OPS] = {
+		[VN_OP_RMS_NORM] = VN_K_RMS_NORM,
+		[VN_OP_LAYER_NORM] = VN_K_LAYER_NORM,
+		[VN_OP_L2_NORM] = VN_K_L2_NORM,
+		[VN_OP_GATED_NORM] = VN_K_GATED_NORM,
+	};
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   G = v->size[v->rank - 1], N = n->x.norm.width ? n->x.norm.width : G;
 	const int64_t   R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
@@ -62,26 +37,26 @@ static void norm(vn_gpu_pass *w, const vn_node *n)
 
 	for (int64_t r = 0; r < R; r += step) {
 		const int64_t rows = smaller(step, R - r);
-		vn_ops_dispatch(w, n,
-		                &(vn_push_norm) { .x = in_value(w, n->in[0], r * N),
-		                                  .z = n->n_in > 1 ? in_value(w, n->in[1], r * N) : 0,
-		                                  .g = n->n_w > 0 ? in_weight(w, n->w[0], 0) : 0,
-		                                  .b = bias < 0 ? 0 : in_weight(w, bias, 0),
-		                                  .y = in_value(w, n->out[0], r * N),
-		                                  .R = (uint32_t)rows,
-		                                  .N = (uint32_t)N,
-		                                  .eps = (float)n->c.norm.eps,
-		                                  .offset = (float)n->c.norm.offset,
-		                                  .has_bias = bias >= 0,
-		                                  .divisor = (float)divisor,
-		                                  .eps_outside = (uint32_t)n->x.norm.eps_outside,
-		                                  .sum_f16 = (uint32_t)n->x.norm.sum_f16,
-		                                  .first_f16 = (uint32_t)n->x.norm.first_f16,
-		                                  .keep_mean = (uint32_t)n->x.norm.keep_mean,
-		                                  .gate = (uint32_t)n->x.norm.gate,
-		                                  .gate_first = (uint32_t)n->x.norm.gate_first,
-		                                  .G = (uint32_t)G },
-		                rows, 1);
+		dispatch_node(w, n, kernel[n->op],
+		              &(vn_push_norm) { .x = in_value(w, n->in[0], r * N),
+		                                .z = n->n_in > 1 ? in_value(w, n->in[1], r * N) : 0,
+		                                .g = n->n_w > 0 ? in_weight(w, n->w[0], 0) : 0,
+		                                .b = bias < 0 ? 0 : in_weight(w, bias, 0),
+		                                .y = in_value(w, n->out[0], r * N),
+		                                .R = (uint32_t)rows,
+		                                .N = (uint32_t)N,
+		                                .eps = (float)n->c.norm.eps,
+		                                .offset = (float)n->c.norm.offset,
+		                                .has_bias = bias >= 0,
+		                                .divisor = (float)divisor,
+		                                .eps_outside = (uint32_t)n->x.norm.eps_outside,
+		                                .sum_f16 = (uint32_t)n->x.norm.sum_f16,
+		                                .first_f16 = (uint32_t)n->x.norm.first_f16,
+		                                .keep_mean = (uint32_t)n->x.norm.keep_mean,
+		                                .gate = (uint32_t)n->x.norm.gate,
+		                                .gate_first = (uint32_t)n->x.norm.gate_first,
+		                                .G = (uint32_t)G },
+		              rows, 1);
 	}
 }
 
@@ -115,14 +90,14 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 
 	for (int64_t r = 0; r < R; r += step) {
 		const int64_t rows = smaller(step, R - r);
-		vn_ops_dispatch(w, n,
-		                &(vn_push_slice) { .x = in_value(w, n->in[0], r * N),
-		                                   .y = in_value(w, n->out[0], r * width),
-		                                   .R = (uint32_t)rows,
-		                                   .N = (uint32_t)N,
-		                                   .from = (uint32_t)n->c.slice.from,
-		                                   .width = (uint32_t)width },
-		                count_groups(rows * width, 64), 1);
+		dispatch_node(w, n, VN_K_SLICE,
+		              &(vn_push_slice) { .x = in_value(w, n->in[0], r * N),
+		                                 .y = in_value(w, n->out[0], r * width),
+		                                 .R = (uint32_t)rows,
+		                                 .N = (uint32_t)N,
+		                                 .from = (uint32_t)n->c.slice.from,
+		                                 .width = (uint32_t)width },
+		              count_groups(rows * width, 64), 1);
 	}
 }
 
@@ -330,22 +305,19 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 /* Computes elements [at, at + count) of act, gated or add into y from its element y_at on. */
 static void map_elements(vn_gpu_pass *w, const vn_node *n, int64_t at, int64_t count, vn_buffer *y, int64_t y_at)
 {
-	const int64_t step = (int64_t)1 << 30;
+	const int64_t   step = (int64_t)1 << 30;
+	const vn_kernel usual = n->op == VN_OP_ACT ? VN_K_ACT : n->op == VN_OP_GATED ? VN_K_GATED : VN_K_ADD;
 
 	for (int64_t e = 0; e < count; e += step) {
 		const int64_t part = smaller(step, count - e);
-		for (int k = 0; k < n->n_in; k++)
-			vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[k]));
-		vn_encode_writes(&w->g->encoder, y);
-		vn_push_map push = { .a = in_value(w, n->in[0], at + e),
-			                 .b = n->n_in > 1 ? in_value(w, n->in[1], at + e) : 0,
-			                 .y = in_buffer(w, y, y_at + e),
-			                 .n = (uint32_t)part,
-			                 .act = n->c.act.act,
-			                 .form = (uint32_t)n->x.act.form };
+		vn_push_map   push = { .a = in_value(w, n->in[0], at + e),
+			                   .b = n->n_in > 1 ? in_value(w, n->in[1], at + e) : 0,
+			                   .y = in_buffer(w, y, y_at + e),
+			                   .n = (uint32_t)part,
+			                   .act = n->c.act.act,
+			                   .form = (uint32_t)n->x.act.form };
 		push.eights = in_eights(w, push.a, push.b, push.y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(kernel_of[n->op], n), &push, groups_of_lanes(part, push.eights),
-		                   1);
+		dispatch_to(w, n, usual, y, &push, groups_of_lanes(part, push.eights), 1);
 	}
 }
 
@@ -366,17 +338,17 @@ void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_
 /* One dispatch, because a row may come from any other row. An experiment's calls are short. */
 static void rows(vn_gpu_pass *w, const vn_node *n)
 {
-	vn_ops_dispatch(w, n,
-	                &(vn_push_rows) { .x = in_value(w, n->in[0], 0),
-	                                  .other = in_value(w, n->in[1], 0),
-	                                  .y = in_value(w, n->out[0], 0),
-	                                  .T = (uint32_t)w->tokens,
-	                                  .N = (uint32_t)vn_value_row(&w->g->plan->value[n->out[0]]),
-	                                  .P = (uint32_t)w->past,
-	                                  .form = (uint32_t)n->x.rows.form,
-	                                  .by = n->x.rows.by,
-	                                  .inner = (uint32_t)n->x.rows.inner },
-	                w->tokens, 1);
+	dispatch_node(w, n, VN_K_ROWS,
+	              &(vn_push_rows) { .x = in_value(w, n->in[0], 0),
+	                                .other = in_value(w, n->in[1], 0),
+	                                .y = in_value(w, n->out[0], 0),
+	                                .T = (uint32_t)w->tokens,
+	                                .N = (uint32_t)vn_value_row(&w->g->plan->value[n->out[0]]),
+	                                .P = (uint32_t)w->past,
+	                                .form = (uint32_t)n->x.rows.form,
+	                                .by = n->x.rows.by,
+	                                .inner = (uint32_t)n->x.rows.inner },
+	              w->tokens, 1);
 }
 
 void vn_ops_encode(vn_gpu_pass *w, int node)

@@ -29,19 +29,19 @@ void vn_ops_causal_conv(vn_gpu_pass *w, const vn_node *n)
 		const int64_t  T = smaller(step, w->tokens - t);
 		const uint64_t before = t ? in_value(w, n->in[0], (t - (J - 1)) * X) : state->address;
 		vn_encode_reads(&w->g->encoder, state);
-		vn_ops_dispatch(w, n,
-		                &(vn_push_causal_conv) { .x = in_value(w, n->in[0], t * X),
-		                                         .w = in_weight(w, n->w[0], 0),
-		                                         .before = before,
-		                                         .y = in_value(w, n->out[0], t * X),
-		                                         .T = (uint32_t)T,
-		                                         .X = (uint32_t)X,
-		                                         .J = (uint32_t)J,
-		                                         .linear = (uint32_t)n->x.conv.linear,
-		                                         .forgets = n->x.conv.forgets && w->past > 0 && t == 0,
-		                                         .ahead = (uint32_t)n->x.conv.ahead,
-		                                         .last = (uint32_t)(w->tokens - t) },
-		                count_groups(T * X, 64), 1);
+		dispatch_node(w, n, VN_K_CAUSAL_CONV,
+		              &(vn_push_causal_conv) { .x = in_value(w, n->in[0], t * X),
+		                                       .w = in_weight(w, n->w[0], 0),
+		                                       .before = before,
+		                                       .y = in_value(w, n->out[0], t * X),
+		                                       .T = (uint32_t)T,
+		                                       .X = (uint32_t)X,
+		                                       .J = (uint32_t)J,
+		                                       .linear = (uint32_t)n->x.conv.linear,
+		                                       .forgets = n->x.conv.forgets && w->past > 0 && t == 0,
+		                                       .ahead = (uint32_t)n->x.conv.ahead,
+		                                       .last = (uint32_t)(w->tokens - t) },
+		              count_groups(T * X, 64), 1);
 	}
 	keep_rows(w, n, buffer_of(w, n->in[0]));
 }
@@ -52,15 +52,15 @@ void vn_ops_log_decay(vn_gpu_pass *w, const vn_node *n)
 
 	for (int64_t t = 0; t < w->tokens; t += step) {
 		const int64_t T = smaller(step, w->tokens - t);
-		vn_ops_dispatch(w, n,
-		                &(vn_push_log_decay) { .x = in_value(w, n->in[0], t * N),
-		                                       .A = in_weight(w, n->w[0], 0),
-		                                       .dt = in_weight(w, n->w[1], 0),
-		                                       .y = in_value(w, n->out[0], t * N),
-		                                       .T = (uint32_t)T,
-		                                       .N = (uint32_t)N,
-		                                       .form = (uint32_t)n->x.decay.form },
-		                count_groups(T * N, 64), 1);
+		dispatch_node(w, n, VN_K_LOG_DECAY,
+		              &(vn_push_log_decay) { .x = in_value(w, n->in[0], t * N),
+		                                     .A = in_weight(w, n->w[0], 0),
+		                                     .dt = in_weight(w, n->w[1], 0),
+		                                     .y = in_value(w, n->out[0], t * N),
+		                                     .T = (uint32_t)T,
+		                                     .N = (uint32_t)N,
+		                                     .form = (uint32_t)n->x.decay.form },
+		              count_groups(T * N, 64), 1);
 	}
 }
 
@@ -75,8 +75,8 @@ void vn_ops_delta_rule(vn_gpu_pass *w, const vn_node *n)
 		vn_buffer *before = t ? next : state_of(w, n, 0); /* a later part continues from the previous one */
 		vn_encode_reads(&w->g->encoder, before);
 		vn_encode_writes(&w->g->encoder, next);
-		vn_ops_dispatch(
-			w, n,
+		dispatch_node(
+			w, n, VN_K_DELTA_RULE,
 			&(vn_push_delta_rule) { .q = in_value(w, n->in[VN_DELTA_Q], t * nk * dk),
 		                            .k = in_value(w, n->in[VN_DELTA_K], t * nk * dk),
 		                            .v = in_value(w, n->in[VN_DELTA_V], t * nv * dv),

@@ -119,13 +119,6 @@ static int64_t count_new_infinities(const void *x, vn_dtype from, const char *st
 	return count;
 }
 
-void vn_gpu_weights_overflow(vn_gpu_weights *w, int weight, int64_t over)
-{
-	if (over && (!w->overflowed || weight < w->first_overflowed))
-		w->first_overflowed = weight;
-	w->overflowed += over;
-}
-
 static int64_t smaller(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

@@ -40,7 +40,13 @@ extern bool         vn_gpu_weights_halves_there;
 vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
                                 const vn_gpu_options *o, vn_error *err);
 void      vn_gpu_weights_destroy(vn_device *d, vn_gpu_weights *w); /* w may be zeroed */
+
 /* Counts numbers of a weight that became infinite. */
-void      vn_gpu_weights_overflow(vn_gpu_weights *w, int weight, int64_t over);
+static inline void vn_gpu_weights_overflow(vn_gpu_weights *w, int weight, int64_t over)
+{
+	if (over && (!w->overflowed || weight < w->first_overflowed))
+		w->first_overflowed = weight;
+	w->overflowed += over;
+}
 
 #endif
