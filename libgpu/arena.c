@@ -15,22 +15,15 @@ vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err)
 	a->state_of = calloc(n, sizeof(*a->state_of));
 	a->level = calloc(plan->n_nodes ? (size_t)plan->n_nodes : 1, sizeof(*a->level));
 	a->slot = calloc(n, sizeof(*a->slot));
-	a->need = calloc(n, sizeof(*a->need));
-	a->free_at = calloc(n, sizeof(*a->free_at));
-	if (!a->slot_of || !a->state_of || !a->level || !a->slot || !a->need || !a->free_at) {
-		vn_arena_destroy(NULL, a);
+	if (!a->slot_of || !a->state_of || !a->level || !a->slot)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the places of %d values", plan->n_values);
-	}
 	return VN_OK;
 }
 
 void vn_arena_destroy(vn_device *d, vn_arena *a)
 {
 	for (int i = 0; a->slot && i < a->n_values; i++)
-		if (a->slot[i].buffer)
-			vn_buffer_destroy(d, &a->slot[i]);
-	free(a->free_at);
-	free(a->need);
+		vn_buffer_destroy(d, &a->slot[i].b);
 	free(a->slot);
 	free(a->level);
 	free(a->state_of);
@@ -44,12 +37,9 @@ static int pick_slot(const vn_arena *a, int level, VkDeviceSize bytes)
 	int best = -1;
 
 	for (int s = 0; s < a->n_slots; s++) {
-		if (a->free_at[s] >= level)
-			continue;
-		if (best < 0)
-			best = s;
-		else if (a->need[s] >= bytes ? a->need[best] < bytes || a->need[s] < a->need[best]
-		                             : a->need[best] < bytes && a->need[s] > a->need[best])
+		const VkDeviceSize need = a->slot[s].need, least = best < 0 ? 0 : a->slot[best].need;
+		if (a->slot[s].free_at < level &&
+		    (best < 0 || (need >= bytes ? least < bytes || need < least : least < bytes && need > least)))
 			best = s;
 	}
 	return best;
@@ -125,33 +115,16 @@ static void assign_slots(vn_arena *a, const vn_plan *plan, vn_policy policy, int
 			int                s = guard ? -1 : pick_slot(a, a->level[i], bytes);
 			if (s < 0) {
 				s = a->n_slots++;
-				a->need[s] = 0;
+				a->slot[s].need = 0;
 			}
-			if (a->need[s] < bytes)
-				a->need[s] = bytes;
-			a->free_at[s] = a->level[plan->value[v].last_use > i ? plan->value[v].last_use : i];
+			if (a->slot[s].need < bytes)
+				a->slot[s].need = bytes;
+			a->slot[s].free_at = a->level[plan->value[v].last_use > i ? plan->value[v].last_use : i];
 			a->slot_of[v] = s;
 		}
 	}
 	for (int v = 0; v < a->n_values; v++)
 		a->slot_of[v] = a->slot_of[vn_plan_root(plan, v)];
-}
-
-static void measure_peak(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens)
-{
-	a->peak = 0;
-	for (int i = 0; i < plan->n_nodes; i++) {
-		int64_t alive = 0;
-		for (int v = 0; v < a->n_values; v++) {
-			const vn_value *value = &plan->value[v];
-			if (value->alias_of >= 0 || a->slot_of[v] < 0 || value->node > i ||
-			    (value->node != i && value->last_use < i))
-				continue;
-			alive += (int64_t)bytes_of(plan, v, policy, tokens);
-		}
-		if (alive > a->peak)
-			a->peak = alive;
-	}
 }
 
 vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard,
@@ -168,22 +141,18 @@ vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_pol
 	for (int v = 0; v < a->n_values && (guard || paged); v++)
 		a->state_of[v] = -1;
 	assign_slots(a, plan, policy, tokens, guard);
-	measure_peak(a, plan, policy, tokens);
 	for (int s = 0; s < a->n_slots; s++) {
-		/* With guard the size is exact, so that the zone begins directly after the last byte. */
-		if (a->slot[s].buffer && (guard ? a->slot[s].size == a->need[s] : a->slot[s].size >= a->need[s]))
-			continue;
 		snprintf(name, sizeof(name), "arena slot %d", s);
 		for (int v = 0; guard && v < a->n_values; v++)
 			if (a->slot_of[v] == s && plan->value[v].alias_of < 0)
 				snprintf(name, sizeof(name), "%s", plan->value[v].name);
-		vn_buffer_destroy(d, &a->slot[s]);
-		if ((st = vn_buffer_create(d, &a->slot[s], VN_ON_DEVICE, a->need[s], guard, name, err)))
+		/* With guard the size is exact, so that the zone begins directly after the last byte. */
+		if ((st = vn_buffer_ensure(d, &a->slot[s].b, VN_ON_DEVICE, a->slot[s].need, guard, name, err)))
 			return st;
 	}
 	a->bytes = 0;
 	for (int s = 0; s < a->n_values; s++)
-		a->bytes += (int64_t)a->slot[s].held;
+		a->bytes += (int64_t)a->slot[s].b.held;
 	a->tokens = tokens;
 	a->guarded = guard;
 	return VN_OK;

@@ -16,19 +16,21 @@
 
 #include "libgpu/memory.h"
 
+typedef struct vn_arena_slot {
+	vn_buffer    b;
+	VkDeviceSize need;    /* required size in bytes */
+	int          free_at; /* while laying out: the level after which it is free */
+} vn_arena_slot;
+
 typedef struct vn_arena {
-	int           n_values, n_slots;
-	int          *slot_of;  /* (n_values): -1: no slot; aliases have that of their root */
-	int          *state_of; /* (n_values): the growing state whose next rows it is; -1: none */
-	int          *level;    /* (n_nodes): how many barriers the nodes up to this one need at least */
-	vn_buffer    *slot;     /* (n_values), the first n_slots in use */
-	VkDeviceSize *need;     /* required size of each slot in bytes */
-	int          *free_at;  /* while laying out: the level after which a slot is free */
-	int64_t       tokens;   /* of the last layout; 0: none */
-	bool          guarded;  /* of the last layout */
-	int64_t       bytes;
-	/* bytes of values alive at once, maximum over nodes: a lower bound for any arena */
-	int64_t       peak;
+	int            n_values, n_slots;
+	int           *slot_of;  /* (n_values): -1: no slot; aliases have that of their root */
+	int           *state_of; /* (n_values): the growing state whose next rows it is; -1: none */
+	int           *level;    /* (n_nodes): how many barriers the nodes up to this one need at least */
+	vn_arena_slot *slot;     /* (n_values), the first n_slots in use */
+	int64_t        tokens;   /* of the last layout; 0: none */
+	bool           guarded;  /* of the last layout */
+	int64_t        bytes;
 } vn_arena;
 
 vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err);

@@ -55,8 +55,8 @@ static bool is_listed(vn_gpu_pass *w, int node, int n)
 
 	for (int i = node; i < node + n; i++) {
 		const int64_t like = (2 * w->tokens + is_tapped(w, &w->g->plan->node[i])) * VN_FUSE_MOST + n - 1;
-		listed = listed && w->g->listed[i] == like;
-		w->g->listed[i] = like;
+		listed = listed && w->g->node[i].listed == like;
+		w->g->node[i].listed = like;
 	}
 	return listed;
 }

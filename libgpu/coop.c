@@ -2,7 +2,6 @@
 #include "libgpu/coop.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* VkCooperativeMatrixPropertiesKHR, and the numbers in it. */
 typedef struct size_listed {
@@ -37,22 +36,6 @@ uint32_t vn_coop_subgroup(vn_coop c)
 	return size_of[c].subgroup;
 }
 
-static bool has_extension(VkPhysicalDevice p)
-{
-	uint32_t               n = 0;
-	VkExtensionProperties *list;
-	bool                   found = false;
-
-	if (vn_vk.EnumerateDeviceExtensionProperties(p, NULL, &n, NULL) != VK_SUCCESS || n == 0 ||
-	    !(list = calloc(n, sizeof *list)))
-		return false;
-	if (vn_vk.EnumerateDeviceExtensionProperties(p, NULL, &n, list) >= VK_SUCCESS)
-		for (uint32_t i = 0; i < n && !found; i++)
-			found = strcmp(list[i].extensionName, VN_COOP_EXTENSION) == 0;
-	free(list);
-	return found;
-}
-
 static bool has_features(VkPhysicalDevice p)
 {
 	vn_coop_features                 coop = { .sType = VN_COOP_FEATURES };
@@ -66,6 +49,7 @@ static bool has_features(VkPhysicalDevice p)
 	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl &&
 	       v13.computeFullSubgroups;
 }
+
 /* Can conversions to half round to nearest and keep subnormals, whatever conversions of other
  * numbers do? */
 static bool rounds_halves(VkPhysicalDevice p)
@@ -111,8 +95,8 @@ vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p)
 	size_listed *list;
 	vn_coop      found = VN_COOP_NONE;
 
-	if (!ask || !has_extension(p) || !has_features(p) || ask(p, &n, NULL) != VK_SUCCESS || n == 0 ||
-	    !(list = calloc(n, sizeof *list)))
+	if (!ask || !vn_vulkan_has(p, NULL, VN_COOP_EXTENSION) || !has_features(p) || ask(p, &n, NULL) != VK_SUCCESS ||
+	    n == 0 || !(list = calloc(n, sizeof *list)))
 		return VN_COOP_NONE;
 	for (uint32_t i = 0; i < n; i++)
 		list[i].sType = (VkStructureType)SIZE_LISTED;

@@ -1,12 +1,8 @@
 /* device.c: one opened Vulkan device. */
-#define _POSIX_C_SOURCE 200809L
-
 #include "libgpu/device.h"
 
 #include "libgpu/suitable.h"
 
-#include <assert.h>
-#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,28 +112,12 @@ static uint32_t layer_version(const char *name)
 	return version;
 }
 
-static bool extension_present(const char *layer, const char *name)
-{
-	uint32_t               n = 0;
-	VkExtensionProperties *list;
-	bool                   found = false;
-
-	if (vn_vk.EnumerateInstanceExtensionProperties(layer, &n, NULL) != VK_SUCCESS || n == 0 ||
-	    !(list = calloc(n, sizeof(*list))))
-		return false;
-	if (vn_vk.EnumerateInstanceExtensionProperties(layer, &n, list) >= VK_SUCCESS)
-		for (uint32_t i = 0; i < n && !found; i++)
-			found = strcmp(list[i].extensionName, name) == 0;
-	free(list);
-	return found;
-}
-
 static vn_status check_validation(bool installed, vn_error *err)
 {
 	if (!installed)
 		return vn_fail(err, VN_ERR_DEVICE, "--validate: the layer " VALIDATION " is not installed");
 	/* Without it the layer checks calls, but not data races between them. */
-	if (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+	if (vn_device_old_layer || !vn_vulkan_has(NULL, VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
 		return vn_fail(err, VN_ERR_DEVICE,
 		               "--validate: the layer " VALIDATION
 		               " is too old to watch synchronisation: it lacks " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
@@ -146,10 +126,11 @@ static vn_status check_validation(bool installed, vn_error *err)
 
 static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 {
-	const bool     debug = extension_present(NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+	const bool     debug = vn_vulkan_has(NULL, NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
 	const char    *extension[2], *layer[] = { VALIDATION };
 	const uint32_t layer_is = validate ? layer_version(VALIDATION) : 0;
 	uint32_t       extensions = 0, version = 0;
+	VkInstance     kept;
 	vn_status      st;
 	VkResult       r;
 
@@ -159,7 +140,8 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	if (validate && (st = check_validation(layer_is && debug, err)))
 		return st;
 	d->old_layer = validate && layer_is < VN_COOP_LAYER;
-	vn_keep_drivers_loaded();
+	if ((st = vn_keep_drivers_loaded(&kept, err)))
+		return st;
 	if (debug)
 		extension[extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
 	if (validate)
@@ -208,18 +190,6 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	return VN_OK;
 }
 
-static bool contains_text(const char *text, const char *part)
-{
-	for (; *text; text++) {
-		size_t n = 0;
-		while (part[n] && tolower((unsigned char)text[n]) == tolower((unsigned char)part[n]))
-			n++;
-		if (!part[n])
-			return true;
-	}
-	return false;
-}
-
 /* The device that the user asked for, by option or environment; -1: none. */
 static vn_status find_wanted(const vn_physical *list, int n, int index, int *found, vn_error *err)
 {
@@ -233,7 +203,7 @@ static vn_status find_wanted(const vn_physical *list, int n, int index, int *fou
 			index = number >= 0 && number < n ? (int)number : n;
 		} else {
 			for (int i = 0; i < n && *found < 0; i++)
-				if (contains_text(list[i].info.name, name))
+				if (strcasestr(list[i].info.name, name))
 					*found = i;
 			if (*found < 0)
 				return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device has \"%s\" in its name (VERNIER_DEVICE)", name);
@@ -250,7 +220,7 @@ static vn_status find_wanted(const vn_physical *list, int n, int index, int *fou
 static vn_status choose_device(vn_device *d, int index, vn_error *err)
 {
 	vn_physical *list = NULL;
-	int          n = 0, best = -1;
+	int          n = 0, wanted = -1, best;
 	vn_status    st;
 
 	if ((st = vn_physical_list(d->instance, &list, &n, err)))
@@ -259,15 +229,12 @@ static vn_status choose_device(vn_device *d, int index, vn_error *err)
 		st = vn_fail(err, VN_ERR_DEVICE, "no Vulkan device on this machine");
 		goto done;
 	}
-	if ((st = find_wanted(list, n, index, &best, err)))
+	if ((st = find_wanted(list, n, index, &wanted, err)))
 		goto done;
-	for (int i = 0; best < 0 && i < n; i++)
-		if (!list[i].info.missing[0]) {
+	best = wanted;
+	for (int i = 0; wanted < 0 && i < n; i++)
+		if (!list[i].info.missing[0] && (best < 0 || list[i].rank < list[best].rank))
 			best = i;
-			for (int j = i + 1; j < n; j++)
-				if (!list[j].info.missing[0] && list[j].rank < list[best].rank)
-					best = j;
-		}
 	if (best < 0)
 		best = 0; /* none is suitable: report what the first one lacks */
 	d->physical = list[best].physical;
@@ -293,10 +260,7 @@ static void read_properties(vn_device *d)
 	vn_vk.GetPhysicalDeviceProperties2(d->physical, &all);
 	vn_vk.GetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
 	vn_vk.GetPhysicalDeviceQueueFamilyProperties(d->physical, &families, family);
-	d->limits = all.properties.limits;
-	d->vendor_id = all.properties.vendorID;
-	d->device_id = all.properties.deviceID;
-	memcpy(d->cache_uuid, all.properties.pipelineCacheUUID, VK_UUID_SIZE);
+	d->properties = all.properties;
 	memcpy(d->driver_uuid, v11.driverUUID, VK_UUID_SIZE);
 	d->max_allocation = v11.maxMemoryAllocationSize;
 	if (v13.maxBufferSize && v13.maxBufferSize < d->max_allocation)
@@ -304,7 +268,7 @@ static void read_properties(vn_device *d)
 
 	const uint32_t bits = family[d->family].timestampValidBits;
 	if (bits) {
-		d->ns_per_tick = (double)d->limits.timestampPeriod;
+		d->ns_per_tick = (double)d->properties.limits.timestampPeriod;
 		d->tick_mask = bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
 	}
 

@@ -31,14 +31,13 @@ typedef struct vn_device {
 	VkQueue                          queue;
 	uint32_t                         family;
 	VkPhysicalDeviceMemoryProperties memory;
-	VkPhysicalDeviceLimits           limits;
+	VkPhysicalDeviceProperties       properties;
 	VkDeviceSize                     max_allocation; /* limit of one vkAllocateMemory, in bytes */
 	bool                             direct;         /* the host can write all device memory */
 	vn_coop                          coop;           /* cooperative matrices */
 	double                           ns_per_tick;    /* 0: no timestamps on this queue */
 	uint64_t                         tick_mask;
-	uint32_t                         vendor_id, device_id;
-	uint8_t                          cache_uuid[VK_UUID_SIZE], driver_uuid[VK_UUID_SIZE];
+	uint8_t                          driver_uuid[VK_UUID_SIZE];
 	vn_gpu_device                    info;
 	int64_t                          allocated; /* bytes of device and host memory held now */
 	uint64_t                         destroyed; /* buffers so far */

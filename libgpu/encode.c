@@ -7,13 +7,14 @@
 #include <time.h>
 
 #define SLICE 100000000 /* nanoseconds between two checks */
-static vn_status create_objects(vn_encoder *e, uint32_t queries, vn_error *err)
-{
-	vn_device *d = e->d;
-	char       name[32];
-	vn_status  st;
-	VkResult   r;
 
+vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err)
+{
+	char      name[32];
+	vn_status st;
+	VkResult  r;
+
+	*e = (vn_encoder) { .d = d, .k = k, .epoch = 1 };
 	r = vn_vk.CreateCommandPool(d->device,
 	                            &(VkCommandPoolCreateInfo) { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
 	                                                         .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
@@ -34,7 +35,7 @@ static vn_status create_objects(vn_encoder *e, uint32_t queries, vn_error *err)
 	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->aside, "first use");
 	if ((st = vn_tape_buffers_create(d, e->pool, &e->buffers, err)))
 		return st;
-	e->buffers.layout = e->k ? e->k->layout : VK_NULL_HANDLE;
+	e->buffers.layout = k ? k->layout : VK_NULL_HANDLE;
 	for (int i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "pass %d", i);
 		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo) { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
@@ -56,15 +57,6 @@ static vn_status create_objects(vn_encoder *e, uint32_t queries, vn_error *err)
 		vn_device_name(d, VK_OBJECT_TYPE_QUERY_POOL, (uint64_t)e->queries, "timestamps");
 	}
 	return VN_OK;
-}
-
-vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err)
-{
-	*e = (vn_encoder) { .d = d, .k = k, .epoch = 1 };
-	const vn_status st = create_objects(e, queries, err);
-	if (st)
-		vn_encoder_destroy(e);
-	return st;
 }
 
 void vn_encoder_destroy(vn_encoder *e)
@@ -202,8 +194,8 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 	add_needed_barrier(e);
 	if (e->failed || (e->failed = vn_kernel_pipeline(e->k, kernel, &c.pipeline, &e->why)))
 		return;
-	c.x = at_most(x, e->d->limits.maxComputeWorkGroupCount[0]);
-	c.y = at_most(y, e->d->limits.maxComputeWorkGroupCount[1]);
+	c.x = at_most(x, e->d->properties.limits.maxComputeWorkGroupCount[0]);
+	c.y = at_most(y, e->d->properties.limits.maxComputeWorkGroupCount[1]);
 	if (vn_kernel_in_memory(kernel)) {
 		c.kind = VN_TAPE_DISPATCH_IN_MEMORY;
 		c.bytes = 0;
@@ -213,9 +205,10 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 	add_entry(e, c, push);
 }
 
-static void add_copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
-                     VkDeviceSize n)
+void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to,
+                        VkDeviceSize n)
 {
+	note_use(e, src, false);
 	if (is_listing(e))
 		return;
 	add_needed_barrier(e);
@@ -232,16 +225,8 @@ static void add_copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, con
 
 void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to, VkDeviceSize n)
 {
-	note_use(e, src, false);
 	note_use(e, dst, true);
-	add_copy(e, src, from, dst, to, n);
-}
-
-void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to,
-                        VkDeviceSize n)
-{
-	note_use(e, src, false);
-	add_copy(e, src, from, dst, to, n);
+	vn_encode_copy_out(e, src, from, dst, to, n);
 }
 
 static void add_fill(vn_encoder *e, const vn_buffer *b, VkDeviceSize at, VkDeviceSize n, uint32_t number)
@@ -249,22 +234,23 @@ static void add_fill(vn_encoder *e, const vn_buffer *b, VkDeviceSize at, VkDevic
 	add_entry(e, (vn_tape_entry) { .kind = VN_TAPE_FILL, .x = number, .to = b->buffer, .to_at = at, .n = n }, NULL);
 }
 
-void vn_encode_clear(vn_encoder *e, vn_buffer *b)
+static void fill_buffer(vn_encoder *e, vn_buffer *b, VkDeviceSize at, VkDeviceSize n, uint32_t number)
 {
 	note_use(e, b, true);
 	if (is_listing(e))
 		return;
 	add_needed_barrier(e);
-	add_fill(e, b, b->offset, b->size, 0);
+	add_fill(e, b, at, n, number);
+}
+
+void vn_encode_clear(vn_encoder *e, vn_buffer *b)
+{
+	fill_buffer(e, b, b->offset, b->size, 0);
 }
 
 void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 {
-	note_use(e, b, true);
-	if (is_listing(e))
-		return;
-	add_needed_barrier(e);
-	add_fill(e, b, 0, VK_WHOLE_SIZE, VN_POISON);
+	fill_buffer(e, b, 0, VK_WHOLE_SIZE, VN_POISON);
 }
 
 void vn_encode_count(vn_encoder *e, const vn_buffer *b, uint32_t number)

@@ -57,7 +57,7 @@ typedef struct vn_encoder {
 } vn_encoder;
 
 vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err);
-void      vn_encoder_destroy(vn_encoder *e); /* waits; e may be zeroed */
+void      vn_encoder_destroy(vn_encoder *e); /* waits; e may be zeroed, or as a failed create left it */
 
 void vn_encode_begin(vn_encoder *e);
 void vn_encode_reset_stamps(vn_encoder *e);

@@ -25,20 +25,21 @@ static vn_buffer *state_slot(vn_gpu *g, int value, bool write, vn_error *err)
 }
 
 /* Returns the slot of a value that a node from g->next on reads; NULL: it sets *err. */
-static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
+static vn_buffer *slot_of(vn_gpu *g, int value, bool write, vn_error *err)
 {
 	const vn_plan *p = g->plan;
 
 	if (value < 0 || value >= p->n_values) {
-		vn_fail(err, VN_ERR_USAGE, "cannot %s value %d: the plan has %d values", what, value, p->n_values);
+		vn_fail(err, VN_ERR_USAGE, "cannot %s value %d: the plan has %d values", write ? "write" : "read", value,
+		        p->n_values);
 		return NULL;
 	}
 	const int root = vn_plan_root(p, value);
 	if (p->value[root].state >= 0)
-		return state_slot(g, value, strcmp(what, "write") == 0, err);
+		return state_slot(g, value, write, err);
 	if (!vn_gpu_place(g, root) || p->value[root].last_use < g->next) {
 		vn_fail(err, VN_ERR_USAGE, "%s cannot be %s: no node from %d on reads it", p->value[value].name,
-		        strcmp(what, "read") == 0 ? "read" : "written", g->next);
+		        write ? "written" : "read", g->next);
 		return NULL;
 	}
 	return vn_gpu_place(g, root);
@@ -65,16 +66,17 @@ vn_status vn_pass_read(void *gpu, int value, void *data, vn_error *err)
 
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
-	if (!(b = slot_of(g, value, "read", err)))
+	if (!(b = slot_of(g, value, false, err)))
 		return vn_pass_failed(g, VN_ERR_USAGE);
-	const int root = vn_plan_root(g->plan, value);
+	const int              root = vn_plan_root(g->plan, value);
+	const vn_transfer_part part = { .value = root, .to = data };
 	if (!g->made[root] && g->plan->value[root].state < 0)
 		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written",
 		                                 g->plan->value[value].name));
 	if (g->plan->value[root].state >= 0)
-		st = vn_pieces_state(&g->walk, root, b, false, data, err);
+		st = vn_pieces_state(&g->walk, part, b, err);
 	else
-		st = vn_staging_bring(&g->walk, root, b, 0, vn_pass_elements(&g->walk, root), data, err);
+		st = vn_staging_take(&g->walk, part, b, 0, vn_pass_elements(&g->walk, root), err);
 	return st ? vn_pass_failed(g, st) : vn_pass_flush(g, err);
 }
 
@@ -83,16 +85,12 @@ static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 {
 	vn_status st;
 
-	if (g->foreign.buffer && g->foreign_used + bytes <= g->foreign.size)
+	if (g->foreign_used + bytes <= g->foreign.size)
 		return VN_OK;
 	if (g->foreign_used > 0 && (st = vn_staging_flush(&g->walk, err)))
 		return st;
 	g->foreign_used = 0;
-	if (g->foreign.buffer && bytes <= g->foreign.size)
-		return VN_OK;
-	if (g->foreign.buffer)
-		vn_buffer_destroy(&g->device, &g->foreign);
-	return vn_buffer_create(&g->device, &g->foreign, VN_FOR_UPLOAD, bytes > FOREIGN ? bytes : FOREIGN, false,
+	return vn_buffer_ensure(&g->device, &g->foreign, VN_FOR_UPLOAD, bytes > FOREIGN ? bytes : FOREIGN, false,
 	                        "values from elsewhere", err);
 }
 
@@ -104,11 +102,11 @@ vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err)
 
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
-	if (!(b = slot_of(g, value, "write", err)))
+	if (!(b = slot_of(g, value, true, err)))
 		return vn_pass_failed(g, VN_ERR_USAGE);
 	const int          root = vn_plan_root(g->plan, value), node = g->plan->value[root].node;
 	const VkDeviceSize bytes = (VkDeviceSize)vn_pass_elements(&g->walk, root) *
-	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
+	                           vn_dtype_size(vn_pass_dtype(&g->walk, root));
 	if (node > g->next) /* its slot may still be another's */
 		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d run before it",
 		                                 g->plan->value[value].name, g->next, node - 1));

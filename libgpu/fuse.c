@@ -18,11 +18,6 @@ static bool same_weight_shape(const vn_plan *p, int a, int b)
 	return x->dim[0] == y->dim[0] && x->dim[1] == y->dim[1];
 }
 
-static int bias_of(const vn_node *n)
-{
-	return n->n_w > 1 ? n->w[1] : -1;
-}
-
 /* ---- add, rms_norm: the sum of a residual and what it becomes for the next operation ----- */
 
 static bool sum_is_normed(const vn_plan *p, int add)
@@ -184,7 +179,7 @@ static void norm_rope(vn_gpu_pass *w, int node, int rope)
 	                   &(vn_push_norm_rope) {
 						   .x = x->address,
 						   .g = in_weight(w, norm->w[0], 0),
-						   .table = w->g->upload.address + w->g->table_at[w->g->rope_of[rope]],
+						   .table = w->g->upload.address + w->g->rope[w->g->node[rope].rope].at,
 						   .y = y->address,
 						   .z = z->address,
 						   .rows = (uint32_t)(w->tokens * v->size[1]),
@@ -269,7 +264,7 @@ static bool leaves_one_out(const vn_gpu *g, int node, int n)
 static const struct pattern *pattern_of(const vn_gpu_pass *w, int node, int to)
 {
 	for (int i = 0; i < PATTERNS; i++)
-		if (table[i].n <= to - node && w->g->fitting[node] >> i & 1 && table[i].now(w, node) &&
+		if (table[i].n <= to - node && w->g->node[node].fitting >> i & 1 && table[i].now(w, node) &&
 		    !leaves_one_out(w->g, node, table[i].n))
 			return &table[i];
 	return NULL;

@@ -57,43 +57,40 @@ static bool same_angles(const vn_node *a, const vn_node *b)
 	       memcmp(&a->x.rope, &b->x.rope, sizeof a->x.rope) == 0;
 }
 
-static vn_status find_ropes(vn_gpu *g, vn_error *err)
+/* Returns the settings of a rope node: those of an earlier one, or new ones. */
+static int settings_of(vn_gpu *g, int node)
+{
+	int r = 0;
+
+	while (r < g->n_ropes && (g->rope[r].past || !same_angles(&g->plan->node[g->rope[r].node], &g->plan->node[node])))
+		r++;
+	if (r == g->n_ropes)
+		g->rope[g->n_ropes++].node = node;
+	return r;
+}
+
+static vn_status note_nodes(vn_gpu *g, vn_error *err)
 {
 	const vn_plan *p = g->plan;
 	const size_t   n = p->n_nodes ? (size_t)p->n_nodes : 1;
 
-	g->rope_of = calloc(n, sizeof(*g->rope_of));
-	g->rope_node = calloc(n, sizeof(*g->rope_node));
-	g->rope_past = calloc(n, sizeof(*g->rope_past));
-	g->table_at = calloc(n, sizeof(*g->table_at));
-	g->table = calloc(n, sizeof(*g->table));
+	g->node = calloc(n, sizeof(*g->node));
+	g->rope = calloc(n, sizeof(*g->rope));
 	g->share = calloc(n + 1, sizeof(*g->share));
 	g->node_ms = calloc(n, sizeof(*g->node_ms));
-	g->joined = calloc(n, sizeof(*g->joined));
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
-	g->listed = calloc(n, sizeof(*g->listed));
-	g->fitting = calloc(n, sizeof(*g->fitting));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
-	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->table || !g->node_ms || !g->share ||
-	    !g->joined || !g->stamp || !g->listed || !g->fitting || !g->made)
+	if (!g->node || !g->rope || !g->share || !g->node_ms || !g->stamp || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
-		const int rope = vn_node_keep_rule(p, &p->node[i]).rope;
-		int       r = 0;
-		g->fitting[i] = vn_fuse_fitting(p, i);
-		g->rope_of[i] = -1;
-		if (rope >= 0) {
-			g->rope_past[g->n_ropes] = true;
-			g->rope_of[i] = g->n_ropes;
-			g->rope_node[g->n_ropes++] = rope;
+		const int again = vn_node_keep_rule(p, &p->node[i]).rope;
+		g->node[i] = (vn_gpu_node) { .fitting = vn_fuse_fitting(p, i), .rope = -1 };
+		if (again >= 0) {
+			g->node[i].rope = g->n_ropes;
+			g->rope[g->n_ropes++] = (vn_gpu_rope) { .node = again, .past = true };
+		} else if (p->node[i].op == VN_OP_ROPE) {
+			g->node[i].rope = settings_of(g, i);
 		}
-		if (p->node[i].op != VN_OP_ROPE)
-			continue;
-		while (r < g->n_ropes && (g->rope_past[r] || !same_angles(&p->node[g->rope_node[r]], &p->node[i])))
-			r++;
-		if (r == g->n_ropes)
-			g->rope_node[g->n_ropes++] = i;
-		g->rope_of[i] = r;
 	}
 	return VN_OK;
 }
@@ -111,16 +108,11 @@ static void destroy_gpu(void *gpu)
 		return; /* its threads may wake, and use all of this */
 	vn_encoder_destroy(&g->encoder);
 	vn_guard_destroy(&g->device, &g->zones);
-	if (g->scratch.buffer)
-		vn_buffer_destroy(&g->device, &g->scratch);
-	if (g->sums.buffer)
-		vn_buffer_destroy(&g->device, &g->sums);
-	if (g->upload.buffer)
-		vn_buffer_destroy(&g->device, &g->upload);
-	if (g->foreign.buffer)
-		vn_buffer_destroy(&g->device, &g->foreign);
-	if (g->counter.buffer)
-		vn_buffer_destroy(&g->device, &g->counter);
+	vn_buffer_destroy(&g->device, &g->scratch);
+	vn_buffer_destroy(&g->device, &g->sums);
+	vn_buffer_destroy(&g->device, &g->upload);
+	vn_buffer_destroy(&g->device, &g->foreign);
+	vn_buffer_destroy(&g->device, &g->counter);
 	vn_gpu_weights_destroy(&g->device, &g->weights);
 	vn_staging_destroy(&g->device, &g->staging);
 	vn_cache_destroy(&g->device, &g->cache);
@@ -128,68 +120,67 @@ static void destroy_gpu(void *gpu)
 	if (g->device.device)
 		vn_kernels_destroy(&g->kernels);
 	vn_gpu_close_device(&g->device);
+	for (int r = 0; r < g->n_ropes; r++)
+		vn_rope_table_free(&g->rope[r].kept);
 	free(g->made);
-	free(g->listed);
-	free(g->fitting);
 	free(g->stamp);
 	free(g->node_ms);
-	free(g->joined);
 	free(g->share);
-	free(g->table_at);
-	for (int r = 0; r < g->n_ropes; r++)
-		vn_rope_table_free(&g->table[r]);
-	free(g->table);
-	free(g->rope_past);
-	free(g->rope_node);
-	free(g->rope_of);
+	free(g->rope);
+	free(g->node);
 	free(g);
+}
+
+static vn_status create_parts(vn_gpu *g, const vn_tensor *weights, const vn_gpu_options *o, vn_error *err)
+{
+	const vn_plan *p = g->plan;
+	const int      block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
+	vn_status      st;
+
+	if (block < 0 || block > BLOCK_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "block size %d; expected 1 to %d", block, BLOCK_MAX);
+	if ((st = check_plan(p, o->paged, err)) || (st = note_nodes(g, err)) ||
+	    (st = vn_gpu_open_device(&g->device, o->device, o->policy.sums == VN_F16, o->validate, err)) ||
+	    (st = vn_kernels_create(&g->device, &g->kernels, p, o->policy, o->paged, o->cache_dir, err)) ||
+	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)p->n_nodes + 1, &g->encoder, err)))
+		return st;
+	g->encoder.stop = o->stop;
+	g->encoder.stop_ctx = o->stop_ctx;
+	if ((st = vn_arena_create(&g->arena, p, err)) ||
+	    (st = vn_cache_create(&g->cache, p, o->policy, block, o->scatter, err)) ||
+	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
+	    (st = vn_gpu_weights_create(&g->encoder, &g->weights, p, weights, o, err)))
+		return st;
+	return vn_device_complaint(&g->device, err);
 }
 
 vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o, vn_gpu **gpu,
                         vn_error *err)
 {
-	const bool half_sums = o->policy.sums == VN_F16;
-	const int  block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
-	char       all[40];
-	vn_gpu    *g;
-	vn_status  st;
+	char      all[40];
+	vn_gpu   *g;
+	vn_status st;
 
 	*gpu = NULL;
 	if (!vn_text_is_word(VN_GPU_POLICIES, vn_policy_name(o->policy)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in %s, not in %s",
 		               vn_text_words(VN_GPU_POLICIES, all, sizeof all), vn_policy_name(o->policy));
-	if (block < 0 || block > BLOCK_MAX)
-		return vn_fail(err, VN_ERR_USAGE, "block size %d; expected 1 to %d", block, BLOCK_MAX);
-	if (!(g = calloc(1, sizeof(*g))))
+	if (!(g = malloc(sizeof *g)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
-	g->plan = plan;
-	g->policy = o->policy;
-	g->guard = o->guard;
-	g->validate = o->validate;
-	g->progress = o->progress;
-	g->threads = o->threads;
-	g->early = o->early;
-	g->n_early = o->n_early;
-	g->break_skip = g->break_overrun = -1;
-	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
-	    (st = vn_gpu_open_device(&g->device, o->device, half_sums, o->validate, err)) ||
-	    (st = vn_kernels_create(&g->device, &g->kernels, plan, o->policy, o->paged, o->cache_dir, err)) ||
-	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
+	*g = (vn_gpu) { .plan = plan,
+		            .policy = o->policy,
+		            .guard = o->guard,
+		            .progress = o->progress,
+		            .threads = o->threads,
+		            .early = o->early,
+		            .n_early = o->n_early,
+		            .break_skip = -1,
+		            .break_overrun = -1 };
+	if ((st = create_parts(g, weights, o, err)))
 		destroy_gpu(g);
-		return st;
-	}
-	g->encoder.stop = o->stop;
-	g->encoder.stop_ctx = o->stop_ctx;
-	if ((st = vn_arena_create(&g->arena, plan, err)) ||
-	    (st = vn_cache_create(&g->cache, plan, o->policy, block, o->scatter, err)) ||
-	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
-	    (st = vn_gpu_weights_create(&g->encoder, &g->weights, plan, weights, o, err)) ||
-	    (st = vn_device_complaint(&g->device, err))) {
-		destroy_gpu(g);
-		return st;
-	}
-	*gpu = g;
-	return VN_OK;
+	else
+		*gpu = g;
+	return st;
 }
 
 static vn_status run_forward(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)

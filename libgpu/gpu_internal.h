@@ -24,10 +24,26 @@ typedef struct vn_gpu_pass {
 	int64_t        first, count; /* rows that the taps select */
 } vn_gpu_pass;
 
+/* What is known of a node. */
+typedef struct vn_gpu_node {
+	unsigned fitting; /* vn_fuse_fitting */
+	int      rope;    /* its settings, in vn_gpu.rope; -1 */
+	int64_t  listed;  /* the call that its shaders were listed for (compile.c) */
+	bool     joined;  /* in the last call, computed by the command of the node before */
+} vn_gpu_node;
+
+/* Settings of rope, and their table of angles. */
+typedef struct vn_gpu_rope {
+	int           node; /* a node with these settings */
+	bool          past; /* for an experiment: the table covers the tokens before the call */
+	VkDeviceSize  at;   /* of the call's table, in `upload` */
+	vn_rope_table kept;
+} vn_gpu_rope;
+
 struct vn_gpu {
 	const vn_plan *plan;
 	vn_policy      policy;
-	bool           guard, validate, progress;
+	bool           guard, progress;
 	int            threads; /* as in vn_gpu_options */
 	const int     *early;   /* (n_early): vn_gpu_options */
 	int            n_early;
@@ -52,24 +68,17 @@ struct vn_gpu {
 	/* The open call. */
 	bool        open;
 	vn_gpu_pass walk;
-	vn_taps     taps;    /* the target of walk.taps */
-	int         next;    /* earlier nodes were run or skipped */
-	unsigned   *fitting; /* (n_nodes): vn_fuse_fitting */
-	int64_t    *listed;  /* (n_nodes): the call that the node's shaders were listed for (compile.c) */
-	bool       *made;    /* (n_values): roots that were run or written in this call */
+	vn_taps     taps; /* the target of walk.taps */
+	int         next; /* earlier nodes were run or skipped */
+	bool       *made; /* (n_values): roots that were run or written in this call */
 	vn_progress bar;
 
-	int            n_ropes;   /* number of different rope settings in the plan */
-	int           *rope_of;   /* (n_nodes): index of its settings; -1 */
-	int           *rope_node; /* (n_ropes): a node with these settings */
-	/* (n_ropes): for an experiment: its table covers the tokens before the call */
-	bool          *rope_past;
-	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
-	vn_rope_table *table;    /* (n_ropes) */
+	vn_gpu_node *node; /* (n_nodes) */
+	int          n_ropes;
+	vn_gpu_rope *rope; /* (n_ropes): the different ones of the plan */
 
 	double   *share;   /* (n_nodes + 1), of the time of a call (gemm.h) */
 	double   *node_ms; /* (n_nodes) */
-	bool     *joined;  /* (n_nodes): in the last call, computed by the command of the node before */
 	uint64_t *stamp;   /* (n_nodes + 1) */
 	double    total_ms;
 	bool      timed;
@@ -111,13 +120,19 @@ static inline vn_buffer *vn_gpu_place(vn_gpu *g, int value)
 {
 	if (g->arena.state_of[value] >= 0)
 		return &g->cache.slot[g->arena.state_of[value]].call;
-	return g->arena.slot_of[value] >= 0 ? &g->arena.slot[g->arena.slot_of[value]] : NULL;
+	return g->arena.slot_of[value] >= 0 ? &g->arena.slot[g->arena.slot_of[value]].b : NULL;
 }
 
 static inline int64_t vn_pass_elements(const vn_gpu_pass *w, int value)
 {
 	const vn_shape s = vn_value_shape(&w->g->plan->value[value], w->tokens, w->past + w->tokens);
 	return vn_shape_count(&s);
+}
+
+/* Returns the format in which a value is stored. */
+static inline vn_dtype vn_pass_dtype(const vn_gpu_pass *w, int value)
+{
+	return vn_policy_dtype(w->g->policy, vn_value_wide(w->g->plan, value));
 }
 
 static inline bool vn_pass_wants(const vn_gpu_pass *w, int value)

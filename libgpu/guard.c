@@ -12,8 +12,7 @@ void vn_guard_clear(vn_guard *g)
 
 void vn_guard_destroy(vn_device *d, vn_guard *g)
 {
-	if (g->readback.buffer)
-		vn_buffer_destroy(d, &g->readback);
+	vn_buffer_destroy(d, &g->readback);
 	free(g->zone);
 	*g = (vn_guard) { 0 };
 }
@@ -46,10 +45,7 @@ vn_status vn_guard_prepare(vn_device *d, vn_guard *g, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of guard zones");
 	for (int i = 0; i < g->n; i++)
 		bytes += g->zone[i].bytes;
-	if (g->readback.buffer && g->readback.size >= bytes)
-		return VN_OK;
-	vn_buffer_destroy(d, &g->readback);
-	return vn_buffer_create(d, &g->readback, VN_FOR_READBACK, bytes, false, "guard zones", err);
+	return vn_buffer_ensure(d, &g->readback, VN_FOR_READBACK, bytes, false, "guard zones", err);
 }
 
 void vn_guard_encode(vn_encoder *e, vn_guard *g)

@@ -37,7 +37,7 @@ static vn_status convert_weights(vn_encoder *e, vn_gpu_weights *w, const bool *b
 	return st;
 }
 
-vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, int64_t *over, vn_error *err)
+vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, vn_error *err)
 {
 	vn_buffer counts;
 	vn_status st;
@@ -53,7 +53,7 @@ vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, int
 	st = convert_weights(e, w, bf16, &counts, err);
 	for (int k = 0; k < w->n && !st; k++)
 		for (int g = 0; g < GROUPS; g++)
-			over[k] += count[k * GROUPS + g];
+			vn_gpu_weights_overflow(w, k, count[k * GROUPS + g]);
 	vn_buffer_destroy(e->d, &counts);
 	return st;
 }

@@ -8,9 +8,9 @@
 
 #include "libgpu/weights.h"
 
-/* Converts the weights whose bf16 (w->n) is true; they must have been uploaded. over (w->n), zeroed
- * by the caller: how many finite numbers became infinite. Waits for the device. VN_ERR_INTERRUPTED:
- * the engine's owner wants to stop. */
-vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, int64_t *over, vn_error *err);
+/* Converts the weights whose bf16 (w->n) is true; they must have been uploaded. Counts how many
+ * finite numbers become infinite. Waits for the device. VN_ERR_INTERRUPTED: the engine's owner
+ * wants to stop. */
+vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, vn_error *err);
 
 #endif

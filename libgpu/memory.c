@@ -4,25 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the allowed memory types that have all of `need`, returns the one with most of `like`;
- * UINT32_MAX: there is none. */
+/* Of the allowed memory types that have all of `need`, returns the first that also has `like`, else
+ * the first; UINT32_MAX: there is none. */
 static uint32_t memory_type(const vn_device *d, uint32_t allowed, VkMemoryPropertyFlags need,
                             VkMemoryPropertyFlags like)
 {
 	uint32_t found = UINT32_MAX;
-	int      best = -1;
 
 	for (uint32_t i = 0; i < d->memory.memoryTypeCount; i++) {
 		const VkMemoryPropertyFlags has = d->memory.memoryTypes[i].propertyFlags;
-		int                         liked = 0;
 		if (!(allowed >> i & 1) || (has & need) != need)
 			continue;
-		for (uint32_t bit = 1; bit <= 0x40; bit <<= 1)
-			liked += (has & like & bit) != 0;
-		if (liked > best) {
-			best = liked;
+		if ((has & like) == like)
+			return i;
+		if (found == UINT32_MAX)
 			found = i;
-		}
 	}
 	return found;
 }
@@ -121,6 +117,15 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
 	if (st)
 		vn_buffer_destroy(d, b);
 	return st;
+}
+
+vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
+                           const char *name, vn_error *err)
+{
+	if (b->buffer && (guard ? b->size == size : b->size >= size))
+		return VN_OK;
+	vn_buffer_destroy(d, b);
+	return vn_buffer_create(d, b, place, size, guard, name, err);
 }
 
 void vn_buffer_destroy(vn_device *d, vn_buffer *b)

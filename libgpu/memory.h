@@ -42,6 +42,10 @@ typedef struct vn_buffer {
  * allows. */
 vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
                            const char *name, vn_error *err);
+/* Leaves a buffer of at least that size (with guard: exactly) as it is, else creates it anew; its
+ * contents are then lost. b may be zeroed. */
+vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
+                           const char *name, vn_error *err);
 void      vn_buffer_destroy(vn_device *d, vn_buffer *b); /* b may be zeroed */
 
 #endif

@@ -3,83 +3,60 @@
 
 #include "libgpu/ops_internal.h"
 
-#include <assert.h>
-
 static void embed(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t D = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(D);
-	vn_buffer    *y = buffer_of(w, n->out[0]);
 
 	for (int64_t t = 0; t < w->tokens; t += step) {
 		const int64_t T = smaller(step, w->tokens - t);
-		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_reads(&w->g->encoder, &w->g->upload);
-		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_EMBED,
-		                   &(vn_push_embed) { .w = in_weight(w, n->w[0], 0),
-		                                      .ids = w->g->upload.address + (uint64_t)t * 4,
-		                                      .y = in_buffer(w, y, t * D),
-		                                      .T = (uint32_t)T,
-		                                      .D = (uint32_t)D },
-		                   count_groups(T * D, 64), 1);
+		dispatch_node(w, n, VN_K_EMBED,
+		              &(vn_push_embed) { .w = in_weight(w, n->w[0], 0),
+		                                 .ids = w->g->upload.address + (uint64_t)t * 4,
+		                                 .y = in_value(w, n->out[0], t * D),
+		                                 .T = (uint32_t)T,
+		                                 .D = (uint32_t)D },
+		              count_groups(T * D, 64), 1);
 	}
 }
 
-static void rms_norm(vn_gpu_pass *w, const vn_node *n)
+/* Any norm. An experiment may norm fewer columns together than the weight has. */
+static void norm(vn_gpu_pass *w, const vn_node *n)
 {
+	static const vn_kernel kernel[VN_N_OPS] = {
+		[VN_OP_RMS_NORM] = VN_K_RMS_NORM,
+		[VN_OP_LAYER_NORM] = VN_K_LAYER_NORM,
+		[VN_OP_L2_NORM] = VN_K_L2_NORM,
+		[VN_OP_GATED_NORM] = VN_K_GATED_NORM,
+	};
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   G = v->size[v->rank - 1], N = n->x.norm.width ? n->x.norm.width : G;
 	const int64_t   R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
-	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
+	const int64_t   divisor = n->x.norm.divisor ? n->x.norm.divisor : n->op == VN_OP_L2_NORM ? 1 : N;
+	const int       bias = bias_of(n);
 
 	for (int64_t r = 0; r < R; r += step) {
 		const int64_t rows = smaller(step, R - r);
-		vn_encode_reads(&w->g->encoder, x);
-		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
-		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_RMS_NORM, n),
-		                   &(vn_push_rms_norm) { .x = in_buffer(w, x, r * N),
-		                                         .g = in_weight(w, n->w[0], 0),
-		                                         .y = in_buffer(w, y, r * N),
-		                                         .R = (uint32_t)rows,
-		                                         .N = (uint32_t)N,
-		                                         .eps = (float)n->c.norm.eps,
-		                                         .offset = (float)n->c.norm.offset,
-		                                         .divisor = norm_divisor(n, N),
-		                                         .flags = norm_flags(n),
-		                                         .G = (uint32_t)G },
-		                   rows, 1);
-	}
-}
-
-static void layer_norm(vn_gpu_pass *w, const vn_node *n)
-{
-	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   N = v->size[v->rank - 1], R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
-	const int       bias = n->n_w > 1 ? n->w[1] : -1;
-	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
-
-	for (int64_t r = 0; r < R; r += step) {
-		const int64_t rows = smaller(step, R - r);
-		vn_encode_reads(&w->g->encoder, x);
-		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
-		if (bias >= 0)
-			vn_encode_reads(&w->g->encoder, weight_buffer(w, bias));
-		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_LAYER_NORM, n),
-		                   &(vn_push_layer_norm) { .x = in_buffer(w, x, r * N),
-		                                           .g = in_weight(w, n->w[0], 0),
-		                                           .b = bias < 0 ? 0 : in_weight(w, bias, 0),
-		                                           .y = in_buffer(w, y, r * N),
-		                                           .R = (uint32_t)rows,
-		                                           .N = (uint32_t)N,
-		                                           .eps = (float)n->c.norm.eps,
-		                                           .has_bias = bias >= 0,
-		                                           .offset = (float)n->c.norm.offset,
-		                                           .divisor = norm_divisor(n, N),
-		                                           .flags = norm_flags(n),
-		                                           .keep_mean = (uint32_t)n->x.norm.keep_mean },
-		                   rows, 1);
+		dispatch_node(w, n, kernel[n->op],
+		              &(vn_push_norm) { .x = in_value(w, n->in[0], r * N),
+		                                .z = n->n_in > 1 ? in_value(w, n->in[1], r * N) : 0,
+		                                .g = n->n_w > 0 ? in_weight(w, n->w[0], 0) : 0,
+		                                .b = bias < 0 ? 0 : in_weight(w, bias, 0),
+		                                .y = in_value(w, n->out[0], r * N),
+		                                .R = (uint32_t)rows,
+		                                .N = (uint32_t)N,
+		                                .eps = (float)n->c.norm.eps,
+		                                .offset = (float)n->c.norm.offset,
+		                                .has_bias = bias >= 0,
+		                                .divisor = (float)divisor,
+		                                .eps_outside = (uint32_t)n->x.norm.eps_outside,
+		                                .sum_f16 = (uint32_t)n->x.norm.sum_f16,
+		                                .first_f16 = (uint32_t)n->x.norm.first_f16,
+		                                .keep_mean = (uint32_t)n->x.norm.keep_mean,
+		                                .gate = (uint32_t)n->x.norm.gate,
+		                                .gate_first = (uint32_t)n->x.norm.gate_first,
+		                                .G = (uint32_t)G },
+		              rows, 1);
 	}
 }
 
@@ -110,20 +87,17 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t N = n->c.slice.stride, width = n->c.slice.width, step = rows_at_once(N);
 	const int64_t R = w->tokens * (vn_value_row(&w->g->plan->value[n->out[0]]) / width);
-	vn_buffer    *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
 
 	for (int64_t r = 0; r < R; r += step) {
 		const int64_t rows = smaller(step, R - r);
-		vn_encode_reads(&w->g->encoder, x);
-		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_SLICE,
-		                   &(vn_push_slice) { .x = in_buffer(w, x, r * N),
-		                                      .y = in_buffer(w, y, r * width),
-		                                      .R = (uint32_t)rows,
-		                                      .N = (uint32_t)N,
-		                                      .from = (uint32_t)n->c.slice.from,
-		                                      .width = (uint32_t)width },
-		                   count_groups(rows * width, 64), 1);
+		dispatch_node(w, n, VN_K_SLICE,
+		              &(vn_push_slice) { .x = in_value(w, n->in[0], r * N),
+		                                 .y = in_value(w, n->out[0], r * width),
+		                                 .R = (uint32_t)rows,
+		                                 .N = (uint32_t)N,
+		                                 .from = (uint32_t)n->c.slice.from,
+		                                 .width = (uint32_t)width },
+		              count_groups(rows * width, 64), 1);
 	}
 }
 
@@ -139,7 +113,7 @@ static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, int64_t row
                              int64_t cols, vn_buffer *y, int64_t y_at, int64_t y_stride)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
-	const int     bias = n->n_w > 1 ? n->w[1] : -1;
+	const int     bias = bias_of(n);
 	vn_buffer    *x = buffer_of(w, n->in[0]);
 
 	return (vn_product) {
@@ -172,8 +146,8 @@ static int64_t col_step(const vn_gpu_pass *w, const vn_node *n)
 	return rows_at_once(vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
-static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
-                   int64_t y_stride)
+static void linear_part(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                        vn_buffer *y, int64_t y_stride)
 {
 	const int64_t           down = row_step(w, n, y_stride), across = col_step(w, n);
 	const vn_product_choice choice = vn_ops_linear_choice(w, n);
@@ -184,6 +158,13 @@ static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, 
 			                                   smaller(across, cols - c), y, r * y_stride + c, y_stride);
 			vn_product_encode(&w->g->encoder, choice, &part, element_bytes(w));
 		}
+}
+
+static void linear(vn_gpu_pass *w, const vn_node *n)
+{
+	const int64_t M = vn_value_row(&w->g->plan->value[n->out[0]]);
+
+	linear_part(w, n, 0, w->tokens, 0, M, buffer_of(w, n->out[0]), M);
 }
 
 bool vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p)
@@ -213,51 +194,50 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
 
 void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
-	linear(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
+	linear_part(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
 }
 
-/* Rotates rows [from, from + rows) of x, with the table of a node, into y from its first row on. */
-static void rotate_rows(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y,
-                        int64_t from, int64_t rows, int64_t to)
+/* Rotates rows of x by a rope node, with these angles, into y; y NULL: back into x, through the
+ * scratch buffer. */
+static void rotate(vn_gpu_pass *w, const vn_node *n, const vn_gpu_rope *rope, vn_buffer *x, vn_buffer *y,
+                   int64_t tokens)
 {
-	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
-	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
-
-	const bool fours = !vn_node_is_experiment(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
-
-	vn_encode_reads(&w->g->encoder, x);
-	vn_encode_reads(&w->g->encoder, &w->g->upload);
-	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ROPE, n),
-	                   &(vn_push_rope) { .x = in_buffer(w, x, from * H * K),
-	                                     .table = table + (uint64_t)(from * R) * 4,
-	                                     .y = in_buffer(w, y, to * H * K),
-	                                     .T = (uint32_t)rows,
-	                                     .H = (uint32_t)H,
-	                                     .K = (uint32_t)K,
-	                                     .R = (uint32_t)R,
-	                                     .pairing = (uint32_t)n->x.rope.pairing },
-	                   count_groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
-}
-
-/* Rotates all rows of x into y; y NULL: back into x, through the scratch buffer. */
-static void rotate_all(vn_gpu_pass *w, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t tokens)
-{
-	const VkDeviceSize row = (VkDeviceSize)vn_value_row(v) * vn_dtype_size(w->g->policy.storage);
-	const int64_t      most = rows_at_once(vn_value_row(v));
+	const vn_value    *v = &w->g->plan->value[n->out[0]];
+	const int64_t      H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim, most = rows_at_once(H * K);
+	const VkDeviceSize row = (VkDeviceSize)(H * K) * element_bytes(w);
 	const int64_t      step = y ? most : smaller(most, (int64_t)(w->g->scratch.size / row));
+	const bool         fours = !vn_node_is_experiment(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
+	const uint64_t     angles = w->g->upload.address + rope->at;
+	vn_buffer         *to = y ? y : &w->g->scratch;
 
 	for (int64_t t = 0; t < tokens; t += step) {
 		const int64_t rows = smaller(step, tokens - t);
-		rotate_rows(w, &w->g->plan->node[v->node], v, node, x, y ? y : &w->g->scratch, t, rows, y ? t : 0);
+		vn_encode_reads(&w->g->encoder, x);
+		vn_encode_reads(&w->g->encoder, &w->g->upload);
+		vn_encode_writes(&w->g->encoder, to);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ROPE, n),
+		                   &(vn_push_rope) { .x = in_buffer(w, x, t * H * K),
+		                                     .table = angles + (uint64_t)(t * R) * 4,
+		                                     .y = in_buffer(w, to, y ? t * H * K : 0),
+		                                     .T = (uint32_t)rows,
+		                                     .H = (uint32_t)H,
+		                                     .K = (uint32_t)K,
+		                                     .R = (uint32_t)R,
+		                                     .pairing = (uint32_t)n->x.rope.pairing },
+		                   count_groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 		if (!y)
-			vn_encode_copy(&w->g->encoder, &w->g->scratch, 0, x, (VkDeviceSize)t * row, (VkDeviceSize)rows * row);
+			vn_encode_copy(&w->g->encoder, to, 0, x, (VkDeviceSize)t * row, (VkDeviceSize)rows * row);
 	}
 }
 
-static void rope(vn_gpu_pass *w, const vn_node *n, int node)
+static const vn_gpu_rope *settings_of(const vn_gpu_pass *w, const vn_node *n)
 {
-	rotate_all(w, &w->g->plan->value[n->out[0]], node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
+	return &w->g->rope[w->g->node[n - w->g->plan->node].rope];
+}
+
+static void rope(vn_gpu_pass *w, const vn_node *n)
+{
+	rotate(w, n, settings_of(w, n), buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
 }
 
 /* Copies between token-major rows and the pool of a state: n elements, from element `at` of the
@@ -318,103 +298,85 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 	if (k.state < 0)
 		return;
 	if (k.rope >= 0)
-		rotate_all(w, &w->g->plan->value[n->in[k.input]], (int)(n - w->g->plan->node), &w->g->cache.slot[k.state].now,
-		           NULL, w->past);
+		rotate(w, &w->g->plan->node[k.rope], settings_of(w, n), &w->g->cache.slot[k.state].now, NULL, w->past);
 	put_rows(w, k.state, n->in[k.input]);
 }
 
-/* Computes y[e] from a[e] and b[e] (b NULL: none) for n elements from `at` on. */
-static void map_elements(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at,
-                         vn_buffer *y, int64_t y_at, int64_t n)
+/* Computes elements [at, at + count) of act, gated or add into y from its element y_at on. */
+static void map_elements(vn_gpu_pass *w, const vn_node *n, int64_t at, int64_t count, vn_buffer *y, int64_t y_at)
 {
-	const int64_t step = (int64_t)1 << 30;
+	const int64_t   step = (int64_t)1 << 30;
+	const vn_kernel usual = n->op == VN_OP_ACT ? VN_K_ACT : n->op == VN_OP_GATED ? VN_K_GATED : VN_K_ADD;
 
-	for (int64_t e = 0; e < n; e += step) {
-		const int64_t part = smaller(step, n - e);
-		vn_encode_reads(&w->g->encoder, a);
-		if (b)
-			vn_encode_reads(&w->g->encoder, b);
-		vn_encode_writes(&w->g->encoder, y);
-		vn_push_map push = { .a = in_buffer(w, a, at + e),
-			                 .b = b ? in_buffer(w, b, at + e) : 0,
-			                 .y = in_buffer(w, y, y_at + e),
-			                 .n = (uint32_t)part,
-			                 .act = act,
-			                 .form = (uint32_t)form };
+	for (int64_t e = 0; e < count; e += step) {
+		const int64_t part = smaller(step, count - e);
+		vn_push_map   push = { .a = in_value(w, n->in[0], at + e),
+			                   .b = n->n_in > 1 ? in_value(w, n->in[1], at + e) : 0,
+			                   .y = in_buffer(w, y, y_at + e),
+			                   .n = (uint32_t)part,
+			                   .act = n->c.act.act,
+			                   .form = (uint32_t)n->x.act.form };
 		push.eights = in_eights(w, push.a, push.b, push.y);
-		vn_encode_dispatch(&w->g->encoder, kernel, &push, groups_of_lanes(part, push.eights), 1);
+		dispatch_to(w, n, usual, y, &push, groups_of_lanes(part, push.eights), 1);
 	}
+}
+
+static void map(vn_gpu_pass *w, const vn_node *n)
+{
+	const int64_t row = vn_value_row(&w->g->plan->value[n->out[0]]);
+
+	map_elements(w, n, 0, w->tokens * row, buffer_of(w, n->out[0]), 0);
 }
 
 void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
 	const vn_node *n = &w->g->plan->node[node];
-	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	map_elements(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col,
-	             &w->g->scratch, 0, rows * cols);
+	map_elements(w, n, row * vn_value_row(&w->g->plan->value[n->out[0]]) + col, rows * cols, &w->g->scratch, 0);
 }
 
 /* One dispatch, because a row may come from any other row. An experiment's calls are short. */
 static void rows(vn_gpu_pass *w, const vn_node *n)
 {
-	const int64_t N = vn_value_row(&w->g->plan->value[n->out[0]]);
-	vn_buffer    *x = buffer_of(w, n->in[0]), *other = buffer_of(w, n->in[1]), *y = buffer_of(w, n->out[0]);
-
-	vn_encode_reads(&w->g->encoder, x);
-	vn_encode_reads(&w->g->encoder, other);
-	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ROWS,
-	                   &(vn_push_rows) { .x = x->address,
-	                                     .other = other->address,
-	                                     .y = y->address,
-	                                     .T = (uint32_t)w->tokens,
-	                                     .N = (uint32_t)N,
-	                                     .P = (uint32_t)w->past,
-	                                     .form = (uint32_t)n->x.rows.form,
-	                                     .by = n->x.rows.by,
-	                                     .inner = (uint32_t)n->x.rows.inner },
-	                   w->tokens, 1);
+	dispatch_node(w, n, VN_K_ROWS,
+	              &(vn_push_rows) { .x = in_value(w, n->in[0], 0),
+	                                .other = in_value(w, n->in[1], 0),
+	                                .y = in_value(w, n->out[0], 0),
+	                                .T = (uint32_t)w->tokens,
+	                                .N = (uint32_t)vn_value_row(&w->g->plan->value[n->out[0]]),
+	                                .P = (uint32_t)w->past,
+	                                .form = (uint32_t)n->x.rows.form,
+	                                .by = n->x.rows.by,
+	                                .inner = (uint32_t)n->x.rows.inner },
+	              w->tokens, 1);
 }
 
 void vn_ops_encode(vn_gpu_pass *w, int node)
 {
-	const vn_node  *n = &w->g->plan->node[node];
-	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   row = vn_value_row(v), all = w->tokens * row;
-	const bool      here = vn_gpu_place(w->g, n->out[0]); /* otherwise pieces.c computes it in pieces */
+	static void (*const encode[VN_N_OPS])(vn_gpu_pass * w, const vn_node *n) = {
+		[VN_OP_EMBED] = embed,
+		[VN_OP_RMS_NORM] = norm,
+		[VN_OP_POSITIONS] = positions,
+		[VN_OP_LAYER_NORM] = norm,
+		[VN_OP_LINEAR] = linear,
+		[VN_OP_SLICE] = slice,
+		[VN_OP_ROPE] = rope,
+		[VN_OP_ATTENTION] = vn_ops_attention,
+		[VN_OP_ACT] = map,
+		[VN_OP_GATED] = map,
+		[VN_OP_ADD] = map,
+		[VN_OP_CAUSAL_CONV] = vn_ops_causal_conv,
+		[VN_OP_L2_NORM] = norm,
+		[VN_OP_LOG_DECAY] = vn_ops_log_decay,
+		[VN_OP_DELTA_RULE] = vn_ops_delta_rule,
+		[VN_OP_GATED_NORM] = norm,
+		[VN_OP_ROWS] = rows,
+	};
+	const vn_node *n = &w->g->plan->node[node];
 
 	for (int k = 0; k < n->n_state; k++)
 		if (w->g->plan->state[n->state[k]].input >= 0)
 			vn_ops_append(w, n->state[k]);
-	switch (n->op) {
-	case VN_OP_EMBED: embed(w, n); break;
-	case VN_OP_POSITIONS: positions(w, n); break;
-	case VN_OP_RMS_NORM: rms_norm(w, n); break;
-	case VN_OP_LAYER_NORM: layer_norm(w, n); break;
-	case VN_OP_LINEAR:
-		if (here)
-			linear(w, n, 0, w->tokens, 0, row, buffer_of(w, n->out[0]), row);
-		break;
-	case VN_OP_SLICE: slice(w, n); break;
-	case VN_OP_ROPE: rope(w, n, node); break;
-	case VN_OP_ATTENTION: vn_ops_attention(w, n); break;
-	case VN_OP_ACT:
-		if (here)
-			map_elements(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0,
-			             buffer_of(w, n->out[0]), 0, all);
-		break;
-	case VN_OP_GATED:
-		map_elements(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.act.form, buffer_of(w, n->in[0]),
-		             buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
-		break;
-	case VN_OP_ROWS: rows(w, n); break;
-	case VN_OP_ADD:
-		map_elements(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
-		             buffer_of(w, n->out[0]), 0, all);
-		break;
-	default:
-		if (!vn_ops_gdn(w, n))
-			assert(0); /* vn_plan_check refuses any other */
-	}
+	if (vn_gpu_place(w->g, n->out[0])) /* otherwise pieces.c computes it in pieces */
+		encode[n->op](w, n);
 }

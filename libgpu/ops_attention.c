@@ -19,22 +19,12 @@ static bool other_softmax(const vn_node *n)
 	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
 }
 
-/* Packs an experiment's changes into one word, which mask_experiment.glsl unpacks: see
- * vn_push_attention. */
-static uint32_t pack_changes(const vn_gpu_pass *w, const vn_node *n)
-{
-	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
-
-	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 |
-	       (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
-	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
-}
-
 /* Returns the push block of the attention shaders, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
 	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
+	const int     cache = n->x.attention.cache_steps && w->past == 0 ? 0 : n->x.attention.cache;
 
 	return (vn_push_attention) { .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K),
 		                         .k = state_of(w, n, VN_ATTN_KEYS)->address,
@@ -54,7 +44,12 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .head_map = (uint32_t)n->x.attention.head_map,
 		                         .leak = (uint32_t)n->x.attention.leak,
 		                         .padding = (uint32_t)n->x.attention.padding,
-		                         .packed = pack_changes(w, n),
+		                         .form = (uint32_t)n->x.attention.form,
+		                         .from_zero = (uint32_t)n->x.attention.from_zero,
+		                         .blind = (uint32_t)n->x.attention.blind,
+		                         .sinks = (uint32_t)n->x.attention.sinks,
+		                         .k_cache = n->x.attention.cache_of == 2 ? 0 : (uint32_t)cache,
+		                         .v_cache = n->x.attention.cache_of == 1 ? 0 : (uint32_t)cache,
 		                         .cache_block = (uint32_t)n->x.attention.cache_block,
 		                         .before = (uint32_t)row };
 }
@@ -110,57 +105,43 @@ VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
 	return most;
 }
 
-static void reads_all(vn_gpu_pass *w, const vn_node *n)
-{
-	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-	reads_state(w, n, VN_ATTN_KEYS);
-	reads_state(w, n, VN_ATTN_VALUES);
-}
-
 /* T queries from row t on. */
-static void encode_usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
+static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
+	const bool        experiment = vn_node_is_experiment(n), few = w->tokens <= FEW_QUERIES;
 	const int64_t     H = n->c.attention.heads;
-	const key_parts   k = parts_of(w, n);
+	const key_parts   k = experiment ? (key_parts) { .n = 1 } : parts_of(w, n);
+	const vn_kernel   kernel = experiment ? VN_K_ATTENTION_EXPERIMENT
+	                           : few      ? VN_K_ATTENTION_FEW
+	                                      : vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
 	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
 	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
 	vn_push_attention push = attention_push(w, n, t, T);
+	vn_encoder       *e = &w->g->encoder;
 
 	push.h0 = (uint32_t)k.n;
 	push.j0 = (uint32_t)k.first;
 	push.n_keys = (uint32_t)k.keys;
 	push.y = k.n > 1 ? to->address : context;
-	reads_all(w, n);
-	vn_encode_writes(&w->g->encoder, to);
-	if (w->tokens <= FEW_QUERIES) {
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_FEW, &push, T * k.n, H);
-	} else {
-		const vn_kernel kernel = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
-		if (kernel == VN_K_ATTENTION)
-			vn_encode_dispatch(&w->g->encoder, kernel, &push, count_groups(T, QUERIES) * k.n, H);
-		else
-			vn_encode_dispatch(&w->g->encoder, kernel, &push, H, count_groups(T, 4 * w->g->kernels.side) * k.n);
-	}
+	vn_encode_reads(e, buffer_of(w, n->in[VN_ATTN_Q]));
+	reads_state(w, n, VN_ATTN_KEYS);
+	reads_state(w, n, VN_ATTN_VALUES);
+	vn_encode_writes(e, to);
+	if (experiment)
+		vn_encode_dispatch(e, kernel, &push, other_softmax(n) ? T : count_groups(T, 8), H);
+	else if (few)
+		vn_encode_dispatch(e, kernel, &push, T * k.n, H);
+	else if (kernel == VN_K_ATTENTION)
+		vn_encode_dispatch(e, kernel, &push, count_groups(T, QUERIES) * k.n, H);
+	else
+		vn_encode_dispatch(e, kernel, &push, H, count_groups(T, 4 * w->g->kernels.side) * k.n);
 	if (k.n == 1)
 		return;
 	push.q = push.y;
 	push.y = context;
-	vn_encode_reads(&w->g->encoder, to);
-	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_JOIN, &push, T * H, 1);
-}
-
-/* As an experiment has it. */
-static void encode_experiment(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
-{
-	const int64_t     H = n->c.attention.heads;
-	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
-	vn_push_attention push = attention_push(w, n, t, T);
-
-	push.y = in_buffer(w, y, t * H * n->c.attention.head_dim);
-	reads_all(w, n);
-	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_EXPERIMENT, &push, other_softmax(n) ? T : count_groups(T, 8), H);
+	vn_encode_reads(e, to);
+	vn_encode_writes(e, y);
+	vn_encode_dispatch(e, VN_K_ATTENTION_JOIN, &push, T * H, 1);
 }
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
@@ -168,7 +149,7 @@ void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
 	const int64_t step = rows_at_once((int64_t)n->c.attention.heads * n->c.attention.head_dim);
 
 	for (int64_t t = 0; t < w->tokens; t += step)
-		(vn_node_is_experiment(n) ? encode_experiment : encode_usual)(w, n, t, smaller(step, w->tokens - t));
+		encode_queries(w, n, t, smaller(step, w->tokens - t));
 }
 
 void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,

@@ -35,6 +35,12 @@ static inline uint64_t in_buffer(const vn_gpu_pass *w, const vn_buffer *b, int64
 	return b->address + (uint64_t)at * element_bytes(w);
 }
 
+/* The same of a value, in its own format. */
+static inline uint64_t in_value(const vn_gpu_pass *w, int value, int64_t at)
+{
+	return buffer_of(w, value)->address + (uint64_t)at * vn_dtype_size(vn_pass_dtype(w, value));
+}
+
 static inline uint64_t in_weight(const vn_gpu_pass *w, int weight, int64_t at)
 {
 	return w->g->weights.at[weight].address + (uint64_t)at * element_bytes(w);
@@ -64,16 +70,33 @@ static inline int64_t groups_of_lanes(int64_t n, bool eights)
 	return count_groups(n, eights ? 512 : 64);
 }
 
-/* Returns the divisor of the sum of squares in a norm; usual: the width of its rows. */
-static inline float norm_divisor(const vn_node *n, int64_t usual)
+/* Returns the bias of a product or norm; -1: none. */
+static inline int bias_of(const vn_node *n)
 {
-	return (float)(n->x.norm.divisor ? n->x.norm.divisor : usual);
+	return n->n_w > 1 ? n->w[1] : -1;
 }
 
-/* root_experiment.glsl */
-static inline uint32_t norm_flags(const vn_node *n)
+/* Records a dispatch of a node's shader (usual: as for vn_kernel_of), which reads the node's inputs
+ * and weights, and writes to a buffer. push, x and y: as for vn_encode_dispatch. */
+static inline void dispatch_to(vn_gpu_pass *w, const vn_node *n, vn_kernel usual, vn_buffer *to, const void *push,
+                               int64_t x, int64_t y)
 {
-	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);
+	vn_encoder *e = &w->g->encoder;
+
+	for (int k = 0; k < n->n_in; k++)
+		vn_encode_reads(e, buffer_of(w, n->in[k]));
+	for (int k = 0; k < n->n_w; k++)
+		if (n->w[k] >= 0)
+			vn_encode_reads(e, weight_buffer(w, n->w[k]));
+	vn_encode_writes(e, to);
+	vn_encode_dispatch(e, vn_kernel_of(usual, n), push, x, y);
+}
+
+/* Same, for a shader that writes the node's first output. */
+static inline void dispatch_node(vn_gpu_pass *w, const vn_node *n, vn_kernel usual, const void *push, int64_t x,
+                                 int64_t y)
+{
+	dispatch_to(w, n, usual, buffer_of(w, n->out[0]), push, x, y);
 }
 
 /* Chooses how the product of a node is computed. */
@@ -83,7 +106,9 @@ bool              vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n);
 
-/* Records a node of Gated DeltaNet; returns false if it is another operation (ops_gdn.c). */
-bool vn_ops_gdn(vn_gpu_pass *w, const vn_node *n);
+/* Record the operations of Gated DeltaNet, except for its norms (ops_gdn.c). */
+void vn_ops_causal_conv(vn_gpu_pass *w, const vn_node *n);
+void vn_ops_log_decay(vn_gpu_pass *w, const vn_node *n);
+void vn_ops_delta_rule(vn_gpu_pass *w, const vn_node *n);
 
 #endif

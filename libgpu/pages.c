@@ -8,8 +8,7 @@
 
 void vn_pages_destroy(vn_device *d, vn_pages *p)
 {
-	if (p->table.buffer)
-		vn_buffer_destroy(d, &p->table);
+	vn_buffer_destroy(d, &p->table);
 	free(p->taken);
 	free(p->free);
 	*p = (vn_pages) { 0 };
@@ -76,14 +75,9 @@ vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, 
 		return st;
 	for (; p->used < need; p->used++)
 		p->taken[p->used] = p->free[p->room - p->used - 1];
-	if (!p->table.buffer || (guard ? p->table.size != bytes : p->table.size < bytes)) {
-		if (p->table.buffer)
-			vn_buffer_destroy(d, &p->table);
-		if ((st = vn_buffer_create(d, &p->table, VN_FOR_UPLOAD,
-		                           guard ? bytes : (VkDeviceSize)p->room * sizeof(*p->taken), guard, "block table",
-		                           err)))
-			return st;
-	}
+	if ((st = vn_buffer_ensure(d, &p->table, VN_FOR_UPLOAD, guard ? bytes : (VkDeviceSize)p->room * sizeof(*p->taken),
+	                           guard, "block table", err)))
+		return st;
 	if (guard)
 		memset((char *)p->table.map - p->table.offset, 0xFF, p->table.total);
 	memcpy(p->table.map, p->taken, bytes);

@@ -11,15 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A buffer of at least (with guard: exactly) that size; contents are lost. */
 static vn_status ensure_buffer(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name,
                                vn_error *err)
 {
-	if (b->buffer && (g->guard ? b->size == bytes : b->size >= bytes))
-		return VN_OK;
-	if (b->buffer)
-		vn_buffer_destroy(&g->device, b);
-	return vn_buffer_create(&g->device, b, place, bytes, g->guard, name, err);
+	return vn_buffer_ensure(&g->device, b, place, bytes, g->guard, name, err);
 }
 
 /* Uploads the host's inputs of a pass: ids and tables. */
@@ -29,21 +24,21 @@ static vn_status upload_inputs(vn_gpu_pass *w, const int32_t *ids, vn_error *err
 	VkDeviceSize bytes = (VkDeviceSize)w->tokens * 4;
 	vn_status    st;
 
-	for (int r = 0; r < g->n_ropes; r++) {
-		g->table_at[r] = (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		bytes = g->table_at[r] + (VkDeviceSize)(g->rope_past[r] ? w->past : w->tokens) *
-		                             (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
+	for (vn_gpu_rope *r = g->rope; r < g->rope + g->n_ropes; r++) {
+		r->at = (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+		bytes = r->at + (VkDeviceSize)(r->past ? w->past : w->tokens) *
+		                    (VkDeviceSize)g->plan->node[r->node].c.rope.rope.rotary_dim * 4;
 	}
 	if ((st = ensure_buffer(g, &g->upload, VN_FOR_UPLOAD, bytes, "ids and rope tables", err)))
 		return st;
 	if (g->guard)
 		memset((char *)g->upload.map - g->upload.offset, 0xFF, g->upload.total);
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
-	for (int r = 0; r < g->n_ropes && !st; r++) {
-		const vn_node *n = &g->plan->node[g->rope_node[r]];
-		st = vn_rope_table_fill(&g->table[r], &n->c.rope.rope, vn_node_rope_experiment(n), g->plan->list,
-		                        (float *)(void *)((char *)g->upload.map + g->table_at[r]),
-		                        g->rope_past[r] ? 0 : w->past, g->rope_past[r] ? w->past : w->tokens, err);
+	for (vn_gpu_rope *r = g->rope; r < g->rope + g->n_ropes && !st; r++) {
+		const vn_node *n = &g->plan->node[r->node];
+		st = vn_rope_table_fill(&r->kept, &n->c.rope.rope, vn_node_rope_experiment(n), g->plan->list,
+		                        (float *)(void *)((char *)g->upload.map + r->at), r->past ? 0 : w->past,
+		                        r->past ? w->past : w->tokens, err);
 	}
 	return st;
 }
@@ -55,7 +50,7 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 
 	vn_guard_clear(&g->zones);
 	for (int s = 0; s < g->arena.n_slots; s++)
-		vn_guard_buffer(&g->zones, &g->arena.slot[s]);
+		vn_guard_buffer(&g->zones, &g->arena.slot[s].b);
 	for (int i = 0; i < g->cache.n; i++) {
 		vn_guard_buffer(&g->zones, &g->cache.slot[i].now);
 		if (!g->cache.slot[i].grows)
@@ -88,7 +83,7 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 static void poison_buffers(vn_gpu *g)
 {
 	for (int s = 0; s < g->arena.n_slots; s++)
-		vn_encode_poison(&g->encoder, &g->arena.slot[s]);
+		vn_encode_poison(&g->encoder, &g->arena.slot[s].b);
 	for (int i = 0; i < g->cache.n; i++) {
 		if (g->position == 0)
 			vn_encode_poison(&g->encoder, &g->cache.slot[i].now);
@@ -113,9 +108,9 @@ static vn_status tap_state(vn_gpu_pass *w, int value, vn_error *err)
 	vn_status  st = VN_OK;
 
 	if (w->g->guard && now)
-		st = vn_pieces_state(w, value, now, false, NULL, err);
+		st = vn_pieces_state(w, (vn_transfer_part) { .value = value }, now, err);
 	if (!st && now && vn_pass_wants(w, value))
-		st = vn_pieces_state(w, value, now, true, NULL, err);
+		st = vn_pieces_state(w, (vn_transfer_part) { .value = value, .hand = true }, now, err);
 	return st;
 }
 
@@ -168,7 +163,7 @@ static void read_stamps(vn_gpu *g)
 	if (!g->timed)
 		return;
 	for (uint32_t i = 0, first = 0; i < n && g->times_nodes; i++) {
-		first = g->joined[i] ? first : i;
+		first = g->node[i].joined ? first : i;
 		g->node_ms[i] = 0;
 		g->node_ms[first] += (double)((g->stamp[i + 1] - g->stamp[i]) & d->tick_mask) * d->ns_per_tick * 1e-6;
 	}
@@ -298,7 +293,7 @@ void vn_pass_over(vn_gpu *g, int to)
 			vn_ops_append(&g->walk, n->state[k]);
 			vn_cache_appended(&g->cache, n->state[k], g->walk.past, g->walk.tokens);
 		}
-		g->joined[g->next] = false;
+		g->node[g->next].joined = false;
 		record_stamp(g, g->next);
 	}
 }
@@ -395,7 +390,7 @@ static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
 	else if (!st && node != g->break_skip)
 		encode_node(g, node);
 	for (int k = 0; k < n && !st; k++) {
-		g->joined[node + k] = k > 0;
+		g->node[node + k].joined = k > 0;
 		st = finish_node(g, node + k, err);
 	}
 	return st;

@@ -37,9 +37,9 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 			bytes = whole;
 	}
 	for (int r = 0; r < w->g->n_ropes; r++) { /* a row of an experiment's keys, rotated */
-		const int          v = w->g->plan->node[w->g->rope_node[r]].out[0];
+		const int          v = w->g->plan->node[w->g->rope[r].node].out[0];
 		const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[v]) * element;
-		if (w->g->rope_past[r] && row > bytes)
+		if (w->g->rope[r].past && row > bytes)
 			bytes = row;
 	}
 	for (int v = 0; v < w->g->plan->n_values; v++) {
@@ -77,12 +77,15 @@ static vn_status tap_piece(vn_gpu_pass *w, int value, const value_rows *f, int64
 	vn_status     st = VN_OK;
 
 	if (w->g->guard)
-		st = vn_staging_take(w, value, false, (head * w->tokens + row) * f->row + col, &w->g->scratch, 0, rows * cols,
-		                     err);
+		st = vn_staging_take(w, (vn_transfer_part) { .value = value, .start = (head * w->tokens + row) * f->row + col },
+		                     &w->g->scratch, 0, rows * cols, err);
 	if (st || !vn_pass_wants(w, value) || from >= to)
 		return st;
-	return vn_staging_take(w, value, true, (head * w->count + from - w->first) * f->row + col, &w->g->scratch,
-	                       (VkDeviceSize)((from - row) * cols) * element, (to - from) * cols, err);
+	return vn_staging_take(w,
+	                       (vn_transfer_part) { .value = value,
+	                                            .hand = true,
+	                                            .start = (head * w->count + from - w->first) * f->row + col },
+	                       &w->g->scratch, (VkDeviceSize)((from - row) * cols) * element, (to - from) * cols, err);
 }
 
 void vn_pieces_list(vn_gpu_pass *w, int value)
@@ -117,28 +120,23 @@ vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status take_elements(vn_gpu_pass *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n,
-                               vn_error *err)
+vn_status vn_pieces_state(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *now, vn_error *err)
 {
-	return to ? vn_staging_bring(w, value, src, 0, n, to, err) : vn_staging_take(w, value, hand, at, src, 0, n, err);
-}
-
-vn_status vn_pieces_state(vn_gpu_pass *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err)
-{
-	const int64_t all = vn_pass_elements(w, value);
-	const int     state = w->g->plan->value[value].state;
+	const int64_t all = vn_pass_elements(w, part.value);
+	const int     state = w->g->plan->value[part.value].state;
 	const size_t  element = vn_dtype_size(w->g->policy.storage);
 	const int64_t room = (int64_t)(w->g->scratch.size / element);
 	vn_status     st = VN_OK;
 
 	if (!w->g->cache.slot[state].grows || !w->g->cache.pages.block)
-		return take_elements(w, value, hand, to, now, 0, all, err);
-	for (int64_t at = 0; at < all && !st; at += room) {
-		const int64_t n = room < all - at ? room : all - at;
+		return vn_staging_take(w, part, now, 0, all, err);
+	for (; part.start < all && !st; part.start += room) {
+		const int64_t n = room < all - part.start ? room : all - part.start;
 		if (w->g->guard)
 			vn_encode_poison(&w->g->encoder, &w->g->scratch);
-		vn_ops_gather(w, state, at, n);
-		st = take_elements(w, value, hand, to ? (char *)to + (size_t)at * element : NULL, &w->g->scratch, at, n, err);
+		vn_ops_gather(w, state, part.start, n);
+		st = vn_staging_take(w, part, &w->g->scratch, 0, n, err);
+		part.to = part.to ? part.to + (size_t)n * element : NULL;
 	}
 	return st;
 }

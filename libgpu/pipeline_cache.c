@@ -52,7 +52,7 @@ static bool file_path(const vn_device *d, const char *dir, char *path, size_t ro
 {
 	char name[128], *p = name;
 
-	p += snprintf(p, 32, "/%04x-%04x-", d->vendor_id & 0xFFFFFu, d->device_id & 0xFFFFFu);
+	p += snprintf(p, 32, "/%04x-%04x-", d->properties.vendorID & 0xFFFFFu, d->properties.deviceID & 0xFFFFFu);
 	for (size_t i = 0; i < VK_UUID_SIZE; i++)
 		p += snprintf(p, 3, "%02x", d->driver_uuid[i]);
 	snprintf(p, 16, ".pipelines");
@@ -77,8 +77,9 @@ static void *load_data(const vn_device *d, const char *path, size_t *bytes)
 		const bool                             whole = fread(data, 1, h.bytes, f) == h.bytes && fgetc(f) == EOF;
 		h.digest[sizeof(h.digest) - 1] = '\0';
 		if (whole && strcmp(vn_digest_of(data, h.bytes).hex, h.digest) == 0 && v->headerSize >= sizeof(*v) &&
-		    v->headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && v->vendorID == d->vendor_id &&
-		    v->deviceID == d->device_id && memcmp(v->pipelineCacheUUID, d->cache_uuid, VK_UUID_SIZE) == 0) {
+		    v->headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && v->vendorID == d->properties.vendorID &&
+		    v->deviceID == d->properties.deviceID &&
+		    memcmp(v->pipelineCacheUUID, d->properties.pipelineCacheUUID, VK_UUID_SIZE) == 0) {
 			*bytes = h.bytes;
 			fclose(f);
 			return data;

@@ -3,37 +3,33 @@
 
 enum { VEC_LANES = 128 }; /* linear_vec.comp */
 
-/* Sizes of tiles: tokens by columns; with cooperative matrices, matrices by matrices. */
+/* Tiles: tokens by columns, of outputs or (coop) of cooperative matrices; gated: the shader that
+ * computes two products and gates them (fuse.h). The two largest tiles of cooperative matrices have
+ * none: in the largest, a processor has few workgroups, which wait for their activations, and a
+ * pass takes longer (specs/performance.md). */
 static const struct tile {
-	int tokens, columns;
-} plain[VN_N_KERNELS] = {
-	[VN_K_LINEAR_64X128] = { 64, 128 },
-	[VN_K_LINEAR_64X64]  = { 64, 64 },
-	[VN_K_LINEAR_32X32]  = { 32, 32 },
-	[VN_K_LINEAR_16X64]  = { 16, 64 },
-}, coop[VN_N_KERNELS] = {
-	[VN_K_COOP_8X8] = { 8, 8 },
-	[VN_K_COOP_8X4] = { 8, 4 },
-	[VN_K_COOP_4X4] = { 4, 4 },
-	[VN_K_COOP_2X4] = { 2, 4 },
-	[VN_K_COOP_2X2] = { 2, 2 },
-	[VN_K_COOP_1X2] = { 1, 2 },
-};
-
-/* For each tile, the shader that computes two products and gates them (fuse.h). The two largest
- * tiles of cooperative matrices have none: in the largest, a processor has few workgroups, which
- * wait for their activations, and a pass takes longer (specs/performance.md). */
-static const vn_kernel gated[VN_N_KERNELS] = {
-	[VN_K_LINEAR_64X128] = VN_K_LINEAR_64X128_GATED, [VN_K_LINEAR_64X64] = VN_K_LINEAR_64X64_GATED,
-	[VN_K_COOP_4X4] = VN_K_COOP_4X4_GATED,           [VN_K_COOP_2X4] = VN_K_COOP_2X4_GATED,
-	[VN_K_COOP_2X2] = VN_K_COOP_2X2_GATED,
+	int       tokens, columns;
+	bool      coop;
+	vn_kernel gated;
+} tile[VN_N_KERNELS] = {
+	[VN_K_LINEAR_VEC] = { .gated = VN_K_LINEAR_GATED },
+	[VN_K_LINEAR_64X128] = { 64, 128, false, VN_K_LINEAR_64X128_GATED },
+	[VN_K_LINEAR_64X64] = { 64, 64, false, VN_K_LINEAR_64X64_GATED },
+	[VN_K_LINEAR_32X32] = { 32, 32, false, 0 },
+	[VN_K_LINEAR_16X64] = { 16, 64, false, 0 },
+	[VN_K_COOP_8X8] = { 8, 8, true, 0 },
+	[VN_K_COOP_8X4] = { 8, 4, true, 0 },
+	[VN_K_COOP_4X4] = { 4, 4, true, VN_K_COOP_4X4_GATED },
+	[VN_K_COOP_2X4] = { 2, 4, true, VN_K_COOP_2X4_GATED },
+	[VN_K_COOP_2X2] = { 2, 2, true, VN_K_COOP_2X2_GATED },
+	[VN_K_COOP_1X2] = { 1, 2, true, 0 },
 };
 
 static int64_t count_tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
 {
-	if (coop[kernel].tokens)
-		return count_groups(T, coop[kernel].tokens * k->side) * count_groups(M, coop[kernel].columns * k->side);
-	return count_groups(T, plain[kernel].tokens) * count_groups(M, plain[kernel].columns);
+	const int side = tile[kernel].coop ? k->side : 1;
+
+	return count_groups(T, tile[kernel].tokens * side) * count_groups(M, tile[kernel].columns * side);
 }
 
 /* Returns the number of shares into which the inputs of long rows are divided, for at most this
@@ -121,7 +117,7 @@ vn_product_choice vn_product_choose(const vn_kernels *k, int64_t T, int64_t M, i
 bool vn_product_choose_gated(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_product_choice *choice)
 {
 	*choice = vn_product_choose(k, T, M, N);
-	return !vn_product_is_joined(*choice) && (choice->kernel == VN_K_LINEAR_VEC || gated[choice->kernel] != 0);
+	return !vn_product_is_joined(*choice) && tile[choice->kernel].gated != 0;
 }
 
 bool vn_product_is_joined(vn_product_choice choice)
@@ -157,20 +153,28 @@ static vn_push_linear push_of(vn_product_choice choice, const vn_product *p, siz
 	return push;
 }
 
+/* M: of all products that the kernel computes. */
+static void dispatch_tiles(vn_encoder *e, vn_kernel kernel, vn_product_choice choice, const vn_push_linear *push,
+                           int64_t M)
+{
+	const struct tile *t = &tile[choice.kernel];
+
+	if (choice.kernel == VN_K_LINEAR_VEC)
+		vn_encode_dispatch(e, kernel, push, count_groups(push->M, VEC_LANES / choice.shares), 1);
+	else if (t->coop)
+		vn_encode_dispatch(e, kernel, push, count_tiles(e->k, choice.kernel, push->T, M) * choice.shares, 1);
+	else
+		vn_encode_dispatch(e, kernel, push, count_groups(push->T, t->tokens) * choice.shares,
+		                   count_groups(M, t->columns));
+}
+
 void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element)
 {
 	const vn_push_linear push = push_of(choice, p, element);
+	const bool           kept = choice.kernel == VN_K_LINEAR_VEC && p->y->of;
 
 	encode_uses(e, p, p->x, vn_product_is_joined(choice) ? p->sums : p->y);
-	if (choice.kernel == VN_K_LINEAR_VEC)
-		vn_encode_dispatch(e, p->y->of ? VN_K_LINEAR_VEC_KEPT : VN_K_LINEAR_VEC, &push,
-		                   count_groups(push.M, VEC_LANES / choice.shares), 1);
-	else if (coop[choice.kernel].tokens)
-		vn_encode_dispatch(e, choice.kernel, &push, count_tiles(e->k, choice.kernel, push.T, push.M) * choice.shares,
-		                   1);
-	else
-		vn_encode_dispatch(e, choice.kernel, &push, count_groups(push.T, plain[choice.kernel].tokens) * choice.shares,
-		                   count_groups(push.M, plain[choice.kernel].columns));
+	dispatch_tiles(e, kept ? VN_K_LINEAR_VEC_KEPT : choice.kernel, choice, &push, push.M);
 }
 
 void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element)
@@ -190,29 +194,20 @@ void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product
 void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_product *gate, const vn_product *up,
                              vn_act act, vn_buffer *y, size_t element)
 {
-	vn_push_linear_gated push = {
-		.gate = push_of(choice, gate, element),
-		.w = up->at.w,
-		.b = up->at.b,
-		.up = up->at.y,
-		.y = y->address,
-		.up_has_bias = up->b != NULL,
-		.act = act,
-	};
-	const int64_t T = push.gate.T, M = push.gate.M;
+	vn_push_linear push = push_of(choice, gate, element);
 
-	push.gate.y_wide &= (push.up | push.y) % 16 == 0;
+	push.w_up = up->at.w;
+	push.b_up = up->at.b;
+	push.up = up->at.y;
+	push.gated = y->address;
+	push.up_has_bias = up->b != NULL;
+	push.act = act;
+	push.y_wide &= (push.up | push.gated) % 16 == 0;
 	vn_encode_reads(e, up->w);
 	if (up->b)
 		vn_encode_reads(e, up->b);
 	vn_encode_writes(e, up->y);
 	vn_encode_writes(e, y);
 	encode_uses(e, gate, gate->x, gate->y);
-	if (choice.kernel == VN_K_LINEAR_VEC)
-		vn_encode_dispatch(e, VN_K_LINEAR_GATED, &push, count_groups(M, VEC_LANES / choice.shares), 1);
-	else if (coop[choice.kernel].tokens)
-		vn_encode_dispatch(e, gated[choice.kernel], &push, count_tiles(e->k, choice.kernel, T, 2 * M), 1);
-	else
-		vn_encode_dispatch(e, gated[choice.kernel], &push, count_groups(T, plain[choice.kernel].tokens),
-		                   count_groups(M, plain[choice.kernel].columns / 2));
+	dispatch_tiles(e, tile[choice.kernel].gated, choice, &push, 2 * (int64_t)push.M);
 }

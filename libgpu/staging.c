@@ -11,26 +11,20 @@
 
 vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guard, vn_error *err)
 {
-	vn_status st;
+	vn_status st = VN_OK;
 
-	*s = (vn_staging) { 0 };
 	if (size <= 0)
 		size = DEFAULT_SIZE;
-	s->size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1);
-	for (int i = 0; i < 2; i++)
-		if ((st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0",
-		                           err))) {
-			vn_staging_destroy(d, s);
-			return st;
-		}
-	return VN_OK;
+	*s = (vn_staging) { .size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1) };
+	for (int i = 0; i < 2 && !st; i++)
+		st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0", err);
+	return st;
 }
 
 void vn_staging_destroy(vn_device *d, vn_staging *s)
 {
 	for (int i = 0; i < 2; i++) {
-		if (s->buf[i].buffer)
-			vn_buffer_destroy(d, &s->buf[i]);
+		vn_buffer_destroy(d, &s->buf[i]);
 		free(s->part[i]);
 	}
 	*s = (vn_staging) { 0 };
@@ -54,11 +48,6 @@ void vn_staging_reset(vn_staging *s, bool guard)
 	s->handed = 0;
 }
 
-static vn_dtype dtype_of(const vn_gpu_pass *w, int value)
-{
-	return vn_policy_dtype(w->g->policy, vn_value_wide(w->g->plan, value));
-}
-
 /* Elements before the token axis, and after it. */
 static void count_around_tokens(const vn_gpu_pass *w, int value, int64_t *outer, int64_t *inner)
 {
@@ -78,7 +67,7 @@ static vn_status check_written(const vn_gpu_pass *w, const vn_transfer_part *p, 
 	const vn_value *v = &w->g->plan->value[p->value];
 	const uint16_t *half = data;
 	const uint32_t *word = data;
-	const bool      halves = dtype_of(w, p->value) == VN_F16;
+	const bool      halves = vn_pass_dtype(w, p->value) == VN_F16;
 	int64_t         outer, inner;
 
 	for (int64_t i = 0; i < p->elements; i++) {
@@ -103,7 +92,7 @@ static vn_status hand_over(const vn_gpu_pass *w, const vn_transfer_part *p, cons
 
 	if (p->start == 0) {
 		s->handed = 0;
-		if ((st = sink->begin(sink->ctx, p->value, dtype_of(w, p->value), &shape, err)))
+		if ((st = sink->begin(sink->ctx, p->value, vn_pass_dtype(w, p->value), &shape, err)))
 			return st;
 	}
 	if ((st = sink->write(sink->ctx, data, (size_t)p->elements, err)))
@@ -128,7 +117,7 @@ static vn_status drain_buffer(vn_gpu_pass *w, int i, vn_error *err)
 		if (!st && p->hand)
 			st = hand_over(w, p, data, err);
 		if (!st && p->to)
-			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(dtype_of(w, p->value)));
+			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(vn_pass_dtype(w, p->value)));
 	}
 	clear_buffer(s, i, w->g->guard);
 	return st;
@@ -162,12 +151,11 @@ static vn_status add_part(vn_staging *s, int i, vn_transfer_part part, vn_error 
 	return VN_OK;
 }
 
-/* part: its value, start and destination; cut to what fits. */
-static vn_status stage_elements(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from,
-                                int64_t elements, vn_error *err)
+vn_status vn_staging_take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from, int64_t elements,
+                          vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
-	const size_t size = vn_dtype_size(dtype_of(w, part.value));
+	const size_t size = vn_dtype_size(vn_pass_dtype(w, part.value));
 	vn_status    st;
 
 	while (elements > 0) {
@@ -195,26 +183,19 @@ static vn_status stage_elements(vn_gpu_pass *w, vn_transfer_part part, vn_buffer
 	return VN_OK;
 }
 
-vn_status vn_staging_take(vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
-                          int64_t elements, vn_error *err)
-{
-	return stage_elements(w, (vn_transfer_part) { .value = value, .hand = hand, .start = start }, src, from, elements,
-	                      err);
-}
-
 vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err)
 {
-	const size_t size = vn_dtype_size(dtype_of(w, value));
+	const size_t size = vn_dtype_size(vn_pass_dtype(w, value));
 	int64_t      outer, inner;
 	vn_status    st = VN_OK;
 
 	count_around_tokens(w, value, &outer, &inner);
 	if (w->g->guard)
-		st = vn_staging_take(w, value, false, 0, src, 0, outer * w->tokens * inner, err);
+		st = vn_staging_take(w, (vn_transfer_part) { .value = value }, src, 0, outer * w->tokens * inner, err);
 	if (vn_pass_wants(w, value))
 		for (int64_t o = 0; o < outer && !st; o++)
-			st = vn_staging_take(w, value, true, o * w->count * inner, src,
-			                     (VkDeviceSize)((o * w->tokens + w->first) * inner) * size, w->count * inner, err);
+			st = vn_staging_take(w, (vn_transfer_part) { .value = value, .hand = true, .start = o * w->count * inner },
+			                     src, (VkDeviceSize)((o * w->tokens + w->first) * inner) * size, w->count * inner, err);
 	return st;
 }
 
@@ -235,10 +216,4 @@ vn_status vn_staging_flush(vn_gpu_pass *w, vn_error *err)
 	if (!st)
 		vn_encode_begin(&w->g->encoder);
 	return st;
-}
-
-vn_status vn_staging_bring(vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
-                           vn_error *err)
-{
-	return stage_elements(w, (vn_transfer_part) { .value = value, .to = data }, src, from, elements, err);
 }

@@ -37,8 +37,9 @@ vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guar
 void      vn_staging_destroy(vn_device *d, vn_staging *s); /* s may be zeroed */
 void      vn_staging_reset(vn_staging *s, bool guard);     /* before a pass */
 
-/* Records: elements from byte `from` of src are those of `value` from `start` on. */
-vn_status vn_staging_take(struct vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
+/* Records: elements from byte `from` of src are those of part.value from part.start on. Sets
+ * part.offset and part.elements. */
+vn_status vn_staging_take(struct vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from,
                           int64_t elements, vn_error *err);
 /* Records the taps of a value that is whole in src. */
 vn_status vn_staging_tap(struct vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err);
@@ -48,8 +49,5 @@ vn_status vn_staging_send(struct vn_gpu_pass *w, vn_error *err);
 vn_status vn_staging_finish(struct vn_gpu_pass *w, vn_error *err);
 /* The same; recording continues. */
 vn_status vn_staging_flush(struct vn_gpu_pass *w, vn_error *err);
-/* Records: elements from byte `from` of src are to be copied to `data`. */
-vn_status vn_staging_bring(struct vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements,
-                           void *data, vn_error *err);
 
 #endif

@@ -147,20 +147,6 @@ bool vn_physical_float16(VkPhysicalDevice p)
 	return v12.shaderFloat16;
 }
 
-void vn_keep_drivers_loaded(void)
-{
-	static VkInstance kept;
-
-	if (!kept)
-		vn_vk.CreateInstance(
-			&(VkInstanceCreateInfo) {
-				.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-				.pApplicationInfo = &(VkApplicationInfo) { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-		                                                   .pApplicationName = "vernier",
-		                                                   .apiVersion = VK_API_VERSION_1_3 } },
-			NULL, &kept);
-}
-
 vn_status vn_instance_fail(VkResult r, vn_error *err)
 {
 	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
@@ -171,38 +157,44 @@ vn_status vn_instance_fail(VkResult r, vn_error *err)
 	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
 }
 
+vn_status vn_keep_drivers_loaded(VkInstance *instance, vn_error *err)
+{
+	static VkInstance kept;
+	VkResult          r = VK_SUCCESS;
+
+	if (!kept)
+		r = vn_vk.CreateInstance(
+			&(VkInstanceCreateInfo) {
+				.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+				.pApplicationInfo = &(VkApplicationInfo) { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+		                                                   .pApplicationName = "vernier",
+		                                                   .apiVersion = VK_API_VERSION_1_3 } },
+			NULL, &kept);
+	if (r != VK_SUCCESS) {
+		kept = VK_NULL_HANDLE;
+		return vn_instance_fail(r, err);
+	}
+	*instance = kept;
+	return VN_OK;
+}
+
 vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 {
-	VkInstance   instance = VK_NULL_HANDLE;
-	vn_physical *found = NULL;
+	VkInstance   instance;
+	vn_physical *found;
 	vn_status    st;
-	VkResult     r;
 
 	*list = NULL;
 	*n = 0;
-	if ((st = vn_vulkan_load(err)))
+	if ((st = vn_vulkan_load(err)) || (st = vn_keep_drivers_loaded(&instance, err)) ||
+	    (st = vn_physical_list(instance, &found, n, err)))
 		return st;
-	vn_keep_drivers_loaded();
-	r = vn_vk.CreateInstance(
-		&(VkInstanceCreateInfo) {
-			.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-			.pApplicationInfo = &(VkApplicationInfo) { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-	                                                   .pApplicationName = "vernier",
-	                                                   .apiVersion = VK_API_VERSION_1_3 } },
-		NULL, &instance);
-	if (r != VK_SUCCESS)
-		return vn_instance_fail(r, err);
-	if ((st = vn_physical_list(instance, &found, n, err)))
-		goto done;
 	if (!(*list = calloc(*n ? (size_t)*n : 1, sizeof(**list)))) {
 		*n = 0;
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a list of devices");
-		goto done;
 	}
 	for (int i = 0; i < *n; i++)
 		(*list)[i] = found[i].info;
-done:
 	free(found);
-	vn_vk.DestroyInstance(instance, NULL);
 	return st;
 }

@@ -157,8 +157,7 @@ vn_status vn_tape_buffers_create(vn_device *d, VkCommandPool pool, vn_tape_buffe
 void vn_tape_buffers_destroy(vn_tape_buffers *r)
 {
 	for (int i = 0; i < VN_TAPE_BUFFERS; i++) {
-		if (r->of[i].blocks.buffer)
-			vn_buffer_destroy(r->d, &r->of[i].blocks);
+		vn_buffer_destroy(r->d, &r->of[i].blocks);
 		vn_tape_free(&r->of[i].tape);
 	}
 	*r = (vn_tape_buffers) { 0 };
@@ -185,13 +184,11 @@ static vn_status make_room(vn_tape_buffers *r, vn_tape_buffer *rec, size_t bytes
 {
 	VkDeviceSize room = BLOCKS_LEAST;
 
-	if (bytes == 0 || (rec->blocks.buffer && rec->blocks.size >= bytes))
+	if (bytes == 0)
 		return VN_OK;
 	while (room < bytes)
 		room *= 2;
-	if (rec->blocks.buffer)
-		vn_buffer_destroy(r->d, &rec->blocks);
-	return vn_buffer_create(r->d, &rec->blocks, VN_FOR_UPLOAD, room, false, "push blocks", err);
+	return vn_buffer_ensure(r->d, &rec->blocks, VN_FOR_UPLOAD, room, false, "push blocks", err);
 }
 
 /* rec takes the tape's bytes and leaves its own. */

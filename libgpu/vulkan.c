@@ -4,6 +4,7 @@
 #include "libref/base/room.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The loader's name on every Linux. It has no slash, so only the loader's own folders are searched,
@@ -54,4 +55,25 @@ vn_status vn_vulkan_load(vn_error *err)
 	dlclose(library);
 	library = NULL;
 	return VN_ERR_DEVICE;
+}
+
+static VkResult list_extensions(VkPhysicalDevice device, const char *layer, uint32_t *n, VkExtensionProperties *list)
+{
+	return device ? vn_vk.EnumerateDeviceExtensionProperties(device, layer, n, list)
+	              : vn_vk.EnumerateInstanceExtensionProperties(layer, n, list);
+}
+
+bool vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *extension)
+{
+	uint32_t               n = 0;
+	VkExtensionProperties *list;
+	bool                   found = false;
+
+	if (list_extensions(device, layer, &n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof *list)))
+		return false;
+	if (list_extensions(device, layer, &n, list) >= VK_SUCCESS)
+		for (uint32_t i = 0; i < n && !found; i++)
+			found = strcmp(list[i].extensionName, extension) == 0;
+	free(list);
+	return found;
 }

@@ -9,6 +9,8 @@
 
 #include "libref/base/error.h"
 
+#include <stdbool.h>
+
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
@@ -26,7 +28,7 @@
 	X(EnumeratePhysicalDevices) X(FreeMemory) X(GetBufferDeviceAddress) X(GetBufferMemoryRequirements) \
 	X(GetDeviceQueue) X(GetInstanceProcAddr) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties) \
 	X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceQueueFamilyProperties) \
-	X(GetPipelineCacheData) X(GetQueryPoolResults) X(MapMemory) X(QueueSubmit2) X(ResetCommandBuffer) \
+	X(GetPipelineCacheData) X(GetQueryPoolResults) X(MapMemory) X(QueueSubmit2) \
 	X(ResetFences) X(WaitForFences)
 /* clang-format on */
 
@@ -46,5 +48,8 @@ extern vn_vulkan vn_vk; /* filled by vn_vulkan_load */
 /* Loads the functions; call before any other function of Vulkan. Does nothing if they are loaded.
  * VN_ERR_DEVICE: there is no loader, or it lacks a function. */
 vn_status vn_vulkan_load(vn_error *err);
+
+/* Does a device, or a layer, or else the loader (both NULL) have an extension? */
+bool vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *extension);
 
 #endif

@@ -66,20 +66,13 @@ static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element,
 		vn_gpu_weight_place *p = &w->at[i];
 		p->bytes = (VkDeviceSize)vn_shape_count(&plan->weight[i].shape) * element;
 		const VkDeviceSize start = (end + (guard && end ? VN_ZONE : 0) + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		const bool         own = p->bytes > vn_gpu_weights_block;
-		if (own || open < 0 || start + p->bytes > vn_gpu_weights_block) {
-			p->block = n++;
-			p->offset = 0;
-			if (!own) {
-				open = p->block;
-				end = p->bytes;
-			}
-			sizes[p->block] = p->bytes;
-		} else {
-			p->block = open;
-			p->offset = start;
-			end = start + p->bytes;
-			sizes[open] = end;
+		const bool         fits = open >= 0 && start + p->bytes <= vn_gpu_weights_block;
+		p->block = fits ? open : n++;
+		p->offset = fits ? start : 0;
+		sizes[p->block] = p->offset + p->bytes;
+		if (p->bytes <= vn_gpu_weights_block) { /* else it has a block of its own */
+			open = p->block;
+			end = sizes[open];
 		}
 	}
 	return n;
@@ -258,17 +251,10 @@ static vn_status work_on_batch(load *l, vn_progress *bar, int64_t *done, vn_erro
 	return st;
 }
 
-static void add_overflows(vn_gpu_weights *w, int weight, int64_t over)
-{
-	if (over && (!w->overflowed || weight < w->first_overflowed))
-		w->first_overflowed = weight;
-	w->overflowed += over;
-}
-
 static void count_overflows(load *l)
 {
 	for (int i = 0; i < l->n; i++)
-		add_overflows(l->w, l->batch[i].weight, l->batch[i].over);
+		vn_gpu_weights_overflow(l->w, l->batch[i].weight, l->batch[i].over);
 }
 
 /* Copies from the upload buffer to the device. */
@@ -315,19 +301,6 @@ static vn_status load_all(load *l, bool progress, vn_error *err)
 	return st;
 }
 
-/* Converts the weights that were uploaded as bfloat16. */
-static vn_status make_halves(load *l, vn_error *err)
-{
-	int64_t        *over = calloc((size_t)l->w->n + 1, sizeof *over);
-	const vn_status st = over ? vn_halves_make(l->e, l->w, l->bf16, over, err)
-	                          : vn_fail(err, VN_ERR_NOMEM, "no memory to count overflows");
-
-	for (int i = 0; i < l->w->n && !st; i++)
-		add_overflows(l->w, i, over[i]);
-	free(over);
-	return st;
-}
-
 /* over (n_weights): set for matrices that every reader needs transposed. */
 static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 {
@@ -338,8 +311,7 @@ static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 				const bool here = n->op == VN_OP_LINEAR && k == 0 && n->c.linear.transposed;
 				if (n->w[k] < 0)
 					continue;
-				if (pass == 0 && here)
-					over[n->w[k]] = true;
+				over[n->w[k]] |= here;
 				if (pass == 1 && over[n->w[k]] != here)
 					return vn_fail(
 						err, VN_ERR_UNSUPPORTED,
@@ -467,7 +439,7 @@ vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan 
 	                           err)))
 		goto done;
 	if (!(st = load_all(&l, o->progress, err)))
-		st = make_halves(&l, err);
+		st = vn_halves_make(e, w, l.bf16, err);
 done:
 	if (st)
 		vn_encode_abandon(e);
@@ -477,8 +449,6 @@ done:
 	free(l.batch);
 	free(l.bf16);
 	free(l.over);
-	if (st)
-		vn_gpu_weights_destroy(e->d, w);
 	return st;
 }
 

@@ -36,9 +36,17 @@ extern int64_t      vn_gpu_weights_panel;  /* elements that a thread converts at
 /* True only in tests: a software device also converts bfloat16 on the device. */
 extern bool         vn_gpu_weights_halves_there;
 
-/* VN_ERR_INTERRUPTED: the engine's owner wants to stop. */
+/* VN_ERR_INTERRUPTED: the engine's owner wants to stop. After any failure, w can be destroyed. */
 vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
                                 const vn_gpu_options *o, vn_error *err);
 void      vn_gpu_weights_destroy(vn_device *d, vn_gpu_weights *w); /* w may be zeroed */
+
+/* Counts numbers of a weight that became infinite. */
+static inline void vn_gpu_weights_overflow(vn_gpu_weights *w, int weight, int64_t over)
+{
+	if (over && (!w->overflowed || weight < w->first_overflowed))
+		w->first_overflowed = weight;
+	w->overflowed += over;
+}
 
 #endif

@@ -474,6 +474,8 @@ static void a_plan_without_an_experiment_has_no_shader_of_one(void)
 		CU_ASSERT_PTR_NOT_NULL(g->kernels.shader[VN_K_ATTENTION].words);
 		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ATTENTION_EXPERIMENT].words != NULL, leak);
 		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ROWS].words != NULL, leak);
+		for (int k = 0; leak && k < VN_N_KERNELS; k++)
+			CU_ASSERT(g->kernels.shader[k].words || strstr(vn_kernel_name((vn_kernel)k), "coop"));
 		vn_gpu_ops.destroy(g);
 	}
 	model_stop(&m);

@@ -1,5 +1,5 @@
 // activation.glsl: the activations of the families (vn_act).
-const uint SILU = 0, GELU = 1, GELU_TANH = 2;
+#include "forms.glsl"
 
 // erfc(z) exp(z^2) for z >= 0 is t exp(P(t)), t = 1 / (1 + z/2): a fit of degree 8
 // to z = 9.5, where exp(-z^2) is 0 in float. With x = -z sqrt 2, exp(-z^2) is
@@ -24,11 +24,11 @@ float gelu(float x)
 float activation(uint act, float x)
 {
 	switch (act) {
-	case SILU:
+	case VN_SILU:
 		return silu(x);
-	case GELU:
+	case VN_GELU:
 		return gelu(x);
-	case GELU_TANH: // (1 + tanh u) / 2 = 1 / (1 + exp(-2u)); 2 sqrt(2/pi)
+	case VN_GELU_TANH: // (1 + tanh u) / 2 = 1 / (1 + exp(-2u)); 2 sqrt(2/pi)
 		return x / (1.0 + exp_(-1.5957691216 * (x + 0.044715 * x * x * x)));
 	default: // sigmoid
 		return 1.0 / (1.0 + exp_(-x));

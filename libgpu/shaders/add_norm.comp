@@ -18,14 +18,7 @@
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Real  a, b, x, g, y;
-	Float sums;
-	Real  bias;
-	uint  R, N;
-	float eps, offset;
-	uint  shares, has_bias;
-} p;
+PUSH(vn_push_add_norm);
 #include "root.glsl"
 #include "fold.glsl"
 

@@ -11,23 +11,16 @@
 // another kind of barrier.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "push.glsl"
 
 #if STORE_F16
-#define Raw  Bits
 #define Raw8 Words4
 #else
-#define Raw  Int
 struct EightWords { uvec4 a, b; };
 layout(buffer_reference, std430, buffer_reference_align = 32) buffer Raw8 { EightWords v[]; };
 #endif
 
 layout(local_size_x = 64) in;
-PUSH_BLOCK {
-	Raw  from, to;
-	uint n;
-	uint eights; // not 0: both start at eight numbers
-} PUSHED;
+PUSH(vn_push_append);
 
 void one(uint e)   { p.to.v[e] = p.from.v[e]; }
 void eight(uint e) { Raw8(p.to).v[e] = Raw8(p.from).v[e]; }

@@ -13,14 +13,7 @@
 #include "real.glsl"
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real x, w, before, y;
-	uint T, X, J;
-#if EXPERIMENT
-	uint linear, forgets, ahead; // vn_experiment.conv
-	uint last;                   // rows from x to the end of the call
-#endif
-} p;
+PUSH(vn_push_causal_conv);
 
 #if EXPERIMENT
 #include "causal_conv_experiment.glsl"

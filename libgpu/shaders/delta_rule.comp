@@ -21,20 +21,7 @@
 const uint PARTS = 8, COLS = 16, LANES = PARTS * COLS, DKMAX = 256, MINE = DKMAX / PARTS, FOURS = MINE / 4, AHEAD = 4;
 const uint EACH = AHEAD * DKMAX / LANES;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Float q, k;
-	Real  v;
-	Float g;
-	Real  beta;
-	Float before, after;
-	Real  y;
-	uint  T, nk, nv, dk, dv;
-	float scale;
-#if EXPERIMENT
-	uint  form, head_map, restart, P; // vn_experiment.delta; P: the first token's position
-	uint  transposed;                 // vn_experiment.delta.transposed, where this dispatch makes the kept state
-#endif
-} p;
+PUSH(vn_push_delta_rule);
 
 #if EXPERIMENT
 #include "delta_rule_experiment.glsl"

@@ -14,12 +14,7 @@
 #include "real.glsl"
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	uvec2 w;
-	Int   ids;
-	Real  y;
-	uint  T, D;
-} p;
+PUSH(vn_push_embed);
 
 void main()
 {

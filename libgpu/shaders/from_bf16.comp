@@ -10,17 +10,10 @@
 // Vulkan memory model (coop.h).
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "push.glsl"
-
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Counts { uint v[]; };
 
 const uint LANES = 128;
 layout(local_size_x = LANES) in;
-PUSH_BLOCK {
-	Bits  x; // at 16 bytes
-	Counts over;
-	uint  eights, rest; // numbers: 8 eights + rest
-} PUSHED;
+PUSH(vn_push_from_bf16);
 
 shared uint counted[LANES];
 
@@ -67,6 +60,6 @@ void main()
 	if (lane == 0) {
 		for (uint i = 1; i < LANES; i++)
 			over += counted[i];
-		p.over.v[gl_WorkGroupID.x] = over;
+		p.over.v[gl_WorkGroupID.x] = int(over);
 	}
 }

@@ -4,25 +4,18 @@
 //   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
 //
 //   x, z (R,N) real in     g (N) real in     y (R,N) real out
-//   push      vn_push_gated_norm
+//   push      vn_push_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// One rounding. Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
+// One rounding. Lane i sums n = i, i+LANES, ...; the lanes then fold.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real  x, z, g, y;
-	uint  R, N;
-	float eps;
-#if EXPERIMENT
-	float divisor;
-	uint  flags, gate, gate_first; // vn_experiment.norm
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
+#include "fold_halves.glsl"
 
 #if EXPERIMENT
 #include "gated_norm_experiment.glsl"
@@ -30,8 +23,6 @@ layout(push_constant) uniform Push {
 float gated(float z)            { return silu(z); }
 float to_norm(float x, uint at) { return x; } // what is normed; at: the place of x
 #endif
-
-shared float part[LANES];
 
 void main()
 {
@@ -44,16 +35,8 @@ void main()
 			const float x = to_norm(float(p.x.v[row + n]), row + n);
 			ss += x * x;
 		}
-		part[lane] = ss;
-		barrier();
-		for (uint k = LANES / 2; k > 0; k /= 2) {
-			if (lane < k)
-				part[lane] += part[lane + k];
-			barrier();
-		}
-		const float root = root_of(part[0], float(p.N));
+		const float root = root_of(fold_sum(ss), float(p.N));
 		for (uint n = lane; n < p.N; n += LANES)
 			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * gated(float(p.z.v[row + n])));
-		barrier(); // part is read above and written by the next row
 	}
 }

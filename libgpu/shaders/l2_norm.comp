@@ -4,28 +4,18 @@
 //   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps)
 //
 //   x (R,N) real in     y (R,N) float out
-//   push      vn_push_rms_norm; g is not read
+//   push      vn_push_norm; z, g and b are not read
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
+// Lane i sums n = i, i+LANES, ...; the lanes then fold.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real  x, g;
-	Float y;
-	uint  R, N;
-	float eps, offset;
-#if EXPERIMENT
-	float divisor;
-	uint  flags;
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
-
-shared float part[LANES];
+#include "fold_halves.glsl"
 
 void main()
 {
@@ -38,16 +28,8 @@ void main()
 			const float x = float(p.x.v[row + n]);
 			ss += x * x;
 		}
-		part[lane] = ss;
-		barrier();
-		for (uint k = LANES / 2; k > 0; k /= 2) {
-			if (lane < k)
-				part[lane] += part[lane + k];
-			barrier();
-		}
-		const float root = root_of(part[0], 1.0);
+		const float root = root_of(fold_sum(ss), 1.0);
 		for (uint n = lane; n < p.N; n += LANES)
-			p.y.v[row + n] = float(p.x.v[row + n]) / root;
-		barrier(); // part is read above and written by the next row
+			Float(p.y).v[row + n] = float(p.x.v[row + n]) / root;
 	}
 }

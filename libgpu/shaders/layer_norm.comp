@@ -4,53 +4,25 @@
 //   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + b[n]
 //
 //   x (R,N) real in     g (N) real in     b (N) real in, or none     y (R,N) real out
-//   push      vn_push_layer_norm
+//   push      vn_push_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
 // The mean is taken first: a mean of squares less the square of a mean would
-// cancel. Lane i sums n = i, i+LANES, ...; the lanes then fold in halves. The
-// order depends on LANES alone, so a device repeats itself bit for bit.
+// cancel. Lane i sums n = i, i+LANES, ...; the lanes then fold.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Real  x, g, b, y;
-	uint  R, N;
-	float eps;
-	uint  has_bias;
-	float offset;
-#if EXPERIMENT
-	float divisor;
-	uint  flags, keep_mean;
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
+#include "fold_halves.glsl"
 
 #if EXPERIMENT
 #include "layer_norm_experiment.glsl"
 #else
 float mean_of(float sum) { return sum / float(p.N); }
 #endif
-
-shared float part[LANES];
-
-float fold(float mine)
-{
-	const uint lane = gl_LocalInvocationID.x;
-
-	part[lane] = mine;
-	barrier();
-	for (uint k = LANES / 2; k > 0; k /= 2) {
-		if (lane < k)
-			part[lane] += part[lane + k];
-		barrier();
-	}
-	const float all = part[0];
-	barrier(); // part is written by the next fold
-	return all;
-}
 
 void main()
 {
@@ -61,12 +33,12 @@ void main()
 		float sum = 0.0, ss = 0.0;
 		for (uint n = lane; n < p.N; n += LANES)
 			sum += float(p.x.v[row + n]);
-		const float mean = mean_of(fold(sum));
+		const float mean = mean_of(fold_sum(sum));
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
 			ss += d * d;
 		}
-		const float root = root_of(fold(ss), float(p.N));
+		const float root = root_of(fold_sum(ss), float(p.N));
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
 			put(p.y, row + n, (p.offset + float(p.g.v[n])) * (d / root) + (p.has_bias != 0 ? float(p.b.v[n]) : 0.0));

@@ -14,12 +14,11 @@
 // columns are columns of the gate, the other half the same columns of w_up. shares is 1.
 //
 // A subgroup computes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through
-// shared memory; the next panel is loaded into registers while this one is multiplied.
-// STAGES 2: shared memory has room for both panels, which saves a barrier. Rows of a panel are
-// padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M repeat the
-// last row and are not stored; inputs past N are 0. The sum of an output begins at +0 and adds the
-// N inputs in steps of MK, in order, wherever the output is in a tile: its bits depend on N, the
-// shares and the device.
+// shared memory; the next panel is loaded into registers while this one is multiplied. Rows of a
+// panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M
+// repeat the last row and are not stored; inputs past N are 0. The sum of an output begins at +0
+// and adds the N inputs in steps of MK, in order, wherever the output is in a tile: its bits depend
+// on N, the shares and the device.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "coop.glsl"
@@ -50,7 +49,7 @@ layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer O
 
 // Panels of x, panels of w; then, in their place, rows of results: OUT_M matrices high of each
 // subgroup at once, half of its own or all.
-const uint W_AT = STAGES * BM * PITCH, PANELS = STAGES * (BM + BN) * PITCH;
+const uint W_AT = BM * PITCH, PANELS = (BM + BN) * PITCH;
 const uint OUT_ROWS = OUT_M * MM * (TILE_M / OWN_M), OUT_ROW = (BN + 4) / 4; // a row is padded
 const uint OUT = OUT_ROWS * OUT_ROW;
 shared uvec4 sh[PANELS > OUT ? PANELS : OUT];
@@ -81,17 +80,17 @@ void fetch(uint t0, uint m0, uint at, uint n)
 	}
 }
 
-void keep(uint stage)
+void keep()
 {
 	[[unroll]] for (uint i = 0; i < X_EACH; i++) {
 		const uint e = gl_LocalInvocationID.x + i * LANES;
 		if (BM * ROW % LANES == 0 || e < BM * ROW)
-			sh[(stage * BM + e / ROW) * PITCH + e % ROW] = x_next[i];
+			sh[e / ROW * PITCH + e % ROW] = x_next[i];
 	}
 	[[unroll]] for (uint i = 0; i < W_EACH; i++) {
 		const uint e = gl_LocalInvocationID.x + i * LANES;
 		if (BN * ROW % LANES == 0 || e < BN * ROW)
-			sh[W_AT + (stage * BN + e / ROW) * PITCH + e % ROW] = w_next[i];
+			sh[W_AT + e / ROW * PITCH + e % ROW] = w_next[i];
 	}
 }
 
@@ -207,27 +206,25 @@ void tile(uint t0, uint m0, uint share)
 			acc[i][j] = MAT_C(0.0);
 
 	fetch(t0, m0, first * ROW, n);
-	keep(0);
+	keep();
 	barrier();
 	for (uint s = first; s < last; s++) {
-		const uint stage = STAGES == 1 ? 0 : (s - first) % 2;
 		if (s + 1 < last)
 			fetch(t0, m0, (s + 1) * ROW, n);
 		[[unroll]] for (uint k = 0; k < PANEL; k++) {
 			MAT_A a[OWN_M];
 			[[unroll]] for (uint i = 0; i < OWN_M; i++)
-				LOAD_ROWS(a[i], sh, (stage * BM + wm + i * MM) * PITCH + k * (MK / 8), PITCH);
+				LOAD_ROWS(a[i], sh, (wm + i * MM) * PITCH + k * (MK / 8), PITCH);
 			[[unroll]] for (uint j = 0; j < OWN_N; j++) {
 				MAT_B b;
-				LOAD_COLS(b, sh, W_AT + (stage * BN + wn + j * MN) * PITCH + k * (MK / 8), PITCH);
+				LOAD_COLS(b, sh, W_AT + (wn + j * MN) * PITCH + k * (MK / 8), PITCH);
 				[[unroll]] for (uint i = 0; i < OWN_M; i++)
 					acc[i][j] = MULADD(a[i], b, acc[i][j]);
 			}
 		}
-		if (STAGES == 1 || s + 1 == last)
-			barrier();
+		barrier();
 		if (s + 1 < last) {
-			keep(STAGES == 1 ? 0 : 1 - stage);
+			keep();
 			barrier();
 		}
 	}

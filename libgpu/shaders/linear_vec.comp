@@ -8,7 +8,7 @@
 //   dispatch  any x: a workgroup computes 128 / shares outputs, in strides of the grid
 //
 // GATED: a second product up[m] with w_up (M,N) and b_up, and gated[m] = f(y[m]) * up[m] (f:
-// activation.glsl); push vn_push_linear_gated. The bits are those of separate shaders, because each
+// activation.glsl); push vn_push_linear. The bits are those of separate shaders, because each
 // continues with the stored numbers.
 //
 // Lane i of an output takes the pieces of 16 bytes i, i + shares, ... of a row. It sums each piece

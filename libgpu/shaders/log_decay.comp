@@ -10,14 +10,7 @@
 #include "real.glsl"
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real  x, A, dt;
-	Float y;
-	uint  T, N;
-#if EXPERIMENT
-	uint  form; // vn_decay_form
-#endif
-} p;
+PUSH(vn_push_log_decay);
 
 // max(u,0) + log(1 + e), e = exp(-|u|) in [0,1]. Vulkan's log may be off by 2^-21 absolutely, which
 // is all there is of a small e. log(1 + e) = 2 atanh(s), s = e / (2 + e) <= 1/3; the series to s^15

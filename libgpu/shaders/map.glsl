@@ -1,13 +1,6 @@
 // map.glsl: operands of the shaders that go element by element, and the activations.
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real a, b, y; // act: b is not read
-	uint n, act;  // act: VN_SILU...
-	uint eights;  // not 0: a, b and y start at eight numbers
-#if EXPERIMENT
-	uint form;    // gated: VN_GATE_USUAL...
-#endif
-} p;
+PUSH(vn_push_map);
 
 #include "activation.glsl"
 

@@ -1,10 +1,5 @@
 // map_experiment.glsl: the activations and gated products that no family has (vn_act from VN_RELU
 // on, vn_gate_form).
-const uint RELU = 4, QUICK_GELU = 5, IDENTITY = 6, TWO_SIGMOID = 7, SOFT_CAP = 8, AS_F16 = 9,
-           AS_F16_SATURATED = 10, AS_F16_FLUSHED = 11,
-           AS_F16_CUT = 12, AS_BF16_CUT = 13;
-const uint PRODUCT = 1, BOTH = 2;
-
 // tanh(x) without cancellation: by its series near 0.
 float tanh_(float x)
 {
@@ -29,25 +24,25 @@ float as_half_cut(float x)
 float activate(float x)
 {
 	switch (p.act) {
-	case RELU: // a NaN stays one
+	case VN_RELU: // a NaN stays one
 		return x < 0.0 ? 0.0 : x;
-	case QUICK_GELU:
+	case VN_QUICK_GELU:
 		return x / (1.0 + exp_(-1.702 * x));
-	case IDENTITY:
+	case VN_IDENTITY:
 		return x;
-	case TWO_SIGMOID:
+	case VN_TWO_SIGMOID:
 		return 2.0 / (1.0 + exp_(-x));
-	case SOFT_CAP:
+	case VN_SOFT_CAP:
 		return 30.0 * tanh_(x / 30.0);
-	case AS_F16:
+	case VN_AS_F16:
 		return as_half(x);
-	case AS_F16_SATURATED:
+	case VN_AS_F16_SATURATED:
 		return isnan(x) ? x : clamp(as_half(x), -65504.0, 65504.0);
-	case AS_F16_FLUSHED:
+	case VN_AS_F16_FLUSHED:
 		return abs(as_half(x)) < 6.103515625e-5 ? 0.0 : as_half(x);
-	case AS_F16_CUT:
+	case VN_AS_F16_CUT:
 		return as_half_cut(x);
-	case AS_BF16_CUT:
+	case VN_AS_BF16_CUT:
 		return isnan(x) ? x : uintBitsToFloat(floatBitsToUint(x) & 0xFFFF0000u);
 	default:
 		return of_model(x);
@@ -56,5 +51,6 @@ float activate(float x)
 
 float gated(float gate, float up)
 {
-	return p.form == PRODUCT ? activate(gate * up) : activate(gate) * (p.form == BOTH ? activate(up) : up);
+	return p.form == VN_GATE_PRODUCT ? activate(gate * up)
+	                                 : activate(gate) * (p.form == VN_GATE_BOTH ? activate(up) : up);
 }

@@ -7,26 +7,8 @@
 //
 // Query i of this dispatch has position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
-// mask_experiment.glsl has the rules that an experiment changes; its part of the
-// push block is the last one below.
-#include "push.glsl"
-
-PUSH_BLOCK {
-	Real  q, k, v, y;
-	uint  T, S, P, H, G, K;
-	uint  causal, window;
-	float scale;
-	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make; others: parts.glsl
-	uint  B;              // tokens of a block
-	Int   table;
-#if EXPERIMENT
-	int   ahead;
-	uint  head_map, leak, padding;
-	uint  packed; // form, from_zero << 8, blind << 9, cache << 12 of keys, << 16 of values, sinks << 20
-	uint  cache_block;
-	uint  before; // queries of the call before q
-#endif
-} PUSHED;
+// mask_experiment.glsl has the rules that an experiment changes.
+PUSH(vn_push_attention);
 
 uint kv_at(uint j, uint g)
 {

@@ -1,26 +1,15 @@
 // mask_experiment.glsl: mask.glsl with the changes of an experiment (vn_experiment.attention). A
 // key that the mask lets pass, but the experiment hides, has score minus infinity.
-const uint OVER_QUERIES = 1, OVER_HEADS = 2, NO_MAX = 3, NO_MAX_F16 = 4, PROBS_F16 = 5, PROBS_BF16 = 6, SCORES_F16 = 7;
-const uint BLOCKLESS = 1, NEXT = 2, SWAPPED = 3, HEADS_FIRST = 4, LATE = 5, STALE = 6, RING = 7, F16 = 8,
-           F8 = 9, FORMER = 10, SEEN = 11,
-           PAST = 12, F8_WIDE = 13;
 const uint NOWHERE = 0xFFFFFFFFu;
 
-uint form()      { return p.packed & 0xFFu; }
-bool from_zero() { return (p.packed >> 8 & 1u) != 0; }
-// a query for which the mask leaves no key: 0 sees nothing, 1 sees all keys equally, 2 gives NaN
-uint on_blind()  { return p.packed >> 9 & 3u; }
-uint k_cache()   { return p.packed >> 12 & 0xFu; }
-uint v_cache()   { return p.packed >> 16 & 0xFu; }
-uint sinks()     { return p.packed >> 20; }
 
 // The softmax differs from every family's: softmax_experiment.glsl.
-bool other_softmax() { return form() != 0 && form() != SCORES_F16; }
+bool other_softmax() { return p.form != 0 && p.form != VN_ATTN_SCORES_F16; }
 
 // The key head of query head h.
 uint key_head(uint h)
 {
-	return p.head_map == 0 ? h / (p.H / p.G) : p.head_map == 2 ? h : h % p.G;
+	return p.head_map == 0 ? h / (p.H / p.G) : p.head_map == VN_HEADS_NONE ? h : h % p.G;
 }
 
 // Where a row begins; NOWHERE: it is 0.
@@ -29,76 +18,76 @@ uint kv_row(uint j, uint h, uint cache)
 	const uint past = p.P - p.before, B = p.cache_block;
 	uint g = key_head(h);
 
-	if (p.head_map == 3)
+	if (p.head_map == VN_HEADS_FLAT)
 		j += h / p.G;
 	switch (cache) {
-	case BLOCKLESS:
+	case VN_CACHE_BLOCKLESS:
 		j += j < p.S ? (p.S - 1 - j) / B * B : 0;
 		break;
-	case NEXT:
+	case VN_CACHE_NEXT:
 		j += B;
 		break;
-	case PAST:
+	case VN_CACHE_PAST:
 		j = j >= B ? j - B : p.S;
 		break;
-	case SWAPPED:
+	case VN_CACHE_SWAPPED:
 		j = (j / B ^ 1u) * B + j % B;
 		break;
-	case HEADS_FIRST: {
+	case VN_CACHE_HEADS_FIRST: {
 		const uint at = g * B + j % B;
 		j = j / B * B + at / p.G;
 		g = at % p.G;
 		break;
 	}
-	case LATE:
+	case VN_CACHE_LATE:
 		j = j < past ? j : p.S;
 		break;
-	case STALE:
+	case VN_CACHE_STALE:
 		j = j < past ? j : past > 0 ? past - 1 : p.S;
 		break;
-	case RING:
+	case VN_CACHE_RING:
 		j = j + 1 < p.S || p.S < B ? j + 1 : p.S - B;
 		break;
-	case FORMER:
+	case VN_CACHE_FORMER:
 		j = j / B < (p.S - 1) / B ? j : j % B;
 		break;
-	case SEEN:
+	case VN_CACHE_SEEN:
 		j = j < p.S ? j : j % B;
 		break;
 	}
 	return j < p.S && g < p.G ? kv_at(j, g) : NOWHERE;
 }
 
-uint k_row(uint j, uint h) { return kv_row(j, h, k_cache()); }
-uint v_row(uint j, uint h) { return kv_row(j, h, v_cache()); }
+uint k_row(uint j, uint h) { return kv_row(j, h, p.k_cache); }
+uint v_row(uint j, uint h) { return kv_row(j, h, p.v_cache); }
 
 float narrowed(float x, uint cache)
 {
-	return cache == F16 ? as_half(x) : cache == F8 ? as_f8(x, 448.0, 121u, 3u)
-	                    : cache == F8_WIDE ? as_f8(x, 57344.0, 113u, 2u) : x;
+	return cache == VN_CACHE_F16 ? as_half(x) : cache == VN_CACHE_F8 ? as_f8(x, 448.0, 121u, 3u)
+	                    : cache == VN_CACHE_F8_WIDE ? as_f8(x, 57344.0, 113u, 2u) : x;
 }
 
-float k_of(uint row, uint d) { return narrowed(float(p.k.v[row + d]), k_cache()); }
-float v_of(uint row, uint d) { return row != NOWHERE ? narrowed(float(p.v.v[row + d]), v_cache()) : 0.0; }
+float k_of(uint row, uint d) { return narrowed(float(p.k.v[row + d]), p.k_cache); }
+float v_of(uint row, uint d) { return row != NOWHERE ? narrowed(float(p.v.v[row + d]), p.v_cache) : 0.0; }
 bool  there(uint row)        { return row != NOWHERE; }
-bool  as_kept()              { return k_cache() == 0; }
+bool  as_kept()              { return p.k_cache == 0; }
 
 float scaled(float s)
 {
-	return (form() == SCORES_F16 ? as_half(s) : s) * p.scale;
+	return (p.form == VN_ATTN_SCORES_F16 ? as_half(s) : s) * p.scale;
 }
 
 // The position of query i for the mask.
 uint place(uint i)
 {
-	return from_zero() ? p.before + i : p.P + i;
+	return p.from_zero != 0 ? p.before + i : p.P + i;
 }
 
 // By the mask.
 bool allowed(uint i, uint j)
 {
 	return (p.causal == 0 || int(j) <= int(place(i)) + p.ahead)
-	       && (p.window == 0 || j + p.window > place(i) || j < sinks());
+	       && (p.window == 0 || j + p.window > place(i) || j < p.sinks);
 }
 
 bool blind(uint i)
@@ -106,7 +95,7 @@ bool blind(uint i)
 	const uint from = p.window != 0 && place(i) + 1 > p.window
 	           ? place(i) + 1 - p.window : 0;
 
-	return on_blind() != 0 && p.causal != 0 && int(place(i) + 1) + p.ahead <= int(from);
+	return p.blind != 0 && p.causal != 0 && int(place(i) + 1) + p.ahead <= int(from);
 }
 
 bool visible(uint i, uint j)
@@ -116,10 +105,10 @@ bool visible(uint i, uint j)
 
 float masked(uint i, uint j, float s)
 {
-	if (p.leak == 0 && on_blind() == 0 && k_cache() != SEEN && sinks() == 0)
+	if (p.leak == 0 && p.blind == 0 && p.k_cache != VN_CACHE_SEEN && p.sinks == 0)
 		return s;
 	if (blind(i))
-		return on_blind() == 1 ? 0.0 : uintBitsToFloat(0x7FC00000u);
+		return p.blind == 1 ? 0.0 : uintBitsToFloat(0x7FC00000u);
 	if (j >= p.S || allowed(i, j))
 		return s;
 	return p.leak == 1 ? 0.0 : p.leak == 2 ? s + 1.0 : -INFINITY;
@@ -133,14 +122,14 @@ float whole(float sum, float top)
 
 uint keys_begin(uint i)
 {
-	return p.leak == 0 && on_blind() == 0 && sinks() == 0 && p.window != 0 && place(i) + 1 > p.window
+	return p.leak == 0 && p.blind == 0 && p.sinks == 0 && p.window != 0 && place(i) + 1 > p.window
 	           ? place(i) + 1 - p.window : 0;
 }
 
 uint keys_end(uint i)
 {
-	if (k_cache() == SEEN)
+	if (p.k_cache == VN_CACHE_SEEN)
 		return (p.S + p.cache_block - 1) / p.cache_block * p.cache_block;
-	return p.leak == 0 && on_blind() == 0 && p.causal != 0
+	return p.leak == 0 && p.blind == 0 && p.causal != 0
 	           ? uint(clamp(int(place(i) + 1) + p.ahead, 0, int(p.S))) : p.S;
 }

@@ -14,41 +14,16 @@
 // K is at most WIDEST.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "push.glsl"
 #include "stored.glsl"
 
 const uint LANES = 128, WIDEST = 256;
 layout(local_size_x = 128) in;
-PUSH_BLOCK {
-	Real  x, g;
-	Float table;
-	Real  y, z;
-	uint  rows, H, K, R;
-	float eps, offset;
-} PUSHED;
+PUSH(vn_push_norm_rope);
 #include "root.glsl"
 #include "fold.glsl"
+#include "squares.glsl"
 
 shared float normed_row[WIDEST];
-
-float squares(uint row)
-{
-	const uint lane = gl_LocalInvocationID.x;
-	precise float ss = 0.0;
-
-	if (p.K % 8 == 0)
-		for (uint n = row / 8 + lane; n < (row + p.K) / 8; n += LANES) {
-			const vec4 a = vec4(Real8(p.x).v[n].a), b = vec4(Real8(p.x).v[n].b);
-			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w))
-			    + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
-		}
-	else
-		for (uint n = lane; n < p.K; n += LANES) {
-			const float x = float(p.x.v[row + n]);
-			ss += x * x;
-		}
-	return ss;
-}
 
 void rotate(uint r)
 {
@@ -70,7 +45,7 @@ void rotate(uint r)
 void main()
 {
 	for (uint r = gl_WorkGroupID.x; r < p.rows; r += gl_NumWorkGroups.x) {
-		const float root = root_of(fold_sum(squares(r * p.K)), float(p.K));
+		const float root = root_of(fold_sum(squares(r * p.K, p.K, p.K % 8 == 0)), float(p.K));
 		for (uint n = gl_LocalInvocationID.x; n < p.K; n += LANES) {
 			const float x = float(p.x.v[r * p.K + n]) / root;
 			normed_row[n] = put_stored(p.y, r * p.K + n, (p.offset + float(p.g.v[n])) * x);

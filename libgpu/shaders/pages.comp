@@ -12,19 +12,8 @@
 // Bits are copied, not numbers.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "push.glsl"
 
-#if STORE_F16
-#define Raw Bits
-#else
-#define Raw Int
-#endif
-
-PUSH_BLOCK {
-	Raw  rows, pool;
-	Int  table;
-	uint at, n, G, K, B;
-} PUSHED;
+PUSH(vn_push_pages);
 
 layout(local_size_x = 64) in;
 

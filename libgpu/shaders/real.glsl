@@ -4,7 +4,7 @@
 // either case; a store is put(), which rounds once, to nearest. Everything is
 // reached by device address, because a storage buffer may be limited to 128 MiB. Indices are 32
 // bits and signed to some compilers: the host keeps one dispatch below 2^31
-// elements of any operand.
+// elements of any operand. push.glsl is included after the types of operands.
 #ifndef REAL_GLSL
 #define REAL_GLSL
 
@@ -30,10 +30,15 @@ struct EightReals { real4 a, b; };
 layout(buffer_reference, std430, buffer_reference_align = 8 * REAL_BYTES) buffer Real8 { EightReals v[]; };
 #if STORE_F16
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer Bits { uint16_t v[]; };
+#define Raw Bits // the bits of a stored number
 #else
 #define Float Real // two equal types in one block of memory: the optimiser merges them and makes an invalid module
+#define Raw   Int
 #endif
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
+
+#include "push.glsl"
 
 // x as a half, to nearest, ties to even, as vn_f32_to_f16. Computed with integers, because Vulkan
 // does not define how float16_t(x) or packHalf2x16 round, whether they keep subnormals, or which
@@ -64,8 +69,6 @@ uint half_bits(float x)
 #endif
 
 #if STORE_F16
-layout(buffer_reference, std430, buffer_reference_align = 2) buffer Bits { uint16_t v[]; };
-
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer Words2 { uvec2 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Words4 { uvec4 v[]; };
 

@@ -4,7 +4,7 @@
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //
 //   x (R,N) real in     g (N) real in     y (R,N) real out
-//   push      vn_push_rms_norm
+//   push      vn_push_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
 // Stored as real, computed in float: 256 squared overflows half. Lane i
@@ -14,17 +14,10 @@
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Real  x, g, y;
-	uint  R, N;
-	float eps, offset;
-#if EXPERIMENT
-	float divisor;
-	uint  flags, G; // g is repeated
-#endif
-} p;
+PUSH(vn_push_norm);
 #include "root.glsl"
 #include "fold.glsl"
+#include "squares.glsl"
 
 #if EXPERIMENT
 #include "rms_norm_experiment.glsl"
@@ -32,25 +25,6 @@ layout(push_constant) uniform Push {
 uint weight(uint n) { return n; } // the index of column n's weight
 bool by_eight()     { return p.N % 8 == 0; } // all rows start at eight numbers then
 #endif
-
-float squares(uint row)
-{
-	const uint lane = gl_LocalInvocationID.x;
-	precise float ss = 0.0; // the bits of add_norm.comp
-
-	if (by_eight())
-		for (uint n = row / 8 + lane; n < (row + p.N) / 8; n += LANES) {
-			const vec4 a = vec4(Real8(p.x).v[n].a), b = vec4(Real8(p.x).v[n].b);
-			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w))
-			    + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
-		}
-	else
-		for (uint n = lane; n < p.N; n += LANES) {
-			const float x = float(p.x.v[row + n]);
-			ss += x * x;
-		}
-	return ss;
-}
 
 void scale(uint row, float root)
 {
@@ -71,5 +45,5 @@ void scale(uint row, float root)
 void main()
 {
 	for (uint r = gl_WorkGroupID.x; r < p.R; r += gl_NumWorkGroups.x)
-		scale(r * p.N, root_of(fold_sum(squares(r * p.N)), float(p.N)));
+		scale(r * p.N, root_of(fold_sum(squares(r * p.N, p.N, by_eight())), float(p.N)));
 }

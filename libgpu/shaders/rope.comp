@@ -15,18 +15,9 @@
 // compiler fuses them.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "push.glsl"
 
 layout(local_size_x = 64) in;
-PUSH_BLOCK {
-	Real  x;
-	Float table;
-	Real  y;
-	uint  T, H, K, R;
-#if EXPERIMENT
-	uint  pairing; // vn_pairing
-#endif
-} PUSHED;
+PUSH(vn_push_rope);
 
 #if EXPERIMENT
 #include "rope_experiment.glsl"

@@ -13,15 +13,11 @@
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "forms.glsl"
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
-layout(push_constant) uniform Push {
-	Real x, other, y;
-	uint T, N, P, form;
-	int  by;
-	uint inner;
-} p;
+PUSH(vn_push_rows);
 
 shared float part[LANES];
 
@@ -60,24 +56,25 @@ void main()
 {
 	for (uint t = gl_WorkGroupID.x; t < p.T; t += gl_NumWorkGroups.x) {
 		float less = 0.0;
-		if (p.form == 5) {
+		if (p.form == VN_ROWS_LOG_SOFTMAX) {
 			const float top = fold(t, false, 0.0);
 			less = top + log_(fold(t, true, top));
 		}
 		int from = int(t);
-		if (p.form == 1 && p.P == 0)
+		if (p.form == VN_ROWS_SHIFTED && p.P == 0)
 			from += p.by;
-		else if (p.form == 3)
+		else if (p.form == VN_ROWS_IN_TURN)
 			from = int(t % 2 * ((p.T + 1) / 2) + t / 2);
 		for (uint n = gl_LocalInvocationID.x; n < p.N; n += LANES) {
 			const uint e = t * p.N + n;
-			if (p.form == 5)
+			if (p.form == VN_ROWS_LOG_SOFTMAX)
 				put(p.y, e, float(p.x.v[e]) - less);
-			else if (p.form == 2)
+			else if (p.form == VN_ROWS_PARTS_FIRST)
 				p.y.v[e] = p.x.v[e / p.inner % p.T * p.N + e / (p.inner * p.T) * p.inner + e % p.inner];
-			else if (p.form == 6)
+			else if (p.form == VN_ROWS_ROUND)
 				p.y.v[e] = p.x.v[t * p.N + (n + uint(p.by)) % p.N];
-			else if (p.form == 4 && (p.inner == 0 ? t / uint(p.by) % 2 == 1 : t / uint(p.by) == p.inner - 1))
+			else if (p.form == VN_ROWS_TILES &&
+			         (p.inner == 0 ? t / uint(p.by) % 2 == 1 : t / uint(p.by) == p.inner - 1))
 				p.y.v[e] = p.other.v[e];
 			else if (from >= 0 && from < int(p.T))
 				p.y.v[e] = p.x.v[uint(from) * p.N + n];

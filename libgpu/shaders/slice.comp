@@ -8,13 +8,9 @@
 //   dispatch  any x; one lane an element, in strides of the grid
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "push.glsl"
 
 layout(local_size_x = 64) in;
-PUSH_BLOCK {
-	Real x, y;
-	uint R, N, from, width;
-} PUSHED;
+PUSH(vn_push_slice);
 
 void main()
 {

@@ -16,13 +16,13 @@ float score(int i, uint h, uint j)
 // exp(s - top), or the experiment's version of it.
 float weight(float s, float top)
 {
-	return form() == NO_MAX_F16 ? as_half(exp_(s))
-	       : form() == NO_MAX ? exp_(s) : exp_(s - (top == -INFINITY ? 0.0 : top));
+	return p.form == VN_ATTN_NO_MAX_F16 ? as_half(exp_(s))
+	       : p.form == VN_ATTN_NO_MAX ? exp_(s) : exp_(s - (top == -INFINITY ? 0.0 : top));
 }
 
 void join(inout float top, inout float sum, float s)
 {
-	const float most = form() == NO_MAX || form() == NO_MAX_F16 ? 0.0 : max(top, s);
+	const float most = p.form == VN_ATTN_NO_MAX || p.form == VN_ATTN_NO_MAX_F16 ? 0.0 : max(top, s);
 
 	sum = sum * (top == most ? 1.0 : weight(top, most)) + weight(s, most);
 	top = most;
@@ -55,10 +55,10 @@ float probability(uint i, uint h, uint j)
 	const float s = score(int(i), h, j);
 	float top = tops[0], sum;
 
-	if (form() == OVER_QUERIES || form() == OVER_HEADS) {
+	if (p.form == VN_ATTN_OVER_QUERIES || p.form == VN_ATTN_OVER_HEADS) {
 		top = -INFINITY;
 		sum = 0.0;
-		if (form() == OVER_HEADS)
+		if (p.form == VN_ATTN_OVER_HEADS)
 			for (uint other = 0; other < p.H; other++)
 				join(top, sum, score(int(i), other, j));
 		else
@@ -69,5 +69,5 @@ float probability(uint i, uint h, uint j)
 		sum = whole(sums[0], top == -INFINITY ? 0.0 : top);
 	}
 	const float y = weight(s, top) / sum;
-	return form() == PROBS_F16 ? as_half(y) : form() == PROBS_BF16 ? as_bf16(y) : y;
+	return p.form == VN_ATTN_PROBS_F16 ? as_half(y) : p.form == VN_ATTN_PROBS_BF16 ? as_bf16(y) : y;
 }

@@ -1,0 +1,157 @@
+// blocks.glsl: the push block of each shader, for the shaders (push.glsl) and for C (kernels.h).
+//
+// Letters as in the head of each shader. An address has 8 bytes; `pad` fills a block to a multiple
+// of 8. What is pushed has at most 128 bytes, the least that a device must support; a block in
+// memory may have more. The fields of EXPERIMENT are those of vn_experiment, for experiments alone.
+BLOCK(vn_push_embed) {
+	Address w;
+	Int     ids;
+	Real    y;
+	uint    T, D;
+};
+
+// rms_norm, layer_norm, l2_norm and gated_norm, which alone has z.
+BLOCK(vn_push_norm) {
+	Real  x, z, g, b, y;
+	uint  R, N;
+	float eps, offset;
+	uint  has_bias;
+#if EXPERIMENT
+	float divisor; // of the sum of squares
+	uint  eps_outside, sum_f16, first_f16, keep_mean, gate, gate_first;
+	uint  G, pad;  // G: rms_norm: the width of g, which is repeated
+#endif
+};
+
+BLOCK(vn_push_slice) {
+	Real x, y;
+	uint R, N, from, width;
+};
+
+// x w^T + bias, and the operands of GATED: a second product of the same shape, and the activated
+// first times the second.
+BLOCK(vn_push_linear) {
+	Real  x, w, b, y;
+	uint  T, M, N, y_stride;
+	uint  has_bias, width; // width: 8, 4 or 1; x, w and their rows start at multiples of it
+	Float sums;            // of the shares of N
+	uint  shares;
+	uint  y_wide;          // 1: y and its rows start at multiples of 16 bytes
+#if GATED
+	Real  w_up, b_up, up, gated;
+	uint  up_has_bias, act;
+#endif
+};
+
+BLOCK(vn_push_add_norm) {
+	Real  a, b, x, g, y;
+	Float sums;
+	Real  bias;
+	uint  R, N;
+	float eps, offset;
+	uint  shares, has_bias;
+};
+
+BLOCK(vn_push_norm_rope) {
+	Real  x, g;
+	Float table;
+	Real  y, z;
+	uint  rows, H, K, R;
+	float eps, offset;
+};
+
+BLOCK(vn_push_rope) {
+	Real  x;
+	Float table;
+	Real  y;
+	uint  T, H, K, R;
+#if EXPERIMENT
+	uint  pairing, pad; // pairing: vn_pairing
+#endif
+};
+
+// Every shader of attention: mask.glsl.
+BLOCK(vn_push_attention) {
+	Real  q, k, v, y;
+	uint  T, S, P, H, G, K;
+	uint  causal, window;
+	float scale;
+	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make; others: parts.glsl
+	uint  B;              // tokens of a block
+	Int   table;
+#if EXPERIMENT
+	int   ahead;
+	uint  head_map, leak, padding;
+	uint  form, from_zero, blind, sinks;
+	uint  k_cache, v_cache, cache_block; // vn_cache_form of keys, of values
+	uint  before;                        // queries of the call before q
+#endif
+};
+
+BLOCK(vn_push_pages) {
+	Raw  rows, pool;
+	Int  table;
+	uint at, n, G, K, B, pad;
+};
+
+// act, gated and add: map.glsl.
+BLOCK(vn_push_map) {
+	Real a, b, y; // act: b is not read
+	uint n, act;  // act: VN_SILU...
+	uint eights;  // not 0: a, b and y start at eight numbers
+#if EXPERIMENT
+	uint form;    // gated: VN_GATE_USUAL...
+#endif
+};
+
+BLOCK(vn_push_append) {
+	Raw  from, to;
+	uint n;
+	uint eights; // not 0: both start at eight numbers
+};
+
+BLOCK(vn_push_from_bf16) {
+	Raw  x; // at 16 bytes
+	Int  over;
+	uint eights, rest; // numbers: 8 eights + rest
+};
+
+BLOCK(vn_push_rows) {
+	Real x, other, y;
+	uint T, N, P, form;
+	int  by;
+	uint inner;
+};
+
+BLOCK(vn_push_causal_conv) {
+	Real x, w, before, y;
+	uint T, X, J;
+#if EXPERIMENT
+	uint linear, forgets, ahead;
+	uint last, pad; // last: rows from x to the end of the call
+#endif
+};
+
+BLOCK(vn_push_log_decay) {
+	Real  x, A, dt;
+	Float y;
+	uint  T, N;
+#if EXPERIMENT
+	uint  form, pad; // form: vn_decay_form
+#endif
+};
+
+BLOCK(vn_push_delta_rule) {
+	Float q, k;
+	Real  v;
+	Float g;
+	Real  beta;
+	Float before, after;
+	Real  y;
+	uint  T, nk, nv, dk, dv;
+	float scale;
+#if EXPERIMENT
+	uint  form, head_map, restart, P; // P: the first token's position
+	uint  transposed, pad;            // transposed: where this dispatch makes the kept state
+#endif
+};
