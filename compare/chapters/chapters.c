@@ -42,8 +42,7 @@ void vn_chapter_warn_alone(vn_comparison *c)
 
 vn_status vn_chapter_contract(vn_comparison *c, vn_error *err)
 {
-	return vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights,
-	                   &c->result.notes, &c->result.refusals, err);
+	return vn_contract(c, c->opened.cand, "candidate", err);
 }
 
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)

@@ -3,7 +3,7 @@
  *
  * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
  *         checkpoint
- * Fills   detail of a checkpoint; result.bytes_read
+ * Fills   detail of a checkpoint; result.bytes_read; lines of result.notes and refusals
  */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H
@@ -39,6 +39,11 @@ __attribute__((format(printf, 2, 3))) void vn_checkpoint_say(vn_checkpoint *p, c
 double vn_metric_shown(const vn_checkpoint *p, vn_metric m);
 
 double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
+
+/* Adds a line to result.refusals; or to result.notes, if the user allows the difference by name.
+ * word: the name, a literal. */
+__attribute__((format(printf, 4, 5))) void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word,
+                                                                const char *format, ...);
 
 /* Applies options->allow (NULL: nothing is allowed) to a recording opened for c. Call it before any
  * data is read from r. */

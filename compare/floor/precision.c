@@ -9,6 +9,7 @@
  */
 #include "compare/floor/precision.h"
 
+#include "compare/comparison/checkpoint.h"
 #include "libref/base/shell.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
@@ -128,10 +129,8 @@ vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recordi
 	vn_text_clean(text, sizeof text);
 	if (most < said)
 		vn_lines_add(&c->result.warnings, "%s", text);
-	else if (c->request.options->allow & VN_ALLOW_CLAIMS)
-		vn_lines_add(&c->result.notes, "allowed (claims): precision: %s", text);
 	else
-		vn_lines_refuse(&c->result.refusals, "claims", "precision: %s", text);
+		vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);
 	return VN_OK;
 }
 

@@ -34,7 +34,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 	const vn_weight_row *rows;
 	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
 
-	vn_contract_model(c->opened.ref, m, c->request.options->allow, &c->result.notes, &c->result.refusals);
+	vn_contract_model(c, m);
 	if (c->result.refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s is not the model that %s was recorded with (see above): give that model with --model",
