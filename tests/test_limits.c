@@ -138,8 +138,8 @@ static void forms_of_a_metric_are_kept_apart(void)
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_WITHOUT_FLOOR, VN_M_NMSE).value, 2e-3);
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).value, 0.5);
 	vn_limits_for(l, "x", &set);
-	CU_ASSERT_PTR_NOT_NULL(set.missing);
-	CU_ASSERT_PTR_NULL(set.extra);
+	CU_ASSERT_PTR_NOT_NULL(set.permission[VN_PERMIT_MISSING]);
+	CU_ASSERT_PTR_NULL(set.permission[VN_PERMIT_EXTRA]);
 	vn_limits_destroy(l);
 }
 

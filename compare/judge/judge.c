@@ -318,9 +318,9 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without ||
 		          (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
-	if (p->vacuous && !set.constant)
+	if (p->vacuous && !set.permission[VN_PERMIT_CONSTANT])
 		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
-	else if (!p->m.finite && !set.constant)
+	else if (!p->m.finite && !set.permission[VN_PERMIT_CONSTANT])
 		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, "no number is finite on both sides");
 	if (p->invalid_floor)
 		add_check(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");

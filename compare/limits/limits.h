@@ -25,6 +25,22 @@ typedef enum vn_form {
 	VN_OF_OPERATION = VN_N_FORMS,
 } vn_form;
 
+/* What a rule may allow, or refuse again, by a word: `missing: allowed`. */
+typedef enum vn_permission {
+	VN_PERMIT_MISSING,
+	VN_PERMIT_EXTRA,
+	VN_PERMIT_CONSTANT,
+	VN_PERMIT_OPERATION,
+	VN_PERMIT_ACCUMULATED,
+	VN_N_PERMISSIONS
+} vn_permission;
+
+typedef struct vn_permission_info {
+	const char *key, *refusal; /* the word for what is not allowed */
+	bool        by_default;    /* allowed unless a rule refuses it */
+} vn_permission_info;
+const vn_permission_info *vn_permission_get(vn_permission p);
+
 typedef struct vn_rule {
 	char *file;  /* the path that was opened */
 	int   line;  /* where the rule starts */
@@ -40,8 +56,7 @@ typedef struct vn_rule {
 		double value, last;
 		int    line;
 	} key[VN_N_FORMS][VN_N_METRICS];
-	int missing, extra, constant; /* -1 not set, 0 refused, 1 allowed */
-	int operation, accumulated;   /* -1 not set, 0 fail, 1 allowed */
+	int permission[VN_N_PERMISSIONS]; /* -1 not set, 0 refused, 1 allowed */
 } vn_rule;
 
 typedef struct vn_limit {
@@ -53,9 +68,8 @@ typedef struct vn_limit {
 /* The limits of one checkpoint. */
 typedef struct vn_limit_set {
 	vn_limit       limit[VN_N_FORMS][VN_N_METRICS];
-	/* the rule that allows it; NULL: not allowed */
-	const vn_rule *missing, *extra, *constant, *operation;
-	const vn_rule *accumulated_fails; /* the rule that sets `accumulated: fail`, or NULL */
+	/* the rule that changes it from what it is by default; NULL: none */
+	const vn_rule *permission[VN_N_PERMISSIONS];
 } vn_limit_set;
 
 typedef struct vn_limits {

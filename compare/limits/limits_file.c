@@ -130,6 +130,18 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 	return read_file(path, NULL, l, err);
 }
 
+vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err)
+{
+	char      path[PATH_MAX];
+	vn_status st;
+
+	if ((st = vn_limits_find(file, path, err)) || (st = vn_limits_read(path, l, err)))
+		return st;
+	for (int i = 0; i < (*l)->n_rules; i++)
+		(*l)->rule[i]->shipped = true;
+	return VN_OK;
+}
+
 /* Does the file name begin with a precision and go on, such as fp16-acc32.yaml for fp16 or f16? */
 static bool is_of_precision(const char *file, const char *word)
 {
@@ -176,16 +188,10 @@ static vn_status no_limits(const char *path, vn_error *err)
 
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
 {
-	char own[PATH_MAX];
 	if (strchr(path, '/') || !is_absent(path))
 		return vn_limits_read(path, l, err);
-	vn_status st = vn_limits_find(path, own, err);
-	if (st)
-		return st == VN_ERR_NOTFOUND ? no_limits(path, err) : st;
-	st = vn_limits_read(own, l, err);
-	for (int i = 0; !st && i < (*l)->n_rules; i++)
-		(*l)->rule[i]->shipped = true;
-	return st;
+	const vn_status st = vn_limits_shipped(path, l, err);
+	return st == VN_ERR_NOTFOUND ? no_limits(path, err) : st;
 }
 
 vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err)

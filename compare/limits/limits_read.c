@@ -27,7 +27,7 @@ typedef struct limits_reader {
 /* ---- values ------------------------------------------------------------------ */
 
 /* Reads `allowed` or the given opposite; *to becomes 1 or 0. */
-static vn_status allowed_or(limits_reader *r, const char *key, const char *opposite, int *to)
+static vn_status read_permission(limits_reader *r, const char *key, const char *opposite, int *to)
 {
 	const char *text;
 	vn_status   st = vn_yaml_word(r->y, key, &text);
@@ -180,7 +180,8 @@ static vn_status new_rule(limits_reader *r, vn_rule **rule)
 		return vn_yaml_no_memory(r->y);
 	l->rule[l->n_rules++] = *rule;
 	(*rule)->line = vn_yaml_line(r->y);
-	(*rule)->missing = (*rule)->extra = (*rule)->constant = (*rule)->operation = (*rule)->accumulated = -1;
+	for (int i = 0; i < VN_N_PERMISSIONS; i++)
+		(*rule)->permission[i] = -1;
 	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
 }
 
@@ -230,16 +231,11 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return vn_yaml_copy(r->y, key, &rule->why);
 	if (strcmp(key, "why_of") == 0)
 		return vn_yaml_map(r->y, "a map of metrics (metric: reason of its limit)", why_key, b);
-	if (strcmp(key, "missing") == 0)
-		return allowed_or(r, key, "refused", &rule->missing);
-	if (strcmp(key, "extra") == 0)
-		return allowed_or(r, key, "refused", &rule->extra);
-	if (strcmp(key, "constant") == 0)
-		return allowed_or(r, key, "refused", &rule->constant);
-	if (strcmp(key, "operation") == 0)
-		return allowed_or(r, key, "fail", &rule->operation);
-	if (strcmp(key, "accumulated") == 0)
-		return allowed_or(r, key, "fail", &rule->accumulated);
+	for (int i = 0; i < VN_N_PERMISSIONS; i++) {
+		const vn_permission_info *info = vn_permission_get((vn_permission)i);
+		if (strcmp(key, info->key) == 0)
+			return read_permission(r, key, info->refusal, &rule->permission[i]);
+	}
 	if (strcmp(key, "without_floor") != 0)
 		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
 	if (b->had_inner)

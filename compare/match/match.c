@@ -166,7 +166,7 @@ static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_checkpoint_status 
 	vn_limits_for(c->request.limits, p->name, &set);
 	p->status = status;
 	p->fails = !(c->request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
-	           !(extra ? set.extra : set.missing);
+	           !set.permission[extra ? VN_PERMIT_EXTRA : VN_PERMIT_MISSING];
 	vn_checkpoint_say(p, "not in the %s%s", extra ? "reference" : "candidate", p->fails ? "" : " (allowed)");
 }
 
