@@ -6,6 +6,7 @@
 #include "libref/plan/point.h"
 
 #include <math.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,48 +30,30 @@ static vn_rule_use *use_of(const vn_limits_use *u, const vn_rule *r)
 
 /* ---- names --------------------------------------------------------------------- */
 
-/* A name, and where it came first. */
-typedef struct name_place {
-	const char *name;
-	int         at;
-} name_place;
-
 static int compare_names(const void *a, const void *b)
 {
-	const name_place *x = a, *y = b;
-	const int         name = strcmp(x->name, y->name);
-	return name ? name : (x->at > y->at) - (x->at < y->at);
+	return strcmp(a, b);
 }
 
-static int by_place(const void *a, const void *b)
+static void keep_name(void *name)
 {
-	return (((const name_place *)a)->at > ((const name_place *)b)->at) -
-	       (((const name_place *)a)->at < ((const name_place *)b)->at);
+	(void)name; /* the recording's */
 }
 
 /* The names of a recording, each once, because later steps repeat them. */
 static vn_status take_names(vn_limits_use *u, vn_error *err)
 {
-	const int   n = vn_recording_count(u->recording);
-	name_place *p = malloc(((size_t)n + 1) * sizeof *p);
-	u->name = malloc(((size_t)n + 1) * sizeof *u->name);
-	if (!p || !u->name) {
-		free(p);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	const int n = vn_recording_count(u->recording);
+	void     *seen = NULL;
+	bool      good = (u->name = malloc(((size_t)n + 1) * sizeof *u->name)) != NULL;
+
+	for (int i = 0; i < n && good; i++) {
+		const char *name = vn_recording_entry(u->recording, i)->name;
+		if (!tfind(name, &seen, compare_names) && (good = tsearch(name, &seen, compare_names)))
+			u->name[u->n++] = name;
 	}
-	for (int i = 0; i < n; i++)
-		p[i] = (name_place) { vn_recording_entry(u->recording, i)->name, i };
-	qsort(p, (size_t)n, sizeof *p, compare_names);
-	int unique = 0;
-	for (int i = 0; i < n; i++)
-		if (unique == 0 || strcmp(p[unique - 1].name, p[i].name) != 0)
-			p[unique++] = p[i];
-	qsort(p, (size_t)unique, sizeof *p, by_place);
-	for (int i = 0; i < unique; i++)
-		u->name[i] = p[i].name;
-	u->n = unique;
-	free(p);
-	return VN_OK;
+	tdestroy(seen, keep_name);
+	return good ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 }
 
 /* ---- which holds ---------------------------------------------------------------- */
