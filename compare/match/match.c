@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_selected(const vn_comparison *c, const char *name)
+bool vn_match_selects(const vn_comparison *c, const char *name)
 {
 	const vn_compare_options *o = c->request.options;
 	for (int i = 0; i < o->n_points; i++)
@@ -232,12 +232,12 @@ static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int
 static void match_entry(vn_comparison *c, const matching *m, int i)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, i);
-	const bool      chosen = is_selected(c, e->name);
+	const bool      chosen = vn_match_selects(c, e->name);
 	bool            again = false;
 
 	/* A tensor with the same second name on both sides is measured under the first name. If the
 	 * candidate lacks both names, the tensor is missing under the first name. */
-	if (chosen && e->same_as >= 0 && is_selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
+	if (chosen && e->same_as >= 0 && vn_match_selects(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
 		const int own = m->partner[i], first = m->partner[e->same_as];
 		again = own < 0 || first < 0 ? own == first
 		                             : find_root(c->opened.cand, first) == find_root(c->opened.cand, own);
@@ -249,7 +249,7 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 
 	for (int k = m->head[i]; k >= 0; k = m->next[k]) {
 		const vn_entry *d = vn_recording_entry(c->opened.cand, k);
-		if (!is_selected(c, d->name))
+		if (!vn_match_selects(c, d->name))
 			continue;
 		if (chosen && m->partner[i] >= 0 && find_root(c->opened.cand, m->partner[i]) == find_root(c->opened.cand, k))
 			count_hits(c, d->name, m->hits);
@@ -360,9 +360,9 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		match_entry(c, &m, i);
 	for (int i = 0; i < (int)k; i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		if (m.home[i] >= 0 || m.used[i] || !is_selected(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
+		if (m.home[i] >= 0 || m.used[i] || !vn_match_selects(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
 			continue;
-		if (e->same_as >= 0 && m.home[e->same_as] < 0 && is_selected(c, entry_name(c->opened.cand, e->same_as)))
+		if (e->same_as >= 0 && m.home[e->same_as] < 0 && vn_match_selects(c, entry_name(c->opened.cand, e->same_as)))
 			count_hits(c, e->name, m.hits); /* extra under its first name */
 		else
 			add_pair(c, &m, e, -1, i);
