@@ -64,18 +64,7 @@ vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 
 vn_status vn_chapter_align(vn_comparison *c, vn_error *err)
 {
-	return vn_align(c, c->opened.cand, "candidate", err);
-}
-
-void vn_chapter_trust_digests(vn_comparison *c)
-{
-	if (vn_trusts(c))
-		vn_trust_digests(c);
-}
-
-void vn_chapter_count_hidden(vn_comparison *c)
-{
-	c->result.hidden = vn_judge_count_hidden(c);
+	return vn_align(c, c->opened.cand, "candidate", true, err);
 }
 
 /* ---- after the numbers were measured -------------------------------------------------- */

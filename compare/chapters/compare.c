@@ -7,6 +7,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/baseline.h"
+#include "compare/judge/count.h"
 #include "compare/judge/judge_left_out.h"
 #include "compare/judge/localise.h"
 #include "compare/judge/pool_channels.h"
@@ -41,8 +42,8 @@ static const chapter begin[] = {
 	{ .run = vn_match_names },
 	{ .run = vn_match_count_neither },
 	{ .infallible = vn_note_few_tokens },
-	{ .infallible = vn_chapter_trust_digests },
-	{ .infallible = vn_chapter_count_hidden },
+	{ .infallible = vn_trust_digests },
+	{ .infallible = vn_judge_count_hidden },
 };
 
 /* After the numbers were measured. */

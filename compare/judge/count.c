@@ -103,15 +103,16 @@ static int token_axes(const char *axes)
 	return n;
 }
 
-int64_t vn_judge_count_hidden(const vn_comparison *c)
+void vn_judge_count_hidden(vn_comparison *c)
 {
 	for (int i = 0; i < vn_recording_count(c->opened.ref); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		const int       axis = vn_axes_find(vn_entry_axes(e), "hidden");
-		if (axis >= 0 && axis < e->shape.rank)
-			return e->shape.dim[axis];
+		if (axis >= 0 && axis < e->shape.rank) {
+			c->result.hidden = e->shape.dim[axis];
+			return;
+		}
 	}
-	return 0;
 }
 
 int64_t vn_judge_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)

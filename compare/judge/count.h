@@ -4,7 +4,7 @@
  * metrics, accordingly.
  *
  * Reads   opened.ref, result.checkpoint, result.hidden, result.pooled_logits
- * Fills   rows and distinct of a pool
+ * Fills   result.hidden; rows and distinct of a pool
  */
 #ifndef VN_COMPARE_COUNT_H
 #define VN_COMPARE_COUNT_H
@@ -27,9 +27,9 @@ int64_t vn_judge_count_allowed(double limit, int64_t n);
 /* Returns the share that vn_judge_count_allowed leaves as the limit for n rows; at most `limit`. */
 double vn_judge_count_limit(double limit, int64_t n);
 
-/* Returns the width of the residual stream, in numbers per token, from the recording; 0: no tensor
- * shows it. */
-int64_t vn_judge_count_hidden(const vn_comparison *c);
+/* Sets result.hidden, the width of the residual stream in numbers per token, if a tensor of the
+ * reference shows it. */
+void vn_judge_count_hidden(vn_comparison *c);
 
 /* Returns how many numbers of p are independent, if each token's row is computed from `width`
  * numbers (0: not known): 512 logits computed from 32 hidden values are no better than 32. At most
