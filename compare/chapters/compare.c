@@ -206,10 +206,8 @@ void vn_comparison_finish(vn_comparison *c)
 	free(c->result.checkpoint);
 	vn_terms_free(&c->result.terms);
 	free(c->result.pooled_logits);
-	for (int i = 0; i < c->result.n_pooled_small; i++) {
-		free(c->result.pooled_small[i].nmse);
-		free(c->result.pooled_small[i].below);
-	}
+	for (int i = 0; i < c->result.n_pooled_small; i++)
+		free(c->result.pooled_small[i].step);
 	free(c->result.pooled_small);
 	free(c->result.channel_pool);
 	free(c->result.origins);

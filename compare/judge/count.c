@@ -1,5 +1,6 @@
 /* count.c: see count.h. */
 #include "compare/judge/count.h"
+#include "compare/metrics/channels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +9,20 @@
 #define ONE_OF 1e-3
 
 enum { MOST = 1 << 16 }; /* most numbers of a checkpoint that are read again */
+
+int vn_judge_count_ids(const int32_t *id, int64_t n)
+{
+	int32_t seen[VN_CHANNEL_FEWEST];
+	int     k = 0;
+	for (int64_t i = 0; i < n && k < VN_CHANNEL_FEWEST; i++) {
+		int old = 0;
+		while (old < k && seen[old] != id[i])
+			old++;
+		if (old == k)
+			seen[k++] = id[i];
+	}
+	return k;
+}
 
 static int compare_ids(const void *a, const void *b)
 {

@@ -16,6 +16,9 @@
  * known. */
 int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
 
+/* Counts the different ids among n, up to VN_CHANNEL_FEWEST. */
+int vn_judge_count_ids(const int32_t *id, int64_t n);
+
 /* Fills rows and distinct of a pool. */
 void vn_judge_count_pooled_logits(const vn_comparison *c, int pool);
 
