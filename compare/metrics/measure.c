@@ -156,20 +156,25 @@ static vn_status measure_units(const vn_metric_kernel *k, job_units *w, const vn
 }
 
 /* The token axis splits the shape; without one, slices serve as rows. */
-static vn_pair make_pair(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
+static vn_pair make_pair(const vn_job *job)
 {
-	const vn_shape *s = &ref->shape;
-	const int       axis = vn_token_axis(axes, s->rank);
+	const vn_shape *s = &job->ref.shape;
+	const int       axis = vn_token_axis(job->axes, s->rank);
+	const vn_dtype  ref = job->ref.dtype, cand = job->cand.dtype;
 	vn_pair         p = {
-				.data = { ref->data, cand->data },
-				.dtype = { ref->dtype, cand->dtype },
+				.data = { job->ref.data, job->cand.data },
+				.dtype = { ref, cand },
+				.grid = vn_dtype_digits(ref) < vn_dtype_digits(cand) ? ref : cand,
 				.n = vn_shape_count(s),
 				.outer = 1,
 				.rows = 1,
 				.inner = 1,
 				.tokens = axis >= 0,
+				.bits = job->bits,
+				.brief = job->brief,
+				.mapped = job->mapped,
+				.masks = job->masks,
 	};
-	p.grid = vn_dtype_digits(ref->dtype) < vn_dtype_digits(cand->dtype) ? ref->dtype : cand->dtype;
 	if (axis < 0) {
 		p.inner = VN_SLICE;
 		p.rows = (p.n + VN_SLICE - 1) / VN_SLICE;
@@ -185,8 +190,7 @@ static vn_pair make_pair(const vn_tensor *ref, const vn_tensor *cand, const char
 
 void vn_job_give_back(const vn_job *job)
 {
-	vn_pair p = make_pair(&job->ref, &job->cand, job->axes);
-	p.mapped = job->mapped;
+	const vn_pair p = make_pair(job);
 	vn_pair_give_back(&p, 0, p.n);
 }
 
@@ -253,11 +257,7 @@ static bool in_files(const vn_job *job)
 /* most: elements in a window. */
 static void cut_job(job_units *w, const vn_job *job, int64_t most, int threads)
 {
-	w->pair = make_pair(&job->ref, &job->cand, job->axes);
-	w->pair.bits = job->bits;
-	w->pair.brief = job->brief;
-	w->pair.mapped = job->mapped;
-	w->pair.masks = job->masks;
+	w->pair = make_pair(job);
 	const int64_t token = w->pair.outer * w->pair.inner;
 	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;
@@ -532,5 +532,23 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);
 done:
 	free_pass(&p, n, threads, all, st != VN_OK);
+	return st;
+}
+
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
+                     int threads, vn_measured *m, vn_error *err)
+{
+	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
+	return st;
+}
+
+vn_status vn_measure_brief(const vn_tensor *ref, const vn_tensor *cand, const char *axes, int threads, vn_measured *m,
+                           vn_error *err)
+{
+	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .brief = true };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
 	return st;
 }

@@ -102,11 +102,11 @@ static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, co
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	vn_tensor      r;
 	if (x)
-		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
+		return vn_measure(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
 	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &r, err);
 	if (!st)
-		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref),
-		                       c->request.options->threads, m, err);
+		st = vn_measure(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref),
+		                c->request.options->threads, m, err);
 	vn_recording_release(c->opened.ref, p->ref);
 	return st;
 }
