@@ -47,12 +47,6 @@ static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 	return e;
 }
 
-static void floor_unread(vn_checkpoint *p, const char *why)
-{
-	(void)p; /* limits without a floor judge it */
-	(void)why;
-}
-
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
 	vn_status st = c->opened.floor ? VN_OK : VN_ERR_NOTFOUND;
@@ -84,7 +78,8 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		vn_policy_of_recording(c->opened.floor, &c->opened.policy);
 	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor),
 	         vn_precision_of(c->opened.floor));
-	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, floor_unread };
+	/* Limits without a floor judge what cannot be read. */
+	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, NULL };
 	if (!(st = vn_measure_points(c, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
 	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);
