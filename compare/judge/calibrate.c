@@ -238,16 +238,13 @@ static int by_order(const void *a, const void *b)
 	return ((const order_group *)a)->order - ((const order_group *)b)->order;
 }
 
-/* Writes text in double quotes, replacing characters that YAML cannot hold there or
- * would interpret. */
-static void print_quoted(const char *text, const char *instead_of, FILE *out)
+/* Writes text in double quotes, escaping characters that YAML would interpret there. */
+static void print_quoted(const char *text, FILE *out)
 {
 	char *clean = vn_utf8_escape(text, strlen(text));
 	fputc('"', out);
 	for (const char *c = clean ? clean : ""; *c; c++)
-		if (strchr(instead_of, *c))
-			fputc('?', out);
-		else if (*c == '"' || *c == '\\')
+		if (*c == '"' || *c == '\\')
 			fprintf(out, "\\%c", *c);
 		else
 			fputc(*c, out);
@@ -285,7 +282,7 @@ static void print_why(const vn_calibration *k, const observation_group *g, int n
 	}
 	vn_text_close(to, &text);
 	fputs("    why: ", out);
-	print_quoted(text ? text : "", "", out);
+	print_quoted(text ? text : "", out);
 	fputc('\n', out);
 	free(text);
 }
@@ -364,7 +361,7 @@ static void write_rules(const vn_calibration *k, const observation_group *g, int
 	observation_group any[VN_N_FORMS * VN_N_METRICS];
 	const int         n_any = collect_loosest(g, n, any);
 	fputs("version: 1\nname: ", out);
-	print_quoted(k->name, "", out);
+	print_quoted(k->name, out);
 	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
 	print_keys(any, n_any, "  ", out);
 	fprintf(out, "  why: \"the loosest of the rules below, for checkpoints that no run had; margin %g\"\n\nrules:\n",

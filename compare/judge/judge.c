@@ -190,8 +190,8 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 		return true; /* any is within it */
 	if (has_no_value(p, m) && (p->pooled_small < 0 || form != VN_OVER_FLOOR))
 		return true; /* vn_judge adds one check for all of these */
-	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))
-		return false; /* the ratio of few numbers varies by chance */
+	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && !own && vn_channel_steps(c, p, m) == 0)
+		return false; /* judged where it is charged: the ratio of few numbers varies by chance */
 	if (info->scores && !p->scores) {
 		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule
 		 * that names this checkpoint gets a note. */

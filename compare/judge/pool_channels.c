@@ -32,11 +32,6 @@ int vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m
 	return g->charged[i] == p - c->result.checkpoint ? g->steps : 0;
 }
 
-bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
-{
-	return p->channels >= 0 && vn_channel_metric(m) >= 0 && vn_channel_steps(c, p, m) == 0;
-}
-
 /* ---- which belong together -------------------------------------------------------------- */
 
 typedef struct channel_point {
