@@ -28,8 +28,8 @@ void vn_chapter_begin(vn_comparison *c)
 	c->result.first = c->result.first_invalid_floor = -1;
 	c->request.limits->layers = layers_of(c);
 	c->result.bits = vn_limits_mention(c->request.limits, VN_M_DIFFERING);
-	for (int i = 0; i < c->request.limits->n_warnings; i++)
-		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warning[i]);
+	for (int i = 0; i < c->request.limits->warnings.n; i++)
+		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warnings.line[i]);
 }
 
 void vn_chapter_warn_alone(vn_comparison *c)

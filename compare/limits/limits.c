@@ -153,10 +153,8 @@ void vn_limits_destroy(vn_limits *l)
 		}
 		free(l->rule[i]);
 	}
-	for (int i = 0; i < l->n_warnings; i++)
-		free(l->warning[i]);
+	vn_lines_free(&l->warnings);
 	free(l->rule);
-	free(l->warning);
 	free(l->name);
 	free(l->path);
 	free(l);

@@ -12,6 +12,7 @@
 #define VN_COMPARE_LIMITS_H
 
 #include "compare/metrics/metrics.h"
+#include "compare/text/lines.h"
 #include "libref/base/digest.h"
 
 /* How a metric is limited: the metric itself; its ratio to the floor's (nmse_over_floor); or the
@@ -75,11 +76,11 @@ typedef struct vn_limit_set {
 typedef struct vn_limits {
 	char     *name, *path;
 	vn_digest digest; /* of the text, including extended files */
-	int       n_rules, n_warnings;
+	int       n_rules;
 	/* of the model, for limits by depth; 0: not known, every layer counts as the first */
 	int       layers;
 	vn_rule **rule;
-	char    **warning; /* messages, for example about limits that cannot fail */
+	vn_lines  warnings; /* for example about limits that cannot fail */
 } vn_limits;
 
 /* Reads a limits file. The caller destroys *l. */

@@ -62,29 +62,25 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 /* Rules of the base come first, so that those of the extending file override them. */
 static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
 {
-	const int n = base->n_rules + l->n_rules, w = base->n_warnings + l->n_warnings;
-	vn_rule **rule = malloc(((size_t)n + 1) * sizeof *rule);
-	char    **text = malloc(((size_t)w + 1) * sizeof *text);
-	if (!rule || !text) {
-		free(rule);
-		free(text);
+	const int n = base->n_rules + l->n_rules;
+	vn_rule **rule = realloc(base->rule, ((size_t)n + 1) * sizeof *rule);
+	if (!rule)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for limits", l->path);
-	}
 	for (int i = 0; i < n; i++)
-		rule[i] = i < base->n_rules ? base->rule[i] : l->rule[i - base->n_rules];
-	for (int i = 0; i < w; i++)
-		text[i] = i < base->n_warnings ? base->warning[i] : l->warning[i - base->n_warnings];
-	for (int i = 0; i < base->n_rules; i++)
-		rule[i]->shipped = true;
+		if (i < base->n_rules)
+			rule[i]->shipped = true;
+		else
+			rule[i] = l->rule[i - base->n_rules];
+	for (int i = 0; i < l->warnings.n; i++)
+		vn_lines_add(&base->warnings, "%s", l->warnings.line[i]);
+	vn_lines_free(&l->warnings);
+	free(l->rule);
 	const vn_digest both[2] = { base->digest, l->digest };
 	l->digest = vn_digest_of(both, sizeof both);
-	free(l->rule);
-	free(l->warning);
 	l->rule = rule;
-	l->warning = text;
 	l->n_rules = n;
-	l->n_warnings = w;
-	base->n_rules = base->n_warnings = 0;
+	l->warnings = base->warnings;
+	*base = (vn_limits) { .name = base->name, .path = base->path };
 	return VN_OK;
 }
 

@@ -77,8 +77,8 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
 {
 	const vn_status st = vn_limits_parse(name, text, n, l, err);
-	while (!st && (*l)->n_warnings) /* the user did not write these rules and cannot fix their warnings */
-		free((*l)->warning[--(*l)->n_warnings]);
+	if (!st) /* the user did not write these rules and cannot fix their warnings */
+		vn_lines_free(&(*l)->warnings);
 	for (int i = 0; !st && i < (*l)->n_rules; i++) {
 		vn_rule *r = (*l)->rule[i];
 		r->line = 0;

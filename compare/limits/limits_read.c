@@ -42,22 +42,11 @@ static vn_status read_permission(limits_reader *r, const char *key, const char *
 }
 
 /* Warns of a limit that nothing can break, or that nothing can pass. */
-static vn_status doubt_limit(limits_reader *r, vn_form form, vn_metric m, const char *key, double value)
+static void doubt_limit(limits_reader *r, vn_form form, vn_metric m, const char *key, double value)
 {
-	vn_limits  *l = r->l;
 	const char *why = vn_limit_doubt(form, m, value);
-	char        text[VN_ERROR_MAX];
-	if (!why)
-		return VN_OK;
-	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, vn_yaml_line(r->y), key, value, why);
-	char **more = realloc(l->warning, (size_t)(l->n_warnings + 1) * sizeof *more);
-	if (!more)
-		return vn_yaml_no_memory(r->y);
-	l->warning = more;
-	if (!(more[l->n_warnings] = strdup(text)))
-		return vn_yaml_no_memory(r->y);
-	l->n_warnings++;
-	return VN_OK;
+	if (why)
+		vn_lines_add(&r->l->warnings, "%s:%d: %s: %g %s", r->path, vn_yaml_line(r->y), key, value, why);
 }
 
 /* Parses "nmse" or "nmse_over_floor". */
@@ -89,7 +78,8 @@ static vn_status value_of(limits_reader *r, const char *key, vn_form form, vn_me
 		return FAIL(r, "%s: %g is below %g, which nothing can meet", key, *value, low);
 	if (form != VN_OVER_FLOOR && info->better == VN_HIGHER && *value > 1)
 		return FAIL(r, "%s: %g is above 1, which nothing can meet", key, *value);
-	return doubt_limit(r, form, m, key, *value);
+	doubt_limit(r, form, m, key, *value);
+	return VN_OK;
 }
 
 /* { first: 1.0e-5, last: 2.0e-3 } */

@@ -233,8 +233,8 @@ static bool says_nothing(const vn_rule *r)
 
 static void find_doubts(vn_limits_use *u, const vn_dtype *as)
 {
-	for (int i = 0; i < u->limits->n_warnings; i++)
-		vn_lines_add(&u->warnings, "%s", u->limits->warning[i]);
+	for (int i = 0; i < u->limits->warnings.n; i++)
+		vn_lines_add(&u->warnings, "%s", u->limits->warnings.line[i]);
 	for (int i = 0; i < u->limits->n_rules; i++) {
 		const vn_rule *r = u->limits->rule[i];
 		if (u->recording && u->rule[i].matches == 0 && r->match && !r->shipped)
