@@ -8,7 +8,6 @@
 
 #include "libref/base/json.h"
 #include "libref/base/map.h"
-#include "libref/base/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -115,21 +114,14 @@ static vn_status index_points(baseline *b, vn_error *err)
 	return VN_OK;
 }
 
-/* The name as reports write it. The caller frees it. */
-static char *escape_name(const char *name)
-{
-	const size_t n = strlen(name);
-	return vn_utf8_good(name, n) == n ? strdup(name) : vn_utf8_escape(name, n);
-}
-
 static vn_status find_before(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
 {
-	char *name = escape_name(c->name);
+	json_t *name = vn_json_text(c->name); /* as reports write it */
 	if (!name)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
-	const before key = { .name = name, .step = c->step };
+	const before key = { .name = json_string_value(name), .step = c->step };
 	*p = bsearch(&key, b->point, b->n, sizeof key, compare_points);
-	free(name);
+	json_decref(name);
 	return VN_OK;
 }
 
