@@ -90,13 +90,6 @@ static void look_at_row(void *ctx, int i)
 		l->f[i] = look_at(ref, cand, NULL, own, &l->d[i]);
 }
 
-/* Looks at all rows in parallel; results are in row order. */
-static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weight_difference *d,
-                        vn_weight_fate *f)
-{
-	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, d, f });
-}
-
 static vn_status group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)
 {
 	vn_weight_name *names = calloc((size_t)ref->n + (size_t)cand->n + 1, sizeof *names);
@@ -129,7 +122,7 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 	}
 	w->n[0] = ref->n;
 	w->n[1] = cand->n;
-	look_at_all(ref, cand, threads, w->found, f);
+	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, w->found, f });
 	for (int i = 0; i < ref->n + cand->n; i++) {
 		w->rounded += f[i] == VN_WEIGHT_ROUNDED || f[i] == VN_WEIGHT_ALIKE;
 		w->alike += f[i] == VN_WEIGHT_ALIKE;
