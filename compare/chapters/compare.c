@@ -175,25 +175,7 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 	}
 }
 
-/* ---- opening and closing ------------------------------------------------------------ */
-
-vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
-{
-	const char *const path[] = { ref, cand, floor };
-	vn_recording     *r[3] = { NULL };
-	const vn_status   st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
-
-	c->opened.ref = r[0];
-	c->opened.cand = r[1];
-	c->opened.floor = r[2];
-	for (int i = 0; i < 3 && !st; i++)
-		if (r[i]) {
-			vn_comparison_allow(c, r[i]);
-			if (!vn_trusts(c))
-				vn_recording_drop_stats(r[i]);
-		}
-	return st;
-}
+/* ---- closing --------------------------------------------------------------------------- */
 
 void vn_comparison_finish(vn_comparison *c)
 {

@@ -120,12 +120,6 @@ void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word, cons
 		vn_lines_refuse(&c->result.refusals, word, "%s", text);
 }
 
-void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
-{
-	if (c->request.options && c->request.options->allow & VN_ALLOW_DIGEST)
-		vn_recording_allow_damage(r);
-}
-
 void vn_comparison_forget(vn_comparison *c)
 {
 	vn_recording_forget(c->opened.ref);

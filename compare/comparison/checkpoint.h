@@ -45,10 +45,6 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 __attribute__((format(printf, 4, 5))) void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word,
                                                                 const char *format, ...);
 
-/* Applies options->allow (NULL: nothing is allowed) to a recording opened for c. Call it before any
- * data is read from r. */
-void vn_comparison_allow(const vn_comparison *c, vn_recording *r);
-
 /* Pages of both files that were read count as memory until vn_comparison_forget gives them back
  * (about 64 kB around a small tensor). vn_comparison_was_read records that a checkpoint was read,
  * and calls vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
