@@ -49,9 +49,8 @@ static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->opened.floor ? VN_OK : VN_ERR_NOTFOUND;
-	if (st)
-		return VN_OK;
+	vn_status st;
+
 	if ((st = vn_contract(c, c->opened.floor, "floor", err)))
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),

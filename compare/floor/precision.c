@@ -68,12 +68,11 @@ static int coarsest_format(const double *x, int64_t n)
 /* Embedding rows keep the format of the weights, whatever the engine computes in. */
 static bool shows_precision(const vn_entry *e)
 {
-	static const vn_point embeddings[] = { VN_POINT_TOKEN_EMBED, VN_POINT_POS_EMBED, VN_POINT_EMBED };
-	const vn_point_info  *p = vn_entry_point(e);
+	const vn_point_info *p = vn_entry_point(e);
 
-	for (size_t i = 0; i < sizeof embeddings / sizeof *embeddings; i++)
-		if (p == vn_point_get(embeddings[i]))
-			return false;
+	if (p == vn_point_get(VN_POINT_TOKEN_EMBED) || p == vn_point_get(VN_POINT_POS_EMBED) ||
+	    p == vn_point_get(VN_POINT_EMBED))
+		return false;
 	for (int i = 0; i < FORMATS; i++)
 		if (e->dtype == format[i])
 			return true;

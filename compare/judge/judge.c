@@ -10,32 +10,30 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* An overflowed floor run gives no floor. */
+static bool gives_floor(const vn_measured *m)
+{
+	return m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+}
+
 void vn_judge_floor_set(vn_checkpoint *p, const vn_measured *m)
 {
-	/* An overflowed floor run gives no floor. */
-	p->has_floor = m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	p->has_floor = gives_floor(m);
 	if (p->has_floor && !p->floor)
 		p->has_floor = (p->floor = malloc(VN_N_METRICS * sizeof *p->floor)) != NULL;
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
 }
 
-/* Whether the metric adds like a square of errors. KL divergence does. */
-static bool is_square(vn_metric m)
-{
-	const vn_metric_kind kind = vn_metric_get(m)->kind;
-	return kind == VN_KIND_SQUARES || kind == VN_KIND_DIVERGENCE;
-}
-
 double vn_judge_floor_sum(vn_metric m, double x, double y)
 {
-	return is_square(m) ? x + y : hypot(x, y);
+	const vn_metric_kind kind = vn_metric_get(m)->kind;
+	return kind == VN_KIND_SQUARES || kind == VN_KIND_DIVERGENCE ? x + y : hypot(x, y);
 }
 
 void vn_judge_floor_join(vn_checkpoint *p, const vn_measured *m)
 {
-	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) &&
-	               m->value[VN_M_NONFINITE] == 0.0;
+	p->has_floor = p->has_floor && gives_floor(m);
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		if (vn_metric_get((vn_metric)i)->over_floor)
 			p->floor[i] = m->has[i] ? vn_judge_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;

@@ -143,13 +143,6 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 	};
 }
 
-static vn_checkpoint *add_checkpoint(vn_comparison *c, const vn_entry *e, int ref, int cand)
-{
-	vn_checkpoint *p = &c->result.checkpoint[c->result.n_checkpoints++];
-	*p = vn_match_point(e, ref, cand);
-	return p;
-}
-
 /* The entry that stores the numbers of entry i. */
 static int find_root(const vn_recording *r, int i)
 {
@@ -218,7 +211,9 @@ static void pair_up(const vn_comparison *c, matching *m)
 
 static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = add_checkpoint(c, e, ref, cand);
+	vn_checkpoint *p = &c->result.checkpoint[c->result.n_checkpoints++];
+
+	*p = vn_match_point(e, ref, cand);
 	count_hits(c, e->name, m->hits);
 	if (cand < 0)
 		mark_alone(c, p, VN_MISSING);
@@ -263,20 +258,16 @@ static const char *entry_name(const void *recording, int i)
 	return vn_recording_entry(recording, i)->name;
 }
 
-static vn_status matches_nothing(const vn_comparison *c, const char *glob, vn_error *err)
-{
-	char hint[VN_POINT_HINT];
-
-	return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob,
-	               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand),
-	               vn_point_hint(glob, entry_name, c->opened.ref, vn_recording_count(c->opened.ref), hint));
-}
-
 static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
 {
+	const char *const *glob = c->request.options->points;
+	char               hint[VN_POINT_HINT];
+
 	for (int i = 0; i < c->request.options->n_points; i++)
 		if (!hits[i])
-			return matches_nothing(c, c->request.options->points[i], err);
+			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob[i],
+			               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand),
+			               vn_point_hint(glob[i], entry_name, c->opened.ref, vn_recording_count(c->opened.ref), hint));
 	if (c->result.n_checkpoints == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
 	return VN_OK;
