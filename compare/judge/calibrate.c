@@ -262,12 +262,6 @@ static void write_number(const observation_group *g, FILE *out)
 		fprintf(out, high_is_good(g->worst) ? "%.4f" : "%.1e", g->first);
 }
 
-static const char *file_of(const vn_seen *s)
-{
-	const char *slash = strrchr(s->file, '/');
-	return slash ? slash + 1 : s->file;
-}
-
 static void print_why(const vn_calibration *k, const observation_group *g, int n, FILE *out)
 {
 	char  *text = NULL, key[VN_KEY_TEXT];
@@ -277,7 +271,7 @@ static void print_why(const vn_calibration *k, const observation_group *g, int n
 		fprintf(to, "%d pair%s, %d number%s; worst", k->pairs, k->pairs == 1 ? "" : "s", g->n, g->n == 1 ? "" : "s");
 		for (int i = 0; i < n; i++)
 			fprintf(to, "%s %s %.3g at %s of %s", i ? "," : "", vn_limit_key(g[i].worst->form, g[i].worst->metric, key),
-			        g[i].worst->value, g[i].worst->name, file_of(g[i].worst));
+			        g[i].worst->value, g[i].worst->name, basename(g[i].worst->file));
 		fprintf(to, "; margin %g", k->margin);
 	}
 	vn_text_close(to, &text);

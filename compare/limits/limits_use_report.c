@@ -18,13 +18,6 @@ static const char *shorten_name(const char *name, char text[SHOWN])
 	return vn_text_clean(text, SHOWN);
 }
 
-/* The last part of a path: the first line shows the whole path, unless the file is shipped. */
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 static void print_names(const vn_limits_use *u, const vn_rule *r, int of, FILE *out)
 {
 	char text[SHOWN];
@@ -51,7 +44,7 @@ static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use 
 		snprintf(value, sizeof value, "%g", r->key[f][m].value);
 	fprintf(out, "  %-36s %s %-10s  applies to %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
 	if (k->instead)
-		fprintf(out, "; elsewhere %s:%d overrides it", last_part(k->instead->file), k->instead->key[f][m].line);
+		fprintf(out, "; elsewhere %s:%d overrides it", basename(k->instead->file), k->instead->key[f][m].line);
 	fputc('\n', out);
 }
 
@@ -59,7 +52,7 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 {
 	for (int i = 0; i < u->limits->n_rules; i++) {
 		const vn_rule *r = u->limits->rule[i];
-		fprintf(out, "%s:%d %s%s%s  ", last_part(r->file), r->line, r->match ? "match \"" : "defaults",
+		fprintf(out, "%s:%d %s%s%s  ", basename(r->file), r->line, r->match ? "match \"" : "defaults",
 		        r->match ? r->match : "", r->match ? "\"" : "");
 		print_names(u, r, u->rule[i].matches, out);
 		for (int m = 0; m < VN_N_METRICS; m++)

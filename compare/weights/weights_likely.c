@@ -5,6 +5,7 @@
 #include "compare/weights/weights.h"
 
 #include "libref/base/quantise.h"
+#include "libref/base/text.h"
 
 #include <float.h>
 #include <math.h>
@@ -237,17 +238,16 @@ static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
 static void say_ids(const vn_weight_order *list, int n, char text[64])
 {
 	vn_mistake said = VN_NO_MISTAKE;
-	size_t     used = 0;
 
 	*text = 0;
 	for (int i = 0; i < n; i++) {
-		if (list[i].rule.rule == VN_ARRANGE_PADDED || list[i].id == said || used > 40)
+		if (list[i].rule.rule == VN_ARRANGE_PADDED || list[i].id == said || strlen(text) > 40)
 			continue;
 		said = list[i].id;
-		used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " or " : " (", vn_mistake_id(said));
+		vn_text_add(text, 64, "%s%s", *text ? " or " : " (", vn_mistake_id(said));
 	}
-	if (used)
-		snprintf(text + used, 64 - used, ": give --model to decide)");
+	if (*text)
+		vn_text_add(text, 64, ": give --model to decide)");
 }
 
 static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)

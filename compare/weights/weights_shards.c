@@ -1,6 +1,7 @@
 /* weights_shards.c: finds the order in which the shards of several ranks were joined: blocks of
  * rows, or of columns. */
 #include "compare/weights/weights_internal.h"
+#include "libref/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +12,10 @@ enum { MOST = 8 /* ranks */, LISTED = 4 /* the most shards tried in every order 
  * place. */
 static bool say_order(vn_weight_difference *d, int axis, const int at[MOST], int ranks)
 {
-	char   text[MOST * 4] = "";
-	size_t used = 0;
+	char text[MOST * 4] = "";
 
 	for (int i = 0; i < ranks; i++)
-		used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? ", " : "", at[i]);
+		vn_text_add(text, sizeof text, "%s%d", i ? ", " : "", at[i]);
 	return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(SHARDS_LISTED), ranks, axis ? "columns" : "rows", text);
 }
 
