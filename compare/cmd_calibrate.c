@@ -229,8 +229,8 @@ static vn_status prove_limits(settings *k, const char *text, size_t n, vn_error 
 {
 	vn_limits *l = NULL;
 	vn_status  st = vn_limits_parse(k->output, text, n, &l, err);
-	if (!st && l->n_warnings)
-		st = vn_fail(err, VN_ERR_FORMAT, "not written: %s", l->warning[0]);
+	if (!st && l->warnings.n)
+		st = vn_fail(err, VN_ERR_FORMAT, "not written: %s", l->warnings.line[0]);
 	for (int i = 0; !st && i < k->n; i++) {
 		vn_comparison *c = &k->pair[i].c;
 		vn_limits     *sanity = c->request.limits;

@@ -48,17 +48,13 @@ static void print_limits(vn_limits *l, const char *name)
 		}
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule)
 		printf("  %-28s <=   0          always, unless limits say otherwise\n", "nonfinite");
-	if (set.missing)
-		printf("  %-28s allowed         %s:%d\n", "missing", set.missing->file, set.missing->line);
-	if (set.extra)
-		printf("  %-28s allowed         %s:%d\n", "extra", set.extra->file, set.extra->line);
-	if (set.constant)
-		printf("  %-28s allowed         %s:%d\n", "constant", set.constant->file, set.constant->line);
-	if (set.operation)
-		printf("  %-28s allowed         %s:%d\n", "operation", set.operation->file, set.operation->line);
-	if (set.accumulated_fails)
-		printf("  %-28s fail            %s:%d\n", "accumulated", set.accumulated_fails->file,
-		       set.accumulated_fails->line);
+	for (int i = 0; i < VN_N_PERMISSIONS; i++) {
+		const vn_permission_info *info = vn_permission_get((vn_permission)i);
+		const vn_rule            *by = set.permission[i];
+		if (by)
+			printf("  %-28s %-15s %s:%d\n", info->key, info->by_default ? info->refusal : "allowed", by->file,
+			       by->line);
+	}
 	if (!n)
 		printf("  no other limit\n");
 }

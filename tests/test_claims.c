@@ -50,9 +50,12 @@ static void check(unsigned allow, vn_lines *notes, vn_lines *refusals)
 	if (st)
 		printf("\n    %s\n", err.text);
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
-	vn_recording *r = opened("claims.h5");
-	CU_ASSERT_EQUAL(vn_contract_claims(r, "candidate", allow, notes, refusals, &err), VN_OK);
-	vn_recording_close(r);
+	const vn_compare_options o = { .allow = allow };
+	vn_comparison            c = { .request.options = &o, .opened.cand = opened("claims.h5") };
+	CU_ASSERT_EQUAL(vn_contract_claims(&c, c.opened.cand, "candidate", &err), VN_OK);
+	vn_recording_close(c.opened.cand);
+	*notes = c.result.notes;
+	*refusals = c.result.refusals;
 }
 
 static void refused_is(const char *want)

@@ -28,12 +28,15 @@ typedef struct verdict {
 static verdict of(unsigned allow)
 {
 	const vn_compare_options o = { .allow = allow };
-	vn_recording            *a = opened("ref"), *b = opened("cand");
+	vn_comparison            c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
 	verdict                  v = { 0 };
 
-	v.st = vn_contract(a, b, "candidate", &o, NULL, &v.notes, &v.refusals, &v.err);
-	vn_recording_close(a);
-	vn_recording_close(b);
+	v.st = vn_contract(&c, c.opened.cand, "candidate", &v.err);
+	v.notes = c.result.notes;
+	v.refusals = c.result.refusals;
+	vn_weights_free(c.result.weights);
+	vn_recording_close(c.opened.ref);
+	vn_recording_close(c.opened.cand);
 	return v;
 }
 
@@ -133,8 +136,11 @@ static void one_rank_alone_is_refused(void)
 
 static void configs(const char *a, const char *b, unsigned allow, verdict *v)
 {
-	*v = (verdict) { 0 };
-	vn_contract_config(a, b, "candidate", allow, &v->notes, &v->refusals);
+	const vn_compare_options o = { .allow = allow };
+	vn_comparison            c = { .request.options = &o };
+
+	vn_contract_config(&c, a, b, "candidate");
+	*v = (verdict) { .notes = c.result.notes, .refusals = c.result.refusals };
 }
 
 static void one_config_makes_no_line(void)

@@ -48,10 +48,11 @@ typedef struct contract {
 static void compare(contract *k, vn_recording *a, vn_recording *b, unsigned allow, const char *model)
 {
 	const vn_compare_options o = { .allow = allow, .threads = 1, .model = model };
+	vn_comparison            c = { .request.options = &o, .opened = { .ref = a, .cand = b } };
 	vn_error                 err = { "" };
 
-	*k = (contract) { 0 };
-	CU_ASSERT_EQUAL(vn_contract_weights(a, b, "candidate", &o, &k->weights, &k->notes, &k->refusals, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_contract_weights(&c, b, "candidate", &err), VN_OK);
+	*k = (contract) { c.result.weights, c.result.notes, c.result.refusals };
 }
 
 static void end(contract *k)

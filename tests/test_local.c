@@ -41,7 +41,7 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 	vn_measured       given, want;
 	vn_error          err = { "" };
 
-	CU_ASSERT_EQUAL(vn_measure_brief(&z, &y, "token hidden", false, 1, &want, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_measure_brief(&z, &y, "token hidden", 1, &want, &err), VN_OK);
 	for (int threads = 1; threads <= 8; threads *= 2) {
 		CU_ASSERT_EQUAL(vn_local_measure_with(&x, &y, &z, "token hidden", VN_F16, false, threads, &z, &given, &l, &err),
 		                VN_OK);

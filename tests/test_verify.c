@@ -6,6 +6,7 @@
 #include "capture/view/box.h"
 #include "capture/view/view.h"
 #include "compare/chapters/compare.h"
+#include "compare/match/sides.h"
 #include "tests/recording_help.h"
 
 #include <dirent.h>
@@ -475,6 +476,12 @@ static void a_file_that_changes_while_it_is_read_is_trouble(void)
 	vn_recording_close(r);
 }
 
+static vn_status open_sides(vn_comparison *c, const char *ref, const char *cand, vn_error *err)
+{
+	const vn_sides s = { .ref = ref, .cand = &cand, .n_cand = 1, .batch_row = -1, .ref_batch_row = -1 };
+	return vn_sides_open(&s, c, err);
+}
+
 static void trouble_ends_a_comparison_and_is_no_finding(void)
 {
 	static const char        limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
@@ -483,7 +490,7 @@ static void trouble_ends_a_comparison_and_is_no_finding(void)
 		vn_comparison c = { .request.options = &o };
 		vn_error      err = { "" };
 		vn_recording_close(make_all());
-		CU_ASSERT_EQUAL_FATAL(vn_comparison_open(&c, path, path, NULL, &err), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(open_sides(&c, path, path, &err), VN_OK);
 		CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.request.limits, &err), VN_OK);
 		maps_fail = mapping == 0;
 		reads_fail = mapping == 1;
@@ -532,7 +539,7 @@ static void no_process_is_made_beside_a_thread(void)
 		make_packed(name[i], i ? 100 : 1);
 	}
 	forks = accompanied = 0;
-	CU_ASSERT_EQUAL_FATAL(vn_comparison_open(&c, name[0], name[1], NULL, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(open_sides(&c, name[0], name[1], &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.request.limits, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&c, &err), VN_OK);
 	CU_ASSERT_EQUAL(c.result.n_fails, 2);

@@ -6,9 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static const vn_weight_order  as_they_are = { .kind = VN_ORDER_SAME };
-static const vn_weight_change unchanged = { .kind = VN_WEIGHT_CHANGE_NONE };
-
 static vn_tensor matrix(const float *x, int64_t rows, int64_t cols)
 {
 	return (vn_tensor) { VN_F32, { 2, { rows, cols } }, x };
@@ -24,7 +21,7 @@ static void comes_out(const vn_tensor *t, const vn_weight_order *o, int64_t rows
 {
 	vn_weight_numbers m;
 	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&t, 1, &m, NULL), VN_OK);
-	const vn_digest x = vn_weight_numbers_digest(&m, o, &unchanged, VN_F32, rows, NULL);
+	const vn_digest x = vn_weight_numbers_digest(&m, o, &vn_weight_unchanged, VN_F32, rows, NULL);
 	CU_ASSERT_STRING_EQUAL(x.hex, vn_digest_of(want, n * sizeof *want).hex);
 	vn_weight_numbers_free(&m);
 }
@@ -36,7 +33,7 @@ static void parts_of_unequal_rows_lie_one_below_the_other(void)
 					   back[] = { 11, 12, 9, 10, 7, 8, 5, 6, 3, 4, 1, 2 };
 	const vn_tensor        part[] = { matrix(q, 3, 2), matrix(k, 1, 2), matrix(v, 2, 2) };
 	const vn_tensor *const list[] = { &part[0], &part[1], &part[2] };
-	const vn_weight_order  reversed = { .kind = VN_ORDER_REVERSED };
+	const vn_weight_order  reversed = { .rule = { VN_ARRANGE_REVERSED, .each = 1 } };
 	vn_weight_numbers      m;
 
 	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(list, 3, &m, NULL), VN_OK);
@@ -44,9 +41,9 @@ static void parts_of_unequal_rows_lie_one_below_the_other(void)
 	CU_ASSERT_EQUAL(m.rows[0], 3);
 	CU_ASSERT_EQUAL(m.rows[1], 1);
 	CU_ASSERT_EQUAL(m.rows[2], 2);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(all, sizeof all).hex);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &reversed, &unchanged, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &reversed, &vn_weight_unchanged, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(back, sizeof back).hex);
 	vn_weight_numbers_free(&m);
 }
@@ -58,35 +55,37 @@ static void an_order_moves_rows_columns_or_all(void)
 	static const float    transposed[] = { 1, 4, 2, 5, 3, 6 }; /* (3,2) of (2,3) */
 	static const float    pieces[] = { 1, 2, 3, 0, 4, 5 };     /* read with a stride of 4: a zero behind every row */
 	const vn_tensor       t = matrix(x, 2, 3), one = matrix(x, 1, 6);
-	const vn_weight_order r = { .kind = VN_ORDER_REVERSED }, c = { .kind = VN_ORDER_REVERSED, .axis = 1 };
-	const vn_weight_order order = { .kind = VN_ORDER_TRANSPOSED, .p = { 2, 3 } };
-	const vn_weight_order shear = { .kind = VN_ORDER_SHEARED, .p = { 4, 3 } };
+	const vn_weight_order r = { .rule = { VN_ARRANGE_REVERSED, .each = 1 } };
+	const vn_weight_order c = { .axis = VN_WEIGHT_COLUMNS, .rule = { VN_ARRANGE_REVERSED, .each = 1 } };
+	const vn_weight_order order = { .axis = VN_WEIGHT_NUMBERS, .rule = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = 3 } };
+	const vn_weight_order shear = { .axis = VN_WEIGHT_NUMBERS, .rule = { VN_ARRANGE_PADDED, .a = 3, .b = 1 } };
 
-	comes_out(&t, &as_they_are, 0, x, 6);
+	comes_out(&t, &vn_weight_in_place, 0, x, 6);
 	comes_out(&t, &r, 0, rows, 6);
 	comes_out(&t, &c, 0, cols, 6);
 	comes_out(&one, &order, 0, transposed, 6);
 	comes_out(&t, &shear, 0, pieces, 6);
 }
 
-/* EVERY_OTHER is not its own inverse: gate and up interleaved, or parted again. */
+/* Gate and up interleaved, or parted again. */
 static void an_order_goes_back(void)
 {
 	static const float    x[] = { 1, 2, 3, 4, 5, 6 }, there[] = { 1, 3, 5, 2, 4, 6 }, back[] = { 1, 4, 2, 5, 3, 6 };
 	const vn_tensor       t = matrix(x, 6, 1);
-	const vn_weight_order o = { .kind = VN_ORDER_EVERY_OTHER }, b = { .kind = VN_ORDER_EVERY_OTHER, .back = true };
+	const vn_weight_order o = { .rule = { VN_ARRANGE_TRANSPOSED, .a = 3, .b = 2 } };
+	const vn_weight_order b = { .rule = vn_arrange_back(&o.rule) };
 
 	comes_out(&t, &o, 0, there, 6);
 	comes_out(&t, &b, 0, back, 6);
 }
 
-/* A shard: two rows of four, from row p[7] on. */
+/* A shard: two rows of four, from row `start` on. */
 static void some_rows_may_be_taken(void)
 {
 	static const float    x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, first[] = { 8, 7, 6 }, later[] = { 6, 5, 4 };
 	const vn_tensor       t = vector(x, 8);
-	const vn_weight_order o = { .kind = VN_ORDER_REVERSED },
-						  from2 = { .kind = VN_ORDER_REVERSED, .p = { 0, 0, 0, 0, 0, 0, 0, 2 } };
+	const vn_weight_order o = { .rule = { VN_ARRANGE_REVERSED, .each = 1 } },
+						  from2 = { .rule = { VN_ARRANGE_REVERSED, .each = 1 }, .start = 2 };
 
 	comes_out(&t, &o, 3, first, 3);
 	comes_out(&t, &from2, 3, later, 3);
@@ -97,8 +96,8 @@ static void one_row_and_a_single_number_are_matrices(void)
 	static const float x[] = { 1, 2, 3 };
 	const vn_tensor    row = matrix(x, 1, 3), scalar = { VN_F32, { 0 }, x };
 
-	comes_out(&row, &as_they_are, 0, x, 3);
-	comes_out(&scalar, &as_they_are, 0, x, 1);
+	comes_out(&row, &vn_weight_in_place, 0, x, 3);
+	comes_out(&scalar, &vn_weight_in_place, 0, x, 1);
 }
 
 static void nothing_has_no_digest(void)
@@ -107,7 +106,8 @@ static void nothing_has_no_digest(void)
 	for (int i = 0; i < 2; i++) {
 		vn_weight_numbers m;
 		CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list[i], 1, &m, NULL), VN_OK);
-		CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex, "");
+		CU_ASSERT_STRING_EQUAL(
+			vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, NULL).hex, "");
 		vn_weight_numbers_free(&m);
 	}
 }
@@ -123,10 +123,11 @@ static void numbers_are_stored_in_another_format(void)
 
 	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
 	vn_from_f64(bits, VN_BF16, (const double[]) { 1.0, 1.0078125, -3.0, NAN }, 4);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_BF16, 0, NULL).hex,
-	                       vn_digest_of(bits, sizeof bits).hex);
+	CU_ASSERT_STRING_EQUAL(
+		vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_BF16, 0, NULL).hex,
+		vn_digest_of(bits, sizeof bits).hex);
 	vn_to_f32(back, bits, VN_BF16, 4);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &rounded, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &rounded, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(back, sizeof back).hex);
 	vn_weight_numbers_free(&m);
 }
@@ -138,9 +139,10 @@ static void what_is_wanted_ends_it_at_the_first_other_row(void)
 	vn_weight_numbers  m;
 
 	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &t).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, &t).hex,
 	                       vn_digest_of(x, sizeof x).hex);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, &o).hex, "");
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, &o).hex,
+	                       "");
 	vn_weight_numbers_free(&m);
 }
 
@@ -161,12 +163,13 @@ static void blocks_are_read_as_what_they_stand_for(void)
 	CU_ASSERT_EQUAL(stands[31], 31);
 	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
 	CU_ASSERT_EQUAL(m.dtype, VN_F32);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_F32, 0, NULL).hex,
+	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(stands, sizeof stands).hex);
 	vn_weight_numbers_free(&m);
 	CU_ASSERT_PTR_NULL(m.own);
 	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&other, 1, &m, NULL), VN_OK);
-	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &as_they_are, &unchanged, VN_Q8_0, 0, NULL).hex, "");
+	CU_ASSERT_STRING_EQUAL(
+		vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_Q8_0, 0, NULL).hex, "");
 	vn_weight_numbers_free(&m);
 }
 

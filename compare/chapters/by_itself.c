@@ -7,6 +7,7 @@
 #include "capture/recording/garbage.h"
 #include "capture/show/identities.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -135,11 +136,6 @@ static bool logits_fail(const vn_comparison *c)
 	return false;
 }
 
-static double larger_of(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 typedef struct echoes {
 	vn_recording *r[2];
 	vn_echo       e[2];
@@ -171,7 +167,7 @@ vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
 		return VN_OK;
 	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;
 	const double repeats = (double)e[1].repeats / (double)e[1].rows;
-	if (vn_echoes(cand, larger_of(ref, repeats), e[1].rows))
+	if (vn_echoes(cand, fmax(ref, repeats), e[1].rows))
 		vn_lines_add(&c->result.warnings,
 		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in "
 		             "%.3g %%: the tensor that reaches the candidate's output head resembles the embedding",

@@ -28,8 +28,8 @@ void vn_chapter_begin(vn_comparison *c)
 	c->result.first = c->result.first_invalid_floor = -1;
 	c->request.limits->layers = layers_of(c);
 	c->result.bits = vn_limits_mention(c->request.limits, VN_M_DIFFERING);
-	for (int i = 0; i < c->request.limits->n_warnings; i++)
-		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warning[i]);
+	for (int i = 0; i < c->request.limits->warnings.n; i++)
+		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warnings.line[i]);
 }
 
 void vn_chapter_warn_alone(vn_comparison *c)
@@ -42,8 +42,7 @@ void vn_chapter_warn_alone(vn_comparison *c)
 
 vn_status vn_chapter_contract(vn_comparison *c, vn_error *err)
 {
-	return vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights,
-	                   &c->result.notes, &c->result.refusals, err);
+	return vn_contract(c, c->opened.cand, "candidate", err);
 }
 
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
@@ -65,18 +64,7 @@ vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 
 vn_status vn_chapter_align(vn_comparison *c, vn_error *err)
 {
-	return vn_align(c, c->opened.cand, "candidate", err);
-}
-
-void vn_chapter_trust_digests(vn_comparison *c)
-{
-	if (vn_trusts(c))
-		vn_trust_digests(c);
-}
-
-void vn_chapter_count_hidden(vn_comparison *c)
-{
-	c->result.hidden = vn_judge_count_hidden(c);
+	return vn_align(c, c->opened.cand, "candidate", true, err);
 }
 
 /* ---- after the numbers were measured -------------------------------------------------- */

@@ -23,10 +23,6 @@ vn_status vn_chapter_contract(vn_comparison *c, vn_error *err);
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err);
 /* Shows the candidate in the reference's layout (align.h). */
 vn_status vn_chapter_align(vn_comparison *c, vn_error *err);
-/* With --trust-digests: tensors of equal digests are equal (trusted.h). After vn_match. */
-void      vn_chapter_trust_digests(vn_comparison *c);
-/* Sets result.hidden, the width of the residual stream. */
-void      vn_chapter_count_hidden(vn_comparison *c);
 
 /* Checks the digests of the reference's and the candidate's tensors that were read (digests.h). */
 vn_status vn_chapter_check_digests(vn_comparison *c, vn_error *err);

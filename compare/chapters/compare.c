@@ -7,6 +7,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/baseline.h"
+#include "compare/judge/count.h"
 #include "compare/judge/judge_left_out.h"
 #include "compare/judge/localise.h"
 #include "compare/judge/pool_channels.h"
@@ -41,8 +42,8 @@ static const chapter begin[] = {
 	{ .run = vn_match_names },
 	{ .run = vn_match_count_neither },
 	{ .infallible = vn_note_few_tokens },
-	{ .infallible = vn_chapter_trust_digests },
-	{ .infallible = vn_chapter_count_hidden },
+	{ .infallible = vn_trust_digests },
+	{ .infallible = vn_judge_count_hidden },
 };
 
 /* After the numbers were measured. */
@@ -174,25 +175,7 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 	}
 }
 
-/* ---- opening and closing ------------------------------------------------------------ */
-
-vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
-{
-	const char *const path[] = { ref, cand, floor };
-	vn_recording     *r[3] = { NULL };
-	const vn_status   st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
-
-	c->opened.ref = r[0];
-	c->opened.cand = r[1];
-	c->opened.floor = r[2];
-	for (int i = 0; i < 3 && !st; i++)
-		if (r[i]) {
-			vn_comparison_allow(c, r[i]);
-			if (!vn_trusts(c))
-				vn_recording_drop_stats(r[i]);
-		}
-	return st;
-}
+/* ---- closing --------------------------------------------------------------------------- */
 
 void vn_comparison_finish(vn_comparison *c)
 {
@@ -205,10 +188,8 @@ void vn_comparison_finish(vn_comparison *c)
 	free(c->result.checkpoint);
 	vn_terms_free(&c->result.terms);
 	free(c->result.pooled_logits);
-	for (int i = 0; i < c->result.n_pooled_small; i++) {
-		free(c->result.pooled_small[i].nmse);
-		free(c->result.pooled_small[i].below);
-	}
+	for (int i = 0; i < c->result.n_pooled_small; i++)
+		free(c->result.pooled_small[i].step);
 	free(c->result.pooled_small);
 	free(c->result.channel_pool);
 	free(c->result.origins);

@@ -29,11 +29,8 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Opens the files as opened.ref, opened.cand and opened.floor. floor may be NULL. After a failure,
- * vn_comparison_close closes what was opened. */
-vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err);
-
-/* Compares. c must be zeroed, with request and opened.ref, cand and floor set. Call
+/* Compares. c must be zeroed, with request and opened.ref, cand and floor set (vn_sides_open of
+ * compare/match/sides.h). Call
  * vn_comparison_finish afterwards, also after a failure. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);
 

@@ -2,6 +2,7 @@
 #include "compare/chapters/notes.h"
 
 #include "compare/comparison/checkpoint.h"
+#include "compare/judge/count.h"
 #include "compare/metrics/channels.h"
 
 #include <inttypes.h>
@@ -48,21 +49,6 @@ void vn_warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
 		vn_lines_add(&c->result.warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
 }
 
-/* Number of different ids among n, counted up to VN_CHANNEL_FEWEST. */
-static int count_different(const int32_t *id, long long n)
-{
-	int32_t seen[VN_CHANNEL_FEWEST];
-	int     k = 0;
-	for (long long i = 0; i < n && k < VN_CHANNEL_FEWEST; i++) {
-		int old = 0;
-		while (old < k && seen[old] != id[i])
-			old++;
-		if (old == k)
-			seen[k++] = id[i];
-	}
-	return k;
-}
-
 /* Compared here, during the candidate's run, or by the candidate's digests. */
 static bool was_compared(const vn_checkpoint *p)
 {
@@ -102,7 +88,7 @@ void vn_note_few_tokens(vn_comparison *c)
 {
 	const int32_t  *id, *at;
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
-	const int       of = count_different(id, n);
+	const int       of = vn_judge_count_ids(id, n);
 	if (n < ENOUGH_TO_JUDGE)
 		vn_lines_add(&c->result.notes, "%lld token%s: below %d, faults in rotations, masks and caches may be invisible",
 		             n, n == 1 ? "" : "s", ENOUGH_TO_JUDGE);

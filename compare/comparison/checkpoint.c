@@ -106,10 +106,18 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m)
 	return p->has_floor ? p->floor[m] : (double)NAN;
 }
 
-void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
+void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word, const char *format, ...)
 {
-	if (c->request.options && c->request.options->allow & VN_ALLOW_DIGEST)
-		vn_recording_allow_damage(r);
+	char    text[VN_LINE_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (c->request.options->allow & bit)
+		vn_lines_add(&c->result.notes, "allowed (%s): %s", word, text);
+	else
+		vn_lines_refuse(&c->result.refusals, word, "%s", text);
 }
 
 void vn_comparison_forget(vn_comparison *c)

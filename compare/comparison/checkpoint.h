@@ -3,7 +3,7 @@
  *
  * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
  *         checkpoint
- * Fills   detail of a checkpoint; result.bytes_read
+ * Fills   detail of a checkpoint; result.bytes_read; lines of result.notes and refusals
  */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H
@@ -40,9 +40,10 @@ double vn_metric_shown(const vn_checkpoint *p, vn_metric m);
 
 double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
-/* Applies options->allow (NULL: nothing is allowed) to a recording opened for c. Call it before any
- * data is read from r. */
-void vn_comparison_allow(const vn_comparison *c, vn_recording *r);
+/* Adds a line to result.refusals; or to result.notes, if the user allows the difference by name.
+ * word: the name, a literal. */
+__attribute__((format(printf, 4, 5))) void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word,
+                                                                const char *format, ...);
 
 /* Pages of both files that were read count as memory until vn_comparison_forget gives them back
  * (about 64 kB around a small tensor). vn_comparison_was_read records that a checkpoint was read,

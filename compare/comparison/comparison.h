@@ -194,14 +194,19 @@ typedef struct vn_pooled_logits {
  * once, in limits that are multiples of the floor. */
 enum { VN_SMALL_SAMPLE = 128 };
 
+/* One of those steps; its nmse comes first, for vn_ascending. */
+typedef struct vn_small_step {
+	double nmse, dd, rr; /* dd, rr: sums of squares of the difference and the reference */
+	double below;        /* nmse of this step and all with a smaller one together */
+} vn_small_step;
+
 typedef struct vn_pooled_small {
-	int     n;       /* steps */
-	int64_t numbers; /* in all of them */
-	int     worst;   /* checkpoint of the step farthest outside, as in vn_pooled_logits */
-	bool    outside; /* the steps together break a limit */
-	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_pooled_small_has; else NaN */
-	/* (n) nmse: of the steps, ascending; below: of the first i + 1 of these steps together */
-	double *nmse, *below;
+	int            n;       /* steps */
+	int64_t        numbers; /* in all of them */
+	int            worst;   /* checkpoint of the step farthest outside, as in vn_pooled_logits */
+	bool           outside; /* the steps together break a limit */
+	double         value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_pooled_small_has; else NaN */
+	vn_small_step *step;                                     /* (n), nmse ascending */
 } vn_pooled_small;
 
 /* When operations are replayed, if there is a model. */

@@ -47,20 +47,11 @@ static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 	return e;
 }
 
-static void floor_unread(vn_checkpoint *p, const char *why)
-{
-	(void)p; /* limits without a floor judge it */
-	(void)why;
-}
-
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->opened.floor ? VN_OK : VN_ERR_NOTFOUND;
-	if (st)
-		return VN_OK;
-	st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes,
-	                 &c->result.refusals, err);
-	if (st)
+	vn_status st;
+
+	if ((st = vn_contract(c, c->opened.floor, "floor", err)))
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
 			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
@@ -80,13 +71,14 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		return st;
 	/* The reference's rows were chosen before. A step for which the floor has fewer rows gets no
 	 * floor. */
-	if ((st = vn_align_to(c, c->opened.floor, "floor", err)))
+	if ((st = vn_align(c, c->opened.floor, "floor", false, err)))
 		return st;
 	if (!c->request.options->model)
 		vn_policy_of_recording(c->opened.floor, &c->opened.policy);
 	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor),
 	         vn_precision_of(c->opened.floor));
-	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, floor_unread };
+	/* Limits without a floor judge what cannot be read. */
+	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, NULL };
 	if (!(st = vn_measure_points(c, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
 	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);

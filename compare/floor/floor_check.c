@@ -28,39 +28,29 @@ static const char *find_fact(const vn_recording *r, const char *key)
 	return value ? value : "";
 }
 
-#define REFUSE(c, bit, word, ...) \
-	do { \
-		if ((c)->request.options->allow & (bit)) \
-			vn_lines_add(&(c)->result.notes, "allowed (" word "): " __VA_ARGS__); \
-		else \
-			vn_lines_refuse(&(c)->result.refusals, word, __VA_ARGS__); \
-	} while (0)
-
-/* Fails if there are more refusals than `before`. */
-static vn_status refused_since(const vn_comparison *c, int before, vn_error *err)
+static vn_status check_refusals(const vn_comparison *c, vn_error *err)
 {
-	return c->result.refusals.n == before
-	           ? VN_OK
-	           : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
-	                     vn_recording_path(c->opened.cand));
+	return c->result.refusals.n == 0 ? VN_OK
+	                                 : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s",
+	                                           vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
 }
 
 vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 {
 	const vn_weight_row *rows;
-	const int            before = c->result.refusals.n;
 	const char          *inject = find_fact(c->opened.floor, "inject");
 
 	if (vn_same_file(vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand)))
-		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate's own file: no fault could be seen");
+		vn_comparison_refuse(c, VN_ALLOW_FLOOR, "floor",
+		                     "the floor is the candidate's own file: no fault could be seen");
 	if (*inject)
-		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)", inject);
+		vn_comparison_refuse(c, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)", inject);
 	/* A field that the reference records and the floor does not may differ. */
 	if (vn_recording_weights(c->opened.ref, &rows) > 0 && vn_recording_weights(c->opened.floor, &rows) <= 0)
-		REFUSE(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not record its weights");
+		vn_comparison_refuse(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not record its weights");
 	if (vn_recording_config(c->opened.ref) && !vn_recording_config(c->opened.floor))
-		REFUSE(c, VN_ALLOW_CONFIG, "config", "config: the floor does not record its config");
-	return refused_since(c, before, err);
+		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: the floor does not record its config");
+	return check_refusals(c, err);
 }
 
 /* Whether every metric is equal to the last digit and at least one is not zero. */
@@ -77,7 +67,6 @@ static bool same_numbers(const vn_checkpoint *p)
 static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 {
 	const char *engine = find_fact(c->opened.floor, "engine"), *own = find_fact(c->opened.cand, "engine");
-	const int   before = c->result.refusals.n;
 	int         n = 0, same = 0;
 
 	if (strcmp(engine, own) != 0 || strcmp(engine, "ref") == 0)
@@ -91,9 +80,10 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 	}
 	if (2 * same <= n)
 		return VN_OK;
-	REFUSE(c, VN_ALLOW_FLOOR, "floor",
-	       "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same, n);
-	return refused_since(c, before, err);
+	vn_comparison_refuse(
+		c, VN_ALLOW_FLOOR, "floor",
+		"the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same, n);
+	return check_refusals(c, err);
 }
 
 /* ---- how large it may be ---------------------------------------------------------------- */

@@ -9,6 +9,7 @@
  */
 #include "compare/floor/precision.h"
 
+#include "compare/comparison/checkpoint.h"
 #include "libref/base/shell.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
@@ -67,12 +68,11 @@ static int coarsest_format(const double *x, int64_t n)
 /* Embedding rows keep the format of the weights, whatever the engine computes in. */
 static bool shows_precision(const vn_entry *e)
 {
-	static const vn_point embeddings[] = { VN_POINT_TOKEN_EMBED, VN_POINT_POS_EMBED, VN_POINT_EMBED };
-	const vn_point_info  *p = vn_entry_point(e);
+	const vn_point_info *p = vn_entry_point(e);
 
-	for (size_t i = 0; i < sizeof embeddings / sizeof *embeddings; i++)
-		if (p == vn_point_get(embeddings[i]))
-			return false;
+	if (p == vn_point_get(VN_POINT_TOKEN_EMBED) || p == vn_point_get(VN_POINT_POS_EMBED) ||
+	    p == vn_point_get(VN_POINT_EMBED))
+		return false;
 	for (int i = 0; i < FORMATS; i++)
 		if (e->dtype == format[i])
 			return true;
@@ -128,10 +128,8 @@ vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recordi
 	vn_text_clean(text, sizeof text);
 	if (most < said)
 		vn_lines_add(&c->result.warnings, "%s", text);
-	else if (c->request.options->allow & VN_ALLOW_CLAIMS)
-		vn_lines_add(&c->result.notes, "allowed (claims): precision: %s", text);
 	else
-		vn_lines_refuse(&c->result.refusals, "claims", "precision: %s", text);
+		vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);
 	return VN_OK;
 }
 

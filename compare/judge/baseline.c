@@ -8,7 +8,7 @@
 
 #include "libref/base/json.h"
 #include "libref/base/map.h"
-#include "libref/base/utf8.h"
+#include "libref/base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -115,21 +115,14 @@ static vn_status index_points(baseline *b, vn_error *err)
 	return VN_OK;
 }
 
-/* The name as reports write it. The caller frees it. */
-static char *escape_name(const char *name)
-{
-	const size_t n = strlen(name);
-	return vn_utf8_good(name, n) == n ? strdup(name) : vn_utf8_escape(name, n);
-}
-
 static vn_status find_before(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
 {
-	char *name = escape_name(c->name);
+	json_t *name = vn_json_text(c->name); /* as reports write it */
 	if (!name)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
-	const before key = { .name = name, .step = c->step };
+	const before key = { .name = json_string_value(name), .step = c->step };
 	*p = bsearch(&key, b->point, b->n, sizeof key, compare_points);
-	free(name);
+	json_decref(name);
 	return VN_OK;
 }
 
@@ -144,15 +137,13 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 		return st;
 	char text[VN_ERROR_MAX / 2] = "";
 	for (int i = 0; i < VN_SUBJECTS; i++) {
-		const char  *was = json_string_value(json_object_get(then, vn_subject_key[i]));
-		const size_t used = strlen(text);
-		const bool   digest = was && strlen(was) == VN_DIGEST_TEXT - 1;
+		const char *was = json_string_value(json_object_get(then, vn_subject_key[i]));
+		const bool  digest = was && strlen(was) == VN_DIGEST_TEXT - 1;
 		if (was && strcmp(was, now.value[i]) == 0)
 			continue;
-		snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", vn_subject_key[i]);
+		vn_text_add(text, sizeof text, "%s%s", *text ? ", " : "", vn_subject_key[i]);
 		if (was && !digest && strlen(now.value[i]) < VN_DIGEST_TEXT - 1)
-			snprintf(text + strlen(text), sizeof text - strlen(text), " ('%.20s' there, '%.20s' here)", was,
-			         now.value[i]);
+			vn_text_add(text, sizeof text, " ('%.20s' there, '%.20s' here)", was, now.value[i]);
 	}
 	return *text ? vn_fail(err, VN_ERR_MISMATCH,
 	                       "%s is not a baseline for this comparison, which differs in %.400s: compare under "

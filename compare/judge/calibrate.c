@@ -238,16 +238,13 @@ static int by_order(const void *a, const void *b)
 	return ((const order_group *)a)->order - ((const order_group *)b)->order;
 }
 
-/* Writes text in double quotes, replacing characters that YAML cannot hold there or
- * would interpret. */
-static void print_quoted(const char *text, const char *instead_of, FILE *out)
+/* Writes text in double quotes, escaping characters that YAML would interpret there. */
+static void print_quoted(const char *text, FILE *out)
 {
 	char *clean = vn_utf8_escape(text, strlen(text));
 	fputc('"', out);
 	for (const char *c = clean ? clean : ""; *c; c++)
-		if (strchr(instead_of, *c))
-			fputc('?', out);
-		else if (*c == '"' || *c == '\\')
+		if (*c == '"' || *c == '\\')
 			fprintf(out, "\\%c", *c);
 		else
 			fputc(*c, out);
@@ -265,12 +262,6 @@ static void write_number(const observation_group *g, FILE *out)
 		fprintf(out, high_is_good(g->worst) ? "%.4f" : "%.1e", g->first);
 }
 
-static const char *file_of(const vn_seen *s)
-{
-	const char *slash = strrchr(s->file, '/');
-	return slash ? slash + 1 : s->file;
-}
-
 static void print_why(const vn_calibration *k, const observation_group *g, int n, FILE *out)
 {
 	char  *text = NULL, key[VN_KEY_TEXT];
@@ -280,12 +271,12 @@ static void print_why(const vn_calibration *k, const observation_group *g, int n
 		fprintf(to, "%d pair%s, %d number%s; worst", k->pairs, k->pairs == 1 ? "" : "s", g->n, g->n == 1 ? "" : "s");
 		for (int i = 0; i < n; i++)
 			fprintf(to, "%s %s %.3g at %s of %s", i ? "," : "", vn_limit_key(g[i].worst->form, g[i].worst->metric, key),
-			        g[i].worst->value, g[i].worst->name, file_of(g[i].worst));
+			        g[i].worst->value, g[i].worst->name, basename(g[i].worst->file));
 		fprintf(to, "; margin %g", k->margin);
 	}
 	vn_text_close(to, &text);
 	fputs("    why: ", out);
-	print_quoted(text ? text : "", "", out);
+	print_quoted(text ? text : "", out);
 	fputc('\n', out);
 	free(text);
 }
@@ -364,7 +355,7 @@ static void write_rules(const vn_calibration *k, const observation_group *g, int
 	observation_group any[VN_N_FORMS * VN_N_METRICS];
 	const int         n_any = collect_loosest(g, n, any);
 	fputs("version: 1\nname: ", out);
-	print_quoted(k->name, "", out);
+	print_quoted(k->name, out);
 	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
 	print_keys(any, n_any, "  ", out);
 	fprintf(out, "  why: \"the loosest of the rules below, for checkpoints that no run had; margin %g\"\n\nrules:\n",

@@ -38,7 +38,6 @@ static const char *say_value(double value, double limit, int digits, char *text,
 /* Only the file name of the rule's path: the report's head shows the folder. */
 const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
 {
-	const char           *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
 	char                  key[VN_KEY_TEXT], value[40], limit[40];
 	const vn_metric_info *info = vn_metric_get(k->metric);
 	const bool            higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
@@ -71,7 +70,7 @@ const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char t
 	else if (k->form == VN_OF_OPERATION)
 		return text;
 	else if (k->rule)
-		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
+		vn_text_add(text, VN_WORDS, " (%s:%d)", basename(k->rule->file), k->line);
 	else
 		vn_text_add(text, VN_WORDS,
 		            k->note == vn_not_gathered                           ? " (always, unless --allow ranks)"

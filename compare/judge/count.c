@@ -1,5 +1,6 @@
 /* count.c: see count.h. */
 #include "compare/judge/count.h"
+#include "compare/metrics/channels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +9,20 @@
 #define ONE_OF 1e-3
 
 enum { MOST = 1 << 16 }; /* most numbers of a checkpoint that are read again */
+
+int vn_judge_count_ids(const int32_t *id, int64_t n)
+{
+	int32_t seen[VN_CHANNEL_FEWEST];
+	int     k = 0;
+	for (int64_t i = 0; i < n && k < VN_CHANNEL_FEWEST; i++) {
+		int old = 0;
+		while (old < k && seen[old] != id[i])
+			old++;
+		if (old == k)
+			seen[k++] = id[i];
+	}
+	return k;
+}
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -29,29 +44,26 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 	return s->rows - from;
 }
 
-/* Collects the ids of one checkpoint, which need not be one of c->result.checkpoint;
- * if it is NULL, of a pool. */
-static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *one, int pool, int32_t *id)
+/* Collects the ids of those of `all` checkpoints that are in this pool. */
+static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *p, int all, int pool, int32_t *id)
 {
 	int64_t n = 0;
-	if (one)
-		return ids_of(c, one, id);
-	for (int64_t i = c->result.pooled_logits[pool].first; i <= c->result.pooled_logits[pool].last; i++)
-		if (c->result.checkpoint[i].pooled_logits == pool)
-			n += ids_of(c, &c->result.checkpoint[i], id ? id + n : NULL);
+	for (int i = 0; i < all; i++)
+		if (p[i].pooled_logits == pool)
+			n += ids_of(c, &p[i], id ? id + n : NULL);
 	return n;
 }
 
-static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *one, int pool, int64_t *rows)
+static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *p, int all, int pool, int64_t *rows)
 {
-	const int64_t n = collect_ids(c, one, pool, NULL);
+	const int64_t n = collect_ids(c, p, all, pool, NULL);
 	int32_t      *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
 	int64_t       distinct = 1;
 
 	*rows = n > 0 ? n : 1;
 	if (!id)
 		return *rows; /* then no allowance is made */
-	collect_ids(c, one, pool, id);
+	collect_ids(c, p, all, pool, id);
 	qsort(id, (size_t)n, sizeof *id, compare_ids);
 	for (int64_t i = 1; i < n; i++)
 		distinct += id[i] != id[i - 1];
@@ -62,7 +74,7 @@ static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *one, int
 int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
 {
 	if (p->pooled_logits < 0)
-		return distinct_of(c, p, -1, rows);
+		return distinct_of(c, p, 1, -1, rows); /* it need not be one of c->result.checkpoint */
 	*rows = c->result.pooled_logits[p->pooled_logits].rows;
 	return c->result.pooled_logits[p->pooled_logits].distinct;
 }
@@ -70,7 +82,7 @@ int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, 
 void vn_judge_count_pooled_logits(const vn_comparison *c, int pool)
 {
 	vn_pooled_logits *g = &c->result.pooled_logits[pool];
-	g->distinct = distinct_of(c, NULL, pool, &g->rows);
+	g->distinct = distinct_of(c, &c->result.checkpoint[g->first], g->last - g->first + 1, pool, &g->rows);
 }
 
 int64_t vn_judge_count_allowed(double limit, int64_t n)
@@ -103,15 +115,16 @@ static int token_axes(const char *axes)
 	return n;
 }
 
-int64_t vn_judge_count_hidden(const vn_comparison *c)
+void vn_judge_count_hidden(vn_comparison *c)
 {
 	for (int i = 0; i < vn_recording_count(c->opened.ref); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		const int       axis = vn_axes_find(vn_entry_axes(e), "hidden");
-		if (axis >= 0 && axis < e->shape.rank)
-			return e->shape.dim[axis];
+		if (axis >= 0 && axis < e->shape.rank) {
+			c->result.hidden = e->shape.dim[axis];
+			return;
+		}
 	}
-	return 0;
 }
 
 int64_t vn_judge_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)

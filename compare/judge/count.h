@@ -4,7 +4,7 @@
  * metrics, accordingly.
  *
  * Reads   opened.ref, result.checkpoint, result.hidden, result.pooled_logits
- * Fills   rows and distinct of a pool
+ * Fills   result.hidden; rows and distinct of a pool
  */
 #ifndef VN_COMPARE_COUNT_H
 #define VN_COMPARE_COUNT_H
@@ -15,6 +15,9 @@
  * number of rows. Equal tokens have equal rows, and equal rounding errors. Both are 1 if no step is
  * known. */
 int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
+
+/* Counts the different ids among n, up to VN_CHANNEL_FEWEST. */
+int vn_judge_count_ids(const int32_t *id, int64_t n);
 
 /* Fills rows and distinct of a pool. */
 void vn_judge_count_pooled_logits(const vn_comparison *c, int pool);
@@ -27,9 +30,9 @@ int64_t vn_judge_count_allowed(double limit, int64_t n);
 /* Returns the share that vn_judge_count_allowed leaves as the limit for n rows; at most `limit`. */
 double vn_judge_count_limit(double limit, int64_t n);
 
-/* Returns the width of the residual stream, in numbers per token, from the recording; 0: no tensor
- * shows it. */
-int64_t vn_judge_count_hidden(const vn_comparison *c);
+/* Sets result.hidden, the width of the residual stream in numbers per token, if a tensor of the
+ * reference shows it. */
+void vn_judge_count_hidden(vn_comparison *c);
 
 /* Returns how many numbers of p are independent, if each token's row is computed from `width`
  * numbers (0: not known): 512 logits computed from 32 hidden values are no better than 32. At most

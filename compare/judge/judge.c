@@ -10,32 +10,30 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* An overflowed floor run gives no floor. */
+static bool gives_floor(const vn_measured *m)
+{
+	return m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+}
+
 void vn_judge_floor_set(vn_checkpoint *p, const vn_measured *m)
 {
-	/* An overflowed floor run gives no floor. */
-	p->has_floor = m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	p->has_floor = gives_floor(m);
 	if (p->has_floor && !p->floor)
 		p->has_floor = (p->floor = malloc(VN_N_METRICS * sizeof *p->floor)) != NULL;
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
 }
 
-/* Whether the metric adds like a square of errors. KL divergence does. */
-static bool is_square(vn_metric m)
-{
-	const vn_metric_kind kind = vn_metric_get(m)->kind;
-	return kind == VN_KIND_SQUARES || kind == VN_KIND_DIVERGENCE;
-}
-
 double vn_judge_floor_sum(vn_metric m, double x, double y)
 {
-	return is_square(m) ? x + y : hypot(x, y);
+	const vn_metric_kind kind = vn_metric_get(m)->kind;
+	return kind == VN_KIND_SQUARES || kind == VN_KIND_DIVERGENCE ? x + y : hypot(x, y);
 }
 
 void vn_judge_floor_join(vn_checkpoint *p, const vn_measured *m)
 {
-	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) &&
-	               m->value[VN_M_NONFINITE] == 0.0;
+	p->has_floor = p->has_floor && gives_floor(m);
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		if (vn_metric_get((vn_metric)i)->over_floor)
 			p->floor[i] = m->has[i] ? vn_judge_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
@@ -190,8 +188,8 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 		return true; /* any is within it */
 	if (has_no_value(p, m) && (p->pooled_small < 0 || form != VN_OVER_FLOOR))
 		return true; /* vn_judge adds one check for all of these */
-	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))
-		return false; /* the ratio of few numbers varies by chance */
+	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && !own && vn_channel_steps(c, p, m) == 0)
+		return false; /* judged where it is charged: the ratio of few numbers varies by chance */
 	if (info->scores && !p->scores) {
 		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule
 		 * that names this checkpoint gets a note. */
@@ -318,9 +316,9 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without ||
 		          (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
-	if (p->vacuous && !set.constant)
+	if (p->vacuous && !set.permission[VN_PERMIT_CONSTANT])
 		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
-	else if (!p->m.finite && !set.constant)
+	else if (!p->m.finite && !set.permission[VN_PERMIT_CONSTANT])
 		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, "no number is finite on both sides");
 	if (p->invalid_floor)
 		add_check(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");

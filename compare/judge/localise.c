@@ -17,7 +17,7 @@
 
 /* Which checkpoint holds which value, with room for the walk. A cell is a pair (step, value). */
 struct vn_graph {
-	size_t    cells, values;
+	size_t    values;
 	int      *point; /* checkpoint of a root value; -1 if it was not compared */
 	uint32_t *stamp, now;
 	size_t   *stack, depth;
@@ -64,7 +64,6 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 		destroy_graph(g);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
 	}
-	g->cells = cells;
 	g->values = values;
 	g->carried = -1;
 	for (size_t i = 0; i < cells; i++)

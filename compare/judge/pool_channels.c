@@ -1,5 +1,6 @@
 /* pool_channels.c: see pool_channels.h. */
 #include "compare/comparison/checkpoint.h"
+#include "compare/judge/count.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/metrics/average.h"
 
@@ -29,11 +30,6 @@ int vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m
 		return 0;
 	const vn_channel_pool *g = &c->result.channel_pool[p->channels];
 	return g->charged[i] == p - c->result.checkpoint ? g->steps : 0;
-}
-
-bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
-{
-	return p->channels >= 0 && vn_channel_metric(m) >= 0 && vn_channel_steps(c, p, m) == 0;
 }
 
 /* ---- which belong together -------------------------------------------------------------- */
@@ -266,30 +262,21 @@ static void choose_rows(const channel_point *in, int n, vn_channel_pool *g)
 #define OF_A_PART 1.5
 enum { PARTS = 4 };
 
-static int64_t token_of(const vn_comparison *c, const vn_pooled_row *r)
-{
-	const int32_t *ids;
-	const int64_t  n = vn_recording_tokens(c->opened.ref, &ids, NULL);
-	const vn_step *s = vn_recording_step(c->opened.ref, c->result.checkpoint[r->point].step);
-	const int64_t  at = s ? s->position + s->first_row + r->row : -1;
-	return at >= 0 && at < n ? ids[at] : -1;
-}
-
 /* Has the pool enough different tokens? If one token or phrase is repeated, its rows are nearly
  * alike, and so are their roundings: these look like an error in all rows, but are not a fault. */
 static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 {
-	int64_t seen[VN_CHANNEL_FEWEST];
-	int     n = 0;
-	for (int i = 0; i < g->rows && n < VN_CHANNEL_FEWEST; i++) {
-		const int64_t id = token_of(c, &g->row[i]);
-		bool          again = id < 0;
-		for (int k = 0; k < n && !again; k++)
-			again = seen[k] == id;
-		if (!again)
-			seen[n++] = id;
+	const int32_t *all;
+	const int64_t  n = vn_recording_tokens(c->opened.ref, &all, NULL);
+	int32_t        id[VN_CHANNEL_ROWS];
+	int            known = 0;
+	for (int i = 0; i < g->rows; i++) {
+		const vn_step *s = vn_recording_step(c->opened.ref, c->result.checkpoint[g->row[i].point].step);
+		const int64_t  at = s ? s->position + s->first_row + g->row[i].row : -1;
+		if (at >= 0 && at < n && all[at] >= 0)
+			id[known++] = all[at];
 	}
-	return n == VN_CHANNEL_FEWEST;
+	return vn_judge_count_ids(id, known) == VN_CHANNEL_FEWEST;
 }
 
 /* Measures n of the n_all pooled checkpoints as one, and finds the first of all n_all with the same
@@ -310,7 +297,7 @@ static vn_status measure_part(vn_comparison *c, const channel_point *all, int n_
 		return VN_OK;
 	if ((st = vn_channel_rows_of_ref(c, &part, &t[0], &data[0], err)) ||
 	    (st = vn_channel_rows(c, &part, c->opened.cand, entry_of_cand, &t[1], &data[1], err)) ||
-	    (st = vn_measure(&t[0], &t[1], "token hidden", false, c->request.options->threads, &m, err)) ||
+	    (st = vn_measure(&t[0], &t[1], "token hidden", false, false, c->request.options->threads, &m, err)) ||
 	    m.worst_nmse_channel < 0)
 		goto done;
 	part.channel[0] = m.worst_nmse_channel;

@@ -55,8 +55,6 @@ int                    vn_channel_metric(vn_metric m);
 /* Returns how many steps p is judged together with in metric m; 0: p is not charged with the pool's
  * value. */
 int                    vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
-/* Is this metric of p judged at another checkpoint, the charged one? */
-bool                   vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
 
 /* Returns the entry of a recording that belongs to a checkpoint, or -1. */
 typedef int vn_channel_entry(vn_comparison *c, const vn_checkpoint *p);

@@ -6,6 +6,7 @@
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/pooled_small.h"
+#include "compare/metrics/average.h"
 #include "compare/metrics/tokens.h"
 
 #include <math.h>
@@ -38,11 +39,6 @@ bool vn_pooled_small_has(vn_metric m)
 	return info->over_floor && !info->scores && info->pool != VN_POOL_NEVER;
 }
 
-static const double *values_of(const vn_checkpoint *p, bool floor)
-{
-	return floor ? p->floor : p->m.value;
-}
-
 static void add_step(double *value, const double *of_step, vn_metric m, double numbers)
 {
 	const vn_metric_pool pool = vn_metric_get(m)->pool;
@@ -65,7 +61,7 @@ static int64_t join_members(const vn_comparison *c, const small_point *in, int n
 		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[in[i].point];
-		const double        *v = values_of(p, floor), k = (double)p->m.finite, r = p->m.ref_rms / unit,
+		const double        *v = floor ? p->floor : p->m.value, k = (double)p->m.finite, r = p->m.ref_rms / unit,
 					 d = v[VN_M_RMSE] / unit;
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
 		vn_squares_add(&all, &row[i]);
@@ -86,38 +82,21 @@ static int64_t join_members(const vn_comparison *c, const small_point *in, int n
 	return rows.worst_nmse_token;
 }
 
-typedef struct row_error {
-	double nmse, dd, rr;
-} row_error;
-
-static int compare_doubles(const void *a, const void *b)
-{
-	const double x = ((const row_error *)a)->nmse, y = ((const row_error *)b)->nmse;
-	return (x > y) - (x < y);
-}
-
-/* row: output of join for the candidate. */
+/* row: output of join_members for the candidate. */
 static vn_status rank_rows(vn_pooled_small *g, const vn_squares *row, vn_error *err)
 {
-	row_error *s = malloc((size_t)g->n * sizeof *s);
-	double     dd = 0, rr = 0;
+	double dd = 0, rr = 0;
 
-	g->nmse = malloc((size_t)g->n * sizeof *g->nmse);
-	g->below = malloc((size_t)g->n * sizeof *g->below);
-	if (!s || !g->nmse || !g->below) {
-		free(s);
+	if (!(g->step = malloc((size_t)g->n * sizeof *g->step)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g->n);
-	}
 	for (int i = 0; i < g->n; i++)
-		s[i] = (row_error) { row[i].dd == 0 ? 0 : row[i].dd / row[i].rr, row[i].dd, row[i].rr };
-	qsort(s, (size_t)g->n, sizeof *s, compare_doubles);
+		g->step[i] = (vn_small_step) { row[i].dd == 0 ? 0 : row[i].dd / row[i].rr, row[i].dd, row[i].rr, 0 };
+	qsort(g->step, (size_t)g->n, sizeof *g->step, vn_ascending); /* by nmse */
 	for (int i = 0; i < g->n; i++) {
-		g->nmse[i] = s[i].nmse;
-		dd += s[i].dd;
-		rr += s[i].rr;
-		g->below[i] = dd == 0 ? 0 : dd / rr;
+		dd += g->step[i].dd;
+		rr += g->step[i].rr;
+		g->step[i].below = dd == 0 ? 0 : dd / rr;
 	}
-	free(s);
 	return VN_OK;
 }
 
@@ -125,9 +104,9 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 {
 	int kept = 0; /* the fewest that break no limit */
 
-	while (kept < g->n && g->below[kept] <= floors * g->floor[VN_M_NMSE])
+	while (kept < g->n && g->step[kept].below <= floors * g->floor[VN_M_NMSE])
 		kept++;
-	return kept == 0 || nmse > (1 + 1e-9) * g->nmse[kept - 1] || nmse >= 2 * g->value[VN_M_NMSE];
+	return kept == 0 || nmse > (1 + 1e-9) * g->step[kept - 1].nmse || nmse >= 2 * g->value[VN_M_NMSE];
 }
 
 static vn_status add_pool(vn_comparison *c, const small_point *in, int n, vn_error *err)

@@ -66,11 +66,10 @@ static vn_status digest_weights(const vn_recording *r, vn_subject *s, int which,
 /* However it is spelt. */
 static void digest_config(const char *text, vn_subject *s)
 {
-	json_t *j = text ? vn_json_parse(text, 0) : NULL;
+	json_t *j = vn_json_parse(text, 0);
 	char   *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
-	if (plain)
-		put_value(s, CONFIG, vn_digest_of(plain, strlen(plain)).hex);
-	else if (text)
+	text = plain ? plain : text;
+	if (text)
 		put_value(s, CONFIG, vn_digest_of(text, strlen(text)).hex);
 	free(plain);
 	json_decref(j);

@@ -1,6 +1,7 @@
 /* unmeasured.c: see unmeasured.h. */
 #include "compare/judge/unmeasured.h"
 #include "compare/judge/judge_left_out.h"
+#include "compare/text/json.h"
 
 bool vn_judge_is_unmeasured(const vn_checkpoint *p)
 {
@@ -8,29 +9,17 @@ bool vn_judge_is_unmeasured(const vn_checkpoint *p)
 	       p->status == VN_UNREADABLE;
 }
 
-static json_t *list_sizes(const vn_shape *s)
-{
-	json_t *list = json_array();
-	for (int i = 0; i < s->rank; i++)
-		json_array_append_new(list, json_integer(s->dim[i]));
-	return list;
-}
-
 static json_t *describe_entry(const vn_recording *r, int entry)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	const vn_step  *s = vn_recording_step(r, e->step);
-	json_t         *j = json_object();
-	json_object_set_new(j, "dtype", json_string(vn_dtype_name(e->dtype)));
-	json_object_set_new(j, "shape", list_sizes(&e->shape));
-	json_object_set_new(j, "axes", vn_json_text(e->axes));
-	json_object_set_new(j, "basis", vn_json_text(e->basis));
-	if (s) {
-		json_object_set_new(j, "position", json_integer(s->position));
-		json_object_set_new(j, "tokens", json_integer(s->tokens));
-		json_object_set_new(j, "first_row", json_integer(s->first_row));
-		json_object_set_new(j, "rows", json_integer(s->rows));
-	}
+	json_t         *j = json_pack("{s:s, s:o, s:o, s:o}", "dtype", vn_dtype_name(e->dtype), "shape",
+	                              vn_json_integers(e->shape.dim, e->shape.rank), "axes", vn_json_text(e->axes), "basis",
+	                              vn_json_text(e->basis));
+	if (s)
+		json_object_update_new(j, json_pack("{s:I, s:I, s:I, s:I}", "position", (json_int_t)s->position, "tokens",
+		                                    (json_int_t)s->tokens, "first_row", (json_int_t)s->first_row, "rows",
+		                                    (json_int_t)s->rows));
 	return j;
 }
 
@@ -44,7 +33,7 @@ static json_t *describe_absent(const vn_comparison *c, const vn_checkpoint *p)
 			json_object_set_new(measured, l->measure[i].name, json_real(l->measure[i].value));
 		json_object_set_new(j, "left_out", json_string(l->digest.hex));
 		json_object_set_new(j, "dtype", json_string(vn_dtype_name(l->dtype)));
-		json_object_set_new(j, "shape", list_sizes(&l->shape));
+		json_object_set_new(j, "shape", vn_json_integers(l->shape.dim, l->shape.rank));
 		json_object_set_new(j, "measured", measured);
 	}
 	if (p->not_run)

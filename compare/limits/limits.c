@@ -11,6 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+const vn_permission_info *vn_permission_get(vn_permission p)
+{
+	static const vn_permission_info table[VN_N_PERMISSIONS] = {
+		[VN_PERMIT_MISSING] = { "missing", "refused", false },
+		[VN_PERMIT_EXTRA] = { "extra", "refused", false },
+		[VN_PERMIT_CONSTANT] = { "constant", "refused", false },
+		[VN_PERMIT_OPERATION] = { "operation", "fail", false },
+		[VN_PERMIT_ACCUMULATED] = { "accumulated", "fail", true },
+	};
+	return &table[p];
+}
+
 char *vn_limit_key(vn_form form, vn_metric m, char *text)
 {
 	snprintf(text, VN_KEY_TEXT, "%s%s", vn_metric_get(m)->name,
@@ -92,16 +104,9 @@ static void apply_rule(const vn_limits *l, vn_rule *r, const char *name, vn_limi
 			else if (r->key[f][m].state == VN_LIFTED)
 				set->limit[f][m] = (vn_limit) { 0 };
 		}
-	if (r->missing >= 0)
-		set->missing = r->missing ? r : NULL;
-	if (r->extra >= 0)
-		set->extra = r->extra ? r : NULL;
-	if (r->constant >= 0)
-		set->constant = r->constant ? r : NULL;
-	if (r->operation >= 0)
-		set->operation = r->operation ? r : NULL;
-	if (r->accumulated >= 0)
-		set->accumulated_fails = r->accumulated ? NULL : r;
+	for (int i = 0; i < VN_N_PERMISSIONS; i++)
+		if (r->permission[i] >= 0)
+			set->permission[i] = r->permission[i] != vn_permission_get((vn_permission)i)->by_default ? r : NULL;
 	r->hit = true;
 }
 
@@ -148,10 +153,8 @@ void vn_limits_destroy(vn_limits *l)
 		}
 		free(l->rule[i]);
 	}
-	for (int i = 0; i < l->n_warnings; i++)
-		free(l->warning[i]);
+	vn_lines_free(&l->warnings);
 	free(l->rule);
-	free(l->warning);
 	free(l->name);
 	free(l->path);
 	free(l);

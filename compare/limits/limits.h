@@ -12,6 +12,7 @@
 #define VN_COMPARE_LIMITS_H
 
 #include "compare/metrics/metrics.h"
+#include "compare/text/lines.h"
 #include "libref/base/digest.h"
 
 /* How a metric is limited: the metric itself; its ratio to the floor's (nmse_over_floor); or the
@@ -24,6 +25,22 @@ typedef enum vn_form {
 	/* the error that the operation itself added, over its floor (by_operation.h); not in files */
 	VN_OF_OPERATION = VN_N_FORMS,
 } vn_form;
+
+/* What a rule may allow, or refuse again, by a word: `missing: allowed`. */
+typedef enum vn_permission {
+	VN_PERMIT_MISSING,
+	VN_PERMIT_EXTRA,
+	VN_PERMIT_CONSTANT,
+	VN_PERMIT_OPERATION,
+	VN_PERMIT_ACCUMULATED,
+	VN_N_PERMISSIONS
+} vn_permission;
+
+typedef struct vn_permission_info {
+	const char *key, *refusal; /* the word for what is not allowed */
+	bool        by_default;    /* allowed unless a rule refuses it */
+} vn_permission_info;
+const vn_permission_info *vn_permission_get(vn_permission p);
 
 typedef struct vn_rule {
 	char *file;  /* the path that was opened */
@@ -40,8 +57,7 @@ typedef struct vn_rule {
 		double value, last;
 		int    line;
 	} key[VN_N_FORMS][VN_N_METRICS];
-	int missing, extra, constant; /* -1 not set, 0 refused, 1 allowed */
-	int operation, accumulated;   /* -1 not set, 0 fail, 1 allowed */
+	int permission[VN_N_PERMISSIONS]; /* -1 not set, 0 refused, 1 allowed */
 } vn_rule;
 
 typedef struct vn_limit {
@@ -53,19 +69,18 @@ typedef struct vn_limit {
 /* The limits of one checkpoint. */
 typedef struct vn_limit_set {
 	vn_limit       limit[VN_N_FORMS][VN_N_METRICS];
-	/* the rule that allows it; NULL: not allowed */
-	const vn_rule *missing, *extra, *constant, *operation;
-	const vn_rule *accumulated_fails; /* the rule that sets `accumulated: fail`, or NULL */
+	/* the rule that changes it from what it is by default; NULL: none */
+	const vn_rule *permission[VN_N_PERMISSIONS];
 } vn_limit_set;
 
 typedef struct vn_limits {
 	char     *name, *path;
 	vn_digest digest; /* of the text, including extended files */
-	int       n_rules, n_warnings;
+	int       n_rules;
 	/* of the model, for limits by depth; 0: not known, every layer counts as the first */
 	int       layers;
 	vn_rule **rule;
-	char    **warning; /* messages, for example about limits that cannot fail */
+	vn_lines  warnings; /* for example about limits that cannot fail */
 } vn_limits;
 
 /* Reads a limits file. The caller destroys *l. */

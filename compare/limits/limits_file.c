@@ -62,29 +62,25 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 /* Rules of the base come first, so that those of the extending file override them. */
 static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
 {
-	const int n = base->n_rules + l->n_rules, w = base->n_warnings + l->n_warnings;
-	vn_rule **rule = malloc(((size_t)n + 1) * sizeof *rule);
-	char    **text = malloc(((size_t)w + 1) * sizeof *text);
-	if (!rule || !text) {
-		free(rule);
-		free(text);
+	const int n = base->n_rules + l->n_rules;
+	vn_rule **rule = realloc(base->rule, ((size_t)n + 1) * sizeof *rule);
+	if (!rule)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for limits", l->path);
-	}
 	for (int i = 0; i < n; i++)
-		rule[i] = i < base->n_rules ? base->rule[i] : l->rule[i - base->n_rules];
-	for (int i = 0; i < w; i++)
-		text[i] = i < base->n_warnings ? base->warning[i] : l->warning[i - base->n_warnings];
-	for (int i = 0; i < base->n_rules; i++)
-		rule[i]->shipped = true;
+		if (i < base->n_rules)
+			rule[i]->shipped = true;
+		else
+			rule[i] = l->rule[i - base->n_rules];
+	for (int i = 0; i < l->warnings.n; i++)
+		vn_lines_add(&base->warnings, "%s", l->warnings.line[i]);
+	vn_lines_free(&l->warnings);
+	free(l->rule);
 	const vn_digest both[2] = { base->digest, l->digest };
 	l->digest = vn_digest_of(both, sizeof both);
-	free(l->rule);
-	free(l->warning);
 	l->rule = rule;
-	l->warning = text;
 	l->n_rules = n;
-	l->n_warnings = w;
-	base->n_rules = base->n_warnings = 0;
+	l->warnings = base->warnings;
+	*base = (vn_limits) { .name = base->name, .path = base->path };
 	return VN_OK;
 }
 
@@ -128,6 +124,18 @@ static vn_status read_file(const char *path, const chain *outer, vn_limits **l, 
 vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 {
 	return read_file(path, NULL, l, err);
+}
+
+vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err)
+{
+	char      path[PATH_MAX];
+	vn_status st;
+
+	if ((st = vn_limits_find(file, path, err)) || (st = vn_limits_read(path, l, err)))
+		return st;
+	for (int i = 0; i < (*l)->n_rules; i++)
+		(*l)->rule[i]->shipped = true;
+	return VN_OK;
 }
 
 /* Does the file name begin with a precision and go on, such as fp16-acc32.yaml for fp16 or f16? */
@@ -176,16 +184,10 @@ static vn_status no_limits(const char *path, vn_error *err)
 
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
 {
-	char own[PATH_MAX];
 	if (strchr(path, '/') || !is_absent(path))
 		return vn_limits_read(path, l, err);
-	vn_status st = vn_limits_find(path, own, err);
-	if (st)
-		return st == VN_ERR_NOTFOUND ? no_limits(path, err) : st;
-	st = vn_limits_read(own, l, err);
-	for (int i = 0; !st && i < (*l)->n_rules; i++)
-		(*l)->rule[i]->shipped = true;
-	return st;
+	const vn_status st = vn_limits_shipped(path, l, err);
+	return st == VN_ERR_NOTFOUND ? no_limits(path, err) : st;
 }
 
 vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err)

@@ -56,18 +56,6 @@ const char *vn_limits_of_blocks(const char *format, const char *family)
 	return !gdn || coarsest == 0 ? blocks[coarsest][1] : coarsest == N_BLOCKS - 1 ? "q8_0-gdn.yaml" : NULL;
 }
 
-vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err)
-{
-	char      path[PATH_MAX];
-	vn_status st;
-
-	if ((st = vn_limits_find(file, path, err)) || (st = vn_limits_read(path, l, err)))
-		return st;
-	for (int i = 0; i < (*l)->n_rules; i++)
-		(*l)->rule[i]->shipped = true;
-	return VN_OK;
-}
-
 vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err)
 {
 	const char *name = file_for(precision, vn_family_is_recurrent(family));
@@ -89,8 +77,8 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
 {
 	const vn_status st = vn_limits_parse(name, text, n, l, err);
-	while (!st && (*l)->n_warnings) /* the user did not write these rules and cannot fix their warnings */
-		free((*l)->warning[--(*l)->n_warnings]);
+	if (!st) /* the user did not write these rules and cannot fix their warnings */
+		vn_lines_free(&(*l)->warnings);
 	for (int i = 0; !st && i < (*l)->n_rules; i++) {
 		vn_rule *r = (*l)->rule[i];
 		r->line = 0;

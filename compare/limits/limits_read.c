@@ -27,7 +27,7 @@ typedef struct limits_reader {
 /* ---- values ------------------------------------------------------------------ */
 
 /* Reads `allowed` or the given opposite; *to becomes 1 or 0. */
-static vn_status allowed_or(limits_reader *r, const char *key, const char *opposite, int *to)
+static vn_status read_permission(limits_reader *r, const char *key, const char *opposite, int *to)
 {
 	const char *text;
 	vn_status   st = vn_yaml_word(r->y, key, &text);
@@ -42,22 +42,11 @@ static vn_status allowed_or(limits_reader *r, const char *key, const char *oppos
 }
 
 /* Warns of a limit that nothing can break, or that nothing can pass. */
-static vn_status doubt_limit(limits_reader *r, vn_form form, vn_metric m, const char *key, double value)
+static void doubt_limit(limits_reader *r, vn_form form, vn_metric m, const char *key, double value)
 {
-	vn_limits  *l = r->l;
 	const char *why = vn_limit_doubt(form, m, value);
-	char        text[VN_ERROR_MAX];
-	if (!why)
-		return VN_OK;
-	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, vn_yaml_line(r->y), key, value, why);
-	char **more = realloc(l->warning, (size_t)(l->n_warnings + 1) * sizeof *more);
-	if (!more)
-		return vn_yaml_no_memory(r->y);
-	l->warning = more;
-	if (!(more[l->n_warnings] = strdup(text)))
-		return vn_yaml_no_memory(r->y);
-	l->n_warnings++;
-	return VN_OK;
+	if (why)
+		vn_lines_add(&r->l->warnings, "%s:%d: %s: %g %s", r->path, vn_yaml_line(r->y), key, value, why);
 }
 
 /* Parses "nmse" or "nmse_over_floor". */
@@ -89,7 +78,8 @@ static vn_status value_of(limits_reader *r, const char *key, vn_form form, vn_me
 		return FAIL(r, "%s: %g is below %g, which nothing can meet", key, *value, low);
 	if (form != VN_OVER_FLOOR && info->better == VN_HIGHER && *value > 1)
 		return FAIL(r, "%s: %g is above 1, which nothing can meet", key, *value);
-	return doubt_limit(r, form, m, key, *value);
+	doubt_limit(r, form, m, key, *value);
+	return VN_OK;
 }
 
 /* { first: 1.0e-5, last: 2.0e-3 } */
@@ -180,7 +170,8 @@ static vn_status new_rule(limits_reader *r, vn_rule **rule)
 		return vn_yaml_no_memory(r->y);
 	l->rule[l->n_rules++] = *rule;
 	(*rule)->line = vn_yaml_line(r->y);
-	(*rule)->missing = (*rule)->extra = (*rule)->constant = (*rule)->operation = (*rule)->accumulated = -1;
+	for (int i = 0; i < VN_N_PERMISSIONS; i++)
+		(*rule)->permission[i] = -1;
 	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
 }
 
@@ -230,16 +221,11 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return vn_yaml_copy(r->y, key, &rule->why);
 	if (strcmp(key, "why_of") == 0)
 		return vn_yaml_map(r->y, "a map of metrics (metric: reason of its limit)", why_key, b);
-	if (strcmp(key, "missing") == 0)
-		return allowed_or(r, key, "refused", &rule->missing);
-	if (strcmp(key, "extra") == 0)
-		return allowed_or(r, key, "refused", &rule->extra);
-	if (strcmp(key, "constant") == 0)
-		return allowed_or(r, key, "refused", &rule->constant);
-	if (strcmp(key, "operation") == 0)
-		return allowed_or(r, key, "fail", &rule->operation);
-	if (strcmp(key, "accumulated") == 0)
-		return allowed_or(r, key, "fail", &rule->accumulated);
+	for (int i = 0; i < VN_N_PERMISSIONS; i++) {
+		const vn_permission_info *info = vn_permission_get((vn_permission)i);
+		if (strcmp(key, info->key) == 0)
+			return read_permission(r, key, info->refusal, &rule->permission[i]);
+	}
 	if (strcmp(key, "without_floor") != 0)
 		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
 	if (b->had_inner)

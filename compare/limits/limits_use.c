@@ -6,6 +6,7 @@
 #include "libref/plan/point.h"
 
 #include <math.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,63 +15,45 @@ bool vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name)
 	return r->match || !vn_metric_get(m)->scores || strcmp(name, "logits") == 0;
 }
 
-static bool matches_rule(const vn_rule *r, const char *name)
+bool vn_rule_matches(const vn_rule *r, const char *name)
 {
 	return !r->match || vn_glob_match(r->match, name);
 }
 
 static vn_rule_use *use_of(const vn_limits_use *u, const vn_rule *r)
 {
-	for (int i = 0; i < u->limits->n_rules; i++)
-		if (u->limits->rule[i] == r)
-			return u->rule[i];
-	return NULL;
+	int i = 0;
+	while (u->limits->rule[i] != r)
+		i++;
+	return &u->rule[i];
 }
 
 /* ---- names --------------------------------------------------------------------- */
 
-/* A name, and where it came first. */
-typedef struct name_place {
-	const char *name;
-	int         at;
-} name_place;
-
 static int compare_names(const void *a, const void *b)
 {
-	const name_place *x = a, *y = b;
-	const int         name = strcmp(x->name, y->name);
-	return name ? name : (x->at > y->at) - (x->at < y->at);
+	return strcmp(a, b);
 }
 
-static int by_place(const void *a, const void *b)
+static void keep_name(void *name)
 {
-	return (((const name_place *)a)->at > ((const name_place *)b)->at) -
-	       (((const name_place *)a)->at < ((const name_place *)b)->at);
+	(void)name; /* the recording's */
 }
 
 /* The names of a recording, each once, because later steps repeat them. */
 static vn_status take_names(vn_limits_use *u, vn_error *err)
 {
-	const int   n = vn_recording_count(u->recording);
-	name_place *p = malloc(((size_t)n + 1) * sizeof *p);
-	u->name = malloc(((size_t)n + 1) * sizeof *u->name);
-	if (!p || !u->name) {
-		free(p);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	const int n = vn_recording_count(u->recording);
+	void     *seen = NULL;
+	bool      good = (u->name = malloc(((size_t)n + 1) * sizeof *u->name)) != NULL;
+
+	for (int i = 0; i < n && good; i++) {
+		const char *name = vn_recording_entry(u->recording, i)->name;
+		if (!tfind(name, &seen, compare_names) && (good = tsearch(name, &seen, compare_names)))
+			u->name[u->n++] = name;
 	}
-	for (int i = 0; i < n; i++)
-		p[i] = (name_place) { vn_recording_entry(u->recording, i)->name, i };
-	qsort(p, (size_t)n, sizeof *p, compare_names);
-	int unique = 0;
-	for (int i = 0; i < n; i++)
-		if (unique == 0 || strcmp(p[unique - 1].name, p[i].name) != 0)
-			p[unique++] = p[i];
-	qsort(p, (size_t)unique, sizeof *p, by_place);
-	for (int i = 0; i < unique; i++)
-		u->name[i] = p[i].name;
-	u->n = unique;
-	free(p);
-	return VN_OK;
+	tdestroy(seen, keep_name);
+	return good ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 }
 
 /* ---- which holds ---------------------------------------------------------------- */
@@ -82,7 +65,7 @@ static const vn_rule *last_word(const vn_limits *l, const char *name, vn_form f,
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < l->n_rules; i++)
 			if ((l->rule[i]->match != NULL) == (pass == 1) && l->rule[i]->key[f][m].state != VN_UNSAID &&
-			    matches_rule(l->rule[i], name))
+			    vn_rule_matches(l->rule[i], name))
 				last = l->rule[i];
 	return last;
 }
@@ -91,12 +74,12 @@ static void count_uses(vn_limits_use *u, int rule)
 {
 	const vn_rule *r = u->limits->rule[rule];
 	for (int i = 0; i < u->n; i++) {
-		if (!matches_rule(r, u->name[i]))
+		if (!vn_rule_matches(r, u->name[i]))
 			continue;
-		u->rule[rule]->matches++;
+		u->rule[rule].matches++;
 		for (int f = 0; f < VN_N_FORMS; f++)
 			for (int m = 0; m < VN_N_METRICS; m++) {
-				vn_key_use *k = &u->rule[rule]->key[f][m];
+				vn_key_use *k = &u->rule[rule].key[f][m];
 				if (r->key[f][m].state != VN_SAID || !vn_rule_speaks(r, (vn_metric)m, u->name[i]))
 					continue;
 				const vn_rule *last = last_word(u->limits, u->name[i], (vn_form)f, (vn_metric)m);
@@ -242,28 +225,31 @@ static bool says_nothing(const vn_rule *r)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (r->key[f][m].state != VN_UNSAID)
 				return false;
-	return r->missing < 0 && r->extra < 0 && r->constant < 0 && r->operation < 0 && r->accumulated < 0;
+	for (int i = 0; i < VN_N_PERMISSIONS; i++)
+		if (r->permission[i] >= 0)
+			return false;
+	return true;
 }
 
 static void find_doubts(vn_limits_use *u, const vn_dtype *as)
 {
-	for (int i = 0; i < u->limits->n_warnings; i++)
-		vn_lines_add(&u->warnings, "%s", u->limits->warning[i]);
+	for (int i = 0; i < u->limits->warnings.n; i++)
+		vn_lines_add(&u->warnings, "%s", u->limits->warnings.line[i]);
 	for (int i = 0; i < u->limits->n_rules; i++) {
 		const vn_rule *r = u->limits->rule[i];
-		if (u->recording && u->rule[i]->matches == 0 && r->match && !r->shipped)
+		if (u->recording && u->rule[i].matches == 0 && r->match && !r->shipped)
 			vn_lines_add(&u->warnings, "%s:%d: '%s' matches no checkpoint of %s", r->file, r->line, r->match,
 			             vn_recording_path(u->recording));
 		if (!r->shipped && r->match && says_nothing(r))
 			vn_lines_add(&u->warnings, "%s:%d: '%s' sets and allows nothing", r->file, r->line, r->match);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < VN_N_FORMS; f++) {
-				const vn_key_use *k = &u->rule[i]->key[f][m];
+				const vn_key_use *k = &u->rule[i].key[f][m];
 				if (r->key[f][m].state != VN_SAID)
 					continue;
 				doubt_key(u, r, (vn_form)f, (vn_metric)m, k, as);
 				for (int n = 0; n < u->n && vn_metric_get((vn_metric)m)->scores && r->match; n++)
-					if (matches_rule(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
+					if (vn_rule_matches(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
 						vn_lines_add(&u->warnings, "%s:%d: %s never applies to %s: only logits have this metric",
 						             r->file, r->key[f][m].line, vn_metric_get((vn_metric)m)->name, u->name[n]);
 						break;
@@ -283,10 +269,7 @@ vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn
 	if (u->recording)
 		u->limits->layers = vn_recording_layers(u->recording);
 	for (int i = 0; !st && i < u->limits->n_rules; i++)
-		if ((u->rule[i] = calloc(1, sizeof **u->rule)))
-			count_uses(u, i);
-		else
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d rules", u->limits->n_rules);
+		count_uses(u, i);
 	for (int i = 0; !st && u->recording && i < vn_recording_count(u->recording); i++)
 		st = try_entry(u, i, as, threads, err);
 	if (!st)
@@ -296,8 +279,6 @@ vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn
 
 void vn_limits_use_free(vn_limits_use *u)
 {
-	for (int i = 0; u->rule && i < u->limits->n_rules; i++)
-		free(u->rule[i]);
 	free(u->rule);
 	if (u->recording)
 		free(u->name);

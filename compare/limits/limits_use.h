@@ -36,7 +36,7 @@ typedef struct vn_limits_use {
 	vn_recording *recording; /* NULL: only names */
 	const char  **name;      /* (n) in execution order, without repetition */
 	int           n;
-	vn_rule_use **rule; /* (limits->n_rules) */
+	vn_rule_use  *rule; /* (limits->n_rules) */
 	vn_lines      warnings;
 } vn_limits_use;
 
@@ -44,6 +44,9 @@ typedef struct vn_limits_use {
  * format; NULL: as recorded. Call vn_limits_use_free afterwards, also after a failure. */
 vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn_error *err);
 void      vn_limits_use_free(vn_limits_use *u);
+
+/* Does the rule match this name? Defaults match every name. */
+bool vn_rule_matches(const vn_rule *r, const char *name);
 
 /* Does the limit of metric m in this rule apply to this checkpoint? Metrics of logits in defaults
  * apply to logits only. */

@@ -2,18 +2,12 @@
 #include "compare/text/json.h"
 #include "compare/limits/limits_use.h"
 
-#include "libref/base/glob.h"
 #include "libref/base/printed.h"
 #include "libref/base/text.h"
 
 #include <string.h>
 
 enum { NAMED = 4, SHOWN = 4 * VN_NAME_MAX };
-
-static bool matches_rule(const vn_rule *r, const char *name)
-{
-	return !r->match || vn_glob_match(r->match, name);
-}
 
 /* ---- text ------------------------------------------------------------------------ */
 
@@ -24,20 +18,13 @@ static const char *shorten_name(const char *name, char text[SHOWN])
 	return vn_text_clean(text, SHOWN);
 }
 
-/* The last part of a path: the first line shows the whole path, unless the file is shipped. */
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 static void print_names(const vn_limits_use *u, const vn_rule *r, int of, FILE *out)
 {
 	char text[SHOWN];
 	int  n = 0;
 	fprintf(out, "%d checkpoint%s", of, of == 1 ? "" : "s");
 	for (int i = 0; i < u->n && r->match && n < NAMED; i++)
-		if (matches_rule(r, u->name[i]))
+		if (vn_rule_matches(r, u->name[i]))
 			fprintf(out, "%s %s", n++ ? "," : ":", shorten_name(u->name[i], text));
 	if (r->match && of > NAMED)
 		fprintf(out, "...");
@@ -57,7 +44,7 @@ static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use 
 		snprintf(value, sizeof value, "%g", r->key[f][m].value);
 	fprintf(out, "  %-36s %s %-10s  applies to %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
 	if (k->instead)
-		fprintf(out, "; elsewhere %s:%d overrides it", last_part(k->instead->file), k->instead->key[f][m].line);
+		fprintf(out, "; elsewhere %s:%d overrides it", basename(k->instead->file), k->instead->key[f][m].line);
 	fputc('\n', out);
 }
 
@@ -65,13 +52,13 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 {
 	for (int i = 0; i < u->limits->n_rules; i++) {
 		const vn_rule *r = u->limits->rule[i];
-		fprintf(out, "%s:%d %s%s%s  ", last_part(r->file), r->line, r->match ? "match \"" : "defaults",
+		fprintf(out, "%s:%d %s%s%s  ", basename(r->file), r->line, r->match ? "match \"" : "defaults",
 		        r->match ? r->match : "", r->match ? "\"" : "");
-		print_names(u, r, u->rule[i]->matches, out);
+		print_names(u, r, u->rule[i].matches, out);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < VN_N_FORMS; f++)
 				if (r->key[f][m].state == VN_SAID)
-					key_line(r, (vn_form)f, (vn_metric)m, &u->rule[i]->key[f][m], out);
+					key_line(r, (vn_form)f, (vn_metric)m, &u->rule[i].key[f][m], out);
 				else if (r->key[f][m].state == VN_LIFTED)
 					fprintf(out, "  %-36s lifted\n", vn_limit_key((vn_form)f, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }));
 		if (r->why)
@@ -97,11 +84,8 @@ static json_t *place_object(const vn_rule *r, int line)
 static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k)
 {
 	char    key[VN_KEY_TEXT];
-	json_t *j = json_object();
-	json_object_set_new(j, "metric", json_string(vn_limit_key(f, m, key)));
-	json_object_set_new(j, "without_floor", json_boolean(f == VN_WITHOUT_FLOOR));
-	json_object_set_new(j, "line", json_integer(r->key[f][m].line));
-	json_object_set_new(j, "why", vn_json_text(vn_rule_why(r, f, m)));
+	json_t *j = json_pack("{s:s, s:b, s:i, s:o}", "metric", vn_limit_key(f, m, key), "without_floor",
+	                      f == VN_WITHOUT_FLOOR, "line", r->key[f][m].line, "why", vn_json_text(vn_rule_why(r, f, m)));
 	if (r->key[f][m].state == VN_LIFTED) {
 		json_object_set_new(j, "limit", json_null());
 		return j;
@@ -113,7 +97,7 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 	json_t *holds = json_array(), *overridden = json_array();
 	for (int i = 0; i < u->n; i++) {
 		vn_limit_set set;
-		if (!matches_rule(r, u->name[i]) || !vn_rule_speaks(r, m, u->name[i]))
+		if (!vn_rule_matches(r, u->name[i]) || !vn_rule_speaks(r, m, u->name[i]))
 			continue;
 		vn_limits_for(u->limits, u->name[i], &set);
 		json_array_append_new(set.limit[f][m].rule == r ? holds : overridden, vn_json_text(u->name[i]));
@@ -132,13 +116,13 @@ static json_t *rule_object(const vn_limits_use *u, int rule)
 	json_object_set_new(j, "match", vn_json_text(r->match));
 	json_object_set_new(j, "why", vn_json_text(r->why));
 	for (int i = 0; i < u->n; i++)
-		if (matches_rule(r, u->name[i]))
+		if (vn_rule_matches(r, u->name[i]))
 			json_array_append_new(matched, vn_json_text(u->name[i]));
 	json_object_set_new(j, "matches", matched);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (r->key[f][m].state != VN_UNSAID)
-				json_array_append_new(keys, key_object(u, r, (vn_form)f, (vn_metric)m, &u->rule[rule]->key[f][m]));
+				json_array_append_new(keys, key_object(u, r, (vn_form)f, (vn_metric)m, &u->rule[rule].key[f][m]));
 	json_object_set_new(j, "keys", keys);
 	return j;
 }
@@ -146,7 +130,7 @@ static json_t *rule_object(const vn_limits_use *u, int rule)
 static json_t *checkpoint_json(const vn_limits_use *u, const char *name)
 {
 	vn_limit_set set;
-	json_t      *j = json_object(), *limits = json_array();
+	json_t      *limits = json_array();
 	vn_limits_for(u->limits, name, &set);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++) {
@@ -159,34 +143,27 @@ static json_t *checkpoint_json(const vn_limits_use *u, const char *name)
 			                                        f == VN_WITHOUT_FLOOR, "limit", l->value, "rule",
 			                                        place_object(l->rule, l->line)));
 		}
-	json_object_set_new(j, "name", vn_json_text(name));
-	json_object_set_new(j, "limits", limits);
-	json_object_set_new(j, "missing", json_string(set.missing ? "allowed" : "refused"));
-	json_object_set_new(j, "extra", json_string(set.extra ? "allowed" : "refused"));
-	json_object_set_new(j, "constant", json_string(set.constant ? "allowed" : "refused"));
-	json_object_set_new(j, "operation", json_string(set.operation ? "allowed" : "fail"));
-	json_object_set_new(j, "accumulated", json_string(set.accumulated_fails ? "fail" : "allowed"));
+	json_t *j = json_pack("{s:o, s:o}", "name", vn_json_text(name), "limits", limits);
+	for (int i = 0; i < VN_N_PERMISSIONS; i++) {
+		const vn_permission_info *info = vn_permission_get((vn_permission)i);
+		json_object_set_new(j, info->key,
+		                    json_string((set.permission[i] != NULL) != info->by_default ? "allowed" : info->refusal));
+	}
 	return j;
 }
 
 vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 {
-	json_t *j = json_object(), *rules = json_array(), *points = json_array(), *warnings = json_array();
+	json_t *rules = json_array(), *points = json_array();
 	for (int i = 0; i < u->limits->n_rules; i++)
 		json_array_append_new(rules, rule_object(u, i));
 	for (int i = 0; i < u->n; i++)
 		json_array_append_new(points, checkpoint_json(u, u->name[i]));
-	for (int i = 0; i < u->warnings.n; i++)
-		json_array_append_new(warnings, vn_json_text(u->warnings.line[i]));
-	json_object_set_new(j, "schema", json_string("vernier-limits/1"));
-	json_object_set_new(j, "next", json_array());
-	json_object_set_new(j, "file", vn_json_text(u->limits->path));
-	json_object_set_new(j, "name", vn_json_text(u->limits->name));
-	json_object_set_new(j, "recording", vn_json_text(u->recording ? vn_recording_path(u->recording) : NULL));
-	json_object_set_new(j, "layers", json_integer(u->limits->layers));
-	json_object_set_new(j, "rules", rules);
-	json_object_set_new(j, "checkpoints", points);
-	json_object_set_new(j, "warnings", warnings);
+	json_t    *j = json_pack("{s:s, s:[], s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "schema", "vernier-limits/1", "next",
+	                         "file", vn_json_text(u->limits->path), "name", vn_json_text(u->limits->name), "recording",
+	                         vn_json_text(u->recording ? vn_recording_path(u->recording) : NULL), "layers",
+	                         u->limits->layers, "rules", rules, "checkpoints", points, "warnings",
+	                         vn_json_lines(&u->warnings));
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK

@@ -134,18 +134,10 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 	return st;
 }
 
-vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_error *err)
+vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
 {
-	vn_status st = align_rows(c, other, who, true, err); /* first, because shapes are compared axis by axis */
-	if (!st && !(st = align_last(c, other, who, true, err)))
+	vn_status st = align_rows(c, other, who, cut_reference, err); /* first: shapes are compared axis by axis */
+	if (!st && !(st = align_last(c, other, who, cut_reference, err)))
 		st = align_axes(c, other, who, err);
-	return st;
-}
-
-vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err)
-{
-	vn_status st = align_rows(c, floor, who, false, err);
-	if (!st && !(st = align_last(c, floor, who, false, err)))
-		st = align_axes(c, floor, who, err);
 	return st;
 }

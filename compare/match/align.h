@@ -11,11 +11,8 @@
 #include "compare/comparison/comparison.h"
 
 /* Permutes other's axes into the reference's order, and restricts both recordings to the token rows
- * that both kept. who: the role of other in messages. */
-vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_error *err);
-
-/* Same for a floor. The reference's rows are already fixed by then, so only the floor's rows are
- * cut. */
-vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err);
+ * that both kept. who: the role of other in messages. cut_reference: false for a floor, when the
+ * reference's rows are already fixed; then only the floor's rows are cut. */
+vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err);
 
 #endif

@@ -32,7 +32,8 @@ enum { TOKEN_BYTES = 112 };
 typedef struct pending_job {
 	vn_measuring  *of;
 	vn_checkpoint *point;
-	int            entry;
+	vn_recording  *from[2]; /* the reference, and the other */
+	int            entry[2];
 	int            like; /* index of the job whose reference's bytes and digest it shares; -1: none */
 } pending_job;
 
@@ -48,14 +49,8 @@ typedef struct job_batch {
 
 static void release_pair(const pending_job *p)
 {
-	vn_recording_release(p->of->c->opened.ref, p->point->ref);
-	vn_recording_release(p->of->batch.other, p->entry);
-}
-
-static void vouch_for_digest(vn_recording *r, int entry, const vn_digest *found)
-{
-	if (*found->hex)
-		vn_recording_vouch(r, entry, found);
+	for (int side = 0; side < 2; side++)
+		vn_recording_release(p->from[side], p->entry[side]);
 }
 
 static void note_failure(vn_measuring *m, vn_status st, const vn_error *why)
@@ -66,6 +61,12 @@ static void note_failure(vn_measuring *m, vn_status st, const vn_error *why)
 	m->why = *why;
 }
 
+static void note_unread(const vn_measuring *m, vn_checkpoint *p, const vn_error *why)
+{
+	if (!m->st && m->batch.unread)
+		m->batch.unread(p, why->text);
+}
+
 /* Unmapping is most of what a thread does alone between two batches: 33 ms for 2.9 GB; shared,
  * 10 ms. Two threads that measure gain nothing, because each interrupts the other. */
 enum { FEW_THREADS = 2 };
@@ -73,7 +74,7 @@ enum { FEW_THREADS = 2 };
 static void give_back_job(void *ctx, int i)
 {
 	const vn_job *job = &((const job_batch *)ctx)->job[i];
-	if (job->mapped && !job->from[0].recording)
+	if (!job->from[0].recording)
 		vn_job_give_back(job);
 }
 
@@ -90,13 +91,16 @@ static void flush_batch(job_batch *b, vn_measuring *m, int n)
 			note_failure(b->p[i].of, b->job[i].st, &b->job[i].why);
 	for (int i = 0; i < b->n; i++) {
 		const pending_job *p = &b->p[i];
-		vn_job            *job = &b->job[i];
-		if (!p->of->st && job->st)
-			p->of->batch.unread(p->point, job->why.text);
+		const vn_job      *job = &b->job[i];
+		if (job->st)
+			note_unread(p->of, p->point, &job->why);
 		else if (!p->of->st)
 			p->of->batch.done(p->point, &job->m);
-		vouch_for_digest(p->of->c->opened.ref, p->point->ref, &b->job[p->like >= 0 ? p->like : i].found[0]);
-		vouch_for_digest(p->of->batch.other, p->entry, &job->found[1]);
+		for (int side = 0; side < 2; side++) {
+			const vn_digest *found = &b->job[side == 0 && p->like >= 0 ? p->like : i].found[side];
+			if (*found->hex)
+				vn_recording_vouch(p->from[side], p->entry[side], found);
+		}
 	}
 	if (b->threads > FEW_THREADS)
 		vn_team_each(b->threads, b->n, give_back_job, b);
@@ -117,67 +121,60 @@ static int64_t bytes_in(const vn_recording *r, int entry)
 	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
 }
 
-static vn_tensor of_entry(const vn_recording *r, int entry)
+static int64_t bytes_of(const pending_job *p)
 {
-	const vn_entry *e = vn_recording_entry(r, entry);
-	return (vn_tensor) { .dtype = e->dtype, .shape = e->shape };
+	return bytes_in(p->from[0], p->entry[0]) + bytes_in(p->from[1], p->entry[1]);
+}
+
+static bool are_mapped(const pending_job *p)
+{
+	return vn_recording_mapped(p->from[0], p->entry[0]) && vn_recording_mapped(p->from[1], p->entry[1]);
 }
 
 /* Whether the job must be read in parts because a file does not store the numbers in the order of
  * measurement: token by token, each with all its numbers. */
 static bool in_parts(const pending_job *p)
 {
-	const vn_comparison *c = p->of->c;
-	const vn_batch      *b = &p->of->batch;
-	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->point->ref);
-	const bool    pieces = vn_derive_in_pieces(c->opened.ref, p->point->ref) || vn_derive_in_pieces(b->other, p->entry);
+	const vn_entry *e = vn_recording_entry(p->from[0], p->entry[0]);
+	const bool    pieces = vn_derive_in_pieces(p->from[0], p->entry[0]) || vn_derive_in_pieces(p->from[1], p->entry[1]);
 	/* One thread would gather such a tensor whole. Scores in parts are read twice. */
 	const int64_t most = pieces && !p->point->scores ? PIECES_BYTES : WHOLE_BYTES;
-	if (bytes_in(c->opened.ref, p->point->ref) <= most && bytes_in(b->other, p->entry) <= most)
+	if (bytes_in(p->from[0], p->entry[0]) <= most && bytes_in(p->from[1], p->entry[1]) <= most)
 		return false;
-	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref) ||
-	       !vn_recording_mapped(b->other, p->entry);
+	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !are_mapped(p);
 }
 
 static vn_status load_pair(const pending_job *p, vn_job *job, vn_error *why)
 {
-	const vn_comparison *c = p->of->c;
-	const vn_batch      *b = &p->of->batch;
+	const vn_entry *e[2] = { vn_recording_entry(p->from[0], p->entry[0]), vn_recording_entry(p->from[1], p->entry[1]) };
+	const vn_point_info *point = vn_entry_point(e[0]);
+	const bool           parts = in_parts(p);
 	vn_status            st = VN_OK;
-	*job = (vn_job) { .ref = of_entry(c->opened.ref, p->point->ref), .cand = of_entry(b->other, p->entry) };
-	if (in_parts(p)) {
-		job->from[0].recording = c->opened.ref;
-		job->from[0].entry = p->point->ref;
-		job->from[1].recording = b->other;
-		job->from[1].entry = p->entry;
-		if (!(st = vn_recording_fetch(c->opened.ref, p->point->ref, why)))
-			st = vn_recording_fetch(b->other, p->entry, why);
-	} else if (!(st = vn_recording_lend(c->opened.ref, p->point->ref, &job->ref.data, &job->digest[0], why))) {
-		st = vn_recording_lend(b->other, p->entry, &job->cand.data, &job->digest[1], why);
+	*job = (vn_job) { .ref = { .dtype = e[0]->dtype, .shape = e[0]->shape },
+		              .cand = { .dtype = e[1]->dtype, .shape = e[1]->shape },
+		              .axes = vn_entry_axes(e[0]),
+		              .scores = p->point->scores,
+		              .masks = point && point == vn_point_get(VN_POINT_ATTN_SCORES),
+		              .bits = p->of->c->result.bits,
+		              .mapped = true };
+	for (int side = 0; side < 2 && !st; side++) {
+		vn_tensor *t = side ? &job->cand : &job->ref;
+		if (parts) {
+			job->from[side].recording = p->from[side];
+			job->from[side].entry = p->entry[side];
+			st = vn_recording_fetch(p->from[side], p->entry[side], why);
+		} else
+			st = vn_recording_lend(p->from[side], p->entry[side], &t->data, &job->digest[side], why);
 	}
-	job->axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->point->ref));
-	job->scores = p->point->scores;
-	const vn_point_info *point = vn_entry_point(vn_recording_entry(c->opened.ref, p->point->ref));
-	job->masks = point && point == vn_point_get(VN_POINT_ATTN_SCORES);
-	job->bits = c->result.bits;
-	job->mapped = true;
 	return st;
-}
-
-static int64_t bytes_of(const vn_tensor *t)
-{
-	return vn_shape_count(&t->shape) * (int64_t)vn_dtype_size(t->dtype);
 }
 
 /* Bytes of a job that count as memory, now or when it is read. */
 static int64_t job_bytes(const pending_job *p, const vn_job *job)
 {
-	const vn_comparison *c = p->of->c;
-	const vn_batch      *b = &p->of->batch;
-	const int64_t        bytes = bytes_of(&job->ref) + bytes_of(&job->cand);
-	const int            axis = vn_token_axis(job->axes, job->ref.shape.rank);
-	const bool in_files = vn_recording_mapped(c->opened.ref, p->point->ref) && vn_recording_mapped(b->other, p->entry);
-	return (in_files && bytes >= VN_GIVES_BACK ? bytes / 8 : bytes) +
+	const int64_t bytes = bytes_of(p);
+	const int     axis = vn_token_axis(job->axes, job->ref.shape.rank);
+	return (are_mapped(p) && bytes >= VN_GIVES_BACK ? bytes / 8 : bytes) +
 	       (axis >= 0 ? TOKEN_BYTES * job->ref.shape.dim[axis] : 0);
 }
 
@@ -203,7 +200,7 @@ static void add_pair(job_batch *b, vn_measuring *all, int n, vn_measuring *of, v
 {
 	vn_error        why = { "" };
 	vn_job         *job = &b->job[b->n];
-	pending_job     p = { of, point, entry, -1 };
+	pending_job     p = { of, point, { of->c->opened.ref, of->batch.other }, { point->ref, entry }, -1 };
 	const vn_status read = load_pair(&p, job, &why);
 	if (read) {
 		/* Measure the pending jobs first: a tensor may have two names, and they may need what
@@ -212,8 +209,8 @@ static void add_pair(job_batch *b, vn_measuring *all, int n, vn_measuring *of, v
 		release_pair(&p);
 		if (vn_status_ends_job(read))
 			note_failure(of, read, &why);
-		else if (!of->st)
-			of->batch.unread(point, why.text);
+		else
+			note_unread(of, point, &why);
 		return;
 	}
 	if (like >= 0 && job->ref.data && b->job[like].ref.data) {
@@ -222,7 +219,7 @@ static void add_pair(job_batch *b, vn_measuring *all, int n, vn_measuring *of, v
 		p.like = like;
 	}
 	b->p[b->n] = p;
-	b->bytes += bytes_of(&job->ref) + bytes_of(&job->cand);
+	b->bytes += bytes_of(&p);
 	b->heavy += job_bytes(&p, job);
 	b->n++;
 }

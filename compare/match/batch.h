@@ -11,7 +11,8 @@
 
 /* Which tensors of `other` are measured against the reference's, and what happens with the results.
  * entry returns the entry of other that belongs to checkpoint p, or -1 to skip p. done receives
- * each measurement; unread is called instead if the numbers cannot be read, with the reason. */
+ * each measurement; unread (unless NULL) is called instead if the numbers cannot be read, with the
+ * reason. */
 typedef struct vn_batch {
 	vn_recording *other;
 	int (*entry)(vn_comparison *c, const vn_checkpoint *p);

@@ -1,6 +1,7 @@
 /* claims.c: compares what each tensor of a recording declares with the plan of its file. A tensor
  * under another tensor's name measures something else than the name means, however close its
  * numbers are. */
+#include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
 #include "compare/match/names.h"
 
@@ -30,16 +31,7 @@ static int find_wrong_claim(const vn_plan *plan, const vn_entry *e, int value, i
 	return 0;
 }
 
-#define DIFFER(...) \
-	do { \
-		if (allow & VN_ALLOW_CLAIMS) \
-			vn_lines_add(notes, "allowed (claims): " __VA_ARGS__); \
-		else \
-			vn_lines_refuse(refusals, "claims", __VA_ARGS__); \
-	} while (0)
-
-vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes,
-                             vn_lines *refusals, vn_error *err)
+vn_status vn_contract_claims(vn_comparison *c, const vn_recording *r, const char *who, vn_error *err)
 {
 	const vn_plan *plan = vn_recording_plan(r);
 	vn_names       names;
@@ -53,13 +45,14 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 		if (v < 0)
 			continue;
 		if (find_wrong_claim(plan, e, v, e->step == step ? last : -1, text, sizeof text) && n++ < CLAIMS_NAMED)
-			DIFFER("names: %s of the %s: %s", e->name, who, text);
+			vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "names: %s of the %s: %s", e->name, who, text);
 		if (e->order >= 0)
 			last = vn_plan_root(plan, v);
 		step = e->step;
 	}
 	if (n > CLAIMS_NAMED)
-		DIFFER("names: %d more tensors of the %s contradict the plan", n - CLAIMS_NAMED, who);
+		vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "names: %d more tensors of the %s contradict the plan",
+		                     n - CLAIMS_NAMED, who);
 	vn_names_finish(&names);
 	return st;
 }

@@ -4,6 +4,7 @@
 
 #include "capture/view/ranks.h"
 #include "capture/recording/steps.h"
+#include "compare/comparison/checkpoint.h"
 #include "libref/base/json.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"
@@ -12,24 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct contract {
-	const vn_recording *a, *b;
-	const char         *who;
-	unsigned            allow;
-	vn_lines           *notes, *refusals;
-} contract;
-
-/* Refuses a difference unless it was allowed by name. */
-#define DIFFER(c, bit, word, ...) \
-	do { \
-		if ((c)->allow & (bit)) \
-			vn_lines_add((c)->notes, "allowed (" word "): " __VA_ARGS__); \
-		else \
-			vn_lines_refuse((c)->refusals, word, __VA_ARGS__); \
-	} while (0)
-
 /* A single rank's file holds some tensors whole and only part of others. */
-static vn_status check_ranks(const contract *c, const vn_recording *r, const char *who, vn_error *err)
+static vn_status check_ranks(vn_comparison *c, const vn_recording *r, const char *who, vn_error *err)
 {
 	int64_t         rank, of;
 	char            which[48];
@@ -38,19 +23,20 @@ static vn_status check_ranks(const contract *c, const vn_recording *r, const cha
 		return st;
 	snprintf(which, sizeof which, rank < 0 ? "one" : "rank %lld", (long long)rank);
 	if (of < 0)
-		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of several; compare all of them with --shard", who,
-		       which);
+		vn_comparison_refuse(c, VN_ALLOW_RANKS, "ranks",
+		                     "ranks: the %s is %s of several; compare all of them with --shard", who, which);
 	else
-		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of %lld; compare all of them with --shard", who, which,
-		       (long long)of);
+		vn_comparison_refuse(c, VN_ALLOW_RANKS, "ranks",
+		                     "ranks: the %s is %s of %lld; compare all of them with --shard", who, which,
+		                     (long long)of);
 	return VN_OK;
 }
 
 /* Writes ", which is step 3,", or nothing for a token of the prompt. */
-static void say_step(const contract *c, int64_t token, char *text, size_t room)
+static void say_step(const vn_comparison *c, int64_t token, char *text, size_t room)
 {
 	const vn_step *s;
-	const int      n = vn_recording_steps(c->a, &s);
+	const int      n = vn_recording_steps(c->opened.ref, &s);
 
 	*text = 0;
 	for (int i = 0; i < n; i++)
@@ -60,9 +46,6 @@ static void say_step(const contract *c, int64_t token, char *text, size_t room)
 
 vn_status vn_match_check_steps(vn_comparison *c, vn_error *err)
 {
-	const contract           said = { .allow = c->request.options->allow,
-		                              .notes = &c->result.notes,
-		                              .refusals = &c->result.refusals };
 	const vn_recording      *both[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	char                     which[VN_STEPS_WORDS];
@@ -70,12 +53,12 @@ vn_status vn_match_check_steps(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; i < 3; i++)
 		if (both[i] && vn_steps_disorder(both[i], which))
-			DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: in the %s %s: the steps overlap or are out of order", who[i],
-			       which);
+			vn_comparison_refuse(c, VN_ALLOW_STEPS, "steps",
+			                     "steps: in the %s %s: the steps overlap or are out of order", who[i], which);
 	/* A step that only one side has is missing or extra there. */
 	const vn_status st = vn_steps_gap(both, 2, &missing, which, err);
 	if (!st && missing)
-		DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
+		vn_comparison_refuse(c, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
 	return st;
 }
 
@@ -92,38 +75,40 @@ bool vn_positions_moved(const vn_comparison *c, int64_t *by)
 	return *by != 0;
 }
 
-static void compare_tokens(const contract *c)
+static void compare_tokens(vn_comparison *c, const vn_recording *other, const char *who)
 {
 	const int32_t *id[2], *at[2];
-	const int64_t  n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
+	const int64_t  n = vn_recording_tokens(c->opened.ref, &id[0], &at[0]),
+				  m = vn_recording_tokens(other, &id[1], &at[1]);
 	/* A stopped run has only the first tokens. Tensors that it did not compute are missing
 	 * (judge/judge_left_out.h). */
-	const bool     stopped = m < n && vn_facts_get(vn_recording_run(c->b), "stopped");
-	const int64_t  known = stopped ? m : n;
-	const bool     decoded = vn_recording_decoded(c->a) || vn_recording_decoded(c->b);
+	const bool    stopped = m < n && vn_facts_get(vn_recording_run(other), "stopped");
+	const int64_t known = stopped ? m : n;
+	const bool    decoded = vn_recording_decoded(c->opened.ref) || vn_recording_decoded(other);
 	if (n != m && !stopped) {
-		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
-		       "token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from%s",
-		       (long long)n, (long long)m, c->who, decoded ? " and --force-ids-from" : "");
+		vn_comparison_refuse(
+			c, VN_ALLOW_TOKEN_IDS, "token_ids",
+			"token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from%s",
+			(long long)n, (long long)m, who, decoded ? " and --force-ids-from" : "");
 		return;
 	}
 	for (int64_t i = 0; i < known; i++)
 		if (id[0][i] != id[1][i]) {
 			char step[96];
 			say_step(c, i, step, sizeof step);
-			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
-			       "token ids: number %lld%s is %d in the reference, %d in the %s%s", (long long)i, step, id[0][i],
-			       id[1][i], c->who,
-			       *step ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
-			       : decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
-			                 : ": record both on the same tokens, with --ids-from");
+			vn_comparison_refuse(
+				c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s",
+				(long long)i, step, id[0][i], id[1][i], who,
+				*step     ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
+				: decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
+						  : ": record both on the same tokens, with --ids-from");
 			break;
 		}
 	for (int64_t i = 0; i < known; i++)
 		if (at[0][i] != at[1][i]) {
-			DIFFER(c, VN_ALLOW_TOKEN_IDS, "positions",
-			       "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i, at[0][i],
-			       at[1][i], c->who);
+			vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "positions",
+			                     "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i,
+			                     at[0][i], at[1][i], who);
 			break;
 		}
 }
@@ -161,18 +146,18 @@ static bool is_harmless(const char *key)
 	return false;
 }
 
-static void config_key(const contract *c, const char *key, const json_t *x, const json_t *y, bool same)
+static void config_key(vn_comparison *c, const char *who, const char *key, const json_t *x, const json_t *y, bool same)
 {
 	if (x && y && json_equal(x, y))
 		return;
 	char *xt = x ? vn_json_dump(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	char *yt = y ? vn_json_dump(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (same || is_harmless(key))
-		vn_lines_add(c->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
-		             xt ? xt : "absent", yt ? yt : "absent", c->who);
+		vn_lines_add(&c->result.notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)",
+		             key, xt ? xt : "absent", yt ? yt : "absent", who);
 	else
-		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: %.60s is %.80s in the reference, %.80s in the %s", key,
-		       xt ? xt : "absent", yt ? yt : "absent", c->who);
+		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: %.60s is %.80s in the reference, %.80s in the %s",
+		                     key, xt ? xt : "absent", yt ? yt : "absent", who);
 	free(xt);
 	free(yt);
 }
@@ -189,10 +174,11 @@ static int fields_that_differ(const json_t *a, const json_t *b)
 	return n;
 }
 
-static void compare_configs(const contract *c, const char *const text[2])
+void vn_contract_config(vn_comparison *c, const char *ref, const char *other, const char *who)
 {
+	const char *const text[2] = { ref, other };
 	if (!text[0] || !text[1]) {
-		vn_lines_add(c->notes, "config: the %s records none; not checked", text[0] ? c->who : "reference");
+		vn_lines_add(&c->result.notes, "config: the %s records none; not checked", text[0] ? who : "reference");
 		return;
 	}
 	if (strcmp(text[0], text[1]) == 0)
@@ -203,20 +189,20 @@ static void compare_configs(const contract *c, const char *const text[2])
 	for (int i = 0; i < 2; i++)
 		j[i] = vn_json_parse(text[i], JSON_REJECT_DUPLICATES);
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
-		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
-		       json_is_object(j[0]) ? c->who : "reference");
+		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
+		                     json_is_object(j[0]) ? who : "reference");
 	} else {
 		const bool same = same_arithmetic(j[0], j[1]);
 		const int  differ = fields_that_differ(j[0], j[1]);
 		/* A GGUF file keeps only a few fields of a config.json. */
 		if (same && differ > FIELDS_NAMED) {
 			vn_lines_add(
-				c->notes,
+				&c->result.notes,
 				"config: %d fields differ between the reference and the %s; none of them changes the arithmetic",
-				differ, c->who);
+				differ, who);
 		} else {
-			json_object_foreach(j[0], key, x) config_key(c, key, x, json_object_get(j[1], key), same);
-			json_object_foreach(j[1], key, x) if (!json_object_get(j[0], key)) config_key(c, key, NULL, x, same);
+			json_object_foreach(j[0], key, x) config_key(c, who, key, x, json_object_get(j[1], key), same);
+			json_object_foreach(j[1], key, x) if (!json_object_get(j[0], key)) config_key(c, who, key, NULL, x, same);
 		}
 	}
 	json_decref(j[0]);
@@ -225,14 +211,14 @@ static void compare_configs(const contract *c, const char *const text[2])
 
 /* Compares the plans, which the recorders built from configs. Replay,
  * origins and names depend on them. */
-static void compare_plans(const contract *c)
+static void compare_plans(vn_comparison *c, const vn_recording *other, const char *who)
 {
-	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
+	const vn_plan *a = vn_recording_plan(c->opened.ref), *b = vn_recording_plan(other);
 	char           what[VN_PLAN_DIFFERENCE];
 
 	if (a && b && !vn_plan_equal(a, b))
-		DIFFER(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
-		       vn_plan_difference(a, b, what), c->who);
+		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
+		                     vn_plan_difference(a, b, what), who);
 }
 
 /* "qwen2 with 24 layers and a vocabulary of 151936" */
@@ -262,9 +248,10 @@ static described_model describe_model(const vn_recording *r)
 }
 
 /* Reports different models before the many differences that follow from that. */
-static void different_models(const contract *c, const char *verb, const char *family, const vn_plan *plan)
+static void different_models(vn_comparison *c, const char *who, const char *verb, const char *family,
+                             const vn_plan *plan)
 {
-	const described_model d = describe_model(c->a);
+	const described_model d = describe_model(c->opened.ref);
 	const vn_plan        *own = d.plan;
 	const char           *own_family = d.family;
 	char                  ref[100], other[100];
@@ -275,53 +262,42 @@ static void different_models(const contract *c, const char *verb, const char *fa
 		goto done;
 	say_model(own_family, own, ref);
 	say_model(family, plan, other);
-	DIFFER(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref, c->who, verb,
-	       other);
+	vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref,
+	                     who, verb, other);
 done:
 	vn_plan_destroy(d.made);
 }
 
-void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
-                        vn_lines *refusals)
+void vn_contract_model(vn_comparison *c, const vn_model *m)
 {
-	const contract c = { .who = who, .allow = allow, .notes = notes, .refusals = refusals };
-	compare_configs(&c, (const char *const[]) { ref, other });
+	different_models(c, "model", "is", vn_model_family(m), vn_model_plan(m));
+	vn_contract_config(c, vn_recording_config(c->opened.ref), vn_model_config(m), "model");
 }
 
-void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals)
+vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err)
 {
-	const contract c = { .a = a, .who = "model", .allow = allow, .notes = notes, .refusals = refusals };
+	const vn_recording *ref = c->opened.ref;
+	vn_status           st;
 
-	different_models(&c, "is", vn_model_family(m), vn_model_plan(m));
-	vn_contract_config(vn_recording_config(a), vn_model_config(m), "model", allow, notes, refusals);
-}
-
-vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o,
-                      vn_weights **table, vn_lines *notes, vn_lines *refusals, vn_error *err)
-{
-	const unsigned allow = o->allow;
-	const contract c = { a, b, who, allow, notes, refusals };
-	const int      before = refusals->n;
-	vn_status      st;
-	if (!vn_recording_complete(a))
-		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was interrupted");
-	if (!vn_recording_complete(b))
-		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted", who);
-	if ((st = check_ranks(&c, a, "reference", err)) || (st = check_ranks(&c, b, who, err)))
+	if (!vn_recording_complete(ref))
+		vn_comparison_refuse(c, VN_ALLOW_INCOMPLETE, "incomplete",
+		                     "the reference is incomplete: its run was interrupted");
+	if (!vn_recording_complete(other))
+		vn_comparison_refuse(c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted",
+		                     who);
+	if ((st = check_ranks(c, ref, "reference", err)) || (st = check_ranks(c, other, who, err)))
 		return st;
-	const described_model other = describe_model(b);
-	different_models(&c, "ran", other.family, other.plan);
-	vn_plan_destroy(other.made);
-	compare_tokens(&c);
-	compare_configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
-	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))
+	const described_model model = describe_model(other);
+	different_models(c, who, "ran", model.family, model.plan);
+	vn_plan_destroy(model.made);
+	compare_tokens(c, other, who);
+	vn_contract_config(c, vn_recording_config(ref), vn_recording_config(other), who);
+	if ((st = vn_contract_weights(c, other, who, err)))
 		return st;
-	compare_plans(&c);
-	if ((st = vn_contract_claims(a, "reference", allow, notes, refusals, err)) ||
-	    (st = vn_contract_claims(b, who, allow, notes, refusals, err)))
+	compare_plans(c, other, who);
+	if ((st = vn_contract_claims(c, ref, "reference", err)) || (st = vn_contract_claims(c, other, who, err)))
 		return st;
-	if (refusals->n > before)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(a),
-		               vn_recording_path(b));
-	return VN_OK;
+	return c->result.refusals.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(ref),
+	                                      vn_recording_path(other))
+	                            : VN_OK;
 }

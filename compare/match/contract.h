@@ -12,33 +12,27 @@
 #include "compare/comparison/comparison.h"
 #include "compare/weights/weights.h"
 
-/* Compares tokens, config, weights and claims of a and b. who: the role of b in messages. *weights:
- * the result of vn_contract_weights; weights may be NULL. VN_ERR_MISMATCH: a line was added to
- * refusals. */
-vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o,
-                      vn_weights **weights, vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* Compares tokens, config, weights and claims of the reference and of another recording. who: the
+ * role of the other in messages. VN_ERR_MISMATCH: a line was added to refusals. */
+vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err);
 
-/* Compares only the weights: by the recordings' tables and, if o->model is given, by the numbers of
- * that model where it is the model of a or of b. *weights: the differences, owned by the caller;
- * NULL if a side lists no weights. weights may be NULL. */
-vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who,
-                              const vn_compare_options *o, vn_weights **weights, vn_lines *notes, vn_lines *refusals,
-                              vn_error *err);
+/* Compares only the weights: by the recordings' tables and, if options->model is given, by the
+ * numbers of that model where it is the model of either. The differences of the candidate's are
+ * kept in result.weights. */
+vn_status vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err);
 
 /* Are the candidate's weights known to differ from the reference's? Then the model's weights are
  * not the candidate's (--allow weights). */
 bool vn_other_weights(const vn_comparison *c);
 
 /* Compares only the configs, given as JSON text; NULL: not known. */
-void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
-                        vn_lines *refusals);
-/* The same for a recording and the model that it claims to be of. */
-void vn_contract_model(const vn_recording *a, const vn_model *m, unsigned allow, vn_lines *notes, vn_lines *refusals);
+void vn_contract_config(vn_comparison *c, const char *ref, const char *other, const char *who);
+/* The same for the reference and the model that it claims to be of. */
+void vn_contract_model(vn_comparison *c, const vn_model *m);
 
 /* Compares what each tensor of r declares (axes, shape...) with what r's own plan says for its
  * name. */
-vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes,
-                             vn_lines *refusals, vn_error *err);
+vn_status vn_contract_claims(vn_comparison *c, const vn_recording *r, const char *who, vn_error *err);
 
 /* Do the candidate's positions equal the reference's, which count from 0, plus a constant that is
  * not 0? *by: that constant, else 0. A replay then uses the reference's positions, so that wrong

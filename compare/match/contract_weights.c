@@ -1,7 +1,7 @@
 /* contract_weights.c: do two recordings have the same weights? If not, which differ, and how. */
 #include "compare/match/contract.h"
-#include "libref/family/family.h"
 #include "compare/weights/weights_report.h"
+#include "compare/weights/weights_side.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,49 +48,37 @@ static void refuse_weights(const vn_weights *w, vn_lines *refusals)
 }
 
 /* Adds refusals that list the differing weights, or one note when they are allowed to differ. */
-static void add_weight_lines(const vn_weights *w, const char *who, const vn_compare_options *o, vn_lines *notes,
-                             vn_lines *refusals)
+static void add_weight_lines(vn_comparison *c, const vn_weights *w, const char *who)
 {
 	char text[VN_WEIGHT_WORDS];
 	if (w->extra)
-		vn_lines_add(notes, "weights: %d in the %s that the reference does not list", w->extra, who);
-	if (w->n_found > w->extra && !(o->allow & VN_ALLOW_WEIGHTS))
-		refuse_weights(w, refusals);
+		vn_lines_add(&c->result.notes, "weights: %d in the %s that the reference does not list", w->extra, who);
+	if (w->n_found > w->extra && !(c->request.options->allow & VN_ALLOW_WEIGHTS))
+		refuse_weights(w, &c->result.refusals);
 	else if (w->n_found > w->extra)
-		vn_lines_add(notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
+		vn_lines_add(&c->result.notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }
 
-vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who,
-                              const vn_compare_options *o, vn_weights **table, vn_lines *notes, vn_lines *refusals,
-                              vn_error *err)
+vn_status vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err)
 {
-	const vn_recording *both[2] = { a, b };
-	vn_weight_side      side[2] = { { 0 } };
-	vn_weights         *w = NULL;
-	vn_plan            *made[2] = { NULL };
-	vn_status           st;
+	const vn_compare_options *o = c->request.options;
+	vn_weight_side            side[2];
+	vn_plan    *made[2] = { vn_weight_side_of(c->opened.ref, &side[0]), vn_weight_side_of(other, &side[1]) };
+	vn_weights *w = NULL;
+	vn_status   st = VN_OK;
 
-	for (int k = 0; k < 2; k++) {
-		side[k].n = vn_recording_weights(both[k], &side[k].row);
-		side[k].plan = vn_recording_plan(both[k]);
-		side[k].gguf = vn_recording_format(both[k]) && strncmp(vn_recording_format(both[k]), "gguf", 4) == 0;
-	}
 	if (side[0].n <= 0 || side[1].n <= 0) {
-		vn_lines_add(notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
-		return VN_OK;
+		vn_lines_add(&c->result.notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
+	} else if (!(st = vn_weights_compare(&side[0], &side[1], o->threads, &w, err))) {
+		if (o->model && w->n_found + w->rounded > 0)
+			st = with_numbers(side, o, &w, err);
+		if (!st)
+			add_weight_lines(c, w, who);
 	}
-	for (int k = 0; k < 2; k++)
-		if (!side[k].plan && vn_recording_config(both[k]))
-			side[k].plan = made[k] = vn_family_plan(vn_recording_config(both[k]), NULL);
-	st = vn_weights_compare(&side[0], &side[1], o->threads, &w, err);
-	if (!st && o->model && w->n_found + w->rounded > 0)
-		st = with_numbers(side, o, &w, err);
-	if (!st)
-		add_weight_lines(w, who, o, notes, refusals);
-	for (int k = 0; k < 2; k++)
-		vn_plan_destroy(made[k]);
-	if (table && !st)
-		*table = w;
+	vn_plan_destroy(made[0]);
+	vn_plan_destroy(made[1]);
+	if (other == c->opened.cand && !st)
+		c->result.weights = w;
 	else
 		vn_weights_free(w);
 	return st;

@@ -1,6 +1,8 @@
 /* folders.c: see folders.h. */
 #include "compare/match/folders.h"
 
+#include "libref/base/glob.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -9,23 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const suffix[] = { ".h5", ".hdf5" };
-
 bool vn_match_is_folder(const char *path)
 {
 	struct stat s;
 	return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
-static bool named_so(const char *name)
-{
-	const size_t n = strlen(name);
-	for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
-		const size_t k = strlen(suffix[i]);
-		if (n > k && name[0] != '.' && strcmp(name + n - k, suffix[i]) == 0)
-			return true;
-	}
-	return false;
 }
 
 typedef enum path_kind { RECORDING, FOLDER, OTHER } path_kind;
@@ -36,7 +25,7 @@ static path_kind kind_of(const char *folder, const char *name)
 {
 	char      path[PATH_MAX];
 	const int m = snprintf(path, sizeof path, "%s/%s", folder, name);
-	if (named_so(name))
+	if (name[0] != '.' && vn_glob_match("*.{h5,hdf5}", name))
 		return RECORDING;
 	return m > 0 && m < (int)sizeof path && vn_match_is_folder(path) ? FOLDER : OTHER;
 }

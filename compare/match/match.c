@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_selected(const vn_comparison *c, const char *name)
+bool vn_match_selects(const vn_comparison *c, const char *name)
 {
 	const vn_compare_options *o = c->request.options;
 	for (int i = 0; i < o->n_points; i++)
@@ -143,13 +143,6 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand)
 	};
 }
 
-static vn_checkpoint *add_checkpoint(vn_comparison *c, const vn_entry *e, int ref, int cand)
-{
-	vn_checkpoint *p = &c->result.checkpoint[c->result.n_checkpoints++];
-	*p = vn_match_point(e, ref, cand);
-	return p;
-}
-
 /* The entry that stores the numbers of entry i. */
 static int find_root(const vn_recording *r, int i)
 {
@@ -166,7 +159,7 @@ static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_checkpoint_status 
 	vn_limits_for(c->request.limits, p->name, &set);
 	p->status = status;
 	p->fails = !(c->request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
-	           !(extra ? set.extra : set.missing);
+	           !set.permission[extra ? VN_PERMIT_EXTRA : VN_PERMIT_MISSING];
 	vn_checkpoint_say(p, "not in the %s%s", extra ? "reference" : "candidate", p->fails ? "" : " (allowed)");
 }
 
@@ -218,7 +211,9 @@ static void pair_up(const vn_comparison *c, matching *m)
 
 static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = add_checkpoint(c, e, ref, cand);
+	vn_checkpoint *p = &c->result.checkpoint[c->result.n_checkpoints++];
+
+	*p = vn_match_point(e, ref, cand);
 	count_hits(c, e->name, m->hits);
 	if (cand < 0)
 		mark_alone(c, p, VN_MISSING);
@@ -232,12 +227,12 @@ static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int
 static void match_entry(vn_comparison *c, const matching *m, int i)
 {
 	const vn_entry *e = vn_recording_entry(c->opened.ref, i);
-	const bool      chosen = is_selected(c, e->name);
+	const bool      chosen = vn_match_selects(c, e->name);
 	bool            again = false;
 
 	/* A tensor with the same second name on both sides is measured under the first name. If the
 	 * candidate lacks both names, the tensor is missing under the first name. */
-	if (chosen && e->same_as >= 0 && is_selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
+	if (chosen && e->same_as >= 0 && vn_match_selects(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
 		const int own = m->partner[i], first = m->partner[e->same_as];
 		again = own < 0 || first < 0 ? own == first
 		                             : find_root(c->opened.cand, first) == find_root(c->opened.cand, own);
@@ -249,7 +244,7 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 
 	for (int k = m->head[i]; k >= 0; k = m->next[k]) {
 		const vn_entry *d = vn_recording_entry(c->opened.cand, k);
-		if (!is_selected(c, d->name))
+		if (!vn_match_selects(c, d->name))
 			continue;
 		if (chosen && m->partner[i] >= 0 && find_root(c->opened.cand, m->partner[i]) == find_root(c->opened.cand, k))
 			count_hits(c, d->name, m->hits);
@@ -263,20 +258,16 @@ static const char *entry_name(const void *recording, int i)
 	return vn_recording_entry(recording, i)->name;
 }
 
-static vn_status matches_nothing(const vn_comparison *c, const char *glob, vn_error *err)
-{
-	char hint[VN_POINT_HINT];
-
-	return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob,
-	               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand),
-	               vn_point_hint(glob, entry_name, c->opened.ref, vn_recording_count(c->opened.ref), hint));
-}
-
 static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
 {
+	const char *const *glob = c->request.options->points;
+	char               hint[VN_POINT_HINT];
+
 	for (int i = 0; i < c->request.options->n_points; i++)
 		if (!hits[i])
-			return matches_nothing(c, c->request.options->points[i], err);
+			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob[i],
+			               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand),
+			               vn_point_hint(glob[i], entry_name, c->opened.ref, vn_recording_count(c->opened.ref), hint));
 	if (c->result.n_checkpoints == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
 	return VN_OK;
@@ -360,9 +351,9 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		match_entry(c, &m, i);
 	for (int i = 0; i < (int)k; i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		if (m.home[i] >= 0 || m.used[i] || !is_selected(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
+		if (m.home[i] >= 0 || m.used[i] || !vn_match_selects(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
 			continue;
-		if (e->same_as >= 0 && m.home[e->same_as] < 0 && is_selected(c, entry_name(c->opened.cand, e->same_as)))
+		if (e->same_as >= 0 && m.home[e->same_as] < 0 && vn_match_selects(c, entry_name(c->opened.cand, e->same_as)))
 			count_hits(c, e->name, m.hits); /* extra under its first name */
 		else
 			add_pair(c, &m, e, -1, i);

@@ -14,6 +14,9 @@
 /* A checkpoint of this entry, of which nothing is known yet. */
 vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand);
 
+/* Do the options select checkpoints of this name (--points)? */
+bool vn_match_selects(const vn_comparison *c, const char *name);
+
 /* Fills result.checkpoint and n_checkpoints. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For qsort_r, a GNU extension like the rest of the build's _GNU_SOURCE; `plan` is its context. */
-static int compare_names(const void *a, const void *b, void *plan)
+static int compare_names(const void *a, const void *b)
 {
-	const vn_plan *p = plan;
-	return strcmp(p->value[*(const int *)a].name, p->value[*(const int *)b].name);
+	return strcmp(((const vn_named_value *)a)->name, ((const vn_named_value *)b)->name);
 }
 
 vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err)
@@ -19,9 +17,8 @@ vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err)
 	if (!(n->by_name = malloc(((size_t)plan->n_values + 1) * sizeof *n->by_name)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", plan->n_values);
 	for (int i = 0; i < plan->n_values; i++)
-		n->by_name[i] = i;
-	vn_plan *p = (vn_plan *)(uintptr_t)plan; /* qsort_r takes a pointer without const */
-	qsort_r(n->by_name, (size_t)plan->n_values, sizeof *n->by_name, compare_names, p);
+		n->by_name[i] = (vn_named_value) { plan->value[i].name, i };
+	qsort(n->by_name, (size_t)plan->n_values, sizeof *n->by_name, compare_names);
 	return VN_OK;
 }
 
@@ -33,17 +30,11 @@ void vn_names_finish(vn_names *n)
 
 int vn_names_find(const vn_names *n, const char *name)
 {
-	int lo = 0, hi = n->plan ? n->plan->n_values : 0;
-	while (lo < hi) {
-		const int mid = lo + (hi - lo) / 2, value = n->by_name[mid], order = strcmp(name, n->plan->value[value].name);
-		if (order == 0)
-			return value;
-		if (order < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return -1;
+	const vn_named_value  key = { name, -1 };
+	const vn_named_value *found = n->plan
+	                                  ? bsearch(&key, n->by_name, (size_t)n->plan->n_values, sizeof key, compare_names)
+	                                  : NULL;
+	return found ? found->value : -1;
 }
 
 int vn_names_root(const vn_names *n, const char *name)

@@ -5,11 +5,14 @@
 
 #include "libref/plan/plan.h"
 
-#include <stdint.h>
+typedef struct vn_named_value {
+	const char *name;
+	int         value;
+} vn_named_value;
 
 typedef struct vn_names {
-	const vn_plan *plan;    /* borrowed */
-	int           *by_name; /* (n_values), sorted by name */
+	const vn_plan  *plan;    /* borrowed */
+	vn_named_value *by_name; /* (n_values), sorted by name */
 } vn_names;
 
 /* Builds the index. plan may be NULL: then no name is found. Call vn_names_finish afterwards. */

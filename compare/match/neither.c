@@ -2,8 +2,6 @@
  * few tensors is also within its limits. */
 #include "compare/match/match.h"
 
-#include "libref/base/glob.h"
-
 #include <stdlib.h>
 
 /* Steps with rows kept on either side; a step number counts once. */
@@ -21,14 +19,6 @@ static int steps_kept(const vn_comparison *c)
 	return kept;
 }
 
-static bool asked_for(const vn_comparison *c, const char *name)
-{
-	for (int i = 0; i < c->request.options->n_points; i++)
-		if (vn_glob_match(c->request.options->points[i], name))
-			return true;
-	return c->request.options->n_points == 0;
-}
-
 static int by_key(const void *a, const void *b)
 {
 	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -43,7 +33,7 @@ static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 	for (int v = 0; v < c->opened.plan->n_values; v++) {
 		const int root = vn_plan_root(c->opened.plan, v);
 		if (!*c->opened.plan->value[v].name || c->opened.plan->value[root].on_demand || wanted[root] ||
-		    !asked_for(c, c->opened.plan->value[v].name))
+		    !vn_match_selects(c, c->opened.plan->value[v].name))
 			continue;
 		wanted[root] = true;
 		n++;

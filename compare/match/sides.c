@@ -188,7 +188,8 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	c->opened.floor = s->floor ? r[n - 1] : NULL;
 	for (int i = 0; i < n; i++) {
-		vn_comparison_allow(c, r[i]);
+		if (c->request.options->allow & VN_ALLOW_DIGEST)
+			vn_recording_allow_damage(r[i]);
 		if (!vn_trusts(c))
 			vn_recording_drop_stats(r[i]);
 	}

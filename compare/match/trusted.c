@@ -30,7 +30,9 @@ void vn_trust_digests(vn_comparison *c)
 	int64_t   bytes = 0;
 	int       n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints && vn_trusts(c); i++) {
+	if (!vn_trusts(c))
+		return;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint  *p = &c->result.checkpoint[i];
 		const vn_entry *r = p->ref >= 0 ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_entry *d = p->cand >= 0 ? vn_recording_entry(c->opened.cand, p->cand) : NULL;

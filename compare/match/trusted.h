@@ -18,7 +18,8 @@
 
 /* Are digests believed in this comparison? */
 bool vn_trusts(const vn_comparison *c);
-/* Sets the status of these checkpoints. Call after vn_match, before anything is measured. */
+/* Sets the status of these checkpoints, if digests are believed. Call after vn_match, before
+ * anything is measured. */
 void vn_trust_digests(vn_comparison *c);
 
 #endif

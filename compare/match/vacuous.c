@@ -52,13 +52,6 @@ static bool looks_constant(const vn_measured *m)
 	       fabs(m->ref_rms * m->value[VN_M_NORM_RATIO] - m->absmax[1]) <= 1e-6 * m->absmax[1];
 }
 
-static bool all_equal(const vn_tensor *t)
-{
-	const size_t         width = vn_dtype_size(t->dtype), n = (size_t)vn_shape_count(&t->shape);
-	const unsigned char *data = t->data;
-	return memcmp(data, data + width, (n - 1) * width) == 0;
-}
-
 typedef bool tensor_test(const vn_tensor *a, const vn_tensor *b);
 
 static bool same_bytes(const vn_tensor *a, const vn_tensor *b)
@@ -67,26 +60,23 @@ static bool same_bytes(const vn_tensor *a, const vn_tensor *b)
 	       memcmp(a->data, b->data, (size_t)vn_shape_count(&a->shape) * vn_dtype_size(a->dtype)) == 0;
 }
 
-static bool constant_alone(const vn_tensor *a, const vn_tensor *b)
+static bool is_constant(const vn_tensor *t, const vn_tensor *b)
 {
+	const size_t         width = vn_dtype_size(t->dtype), n = (size_t)vn_shape_count(&t->shape);
+	const unsigned char *data = t->data;
 	(void)b;
-	return all_equal(a);
+	return memcmp(data, data + width, (n - 1) * width) == 0;
 }
 
 /* The last axis holds the keys. */
 static bool masks_a_row(const vn_tensor *t, const vn_tensor *b)
 {
-	const size_t keys = (size_t)t->shape.dim[t->shape.rank - 1], n = (size_t)vn_shape_count(&t->shape),
-				 width = vn_dtype_size(t->dtype);
+	const int64_t keys = t->shape.dim[t->shape.rank - 1], n = vn_shape_count(&t->shape);
 	(void)b;
-	for (size_t i = 0; i < n; i += keys) {
-		bool sees = false;
-		for (size_t k = 0; k < keys && !sees; k++) {
-			double x;
-			vn_to_f64(&x, (const unsigned char *)t->data + (i + k) * width, t->dtype, 1);
-			sees = isfinite(x);
-		}
-		if (!sees)
+	for (int64_t i = 0, k; i < n; i += keys) {
+		for (k = 0; k < keys && !isfinite(vn_number_at(t, i + k)); k++)
+			;
+		if (k == keys)
 			return true;
 	}
 	return false;
@@ -267,16 +257,6 @@ static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn
 	return st;
 }
 
-static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
-{
-	(void)c;
-	(void)p;
-	(void)q;
-	(void)err;
-	*yes = false;
-	return VN_OK;
-}
-
 /* ---- both ------------------------------------------------------------------------------------ */
 
 /* The key by which equal tensors are sorted next to each other, and the kind of repetition that
@@ -285,7 +265,7 @@ typedef struct repetition_kind {
 	bool (*take)(const vn_comparison *c, const vn_checkpoint *p);
 	int (*order)(const void *a, const void *b);
 	bool (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
-	/* Sets *yes if the two are equal for a good reason. */
+	/* Sets *yes if the two are equal for a good reason; NULL: there is none. */
 	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err);
 	const char *says;
 } repetition_kind;
@@ -306,7 +286,8 @@ static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error
 		bool           same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
 		if (same)
 			vn_comparison_was_read(c, p);
-		if (same && !(st = held_twice(c, p, q, &same, err)) && same && !(st = k->but(c, p, q, &right, err)) && !right)
+		if (same && !(st = held_twice(c, p, q, &same, err)) && same &&
+		    !(st = k->but ? k->but(c, p, q, &right, err) : VN_OK) && !right)
 			p->vacuous = k->says;
 	}
 	free(sorted);
@@ -315,14 +296,14 @@ static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error
 
 vn_status vn_match_find_vacuous(vn_comparison *c, vn_error *err)
 {
-	static const repetition_kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
+	static const repetition_kind layers = { in_a_layer, by_point, is_another_layers, NULL, stale },
 								 steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		bool       yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
 		vn_status  st;
 		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
-		if (yes && !zero && (st = look_at_both(c, p, p, constant_alone, &yes, err)))
+		if (yes && !zero && (st = look_at_both(c, p, p, is_constant, &yes, err)))
 			return st;
 		if (yes) {
 			p->vacuous = constant;

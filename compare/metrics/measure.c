@@ -156,20 +156,25 @@ static vn_status measure_units(const vn_metric_kernel *k, job_units *w, const vn
 }
 
 /* The token axis splits the shape; without one, slices serve as rows. */
-static vn_pair make_pair(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
+static vn_pair make_pair(const vn_job *job)
 {
-	const vn_shape *s = &ref->shape;
-	const int       axis = vn_token_axis(axes, s->rank);
+	const vn_shape *s = &job->ref.shape;
+	const int       axis = vn_token_axis(job->axes, s->rank);
+	const vn_dtype  ref = job->ref.dtype, cand = job->cand.dtype;
 	vn_pair         p = {
-				.data = { ref->data, cand->data },
-				.dtype = { ref->dtype, cand->dtype },
+				.data = { job->ref.data, job->cand.data },
+				.dtype = { ref, cand },
+				.grid = vn_dtype_digits(ref) < vn_dtype_digits(cand) ? ref : cand,
 				.n = vn_shape_count(s),
 				.outer = 1,
 				.rows = 1,
 				.inner = 1,
 				.tokens = axis >= 0,
+				.bits = job->bits,
+				.brief = job->brief,
+				.mapped = job->mapped,
+				.masks = job->masks,
 	};
-	p.grid = vn_dtype_digits(ref->dtype) < vn_dtype_digits(cand->dtype) ? ref->dtype : cand->dtype;
 	if (axis < 0) {
 		p.inner = VN_SLICE;
 		p.rows = (p.n + VN_SLICE - 1) / VN_SLICE;
@@ -185,8 +190,7 @@ static vn_pair make_pair(const vn_tensor *ref, const vn_tensor *cand, const char
 
 void vn_job_give_back(const vn_job *job)
 {
-	vn_pair p = make_pair(&job->ref, &job->cand, job->axes);
-	p.mapped = job->mapped;
+	const vn_pair p = make_pair(job);
 	vn_pair_give_back(&p, 0, p.n);
 }
 
@@ -253,11 +257,7 @@ static bool in_files(const vn_job *job)
 /* most: elements in a window. */
 static void cut_job(job_units *w, const vn_job *job, int64_t most, int threads)
 {
-	w->pair = make_pair(&job->ref, &job->cand, job->axes);
-	w->pair.bits = job->bits;
-	w->pair.brief = job->brief;
-	w->pair.mapped = job->mapped;
-	w->pair.masks = job->masks;
+	w->pair = make_pair(job);
 	const int64_t token = w->pair.outer * w->pair.inner;
 	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;
@@ -301,6 +301,13 @@ static bool same_reference(const job_units *a, const job_units *b)
 	       a->pair.inner == b->pair.inner;
 }
 
+/* What each thread has for itself. */
+typedef struct measurer {
+	vn_spread    spread;
+	vn_ahead     ahead;
+	vn_channels *channels;
+} measurer;
+
 /* What the threads share. */
 typedef struct measure_pass {
 	const vn_metric_kernel *k;
@@ -309,11 +316,9 @@ typedef struct measure_pass {
 	int                     n;
 	int64_t                 shares;
 	_Atomic int64_t         next;
-	vn_spread              *spread;   /* (threads) */
-	vn_ahead               *ahead;    /* (threads) */
-	vn_window              *window;   /* (threads); NULL: nothing is read in parts */
-	vn_channels           **channels; /* (threads) */
-	_Atomic int64_t        *ended;    /* for all jobs, like the members below */
+	measurer               *own;    /* (threads) */
+	vn_window              *window; /* (threads); NULL: nothing is read in parts */
+	_Atomic int64_t        *ended;  /* for all jobs, like the members below */
 	_Atomic bool           *measured;
 	vn_sums                *unit;
 	vn_squares             *row;
@@ -336,9 +341,9 @@ static void end_job(measure_pass *p, int i, int thread)
 	vn_error   why = { "" };
 	vn_running_digest_end(&w->digest, &w->pair, &p->job[i]);
 	if (!w->failed)
-		note_failure(p, i,
-		             join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why),
-		             &why);
+		note_failure(
+			p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->own[thread].channels, &p->job[i], &why),
+			&why);
 	if (!w->parts && vn_pair_gives_back(&w->pair))
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
@@ -361,7 +366,7 @@ static void measure_share(measure_pass *p, int job, int64_t share, int64_t then,
 {
 	job_units    *w = &p->w[job];
 	const int64_t unit = share * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
-	vn_ahead     *ahead = &p->ahead[thread];
+	vn_ahead     *ahead = &p->own[thread].ahead;
 	vn_error      why = { "" };
 	for (int side = 0; side < 2; side++) {
 		const size_t size = vn_dtype_size(w->pair.dtype[side]);
@@ -372,7 +377,7 @@ static void measure_share(measure_pass *p, int job, int64_t share, int64_t then,
 	if (!w->failed)
 		note_failure(p, job,
 		             measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
-		                           &p->spread[thread], ahead, &why),
+		                           &p->own[thread].spread, ahead, &why),
 		             &why);
 	vn_running_digest_unit(&w->digest, &w->pair, unit);
 }
@@ -436,13 +441,11 @@ static bool make_room(job_units *w, int n, measure_pass *p, int threads)
 	 * shootdown. */
 	p->row = malloc(((size_t)rows + 1) * sizeof *p->row);
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
-	p->spread = calloc((size_t)threads, sizeof *p->spread);
-	p->ahead = calloc((size_t)threads, sizeof *p->ahead);
-	p->channels = calloc((size_t)threads, sizeof *p->channels);
-	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->spread || !p->ahead || !p->channels)
+	p->own = calloc((size_t)threads, sizeof *p->own);
+	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->own)
 		return false;
 	for (int i = 0; i < threads; i++)
-		if (!(p->channels[i] = vn_channels_new()))
+		if (!(p->own[i].channels = vn_channels_new()))
 			return false;
 	units = rows = ended = 0;
 	for (int i = 0; i < n; i++) {
@@ -475,11 +478,9 @@ static void free_pass(measure_pass *p, int n, int threads, int all, bool failed)
 	vn_windows_close(p->window, all);
 	free(p->size);
 	free(p->row);
-	for (int i = 0; p->channels && i < threads; i++)
-		vn_channels_free(p->channels[i]);
-	free(p->channels);
-	free(p->ahead);
-	free(p->spread);
+	for (int i = 0; p->own && i < threads; i++)
+		vn_channels_free(p->own[i].channels);
+	free(p->own);
 	free(p->unit);
 	free(p->measured);
 	free(p->ended);
@@ -532,5 +533,23 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);
 done:
 	free_pass(&p, n, threads, all, st != VN_OK);
+	return st;
+}
+
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
+                     int threads, vn_measured *m, vn_error *err)
+{
+	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
+	return st;
+}
+
+vn_status vn_measure_brief(const vn_tensor *ref, const vn_tensor *cand, const char *axes, int threads, vn_measured *m,
+                           vn_error *err)
+{
+	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .brief = true };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
 	return st;
 }

@@ -62,12 +62,15 @@ static double row_scale(double rr, int64_t n)
 	return n > 0 ? sqrt(rr / (double)n) / 8 : 0.0;
 }
 
-/* Where the reference is all zero, any other number is infinitely far away. */
-static void take_spread(vn_sums *s, const vn_spread *spread)
+/* Takes the sums of a slice out of the spread. Where the reference is all zero, any other number is
+ * infinitely far away. */
+static void take_spread(vn_sums *s, vn_spread *spread)
 {
 	s->rel = spread->rel;
 	s->max_rel = spread->max_rel;
 	s->max_ulp = (double)spread->max_ulp;
+	spread->rel = spread->max_rel = 0;
+	spread->max_ulp = 0;
 	if (s->sq.rr == 0.0)
 		s->rel = s->max_rel = s->sq.cc > 0.0 ? (double)INFINITY : 0.0;
 }
@@ -119,9 +122,6 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 		return;
 	const double scale = row_scale(s->sq.rr, s->finite);
 	vn_sums      again = { .bad_at = -1 }; /* already counted */
-	spread->rel = 0;
-	spread->max_rel = 0;
-	spread->max_ulp = 0;
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
@@ -254,9 +254,6 @@ void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size
 	 * difference of two of the largest numbers overflows, so halves are subtracted. */
 	const int    up = scale[0] < -900 ? 100 : 0;
 	const double half = scale[2] > 1023 ? 0.5 : 1.0, least = ldexp(row_scale(s->sq.rr, s->finite), scale[0] + up);
-	spread->rel = 0;
-	spread->max_rel = 0;
-	spread->max_ulp = 0;
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t finite = wide_block(k, p, at + (int64_t)i, m, x, max, &again);

@@ -7,7 +7,7 @@
 #include "compare/metrics/sums.h"
 
 /* Measures one slice, n <= VN_SLICE elements from `at`: fills *s, and adds ULP distances to spread
- * (its other fields are scratch). ahead: what to fetch meanwhile, or NULL. scores: the row of
+ * (zeroed before the first slice). ahead: what to fetch meanwhile, or NULL. scores: the row of
  * scores that contains the slice, which is swept as well; or NULL. */
 void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
                      vn_ahead *ahead, vn_score_sweep *scores);

@@ -59,7 +59,7 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 		if (!is_accused(p))
 			continue;
 		vn_limits_for(c->request.limits, p->name, &set);
-		if (!set.operation)
+		if (!set.permission[VN_PERMIT_OPERATION])
 			st = add_check(c, p, err);
 	}
 	return st;
@@ -148,7 +148,7 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 			return false;
 	}
 	vn_limits_for(c->request.limits, p->name, &set);
-	return !set.accumulated_fails;
+	return !set.permission[VN_PERMIT_ACCUMULATED];
 }
 
 static void forgive_checkpoint(vn_comparison *c, vn_checkpoint *p)

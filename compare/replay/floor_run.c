@@ -34,7 +34,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 	const vn_weight_row *rows;
 	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
 
-	vn_contract_model(c->opened.ref, m, c->request.options->allow, &c->result.notes, &c->result.refusals);
+	vn_contract_model(c, m);
 	if (c->result.refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s is not the model that %s was recorded with (see above): give that model with --model",
@@ -102,11 +102,11 @@ static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, co
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	vn_tensor      r;
 	if (x)
-		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
+		return vn_measure(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
 	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &r, err);
 	if (!st)
-		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref),
-		                       c->request.options->threads, m, err);
+		st = vn_measure(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref),
+		                c->request.options->threads, m, err);
 	vn_recording_release(c->opened.ref, p->ref);
 	return st;
 }

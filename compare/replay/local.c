@@ -81,7 +81,7 @@ vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axe
                          vn_error *err)
 {
 	vn_measured     m;
-	const vn_status st = vn_measure_brief(a, z, axes, false, threads, &m, err);
+	const vn_status st = vn_measure_brief(a, z, axes, threads, &m, err);
 
 	if (st)
 		return st;
@@ -97,7 +97,7 @@ vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axe
 	const int64_t   n = vn_shape_count(&c->shape);
 	vn_replayed     other = *l;
 	vn_measured     m;
-	const vn_status st = vn_measure_brief(z, c, axes, false, threads, &m, err);
+	const vn_status st = vn_measure_brief(z, c, axes, threads, &m, err);
 
 	if (st)
 		return st;

@@ -202,7 +202,7 @@ static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_erro
 	if (!st) {
 		vn_tensor a = { VN_F32, e->shape, want }, b = { VN_F32, e->shape, is };
 		a.shape.dim[0] = b.shape.dim[0] = l->n;
-		st = vn_measure_brief(&a, &b, vn_entry_axes(e), false, l->threads, &m, err);
+		st = vn_measure_brief(&a, &b, vn_entry_axes(e), l->threads, &m, err);
 	}
 	release_entry(l, root);
 	free(is);

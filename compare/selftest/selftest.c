@@ -29,13 +29,17 @@ static void close_all(vn_mutation_harness *c)
 
 static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 {
-	vn_comparison three = { .request.options = &c->o };
-	vn_status     st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
-	c->ref = three.opened.ref;
-	c->cand = three.opened.cand;
-	c->floor = three.opened.floor;
-	vn_call *call;
-	int      n = 0;
+	const char *const path[] = { c->h->ref, c->h->cand, c->h->floor };
+	vn_recording     *r[3] = { NULL };
+	vn_status         st = vn_recording_open_all(path, c->h->floor ? 3 : 2, r, err);
+	vn_call          *call;
+	int               n = 0;
+	c->ref = r[0];
+	c->cand = r[1];
+	c->floor = r[2];
+	for (int i = 0; i < 3; i++)
+		if (r[i])
+			vn_recording_drop_stats(r[i]);
 	if (st || (st = vn_calls_common(c->ref, c->cand, &call, &n, err)))
 		return st;
 	free(call);

@@ -64,7 +64,7 @@ static bool other_numbers(vn_recording *r, const vn_entry *a, const vn_entry *b)
 	const int   i = vn_recording_find(r, a->step, a->name), k = vn_recording_find(r, b->step, b->name);
 
 	return i >= 0 && k >= 0 && !vn_entry_tensor(r, i, &x, NULL) && !vn_entry_tensor(r, k, &y, NULL) &&
-	       !vn_measure(&x, &y, vn_entry_axes(a), false, 1, &m, NULL) && m.value[VN_M_NMSE] > 0.3;
+	       !vn_measure(&x, &y, vn_entry_axes(a), false, false, 1, &m, NULL) && m.value[VN_M_NMSE] > 0.3;
 }
 
 /* ---- steps of one token ------------------------------------------------------------------- */
@@ -249,7 +249,7 @@ static double floor_of(vn_mutation_harness *c, const vn_entry *e)
 
 	if (i < 0 || k < 0 || !vn_shape_equal(&vn_recording_entry(c->floor, k)->shape, &e->shape) ||
 	    vn_entry_tensor(c->ref, i, &x, NULL) || vn_entry_tensor(c->floor, k, &y, NULL) ||
-	    vn_measure(&x, &y, vn_entry_axes(e), false, 1, &m, NULL))
+	    vn_measure(&x, &y, vn_entry_axes(e), false, false, 1, &m, NULL))
 		return (double)INFINITY;
 	return m.value[VN_M_NMSE] > 0.0 ? m.value[VN_M_NMSE] : (double)INFINITY;
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_MAX_CHARS = 1024 };
-
 static void append_line(vn_lines *l, const char *text, const char *allow, size_t own)
 {
 	char         **more = realloc(l->line, (size_t)(l->n + 1) * sizeof *more);
@@ -27,7 +25,7 @@ static void append_line(vn_lines *l, const char *text, const char *allow, size_t
 		l->n++;
 }
 
-/* Prints into `text`, a buffer of LINE_MAX_CHARS. */
+/* Prints into `text`, a buffer of VN_LINE_MAX. */
 #define PRINT(text, format) \
 	do { \
 		va_list args; \
@@ -38,7 +36,7 @@ static void append_line(vn_lines *l, const char *text, const char *allow, size_t
 
 void vn_lines_add(vn_lines *l, const char *format, ...)
 {
-	char text[LINE_MAX_CHARS];
+	char text[VN_LINE_MAX];
 
 	PRINT(text, format);
 	append_line(l, text, NULL, strlen(text));
@@ -46,17 +44,17 @@ void vn_lines_add(vn_lines *l, const char *format, ...)
 
 void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
 {
-	char text[LINE_MAX_CHARS], line[LINE_MAX_CHARS];
+	char text[VN_LINE_MAX], line[VN_LINE_MAX];
 
 	PRINT(text, format);
-	const int own = snprintf(line, sizeof line, "%.*s", LINE_MAX_CHARS - 64, text);
+	const int own = snprintf(line, sizeof line, "%.*s", VN_LINE_MAX - 64, text);
 	vn_text_add(line, sizeof line, " (--allow %s)", allow);
 	append_line(l, line, allow, (size_t)own);
 }
 
 void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...)
 {
-	char text[LINE_MAX_CHARS];
+	char text[VN_LINE_MAX];
 
 	PRINT(text, format);
 	append_line(l, text, allow, strlen(text));
@@ -82,7 +80,7 @@ bool vn_lines_refused(const vn_lines *l, const char *allow)
 
 void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char *format, ...)
 {
-	char text[LINE_MAX_CHARS], line[LINE_MAX_CHARS + 64];
+	char text[VN_LINE_MAX], line[VN_LINE_MAX + 64];
 
 	PRINT(text, format);
 	const size_t n = strlen(text);

@@ -19,6 +19,8 @@ typedef struct vn_lines {
 	vn_line_facts *facts; /* (n) */
 } vn_lines;
 
+enum { VN_LINE_MAX = 1024 }; /* a longer line is cut */
+
 /* Appends a line. Unprintable characters are escaped (vn_text_clean), since names come from foreign
  * files. If there is no memory, the line is dropped. */
 __attribute__((format(printf, 2, 3))) void vn_lines_add(vn_lines *l, const char *format, ...);

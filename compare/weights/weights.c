@@ -11,77 +11,31 @@
 
 /* ---- where the numbers are ------------------------------------------------------------- */
 
-typedef struct of_model {
-	vn_weight_row row;
-	vn_tensor     numbers;
-} of_model;
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const of_model *)a)->row.name, ((const of_model *)b)->row.name);
-}
-
-/* Makes the table of a model, sorted by name, and (unless numbers is NULL) its numbers (n). The
- * caller frees both arrays; the data of the numbers belongs to the model. */
-static vn_status make_table(const vn_model *m, int threads, vn_weight_row **rows, vn_tensor **numbers, vn_error *err)
-{
-	const size_t   n = (size_t)vn_model_plan(m)->n_weights;
-	vn_weight_row *row = calloc(n + 1, sizeof *row);
-	vn_tensor     *t = calloc(n + 1, sizeof *t);
-	of_model      *all = calloc(n + 1, sizeof *all);
-
-	*rows = NULL;
-	*numbers = NULL;
-	if (!row || !t || !all) {
-		free(row);
-		free(t);
-		free(all);
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", vn_model_path(m));
-	}
-	vn_model_table(m, threads, row);
-	for (size_t i = 0; i < n; i++)
-		all[i] = (of_model) { row[i], vn_model_weights(m)[i] };
-	qsort(all, n, sizeof *all, compare_names);
-	for (size_t i = 0; i < n; i++) {
-		row[i] = all[i].row;
-		t[i] = all[i].numbers;
-	}
-	free(all);
-	*rows = row;
-	*numbers = t;
-	return VN_OK;
-}
-
 vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers,
                              vn_error *err)
 {
-	const int       own = vn_model_plan(m)->n_weights;
-	vn_weight_row  *rows;
-	vn_tensor      *all;
-	const vn_status st = make_table(m, threads, &rows, &all, err);
+	const int      own = vn_model_plan(m)->n_weights;
+	vn_weight_row *rows = calloc((size_t)own + 1, sizeof *rows);
+	vn_tensor     *t = calloc((size_t)n + 1, sizeof *t);
+	vn_status      st = VN_OK;
 
 	*numbers = NULL;
-	if (st)
-		return st;
-	vn_tensor *t = calloc((size_t)n + 1, sizeof *t);
-	bool       any = false;
-	for (int i = 0; t && i < n; i++) {
-		const vn_weight_row *r = vn_weight_twin(rows, own, row[i].name);
-		if (!r || r->dtype != row[i].dtype || strcmp(r->digest.hex, row[i].digest.hex) != 0 ||
-		    !vn_shape_equal(&r->shape, &row[i].shape))
+	if (rows && t)
+		vn_model_table(m, threads, rows);
+	else
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", vn_model_path(m));
+	for (int i = 0; !st && i < own; i++) {
+		const vn_weight_row *r = vn_weight_twin(row, n, rows[i].name);
+		if (!r || r->dtype != rows[i].dtype || strcmp(r->digest.hex, rows[i].digest.hex) != 0 ||
+		    !vn_shape_equal(&r->shape, &rows[i].shape))
 			continue;
-		t[i] = all[r - rows];
-		any = true;
+		t[r - row] = vn_model_weights(m)[i];
+		*numbers = t;
 	}
 	free(rows);
-	free(all);
-	if (!t)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", vn_model_path(m));
-	if (any)
-		*numbers = t;
-	else
+	if (!*numbers)
 		free(t);
-	return VN_OK;
+	return st;
 }
 
 /* ---- one by one ------------------------------------------------------------------------ */
@@ -136,13 +90,6 @@ static void look_at_row(void *ctx, int i)
 		l->f[i] = look_at(ref, cand, NULL, own, &l->d[i]);
 }
 
-/* Looks at all rows in parallel; results are in row order. */
-static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weight_difference *d,
-                        vn_weight_fate *f)
-{
-	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, d, f });
-}
-
 static vn_status group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)
 {
 	vn_weight_name *names = calloc((size_t)ref->n + (size_t)cand->n + 1, sizeof *names);
@@ -175,7 +122,7 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 	}
 	w->n[0] = ref->n;
 	w->n[1] = cand->n;
-	look_at_all(ref, cand, threads, w->found, f);
+	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, w->found, f });
 	for (int i = 0; i < ref->n + cand->n; i++) {
 		w->rounded += f[i] == VN_WEIGHT_ROUNDED || f[i] == VN_WEIGHT_ALIKE;
 		w->alike += f[i] == VN_WEIGHT_ALIKE;

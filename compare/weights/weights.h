@@ -85,8 +85,8 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
                              vn_error *err);
 void      vn_weights_free(vn_weights *w); /* NULL is allowed */
 
-/* Finds the numbers of a table of n rows in a model, by name and digest. *numbers is NULL if the
- * model has none of them. The caller frees the array. */
+/* Finds the numbers of a table of n rows, sorted by name, in a model: by name and digest. *numbers
+ * is NULL if the model has none of them. The caller frees the array. */
 vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers,
                              vn_error *err);
 

@@ -56,7 +56,6 @@ double vn_weight_change_number(const vn_weight_change *c, double x)
 		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0)
 		                            : round_to(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
 	case VN_WEIGHT_CHANGE_PLUS: return x + c->x;
-	case VN_WEIGHT_CHANGE_PLUS_MINUS: return (double)((float)(x + c->x) - (float)c->x);
 	case VN_WEIGHT_CHANGE_TIMES: return x * c->x;
 	case VN_WEIGHT_CHANGE_DECAY: return (double)(float)-exp(x);
 	default: return x;
@@ -97,20 +96,6 @@ typedef struct change_list {
 	const vn_weight_row *a, *b;
 } change_list;
 
-__attribute__((format(printf, 6, 7))) static void add(change_list *l, vn_weight_change_kind kind, vn_dtype as, double x,
-                                                      vn_weight_finding found, const char *title, ...)
-{
-	vn_weight_change c = { .kind = kind, .as = as, .x = x, .found = found };
-	va_list          args;
-
-	if (l->n == VN_MOST_CHANGES)
-		return;
-	va_start(args, title);
-	c.key = vn_weight_say(c.says, found, title, args);
-	va_end(args);
-	l->c[l->n++] = c;
-}
-
 /* Quantising keeps the largest magnitude, as a whole number of float16 scale steps. Formats with a
  * minimum also keep the smallest number. */
 static bool blocks_fit(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
@@ -141,23 +126,32 @@ static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn
 	}
 	low = round_to(low, b->dtype);
 	high = round_to(high, b->dtype);
-	const double room = c->kind == VN_WEIGHT_CHANGE_DECAY        ? 1e-6
-	                    : c->kind == VN_WEIGHT_CHANGE_TIMES      ? 1e-2
-	                    : c->kind == VN_WEIGHT_CHANGE_PLUS_MINUS ? 1e-6
-	                                                             : 0.0;
+	const double room = c->kind == VN_WEIGHT_CHANGE_DECAY ? 1e-6 : c->kind == VN_WEIGHT_CHANGE_TIMES ? 1e-2 : 0.0;
 	return fabs(low - t->min) <= room * fabs(low) && fabs(high - t->max) <= room * fabs(high);
 }
 
-/* Keeps the changes that may explain the difference. Statistics cover finite numbers only, so they
- * do not show what became of numbers beyond the format's range. */
-static int keep_fitting(change_list *l)
+/* May the change explain the difference? Statistics cover finite numbers only, so they do not show
+ * what became of numbers beyond the format's range. */
+static bool may_explain(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
-	int kept = 0;
-	for (int i = 0; i < l->n; i++)
-		if (l->c[i].kind == VN_WEIGHT_CHANGE_QUANTISED ? blocks_fit(&l->c[i], l->a, l->b)
-		                                               : ends_fit(&l->c[i], l->a, l->b))
-			l->c[kept++] = l->c[i];
-	return kept;
+	return c->kind == VN_WEIGHT_CHANGE_NONE        ? true
+	       : c->kind == VN_WEIGHT_CHANGE_QUANTISED ? blocks_fit(c, a, b)
+	                                               : ends_fit(c, a, b);
+}
+
+/* Adds a change, unless it explains nothing. */
+__attribute__((format(printf, 6, 7))) static void add(change_list *l, vn_weight_change_kind kind, vn_dtype as, double x,
+                                                      vn_weight_finding found, const char *title, ...)
+{
+	vn_weight_change c = { .kind = kind, .as = as, .x = x, .found = found };
+	va_list          args;
+
+	if (l->n == VN_MOST_CHANGES || !may_explain(&c, l->a, l->b))
+		return;
+	va_start(args, title);
+	c.key = vn_weight_say(c.says, found, title, args);
+	va_end(args);
+	l->c[l->n++] = c;
 }
 
 static double to_digits(double x, int digits)
@@ -272,5 +266,5 @@ int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, con
 		add(&l, VN_WEIGHT_CHANGE_DECAY, b->dtype, 0, VN_FOUND(DECAY));
 	add_factors(&l, h);
 	add_blocks(&l);
-	return keep_fitting(&l);
+	return l.n;
 }

@@ -61,8 +61,7 @@ static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_wei
 
 static bool is_fused_so(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_row *whole)
 {
-	const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
-	const vn_digest        x = vn_weight_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
+	const vn_digest x = vn_weight_numbers_digest(m, o, &vn_weight_unchanged, whole->dtype, 0, NULL);
 	return *x.hex && strcmp(x.hex, whole->digest.hex) == 0;
 }
 
@@ -71,19 +70,18 @@ static bool is_fused_so(const vn_weight_numbers *m, const vn_weight_order *o, co
 static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole,
                         vn_weight_difference *d, bool *same)
 {
-	const vn_weight_name  name = vn_weight_name_of(whole->name);
-	const vn_weight_order as_they_are = { .kind = VN_ORDER_SAME };
-	vn_weight_order       list[VN_MOST_ORDERS];
-	vn_weight_numbers     m;
-	bool                  found = false;
+	const vn_weight_name name = vn_weight_name_of(whole->name);
+	vn_weight_order      list[VN_MOST_ORDERS];
+	vn_weight_numbers    m;
+	bool                 found = false;
 
 	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1 ||
 	    vn_weight_numbers_of(part, n, &m, NULL))
 		return false;
-	*same = found = is_fused_so(&m, &as_they_are, whole);
+	*same = found = is_fused_so(&m, &vn_weight_in_place, whole);
 	const int orders = found ? 0 : vn_weight_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
-		if ((found = list[i].kind < VN_ORDER_TRANSPOSED && is_fused_so(&m, &list[i], whole))) {
+		if ((found = list[i].axis != VN_WEIGHT_NUMBERS && is_fused_so(&m, &list[i], whole))) {
 			vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(FUSED_PARTS), list[i].says);
 			vn_weight_shows(d, list[i].id);
 			d->key = vn_weight_key_of(VN_FOUND_FUSED_PARTS, list[i].key);
@@ -182,28 +180,27 @@ static bool statistics_agree(const vn_weight_row *const *a, const vn_weight_row 
 static bool is_transposed_so(const vn_weight_trial *t, int from, int g, const vn_weight_row *const *part, int own,
                              vn_weight_difference *d)
 {
-	const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
-	const vn_weight_side  *side = t->side[from];
-	const vn_tensor       *numbers[PARTS];
-	int64_t                rows = 0, start = 0;
-	bool                   found = false;
-	vn_weight_numbers      m;
+	const vn_weight_side *side = t->side[from];
+	const vn_tensor      *numbers[PARTS];
+	int64_t               start = 0;
+	bool                  found = false;
+	vn_weight_numbers     m;
 
 	for (int p = 0; p < together[g].n; p++) {
 		numbers[p] = side->numbers ? &side->numbers[part[p] - side->row] : NULL;
 		if (!numbers[p] || !numbers[p]->data)
 			return false;
 		start += p < own ? part[p]->shape.dim[0] : 0;
-		rows += part[p]->shape.dim[0];
 	}
 	if (!*t->row[!from]->digest.hex || vn_weight_numbers_of(numbers, together[g].n, &m, NULL))
 		return false;
 	for (int back = 0; back < 2 && !found; back++) {
-		vn_weight_order o = { .kind = VN_ORDER_TRANSPOSED };
-		o.p[0] = back == from ? rows : m.cols; /* from the candidate's numbers, the reverse */
-		o.p[1] = back == from ? m.cols : rows;
-		o.p[7] = start;
-		found = vn_weight_has_order(t, !from, &m, &o, &none, m.rows[own]) &&
+		vn_weight_order o = { .axis = VN_WEIGHT_NUMBERS,
+			                  .rule = { VN_ARRANGE_TRANSPOSED, .a = m.all, .b = m.cols },
+			                  .start = start };
+		if (back != from) /* from the candidate's numbers, the reverse */
+			o.rule = vn_arrange_back(&o.rule);
+		found = vn_weight_has_order(t, !from, &m, &o, &vn_weight_unchanged, m.rows[own]) &&
 		        (back ? vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(TOGETHER_TRANSPOSED_SHAPE), together[g].says)
 		              : vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(TOGETHER_OLD_SHAPE), together[g].says));
 	}

@@ -5,6 +5,7 @@
 #include "compare/weights/weights.h"
 
 #include "libref/base/quantise.h"
+#include "libref/base/text.h"
 
 #include <float.h>
 #include <math.h>
@@ -84,13 +85,12 @@ static bool is_undone(const vn_weight_trial *t)
 /* Do these numbers, in the format of side k, have its digest? True if memory runs out. */
 static bool holds_numbers(const vn_weight_trial *t, int k, const vn_tensor *numbers)
 {
-	const vn_weight_order  same = { .kind = VN_ORDER_SAME };
-	const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
-	vn_weight_numbers      m;
+	vn_weight_numbers m;
 
 	if (vn_weight_numbers_of(&numbers, 1, &m, NULL))
 		return true;
-	const vn_digest x = vn_weight_numbers_digest(&m, &same, &none, t->row[k]->dtype, 0, t->numbers[k]);
+	const vn_digest x = vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, t->row[k]->dtype, 0,
+	                                             t->numbers[k]);
 	vn_weight_numbers_free(&m);
 	return strcmp(x.hex, t->row[k]->digest.hex) == 0;
 }
@@ -238,17 +238,16 @@ static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)
 static void say_ids(const vn_weight_order *list, int n, char text[64])
 {
 	vn_mistake said = VN_NO_MISTAKE;
-	size_t     used = 0;
 
 	*text = 0;
 	for (int i = 0; i < n; i++) {
-		if (list[i].kind == VN_ORDER_SHEARED || list[i].id == said || used > 40)
+		if (list[i].rule.rule == VN_ARRANGE_PADDED || list[i].id == said || strlen(text) > 40)
 			continue;
 		said = list[i].id;
-		used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " or " : " (", vn_mistake_id(said));
+		vn_text_add(text, 64, "%s%s", *text ? " or " : " (", vn_mistake_id(said));
 	}
-	if (used)
-		snprintf(text + used, 64 - used, ": give --model to decide)");
+	if (*text)
+		vn_text_add(text, 64, ": give --model to decide)");
 }
 
 static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
@@ -257,11 +256,10 @@ static bool one_of_them(vn_weight_difference *d, const vn_weight_order *o)
 		vn_weight_finding found;
 		const char       *title;
 	} either[] = {
-		[VN_ORDER_PAIRS] = { VN_FOUND(PAIRS_EITHER) },         [VN_ORDER_BLOCKS] = { VN_FOUND(PARTS_EITHER) },
-		[VN_ORDER_PARTS_BY_HEAD] = { VN_FOUND(PARTS_EITHER) }, [VN_ORDER_PARTS_BY_GROUP] = { VN_FOUND(PARTS_EITHER) },
-		[VN_ORDER_HALVES] = { VN_FOUND(HALVES_EITHER) },       [VN_ORDER_TILED] = { VN_FOUND(TILED_EITHER) },
-		[VN_ORDER_SHARDS] = { VN_FOUND(SHARDS_EITHER) },       [VN_ORDER_EVERY_OTHER] = { VN_FOUND(ROWS_EITHER) },
-		[VN_ORDER_TRANSPOSED] = { VN_FOUND(TRANSPOSED) },      [VN_ORDER_SHEARED] = { 0 },
+		[VN_ORDER_PAIRS] = { VN_FOUND(PAIRS_EITHER) },    [VN_ORDER_PARTS] = { VN_FOUND(PARTS_EITHER) },
+		[VN_ORDER_HALVES] = { VN_FOUND(HALVES_EITHER) },  [VN_ORDER_TILED] = { VN_FOUND(TILED_EITHER) },
+		[VN_ORDER_SHARDS] = { VN_FOUND(SHARDS_EITHER) },  [VN_ORDER_EVERY_OTHER] = { VN_FOUND(ROWS_EITHER) },
+		[VN_ORDER_TRANSPOSED] = { VN_FOUND(TRANSPOSED) },
 	};
 	const bool     reshaped = o->kind == VN_ORDER_TRANSPOSED && o->id == VN_MISTAKE_W1B;
 	const char    *says = reshaped ? vn_found_OLD_SHAPE : either[o->kind].title;
@@ -286,7 +284,7 @@ static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 	if (t->numbers[0] || t->numbers[1])
 		return vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(ORDER));
 	for (int i = 0; i < n; i++) {
-		if (list[i].kind == VN_ORDER_SHEARED)
+		if (list[i].rule.rule == VN_ARRANGE_PADDED)
 			continue;
 		others = others || (first && list[i].id != first->id);
 		first = first ? first : &list[i];

@@ -2,6 +2,7 @@
  * self_attn.q_proj.weight". */
 #include "compare/weights/weights_internal.h"
 #include "capture/file/output.h"
+#include "libref/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +73,6 @@ static int layers_of(const vn_weight_name *all, int n, const char *part)
 /* Writes "layers 0-3, 7", truncated if long. */
 static void say_layers(const int *layer, int n, bool all, char set[SET])
 {
-	size_t used;
-
 	*set = 0;
 	if (layer[0] < 0)
 		return;
@@ -81,17 +80,17 @@ static void say_layers(const int *layer, int n, bool all, char set[SET])
 		snprintf(set, SET, "all %d layers", n);
 		return;
 	}
-	used = (size_t)snprintf(set, SET, n > 1 ? "layers " : "layer ");
+	snprintf(set, SET, n > 1 ? "layers " : "layer ");
 	for (int i = 0, j; i < n; i = j) {
 		for (j = i + 1; j < n && layer[j] == layer[j - 1] + 1; j++)
 			;
 		char one[32];
 		snprintf(one, sizeof one, j - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", layer[i], layer[j - 1]);
-		if (used + strlen(one) + 16 > SET) {
-			snprintf(set + used, SET - used, " and more");
+		if (strlen(set) + strlen(one) + 16 > SET) {
+			vn_text_add(set, SET, " and more");
 			return;
 		}
-		used += (size_t)snprintf(set + used, SET - used, "%s", one);
+		vn_text_add(set, SET, "%s", one);
 	}
 }
 

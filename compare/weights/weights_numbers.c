@@ -14,6 +14,7 @@ vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbe
 	for (int i = 0; i < n; i++) {
 		const int64_t all = vn_shape_count(&t[i]->shape);
 		m->rows[i] = t[i]->shape.rank ? t[i]->shape.dim[0] : 1;
+		m->all += m->rows[i];
 		m->cols = m->rows[i] ? all / m->rows[i] : 0;
 		m->data[i] = t[i]->data;
 	}
@@ -38,101 +39,57 @@ void vn_weight_numbers_free(vn_weight_numbers *m)
 
 /* ---- in another order --------------------------------------------------------------- */
 
-typedef struct reordering {
-	const vn_weight_numbers *m;
-	vn_arrange               rule;  /* of all numbers, if there is no map */
-	int64_t                  all;   /* rows of m */
-	int                      axis;  /* of the map */
-	int64_t                 *map;   /* of the reordered axis, or NULL */
-	int64_t                  start; /* the first row of the result */
-	size_t                   size;  /* bytes of a number */
-} reordering;
+const vn_weight_order  vn_weight_in_place = { .rule = { VN_ARRANGE_ROUND, .a = 0 } };
+const vn_weight_change vn_weight_unchanged = { .kind = VN_WEIGHT_CHANGE_NONE };
 
-static const unsigned char *row_at(const reordering *w, int64_t r)
+/* Where number c of row r comes from, as an index of all numbers; -1: from none. *n: how many from
+ * there on follow each other. */
+static int64_t source_of(const vn_weight_numbers *m, const vn_weight_order *o, int64_t r, int64_t c, int64_t *n)
 {
-	int k = 0;
-	while (k + 1 < w->m->n && r >= w->m->rows[k])
-		r -= w->m->rows[k++];
-	return w->m->data[k] + (size_t)(r * w->m->cols) * w->size;
+	if (o->axis == VN_WEIGHT_NUMBERS)
+		return vn_arranged_run(&o->rule, r * m->cols + c, m->all * m->cols, n);
+	if (o->axis == VN_WEIGHT_COLUMNS)
+		return r * m->cols + vn_arranged_run(&o->rule, c, m->cols, n);
+	*n = m->cols;
+	return vn_arranged(&o->rule, r, m->all) * m->cols;
 }
 
-/* Takes row r of a matrix in which all numbers are reordered: in runs, because the digest takes
- * them all. */
-static void take_runs(const reordering *w, int64_t r, unsigned char *to)
+static void take_row(const vn_weight_numbers *m, const vn_weight_order *o, int64_t r, unsigned char *to)
 {
-	const int64_t C = w->m->cols;
+	const size_t size = vn_dtype_size(m->dtype);
 
-	for (int64_t c = 0, n; c < C; c += n) {
-		const int64_t from = vn_arranged_run(&w->rule, (r + w->start) * C + c, w->all * C, &n);
-		n = n < C - c ? n : C - c;
+	for (int64_t c = 0, n; c < m->cols; c += n) {
+		int64_t from = source_of(m, o, r, c, &n);
+		int     k = 0;
+		n = n < m->cols - c ? n : m->cols - c;
+		while (k + 1 < m->n && from >= m->rows[k] * m->cols)
+			from -= m->rows[k++] * m->cols;
 		if (from < 0)
-			memset(to + (size_t)c * w->size, 0, (size_t)n * w->size);
+			memset(to + (size_t)c * size, 0, (size_t)n * size);
 		else
-			memcpy(to + (size_t)c * w->size, row_at(w, from / C) + (size_t)(from % C) * w->size, (size_t)n * w->size);
+			memcpy(to + (size_t)c * size, m->data[k] + (size_t)from * size, (size_t)n * size);
 	}
-}
-
-static void take_row(const reordering *w, int64_t r, unsigned char *to)
-{
-	const int64_t C = w->m->cols;
-
-	if (!w->map) {
-		take_runs(w, r, to);
-	} else if (w->axis == 1) {
-		const unsigned char *from = row_at(w, r);
-		for (int64_t c = 0; c < C; c++)
-			memcpy(to + (size_t)c * w->size, from + (size_t)w->map[c] * w->size, w->size);
-	} else {
-		memcpy(to, row_at(w, w->map[r + w->start]), (size_t)C * w->size);
-	}
-}
-
-static int64_t *map_of(const vn_weight_order *o, int64_t n)
-{
-	const vn_arrange rule = vn_weight_order_rule(o, n);
-	int64_t         *map = malloc(((size_t)n + 1) * sizeof *map);
-
-	for (int64_t i = 0; map && i < n; i++) {
-		const int64_t from = vn_arranged(&rule, i, n);
-		if (o->back)
-			map[from] = i;
-		else
-			map[i] = from;
-	}
-	return map;
-}
-
-/* Writes a row as it is stored; returns true when it needs no conversion. */
-static bool as_it_is(const vn_weight_change *c, vn_dtype from, vn_dtype to)
-{
-	return c->kind == VN_WEIGHT_CHANGE_NONE && from == to;
 }
 
 vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_change *c,
                                    vn_dtype to, int64_t rows, const vn_tensor *want)
 {
-	int64_t all = 0;
-	for (int i = 0; i < m->n; i++)
-		all += m->rows[i];
-	const bool axis = o->kind != VN_ORDER_SAME && o->kind != VN_ORDER_TRANSPOSED && o->kind != VN_ORDER_SHEARED;
-	reordering w = { m, vn_weight_order_rule(o, all * m->cols), all, o->axis, NULL, o->p[7], vn_dtype_size(m->dtype) };
-	const size_t C = (size_t)m->cols;
-	vn_dtype     from = c->kind == VN_WEIGHT_CHANGE_RELABELLED ? c->as : m->dtype;
-	vn_digest    none = { "" };
+	const size_t   C = (size_t)m->cols;
+	const vn_dtype from = c->kind == VN_WEIGHT_CHANGE_RELABELLED ? c->as : m->dtype;
+	const bool     as_it_is = c->kind == VN_WEIGHT_CHANGE_NONE && from == to;
+	vn_digest      none = { "" };
 
 	if (m->cols <= 0 || (vn_dtype_block(to) > 1 && C % vn_dtype_block(to)))
 		return none;
-	const size_t bytes = vn_dtype_bytes(to, C);
-	if (axis)
-		w.map = map_of(o, o->axis ? m->cols : all);
-	unsigned char *raw = malloc(C * w.size + 1), *out = malloc(bytes + 1);
+	const size_t   bytes = vn_dtype_bytes(to, C);
+	unsigned char *raw = malloc(C * vn_dtype_size(m->dtype) + 1), *out = malloc(bytes + 1);
 	double        *x = malloc((C + 1) * sizeof *x);
 	float         *room = malloc((C + 1) * sizeof *room);
-	vn_digester   *d = (!axis || w.map) && raw && out && x && room ? vn_digester_create() : NULL;
+	vn_digester   *d = raw && out && x && room ? vn_digester_create() : NULL;
 	bool           hopeful = d != NULL;
-	for (int64_t r = 0; hopeful && r < (rows ? rows : all); r++) {
-		const unsigned char *row = as_it_is(c, from, to) ? raw : out;
-		take_row(&w, r, raw);
+	for (int64_t r = 0; hopeful && r < (rows ? rows : m->all); r++) {
+		const unsigned char *row = as_it_is ? raw : out;
+		take_row(m, o, r + o->start, raw);
 		if (row == out) {
 			vn_to_f64(x, raw, from, C);
 			vn_weight_change_row(c, x, C, to, out, room);
@@ -140,7 +97,6 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 		vn_digester_add(d, row, bytes);
 		hopeful = !want || memcmp(row, (const unsigned char *)want->data + (size_t)r * bytes, bytes) == 0;
 	}
-	free(w.map);
 	free(raw);
 	free(out);
 	free(x);

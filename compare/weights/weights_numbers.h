@@ -8,13 +8,18 @@
 /* A matrix in up to three parts, one below the other. */
 typedef struct vn_weight_numbers {
 	const unsigned char *data[3];
-	int64_t              rows[3], cols;
+	int64_t              rows[3], all, cols; /* all: rows of all parts */
 	int                  n;
 	vn_dtype             dtype; /* of single numbers */
 	float               *own;   /* freed by vn_weight_numbers_free: the dequantised numbers */
 } vn_weight_numbers;
 vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err);
 void      vn_weight_numbers_free(vn_weight_numbers *m);
+
+/* The order and the change that leave the numbers as they are. */
+extern const vn_weight_order  vn_weight_in_place;
+extern const vn_weight_change vn_weight_unchanged;
+
 /* Returns the digest of rows x cols numbers (rows 0: all) in order o, changed by c and stored as
  * `to`. want: the expected numbers, or NULL; at the first row that differs from them the function
  * stops and returns an empty digest. Also empty if memory runs out. */

@@ -84,24 +84,11 @@ void vn_weights_lines(const vn_weights *w, vn_lines *lines)
 
 static json_t *row_json(const vn_weight_row *r)
 {
-	if (!r)
-		return json_null();
-	json_t *j = json_object();
-	json_object_set_new(j, "dtype", json_string(vn_dtype_name(r->dtype)));
-	json_object_set_new(j, "shape", vn_json_integers(r->shape.dim, r->shape.rank));
-	json_object_set_new(j, "digest", *r->digest.hex ? json_string(r->digest.hex) : json_null());
-	const struct {
-		const char *key;
-		double      x;
-	} numbers[] = {
-		{ "min", r->stats.min },
-		{ "max", r->stats.max },
-		{ "mean", r->stats.mean },
-		{ "rms", r->stats.rms },
-	};
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		json_object_set_new(j, numbers[i].key, isfinite(numbers[i].x) ? json_real(numbers[i].x) : json_null());
-	return j;
+	return r ? json_pack("{s:s, s:o, s:s?, s:o, s:o, s:o, s:o}", "dtype", vn_dtype_name(r->dtype), "shape",
+	                     vn_json_integers(r->shape.dim, r->shape.rank), "digest", *r->digest.hex ? r->digest.hex : NULL,
+	                     "min", vn_json_real(r->stats.min), "max", vn_json_real(r->stats.max), "mean",
+	                     vn_json_real(r->stats.mean), "rms", vn_json_real(r->stats.rms))
+	         : json_null();
 }
 
 static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
@@ -115,46 +102,30 @@ static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
 		                                     [VN_PROOF_TABLE] = "table",
 		                                     [VN_PROOF_DIGEST] = "digest" };
 	const vn_weight_difference *d = first_of(w, l);
-	json_t                     *j = json_object(), *list = json_array();
+	json_t                     *list = json_array();
 
-	json_object_set_new(j, "which", vn_json_text(l->which));
-	json_object_set_new(j, "reference", json_string(l->side[0]));
-	json_object_set_new(j, "candidate", json_string(l->side[1]));
-	json_object_set_new(j, "kind", json_string(d->kind));
-	json_object_set_new(j, "id", *d->id ? json_string(d->id) : json_null());
-	json_object_set_new(j, "words", vn_json_text(d->words));
-	json_object_set_new(j, "certain", json_boolean(d->certain));
-	json_object_set_new(j, "evidence", json_string(proofs[d->proof]));
 	for (int i = l->first; i < l->first + l->n; i++) {
 		const vn_weight_difference *x = &w->found[i];
-		json_t                     *one = json_object();
-		json_object_set_new(one, "name", vn_json_text((x->row[0] ? x->row[0] : x->row[1])->name));
-		json_object_set_new(one, "layer", json_integer(x->layer));
-		json_object_set_new(one, "reference", row_json(x->row[0]));
-		json_object_set_new(one, "candidate", row_json(x->row[1]));
+		json_t *one = json_pack("{s:o, s:i, s:o, s:o}", "name", vn_json_text((x->row[0] ? x->row[0] : x->row[1])->name),
+		                        "layer", x->layer, "reference", row_json(x->row[0]), "candidate", row_json(x->row[1]));
 		if (x->measured)
 			json_object_set_new(one, measures[x->measured], vn_json_real(x->measure));
 		json_array_append_new(list, one);
 	}
-	json_object_set_new(j, "weights", list);
-	return j;
+	return json_pack("{s:o, s:s, s:s, s:s, s:s?, s:o, s:b, s:s, s:o}", "which", vn_json_text(l->which), "reference",
+	                 l->side[0], "candidate", l->side[1], "kind", d->kind, "id", *d->id ? d->id : NULL, "words",
+	                 vn_json_text(d->words), "certain", d->certain, "evidence", proofs[d->proof], "weights", list);
 }
 
 json_t *vn_weights_json(const vn_weights *w)
 {
 	if (!w)
 		return json_null();
-	json_t *j = json_object(), *groups = json_array();
-	json_object_set_new(j, "reference", json_integer(w->n[0]));
-	json_object_set_new(j, "candidate", json_integer(w->n[1]));
-	json_object_set_new(j, "same", json_integer(w->same));
-	json_object_set_new(j, "rounded", json_integer(w->rounded));
-	json_object_set_new(j, "same_statistics", json_integer(w->alike));
-	json_object_set_new(j, "differ", json_integer(w->n_found));
+	json_t *groups = json_array();
 	for (int i = 0; i < w->n_lines; i++)
 		json_array_append_new(groups, group_json(w, &w->line[i]));
-	json_object_set_new(j, "groups", groups);
-	return j;
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "reference", w->n[0], "candidate", w->n[1], "same", w->same,
+	                 "rounded", w->rounded, "same_statistics", w->alike, "differ", w->n_found, "groups", groups);
 }
 
 /* ---- for pages ------------------------------------------------------------------------------- */

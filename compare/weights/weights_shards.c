@@ -1,23 +1,21 @@
 /* weights_shards.c: finds the order in which the shards of several ranks were joined: blocks of
  * rows, or of columns. */
 #include "compare/weights/weights_internal.h"
+#include "libref/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { MOST = 8 /* ranks */, LISTED = 4 /* the most shards tried in every order without both sides' numbers */ };
 
-static const vn_weight_change none = { .kind = VN_WEIGHT_CHANGE_NONE };
-
 /* Writes "its 4 shards (columns) in the order 2, 0, 3, 1". at: the reference's block at each
  * place. */
 static bool say_order(vn_weight_difference *d, int axis, const int at[MOST], int ranks)
 {
-	char   text[MOST * 4] = "";
-	size_t used = 0;
+	char text[MOST * 4] = "";
 
 	for (int i = 0; i < ranks; i++)
-		used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? ", " : "", at[i]);
+		vn_text_add(text, sizeof text, "%s%d", i ? ", " : "", at[i]);
 	return vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(SHARDS_LISTED), ranks, axis ? "columns" : "rows", text);
 }
 
@@ -25,9 +23,13 @@ static bool say_order(vn_weight_difference *d, int axis, const int at[MOST], int
 static bool is_order(const vn_weight_trial *t, int from, const vn_weight_numbers *m, int axis, const int at[MOST],
                      int ranks, vn_weight_difference *d)
 {
-	const vn_weight_order o = { .kind = VN_ORDER_LISTED, .axis = axis, .back = from == 1, .p = { ranks }, .list = at };
+	int                   back[MOST];
+	const vn_weight_order o = { .axis = axis ? VN_WEIGHT_COLUMNS : VN_WEIGHT_ROWS,
+		                        .rule = { VN_ARRANGE_LISTED, .a = ranks, .list = from ? back : at } };
 
-	return vn_weight_has_order(t, !from, m, &o, &none, 0) && say_order(d, axis, at, ranks);
+	for (int i = 0; i < ranks; i++)
+		back[at[i]] = i;
+	return vn_weight_has_order(t, !from, m, &o, &vn_weight_unchanged, 0) && say_order(d, axis, at, ranks);
 }
 
 /* Reads the order off the first row (axis 1), or the first number of each row, of both sides. */

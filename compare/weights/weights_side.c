@@ -1,7 +1,6 @@
 /* weights_side.c: see weights_side.h. */
 #include "compare/weights/weights_side.h"
 
-#include "capture/recording/recording.h"
 #include "libref/family/family.h"
 #include "compare/metrics/team.h"
 
@@ -89,20 +88,26 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	return VN_OK;
 }
 
+vn_plan *vn_weight_side_of(const vn_recording *r, vn_weight_side *side)
+{
+	const char *format = vn_recording_format(r), *config = vn_recording_config(r);
+	vn_plan    *made = NULL;
+
+	*side = (vn_weight_side) { .plan = vn_recording_plan(r), .gguf = format && strncmp(format, "gguf", 4) == 0 };
+	side->n = vn_recording_weights(r, &side->row);
+	if (!side->plan && config && side->n > 0)
+		side->plan = made = vn_family_plan(config, NULL);
+	return made;
+}
+
 static vn_status of_recording(const char *path, vn_opened_weights *w, vn_error *err)
 {
 	const vn_status st = vn_recording_open(path, &w->recording, err);
 
 	if (st)
 		return st;
-	w->side.n = vn_recording_weights(w->recording, &w->side.row);
-	if (w->side.n <= 0)
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: records no table of weights", path);
-	w->side.plan = vn_recording_plan(w->recording);
-	w->side.gguf = vn_recording_format(w->recording) && strncmp(vn_recording_format(w->recording), "gguf", 4) == 0;
-	if (!w->side.plan && vn_recording_config(w->recording))
-		w->side.plan = w->plan = vn_family_plan(vn_recording_config(w->recording), NULL);
-	return VN_OK;
+	w->plan = vn_weight_side_of(w->recording, &w->side);
+	return w->side.n > 0 ? VN_OK : vn_fail(err, VN_ERR_NOTFOUND, "%s: records no table of weights", path);
 }
 
 vn_status vn_opened_weights_open(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err)

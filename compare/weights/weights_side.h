@@ -7,17 +7,22 @@
 #ifndef VN_COMPARE_WEIGHTS_SIDE_H
 #define VN_COMPARE_WEIGHTS_SIDE_H
 
+#include "capture/recording/recording.h"
 #include "compare/text/lines.h"
 #include "compare/weights/weights.h"
 
 typedef struct vn_opened_weights {
-	vn_weight_side       side;
-	struct vn_recording *recording; /* NULL: files of a model */
-	vn_source           *source;
-	vn_weight_row       *rows; /* (n), made from source */
-	vn_tensor           *numbers;
-	vn_plan             *plan;
+	vn_weight_side side;
+	vn_recording  *recording; /* NULL: files of a model */
+	vn_source     *source;
+	vn_weight_row *rows; /* (n), made from source */
+	vn_tensor     *numbers;
+	vn_plan       *plan;
 } vn_opened_weights;
+
+/* Fills *side with the table of weights of a recording (n <= 0: it has none). Returns the plan that
+ * was made for it, which the caller destroys; NULL: none. */
+vn_plan *vn_weight_side_of(const vn_recording *r, vn_weight_side *side);
 
 /* Tensors in unsupported formats are left out, with a line in notes. */
 vn_status vn_opened_weights_open(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err);

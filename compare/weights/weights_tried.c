@@ -157,9 +157,6 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 
 /* ---- digests of the numbers changed ---------------------------------------------------------- */
 
-static const vn_weight_order  the_same = { .kind = VN_ORDER_SAME };
-static const vn_weight_change unchanged = { .kind = VN_WEIGHT_CHANGE_NONE };
-
 /* Whether the numbers can be the same in another order: their ends are equal, or equal after
  * rounding to the other's format. */
 static bool have_other_orders(const vn_weight_row *a, const vn_weight_row *b)
@@ -188,17 +185,11 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 
 	for (int i = 0; i < n; i++) {
 		vn_weight_order o = list[i];
-		if (o.kind == VN_ORDER_SHEARED ? from == 1 || !is_padded(a, b, o.p[0]) : !whole)
+		if (o.rule.rule == VN_ARRANGE_PADDED ? from == 1 || !is_padded(a, b, o.rule.a + o.rule.b) : !whole)
 			continue;
-		if (from) { /* the reverse, applied to the candidate's numbers */
-			const int64_t rows = o.p[0];
-			o.back = !o.back;
-			if (o.kind == VN_ORDER_TRANSPOSED) {
-				o.p[0] = o.p[1];
-				o.p[1] = rows;
-			}
-		}
-		if (vn_weight_has_order(t, !from, m, &o, &unchanged, 0))
+		if (from) /* the reverse, applied to the candidate's numbers */
+			o.rule = vn_arrange_back(&o.rule);
+		if (vn_weight_has_order(t, !from, m, &o, &vn_weight_unchanged, 0))
 			return vn_weight_is_said(d, 1, VN_PROOF_DIGEST, list[i].found, list[i].key, list[i].says) &&
 			       vn_weight_shows(d, list[i].id);
 	}
@@ -213,7 +204,7 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
 	for (int i = 0; i < n; i++)
-		if (vn_weight_has_order(t, !from, m, &the_same, &list[i], 0))
+		if (vn_weight_has_order(t, !from, m, &vn_weight_in_place, &list[i], 0))
 			return vn_weight_is_said(d, !from, VN_PROOF_DIGEST, list[i].found, list[i].key, list[i].says);
 	return false;
 }
@@ -237,9 +228,10 @@ static bool judge_interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 		return false;
 	bool found = false;
 	for (int back = 0; !found && back < 2; back++) {
-		vn_weight_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
-		o.p[7] = up ? m.rows[0] : 0;
-		found = vn_weight_has_order(t, 1, &m, &o, &unchanged, m.rows[0]) &&
+		vn_weight_order o = { .rule = { VN_ARRANGE_TRANSPOSED, .a = m.rows[0], .b = 2 }, .start = up ? m.rows[0] : 0 };
+		if (back)
+			o.rule = vn_arrange_back(&o.rule);
+		found = vn_weight_has_order(t, 1, &m, &o, &vn_weight_unchanged, m.rows[0]) &&
 		        (back ? vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(ROWS))
 		              : vn_weight_is(d, 1, VN_PROOF_DIGEST, VN_FOUND(ROWS_BACK)));
 	}
