@@ -120,7 +120,7 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)
 	return good;
 }
 
-bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int64_t head, int64_t row, int64_t rows)
+bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int slot, int64_t head, int64_t row, int64_t rows)
 {
 	const int64_t S = a->past + a->tokens;
 	REAL(vn_attn_room) m;
@@ -131,10 +131,10 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int
 		int64_t block = r / VN_ATTN_ROWS * VN_ATTN_ROWS,
 				end = block + VN_ATTN_ROWS < a->tokens ? block + VN_ATTN_ROWS : a->tokens;
 		int64_t stop = end < row + rows ? end : row + rows;
-		int64_t keys = want == VN_WANT_PROBS ? count_reached_keys(a, block, end - block) : REAL(vn_kept_keys)(a);
+		int64_t keys = slot == VN_ATTN_PROBS ? count_reached_keys(a, block, end - block) : REAL(vn_kept_keys)(a);
 
 		REAL(vn_attn_scores)(&m, a, head, block, end - block, keys);
-		if (want == VN_WANT_PROBS)
+		if (slot == VN_ATTN_PROBS)
 			REAL(vn_softmax)(&m, a, head, block, end - block, keys);
 		for (; r < stop; r++)
 			for (int64_t j = 0; j < S; j++)
